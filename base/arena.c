@@ -1,0 +1,139 @@
+#include "base/arena.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_CHUNK = 4096 - 64, LARGEST_CHUNK = 1 << 20, ALIGNMENT = 16 };
+
+struct ArenaChunk {
+    ArenaChunk *older;
+    size_t size; /* of the whole block */
+    _Alignas(ALIGNMENT) char bytes[];
+};
+
+static void close_arena(void *thing)
+{
+    Arena *a = thing;
+    while (a->chunk) {
+        ArenaChunk *older = a->chunk->older;
+        memory_release(a->memory, a->chunk, a->chunk->size);
+        a->chunk = older;
+    }
+    a->at = a->end = NULL;
+}
+
+void arena_open(Arena *a, Memory *m)
+{
+    *a = (Arena){ .memory = m };
+    cleanup_push(m, &a->cleanup, close_arena, a);
+}
+
+void arena_keep(Arena *a)
+{
+    cleanup_drop(&a->cleanup);
+}
+
+void arena_close(Arena *a)
+{
+    cleanup_drop(&a->cleanup);
+    close_arena(a);
+}
+
+static void add_chunk(Arena *a, size_t size)
+{
+    size_t want = a->chunk ? a->chunk->size * 2 : FIRST_CHUNK;
+    if (want > LARGEST_CHUNK)
+        want = LARGEST_CHUNK;
+    if (size > PTRDIFF_MAX / 2)
+        memory_exhausted(a->memory);
+    if (want < size + sizeof(ArenaChunk))
+        want = size + sizeof(ArenaChunk);
+
+    ArenaChunk *c = memory_block(a->memory, want);
+    c->older = a->chunk;
+    c->size = want;
+    a->chunk = c;
+    a->at = c->bytes;
+    a->end = (char *)c + want;
+}
+
+void *arena_alloc(Arena *a, size_t size)
+{
+    if (size > PTRDIFF_MAX / 2)
+        memory_exhausted(a->memory);
+    const size_t need = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (need > (size_t)(a->end - a->at))
+        add_chunk(a, need);
+
+    void *p = a->at;
+    a->at += need;
+    return memset(p, 0, need);
+}
+
+void *arena_array(Arena *a, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes))
+        memory_exhausted(a->memory);
+    return arena_alloc(a, bytes);
+}
+
+void *arena_grow(Arena *a, const void *old, size_t old_n, size_t new_n, size_t size)
+{
+    void *p = arena_array(a, new_n, size);
+    if (old_n)
+        memcpy(p, old, old_n * size);
+    return p;
+}
+
+ArenaMark arena_mark(const Arena *a)
+{
+    return (ArenaMark){ a->chunk, a->at };
+}
+
+void arena_reset(Arena *a, ArenaMark mark)
+{
+    while (a->chunk != mark.chunk) {
+        ArenaChunk *older = a->chunk->older;
+        memory_release(a->memory, a->chunk, a->chunk->size);
+        a->chunk = older;
+    }
+    a->at = mark.at;
+    a->end = a->chunk ? (char *)a->chunk + a->chunk->size : NULL;
+}
+
+char *arena_copy(Arena *a, const char *text, size_t n)
+{
+    if (n >= PTRDIFF_MAX)
+        memory_exhausted(a->memory);
+    char *copy = arena_alloc(a, n + 1);
+    if (n)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+char *arena_string(Arena *a, const char *text)
+{
+    return arena_copy(a, text, strlen(text));
+}
+
+char *arena_vprintf(Arena *a, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    char *text = arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
+    if (n >= 0)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+char *arena_printf(Arena *a, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = arena_vprintf(a, format, args);
+    va_end(args);
+    return text;
+}

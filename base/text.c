@@ -1,0 +1,206 @@
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void text_open(Text *t, Arena *arena)
+{
+    *t = (Text){ .arena = arena };
+}
+
+static void reserve(Text *t, size_t more)
+{
+    size_t need;
+    if (__builtin_add_overflow(t->n, more, &need) || need >= PTRDIFF_MAX / 2)
+        memory_exhausted(t->arena->memory);
+    if (need + 1 <= t->cap)
+        return;
+    size_t cap = t->cap ? t->cap : 128;
+    while (cap < need + 1)
+        cap *= 2;
+    t->p = arena_grow(t->arena, t->p, t->n, cap, 1);
+    t->cap = cap;
+}
+
+void text_bytes(Text *t, const void *bytes, size_t n)
+{
+    reserve(t, n);
+    if (n)
+        memcpy(t->p + t->n, bytes, n);
+    t->n += n;
+    t->p[t->n] = 0;
+}
+
+void text_add(Text *t, const char *text)
+{
+    text_bytes(t, text, strlen(text));
+}
+
+void text_char(Text *t, char c)
+{
+    text_bytes(t, &c, 1);
+}
+
+static void add_vprintf(Text *t, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    char small[256];
+    const int n = vsnprintf(small, sizeof small, format, args);
+    if (n >= 0 && (size_t)n < sizeof small) {
+        text_bytes(t, small, (size_t)n);
+    } else if (n >= 0) {
+        reserve(t, (size_t)n);
+        vsnprintf(t->p + t->n, (size_t)n + 1, format, again);
+        t->n += (size_t)n;
+    }
+    va_end(again);
+}
+
+void text_printf(Text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_vprintf(t, format, args);
+    va_end(args);
+}
+
+void text_linef(Text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_vprintf(t, format, args);
+    va_end(args);
+    text_char(t, '\n');
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static const Hole *hole_at(const Hole *holes, const char *name, size_t n)
+{
+    for (const Hole *h = holes; h->name; h++)
+        if (strlen(h->name) == n && memcmp(h->name, name, n) == 0)
+            return h;
+    return NULL;
+}
+
+/* A filling keeps the indentation that its hole had. */
+static void add_indented(Text *t, const char *filling)
+{
+    size_t start = t->n, indent = 0;
+    while (start > 0 && t->p[start - 1] != '\n')
+        start--;
+    while (start + indent < t->n && t->p[start + indent] == ' ')
+        indent++;
+    const bool alone = start + indent == t->n;
+    for (const char *p = filling; *p; p++) {
+        text_char(t, *p);
+        if (alone && *p == '\n' && p[1] && p[1] != '\n')
+            for (size_t i = 0; i < indent; i++)
+                text_char(t, ' ');
+    }
+}
+
+void text_fill(Text *t, const char *skeleton, const Hole *holes)
+{
+    for (const char *p = skeleton; *p;) {
+        size_t n = 0;
+        if (*p == '$')
+            while (is_word(p[1 + n]))
+                n++;
+        const Hole *h = n ? hole_at(holes, p + 1, n) : NULL;
+        if (h) {
+            add_indented(t, h->text);
+            p += 1 + n;
+        } else {
+            text_char(t, *p++);
+        }
+    }
+}
+
+static size_t printable(const char *p, size_t left)
+{
+    for (size_t n = 1; n <= 4 && n <= left; n++)
+        if (str_is_utf8((Str){ p, n }))
+            return n == 1 && ((unsigned char)*p < 0x20 || *p == 0x7f) ? 0 : n;
+    return 0;
+}
+
+/* C1 controls, direction overrides and zero-width characters deceive a reader: they are shown as bytes too. */
+static bool deceives(const char *p, size_t n)
+{
+    const unsigned char *u = (const unsigned char *)p;
+    if (n == 2)
+        return u[0] == 0xc2 && u[1] < 0xa0;
+    if (n != 3)
+        return false;
+    return (u[0] == 0xe2 && u[1] == 0x80 && ((u[2] >= 0x8b && u[2] <= 0x8f) || (u[2] >= 0xa8 && u[2] <= 0xae))) ||
+           (u[0] == 0xe2 && u[1] == 0x81 && u[2] >= 0xa0 && u[2] <= 0xaf) ||
+           (u[0] == 0xef && u[1] == 0xbb && u[2] == 0xbf);
+}
+
+static void add_escaped(Text *t, const char *p, size_t n, bool quoted)
+{
+    for (size_t i = 0; i < n;) {
+        const size_t k = printable(p + i, n - i);
+        if (k && !deceives(p + i, k)) {
+            if (quoted && (p[i] == '"' || p[i] == '\\'))
+                text_char(t, '\\');
+            text_bytes(t, p + i, k);
+            i += k;
+        } else {
+            if (quoted && p[i] == '\n')
+                text_add(t, "\\n");
+            else if (quoted && p[i] == '\t')
+                text_add(t, "\\t");
+            else
+                text_printf(t, "\\x%02x", (unsigned char)p[i]);
+            i++;
+        }
+    }
+}
+
+void text_quote(Text *t, const char *bytes, size_t n)
+{
+    text_char(t, '"');
+    add_escaped(t, bytes, n, true);
+    text_char(t, '"');
+}
+
+void text_escape(Text *t, const char *bytes, size_t n, size_t most)
+{
+    add_escaped(t, bytes, n < most ? n : most, false);
+    if (n > most)
+        text_add(t, "...");
+}
+
+void text_pad(Text *t, size_t column)
+{
+    size_t start = t->n;
+    while (start > 0 && t->p[start - 1] != '\n')
+        start--;
+    while (t->n - start < column)
+        text_char(t, ' ');
+}
+
+void text_count(Text *t, int64_t value)
+{
+    char digits[24];
+    const int n = snprintf(digits, sizeof digits, "%" PRIu64, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    if (value < 0)
+        text_char(t, '-');
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0)
+            text_char(t, ',');
+        text_char(t, digits[i]);
+    }
+}
+
+const char *text_get(const Text *t)
+{
+    return t->p ? t->p : "";
+}
