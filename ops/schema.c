@@ -45,35 +45,12 @@ enum {
     DIFF = ONNX_PARAM_DIFFERENTIABLE,
 };
 
-#define P(NAME, TYPES, FLAGS)                                                                                          \
-    {                                                                                                                  \
-        NAME, TYPES, FLAGS                                                                                             \
-    }
-#define T(VAR, ...)                                                                                                    \
-    {                                                                                                                  \
-        VAR, __VA_ARGS__                                                                                               \
-    }
-#define REQUIRED(NAME, TYPE)                                                                                           \
-    {                                                                                                                  \
-        NAME, ONNX_ATTR_##TYPE, true, NULL,                                                                            \
-        {                                                                                                              \
-            0                                                                                                          \
-        }                                                                                                              \
-    }
-#define OPTIONAL(NAME, TYPE)                                                                                           \
-    {                                                                                                                  \
-        NAME, ONNX_ATTR_##TYPE, false, NULL,                                                                           \
-        {                                                                                                              \
-            0                                                                                                          \
-        }                                                                                                              \
-    }
-#define DEFAULT(NAME, TYPE, S, V)                                                                                      \
-    {                                                                                                                  \
-        NAME, ONNX_ATTR_##TYPE, false, S,                                                                              \
-        {                                                                                                              \
-            V                                                                                                          \
-        }                                                                                                              \
-    }
+/* clang-format off */
+#define P(NAME, TYPES, FLAGS)     { NAME, TYPES, FLAGS }
+#define T(VAR, ...)               { VAR, __VA_ARGS__ }
+#define REQUIRED(NAME, TYPE)      { NAME, ONNX_ATTR_##TYPE, true, NULL, { 0 } }
+#define OPTIONAL(NAME, TYPE)      { NAME, ONNX_ATTR_##TYPE, false, NULL, { 0 } }
+#define DEFAULT(NAME, TYPE, S, V) { NAME, ONNX_ATTR_##TYPE, false, S, { V } }
 
 #define COUNTED(FIELD, T0, ...)                                                                                        \
     .FIELD = (const T0[]){ __VA_ARGS__ }, .n_##FIELD = sizeof((const T0[]){ __VA_ARGS__ }) / sizeof(T0)
@@ -86,15 +63,9 @@ enum {
 #define NO_OUTPUTS   .n_out = 0
 #define NO_TYPES     .n_types = 0
 #define ROW(DOMAIN, OP, SINCE, GONE, IN0, IN1, OUT0, OUT1, ...)                                                        \
-    { .domain = DOMAIN,                                                                                                \
-      .op = OP,                                                                                                        \
-      .since = SINCE,                                                                                                  \
-      .deprecated = GONE,                                                                                              \
-      .min_in = IN0,                                                                                                   \
-      .max_in = IN1,                                                                                                   \
-      .min_out = OUT0,                                                                                                 \
-      .max_out = OUT1,                                                                                                 \
-      __VA_ARGS__ },
+    { .domain = DOMAIN, .op = OP, .since = SINCE, .deprecated = GONE,                                                  \
+      .min_in = IN0, .max_in = IN1, .min_out = OUT0, .max_out = OUT1, __VA_ARGS__ },
+/* clang-format on */
 
 static const OnnxSchema rows[] = {
 #include "ops/onnx_schema.def"
