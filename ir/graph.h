@@ -1,0 +1,185 @@
+/* The graph: nodes in list order, which is a topological order; operand slots are links of use lists. */
+#ifndef IR_GRAPH_H
+#define IR_GRAPH_H
+
+#include "base/limits.h"
+#include "base/rng.h"
+#include "ir/attr.h"
+#include "ir/op.h"
+#include "ir/tensor.h"
+
+/* What all graphs of one context share. */
+struct Ir {
+    Memory *memory;
+    Arena *arena; /* lives as long as the context */
+    Types types;
+    Names names;
+    const OpTable *ops;
+    Diag *diag;
+    Limits limits;
+};
+
+/* An empty context over `arena`. */
+void ir_open(Ir *ir, Arena *arena, const OpTable *ops, Diag *diag);
+
+typedef struct Use {
+    Node *def;               /* what is read; null: an absent operand */
+    Node *user;              /* who reads */
+    struct Use *next, *prev; /* among the uses of def */
+} Use;
+
+enum NodeFlags {
+    NODE_OURS = 1,     /* placed by us, may be removed by us */
+    NODE_BACKWARD = 2, /* of the backward side */
+};
+
+struct Node {
+    uint32_t id;
+    Op op;
+    uint16_t flags;
+    uint32_t src; /* node of the spine, from 1; 0 = ours */
+    int32_t n_in, n_regions;
+    const Type *type;
+    const void *attr; /* described by the card's attrs; null when it has none */
+    Use *in;
+    Use *uses;
+    Node *prev, *next;
+    Graph *graph;
+    Graph **regions;
+    const char *name;  /* of the value, interned; null: numbered when printed */
+    const char *label; /* of the node in the model; may be null */
+};
+
+/* A graph, or a region: the body of a node.  Regions are closed: what they use enters as parameter. */
+struct Graph {
+    Ir *ir;
+    Arena *arena;
+    Graph *root; /* itself for a graph */
+    Node *owner; /* of a region */
+    const char *name;
+    Node *first, *last; /* without inputs and the return */
+    Node **inputs;      /* ops `input` and `state` */
+    size_t n_inputs, cap_inputs;
+    Node *ret;            /* op `return`: its operands are the results */
+    const char **results; /* names of the results, null: the value's own */
+    uint32_t n_ids;       /* of the root: ids given so far */
+};
+
+/* An empty graph in `arena`. */
+Graph *graph_new(Ir *ir, Arena *arena, const char *name);
+
+/* An empty region of `owner`'s graph, not yet attached. */
+Graph *region_new(Graph *parent);
+
+/* Adds an input (or state) to the signature. */
+Node *graph_input(Graph *g, const char *name, const Type *type);
+
+/* Adds a state with its initial value (null payload: zeros) to the signature. */
+Node *graph_state(Graph *g, const char *name, const Type *type, const void *attr);
+
+/* Removes input `i`, which must have no readers. */
+void graph_drop_input(Graph *g, size_t i);
+
+/* Sets the results; `names` may be null, and each of them may be. */
+void graph_return(Graph *g, int n, Node *const *results, const char *const *names);
+
+/* Number of results, and the i-th. */
+int graph_n_results(const Graph *g);
+Node *graph_result(const Graph *g, int i);
+
+/* The name under which the i-th result leaves the graph; null when it has none. */
+const char *graph_result_name(const Graph *g, int i);
+
+/* Makes every reader of `old` read `by` instead.  Agreeing types.  `old` stays, unread; drop-dead collects it. */
+void graph_replace(Node *old, Node *by);
+
+/* A fresh node before another (null: at the end); for the builder and the copier, who fill in the rest. */
+Node *graph_insert(Graph *g, Node *before, Op op, const Type *type, int n_in, Node *const *defs);
+
+/* The operand in slot i, null when absent or beyond the end. */
+static inline Node *in(const Node *n, int i)
+{
+    return i < n->n_in ? n->in[i].def : NULL;
+}
+
+/* Makes slot i read `def` (null: absent). */
+void node_set_in(Node *n, int i, Node *def);
+
+/* Replaces all slots. */
+void node_set_ins(Node *n, int n_in, Node *const *defs);
+
+/* Readers of a value. */
+int node_n_uses(const Node *n);
+
+/* Takes a node without readers out of its graph. */
+void node_remove(Node *n);
+
+/* Moves a node before another of the same graph (null: to the end). */
+void node_move(Node *n, Node *before);
+
+/* Attaches regions. */
+void node_set_regions(Node *n, int n_regions, Graph *const *regions);
+
+/* The card of a node. */
+static inline const OpDef *op_of(const Node *n)
+{
+    return n->graph->ir->ops->defs[n->op];
+}
+
+/* The constant behind a value: of `const` and of `param` that no input overrides; null otherwise. */
+Payload *node_payload(const Node *n);
+
+/* The same, read; null when it is no constant, larger than `most` bytes (0: any size), or unreadable. */
+const Tensor *node_constant(const Node *n, size_t most);
+
+/* Where a node stands, for messages: "node 17 /fc/Gelu". */
+Place node_place(const Node *n);
+
+/* Every node of a graph and of the regions inside it, in order, without recursion:
+ * for (Node *n = walk_first(g); n; n = walk_next(g, n)) */
+Node *walk_first(Graph *g);
+Node *walk_next(Graph *g, Node *n);
+
+/* A deep copy into `arena`, ids compacted. */
+Graph *graph_copy(const Graph *g, Arena *arena);
+
+/* Gives nodes dense ids again, in list order; facts made before are void. */
+void graph_compact(Graph *g);
+
+/* Nodes, those of regions included. */
+size_t graph_count(Graph *g);
+
+/* A pass's own notes about nodes: one zeroed slot a node, growing on access. */
+typedef struct Facts {
+    Arena *arena;
+    size_t slot;
+    char **chunks;
+    size_t n_chunks;
+} Facts;
+
+/* An empty set of facts in the arena of the running pass. */
+Facts facts_open(Arena *scratch, size_t slot_size);
+
+/* The slot of a node. */
+void *fact(Facts *f, const Node *n);
+
+/* Graphs that share state by name, and where they came from. */
+typedef struct Module {
+    Ir *ir;
+    Arena *arena;
+    Graph **graphs;
+    size_t n_graphs, cap_graphs;
+    void *origin; /* the spine: owned by the frontend that read it, never looked at by a pass */
+    const char *file;
+} Module;
+
+/* An empty module. */
+Module *module_new(Ir *ir, Arena *arena);
+
+/* Adds a graph. */
+void module_add(Module *m, Graph *g);
+
+/* The graph of that name, or null. */
+Graph *module_graph(const Module *m, const char *name);
+
+#endif

@@ -1,0 +1,196 @@
+/* What a card must say about an op.  Floors above read cards through an OpTable; nobody switches over ops. */
+#ifndef IR_OP_H
+#define IR_OP_H
+
+#include "ir/attr.h"
+#include "ir/tensor.h"
+
+typedef struct Ir Ir;
+typedef struct Node Node;
+typedef struct Graph Graph;
+typedef struct Build Build;
+typedef struct Rng Rng;
+typedef struct Eval Eval;
+typedef struct Row Row;
+
+/* The words.  Cards are in ops/; a table may hold more ops than these. */
+typedef enum OpWord {
+#define OP(word) OP_##word,
+#include "ir/ops.def"
+#undef OP
+    OP_COUNT
+} OpWord;
+typedef uint16_t Op;
+
+/* Attributes of the words that the language itself knows. */
+typedef struct ValueAttr {
+    Payload *value; /* of const and param; of state: its initial value, null = zeros */
+} ValueAttr;
+
+typedef struct PartAttr {
+    int64_t index;
+} PartAttr;
+
+typedef struct CastAttr {
+    int to; /* DType + 1 */
+    bool saturate;
+    int round_mode; /* index into cast_round_modes: up, down, nearest */
+} CastAttr;
+
+/* The question `infer` answers: the result type of a call. */
+typedef struct Infer {
+    Ir *ir;
+    Types *types;
+    const struct OpDef *def;
+    const void *attr;
+    int n_in;
+    const Type *const *in;      /* null: absent operand */
+    const Tensor *const *value; /* of operands that are constants; null otherwise.  The array is never null */
+    int n_out;                  /* results asked for */
+    const Type *declared;       /* what the node says it is; null while it is being built */
+    Graph *const *regions;
+    int n_regions;
+    const char *complaint; /* set by infer_fail */
+    Arena *scratch;
+} Infer;
+
+/* States why a call is illegal; returns null, for infer to return. */
+const Type *infer_fail(Infer *q, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts the first n_out of `n` results together: the type itself, or a tuple. */
+const Type *infer_results(Infer *q, int n, const Type *const *results);
+
+/* Place of a call: what `expand` and `adjoint` build from. */
+typedef struct Site {
+    const void *attr;
+    int n_in;
+    Node *const *in;            /* null: absent */
+    const Tensor *const *value; /* constants among the operands; the array is never null */
+    const Type *type;           /* of the call's result */
+    int n_out;
+    Node *out;         /* adjoint: the call itself */
+    Node *const *dout; /* adjoint: what arrives at each result; null: nothing */
+    Graph *const *regions;
+    int n_regions;
+} Site;
+
+typedef enum FuseClass { FUSE_OPAQUE, FUSE_POINTWISE, FUSE_REDUCE, FUSE_MOVE, FUSE_CONTRACT, FUSE_WINDOW } FuseClass;
+
+/* Same input, same result?  Some ops draw, some behave differently in training. */
+typedef enum OpMode { MODE_PURE, MODE_RANDOM, MODE_TRAINING } OpMode;
+
+/* Classes of mixed precision (docs/ops.md); AMP_UNSET fails the table test. */
+typedef enum AmpClass {
+    AMP_UNSET,
+    AMP_T,  /* computes narrow, accumulates f32 */
+    AMP_S,  /* f32 inside, narrow edges */
+    AMP_FO, /* f32 out */
+    AMP_FI, /* never narrow its input for it */
+    AMP_F,  /* f32 */
+    AMP_EX, /* range-expanding elementwise */
+    AMP_E,  /* benign elementwise */
+    AMP_W,  /* all operands to the widest */
+    AMP_P,  /* moves data */
+    AMP_PW, /* moves data of several operands of one type */
+    AMP_PM, /* monotone: rounding commutes */
+    AMP_N,  /* no float data */
+    AMP_X,  /* its type is its meaning */
+    AMP_C,  /* depends on attribute or operand: amp_when decides */
+} AmpClass;
+
+typedef enum AmpReason {
+    REASON_NONE,
+    REASON_RANGE,
+    REASON_PRECISION,
+    REASON_INDEX,
+    REASON_SCHEMA,
+    REASON_KERNEL,
+    REASON_MEANING,
+} AmpReason;
+
+typedef struct AmpCard {
+    AmpClass f16, bf16;
+    uint32_t wide; /* operands kept f32 although the node is narrow, a bit each */
+    AmpReason reason;
+    AmpClass (*when)(const Node *n, DType target); /* of AMP_C */
+} AmpCard;
+
+/* Role of an operand in a quantized graph (docs/ops.md). */
+typedef enum QuantRole {
+    QUANT_UNSET,
+    QUANT_INPUT,  /* activation of a core op */
+    QUANT_WEIGHT, /* weight, per channel along `weight_axis` */
+    QUANT_BIAS,
+    QUANT_AGNOSTIC, /* same codes in and out */
+    QUANT_TABLE,    /* unary on codes: a table of 256 */
+    QUANT_GATHER,   /* embedding table: weight-like, dequantized after */
+    QUANT_FLOAT,    /* stays float */
+    QUANT_NEVER,    /* integers, indices, shapes */
+} QuantRole;
+
+typedef struct QuantCard {
+    QuantRole in[4]; /* operand i; the last one set serves those beyond */
+    QuantRole out;
+    int weight_axis;
+    bool same_scale; /* operands and result must share scale and zero point */
+} QuantCard;
+
+/* The ONNX operator a card is the newest version of. */
+typedef struct OnnxName {
+    const char *op;     /* null: an op of ours, domain qcc */
+    int since;          /* version of the operator that the card implements */
+    const char *domain; /* null: ai.onnx */
+} OnnxName;
+
+typedef struct OpDef {
+    const char *name;
+    int min_in, max_in;   /* max_in -1: any number */
+    int min_out, max_out; /* 0, 0 means exactly 1; max_out -1: any number */
+    int n_regions;        /* -1: any number */
+    const AttrSpec *attrs;
+
+    const Type *(*infer)(Infer *q);
+
+    /* the meaning: exactly one of three, none for structural ops */
+    const Row *row;
+    Status (*eval)(Eval *e);
+    Node *(*expand)(Build *b, const Site *s);
+    bool expand_needs_values; /* the expansion depends on the values of operands */
+
+    /* an implementation of `expand` for the evaluator that agrees in every bit; may be null */
+    Status (*fast)(Eval *e);
+
+    Node *(*sample)(Build *b, Rng *rng, int variant);
+    int n_variants;
+    OpMode mode;
+
+    void (*adjoint)(Build *b, const Site *s, Node **dx);
+    uint32_t differentiable; /* operands, a bit each */
+    uint32_t trainable;      /* operands that are parameters by default, a bit each */
+
+    int weight; /* cost for the measure of rules; 0 counts as 1 */
+    FuseClass fuse;
+    bool commutative;
+    AmpCard amp;
+    QuantCard quant;
+    OnnxName onnx;
+    bool structural;   /* input, const, return ...: no meaning to evaluate */
+    const char *brief; /* one sentence for the manual; null: the ONNX operator's */
+} OpDef;
+
+struct OpTable {
+    const OpDef *const *defs;
+    size_t n;
+};
+typedef struct OpTable OpTable;
+
+/* The op of that word; false when there is none. */
+bool op_find(const OpTable *t, Str word, Op *op);
+
+/* The op that is the newest form of an ONNX operator; false when there is none. */
+bool op_find_onnx(const OpTable *t, const char *domain, const char *op_type, Op *op);
+
+/* Whether a call with these counts fits the card. */
+bool op_takes(const OpDef *def, int n_in);
+
+#endif

@@ -1,0 +1,78 @@
+/* Host values: dense little-endian tensors in row-major order (4- and 2-bit elements packed, lowest bits first),
+ * and sequences, optionals and tuples of them. */
+#ifndef IR_TENSOR_H
+#define IR_TENSOR_H
+
+#include "base/diag.h"
+#include "base/heap.h"
+#include "ir/type.h"
+
+typedef struct Tensor Tensor;
+struct Tensor {
+    const Type *type; /* known; of a seq the element type may be loose */
+    void *data;       /* of a tensor; may be unaligned only while it is being read */
+    size_t bytes;
+    Tensor **items; /* of a tuple, seq, optional (0 or 1) */
+    size_t n_items;
+    int64_t refs; /* of tensors in a heap: how many hold it */
+};
+
+/* A tensor whose bytes may not have been read yet: a parameter of a model file. */
+struct Payload {
+    const Type *type;
+    const char *name;     /* for blobs and messages; may be null */
+    const Tensor *tensor; /* once read */
+    Status (*read)(Payload *self, void *out, size_t bytes, Diag *diag);
+    void *owner;     /* whose bytes they are */
+    uint64_t where;  /* for the owner */
+    uint64_t length; /* for the owner */
+};
+typedef struct Payload Payload;
+
+/* Elements of a tensor. */
+static inline int64_t tensor_elements(const Tensor *t)
+{
+    return type_elements(t->type);
+}
+
+/* A zeroed tensor of a known type in an arena. */
+Tensor *tensor_new(Arena *arena, const Type *type);
+
+/* A tensor of a known type in a heap, not zeroed, held once. */
+Tensor *tensor_alloc(Heap *heap, const Type *type);
+
+/* One more holder. */
+Tensor *tensor_hold(const Tensor *t);
+
+/* One holder less; the last one gives the memory back. */
+void tensor_drop(Heap *heap, Tensor *t);
+
+/* A sequence, optional or tuple over items; it holds each of them. */
+Tensor *tensor_group(Heap *heap, const Type *type, size_t n, Tensor *const *items);
+
+/* A payload over a tensor that is there. */
+Payload *payload_of(Arena *arena, const Tensor *t);
+
+/* The tensor of a payload, read on first use into `arena`; null after a reported failure. */
+const Tensor *payload_tensor(Payload *p, Arena *arena, Diag *diag);
+
+/* The i-th element as a number: every type that converts exactly, the nearest double otherwise. */
+double tensor_get_f64(const Tensor *t, int64_t i);
+
+/* The i-th element of an integer or bool tensor. */
+int64_t tensor_get_i64(const Tensor *t, int64_t i);
+
+/* Stores a number, converted to the element type as Cast does. */
+void tensor_set_f64(Tensor *t, int64_t i, double value);
+
+/* Stores an integer into an integer or bool tensor (converted as Cast does into others). */
+void tensor_set_i64(Tensor *t, int64_t i, int64_t value);
+
+/* Whether types and bits are equal, NaNs of one type being equal to each other. */
+bool tensor_same(const Tensor *a, const Tensor *b);
+
+/* Convenience for tests and builders: a rank-1 i64 tensor, a scalar. */
+Tensor *tensor_i64s(Arena *arena, Types *types, int64_t n, const int64_t *v);
+Tensor *tensor_scalar(Arena *arena, Types *types, DType dtype, double v);
+
+#endif
