@@ -1,0 +1,52 @@
+#include "base/pack.h"
+
+/* One element at a time up to the first whole byte and after the last one, whole bytes between. */
+#define UNPACK(NAME, T, PER_BYTE, ELEMENT)                                                                             \
+    void NAME(T *restrict out, const uint8_t *restrict in, size_t first, size_t n)                                     \
+    {                                                                                                                  \
+        size_t i = 0;                                                                                                  \
+        for (; i < n && (first + i) % (PER_BYTE); i++)                                                                 \
+            out[i] = ELEMENT(in, first + i);                                                                           \
+        for (; n - i >= (PER_BYTE); i += (PER_BYTE)) {                                                                 \
+            const uint8_t *byte = in + (first + i) / (PER_BYTE);                                                       \
+            for (size_t j = 0; j < (PER_BYTE); j++)                                                                    \
+                out[i + j] = ELEMENT(byte, j);                                                                         \
+        }                                                                                                              \
+        for (; i < n; i++)                                                                                             \
+            out[i] = ELEMENT(in, first + i);                                                                           \
+    }
+
+UNPACK(unpack_u4, uint8_t, 2, packed_u4)
+UNPACK(unpack_i4, int8_t, 2, packed_i4)
+UNPACK(unpack_u2, uint8_t, 4, packed_u2)
+UNPACK(unpack_i2, int8_t, 4, packed_i2)
+
+void pack_4(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n)
+{
+    size_t i = 0;
+    for (; i < n && (first + i) % 2; i++)
+        packed_put4(out, first + i, in[i]);
+    for (; n - i >= 2; i += 2)
+        out[(first + i) / 2] = (uint8_t)((in[i] & 15) | (in[i + 1] & 15) << 4);
+    for (; i < n; i++)
+        packed_put4(out, first + i, in[i]);
+}
+
+void pack_2(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n)
+{
+    size_t i = 0;
+    for (; i < n && (first + i) % 4; i++)
+        packed_put2(out, first + i, in[i]);
+    for (; n - i >= 4; i += 4)
+        out[(first + i) / 4] =
+            (uint8_t)((in[i] & 3) | (in[i + 1] & 3) << 2 | (in[i + 2] & 3) << 4 | (in[i + 3] & 3) << 6);
+    for (; i < n; i++)
+        packed_put2(out, first + i, in[i]);
+}
+
+void pack_clear_tail(uint8_t *p, size_t n, unsigned bits)
+{
+    unsigned per_byte = 8 / bits, used = (unsigned)(n % per_byte) * bits;
+    if (used)
+        p[n / per_byte] &= (uint8_t)((1u << used) - 1);
+}

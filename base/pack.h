@@ -1,0 +1,53 @@
+/* Arrays of 4-bit and 2-bit elements: two or four to a byte, the first in the lowest bits.  An f4e2m1 is packed as a
+ * u4.  Positions count elements, so a part of an array may begin inside a byte. */
+#ifndef BASE_PACK_H
+#define BASE_PACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Element i. */
+static inline uint8_t packed_u4(const uint8_t *p, size_t i)
+{
+    return p[i / 2] >> i % 2 * 4 & 15;
+}
+static inline int8_t packed_i4(const uint8_t *p, size_t i)
+{
+    return (int8_t)((packed_u4(p, i) ^ 8) - 8);
+}
+static inline uint8_t packed_u2(const uint8_t *p, size_t i)
+{
+    return p[i / 4] >> i % 4 * 2 & 3;
+}
+static inline int8_t packed_i2(const uint8_t *p, size_t i)
+{
+    return (int8_t)((packed_u2(p, i) ^ 2) - 2);
+}
+
+/* Stores the low bits of v as element i; the other elements of the byte stay. */
+static inline void packed_put4(uint8_t *p, size_t i, uint8_t v)
+{
+    unsigned shift = i % 2 * 4;
+    p[i / 2] = (uint8_t)((p[i / 2] & ~(15u << shift)) | (v & 15u) << shift);
+}
+static inline void packed_put2(uint8_t *p, size_t i, uint8_t v)
+{
+    unsigned shift = i % 4 * 2;
+    p[i / 4] = (uint8_t)((p[i / 4] & ~(3u << shift)) | (v & 3u) << shift);
+}
+
+/* Elements first .. first + n - 1 of `in`, one to a byte.  The arrays must not overlap. */
+void unpack_u4(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
+void unpack_i4(int8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
+void unpack_u2(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
+void unpack_i2(int8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
+
+/* Stores the low bits of n bytes as elements first .. first + n - 1 of `out`; its other elements stay.  Signed
+ * elements are passed as their bytes. */
+void pack_4(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n);
+void pack_2(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n);
+
+/* Clears the bits behind the last of n elements, which files want to be zero. */
+void pack_clear_tail(uint8_t *p, size_t n, unsigned bits);
+
+#endif
