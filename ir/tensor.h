@@ -18,6 +18,7 @@ struct Tensor {
 };
 
 /* A tensor whose bytes may not have been read yet: a parameter of a model file. */
+typedef struct Payload Payload;
 struct Payload {
     const Type *type;
     const char *name;     /* for blobs and messages; may be null */
@@ -27,7 +28,6 @@ struct Payload {
     uint64_t where;  /* for the owner */
     uint64_t length; /* for the owner */
 };
-typedef struct Payload Payload;
 
 /* Elements of a tensor. */
 static inline int64_t tensor_elements(const Tensor *t)

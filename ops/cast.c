@@ -1,0 +1,161 @@
+/* cast and identity: the conversions between storage types. */
+#include "base/half.h"
+#include "ops/cards.h"
+
+static const char *const round_modes[] = { "up", "down", "nearest", NULL };
+
+static const AttrSpec cast_attrs[] = {
+    ATTR_REQUIRED(CastAttr, to, DTYPE),
+    ATTR(CastAttr, saturate, BOOL, true),
+    ATTR_CHOICE(CastAttr, round_mode, round_modes, 0),
+    ATTR_LAST,
+};
+
+static const Type *infer_cast(Infer *q)
+{
+    DType to;
+    const Type *x = infer_tensor(q, 0);
+    if (!x)
+        return NULL;
+    if (!attr_dtype(((const CastAttr *)q->attr)->to, &to))
+        return infer_fail(q, "does not say to which type");
+    return type_with_dtype(q->types, x, to);
+}
+
+typedef uint8_t NarrowF8(double x, bool saturate);
+
+static NarrowF8 *f8_of(DType to)
+{
+    switch (to) {
+    case F8E4M3:
+        return f8e4m3fn_from_f64;
+    case F8E4M3FNUZ:
+        return f8e4m3fnuz_from_f64;
+    case F8E5M2:
+        return f8e5m2_from_f64;
+    case F8E5M2FNUZ:
+        return f8e5m2fnuz_from_f64;
+    default:
+        return NULL;
+    }
+}
+
+static void cast_floats(const CastAttr *at, Tensor *y, const Tensor *x)
+{
+    const int64_t n = tensor_elements(x);
+    NarrowF8 *f8 = f8_of(y->type->dtype);
+    uint8_t *to = y->data;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = tensor_get_f64(x, i);
+        to[i] = f8 ? f8(v, at->saturate) : e8m0_from_f64(v, (E8m0Round)at->round_mode, at->saturate);
+    }
+}
+
+enum { BLOCK = 1024 };
+
+/* Through the arithmetic that holds every value of the operand. */
+static void cast_blocks(Tensor *y, const Tensor *x)
+{
+    const int64_t n = tensor_elements(x);
+    const DType from = x->type->dtype;
+    union {
+        f32 f[BLOCK];
+        f64 d[BLOCK];
+        i64 i[BLOCK];
+        u64 u[BLOCK];
+    } block;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t k = n - at < BLOCK ? n - at : BLOCK;
+        if (from == F64) {
+            load_f64(block.d, x, at, k);
+            store_f64(y, at, block.d, k);
+        } else if (dtype_is_float(from)) {
+            load_f32(block.f, x, at, k);
+            store_f32(y, at, block.f, k);
+        } else if (from == U64) {
+            load_u64(block.u, x, at, k);
+            store_u64(y, at, block.u, k);
+        } else {
+            load_i64(block.i, x, at, k);
+            store_i64(y, at, block.i, k);
+        }
+    }
+}
+
+static Status eval_cast(Eval *e)
+{
+    const CastAttr *at = e->attr;
+    const Tensor *x = e->in[0];
+    const DType to = eval_type(e, 0)->dtype;
+    if (x->type->dtype == to) {
+        eval_give(e, 0, x);
+        return OK;
+    }
+    if (x->type->dtype == STRING || to == STRING)
+        return eval_fail(e, "strings are not converted");
+    if (f8_of(to) || to == F8E8M0)
+        cast_floats(at, eval_out(e, 0), x);
+    else
+        cast_blocks(eval_out(e, 0), x);
+    return OK;
+}
+
+static Node *sample_cast(Build *b, Rng *rng, int variant)
+{
+    static const DType types[] = { F32, F64, F16, BF16, I32, U8, BOOL, I64, F8E4M3, F8E5M2, I4, U4 };
+    int64_t dims[MAX_RANK];
+    const int rank = variant % 6;
+    sample_dims(rng, rank, 4, dims);
+    const CastAttr at = { .to = (int)types[rng_below(rng, (int64_t)COUNT(types))] + 1, .saturate = rng_below(rng, 2) };
+    Node *x = sample_tensor(b, rng, types[variant % (int)COUNT(types)], rank, dims, 0, 6);
+    return CALL_ATTR(b, cast, at, x);
+}
+
+const OpDef op_cast = {
+    .name = "cast",
+    .min_in = 1,
+    .max_in = 1,
+    .attrs = cast_attrs,
+    .infer = infer_cast,
+    .eval = eval_cast,
+    .sample = sample_cast,
+    .n_variants = 24,
+    .differentiable = 1,
+    .fuse = FUSE_POINTWISE,
+    .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .onnx = { "Cast", 13, NULL },
+};
+
+static const Type *infer_identity(Infer *q)
+{
+    return infer_has(q, 0) ? q->in[0] : infer_fail(q, "operand 0 is missing");
+}
+
+static Status eval_identity(Eval *e)
+{
+    eval_give(e, 0, e->in[0]);
+    return OK;
+}
+
+static Node *sample_identity(Build *b, Rng *rng, int variant)
+{
+    int64_t dims[MAX_RANK];
+    sample_dims(rng, variant % 6, 4, dims);
+    return CALL(b, identity, sample_tensor(b, rng, variant % 2 ? F32 : I64, variant % 6, dims, -2, 2));
+}
+
+const OpDef op_identity = {
+    .name = "identity",
+    .min_in = 1,
+    .max_in = 1,
+    .infer = infer_identity,
+    .eval = eval_identity,
+    .sample = sample_identity,
+    .n_variants = 12,
+    .differentiable = 1,
+    .fuse = FUSE_MOVE,
+    .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
+    .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .onnx = { "Identity", 1, NULL },
+};

@@ -1,0 +1,449 @@
+#include "ops/eval.h"
+
+#include <inttypes.h>
+
+enum { DEEPEST = 40 }; /* regions in regions and expansions in expansions: a bounded recursion */
+
+/* An expansion made for given operand types. */
+typedef struct Expansion {
+    struct Expansion *next;
+    const Type **types;
+    int n_types;
+    Graph *graph;
+} Expansion;
+
+struct Machine {
+    Ir *ir;
+    const EvalOptions *options;
+    Heap *heap;
+    Arena arena;    /* expansions: as long as the evaluation */
+    Arena scratch;  /* of the running call */
+    Map expansions; /* by node address */
+    int depth;
+};
+
+/* A value while it is alive. */
+typedef struct Slot {
+    Tensor *value;
+    int readers; /* still to come */
+} Slot;
+
+typedef enum Arithmetic { ARITH_F32, ARITH_F64, ARITH_I64, ARITH_U64 } Arithmetic;
+
+/* A result that waits to be rounded into its storage. */
+typedef struct EvalStore {
+    struct EvalStore *next;
+    int result;
+    Arithmetic arithmetic;
+    void *buffer;
+} EvalStore;
+
+Status eval_fail(Eval *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(e->scratch, format, args);
+    va_end(args);
+    return fail(e->ir->diag, e->node ? node_place(e->node) : NOWHERE, "%s: %s", e->def->name, text);
+}
+
+const Type *eval_type(const Eval *e, int i)
+{
+    return type_result(e->type, i);
+}
+
+Tensor *eval_out_as(Eval *e, int i, const Type *type)
+{
+    if (e->out[i])
+        tensor_drop(e->machine->heap, e->out[i]);
+    return e->out[i] = tensor_alloc(e->machine->heap, type);
+}
+
+Tensor *eval_out(Eval *e, int i)
+{
+    return e->out[i] ? e->out[i] : eval_out_as(e, i, eval_type(e, i));
+}
+
+void eval_give(Eval *e, int i, const Tensor *t)
+{
+    Tensor *held = tensor_hold(t);
+    if (e->out[i])
+        tensor_drop(e->machine->heap, e->out[i]);
+    e->out[i] = held;
+}
+
+void *eval_scratch(Eval *e, size_t n, size_t size)
+{
+    enum { ALIGNMENT = 64 };
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
+        memory_exhausted(e->ir->memory);
+    char *p = arena_alloc(e->scratch, bytes + ALIGNMENT);
+    return p + (ALIGNMENT - (uintptr_t)p % ALIGNMENT) % ALIGNMENT;
+}
+
+int64_t eval_elements(const Eval *e, int i)
+{
+    return tensor_elements(e->in[i]);
+}
+
+int64_t eval_int(const Eval *e, int i, int64_t at)
+{
+    return tensor_get_i64(e->in[i], at);
+}
+
+double eval_float(const Eval *e, int i, int64_t at)
+{
+    return tensor_get_f64(e->in[i], at);
+}
+
+Heap *eval_heap(Eval *e)
+{
+    return e->machine->heap;
+}
+
+const EvalOptions *eval_options(const Eval *e)
+{
+    return e->machine->options;
+}
+
+#define WIDENED(T, DTYPE)                                                                                              \
+    const T *eval_##T(Eval *e, int i)                                                                                  \
+    {                                                                                                                  \
+        const Tensor *t = e->in[i];                                                                                    \
+        if (t->type->dtype == DTYPE && (uintptr_t)t->data % sizeof(T) == 0)                                            \
+            return t->data;                                                                                            \
+        const int64_t n = tensor_elements(t);                                                                          \
+        T *wide = eval_scratch(e, (size_t)n, sizeof(T));                                                               \
+        load_##T(wide, t, 0, n);                                                                                       \
+        return wide;                                                                                                   \
+    }
+WIDENED(f32, F32)
+WIDENED(f64, F64)
+WIDENED(i64, I64)
+WIDENED(u64, U64)
+#undef WIDENED
+
+static void *out_buffer(Eval *e, int i, Arithmetic arithmetic, DType own, size_t size)
+{
+    Tensor *t = eval_out(e, i);
+    if (t->type->dtype == own)
+        return t->data;
+    EvalStore *s = NEW(e->scratch, EvalStore);
+    *s = (EvalStore){ .next = e->stores, .result = i, .arithmetic = arithmetic };
+    s->buffer = eval_scratch(e, (size_t)tensor_elements(t), size);
+    e->stores = s;
+    return s->buffer;
+}
+
+f32 *eval_out_f32(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_F32, F32, sizeof(f32));
+}
+
+f64 *eval_out_f64(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_F64, F64, sizeof(f64));
+}
+
+i64 *eval_out_i64(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_I64, I64, sizeof(i64));
+}
+
+u64 *eval_out_u64(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_U64, U64, sizeof(u64));
+}
+
+static void round_results(Eval *e)
+{
+    for (const EvalStore *s = e->stores; s; s = s->next) {
+        Tensor *t = e->out[s->result];
+        const int64_t n = tensor_elements(t);
+        switch (s->arithmetic) {
+        case ARITH_F32:
+            store_f32(t, 0, s->buffer, n);
+            break;
+        case ARITH_F64:
+            store_f64(t, 0, s->buffer, n);
+            break;
+        case ARITH_I64:
+            store_i64(t, 0, s->buffer, n);
+            break;
+        case ARITH_U64:
+            store_u64(t, 0, s->buffer, n);
+            break;
+        }
+    }
+}
+
+static Status run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Tensor **results);
+
+Status eval_region(Eval *e, Graph *region, int n, const Tensor *const *arguments, Tensor **results)
+{
+    if ((size_t)n != region->n_inputs)
+        return eval_fail(e, "its body takes %zu values, not %d", region->n_inputs, n);
+    return run_graph(e->machine, region, arguments, results);
+}
+
+static bool same_types(const Expansion *x, int n, const Tensor *const *in)
+{
+    for (int i = 0; i < n; i++)
+        if (x->types[i] != (in[i] ? in[i]->type : NULL))
+            return false;
+    return true;
+}
+
+/* The op's meaning in smaller ops, as a graph of its own over the actual operand types. */
+static Status expand(Machine *m, Eval *e, Graph **graph)
+{
+    bool fresh;
+    MapEntry *entry = map_put_u64(&m->expansions, (uintptr_t)e->node, &fresh);
+    for (Expansion *x = entry->value.p; x && !e->def->expand_needs_values; x = x->next)
+        if (same_types(x, e->n_in, e->in)) {
+            *graph = x->graph;
+            return OK;
+        }
+
+    Expansion *x = NEW(&m->arena, Expansion);
+    x->types = NEWS(&m->arena, const Type *, e->n_in + 1);
+    x->graph = graph_new(m->ir, &m->arena, NULL);
+    Node **ins = NEWS(&m->arena, Node *, e->n_in + 1);
+    const Tensor **values = NEWS(&m->arena, const Tensor *, e->n_in + 1);
+    for (int i = 0; i < e->n_in; i++) {
+        if (!e->in[i])
+            continue;
+        x->types[i] = e->in[i]->type;
+        ins[i] = graph_input(x->graph, NULL, e->in[i]->type);
+        values[i] = e->def->expand_needs_values ? e->in[i] : NULL;
+    }
+    Build b = build_at_end(x->graph);
+    const Site site = { .attr = e->attr,
+                        .n_in = e->n_in,
+                        .in = ins,
+                        .value = values,
+                        .type = e->type,
+                        .n_out = e->n_out,
+                        .regions = e->node ? e->node->regions : NULL,
+                        .n_regions = e->node ? e->node->n_regions : 0 };
+    Node *y = e->def->expand(&b, &site);
+    TRY(b.status);
+    BUG_IF(!y);
+    graph_return(x->graph, 1, &y, NULL);
+    x->next = entry->value.p;
+    entry->value.p = x;
+    *graph = x->graph;
+    return OK;
+}
+
+static Status eval_expansion(Eval *e)
+{
+    Machine *m = e->machine;
+    Graph *g;
+    Tensor *result;
+    TRY(expand(m, e, &g));
+    const Tensor **arguments = NEWS(e->scratch, const Tensor *, e->n_in + 1);
+    for (int i = 0, k = 0; i < e->n_in; i++)
+        if (e->in[i])
+            arguments[k++] = e->in[i];
+    TRY(run_graph(m, g, arguments, &result));
+    for (int i = 0; i < e->n_out; i++)
+        eval_give(e, i, e->n_out > 1 ? result->items[i] : result);
+    tensor_drop(m->heap, result);
+    return OK;
+}
+
+static const Type *actual_type(Machine *m, const Node *n, Eval *e)
+{
+    const Type **types = NEWS(e->scratch, const Type *, e->n_in + 1);
+    for (int i = 0; i < e->n_in; i++)
+        types[i] = e->in[i] ? e->in[i]->type : NULL;
+    Infer q = { .ir = m->ir,
+                .types = &m->ir->types,
+                .def = e->def,
+                .attr = e->attr,
+                .n_in = e->n_in,
+                .in = types,
+                .value = e->in,
+                .n_out = e->n_out,
+                .declared = n->type,
+                .regions = n->regions,
+                .n_regions = n->n_regions,
+                .scratch = e->scratch };
+    const Type *type = e->def->infer(&q);
+    if (!type)
+        fail(m->ir->diag, node_place(n), "%s %s", e->def->name, q.complaint ? q.complaint : "is not a legal call");
+    return type;
+}
+
+static Status check_size(Eval *e)
+{
+    for (int i = 0; i < e->n_out; i++) {
+        const Type *t = eval_type(e, i);
+        size_t bytes;
+        if (t->kind == TYPE_TENSOR && type_known(t) &&
+            (!type_bytes(t, &bytes) || bytes > (size_t)e->ir->limits.eval_bytes))
+            return eval_fail(e, "its result %s is larger than the limit eval_bytes (%" PRId64 ")",
+                             type_text(e->scratch, t), e->ir->limits.eval_bytes);
+    }
+    return OK;
+}
+
+static Status run_card(Eval *e)
+{
+    if (e->def->row)
+        return eval_row(e);
+    if (e->def->eval)
+        return e->def->eval(e);
+    if (e->def->fast)
+        return e->def->fast(e);
+    if (e->def->expand)
+        return eval_expansion(e);
+    return fail_as(e->ir->diag, UNSUPPORTED, e->node ? node_place(e->node) : NOWHERE, "%s has no meaning here",
+                   e->def->name);
+}
+
+/* What the structural words mean. */
+static Status run_structure(Machine *m, const Node *n, const Tensor *const *in, Tensor **value)
+{
+    if (n->op == OP_const || n->op == OP_param) {
+        Payload *p = node_payload(n);
+        const Tensor *t = p ? payload_tensor(p, m->ir->arena, m->ir->diag) : NULL;
+        if (!t)
+            return fail(m->ir->diag, node_place(n), "its value cannot be read");
+        *value = tensor_hold(t);
+        return OK;
+    }
+    if (n->op == OP_part) {
+        const int64_t index = ((const PartAttr *)n->attr)->index;
+        BUG_IF((size_t)index >= in[0]->n_items);
+        *value = tensor_hold(in[0]->items[index]);
+        return OK;
+    }
+    if (n->op == OP_tuple) {
+        *value = tensor_group(m->heap, n->type, (size_t)n->n_in, (Tensor *const *)(uintptr_t)in);
+        return OK;
+    }
+    return fail_as(m->ir->diag, UNSUPPORTED, node_place(n), "%s cannot be evaluated", op_of(n)->name);
+}
+
+static Status run_call(Machine *m, const Node *n, const Tensor *const *in, Tensor **value)
+{
+    const int n_out = type_results(n->type);
+    Eval e = { .machine = m,
+               .ir = m->ir,
+               .node = n,
+               .def = op_of(n),
+               .attr = n->attr,
+               .n_in = n->n_in,
+               .in = in,
+               .n_out = n_out,
+               .scratch = &m->scratch,
+               .kernels = m->options->kernels,
+               .pool = m->options->pool };
+    e.out = NEWS(&m->scratch, Tensor *, n_out);
+    e.type = actual_type(m, n, &e);
+    if (!e.type)
+        return INVALID;
+    if (!type_agrees(e.type, n->type))
+        return eval_fail(&e, "gives %s where the graph says %s", type_text(&m->scratch, e.type),
+                         type_text(&m->scratch, n->type));
+    TRY(check_size(&e));
+    TRY(run_card(&e));
+    round_results(&e);
+    for (int i = 0; i < n_out; i++)
+        BUG_IF(!e.out[i]);
+    if (n->type->kind != TYPE_TUPLE) {
+        *value = e.out[0];
+        return OK;
+    }
+    *value = tensor_group(m->heap, e.type, (size_t)n_out, e.out);
+    for (int i = 0; i < n_out; i++)
+        tensor_drop(m->heap, e.out[i]);
+    return OK;
+}
+
+static void release_operands(Machine *m, Facts *slots, const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        Slot *s = in(n, i) ? fact(slots, in(n, i)) : NULL;
+        if (s && --s->readers == 0) {
+            tensor_drop(m->heap, s->value);
+            s->value = NULL;
+        }
+    }
+}
+
+static Status run_node(Machine *m, Facts *slots, const Node *n)
+{
+    const ArenaMark mark = arena_mark(&m->scratch);
+    const Tensor **operands = NEWS(&m->scratch, const Tensor *, n->n_in + 1);
+    for (int i = 0; i < n->n_in; i++)
+        operands[i] = in(n, i) ? ((Slot *)fact(slots, in(n, i)))->value : NULL;
+
+    Slot *slot = fact(slots, n);
+    slot->readers = node_n_uses(n);
+    TRY((op_of(n)->structural ? run_structure : run_call)(m, n, operands, &slot->value));
+    if (m->depth == 1 && m->options->observe)
+        m->options->observe(m->options->user, n, slot->value);
+    release_operands(m, slots, n);
+    if (!slot->readers) {
+        tensor_drop(m->heap, slot->value);
+        slot->value = NULL;
+    }
+    arena_reset(&m->scratch, mark);
+    return OK;
+}
+
+static Status run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Tensor **results)
+{
+    if (m->depth == DEEPEST)
+        return fail(m->ir->diag, NOWHERE, "regions nest deeper than the limit graph_nesting");
+    m->depth++;
+
+    Arena arena;
+    arena_open(&arena, m->ir->memory);
+    Facts slots = facts_open(&arena, sizeof(Slot));
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        Slot *s = fact(&slots, g->inputs[i]);
+        s->readers = node_n_uses(g->inputs[i]) + 1; /* the caller's own hold */
+        s->value = arguments[i] ? tensor_hold(arguments[i]) : NULL;
+    }
+    Status status = OK;
+    for (const Node *n = g->first; n && status == OK; n = n->next) {
+        status = run_node(m, &slots, n);
+        if (m->options->stop && *m->options->stop)
+            status = INTERRUPTED;
+    }
+    for (int i = 0; status == OK && i < g->ret->n_in; i++) {
+        const Slot *s = in(g->ret, i) ? fact(&slots, in(g->ret, i)) : NULL;
+        results[i] = s && s->value ? tensor_hold(s->value) : NULL;
+    }
+    if (status == OK)
+        release_operands(m, &slots, g->ret);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        Slot *s = fact(&slots, g->inputs[i]);
+        if (s->value)
+            tensor_drop(m->heap, s->value);
+    }
+    arena_close(&arena);
+    m->depth--;
+    return status;
+}
+
+Status evaluate(Graph *g, const EvalOptions *options, Heap *heap, const Tensor *const *inputs, Tensor **results)
+{
+    static const EvalOptions defaults = { 0 };
+    EvalOptions used = options ? *options : defaults;
+    if (!used.kernels)
+        used.kernels = kernels_best();
+    Machine m = { .ir = g->ir, .options = &used, .heap = heap };
+    arena_open(&m.arena, g->ir->memory);
+    arena_open(&m.scratch, g->ir->memory);
+    map_open(&m.expansions, &m.arena);
+    const Status status = run_graph(&m, g, inputs, results);
+    arena_close(&m.scratch);
+    arena_close(&m.arena);
+    return status;
+}

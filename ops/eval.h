@@ -1,0 +1,113 @@
+/* The reference evaluator: what a graph means, executable.
+ *
+ * It runs any verified graph.  At each node it asks `infer` again, on the actual operands and their values, so
+ * shapes that depend on run-time values just work; then the card's meaning (row, eval or expansion) is run.
+ * Every float type up to 32 bits computes in f32 and rounds once, into the result; f64 computes in f64. */
+#ifndef OPS_EVAL_H
+#define OPS_EVAL_H
+
+
+#include "ir/build.h"
+#include "ops/scalar.h"
+#include "ops/kernels.h"
+
+
+typedef struct Pool Pool;
+
+typedef enum RandomSource { RANDOM_PHILOX, RANDOM_NUMPY } RandomSource;
+
+typedef struct EvalOptions {
+    const Kernels *kernels; /* null: the best the machine has */
+    Pool *pool;             /* null: one thread */
+    uint64_t seed, step;
+    RandomSource random;
+    const volatile int *stop;                                        /* not 0: end with INTERRUPTED between two nodes */
+    void (*observe)(void *user, const Node *n, const Tensor *value); /* sees every value of the outer graph */
+    void *user;
+} EvalOptions;
+
+/* Evaluates a graph: one tensor an input in, one tensor a result out (each held once; null for absent results).
+ * Results live in `heap`. */
+Status evaluate(Graph *g, const EvalOptions *options, Heap *heap, const Tensor *const *inputs, Tensor **results);
+
+typedef struct Machine Machine;
+
+/* One call, as the card's eval sees it. */
+struct Eval {
+    Machine *machine;
+    Ir *ir;
+    const Node *node;
+    const OpDef *def;
+    const void *attr;
+    int n_in;
+    const Tensor *const *in; /* null: absent */
+    int n_out;
+    const Type *type; /* inferred from the actual operands; a tuple when n_out > 1 */
+    Tensor **out;     /* what eval_out made */
+    Arena *scratch;   /* emptied after the call */
+    const Kernels *kernels;
+    Pool *pool;
+    struct EvalStore *stores;
+};
+
+/* States what is wrong with the operands' values; returns INVALID. */
+Status eval_fail(Eval *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The tensor of result i, of the inferred type (which must be known), not zeroed. */
+Tensor *eval_out(Eval *e, int i);
+
+/* The tensor of result i, of a type that only the values told. */
+Tensor *eval_out_as(Eval *e, int i, const Type *type);
+
+/* Makes an existing tensor (an operand, a sequence) result i. */
+void eval_give(Eval *e, int i, const Tensor *t);
+
+/* The type of result i. */
+const Type *eval_type(const Eval *e, int i);
+
+/* `n` elements of `size` bytes of scratch, aligned, zeroed. */
+void *eval_scratch(Eval *e, size_t n, size_t size);
+
+/* Operand i widened to one of the four arithmetics: its own data where the type is that already. */
+const f32 *eval_f32(Eval *e, int i);
+const f64 *eval_f64(Eval *e, int i);
+const i64 *eval_i64(Eval *e, int i);
+const u64 *eval_u64(Eval *e, int i);
+
+/* A buffer for result i in one of the four arithmetics; it is rounded into the result after the call.
+ * Allocates the result if eval_out was not called. */
+f32 *eval_out_f32(Eval *e, int i);
+f64 *eval_out_f64(Eval *e, int i);
+i64 *eval_out_i64(Eval *e, int i);
+u64 *eval_out_u64(Eval *e, int i);
+
+/* Elements of operand i. */
+int64_t eval_elements(const Eval *e, int i);
+
+/* The element of an integer or bool operand as i64, of any as f64. */
+int64_t eval_int(const Eval *e, int i, int64_t at);
+double eval_float(const Eval *e, int i, int64_t at);
+
+/* Runs a region on arguments; results are held once, for the caller to drop. */
+Status eval_region(Eval *e, Graph *region, int n, const Tensor *const *arguments, Tensor **results);
+
+/* The heap of values, for evals that build sequences. */
+Heap *eval_heap(Eval *e);
+
+/* Random draws: options of the evaluation. */
+const EvalOptions *eval_options(const Eval *e);
+
+/* Whole-tensor conversions between storage and arithmetic (ops/store.c): n elements, any storage type. */
+void load_f32(f32 *to, const Tensor *from, int64_t first, int64_t n);
+void load_f64(f64 *to, const Tensor *from, int64_t first, int64_t n);
+void load_i64(i64 *to, const Tensor *from, int64_t first, int64_t n);
+void load_u64(u64 *to, const Tensor *from, int64_t first, int64_t n);
+void store_f32(Tensor *to, int64_t first, const f32 *from, int64_t n);
+void store_f64(Tensor *to, int64_t first, const f64 *from, int64_t n);
+void store_i64(Tensor *to, int64_t first, const i64 *from, int64_t n);
+void store_u64(Tensor *to, int64_t first, const u64 *from, int64_t n);
+
+/* Evaluates a row (ops/pointwise.c). */
+Status eval_row(Eval *e);
+
+#endif

@@ -1,0 +1,34 @@
+/* The inner loops that are compiled once per instruction set and chosen when a context opens: the same bits at
+ * every level, only faster.  A level is one constant table; nothing is resolved at load time. */
+#ifndef OPS_KERNELS_H
+#define OPS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ops/scalar.h"
+
+/* One row over a block: out[i] = value(x[i], y[i], z[i]; k[0], k[1], ...), all in one arithmetic (bool results as
+ * arithmetic 0 and 1). */
+typedef void RowLoop(size_t n, void *out, const void *x, const void *y, const void *z, const double *k);
+
+/* c[m,n] (+)= a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements. */
+typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
+                     size_t ldc);
+
+typedef struct Kernels Kernels;
+
+/* The best level of this machine. */
+const Kernels *kernels_best(void);
+
+/* The level of that name (base, v3, v4), null when the machine or the build lacks it. */
+const Kernels *kernels_named(const char *name);
+
+/* The name of a level. */
+const char *kernels_name(const Kernels *k);
+
+/* c[m,n] += a b as above, at a level. */
+void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
+                      size_t ldb, f32 *c, size_t ldc);
+
+#endif

@@ -1,0 +1,194 @@
+/* Between storage types and the four arithmetics: one load and one store per storage type, not a matrix. */
+#include <string.h>
+
+#include "base/half.h"
+#include "ops/eval.h"
+
+/* Sub-byte elements, one at a time; everything else in loops the compiler vectorizes. */
+static unsigned nibble(const void *data, int64_t i)
+{
+    return (unsigned)((const uint8_t *)data)[i / 2] >> (i % 2 * 4) & 15u;
+}
+
+static unsigned crumb(const void *data, int64_t i)
+{
+    return (unsigned)((const uint8_t *)data)[i / 4] >> (i % 4 * 2) & 3u;
+}
+
+static void put_bits(void *data, int64_t i, int bits, unsigned value)
+{
+    const int per = 8 / bits, shift = (int)(i % per) * bits;
+    uint8_t *p = (uint8_t *)data + i / per;
+    const unsigned mask = ((1u << bits) - 1) << shift;
+    *p = (uint8_t)((*p & ~mask) | (value << shift & mask));
+}
+
+static int sign4(unsigned v)
+{
+    return (int)(v ^ 8u) - 8;
+}
+
+static int sign2(unsigned v)
+{
+    return (int)(v ^ 2u) - 2;
+}
+
+/* Unaligned-safe element access. */
+#define READER(C)                                                                                                      \
+    static inline C read_##C(const void *p, int64_t i)                                                                 \
+    {                                                                                                                  \
+        C v;                                                                                                           \
+        memcpy(&v, (const char *)p + i * (int64_t)sizeof(C), sizeof v);                                                \
+        return v;                                                                                                      \
+    }
+READER(int8_t)
+READER(uint8_t)
+READER(int16_t)
+READER(uint16_t)
+READER(int32_t)
+READER(uint32_t)
+READER(int64_t)
+READER(uint64_t)
+READER(float)
+READER(double)
+#undef READER
+
+#define EACH(EXPR)                                                                                                     \
+    for (int64_t i = first; i < first + n; i++)                                                                        \
+        to[i - first] = (EXPR);                                                                                        \
+    break
+
+/* FLOATS says how a float reaches T; integers convert by the C rules, which round to nearest even. */
+#define LOADER(T, CONVERT)                                                                                             \
+    void load_##T(T *to, const Tensor *from, int64_t first, int64_t n)                                                 \
+    {                                                                                                                  \
+        const void *p = from->data;                                                                                    \
+        switch (from->type->dtype) {                                                                                   \
+        case BOOL:                                                                                                     \
+            EACH((T)(read_uint8_t(p, i) != 0));                                                                        \
+        case I2:                                                                                                       \
+            EACH((T)sign2(crumb(p, i)));                                                                               \
+        case U2:                                                                                                       \
+            EACH((T)crumb(p, i));                                                                                      \
+        case I4:                                                                                                       \
+            EACH((T)sign4(nibble(p, i)));                                                                              \
+        case U4:                                                                                                       \
+            EACH((T)nibble(p, i));                                                                                     \
+        case I8:                                                                                                       \
+            EACH((T)read_int8_t(p, i));                                                                                \
+        case U8:                                                                                                       \
+            EACH((T)read_uint8_t(p, i));                                                                               \
+        case I16:                                                                                                      \
+            EACH((T)read_int16_t(p, i));                                                                               \
+        case U16:                                                                                                      \
+            EACH((T)read_uint16_t(p, i));                                                                              \
+        case I32:                                                                                                      \
+            EACH((T)read_int32_t(p, i));                                                                               \
+        case U32:                                                                                                      \
+            EACH((T)read_uint32_t(p, i));                                                                              \
+        case I64:                                                                                                      \
+            EACH((T)read_int64_t(p, i));                                                                               \
+        case U64:                                                                                                      \
+            EACH((T)read_uint64_t(p, i));                                                                              \
+        case F4E2M1:                                                                                                   \
+            EACH(CONVERT(f4e2m1_to_f32((uint8_t)nibble(p, i))));                                                       \
+        case F8E4M3:                                                                                                   \
+            EACH(CONVERT(f8e4m3fn_to_f32(read_uint8_t(p, i))));                                                        \
+        case F8E4M3FNUZ:                                                                                               \
+            EACH(CONVERT(f8e4m3fnuz_to_f32(read_uint8_t(p, i))));                                                      \
+        case F8E5M2:                                                                                                   \
+            EACH(CONVERT(f8e5m2_to_f32(read_uint8_t(p, i))));                                                          \
+        case F8E5M2FNUZ:                                                                                               \
+            EACH(CONVERT(f8e5m2fnuz_to_f32(read_uint8_t(p, i))));                                                      \
+        case F8E8M0:                                                                                                   \
+            EACH(CONVERT(e8m0_to_f32(read_uint8_t(p, i))));                                                            \
+        case F16:                                                                                                      \
+            EACH(CONVERT(f16_to_f32(read_uint16_t(p, i))));                                                            \
+        case BF16:                                                                                                     \
+            EACH(CONVERT(bf16_to_f32(read_uint16_t(p, i))));                                                           \
+        case F32:                                                                                                      \
+            EACH(CONVERT(read_float(p, i)));                                                                           \
+        case F64:                                                                                                      \
+            EACH(CONVERT(read_double(p, i)));                                                                          \
+        case STRING:                                                                                                   \
+        case DTYPE_COUNT:                                                                                              \
+            break;                                                                                                     \
+        }                                                                                                              \
+    }
+LOADER(f32, (f32))
+LOADER(f64, (f64))
+LOADER(i64, q_i64)
+LOADER(u64, q_u64)
+#undef LOADER
+#undef EACH
+
+/* An element is stored as Cast would: floats round once, integers wrap, floats to integers truncate and saturate. */
+#define PUT(C, v)                                                                                                      \
+    for (int64_t i = 0; i < n; i++) {                                                                                  \
+        const C c = (C)(v);                                                                                            \
+        memcpy((char *)p + (first + i) * (int64_t)sizeof(C), &c, sizeof c);                                            \
+    }                                                                                                                  \
+    break
+#define PUT_BITS(bits, v)                                                                                              \
+    for (int64_t i = 0; i < n; i++)                                                                                    \
+        put_bits(p, first + i, bits, (unsigned)(v));                                                                   \
+    break
+
+#define STORER(T, AS_F32, WIDE, AS_INT, FROM)                                                                          \
+    void store_##T(Tensor *to, int64_t first, const T *from, int64_t n)                                                \
+    {                                                                                                                  \
+        void *p = to->data;                                                                                            \
+        switch (to->type->dtype) {                                                                                     \
+        case BOOL:                                                                                                     \
+            PUT(uint8_t, from[i] != 0);                                                                                \
+        case I2:                                                                                                       \
+        case U2:                                                                                                       \
+            PUT_BITS(2, AS_INT(from[i]));                                                                              \
+        case I4:                                                                                                       \
+        case U4:                                                                                                       \
+            PUT_BITS(4, AS_INT(from[i]));                                                                              \
+        case I8:                                                                                                       \
+        case U8:                                                                                                       \
+            PUT(uint8_t, AS_INT(from[i]));                                                                             \
+        case I16:                                                                                                      \
+        case U16:                                                                                                      \
+            PUT(uint16_t, AS_INT(from[i]));                                                                            \
+        case I32:                                                                                                      \
+        case U32:                                                                                                      \
+            PUT(uint32_t, AS_INT(from[i]));                                                                            \
+        case I64:                                                                                                      \
+            PUT(int64_t, q_i64(from[i]));                                                                              \
+        case U64:                                                                                                      \
+            PUT(uint64_t, q_u64(from[i]));                                                                             \
+        case F4E2M1:                                                                                                   \
+            PUT_BITS(4, f4e2m1_from_##FROM(WIDE(from[i])));                                                            \
+        case F8E4M3:                                                                                                   \
+            PUT(uint8_t, f8e4m3fn_from_##FROM(WIDE(from[i]), true));                                                   \
+        case F8E4M3FNUZ:                                                                                               \
+            PUT(uint8_t, f8e4m3fnuz_from_##FROM(WIDE(from[i]), true));                                                 \
+        case F8E5M2:                                                                                                   \
+            PUT(uint8_t, f8e5m2_from_##FROM(WIDE(from[i]), true));                                                     \
+        case F8E5M2FNUZ:                                                                                               \
+            PUT(uint8_t, f8e5m2fnuz_from_##FROM(WIDE(from[i]), true));                                                 \
+        case F8E8M0:                                                                                                   \
+            PUT(uint8_t, e8m0_from_##FROM(WIDE(from[i]), E8M0_UP, true));                                              \
+        case F16:                                                                                                      \
+            PUT(uint16_t, f16_from_##FROM(WIDE(from[i])));                                                             \
+        case BF16:                                                                                                     \
+            PUT(uint16_t, bf16_from_##FROM(WIDE(from[i])));                                                            \
+        case F32:                                                                                                      \
+            PUT(float, AS_F32(from[i]));                                                                               \
+        case F64:                                                                                                      \
+            PUT(double, from[i]);                                                                                      \
+        case STRING:                                                                                                   \
+        case DTYPE_COUNT:                                                                                              \
+            break;                                                                                                     \
+        }                                                                                                              \
+    }
+STORER(f32, (float), , q_i64, f32)
+STORER(f64, (float), , q_i64, f64)
+STORER(i64, (float), f64_odd_from_i64, , f64)
+STORER(u64, (float), f64_odd_from_u64, , f64)
+#undef STORER
+#undef PUT
+#undef PUT_BITS
