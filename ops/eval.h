@@ -6,19 +6,16 @@
 #ifndef OPS_EVAL_H
 #define OPS_EVAL_H
 
-
+#include "base/parallel.h"
 #include "ir/build.h"
 #include "ops/scalar.h"
 #include "ops/kernels.h"
-
-
-typedef struct Pool Pool;
 
 typedef enum RandomSource { RANDOM_PHILOX, RANDOM_NUMPY } RandomSource;
 
 typedef struct EvalOptions {
     const Kernels *kernels; /* null: the best the machine has */
-    Pool *pool;             /* null: one thread */
+    Parallel *pool;         /* null: one thread */
     uint64_t seed, step;
     RandomSource random;
     const volatile int *stop;                                        /* not 0: end with INTERRUPTED between two nodes */
@@ -46,7 +43,7 @@ struct Eval {
     Tensor **out;     /* what eval_out made */
     Arena *scratch;   /* emptied after the call */
     const Kernels *kernels;
-    Pool *pool;
+    Parallel *pool;
     struct EvalStore *stores;
 };
 
