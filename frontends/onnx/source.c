@@ -90,6 +90,16 @@ void source_callback(Source *s, Memory *m, const char *name, uint64_t size,
     cleanup_push(m, &s->cleanup, close_source, s);
 }
 
+Status source_folder(Source *s, Diag *d, const char *path)
+{
+    BUG_IF(s->folder >= 0);
+    s->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder < 0)
+        return fail_as(d, IO, (Place){ .file = path, .byte = -1 }, "is no folder to read from: %s", strerror(errno));
+    s->owns_folder = true;
+    return OK;
+}
+
 void source_keep(Source *s)
 {
     cleanup_drop(&s->cleanup);
@@ -157,31 +167,32 @@ Status source_unchanged(Source *s, Diag *d)
     return OK;
 }
 
+void window_over(Window *w, Source *s, Diag *d, uint8_t *buffer, size_t cap)
+{
+    *w = (Window){ .source = s, .diag = d, .buffer = buffer, .cap = cap };
+}
+
 void window_open(Window *w, Source *s, Diag *d, Arena *arena)
 {
-    *w = (Window){ .source = s, .diag = d };
-    if (!s->bytes)
-        w->buffer = arena_alloc(arena, WINDOW_BYTES);
+    window_over(w, s, d, s->bytes ? NULL : arena_alloc(arena, WINDOW_BYTES), WINDOW_BYTES);
 }
 
 Status window_at(Window *w, uint64_t offset, size_t n, const uint8_t **p)
 {
     const Source *s = w->source;
 
-    BUG_IF(n > WINDOW_BYTES || offset > s->size || n > s->size - offset);
+    BUG_IF(n > w->cap || offset > s->size || n > s->size - offset);
     if (s->bytes) {
         *p = s->bytes + offset;
         return OK;
     }
     if (offset < w->from || offset - w->from > w->n || n > w->n - (offset - w->from)) {
         bool goes_on = w->n > 0 && offset >= w->from && offset - w->from <= w->n;
-        size_t want = goes_on ? WINDOW_BYTES : n > FIRST_READ ? n : FIRST_READ;
+        size_t want = goes_on || w->cap < FIRST_READ ? w->cap : n > FIRST_READ ? n : FIRST_READ;
         if (want > s->size - offset)
             want = (size_t)(s->size - offset);
         w->n = 0;
-        Status status = source_read(w->source, w->diag, offset, w->buffer, want);
-        if (status)
-            return status;
+        TRY(source_read(w->source, w->diag, offset, w->buffer, want));
         w->from = offset;
         w->n = want;
     }

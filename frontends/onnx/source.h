@@ -39,6 +39,9 @@ void source_memory(Source *s, Memory *m, const char *name, const void *bytes, si
 void source_callback(Source *s, Memory *m, const char *name, uint64_t size,
                      Status (*read)(void *user, uint64_t offset, void *buffer, size_t n), void *user);
 
+/* Allows external data beneath `path` for a source that has no folder of its own. */
+Status source_folder(Source *s, Diag *d, const char *path);
+
 /* Keeps the source open past guarded(): a jump no longer closes it, its owner must. */
 void source_keep(Source *s);
 
@@ -61,17 +64,22 @@ bool file_id(int fd, FileId *id);
 typedef struct Window {
     Source *source;
     Diag *diag;
-    uint8_t *buffer; /* null for memory, which needs none */
+    uint8_t *buffer; /* unused over memory */
+    size_t cap;      /* of the buffer: what may be asked for at once */
     uint64_t from;   /* what the buffer holds */
     size_t n;
 } Window;
 
 enum { WINDOW_BYTES = 65536 };
 
-/* A window over `s`; its buffer lives in `arena`. */
+/* A window of WINDOW_BYTES over `s`; its buffer lives in `arena`. */
 void window_open(Window *w, Source *s, Diag *d, Arena *arena);
 
-/* Makes n <= WINDOW_BYTES bytes at `offset` readable at *p until the next call; they must lie within the source. */
+/* A window over `s` through a buffer of the caller's. */
+void window_over(Window *w, Source *s, Diag *d, uint8_t *buffer, size_t cap);
+
+/* Makes n bytes at `offset`, at most the buffer's, readable at *p until the next call; they must lie within the
+ * source. */
 Status window_at(Window *w, uint64_t offset, size_t n, const uint8_t **p);
 
 #endif
