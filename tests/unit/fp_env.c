@@ -8,8 +8,8 @@
 
 static double third(void)
 {
-    volatile double one = 1, three = 3;
-    return one / three;
+    volatile double one = 1, three = 3, quotient = one / three; /* computed here and not where it is read */
+    return quotient;
 }
 
 static void foreign_environment_is_left_and_put_back(void **state)
