@@ -29,9 +29,16 @@ bool file_id(int fd, FileId *id)
     *id = (FileId){ .device = st.st_dev,
                     .inode = st.st_ino,
                     .size = (uint64_t)st.st_size,
+                    .links = st.st_nlink,
                     .seconds = st.st_mtim.tv_sec,
                     .nanoseconds = st.st_mtim.tv_nsec };
     return true;
+}
+
+bool file_same(const FileId *a, const FileId *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size && a->seconds == b->seconds &&
+           a->nanoseconds == b->nanoseconds;
 }
 
 static void close_source(void *thing)
@@ -162,7 +169,7 @@ Status source_unchanged(Source *s, Diag *d)
         return OK;
     if (!file_id(s->fd, &now))
         return fail_as(d, IO, place_of(s, -1), "cannot be read any more: %s", strerror(errno));
-    if (now.size != s->id.size || now.seconds != s->id.seconds || now.nanoseconds != s->id.nanoseconds)
+    if (!file_same(&now, &s->id))
         return fail_as(d, IO, place_of(s, -1), "the file has changed since it was read");
     return OK;
 }

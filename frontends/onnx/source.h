@@ -10,7 +10,7 @@
 
 /* What identifies the content of a file without reading it. */
 typedef struct FileId {
-    uint64_t device, inode, size;
+    uint64_t device, inode, size, links;
     int64_t seconds, nanoseconds; /* of the last modification */
 } FileId;
 
@@ -53,6 +53,9 @@ Status source_read(Source *s, Diag *d, uint64_t offset, void *buffer, size_t n);
 
 /* OK if a file is still the one that was opened: same size and time of modification. */
 Status source_unchanged(Source *s, Diag *d);
+
+/* Whether two identities are of one file in one state. */
+bool file_same(const FileId *a, const FileId *b);
 
 /* Reads exactly n bytes of a descriptor at `offset`: 0, an errno, or -1 if the file ends before. */
 int read_exactly(int fd, uint64_t offset, void *buffer, size_t n);

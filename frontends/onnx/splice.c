@@ -252,7 +252,7 @@ static Status plan(const Splice *s, Match *m)
     return OK;
 }
 
-Status splice(const Splice *s, const Sink *sink, uint64_t *size)
+Status splice_write(const Splice *s, const Sink *sink, uint64_t *size)
 {
     Match m;
 

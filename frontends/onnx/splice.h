@@ -42,9 +42,9 @@ typedef struct Splice {
 Edit edit_value(uint64_t within, uint64_t offset, uint64_t length, uint64_t n);
 
 /* Copies the source with its edits to the sink; `*size` (may be null) gets the number of bytes. */
-Status splice(const Splice *s, const Sink *sink, uint64_t *size);
+Status splice_write(const Splice *s, const Sink *sink, uint64_t *size);
 
-/* The number of bytes that splice would write. */
+/* The number of bytes that splice_write would write. */
 Status splice_size(const Splice *s, uint64_t *size);
 
 /* ---- what the skeleton is made with ---- */

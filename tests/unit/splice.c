@@ -32,7 +32,7 @@ static Status apply(Fixture *f, const Bytes *in, const Edit *edits, size_t n, By
     out->n = 0;
     source_memory(&source, &f->memory, "m", in->p, in->n);
     Splice s = splice_of(f, &source, edits, n);
-    Status status = splice(&s, &(Sink){ append, out }, &size);
+    Status status = splice_write(&s, &(Sink){ append, out }, &size);
     if (status == OK) {
         assert_int_equal(size, out->n);
         assert_int_equal(splice_size(&s, &announced), OK);
@@ -128,7 +128,7 @@ static Status file_unedited(Fixture *f, void *arg)
 
     TRY(source_open(&source, &f->memory, &f->diag, arg));
     Splice s = splice_of(f, &source, NULL, 0);
-    TRY(splice(&s, &(Sink){ append, &out }, NULL));
+    TRY(splice_write(&s, &(Sink){ append, &out }, NULL));
     source_close(&source);
     assert_same(&out, &in);
     free(out.p);
@@ -514,7 +514,7 @@ static Status change_while_open(Fixture *f, void *arg)
     TRY(source_open(&source, &f->memory, &f->diag, path));
     assert_int_equal(write(fd, "\x10", 1), 1);
     Splice s = splice_of(f, &source, NULL, 0);
-    Status status = splice(&s, &(Sink){ append, &out }, NULL);
+    Status status = splice_write(&s, &(Sink){ append, &out }, NULL);
     source_close(&source);
     close(fd);
     unlink(path);
