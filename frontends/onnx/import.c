@@ -1,0 +1,553 @@
+#include "frontends/onnx/importer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "frontends/onnx/fill.h"
+
+Place importer_place(const Importer *im)
+{
+    return (Place){ .where = im->where, .byte = -1 };
+}
+
+const char *import_name(Importer *im, ProtobufCBinaryData b)
+{
+    return name_of(&im->ir->names, b.data ? (const char *)b.data : "", b.len);
+}
+
+/* ---- scopes ---- */
+
+/* Small integers are copied into a region instead of captured: shapes and axes stay visible as constants. */
+static Node *copied_constant(Scope *s, const Node *n)
+{
+    enum { MOST_ELEMENTS = 1024 };
+    if (n->op != OP_param || !dtype_is_integer(n->type->dtype) || type_elements(n->type) > MOST_ELEMENTS)
+        return NULL;
+    Build b = build_at_end(s->graph);
+    b.src = n->src;
+    b.label = n->label;
+    Node *copy = build_typed(&b, OP_param, n->attr, 0, NULL, n->type);
+    if (s->graph->first != copy) /* before all readers */
+        node_move(copy, s->graph->first);
+    return copy;
+}
+
+static Node *capture(Importer *im, Scope *s, Node *outside)
+{
+    Node *in = copied_constant(s, outside);
+    if (in)
+        return in;
+    in = graph_input(s->graph, NULL, outside->type);
+    GROW(im->arena, s->captured, s->n_captured, s->cap_captured);
+    GROW(im->arena, s->inside, s->n_captured, s->cap_inside);
+    s->captured[s->n_captured] = outside;
+    s->inside[s->n_captured++] = in;
+    return in;
+}
+
+Node *scope_value(Importer *im, Scope *s, const char *name)
+{
+    enum { DEEPEST = 64 };
+    Scope *path[DEEPEST];
+    int n = 0;
+    const MapEntry *e = NULL;
+    for (Scope *at = s; at && !e; at = at->outer) {
+        e = map_find(&at->values, name);
+        if (n < DEEPEST)
+            path[n++] = at;
+    }
+    if (!e)
+        return NULL;
+    Node *value = e->value.p;
+    for (int i = n - 2; i >= 0; i--) {
+        Node *in = capture(im, path[i], value);
+        if (!in->name)
+            in->name = name;
+        map_put(&path[i]->values, name, NULL)->value.p = in;
+        value = in;
+    }
+    return value;
+}
+
+Status scope_define(Importer *im, Scope *s, const char *name, Node *value)
+{
+    bool fresh;
+    MapEntry *e = map_put(&s->values, name, &fresh);
+    if (!fresh)
+        return fail(im->ir->diag, importer_place(im), "value %s is defined twice", name);
+    e->value.p = value;
+    if (!value->name)
+        value->name = name;
+    return OK;
+}
+
+/* ---- types ---- */
+
+static const Type *tensor_type_of(Ir *ir, const Onnx__TypeProto__Tensor *t)
+{
+    DType dtype;
+    int64_t dims[MAX_RANK];
+    if (!dtype_from_onnx(t->elem_type, &dtype))
+        return type_opaque(&ir->types, arena_printf(ir->arena, "tensor(element type %d)", t->elem_type));
+    if (!t->shape)
+        return type_unranked(&ir->types, dtype);
+    if (t->shape->n_dim > MAX_RANK)
+        return NULL;
+    for (size_t i = 0; i < t->shape->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = t->shape->dim[i];
+        const bool given = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        dims[i] = given && d->dim_value >= 0 ? d->dim_value : DIM_UNKNOWN;
+        if (dims[i] > ir->limits.dim)
+            return NULL;
+    }
+    return type_tensor(&ir->types, dtype, (int)t->shape->n_dim, dims);
+}
+
+const Type *onnx_type(Ir *ir, const Onnx__TypeProto *proto)
+{
+    enum { DEEPEST = 32 };
+    TypeKind around[DEEPEST];
+    int depth = 0;
+    const Type *type = NULL;
+    while (proto && !type) {
+        if (depth == DEEPEST)
+            return NULL;
+        switch (proto->value_case) {
+        case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
+            type = tensor_type_of(ir, proto->tensor_type);
+            if (!type)
+                return NULL;
+            break;
+        case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
+            around[depth++] = TYPE_SEQ;
+            proto = proto->sequence_type->elem_type;
+            break;
+        case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
+            around[depth++] = TYPE_OPTIONAL;
+            proto = proto->optional_type->elem_type;
+            break;
+        case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
+            type = type_opaque(&ir->types, "map");
+            break;
+        case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE:
+            type = type_opaque(&ir->types, "sparse tensor");
+            break;
+        case ONNX__TYPE_PROTO__VALUE_OPAQUE_TYPE:
+            type = type_opaque(&ir->types, "opaque");
+            break;
+        default:
+            return NULL;
+        }
+    }
+    while (type && depth)
+        type = around[--depth] == TYPE_SEQ ? type_seq(&ir->types, type) : type_optional(&ir->types, type);
+    return type;
+}
+
+static int64_t bound_dim(const Importer *im, const Onnx__TensorShapeProto__Dimension *d, bool batch)
+{
+    const Str name =
+        d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? str_of(d->dim_param) : str("");
+    const ImportOptions *o = im->options;
+    for (size_t i = 0; name.n && i < o->n_dims; i++)
+        if (str_is(name, o->dims[i].name))
+            return o->dims[i].value;
+    return batch ? o->batch : 0;
+}
+
+/* The type of an input once --dim, --batch and --shape had their say. */
+static const Type *bound_type(Importer *im, const Onnx__ValueInfoProto *v, const Type *type, const char *name)
+{
+    const ImportOptions *o = im->options;
+    for (size_t i = 0; i < o->n_shapes; i++)
+        if (strcmp(o->shapes[i].input, name) == 0 && type->kind == TYPE_TENSOR)
+            return type_tensor(&im->ir->types, type->dtype, o->shapes[i].rank, o->shapes[i].dims);
+    if (type->kind != TYPE_TENSOR || type->rank < 0 || !v->type->tensor_type->shape)
+        return type;
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < type->rank; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = v->type->tensor_type->shape->dim[i];
+        const int64_t bound = type->dims[i] < 0 ? bound_dim(im, d, i == 0) : 0;
+        dims[i] = bound > 0 ? bound : type->dims[i];
+    }
+    return type_tensor(&im->ir->types, type->dtype, type->rank, dims);
+}
+
+/* ---- one node ---- */
+
+static const char *place_text(Importer *im, const Onnx__NodeProto *o, const char *label)
+{
+    const Str op = str_of(o->op_type);
+    return arena_printf(im->arena, "node %u %s%s(%.*s)", im->n_src, label ? label : "", label ? " " : "", STR_ARG(op));
+}
+
+static int opset_of(const Importer *im, Str domain)
+{
+    if (domain.n == 0 || str_is(domain, "ai.onnx"))
+        return im->frame->opset;
+    const MapEntry *e = map_find_n(&im->frame->domains, domain.p, domain.n);
+    return e ? (int)e->value.i : 0;
+}
+
+static Status read_operands(Importer *im, Scope *s, Call *c, const Onnx__NodeProto *o)
+{
+    c->in = NEWS(im->arena, Node *, o->n_input + 1);
+    for (size_t i = 0; i < o->n_input; i++) {
+        if (!o->input[i].len)
+            continue;
+        const char *name = import_name(im, o->input[i]);
+        c->in[i] = scope_value(im, s, name);
+        if (!c->in[i] && name_is_absent(im, name))
+            continue;
+        if (!c->in[i])
+            return fail(im->ir->diag, importer_place(im), "reads %s, which nothing before it defines", name);
+        c->n_in = (int)i + 1;
+    }
+    return OK;
+}
+
+/* Results up to the last one that has a name. */
+static int results_named(const Onnx__NodeProto *o)
+{
+    int n = 0;
+    for (size_t i = 0; i < o->n_output; i++)
+        if (o->output[i].len)
+            n = (int)i + 1;
+    return n;
+}
+
+static Status define_results(Importer *im, Scope *s, Build *b, Node *y, const Onnx__NodeProto *o)
+{
+    const int n = results_named(o);
+    for (int i = 0; i < n; i++) {
+        if (!o->output[i].len)
+            continue;
+        Node *part = y->type->kind == TYPE_TUPLE ? build_part(b, y, i) : y;
+        const char *name = import_name(im, o->output[i]);
+        if (part->name && part->name != name && part->op != OP_part) { /* an upgrade answered with an existing value */
+            Node *same = build_node(b, OP_identity, NULL, 1, &part);
+            if (!same)
+                return b->status;
+            part = same;
+        }
+        TRY(scope_define(im, s, name, part));
+    }
+    return OK;
+}
+
+/* Constant, and Identity of a parameter: parameters under their own name. */
+static Status read_parameter(Importer *im, Scope *s, const Call *c, const Onnx__NodeProto *o, bool *done)
+{
+    Payload *p = NULL;
+    *done = false;
+    if (c->n_out != 1 || !o->output[0].len || c->domain[0])
+        return OK;
+    if (strcmp(c->op, "Constant") == 0) {
+        TRY(constant_payload(im, c, o, &p));
+    } else if (strcmp(c->op, "Identity") == 0 && c->n_in == 1 && c->in[0] && c->in[0]->op == OP_param) {
+        p = node_payload(c->in[0]);
+    }
+    if (!p)
+        return OK;
+    Build b = *c->build;
+    Node *n = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
+    *done = true;
+    return scope_define(im, s, import_name(im, o->output[0]), n);
+}
+
+/* An operator without a card: kept as it is, typed by what the file says of its results. */
+static Node *build_opaque(Importer *im, Call *c)
+{
+    const OpaqueAttr attr = { c->op, c->domain };
+    Types *types = &im->ir->types;
+    const Type **parts = NEWS(im->arena, const Type *, c->n_out + 1);
+    for (int i = 0; i < c->n_out; i++)
+        parts[i] = type_opaque(types, "unknown");
+    const Type *type = c->n_out == 1 ? parts[0] : type_tuple(types, c->n_out, parts);
+    return build_typed(c->build, OP_opaque, &attr, c->n_in, c->in, type);
+}
+
+/* What an operator without a card gave has no type we know, so its readers are kept as they are too. */
+static bool reads_opaque(const Call *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i] && c->in[i]->type->kind == TYPE_OPAQUE)
+            return true;
+    return false;
+}
+
+static Status check_counts(const Call *c, const OnnxSchema *schema)
+{
+    if (schema->deprecated)
+        return call_fail(c, "was removed in opset %d", schema->since);
+    if (c->n_in > schema->max_in)
+        return call_fail(c, "takes at most %d inputs, not %d", schema->max_in, c->n_in);
+    if (c->n_out > schema->max_out)
+        return call_fail(c, "has at most %d outputs, not %d", schema->max_out, c->n_out);
+    for (int i = 0; i < schema->min_in; i++)
+        if (!call_in(c, i) && !(schema_input(schema, i)->flags & ONNX_PARAM_OPTIONAL))
+            return call_fail(c, "input %d (%s) is missing", i, schema_input(schema, i)->name);
+    return OK;
+}
+
+static Status build_call(Importer *im, Scope *s, Call *c, Node **y)
+{
+    Op op;
+    Graph **regions = NULL;
+    int n_regions = 0;
+    if (reads_opaque(c)) {
+        *y = build_opaque(im, c);
+        return c->build->status;
+    }
+    TRY(upgrade(c));
+    if (c->result) {
+        *y = c->result;
+        return OK;
+    }
+    if (!op_find_onnx(im->ir->ops, c->domain, c->op, &op)) {
+        *y = build_opaque(im, c);
+        return c->build->status;
+    }
+    TRY(import_regions(im, s, c, &regions, &n_regions));
+    const OpDef *def = im->ir->ops->defs[op];
+    void *attr;
+    TRY(fill_attrs(c, def, &attr));
+    *y = build_with_regions(c->build, op, attr, c->n_in, c->in, c->n_out, n_regions, regions);
+    return c->build->status;
+}
+
+static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
+{
+    const Str domain = str_of(o->domain);
+    if (!im->frame->function)
+        im->n_src++;
+    const char *label = o->name.len ? import_name(im, o->name) : NULL;
+    im->where = place_text(im, o, label);
+
+    Build b = build_at_end(s->graph);
+    b.src = im->n_src;
+    b.label = label;
+    Call c = { .importer = im, .op = import_name(im, o->op_type), .label = label, .build = &b };
+    c.domain = domain.n == 0 || str_is(domain, "ai.onnx") ? "" : import_name(im, o->domain);
+    c.n_out = results_named(o);
+    TRY(read_operands(im, s, &c, o));
+
+    const Onnx__FunctionProto *f = find_function(im, domain, str_of(o->op_type), str_of(o->overload));
+    const OnnxSchema *schema = schema_find(c.domain, c.op, opset_of(im, domain));
+    TRY(read_attrs(im, &c, o, f ? NULL : schema));
+    if (f)
+        return import_function(im, s, &c, f, o);
+    if (schema) {
+        TRY(check_counts(&c, schema));
+        c.version = schema->since;
+        if (schema->max_out == ONNX_MANY) /* all of them count, also those without a name */
+            c.n_out = (int)o->n_output;
+    }
+    if (!c.n_out)
+        c.n_out = 1;
+
+    bool done;
+    TRY(read_parameter(im, s, &c, o, &done));
+    if (done)
+        return OK;
+    Node *y;
+    if (schema) {
+        TRY(build_call(im, s, &c, &y));
+    } else {
+        y = build_opaque(im, &c);
+        TRY(b.status);
+    }
+    return define_results(im, s, &b, y, o);
+}
+
+Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (im->n_src > (uint64_t)im->ir->limits.nodes)
+            return fail(im->ir->diag, importer_place(im), "more nodes than the limit nodes (%" PRId64 ")",
+                        im->ir->limits.nodes);
+        TRY(import_node(im, s, nodes[i]));
+    }
+    return OK;
+}
+
+/* ---- a graph ---- */
+
+Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const char *name, Node **node)
+{
+    Payload *p;
+    TRY(import_payload(im, t, &p));
+    p->name = name;
+    Build b = build_at_end(g);
+    *node = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
+    (*node)->name = name;
+    return b.status;
+}
+
+Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g)
+{
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        const char *name = import_name(im, g->initializer[i]->name);
+        im->where = arena_printf(im->arena, "initializer %s", name);
+        Node *n;
+        TRY(import_tensor(im, s->graph, g->initializer[i], name, &n));
+        TRY(scope_define(im, s, name, n));
+    }
+    for (size_t i = 0; i < g->n_sparse_initializer; i++) {
+        const Onnx__SparseTensorProto *t = g->sparse_initializer[i];
+        if (!t->values)
+            return fail(im->ir->diag, importer_place(im), "sparse initializer %zu has no values", i);
+        const char *name = import_name(im, t->values->name);
+        Payload *p;
+        im->where = arena_printf(im->arena, "sparse initializer %s", name);
+        TRY(import_sparse(im, t, &p));
+        p->name = name;
+        Build b = build_at_end(s->graph);
+        TRY(scope_define(im, s, name, build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type)));
+    }
+    return OK;
+}
+
+static const Tensor *bound_value(const Importer *im, const char *name)
+{
+    for (size_t i = 0; i < im->options->n_values; i++)
+        if (strcmp(im->options->values[i].input, name) == 0)
+            return im->options->values[i].value;
+    return NULL;
+}
+
+static Status import_inputs(Importer *im, Scope *s, const Onnx__GraphProto *g)
+{
+    for (size_t i = 0; i < g->n_input; i++) {
+        const Onnx__ValueInfoProto *v = g->input[i];
+        const char *name = import_name(im, v->name);
+        im->where = arena_printf(im->arena, "input %s", name);
+        if (map_find(&s->values, name))
+            continue; /* an initializer that is listed as input too: a default */
+        const Tensor *value = bound_value(im, name);
+        if (value) {
+            Build b = build_at_end(s->graph);
+            Payload *p = payload_of(im->arena, value);
+            TRY(scope_define(im, s, name, build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type)));
+            continue;
+        }
+        const Type *type = onnx_type(im->ir, v->type);
+        if (!type)
+            return fail(im->ir->diag, importer_place(im), "has no type that makes sense");
+        TRY(scope_define(im, s, name, graph_input(s->graph, name, bound_type(im, v, type, name))));
+    }
+    return OK;
+}
+
+static Status import_results(Importer *im, Scope *s, const Onnx__GraphProto *g)
+{
+    Node **results = NEWS(im->arena, Node *, g->n_output + 1);
+    const char **names = NEWS(im->arena, const char *, g->n_output + 1);
+    for (size_t i = 0; i < g->n_output; i++) {
+        names[i] = import_name(im, g->output[i]->name);
+        im->where = arena_printf(im->arena, "output %s", names[i]);
+        results[i] = scope_value(im, s, names[i]);
+        if (!results[i])
+            return fail(im->ir->diag, importer_place(im), "nothing defines it");
+    }
+    graph_return(s->graph, (int)g->n_output, results, names);
+    return OK;
+}
+
+Status import_graph_body(Importer *im, Scope *s, const Onnx__GraphProto *g)
+{
+    TRY(import_nodes(im, s, g->node, g->n_node));
+    return import_results(im, s, g);
+}
+
+static Status read_opsets(Importer *im, Frame *f, Onnx__OperatorSetIdProto *const *imports, size_t n)
+{
+    map_open(&f->domains, im->arena);
+    for (size_t i = 0; i < n; i++) {
+        const Str domain = str_of(imports[i]->domain);
+        const int64_t version = imports[i]->has_version ? imports[i]->version : 1;
+        if (version < 1 || version > 1000000)
+            return fail(im->ir->diag, (Place){ .where = "opset_import", .byte = -1 },
+                        "version %" PRId64 " of domain '%.*s'", version, STR_ARG(domain));
+        const bool onnx = domain.n == 0 || str_is(domain, "ai.onnx");
+        if (onnx && f->opset && f->opset != version)
+            return fail(im->ir->diag, (Place){ .where = "opset_import", .byte = -1 },
+                        "ai.onnx is imported twice: versions %d and %" PRId64, f->opset, version);
+        if (onnx)
+            f->opset = (int)version;
+        else
+            map_put(&f->domains, import_name(im, imports[i]->domain), NULL)->value.i = version;
+    }
+    return OK;
+}
+
+Status frame_open(Importer *im, Frame *f, Onnx__OperatorSetIdProto *const *imports, size_t n)
+{
+    TRY(read_opsets(im, f, imports, n));
+    if (im->options->opset)
+        f->opset = (int)im->options->opset;
+    if (f->opset > ONNX_OPSET_NEWEST)
+        return warn(im->ir->diag, (Place){ .where = "opset_import", .byte = -1 },
+                    "opset %d is newer than %d, the newest we know: read as if it were that", f->opset,
+                    ONNX_OPSET_NEWEST);
+    return OK;
+}
+
+static Status read_functions(Importer *im, const Onnx__ModelProto *model)
+{
+    map_open(&im->functions, im->arena);
+    if (model->n_functions > (size_t)im->ir->limits.functions)
+        return fail(im->ir->diag, NOWHERE, "%zu functions are more than the limit functions (%" PRId64 ")",
+                    model->n_functions, im->ir->limits.functions);
+    for (size_t i = 0; i < model->n_functions; i++) {
+        const Onnx__FunctionProto *f = model->functions[i];
+        const Str domain = str_of(f->domain), name = str_of(f->name), overload = str_of(f->overload);
+        const char *key =
+            arena_printf(im->arena, "%.*s\n%.*s\n%.*s", STR_ARG(domain), STR_ARG(name), STR_ARG(overload));
+        bool fresh;
+        map_put(&im->functions, key, &fresh)->value.cp = f;
+        if (!fresh)
+            return fail(im->ir->diag, NOWHERE, "function %.*s is defined twice", STR_ARG(name));
+    }
+    return OK;
+}
+
+const Onnx__FunctionProto *find_function(const Importer *im, Str domain, Str name, Str overload)
+{
+    if (!im->functions.n)
+        return NULL;
+    if (str_is(domain, "ai.onnx"))
+        domain = str("");
+    const char *key = arena_printf(im->arena, "%.*s\n%.*s\n%.*s", STR_ARG(domain), STR_ARG(name), STR_ARG(overload));
+    const MapEntry *e = map_find(&im->functions, key);
+    return e ? e->value.cp : NULL;
+}
+
+Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options, Module **module)
+{
+    static const ImportOptions nothing = { 0 };
+    const Onnx__ModelProto *model = spine->model;
+    Importer im = { .ir = ir, .arena = arena, .spine = spine, .options = options ? options : &nothing };
+    Frame frame = { 0 };
+    im.frame = &frame;
+    if (!model->graph)
+        return fail(ir->diag, NOWHERE, "has no graph");
+    TRY(frame_open(&im, &frame, model->opset_import, model->n_opset_import));
+    if (!frame.opset)
+        frame.opset = 1; /* before IR version 3 nothing was imported */
+    TRY(read_functions(&im, model));
+
+    const Str name = str_of(model->graph->name);
+    Graph *g = graph_new(ir, arena, name.n ? arena_copy(arena, name.p, name.n) : "main");
+    Scope scope = { .graph = g };
+    map_open(&scope.values, arena);
+    TRY(import_initializers(&im, &scope, model->graph));
+    TRY(import_inputs(&im, &scope, model->graph));
+    TRY(import_graph_body(&im, &scope, model->graph));
+
+    *module = module_new(ir, arena);
+    (*module)->origin = spine;
+    (*module)->file = spine->source.name;
+    module_add(*module, g);
+    return OK;
+}

@@ -1,0 +1,84 @@
+/* The state of an import, shared by its parts. */
+#ifndef FRONTENDS_ONNX_IMPORTER_H
+#define FRONTENDS_ONNX_IMPORTER_H
+
+#include "frontends/onnx/call.h"
+#include "frontends/onnx/import.h"
+
+/* Names visible at a point: a graph's own, and outwards those of the graphs around it. */
+typedef struct Scope {
+    struct Scope *outer; /* null: outermost, or the body of a function */
+    Graph *graph;
+    Map values; /* name -> Node * (null pointer: declared absent) */
+    /* of a region: what it took from outside */
+    Node **captured; /* in the outer graph */
+    Node **inside;   /* the region's parameter for it */
+    size_t n_captured, cap_captured, cap_inside;
+} Scope;
+
+/* A function body on its way in: attributes of the call stand in for references. */
+typedef struct Frame {
+    struct Frame *caller;
+    const Onnx__FunctionProto *function; /* null: the model itself */
+    const Call *call;
+    int opset;   /* of ai.onnx, in this frame */
+    Map domains; /* domain -> version */
+} Frame;
+
+struct Importer {
+    Ir *ir;
+    Arena *arena;
+    Spine *spine;
+    const ImportOptions *options;
+    Frame *frame;
+    Map functions;  /* "domain\nname\noverload" -> FunctionProto */
+    uint32_t n_src; /* nodes of the file so far */
+    int64_t n_inlined;
+    int depth;         /* of graphs in graphs */
+    const char *where; /* place of the node at hand */
+};
+
+/* The place of the node at hand. */
+Place importer_place(const Importer *im);
+
+/* The value of a name in a scope, captured into it when it lives outside; null when there is none. */
+Node *scope_value(Importer *im, Scope *s, const char *name);
+
+/* Defines a name; INVALID when it is taken. */
+Status scope_define(Importer *im, Scope *s, const char *name, Node *value);
+
+/* Imports nodes into a scope (graph or function body). */
+Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_t n);
+
+/* The regions of a call that has subgraphs: appends what they capture to the call's operands. */
+Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_regions);
+
+/* Inlines a call of a model-local function; results are defined in the scope. */
+Status import_function(Importer *im, Scope *s, Call *c, const Onnx__FunctionProto *f, const Onnx__NodeProto *node);
+
+/* The model-local function of that name, or null. */
+const Onnx__FunctionProto *find_function(const Importer *im, Str domain, Str name, Str overload);
+
+/* Whether a name that nothing defines is an operand that the call of the current function left out. */
+bool name_is_absent(const Importer *im, const char *name);
+
+/* Reads the opset imports of a frame. */
+Status frame_open(Importer *im, Frame *f, Onnx__OperatorSetIdProto *const *imports, size_t n);
+
+/* Initializers, and then nodes and results, of a graph into its scope. */
+Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g);
+Status import_graph_body(Importer *im, Scope *s, const Onnx__GraphProto *g);
+
+/* A param node over a tensor of the file. */
+Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const char *name, Node **node);
+
+/* The payload of a tensor of the file. */
+Status import_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload);
+
+/* The same for a sparse one, made dense. */
+Status import_sparse(Importer *im, const Onnx__SparseTensorProto *t, Payload **payload);
+
+/* A NUL-terminated, checked name. */
+const char *import_name(Importer *im, ProtobufCBinaryData b);
+
+#endif

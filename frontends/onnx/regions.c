@@ -1,0 +1,172 @@
+/* Subgraphs become closed regions: what a body reads from outside turns into operands of the node and parameters
+ * of the region, in the same order for every region of the node. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "frontends/onnx/importer.h"
+
+/* What a body's own inputs are, by position. */
+typedef const Type *InputType(const Call *c, int i, const Type *declared);
+
+static const Type *loosened(Types *types, const Type *t)
+{
+    return t->kind == TYPE_TENSOR ? type_unranked(types, t->dtype) : t;
+}
+
+/* A carried value may change its shape from one iteration to the next, so only what the file declares is certain. */
+static const Type *carried_type(const Call *c, const Node *operand, const Type *declared)
+{
+    if (declared && declared->kind != TYPE_OPAQUE)
+        return declared;
+    return operand ? loosened(&call_ir(c)->types, operand->type) : NULL;
+}
+
+static const Type *loop_input(const Call *c, int i, const Type *declared)
+{
+    Types *types = &call_ir(c)->types;
+    if (i == 0)
+        return type_scalar(types, I64);
+    if (i == 1)
+        return type_scalar(types, BOOL);
+    return carried_type(c, call_in(c, i), declared);
+}
+
+static const Type *scan_input(const Call *c, int i, const Type *declared)
+{
+    const Ints axes = call_ints(c, "scan_input_axes");
+    const int first = c->n_in - (int)call_int(c, "num_scan_inputs", 0);
+    const Node *operand = call_in(c, i);
+    if (i < first)
+        return carried_type(c, operand, declared);
+    if (!operand || operand->type->kind != TYPE_TENSOR)
+        return declared;
+    const Type *t = operand->type;
+    int64_t axis = i - first < axes.n ? axes.v[i - first] : 0, dims[MAX_RANK];
+    if (t->rank < 1 || axis < -t->rank || axis >= t->rank)
+        return declared ? declared : loosened(&call_ir(c)->types, t);
+    axis += axis < 0 ? t->rank : 0;
+    for (int k = 0, j = 0; k < t->rank; k++)
+        if (k != axis)
+            dims[j++] = t->dims[k];
+    return type_tensor(&call_ir(c)->types, t->dtype, t->rank - 1, dims);
+}
+
+static const Type *map_input(const Call *c, int i, const Type *declared)
+{
+    const Node *operand = call_in(c, i);
+    if (!operand)
+        return declared;
+    return operand->type->kind == TYPE_SEQ ? operand->type->parts[0] : operand->type;
+}
+
+static const Type *no_input(const Call *c, int i, const Type *declared)
+{
+    (void)c, (void)i;
+    return declared;
+}
+
+static const struct {
+    const char *op;
+    const char *bodies[2];
+    InputType *input;
+} forms[] = {
+    { "If", { "then_branch", "else_branch" }, no_input },
+    { "Loop", { "body", NULL }, loop_input },
+    { "Scan", { "body", NULL }, scan_input },
+    { "SequenceMap", { "body", NULL }, map_input },
+};
+
+static Status import_body(Importer *im, Scope *s, const Call *c, const Onnx__GraphProto *g, InputType *input)
+{
+    TRY(import_initializers(im, s, g));
+    for (size_t i = 0; i < g->n_input; i++) {
+        const char *name = import_name(im, g->input[i]->name);
+        const Type *declared = g->input[i]->type ? onnx_type(im->ir, g->input[i]->type) : NULL;
+        const Type *type = input(c, (int)i, declared);
+        if (!type)
+            return call_fail(c, "input %s of its body has no type", name);
+        TRY(scope_define(im, s, name, graph_input(s->graph, name, type)));
+    }
+    return import_graph_body(im, s, g);
+}
+
+/* The region's parameter for a value outside; made, unread, where another region of the node took the value. */
+static Node *parameter_for(Scope *s, const Node *outside)
+{
+    for (size_t i = 0; i < s->n_captured; i++)
+        if (s->captured[i] == outside)
+            return s->inside[i];
+    return graph_input(s->graph, NULL, outside->type);
+}
+
+/* Gives every region the same captures in the same order. */
+static void align_captures(Importer *im, Call *c, Scope *scopes, const size_t *own, int n)
+{
+    Node **all = NULL;
+    size_t n_all = 0, cap = 0;
+    for (int r = 0; r < n; r++) {
+        for (size_t i = 0; i < scopes[r].n_captured; i++) {
+            size_t k = 0;
+            while (k < n_all && all[k] != scopes[r].captured[i])
+                k++;
+            if (k < n_all)
+                continue;
+            GROW(im->arena, all, n_all, cap);
+            all[n_all++] = scopes[r].captured[i];
+        }
+    }
+    for (int r = 0; r < n; r++) {
+        Graph *g = scopes[r].graph;
+        Node **inputs = NEWS(im->arena, Node *, own[r] + n_all + 1);
+        memcpy(inputs, g->inputs, own[r] * sizeof *inputs);
+        for (size_t i = 0; i < n_all; i++)
+            inputs[own[r] + i] = parameter_for(&scopes[r], all[i]);
+        g->inputs = inputs;
+        g->n_inputs = g->cap_inputs = own[r] + n_all;
+    }
+    const int first = c->n_in;
+    for (size_t i = 0; i < n_all; i++)
+        call_set_in(c, first + (int)i, all[i]);
+}
+
+/* How many operands are the op's own, before the captures: ours, so that a reader need not count. */
+static void note_operands(Call *c)
+{
+    if (strcmp(c->op, "If") != 0)
+        call_set_int(c, "operands", c->n_in);
+}
+
+Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_regions)
+{
+    size_t form = 0;
+    while (form < COUNT(forms) && strcmp(forms[form].op, c->op) != 0)
+        form++;
+    if (form == COUNT(forms) || c->domain[0])
+        return OK;
+    if (im->depth == (int)im->ir->limits.graph_nesting)
+        return call_fail(c, "graphs nest deeper than the limit graph_nesting (%" PRId64 ")",
+                         im->ir->limits.graph_nesting);
+
+    const char *where = im->where;
+    Scope scopes[2] = { { 0 } };
+    size_t own[2] = { 0 };
+    const int n = forms[form].bodies[1] ? 2 : 1;
+    *regions = NEWS(im->arena, Graph *, n);
+    im->depth++;
+    for (int r = 0; r < n; r++) {
+        const CallAttr *body = call_attr(c, forms[form].bodies[r]);
+        if (!body || !body->g)
+            return call_fail(c, "%s is missing", forms[form].bodies[r]);
+        scopes[r].outer = s;
+        scopes[r].graph = (*regions)[r] = region_new(s->graph);
+        map_open(&scopes[r].values, im->arena);
+        TRY(import_body(im, &scopes[r], c, body->g, forms[form].input));
+        own[r] = body->g->n_input;
+    }
+    im->depth--;
+    im->where = where;
+    note_operands(c);
+    align_captures(im, c, scopes, own, n);
+    *n_regions = n;
+    return OK;
+}
