@@ -19,29 +19,47 @@ static uint32_t rotate(uint32_t x, int by)
     return x >> by | x << (32 - by);
 }
 
+/* One round: the eight words stay where they are and the roles move on by one, so that nothing is copied. */
+#define ROUND(T, A, B, C, D, E, F, G, H)                                                                               \
+    do {                                                                                                               \
+        H += (rotate(E, 6) ^ rotate(E, 11) ^ rotate(E, 25)) + ((E & F) ^ (~E & G)) + constants[T] + w[(T) % 16];       \
+        D += H;                                                                                                        \
+        H += (rotate(A, 2) ^ rotate(A, 13) ^ rotate(A, 22)) + ((A & B) ^ (A & C) ^ (B & C));                           \
+    } while (0)
+
+static void next_words(uint32_t w[16])
+{
+    for (int t = 0; t < 16; t++) {
+        uint32_t near = w[(t + 14) % 16], far = w[(t + 1) % 16];
+        w[t] += (rotate(near, 17) ^ rotate(near, 19) ^ near >> 10) + w[(t + 9) % 16] +
+                (rotate(far, 7) ^ rotate(far, 18) ^ far >> 3);
+    }
+}
+
 static void compress(uint32_t state[8], const unsigned char *block)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[16];
     for (int t = 0; t < 16; t++, block += 4)
         w[t] = (uint32_t)block[0] << 24 | (uint32_t)block[1] << 16 | (uint32_t)block[2] << 8 | block[3];
-    for (int t = 16; t < 64; t++) {
-        uint32_t near = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
-        uint32_t far = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
-        w[t] = near + w[t - 7] + far + w[t - 16];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    for (int t = 0; t < 64; t += 8) {
+        if (t && t % 16 == 0)
+            next_words(w);
+        ROUND(t, a, b, c, d, e, f, g, h);
+        ROUND(t + 1, h, a, b, c, d, e, f, g);
+        ROUND(t + 2, g, h, a, b, c, d, e, f);
+        ROUND(t + 3, f, g, h, a, b, c, d, e);
+        ROUND(t + 4, e, f, g, h, a, b, c, d);
+        ROUND(t + 5, d, e, f, g, h, a, b, c);
+        ROUND(t + 6, c, d, e, f, g, h, a, b);
+        ROUND(t + 7, b, c, d, e, f, g, h, a);
     }
-    memcpy(v, state, sizeof v);
-    for (int t = 0; t < 64; t++) {
-        uint32_t a = v[0], e = v[4];
-        uint32_t choose = (e & v[5]) ^ (~e & v[6]), majority = (a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]);
-        uint32_t first = v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + choose + constants[t] + w[t];
-        uint32_t second = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + majority;
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += first;
-        v[0] = first + second;
-    }
-    for (int i = 0; i < 8; i++)
-        state[i] += v[i];
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+    state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
+
+#undef ROUND
 
 void sha256_begin(Sha256 *s)
 {
