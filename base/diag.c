@@ -15,7 +15,8 @@ static const char *keep(Diag *d, const char *text)
     return text ? arena_string(d->arena, text) : NULL;
 }
 
-static Message *new_message(Diag *d, Severity severity, Status status, Place place, const char *format, va_list args)
+__attribute__((format(printf, 5, 0))) static Message *new_message(Diag *d, Severity severity, Status status,
+                                                                  Place place, const char *format, va_list args)
 {
     Message *m = NEW(d->arena, Message);
     *m = (Message){ .diag = d, .severity = severity, .status = status, .place = place };

@@ -17,7 +17,7 @@ typedef unsigned int uint32_t;
 typedef unsigned long uint64_t;
 typedef long int64_t;
 #endif
-#define HALF static __device__ __forceinline__
+#define HALF __device__ __forceinline__
 #else
 #include <stdbool.h>
 #include <stddef.h>

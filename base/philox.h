@@ -17,7 +17,7 @@ typedef unsigned int uint32_t;
 typedef unsigned long uint64_t;
 typedef long int64_t;
 #endif
-#define PHILOX static __device__ __forceinline__
+#define PHILOX __device__ __forceinline__
 #else
 #include <stdint.h>
 #define PHILOX static inline

@@ -42,7 +42,7 @@ void text_char(Text *t, char c)
     text_bytes(t, &c, 1);
 }
 
-static void add_vprintf(Text *t, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void add_vprintf(Text *t, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
