@@ -61,7 +61,7 @@ void *arena_alloc(Arena *a, size_t size)
 {
     if (size > PTRDIFF_MAX / 2)
         memory_exhausted(a->memory);
-    const size_t need = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    const size_t need = ((size ? size : 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* nothing has a place, too */
     if (need > (size_t)(a->end - a->at))
         add_chunk(a, need);
 
