@@ -18,13 +18,16 @@
  *     void sum_block_f32(x, rows, cols, stride, out)     a block of each of cols columns, 1 <= rows <= 64
  *     void sum_cols_f32(x, rows, cols, stride, out)      whole columns; any split of the columns gives the same bits
  *
+ * Kernels have eight, warp, push and total (ops/reduce/part.h).
  * A reduction of something computed packs it in pieces of 1024 and pushes their segments. */
 #ifndef QCC_OPS_REDUCE_H
 #define QCC_OPS_REDUCE_H
 
+#ifndef __CUDACC__ /* host */
 #include <stdbool.h>
 #include <stddef.h>
 #include "ops/scalar.h"
+#endif /* host */
 
 enum {
     REDUCE_SEGMENT = 1024, /* elements of a row that fold as one tree */

@@ -23,6 +23,7 @@
 #include "ops/scalar/double.h"
 #include "ops/scalar/names.h"
 #include "ops/scalar/quant.h"
+#include "base/half.h"
 #include "base/philox.h"
 #include "ops/scalar/random.h"
 

@@ -8,26 +8,24 @@
 #define IDENTITY_OF(T)               REDUCE_IDENTITY(T)
 #define EMPTY_OF(T)                  REDUCE_EMPTY(T)
 #define LOAD(v)                      LOAD_OF(T, v)
+#define COUNTER                      NAME(counter)
 #define JOIN(x, y)                   JOIN_OF(T, x, y)
 
 #define T f32
-#include "ops/reduce/row.h"
-#include "ops/reduce/column.h"
+#include "ops/reduce/one.h"
 #undef T
 #define T f64
-#include "ops/reduce/row.h"
-#include "ops/reduce/column.h"
+#include "ops/reduce/one.h"
 #undef T
 #define T i64
-#include "ops/reduce/row.h"
-#include "ops/reduce/column.h"
+#include "ops/reduce/one.h"
 #undef T
 #define T u64
-#include "ops/reduce/row.h"
-#include "ops/reduce/column.h"
+#include "ops/reduce/one.h"
 #undef T
 
 #undef JOIN
+#undef COUNTER
 #undef LOAD
 #undef LOAD_OF
 #undef EMPTY_OF

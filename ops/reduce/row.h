@@ -1,13 +1,5 @@
 /* Rows of one kind in one arithmetic T; the law is at the head of ops/reduce.h. */
 
-/* Eight neighbours. */
-static inline T NAME(eight)(const T *a)
-{
-    const T even = JOIN(JOIN(a[0], a[4]), JOIN(a[2], a[6]));
-    const T odd = JOIN(JOIN(a[1], a[5]), JOIN(a[3], a[7]));
-    return JOIN(even, odd);
-}
-
 /* The accumulators of a segment; those of absent elements are the identity up to a multiple of eight. */
 static inline T NAME(fold)(const T *a, size_t n)
 {
@@ -55,40 +47,12 @@ static inline T NAME(segment)(const T *x, size_t n)
     return NAME(fold)(a, width);
 }
 
-/* A binary counter of parts; digit[k] holds 2^k of them where bit k of count is set. */
-typedef struct NAME(counter) {
-    u64 count;
-    T digit[REDUCE_LEVELS];
-} NAME(counter);
-
-static inline void NAME(push)(NAME(counter) * c, T v)
-{
-    size_t k = 0;
-    for (; c->count >> k & 1; k++)
-        v = JOIN(c->digit[k], v);
-    c->digit[k] = v;
-    c->count++;
-}
-
-/* All parts, the leftover digits folded from the youngest to the oldest, which stands on the left. */
-static inline T NAME(total)(const NAME(counter) * c)
-{
-    T v = EMPTY_OF(T);
-    bool any = false;
-    for (size_t k = 0; k < REDUCE_LEVELS && c->count >> k; k++)
-        if (c->count >> k & 1) {
-            v = any ? JOIN(c->digit[k], v) : c->digit[k];
-            any = true;
-        }
-    return v;
-}
-
 /* A row of any length. */
 static inline T NAME(row)(const T *x, size_t n)
 {
     if (n <= REDUCE_SEGMENT)
         return n == 0 ? EMPTY_OF(T) : NAME(segment)(x, n);
-    NAME(counter) c;
+    COUNTER c;
     c.count = 0;
     for (size_t base = 0; base < n; base += REDUCE_SEGMENT)
         NAME(push)(&c, NAME(segment)(x + base, n - base < REDUCE_SEGMENT ? n - base : REDUCE_SEGMENT));
@@ -98,7 +62,7 @@ static inline T NAME(row)(const T *x, size_t n)
 /* A row whose elements lie `stride` apart. */
 static inline T NAME(strided)(const T *x, size_t n, ptrdiff_t stride)
 {
-    NAME(counter) c;
+    COUNTER c;
     c.count = 0;
     for (size_t base = 0; base < n; base += REDUCE_SEGMENT) {
         const size_t left = n - base < REDUCE_SEGMENT ? n - base : REDUCE_SEGMENT;

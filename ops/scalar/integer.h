@@ -113,13 +113,14 @@ Q_ORDER(i64)
 Q_ORDER(u64)
 #undef Q_ORDER
 
-/* Float to integer truncates, saturates, and makes 0 of NaN; integer to float rounds to nearest even; i64 and u64
- * wrap. */
+/* Float to integer truncates, saturates, and makes 0 of NaN; integer to float rounds to nearest even; i64 and u64 wrap.
+ * That |x| < 1 gives 0 is said, not left to the conversion: without trapping math gcc makes (float)(integer)x a
+ * truncation, which would give -0. */
 #define Q_CONVERT(F)                                                                                                   \
     Q_FN i64 i64_of_##F(F x)                                                                                           \
     {                                                                                                                  \
         const F top = (F)9223372036854775808.0;                                                                        \
-        return x != x ? 0 : x >= top ? Q_I64_MAX : x < -top ? Q_I64_MIN : (i64)x;                                      \
+        return !(x >= 1 || x <= -1) ? 0 : x >= top ? Q_I64_MAX : x < -top ? Q_I64_MIN : (i64)x;                        \
     }                                                                                                                  \
     Q_FN u64 u64_of_##F(F x)                                                                                           \
     {                                                                                                                  \

@@ -272,6 +272,8 @@ static void conversions_saturate(void **state)
     assert_int_equal(q_i64(-Q_INF), INT64_MIN);
     assert_int_equal(q_i64(9223371487098961920.0f), INT64_C(9223371487098961920));
     assert_int_equal(q_i64(-2.9), -2);
+    assert_int_equal(q_i64(-0.9f), 0);
+    assert_int_equal(bits_of(q_f32(q_i64(-0.9f))), 0);
     assert_int_equal(q_u64(-1.0f), 0);
     assert_true(q_u64(1e30) == UINT64_MAX);
     assert_true(q_f32((u64)0xffffff7fffffffff) == 18446742974197923840.0f);

@@ -1,0 +1,11 @@
+/* The texts that kernels begin with, made from the headers that the host compiles (cmake/prelude.cmake). */
+#ifndef QCC_OPS_TEXT_H
+#define QCC_OPS_TEXT_H
+
+/* ops/scalar.h with all its parts, zero-terminated. */
+extern const char ops_scalar_text[];
+
+/* The part of ops/reduce.h that kernels use; it follows ops_scalar_text. */
+extern const char ops_reduce_text[];
+
+#endif
