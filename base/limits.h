@@ -10,6 +10,7 @@
     _( model_bytes,        2147483647,      "bytes of one model message"                           ) \
     _( wire_nesting,       100,             "nesting of messages"                                  ) \
     _( graph_nesting,      32,              "nesting of graphs"                                    ) \
+    _( type_nesting,       32,              "nesting of types"                                     ) \
     _( functions,          10000,           "model-local functions"                                ) \
     _( call_depth,         100,             "calls of functions inside functions"                  ) \
     _( inlined_nodes,      4000000,         "nodes after functions are inlined"                    ) \

@@ -1,0 +1,30 @@
+/* A context for tests of the language: the product's words and a few made for testing, messages kept as text. */
+#ifndef TESTS_SUPPORT_LANGUAGE_H
+#define TESTS_SUPPORT_LANGUAGE_H
+
+#include "ir/parse.h"
+#include "ir/print.h"
+
+typedef struct Language {
+    Memory memory;
+    Arena arena;
+    Diag diag;
+    Ir ir;
+    Text messages;
+    OpTable ops;
+    Source source;
+} Language;
+
+/* Opens it; ended by language_close. */
+void language_open(Language *l);
+
+/* Gives everything back. */
+void language_close(Language *l);
+
+/* Parses a text that is called test.qir; null after a failure, which l->messages then tells. */
+Module *language_parse(Language *l, const char *text, Blobs *blobs);
+
+/* The text of a module. */
+const char *language_print(Language *l, const Module *m, Blobs *blobs);
+
+#endif
