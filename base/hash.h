@@ -63,6 +63,8 @@ static inline uint64_t hash64(const void *bytes, size_t n, uint64_t seed)
     return hash_fold(h ^ HASH_B, g ^ HASH_C);
 }
 
+#undef HASH_A
+#undef HASH_B
 #undef HASH_C
 #undef HASH_D
 
