@@ -222,6 +222,8 @@ static Status define_results(Importer *im, Scope *s, Build *b, Node *y, const On
     for (int i = 0; i < n; i++) {
         if (!o->output[i].len)
             continue;
+        if (i >= type_results(y->type))
+            break; /* outputs that newer versions do not have: reading them is an error */
         Node *part = y->type->kind == TYPE_TUPLE ? build_part(b, y, i) : y;
         const char *name = import_name(im, o->output[i]);
         if (part->name && part->name != name && part->op != OP_part) { /* an upgrade answered with an existing value */
