@@ -149,7 +149,7 @@ static Status append(void *user, const void *bytes, size_t n)
     return OK;
 }
 
-Status skeleton_make(const Wire *wire, const uint8_t **bytes, size_t *n)
+static Status make(const Wire *wire, Arena *keep, const uint8_t **bytes, size_t *n)
 {
     Skeleton s = { 0 };
     Wire own = *wire;
@@ -167,8 +167,21 @@ Status skeleton_make(const Wire *wire, const uint8_t **bytes, size_t *n)
                     "%" PRIu64 " bytes besides weights exceed the limit parse_bytes (%" PRId64 ")", size,
                     wire->limits->parse_bytes);
     *n = (size_t)size;
-    *bytes = s.to = arena_alloc(wire->arena, *n);
+    *bytes = s.to = arena_alloc(keep, *n);
     TRY(cuts_write(&s.cuts, wire->source, wire->diag, &(Sink){ append, &s }));
     BUG_IF(s.to != *bytes + *n);
     return OK;
+}
+
+/* The cuts take more memory than the skeleton; they are gone before anyone unpacks it. */
+Status skeleton_make(const Wire *wire, const uint8_t **bytes, size_t *n)
+{
+    Arena scratch;
+    Wire own = *wire;
+
+    arena_open(&scratch, wire->arena->memory);
+    own.arena = &scratch;
+    Status status = make(&own, wire->arena, bytes, n);
+    arena_close(&scratch);
+    return status;
 }
