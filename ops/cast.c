@@ -124,7 +124,7 @@ const OpDef op_cast = {
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
-    .onnx = { "Cast", 13, NULL },
+    .onnx = { "Cast", 25, NULL },
 };
 
 static const Type *infer_identity(Infer *q)
@@ -157,5 +157,5 @@ const OpDef op_identity = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },
-    .onnx = { "Identity", 1, NULL },
+    .onnx = { "Identity", 25, NULL },
 };

@@ -28,8 +28,6 @@ typedef struct Slot {
     int readers; /* still to come */
 } Slot;
 
-typedef enum Arithmetic { ARITH_F32, ARITH_F64, ARITH_I64, ARITH_U64 } Arithmetic;
-
 /* A result that waits to be rounded into its storage. */
 typedef struct EvalStore {
     struct EvalStore *next;

@@ -104,7 +104,7 @@ void store_f64(Tensor *to, int64_t first, const f64 *from, int64_t n);
 void store_i64(Tensor *to, int64_t first, const i64 *from, int64_t n);
 void store_u64(Tensor *to, int64_t first, const u64 *from, int64_t n);
 
-/* Evaluates a row (ops/pointwise.c). */
+/* Evaluates a row (ops/row_eval.c). */
 Status eval_row(Eval *e);
 
 #endif

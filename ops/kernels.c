@@ -2,46 +2,59 @@
 
 #include <string.h>
 
-#include "ops/eval.h"
+#include "ops/level/level.h"
 
-struct Kernels {
-    const char *name;
-    GemmF32 *gemm_f32;
-};
-
-static void gemm_f32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
-                     size_t ldc)
+#ifdef __x86_64__
+static bool has_v3(void)
 {
-    for (size_t i = 0; i < m; i++)
-        for (size_t p = 0; p < k; p++)
-            for (size_t j = 0; j < n; j++)
-                c[i * ldc + j] = fma_f32(a[i * lda + p], b[p * ldb + j], c[i * ldc + j]);
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("popcnt");
 }
 
-static const Kernels base = { "base", gemm_f32 };
+static bool has_v4(void)
+{
+    return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
 
 const Kernels *kernels_best(void)
 {
-    return &base;
+    return has_v4() ? &kernels_v4 : has_v3() ? &kernels_v3 : &kernels_base;
 }
 
 const Kernels *kernels_named(const char *name)
 {
-    return strcmp(name, base.name) == 0 ? &base : NULL;
+    if (strcmp(name, "v4") == 0)
+        return has_v4() ? &kernels_v4 : NULL;
+    if (strcmp(name, "v3") == 0)
+        return has_v3() ? &kernels_v3 : NULL;
+    return strcmp(name, "base") == 0 ? &kernels_base : NULL;
 }
+#else
+const Kernels *kernels_best(void)
+{
+    return &kernels_base;
+}
+
+const Kernels *kernels_named(const char *name)
+{
+    return strcmp(name, "base") == 0 ? &kernels_base : NULL;
+}
+#endif
 
 const char *kernels_name(const Kernels *k)
 {
     return k->name;
 }
 
+RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic)
+{
+    return level->rows[row][arithmetic];
+}
+
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
                       size_t ldb, f32 *c, size_t ldc)
 {
     level->gemm_f32(m, n, k, a, lda, b, ldb, c, ldc);
-}
-
-Status eval_row(Eval *e)
-{
-    return eval_fail(e, "has no row");
 }

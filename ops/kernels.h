@@ -8,11 +8,16 @@
 
 #include "ops/scalar.h"
 
-/* One row over a block: out[i] = value(x[i], y[i], z[i]; k[0], k[1], ...), all in one arithmetic (bool results as
- * arithmetic 0 and 1). */
+/* The four arithmetics that carry all element types. */
+typedef enum Arithmetic { ARITH_F32, ARITH_F64, ARITH_I64, ARITH_U64 } Arithmetic;
+
+enum { ARITHMETICS = ARITH_U64 + 1 };
+
+/* One row over a block: out[i] = value(x[i], y[i], z[i]; k[0], k[1]), all in one arithmetic (bool results as 0 and 1).
+ * Operands the row does not read may be null; out may be one of the operands. */
 typedef void RowLoop(size_t n, void *out, const void *x, const void *y, const void *z, const double *k);
 
-/* c[m,n] (+)= a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements. */
+/* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements. */
 typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
                      size_t ldc);
 
@@ -26,6 +31,9 @@ const Kernels *kernels_named(const char *name);
 
 /* The name of a level. */
 const char *kernels_name(const Kernels *k);
+
+/* The loop of a row (Row.number), null in an arithmetic the row does not have. */
+RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic);
 
 /* c[m,n] += a b as above, at a level. */
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,

@@ -47,6 +47,11 @@ Q_FN f64 sign_f64(f64 x)
     return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
 }
 
+Q_FN int negative_f64(f64 x)
+{
+    return x < 0;
+}
+
 Q_FN f64 max_f64(f64 x, f64 y)
 {
     const f64 m = x > y ? x : y;

@@ -96,6 +96,17 @@ Q_FN u64 sign_u64(u64 x)
     return x > 0;
 }
 
+/* x < 0, sayable of every arithmetic. */
+Q_FN int negative_i64(i64 x)
+{
+    return x < 0;
+}
+
+Q_FN int negative_u64(u64 x)
+{
+    return (void)x, 0;
+}
+
 #define Q_ORDER(T)                                                                                                     \
     Q_FN T max_##T(T x, T y)                                                                                           \
     {                                                                                                                  \

@@ -82,6 +82,7 @@ template <class F, class D, class I, class U> Q_FN U q_pick(u64, F, D, I, U u)
 
 #define q_abs(x)           Q_N(abs_, x)(x)
 #define q_sign(x)          Q_N(sign_, x)(x)
+#define q_negative(x)      Q_N(negative_, x)(x)
 #define q_max(x, y)        Q_N(max_, x)(x, y)
 #define q_min(x, y)        Q_N(min_, x)(x, y)
 #define q_clamp(x, lo, hi) Q_N(clamp_, x)(x, lo, hi)

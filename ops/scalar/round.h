@@ -34,6 +34,11 @@ Q_FN f32 sign_f32(f32 x)
     return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
 }
 
+Q_FN int negative_f32(f32 x)
+{
+    return x < 0;
+}
+
 /* The larger; NaN wins, +0 is above -0: the same whatever the order of a reduction. */
 Q_FN f32 max_f32(f32 x, f32 y)
 {

@@ -1,0 +1,10 @@
+#include "ops/level/level.h"
+
+#define LEVEL_TEXT(x)   #x
+#define LEVEL_STRING(x) LEVEL_TEXT(x)
+
+const Kernels LEVEL_NAME(kernels) = {
+    .name = LEVEL_STRING(LEVEL),
+    .rows = LEVEL_NAME(rows),
+    .gemm_f32 = LEVEL_NAME(gemm_f32),
+};

@@ -1,0 +1,37 @@
+/* What a level is made of.  The files of this folder are compiled once per level, with LEVEL the level's name. */
+#ifndef OPS_LEVEL_H
+#define OPS_LEVEL_H
+
+#include "ops/kernels.h"
+#include "ops/row.h"
+
+struct Kernels {
+    const char *name;
+    RowLoop *const (*rows)[ARITHMETICS];
+    GemmF32 *gemm_f32;
+};
+
+#define LEVEL_JOIN(name, level)  name##_##level
+#define LEVEL_PASTE(name, level) LEVEL_JOIN(name, level)
+#define LEVEL_NAME(name)         LEVEL_PASTE(name, LEVEL)
+
+/* What the files of one level give each other, and the level itself. */
+#define LEVEL_PARTS(level)                                                                                             \
+    extern RowLoop *const rows_##level[ROW_COUNT][ARITHMETICS];                                                        \
+    GemmF32 gemm_f32_##level;                                                                                          \
+    extern const Kernels kernels_##level;
+LEVEL_PARTS(base)
+#ifdef __x86_64__
+LEVEL_PARTS(v3)
+LEVEL_PARTS(v4)
+#endif
+#undef LEVEL_PARTS
+
+/* Nothing is carried from one turn of the next loop to another: out is an operand or apart from all of them. */
+#ifdef __clang__
+#define LEVEL_VECTOR _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LEVEL_VECTOR _Pragma("GCC ivdep")
+#endif
+
+#endif

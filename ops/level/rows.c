@@ -1,0 +1,47 @@
+/* The rows as loops. */
+#include "ops/level/level.h"
+
+#define EACH_F(M, ...)     M(f32, __VA_ARGS__) M(f64, __VA_ARGS__)
+#define EACH_R(M, ...)     EACH_F(M, __VA_ARGS__)
+#define EACH_FI(M, ...)    EACH_F(M, __VA_ARGS__) M(i64, __VA_ARGS__)
+#define EACH_FIU(M, ...)   EACH_FI(M, __VA_ARGS__) M(u64, __VA_ARGS__)
+#define EACH_FIUBS(M, ...) EACH_FIU(M, __VA_ARGS__)
+#define EACH_IU(M, ...)    M(i64, __VA_ARGS__) M(u64, __VA_ARGS__)
+#define EACH_B(M, ...)     M(i64, __VA_ARGS__)
+
+#define READ_1 const T x = px[i];
+#define READ_2 READ_1 const T y = py[i];
+#define READ_3 READ_2 const T z = pz[i];
+
+#define LOOP(T0, id, n, value)                                                                                         \
+    static void id##_loop_##T0(size_t count, void *out, const void *vx, const void *vy, const void *vz,                \
+                               const double *k)                                                                        \
+    {                                                                                                                  \
+        typedef T0 T;                                                                                                  \
+        T *const o = out;                                                                                              \
+        const T *const px = vx, *const py = vy, *const pz = vz, a = (T)k[0], b = (T)k[1];                              \
+        LEVEL_VECTOR                                                                                                   \
+        for (size_t i = 0; i < count; i++) {                                                                           \
+            READ_##n o[i] = (T)(value);                                                                                \
+        }                                                                                                              \
+        (void)py, (void)pz, (void)a, (void)b;                                                                          \
+    }
+#define ROW(id, least, n, kinds, value, ...)  EACH_##kinds(LOOP, id, n, value)
+#define PICK(id, least, n, kinds, value, ...) EACH_##kinds(LOOP, id, n, value)
+#define FOLD(id, least, n, kinds, value, ...) EACH_##kinds(LOOP, id, n, value)
+#define TEST(id, least, n, kinds, value, ...) EACH_##kinds(LOOP, id, n, value)
+#include "ops/rows.def"
+
+#define AT_f32                         ARITH_F32
+#define AT_f64                         ARITH_F64
+#define AT_i64                         ARITH_I64
+#define AT_u64                         ARITH_U64
+#define ENTRY(T0, id)                  [AT_##T0] = id##_loop_##T0,
+#define ENTRIES(id, kinds)             [ROW_##id] = { EACH_##kinds(ENTRY, id) },
+#define ROW(id, least, n, kinds, ...)  ENTRIES(id, kinds)
+#define PICK(id, least, n, kinds, ...) ENTRIES(id, kinds)
+#define FOLD(id, least, n, kinds, ...) ENTRIES(id, kinds)
+#define TEST(id, least, n, kinds, ...) ENTRIES(id, kinds)
+RowLoop *const LEVEL_NAME(rows)[ROW_COUNT][ARITHMETICS] = {
+#include "ops/rows.def"
+};
