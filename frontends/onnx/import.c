@@ -336,12 +336,15 @@ static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
 
     const Onnx__FunctionProto *f = find_function(im, domain, str_of(o->op_type), str_of(o->overload));
     const OnnxSchema *schema = schema_find(c.domain, c.op, opset_of(im, domain));
+    const int version = schema ? schema->since : 0;
+    if (schema && schema->deprecated && schema_next(schema)) /* replaced, with the same signature */
+        schema = schema_next(schema);
     TRY(read_attrs(im, &c, o, f ? NULL : schema));
     if (f)
         return import_function(im, s, &c, f, o);
     if (schema) {
         TRY(check_counts(&c, schema));
-        c.version = schema->since;
+        c.version = version;
         if (schema->max_out == ONNX_MANY) /* all of them count, also those without a name */
             c.n_out = (int)o->n_output;
     }

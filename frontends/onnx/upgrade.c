@@ -103,9 +103,10 @@ static Status drop_output_sequence(Call *c)
 static Status grid_modes(Call *c)
 {
     const char *mode = call_string(c, "mode", "bilinear");
-    call_set_string(c, "mode", strcmp(mode, "bilinear") == 0  ? "linear"
-                               : strcmp(mode, "bicubic") == 0 ? "cubic"
-                                                              : mode);
+    call_set_string(c, "mode",
+                    strcmp(mode, "bilinear") == 0  ? "linear"
+                    : strcmp(mode, "bicubic") == 0 ? "cubic"
+                                                   : mode);
     return OK;
 }
 
@@ -177,6 +178,7 @@ static const Upgrade rows[] = {
     { "GlobalLpPool",       2,  p_as_integer,         "p is an integer"                    },
     { "Greater",            7,  broadcast_by_axis,    "numpy broadcasting"                 },
     { "GridSample",         20, grid_modes,           "bilinear is linear, bicubic cubic"  },
+    { "GroupNormalization", 21, group_to_channel,     "scale and bias are per channel"     },
     { "HardSigmoid",        6,  drop_consumed,        "consumed_inputs dropped"            },
     { "Hardmax",            13, softmax_of_matrix,    "along an axis, not of a matrix"     },
     { "InstanceNormalization", 6, drop_consumed,      "consumed_inputs dropped"            },

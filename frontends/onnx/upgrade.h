@@ -28,5 +28,6 @@ Status upsample_scales(Call *c);
 Status upsample_operand(Call *c);
 Status upsample_to_resize(Call *c);
 Status resize_roi(Call *c);
+Status group_to_channel(Call *c);
 
 #endif

@@ -244,3 +244,21 @@ Status resize_roi(Call *c)
     call_set_string(c, "nearest_mode", "floor");
     return OK;
 }
+
+/* Scale and bias were one a group; now they are one a channel. */
+Status group_to_channel(Call *c)
+{
+    const Node *x = call_in(c, 0);
+    const int64_t groups = call_int(c, "num_groups", 0);
+    if (!x || x->type->kind != TYPE_TENSOR || x->type->rank < 2 || x->type->dims[1] < 0)
+        return call_fail(c, "the number of channels must be known to read version %d", c->version);
+    if (groups < 1 || x->type->dims[1] % groups)
+        return call_fail(c, "%" PRId64 " channels are not %" PRId64 " equal groups", x->type->dims[1], groups);
+    const int64_t shape[2] = { groups, x->type->dims[1] / groups }, one = 1, all = -1;
+    for (int i = 1; i <= 2; i++) {
+        Node *column = built(c, "Unsqueeze", NULL, 0, 2, (Node *[]){ call_in(c, i), upgrade_ints(c, 1, &one) });
+        Node *wide = built(c, "Expand", NULL, 0, 2, (Node *[]){ column, upgrade_ints(c, 2, shape) });
+        call_set_in(c, i, built(c, "Reshape", NULL, 0, 2, (Node *[]){ wide, upgrade_ints(c, 1, &all) }));
+    }
+    return c->build->status;
+}
