@@ -290,7 +290,7 @@ static void counts_are_bounded(void **state)
     free(name.p);
 }
 
-/* Ten million empty messages, ten million unknown fields, one singular field a million times: linear time, and a
+/* A million empty messages, a million unknown fields, one singular field a million times: linear time, and a
  * clean end. */
 static void bombs_end_quickly(void **state)
 {
