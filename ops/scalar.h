@@ -21,6 +21,7 @@
 #include "ops/scalar/integer.h"
 #include "ops/scalar/modulo.h"
 #include "ops/scalar/double.h"
+#include "ops/scalar/turn.h"
 #include "ops/scalar/names.h"
 #include "ops/scalar/quant.h"
 #include "base/half.h"

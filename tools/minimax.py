@@ -99,7 +99,7 @@ JOBS = {
             (PI / 4 * mpf('1.001')) ** 2, 2),
     'atan': (sq(lambda x: (mp.atan(x) - x) / x ** 3, -mpf(1) / 3),
              lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)) if z else mpf(2) ** -90, mpf(0), mpf(1), 8),
-    'asin': (sq(lambda x: (mp.asin(x) - x) / x ** 3, mpf(1) / 6), lambda z: z, mpf(0), mpf('0.2501'), 5),
+    'asin': (sq(lambda x: (mp.asin(x) - x) / x ** 3, mpf(1) / 6), lambda z: z, mpf(0), mpf('0.3165'), 5),
     # erf(x) = x + x p(z), |x| below 0.875
     'erf': (sq(lambda x: mp.erf(x) / x - 1, 2 / mp.sqrt(PI) - 1), one, mpf(0), mpf('0.8751') ** 2, 6),
     # erf(x) = 1 - exp(p(x)), 0.875 <= x <= 3.95

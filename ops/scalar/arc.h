@@ -40,21 +40,22 @@ Q_FN f32 atan2_f32(f32 y, f32 x)
     return x != x || y != y ? x + y : copysign_f32(half, y);
 }
 
-/* (asin(s) - s) / s^3 where z = s^2 <= 1/4; error of asin 2^-31.7 */
+/* (asin(s) - s) / s^3 where z = s^2, s up to 9/16; error of asin 2^-28.9 */
 Q_FN f32 asin_tail(f32 z)
 {
-    f32 p = 0.0376731269f;
-    p = fma_f32(p, z, 0.0143291894f);
-    p = fma_f32(p, z, 0.0318360552f);
-    p = fma_f32(p, z, 0.0445136353f);
-    p = fma_f32(p, z, 0.0750052109f);
-    return fma_f32(p, z, 0.166666597f);
+    f32 p = 0.0476544201f;
+    p = fma_f32(p, z, 0.00658368506f);
+    p = fma_f32(p, z, 0.0340661332f);
+    p = fma_f32(p, z, 0.044223357f);
+    p = fma_f32(p, z, 0.0750216022f);
+    return fma_f32(p, z, 0.166666299f);
 }
 
-/* asin(a) up to 1/2; above it asin(sqrt((1 - a) / 2)), half the angle that is missing to pi/2.  NaN above 1. */
+/* asin(a) up to 9/16; above it asin(sqrt((1 - a) / 2)), half the angle that is missing to pi/2.  NaN above 1.  (At 9/16
+ * the half angle has fallen below 1/2, where its last place is worth less.) */
 Q_FN f32 asin_half(f32 a)
 {
-    const int far = a > 0.5f;
+    const int far = a > 0.5625f;
     const f32 z = far ? fma_f32(-0.5f, a, 0.5f) : a * a, s = far ? sqrt_f32(z) : a;
     return fma_f32(asin_tail(z) * z, s, s);
 }
@@ -62,7 +63,7 @@ Q_FN f32 asin_half(f32 a)
 Q_FN f32 asin_f32(f32 x)
 {
     const f32 a = abs_f32(x), p = asin_half(a);
-    return copysign_f32(a > 0.5f ? fma_f32(-2.0f, p, Q_HALF_PI_HI) + Q_HALF_PI_LO : p, x);
+    return copysign_f32(a > 0.5625f ? fma_f32(-2.0f, p, Q_HALF_PI_HI) + Q_HALF_PI_LO : p, x);
 }
 
 Q_FN f32 acos_f32(f32 x)
@@ -70,7 +71,7 @@ Q_FN f32 acos_f32(f32 x)
     const f32 a = abs_f32(x), p = asin_half(a), signed_p = copysign_f32(p, x);
     const f32 near = (Q_HALF_PI_HI - signed_p) + Q_HALF_PI_LO;
     const f32 far = x > 0 ? 2 * p : fma_f32(-2.0f, p, Q_PI_HI) + Q_PI_LO;
-    return a > 0.5f ? far : near;
+    return a > 0.5625f ? far : near;
 }
 
 #endif

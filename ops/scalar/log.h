@@ -53,14 +53,15 @@ Q_FN f32 log2_f32(f32 x)
     return log_edges(x, s.e + (y + rest));
 }
 
-/* log(1 + hi + lo), hi > -1 and finite: f = 2^-e (1 + hi + lo) - 1 with one rounding.  Beyond 2^25 the 1 is nothing. */
+/* log(1 + hi + lo), hi > -1 and finite: f = 2^-e (1 + hi) - 1 with one rounding, and lo beside it.  Beyond 2^25 the 1 is
+ * nothing. */
 Q_FN f32 log1p_sum(f32 hi, f32 lo)
 {
     const f32 u = 1 + hi;
     const Q_Split s = split_f32(u);
     const f32 e = s.e > 25 ? 25.0f : s.e, t = power_of_2(-(i32)e);
-    const f32 f = s.e > 25 ? s.m - 1 : fma_f32(lo, t, fma_f32(hi, t, t - 1));
-    return fma_f32(s.e, Q_LN2_HI, fma_f32(f * f, log_tail(f), fma_f32(s.e, Q_LN2_LO, f)));
+    const f32 f = s.e > 25 ? s.m - 1 : fma_f32(hi, t, t - 1);
+    return fma_f32(s.e, Q_LN2_HI, f + fma_f32(f * f, log_tail(f), fma_f32(s.e, Q_LN2_LO, lo * t)));
 }
 
 Q_FN f32 log1p_f32(f32 x)
