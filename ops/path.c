@@ -1,0 +1,132 @@
+#include "ops/path.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/schema.h"
+
+static bool all_digits(const char *p)
+{
+    if (!*p)
+        return false;
+    while (isdigit((unsigned char)*p))
+        p++;
+    return !*p;
+}
+
+bool name_is_made_up(const char *name)
+{
+    static const char *const prefixes[] = { "onnx::", "val_", "_val_", "const_", "_to_copy", "arg", "p_" };
+    if (all_digits(name) || strstr(name, "::"))
+        return true;
+    for (size_t i = 0; i < COUNT(prefixes); i++) {
+        const size_t n = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], n) == 0 && all_digits(name + n))
+            return true;
+    }
+    return false;
+}
+
+/* "weight", "bias", "running_mean", ...: what the operand is called in a module. */
+static const char *operand_name(Arena *arena, const Node *reader, int slot)
+{
+    static const struct {
+        const char *onnx, *module;
+    } known[] = {
+        { "W", "weight" },
+        { "B", "bias" },
+        { "scale", "weight" },
+        { "bias", "bias" },
+        { "C", "bias" },
+        { "Scale", "weight" },
+        { "slope", "weight" },
+        { "input_mean", "running_mean" },
+        { "input_var", "running_var" },
+        { "data", "weight" },
+    };
+    const OpDef *def = op_of(reader);
+    const OnnxSchema *schema =
+        def->onnx.op ? schema_find(def->onnx.domain ? def->onnx.domain : "", def->onnx.op, ONNX_OPSET_NEWEST) : NULL;
+    const OnnxParam *p = schema ? schema_input(schema, slot) : NULL;
+    if (reader->n_in == 2 || (slot == 1 && p && strcmp(p->name, "B") == 0))
+        return slot == 1 && p && strcmp(def->onnx.op, "Add") == 0 ? "bias" : "weight";
+    for (size_t i = 0; p && i < COUNT(known); i++)
+        if (strcmp(known[i].onnx, p->name) == 0)
+            return known[i].module;
+    return p ? p->name : arena_printf(arena, "operand%d", slot);
+}
+
+/* "/layer1/layer1.0/conv1/Conv" -> "layer1.0.conv1": a component that repeats the one before it replaces it, the last
+ * one is the operator. */
+static const char *module_path(Arena *arena, const char *label)
+{
+    Text path;
+    text_open(&path, arena);
+    size_t start = 0; /* of the last component in the path */
+    for (const char *p = label; *p;) {
+        p += *p == '/';
+        const size_t n = strcspn(p, "/");
+        if (!p[n])
+            break;
+        const size_t had = path.n - start;
+        if (had && n > had && strncmp(path.p + start, p, had) == 0 && p[had] == '.')
+            path.n = start;
+        else if (path.n)
+            text_char(&path, '.');
+        start = path.n;
+        text_bytes(&path, p, n);
+        p += n;
+    }
+    return path.n ? text_get(&path) : NULL;
+}
+
+/* The first reader that says where it stands, looking through what only moves the value. */
+static const char *path_of(Arena *arena, const Node *n)
+{
+    enum { FARTHEST = 4 };
+    const Node *value = n;
+    for (int hop = 0; hop < FARTHEST && value->uses; hop++) {
+        const Use *use = value->uses;
+        while (use->next)
+            use = use->next; /* uses are linked newest first */
+        const Node *reader = use->user;
+        const int slot = (int)(use - reader->in);
+        if (op_of(reader)->fuse == FUSE_MOVE && slot == 0 && !op_of(reader)->structural) {
+            value = reader;
+            continue;
+        }
+        const char *module = reader->label ? module_path(arena, reader->label) : NULL;
+        return module ? arena_printf(arena, "%s.%s", module, operand_name(arena, reader, slot)) : NULL;
+    }
+    return NULL;
+}
+
+Map path_names(Graph *g, Arena *arena)
+{
+    Map paths, taken;
+    map_open(&paths, arena);
+    map_open(&taken, arena);
+    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+        if (n->op == OP_param && n->name && !name_is_made_up(n->name))
+            map_put(&taken, n->name, NULL);
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        if (n->op != OP_param || !n->name || !name_is_made_up(n->name) || !dtype_is_float(n->type->dtype))
+            continue;
+        const char *path = path_of(arena, n);
+        if (!path)
+            continue;
+        bool fresh;
+        const char *shown = path;
+        for (int k = 2; map_put(&taken, shown, &fresh), !fresh; k++)
+            shown = arena_printf(arena, "%s#%d", path, k);
+        map_put(&paths, n->name, NULL)->value.cp = shown;
+    }
+    return paths;
+}
+
+const char *path_name(const Map *paths, const Node *n)
+{
+    const MapEntry *e = n->name ? map_find(paths, n->name) : NULL;
+    return e ? e->value.cp : n->name;
+}
