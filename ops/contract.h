@@ -1,0 +1,38 @@
+/* Attributes of the contractions, and what their files share. */
+#ifndef OPS_CONTRACT_H
+#define OPS_CONTRACT_H
+
+#include "ops/cards.h"
+
+typedef struct MatmulAttr {
+    bool ta, tb; /* an operand of two or more dimensions is read transposed */
+    int out;     /* DType + 1: of the result; 0: that of the operands */
+} MatmulAttr;
+
+typedef struct GemmAttr {
+    float alpha, beta;
+    bool transA, transB;
+    int out;
+} GemmAttr;
+
+typedef struct EinsumAttr {
+    const char *equation;
+} EinsumAttr;
+
+/* c[m,n] = a b with k ascending, in each arithmetic; a[i,p] at i * ai + p * ap, b likewise, c dense.
+ * The f32 form is kernels_gemm_f32 over packed operands. */
+typedef struct Panel {
+    size_t m, n, k;
+    size_t ai, ap, bp, bj;
+} Panel;
+void panel_f32(const Kernels *kernels, const Panel *p, const f32 *a, const f32 *b, f32 *c);
+void panel_f64(const Panel *p, const f64 *a, const f64 *b, f64 *c);
+void panel_i64(const Panel *p, const i64 *a, const i64 *b, i64 *c);
+
+/* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
+bool infer_contracted(Infer *q, int out, int i, DType *dtype);
+
+/* Types that contractions are sampled with. */
+DType sample_float(Rng *rng);
+
+#endif
