@@ -53,8 +53,8 @@ Q_FN f32 log2_f32(f32 x)
     return log_edges(x, s.e + (y + rest));
 }
 
-/* log(1 + hi + lo), hi > -1 and finite: f = 2^-e (1 + hi) - 1 with one rounding, and lo beside it.  Beyond 2^25 the 1 is
- * nothing. */
+/* log(1 + hi + lo), hi > -1 and finite: f = 2^-e (1 + hi) - 1 with one rounding, and lo beside it.  Beyond 2^25 the 1
+ * is nothing. */
 Q_FN f32 log1p_sum(f32 hi, f32 lo)
 {
     const f32 u = 1 + hi;
