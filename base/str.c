@@ -74,7 +74,7 @@ const char *str_nearest(const char *word, const char *const *words, size_t n)
     const char *nearest = NULL;
     for (size_t i = 0; i < n; i++) {
         const int d = str_distance(word, words[i], best);
-        if (d < best || (d == best && !nearest)) {
+        if (d < (int)strlen(word) && (d < best || (d == best && !nearest))) { /* something has to be alike */
             best = d;
             nearest = words[i];
         }

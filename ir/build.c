@@ -58,7 +58,7 @@ static const Type *ask(Ir *ir, Op op, const void *attr, int n_in, Node *const *i
                 .scratch = ir->arena };
     const Type *type = NULL;
     if (!op_takes(def, n_in))
-        infer_fail(&q, "%s takes %d%s operands, not %d", def->name, def->min_in,
+        infer_fail(&q, "takes %d%s operands, not %d", def->min_in,
                    def->max_in < 0             ? " or more"
                    : def->max_in > def->min_in ? arena_printf(ir->arena, " to %d", def->max_in)
                                                : "",

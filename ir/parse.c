@@ -41,7 +41,7 @@ bool parse_at_word(const Parser *p, const char *word)
 
 Status parse_sign(Parser *p, char sign)
 {
-    const char text[2] = { sign, 0 };
+    const char text[] = { '\'', sign, '\'', 0 };
     return parse_at_sign(p, sign) ? parse_next(p) : parse_wanted(p, text);
 }
 

@@ -12,6 +12,8 @@ static Status dimension(Parser *p, int64_t *dim)
         *dim = DIM_UNKNOWN;
         return parse_next(p);
     }
+    if (p->token.kind != TOKEN_NUMBER)
+        return parse_wanted(p, "a number or ?");
     TRY(parse_integer(p, dim));
     if (*dim < 0)
         return fail(p->ir->diag, parse_place(p, &at), "a dimension is not negative");

@@ -169,6 +169,8 @@ static void check_node(Verify *v, Level *l, Node *n)
         complain(v, n, "%s has no attributes", def->name);
         return;
     }
+    if (n->op == OP_const && !node_payload(n))
+        complain(v, n, "%s is a constant without a value", value_text(v, n));
     check_results(v, n, def);
     if (operands && regions)
         check_type(v, n, def);
@@ -230,7 +232,7 @@ static void check_result_names(Verify *v, const Graph *g)
         if (name)
             map_put(&names, name, &fresh);
         if (!fresh)
-            complain(v, graph_result(g, i), "two results are called %s", name);
+            complain(v, graph_result(g, i), "two results are called %%%s", name);
         check_result_name(v, g, i, &inputs);
     }
 }

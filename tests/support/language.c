@@ -58,7 +58,10 @@ static const OpDef op_both = { .name = "both", .max_in = -1, .max_out = 4, .n_re
 
 static void keep_message(void *user, const Message *m)
 {
-    message_print(user, m);
+    Language *l = user;
+    message_print(&l->messages, m);
+    GROW(&l->arena, l->list, l->n_list, l->cap_list);
+    l->list[l->n_list++] = m;
 }
 
 void language_open(Language *l)
@@ -67,7 +70,7 @@ void language_open(Language *l)
     memory_open(&l->memory, NULL);
     arena_open(&l->arena, &l->memory);
     text_open(&l->messages, &l->arena);
-    diag_open(&l->diag, &l->arena, keep_message, &l->messages);
+    diag_open(&l->diag, &l->arena, keep_message, l);
     const OpDef *const extra[] = { &op_every, &op_same, &op_both };
     const OpDef **defs = NEWS(&l->arena, const OpDef *, ops_table.n + COUNT(extra));
     for (size_t i = 0; i < ops_table.n; i++)
@@ -86,7 +89,7 @@ void language_close(Language *l)
 Module *language_parse(Language *l, const char *text, Blobs *blobs)
 {
     Module *m;
-    l->messages.n = 0;
+    l->messages.n = l->n_list = 0;
     parse_module(&l->ir, &l->arena, str(text), "test.qir", blobs, &l->source, &m);
     return m;
 }

@@ -10,7 +10,9 @@ typedef struct Language {
     Arena arena;
     Diag diag;
     Ir ir;
-    Text messages;
+    Text messages;        /* as they are shown */
+    const Message **list; /* the same, one by one */
+    size_t n_list, cap_list;
     OpTable ops;
     Source source;
 } Language;

@@ -1,0 +1,238 @@
+/* Runs golden files: golden_run [--update] FOLDER|FILE ... */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "golden/file.h"
+#include "golden/values.h"
+#include "ir/verify.h"
+#include "support/language.h"
+
+typedef struct Case {
+    const char *path;
+    bool update;
+    Language language;
+    Golden golden;
+} Case;
+
+static Status complain(Case *c, const char *what, const char *more)
+{
+    printf("%s: %s\n%s", c->path, what, more);
+    return MISMATCH;
+}
+
+/* ---- what a file may ask for ---- */
+
+typedef struct Verb {
+    const char *name;
+    Status (*run)(Case *c, Module **m);
+    bool changes; /* the graph: both sides are evaluated and compared */
+} Verb;
+
+static Status run_print(Case *c, Module **m)
+{
+    (void)c, (void)m;
+    return OK;
+}
+
+static Status run_verify(Case *c, Module **m)
+{
+    return verify_module(*m, &c->language.source);
+}
+
+static Status run_evaluate(Case *c, Module **m)
+{
+    TRY(run_verify(c, m));
+    *m = golden_values(*m, &c->language.arena);
+    return *m ? OK : INVALID;
+}
+
+static const Verb verbs[] = {
+    { "print", run_print, false },
+    { "verify", run_verify, false },
+    { "evaluate", run_evaluate, false },
+};
+
+static const Verb *find_verb(Str word)
+{
+    for (size_t i = 0; i < COUNT(verbs); i++)
+        if (str_is(word, verbs[i].name))
+            return &verbs[i];
+    return NULL;
+}
+
+static Status run_words(Case *c, Module **m, bool *changes)
+{
+    Str rest = c->golden.run;
+    while (rest.n) {
+        size_t n = 0;
+        while (n < rest.n && rest.p[n] != ' ')
+            n++;
+        const Str word = { rest.p, n };
+        const Verb *verb = n ? find_verb(word) : NULL;
+        if (n && !verb)
+            return complain(c, "nothing is called ", arena_printf(&c->language.arena, "%.*s\n", STR_ARG(word)));
+        if (verb) {
+            TRY(verb->run(c, m));
+            *changes |= verb->changes;
+        }
+        rest = (Str){ rest.p + n + (n < rest.n), rest.n - n - (n < rest.n) };
+    }
+    return OK;
+}
+
+/* ---- one file ---- */
+
+static bool errors_as_expected(Case *c)
+{
+    bool good = true;
+    for (size_t i = 0; i < c->language.n_list; i++)
+        if (c->language.list[i]->severity == SEVERITY_ERROR &&
+            !golden_meet(&c->golden, &c->language.arena, c->language.list[i]))
+            good = false;
+    if (!good)
+        complain(c, "errors that nobody expects:",
+                 arena_printf(&c->language.arena, "\n%s", text_get(&c->language.messages)));
+    for (size_t i = 0; i < c->golden.n_errors; i++) {
+        const Expected *e = &c->golden.errors[i];
+        if (!e->met) {
+            complain(c, "an error that did not come:",
+                     arena_printf(&c->language.arena, " line %d: %.*s\n", e->line, STR_ARG(e->text)));
+            good = false;
+        }
+    }
+    return good;
+}
+
+/* Printing what was parsed, parsing it again and printing that gives the same bytes. */
+static Status round_trip(Case *c, const Module *m, Str what)
+{
+    Language *l = &c->language;
+    const char *once = language_print(l, m, NULL);
+    const Source source = l->source; /* of the input, still needed */
+    Module *again = once ? language_parse(l, once, NULL) : NULL;
+    const char *twice = again ? language_print(l, again, NULL) : NULL;
+    l->source = source;
+    if (!twice || strcmp(once, twice) != 0)
+        return complain(c, "does not survive being printed and parsed:\n", once ? once : text_get(&l->messages));
+    if (what.p && !str_is(what, once))
+        return complain(c, "is not what its own text prints as:\n", once);
+    return OK;
+}
+
+static Status rewrite(Case *c, const char *output)
+{
+    FileOut file;
+    Language *l = &c->language;
+    const char *kept = output && !c->golden.has_output && str_is(c->golden.body, output) ? NULL : output;
+    const Str text = golden_rewritten(&c->golden, &l->arena, l->list, l->n_list, kept);
+    if (str_equal(text, c->golden.text))
+        return OK;
+    TRY(file_create(&file, &l->arena, &l->diag, c->path));
+    TRY(file_write(&file, text.p, text.n));
+    printf("%s: rewritten\n", c->path);
+    return file_keep(&file);
+}
+
+static Status same_values(Case *c, const Module *before, const Module *after)
+{
+    Language *l = &c->language;
+    for (size_t i = 0; i < before->n_graphs; i++) {
+        Graph *a = before->graphs[i], *b = a->name ? module_graph(after, a->name) : NULL;
+        const char *difference = b ? golden_compare(a, b, c->golden.rounds, &l->arena) : NULL;
+        if (difference)
+            return complain(c, difference, arena_printf(&l->arena, "\n%s", text_get(&l->messages)));
+    }
+    return OK;
+}
+
+static Status compare_output(Case *c, const Module *input, const char *output, bool changes)
+{
+    Language *l = &c->language;
+    const Str wanted = c->golden.has_output ? c->golden.output : c->golden.body;
+    if (!str_is(wanted, output))
+        return complain(c, "something else comes out:\n", output);
+    Module *after = language_parse(l, output, NULL);
+    if (!after)
+        return complain(c, "its output is not read back:\n", text_get(&l->messages));
+    TRY(round_trip(c, after, wanted));
+    return changes && !c->golden.no_values ? same_values(c, input, after) : OK;
+}
+
+static Status run_case(void *arg)
+{
+    Case *c = arg;
+    Language *l = &c->language;
+    Str text;
+    bool changes = false;
+    language_open(l);
+    TRY(file_read(&l->arena, &l->diag, c->path, l->ir.limits.model_bytes, "model_bytes", &text));
+    golden_read(&c->golden, &l->arena, c->path, text);
+    const char *body = arena_copy(&l->arena, c->golden.input.p, c->golden.input.n), *output = NULL;
+    Module *m = language_parse(l, body, NULL), *input = m ? language_parse(l, body, NULL) : NULL;
+    if (m) {
+        TRY(round_trip(c, m, (Str){ 0 }));
+        m = language_parse(l, body, NULL);
+        const Status status = run_words(c, &m, &changes);
+        if (status == MISMATCH)
+            return status;
+        output = status == OK ? language_print(l, m, NULL) : NULL;
+    }
+    if (c->update)
+        return rewrite(c, output);
+    if (!errors_as_expected(c))
+        return MISMATCH;
+    if (!output)
+        return c->golden.n_errors ? OK : complain(c, "failed without a word\n", "");
+    if (c->golden.n_errors && !c->golden.has_output)
+        return OK;
+    return compare_output(c, input, output, changes);
+}
+
+static int run_file(const char *path, bool update)
+{
+    Case c = { .path = path, .update = update };
+    memory_open(&c.language.memory, NULL);
+    const Status status = run_case(&c);
+    if (status != OK && status != MISMATCH)
+        printf("%s: %s", path, text_get(&c.language.messages));
+    language_close(&c.language);
+    return status != OK;
+}
+
+static int is_golden(const struct dirent *entry)
+{
+    const size_t n = strlen(entry->d_name);
+    return n > 4 && strcmp(entry->d_name + n - 4, ".qir") == 0;
+}
+
+int main(int argc, char **argv)
+{
+    int ran = 0, failed = 0;
+    bool update = false;
+    for (int i = 1; i < argc; i++) {
+        struct dirent **entries;
+        if (strcmp(argv[i], "--update") == 0) {
+            update = true;
+            continue;
+        }
+        const int n = scandir(argv[i], &entries, is_golden, alphasort);
+        if (n < 0) {
+            ran++;
+            failed += run_file(argv[i], update);
+        }
+        for (int k = 0; k < n; k++) {
+            char path[4096];
+            snprintf(path, sizeof path, "%s/%s", argv[i], entries[k]->d_name);
+            ran++;
+            failed += run_file(path, update);
+            free(entries[k]);
+        }
+        if (n >= 0)
+            free(entries);
+    }
+    printf("%d files, %d failed\n", ran, failed);
+    return failed || !ran;
+}

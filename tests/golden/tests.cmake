@@ -1,0 +1,12 @@
+# One test a folder of tests/golden; `build/PRESET/tests/golden_run --update FOLDER` rewrites what is expected.
+add_executable(golden_run golden/run.c golden/file.c golden/values.c)
+target_link_libraries(golden_run PRIVATE test_support)
+file(GLOB folders CONFIGURE_DEPENDS golden/* golden/*/*)
+foreach(folder IN LISTS folders)
+    file(GLOB cases ${folder}/*.qir)
+    if(cases)
+        file(RELATIVE_PATH name ${CMAKE_CURRENT_SOURCE_DIR} ${folder})
+        add_test(NAME ${name} COMMAND golden_run ${folder})
+        set_tests_properties(${name} PROPERTIES LABELS fast)
+    endif()
+endforeach()
