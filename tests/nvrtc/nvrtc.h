@@ -22,7 +22,8 @@ typedef struct NvrtcProgram NvrtcProgram;
 
 typedef struct Nvrtc {
     void *library;
-    int (*version)(int *major, int *minor);
+    int (*n_archs)(int *);
+    int (*archs)(int *);
     int (*create)(NvrtcProgram **, const char *text, const char *name, int n, const char *const *headers,
                   const char *const *names);
     int (*compile)(NvrtcProgram *, int n, const char *const *options);
@@ -50,7 +51,8 @@ static inline bool nvrtc_open(Nvrtc *nvrtc)
     nvrtc->library = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !nvrtc->library; i++)
         nvrtc->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!nvrtc->library || !nvrtc_symbol(nvrtc, "nvrtcVersion", &nvrtc->version) ||
+    if (!nvrtc->library || !nvrtc_symbol(nvrtc, "nvrtcGetNumSupportedArchs", &nvrtc->n_archs) ||
+        !nvrtc_symbol(nvrtc, "nvrtcGetSupportedArchs", &nvrtc->archs) ||
         !nvrtc_symbol(nvrtc, "nvrtcCreateProgram", &nvrtc->create) ||
         !nvrtc_symbol(nvrtc, "nvrtcCompileProgram", &nvrtc->compile) ||
         !nvrtc_symbol(nvrtc, "nvrtcGetProgramLogSize", &nvrtc->log_size) ||
@@ -61,6 +63,19 @@ static inline bool nvrtc_open(Nvrtc *nvrtc)
         return false;
     }
     return true;
+}
+
+/* Whether the library knows an architecture; a message where it does not. */
+static inline bool nvrtc_knows(const Nvrtc *nvrtc, const char *arch)
+{
+    int list[256], n = 0;
+    if (nvrtc->n_archs(&n) != 0 || n < 0 || n > 256 || nvrtc->archs(list) != 0)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (list[i] == atoi(arch + 3))
+            return true;
+    fprintf(stderr, "skipped: this NVRTC does not know %s\n", arch);
+    return false;
 }
 
 /* The PTX of a text for one architecture, to be freed; NULL, and the compiler's words, where it does not compile. */
