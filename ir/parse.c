@@ -213,21 +213,21 @@ static Status graphs(Parser *p)
     return p->module->n_graphs ? OK : parse_wanted(p, "a graph");
 }
 
-Status parse_module(Ir *ir, Arena *arena, Str text, const char *file, Blobs *blobs, Source *source, Module **module)
+Status parse_module(Ir *ir, Arena *arena, Str text, const char *file, Blobs *blobs, SourceMap *source, Module **module)
 {
     Parser p = { .ir = ir, .arena = arena, .module = module_new(ir, arena), .source = source, .blobs = blobs };
     arena_open(&p.scratch, ir->memory);
     lexer_open(&p.lexer, arena, ir->diag, &ir->limits, text, file);
     p.module->file = file;
     if (source)
-        *source = (Source){ .arena = arena, .text = text, .file = file, .module = p.module };
+        *source = (SourceMap){ .arena = arena, .text = text, .file = file, .module = p.module };
     const Status status = graphs(&p);
     arena_close(&p.scratch);
     *module = status == OK ? p.module : NULL;
     return status;
 }
 
-Status parse_file(Ir *ir, Arena *arena, const char *path, Source *source, Module **module)
+Status parse_file(Ir *ir, Arena *arena, const char *path, SourceMap *source, Module **module)
 {
     Str text;
     Blobs blobs;
@@ -239,7 +239,7 @@ Status parse_file(Ir *ir, Arena *arena, const char *path, Source *source, Module
     return parse_module(ir, arena, text, arena_string(arena, path), &blobs, source, module);
 }
 
-Place source_place(Source *s, const Node *n)
+Place source_map_place(SourceMap *s, const Node *n)
 {
     for (size_t i = 0; s && i < s->module->n_graphs; i++) {
         const SourceLine *line = s->module->graphs[i] == n->graph->root ? fact(&s->lines[i], n) : NULL;

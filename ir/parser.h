@@ -36,7 +36,7 @@ typedef struct Parser {
     Lexer lexer;
     Token token;
     Module *module;
-    Source *source;
+    SourceMap *source;
     Blobs *blobs;
     Map words;
     Level **levels;

@@ -24,7 +24,7 @@ typedef struct Level {
 
 typedef struct Verify {
     Graph *top;
-    Source *source;
+    SourceMap *source;
     Diag *diag;
     Arena scratch;
     Facts marks;
@@ -49,7 +49,7 @@ static void complain(Verify *v, const Node *n, const char *format, ...)
     const char *text = arena_vprintf(&v->scratch, format, args);
     va_end(args);
     v->complaints++;
-    fail(v->diag, n ? source_place(v->source, n) : NOWHERE, "%s", text);
+    fail(v->diag, n ? source_map_place(v->source, n) : NOWHERE, "%s", text);
 }
 
 static const char *value_text(Verify *v, const Node *n)
@@ -295,7 +295,7 @@ static void check_graphs(Verify *v)
     }
 }
 
-Status verify(Graph *g, Source *source)
+Status verify(Graph *g, SourceMap *source)
 {
     Verify v = { .top = g, .source = source, .diag = g->ir->diag };
     arena_open(&v.scratch, g->ir->memory);
@@ -305,7 +305,7 @@ Status verify(Graph *g, Source *source)
     return v.complaints ? INVALID : OK;
 }
 
-static Status check_shared(const Graph *g, Map *states, Source *source)
+static Status check_shared(const Graph *g, Map *states, SourceMap *source)
 {
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
@@ -316,12 +316,12 @@ static Status check_shared(const Graph *g, Map *states, Source *source)
         if (fresh)
             e->value.cp = n->type;
         else if (e->value.cp != n->type)
-            return fail(g->ir->diag, source_place(source, n), "state %s has another type in another graph", n->name);
+            return fail(g->ir->diag, source_map_place(source, n), "state %s has another type in another graph", n->name);
     }
     return OK;
 }
 
-Status verify_module(const Module *m, Source *source)
+Status verify_module(const Module *m, SourceMap *source)
 {
     Status status = OK;
     Arena scratch;

@@ -8,9 +8,9 @@
  * unique, use lists are whole, every call fits its card and has the type that the card infers, results that are the
  * next values of states have their types.  Reports every complaint (a hundred at most); INVALID when there was one.
  * `source`, which may be null, gives them lines. */
-Status verify(Graph *g, Source *source);
+Status verify(Graph *g, SourceMap *source);
 
 /* Checks every graph of a module, and that states of one name have one type. */
-Status verify_module(const Module *m, Source *source);
+Status verify_module(const Module *m, SourceMap *source);
 
 #endif

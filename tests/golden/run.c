@@ -111,7 +111,7 @@ static Status round_trip(Case *c, const Module *m, Str what)
 {
     Language *l = &c->language;
     const char *once = language_print(l, m, NULL);
-    const Source source = l->source; /* of the input, still needed */
+    const SourceMap source = l->source; /* of the input, still needed */
     Module *again = once ? language_parse(l, once, NULL) : NULL;
     const char *twice = again ? language_print(l, again, NULL) : NULL;
     l->source = source;

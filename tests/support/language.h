@@ -14,7 +14,7 @@ typedef struct Language {
     const Message **list; /* the same, one by one */
     size_t n_list, cap_list;
     OpTable ops;
-    Source source;
+    SourceMap source;
 } Language;
 
 /* Opens it; ended by language_close. */

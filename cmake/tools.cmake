@@ -1,0 +1,7 @@
+# The commands, in the folder of the preset: tools/NAME.c is NAME.  qcc sees the library through qcc.h alone.
+get_property(floors GLOBAL PROPERTY QCC_FLOORS)
+list(REVERSE floors)
+add_executable(qcc_opt tools/qcc_opt.c)
+target_link_libraries(qcc_opt PRIVATE ${floors} m)
+target_include_directories(qcc_opt PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+set_target_properties(qcc_opt PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
