@@ -19,7 +19,7 @@ Q_FN f32 exp_tail(f32 r)
 /* e 2^k, rounded once: the first factor keeps e normal, so only the second can round. */
 Q_FN f32 scale_f32(f32 e, i32 k)
 {
-    const i32 half = k >> 1;
+    const i32 half = (i32)((u32)(k + 1024) >> 1) - 512;
     return e * power_of_2(half) * power_of_2(k - half);
 }
 

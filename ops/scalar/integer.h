@@ -130,13 +130,14 @@ Q_ORDER(u64)
 #define Q_CONVERT(F)                                                                                                   \
     Q_FN i64 i64_of_##F(F x)                                                                                           \
     {                                                                                                                  \
-        const F top = (F)9223372036854775808.0;                                                                        \
-        return !(x >= 1 || x <= -1) ? 0 : x >= top ? Q_I64_MAX : x < -top ? Q_I64_MIN : (i64)x;                        \
+        const F top = (F)9223372036854775808.0, within = x < top && x >= -top ? x : 0;                                 \
+        const i64 beyond = x >= top ? Q_I64_MAX : x < -top ? Q_I64_MIN : 0;                                            \
+        return within >= 1 || within <= -1 ? (i64)within : beyond;                                                     \
     }                                                                                                                  \
     Q_FN u64 u64_of_##F(F x)                                                                                           \
     {                                                                                                                  \
-        const F top = (F)18446744073709551616.0;                                                                       \
-        return !(x > 0) ? 0 : x >= top ? ~(u64)0 : (u64)x;                                                             \
+        const F top = (F)18446744073709551616.0, within = x < top && x > 0 ? x : 0;                                    \
+        return x >= top ? ~(u64)0 : (u64)within;                                                                       \
     }
 Q_CONVERT(f32)
 Q_CONVERT(f64)

@@ -11,7 +11,7 @@ Q_FN Q_Split split_f32(f32 x)
 {
     const int tiny = x < 1.17549435e-38f;
     const u32 w = bits_of(tiny ? x * 8388608.0f : x);
-    const i32 k = (i32)(w - 0x3f3504f3u) >> 23;
+    const i32 k = (i32)((w - 0x3f3504f3u + 0x80000000u) >> 23) - 256;
     const Q_Split s = { (f32)k - (tiny ? 23.0f : 0.0f), float_of(w - ((u32)k << 23)) };
     return s;
 }

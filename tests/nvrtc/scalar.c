@@ -77,7 +77,7 @@ typedef struct Text {
     size_t used, size;
 } Text;
 
-static void put(Text *t, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put(Text *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
