@@ -217,13 +217,27 @@ static Status list_folders(Arena *arena, Diag *d, const char *dir, const char **
     return OK;
 }
 
-/* Lines "NAME reason"; '#' begins a comment. */
-static Status read_exceptions(Arena *arena, Diag *d, const char *path, Map *exceptions)
+/* Whether a reason is meant for this run; steps over its [TAG]. */
+static bool meant(const char **reason, const char *tag)
+{
+    if (**reason != '[')
+        return true;
+    const size_t n = strcspn(*reason, "]");
+    const bool same = tag && strlen(tag) == n - 1 && strncmp(*reason + 1, tag, n - 1) == 0;
+    *reason += n + ((*reason)[n] == ']');
+    *reason += strspn(*reason, " \t");
+    return same;
+}
+
+/* Lines "NAME reason" or "NAME [TAG] reason"; '#' begins a comment. */
+static Status read_exceptions(Arena *arena, Diag *d, const char *which, Map *exceptions)
 {
     char line[1024];
     map_open(exceptions, arena);
-    if (!path)
+    if (!which)
         return OK;
+    const char *tag = strrchr(which, '#');
+    const char *path = tag ? arena_copy(arena, which, (size_t)(tag - which)) : which;
     FILE *f = fopen(path, "re");
     if (!f)
         return fail_as(d, IO, (Place){ .file = path, .byte = -1 }, "cannot be read: %s", strerror(errno));
@@ -232,9 +246,9 @@ static Status read_exceptions(Arena *arena, Diag *d, const char *path, Map *exce
         if (!name)
             continue;
         const size_t gap = strspn(line + name, " \t");
-        const size_t reason = strcspn(line + name + gap, "\n");
-        map_put(exceptions, arena_copy(arena, line, name), NULL)->value.p =
-            arena_copy(arena, line + name + gap, reason);
+        const char *reason = arena_copy(arena, line + name + gap, strcspn(line + name + gap, "\n"));
+        if (meant(&reason, tag ? tag + 1 : NULL))
+            map_put(exceptions, arena_copy(arena, line, name), NULL)->value.cp = reason;
     }
     fclose(f);
     return OK;

@@ -10,7 +10,8 @@ typedef struct SuiteOptions {
     double rtol, atol; /* 0, 0: ONNX's own 1e-3 and 1e-7 */
     Parallel *pool;
     const char *filter;     /* only folders whose name holds this; null: all */
-    const char *exceptions; /* a file of lines "NAME reason": these are skipped; null: none */
+    const char *exceptions; /* a file of lines "NAME reason" or "NAME [TAG] reason": these are skipped; null: none.
+                               FILE#TAG names the tag whose lines count besides those without one */
     void (*tell)(void *user, Verdict verdict, const char *name, const char *op, const char *why);
     void *user;
 } SuiteOptions;
