@@ -1,5 +1,6 @@
-/* The f32 functions of ops/scalar.h against the f64 libm: every 2003rd bit pattern, and all special values.
- * QCC_SWEEP=61 visits every 61st, QCC_SWEEP=full all (hours); each function's largest error is printed. */
+/* The f32 functions of ops/scalar.h against the f64 libm: every value of the 16-bit formats, all special values, and
+ * every 2003rd bit pattern.  QCC_SWEEP=61 visits every 61st, QCC_SWEEP=full all (hours); each function's largest error
+ * is printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -127,6 +128,18 @@ static void note(Worst *w, f64 error, u32 x, u32 y)
         *w = (Worst){ error, x, y };
 }
 
+/* The i-th operand: all bf16, all f16, the special values, then the sweep; false past its end. */
+static bool operand(uint64_t i, uint64_t step, u32 *bits)
+{
+    const uint64_t sixteen = 65536, swept = 2 * sixteen + COUNT(special);
+    const uint64_t n = i < swept ? 0 : (i - swept) * step;
+    *bits = i < sixteen       ? (u32)i << 16
+            : i < 2 * sixteen ? bits_of(f16_to_f32((uint16_t)i))
+            : i < swept       ? special[i - 2 * sixteen]
+                              : (u32)n;
+    return n <= UINT32_MAX;
+}
+
 static void functions_of_one_are_accurate(void **state)
 {
     (void)state;
@@ -134,9 +147,8 @@ static void functions_of_one_are_accurate(void **state)
     int failures = 0;
     for (size_t i = 0; i < COUNT(unary); i++) {
         Worst near = { 0 }, far = { 0 };
-        for (uint64_t n = 0; n < (UINT64_C(1) << 32) + COUNT(special) * step; n += step) {
-            const uint64_t past = n >> 32 ? (n - (UINT64_C(1) << 32)) / step : 0;
-            const u32 bits = n >> 32 ? special[past] : (u32)n;
+        u32 bits;
+        for (uint64_t n = 0; operand(n, step, &bits); n++) {
             const f32 x = float_of(bits);
             const bool beyond = unary[i].beyond > 0 && fabsf(x) > unary[i].beyond;
             note(beyond ? &far : &near, distance(unary[i].mine(x), unary[i].exact(x)), bits, 0);
