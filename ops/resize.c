@@ -5,7 +5,8 @@
 
 static const char *const modes[] = { "nearest", "linear", "cubic", NULL };
 static const char *const coordinates[] = {
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize",
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
+    "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn", /* of versions 11 and 12 only */
     NULL
 };
 static const char *const nearest_modes[] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL };

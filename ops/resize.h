@@ -13,6 +13,7 @@ typedef enum ResizeCoordinates {
     COORD_ALIGN_CORNERS,
     COORD_ASYMMETRIC,
     COORD_TF_CROP_AND_RESIZE,
+    COORD_TF_HALF_PIXEL_FOR_NN,
 } ResizeCoordinates;
 
 typedef enum ResizeNearest {

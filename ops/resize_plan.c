@@ -146,6 +146,8 @@ static double source_of(const ResizeAttr *at, const ResizePlan *p, int a, int64_
         const double size = p->end[a] - p->start[a];
         return p->start[a] * (in - 1) + (many ? x * size * (in - 1) / ((double)p->out[a] - 1) : 0.5 * size * (in - 1));
     }
+    case COORD_TF_HALF_PIXEL_FOR_NN:
+        return (x + 0.5) / scale;
     case COORD_PYTORCH_HALF_PIXEL:
         return many ? (x + 0.5) / scale - 0.5 : 0;
     case COORD_HALF_PIXEL_SYMMETRIC:
