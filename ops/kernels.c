@@ -53,6 +53,11 @@ RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic)
     return level->rows[row][arithmetic];
 }
 
+const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithmetic arithmetic)
+{
+    return &level->reduce[kind][arithmetic];
+}
+
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
                       size_t ldb, f32 *c, size_t ldc)
 {

@@ -17,6 +17,18 @@ enum { ARITHMETICS = ARITH_U64 + 1 };
  * Operands the row does not read may be null; out may be one of the operands. */
 typedef void RowLoop(size_t n, void *out, const void *x, const void *y, const void *z, const double *k);
 
+/* The reductions of ops/reduce.h. */
+typedef enum ReduceKind { REDUCE_SUM, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_MAX, REDUCE_MIN } ReduceKind;
+
+enum { REDUCE_KINDS = REDUCE_MIN + 1 };
+
+typedef struct ReduceLoops {
+    /* out[r] = the reduction of row r of n contiguous elements */
+    void (*rows)(size_t rows, size_t n, const void *x, void *out);
+    /* out[c] = the reduction of column c over rows that lie `stride` elements apart */
+    void (*cols)(size_t rows, size_t cols, size_t stride, const void *x, void *out);
+} ReduceLoops;
+
 /* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements. */
 typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
                      size_t ldc);
@@ -34,6 +46,9 @@ const char *kernels_name(const Kernels *k);
 
 /* The loop of a row (Row.number), null in an arithmetic the row does not have. */
 RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic);
+
+/* The loops of a reduction. */
+const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithmetic arithmetic);
 
 /* c[m,n] += a b as above, at a level. */
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,

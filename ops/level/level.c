@@ -6,5 +6,6 @@
 const Kernels LEVEL_NAME(kernels) = {
     .name = LEVEL_STRING(LEVEL),
     .rows = LEVEL_NAME(rows),
+    .reduce = LEVEL_NAME(reduce),
     .gemm_f32 = LEVEL_NAME(gemm_f32),
 };

@@ -8,6 +8,7 @@
 struct Kernels {
     const char *name;
     RowLoop *const (*rows)[ARITHMETICS];
+    const ReduceLoops (*reduce)[ARITHMETICS];
     GemmF32 *gemm_f32;
 };
 
@@ -18,6 +19,7 @@ struct Kernels {
 /* What the files of one level give each other, and the level itself. */
 #define LEVEL_PARTS(level)                                                                                             \
     extern RowLoop *const rows_##level[ROW_COUNT][ARITHMETICS];                                                        \
+    extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     GemmF32 gemm_f32_##level;                                                                                          \
     extern const Kernels kernels_##level;
 LEVEL_PARTS(base)
