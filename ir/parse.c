@@ -19,14 +19,19 @@ Place parse_place(Parser *p, const Token *t)
     return text_place(p->ir->arena, p->lexer.text, p->lexer.file, t->at, t->line);
 }
 
-Status parse_wanted(Parser *p, const char *what)
+const char *parse_shown(Parser *p, const Token *t)
 {
     enum { SHOWN = 40 };
+    const bool whole = t->n <= SHOWN;
+    return arena_printf(p->ir->arena, "%.*s%s", (int)(whole ? t->n : SHOWN), t->at, whole ? "" : "...");
+}
+
+Status parse_wanted(Parser *p, const char *what)
+{
     const Token *t = &p->token;
     if (t->kind == TOKEN_END)
         return fail(p->ir->diag, parse_place(p, t), "%s is missing at the end of the text", what);
-    return fail(p->ir->diag, parse_place(p, t), "%s is wanted here, not %.*s%s", what,
-                (int)(t->n < SHOWN ? t->n : SHOWN), t->at, t->n < SHOWN ? "" : "...");
+    return fail(p->ir->diag, parse_place(p, t), "%s is wanted here, not %s", what, parse_shown(p, t));
 }
 
 bool parse_at_sign(const Parser *p, char sign)

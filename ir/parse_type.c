@@ -97,10 +97,13 @@ static Status head(Parser *p, const Type **type, TypeKind *group)
     return dimensions(p, dtype, type);
 }
 
-static void add_part(Parser *p, const Type *type)
+static Status add_part(Parser *p, const Type *type)
 {
+    if (p->n_parts == (size_t)p->ir->limits.node_io)
+        return parse_limit(p, &p->token, "parts of a type", p->ir->limits.node_io, "node_io");
     GROW(&p->scratch, p->parts, p->n_parts, p->cap_parts);
     p->parts[p->n_parts++] = type;
+    return OK;
 }
 
 static Status close_type(Parser *p, const OpenType *open, const Type **type)
@@ -109,8 +112,6 @@ static Status close_type(Parser *p, const OpenType *open, const Type **type)
     const Type *const *parts = p->parts + open->first;
     if (open->kind != TYPE_TUPLE && n != 1)
         return parse_wanted(p, "one type");
-    if (n > (size_t)p->ir->limits.node_io)
-        return parse_limit(p, &p->token, "parts", p->ir->limits.node_io, "node_io");
     Types *types = &p->ir->types;
     *type = open->kind == TYPE_TUPLE ? type_tuple(types, (int)n, parts)
             : open->kind == TYPE_SEQ ? type_seq(types, parts[0])
@@ -139,7 +140,7 @@ Status parse_type(Parser *p, const Type **type)
             TRY(close_type(p, &stack[--depth], type));
         }
         while (depth) {
-            add_part(p, *type);
+            TRY(add_part(p, *type));
             if (!parse_at_sign(p, ')'))
                 break;
             TRY(close_type(p, &stack[--depth], type));

@@ -8,7 +8,7 @@
 
 static Status not_a_value(Parser *p, const Type *type)
 {
-    return fail(p->ir->diag, parse_place(p, &p->token), "%.*s is not a value of %s", STR_ARG(p->token.text),
+    return fail(p->ir->diag, parse_place(p, &p->token), "%s is not a value of %s", parse_shown(p, &p->token),
                 dtype_name(type->dtype));
 }
 

@@ -56,6 +56,9 @@ Status parse_next(Parser *p);
 /* The place of a token. */
 Place parse_place(Parser *p, const Token *t);
 
+/* A token as it stands in the text, cut off where it is long. */
+const char *parse_shown(Parser *p, const Token *t);
+
 /* Reports what was wanted instead of the token at hand; INVALID. */
 Status parse_wanted(Parser *p, const char *what);
 

@@ -316,7 +316,8 @@ static Status check_shared(const Graph *g, Map *states, SourceMap *source)
         if (fresh)
             e->value.cp = n->type;
         else if (e->value.cp != n->type)
-            return fail(g->ir->diag, source_map_place(source, n), "state %s has another type in another graph", n->name);
+            return fail(g->ir->diag, source_map_place(source, n), "state %s has another type in another graph",
+                        n->name);
     }
     return OK;
 }

@@ -97,14 +97,15 @@ static void nested_lists_and_blanks(void **state)
 static void attributes(void **state)
 {
     (void)state;
-    check_canonical("graph @f() -> () {\n"
-                    "    %0: f32[] = every(needed=1)\n"
-                    "    %1: f32[] = every(%0, _, i=-1, f=0x7fc00000, b=false, s=\"a\\n\\x01\", e=red, d=bf16,"
-                    " is=[1, -2], fs=[0.1, 0x7f800000], ss=[\"x\", \"\"], p=f32[2] [1, 2], t=(f32[2], none), needed=0)\n"
-                    "    %2: (f32[], i64[]) = every(s=none, e=\"deep blue\", is=[], fs=[], ss=[],"
-                    " p=f32[100] uniform(seed=3), needed=5)\n"
-                    "    %3: i64[] = part(%2, index=1)\n"
-                    "}\n");
+    check_canonical(
+        "graph @f() -> () {\n"
+        "    %0: f32[] = every(needed=1)\n"
+        "    %1: f32[] = every(%0, _, i=-1, f=0x7fc00000, b=false, s=\"a\\n\\x01\", e=red, d=bf16,"
+        " is=[1, -2], fs=[0.1, 0x7f800000], ss=[\"x\", \"\"], p=f32[2] [1, 2], t=(f32[2], none), needed=0)\n"
+        "    %2: (f32[], i64[]) = every(s=none, e=\"deep blue\", is=[], fs=[], ss=[],"
+        " p=f32[100] uniform(seed=3), needed=5)\n"
+        "    %3: i64[] = part(%2, index=1)\n"
+        "}\n");
 }
 
 static void regions(void **state)
