@@ -113,6 +113,11 @@ void *attrs_copy(Arena *arena, const AttrSpec *specs, const void *attr)
     return copy;
 }
 
+void attr_copy_field(const AttrSpec *spec, void *to, const void *from)
+{
+    memcpy((char *)to + spec->offset, (const char *)from + spec->offset, field_size(spec->kind));
+}
+
 static bool strings_equal(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);

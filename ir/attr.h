@@ -101,6 +101,9 @@ bool attrs_equal(const AttrSpec *specs, const void *a, const void *b);
 /* A hash that agrees with attrs_equal. */
 uint64_t attrs_hash(const AttrSpec *specs, const void *attr);
 
+/* Copies one field from struct to struct; what it points to is shared. */
+void attr_copy_field(const AttrSpec *spec, void *to, const void *from);
+
 /* The spec of a field by name, or null. */
 const AttrSpec *attr_find(const AttrSpec *specs, Str name);
 

@@ -1,11 +1,8 @@
 /* concat and split: one axis put together and taken apart. */
 #include "base/checked.h"
+#include "ops/attrs.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
-
-typedef struct AxisAttr {
-    int64_t axis;
-} AxisAttr;
 
 static const AttrSpec concat_attrs[] = { ATTR_REQUIRED(AxisAttr, axis, INT), ATTR_LAST };
 

@@ -1,12 +1,9 @@
 /* The cards of the elementwise ops: the table of ops/rows.def, and the few whose types or classes are their own. */
+#include "ops/attrs.h"
 #include "ops/cards.h"
 #include "ops/row.h"
 
 /* ---- attributes; their order gives the expressions' a and b ---- */
-
-typedef struct AlphaAttr {
-    float alpha;
-} AlphaAttr;
 
 typedef struct SeluAttr {
     float alpha, gamma;
@@ -15,10 +12,6 @@ typedef struct SeluAttr {
 typedef struct HardSigmoidAttr {
     float alpha, beta;
 } HardSigmoidAttr;
-
-typedef struct GeluAttr {
-    int approximate;
-} GeluAttr;
 
 typedef struct ShrinkAttr {
     float bias, lambd;

@@ -1,5 +1,6 @@
 /* reshape, flatten, squeeze, unsqueeze: the same elements under another shape. */
 #include "base/checked.h"
+#include "ops/attrs.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
@@ -8,10 +9,6 @@
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true }
 
 /* ---- reshape ---- */
-
-typedef struct ReshapeAttr {
-    bool allowzero;
-} ReshapeAttr;
 
 static const AttrSpec reshape_attrs[] = { ATTR(ReshapeAttr, allowzero, BOOL, false), ATTR_LAST };
 

@@ -1,5 +1,6 @@
 /* Moves that repeat or reorder whole axes: transpose, depth_to_space, space_to_depth, expand, tile. */
 #include "base/checked.h"
+#include "ops/attrs.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
@@ -31,10 +32,6 @@ static void permute(Move *m, int rank, const int64_t *from, const int *order)
 }
 
 /* ---- transpose ---- */
-
-typedef struct TransposeAttr {
-    Ints perm;
-} TransposeAttr;
 
 static const AttrSpec transpose_attrs[] = { ATTR_OPTIONAL(TransposeAttr, perm, INTS), ATTR_LAST };
 

@@ -8,6 +8,7 @@
 #include "golden/file.h"
 #include "golden/values.h"
 #include "ir/verify.h"
+#include "passes/pass.h"
 #include "support/language.h"
 
 typedef struct Case {
@@ -63,6 +64,15 @@ static const Verb *find_verb(Str word)
     return NULL;
 }
 
+/* A pass, on every graph; what comes out is verified. */
+static Status run_pass(Case *c, Module *m, const Pass *pass)
+{
+    TRY(verify_module(m, &c->language.source));
+    for (size_t i = 0; i < m->n_graphs; i++)
+        TRY(pass_run(pass, m->graphs[i], NULL));
+    return verify_module(m, NULL);
+}
+
 static Status run_words(Case *c, Module **m, bool *changes)
 {
     Str rest = c->golden.run;
@@ -72,11 +82,16 @@ static Status run_words(Case *c, Module **m, bool *changes)
             n++;
         const Str word = { rest.p, n };
         const Verb *verb = n ? find_verb(word) : NULL;
-        if (n && !verb)
+        const Pass *pass = n && !verb ? pass_find(arena_copy(&c->language.arena, word.p, word.n)) : NULL;
+        if (n && !verb && !pass)
             return complain(c, "nothing is called ", arena_printf(&c->language.arena, "%.*s\n", STR_ARG(word)));
         if (verb) {
             TRY(verb->run(c, m));
             *changes |= verb->changes;
+        }
+        if (pass) {
+            TRY(run_pass(c, *m, pass));
+            *changes = true;
         }
         rest = (Str){ rest.p + n + (n < rest.n), rest.n - n - (n < rest.n) };
     }
