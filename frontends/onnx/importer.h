@@ -41,6 +41,9 @@ struct Importer {
 /* The place of the node at hand. */
 Place importer_place(const Importer *im);
 
+/* The type of an input once --dim, --batch and --shape had their say. */
+const Type *bound_type(Importer *im, const Onnx__ValueInfoProto *v, const Type *type, const char *name);
+
 /* The value of a name in a scope, captured into it when it lives outside; null when there is none. */
 Node *scope_value(Importer *im, Scope *s, const char *name);
 
