@@ -348,7 +348,7 @@ const Type *type_meet(Types *t, const Type *a, const Type *b)
     return type_tuple(t, a->n_parts, parts);
 }
 
-const Type *type_join(Types *t, const Type *a, const Type *b)
+static const Type *join_tensors(Types *t, const Type *a, const Type *b)
 {
     if (a == b)
         return a;
@@ -360,6 +360,22 @@ const Type *type_join(Types *t, const Type *a, const Type *b)
     for (int i = 0; i < a->rank; i++)
         dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : DIM_UNKNOWN;
     return type_tensor(t, a->dtype, a->rank, dims);
+}
+
+/* Sequences and optionals are joined inside. */
+const Type *type_join(Types *t, const Type *a, const Type *b)
+{
+    TypeKind around[DEEPEST];
+    int depth = 0;
+    while (a != b && a->kind == b->kind && (a->kind == TYPE_SEQ || a->kind == TYPE_OPTIONAL) && depth < DEEPEST) {
+        around[depth++] = a->kind;
+        a = a->parts[0];
+        b = b->parts[0];
+    }
+    const Type *joined = join_tensors(t, a, b);
+    while (joined && depth)
+        joined = around[--depth] == TYPE_SEQ ? type_seq(t, joined) : type_optional(t, joined);
+    return joined;
 }
 
 int type_results(const Type *type)
