@@ -109,7 +109,7 @@ static Status add_part(Parser *p, const Type *type)
 static Status close_type(Parser *p, const OpenType *open, const Type **type)
 {
     const size_t n = p->n_parts - open->first;
-    const Type *const *parts = p->parts + open->first;
+    const Type *const *parts = n ? p->parts + open->first : NULL;
     if (open->kind != TYPE_TUPLE && n != 1)
         return parse_wanted(p, "one type");
     Types *types = &p->ir->types;

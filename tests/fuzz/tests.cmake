@@ -1,15 +1,25 @@
-# Every file here is one libFuzzer target; they are built by the preset `fuzz`, whose floors count coverage.
+# Every file here but main.c is one libFuzzer target; they are built by the preset `fuzz`, whose floors count coverage.
 #     build/fuzz/tests/fuzz_onnx_reader CORPUS...
+# The other presets run a target that has a corpus as a plain program, which changes the corpus by itself (main.c).
 if(QCC_SANITIZE MATCHES fuzzer)
     file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
+    list(FILTER fuzzers EXCLUDE REGEX "/main.c$")
     foreach(source IN LISTS fuzzers)
         get_filename_component(name ${source} NAME_WE)
         add_executable(fuzz_${name} ${source})
-        target_link_libraries(fuzz_${name} PRIVATE ${floors} m)
+        target_link_libraries(fuzz_${name} PRIVATE test_support ${floors} m)
         target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
         target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
         add_test(NAME fuzz/${name} COMMAND fuzz_${name} -runs=20000 -max_len=4096 -timeout=5
                  WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
         set_tests_properties(fuzz/${name} PROPERTIES LABELS slow)
     endforeach()
+else()
+    function(fuzz_plain name changes)
+        add_executable(fuzz_${name} fuzz/${name}.c fuzz/main.c)
+        target_link_libraries(fuzz_${name} PRIVATE test_support)
+        add_test(NAME fuzz/${name} COMMAND fuzz_${name} -n ${changes} ${ARGN})
+        set_tests_properties(fuzz/${name} PROPERTIES LABELS fast)
+    endfunction()
+    fuzz_plain(parse_qir 200 ${CMAKE_CURRENT_SOURCE_DIR}/golden)
 endif()

@@ -15,6 +15,7 @@ typedef struct Language {
     size_t n_list, cap_list;
     OpTable ops;
     SourceMap source;
+    Text input; /* of whoever wants to keep one */
 } Language;
 
 /* Opens it; ended by language_close. */
