@@ -42,11 +42,13 @@ Q_FN f32 asinh_f32(f32 x)
     return a > 0 && a < Q_INF ? copysign_f32(y, x) : x;
 }
 
-/* log1p(t + sqrt(t^2 + 2t)) with t = x - 1, and log(2x) beyond 2^28. */
+/* log1p(t + sqrt(t^2 + 2t)) with t = x - 1, the root with what it and its operand lose; log(2x) beyond 2^28. */
 Q_FN f32 acosh_f32(f32 x)
 {
     const int far = x > 268435456.0f;
-    const f32 t = x - 1, u = sqrt_f32(fma_f32(t, t, t + t)), hi = t + u, lo = t - (hi - u);
+    const f32 t = x - 1, w = fma_f32(t, t, t + t), w_lo = t < 2 ? fma_f32(t, t, (t + t) - w) : 0.0f;
+    const f32 u = sqrt_f32(w), u_lo = u > 0 ? (fma_f32(-u, u, w) + w_lo) / (u + u) : 0.0f;
+    const f32 hi = t + u, lo = (t - (hi - u)) + u_lo;
     const f32 y = log1p_sum(far ? x : hi, far ? 0.0f : lo) + (far ? Q_LN2_HI : 0.0f);
     const f32 z = x < 1 ? Q_NAN : y;
     return x < Q_INF ? z : x;

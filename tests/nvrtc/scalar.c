@@ -34,7 +34,7 @@ static const struct {
     { "q_cosh(x)", 8 },
     { "q_tanh(x)", 13 },
     { "q_asinh(x)", 13 },
-    { "q_acosh(x)", 13 },
+    { "q_acosh(x)", 15 },
     { "q_atanh(x)", 21 },
     { "q_erf(x)", 23 },
     { "q_pow(x, y)", 25 },
