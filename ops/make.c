@@ -1,0 +1,127 @@
+#include "ops/make.h"
+
+#include <string.h>
+
+#include "ops/cards.h"
+
+bool make_ready(Build *b, const Site *s)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] && !type_known(s->in[i]->type)) {
+            b->status = fail(b->graph->ir->diag, node_place(s->in[i]), "%s cannot be expanded before it is known",
+                             type_text(b->graph->ir->arena, s->in[i]->type));
+            return false;
+        }
+    return b->status == OK;
+}
+
+DType make_width(DType dtype)
+{
+    return dtype == F64 ? F64 : F32;
+}
+
+/* The defaults of an op with one field found by its name. */
+static void *attr_of(Build *b, Op op, const char *field, void **at)
+{
+    const AttrSpec *specs = b->graph->ir->ops->defs[op]->attrs, *spec = attr_find(specs, str(field));
+    BUG_IF(!spec);
+    void *attr = attrs_default(b->graph->arena, specs);
+    *at = attr_at(spec, attr);
+    return attr;
+}
+
+static Node *with_int(Build *b, Op op, const char *field, int64_t v, int n_in, Node *const *ins)
+{
+    void *at, *attr = attr_of(b, op, field, &at);
+    memcpy(at, &v, sizeof v);
+    return build_node(b, op, attr, n_in, ins);
+}
+
+Node *make_reshape(Build *b, Node *x, int rank, const int64_t *dims)
+{
+    void *at, *attr = attr_of(b, OP_reshape, "allowzero", &at);
+    *(bool *)at = true;
+    return build_node(b, OP_reshape, attr, 2, (Node *[]){ x, build_i64s(b, rank, dims) });
+}
+
+Node *make_transpose(Build *b, Node *x, int rank, const int64_t *order)
+{
+    void *at, *attr = attr_of(b, OP_transpose, "perm", &at);
+    *(Ints *)at = (Ints){ rank, order };
+    return build_node(b, OP_transpose, attr, 1, &x);
+}
+
+Node *make_slice(Build *b, Node *x, int axis, int64_t from, int64_t to, int64_t step)
+{
+    const int64_t where = axis;
+    return CALL(b, slice, x, build_i64s(b, 1, &from), build_i64s(b, 1, &to), build_i64s(b, 1, &where),
+                build_i64s(b, 1, &step));
+}
+
+Node *make_concat(Build *b, int axis, int n, Node *const *parts)
+{
+    return with_int(b, OP_concat, "axis", axis, n, parts);
+}
+
+Node *make_expand(Build *b, Node *x, int rank, const int64_t *dims)
+{
+    return CALL(b, expand, x, build_i64s(b, rank, dims));
+}
+
+Node *make_gather(Build *b, Node *x, Node *indices, int axis)
+{
+    return with_int(b, OP_gather, "axis", axis, 2, (Node *[]){ x, indices });
+}
+
+Node *make_gather_elements(Build *b, Node *x, Node *indices, int axis)
+{
+    return with_int(b, OP_gather_elements, "axis", axis, 2, (Node *[]){ x, indices });
+}
+
+Node *make_softmax(Build *b, Node *x, int axis)
+{
+    return with_int(b, OP_softmax, "axis", axis, 1, &x);
+}
+
+Node *make_log_softmax(Build *b, Node *x, int axis)
+{
+    return with_int(b, OP_log_softmax, "axis", axis, 1, &x);
+}
+
+Node *make_reduce_all(Build *b, Op op, Node *x)
+{
+    const ReduceAttr attr = { .keepdims = false };
+    return build_node(b, op, &attr, 1, &x);
+}
+
+Node *make_reduce_from(Build *b, Op op, Node *x, int first, int rank)
+{
+    int64_t axes[MAX_RANK];
+    for (int i = first; i < rank; i++)
+        axes[i - first] = i;
+    return build_reduce(b, op, x, rank - first, axes);
+}
+
+Node *make_zeros(Build *b, DType dtype, int rank, const int64_t *dims)
+{
+    return build_const(b, tensor_new(b->graph->arena, type_tensor(&b->graph->ir->types, dtype, rank, dims)));
+}
+
+Node *make_count(Build *b, int rank, int axis, int64_t n)
+{
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dims[i] = i == axis ? n : 1;
+    Tensor *t = tensor_new(b->graph->arena, type_tensor(&b->graph->ir->types, I64, rank, dims));
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_i64(t, i, i);
+    return build_const(b, t);
+}
+
+Node *make_channels(Build *b, Node *x, int64_t channels, int rank)
+{
+    int64_t dims[MAX_RANK] = { channels };
+    for (int i = 1; i < rank - 1; i++)
+        dims[i] = 1;
+    return rank <= 2 ? x : make_reshape(b, x, rank - 1, dims);
+}

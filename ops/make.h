@@ -1,0 +1,54 @@
+/* What expansions are written with: smaller ops whose attributes and lists follow from plain numbers.
+ *
+ * Shapes are taken from arguments, so an expansion reads only types it was given; after a failed build every function
+ * returns null. */
+#ifndef OPS_MAKE_H
+#define OPS_MAKE_H
+
+#include "ops/reduction.h"
+
+/* Whether every operand type is known, without which most expansions have no shape; fails the build otherwise. */
+bool make_ready(Build *b, const Site *s);
+
+/* The type in which a call on that float type computes: f64 for f64, f32 for all others. */
+DType make_width(DType dtype);
+
+/* x with these dimensions. */
+Node *make_reshape(Build *b, Node *x, int rank, const int64_t *dims);
+
+/* x with dimension i of the result taken from dimension order[i]. */
+Node *make_transpose(Build *b, Node *x, int rank, const int64_t *order);
+
+/* Elements from, from + step ... below `to` of one axis. */
+Node *make_slice(Build *b, Node *x, int axis, int64_t from, int64_t to, int64_t step);
+
+/* Parts one behind the other along an axis. */
+Node *make_concat(Build *b, int axis, int n, Node *const *parts);
+
+/* x repeated to these dimensions. */
+Node *make_expand(Build *b, Node *x, int rank, const int64_t *dims);
+
+/* gather and gather_elements along an axis. */
+Node *make_gather(Build *b, Node *x, Node *indices, int axis);
+Node *make_gather_elements(Build *b, Node *x, Node *indices, int axis);
+
+/* softmax and log_softmax along an axis. */
+Node *make_softmax(Build *b, Node *x, int axis);
+Node *make_log_softmax(Build *b, Node *x, int axis);
+
+/* A reduction over all axes, to a scalar. */
+Node *make_reduce_all(Build *b, Op op, Node *x);
+
+/* A reduction over the axes from `first` on, kept as 1. */
+Node *make_reduce_from(Build *b, Op op, Node *x, int first, int rank);
+
+/* A tensor of zeros. */
+Node *make_zeros(Build *b, DType dtype, int rank, const int64_t *dims);
+
+/* One vector [1, .., n, .., 1] of 0, 1, 2 ... along an axis. */
+Node *make_count(Build *b, int rank, int axis, int64_t n);
+
+/* x as a vector of channels to broadcast against data of that rank: [C, 1, ..] for channels in dimension 1. */
+Node *make_channels(Build *b, Node *x, int64_t channels, int rank);
+
+#endif

@@ -1,0 +1,39 @@
+/* Attributes of the normalizations, and what their files share. */
+#ifndef OPS_NORM_H
+#define OPS_NORM_H
+
+#include "ops/contract.h"
+
+typedef struct BatchNormAttr {
+    float epsilon, momentum;
+    bool training_mode;
+} BatchNormAttr;
+
+typedef struct NormAttr {
+    float epsilon;
+    int64_t axis;       /* of layer and rms normalization */
+    int64_t num_groups; /* of group normalization */
+    int stash_type;     /* DType + 1: of the statistics */
+} NormAttr;
+
+typedef struct MvnAttr {
+    Ints axes;
+} MvnAttr;
+
+typedef struct LpNormAttr {
+    int64_t axis, p;
+} LpNormAttr;
+
+/* Operand i must be floats [n] (-1: any number); false after a complaint. */
+bool infer_vector(Infer *q, int i, int64_t n);
+
+/* Operand 0 must be floats of at least `least` dimensions; null after a complaint. */
+const Type *infer_floats(Infer *q, int least);
+
+/* x - mean over the axes, with the mean and 1 / sqrt(variance + epsilon). */
+typedef struct Standard {
+    Node *centered, *mean, *scale;
+} Standard;
+Standard build_standard(Build *b, DType width, Node *x, int n_axes, const int64_t *axes, float epsilon);
+
+#endif
