@@ -63,3 +63,15 @@ void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const 
 {
     level->gemm_f32(m, n, k, a, lda, b, ldb, c, ldc);
 }
+
+void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b,
+                      size_t ldb, f64 *c, size_t ldc)
+{
+    level->gemm_f64(m, n, k, a, lda, b, ldb, c, ldc);
+}
+
+void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
+                      size_t ldb, i32 *c, size_t ldc)
+{
+    level->gemm_i32(m, n, k, a, lda, b, ldb, c, ldc);
+}

@@ -32,6 +32,11 @@ typedef struct ReduceLoops {
 /* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements. */
 typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
                      size_t ldc);
+typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b, size_t ldb, f64 *c,
+                     size_t ldc);
+/* The same over integers, modulo 2^32. */
+typedef void GemmI32(size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b, size_t ldb, i32 *c,
+                     size_t ldc);
 
 typedef struct Kernels Kernels;
 
@@ -53,5 +58,9 @@ const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithme
 /* c[m,n] += a b as above, at a level. */
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
                       size_t ldb, f32 *c, size_t ldc);
+void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b,
+                      size_t ldb, f64 *c, size_t ldc);
+void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
+                      size_t ldb, i32 *c, size_t ldc);
 
 #endif

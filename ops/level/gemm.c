@@ -1,12 +1,66 @@
+/* Matrix products: every element of c is summed in ascending k by fma, whatever the tiles. */
 #include "ops/level/level.h"
 
-void LEVEL_NAME(gemm_f32)(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
-                          size_t ldc)
-{
-    for (size_t i = 0; i < m; i++)
-        for (size_t p = 0; p < k; p++) {
-            LEVEL_VECTOR
-            for (size_t j = 0; j < n; j++)
-                c[i * ldc + j] = fma_f32(a[i * lda + p], b[p * ldb + j], c[i * ldc + j]);
-        }
-}
+#include <string.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+enum {
+    GEMM_VECTORS = 2,   /* of a tile's row */
+    GEMM_DEPTH = 256,   /* of k: what is packed at a time */
+    GEMM_BLOCK = 48,    /* rows of a that are packed at a time: whole tiles */
+    GEMM_STREAM = 2048, /* columns of c that stay in cache */
+    GEMM_THIN = 2,      /* rows that are not worth packing for */
+};
+
+/* The vectors of the level; none where there is no fma. */
+#if defined(__AVX512F__)
+#define GEMM_ROWS       12
+#define GEMM_ALL(f, ps) _mm512_##f##_##ps
+#define GEMM_BYTES      64
+#define GEMM_V_f32      __m512
+#define GEMM_V_f64      __m512d
+#define GEMM_V_i32      __m512i
+#define GEMM_I_LOAD     _mm512_loadu_si512
+#define GEMM_I_STORE    _mm512_storeu_si512
+#elif defined(__AVX2__) && defined(__FMA__)
+#define GEMM_ROWS          6
+#define GEMM_ALL(f, ps)    _mm256_##f##_##ps
+#define GEMM_BYTES         32
+#define GEMM_V_f32         __m256
+#define GEMM_V_f64         __m256d
+#define GEMM_V_i32         __m256i
+#define GEMM_I_LOAD(p)     _mm256_loadu_si256((const __m256i *)(p))
+#define GEMM_I_STORE(p, v) _mm256_storeu_si256((__m256i *)(p), v)
+#endif
+
+#ifdef GEMM_ALL
+#define GEMM_LOAD_f32(p)       GEMM_ALL(loadu, ps)(p)
+#define GEMM_STORE_f32(p, v)   GEMM_ALL(storeu, ps)(p, v)
+#define GEMM_ONE_f32(x)        GEMM_ALL(set1, ps)(x)
+#define GEMM_VFMA_f32(x, y, z) GEMM_ALL(fmadd, ps)(x, y, z)
+#define GEMM_LOAD_f64(p)       GEMM_ALL(loadu, pd)(p)
+#define GEMM_STORE_f64(p, v)   GEMM_ALL(storeu, pd)(p, v)
+#define GEMM_ONE_f64(x)        GEMM_ALL(set1, pd)(x)
+#define GEMM_VFMA_f64(x, y, z) GEMM_ALL(fmadd, pd)(x, y, z)
+#define GEMM_LOAD_i32(p)       GEMM_I_LOAD(p)
+#define GEMM_STORE_i32(p, v)   GEMM_I_STORE(p, v)
+#define GEMM_ONE_i32(x)        GEMM_ALL(set1, epi32)(x)
+#define GEMM_VFMA_i32(x, y, z) GEMM_ALL(add, epi32)(GEMM_ALL(mullo, epi32)(x, y), z)
+#endif
+
+#define GEMM_FMA_f32(x, y, z) fma_f32(x, y, z)
+#define GEMM_FMA_f64(x, y, z) fma_f64(x, y, z)
+#define GEMM_FMA_i32(x, y, z) ((i32)((u32)(x) * (u32)(y) + (u32)(z)))
+
+#define T f32
+#include "ops/level/gemm_tile.h"
+#undef T
+#define T f64
+#include "ops/level/gemm_tile.h"
+#undef T
+#define T i32
+#include "ops/level/gemm_tile.h"
+#undef T

@@ -8,4 +8,6 @@ const Kernels LEVEL_NAME(kernels) = {
     .rows = LEVEL_NAME(rows),
     .reduce = LEVEL_NAME(reduce),
     .gemm_f32 = LEVEL_NAME(gemm_f32),
+    .gemm_f64 = LEVEL_NAME(gemm_f64),
+    .gemm_i32 = LEVEL_NAME(gemm_i32),
 };

@@ -10,6 +10,8 @@ struct Kernels {
     RowLoop *const (*rows)[ARITHMETICS];
     const ReduceLoops (*reduce)[ARITHMETICS];
     GemmF32 *gemm_f32;
+    GemmF64 *gemm_f64;
+    GemmI32 *gemm_i32;
 };
 
 #define LEVEL_JOIN(name, level)  name##_##level
@@ -21,6 +23,8 @@ struct Kernels {
     extern RowLoop *const rows_##level[ROW_COUNT][ARITHMETICS];                                                        \
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     GemmF32 gemm_f32_##level;                                                                                          \
+    GemmF64 gemm_f64_##level;                                                                                          \
+    GemmI32 gemm_i32_##level;                                                                                          \
     extern const Kernels kernels_##level;
 LEVEL_PARTS(base)
 #ifdef __x86_64__
