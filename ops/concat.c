@@ -123,18 +123,14 @@ static const AttrSpec split_attrs[] = {
     ATTR_LAST,
 };
 
-/* Equal parts, the last one smaller where they do not come out even. */
-static bool even_parts(Infer *q, int64_t dim, int64_t *parts)
+/* Equal parts; where they do not come out even, the last ones are smaller. */
+static void even_parts(const Infer *q, int64_t dim, int64_t *parts)
 {
     const int64_t n = q->n_out, part = dim < 0 ? DIM_UNKNOWN : (dim + n - 1) / n;
-    for (int64_t i = 0; i < n; i++)
-        parts[i] = part;
-    if (dim < 0)
-        return true;
-    parts[n - 1] = dim - part * (n - 1);
-    if (parts[n - 1] < 0)
-        return infer_fail(q, "cannot split %" PRId64 " into %" PRId64 " parts of %" PRId64, dim, n, part), false;
-    return true;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t left = dim - part * i;
+        parts[i] = dim < 0 ? DIM_UNKNOWN : left > part ? part : left > 0 ? left : 0;
+    }
 }
 
 static bool listed_parts(Infer *q, int64_t dim, const int64_t *v, int64_t *parts)
@@ -170,7 +166,8 @@ static bool split_parts(Infer *q, int64_t dim, int64_t *parts)
     }
     if (asked && asked != q->n_out)
         return infer_fail(q, "num_outputs is %" PRId64 ", the call has %d results", asked, q->n_out), false;
-    return even_parts(q, dim, parts);
+    even_parts(q, dim, parts);
+    return true;
 }
 
 static const Type *infer_split(Infer *q)
@@ -226,7 +223,7 @@ static Node *sample_split(Build *b, Rng *rng, int variant)
     SplitAttr at = { .axis = rng_below(rng, 2) ? axis : axis - rank };
     sample_dims(rng, rank, 4, dims);
     if (variant % 3) {
-        dims[axis] = variant % 3 == 1 ? n * rng_below(rng, 4) : n == 3 ? 8 : n * 3;
+        dims[axis] = variant % 3 == 1 ? n * rng_below(rng, 4) : rng_below(rng, 9);
         at.num_outputs = variant % 2 ? n : 0;
         Node *x = sample_tensor(b, rng, sample_dtype(variant), rank, dims, -3, 3);
         return build_node_n(b, OP_split, &at, 1, &x, n);

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "ops/strings.h"
+
 enum { DEEPEST = 40 }; /* regions in regions and expansions in expansions: a bounded recursion */
 
 /* An expansion made for given operand types. */
@@ -347,6 +349,7 @@ static Status run_call(Machine *m, const Node *n, const Tensor *const *in, Tenso
     if (!type_agrees(e.type, n->type))
         return eval_fail(&e, "gives %s where the graph says %s", type_text(&m->scratch, e.type),
                          type_text(&m->scratch, n->type));
+    TRY(refuse_strings(&e));
     TRY(check_size(&e));
     TRY(run_card(&e));
     round_results(&e);
