@@ -232,26 +232,37 @@ const Type *type_with_dtype(Types *t, const Type *type, DType dtype)
 /* Types nest as deep as the file says (bounded by its reader); the walk keeps its own stack. */
 enum { DEEPEST = 128 };
 
+/* A type whose parts are partly visited: the walk is as deep as types nest, however many parts one has. */
+typedef struct Open {
+    const Type *type;
+    const Type *other; /* of two that are compared */
+    int next;
+} Open;
+
+static bool tensor_known(const Type *type)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i] < 0)
+            return false;
+    return type->rank >= 0;
+}
+
 bool type_known(const Type *type)
 {
-    const Type *stack[DEEPEST];
+    Open stack[DEEPEST];
     int depth = 0;
     for (;;) {
-        if (type->kind == TYPE_TENSOR) {
-            if (type->rank < 0)
-                return false;
-            for (int i = 0; i < type->rank; i++)
-                if (type->dims[i] < 0)
-                    return false;
-        }
-        for (int i = 0; i < type->n_parts; i++) {
-            if (depth == DEEPEST)
-                return false;
-            stack[depth++] = type->parts[i];
-        }
+        if (type->kind == TYPE_TENSOR && !tensor_known(type))
+            return false;
+        if (type->n_parts && depth == DEEPEST)
+            return false;
+        if (type->n_parts)
+            stack[depth++] = (Open){ .type = type };
+        while (depth && stack[depth - 1].next == stack[depth - 1].type->n_parts)
+            depth--;
         if (!depth)
             return true;
-        type = stack[--depth];
+        type = stack[depth - 1].type->parts[stack[depth - 1].next++];
     }
 }
 
@@ -295,27 +306,29 @@ static bool dims_agree(const Type *a, const Type *b)
     return true;
 }
 
+static bool heads_agree(const Type *a, const Type *b)
+{
+    if (a->kind != b->kind || a->n_parts != b->n_parts || a->kind == TYPE_OPAQUE)
+        return false;
+    return a->kind != TYPE_TENSOR || (a->dtype == b->dtype && dims_agree(a, b));
+}
+
 bool type_agrees(const Type *a, const Type *b)
 {
-    const Type *stack[DEEPEST][2];
+    Open stack[DEEPEST];
     int depth = 0;
     for (;;) {
-        if (a != b) {
-            if (a->kind != b->kind || a->n_parts != b->n_parts || a->kind == TYPE_OPAQUE)
-                return false;
-            if (a->kind == TYPE_TENSOR && (a->dtype != b->dtype || !dims_agree(a, b)))
-                return false;
-            for (int i = 0; i < a->n_parts; i++) {
-                if (depth == DEEPEST)
-                    return false;
-                stack[depth][0] = a->parts[i];
-                stack[depth++][1] = b->parts[i];
-            }
-        }
+        if (a != b && (!heads_agree(a, b) || (a->n_parts && depth == DEEPEST)))
+            return false;
+        if (a != b && a->n_parts)
+            stack[depth++] = (Open){ .type = a, .other = b };
+        while (depth && stack[depth - 1].next == stack[depth - 1].type->n_parts)
+            depth--;
         if (!depth)
             return true;
-        a = stack[--depth][0];
-        b = stack[depth][1];
+        Open *top = &stack[depth - 1];
+        a = top->type->parts[top->next];
+        b = top->other->parts[top->next++];
     }
 }
 
@@ -407,12 +420,6 @@ static void print_tensor(Text *out, const Type *type)
     text_char(out, ']');
 }
 
-/* A type whose parts are partly printed. */
-typedef struct Open {
-    const Type *type;
-    int next;
-} Open;
-
 static bool print_head(Text *out, const Type *type)
 {
     switch (type->kind) {
@@ -445,7 +452,7 @@ void type_print(Text *out, const Type *type)
     Open stack[DEEPEST];
     int depth = 0;
     if (print_head(out, type))
-        stack[depth++] = (Open){ type, 0 };
+        stack[depth++] = (Open){ .type = type };
     while (depth) {
         Open *top = &stack[depth - 1];
         if (top->next == top->type->n_parts) {
@@ -457,7 +464,7 @@ void type_print(Text *out, const Type *type)
             text_add(out, ", ");
         const Type *part = top->type->parts[top->next++];
         if (print_head(out, part) && depth < DEEPEST)
-            stack[depth++] = (Open){ part, 0 };
+            stack[depth++] = (Open){ .type = part };
     }
 }
 
