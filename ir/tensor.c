@@ -28,6 +28,8 @@ Tensor *tensor_alloc(Heap *heap, const Type *type)
     if (!type_bytes(type, &bytes) || bytes > PTRDIFF_MAX - 2 * HEADER)
         memory_exhausted(heap->memory);
     char *block = heap_alloc(heap, bytes + HEADER); /* one block: the head, then the data, both aligned */
+    if (bytes && dtype_bits(type->dtype) < 8)
+        block[HEADER + bytes - 1] = 0; /* bits behind the last element are 0 in every tensor we make */
     return shaped((Tensor *)(void *)block, type, block + HEADER, bytes);
 }
 
@@ -254,11 +256,13 @@ static bool same_elements(const Tensor *a, const Tensor *b)
         return false;
     if (memcmp(a->data, b->data, a->bytes) == 0)
         return true;
-    if (!dtype_is_float(a->type->dtype))
+    const bool is_float = dtype_is_float(a->type->dtype);
+    if (!is_float && dtype_bits(a->type->dtype) >= 8)
         return false;
     const int64_t n = tensor_elements(a);
     for (int64_t i = 0; i < n; i++)
-        if (load_bits(a, i) != load_bits(b, i) && !(isnan(tensor_get_f64(a, i)) && isnan(tensor_get_f64(b, i))))
+        if (load_bits(a, i) != load_bits(b, i) &&
+            !(is_float && isnan(tensor_get_f64(a, i)) && isnan(tensor_get_f64(b, i))))
             return false;
     return true;
 }

@@ -1,4 +1,6 @@
 /* The checkers of facts: what a pass claims, proved. */
+#include <inttypes.h>
+
 #include "passes/pass.h"
 
 static Status check_typed(Graph *g)
@@ -31,13 +33,29 @@ static Facts living(Graph *g, Arena *scratch)
     return lives;
 }
 
-static void name_inputs(Message *m, Graph *g)
+/* --shape x:32x3: what has to be chosen is a letter. */
+static const char *shape_option(Arena *arena, const Node *n)
 {
-    Arena *arena = g->ir->arena;
-    for (size_t i = 0; i < g->n_inputs; i++)
-        if (!type_known(g->inputs[i]->type))
-            message_try(m, "bind the unknown dimensions of input %s: %s", g->inputs[i]->name ? g->inputs[i]->name : "?",
-                        type_text(arena, g->inputs[i]->type));
+    Text t;
+    text_open(&t, arena);
+    text_printf(&t, "--shape %s:", n->name ? n->name : "NAME");
+    for (int i = 0; i < n->type->rank; i++) {
+        text_add(&t, i ? "x" : "");
+        if (n->type->dims[i] < 0)
+            text_char(&t, 'N');
+        else
+            text_printf(&t, "%" PRId64, n->type->dims[i]);
+    }
+    return text_get(&t);
+}
+
+static void name_inputs(Message *m, const Graph *g)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        if (n->type->kind == TYPE_TENSOR && !type_known(n->type))
+            message_try(m, "%s", shape_option(g->ir->arena, n));
+    }
 }
 
 static Status check_shaped(Graph *g)

@@ -116,13 +116,23 @@ static Node *join_transposes(Build *b, const Match *m)
     return CALL_ATTR(b, transpose, attr, m->x[0]);
 }
 
+/* What cannot be evaluated is left to the evaluator to complain about. */
+static bool same_elements(const Type *from, const Type *to)
+{
+    const int64_t n = type_elements(from);
+    int64_t known = 1;
+    for (int i = 0; i < to->rank; i++)
+        known *= to->dims[i] < 0 ? 1 : to->dims[i];
+    return n < 0 || (type_known(to) ? n == known : n % known == 0);
+}
+
 /* A shape with one unknown dimension is said with -1. */
 static Node *reshape_at_once(Build *b, const Match *m)
 {
     int64_t dims[MAX_RANK];
     bool empty = false;
     const Type *t = m->root->type;
-    if (!one_shape(t) || m->x[0]->type->kind != TYPE_TENSOR)
+    if (!one_shape(t) || m->x[0]->type->kind != TYPE_TENSOR || !same_elements(m->x[0]->type, t))
         return NULL;
     for (int i = 0; i < t->rank; i++) {
         dims[i] = t->dims[i];

@@ -1,0 +1,204 @@
+#include "passes/pipelines.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "passes/trial.h"
+
+#define PASS(name) extern const Pass pass_##name;
+#include "passes/passes.def"
+#undef PASS
+
+/* What a reader of graphs wants: constants folded, nothing twice, nothing idle.  Params stay params. */
+static const Pass *const clean[] = {
+    &pass_propagate_shapes, &pass_fold_constants, &pass_simplify,  &pass_fold_casts,
+    &pass_merge_equals,     &pass_simplify,       &pass_drop_dead,
+};
+
+/* The same for a graph that nobody will train. */
+static const Pass *const freeze[] = {
+    &pass_params_to_const, &pass_propagate_shapes, &pass_fold_constants, &pass_simplify,
+    &pass_fold_casts,      &pass_merge_equals,     &pass_simplify,       &pass_drop_dead,
+};
+
+const Pipeline all_pipelines[] = {
+    { "clean", TYPED, clean, COUNT(clean) },
+    { "freeze", TYPED, freeze, COUNT(freeze) },
+};
+
+const size_t n_all_pipelines = COUNT(all_pipelines);
+
+const Pipeline *pipeline_find(const char *name)
+{
+    for (size_t i = 0; i < n_all_pipelines; i++)
+        if (strcmp(all_pipelines[i].name, name) == 0)
+            return &all_pipelines[i];
+    return NULL;
+}
+
+/* ---- the proof ---- */
+
+static const Pass *last_breaker(const Pipeline *p, size_t before, FactSet fact)
+{
+    for (size_t i = before; i-- > 0;)
+        if (p->passes[i]->breaks & fact)
+            return p->passes[i];
+    return NULL;
+}
+
+Status pipeline_check(const Pipeline *p, Diag *diag)
+{
+    FactSet have = p->given;
+    for (size_t i = 0; i < p->n; i++) {
+        const Pass *pass = p->passes[i];
+        for (int f = 0; f < FACT_COUNT; f++) {
+            const FactSet fact = 1u << f;
+            if (!(pass->needs & fact) || have & fact)
+                continue;
+            const Pass *breaker = last_breaker(p, i, fact);
+            if (breaker)
+                return fail(diag, NOWHERE, "pipeline %s: %s needs %s, which %s breaks", p->name, pass->name,
+                            fact_name((FactBit)f), breaker->name);
+            return fail(diag, NOWHERE, "pipeline %s: %s needs %s, which nothing before it makes", p->name, pass->name,
+                        fact_name((FactBit)f));
+        }
+        have = (have & ~pass->breaks) | pass->makes;
+    }
+    return OK;
+}
+
+/* ---- after each pass ---- */
+
+typedef struct Stage {
+    const Pipeline *pipeline;
+    const PipelineOptions *options;
+    const Pass *pass;
+    Graph *graph;
+    Graph *before; /* a copy, when values are compared */
+    Arena scratch;
+} Stage;
+
+static Status blame(Stage *s, const char *what, const char *more)
+{
+    return fail_as(s->graph->ir->diag, INTERNAL, NOWHERE, "after %s: %s%s", s->pass->name, what, more);
+}
+
+/* Parsing what was printed and printing that gives the same text. */
+static Status check_text(Stage *s)
+{
+    Text once, twice;
+    Module *m = NULL;
+    text_open(&once, &s->scratch);
+    text_open(&twice, &s->scratch);
+    TRY(print_graph(&once, s->graph, NULL));
+    const Str text = { text_get(&once), once.n };
+    if (parse_module(s->graph->ir, &s->scratch, text, s->pass->name, NULL, NULL, &m) != OK)
+        return blame(s, "its text cannot be read back", "");
+    TRY(print_graph(&twice, m->graphs[0], NULL));
+    if (strcmp(text_get(&once), text_get(&twice)) != 0)
+        return blame(s, "its text reads back as another graph:\n", text_get(&twice));
+    return OK;
+}
+
+static Status check_values(Stage *s)
+{
+    for (uint64_t k = 0; k < 3; k++) {
+        bool ran;
+        const char *difference =
+            trial_compare(s->before, s->graph, s->pass->may, s->options->seed + k, &s->scratch, &ran);
+        if (difference)
+            return blame(s, "the values changed: ", difference);
+    }
+    return OK;
+}
+
+static Status check_stage(Stage *s)
+{
+    if (s->options->verify_each == VERIFY_NOTHING)
+        return OK;
+    if (verify(s->graph, NULL) != OK)
+        return blame(s, "the graph is no longer one", "");
+    if (facts_check(s->pass->makes, s->graph) != OK)
+        return blame(s, "a fact that it makes does not hold", "");
+    TRY(check_text(s));
+    return s->before ? check_values(s) : OK;
+}
+
+/* ---- the run ---- */
+
+static bool is_named(const char *wanted, const Pass *pass)
+{
+    return wanted && (strcmp(wanted, "all") == 0 || pass_find(wanted) == pass);
+}
+
+static Status print_stage(Stage *s)
+{
+    Text text;
+    if (!s->options->print || !is_named(s->options->print_after, s->pass))
+        return OK;
+    text_open(&text, &s->scratch);
+    TRY(print_graph(&text, s->graph, NULL));
+    s->options->print(s->options->user, s->pass->name, text_get(&text));
+    return OK;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static Status run_stage(Stage *s, int64_t *left)
+{
+    Graph *g = s->graph;
+    PassRun run = { .options = &s->options->pass, .diag = g->ir->diag, .allowed = -1 };
+    PassReport report = { .pass = s->pass, .before = graph_count(g) };
+    if (*left == 0)
+        return OK;
+    run.allowed = s->pass->run ? -1 : *left;
+    run.applied = s->pass->n_rules ? NEWS(&s->scratch, int64_t, s->pass->n_rules) : NULL;
+    if (s->options->verify_each == VERIFY_VALUES)
+        s->before = graph_copy(g, &s->scratch);
+    const double start = now();
+    TRY(pass_run(s->pass, g, &run));
+    report.seconds = now() - start;
+    report.changes = run.changes;
+    report.applied = run.applied;
+    report.after = graph_count(g);
+    if (*left > 0)
+        *left = s->pass->run ? *left - 1 : run.allowed;
+    if (s->options->report)
+        s->options->report(s->options->user, &report);
+    TRY(print_stage(s));
+    return check_stage(s);
+}
+
+Status pipeline_run(const Pipeline *p, Graph *g, const PipelineOptions *options)
+{
+    static const PipelineOptions defaults = { .pass_limit = 0 };
+    const PipelineOptions *o = options ? options : &defaults;
+    int64_t left = o->pass_limit ? o->pass_limit : -1;
+    TRY(pipeline_check(p, g->ir->diag));
+    for (size_t i = 0; i < p->n; i++) {
+        Stage s = { .pipeline = p, .options = o, .pass = p->passes[i], .graph = g };
+        arena_open(&s.scratch, g->ir->memory);
+        const Status status = run_stage(&s, &left);
+        arena_close(&s.scratch);
+        TRY(status);
+        if (o->stop_after && pass_find(o->stop_after) == p->passes[i])
+            break;
+    }
+    return OK;
+}
+
+Status pipeline_run_module(const Pipeline *p, Module *m, const PipelineOptions *options)
+{
+    for (size_t i = 0; i < m->n_graphs; i++)
+        TRY(pipeline_run(p, m->graphs[i], options));
+    return OK;
+}

@@ -1,0 +1,48 @@
+/* propagate-shapes: asks every card again what type its call has, until nothing more comes out.
+ *
+ *     graph @f(%x: f32[2,3], %y: f32[?,?]) -> (%b) {
+ *         %a: f32[?,?] = transpose(%x)
+ *         %b: f32[?,?] = add(%a, %y)
+ *     }
+ *     ==>
+ *     graph @f(%x: f32[2,3], %y: f32[?,?]) -> (%b) {
+ *         %a: f32[3,2] = transpose(%x)
+ *         %b: f32[3,2] = add(%a, %y)
+ *     }
+ *
+ * What a model declares and what a card infers are both true: a value gets what they say together. */
+#include "passes/pass.h"
+
+static Status ask(Node *n, bool *changed)
+{
+    const char *complaint = NULL;
+    Ir *ir = n->graph->ir;
+    const Type *type = node_infer(n, &complaint);
+    if (!type)
+        return fail(ir->diag, node_place(n), "%s %s", op_of(n)->name, complaint);
+    if (!type_agrees(type, n->type))
+        return fail(ir->diag, node_place(n), "%s gives %s, declared is %s", op_of(n)->name, type_text(ir->arena, type),
+                    type_text(ir->arena, n->type));
+    type = type_meet(&ir->types, type, n->type);
+    *changed |= type != n->type;
+    n->type = type;
+    return OK;
+}
+
+/* Types only become more certain, so this ends. */
+static Status propagate_shapes(Graph *g, PassRun *run)
+{
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (Node *n = walk_first(g); n; n = walk_next(g, n))
+            if (!type_known(n->type))
+                TRY(ask(n, &changed));
+        run->changes += changed;
+    }
+    return OK;
+}
+
+const Pass pass_propagate_shapes = {
+    .name = "propagate-shapes", .makes = TYPED, .may = EXACT, .run = propagate_shapes
+};

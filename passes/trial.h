@@ -1,0 +1,28 @@
+/* Evaluating on the side: what goes wrong there is nobody's message. */
+#ifndef PASSES_TRIAL_H
+#define PASSES_TRIAL_H
+
+#include "ops/eval.h"
+#include "passes/pass.h"
+
+/* A context whose messages are swallowed for a while. */
+typedef struct Hush {
+    Ir *ir;
+    Diag *was, none;
+    Cleanup cleanup;
+} Hush;
+
+/* From now on messages of `ir` are lost; a jump that passes ends that too. */
+void hush_begin(Hush *h, Ir *ir, Arena *scratch);
+
+/* Messages are heard again. */
+void hush_end(Hush *h);
+
+/* Compares what two graphs of one signature compute, on inputs drawn from a seed: null when they agree within what
+ * `may` allows, or the first difference in words.  `*ran` says whether the first one could be evaluated. */
+const char *trial_compare(Graph *a, Graph *b, Exactness may, uint64_t seed, Arena *scratch, bool *ran);
+
+/* Whether two values agree within what `may` allows. */
+bool values_agree(const Tensor *a, const Tensor *b, Exactness may);
+
+#endif
