@@ -10,6 +10,9 @@
 #include "api/compare.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/value.h"
+#include "frontends/onnx/write.h"
+#include "ir/parse.h"
+#include "ir/print.h"
 #include "ops/cards.h"
 
 /* One test folder in its own context. */
@@ -21,7 +24,7 @@ typedef struct Case {
     Diag diag;
     Ir ir;
     Heap heap;
-    Spine spine;
+    Spine spine, again;
     Graph *graph;
     Verdict verdict;
     const char *why, *op;
@@ -117,6 +120,71 @@ static Status compare_results(Case *c, const Onnx__GraphProto *g, Tensor *const 
     return OK;
 }
 
+static Status append(void *user, const void *bytes, size_t n)
+{
+    text_bytes(user, bytes, n);
+    return OK;
+}
+
+/* The graph, written in another form and read again. */
+static Status reread(Case *c, Graph **again)
+{
+    Module *module;
+    Text text;
+    text_open(&text, &c->arena);
+    if (c->options->through == FORM_QIR) {
+        Module *one = module_new(&c->ir, &c->arena);
+        module_add(one, c->graph);
+        TRY(print_module(&text, one, NULL));
+        TRY(parse_module(&c->ir, &c->arena, (Str){ text.p, text.n }, "again.qir", NULL, NULL, &module));
+    } else {
+        TRY(onnx_write(c->graph, &c->diag, &(Sink){ append, &text }));
+        if (c->again.memory)
+            spine_close(&c->again); /* of the test's last data set */
+        source_memory(&c->again.source, c->memory, "again.onnx", text.p, text.n);
+        TRY(spine_read(&c->again, c->memory, &c->diag, &c->ir.limits, &onnx__model_proto__descriptor));
+        TRY(onnx_import(&c->ir, &c->arena, &c->again, NULL, &module));
+    }
+    *again = module->graphs[0];
+    return OK;
+}
+
+static const char *text_of(Case *c, const Graph *g)
+{
+    Text text;
+    text_open(&text, &c->arena);
+    return print_graph(&text, g, NULL) == OK ? text_get(&text) : NULL;
+}
+
+/* The first line in which two texts differ. */
+static const char *first_difference(Case *c, const char *a, const char *b)
+{
+    size_t i = 0, line = 0;
+    for (; a[i] && a[i] == b[i]; i++)
+        if (a[i] == '\n')
+            line = i + 1;
+    return arena_printf(&c->arena, "reads back differently: %.*s | %.*s", (int)strcspn(a + line, "\n"), a + line,
+                        (int)strcspn(b + line, "\n"), b + line);
+}
+
+static Status check_form(Case *c, const EvalOptions *how, const Tensor *const *inputs, Tensor *const *results)
+{
+    Graph *again;
+    const int n = graph_n_results(c->graph);
+    TRY(reread(c, &again));
+    const char *before = text_of(c, c->graph), *after = text_of(c, again);
+    if (!before || !after)
+        return fail(&c->diag, NOWHERE, "cannot be printed");
+    if (strcmp(before, after) != 0)
+        return verdict(c, VERDICT_FAILED, first_difference(c, before, after));
+    Tensor **same = NEWS(&c->arena, Tensor *, n + 1);
+    TRY(evaluate(again, how, &c->heap, inputs, same));
+    for (int i = 0; i < n; i++)
+        if (!same[i] != !results[i] || (same[i] && !tensor_same(same[i], results[i])))
+            return verdict(c, VERDICT_FAILED, "evaluates differently once read back");
+    return OK;
+}
+
 static Status run_set(Case *c, const char *set)
 {
     const Onnx__GraphProto *g = c->spine.model->graph;
@@ -141,6 +209,11 @@ static Status run_set(Case *c, const char *set)
     Tensor **results = NEWS(&c->arena, Tensor *, g->n_output + 1);
     const EvalOptions how = { .pool = c->options->pool, .random = RANDOM_NUMPY };
     TRY(evaluate(c->graph, &how, &c->heap, (const Tensor *const *)values, results));
+    if (c->options->through != FORM_NONE) {
+        TRY(check_form(c, &how, (const Tensor *const *)values, results));
+        if (c->verdict != VERDICT_PASSED)
+            return OK;
+    }
     return compare_results(c, g, results, want);
 }
 
@@ -185,6 +258,8 @@ static void run_folder(Memory *m, const SuiteOptions *o, const char *dir, const 
     count->skipped += c.verdict == VERDICT_SKIPPED;
     if (o->tell)
         o->tell(o->user, c.verdict, name, c.op, c.why);
+    if (c.again.memory)
+        spine_close(&c.again);
     if (c.spine.memory)
         spine_close(&c.spine);
     heap_close(&c.heap);

@@ -6,9 +6,13 @@
 
 typedef enum Verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_SKIPPED } Verdict;
 
+/* A form that the graph is written in and read back from, which must change neither its text nor its results. */
+typedef enum SuiteForm { FORM_NONE, FORM_QIR, FORM_ONNX } SuiteForm;
+
 typedef struct SuiteOptions {
     double rtol, atol; /* 0, 0: ONNX's own 1e-3 and 1e-7 */
     Parallel *pool;
+    SuiteForm through;
     const char *filter;     /* only folders whose name holds this; null: all */
     const char *exceptions; /* a file of lines "NAME reason" or "NAME [TAG] reason": these are skipped; null: none.
                                FILE#TAG names the tag whose lines count besides those without one */

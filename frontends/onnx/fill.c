@@ -200,6 +200,9 @@ static Status fill_attr(const Call *c, const AttrSpec *s, const CallAttr *a, voi
 Status fill_attrs(const Call *c, const OpDef *def, void **attr)
 {
     *attr = attrs_default(call_arena(c), def->attrs);
+    const AttrSpec *stream = attr_find(def->attrs, str("stream"));
+    if (stream) /* what tells draws of different nodes apart */
+        *(int64_t *)attr_at(stream, *attr) = c->build->src;
     for (size_t i = 0; i < c->n_attrs; i++) {
         const CallAttr *a = &c->attrs[i];
         const AttrSpec *s = attr_find(def->attrs, str(a->name));

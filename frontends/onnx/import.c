@@ -1,9 +1,11 @@
 #include "frontends/onnx/importer.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontends/onnx/fill.h"
+#include "frontends/onnx/names.h"
 
 Place importer_place(const Importer *im)
 {
@@ -79,6 +81,15 @@ static Status define_results(Importer *im, Scope *s, Build *b, Node *y, const On
     return OK;
 }
 
+static const char *metadata(Importer *im, const Onnx__NodeProto *o, const char *key)
+{
+    for (size_t i = 0; i < o->n_metadata_props; i++)
+        if (str_is(str_of(o->metadata_props[i]->key), key))
+            return arena_copy(im->arena, (const char *)o->metadata_props[i]->value.data,
+                              o->metadata_props[i]->value.len);
+    return NULL;
+}
+
 /* Constant, and Identity of a parameter: parameters under their own name. */
 static Status read_parameter(Importer *im, Scope *s, const Call *c, const Onnx__NodeProto *o, bool *done)
 {
@@ -94,7 +105,8 @@ static Status read_parameter(Importer *im, Scope *s, const Call *c, const Onnx__
     if (!p)
         return OK;
     Build b = *c->build;
-    Node *n = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
+    const Op op = metadata(im, o, QCC_CONST) ? OP_const : OP_param;
+    Node *n = build_typed(&b, op, &(ValueAttr){ p }, 0, NULL, p->type);
     *done = true;
     return scope_define(im, s, import_name(im, o->output[0]), n);
 }
@@ -160,6 +172,29 @@ static Status build_call(Importer *im, Scope *s, Call *c, Node **y)
     return c->build->status;
 }
 
+/* Marks that our writer kept beside a node. */
+static void read_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
+{
+    const char *src = metadata(im, o, QCC_SRC), *flags = metadata(im, o, QCC_FLAGS);
+    if (src)
+        b->src = (uint32_t)strtoul(src, NULL, 10);
+    if (flags)
+        b->flags = (uint16_t)strtoul(flags, NULL, 10);
+}
+
+/* A call of an op of ours that has no standard name. */
+static Status build_ours(Importer *im, Call *c, bool *known, Node **y)
+{
+    Op op;
+    void *attr;
+    *known = strcmp(c->domain, QCC_DOMAIN) == 0 && op_find(im->ir->ops, str(c->op), &op);
+    if (!*known)
+        return OK;
+    TRY(fill_attrs(c, im->ir->ops->defs[op], &attr));
+    *y = build_node_n(c->build, op, attr, c->n_in, c->in, c->n_out);
+    return c->build->status;
+}
+
 static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
 {
     const Str domain = str_of(o->domain);
@@ -175,6 +210,11 @@ static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
     c.domain = domain.n == 0 || str_is(domain, "ai.onnx") ? "" : import_name(im, o->domain);
     c.n_out = results_named(o);
     TRY(read_operands(im, s, &c, o));
+    read_marks(im, o, &b);
+    if (c.n_in == 1 && c.n_out == 1 && metadata(im, o, QCC_RESULT)) { /* only a second name */
+        map_put(&s->values, import_name(im, o->output[0]), NULL)->value.p = c.in[0];
+        return OK;
+    }
 
     const Onnx__FunctionProto *f = find_function(im, domain, str_of(o->op_type), str_of(o->overload));
     const OnnxSchema *schema = schema_find(c.domain, c.op, opset_of(im, domain));
@@ -198,9 +238,12 @@ static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
     if (done)
         return OK;
     Node *y;
-    if (schema) {
+    bool ours = false;
+    if (schema)
         TRY(build_call(im, s, &c, &y));
-    } else {
+    else
+        TRY(build_ours(im, &c, &ours, &y));
+    if (!schema && !ours) {
         y = build_opaque(im, &c);
         TRY(b.status);
     }
@@ -227,7 +270,7 @@ Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const c
     p->name = name;
     Build b = build_at_end(g);
     *node = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
-    (*node)->name = name;
+    (*node)->name = shown_name(name);
     return b.status;
 }
 
@@ -281,7 +324,7 @@ static Status import_inputs(Importer *im, Scope *s, const Onnx__GraphProto *g)
         const Type *type = onnx_type(im->ir, v->type);
         if (!type)
             return fail(im->ir->diag, importer_place(im), "has no type that makes sense");
-        TRY(scope_define(im, s, name, graph_input(s->graph, name, bound_type(im, v, type, name))));
+        TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(name), bound_type(im, v, type, name))));
     }
     return OK;
 }
@@ -296,6 +339,7 @@ static Status import_results(Importer *im, Scope *s, const Onnx__GraphProto *g)
         results[i] = scope_value(im, s, names[i]);
         if (!results[i])
             return fail(im->ir->diag, importer_place(im), "nothing defines it");
+        names[i] = shown_name(names[i]);
     }
     graph_return(s->graph, (int)g->n_output, results, names);
     return OK;

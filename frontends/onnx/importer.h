@@ -47,6 +47,9 @@ const Type *bound_type(Importer *im, const Onnx__ValueInfoProto *v, const Type *
 /* The value of a name in a scope, captured into it when it lives outside; null when there is none. */
 Node *scope_value(Importer *im, Scope *s, const char *name);
 
+/* The name that a value shows: null for those that our writer made up. */
+const char *shown_name(const char *name);
+
 /* Defines a name; INVALID when it is taken. */
 Status scope_define(Importer *im, Scope *s, const char *name, Node *value);
 

@@ -85,7 +85,7 @@ static Status import_body(Importer *im, Scope *s, const Call *c, const Onnx__Gra
         const Type *type = input(c, (int)i, declared);
         if (!type)
             return call_fail(c, "input %s of its body has no type", name);
-        TRY(scope_define(im, s, name, graph_input(s->graph, name, type)));
+        TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(name), type)));
     }
     return import_graph_body(im, s, g);
 }

@@ -1,5 +1,8 @@
 /* Which value a name means: in its own graph, or captured from the graphs around it. */
+#include <string.h>
+
 #include "frontends/onnx/importer.h"
+#include "frontends/onnx/names.h"
 
 /* Small integers are copied into a region instead of captured: shapes and axes stay visible as constants. */
 static Node *copied_constant(Scope *s, const Node *n)
@@ -46,11 +49,16 @@ Node *scope_value(Importer *im, Scope *s, const char *name)
     for (int i = n - 2; i >= 0; i--) {
         Node *in = capture(im, path[i], value);
         if (!in->name)
-            in->name = name;
+            in->name = shown_name(name);
         map_put(&path[i]->values, name, NULL)->value.p = in;
         value = in;
     }
     return value;
+}
+
+const char *shown_name(const char *name)
+{
+    return name && strncmp(name, QCC_NAMELESS, strlen(QCC_NAMELESS)) == 0 ? NULL : name;
 }
 
 Status scope_define(Importer *im, Scope *s, const char *name, Node *value)
@@ -61,6 +69,6 @@ Status scope_define(Importer *im, Scope *s, const char *name, Node *value)
         return fail(im->ir->diag, importer_place(im), "value %s is defined twice", name);
     e->value.p = value;
     if (!value->name)
-        value->name = name;
+        value->name = shown_name(name);
     return OK;
 }

@@ -15,7 +15,7 @@ static void tell(void *user, Verdict v, const char *name, const char *op, const 
         printf("%s %s (%s): %s\n", v == VERDICT_FAILED ? "FAILED " : "skipped", name, op, why ? why : "");
 }
 
-/* usage: run_suite DIR [--least N] [--exceptions FILE] [--filter TEXT] */
+/* usage: run_suite DIR [--least N] [--exceptions FILE] [--filter TEXT] [--through qir|onnx] */
 int main(int argc, char **argv)
 {
     Memory m;
@@ -33,6 +33,8 @@ int main(int argc, char **argv)
             o.exceptions = argv[i + 1];
         else if (strcmp(argv[i], "--filter") == 0)
             o.filter = argv[i + 1];
+        else if (strcmp(argv[i], "--through") == 0)
+            o.through = strcmp(argv[i + 1], "qir") == 0 ? FORM_QIR : FORM_ONNX;
     }
     if (argc < 2 || stat(argv[1], &s) != 0) {
         printf("skipped: no folder %s\n", argc < 2 ? "given" : argv[1]);

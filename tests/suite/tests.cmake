@@ -11,6 +11,12 @@ if(TARGET qcc_api)
                  --exceptions "${CMAKE_CURRENT_SOURCE_DIR}/suite/exceptions.txt#1.12")
         set_tests_properties(suite/${folder} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
     endforeach()
+    # Written and read back, as text and as ONNX, they are the same graphs with the same results.
+    foreach(form IN ITEMS qir onnx)
+        add_test(NAME suite/node-through-${form} COMMAND run_suite ${onnx_data}/node --through ${form} --least 700
+                 --exceptions "${CMAKE_CURRENT_SOURCE_DIR}/suite/exceptions.txt#1.12")
+        set_tests_properties(suite/node-through-${form} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
+    endforeach()
     # The newer set, where it lies beside the project.
     add_test(NAME suite/onnx-1.22 COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suite/newest $<TARGET_FILE:run_suite>)
     set_tests_properties(suite/onnx-1.22 PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
