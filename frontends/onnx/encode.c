@@ -249,8 +249,11 @@ static Onnx__AttributeProto *encode_attribute(Arena *arena, Diag *d, Ir *ir, con
 Status encode_attributes(Arena *arena, Diag *d, const Node *n, bool standard, Onnx__NodeProto *o)
 {
     size_t cap = 0;
+    const OnnxSchema *schema = standard ? schema_find("", op_of(n)->onnx.op, ONNX_OPSET_NEWEST) : NULL;
     for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++) {
-        if ((standard && s->ours) || (!s->required && attr_is_default(s, n->attr)))
+        const OnnxAttr *known = schema ? schema_attr(schema, s->name) : NULL;
+        const bool required = s->required || (known && known->required);
+        if ((standard && s->ours) || (!required && attr_is_default(s, n->attr)))
             continue;
         GROW(arena, o->attribute, o->n_attribute, cap);
         Onnx__AttributeProto *a = encode_attribute(arena, d, n->graph->ir, s, attr_at(s, n->attr));
