@@ -16,7 +16,7 @@ typedef struct AttentionAttr {
     bool is_causal;
     int64_t kv_num_heads, q_num_heads; /* 0: operands of 4 dimensions say them */
     int64_t qk_matmul_output_mode;
-    float scale;   /* NaN: one over the root of the head size */
+    float scale;   /* 0: one over the root of the head size */
     float softcap; /* 0: none */
     int softmax_precision;
 } AttentionAttr;
