@@ -1,0 +1,423 @@
+/* einsum: products summed over named indices, as diagonals, sums, transposes and matrix products, operand by operand
+ * from the left. */
+#include <string.h>
+
+#include "ops/contract.h"
+#include "ops/make.h"
+
+static const AttrSpec einsum_attrs[] = { ATTR_REQUIRED(EinsumAttr, equation, STR), ATTR_LAST };
+
+/* Letters are labels 0 .. 51; the dimensions behind an ellipsis follow, the last of them being ELLIPSIS_END - 1. */
+enum { LETTERS = 52, ELLIPSIS_END = LETTERS + MAX_RANK, LABELS = ELLIPSIS_END };
+
+/* Names of dimensions. */
+typedef struct Labels {
+    int n;
+    uint8_t v[MAX_RANK];
+} Labels;
+
+typedef struct Equation {
+    Labels *in;
+    Labels out;
+    int64_t extent[LABELS]; /* -1 unknown, -2 not used */
+    int ellipsis;           /* the most dimensions an ellipsis stands for */
+} Equation;
+
+static bool is_letter(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* Capital letters come first, as in their codes. */
+static uint8_t label_of(char c)
+{
+    return (uint8_t)(c <= 'Z' ? c - 'A' : c - 'a' + 26);
+}
+
+/* Reads one term up to a comma, an arrow or the end.  `rank` is that of the operand (-1: the output), `ellipsis` what
+ * an ellipsis stands for when there is no operand to tell.  Returns what is wrong, or null. */
+static const char *read_term(const char **text, int rank, int ellipsis, Labels *to, bool *has_ellipsis, Arena *arena)
+{
+    const char *p = *text;
+    int letters = 0, dots = 0;
+    for (; *p && *p != ',' && !(p[0] == '-' && p[1] == '>'); p++) {
+        if (*p == ' ')
+            continue;
+        if (is_letter(*p)) {
+            letters++;
+        } else if (strncmp(p, "...", 3) == 0 && !dots) {
+            dots++;
+            p += 2;
+        } else {
+            return arena_printf(arena, "cannot read the equation at \"%s\"", p);
+        }
+    }
+    const int more = rank < 0 ? ellipsis : rank - letters;
+    if (rank >= 0 && (more < 0 || (more > 0 && !dots)))
+        return arena_printf(arena, "names %d indices for an operand of %d dimensions", letters, rank);
+    if (letters + (dots ? more : 0) > MAX_RANK)
+        return arena_printf(arena, "has a term of more than %d indices", MAX_RANK);
+    *has_ellipsis = dots;
+    for (to->n = 0; *text != p; ++*text) {
+        if (is_letter(**text))
+            to->v[to->n++] = label_of(**text);
+        if (**text != '.')
+            continue;
+        for (int i = 0; i < more; i++)
+            to->v[to->n++] = (uint8_t)(ELLIPSIS_END - more + i);
+        *text += 2;
+    }
+    return NULL;
+}
+
+/* What one operand says about extents: a 1 gives way to what others say. */
+static const char *add_extents(Equation *q, const Labels *l, const Type *t, Arena *arena)
+{
+    for (int i = 0; i < l->n; i++) {
+        int64_t *have = &q->extent[l->v[i]];
+        const int64_t n = t->dims[i];
+        for (int k = 0; k < i; k++)
+            if (l->v[k] == l->v[i] && t->dims[k] != n && t->dims[k] >= 0 && n >= 0)
+                return arena_printf(arena, "an operand has extents %" PRId64 " and %" PRId64 " for one index",
+                                    t->dims[k], n);
+        if (*have == -2 || *have == 1 || (*have < 0 && n > 1))
+            *have = n;
+        else if (n != *have && n != 1 && n >= 0 && *have >= 0)
+            return arena_printf(arena, "an index has extents %" PRId64 " and %" PRId64, *have, n);
+    }
+    return NULL;
+}
+
+/* Without an arrow the result has the ellipsis and then every letter that is named once, in order. */
+static void implied_output(Equation *q, int n_in)
+{
+    int count[LABELS] = { 0 };
+    for (int i = 0; i < n_in; i++)
+        for (int k = 0; k < q->in[i].n; k++)
+            count[q->in[i].v[k]]++;
+    q->out.n = 0;
+    for (int i = 0; i < q->ellipsis; i++)
+        q->out.v[q->out.n++] = (uint8_t)(ELLIPSIS_END - q->ellipsis + i);
+    for (int l = 0; l < LETTERS && q->out.n < MAX_RANK; l++)
+        if (count[l] == 1)
+            q->out.v[q->out.n++] = (uint8_t)l;
+}
+
+static const char *check_output(const Equation *q, Arena *arena)
+{
+    bool seen[LABELS] = { false };
+    int used = 0;
+    for (int i = 0; i < q->out.n; i++) {
+        if (q->extent[q->out.v[i]] == -2)
+            return "has a result index that no operand has";
+        if (seen[q->out.v[i]])
+            return "has a result index twice";
+        seen[q->out.v[i]] = true;
+    }
+    for (int l = 0; l < LABELS; l++)
+        used += q->extent[l] != -2;
+    return used > MAX_RANK ? arena_printf(arena, "has %d indices, more than %d", used, MAX_RANK) : NULL;
+}
+
+/* Null, or what is wrong; all ranks must be known. */
+static const char *read_equation(Equation *q, const char *text, int n_in, const Type *const *types, Arena *arena)
+{
+    const char *wrong, *p = text;
+    bool dots;
+    q->in = NEWS(arena, Labels, n_in);
+    q->ellipsis = 0;
+    for (int l = 0; l < LABELS; l++)
+        q->extent[l] = -2;
+    for (int i = 0; i < n_in; i++) {
+        if (i && *p++ != ',')
+            return arena_printf(arena, "has fewer terms than %d operands", n_in);
+        const char *term = p;
+        if ((wrong = read_term(&p, types[i]->rank, 0, &q->in[i], &dots, arena)) ||
+            (wrong = add_extents(q, &q->in[i], types[i], arena)))
+            return wrong;
+        int letters = 0;
+        for (; term < p; term++)
+            letters += is_letter(*term);
+        if (dots && types[i]->rank - letters > q->ellipsis)
+            q->ellipsis = types[i]->rank - letters;
+    }
+    if (*p == ',')
+        return arena_printf(arena, "has more terms than %d operands", n_in);
+    if (*p == '\0') {
+        implied_output(q, n_in);
+        return check_output(q, arena);
+    }
+    p += 2;
+    if ((wrong = read_term(&p, -1, q->ellipsis, &q->out, &dots, arena)))
+        return wrong;
+    return *p ? "has text behind its result" : check_output(q, arena);
+}
+
+static const Type *infer_einsum(Infer *q)
+{
+    const EinsumAttr *at = q->attr;
+    Equation eq;
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < q->n_in; i++) {
+        const Type *t = infer_tensor(q, i);
+        if (!t)
+            return NULL;
+        if (t->dtype != q->in[0]->dtype || t->dtype == BOOL || t->dtype == STRING)
+            return infer_fail(q, "needs numbers of one type, operand %d is %s", i, type_text(q->scratch, t));
+    }
+    for (int i = 0; i < q->n_in; i++)
+        if (q->in[i]->rank < 0)
+            return type_unranked(q->types, q->in[0]->dtype);
+    const char *wrong = read_equation(&eq, at->equation, q->n_in, q->in, q->scratch);
+    if (wrong)
+        return infer_fail(q, "%s", wrong);
+    for (int i = 0; i < eq.out.n; i++)
+        dims[i] = eq.extent[eq.out.v[i]];
+    return type_tensor(q->types, q->in[0]->dtype, eq.out.n, dims);
+}
+
+/* A value whose dimensions have labels, all different and of full extent. */
+typedef struct Named {
+    Node *x;
+    Labels l;
+} Named;
+
+static bool has_label(const Labels *l, uint8_t label)
+{
+    return l->n && memchr(l->v, label, (size_t)l->n);
+}
+
+static Node *reshape_as(Build *b, const Equation *q, Node *x, const Labels *l)
+{
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < l->n; i++)
+        dims[i] = q->extent[l->v[i]];
+    return make_reshape(b, x, l->n, dims);
+}
+
+static Node *transpose_as(Build *b, const Named *v, const Labels *to)
+{
+    int64_t order[MAX_RANK];
+    bool same = true;
+    for (int i = 0; i < to->n; i++) {
+        order[i] = (const uint8_t *)memchr(v->l.v, to->v[i], (size_t)v->l.n) - v->l.v;
+        same = same && order[i] == i;
+    }
+    return same ? v->x : make_transpose(b, v->x, to->n, order);
+}
+
+/* Index label k times over: those dimensions are brought to the end and become one, of which every (1 + n + n^2 ..)th
+ * element is on the diagonal. */
+static Named diagonal(Build *b, const Named *v, const int64_t *dims, uint8_t label)
+{
+    int64_t order[MAX_RANK], shape[MAX_RANK], step = 0, n = 0, all = 1;
+    int rest = 0, last = v->l.n;
+    Named y = { 0 };
+    for (int i = 0; i < v->l.n; i++)
+        if (v->l.v[i] != label) {
+            order[rest] = i;
+            shape[rest] = dims[i];
+            y.l.v[rest++] = v->l.v[i];
+        }
+    last = rest;
+    for (int i = 0; i < v->l.n; i++)
+        if (v->l.v[i] == label) {
+            order[last++] = i;
+            n = dims[i];
+            step += all;
+            all *= n;
+        }
+    shape[rest] = all;
+    Node *flat = make_reshape(b, make_transpose(b, v->x, v->l.n, order), rest + 1, shape);
+    y.x = n ? make_slice(b, flat, rest, 0, all, step) : flat;
+    y.l.v[rest] = label;
+    y.l.n = rest + 1;
+    return y;
+}
+
+/* Without the labels that nobody needs and `other` does not have. */
+static Named summed(Build *b, const Equation *q, const Named *v, const bool *needed, const Labels *other)
+{
+    int64_t axes[MAX_RANK];
+    int n = 0;
+    Named y = { .x = v->x };
+    for (int i = 0; i < v->l.n; i++) {
+        if (needed[v->l.v[i]] || (other && has_label(other, v->l.v[i])))
+            y.l.v[y.l.n++] = v->l.v[i];
+        else
+            axes[n++] = i;
+    }
+    if (n)
+        y.x = reshape_as(b, q, build_reduce(b, OP_reduce_sum, v->x, n, axes), &y.l);
+    return y;
+}
+
+/* Operand i without repeated labels, without extents of 1 that stand for more, and without what nobody else needs. */
+static Named prepared(Build *b, const Equation *q, Node *x, const Type *type, const Labels *l, const bool *needed)
+{
+    int64_t dims[MAX_RANK];
+    Named v = { x, *l };
+    memcpy(dims, type->dims, (size_t)type->rank * sizeof *dims);
+    for (int i = 0; i < v.l.n; i++)
+        if (i + 1 < v.l.n && memchr(v.l.v + i + 1, v.l.v[i], (size_t)(v.l.n - i - 1))) {
+            const uint8_t label = v.l.v[i];
+            int64_t kept[LABELS];
+            for (int k = 0; k < v.l.n; k++)
+                kept[v.l.v[k]] = dims[k];
+            v = diagonal(b, &v, dims, label);
+            for (int k = 0; k < v.l.n; k++)
+                dims[k] = kept[v.l.v[k]];
+            i = -1;
+        }
+    Labels full = { 0 };
+    for (int i = 0; i < v.l.n; i++)
+        if (dims[i] == q->extent[v.l.v[i]])
+            full.v[full.n++] = v.l.v[i];
+    if (full.n < v.l.n)
+        v.x = reshape_as(b, q, v.x, &full);
+    v.l = full;
+    return summed(b, q, &v, needed, NULL);
+}
+
+static int64_t volume(const Equation *q, const Labels *l)
+{
+    int64_t n = 1;
+    for (int i = 0; i < l->n; i++)
+        n *= q->extent[l->v[i]];
+    return n;
+}
+
+static void append(Labels *l, const Labels *more)
+{
+    for (int i = 0; i < more->n; i++)
+        l->v[l->n++] = more->v[i];
+}
+
+/* The product of two values, summed over what both have and nobody else needs. */
+static Named product(Build *b, const Equation *q, const Named *all, const Named *y, const bool *needed)
+{
+    Labels shared = { 0 }, inner = { 0 }, left = { 0 }, right = { 0 };
+    const Named some = summed(b, q, all, needed, &y->l), *x = &some;
+    for (int i = 0; i < x->l.n; i++) {
+        const uint8_t label = x->l.v[i];
+        Labels *to = !has_label(&y->l, label) ? &left : needed[label] ? &shared : &inner;
+        to->v[to->n++] = label;
+    }
+    for (int i = 0; i < y->l.n; i++)
+        if (!has_label(&x->l, y->l.v[i]))
+            right.v[right.n++] = y->l.v[i];
+    Labels lx = shared, ly = shared;
+    Named z = { .l = shared };
+    append(&lx, &left), append(&lx, &inner);
+    append(&ly, &inner), append(&ly, &right);
+    append(&z.l, &left), append(&z.l, &right);
+    const int64_t s = volume(q, &shared), m = volume(q, &left), k = volume(q, &inner), n = volume(q, &right);
+    Node *a = make_reshape(b, transpose_as(b, x, &lx), 3, (const int64_t[]){ s, m, k });
+    Node *c = make_reshape(b, transpose_as(b, y, &ly), 3, (const int64_t[]){ s, k, n });
+    z.x = reshape_as(b, q, inner.n ? CALL(b, matmul, a, c) : CALL(b, mul, a, c), &z.l);
+    return z;
+}
+
+/* Labels that the result, or operands from `from` on, or `more` have. */
+static void needed_by(const Equation *q, int from, int n_in, const Labels *more, bool *needed)
+{
+    memset(needed, 0, LABELS * sizeof *needed);
+    for (int i = 0; i < q->out.n; i++)
+        needed[q->out.v[i]] = true;
+    for (int i = from; i < n_in; i++)
+        for (int k = 0; k < q->in[i].n; k++)
+            needed[q->in[i].v[k]] = true;
+    for (int k = 0; more && k < more->n; k++)
+        needed[more->v[k]] = true;
+}
+
+static Node *expand_einsum(Build *b, const Site *s)
+{
+    const EinsumAttr *at = s->attr;
+    Equation q;
+    bool needed[LABELS];
+    if (!make_ready(b, s))
+        return NULL;
+    const DType own = s->in[0]->type->dtype, t = dtype_is_float(own) ? make_width(own) : own;
+    const Type **types = NEWS(b->graph->arena, const Type *, s->n_in);
+    for (int i = 0; i < s->n_in; i++)
+        types[i] = s->in[i]->type;
+    BUG_IF(read_equation(&q, at->equation, s->n_in, types, b->graph->arena));
+    needed_by(&q, 1, s->n_in, NULL, needed);
+    Named v = prepared(b, &q, build_cast(b, s->in[0], t), types[0], &q.in[0], needed);
+    for (int i = 1; i < s->n_in; i++) {
+        needed_by(&q, i + 1, s->n_in, &v.l, needed);
+        const Named next = prepared(b, &q, build_cast(b, s->in[i], t), types[i], &q.in[i], needed);
+        needed_by(&q, i + 1, s->n_in, NULL, needed);
+        v = product(b, &q, &v, &next, needed);
+    }
+    return build_cast(b, transpose_as(b, &v, &q.out), s->type->dtype);
+}
+
+/* Each with the ranks of its operands as digits. */
+static const struct {
+    const char *equation, *ranks;
+} samples[] = {
+    { "ij,jk->ik", "22" },
+    { "ii->i", "2" },
+    { "ii", "2" },
+    { "ij->ji", "2" },
+    { "i,j", "11" },
+    { "bij,bjk->bik", "33" },
+    { "...ij,...jk", "33" },
+    { "...ij,jk->...ik", "42" },
+    { "abc,cd,de->abe", "322" },
+    { "iij->j", "3" },
+    { "iii", "3" },
+    { "ij,ij->", "22" },
+    { "...->...", "3" },
+    { "ab,a->b", "21" },
+    { "bhqd,bhkd->bhqk", "44" },
+    { "Ab,bA", "22" },
+    { ",ij->ij", "02" },
+    { "... i , i ...->...", "32" },
+    { "ijk->k", "3" },
+    { "i...->...", "4" },
+};
+
+static Node *sample_einsum(Build *b, Rng *rng, int variant)
+{
+    const char *equation = samples[variant % (int)COUNT(samples)].equation;
+    const char *ranks = samples[variant % (int)COUNT(samples)].ranks;
+    const DType dtype = rng_below(rng, 5) ? sample_float(rng) : I32;
+    const EinsumAttr at = { equation };
+    const int n = (int)strlen(ranks);
+    int64_t extent[LABELS];
+    Node *in[4];
+    bool dots;
+    for (int l = 0; l < LABELS; l++)
+        extent[l] = rng_below(rng, 16) ? rng_range(rng, 1, 4) : 0;
+    const char *p = equation;
+    for (int i = 0; i < n; i++, p++) {
+        Labels l;
+        int64_t dims[MAX_RANK];
+        BUG_IF(read_term(&p, ranks[i] - '0', 0, &l, &dots, b->graph->arena));
+        for (int k = 0; k < l.n; k++)
+            dims[k] = l.v[k] >= LETTERS && rng_below(rng, 4) == 0 ? 1 : extent[l.v[k]];
+        in[i] = sample_tensor(b, rng, dtype, l.n, dims, -2, 2);
+    }
+    return build_node(b, OP_einsum, &at, n, in);
+}
+
+const OpDef op_einsum = {
+    .name = "einsum",
+    .min_in = 1,
+    .max_in = -1,
+    .attrs = einsum_attrs,
+    .infer = infer_einsum,
+    .expand = expand_einsum,
+    .sample = sample_einsum,
+    .n_variants = 60,
+    .differentiable = ~0u,
+    .trainable = ~0u,
+    .weight = 30,
+    .fuse = FUSE_CONTRACT,
+    .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL },
+    .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
+    .onnx = { "Einsum", 12, NULL },
+};
