@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define QCC_API __attribute__((visibility("default")))
+#define QCC_API     __attribute__((visibility("default")))
 #define QCC_CHECKED __attribute__((visibility("default"), warn_unused_result))
 #else
 #define QCC_API
@@ -27,7 +27,7 @@ extern "C" {
 #define QCC_VERSION_MINOR 1
 #define QCC_VERSION_PATCH 0
 
-/* What a call answers.  The first eight are the exit codes of the command. */
+/* What a call answers; up to QCC_INTERNAL, and QCC_INTERRUPTED, these are the exit codes of the command. */
 typedef enum qcc_status {
     QCC_OK = 0,
     QCC_MISMATCH = 1,    /* a verification failed, or training diverged */
@@ -36,7 +36,7 @@ typedef enum qcc_status {
     QCC_UNSUPPORTED = 4, /* an operator or type; all of them were reported */
     QCC_IO = 5,
     QCC_DEVICE = 6,
-    QCC_INTERNAL = 7, /* a mistake of qcc's */
+    QCC_INTERNAL = 7, /* a mistake in qcc */
     QCC_NO_MEMORY = 8,
     QCC_BUSY = 9,    /* called from inside a callback */
     QCC_FORKED = 10, /* the context belongs to the parent process */
@@ -70,13 +70,13 @@ QCC_API void qcc_report_stderr(void *user, const qcc_message *message);
 /* ---- context ---- */
 
 typedef struct qcc_context_options {
-    size_t size;                                                /* sizeof(qcc_context_options) */
-    void (*report)(void *user, const qcc_message *message);     /* null: messages are dropped */
-    void *user;                                                 /* for report, alloc and release */
-    void *(*alloc)(void *user, size_t size);                    /* null: the C library's; 64-byte aligned blocks */
+    size_t size;                                            /* sizeof(qcc_context_options) */
+    void (*report)(void *user, const qcc_message *message); /* null: messages are dropped */
+    void *user;                                             /* for report, alloc and release */
+    void *(*alloc)(void *user, size_t size);                /* null: the C library's; 64-byte aligned blocks */
     void (*release)(void *user, void *block, size_t size);
-    int threads;       /* 0: one per processor; 1 starts no thread */
-    uint64_t memory;   /* bytes the context may hold; 0: no bound */
+    int threads;        /* 0: one per processor; 1 starts no thread */
+    uint64_t memory;    /* bytes the context may hold; 0: no bound */
     const char *limits; /* "name=value,..." over the built-in limits; null: none */
     int warnings_are_errors;
 } qcc_context_options;
@@ -84,8 +84,12 @@ typedef struct qcc_context_options {
 /* Opens a context; `options` may be null. */
 QCC_CHECKED qcc_status qcc_open(const qcc_context_options *options, qcc_context **context);
 
-/* Gives everything back, the handles made from it included. */
+/* Gives everything back, the handles made from it included.  Null is allowed; in a forked child only memory is freed;
+ * from inside a callback nothing happens. */
 QCC_API void qcc_close(qcc_context *context);
+
+/* Ends the call that runs in the context with QCC_INTERRUPTED as soon as it can; any thread or signal handler may. */
+QCC_API void qcc_interrupt(qcc_context *context);
 
 /* "0.1.0" */
 QCC_API const char *qcc_version(void);
@@ -99,7 +103,7 @@ QCC_API const char *qcc_status_name(qcc_status status);
 typedef struct qcc_source {
     const char *path; /* a file; null otherwise */
     const void *bytes;
-    uint64_t size;    /* of bytes, or of what read serves */
+    uint64_t size; /* of bytes, or of what read serves */
     qcc_status (*read)(void *user, uint64_t offset, void *buffer, size_t n);
     void *user;
     const char *name; /* for messages, where there is no path */
@@ -119,8 +123,29 @@ QCC_API qcc_sink qcc_to_file(const char *path);
 /* ---- values ---- */
 
 typedef enum qcc_dtype {
-    QCC_BOOL, QCC_I2, QCC_U2, QCC_I4, QCC_U4, QCC_I8, QCC_U8, QCC_I16, QCC_U16, QCC_I32, QCC_U32, QCC_I64, QCC_U64,
-    QCC_F4E2M1, QCC_F8E4M3, QCC_F8E4M3FNUZ, QCC_F8E5M2, QCC_F8E5M2FNUZ, QCC_F8E8M0, QCC_F16, QCC_BF16, QCC_F32, QCC_F64,
+    QCC_BOOL,
+    QCC_I2,
+    QCC_U2,
+    QCC_I4,
+    QCC_U4,
+    QCC_I8,
+    QCC_U8,
+    QCC_I16,
+    QCC_U16,
+    QCC_I32,
+    QCC_U32,
+    QCC_I64,
+    QCC_U64,
+    QCC_F4E2M1,
+    QCC_F8E4M3,
+    QCC_F8E4M3FNUZ,
+    QCC_F8E5M2,
+    QCC_F8E5M2FNUZ,
+    QCC_F8E8M0,
+    QCC_F16,
+    QCC_BF16,
+    QCC_F32,
+    QCC_F64,
     QCC_STRING
 } qcc_dtype;
 
@@ -144,7 +169,7 @@ QCC_API const char *qcc_dtype_name(qcc_dtype dtype);
  * --const, --opset, --lenient; null: none. */
 QCC_CHECKED qcc_status qcc_read(qcc_context *context, const qcc_source *source, const char *options, qcc_model **model);
 
-/* Frees a model. */
+/* Frees a model; null is allowed. */
 QCC_API void qcc_model_free(qcc_model *model);
 
 typedef struct qcc_value_info {
@@ -159,8 +184,8 @@ QCC_API size_t qcc_n_outputs(const qcc_model *model);
 QCC_CHECKED qcc_status qcc_input(const qcc_model *model, size_t i, qcc_value_info *info);
 QCC_CHECKED qcc_status qcc_output(const qcc_model *model, size_t i, qcc_value_info *info);
 
-/* Evaluates the model on the reference device: `inputs` in the order of the signature; `outputs` gets the results,
- * which live until the next run or until the model is freed. */
+/* Evaluates the model on the reference device: `inputs` in the order of the signature; `outputs` gets the results in
+ * its order, which live until the next run or until the model is freed.  Only tensors go in and out this way. */
 QCC_CHECKED qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs, size_t n_inputs, qcc_tensor *outputs,
                                      size_t n_outputs);
 

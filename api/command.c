@@ -1,0 +1,194 @@
+#include "api/command.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+
+/* ---- what verbs share ---- */
+
+Status command_wants(Command *c, size_t n)
+{
+    if (c->line.n_paths == n)
+        return OK;
+    Place place = ON_COMMAND_LINE;
+    place.where = verb_name(c->line.verb);
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "wants %zu model%s: got %zu", n,
+                             n == 1 ? "" : "s", c->line.n_paths);
+    const char *words[VERB_COUNT], *near = NULL;
+    for (int v = 0; v < VERB_COUNT; v++)
+        words[v] = verb_name((Verb)v);
+    if (!c->line.verb_said && c->line.n_paths > 1 && !file_exists(c->line.paths[0]))
+        near = str_nearest(c->line.paths[0], words, VERB_COUNT);
+    if (near)
+        message_try(m, "qcc %s %s", near, c->line.paths[1]);
+    static const char *const forms[] = {
+#define FORM(word, form, help) form,
+        VERBS(FORM)
+#undef FORM
+    };
+    if (!near)
+        message_try(m, "qcc %s %s", verb_name(c->line.verb), forms[c->line.verb]);
+    return message_send(m);
+}
+
+Status command_model(Command *c, size_t i, qcc_model **model)
+{
+    const qcc_source source = { .path = c->line.paths[i] };
+    return model_read(c->cx, &source, &c->line, model);
+}
+
+/* ---- settings of the whole command ---- */
+
+static Status apply_settings(Command *c)
+{
+    qcc_context *cx = c->cx;
+    const CommandLine *l = &c->line;
+    const char *messages = option_text(l, OPT_messages), *limits = option_text(l, OPT_limits);
+    cx->as_json = messages && strcmp(messages, "json") == 0;
+    cx->verbosity = option_given(l, OPT_quiet) ? -1 : option_given(l, OPT_verbose);
+    if (option_given(l, OPT_warning))
+        cx->diag.warnings_are_errors = true;
+    if (option_text(l, OPT_threads) && !cx->pool)
+        cx->options.threads = (int)option_count(l, OPT_threads, 0);
+    if (limits) {
+        static const int64_t largest = 1 << 20;
+        Str text;
+        TRY(file_read(&cx->scratch, &cx->diag, limits, largest, "configuration", &text));
+        TRY(limits_read(&cx->diag, (Place){ .file = limits, .byte = -1 }, text, &cx->limits));
+    }
+    return OK;
+}
+
+static Status check_device(Command *c)
+{
+    const char *device = option_text(&c->line, OPT_device);
+    if (!device || strcmp(device, "reference") == 0 || strcmp(device, "auto") == 0)
+        return OK;
+    Place place = ON_COMMAND_LINE;
+    place.where = "--device";
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, DEVICE, place, "this build has no %s engine yet", device);
+    message_try(m, "--device reference");
+    return message_send(m);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
+}
+
+static Status check_output(Command *c)
+{
+    const char *path = option_text(&c->line, OPT_output_path);
+    for (size_t i = 0; path && i < c->line.n_paths; i++)
+        if (same_file(path, c->line.paths[i]))
+            return fail_as(&c->cx->diag, USAGE, (Place){ .file = path, .byte = -1 },
+                           "is the input: it is not replaced");
+    return OK;
+}
+
+/* ---- dispatch ---- */
+
+static Status verb_is_missing(Command *c)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = verb_name(c->line.verb);
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "this build has no such verb yet");
+    message_try(m, "run, check, diff, explain, export, or MODEL --emit ir|onnx|json|dot|html");
+    return message_send(m);
+}
+
+/* clang-format off */
+static Status (*const verbs[VERB_COUNT])(Command *c) = {
+    [VERB_compile] = command_emit,  [VERB_export] = command_export,   [VERB_run] = command_run,
+    [VERB_check] = command_check,
+};
+/* clang-format on */
+
+bool command_has(Verb v)
+{
+    return verbs[v] != NULL;
+}
+
+static Status dispatch(Command *c)
+{
+    const CommandLine *l = &c->line;
+    if (option_given(l, OPT_version))
+        return command_doctor(c);
+    if (!l->verb_said && !l->n_paths && !l->n_given)
+        return command_help(c);
+    TRY(verbs[l->verb] ? OK : verb_is_missing(c));
+    TRY(check_device(c));
+    TRY(check_output(c));
+    return verbs[l->verb](c);
+}
+
+static Status print_config(Command *c)
+{
+    Text text;
+    text_open(&text, &c->cx->scratch);
+    config_print(&text, &c->line);
+    return out_bytes(c->out, text.p, text.n);
+}
+
+/* Help and unknown verbs come before whatever else may be wrong with the line. */
+static Status carry_out(Command *c)
+{
+    if (option_given(&c->line, OPT_help))
+        return command_help(c);
+    TRY(verbs[c->line.verb] ? OK : verb_is_missing(c));
+    TRY(options_allowed(&c->cx->diag, &c->line));
+    if (option_given(&c->line, OPT_print_config))
+        return print_config(c);
+    return dispatch(c);
+}
+
+typedef struct Call {
+    qcc_context *cx;
+    int argc;
+    const char *const *argv;
+    const qcc_sink *sink;
+} Call;
+
+static Status do_command(void *arg)
+{
+    const Call *call = arg;
+    Command c = { .cx = call->cx };
+    Out out;
+    qcc_sink sink = *call->sink;
+    const int n = call->argc > 0 ? call->argc - 1 : 0;
+    TRY(options_read(&c.cx->diag, &c.cx->scratch, n, call->argv + 1, &c.line));
+    TRY(apply_settings(&c));
+    const char *path = option_text(&c.line, OPT_output_path);
+    if (path && strcmp(path, "-") != 0)
+        sink = qcc_to_file(path);
+    TRY(check_output(&c));
+    TRY(out_open(&out, c.cx, &sink));
+    c.out = &out;
+    return out_close(&out, carry_out(&c));
+}
+
+/* Models that the command read go with it, whatever happened. */
+qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, const qcc_sink *out)
+{
+    Call call = { context, argc, argv, out };
+    if (!context || (argc > 1 && !argv) || !out)
+        return QCC_USAGE;
+    const qcc_model *before = context->models;
+    const Limits limits = context->limits;
+    const int threads = context->options.threads;
+    const bool strict = context->diag.warnings_are_errors;
+    const int verbosity = context->verbosity;
+    const qcc_status status = context_call(context, do_command, &call);
+    if (status == QCC_BUSY || status == QCC_FORKED)
+        return status;
+    while (context->models != before)
+        model_close(context->models);
+    context->limits = limits;
+    context->options.threads = threads;
+    context->diag.warnings_are_errors = strict;
+    context->verbosity = verbosity;
+    context->as_json = false;
+    return status;
+}

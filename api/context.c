@@ -1,0 +1,133 @@
+#include "api/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/model.h"
+#include "api/report.h"
+
+static void *default_alloc(void *user, size_t size)
+{
+    (void)user;
+    return aligned_alloc(64, (size + 63) / 64 * 64);
+}
+
+static void default_release(void *user, void *block, size_t size)
+{
+    (void)user, (void)size;
+    free(block);
+}
+
+/* The options as this version knows them; a caller built for an older one gave fewer. */
+static bool take_options(const qcc_context_options *given, qcc_context_options *o)
+{
+    *o = (qcc_context_options){ .size = sizeof *o };
+    if (given) {
+        if (given->size < offsetof(qcc_context_options, alloc))
+            return false;
+        memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
+    }
+    if (!o->alloc != !o->release || o->threads < 0)
+        return false;
+    if (!o->alloc) {
+        o->alloc = default_alloc;
+        o->release = default_release;
+    }
+    return true;
+}
+
+static void *pool_alloc(void *user, size_t size)
+{
+    return memory_try_block(user, size);
+}
+
+static void pool_release(void *user, void *block, size_t size)
+{
+    memory_release(user, block, size);
+}
+
+Parallel *context_pool(qcc_context *cx)
+{
+    const ParallelMemory memory = { pool_alloc, pool_release, &cx->memory };
+    const int threads = cx->options.threads ? cx->options.threads : parallel_processors();
+    if (!cx->pool && !cx->no_pool && threads > 1) {
+        cx->pool = parallel_open(threads, &memory);
+        cx->no_pool = !cx->pool;
+    }
+    return cx->pool;
+}
+
+static Status open_limits(void *arg)
+{
+    qcc_context *cx = arg;
+    const Place place = { .file = "qcc_open", .where = "limits", .byte = -1 };
+    return cx->options.limits ? limits_read(&cx->diag, place, str(cx->options.limits), &cx->limits) : OK;
+}
+
+qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
+{
+    qcc_context_options o;
+    if (!context || !take_options(options, &o))
+        return QCC_USAGE;
+    qcc_context *cx = o.alloc(o.user, sizeof *cx);
+    if (!cx)
+        return QCC_NO_MEMORY;
+    *cx = (qcc_context){
+        .options = o, .limits = LIMITS_DEFAULT, .kernels = kernels_best(), .pid = (long)getpid(), .verbosity = 1
+    };
+    memory_open(&cx->memory, &(Allocator){ o.alloc, o.release, o.user });
+    cx->memory.budget = o.memory;
+    cx->memory.used = cx->memory.peak = sizeof *cx;
+    arena_open(&cx->scratch, &cx->memory);
+    arena_keep(&cx->scratch);
+    diag_open(&cx->diag, &cx->scratch, report_message, cx);
+    cx->diag.warnings_are_errors = o.warnings_are_errors != 0;
+    const qcc_status status = context_call(cx, open_limits, cx);
+    if (status != QCC_OK) {
+        qcc_close(cx);
+        return status;
+    }
+    *context = cx;
+    return QCC_OK;
+}
+
+void qcc_close(qcc_context *cx)
+{
+    if (!cx || cx->busy)
+        return;
+    while (cx->models)
+        model_close(cx->models);
+    parallel_close(cx->pool);
+    arena_close(&cx->scratch);
+    cx->options.release(cx->options.user, cx, sizeof *cx);
+}
+
+void qcc_interrupt(qcc_context *cx)
+{
+    cx->stop = 1;
+}
+
+qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
+{
+    if (!cx)
+        return QCC_USAGE;
+    if (cx->pid != (long)getpid())
+        return QCC_FORKED;
+    if (cx->busy)
+        return QCC_BUSY;
+    const int error = errno;
+    cx->busy = true;
+    cx->stop = 0;
+    cx->diag.n_errors = cx->diag.n_warnings = 0;
+    const Status status = guarded(&cx->memory, fn, arg);
+    if (status == NO_MEMORY)
+        report_no_memory(cx);
+    arena_close(&cx->scratch);
+    arena_keep(&cx->scratch);
+    cx->diag.file = NULL;
+    cx->busy = false;
+    errno = error;
+    return (qcc_status)status;
+}

@@ -1,0 +1,36 @@
+/* What a context holds, and how a public call enters it. */
+#ifndef API_CONTEXT_H
+#define API_CONTEXT_H
+
+#include "base/parallel.h"
+#include "ops/cards.h"
+#include "qcc/qcc.h"
+
+struct qcc_context {
+    Memory memory;
+    Arena scratch; /* of the call that runs */
+    Diag diag;     /* its messages live in scratch */
+    Limits limits;
+    qcc_context_options options;
+    const Kernels *kernels;
+    Parallel *pool; /* opened when first wanted */
+    bool no_pool;   /* it was refused */
+    long pid;
+    volatile int stop;
+    bool busy;
+    bool as_json;  /* messages, as the command was asked to */
+    int verbosity; /* of the command: -1 errors alone, 0, 1 remarks too */
+    qcc_model *models;
+};
+
+/* Runs fn(arg) as a call of the context: refused in a forked child and inside callbacks, with a landing point for
+ * exhausted memory, leaving errno alone. */
+qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg);
+
+/* The threads of the context; null for one. */
+Parallel *context_pool(qcc_context *cx);
+
+/* Applies "name=value" pairs, separated by commas or lines, to limits. */
+Status limits_read(Diag *d, Place place, Str text, Limits *limits);
+
+#endif

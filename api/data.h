@@ -1,0 +1,14 @@
+/* Values in files, to and from tensors of a model. */
+#ifndef API_DATA_H
+#define API_DATA_H
+
+#include "api/model.h"
+#include "api/out.h"
+
+/* Reads a value: .npy, or an ONNX TensorProto (or sequence, optional) as the declared type, which may be null, says. */
+Status data_read(qcc_model *m, Heap *heap, const char *path, const Type *declared, Tensor **value);
+
+/* Writes a tensor as .npy. */
+Status data_write(qcc_context *cx, const char *path, const Tensor *t);
+
+#endif

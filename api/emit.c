@@ -1,0 +1,121 @@
+/* The model in another form. */
+#include <string.h>
+
+#include "api/command.h"
+#include "ir/print.h"
+
+enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex; more stay out of it */
+
+/* One way to write a model. */
+typedef struct Form {
+    const char *kind;
+    Status (*write)(qcc_model *m, Out *o);
+} Form;
+
+static uint64_t constant_bytes(const Blobs *blobs)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < blobs->n; i++) {
+        size_t bytes = 0;
+        if (type_bytes(blobs->list[i].payload->type, &bytes))
+            n += bytes;
+    }
+    return n;
+}
+
+/* Large constants go beside a file; in a stream they are hex while that is readable, else only named. */
+static Status write_ir(qcc_model *m, Out *o)
+{
+    Text text;
+    Blobs blobs;
+    Arena *a = &m->cx->scratch;
+    text_open(&text, a);
+    blobs_open(&blobs, a);
+    TRY(print_module(&text, m->module, &blobs));
+    if (o->is_file && blobs.n) {
+        TRY(blobs_write(&blobs, &m->ir, arena_printf(a, "%s.safetensors", o->to.path)));
+    } else if (blobs.n && constant_bytes(&blobs) <= MOST_INLINE_BYTES) {
+        text_open(&text, a);
+        TRY(print_module(&text, m->module, NULL));
+    } else if (blobs.n) {
+        Message *msg = message_new(&m->cx->diag, SEVERITY_NOTE, OK, NOWHERE,
+                                   "%zu constants are named only: the text is too large with them", blobs.n);
+        message_try(msg, "-o FILE.qir, which keeps them in FILE.qir.safetensors");
+        message_send(msg);
+    }
+    return out_bytes(o, text.p, text.n);
+}
+
+static const Form forms[] = {
+    { "ir", write_ir },
+};
+
+static Status no_form(qcc_context *cx, const char *kind)
+{
+    const char *words[COUNT(forms)];
+    for (size_t i = 0; i < COUNT(forms); i++)
+        words[i] = forms[i].kind;
+    Place place = ON_COMMAND_LINE;
+    place.where = "--emit";
+    Message *m = message_new(&cx->diag, SEVERITY_ERROR, USAGE, place, "this build does not write '%s'", kind);
+    for (size_t i = 0; i < COUNT(words); i++)
+        message_try(m, "--emit %s", words[i]);
+    return message_send(m);
+}
+
+static Status emit(qcc_model *m, const char *kind, Out *o)
+{
+    for (size_t i = 0; i < COUNT(forms); i++)
+        if (strcmp(forms[i].kind, kind) == 0)
+            return forms[i].write(m, o);
+    return no_form(m->cx, kind);
+}
+
+static Status compile_is_missing(Command *c)
+{
+    Message *m =
+        message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "this build makes no training graphs yet");
+    message_try(m, "qcc explain %s", c->line.paths[0]);
+    message_try(m, "qcc %s --emit ir|onnx|json|dot|html", c->line.paths[0]);
+    message_try(m, "qcc run %s --input NAME=FILE.npy", c->line.paths[0]);
+    return message_send(m);
+}
+
+Status command_emit(Command *c)
+{
+    qcc_model *m;
+    const char *kind = option_text(&c->line, OPT_emit);
+    TRY(command_wants(c, 1));
+    if (!kind)
+        return compile_is_missing(c);
+    TRY(command_model(c, 0, &m));
+    return emit(m, kind, c->out);
+}
+
+/* ---- the public call ---- */
+
+typedef struct Emit {
+    qcc_model *model;
+    const char *kind, *options;
+    const qcc_sink *sink;
+} Emit;
+
+static Status do_emit(void *arg)
+{
+    Emit *e = arg;
+    qcc_context *cx = e->model->cx;
+    CommandLine line;
+    Out o;
+    cx->diag.file = e->model->file;
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, TOPIC_EMIT, &line));
+    TRY(out_open(&o, cx, e->sink));
+    return out_close(&o, emit(e->model, e->kind, &o));
+}
+
+qcc_status qcc_emit(qcc_model *model, const char *kind, const char *options, const qcc_sink *sink)
+{
+    Emit e = { model, kind, options, sink };
+    if (!model || !kind || !sink)
+        return QCC_USAGE;
+    return context_call(model->cx, do_emit, &e);
+}

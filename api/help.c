@@ -1,0 +1,230 @@
+/* Help, manual page and completion: all of them the options table in another dress. */
+#include <string.h>
+
+#include "api/command.h"
+
+/* clang-format off */
+static const struct { const char *word, *form, *help; } verbs[VERB_COUNT] = {
+#define VERB(word, form, help) { #word, form, help },
+    VERBS(VERB)
+#undef VERB
+};
+/* clang-format on */
+
+static const char *const titles[TOPIC_COUNT] = {
+    [TOPIC_GENERAL] = "general",
+    [TOPIC_MODEL] = "model",
+    [TOPIC_EMIT] = "what is written",
+    [TOPIC_DATA] = "data and runs",
+    [TOPIC_VERIFY] = "verification",
+    [TOPIC_LOSS] = "parameters, loss and optimizer",
+    [TOPIC_QUANT] = "precision and quantization",
+    [TOPIC_DEVELOPER] = "passes (in qcc_opt)",
+};
+
+/* The exit codes, and when. */
+static const struct {
+    int code;
+    const char *when;
+} exits[] = {
+    { 0, "done" },
+    { 1, "a verification found a difference, or training diverged" },
+    { 2, "the command line" },
+    { 3, "an invalid model or invalid data" },
+    { 4, "an operator or type that is not supported; all of them are listed" },
+    { 5, "a file cannot be read or written" },
+    { 6, "a device" },
+    { 7, "a mistake in qcc, or no memory" },
+    { 130, "interrupted" },
+};
+
+static const char short_help[] = "qcc turns ONNX models into training graphs, runs and checks them.\n"
+                                 "\n"
+                                 "  qcc explain model.onnx                      what is in it\n"
+                                 "  qcc run model.onnx --input x=x.npy          evaluate it\n"
+                                 "  qcc model.onnx --emit html -o model.html    look at it\n"
+                                 "\n"
+                                 "more: qcc --help, qcc --help=all, man qcc\n";
+
+/* ---- plain text ---- */
+
+static void option_line(Text *t, const OptionSpec *o)
+{
+    enum { COLUMN = 34 };
+    const bool lacking = o->needs != NEEDS_NOW && o->needs != NEEDS_QCC_OPT;
+    const size_t start = t->n;
+    text_printf(t, "%s%s%s%s ", lacking ? "* " : "  ", o->name, *o->form && !option_may_lack(o) ? " " : "", o->form);
+    if (t->n - start > COLUMN)
+        text_char(t, '\n');
+    text_pad(t, COLUMN);
+    text_printf(t, "%s\n", o->help);
+}
+
+static void topic_lines(Text *t, Topic topic, bool everyday)
+{
+    bool any = false;
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const OptionSpec *o = &option_specs[i];
+        if (o->topic != topic || (everyday && !o->everyday))
+            continue;
+        if (!any)
+            text_printf(t, "\n%s\n", titles[topic]);
+        any = true;
+        option_line(t, o);
+    }
+}
+
+static void usage_lines(Text *t, const Command *c)
+{
+    enum { COLUMN = 50 };
+    (void)c;
+    text_add(t, "usage\n");
+    for (int v = 0; v < VERB_COUNT; v++) {
+        text_printf(t, "  qcc %s%s%s ", v == VERB_compile ? "" : verbs[v].word, v == VERB_compile ? "" : " ",
+                    verbs[v].form);
+        text_pad(t, COLUMN);
+        text_printf(t, "%s%s\n", verbs[v].help, command_has((Verb)v) ? "" : " (not in this build)");
+    }
+}
+
+static void exit_lines(Text *t)
+{
+    text_add(t, "exit codes\n");
+    for (size_t i = 0; i < COUNT(exits); i++)
+        text_printf(t, "  %-4d %s\n", exits[i].code, exits[i].when);
+}
+
+static void print_all(Text *t, const Command *c, bool everyday)
+{
+    usage_lines(t, c);
+    for (int topic = 0; topic < TOPIC_COUNT; topic++)
+        if (!everyday || topic != TOPIC_DEVELOPER)
+            topic_lines(t, (Topic)topic, everyday);
+    if (everyday) {
+        text_add(t,
+                 "\nSelectors are extended regular expressions over names of parameters and nodes; op:Conv selects by "
+                 "operator.\nmore: --help=all|quant|loss|data|exit|verify|developer\n");
+    } else {
+        text_char(t, '\n');
+        exit_lines(t);
+    }
+}
+
+/* ---- the manual page ---- */
+
+/* Text in roff: backslashes and hyphens are said, a leading dot is none. */
+static void roff_text(Text *t, const char *s)
+{
+    if (*s == '.' || *s == '\'')
+        text_add(t, "\\&");
+    for (; *s; s++) {
+        if (*s == '\\')
+            text_add(t, "\\e");
+        else if (*s == '-')
+            text_add(t, "\\-");
+        else
+            text_char(t, *s);
+    }
+}
+
+static void roff_option(Text *t, const OptionSpec *o)
+{
+    text_add(t, ".TP\n\\fB");
+    roff_text(t, o->name);
+    text_add(t, "\\fR");
+    if (*o->form) {
+        text_add(t, option_may_lack(o) ? "\\fI" : " \\fI");
+        roff_text(t, o->form);
+        text_add(t, "\\fR");
+    }
+    text_char(t, '\n');
+    roff_text(t, o->help);
+    if (o->needs != NEEDS_NOW && o->needs != NEEDS_QCC_OPT)
+        text_printf(t, " (needs %s: not in this build)", capability_name(o->needs));
+    text_char(t, '\n');
+}
+
+static void print_man(Text *t)
+{
+    text_printf(t, ".TH QCC 1 \"\" \"qcc %s\" \"User Commands\"\n", qcc_version());
+    text_add(t, ".SH NAME\nqcc \\- training graphs, fused kernels and deployable models from ONNX\n.SH SYNOPSIS\n");
+    for (int v = 0; v < VERB_COUNT; v++) {
+        text_printf(t, "%s\\fBqcc%s%s\\fR ", v ? ".br\n" : "", v == VERB_compile ? "" : " ",
+                    v == VERB_compile ? "" : verbs[v].word);
+        roff_text(t, verbs[v].form);
+        text_char(t, '\n');
+    }
+    text_add(t, ".SH DESCRIPTION\n");
+    for (int v = 0; v < VERB_COUNT; v++) {
+        text_printf(t, ".TP\n\\fB%s\\fR\n", verbs[v].word);
+        roff_text(t, verbs[v].help);
+        text_add(t, command_has((Verb)v) ? "\n" : " (not in this build)\n");
+    }
+    text_add(t, ".PP\nResults go to standard output, words to standard error. Files named .qir are accepted wherever "
+                ".onnx files are.\n");
+    for (int topic = 0; topic < TOPIC_COUNT; topic++) {
+        text_printf(t, ".SH OPTIONS: %s\n", titles[topic]);
+        for (int i = 0; i < OPT_COUNT; i++)
+            if (option_specs[i].topic == (Topic)topic)
+                roff_option(t, &option_specs[i]);
+    }
+    text_add(t, ".SH EXIT STATUS\n");
+    for (size_t i = 0; i < COUNT(exits); i++)
+        text_printf(t, ".TP\n%d\n%s\n", exits[i].code, exits[i].when);
+}
+
+/* ---- completion for bash ---- */
+
+static void print_completion(Text *t)
+{
+    text_add(
+        t,
+        "# bash completion for qcc\n_qcc()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+        "    case $prev in\n");
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const OptionSpec *o = &option_specs[i];
+        if (o->kind != ARG_CHOICE || option_may_lack(o))
+            continue;
+        text_printf(t, "    %s) COMPREPLY=($(compgen -W \"", o->name);
+        for (const char *p = o->form; *p; p++)
+            text_char(t, *p == '|' ? ' ' : *p);
+        text_add(t, "\" -- \"$cur\")); return ;;\n");
+    }
+    text_add(t, "    esac\n    if [[ $cur == -* ]]; then\n        COMPREPLY=($(compgen -W \"");
+    for (int i = 0; i < OPT_COUNT; i++)
+        text_printf(t, "%s%s", i ? " " : "", option_specs[i].name);
+    text_add(t, "\" -- \"$cur\"))\n    elif ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"");
+    for (int v = 0; v < VERB_COUNT; v++)
+        if (command_has((Verb)v))
+            text_printf(t, "%s ", verbs[v].word);
+    text_add(t, "\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n    else\n"
+                "        COMPREPLY=($(compgen -f -- \"$cur\"))\n    fi\n}\ncomplete -o filenames -F _qcc qcc\n");
+}
+
+Status command_help(Command *c)
+{
+    static const struct {
+        const char *word;
+        Topic topic;
+    } topics[] = {
+        { "quant", TOPIC_QUANT },   { "loss", TOPIC_LOSS },           { "data", TOPIC_DATA },
+        { "verify", TOPIC_VERIFY }, { "developer", TOPIC_DEVELOPER },
+    };
+    Text t;
+    const char *word = option_text(&c->line, OPT_help);
+    text_open(&t, &c->cx->scratch);
+    if (!option_given(&c->line, OPT_help))
+        text_add(&t, short_help);
+    else if (!word || strcmp(word, "all") == 0)
+        print_all(&t, c, !word);
+    else if (strcmp(word, "exit") == 0)
+        exit_lines(&t);
+    else if (strcmp(word, "man") == 0)
+        print_man(&t);
+    else if (strcmp(word, "completion") == 0)
+        print_completion(&t);
+    for (size_t i = 0; word && i < COUNT(topics); i++)
+        if (strcmp(topics[i].word, word) == 0)
+            topic_lines(&t, topics[i].topic, false);
+    return out_bytes(c->out, t.p, t.n);
+}

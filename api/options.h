@@ -1,0 +1,167 @@
+/* The options: one table (options.def), and command lines read by it. */
+#ifndef API_OPTIONS_H
+#define API_OPTIONS_H
+
+#include "base/diag.h"
+
+/*     verb     words                                  what                                                            */
+/* clang-format off */
+#define VERBS(_)                                                                                                      \
+    _( compile, "MODEL [-o FILE]",                     "write the model in another form (--emit)"                    ) \
+    _( export,  "MODEL [-o FILE]",                     "write the deployable model"                                  ) \
+    _( train,   "MODEL|STEP --data .. --target ..",    "train"                                                       ) \
+    _( eval,    "MODEL|STEP --data .. --target ..",    "measure"                                                     ) \
+    _( run,     "MODEL --input x=x.npy",               "evaluate a model on given inputs"                            ) \
+    _( check,   "PATH...",                             "validate models; --suite DIR runs ONNX conformance folders"  ) \
+    _( bench,   "MODEL|STEP",                          "measure speed"                                               ) \
+    _( explain, "MODEL|STEP",                          "what is in a model and how it is seen; --node for details"   ) \
+    _( diff,    "A B",                                 "what differs between two models, in structure and in numbers")
+/* clang-format on */
+
+typedef enum Verb {
+#define VERB(word, form, help) VERB_##word,
+    VERBS(VERB)
+#undef VERB
+        VERB_COUNT
+} Verb;
+
+enum VerbSets {
+    V_COMPILE = 1 << VERB_compile,
+    V_EXPORT = 1 << VERB_export,
+    V_TRAIN = 1 << VERB_train,
+    V_EVAL = 1 << VERB_eval,
+    V_RUN = 1 << VERB_run,
+    V_CHECK = 1 << VERB_check,
+    V_BENCH = 1 << VERB_bench,
+    V_EXPLAIN = 1 << VERB_explain,
+    V_DIFF = 1 << VERB_diff,
+    V_ALL = (1 << VERB_COUNT) - 1,
+    V_MODEL = V_ALL,
+};
+
+typedef enum Topic {
+    TOPIC_GENERAL,
+    TOPIC_MODEL,
+    TOPIC_EMIT,
+    TOPIC_DATA,
+    TOPIC_VERIFY,
+    TOPIC_LOSS,
+    TOPIC_QUANT,
+    TOPIC_DEVELOPER,
+    TOPIC_COUNT
+} Topic;
+
+typedef enum ArgKind {
+    ARG_FLAG,
+    ARG_COUNT,
+    ARG_REAL,
+    ARG_TEXT,
+    ARG_PAIR, /* NAME=VALUE */
+    ARG_CHOICE,
+    ARG_DEVICE,
+    ARG_SELECTOR,
+    ARG_FILE_IN,
+    ARG_FILE_OUT,
+    ARG_DIR
+} ArgKind;
+
+/* What an option needs that a build may lack. */
+typedef enum Capability {
+    NEEDS_NOW,
+    NEEDS_TRAINING,
+    NEEDS_PRECISION,
+    NEEDS_QUANT,
+    NEEDS_ENGINE,
+    NEEDS_QCC_OPT,
+} Capability;
+
+typedef enum Option {
+#define OPT(id, name, form, kind, verbs, topic, day, needs, help) OPT_##id,
+#include "api/options.def"
+#undef OPT
+    OPT_COUNT
+} Option;
+
+typedef struct OptionSpec {
+    const char *name, *form;
+    ArgKind kind;
+    unsigned verbs;
+    Topic topic;
+    bool everyday;
+    Capability needs;
+    const char *help;
+} OptionSpec;
+
+extern const OptionSpec option_specs[OPT_COUNT];
+
+typedef struct Given {
+    Option option;
+    const char *value; /* null: a flag, or an argument that was left out */
+} Given;
+
+/* A command line that was understood. */
+typedef struct CommandLine {
+    Verb verb;
+    bool verb_said;
+    Given *given;
+    size_t n_given, cap_given;
+    const char **paths;
+    size_t n_paths, cap_paths;
+} CommandLine;
+
+/* Reads words (the program's name left out).  Everything is checked but whether files exist. */
+Status options_read(Diag *d, Arena *arena, int n, const char *const *words, CommandLine *line);
+
+/* Whether every option of a line applies to its verb and is served by this build. */
+Status options_allowed(Diag *d, const CommandLine *line);
+
+/* Reads options given as one text, quoted as a shell would, for a call named `who`; only those of `topic` apply. */
+Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, Topic topic, CommandLine *line);
+
+/* The last value of an option; null when it was not given or has none. */
+const char *option_text(const CommandLine *line, Option o);
+
+/* Whether it was given, and how often. */
+int option_given(const CommandLine *line, Option o);
+
+/* The value of a COUNT or REAL option, or `otherwise`. */
+int64_t option_count(const CommandLine *line, Option o, int64_t otherwise);
+double option_real(const CommandLine *line, Option o, double otherwise);
+
+/* The next value of an option that may be repeated: *at begins at 0; null when there is no more. */
+const char *option_next(const CommandLine *line, Option o, size_t *at);
+
+/* Splits NAME=VALUE of a PAIR; the name lives in `arena`. */
+const char *pair_split(Arena *arena, const char *pair, const char **value);
+
+/* Whether the argument of an option may be left out. */
+static inline bool option_may_lack(const OptionSpec *o)
+{
+    return o->form[0] == '[' && o->form[1] == '=';
+}
+
+/* What a capability is called: "training". */
+const char *capability_name(Capability c);
+
+/* The name of a verb. */
+const char *verb_name(Verb v);
+
+/* Fills an array with the names of all options, for "did you mean"; returns their number. */
+size_t option_names(const char *names[OPT_COUNT]);
+
+/* Appends the options of a line as a configuration file says them; reading it gives the same line. */
+void config_print(Text *out, const CommandLine *line);
+
+/* Reads a configuration file into a line. */
+Status config_read(Diag *d, Arena *arena, const char *path, CommandLine *line);
+
+/* Checks the form of a value that stands at `place`. */
+Status option_check(Diag *d, Place place, const OptionSpec *o, const char *value);
+
+/* Adds an option to a line. */
+void option_add(Arena *arena, CommandLine *line, Option o, const char *value);
+
+/* The place of messages about command lines. */
+#define ON_COMMAND_LINE ((Place){ .file = "qcc", .byte = -1 })
+
+#endif

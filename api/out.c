@@ -1,0 +1,122 @@
+#include "api/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+qcc_source qcc_file(const char *path)
+{
+    return (qcc_source){ .path = path };
+}
+
+qcc_source qcc_bytes(const void *bytes, size_t n)
+{
+    return (qcc_source){ .bytes = bytes, .size = n };
+}
+
+qcc_sink qcc_to_file(const char *path)
+{
+    return (qcc_sink){ .path = path };
+}
+
+static Status cannot_write(Out *o, int error)
+{
+    char text[128];
+    const char *path = !o->to.path ? "output" : strcmp(o->to.path, "-") == 0 ? "standard output" : o->to.path;
+    return fail_as(&o->cx->diag, IO, (Place){ .file = path, .byte = -1 }, "cannot be written: %s",
+                   strerror_r(error, text, sizeof text));
+}
+
+static void close_stream(void *thing)
+{
+    Out *o = thing;
+    if (o->fd > STDOUT_FILENO)
+        close(o->fd);
+}
+
+Status out_open(Out *o, qcc_context *cx, const qcc_sink *sink)
+{
+    struct stat s;
+    *o = (Out){ .cx = cx, .to = *sink, .fd = -1 };
+    o->cleanup.next = o->cleanup.prev = &o->cleanup;
+    if (!sink->path)
+        return sink->write ? OK : fail_as(&cx->diag, USAGE, NOWHERE, "a sink without path and function");
+    if (strcmp(sink->path, "-") == 0) {
+        o->fd = STDOUT_FILENO;
+        return OK;
+    }
+    if (stat(sink->path, &s) == 0 && !S_ISREG(s.st_mode)) {
+        o->fd = open(sink->path, O_WRONLY | O_CLOEXEC);
+        if (o->fd < 0)
+            return cannot_write(o, errno);
+        cleanup_push(&cx->memory, &o->cleanup, close_stream, o);
+        return OK;
+    }
+    o->is_file = true;
+    return file_create(&o->file, &cx->scratch, &cx->diag, sink->path);
+}
+
+static Status write_stream(Out *o, const char *bytes, size_t n)
+{
+    while (n) {
+        const ssize_t got = write(o->fd, bytes, n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return cannot_write(o, errno);
+        bytes += got;
+        n -= (size_t)got;
+    }
+    return OK;
+}
+
+Status out_bytes(Out *o, const void *bytes, size_t n)
+{
+    o->bytes += n;
+    if (o->is_file)
+        return file_write(&o->file, bytes, n);
+    if (o->fd >= 0)
+        return write_stream(o, bytes, n);
+    const qcc_status status = o->to.write(o->to.user, bytes, n);
+    return status == QCC_OK ? OK : cannot_write(o, EIO);
+}
+
+Status out_printf(Out *o, const char *format, ...)
+{
+    const ArenaMark mark = arena_mark(&o->cx->scratch);
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(&o->cx->scratch, format, args);
+    va_end(args);
+    const Status status = out_bytes(o, text, strlen(text));
+    if (status == OK)
+        arena_reset(&o->cx->scratch, mark);
+    return status;
+}
+
+Status out_close(Out *o, Status status)
+{
+    if (o->is_file && (status == OK || status == MISMATCH)) {
+        const Status kept = file_keep(&o->file);
+        return kept == OK ? status : kept;
+    }
+    if (o->is_file) {
+        file_drop(&o->file);
+    } else if (o->fd > STDOUT_FILENO) {
+        cleanup_drop(&o->cleanup);
+        close(o->fd);
+    }
+    return status;
+}
+
+static Status put(void *user, const void *bytes, size_t n)
+{
+    return out_bytes(user, bytes, n);
+}
+
+Sink out_sink(Out *o)
+{
+    return (Sink){ put, o };
+}

@@ -1,0 +1,34 @@
+/* Where results go: a file that appears whole or not at all, a stream, or the host. */
+#ifndef API_OUT_H
+#define API_OUT_H
+
+#include "api/context.h"
+#include "base/file.h"
+#include "frontends/onnx/splice.h"
+
+typedef struct Out {
+    qcc_context *cx;
+    qcc_sink to;
+    FileOut file;
+    bool is_file;
+    int fd; /* of a stream; -1: none */
+    uint64_t bytes;
+    Cleanup cleanup;
+} Out;
+
+/* Opens a sink; "-" is standard output, and what is there but is no regular file is written to in place. */
+Status out_open(Out *o, qcc_context *cx, const qcc_sink *sink);
+
+/* Writes bytes. */
+Status out_bytes(Out *o, const void *bytes, size_t n);
+
+/* Writes what printf would print. */
+Status out_printf(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Ends it: a file gets its name when `status`, which is passed on, is OK or MISMATCH. */
+Status out_close(Out *o, Status status);
+
+/* The same place as a sink of frontends. */
+Sink out_sink(Out *o);
+
+#endif

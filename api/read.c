@@ -1,0 +1,205 @@
+#include <string.h>
+
+#include "api/kind.h"
+#include "api/model.h"
+
+static void undo_model(void *thing)
+{
+    qcc_model *m = thing;
+    memory_release(&m->cx->memory, m, sizeof *m);
+}
+
+/* A model that gives itself back when a jump passes. */
+static qcc_model *model_new(qcc_context *cx)
+{
+    qcc_model *m = memory_block(&cx->memory, sizeof *m);
+    *m = (qcc_model){ .cx = cx };
+    cleanup_push(&cx->memory, &m->cleanup, undo_model, m);
+    arena_open(&m->arena, &cx->memory);
+    heap_open(&m->heap, &cx->memory);
+    heap_open(&m->data, &cx->memory);
+    ir_open(&m->ir, &m->arena, &ops_table, &cx->diag);
+    m->ir.limits = cx->limits;
+    return m;
+}
+
+/* The model outlives the call: it belongs to the context from here on. */
+static void model_keep(qcc_model *m)
+{
+    cleanup_drop(&m->cleanup);
+    arena_keep(&m->arena);
+    heap_keep(&m->heap);
+    heap_keep(&m->data);
+    if (m->has_spine)
+        spine_keep(&m->spine);
+    m->next = m->cx->models;
+    if (m->next)
+        m->next->prev = m;
+    m->cx->models = m;
+}
+
+void model_close(qcc_model *m)
+{
+    qcc_context *cx = m->cx;
+    if (m->prev)
+        m->prev->next = m->next;
+    else if (cx->models == m)
+        cx->models = m->next;
+    if (m->next)
+        m->next->prev = m->prev;
+    if (m->has_spine)
+        spine_close(&m->spine);
+    heap_close(&m->heap);
+    heap_close(&m->data);
+    arena_close(&m->arena);
+    cleanup_drop(&m->cleanup);
+    memory_release(&cx->memory, m, sizeof *m);
+}
+
+static Status host_read(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const qcc_source *s = user;
+    return (Status)s->read(s->user, offset, buffer, n);
+}
+
+static Status open_source(qcc_model *m, const qcc_source *source)
+{
+    qcc_context *cx = m->cx;
+    if (source->path)
+        return source_open(&m->spine.source, &cx->memory, &cx->diag, m->file);
+    if (source->read) {
+        qcc_source *copy = NEW(&m->arena, qcc_source);
+        *copy = *source;
+        source_callback(&m->spine.source, &cx->memory, m->file, source->size, host_read, copy);
+        return OK;
+    }
+    if (!source->bytes)
+        return fail_as(&cx->diag, USAGE, NOWHERE, "a source without path, bytes and function");
+    source_memory(&m->spine.source, &cx->memory, m->file, source->bytes, source->size);
+    return OK;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* The kind of a source that is open. */
+static Status kind_of(qcc_model *m, FileKind *kind)
+{
+    char head[KIND_BYTES];
+    Source *s = &m->spine.source;
+    const size_t n = s->size < sizeof head ? (size_t)s->size : sizeof head;
+    if (ends_in(m->file, ".qir")) {
+        *kind = FILE_TEXT;
+        return OK;
+    }
+    TRY(source_read(s, &m->cx->diag, 0, head, n));
+    return file_kind(&m->cx->diag, m->file, head, n, kind);
+}
+
+static Status read_onnx(qcc_model *m, const CommandLine *line)
+{
+    qcc_context *cx = m->cx;
+    ImportOptions o = { 0 };
+    TRY(spine_read(&m->spine, &cx->memory, &cx->diag, &cx->limits, &onnx__model_proto__descriptor));
+    m->has_spine = true;
+    TRY(bindings_read(m, line, &o));
+    TRY(onnx_import(&m->ir, &m->arena, &m->spine, &o, &m->module));
+    m->graph = m->module->graphs[0];
+    return OK;
+}
+
+/* Text says its shapes itself. */
+static Status nothing_bound(qcc_model *m, const CommandLine *line)
+{
+    static const Option binding[] = { OPT_batch, OPT_dim, OPT_shape, OPT_constant, OPT_opset };
+    for (size_t i = 0; i < COUNT(binding); i++)
+        if (option_given(line, binding[i]))
+            return fail_as(&m->cx->diag, USAGE, (Place){ .where = option_specs[binding[i]].name, .byte = -1 },
+                           "applies to ONNX files, not to .qir text");
+    return OK;
+}
+
+static Status read_text(qcc_model *m, const qcc_source *source)
+{
+    Source *s = &m->spine.source;
+    Str text = { NULL, (size_t)s->size };
+    Status status = OK;
+    if (!source->path) { /* the text must stay where it is: a copy */
+        char *copy = arena_alloc(&m->arena, text.n + 1);
+        status = source_read(s, &m->cx->diag, 0, copy, text.n);
+        text.p = copy;
+    }
+    source_close(s);
+    return status == OK ? model_read_text(m, source, text) : status;
+}
+
+static Status read_any(qcc_model *m, const qcc_source *source, const CommandLine *line)
+{
+    FileKind kind;
+    TRY(open_source(m, source));
+    const Status status = kind_of(m, &kind);
+    if (status != OK) {
+        source_close(&m->spine.source);
+        return status;
+    }
+    if (kind == FILE_TEXT) {
+        TRY(read_text(m, source));
+        TRY(nothing_bound(m, line));
+    } else {
+        TRY(read_onnx(m, line));
+    }
+    return model_signature(m);
+}
+
+Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *line, qcc_model **model)
+{
+    const char *name = source->path ? source->path : source->name ? source->name : "model";
+    qcc_model *m = model_new(cx);
+    m->file = arena_string(&m->arena, name);
+    cx->diag.file = m->file;
+    const Status status = read_any(m, source, line);
+    if (status != OK) {
+        model_close(m);
+        return status;
+    }
+    model_keep(m);
+    *model = m;
+    return OK;
+}
+
+/* ---- the public calls ---- */
+
+typedef struct Read {
+    qcc_context *cx;
+    const qcc_source *source;
+    const char *options;
+    qcc_model *model;
+} Read;
+
+static Status do_read(void *arg)
+{
+    Read *r = arg;
+    CommandLine line;
+    TRY(options_read_text(&r->cx->diag, &r->cx->scratch, "qcc_read", r->options, TOPIC_MODEL, &line));
+    return model_read(r->cx, r->source, &line, &r->model);
+}
+
+qcc_status qcc_read(qcc_context *context, const qcc_source *source, const char *options, qcc_model **model)
+{
+    Read r = { context, source, options, NULL };
+    if (!source || !model)
+        return QCC_USAGE;
+    const qcc_status status = context_call(context, do_read, &r);
+    if (status == QCC_OK)
+        *model = r.model;
+    return status;
+}
+
+void qcc_model_free(qcc_model *model)
+{
+    if (model && !model->cx->busy)
+        model_close(model);
+}

@@ -1,0 +1,130 @@
+#include "api/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *severity_name(Severity s)
+{
+    static const char *const names[] = { "error", "warning", "remark", "note" };
+    return names[s];
+}
+
+static void json_text(Text *t, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    if (!str_is_utf8(str(value))) {
+        Text escaped;
+        text_open(&escaped, t->arena);
+        text_escape(&escaped, value, strlen(value), SIZE_MAX);
+        value = text_get(&escaped);
+    }
+    text_printf(t, ",\"%s\":\"", key);
+    for (const char *p = value; *p; p++) {
+        const unsigned char c = (unsigned char)*p;
+        if (c == '"' || c == '\\')
+            text_printf(t, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            text_printf(t, "\\u%04x", c);
+        else
+            text_char(t, *p);
+    }
+    text_char(t, '"');
+}
+
+static void json_list(Text *t, const char *key, const char *const *values, size_t n)
+{
+    if (!n)
+        return;
+    text_printf(t, ",\"%s\":[", key);
+    for (size_t i = 0; i < n; i++) {
+        Text one;
+        text_open(&one, t->arena);
+        json_text(&one, "", values[i]);
+        text_add(t, i ? "," : "");
+        text_add(t, text_get(&one) + 4); /* without ,"": */
+    }
+    text_char(t, ']');
+}
+
+/* One object a line. */
+static const char *message_json(Arena *arena, const Message *m)
+{
+    Text t;
+    text_open(&t, arena);
+    text_printf(&t, "{\"severity\":\"%s\"", severity_name(m->severity));
+    if (m->severity == SEVERITY_ERROR)
+        text_printf(&t, ",\"exit\":%d", (int)m->status);
+    json_text(&t, "topic", m->topic);
+    json_text(&t, "file", m->place.file);
+    json_text(&t, "place", m->place.where);
+    if (m->place.byte >= 0)
+        text_printf(&t, ",\"byte\":%" PRId64, m->place.byte);
+    if (m->place.line)
+        text_printf(&t, ",\"line\":%d,\"column\":%d", m->place.line, m->place.column);
+    json_text(&t, "what", m->text);
+    json_list(&t, "at", m->at, m->n_at);
+    if (m->n_at_all > m->n_at)
+        text_printf(&t, ",\"more\":%zu", m->n_at_all - m->n_at);
+    json_list(&t, "try", m->try, m->n_try);
+    text_add(&t, "}\n");
+    return text_get(&t);
+}
+
+static bool wanted(const qcc_context *cx, Severity s)
+{
+    static const int least[] = { -1, 0, 1, 0 };
+    return cx->verbosity >= least[s];
+}
+
+void report_message(void *user, const Message *m)
+{
+    qcc_context *cx = user;
+    if (!cx->options.report || !wanted(cx, m->severity))
+        return;
+    const char *text;
+    if (cx->as_json) {
+        text = message_json(&cx->scratch, m);
+    } else {
+        Text t;
+        text_open(&t, &cx->scratch);
+        message_print(&t, m);
+        text = text_get(&t);
+    }
+    const qcc_message out = {
+        .severity = (qcc_severity)m->severity,
+        .status = (qcc_status)m->status,
+        .text = text,
+        .file = m->place.file,
+        .place = m->place.where,
+        .what = m->text,
+        .byte = m->place.byte,
+        .line = m->place.line,
+        .column = m->place.column,
+        .at = (const char *const *)m->at,
+        .n_at = m->n_at,
+        .try_ = (const char *const *)m->try,
+        .n_try = m->n_try,
+        .topic = m->topic,
+    };
+    cx->options.report(cx->options.user, &out);
+}
+
+void report_no_memory(qcc_context *cx)
+{
+    static const qcc_message message = { .severity = QCC_ERROR,
+                                         .status = QCC_NO_MEMORY,
+                                         .text = "qcc: out of memory\n",
+                                         .what = "out of memory",
+                                         .byte = -1 };
+    if (cx->options.report)
+        cx->options.report(cx->options.user, &message);
+}
+
+void qcc_report_stderr(void *user, const qcc_message *message)
+{
+    (void)user;
+    if (message->severity == QCC_ERROR || message->severity == QCC_WARNING)
+        fputs(message->text, stderr);
+}

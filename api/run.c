@@ -1,0 +1,278 @@
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/command.h"
+#include "api/compare.h"
+#include "api/data.h"
+#include "api/fit.h"
+
+/* ---- evaluating ---- */
+
+/* A result that is one of the inputs, whose memory is the caller's, becomes a copy. */
+static Tensor *own_result(qcc_model *m, Tensor *t, const Tensor *const *inputs)
+{
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        if (t != inputs[i] || !t || t->type->kind != TYPE_TENSOR)
+            continue;
+        Tensor *copy = tensor_alloc(&m->heap, t->type);
+        if (t->bytes)
+            memcpy(copy->data, t->data, t->bytes);
+        return copy;
+    }
+    return t;
+}
+
+/* Results of the run before go first: they were promised until now. */
+static Status evaluate_model(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+{
+    memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
+    heap_close(&m->heap);
+    heap_open(&m->heap, &m->cx->memory);
+    heap_keep(&m->heap);
+    TRY(evaluate(m->graph, how, &m->heap, inputs, m->results));
+    for (size_t i = 0; i < m->n_outputs; i++)
+        m->results[i] = own_result(m, m->results[i], inputs);
+    return OK;
+}
+
+/* The value that a state begins with. */
+static Status initial_value(qcc_model *m, size_t i, const Tensor **value)
+{
+    const Node *n = m->graph->inputs[i];
+    Payload *p = ((const ValueAttr *)n->attr)->value;
+    if (p)
+        *value = payload_tensor(p, &m->arena, &m->cx->diag);
+    else
+        *value = tensor_new(&m->arena, n->type);
+    return *value ? OK : INVALID;
+}
+
+static bool may_be_missing(const qcc_model *m, size_t i)
+{
+    return m->inputs[i].type->kind == TYPE_OPTIONAL;
+}
+
+static Status all_given(Command *c, qcc_model *m, const Tensor **inputs)
+{
+    Message *msg = NULL;
+    Text line;
+    text_open(&line, &c->cx->scratch);
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        if (!inputs[i] && m->graph->inputs[i]->op == OP_state)
+            TRY(initial_value(m, i, &inputs[i]));
+        if (inputs[i] || may_be_missing(m, i))
+            continue;
+        if (!msg)
+            msg = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "inputs without a value");
+        message_at(msg, "%s %s", m->inputs[i].name, m->inputs[i].text);
+        text_printf(&line, "%s--input %s=%s.npy", line.n ? " " : "", m->inputs[i].name, m->inputs[i].name);
+    }
+    if (!msg)
+        return OK;
+    message_try(msg, "%s", text_get(&line));
+    return message_send(msg);
+}
+
+static Status read_inputs(Command *c, qcc_model *m, const Tensor **inputs)
+{
+    const char *pair;
+    Map sizes;
+    map_open(&sizes, &c->cx->scratch);
+    for (size_t at = 0; (pair = option_next(&c->line, OPT_input, &at));) {
+        const char *path, *name = pair_split(&c->cx->scratch, pair, &path);
+        size_t i;
+        Tensor *t;
+        TRY(find_input(m, name, "--input", &i));
+        TRY(data_read(m, &m->data, path, m->inputs[i].type, &t));
+        TRY(fit_input(m, i, t, path, &sizes));
+        inputs[i] = t;
+    }
+    return all_given(c, m, inputs);
+}
+
+/* ---- telling ---- */
+
+static Status tell_sequence(Command *c, const char *name, const Tensor *t)
+{
+    return out_printf(c->out, "%s  %s  %zu elements\n", name, type_text(&c->cx->scratch, t->type), t->n_items);
+}
+
+static Status tell_result(Command *c, const char *name, const Tensor *t)
+{
+    enum { FIRST = 6 };
+    Text line;
+    if (!t)
+        return out_printf(c->out, "%s  absent\n", name);
+    if (t->type->kind != TYPE_TENSOR)
+        return tell_sequence(c, name, t);
+    const int64_t n = tensor_elements(t);
+    double least = INFINITY, most = -INFINITY, sum = 0;
+    int64_t odd = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = tensor_get_f64(t, i);
+        odd += !isfinite(x);
+        least = x < least ? x : least;
+        most = x > most ? x : most;
+        sum += x;
+    }
+    text_open(&line, &c->cx->scratch);
+    text_printf(&line, "%s  %s", name, type_text(&c->cx->scratch, t->type));
+    if (n)
+        text_printf(&line, "  min %.6g  mean %.6g  max %.6g", least, sum / (double)n, most);
+    if (odd)
+        text_printf(&line, "  not finite %" PRId64, odd);
+    text_add(&line, n ? "  first" : "  empty");
+    for (int64_t i = 0; i < n && i < FIRST; i++)
+        text_printf(&line, " %.6g", tensor_get_f64(t, i));
+    return out_printf(c->out, "%s\n", text_get(&line));
+}
+
+static Status write_outputs(Command *c, qcc_model *m)
+{
+    const char *pair;
+    for (size_t at = 0; (pair = option_next(&c->line, OPT_output, &at));) {
+        const char *path, *name = pair_split(&c->cx->scratch, pair, &path);
+        size_t i;
+        TRY(find_output(m, name, "--output", &i));
+        if (!m->results[i] || m->results[i]->type->kind != TYPE_TENSOR)
+            return fail_as(&c->cx->diag, UNSUPPORTED, (Place){ .file = path, .byte = -1 }, "output %s is no tensor",
+                           name);
+        TRY(data_write(c->cx, path, m->results[i]));
+    }
+    return OK;
+}
+
+/* The largest difference of two tensors of one type, for the report. */
+static double largest_difference(const Tensor *a, const Tensor *b)
+{
+    double most = 0;
+    const int64_t n = tensor_elements(a);
+    for (int64_t i = 0; i < n; i++) {
+        const double d = fabs(tensor_get_f64(a, i) - tensor_get_f64(b, i));
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+static Status expect_one(Command *c, qcc_model *m, const char *pair, bool *same)
+{
+    const char *path, *name = pair_split(&c->cx->scratch, pair, &path);
+    const double rtol = option_real(&c->line, OPT_rtol, 1e-3), atol = option_real(&c->line, OPT_atol, 1e-7);
+    size_t i;
+    Tensor *want;
+    TRY(find_output(m, name, "--expect", &i));
+    TRY(data_read(m, &m->data, path, m->results[i] ? m->results[i]->type : m->outputs[i].type, &want));
+    const char *why = m->results[i] ? compare_values(&c->cx->scratch, m->results[i], want, rtol, atol) : "is absent";
+    if (why) {
+        *same = false;
+        const Place place = { .file = path, .where = name, .byte = -1 };
+        (void)fail_as(&c->cx->diag, MISMATCH, place, "%s (rtol %g, atol %g)", why, rtol, atol);
+        return out_printf(c->out, "%s  differs from %s\n", name, path);
+    }
+    const bool tensor = want->type->kind == TYPE_TENSOR;
+    const double most = tensor ? largest_difference(m->results[i], want) : 0;
+    return out_printf(c->out, "%s  agrees with %s: largest difference %.3g (rtol %g, atol %g)\n", name, path, most,
+                      rtol, atol);
+}
+
+EvalOptions command_eval(Command *c)
+{
+    const char *rng = option_text(&c->line, OPT_rng);
+    return (EvalOptions){
+        .kernels = c->cx->kernels,
+        .pool = context_pool(c->cx),
+        .seed = (uint64_t)option_count(&c->line, OPT_seed, 0),
+        .random = rng && strcmp(rng, "numpy") == 0 ? RANDOM_NUMPY : RANDOM_PHILOX,
+        .stop = &c->cx->stop,
+    };
+}
+
+Status command_run(Command *c)
+{
+    qcc_model *m;
+    const char *pair;
+    bool same = true;
+    TRY(command_wants(c, 1));
+    TRY(command_model(c, 0, &m));
+    TRY(model_supported(m));
+    const Tensor **inputs = NEWS(&c->cx->scratch, const Tensor *, m->n_inputs + 1);
+    TRY(read_inputs(c, m, inputs));
+    const EvalOptions how = command_eval(c);
+    TRY(evaluate_model(m, &how, inputs));
+    TRY(write_outputs(c, m));
+    for (size_t at = 0; (pair = option_next(&c->line, OPT_expect, &at));)
+        TRY(expect_one(c, m, pair, &same));
+    if (!option_given(&c->line, OPT_output) && !option_given(&c->line, OPT_expect))
+        for (size_t i = 0; i < m->n_outputs; i++)
+            TRY(tell_result(c, m->outputs[i].name, m->results[i]));
+    return same ? OK : MISMATCH;
+}
+
+/* ---- the public call ---- */
+
+typedef struct Run {
+    qcc_model *model;
+    const qcc_tensor *inputs;
+    size_t n_inputs, n_outputs;
+    qcc_tensor *outputs;
+} Run;
+
+static Status take_input(qcc_model *m, size_t i, const qcc_tensor *given, const Tensor **value, Map *sizes)
+{
+    Diag *d = &m->cx->diag;
+    const Place place = { .where = m->inputs[i].name, .byte = -1 };
+    size_t bytes;
+    if ((int)given->dtype < 0 || given->dtype >= QCC_STRING || given->rank < 0 || given->rank > MAX_RANK)
+        return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
+    for (int k = 0; k < given->rank; k++)
+        if (given->dims[k] < 0 || given->dims[k] > m->cx->limits.dim)
+            return fail_as(d, USAGE, place, "dimension %d is %" PRId64, k, given->dims[k]);
+    Tensor *t = NEW(&m->cx->scratch, Tensor);
+    t->type = type_tensor(&m->ir.types, (DType)given->dtype, given->rank, given->dims);
+    if (!type_bytes(t->type, &bytes) || bytes != given->bytes || (bytes && !given->data))
+        return fail_as(d, USAGE, place, "%s has %zu bytes", type_text(&m->cx->scratch, t->type), given->bytes);
+    t->data = given->data;
+    t->bytes = bytes;
+    t->refs = 1;
+    *value = t;
+    return fit_input(m, i, t, NULL, sizes);
+}
+
+static Status do_run(void *arg)
+{
+    Run *r = arg;
+    qcc_model *m = r->model;
+    Map sizes;
+    m->cx->diag.file = m->file;
+    if (r->n_inputs != m->n_inputs || r->n_outputs != m->n_outputs)
+        return fail_as(&m->cx->diag, USAGE, NOWHERE, "has %zu inputs and %zu outputs: got %zu and %zu", m->n_inputs,
+                       m->n_outputs, r->n_inputs, r->n_outputs);
+    TRY(model_supported(m));
+    const Tensor **inputs = NEWS(&m->cx->scratch, const Tensor *, m->n_inputs + 1);
+    map_open(&sizes, &m->cx->scratch);
+    for (size_t i = 0; i < m->n_inputs; i++)
+        TRY(take_input(m, i, &r->inputs[i], &inputs[i], &sizes));
+    const EvalOptions how = { .kernels = m->cx->kernels, .pool = context_pool(m->cx), .stop = &m->cx->stop };
+    TRY(evaluate_model(m, &how, inputs));
+    for (size_t i = 0; i < m->n_outputs; i++)
+        if (!m->results[i] || m->results[i]->type->kind != TYPE_TENSOR)
+            return fail_as(&m->cx->diag, UNSUPPORTED, NOWHERE, "output %s is no tensor", m->outputs[i].name);
+    return OK;
+}
+
+qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs, size_t n_inputs, qcc_tensor *outputs,
+                         size_t n_outputs)
+{
+    Run r = { .model = model, .inputs = inputs, .n_inputs = n_inputs, .n_outputs = n_outputs };
+    if (!model || (n_inputs && !inputs) || (n_outputs && !outputs))
+        return QCC_USAGE;
+    const qcc_status status = context_call(model->cx, do_run, &r);
+    for (size_t i = 0; status == QCC_OK && i < n_outputs; i++) {
+        const Tensor *t = model->results[i];
+        outputs[i] = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
+        for (int k = 0; k < t->type->rank; k++)
+            outputs[i].dims[k] = t->type->dims[k];
+    }
+    return status;
+}

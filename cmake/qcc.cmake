@@ -1,0 +1,60 @@
+# The library, shared and static, the command qcc, and how they are installed.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(floors GLOBAL PROPERTY QCC_FLOORS)
+set(objects)
+foreach(floor IN LISTS floors)
+    list(APPEND objects $<TARGET_OBJECTS:${floor}>)
+endforeach()
+foreach(level base v3 v4) # objects that a floor takes from elsewhere are not among its own
+    if(TARGET qcc_level_${level})
+        list(APPEND objects $<TARGET_OBJECTS:qcc_level_${level}>)
+    endif()
+endforeach()
+set(below PkgConfig::PROTOBUF_C PkgConfig::JANSSON ZLIB::ZLIB Threads::Threads m ${CMAKE_DL_LIBS})
+if(QCC_OPENMP)
+    list(APPEND below OpenMP::OpenMP_C)
+endif()
+
+set(map ${CMAKE_SOURCE_DIR}/cmake/libqcc.map)
+add_library(qcc_shared SHARED ${objects})
+set_target_properties(qcc_shared PROPERTIES OUTPUT_NAME qcc VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                      LINKER_LANGUAGE C LINK_DEPENDS ${map})
+target_link_options(qcc_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic -Wl,-z,relro,-z,now,-z,noexecstack)
+target_link_libraries(qcc_shared PRIVATE ${below})
+target_include_directories(qcc_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
+
+add_library(qcc_static STATIC ${objects})
+set_target_properties(qcc_static PROPERTIES OUTPUT_NAME qcc LINKER_LANGUAGE C)
+target_link_libraries(qcc_static INTERFACE ${below})
+target_include_directories(qcc_static INTERFACE ${CMAKE_SOURCE_DIR}/include)
+
+add_executable(qcc tools/qcc.c)
+target_link_libraries(qcc PRIVATE qcc_static)
+set_target_properties(qcc PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+# What derives from the options table.
+if(NOT CMAKE_CROSSCOMPILING)
+    add_custom_command(OUTPUT qcc.1 qcc.bash
+                       COMMAND qcc --help=man -o ${CMAKE_CURRENT_BINARY_DIR}/qcc.1
+                       COMMAND qcc --help=completion -o ${CMAKE_CURRENT_BINARY_DIR}/qcc.bash
+                       DEPENDS qcc VERBATIM)
+    add_custom_target(derived ALL DEPENDS qcc.1 qcc.bash)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qcc.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qcc.bash RENAME qcc
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+endif()
+
+configure_file(cmake/qcc.pc.in qcc.pc @ONLY)
+configure_package_config_file(cmake/qccConfig.cmake.in qccConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qcc
+                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(qccConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(TARGETS qcc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS qcc_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
+install(TARGETS qcc_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/qcc/qcc.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qcc)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qcc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qccConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/qccConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qcc)

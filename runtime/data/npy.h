@@ -1,0 +1,34 @@
+/* NumPy arrays in files: versions 1 to 3, either byte order, C and Fortran order. */
+#ifndef RUNTIME_DATA_NPY_H
+#define RUNTIME_DATA_NPY_H
+
+#include "base/limits.h"
+#include "ir/tensor.h"
+
+/* What the head of a file says. */
+typedef struct NpyHead {
+    DType dtype;
+    bool untyped; /* stored as raw bytes (V2, V1): what ml_dtypes saves; dtype is then a guess by size */
+    bool swapped; /* big-endian */
+    bool fortran;
+    bool unpacked; /* one byte an element of a smaller type */
+    int rank;
+    int64_t dims[MAX_RANK];
+    uint64_t at, size; /* where the elements begin; of the file */
+} NpyHead;
+
+/* Whether the bytes begin a .npy file. */
+bool npy_is(const void *bytes, size_t n);
+
+/* Reads the head.  `declared` (may be null) says what raw bytes are. */
+Status npy_head(Diag *d, const Limits *limits, const char *path, const Type *declared, NpyHead *head);
+
+/* Reads a file into a tensor in `heap`. */
+Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const char *path, const Type *declared,
+                Tensor **value);
+
+/* Puts a tensor as a .npy file of version 1; element types that NumPy lacks go as ml_dtypes stores them, those of less
+ * than 8 bits as one byte each. */
+Status npy_write(Arena *scratch, const Tensor *t, Status (*put)(void *user, const void *bytes, size_t n), void *user);
+
+#endif

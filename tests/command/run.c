@@ -1,0 +1,172 @@
+/* Runs command lines and compares what they say.
+ *
+ *     run [--update] QCC FOLDER FILE...
+ *
+ * A file holds cases: a line "$ COMMAND", run by sh in FOLDER with qcc first in the PATH and an empty folder $T, then
+ * what it wrote: "| " before lines of standard output, "! " before those of standard error, "= N" for an exit code
+ * that is not 0.  Lines that begin with # and empty lines separate cases.  --update writes the files anew. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct Bytes {
+    char *p;
+    size_t n, cap;
+} Bytes;
+
+static void add(Bytes *b, const char *p, size_t n)
+{
+    if (b->n + n + 1 > b->cap) {
+        b->cap = (b->n + n + 1) * 2;
+        b->p = realloc(b->p, b->cap);
+        if (!b->p)
+            abort();
+    }
+    memcpy(b->p + b->n, p, n);
+    b->n += n;
+    b->p[b->n] = 0;
+}
+
+static Bytes read_file(const char *path)
+{
+    Bytes b = { NULL, 0, 0 };
+    char block[4096];
+    FILE *f = fopen(path, "rb");
+    add(&b, "", 0);
+    if (!f) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        exit(2);
+    }
+    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
+        add(&b, block, n);
+    fclose(f);
+    return b;
+}
+
+/* Appends the lines of a file, each behind a mark, the name of the temporary folder as $T. */
+static void add_lines(Bytes *out, const char *path, const char *mark, const char *t)
+{
+    Bytes text = read_file(path);
+    for (char *p = text.p; *p;) {
+        const size_t n = strcspn(p, "\n");
+        add(out, mark, strlen(mark));
+        for (char *end = p + n; p < end;) {
+            if (strncmp(p, t, strlen(t)) == 0) {
+                add(out, "$T", 2);
+                p += strlen(t);
+            } else {
+                add(out, p++, 1);
+            }
+        }
+        add(out, "\n", 1);
+        p += *p == '\n';
+    }
+    free(text.p);
+}
+
+static void run_case(Bytes *out, const char *command, const char *t)
+{
+    char line[4096], so[512], se[512];
+    snprintf(so, sizeof so, "%s.stdout", t);
+    snprintf(se, sizeof se, "%s.stderr", t);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "r", stdin) || !freopen(so, "w", stdout) || !freopen(se, "w", stderr))
+            _exit(125);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(126);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    add_lines(out, so, "| ", t);
+    add_lines(out, se, "! ", t);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (code) {
+        snprintf(line, sizeof line, "= %d\n", code);
+        add(out, line, strlen(line));
+    }
+    unlink(so);
+    unlink(se);
+}
+
+static void write_file(const char *path, const Bytes *b)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(b->p, 1, b->n, f) != b->n || fclose(f) != 0) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        exit(2);
+    }
+}
+
+/* Where two texts part: the line, for the report. */
+static void tell_difference(const char *path, const char *want, const char *got)
+{
+    int line = 1;
+    size_t start = 0, i = 0;
+    for (; want[i] && want[i] == got[i]; i++)
+        if (want[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    printf("%s:%d:\n  wanted %.*s\n  got    %.*s\n", path, line, (int)strcspn(want + start, "\n"), want + start,
+           (int)strcspn(got + start, "\n"), got + start);
+}
+
+static bool run_file(const char *path, const char *t, bool update, int *cases)
+{
+    Bytes want = read_file(path), got = { NULL, 0, 0 };
+    add(&got, "", 0);
+    for (char *p = want.p; *p;) {
+        const size_t n = strcspn(p, "\n");
+        char *next = p + n + (p[n] == '\n');
+        if (p[0] == '$' && p[1] == ' ') {
+            char *command = strndup(p + 2, n - 2);
+            add(&got, p, (size_t)(next - p));
+            run_case(&got, command, t);
+            free(command);
+            ++*cases;
+        } else if (n == 0 || p[0] == '#') {
+            add(&got, p, (size_t)(next - p));
+        }
+        p = next;
+    }
+    const bool same = strcmp(want.p, got.p) == 0;
+    if (!same && update)
+        write_file(path, &got);
+    else if (!same)
+        tell_difference(path, want.p, got.p);
+    free(want.p);
+    free(got.p);
+    return same || update;
+}
+
+int main(int argc, char **argv)
+{
+    int at = 1, cases = 0, failed = 0;
+    const bool update = argc > 1 && strcmp(argv[1], "--update") == 0;
+    char t[] = "/tmp/qcc.command.XXXXXX", path[4096];
+    at += update;
+    if (argc < at + 3 || !mkdtemp(t)) {
+        fprintf(stderr, "usage: run [--update] QCC-FOLDER FOLDER FILE...\n");
+        return 2;
+    }
+    snprintf(path, sizeof path, "%s:%s", argv[at], getenv("PATH"));
+    setenv("PATH", path, 1);
+    setenv("T", t, 1);
+    setenv("LC_ALL", "C", 1);
+    if (chdir(argv[at + 1]) != 0)
+        return 2;
+    for (int i = at + 2; i < argc; i++)
+        failed += !run_file(argv[i], t, update, &cases);
+    snprintf(path, sizeof path, "rm -rf %s", t);
+    if (system(path) != 0)
+        return 2;
+    printf("%d command lines, %d files differ\n", cases, failed);
+    return failed || !cases;
+}
