@@ -31,7 +31,8 @@ void space_open(Space *s, const Type *result, int n, const Type *const *operands
     *s = (Space){ .rank = 0, .n = n, .total = type_elements(result), .strides = strides };
     for (int i = 0; i < n; i++)
         steps_of(operands[i], result, strides[i]);
-    memcpy(s->dims, result->dims, (size_t)result->rank * sizeof *s->dims);
+    for (int d = 0; d < result->rank; d++)
+        s->dims[d] = result->dims[d];
 
     int rank = 0; /* kept so far, in place */
     for (int d = 0; d < result->rank; d++) {
