@@ -155,6 +155,8 @@ static Status build_call(Importer *im, Scope *s, Call *c, Node **y)
         *y = build_opaque(im, c);
         return c->build->status;
     }
+    if (c->version == 8 && strcmp(c->op, "Scan") == 0)
+        return import_batched_scan(im, s, c, y);
     TRY(upgrade(c));
     if (c->result) {
         *y = c->result;

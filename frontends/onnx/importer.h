@@ -59,6 +59,9 @@ Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_
 /* The regions of a call that has subgraphs: appends what they capture to the call's operands. */
 Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_regions);
 
+/* Builds a Scan of opset 8, which has a batch axis. */
+Status import_batched_scan(Importer *im, Scope *s, Call *c, Node **y);
+
 /* Inlines a call of a model-local function; results are defined in the scope. */
 Status import_function(Importer *im, Scope *s, Call *c, const Onnx__FunctionProto *f, const Onnx__NodeProto *node);
 
