@@ -1,4 +1,4 @@
-/* resize: nearest moves elements; linear and cubic interpolate one axis after the other. */
+/* resize: nearest moves elements; linear and cubic interpolate one axis after the other, shrinking ones first. */
 #include "ops/resize.h"
 
 #include <string.h>
@@ -169,6 +169,27 @@ static void resize_nearest(Eval *e, const ResizeAttr *at, const ResizePlan *p)
 
 /* ---- linear and cubic ---- */
 
+/* The axes that change: those that shrink come first, so that nothing between is larger than data and result. */
+static int axes_in_order(const ResizePlan *p, int *axes)
+{
+    int n = 0;
+    for (int grows = 0; grows < 2; grows++)
+        for (int i = 0; i < p->rank; i++)
+            if (!resize_keeps(p, i) && (p->out[i] > p->in[i]) == grows)
+                axes[n++] = i;
+    return n;
+}
+
+/* Elements before and behind an axis. */
+static void around(int rank, const int64_t *dims, int axis, int64_t *outer, int64_t *inner)
+{
+    *outer = *inner = 1;
+    for (int i = 0; i < axis; i++)
+        *outer *= dims[i];
+    for (int i = axis + 1; i < rank; i++)
+        *inner *= dims[i];
+}
+
 /* One axis: [outer, in, inner] becomes [outer, out, inner]; taps ascending, those of weight 0 are not read. */
 #define RESIZE_AXIS(T)                                                                                                 \
     static void resize_axis_##T(const ResizeTaps *t, int64_t outer, int64_t in, int64_t out, int64_t inner, T filler,  \
@@ -194,18 +215,19 @@ static void resize_nearest(Eval *e, const ResizeAttr *at, const ResizePlan *p)
         const DType dtype = e->in[X]->type->dtype;                                                                     \
         const T *x = eval_##T(e, X);                                                                                   \
         T *y = eval_out_##T(e, 0);                                                                                     \
-        int64_t outer = 1, inner = eval_elements(e, X);                                                                \
-        for (int i = 0; i < p->rank; i++) {                                                                            \
-            inner /= p->in[i];                                                                                         \
-            if (!resize_keeps(p, i)) {                                                                                 \
-                const ResizeTaps t = resize_taps(e, a, p, i);                                                          \
-                T *next = eval_scratch(e, (size_t)(outer * p->out[i]), (size_t)inner * sizeof *next);                  \
-                resize_axis_##T(&t, outer, p->in[i], p->out[i], inner, (T)a->extrapolation_value, x, next);            \
-                x = next;                                                                                              \
-            }                                                                                                          \
-            outer *= p->out[i];                                                                                        \
+        int axes[MAX_RANK];                                                                                            \
+        int64_t now[MAX_RANK], outer, inner;                                                                           \
+        memcpy(now, p->in, (size_t)p->rank * sizeof *now);                                                             \
+        for (int n = axes_in_order(p, axes), i = 0; i < n; i++) {                                                      \
+            const int axis = axes[i];                                                                                  \
+            around(p->rank, now, axis, &outer, &inner);                                                                \
+            now[axis] = p->out[axis];                                                                                  \
+            const ResizeTaps t = resize_taps(e, a, p, axis);                                                           \
+            T *next = eval_scratch(e, (size_t)(outer * now[axis]), (size_t)inner * sizeof *next);                      \
+            resize_axis_##T(&t, outer, p->in[axis], now[axis], inner, (T)a->extrapolation_value, x, next);             \
+            x = next;                                                                                                  \
         }                                                                                                              \
-        for (int64_t i = 0; i < outer; i++)                                                                            \
+        for (int64_t i = 0; i < tensor_elements(e->out[0]); i++)                                                       \
             y[i] = dtype_is_float(dtype) ? x[i] : settle_##T(x[i], dtype);                                             \
     }
 
