@@ -9,7 +9,7 @@ enum { ALIGNMENT = 64 };
 struct Landing {
     jmp_buf point;
     Landing *outer;
-    Cleanup *mark; /* cleanups newer than this one are the guarded call's own */
+    Cleanup mark; /* cleanups newer than this one are the guarded call's own; older ones may go meanwhile */
 };
 
 static void *host_alloc(void *user, size_t size)
@@ -59,9 +59,10 @@ static void undo_down_to(Memory *m, Cleanup *mark)
 
 Status guarded(Memory *m, Status (*fn)(void *arg), void *arg)
 {
-    Landing here = { .outer = m->landing, .mark = m->cleanups.prev };
+    Landing here = { .outer = m->landing };
     volatile Status status;
 
+    cleanup_push(m, &here.mark, NULL, NULL);
     m->landing = &here;
     if (setjmp(here.point) == 0) {
         status = fn(arg);
@@ -69,6 +70,7 @@ Status guarded(Memory *m, Status (*fn)(void *arg), void *arg)
         status = NO_MEMORY;
     }
     m->landing = here.outer;
+    cleanup_drop(&here.mark);
     return status;
 }
 
@@ -76,7 +78,7 @@ void memory_exhausted(Memory *m)
 {
     if (!m->landing)
         bug(__FILE__, __LINE__, "memory ran out outside of guarded()");
-    undo_down_to(m, m->landing->mark); /* before the jump: what is to be undone lives in the frames it discards */
+    undo_down_to(m, &m->landing->mark); /* before the jump: what is to be undone lives in the frames it discards */
     longjmp(m->landing->point, 1);
 }
 
