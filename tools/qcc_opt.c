@@ -1,32 +1,49 @@
 /* qcc_opt: reads a graph, runs passes over it by name, prints it.  For people who work on the compiler. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "frontends/onnx/import.h"
 #include "ir/verify.h"
 #include "ir/print.h"
 #include "ops/cards.h"
+#include "passes/pipelines.h"
 
 static const char usage[] =
-    "usage: qcc_opt [OPTION ...] FILE.qir|FILE.onnx [PASS ...]\n"
+    "usage: qcc_opt [OPTION ...] FILE.qir|FILE.onnx [PASS|PIPELINE ...]\n"
     "\n"
-    "  -o FILE       write FILE, and FILE.safetensors for large constants; default: print, constants by name\n"
-    "  --inline      write large constants as hex into the text\n"
-    "  --no-verify   leave out the verification of what was read\n"
-    "  --help        this text\n"
-    "\n"
-    "passes:\n"
-    "  verify        check the graph once more\n"
-    "  compact       number nodes anew\n";
+    "  -o FILE             write FILE, and FILE.safetensors for large constants; default: print, constants by name\n"
+    "  --inline            write large constants as hex into the text\n"
+    "  --passes A,B,..     the same as naming them behind the file\n"
+    "  --save-temps DIR    write the graph after each pass into DIR, which must be there\n"
+    "  --print-after PASS  print the graph after that pass, or after all\n"
+    "  --stop-after PASS   do not go on\n"
+    "  --pass-limit N      only so many applications of rules, to find the one that does harm\n"
+    "  --verify-each       verify after each pass: the graph, the facts, the text\n"
+    "  --verify-each=values   and what it computes, before and after, on drawn inputs\n"
+    "  --time-passes       say how long each pass took and what it did\n"
+    "  --trace             a remark for each application of a rule\n"
+    "  --exact-casts       no rule that removes a rounding\n"
+    "  --no-verify         leave out the verification of what was read\n"
+    "  --batch N, --dim NAME=N   bind symbolic dimensions of a model\n"
+    "  --list              the passes and pipelines\n"
+    "  --help              this text\n";
 
 typedef struct Opt {
     int argc;
     char **argv;
     const char *file, *output;
-    bool in_text, unverified, help;
-    const char **words;
-    int n_words;
+    const char *print_after, *temps;
+    int n_temps;
+    bool in_text, unverified, help, list;
+    const Pass **passes;
+    size_t n_passes, cap_passes;
+    PipelineOptions pipeline;
+    ImportOptions import;
+    DimBinding *dims;
+    size_t cap_dims;
     Memory memory;
     Arena arena;
     Diag diag;
@@ -49,28 +66,271 @@ static Status bad_usage(Opt *o, const char *what, const char *word)
     return fail_as(&o->diag, USAGE, NOWHERE, "%s%s (qcc_opt --help)", what, word);
 }
 
+/* ---- the command line ---- */
+
+typedef struct Option {
+    const char *name;
+    bool takes_value;
+    Status (*set)(Opt *o, const char *value);
+} Option;
+
+static Status set_output(Opt *o, const char *value)
+{
+    o->output = value;
+    return OK;
+}
+
+static Status set_inline(Opt *o, const char *value)
+{
+    (void)value;
+    o->in_text = true;
+    return OK;
+}
+
+static Status set_unverified(Opt *o, const char *value)
+{
+    (void)value;
+    o->unverified = true;
+    return OK;
+}
+
+static Status set_help(Opt *o, const char *value)
+{
+    (void)value;
+    o->help = true;
+    return OK;
+}
+
+static Status set_list(Opt *o, const char *value)
+{
+    (void)value;
+    o->list = true;
+    return OK;
+}
+
+static Status write_file(Opt *o, const char *path, const char *text, size_t n)
+{
+    FileOut file;
+    TRY(file_create(&file, &o->arena, &o->diag, path));
+    const Status status = file_write(&file, text, n);
+    if (status == OK)
+        return file_keep(&file);
+    file_drop(&file);
+    return status;
+}
+
+/* The first failure to write is told; the passes go on. */
+static void after_pass(void *user, const char *pass, const char *text)
+{
+    Opt *o = user;
+    if (o->print_after && (strcmp(o->print_after, "all") == 0 || pass_find(o->print_after) == pass_find(pass)))
+        printf("# after %s\n%s", pass, text);
+    if (!o->temps)
+        return;
+    const char *path = arena_printf(&o->arena, "%s/%03d-%s.qir", o->temps, o->n_temps++, pass);
+    if (write_file(o, path, text, strlen(text)) != OK)
+        o->temps = NULL;
+}
+
+static void time_pass(void *user, const PassReport *r)
+{
+    (void)user;
+    fprintf(stderr, "%8.3f ms  %-18s %8" PRId64 " changes  %zu -> %zu nodes\n", r->seconds * 1e3, r->pass->name,
+            r->changes, r->before, r->after);
+}
+
+static bool is_pass(const char *name)
+{
+    return strcmp(name, "all") == 0 || pass_find(name);
+}
+
+static Status set_print_after(Opt *o, const char *value)
+{
+    o->print_after = value;
+    o->pipeline.print_after = "all";
+    o->pipeline.print = after_pass;
+    return is_pass(value) ? OK : bad_usage(o, "no pass is called ", value);
+}
+
+static Status set_temps(Opt *o, const char *value)
+{
+    o->temps = value;
+    o->pipeline.print_after = "all";
+    o->pipeline.print = after_pass;
+    return OK;
+}
+
+static Status set_stop_after(Opt *o, const char *value)
+{
+    o->pipeline.stop_after = value;
+    return is_pass(value) ? OK : bad_usage(o, "no pass is called ", value);
+}
+
+static Status set_pass_limit(Opt *o, const char *value)
+{
+    const bool good = i64_from_text(value, strlen(value), &o->pipeline.pass_limit) && o->pipeline.pass_limit > 0;
+    return good ? OK : bad_usage(o, "--pass-limit takes a number from 1, not ", value);
+}
+
+static Status set_verify_each(Opt *o, const char *value)
+{
+    const bool values = value && strcmp(value, "values") == 0;
+    o->pipeline.verify_each = values ? VERIFY_VALUES : VERIFY_GRAPH;
+    return !value || values ? OK : bad_usage(o, "--verify-each takes nothing or values, not ", value);
+}
+
+static Status set_time(Opt *o, const char *value)
+{
+    (void)value;
+    o->pipeline.report = time_pass;
+    return OK;
+}
+
+static Status set_trace(Opt *o, const char *value)
+{
+    (void)value;
+    o->pipeline.pass.trace = true;
+    return OK;
+}
+
+static Status set_exact(Opt *o, const char *value)
+{
+    (void)value;
+    o->pipeline.pass.exact_casts = true;
+    return OK;
+}
+
+static Status set_batch(Opt *o, const char *value)
+{
+    const bool good = i64_from_text(value, strlen(value), &o->import.batch) && o->import.batch > 0;
+    return good ? OK : bad_usage(o, "--batch takes a number from 1, not ", value);
+}
+
+static Status set_dim(Opt *o, const char *value)
+{
+    const char *equals = strrchr(value, '=');
+    DimBinding dim = { 0 };
+    if (!equals || !i64_from_text(equals + 1, strlen(equals + 1), &dim.value) || dim.value < 0)
+        return bad_usage(o, "--dim takes NAME=N, not ", value);
+    dim.name = arena_copy(&o->arena, value, (size_t)(equals - value));
+    GROW(&o->arena, o->dims, o->import.n_dims, o->cap_dims);
+    o->dims[o->import.n_dims++] = dim;
+    o->import.dims = o->dims;
+    return OK;
+}
+
+static void add_pass(Opt *o, const Pass *pass)
+{
+    GROW(&o->arena, o->passes, o->n_passes, o->cap_passes);
+    o->passes[o->n_passes++] = pass;
+}
+
+static Status read_word(Opt *o, const char *word)
+{
+    const Pass *pass = pass_find(word);
+    const Pipeline *pipeline = pipeline_find(word);
+    if (!pass && !pipeline) {
+        const char **names = NEWS(&o->arena, const char *, n_all_passes);
+        for (size_t i = 0; i < n_all_passes; i++)
+            names[i] = all_passes[i]->name;
+        const char *near = str_nearest(word, names, n_all_passes);
+        Message *m = message_new(&o->diag, SEVERITY_ERROR, USAGE, NOWHERE, "no pass is called %s", word);
+        message_try(m, "%s", near ? near : "qcc_opt --list");
+        return message_send(m);
+    }
+    if (pass)
+        add_pass(o, pass);
+    for (size_t i = 0; pipeline && i < pipeline->n; i++)
+        add_pass(o, pipeline->passes[i]);
+    return OK;
+}
+
+static Status set_passes(Opt *o, const char *value)
+{
+    for (const char *at = value; *at;) {
+        const size_t n = strcspn(at, ",");
+        TRY(read_word(o, arena_copy(&o->arena, at, n)));
+        at += n + (at[n] == ',');
+    }
+    return OK;
+}
+
+static const Option options[] = {
+    { "-o", true, set_output },
+    { "--inline", false, set_inline },
+    { "--passes", true, set_passes },
+    { "--save-temps", true, set_temps },
+    { "--print-after", true, set_print_after },
+    { "--stop-after", true, set_stop_after },
+    { "--pass-limit", true, set_pass_limit },
+    { "--verify-each", false, set_verify_each },
+    { "--time-passes", false, set_time },
+    { "--trace", false, set_trace },
+    { "--exact-casts", false, set_exact },
+    { "--no-verify", false, set_unverified },
+    { "--batch", true, set_batch },
+    { "--dim", true, set_dim },
+    { "--list", false, set_list },
+    { "--help", false, set_help },
+};
+
+static Status unknown_option(Opt *o, const char *word)
+{
+    const char *names[COUNT(options)];
+    for (size_t i = 0; i < COUNT(options); i++)
+        names[i] = options[i].name;
+    const char *near = str_nearest(word, names, COUNT(names));
+    Message *m = message_new(&o->diag, SEVERITY_ERROR, USAGE, NOWHERE, "no option is called %s", word);
+    message_try(m, "%s", near ? near : "qcc_opt --help");
+    return message_send(m);
+}
+
+/* --name, --name=value, --name value. */
+static Status read_option(Opt *o, int *i)
+{
+    const char *word = o->argv[*i], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    const Str name = { word, equals ? (size_t)(equals - word) : strlen(word) };
+    for (size_t k = 0; k < COUNT(options); k++) {
+        if (!str_is(name, options[k].name))
+            continue;
+        const char *value = equals ? equals + 1 : NULL;
+        if (options[k].takes_value && !value && *i + 1 < o->argc)
+            value = o->argv[++*i];
+        if (options[k].takes_value && !value)
+            return bad_usage(o, "a value is missing behind ", word);
+        return options[k].set(o, value);
+    }
+    return unknown_option(o, word);
+}
+
 static Status read_arguments(Opt *o)
 {
-    o->words = NEWS(&o->arena, const char *, o->argc);
     for (int i = 1; i < o->argc; i++) {
-        const char *word = o->argv[i];
-        if (strcmp(word, "--help") == 0)
-            o->help = true;
-        else if (strcmp(word, "--inline") == 0)
-            o->in_text = true;
-        else if (strcmp(word, "--no-verify") == 0)
-            o->unverified = true;
-        else if (strcmp(word, "-o") == 0 && i + 1 < o->argc)
-            o->output = o->argv[++i];
-        else if (word[0] == '-')
-            return bad_usage(o, "no option ", word);
+        if (o->argv[i][0] == '-')
+            TRY(read_option(o, &i));
         else if (!o->file)
-            o->file = word;
+            o->file = o->argv[i];
         else
-            o->words[o->n_words++] = word;
+            TRY(read_word(o, o->argv[i]));
     }
-    return o->file || o->help ? OK : bad_usage(o, "no file is given", "");
+    return o->file || o->help || o->list ? OK : bad_usage(o, "no file is given", "");
 }
+
+static void print_list(void)
+{
+    puts("passes:");
+    for (size_t i = 0; i < n_all_passes; i++)
+        printf("  %s\n", all_passes[i]->name);
+    puts("pipelines:");
+    for (size_t i = 0; i < n_all_pipelines; i++) {
+        printf("  %s:", all_pipelines[i].name);
+        for (size_t k = 0; k < all_pipelines[i].n; k++)
+            printf(" %s", all_pipelines[i].passes[k]->name);
+        puts("");
+    }
+}
+
+/* ---- the work ---- */
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -83,7 +343,7 @@ static Status read_graph(Opt *o)
     if (ends_in(o->file, ".qir"))
         return parse_file(&o->ir, &o->arena, o->file, &o->source, &o->module);
     TRY(spine_open(&o->spine, &o->memory, &o->diag, &o->ir.limits, o->file));
-    return onnx_import(&o->ir, &o->arena, &o->spine, NULL, &o->module);
+    return onnx_import(&o->ir, &o->arena, &o->spine, &o->import, &o->module);
 }
 
 static SourceMap *source_of(Opt *o)
@@ -91,29 +351,19 @@ static SourceMap *source_of(Opt *o)
     return o->source.module ? &o->source : NULL;
 }
 
-static Status run_word(Opt *o, const char *word)
+static Status run_passes(Opt *o)
 {
-    if (strcmp(word, "verify") == 0)
-        return verify_module(o->module, source_of(o));
-    if (strcmp(word, "compact") != 0)
-        return bad_usage(o, "no pass is called ", word);
-    for (size_t i = 0; i < o->module->n_graphs; i++)
-        graph_compact(o->module->graphs[i]);
-    o->source = (SourceMap){ 0 };
-    return OK;
+    const Pipeline p = { "command line", TYPED, o->passes, o->n_passes };
+    TRY(pipeline_check(&p, &o->diag));
+    o->pipeline.user = o;
+    return pipeline_run_module(&p, o->module, &o->pipeline);
 }
 
 static Status write_text(Opt *o, const Text *text)
 {
-    FileOut file;
-    if (!o->output)
-        return fwrite(text_get(text), 1, text->n, stdout) == text->n && fflush(stdout) == 0 ? OK : IO;
-    TRY(file_create(&file, &o->arena, &o->diag, o->output));
-    const Status status = file_write(&file, text_get(text), text->n);
-    if (status == OK)
-        return file_keep(&file);
-    file_drop(&file);
-    return status;
+    if (o->output)
+        return write_file(o, o->output, text_get(text), text->n);
+    return fwrite(text_get(text), 1, text->n, stdout) == text->n && fflush(stdout) == 0 ? OK : IO;
 }
 
 static Status write_graph(Opt *o)
@@ -131,15 +381,17 @@ static Status write_graph(Opt *o)
 static Status run_all(Opt *o)
 {
     TRY(read_arguments(o));
-    if (o->help) {
-        fputs(usage, stdout);
+    if (o->help || o->list) {
+        if (o->help)
+            fputs(usage, stdout);
+        else
+            print_list();
         return OK;
     }
     TRY(read_graph(o));
     if (!o->unverified)
         TRY(verify_module(o->module, source_of(o)));
-    for (int i = 0; i < o->n_words; i++)
-        TRY(run_word(o, o->words[i]));
+    TRY(run_passes(o));
     return write_graph(o);
 }
 

@@ -32,3 +32,11 @@ foreach(folder_least IN ITEMS node:931 simple:23 pytorch-operator:35 pytorch-con
     add_test(NAME suite/text/${folder} COMMAND suite_text /usr/share/libonnx-testdata/data/${folder} --least ${least})
     set_tests_properties(suite/text/${folder} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
 endforeach()
+
+# The same models through each pipeline, every pass verified.
+foreach(pipeline IN ITEMS clean freeze)
+    add_test(NAME suite/passes/${pipeline}
+             COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suite/passes $<TARGET_FILE:qcc_opt> ${pipeline} 1071
+                     /usr/share/libonnx-testdata/data)
+    set_tests_properties(suite/passes/${pipeline} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
+endforeach()
