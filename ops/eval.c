@@ -115,7 +115,7 @@ const EvalOptions *eval_options(const Eval *e)
             return t->data;                                                                                            \
         const int64_t n = tensor_elements(t);                                                                          \
         T *wide = eval_scratch(e, (size_t)n, sizeof(T));                                                               \
-        load_##T(wide, t, 0, n);                                                                                       \
+        kernels_load_##T(e->kernels, wide, t, 0, n);                                                                   \
         return wide;                                                                                                   \
     }
 WIDENED(f32, F32)
@@ -163,16 +163,16 @@ static void round_results(Eval *e)
         const int64_t n = tensor_elements(t);
         switch (s->arithmetic) {
         case ARITH_F32:
-            store_f32(t, 0, s->buffer, n);
+            kernels_store_f32(e->kernels, t, 0, s->buffer, n);
             break;
         case ARITH_F64:
-            store_f64(t, 0, s->buffer, n);
+            kernels_store_f64(e->kernels, t, 0, s->buffer, n);
             break;
         case ARITH_I64:
-            store_i64(t, 0, s->buffer, n);
+            kernels_store_i64(e->kernels, t, 0, s->buffer, n);
             break;
         case ARITH_U64:
-            store_u64(t, 0, s->buffer, n);
+            kernels_store_u64(e->kernels, t, 0, s->buffer, n);
             break;
         }
     }

@@ -94,7 +94,8 @@ Heap *eval_heap(Eval *e);
 /* Random draws: options of the evaluation. */
 const EvalOptions *eval_options(const Eval *e);
 
-/* Whole-tensor conversions between storage and arithmetic (ops/store.c): n elements, any storage type. */
+/* Whole-tensor conversions between storage and arithmetic (ops/level/store.c): n elements, any storage type,
+ * at the best level of the machine. */
 void load_f32(f32 *to, const Tensor *from, int64_t first, int64_t n);
 void load_f64(f64 *to, const Tensor *from, int64_t first, int64_t n);
 void load_i64(i64 *to, const Tensor *from, int64_t first, int64_t n);
@@ -103,6 +104,16 @@ void store_f32(Tensor *to, int64_t first, const f32 *from, int64_t n);
 void store_f64(Tensor *to, int64_t first, const f64 *from, int64_t n);
 void store_i64(Tensor *to, int64_t first, const i64 *from, int64_t n);
 void store_u64(Tensor *to, int64_t first, const u64 *from, int64_t n);
+
+/* The same at a level. */
+void kernels_load_f32(const Kernels *level, f32 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_f64(const Kernels *level, f64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_i64(const Kernels *level, i64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_u64(const Kernels *level, u64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_store_f32(const Kernels *level, Tensor *to, int64_t first, const f32 *from, int64_t n);
+void kernels_store_f64(const Kernels *level, Tensor *to, int64_t first, const f64 *from, int64_t n);
+void kernels_store_i64(const Kernels *level, Tensor *to, int64_t first, const i64 *from, int64_t n);
+void kernels_store_u64(const Kernels *level, Tensor *to, int64_t first, const u64 *from, int64_t n);
 
 /* Evaluates a row (ops/row_eval.c). */
 Status eval_row(Eval *e);

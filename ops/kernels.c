@@ -75,3 +75,26 @@ void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const 
 {
     level->gemm_i32(m, n, k, a, lda, b, ldb, c, ldc);
 }
+
+#define STORAGE(T)                                                                                                     \
+    void load_##T(T *to, const Tensor *from, int64_t first, int64_t n)                                                 \
+    {                                                                                                                  \
+        kernels_best()->load_##T(to, from, first, n);                                                                  \
+    }                                                                                                                  \
+    void store_##T(Tensor *to, int64_t first, const T *from, int64_t n)                                                \
+    {                                                                                                                  \
+        kernels_best()->store_##T(to, first, from, n);                                                                 \
+    }                                                                                                                  \
+    void kernels_load_##T(const Kernels *level, T *to, const Tensor *from, int64_t first, int64_t n)                   \
+    {                                                                                                                  \
+        level->load_##T(to, from, first, n);                                                                           \
+    }                                                                                                                  \
+    void kernels_store_##T(const Kernels *level, Tensor *to, int64_t first, const T *from, int64_t n)                  \
+    {                                                                                                                  \
+        level->store_##T(to, first, from, n);                                                                          \
+    }
+STORAGE(f32)
+STORAGE(f64)
+STORAGE(i64)
+STORAGE(u64)
+#undef STORAGE

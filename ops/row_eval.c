@@ -29,6 +29,7 @@ typedef struct Operand {
 } Operand;
 
 typedef struct RowRun {
+    const Kernels *kernels;
     RowLoop *loop;
     const Row *row;
     Arithmetic arithmetic;
@@ -52,16 +53,16 @@ static void load_block(const RowRun *r, void *to, const Tensor *from, int64_t at
 {
     switch (r->arithmetic) {
     case ARITH_F32:
-        load_f32(to, from, at, n);
+        kernels_load_f32(r->kernels, to, from, at, n);
         break;
     case ARITH_F64:
-        load_f64(to, from, at, n);
+        kernels_load_f64(r->kernels, to, from, at, n);
         break;
     case ARITH_I64:
-        load_i64(to, from, at, n);
+        kernels_load_i64(r->kernels, to, from, at, n);
         break;
     default:
-        load_u64(to, from, at, n);
+        kernels_load_u64(r->kernels, to, from, at, n);
         break;
     }
 }
@@ -70,16 +71,16 @@ static void store_block(const RowRun *r, int64_t at, const void *from, int64_t n
 {
     switch (r->arithmetic) {
     case ARITH_F32:
-        store_f32(r->out, at, from, n);
+        kernels_store_f32(r->kernels, r->out, at, from, n);
         break;
     case ARITH_F64:
-        store_f64(r->out, at, from, n);
+        kernels_store_f64(r->kernels, r->out, at, from, n);
         break;
     case ARITH_I64:
-        store_i64(r->out, at, from, n);
+        kernels_store_i64(r->kernels, r->out, at, from, n);
         break;
     default:
-        store_u64(r->out, at, from, n);
+        kernels_store_u64(r->kernels, r->out, at, from, n);
         break;
     }
 }
@@ -217,7 +218,7 @@ Status eval_row(Eval *e)
     const Row *row = e->def->row;
     if (e->in[row->lead]->type->dtype == STRING)
         return eval_row_strings(e);
-    RowRun r = { .row = row, .n = row->fold ? e->n_in : row->n, .out = eval_out(e, 0) };
+    RowRun r = { .kernels = e->kernels, .row = row, .n = row->fold ? e->n_in : row->n, .out = eval_out(e, 0) };
     const Type **types = eval_scratch(e, (size_t)r.n, sizeof *types);
     for (int i = 0; i < r.n; i++)
         types[i] = eval_has(e, i) ? e->in[i]->type : NULL;

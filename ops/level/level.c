@@ -5,6 +5,14 @@
 
 const Kernels LEVEL_NAME(kernels) = {
     .name = LEVEL_STRING(LEVEL),
+    .load_f32 = LEVEL_NAME(load_f32),
+    .load_f64 = LEVEL_NAME(load_f64),
+    .load_i64 = LEVEL_NAME(load_i64),
+    .load_u64 = LEVEL_NAME(load_u64),
+    .store_f32 = LEVEL_NAME(store_f32),
+    .store_f64 = LEVEL_NAME(store_f64),
+    .store_i64 = LEVEL_NAME(store_i64),
+    .store_u64 = LEVEL_NAME(store_u64),
     .rows = LEVEL_NAME(rows),
     .reduce = LEVEL_NAME(reduce),
     .gemm_f32 = LEVEL_NAME(gemm_f32),

@@ -5,8 +5,20 @@
 #include "ops/kernels.h"
 #include "ops/row.h"
 
+/* Between storage types and an arithmetic T: the loads and stores of ops/eval.h. */
+#define LEVEL_LOAD(T)  void (*load_##T)(T * to, const Tensor *from, int64_t first, int64_t n)
+#define LEVEL_STORE(T) void (*store_##T)(Tensor * to, int64_t first, const T *from, int64_t n)
+
 struct Kernels {
     const char *name;
+    LEVEL_LOAD(f32);
+    LEVEL_LOAD(f64);
+    LEVEL_LOAD(i64);
+    LEVEL_LOAD(u64);
+    LEVEL_STORE(f32);
+    LEVEL_STORE(f64);
+    LEVEL_STORE(i64);
+    LEVEL_STORE(u64);
     RowLoop *const (*rows)[ARITHMETICS];
     const ReduceLoops (*reduce)[ARITHMETICS];
     GemmF32 *gemm_f32;
@@ -19,8 +31,15 @@ struct Kernels {
 #define LEVEL_NAME(name)         LEVEL_PASTE(name, LEVEL)
 
 /* What the files of one level give each other, and the level itself. */
+#define LEVEL_STORAGE(T, level)                                                                                        \
+    void load_##T##_##level(T *to, const Tensor *from, int64_t first, int64_t n);                                      \
+    void store_##T##_##level(Tensor *to, int64_t first, const T *from, int64_t n);
 #define LEVEL_PARTS(level)                                                                                             \
     extern RowLoop *const rows_##level[ROW_COUNT][ARITHMETICS];                                                        \
+    LEVEL_STORAGE(f32, level)                                                                                          \
+    LEVEL_STORAGE(f64, level)                                                                                          \
+    LEVEL_STORAGE(i64, level)                                                                                          \
+    LEVEL_STORAGE(u64, level)                                                                                          \
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;                                                                                          \
@@ -32,6 +51,9 @@ LEVEL_PARTS(v3)
 LEVEL_PARTS(v4)
 #endif
 #undef LEVEL_PARTS
+#undef LEVEL_STORAGE
+#undef LEVEL_LOAD
+#undef LEVEL_STORE
 
 /* Nothing is carried from one turn of the next loop to another: out is an operand or apart from all of them. */
 #ifdef __clang__

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "ops/eval.h"
+#include "ops/level/level.h"
 
 /* Sub-byte elements, one at a time; everything else in loops the compiler vectorizes. */
 static unsigned nibble(const void *data, int64_t i)
@@ -54,13 +54,14 @@ READER(double)
 #undef READER
 
 #define EACH(EXPR)                                                                                                     \
+    LEVEL_VECTOR                                                                                                       \
     for (int64_t i = first; i < first + n; i++)                                                                        \
         to[i - first] = (EXPR);                                                                                        \
     break
 
 /* FLOATS says how a float reaches T; integers convert by the C rules, which round to nearest even. */
 #define LOADER(T, CONVERT)                                                                                             \
-    void load_##T(T *to, const Tensor *from, int64_t first, int64_t n)                                                 \
+    void LEVEL_NAME(load_##T)(T * to, const Tensor *from, int64_t first, int64_t n)                                    \
     {                                                                                                                  \
         const void *p = from->data;                                                                                    \
         switch (from->type->dtype) {                                                                                   \
@@ -124,6 +125,7 @@ LOADER(u64, q_u64)
 
 /* An element is stored as Cast would: floats round once, integers wrap, floats to integers truncate and saturate. */
 #define PUT(C, v)                                                                                                      \
+    LEVEL_VECTOR                                                                                                       \
     for (int64_t i = 0; i < n; i++) {                                                                                  \
         const C c = (C)(v);                                                                                            \
         memcpy((char *)p + (first + i) * (int64_t)sizeof(C), &c, sizeof c);                                            \
@@ -135,7 +137,7 @@ LOADER(u64, q_u64)
     break
 
 #define STORER(T, AS_F32, WIDE, AS_INT, FROM)                                                                          \
-    void store_##T(Tensor *to, int64_t first, const T *from, int64_t n)                                                \
+    void LEVEL_NAME(store_##T)(Tensor * to, int64_t first, const T *from, int64_t n)                                   \
     {                                                                                                                  \
         void *p = to->data;                                                                                            \
         switch (to->type->dtype) {                                                                                     \
