@@ -1,0 +1,96 @@
+/* A sample of every op as text: printed, parsed and printed it is the same, verified and evaluated it is what it was,
+ * and so is a copy of it. */
+#include "ir/print.h"
+#include "ir/verify.h"
+#include "testing.h"
+
+static const char *printed(Context *c, const Graph *g)
+{
+    Text t;
+    text_open(&t, &c->arena);
+    assert_int_equal(print_graph(&t, g, NULL), OK);
+    return text_get(&t);
+}
+
+static bool same_value(Context *c, Graph *g, Graph *h)
+{
+    const EvalOptions options = { .seed = 3 };
+    Tensor *a = NULL, *b = NULL;
+    if (evaluate(g, &options, &c->heap, NULL, &a) != OK || evaluate(h, &options, &c->heap, NULL, &b) != OK)
+        return false;
+    const bool same = tensor_same(a, b);
+    tensor_drop(&c->heap, a);
+    tensor_drop(&c->heap, b);
+    return same;
+}
+
+static const char *difference(Context *c, Graph *g)
+{
+    Module *m;
+    const char *text = printed(c, g);
+    if (parse_module(&c->ir, &c->arena, str(text), "sample.qir", NULL, NULL, &m) != OK)
+        return c->last;
+    if (strcmp(printed(c, m->graphs[0]), text) != 0)
+        return "prints as another text when it was parsed";
+    if (verify(m->graphs[0], NULL) != OK)
+        return c->last;
+    Graph *copy = graph_copy(g, &c->arena);
+    if (strcmp(printed(c, copy), text) != 0)
+        return "its copy prints as another text";
+    if (!same_value(c, g, m->graphs[0]) || !same_value(c, g, copy))
+        return "has another value when it was parsed or copied";
+    return NULL;
+}
+
+typedef struct Case {
+    Context *c;
+    const OpDef *def;
+    int n;
+} Case;
+
+static Status check_op(void *arg)
+{
+    Case *k = arg;
+    Op op;
+    int bad = 0;
+    op_find(&ops_table, str(k->def->name), &op);
+    for (int v = 0; v < k->def->n_variants; v++) {
+        Rng rng = { (uint64_t)op << 32 | (uint64_t)v };
+        Graph *g = graph_new(&k->c->ir, &k->c->arena, "f");
+        Build b = build_at_end(g);
+        Node *y = k->def->sample(&b, &rng, v);
+        assert_non_null(y);
+        graph_return(g, 1, &y, NULL);
+        const char *why = difference(k->c, g);
+        if (why)
+            print_error("%s, variant %d: %s\n%s", k->def->name, v, why, printed(k->c, g)), bad++;
+        k->n++;
+    }
+    return bad ? INVALID : OK;
+}
+
+static void samples_are_text(void **state)
+{
+    (void)state;
+    int bad = 0, n = 0;
+    for (size_t i = 0; i < ops_table.n; i++) {
+        const OpDef *d = ops_table.defs[i];
+        Context c;
+        if (!d->sample)
+            continue;
+        context_open(&c);
+        Case k = { &c, d, 0 };
+        bad += guarded(&c.memory, check_op, &k) != OK;
+        n += k.n;
+        context_close(&c);
+    }
+    print_message("%d samples\n", n);
+    assert_true(n > 1000);
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(samples_are_text) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
