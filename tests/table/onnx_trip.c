@@ -1,0 +1,128 @@
+/* A sample of every op as an ONNX model: written and read back it calls the same op and has the same values.  (Its text
+ * may differ: what a body captures has no name in a model, trailing absent operands are not written.) */
+#include "frontends/onnx/import.h"
+#include "frontends/onnx/write.h"
+#include "ir/print.h"
+#include "testing.h"
+
+typedef struct Case {
+    Context *c;
+    const OpDef *def;
+    int n;
+} Case;
+
+static const char *printed(Context *c, const Graph *g)
+{
+    Text t;
+    text_open(&t, &c->arena);
+    assert_int_equal(print_graph(&t, g, NULL), OK);
+    return text_get(&t);
+}
+
+static Status append(void *user, const void *bytes, size_t n)
+{
+    text_bytes(user, bytes, n);
+    return OK;
+}
+
+/* Whether both graphs give the same; ops that draw are seeded by their place in the file and only have to be there. */
+static bool same_values(Case *k, Graph *g, Graph *h)
+{
+    const int n = graph_n_results(g);
+    Tensor **a = NEWS(&k->c->arena, Tensor *, n), **b = NEWS(&k->c->arena, Tensor *, n);
+    if (k->def->mode != MODE_PURE)
+        return graph_n_results(h) == n;
+    if (graph_n_results(h) != n || evaluate(g, NULL, &k->c->heap, NULL, a) != OK ||
+        evaluate(h, NULL, &k->c->heap, NULL, b) != OK)
+        return false;
+    bool same = true;
+    for (int i = 0; i < n; i++) {
+        same = same && tensor_same(a[i], b[i]);
+        tensor_drop(&k->c->heap, a[i]);
+        tensor_drop(&k->c->heap, b[i]);
+    }
+    return same;
+}
+
+static bool calls(Graph *g, Op op)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->op == op)
+            return true;
+    return false;
+}
+
+static const char *difference(Case *k, Graph *g, Op op)
+{
+    Context *c = k->c;
+    Text model;
+    Module *m;
+    Spine s = { 0 };
+    const char *why = NULL;
+    c->last = NULL;
+    text_open(&model, &c->arena);
+    if (onnx_write(g, &c->diag, &(Sink){ append, &model }) != OK)
+        return c->last;
+    source_memory(&s.source, &c->memory, "sample", model.p, model.n);
+    if (spine_read(&s, &c->memory, &c->diag, &c->ir.limits, &onnx__model_proto__descriptor) != OK)
+        return c->last;
+    if (onnx_import(&c->ir, &c->arena, &s, NULL, &m) != OK)
+        why = c->last;
+    else if (!calls(m->graphs[0], op))
+        why = "another op comes back";
+    else if (!same_values(k, g, m->graphs[0]))
+        why = c->last ? c->last : "has other values when it comes back";
+    spine_close(&s);
+    return why;
+}
+
+static Status check_op(void *arg)
+{
+    Case *k = arg;
+    Op op;
+    int bad = 0;
+    op_find(&ops_table, str(k->def->name), &op);
+    for (int v = 0; v < k->def->n_variants; v++) {
+        Rng rng = { (uint64_t)op << 32 | (uint64_t)v };
+        Graph *g = graph_new(&k->c->ir, &k->c->arena, "f");
+        Build b = build_at_end(g);
+        Node *y = k->def->sample(&b, &rng, v);
+        assert_non_null(y);
+        Node *results[8];
+        const int n = type_results(y->type) < 8 ? type_results(y->type) : 8;
+        for (int i = 0; i < n; i++)
+            results[i] = build_part(&b, y, i);
+        graph_return(g, n, results, NULL);
+        const char *why = difference(k, g, op);
+        if (why)
+            print_error("%s, variant %d: %s\n%s", k->def->name, v, why, printed(k->c, g)), bad++;
+        k->n++;
+    }
+    return bad ? INVALID : OK;
+}
+
+static void samples_are_models(void **state)
+{
+    (void)state;
+    int bad = 0, n = 0;
+    for (size_t i = 0; i < ops_table.n; i++) {
+        const OpDef *d = ops_table.defs[i];
+        Context c;
+        if (!d->sample)
+            continue;
+        context_open(&c);
+        Case k = { .c = &c, .def = d };
+        bad += guarded(&c.memory, check_op, &k) != OK;
+        n += k.n;
+        context_close(&c);
+    }
+    print_message("%d samples\n", n);
+    assert_true(n > 1000);
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(samples_are_models) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
