@@ -257,7 +257,8 @@ static Named prepared(Build *b, const Equation *q, Node *x, const Type *type, co
 {
     int64_t dims[MAX_RANK];
     Named v = { x, *l };
-    memcpy(dims, type->dims, (size_t)type->rank * sizeof *dims);
+    if (type->rank)
+        memcpy(dims, type->dims, (size_t)type->rank * sizeof *dims);
     for (int i = 0; i < v.l.n; i++)
         if (i + 1 < v.l.n && memchr(v.l.v + i + 1, v.l.v[i], (size_t)(v.l.n - i - 1))) {
             const uint8_t label = v.l.v[i];

@@ -38,13 +38,18 @@ static bool same_number(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
+static bool is_whole(double value)
+{
+    return value >= -0x1p63 && value < 0x1p63 && (double)(int64_t)value == value;
+}
+
 bool constant_is(const Node *n, double value)
 {
     if (!n || n->op != OP_const || n->type->kind != TYPE_TENSOR || n->type->dtype == STRING)
         return false;
     const Tensor *t = node_constant(n, LARGEST_COMPARED);
     const int64_t count = t ? tensor_elements(t) : 0;
-    if (count == 0 || (dtype_is_integer(n->type->dtype) && (double)(int64_t)value != value))
+    if (count == 0 || (dtype_is_integer(n->type->dtype) && !is_whole(value)))
         return false;
     const double want = dtype_is_float(n->type->dtype) ? held(n->type, value) : value + 0.0;
     for (int64_t i = 0; i < count; i++)

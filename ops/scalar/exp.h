@@ -19,8 +19,8 @@ Q_FN f32 exp_tail(f32 r)
 /* e 2^k, rounded once: the first factor keeps e normal, so only the second can round. */
 Q_FN f32 scale_f32(f32 e, i32 k)
 {
-    const i32 half = (i32)((u32)(k + 1024) >> 1) - 512;
-    return e * power_of_2(half) * power_of_2(k - half);
+    const i32 half = (i32)(((u32)k + 1024u) >> 1) - 512;
+    return e * power_of_2(half) * power_of_2((i32)((u32)k - (u32)half));
 }
 
 /* x = k ln 2 + r, k also as the low bits of magic.  The limits lie beyond all overflow and underflow, and let NaN

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /* Fails with a formatted message when `condition` is false. */
-#define check_that(condition, ...)                                                                                          \
+#define check_that(condition, ...)                                                                                     \
     do {                                                                                                               \
         if (!(condition))                                                                                              \
             fail_msg(__VA_ARGS__);                                                                                     \
