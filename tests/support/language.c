@@ -66,8 +66,16 @@ static void keep_message(void *user, const Message *m)
 
 void language_open(Language *l)
 {
-    *l = (Language){ .ops = { 0 } };
     memory_open(&l->memory, NULL);
+    language_open_over(l);
+}
+
+void language_open_over(Language *l)
+{
+    l->list = NULL;
+    l->n_list = l->cap_list = 0;
+    l->ops.n = 0;
+    l->source = (SourceMap){ 0 };
     arena_open(&l->arena, &l->memory);
     text_open(&l->messages, &l->arena);
     diag_open(&l->diag, &l->arena, keep_message, l);

@@ -21,6 +21,9 @@ typedef struct Language {
 /* Opens it; ended by language_close. */
 void language_open(Language *l);
 
+/* The same over l->memory, which the caller opened. */
+void language_open_over(Language *l);
+
 /* Gives everything back. */
 void language_close(Language *l);
 

@@ -1,0 +1,133 @@
+/* Memory that runs out: every golden file is read, verified, passed through every pipeline, evaluated and printed, once
+ * for each request of memory, which fails.  Each time the answer is NO_MEMORY and all that was taken came back. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ir/verify.h"
+#include "ops/eval.h"
+#include "passes/pipelines.h"
+#include "support/language.h"
+
+enum { DEEPEST = 4, MOST_REQUESTS = 100000 };
+
+typedef struct Work {
+    Language language;
+    const char *text;
+} Work;
+
+static Status evaluate_all(Language *l, Module *m)
+{
+    for (size_t i = 0; i < m->n_graphs; i++) {
+        Graph *g = m->graphs[i];
+        Tensor **results = NEWS(&l->arena, Tensor *, graph_n_results(g) + 1);
+        Heap heap;
+        heap_open(&heap, &l->memory);
+        if (!g->n_inputs)
+            evaluate(g, NULL, &heap, NULL, results); /* a failure of its own is an answer, too */
+        heap_close(&heap);
+    }
+    return OK;
+}
+
+static Status all_stages(Language *l, const char *text)
+{
+    Module *m = language_parse(l, text, NULL);
+    if (!m || verify_module(m, &l->source) != OK)
+        return OK;
+    evaluate_all(l, m);
+    for (size_t i = 0; i < n_all_pipelines; i++)
+        pipeline_run_module(&all_pipelines[i], m, &(PipelineOptions){ .verify_each = VERIFY_GRAPH });
+    Blobs blobs;
+    blobs_open(&blobs, &l->arena);
+    language_print(l, m, NULL);
+    language_print(l, m, &blobs);
+    return OK;
+}
+
+static Status work(void *arg)
+{
+    Work *w = arg;
+    language_open_over(&w->language);
+    const Status status = all_stages(&w->language, w->text);
+    language_close(&w->language);
+    return status;
+}
+
+/* How many requests failed in turn; negative after a leak or another answer. */
+static int starve(const char *path, const char *text)
+{
+    Work w = { .text = text };
+    memory_open(&w.language.memory, NULL);
+    for (int n = 1; n < MOST_REQUESTS; n++) {
+        Memory *m = &w.language.memory;
+        m->requests = 0;
+        m->fail_at = (uint64_t)n;
+        const Status status = guarded(m, work, &w);
+        if (m->used || m->cleanups.next != &m->cleanups || (status != OK && status != NO_MEMORY)) {
+            printf("%s: request %d: status %d, %llu bytes not given back\n", path, n, (int)status,
+                   (unsigned long long)m->used);
+            return -1;
+        }
+        if (status == OK)
+            return n - 1;
+    }
+    printf("%s: asks without end\n", path);
+    return -1;
+}
+
+typedef struct Tally {
+    int files, requests, failed;
+} Tally;
+
+static void run_file(const char *path, Tally *t)
+{
+    Language l;
+    Str text;
+    const size_t n = strlen(path);
+    if (n < 4 || strcmp(path + n - 4, ".qir") != 0)
+        return;
+    language_open(&l);
+    if (file_read(&l.arena, &l.diag, path, 1 << 24, "model_bytes", &text) == OK) {
+        const char *arrow = strstr(text.p, "\n==>");
+        const int requests = starve(path, arrow ? arena_copy(&l.arena, text.p, (size_t)(arrow + 1 - text.p)) : text.p);
+        t->files++;
+        t->requests += requests > 0 ? requests : 0;
+        t->failed += requests < 0;
+    }
+    language_close(&l);
+}
+
+static int visible(const struct dirent *e)
+{
+    return e->d_name[0] != '.';
+}
+
+static void run_path(const char *path, int depth, Tally *t)
+{
+    struct dirent **entries;
+    const int n = depth < DEEPEST ? scandir(path, &entries, visible, alphasort) : -1;
+    if (n < 0) {
+        run_file(path, t);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        char inner[4096];
+        snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
+        run_path(inner, depth + 1, t);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+int main(int argc, char **argv)
+{
+    Tally t = { 0 };
+    for (int i = 1; i < argc; i++)
+        run_path(argv[i], 0, &t);
+    printf("%d files, %d requests failed in turn, %d files with a leak or another answer\n", t.files, t.requests,
+           t.failed);
+    return t.failed || t.requests < 100;
+}
