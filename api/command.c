@@ -102,7 +102,7 @@ static Status verb_is_missing(Command *c)
 /* clang-format off */
 static Status (*const verbs[VERB_COUNT])(Command *c) = {
     [VERB_compile] = command_emit,  [VERB_export] = command_export,   [VERB_run] = command_run,
-    [VERB_check] = command_check,
+    [VERB_check] = command_check,   [VERB_explain] = command_explain, [VERB_diff] = command_diff,
 };
 /* clang-format on */
 
@@ -116,6 +116,10 @@ static Status dispatch(Command *c)
     const CommandLine *l = &c->line;
     if (option_given(l, OPT_version))
         return command_doctor(c);
+    if (option_given(l, OPT_list_ops))
+        return command_list_ops(c);
+    if (option_given(l, OPT_print_table))
+        return command_print_table(c);
     if (!l->verb_said && !l->n_paths && !l->n_given)
         return command_help(c);
     TRY(verbs[l->verb] ? OK : verb_is_missing(c));

@@ -5,48 +5,10 @@
 #include "api/command.h"
 #include "api/compare.h"
 #include "api/data.h"
+#include "api/evaluate.h"
 #include "api/fit.h"
 
-/* ---- evaluating ---- */
-
-/* A result that is one of the inputs, whose memory is the caller's, becomes a copy. */
-static Tensor *own_result(qcc_model *m, Tensor *t, const Tensor *const *inputs)
-{
-    for (size_t i = 0; i < m->n_inputs; i++) {
-        if (t != inputs[i] || !t || t->type->kind != TYPE_TENSOR)
-            continue;
-        Tensor *copy = tensor_alloc(&m->heap, t->type);
-        if (t->bytes)
-            memcpy(copy->data, t->data, t->bytes);
-        return copy;
-    }
-    return t;
-}
-
-/* Results of the run before go first: they were promised until now. */
-static Status evaluate_model(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
-{
-    memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
-    heap_close(&m->heap);
-    heap_open(&m->heap, &m->cx->memory);
-    heap_keep(&m->heap);
-    TRY(evaluate(m->graph, how, &m->heap, inputs, m->results));
-    for (size_t i = 0; i < m->n_outputs; i++)
-        m->results[i] = own_result(m, m->results[i], inputs);
-    return OK;
-}
-
-/* The value that a state begins with. */
-static Status initial_value(qcc_model *m, size_t i, const Tensor **value)
-{
-    const Node *n = m->graph->inputs[i];
-    Payload *p = ((const ValueAttr *)n->attr)->value;
-    if (p)
-        *value = payload_tensor(p, &m->arena, &m->cx->diag);
-    else
-        *value = tensor_new(&m->arena, n->type);
-    return *value ? OK : INVALID;
-}
+/* ---- inputs ---- */
 
 static bool may_be_missing(const qcc_model *m, size_t i)
 {
@@ -60,7 +22,7 @@ static Status all_given(Command *c, qcc_model *m, const Tensor **inputs)
     text_open(&line, &c->cx->scratch);
     for (size_t i = 0; i < m->n_inputs; i++) {
         if (!inputs[i] && m->graph->inputs[i]->op == OP_state)
-            TRY(initial_value(m, i, &inputs[i]));
+            TRY(model_initial(m, i, &inputs[i]));
         if (inputs[i] || may_be_missing(m, i))
             continue;
         if (!msg)
@@ -199,7 +161,7 @@ Status command_run(Command *c)
     const Tensor **inputs = NEWS(&c->cx->scratch, const Tensor *, m->n_inputs + 1);
     TRY(read_inputs(c, m, inputs));
     const EvalOptions how = command_eval(c);
-    TRY(evaluate_model(m, &how, inputs));
+    TRY(model_evaluate(m, &how, inputs));
     TRY(write_outputs(c, m));
     for (size_t at = 0; (pair = option_next(&c->line, OPT_expect, &at));)
         TRY(expect_one(c, m, pair, &same));
@@ -254,7 +216,7 @@ static Status do_run(void *arg)
     for (size_t i = 0; i < m->n_inputs; i++)
         TRY(take_input(m, i, &r->inputs[i], &inputs[i], &sizes));
     const EvalOptions how = { .kernels = m->cx->kernels, .pool = context_pool(m->cx), .stop = &m->cx->stop };
-    TRY(evaluate_model(m, &how, inputs));
+    TRY(model_evaluate(m, &how, inputs));
     for (size_t i = 0; i < m->n_outputs; i++)
         if (!m->results[i] || m->results[i]->type->kind != TYPE_TENSOR)
             return fail_as(&m->cx->diag, UNSUPPORTED, NOWHERE, "output %s is no tensor", m->outputs[i].name);

@@ -1,0 +1,40 @@
+#include "api/evaluate.h"
+
+#include <string.h>
+
+/* A result that is one of the inputs, whose memory is the caller's, becomes a copy. */
+static Tensor *own_result(qcc_model *m, Tensor *t, const Tensor *const *inputs)
+{
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        if (t != inputs[i] || !t || t->type->kind != TYPE_TENSOR)
+            continue;
+        Tensor *copy = tensor_alloc(&m->heap, t->type);
+        if (t->bytes)
+            memcpy(copy->data, t->data, t->bytes);
+        return copy;
+    }
+    return t;
+}
+
+Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+{
+    memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
+    heap_close(&m->heap);
+    heap_open(&m->heap, &m->cx->memory);
+    heap_keep(&m->heap);
+    TRY(evaluate(m->graph, how, &m->heap, inputs, m->results));
+    for (size_t i = 0; i < m->n_outputs; i++)
+        m->results[i] = own_result(m, m->results[i], inputs);
+    return OK;
+}
+
+Status model_initial(qcc_model *m, size_t i, const Tensor **value)
+{
+    const Node *n = m->graph->inputs[i];
+    Payload *p = ((const ValueAttr *)n->attr)->value;
+    if (p)
+        *value = payload_tensor(p, &m->arena, &m->cx->diag);
+    else
+        *value = tensor_new(&m->arena, n->type);
+    return *value ? OK : INVALID;
+}

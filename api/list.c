@@ -1,0 +1,178 @@
+/* What the cards say, as lists: operators, and the tables of classes and roles. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/command.h"
+#include "api/words.h"
+#include "ops/schema.h"
+
+static const char *title_of(Arena *a, const OpDef *def)
+{
+    if (!def->onnx.op)
+        return def->name;
+    return def->onnx.domain ? arena_printf(a, "%s.%s", def->onnx.domain, def->onnx.op) : def->onnx.op;
+}
+
+/* What a card says to one question, for a column. */
+typedef struct Question {
+    const char *word, *help;
+    void (*answer)(Text *t, const OpDef *def);
+} Question;
+
+static void answer_meaning(Text *t, const OpDef *def)
+{
+    text_add(t, def->row ? "row" : def->eval ? "eval" : def->expand ? "expand" : "structure");
+}
+
+static void answer_grad(Text *t, const OpDef *def)
+{
+    text_add(t, def->adjoint ? "gradient" : def->expand ? "through its expansion" : "none");
+}
+
+static void answer_amp(Text *t, const OpDef *def)
+{
+    text_printf(t, "%-3s %-3s %s", amp_word(def->amp.f16), amp_word(def->amp.bf16), amp_reason(def->amp.reason));
+}
+
+static void answer_quant(Text *t, const OpDef *def)
+{
+    text_printf(t, "%s -> %s", quant_word(def->quant.in[0]), quant_word(def->quant.out));
+}
+
+/* The element types of the first operand. */
+static void answer_types(Text *t, const OpDef *def)
+{
+    const OnnxSchema *s =
+        def->onnx.op ? schema_find(def->onnx.domain ? def->onnx.domain : "", def->onnx.op, ONNX_OPSET_NEWEST) : NULL;
+    const OnnxParam *p = !s ? NULL : s->n_in ? schema_input(s, 0) : schema_output(s, 0);
+    const uint32_t mask = p ? s->types[p->types].tensor : 0;
+    for (int d = 0, any = 0; d < DTYPE_COUNT; d++)
+        if (mask >> dtype_onnx((DType)d) & 1)
+            text_printf(t, "%s%s", any++ ? " " : "", dtype_name((DType)d));
+}
+
+static const Question questions[] = {
+    { NULL, "meaning", answer_meaning },         { "grad", "gradient", answer_grad },
+    { "amp", "fp16, bf16, reason", answer_amp }, { "quant", "first operand -> result", answer_quant },
+    { "types", "element types", answer_types },
+};
+
+static int by_title(const void *a, const void *b)
+{
+    return strcmp(((const char *const *)a)[0], ((const char *const *)b)[0]);
+}
+
+typedef struct Titled {
+    const char *title;
+    const OpDef *def;
+} Titled;
+
+/* Operators of ONNX by their names there, then words of ours. */
+static const Titled *titled_ops(Arena *a, size_t *n)
+{
+    Titled *list = NEWS(a, Titled, ops_table.n);
+    size_t n_onnx = 0, at;
+    for (size_t i = 0; i < ops_table.n; i++)
+        n_onnx += ops_table.defs[i]->onnx.op != NULL;
+    at = n_onnx;
+    n_onnx = 0;
+    for (size_t i = 0; i < ops_table.n; i++) {
+        const OpDef *def = ops_table.defs[i];
+        list[def->onnx.op ? n_onnx++ : at++] = (Titled){ title_of(a, def), def };
+    }
+    qsort(list, n_onnx, sizeof *list, by_title);
+    qsort(list + n_onnx, at - n_onnx, sizeof *list, by_title);
+    *n = at;
+    return list;
+}
+
+static Status no_question(Command *c, const char *word)
+{
+    const char *words[COUNT(questions)];
+    for (size_t i = 1; i < COUNT(questions); i++)
+        words[i - 1] = questions[i].word;
+    Place place = ON_COMMAND_LINE;
+    place.where = "--list-ops";
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "has no column '%s'", word);
+    for (size_t i = 1; i < COUNT(questions); i++)
+        message_try(m, "qcc --list-ops %s", words[i - 1]);
+    return message_send(m);
+}
+
+Status command_list_ops(Command *c)
+{
+    const Question *q = &questions[0];
+    Arena *a = &c->cx->scratch;
+    Text t;
+    size_t n;
+    if (c->line.n_paths) {
+        size_t i = 1;
+        while (i < COUNT(questions) && strcmp(questions[i].word, c->line.paths[0]) != 0)
+            i++;
+        if (i == COUNT(questions))
+            return no_question(c, c->line.paths[0]);
+        q = &questions[i];
+    }
+    const Titled *ops = titled_ops(a, &n);
+    text_open(&t, a);
+    text_printf(&t, "%-32s %-28s %5s  %s\n", "operator", "word", "opset", q->help);
+    for (size_t i = 0; i < n; i++) {
+        const OpDef *def = ops[i].def;
+        const char *since = def->onnx.op ? arena_printf(a, "%d", def->onnx.since) : "-";
+        text_printf(&t, "%-32s %-28s %5s  ", ops[i].title, def->name, since);
+        q->answer(&t, def);
+        text_char(&t, '\n');
+    }
+    return out_bytes(c->out, t.p, t.n);
+}
+
+/* ---- tables: SELECTOR key=value ..., as --amp-table and --quant-table take them ---- */
+
+static void print_mask(Text *t, uint32_t mask)
+{
+    bool any = false;
+    for (int i = 0; i < 32; i++)
+        if (mask >> i & 1) {
+            text_printf(t, "%s%d", any ? "," : "", i);
+            any = true;
+        }
+    text_add(t, any ? "" : "-");
+}
+
+static void amp_row(Text *t, const OpDef *def)
+{
+    text_printf(t, " fp16=%s bf16=%s wide=", amp_word(def->amp.f16), amp_word(def->amp.bf16));
+    print_mask(t, def->amp.wide);
+    text_printf(t, " reason=%s", amp_reason(def->amp.reason));
+}
+
+static void quant_row(Text *t, const OpDef *def)
+{
+    const QuantCard *q = &def->quant;
+    text_add(t, " in=");
+    for (size_t i = 0; i < COUNT(q->in) && (!i || q->in[i] != QUANT_UNSET); i++)
+        text_printf(t, "%s%s", i ? "," : "", quant_word(q->in[i]));
+    text_printf(t, " out=%s axis=%d same_scale=%s", quant_word(q->out), q->weight_axis, q->same_scale ? "yes" : "no");
+}
+
+Status command_print_table(Command *c)
+{
+    enum { COLUMN = 40 };
+    const bool amp = strcmp(option_text(&c->line, OPT_print_table), "amp") == 0;
+    Text t;
+    size_t n;
+    const Titled *ops = titled_ops(&c->cx->scratch, &n);
+    text_open(&t, &c->cx->scratch);
+    text_add(&t,
+             amp ? "# Classes of mixed precision: for fp16, for bf16, operands that stay wide, and why.\n"
+                 : "# Roles in quantized graphs: of the operands (the last one serves those beyond) and the result.\n");
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].def->structural)
+            continue;
+        text_printf(&t, "op:%s", ops[i].title);
+        text_pad(&t, COLUMN);
+        (amp ? amp_row : quant_row)(&t, ops[i].def);
+        text_char(&t, '\n');
+    }
+    return out_bytes(c->out, t.p, t.n);
+}
