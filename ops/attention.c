@@ -150,6 +150,15 @@ static bool infer_attention_attrs(Infer *q, int rank)
     return false;
 }
 
+/* Queries of unknown rank: only the key, the value and the scores are sure to have four dimensions. */
+static const Type *infer_unranked(Infer *q)
+{
+    static const int64_t open[] = { DIM_UNKNOWN, DIM_UNKNOWN, DIM_UNKNOWN, DIM_UNKNOWN };
+    const Type *const results[] = { type_unranked(q->types, q->in[IN_Q]->dtype), infer_shaped(q, IN_K, 4, open),
+                                    infer_shaped(q, IN_V, 4, open), infer_shaped(q, IN_Q, 4, open) };
+    return infer_results(q, 4, results);
+}
+
 static const Type *infer_attention(Infer *q)
 {
     const Type *x = infer_floats(q, 3);
@@ -157,7 +166,7 @@ static const Type *infer_attention(Infer *q)
     if (!x || !infer_tensor(q, IN_K) || !infer_tensor(q, IN_V))
         return NULL;
     if (x->rank < 0)
-        return infer_fail(q, "needs queries of known rank");
+        return infer_unranked(q);
     if (x->rank > 4)
         return infer_fail(q, "needs 3 or 4 dimensions, got %d", x->rank);
     if (!infer_attention_attrs(q, x->rank) || !infer_extents(q, x->rank, &h))
