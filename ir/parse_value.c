@@ -118,7 +118,16 @@ static Status hex(Parser *p, const Type *type, Payload **payload)
 
 static Status unknown_blob(Parser *p, const Token *name)
 {
-    return fail(p->ir->diag, parse_place(p, name), "no blob is called \"%s\"", name->text.p);
+    const size_t n = p->blobs ? p->blobs->n : 0;
+    const char **names = NEWS(&p->scratch, const char *, n);
+    for (size_t i = 0; i < n; i++)
+        names[i] = p->blobs->list[i].name;
+    const char *near = str_nearest(name->text.p, names, n);
+    Message *m = message_new(p->ir->diag, SEVERITY_ERROR, INVALID, parse_place(p, name), "no blob is called \"%s\"%s",
+                             name->text.p, n ? "" : ": there is no file of them beside the text");
+    if (near)
+        message_try(m, "@blob(\"%s\")", near);
+    return message_send(m);
 }
 
 static Status text_is_not_kept(Payload *payload, void *out, size_t bytes, Diag *diag)

@@ -37,6 +37,7 @@ typedef struct Opt {
     const char *file, *output;
     const char *print_after, *temps;
     int n_temps;
+    Status temps_status; /* the first failure to write one */
     bool in_text, unverified, help, list;
     const Pass **passes;
     size_t n_passes, cap_passes;
@@ -119,17 +120,15 @@ static Status write_file(Opt *o, const char *path, const char *text, size_t n)
     return status;
 }
 
-/* The first failure to write is told; the passes go on. */
 static void after_pass(void *user, const char *pass, const char *text)
 {
     Opt *o = user;
     if (o->print_after && (strcmp(o->print_after, "all") == 0 || pass_find(o->print_after) == pass_find(pass)))
         printf("# after %s\n%s", pass, text);
-    if (!o->temps)
+    if (!o->temps || o->temps_status != OK)
         return;
     const char *path = arena_printf(&o->arena, "%s/%03d-%s.qir", o->temps, o->n_temps++, pass);
-    if (write_file(o, path, text, strlen(text)) != OK)
-        o->temps = NULL;
+    o->temps_status = write_file(o, path, text, strlen(text));
 }
 
 static void time_pass(void *user, const PassReport *r)
@@ -392,6 +391,7 @@ static Status run_all(Opt *o)
     if (!o->unverified)
         TRY(verify_module(o->module, source_of(o)));
     TRY(run_passes(o));
+    TRY(o->temps_status);
     return write_graph(o);
 }
 
