@@ -83,9 +83,12 @@ static const char *place_axis(Window *w, Arena *arena, const WindowAttr *at, int
         return arena_printf(arena, "spatial dimension %d: a window of %" PRId64 " does not fit %" PRId64, i, span,
                             in + w->begin[i] + w->end[i]);
     w->out[i] = room / stride + 1;
-    /* Rounding up keeps a last window only if it begins inside the data or the padding before it. */
-    if (at->ceil_mode && at->auto_pad == PAD_NOTSET && room % stride && w->out[i] * stride < in + w->begin[i])
-        w->out[i]++;
+    if (at->ceil_mode && at->auto_pad == PAD_NOTSET) {
+        w->out[i] += room % stride != 0;
+        /* Rounding up keeps a last window only if it begins inside the data or the padding before it. */
+        if ((w->out[i] - 1) * stride >= in + w->begin[i])
+            w->out[i]--;
+    }
     return NULL;
 }
 
