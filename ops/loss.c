@@ -5,17 +5,7 @@
 #include "ops/norm.h"
 #include "ops/shapes.h"
 
-typedef enum Reduction { REDUCTION_NONE, REDUCTION_SUM, REDUCTION_MEAN } Reduction;
-
 static const char *const reductions[] = { "none", "sum", "mean", NULL };
-
-/* No index is to be ignored: a value that no target can have. */
-#define IGNORE_NONE INT64_MIN
-
-typedef struct LossAttr {
-    int64_t ignore_index;
-    int reduction;
-} LossAttr;
 
 static const AttrSpec loss_attrs[] = {
     ATTR(LossAttr, ignore_index, INT, (double)IGNORE_NONE),

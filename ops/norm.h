@@ -1,4 +1,4 @@
-/* Attributes of the normalizations, and what their files share. */
+/* Attributes of the normalizations and losses, and what their files share. */
 #ifndef OPS_NORM_H
 #define OPS_NORM_H
 
@@ -23,6 +23,21 @@ typedef struct MvnAttr {
 typedef struct LpNormAttr {
     int64_t axis, p;
 } LpNormAttr;
+
+typedef struct LrnAttr {
+    float alpha, beta, bias;
+    int64_t size;
+} LrnAttr;
+
+typedef enum Reduction { REDUCTION_NONE, REDUCTION_SUM, REDUCTION_MEAN } Reduction;
+
+/* No index is to be ignored: a value that no target can have. */
+#define IGNORE_NONE INT64_MIN
+
+typedef struct LossAttr {
+    int64_t ignore_index;
+    int reduction;
+} LossAttr;
 
 /* Operand i must be floats [n] (-1: any number); false after a complaint. */
 bool infer_vector(Infer *q, int i, int64_t n);

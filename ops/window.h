@@ -55,11 +55,6 @@ typedef struct RoiAlignAttr {
     float spatial_scale;
 } RoiAlignAttr;
 
-typedef struct LrnAttr {
-    float alpha, beta, bias;
-    int64_t size;
-} LrnAttr;
-
 enum { MAX_SPATIAL = MAX_RANK - 2 };
 
 /* A window over `rank` spatial dimensions; -1 where an extent is unknown. */
