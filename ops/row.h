@@ -12,7 +12,7 @@ enum RowKind {
     ROW_U = 4,  /* u64 */
     ROW_B = 8,  /* bool, as i64 */
     ROW_R = 16, /* integers, in f64 */
-    ROW_S = 32, /* strings, without arithmetic */
+    ROW_S = 32, /* strings: legal, but not computed with */
 };
 
 enum { ROW_SCALARS = 2, ROW_OPERANDS = 3 };
@@ -48,9 +48,6 @@ double row_absent(int i);
 
 /* The type of a call: every operand of the lead's type, broadcast. */
 const Type *infer_row(Infer *q);
-
-/* What a row means on strings: equality of a test, otherwise the choice that operand 0 makes. */
-Status eval_row_strings(Eval *e);
 
 /* A random call of an op with a row; floats lie in [lo, hi]. */
 Node *sample_row(Build *b, Rng *rng, int variant, Op op, double lo, double hi);

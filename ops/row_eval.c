@@ -216,8 +216,6 @@ static void open_operand(Eval *e, RowRun *r, int i)
 Status eval_row(Eval *e)
 {
     const Row *row = e->def->row;
-    if (e->in[row->lead]->type->dtype == STRING)
-        return eval_row_strings(e);
     RowRun r = { .kernels = e->kernels, .row = row, .n = row->fold ? e->n_in : row->n, .out = eval_out(e, 0) };
     const Type **types = eval_scratch(e, (size_t)r.n, sizeof *types);
     for (int i = 0; i < r.n; i++)
