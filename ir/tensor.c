@@ -242,7 +242,7 @@ void tensor_set_f64(Tensor *t, int64_t i, double value)
         store_bits(t, i, value != 0);
         break;
     case U64:
-        store_bits(t, i, value >= 0x1p63 ? (uint64_t)value : (uint64_t)to_i64(value));
+        store_bits(t, i, value >= 0x1p64 ? UINT64_MAX : value >= 0x1p63 ? (uint64_t)value : (uint64_t)to_i64(value));
         break;
     default:
         store_bits(t, i, (uint64_t)to_i64(value));
