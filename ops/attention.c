@@ -159,16 +159,6 @@ static const Type *infer_unranked(Infer *q)
     return infer_results(q, 4, results);
 }
 
-/* Without the rank of the queries only the ranks of the other results are certain. */
-static const Type *infer_unranked(Infer *q)
-{
-    const Type *const results[] = { type_unranked(q->types, q->in[IN_Q]->dtype),
-                                    infer_unknown_dims(q, q->in[IN_K]->dtype, 4),
-                                    infer_unknown_dims(q, q->in[IN_V]->dtype, 4),
-                                    infer_unknown_dims(q, q->in[IN_Q]->dtype, 4) };
-    return infer_results(q, 4, results);
-}
-
 static const Type *infer_attention(Infer *q)
 {
     const Type *x = infer_floats(q, 3);
