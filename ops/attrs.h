@@ -14,9 +14,13 @@ typedef struct GeluAttr {
     int approximate;
 } GeluAttr;
 
-typedef struct AxisAttr { /* concat */
+typedef struct AxisAttr { /* concat, softmax, hardmax */
     int64_t axis;
 } AxisAttr;
+
+typedef struct SlopeAttr { /* hard_sigmoid */
+    float alpha, beta;
+} SlopeAttr;
 
 typedef struct TransposeAttr {
     Ints perm; /* not given: the axes reversed */

@@ -273,7 +273,7 @@ static Node *sample_group_normalization(Build *b, Rng *rng, int variant)
         .n_variants = 30,                                                                                              \
         .differentiable = 1 | (bits),                                                                                  \
         .trainable = bits,                                                                                             \
-        .weight = 12,                                                                                                  \
+        .weight = 6,                                                                                                   \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_S, AMP_S, bits, REASON_NONE, NULL },                                                              \
         .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \

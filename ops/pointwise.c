@@ -9,10 +9,6 @@ typedef struct SeluAttr {
     float alpha, gamma;
 } SeluAttr;
 
-typedef struct HardSigmoidAttr {
-    float alpha, beta;
-} HardSigmoidAttr;
-
 typedef struct ShrinkAttr {
     float bias, lambd;
 } ShrinkAttr;
@@ -43,8 +39,8 @@ static const AttrSpec selu_attrs[] = {
     ATTR_LAST,
 };
 static const AttrSpec hard_sigmoid_attrs[] = {
-    ATTR(HardSigmoidAttr, alpha, FLOAT, 0.2f),
-    ATTR(HardSigmoidAttr, beta, FLOAT, 0.5f),
+    ATTR(SlopeAttr, alpha, FLOAT, 0.2f),
+    ATTR(SlopeAttr, beta, FLOAT, 0.5f),
     ATTR_LAST,
 };
 static const AttrSpec gelu_attrs[] = { ATTR_CHOICE(GeluAttr, approximate, gelu_modes, 0), ATTR_LAST };

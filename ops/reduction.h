@@ -2,6 +2,7 @@
 #ifndef OPS_REDUCTION_H
 #define OPS_REDUCTION_H
 
+#include "ops/attrs.h"
 #include "ops/eval.h"
 
 /* Attributes of every reduction over axes (operand 1, optional). */
@@ -19,10 +20,6 @@ typedef struct ArgAttr {
     int64_t axis;
     bool keepdims, select_last_index;
 } ArgAttr;
-
-typedef struct AxisAttr {
-    int64_t axis;
-} AxisAttr;
 
 typedef struct LogSoftmaxAttr {
     int64_t axis;

@@ -222,7 +222,7 @@ const OpDef op_softmax = {
     .expand = expand_softmax,
     .fast = fast_softmax,
     .sample = sample_softmax,
-    .weight = 12,
+    .weight = 8,
     .amp = { AMP_S, AMP_S, 0, REASON_PRECISION, NULL },
     .onnx = { "Softmax", 13, NULL },
 };
@@ -235,7 +235,7 @@ const OpDef op_log_softmax = {
     .expand = expand_log_softmax,
     .fast = fast_log_softmax,
     .sample = sample_log_softmax,
-    .weight = 14,
+    .weight = 10,
     .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },
     .onnx = { "LogSoftmax", 13, NULL },
 };

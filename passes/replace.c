@@ -28,6 +28,12 @@ void stand_in(Node *old, Node *by)
     graph_replace(old, by);
 }
 
+/* Taken out already: two readers of one operand went together. */
+static bool is_out(const Node *n)
+{
+    return !n->prev && n->graph->first != n;
+}
+
 void remove_unread(Node *n, Arena *scratch, void (*gone)(void *user, Node *n), void *user)
 {
     Node **stack = NULL;
@@ -36,7 +42,7 @@ void remove_unread(Node *n, Arena *scratch, void (*gone)(void *user, Node *n), v
     stack[depth++] = n;
     while (depth) {
         Node *top = stack[--depth];
-        if (top->uses || top->op == OP_input || top->op == OP_state)
+        if (top->uses || top->op == OP_input || top->op == OP_state || is_out(top))
             continue;
         const int n_in = top->n_in;
         Node **defs = NEWS(scratch, Node *, n_in ? n_in : 1);
