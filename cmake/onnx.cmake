@@ -11,7 +11,7 @@ if(TARGET qcc_frontends)
         COMMAND ${PROTOC_C} --proto_path=${CMAKE_SOURCE_DIR} --c_out=${generated} frontends/onnx/onnx.proto
         DEPENDS ${CMAKE_SOURCE_DIR}/frontends/onnx/onnx.proto
         VERBATIM)
-    set_source_files_properties(${onnx}.c PROPERTIES COMPILE_OPTIONS -w)
+    set_source_files_properties(${onnx}.c PROPERTIES COMPILE_OPTIONS "-w;-DNDEBUG")
     target_sources(qcc_frontends PRIVATE ${onnx}.c ${onnx}.h)
     target_include_directories(qcc_frontends SYSTEM PUBLIC ${generated})
     target_link_libraries(qcc_frontends PUBLIC PkgConfig::PROTOBUF_C)

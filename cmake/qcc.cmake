@@ -25,8 +25,25 @@ target_link_options(qcc_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymboli
 target_link_libraries(qcc_shared PRIVATE ${below})
 target_include_directories(qcc_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
 
-add_library(qcc_static STATIC ${objects})
-set_target_properties(qcc_static PROPERTIES OUTPUT_NAME qcc LINKER_LANGUAGE C)
+# The static library is one object in which only the public names are left, so that it fits into any program.
+find_program(OBJCOPY objcopy)
+add_library(qcc_static INTERFACE)
+if(OBJCOPY AND NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
+    set(archive ${CMAKE_CURRENT_BINARY_DIR}/libqcc.a)
+    add_custom_command(
+        OUTPUT ${archive}
+        COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o qcc.whole.o ${objects}
+        COMMAND ${OBJCOPY} --localize-hidden qcc.whole.o
+        COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
+        COMMAND ${CMAKE_AR} rcs ${archive} qcc.whole.o
+        DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM)
+    add_custom_target(qcc_archive ALL DEPENDS ${archive})
+    add_dependencies(qcc_static qcc_archive)
+    target_link_libraries(qcc_static INTERFACE ${archive})
+    install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+else()
+    target_link_libraries(qcc_static INTERFACE qcc_api)
+endif()
 target_link_libraries(qcc_static INTERFACE ${below})
 target_include_directories(qcc_static INTERFACE ${CMAKE_SOURCE_DIR}/include)
 
@@ -53,7 +70,6 @@ configure_package_config_file(cmake/qccConfig.cmake.in qccConfig.cmake
 write_basic_package_version_file(qccConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(TARGETS qcc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS qcc_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
-install(TARGETS qcc_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/qcc/qcc.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qcc)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qcc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qccConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/qccConfigVersion.cmake

@@ -1,0 +1,438 @@
+/* The library as a host sees it: through libqcc.so and qcc.h alone. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <qcc/qcc.h>
+
+#define MODELS QCC_SOURCE_DIR "/tests/command/models/"
+#define MLP    MODELS "mlp.onnx"
+
+/* An allocator that counts, and refuses the n-th request. */
+typedef struct Host {
+    size_t blocks, bytes, requests, fail_at;
+    int messages;
+    qcc_status last;
+    char text[512];
+    qcc_context *context; /* called back into by `reenter` */
+    qcc_status reentered;
+} Host;
+
+static void *host_alloc(void *user, size_t size)
+{
+    Host *h = user;
+    h->requests++;
+    if (h->requests == h->fail_at)
+        return NULL;
+    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
+    if (p) {
+        h->blocks++;
+        h->bytes += size;
+    }
+    return p;
+}
+
+static void host_release(void *user, void *block, size_t size)
+{
+    Host *h = user;
+    h->blocks--;
+    h->bytes -= size;
+    free(block);
+}
+
+static void host_report(void *user, const qcc_message *m)
+{
+    Host *h = user;
+    h->messages++;
+    h->last = m->status;
+    strncpy(h->text, m->text, sizeof h->text - 1);
+}
+
+static qcc_context_options options_of(Host *h)
+{
+    return (qcc_context_options){ .size = sizeof(qcc_context_options),
+                                  .report = host_report,
+                                  .user = h,
+                                  .alloc = host_alloc,
+                                  .release = host_release,
+                                  .threads = 1 };
+}
+
+static qcc_status read_file(qcc_context *cx, const char *path, qcc_model **model)
+{
+    const qcc_source source = qcc_file(path);
+    return qcc_read(cx, &source, NULL, model);
+}
+
+static qcc_context *open_with(Host *h)
+{
+    const qcc_context_options o = options_of(h);
+    qcc_context *cx = NULL;
+    assert_int_equal(qcc_open(&o, &cx), QCC_OK);
+    return cx;
+}
+
+static float x_data[12];
+
+static qcc_tensor x_tensor(void)
+{
+    for (int i = 0; i < 12; i++)
+        x_data[i] = (float)i / 4;
+    return (qcc_tensor){ QCC_F32, 2, { 3, 4 }, x_data, sizeof x_data };
+}
+
+/* ---- what it does ---- */
+
+static void the_signature_has_names(void **state)
+{
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    qcc_model *m;
+    qcc_value_info info;
+    (void)state;
+    assert_int_equal(read_file(cx, MLP, &m), QCC_OK);
+    assert_int_equal(qcc_n_inputs(m), 1);
+    assert_int_equal(qcc_n_outputs(m), 1);
+    assert_int_equal(qcc_input(m, 0, &info), QCC_OK);
+    assert_string_equal(info.name, "x");
+    assert_string_equal(info.type, "f32[batch,4]");
+    assert_int_equal(info.shape.rank, 2);
+    assert_int_equal(info.shape.dims[0], -1);
+    assert_int_equal(qcc_output(m, 0, &info), QCC_OK);
+    assert_string_equal(info.type, "f32[batch,2]");
+    assert_int_equal(qcc_output(m, 1, &info), QCC_USAGE);
+    qcc_model_free(m);
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+    assert_int_equal(h.bytes, 0);
+}
+
+static void a_model_runs_again_and_again(void **state)
+{
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    qcc_model *m;
+    (void)state;
+    assert_int_equal(read_file(cx, MLP, &m), QCC_OK);
+    const qcc_tensor x = x_tensor();
+    size_t after_first = 0;
+    for (int i = 0; i < 20; i++) {
+        qcc_tensor y;
+        assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_OK);
+        assert_int_equal(y.rank, 2);
+        assert_int_equal(y.dims[0], 3);
+        assert_int_equal(y.bytes, 24);
+        assert_true(((float *)y.data)[5] == 0.50390625f);
+        if (i == 2)
+            after_first = h.bytes;
+        if (i > 2)
+            assert_true(h.bytes <= after_first + (64u << 10)); /* nothing grows without end */
+    }
+    qcc_close(cx); /* the model goes with it */
+    assert_int_equal(h.blocks, 0);
+}
+
+typedef struct Buffer {
+    char p[4096];
+    size_t n;
+} Buffer;
+
+static qcc_status to_buffer(void *user, const void *bytes, size_t n)
+{
+    Buffer *b = user;
+    if (n > sizeof b->p - b->n)
+        return QCC_IO;
+    memcpy(b->p + b->n, bytes, n);
+    b->n += n;
+    return QCC_OK;
+}
+
+static size_t whole_file(const char *path, char *out, size_t most)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    const ssize_t n = read(fd, out, most);
+    close(fd);
+    assert_true(n > 0);
+    return (size_t)n;
+}
+
+static qcc_status from_memory(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    memcpy(buffer, (const char *)user + offset, n);
+    return QCC_OK;
+}
+
+static void bytes_go_in_and_come_out(void **state)
+{
+    char file[2048];
+    const size_t n = whole_file(MLP, file, sizeof file);
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    qcc_source sources[2] = { qcc_bytes(file, n), { .read = from_memory, .user = file, .size = n, .name = "host" } };
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        Buffer out = { .n = 0 };
+        const qcc_sink sink = { .write = to_buffer, .user = &out };
+        qcc_model *m;
+        assert_int_equal(qcc_read(cx, &sources[i], "--batch 3", &m), QCC_OK);
+        assert_int_equal(qcc_export(m, NULL, &sink), QCC_OK);
+        assert_int_equal(out.n, n);
+        assert_memory_equal(out.p, file, n);
+        out.n = 0;
+        assert_int_equal(qcc_emit(m, "ir", NULL, &sink), QCC_OK);
+        out.p[out.n] = 0;
+        assert_non_null(strstr(out.p, "graph @mlp(%x: f32[3,4]) -> (%y)"));
+        qcc_model_free(m);
+    }
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+}
+
+/* ---- what it does not ---- */
+
+static void results_stay_untouched_on_errors(void **state)
+{
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    qcc_model *m = (qcc_model *)&h;
+    (void)state;
+    assert_int_equal(read_file(cx, MODELS "none.onnx", &m), QCC_IO);
+    assert_int_equal(read_file(cx, MODELS "cut.onnx", &m), QCC_INVALID);
+    assert_int_equal(read_file(cx, MODELS "dangling.onnx", &m), QCC_INVALID);
+    assert_ptr_equal(m, &h);
+    assert_int_equal(h.messages, 3);
+    assert_string_equal(h.text,
+                        MODELS "dangling.onnx: node 1 /Relu (Relu): reads nowhere, which nothing before it defines\n");
+
+    const qcc_source source = qcc_file(MLP);
+    assert_int_equal(qcc_read(cx, &source, "--bacth 3", &m), QCC_USAGE);
+    assert_int_equal(qcc_read(cx, &source, "--emit ir", &m), QCC_USAGE);
+    assert_ptr_equal(m, &h);
+    assert_int_equal(read_file(cx, MLP, &m), QCC_OK);
+
+    qcc_tensor x = x_tensor(), y;
+    memset(&y, 0x5a, sizeof y);
+    const qcc_tensor canary = y;
+    x.dims[1] = 5;
+    x.bytes = 60;
+    assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_INVALID);
+    x.bytes = 59;
+    assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_USAGE);
+    assert_int_equal(qcc_run_model(m, NULL, 0, &y, 1), QCC_USAGE);
+    assert_memory_equal(&y, &canary, sizeof y);
+
+    const qcc_context_options bad = { .size = sizeof bad, .report = host_report, .user = &h, .limits = "nods=3" };
+    qcc_context *other = (qcc_context *)&h;
+    assert_int_equal(qcc_open(&bad, &other), QCC_USAGE);
+    assert_ptr_equal(other, &h);
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+}
+
+static void limits_hold(void **state)
+{
+    Host h = { 0 };
+    qcc_context_options o = options_of(&h);
+    qcc_context *cx;
+    qcc_model *m;
+    (void)state;
+    o.limits = "nodes=3, name_bytes=100";
+    assert_int_equal(qcc_open(&o, &cx), QCC_OK);
+    assert_int_equal(read_file(cx, MLP, &m), QCC_INVALID);
+    assert_non_null(strstr(h.text, "limit nodes (3)"));
+    qcc_close(cx);
+    o.limits = NULL;
+    o.memory = 16 << 10;
+    assert_int_equal(qcc_open(&o, &cx), QCC_OK);
+    assert_int_equal(read_file(cx, MLP, &m), QCC_NO_MEMORY);
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+}
+
+/* Every request for memory is refused once: the call fails or does not notice, and nothing is lost. */
+static void memory_may_run_out_anywhere(void **state)
+{
+    size_t failures = 0;
+    (void)state;
+    for (size_t n = 1; n < 10000; n++) {
+        Host h = { .fail_at = n };
+        const qcc_context_options o = options_of(&h);
+        qcc_context *cx = NULL;
+        qcc_model *m = NULL;
+        const qcc_tensor x = x_tensor();
+        qcc_tensor y;
+        Buffer out = { .n = 0 };
+        const qcc_sink sink = { .write = to_buffer, .user = &out };
+        qcc_status status = qcc_open(&o, &cx);
+        if (status == QCC_OK)
+            status = read_file(cx, MLP, &m);
+        if (status == QCC_OK)
+            status = qcc_run_model(m, &x, 1, &y, 1);
+        if (status == QCC_OK)
+            status = qcc_emit(m, "ir", NULL, &sink);
+        const size_t requests = h.requests;
+        if (m && status == QCC_NO_MEMORY) { /* once there is memory again, it works */
+            assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_OK);
+            assert_true(((float *)y.data)[5] == 0.50390625f);
+        }
+        qcc_close(cx);
+        assert_int_equal(h.blocks, 0);
+        assert_int_equal(h.bytes, 0);
+        assert_true(status == QCC_OK || status == QCC_NO_MEMORY);
+        failures += status == QCC_NO_MEMORY;
+        if (requests < n)
+            break;
+    }
+    assert_true(failures > 10);
+}
+
+static qcc_status reenter(void *user, const void *bytes, size_t n)
+{
+    Host *h = user;
+    qcc_model *m = NULL;
+    (void)bytes;
+    (void)n;
+    h->reentered = read_file(h->context, MLP, &m);
+    qcc_close(h->context); /* ignored */
+    return QCC_OK;
+}
+
+static void callbacks_find_it_busy(void **state)
+{
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    qcc_model *m;
+    const qcc_sink sink = { .write = reenter, .user = &h };
+    (void)state;
+    h.context = cx;
+    assert_int_equal(read_file(cx, MLP, &m), QCC_OK);
+    assert_int_equal(qcc_emit(m, "ir", NULL, &sink), QCC_OK);
+    assert_int_equal(h.reentered, QCC_BUSY);
+    qcc_close(cx);
+}
+
+static void a_child_may_only_close(void **state)
+{
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        qcc_model *m;
+        const qcc_status status = read_file(cx, MLP, &m);
+        qcc_close(cx);
+        _exit(status == QCC_FORKED && h.blocks == 0 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    qcc_close(cx);
+}
+
+static void commands_speak_through_the_host(void **state)
+{
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    Buffer out = { .n = 0 };
+    const qcc_sink sink = { .write = to_buffer, .user = &out };
+    const char *const explain[] = { "qcc", "explain", MLP }, *const wrong[] = { "qcc", "run", MLP };
+    int fds[2];
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    const int saved[2] = { dup(1), dup(2) };
+    dup2(fds[1], 1);
+    dup2(fds[1], 2);
+    const qcc_status first = qcc_command(cx, 3, explain, &sink);
+    close(1); /* works without them, too */
+    close(2);
+    const qcc_status second = qcc_command(cx, 3, wrong, &sink);
+    dup2(saved[0], 1);
+    dup2(saved[1], 2);
+    close(saved[0]);
+    close(saved[1]);
+    close(fds[1]);
+    char leaked[16];
+    assert_int_equal(read(fds[0], leaked, sizeof leaked), 0); /* nothing was printed */
+    close(fds[0]);
+    assert_int_equal(first, QCC_OK);
+    assert_int_equal(second, QCC_USAGE);
+    out.p[out.n < sizeof out.p ? out.n : sizeof out.p - 1] = 0;
+    assert_non_null(strstr(out.p, "MatMul 2"));
+    assert_non_null(strstr(h.text, "--input x=x.npy"));
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+}
+
+static size_t open_descriptors(void)
+{
+    size_t n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void no_descriptor_is_left_open(void **state)
+{
+    Host h = { 0 };
+    const size_t before = open_descriptors();
+    qcc_context *cx = open_with(&h);
+    qcc_model *m;
+    static const char *const files[] = { "mlp.onnx", "cut.onnx", "mlp.qir", "bad.qir", "external.onnx", "model.pt" };
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[512] = MODELS;
+        strcat(path, files[i]);
+        if (read_file(cx, path, &m) == QCC_OK)
+            qcc_model_free(m);
+        assert_int_equal(open_descriptors(), before);
+    }
+    qcc_close(cx);
+    assert_int_equal(open_descriptors(), before);
+}
+
+static void older_and_odd_options_are_taken(void **state)
+{
+    qcc_context *cx = NULL;
+    const qcc_context_options half = { .size = sizeof half, .alloc = host_alloc };
+    const qcc_context_options tiny = { .size = 4 };
+    (void)state;
+    assert_int_equal(qcc_open(&half, &cx), QCC_USAGE);
+    assert_int_equal(qcc_open(&tiny, &cx), QCC_USAGE);
+    assert_int_equal(qcc_open(NULL, NULL), QCC_USAGE);
+    assert_null(cx);
+    const qcc_context_options old = { .size = offsetof(qcc_context_options, alloc), .alloc = host_alloc };
+    assert_int_equal(qcc_open(&old, &cx), QCC_OK); /* what lies beyond its size is not looked at */
+    qcc_close(cx);
+    assert_int_equal(qcc_open(NULL, &cx), QCC_OK);
+    qcc_close(cx);
+    qcc_close(NULL);
+    assert_string_equal(qcc_status_name(QCC_IO), "io");
+    assert_string_equal(qcc_dtype_name(QCC_BF16), "bf16");
+    assert_null(qcc_dtype_name((qcc_dtype)999));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_signature_has_names),
+        cmocka_unit_test(a_model_runs_again_and_again),
+        cmocka_unit_test(bytes_go_in_and_come_out),
+        cmocka_unit_test(results_stay_untouched_on_errors),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(memory_may_run_out_anywhere),
+        cmocka_unit_test(callbacks_find_it_busy),
+        cmocka_unit_test(a_child_may_only_close),
+        cmocka_unit_test(commands_speak_through_the_host),
+        cmocka_unit_test(no_descriptor_is_left_open),
+        cmocka_unit_test(older_and_odd_options_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,31 @@
+# The library from outside: programs over libqcc.so and qcc.h, its symbols, its header in C and C++.
+add_executable(test_embed_library embed/library.c)
+target_link_libraries(test_embed_library PRIVATE qcc_shared PkgConfig::CMOCKA)
+target_compile_definitions(test_embed_library PRIVATE QCC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+add_test(NAME embed/library COMMAND test_embed_library WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
+    add_test(NAME embed/symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/embed/symbols $<TARGET_FILE:qcc_shared>
+             ${CMAKE_BINARY_DIR})
+    set_tests_properties(embed/symbols PROPERTIES LABELS fast)
+endif()
+
+file(GLOB examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.c)
+foreach(source IN LISTS examples)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(example_${name} ${source})
+    target_link_libraries(example_${name} PRIVATE qcc_shared)
+endforeach()
+add_test(NAME embed/example_run COMMAND example_run ${CMAKE_SOURCE_DIR}/tests/command/models/mlp.onnx)
+set_tests_properties(embed/example_run PROPERTIES PASS_REGULAR_EXPRESSION "y f32\\[1,2\\] -1\\.71875 0\\.125")
+
+# The header alone, as C99 would see it and as C++ does.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/header.c "#include <qcc/qcc.h>\nextern int header_is_whole;\nint header_is_whole;\n")
+add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/header.checked
+                   COMMAND ${CMAKE_C_COMPILER} -std=c99 -Wall -Wextra -pedantic -Werror -I${CMAKE_SOURCE_DIR}/include
+                           -fsyntax-only ${CMAKE_CURRENT_BINARY_DIR}/header.c
+                   COMMAND ${CMAKE_C_COMPILER} -x c++ -std=c++17 -Wall -Wextra -pedantic -Werror
+                           -I${CMAKE_SOURCE_DIR}/include -fsyntax-only ${CMAKE_CURRENT_BINARY_DIR}/header.c
+                   COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_CURRENT_BINARY_DIR}/header.checked
+                   DEPENDS ${CMAKE_SOURCE_DIR}/include/qcc/qcc.h VERBATIM)
+add_custom_target(header_checked ALL DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/header.checked)
+set_tests_properties(embed/library embed/example_run PROPERTIES LABELS fast)
