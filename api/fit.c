@@ -62,6 +62,16 @@ static const char *layout_that_fits(const Value *v, const Type *got)
     return "numpy.save(path, x.transpose(0, 3, 1, 2)): the data is channels-last";
 }
 
+static bool only_batch_differs(const Type *want, const Type *got)
+{
+    if (want->dtype != got->dtype || want->rank < 1 || want->rank != got->rank)
+        return false;
+    for (int i = 1; i < want->rank; i++)
+        if (want->dims[i] >= 0 && want->dims[i] != got->dims[i])
+            return false;
+    return true;
+}
+
 static Status does_not_fit(qcc_model *m, size_t i, const Tensor *value, const char *file)
 {
     const Value *v = &m->inputs[i];
@@ -73,6 +83,8 @@ static Status does_not_fit(qcc_model *m, size_t i, const Tensor *value, const ch
         const char *layout = layout_that_fits(v, value->type);
         if (layout)
             message_try(msg, "%s", layout);
+        else if (only_batch_differs(v->type, value->type))
+            message_try(msg, "--batch %" PRId64, value->type->dims[0]);
         else if (value->type->dtype != v->type->dtype)
             message_try(msg, "numpy.save(path, x.astype(%s))", numpy_name(a, v->type->dtype));
     }

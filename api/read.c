@@ -2,6 +2,7 @@
 
 #include "api/kind.h"
 #include "api/model.h"
+#include "passes/rebatch.h"
 
 static void undo_model(void *thing)
 {
@@ -99,6 +100,22 @@ static Status kind_of(qcc_model *m, FileKind *kind)
     return file_kind(&m->cx->diag, m->file, head, n, kind);
 }
 
+/* --batch on a file with a fixed batch: every constant that states the old one follows, and that is proved. */
+static Status read_rebatch(qcc_model *m, const ImportOptions *o)
+{
+    bool fixed = false;
+    int64_t old;
+    for (size_t i = 0; i < m->graph->n_inputs; i++) {
+        const Type *t = m->graph->inputs[i]->type;
+        fixed |= t->kind == TYPE_TENSOR && t->rank > 0 && t->dims[0] >= 0 && t->dims[0] != o->batch;
+    }
+    if (!o->batch || !fixed)
+        return OK;
+    Graph *original = graph_copy(m->graph, &m->arena);
+    TRY(rebatch(m->graph, o->batch, &old));
+    return rebatch_prove(m->graph, original, 0);
+}
+
 static Status read_onnx(qcc_model *m, const CommandLine *line)
 {
     qcc_context *cx = m->cx;
@@ -108,7 +125,7 @@ static Status read_onnx(qcc_model *m, const CommandLine *line)
     TRY(bindings_read(m, line, &o));
     TRY(onnx_import(&m->ir, &m->arena, &m->spine, &o, &m->module));
     m->graph = m->module->graphs[0];
-    return OK;
+    return read_rebatch(m, &o);
 }
 
 /* Text says its shapes itself. */
