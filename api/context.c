@@ -7,6 +7,7 @@
 
 #include "api/model.h"
 #include "api/report.h"
+#include "base/fp_env.h"
 
 static void *default_alloc(void *user, size_t size)
 {
@@ -118,6 +119,7 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     if (cx->busy)
         return QCC_BUSY;
     const int error = errno;
+    const FpEnv environment = fp_env_enter(); /* the host may round otherwise */
     cx->busy = true;
     cx->stop = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
@@ -128,6 +130,7 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     arena_keep(&cx->scratch);
     cx->diag.file = NULL;
     cx->busy = false;
+    fp_env_leave(environment);
     errno = error;
     return (qcc_status)status;
 }

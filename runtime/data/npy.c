@@ -225,6 +225,11 @@ Status npy_head(Diag *d, const Limits *limits, const char *path, const Type *dec
     q.p = text;
     TRY(read_dict(&q));
     head->at = start + n;
+    const DType want = declared && declared->kind == TYPE_TENSOR ? declared->dtype : head->dtype;
+    if (dtype_bits(want) < 8 && (head->dtype == I8 || head->dtype == U8)) { /* small integers, a byte each */
+        head->dtype = want;
+        head->unpacked = true;
+    }
     int64_t elements;
     if (!checked_product_i64(head->dims, head->rank, limits->elements, &elements))
         return fail(d, q.place, "more elements than the limit elements (%" PRId64 ")", limits->elements);
@@ -279,6 +284,22 @@ static Status read_elements(Heap *heap, Diag *d, const char *path, const NpyHead
     return status;
 }
 
+/* Bytes into elements of fewer bits; the bits above must be copies of the sign, or 0. */
+static Status pack_elements(Diag *d, Place place, Tensor *t, const uint8_t *from, int64_t n)
+{
+    const int bits = dtype_bits(t->type->dtype), per = 8 / bits;
+    const unsigned mask = (1u << bits) - 1;
+    const bool is_signed = dtype_class(t->type->dtype) == CLASS_INT;
+    memset(t->data, 0, t->bytes);
+    for (int64_t i = 0; i < n; i++) {
+        const unsigned sign = is_signed && from[i] >> (bits - 1) & 1 ? ~mask & 0xff : 0;
+        if ((from[i] & ~mask & 0xff) != sign && (from[i] & ~mask & 0xff) != 0)
+            return fail(d, place, "element %" PRId64 " is no %s", i, dtype_name(t->type->dtype));
+        ((uint8_t *)t->data)[i / per] |= (uint8_t)((from[i] & mask) << (i % per * bits));
+    }
+    return OK;
+}
+
 Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const char *path, const Type *declared,
                 Tensor **value)
 {
@@ -292,12 +313,10 @@ Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const c
         return fail(d, place, "ends before its %" PRId64 " elements do", n);
     Tensor *t = tensor_alloc(heap, type_tensor(types, h.dtype, h.rank, h.dims));
     uint8_t *out = h.unpacked ? heap_alloc(heap, bytes) : t->data;
-    const Status status = read_elements(heap, d, path, &h, n, width, out);
+    Status status = read_elements(heap, d, path, &h, n, width, out);
     if (h.unpacked) {
-        const int bits = dtype_bits(h.dtype), per = 8 / bits;
-        memset(t->data, 0, t->bytes);
-        for (int64_t i = 0; status == OK && i < n; i++)
-            ((uint8_t *)t->data)[i / per] |= (uint8_t)((out[i] & ((1u << bits) - 1)) << (i % per * bits));
+        if (status == OK)
+            status = pack_elements(d, place, t, out, n);
         heap_free(heap, out);
     }
     if (status != OK)

@@ -1,5 +1,7 @@
 /* The library as a host sees it: through libqcc.so and qcc.h alone. */
 #include <fcntl.h>
+#include <fenv.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -294,6 +296,14 @@ static void memory_may_run_out_anywhere(void **state)
     assert_true(failures > 10);
 }
 
+static qcc_status drop(void *user, const void *bytes, size_t n)
+{
+    (void)user;
+    (void)bytes;
+    (void)n;
+    return QCC_OK;
+}
+
 static qcc_status reenter(void *user, const void *bytes, size_t n)
 {
     Host *h = user;
@@ -371,6 +381,65 @@ static void commands_speak_through_the_host(void **state)
     assert_int_equal(h.blocks, 0);
 }
 
+/* Everything a host may do, on a stack of 64 KiB; arg is where the status goes. */
+static void *small_stack(void *arg)
+{
+    qcc_status *status = arg;
+    qcc_context *cx = NULL;
+    qcc_model *m = NULL;
+    const qcc_context_options o = { .size = sizeof o, .threads = 1 };
+    const qcc_sink sink = { .write = drop };
+    const char *const argv[] = { "qcc", "diff", MLP, MODELS "other.onnx" };
+    *status = qcc_open(&o, &cx);
+    if (*status == QCC_OK)
+        *status = read_file(cx, MODELS "mlp.qir", &m);
+    if (*status == QCC_OK)
+        *status = qcc_emit(m, "ir", NULL, &sink);
+    if (*status == QCC_OK)
+        *status = qcc_command(cx, 4, argv, &sink);
+    qcc_close(cx);
+    return NULL;
+}
+
+static void a_small_stack_is_enough(void **state)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    qcc_status status = QCC_INTERNAL;
+    (void)state;
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, 64 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &attr, small_stack, &status), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(status, QCC_OK);
+    pthread_attr_destroy(&attr);
+}
+
+static void the_rounding_mode_of_the_host_does_not_matter(void **state)
+{
+    static const int modes[] = { FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO };
+    float odd[12], first[6];
+    (void)state;
+    for (int i = 0; i < 12; i++)
+        odd[i] = (float)(i + 1) / 7;
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
+        Host h = { 0 };
+        qcc_context *cx = open_with(&h);
+        qcc_model *m;
+        const qcc_tensor x = { QCC_F32, 2, { 3, 4 }, odd, sizeof odd };
+        qcc_tensor y;
+        fesetround(modes[k]);
+        assert_int_equal(read_file(cx, MLP, &m), QCC_OK);
+        assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_OK);
+        assert_int_equal(fegetround(), modes[k]);
+        fesetround(FE_TONEAREST);
+        if (!k)
+            memcpy(first, y.data, sizeof first);
+        assert_memory_equal(first, y.data, sizeof first);
+        qcc_close(cx);
+    }
+}
+
 static size_t open_descriptors(void)
 {
     size_t n = 0;
@@ -431,6 +500,8 @@ int main(void)
         cmocka_unit_test(callbacks_find_it_busy),
         cmocka_unit_test(a_child_may_only_close),
         cmocka_unit_test(commands_speak_through_the_host),
+        cmocka_unit_test(a_small_stack_is_enough),
+        cmocka_unit_test(the_rounding_mode_of_the_host_does_not_matter),
         cmocka_unit_test(no_descriptor_is_left_open),
         cmocka_unit_test(older_and_odd_options_are_taken),
     };

@@ -1,8 +1,15 @@
 # The library from outside: programs over libqcc.so and qcc.h, its symbols, its header in C and C++.
 add_executable(test_embed_library embed/library.c)
-target_link_libraries(test_embed_library PRIVATE qcc_shared PkgConfig::CMOCKA)
+target_link_libraries(test_embed_library PRIVATE qcc_shared PkgConfig::CMOCKA Threads::Threads ${CMAKE_DL_LIBS} m)
 target_compile_definitions(test_embed_library PRIVATE QCC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 add_test(NAME embed/library COMMAND test_embed_library WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+add_executable(test_embed_unload embed/unload.c)
+target_include_directories(test_embed_unload PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(test_embed_unload PRIVATE ${CMAKE_DL_LIBS})
+add_dependencies(test_embed_unload qcc_shared)
+add_test(NAME embed/unload COMMAND test_embed_unload $<TARGET_FILE:qcc_shared>
+                                   ${CMAKE_SOURCE_DIR}/tests/command/models/mlp.onnx)
+set_tests_properties(embed/unload PROPERTIES LABELS fast)
 if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
     add_test(NAME embed/symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/embed/symbols $<TARGET_FILE:qcc_shared>
              ${CMAKE_BINARY_DIR})
