@@ -63,6 +63,7 @@ if(NOT CMAKE_CROSSCOMPILING)
             DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 
+file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/qcc.pc.in qcc.pc @ONLY)
 configure_package_config_file(cmake/qccConfig.cmake.in qccConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qcc

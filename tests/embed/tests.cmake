@@ -13,7 +13,9 @@ set_tests_properties(embed/unload PROPERTIES LABELS fast)
 if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
     add_test(NAME embed/symbols COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/embed/symbols $<TARGET_FILE:qcc_shared>
              ${CMAKE_BINARY_DIR})
-    set_tests_properties(embed/symbols PROPERTIES LABELS fast)
+    add_test(NAME embed/install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/embed/install ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}
+                                        ${CMAKE_C_COMPILER})
+    set_tests_properties(embed/symbols embed/install PROPERTIES LABELS fast)
 endif()
 
 file(GLOB examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.c)
