@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/command.h"
+#include "frontends/onnx/write.h"
 #include "ir/print.h"
 
 enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex; more stay out of it */
@@ -10,6 +11,7 @@ enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex;
 typedef struct Form {
     const char *kind;
     Status (*write)(qcc_model *m, Out *o);
+    bool binary;
 } Form;
 
 static uint64_t constant_bytes(const Blobs *blobs)
@@ -46,8 +48,15 @@ static Status write_ir(qcc_model *m, Out *o)
     return out_bytes(o, text.p, text.n);
 }
 
+static Status write_onnx(qcc_model *m, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return onnx_write(m->graph, &m->cx->diag, &sink);
+}
+
 static const Form forms[] = {
-    { "ir", write_ir },
+    { "ir", write_ir, false },
+    { "onnx", write_onnx, true },
 };
 
 static Status no_form(qcc_context *cx, const char *kind)
@@ -71,6 +80,15 @@ static Status emit(qcc_model *m, const char *kind, Out *o)
     return no_form(m->cx, kind);
 }
 
+static Status where_to(Command *c, const char *kind)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--emit";
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "%s is no text: where to?", kind);
+    message_try(m, "qcc %s --emit %s -o FILE.%s (- is standard output)", c->line.paths[0], kind, kind);
+    return message_send(m);
+}
+
 static Status compile_is_missing(Command *c)
 {
     Message *m =
@@ -88,6 +106,9 @@ Status command_emit(Command *c)
     TRY(command_wants(c, 1));
     if (!kind)
         return compile_is_missing(c);
+    for (size_t i = 0; i < COUNT(forms); i++)
+        if (forms[i].binary && strcmp(forms[i].kind, kind) == 0 && !option_text(&c->line, OPT_output_path))
+            return where_to(c, kind);
     TRY(command_model(c, 0, &m));
     return emit(m, kind, c->out);
 }

@@ -1,8 +1,9 @@
 #include <string.h>
 
 #include "api/command.h"
+#include "frontends/onnx/export.h"
 
-/* The file's own bytes: nothing was trained or quantized, so nothing is edited. */
+/* The file's own bytes, what is in training form turned to inference: nothing was trained or quantized. */
 static Status export_float(qcc_model *m, Out *o)
 {
     if (!m->has_spine) {
@@ -10,17 +11,8 @@ static Status export_float(qcc_model *m, Out *o)
         message_try(msg, "qcc %s --emit onnx -o FILE.onnx", m->file);
         return message_send(msg);
     }
-    TRY(source_unchanged(&m->spine.source, &m->cx->diag));
-    const Splice s = {
-        .source = &m->spine.source,
-        .type = &onnx__model_proto__descriptor,
-        .limits = &m->cx->limits,
-        .diag = &m->cx->diag,
-        .arena = &m->cx->scratch,
-    };
     const Sink sink = out_sink(o);
-    TRY(splice_write(&s, &sink, NULL));
-    return source_unchanged(&m->spine.source, &m->cx->diag);
+    return onnx_export(&m->spine, &m->cx->diag, NULL, &sink);
 }
 
 static Status export_for(qcc_model *m, const char *form, Out *o)
