@@ -211,6 +211,14 @@ void node_move(Node *n, Node *before)
     link_node(n, before);
 }
 
+void node_adopt(Node *n, Graph *to, Node *before)
+{
+    BUG_IF(n->graph->root != to->root || (before && before->graph != to));
+    unlink_node(n);
+    n->graph = to;
+    link_node(n, before);
+}
+
 void node_set_regions(Node *n, int n_regions, Graph *const *regions)
 {
     n->n_regions = n_regions;

@@ -117,6 +117,10 @@ void node_remove(Node *n);
 /* Moves a node before another of the same graph (null: to the end). */
 void node_move(Node *n, Node *before);
 
+/* Moves a node, with its regions, from its graph to another of the same root, before a node of that (null: to the
+ * end).  Its operands and readers have to follow. */
+void node_adopt(Node *n, Graph *to, Node *before);
+
 /* Attaches regions. */
 void node_set_regions(Node *n, int n_regions, Graph *const *regions);
 

@@ -3,6 +3,15 @@
 #include "ops/move.h"
 #include "ops/shapes.h"
 
+int own_operands(const Node *n)
+{
+    const AttrSpec *spec = attr_find(op_of(n)->attrs, str("operands"));
+    const int64_t own = spec && n->attr ? *(const int64_t *)attr_at(spec, n->attr) : 0;
+    if (n->op == OP_if)
+        return 1;
+    return n->n_regions && own > 0 && own <= n->n_in ? (int)own : n->n_in;
+}
+
 int infer_own(Infer *q, int64_t operands, int least)
 {
     if (operands == 0)

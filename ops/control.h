@@ -16,6 +16,9 @@
 
 #include "ops/cards.h"
 
+/* Operands of a call with regions that are not captured. */
+int own_operands(const Node *n);
+
 /* Own operands of a call: `operands`, or all; -1 after a complaint. */
 int infer_own(Infer *q, int64_t operands, int least);
 

@@ -14,16 +14,33 @@
 #undef PASS
 
 /* What a reader of graphs wants: constants folded, nothing twice, nothing idle.  Params stay params. */
+/* clang-format off */
 static const Pass *const clean[] = {
-    &pass_propagate_shapes, &pass_fold_constants, &pass_simplify,  &pass_fold_casts,
-    &pass_merge_equals,     &pass_simplify,       &pass_drop_dead,
+    &pass_propagate_shapes,
+    &pass_fold_constants,
+    &pass_inline_branches,
+    &pass_fold_constants,
+    &pass_simplify,
+    &pass_fold_casts,
+    &pass_merge_equals,
+    &pass_simplify,
+    &pass_drop_dead,
 };
 
 /* The same for a graph that nobody will train. */
 static const Pass *const freeze[] = {
-    &pass_params_to_const, &pass_propagate_shapes, &pass_fold_constants, &pass_simplify,
-    &pass_fold_casts,      &pass_merge_equals,     &pass_simplify,       &pass_drop_dead,
+    &pass_params_to_const,
+    &pass_propagate_shapes,
+    &pass_fold_constants,
+    &pass_inline_branches,
+    &pass_fold_constants,
+    &pass_simplify,
+    &pass_fold_casts,
+    &pass_merge_equals,
+    &pass_simplify,
+    &pass_drop_dead,
 };
+/* clang-format on */
 
 const Pipeline all_pipelines[] = {
     { "clean", TYPED, clean, COUNT(clean) },

@@ -28,25 +28,20 @@
 
 /* ---- which axes ---- */
 
-/* The first of the axes a reduction takes, when they are the last ones; -1 otherwise. */
-static int first_axis(const Node *reduce)
+/* The axes a reduction takes, a bit each; 0 when they are not known. */
+static uint32_t axes_of(const Node *reduce)
 {
     const Node *x = in(reduce, 0), *c = in(reduce, 1);
     const Tensor *t = c && c->op == OP_const ? node_constant(c, 4096) : NULL;
     const int rank = x->type->rank;
     uint32_t axes = 0;
-    int first = rank;
-    if (!t || rank < 0 || tensor_elements(t) == 0)
-        return -1;
-    for (int64_t i = 0; i < tensor_elements(t); i++) {
+    for (int64_t i = 0; t && i < tensor_elements(t); i++) {
         const int64_t axis = tensor_get_i64(t, i), at = axis < 0 ? axis + rank : axis;
         if (at < 0 || at >= rank)
-            return -1;
+            return 0;
         axes |= 1u << at;
     }
-    while (first > 0 && axes & 1u << (first - 1))
-        first--;
-    return axes >> first == (1u << (rank - first)) - 1 && (axes & ((1u << first) - 1)) == 0 ? first : -1;
+    return axes;
 }
 
 static bool is_reduction(const Node *n)
@@ -54,17 +49,35 @@ static bool is_reduction(const Node *n)
     return n->op == OP_reduce_mean || n->op == OP_reduce_max || n->op == OP_reduce_sum;
 }
 
-/* The first axis that every reduction of the match begins at; -1 when they differ. */
-static int common_axis(const Match *m)
+/* The axes that every reduction of the match takes; 0 when they differ. */
+static uint32_t common_axes(const Match *m)
 {
-    int common = -1;
+    uint32_t common = 0;
     for (int i = 0; i < m->n_nodes; i++) {
-        const int axis = is_reduction(m->node[i]) ? first_axis(m->node[i]) : common;
-        if (is_reduction(m->node[i]) && (axis < 0 || (common >= 0 && axis != common)))
-            return -1;
-        common = axis;
+        const uint32_t axes = is_reduction(m->node[i]) ? axes_of(m->node[i]) : common;
+        if (is_reduction(m->node[i]) && (!axes || (common && axes != common)))
+            return 0;
+        common = axes;
     }
     return common;
+}
+
+/* The first of the axes, when they are the last ones of X; -1 otherwise. */
+static int first_axis(const Match *m)
+{
+    const uint32_t axes = common_axes(m);
+    const int rank = m->x[0]->type->rank;
+    for (int first = 0; axes && first < rank; first++)
+        if (axes == ((1u << rank) - 1) >> first << first)
+            return first;
+    return -1;
+}
+
+/* The only axis; -1 when there are several. */
+static int only_axis(const Match *m)
+{
+    const uint32_t axes = common_axes(m);
+    return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1;
 }
 
 static bool is_wide(const Match *m)
@@ -86,13 +99,12 @@ static bool is_float(const Match *m)
 /* In narrow types the rounding of the mean shows where the variance is small: our order is better, but not the same. */
 static bool normalizes(const Match *m)
 {
-    return is_wide(m) && common_axis(m) >= 0;
+    return is_wide(m) && first_axis(m) >= 0;
 }
 
 static bool softens(const Match *m)
 {
-    const int axis = common_axis(m);
-    return axis >= 0 && axis == m->root->type->rank - 1;
+    return only_axis(m) >= 0;
 }
 
 /* ---- what is built ---- */
@@ -123,7 +135,7 @@ static bool guard_of(const Match *m, float *epsilon)
 
 static Node *normalization(Build *b, const Match *m, Op op)
 {
-    const int axis = common_axis(m), rank = m->x[0]->type->rank;
+    const int axis = first_axis(m), rank = m->x[0]->type->rank;
     NormAttr attr = { .axis = axis - rank, .stash_type = F32 + 1 };
     Node *ins[] = { m->x[0], ones(b, m->x[0]->type, axis) };
     if (!ins[1] || !guard_of(m, &attr.epsilon))
@@ -141,10 +153,23 @@ static Node *rms_norm(Build *b, const Match *m)
     return normalization(b, m, OP_rms_normalization);
 }
 
+/* The last axis is said as -1, as by default. */
+static int64_t axis_said(const Match *m)
+{
+    const int axis = only_axis(m);
+    return axis == m->x[0]->type->rank - 1 ? -1 : axis;
+}
+
 static Node *softmax(Build *b, const Match *m)
 {
-    const AxisAttr attr = { -1 };
+    const AxisAttr attr = { axis_said(m) };
     return CALL_ATTR(b, softmax, attr, m->x[0]);
+}
+
+static Node *log_softmax(Build *b, const Match *m)
+{
+    const LogSoftmaxAttr attr = { .axis = axis_said(m) };
+    return CALL_ATTR(b, log_softmax, attr, m->x[0]);
 }
 
 static Node *swish(Build *b, const Match *m)
@@ -232,6 +257,8 @@ static const Rule rules[] = {
                                                                                 P(hard_swish, X), NULL,    is_float  },
     { "softmax",           ROUNDS, P(div, P(exp, SHIFTED), KEPT(reduce_sum, P(exp, SHIFTED))),
                                                                                 NULL,             softmax, softens },
+    { "log-softmax",       ROUNDS, P(sub, SHIFTED, P(log, KEPT(reduce_sum, P(exp, SHIFTED)))),
+                                                                                NULL,             log_softmax, softens },
 };
 /* clang-format on */
 

@@ -80,16 +80,6 @@ static void note_marks(Writer *w, Onnx__NodeProto *o, const Node *n)
     }
 }
 
-/* Own operands of a node with regions; all of them otherwise. */
-static int own_operands(const Node *n)
-{
-    const AttrSpec *spec = attr_find(op_of(n)->attrs, str("operands"));
-    const int64_t own = spec && n->attr ? *(const int64_t *)attr_at(spec, n->attr) : 0;
-    if (n->op == OP_if)
-        return 1;
-    return n->n_regions && own > 0 ? (int)own : n->n_in;
-}
-
 /* A tuple's parts, by index: the first node that reads each. */
 static const Node **parts_of(Writer *w, const Node *n)
 {
