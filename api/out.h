@@ -4,7 +4,7 @@
 
 #include "api/context.h"
 #include "base/file.h"
-#include "frontends/onnx/splice.h"
+#include "base/sink.h"
 
 typedef struct Out {
     qcc_context *cx;

@@ -6,13 +6,8 @@
 #ifndef FRONTENDS_ONNX_SPLICE_H
 #define FRONTENDS_ONNX_SPLICE_H
 
+#include "base/sink.h"
 #include "frontends/onnx/wire.h"
-
-/* Where bytes go. */
-typedef struct Sink {
-    Status (*put)(void *user, const void *bytes, size_t n);
-    void *user;
-} Sink;
 
 /* Replaces [offset, offset + length) by head and then either `bytes` or what `write` puts.  The range is made of whole
  * fields of one message, or is empty and lies between two of them, or is length and value of one bytes field. */

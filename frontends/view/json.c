@@ -1,0 +1,202 @@
+#include "frontends/view/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "frontends/view/view.h"
+#include "frontends/view/words.h"
+#include "ops/path.h"
+
+enum { MAY_READ = 1 << 27 };
+
+static void member(Json *j, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    text_printf(&j->q->text, ",\"%s\":", name);
+    quill_json(j->q, text);
+}
+
+/* ---- cards ---- */
+
+static void add_quant(Json *j, const QuantCard *card)
+{
+    Text *t = &j->q->text;
+    text_add(t, ",\"quant\":[");
+    for (size_t i = 0; i < COUNT(card->in) && card->in[i] != QUANT_UNSET; i++) {
+        if (i)
+            text_char(t, ',');
+        quill_json(j->q, quant_role_word(card->in[i]));
+    }
+    text_char(t, ']');
+    if (card->out != QUANT_UNSET)
+        member(j, "quant_out", quant_role_word(card->out));
+}
+
+static void add_card(Json *j, const OpDef *def)
+{
+    Text *t = &j->q->text;
+    quill_json(j->q, def->name);
+    text_add(t, ":{\"class\":");
+    quill_json(j->q, fuse_word(def->fuse));
+    member(j, "onnx", def->onnx.op);
+    member(j, "domain", def->onnx.op ? def->onnx.domain : NULL);
+    if (def->amp.f16 != AMP_UNSET)
+        text_printf(t, ",\"amp\":{\"f16\":\"%s\",\"bf16\":\"%s\"}", amp_class_word(def->amp.f16),
+                    amp_class_word(def->amp.bf16));
+    if (def->quant.in[0] != QUANT_UNSET)
+        add_quant(j, &def->quant);
+    json_defaults(j, def);
+    text_char(t, '}');
+}
+
+/* The cards of the ops that occur, in the order in which they first do. */
+static void add_cards(Json *j, const Scene *s)
+{
+    Arena *a = s->arena;
+    bool *seen = NEWS(a, bool, s->module->ir->ops->n), any = false;
+    text_add(&j->q->text, "\"ops\":{");
+    for (size_t i = 0; i < s->n_pages; i++) {
+        const Page *p = &s->pages[i];
+        for (const Node *n = page_first(p); n; n = page_next(p, n)) {
+            if (seen[n->op])
+                continue;
+            seen[n->op] = true;
+            text_add(&j->q->text, any ? ",\n  " : "\n  ");
+            any = true;
+            add_card(j, op_of(n));
+        }
+    }
+    text_add(&j->q->text, any ? "\n},\n" : "},\n");
+}
+
+/* ---- nodes ---- */
+
+static void add_inputs(Json *j, const Page *p, const Node *n)
+{
+    Text *t = &j->q->text;
+    text_add(t, ",\"inputs\":[");
+    for (int i = 0; i < n->n_in; i++) {
+        if (i)
+            text_char(t, ',');
+        if (in(n, i))
+            text_printf(t, "%" PRIu32, scene_id(p, in(n, i)));
+        else
+            text_add(t, "null");
+    }
+    text_char(t, ']');
+}
+
+static void add_marks(Json *j, const Page *p, const Node *n)
+{
+    Text *t = &j->q->text;
+    if (n->n_regions) {
+        const size_t first = scene_region(p, n);
+        for (int r = 0; r < n->n_regions; r++)
+            text_printf(t, r ? ",%zu" : ",\"regions\":[%zu", first + (size_t)r);
+        text_char(t, ']');
+    }
+    if (n->src)
+        text_printf(t, ",\"source\":%" PRIu32, n->src);
+    if (n->flags & NODE_OURS)
+        text_add(t, ",\"ours\":true");
+    if (n->flags & NODE_BACKWARD)
+        text_add(t, ",\"side\":\"backward\"");
+}
+
+static void add_node(Json *j, const Page *p, const Node *n)
+{
+    Text *t = &j->q->text;
+    text_printf(t, "{\"id\":%" PRIu32 ",\"op\":", scene_id(p, n));
+    quill_json(j->q, op_of(n)->name);
+    member(j, "name", n->name);
+    if (!n->name)
+        text_printf(t, ",\"number\":%s", scene_title(p, n, j->scratch) + 1);
+    member(j, "label", n->label);
+    if (n->name && strcmp(path_name(&p->root->paths, n), n->name) != 0)
+        member(j, "path", path_name(&p->root->paths, n));
+    member(j, "type", type_text(j->scratch, n->type));
+    if (n->n_in)
+        add_inputs(j, p, n);
+    json_attributes(j, n);
+    json_value(j, n);
+    add_marks(j, p, n);
+    text_char(t, '}');
+}
+
+static void add_results(Json *j, const Page *p)
+{
+    Text *t = &j->q->text;
+    const Graph *g = p->graph;
+    text_add(t, ",\"results\":[");
+    for (int i = 0; i < graph_n_results(g); i++) {
+        const Node *n = graph_result(g, i);
+        text_add(t, i ? ",{\"node\":" : "{\"node\":");
+        if (n)
+            text_printf(t, "%" PRIu32, scene_id(p, n));
+        else
+            text_add(t, "null");
+        member(j, "name", graph_result_name(g, i));
+        text_char(t, '}');
+    }
+    text_char(t, ']');
+}
+
+static void add_page(Json *j, const Scene *s, size_t at)
+{
+    const Page *p = &s->pages[at];
+    Text *t = &j->q->text;
+    text_printf(t, "{\"id\":%zu", at);
+    if (p->graph->owner)
+        text_printf(t, ",\"owner\":%" PRIu32 ",\"region\":%d,\"within\":%zu",
+                    scene_id(&s->pages[p->owner], p->graph->owner), p->region, p->owner);
+    else
+        member(j, "name", p->graph->name ? p->graph->name : "");
+    add_results(j, p);
+    text_add(t, ",\"nodes\":[\n");
+    bool any = false;
+    for (const Node *n = page_first(p); n; n = page_next(p, n)) {
+        const ArenaMark mark = arena_mark(j->scratch);
+        text_add(t, any ? ",\n  " : "  ");
+        any = true;
+        add_node(j, p, n);
+        arena_reset(j->scratch, mark);
+        quill_rest(j->q);
+    }
+    text_add(t, any ? "\n]}" : "]}");
+}
+
+void json_scene(Json *j, const Scene *s)
+{
+    Text *t = &j->q->text;
+    j->may_read = MAY_READ;
+    text_add(t, "{\"format\":\"qcc-graph\",\"version\":1,\n");
+    if (s->module->file) {
+        text_add(t, "\"file\":");
+        quill_json(j->q, s->module->file);
+        text_add(t, ",\n");
+    }
+    add_cards(j, s);
+    text_add(t, "\"graphs\":[");
+    for (size_t i = 0; i < s->n_pages; i++) {
+        text_add(t, i ? ",\n" : "\n");
+        add_page(j, s, i);
+    }
+    text_add(t, "\n]}\n");
+}
+
+Status view_json(const Module *m, Diag *d, const Sink *sink)
+{
+    (void)d;
+    Arena arena, scratch;
+    Quill q;
+    arena_open(&arena, m->ir->memory);
+    arena_open(&scratch, m->ir->memory);
+    quill_open(&q, &arena, sink);
+    const Scene s = scene_of(m, &arena);
+    json_scene(&(Json){ .q = &q, .memory = m->ir->memory, .scratch = &scratch }, &s);
+    const Status status = quill_end(&q);
+    arena_close(&scratch);
+    arena_close(&arena);
+    return status;
+}

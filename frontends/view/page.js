@@ -1,0 +1,524 @@
+/* The page's own behaviour: moving about, choosing, searching.  The drawing and what it says are in the page already;
+ * nothing that a model says is ever taken for markup. */
+(function () {
+  "use strict";
+  const started = performance.now();
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const L = read("layout"), model = read("model");
+  const root = document.documentElement, main = document.querySelector("main"), SVG = "http://www.w3.org/2000/svg";
+  const detail = document.getElementById("detail"), summary = document.getElementById("summary");
+  const MOST_LISTED = 200;
+
+  /* ---- what there is ---- */
+
+  const nodes = [];     /* by number */
+  const pageOf = [];    /* number of a node -> its page */
+  const readers = [];   /* number of a node -> [reader, slot] */
+  const leaves = [];    /* number of a node -> names of results */
+  const pages = model.graphs.map((graph, at) => {
+    const section = document.getElementById("g" + at), svg = section.querySelector("svg");
+    return { graph, section, svg, tiles: null, spots: null, view: null,
+             width: +svg.getAttribute("width"), height: +svg.getAttribute("height") };
+  });
+  model.graphs.forEach((graph, at) => {
+    for (const n of graph.nodes) {
+      nodes[n.id] = n;
+      pageOf[n.id] = at;
+      readers[n.id] = [];
+    }
+    for (const n of graph.nodes)
+      (n.inputs || []).forEach((from, slot) => { if (from !== null) readers[from].push([n.id, slot]); });
+    graph.results.forEach((r) => {
+      if (r.node !== null) (leaves[r.node] = leaves[r.node] || []).push(r.name || title(nodes[r.node]));
+    });
+  });
+
+  function title(n) { return n.path || (n.name !== undefined ? n.name : "%" + n.number); }
+  function isHeld(n) { return n.op === "const" || n.op === "param" || n.op === "state"; }
+
+  /* The node that is drawn for a node: itself, what it is a part of, or the first reader of a constant. */
+  function drawnFor(id) {
+    let n = nodes[id];
+    for (let i = 0; n && i < 64; i++) {
+      if (n.op === "part") n = nodes[n.inputs[0]];
+      else if (isHeld(n)) n = readers[n.id].length ? nodes[readers[n.id][0][0]] : null;
+      else return n.id;
+    }
+    return -1;
+  }
+
+  function elements(type) {
+    const m = /^[a-z0-9]+\[([0-9,]*)\]$/.exec(type);
+    return m ? m[1].split(",").reduce((a, b) => a * (b === "" ? 1 : +b), 1) : 0;
+  }
+
+  function make(tag, attrs, ...children) {
+    const e = document.createElement(tag);
+    for (const k in attrs) if (attrs[k] !== undefined) e.setAttribute(k, attrs[k]);
+    e.append(...children);
+    return e;
+  }
+
+  /* ---- the drawing: tiles are drawn where one looks ---- */
+
+  let here = -1, chosen = -1, hits = [], isHit = new Set(), hitAt = -1;
+
+  function spotsOf(p) {
+    if (!p.spots) {
+      p.spots = new Map();
+      const flat = JSON.parse(p.svg.dataset.spots);
+      for (let i = 0; i < flat.length; i += 3) p.spots.set(flat[i], [flat[i + 1], flat[i + 2]]);
+    }
+    return p.spots;
+  }
+
+  function tilesOf(p) {
+    if (!p.tiles)
+      p.tiles = Array.from(p.svg.querySelectorAll("g.tile"), (g) => ({
+        g, row: +g.dataset.row, lane: +g.dataset.lane,
+        text: g.firstChild && g.firstChild.nodeType === Node.COMMENT_NODE ? g.firstChild.data : null, awake: false,
+      }));
+    return p.tiles;
+  }
+
+  function mark(id, name, on) {
+    const e = document.getElementById("n" + id);
+    if (e) e.classList.toggle(name, on);
+  }
+
+  function markLines(id, on) {
+    const lines = (from, name) => {
+      const e = document.getElementById("en" + from);
+      if (e) e.classList.toggle(name, on);
+    };
+    for (const from of nodes[id].inputs || []) if (from !== null) lines(drawnFor(from), "in");
+    lines(id, "out");
+  }
+
+  function dress() {
+    for (const id of hits) mark(drawnFor(id), "hit", true);
+    if (chosen >= 0 && pageOf[chosen] === here) {
+      mark(drawnFor(chosen), "chosen", true);
+      markLines(drawnFor(chosen), true);
+    }
+  }
+
+  /* Lines of a tile may leave it downwards and to both sides, so tiles wake a tile early. */
+  function wake(p, box) {
+    let changed = false;
+    for (const t of tilesOf(p)) {
+      if (t.text === null) continue;
+      const x = L.margin + t.lane * L.lane, y = L.margin + t.row * L.row, w = L.tile_lanes * L.lane, h = L.tile_rows * L.row;
+      const near = x - w < box.x + box.w && x + 2 * w > box.x && y - h / 4 < box.y + box.h && y + 2.1 * h > box.y;
+      if (near === t.awake) continue;
+      if (near) t.g.innerHTML = t.text;
+      else t.g.textContent = "";
+      t.awake = near;
+      changed = changed || near;
+    }
+    if (changed) dress();
+  }
+
+  let asked = false;
+  function draw() {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(drawNow);
+  }
+
+  function drawNow() {
+    asked = false;
+    const p = pages[here], v = p.view, w = main.clientWidth / v.k, h = main.clientHeight / v.k;
+    p.svg.setAttribute("viewBox", [v.x, v.y, w, h].join(" "));
+    p.svg.classList.toggle("far", v.k < 0.22);
+    p.svg.classList.toggle("middle", v.k >= 0.22 && v.k < 0.5);
+    if (v.k >= 0.06) wake(p, { x: v.x, y: v.y, w, h });
+    drawMap();
+  }
+
+  /* ---- the map: the whole page, small ---- */
+
+  const map = make("canvas", { id: "map", title: "the whole graph; click to go there" });
+  let mapPicture = null;
+
+  function paintMap(p) {
+    const w = map.clientWidth, h = map.clientHeight, dots = window.devicePixelRatio || 1, style = getComputedStyle(root);
+    map.width = w * dots;
+    map.height = h * dots;
+    const k = Math.min(w / (p.width + 20), h / p.height, 0.25);
+    const ctx = map.getContext("2d");
+    ctx.setTransform(dots, 0, 0, dots, 0, 0);
+    const left = (w - p.width * k) / 2, tones = {};
+    for (const [id, [row, lane]] of spotsOf(p)) {
+      const n = nodes[id], c = n.op === "input" ? "input" : model.ops[n.op].class;
+      ctx.fillStyle = tones[c] || (tones[c] = style.getPropertyValue("--" + c).trim() || "gray");
+      ctx.fillRect(left + (L.margin + lane * L.lane) * k, (L.margin + row * L.row) * k, Math.max(1.5, L.width * k),
+                   Math.max(0.8, L.height * k));
+    }
+    ctx.fillStyle = style.getPropertyValue("--hit").trim();
+    for (const id of hits) {
+      const spot = spotsOf(p).get(drawnFor(id));
+      if (spot) ctx.fillRect(left + (L.margin + spot[1] * L.lane) * k - 2, (L.margin + spot[0] * L.row) * k - 1, Math.max(5, L.width * k + 4), 3);
+    }
+    mapPicture = { k, left, image: ctx.getImageData(0, 0, map.width, map.height) };
+  }
+
+  function drawMap() {
+    const p = pages[here], v = p.view;
+    if (!map.clientHeight) return;
+    if (!mapPicture) paintMap(p);
+    const ctx = map.getContext("2d"), m = mapPicture;
+    ctx.putImageData(m.image, 0, 0);
+    ctx.strokeStyle = getComputedStyle(root).getPropertyValue("--accent").trim();
+    ctx.lineWidth = 1.5;
+    ctx.strokeRect(m.left + v.x * m.k, v.y * m.k, (main.clientWidth / v.k) * m.k, Math.max(3, (main.clientHeight / v.k) * m.k));
+  }
+
+  function mapGo(e) {
+    const m = mapPicture, v = pages[here].view, box = map.getBoundingClientRect();
+    v.x = (e.clientX - box.left - m.left) / m.k - main.clientWidth / v.k / 2;
+    v.y = (e.clientY - box.top) / m.k - main.clientHeight / v.k / 2;
+    draw();
+  }
+  map.addEventListener("pointerdown", (e) => { map.setPointerCapture(e.pointerId); mapGo(e); });
+  map.addEventListener("pointermove", (e) => { if (e.buttons) mapGo(e); });
+
+  /* ---- moving about ---- */
+
+  function zoom(by, cx, cy) {
+    const v = pages[here].view, k = Math.min(4, Math.max(0.01, v.k * by));
+    cx = cx === undefined ? main.clientWidth / 2 : cx;
+    cy = cy === undefined ? main.clientHeight / 2 : cy;
+    v.x += cx / v.k - cx / k;
+    v.y += cy / v.k - cy / k;
+    v.k = k;
+    draw();
+  }
+
+  function pan(dx, dy) {
+    const v = pages[here].view;
+    v.x += dx / v.k;
+    v.y += dy / v.k;
+    draw();
+  }
+
+  function fit(whole) {
+    const p = pages[here], w = main.clientWidth, h = main.clientHeight;
+    const k = whole ? Math.max(0.01, Math.min(1, w / p.width, h / p.height)) : 1;
+    const first = spotsOf(p).values().next().value, x = first ? L.margin + first[1] * L.lane + L.width / 2 : 0;
+    p.view = { k, x: p.width * k <= w || whole ? (p.width - w / k) / 2 : Math.max(0, x - w / 2), y: 0 };
+    if (whole && p.height * k < h) p.view.y = (p.height - h / k) / 2;
+    draw();
+  }
+
+  function center(id) {
+    const spot = spotsOf(pages[here]).get(id), v = pages[here].view;
+    if (!spot) return;
+    const x = L.margin + spot[1] * L.lane, y = L.margin + spot[0] * L.row, w = main.clientWidth / v.k, h = main.clientHeight / v.k;
+    const seen = x > v.x && x + L.width < v.x + w && y > v.y && y + L.height < v.y + h;
+    if (seen && v.k >= 0.5) return;
+    if (v.k < 0.5) v.k = 1;
+    v.x = x + L.width / 2 - main.clientWidth / v.k / 2;
+    v.y = y + L.height / 2 - main.clientHeight / v.k / 2;
+    draw();
+  }
+
+  main.addEventListener("wheel", (e) => {
+    e.preventDefault();
+    const unit = e.deltaMode === 1 ? 30 : e.deltaMode === 2 ? 400 : 1, box = main.getBoundingClientRect();
+    if (e.ctrlKey || e.metaKey)
+      zoom(Math.exp(-e.deltaY * unit * (Math.abs(e.deltaY) < 40 ? 0.01 : 0.002)), e.clientX - box.left, e.clientY - box.top);
+    else if (e.shiftKey && !e.deltaX) pan(e.deltaY * unit, 0);
+    else pan(e.deltaX * unit, e.deltaY * unit);
+  }, { passive: false });
+
+  let held = null;
+  main.addEventListener("pointerdown", (e) => { if (e.button === 0) held = { x: e.clientX, y: e.clientY, moved: false }; });
+  window.addEventListener("pointermove", (e) => {
+    if (!held || !(e.buttons & 1)) return;
+    if (!held.moved && Math.hypot(e.clientX - held.x, e.clientY - held.y) < 4) return;
+    held.moved = true;
+    main.classList.add("drag");
+    pan(held.x - e.clientX, held.y - e.clientY);
+    held.x = e.clientX;
+    held.y = e.clientY;
+  });
+  window.addEventListener("pointerup", () => main.classList.remove("drag"));
+  main.addEventListener("dragstart", (e) => e.preventDefault());
+  main.addEventListener("click", (e) => {
+    const moved = held && held.moved;
+    held = null;
+    if (moved) { e.preventDefault(); return; }
+    const a = e.target.closest("a"), g = e.target.closest("g.n");
+    if (a) return; /* the address changes, and that does it */
+    if (g && g.id[0] === "n") go("#" + g.id);
+    else if (g) chooseResult(g.id);
+  });
+  main.addEventListener("dblclick", (e) => {
+    const g = e.target.closest("g.n"), n = g && g.id[0] === "n" ? nodes[+g.id.slice(1)] : null;
+    if (n && n.regions) go("#g" + n.regions[0]);
+  });
+
+  /* ---- pages ---- */
+
+  function show(at) {
+    if (at === here) return;
+    if (here >= 0) pages[here].section.classList.remove("shown");
+    here = at;
+    pages[at].section.classList.add("shown");
+    mapPicture = null;
+    if (!pages[at].view) fit(false);
+    const nav = document.querySelector("nav"), way = [];
+    for (let p = at; ; p = pages[p].graph.within) {
+      way.unshift(p);
+      if (pages[p].graph.within === undefined) break;
+    }
+    nav.textContent = "";
+    if (pages.length > 1)
+      way.forEach((p, i) => nav.append(i ? " \u203a " : "", p === at ? pageTitle(p) : make("a", { href: "#g" + p }, pageTitle(p))));
+    for (const a of document.querySelectorAll("#tree a")) a.classList.toggle("here", a.getAttribute("href") === "#g" + at);
+    dress();
+    draw();
+  }
+
+  function pageTitle(at) { return pages[at].section.querySelector("h2").textContent; }
+
+  function tree() {
+    if (pages.length < 2) return;
+    const lists = [], top = make("ul", {});
+    pages.slice(0, 2000).forEach((p, at) => {
+      const item = make("li", {}, make("a", { href: "#g" + at }, pageTitle(at)));
+      const within = p.graph.within;
+      if (within === undefined) top.append(item);
+      else {
+        if (!lists[within].list) {
+          lists[within].list = make("ul", {});
+          const fold = make("details", { open: pages.length < 40 ? "" : undefined }, make("summary", {}, "regions"), lists[within].list);
+          lists[within].item.append(fold);
+        }
+        lists[within].list.append(item);
+      }
+      lists[at] = { item, list: null };
+    });
+    summary.append(make("details", { id: "tree", open: "" }, make("summary", {}, "graphs and regions"), top));
+  }
+
+  /* ---- details ---- */
+
+  function table(rows) {
+    const t = make("table", {});
+    for (const [key, value, usual] of rows)
+      if (value !== undefined && value !== null)
+        t.append(make("tr", usual ? { class: "usual" } : {}, make("td", {}, key), make("td", {}, ...[].concat(value))));
+    return t;
+  }
+
+  function add(heading, rows) {
+    if (!rows.length) return;
+    detail.append(make("h4", {}, heading), table(rows));
+  }
+
+  function say(v) {
+    if (v === null) return "none";
+    if (typeof v === "string") return v;
+    if (Array.isArray(v)) return "[" + v.map(say).join(", ") + "]";
+    if (typeof v === "object") return [v.type, values(v)].join(" ");
+    return String(v);
+  }
+
+  function values(v) {
+    if (v.init) return v.init + (v.seed !== undefined ? "(seed " + v.seed + ", scale " + say(v.scale) + ")" : "");
+    if (!v.first) return "";
+    return v.first.map(say).join(", ") + (elements(v.type) > v.first.length ? ", \u2026" : "");
+  }
+
+  function link(id) {
+    const n = nodes[id], out = [make("a", { href: "#n" + id }, title(n)), " ", n.op === "input" || isHeld(n) ? n.op : n.op, " ", n.type];
+    if (n.path) out.push(make("span", { class: "values" }, n.name));
+    if (n.value) out.push(make("span", { class: "values" }, values(n.value)));
+    return out;
+  }
+
+  function roleOf(card, slot) {
+    return card.quant ? card.quant[Math.min(slot, card.quant.length - 1)] : undefined;
+  }
+
+  function describe(id) {
+    const n = nodes[id], card = model.ops[n.op], close = make("button", { class: "close", type: "button", title: "close (Esc)" }, "\u00d7");
+    close.addEventListener("click", () => choose(-1));
+    detail.textContent = "";
+    detail.append(close, make("h3", { class: "c-" + card.class }, n.op),
+      table([["value", title(n)], ["in the file", n.path ? n.name : undefined], ["node", n.label], ["type", n.type],
+             ["leaves as", leaves[id] && leaves[id].join(", ")], ["ONNX", card.onnx && (card.domain ? card.domain + "." : "") + card.onnx],
+             ["class", card.class], ["precision", card.amp && "fp16 " + card.amp.f16 + ", bf16 " + card.amp.bf16],
+             ["quantized", card.quant_out && "result " + card.quant_out], ["in the model", n.source && "node " + n.source],
+             ["marks", [n.ours && "ours", n.side].filter(Boolean).join(", ") || undefined],
+             ["value is", n.value && values(n.value)]]));
+    const given = n.attributes || {}, usual = card.defaults || {};
+    add("attributes", Object.keys(given).map((k) => [k, say(given[k])])
+      .concat(Object.keys(usual).filter((k) => !(k in given)).map((k) => [k, say(usual[k]), true])));
+    add("operands", (n.inputs || []).map((from, i) => [roleOf(card, i) ? i + " " + roleOf(card, i) : String(i), from === null ? "absent" : link(from)]));
+    add("regions", (n.regions || []).map((r, i) => ["{" + i + "}", make("a", { href: "#g" + r }, pageTitle(r))]));
+    const more = readers[id].length - MOST_LISTED;
+    add("read by", readers[id].slice(0, MOST_LISTED).map(([r, slot]) => ["as " + slot, link(r)])
+      .concat(more > 0 ? [["", "and " + more + " more"]] : []));
+    aside(true);
+  }
+
+  function aside(on) {
+    detail.hidden = !on;
+    summary.hidden = on;
+  }
+
+  function chooseResult(elementId) {
+    const [at, i] = elementId.slice(1).split("-").map(Number), r = pages[at] && pages[at].graph.results[i];
+    if (r && r.node !== null) go("#n" + r.node);
+  }
+
+  function choose(id) {
+    if (chosen >= 0) {
+      const old = drawnFor(chosen);
+      if (old >= 0) { mark(old, "chosen", false); markLines(old, false); }
+    }
+    chosen = id;
+    if (id < 0) {
+      aside(false);
+      if (location.hash.startsWith("#n")) history.replaceState(null, "", "#g" + here);
+      return;
+    }
+    show(pageOf[id]);
+    center(drawnFor(id));
+    describe(id);
+    drawNow();
+    dress();
+  }
+
+  /* ---- search ---- */
+
+  const box = make("input", { type: "search", placeholder: "search names, op:conv, type:f16  ( / )", "aria-label": "search" });
+  const found = make("output", {});
+
+  function search(text) {
+    for (const id of hits) mark(drawnFor(id), "hit", false);
+    hits = [];
+    hitAt = -1;
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length)
+      for (const n of nodes) {
+        const all = [n.name, n.path, n.label, n.op, n.type, (model.ops[n.op].onnx || "")].join("\n").toLowerCase();
+        if (words.every((w) => w.startsWith("op:") ? n.op === w.slice(3) : w.startsWith("type:") ? n.type.toLowerCase().includes(w.slice(5))
+                        : w.startsWith("class:") ? model.ops[n.op].class === w.slice(6) : all.includes(w)))
+          hits.push(n.id);
+      }
+    isHit = new Set(hits);
+    found.textContent = words.length ? (hits.length ? hits.length + " found" : "nothing found") : "";
+    mapPicture = null;
+    dress();
+    draw();
+  }
+
+  function step(by) {
+    if (!hits.length) return;
+    hitAt = hitAt < 0 ? (by > 0 ? 0 : hits.length - 1) : (hitAt + by + hits.length) % hits.length;
+    found.textContent = hitAt + 1 + " of " + hits.length;
+    history.replaceState(null, "", "#n" + hits[hitAt]);
+    choose(hits[hitAt]);
+  }
+
+  function bar() {
+    const form = document.querySelector("form"), tip = (label, title, act) => {
+      const b = make("button", { type: "button", title }, label);
+      b.addEventListener("click", act);
+      return b;
+    };
+    let wait = 0;
+    box.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => search(box.value), 120); });
+    form.addEventListener("submit", (e) => { e.preventDefault(); clearTimeout(wait); if (hitAt < 0) search(box.value); step(1); });
+    form.append(box, tip("\u2191", "previous (p)", () => step(-1)), tip("\u2193", "next (n)", () => step(1)), found,
+      tip("\u2212", "smaller (-)", () => zoom(1 / 1.3)), tip("+", "larger (+)", () => zoom(1.3)),
+      tip("1:1", "actual size (1)", () => zoom(1 / pages[here].view.k)), tip("fit", "all of it (0)", () => fit(true)));
+  }
+
+  /* ---- keys ---- */
+
+  const keys = {
+    "/": ["search", () => { box.focus(); box.select(); }],
+    n: ["next found", () => step(1)],
+    p: ["previous found", () => step(-1)],
+    "[": ["first operand", () => follow((nodes[chosen].inputs || []).find((i) => i !== null))],
+    "]": ["first reader", () => follow(readers[chosen].length ? readers[chosen][0][0] : undefined)],
+    u: ["graph around", () => { const w = pages[here].graph; if (w.within !== undefined) go("#n" + w.owner); }],
+    "+": ["larger", () => zoom(1.3)],
+    "-": ["smaller", () => zoom(1 / 1.3)],
+    "0": ["all of it", () => fit(true)],
+    "1": ["actual size", () => zoom(1 / pages[here].view.k)],
+    ArrowUp: ["", () => pan(0, -90)], ArrowDown: ["", () => pan(0, 90)],
+    ArrowLeft: ["", () => pan(-90, 0)], ArrowRight: ["", () => pan(90, 0)],
+    PageUp: ["", () => pan(0, -main.clientHeight * 0.85)], PageDown: ["", () => pan(0, main.clientHeight * 0.85)],
+    Home: ["top", () => { pages[here].view.y = 0; draw(); }],
+    End: ["bottom", () => { const p = pages[here]; p.view.y = p.height - main.clientHeight / p.view.k; draw(); }],
+    Escape: ["close", () => { if (chosen >= 0) choose(-1); else { box.value = ""; search(""); } }],
+  };
+  keys["="] = ["", keys["+"][1]];
+
+  function follow(id) { if (id !== undefined) go("#n" + id); }
+
+  document.addEventListener("keydown", (e) => {
+    if (e.target === box) {
+      if (e.key === "Escape") box.blur();
+      if (e.key === "Enter" && e.shiftKey) { e.preventDefault(); step(-1); }
+      return;
+    }
+    if (e.ctrlKey || e.metaKey || e.altKey || !Object.hasOwn(keys, e.key)) return;
+    if ((e.key === "[" || e.key === "]") && chosen < 0) return;
+    e.preventDefault();
+    keys[e.key][1]();
+  });
+
+  function help() {
+    const t = make("table", {});
+    for (const k in keys) if (keys[k][0]) t.append(make("tr", {}, make("td", {}, make("kbd", {}, k)), make("td", {}, keys[k][0])));
+    t.append(make("tr", {}, make("td", {}, "drag, wheel"), make("td", {}, "move")),
+             make("tr", {}, make("td", {}, "ctrl + wheel"), make("td", {}, "larger, smaller")));
+    summary.append(make("details", {}, make("summary", {}, "keys"), t));
+  }
+
+  function totals() {
+    let n = 0, count = 0;
+    for (const v of nodes) if (v.op === "param" || v.op === "state") { n += elements(v.type); count++; }
+    if (count) summary.querySelector("p").append(", ", make("b", {}, n.toLocaleString("en")), " numbers in " + count + " parameters and states");
+  }
+
+  /* ---- the address says where one is ---- */
+
+  function go(hash) {
+    if (location.hash === hash) arrive();
+    else location.hash = hash;
+  }
+
+  function arrive() {
+    const hash = decodeURIComponent(location.hash);
+    let m;
+    if ((m = /^#n(\d+)$/.exec(hash)) && nodes[+m[1]]) choose(+m[1]);
+    else if ((m = /^#g(\d+)$/.exec(hash)) && pages[+m[1]]) { choose(-1); show(+m[1]); }
+    else if ((m = /^#r(\d+)-(\d+)$/.exec(hash))) chooseResult(hash.slice(1));
+    else if ((m = /^#q=(.*)$/.exec(hash))) { box.value = m[1]; search(m[1]); step(1); }
+  }
+
+  root.classList.add("live");
+  document.body.insertBefore(map, document.querySelector("aside"));
+  bar();
+  totals();
+  tree();
+  help();
+  aside(false);
+  show(0);
+  arrive();
+  drawNow();
+  window.addEventListener("hashchange", arrive);
+  window.addEventListener("resize", () => { mapPicture = null; draw(); });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { mapPicture = null; draw(); });
+  root.dataset.nodes = nodes.length;
+  root.dataset.drawn = pages[here].svg.querySelectorAll("g.n").length;
+  root.dataset.ready = Math.round(performance.now() - started);
+})();
