@@ -49,17 +49,204 @@ static void json_says_every_kind_of_attribute(void **state)
 {
     (void)state;
     Language l;
-    Module *m = parsed(&l, "graph @f(%x: f32[]) -> (%0) {\n"
-                           "    %0: f32[] = every(%x, _, i=-9007199254740993, f=0x7fc00000, b=false, s=\"a\\n\\x01\", e=red, d=bf16,"
-                           " is=[1, -2], fs=[0.1, 0x7f800000], ss=[\"x\", \"\"], p=f32[2] [1, 2], t=(f32[2], none), needed=0)\n"
-                           "}\n");
+    Module *m = parsed(
+        &l, "graph @f(%x: f32[]) -> (%0) {\n"
+            "    %0: f32[] = every(%x, _, i=-9007199254740993, f=0x7fc00000, b=false, s=\"a\\n\\x01\", e=red, d=bf16,"
+            " is=[1, -2], fs=[0.1, 0x7f800000], ss=[\"x\", \"\"], p=f32[2] [1, 2], t=(f32[2], none), needed=0)\n"
+            "}\n");
     json_t *j = parsed_json(viewed(&l, view_json, m));
-    char *text = json_dumps(json_object_get(member(j, "graphs", 0, 1), "attributes"), JSON_COMPACT | JSON_REAL_PRECISION(9));
-    assert_string_equal(text, "{\"i\":\"-9007199254740993\",\"f\":\"nan\",\"b\":false,\"s\":\"a\\n\\u0001\",\"e\":\"red\","
-                              "\"d\":\"bf16\",\"is\":[1,-2],\"fs\":[0.10000000000000001,\"inf\"],\"ss\":[\"x\",\"\"],"
-                              "\"p\":{\"type\":\"f32[2]\",\"first\":[1,2]},\"t\":\"(f32[2], none)\",\"needed\":0}");
+    char *text =
+        json_dumps(json_object_get(member(j, "graphs", 0, 1), "attributes"), JSON_COMPACT | JSON_REAL_PRECISION(9));
+    assert_string_equal(text,
+                        "{\"i\":\"-9007199254740993\",\"f\":\"nan\",\"b\":false,\"s\":\"a\\n\\u0001\",\"e\":\"red\","
+                        "\"d\":\"bf16\",\"is\":[1,-2],\"fs\":[0.1,\"inf\"],\"ss\":[\"x\",\"\"],"
+                        "\"p\":{\"type\":\"f32[2]\",\"first\":[1,2]},\"t\":\"(f32[2], none)\",\"needed\":0}");
     free(text);
     json_decref(j);
+    language_close(&l);
+}
+
+static const char hostile[] =
+    "graph @\"</script><script>x</script>\"(%\"<!--\": f32[2], %\"]]>\\xff\\xc0\\x80\": f32[2], %\"\xE2\x80\xAE\xE2\x80\xA8\": f32[2])"
+    " -> (%\"<img src=x>\" = %1) {\n"
+    "    %0: f32[2] = same(%\"<!--\", %\"]]>\\xff\\xc0\\x80\") node=\"--></svg></script>\\n'\\\"&\"\n"
+    "    %1: f32[2] = every(%0, %\"\xE2\x80\xAE\xE2\x80\xA8\", s=\"</script>\\x01\", ss=[\"<!--\"], needed=1)\n"
+    "}\n";
+
+static size_t count(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+/* Beside the page's own tags there are none, and nothing ends a comment or a script early. */
+static void what_a_model_says_is_no_markup(void **state)
+{
+    (void)state;
+    Language l;
+    Module *m = parsed(&l, hostile);
+    m->file = "</title><script>.qir";
+    const char *page = viewed(&l, view_html, m);
+    assert_int_equal(count(page, "<script"), 3);
+    assert_int_equal(count(page, "</script"), 3);
+    assert_int_equal(count(page, "</title"), 1);
+    assert_int_equal(count(page, "<svg"), 1);
+    assert_int_equal(count(page, "</svg"), 1);
+    assert_int_equal(count(page, "<img"), 0);
+    const char *from = strstr(page, "<body>"), *to = strstr(from, "id=\"layout\"");
+    assert_non_null(to);
+    const char *body = arena_copy(&l.arena, from, (size_t)(to - from));
+    assert_int_equal(count(body, "<!--") + count(body, "-->"), 0);
+    assert_int_equal(count(body, "\xE2\x80\xAE"), 1); /* in the JSON, where it is only data */
+    assert_true(str_is_utf8(str(page)));
+    const char *data = strstr(page, "id=\"model\">");
+    assert_non_null(data);
+    data += strlen("id=\"model\">");
+    json_t *j = parsed_json(arena_copy(&l.arena, data, strcspn(data, "<")));
+    assert_string_equal(json_string_value(json_object_get(member(j, "graphs", 0, 0), "name")), "<!--");
+    json_decref(j);
+    language_close(&l);
+}
+
+static void equal_modules_give_equal_bytes(void **state)
+{
+    (void)state;
+    View *const views[] = { view_html, view_dot, view_json };
+    for (size_t i = 0; i < COUNT(views); i++) {
+        Language a, b;
+        Module *m = parsed(&a, hostile), *n = parsed(&b, hostile);
+        assert_string_equal(viewed(&a, views[i], m), viewed(&b, views[i], n));
+        language_close(&a);
+        language_close(&b);
+    }
+}
+
+typedef struct Full {
+    size_t room, calls_after;
+    bool over;
+} Full;
+
+static Status put_some(void *user, const void *bytes, size_t n)
+{
+    Full *f = user;
+    (void)bytes;
+    f->calls_after += f->over;
+    f->over |= n > f->room;
+    f->room -= f->over ? 0 : n;
+    return f->over ? IO : OK;
+}
+
+/* A chain of n nodes, every tenth reading far back as well. */
+static Module *chain(Language *l, int n)
+{
+    Text t;
+    language_open(l);
+    text_open(&t, &l->arena);
+    text_add(&t, "graph @chain(%x: f32[2]) -> (%v0) {\n    %v0: f32[2] = same(%x)\n");
+    for (int i = 1; i < n; i++)
+        if (i % 10)
+            text_linef(&t, "    %%v%d: f32[2] = same(%%v%d) node=\"/layer%d/same\"", i, i - 1, i);
+        else
+            text_linef(&t, "    %%v%d: f32[2] = same(%%v%d, %%v%d)", i, i - 1, i / 2);
+    text_add(&t, "}\n");
+    Module *m = language_parse(l, text_get(&t), NULL);
+    check_that(m, "%s", text_get(&l->messages));
+    return m;
+}
+
+static void a_full_disk_is_told(void **state)
+{
+    (void)state;
+    View *const views[] = { view_html, view_dot, view_json };
+    Language l;
+    Module *m = chain(&l, 3000);
+    for (size_t i = 0; i < COUNT(views); i++) {
+        Full f = { .room = 100000 };
+        assert_int_equal(views[i](m, &l.diag, &(Sink){ put_some, &f }), IO);
+        assert_int_equal(f.calls_after, 0);
+    }
+    language_close(&l);
+}
+
+/* Tiles of a large page are comments that hold what a small page has in the open. */
+static void large_pages_sleep(void **state)
+{
+    (void)state;
+    Language l;
+    const char *small = viewed(&l, view_html, chain(&l, 3900));
+    const size_t tiles = count(small, "<g class=\"tile\"");
+    assert_int_equal(count(small, "<!--"), 0);
+    assert_true(tiles > 100);
+    language_close(&l);
+    const char *large = viewed(&l, view_html, chain(&l, 4100));
+    assert_true(count(large, "<g class=\"tile\"") > tiles);
+    assert_int_equal(count(large, "<!--"), count(large, "<g class=\"tile\""));
+    assert_int_equal(count(large, "-->"), count(large, "<g class=\"tile\""));
+    language_close(&l);
+}
+
+static Status count_bytes(void *user, const void *bytes, size_t n)
+{
+    (void)bytes;
+    *(size_t *)user += n;
+    return OK;
+}
+
+static void a_hundred_thousand_nodes_take_little_time(void **state)
+{
+    (void)state;
+    View *const views[] = { view_html, view_dot, view_json };
+    Language l;
+    Module *m = chain(&l, 100000);
+    for (size_t i = 0; i < COUNT(views); i++) {
+        size_t bytes = 0;
+        const clock_t start = clock();
+        assert_int_equal(views[i](m, &l.diag, &(Sink){ count_bytes, &bytes }), OK);
+        const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+        print_message("%zu bytes in %.2f s\n", bytes, seconds);
+        assert_true(bytes > 1000000);
+#if !defined(QCC_DEBUG) && !defined(__SANITIZE_ADDRESS__)
+        assert_true(seconds < 2);
+#endif
+    }
+    language_close(&l);
+}
+
+/* Memory that runs out leaves through the guard, and nothing stays behind. */
+typedef struct Starved {
+    const Module *m;
+    View *view;
+    size_t bytes;
+} Starved;
+
+static Status view_starved(void *arg)
+{
+    Starved *s = arg;
+    return s->view(s->m, s->m->ir->diag, &(Sink){ count_bytes, &s->bytes });
+}
+
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    View *const views[] = { view_html, view_dot, view_json };
+    Language l;
+    Module *m = chain(&l, 2000);
+    for (size_t i = 0; i < COUNT(views); i++) {
+        const uint64_t before = l.memory.used;
+        Status status = NO_MEMORY;
+        int failures = 0;
+        for (uint64_t n = 1; status == NO_MEMORY; n++, failures++) {
+            Starved s = { m, views[i], 0 };
+            l.memory.fail_at = l.memory.requests + n;
+            status = guarded(&l.memory, view_starved, &s);
+        }
+        l.memory.fail_at = 0;
+        assert_int_equal(status, OK);
+        assert_true(failures > 3);
+        assert_int_equal(l.memory.used, before);
+    }
     language_close(&l);
 }
 
@@ -67,6 +254,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_says_every_kind_of_attribute),
+        cmocka_unit_test(what_a_model_says_is_no_markup),
+        cmocka_unit_test(equal_modules_give_equal_bytes),
+        cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(large_pages_sleep),
+        cmocka_unit_test(a_hundred_thousand_nodes_take_little_time),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
