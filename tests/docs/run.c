@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char any[] = "...", fence[] = "```", console[] = "```console", needs[] = "<!-- needs: ",
-                  prepare[] = "<!-- do: ";
+static const char any[] = "...", fence[] = "```", console[] = "```console",
+                  needs[] = "<!-- needs: ", prepare[] = "<!-- do: ";
 
 typedef struct Bytes {
     char *p;
