@@ -118,6 +118,8 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
         return QCC_FORKED;
     if (cx->busy)
         return QCC_BUSY;
+    if (cx->poisoned)
+        return QCC_INTERNAL;
     const int error = errno;
     const FpEnv environment = fp_env_enter(); /* the host may round otherwise */
     cx->busy = true;
@@ -126,6 +128,10 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     const Status status = guarded(&cx->memory, fn, arg);
     if (status == NO_MEMORY)
         report_no_memory(cx);
+    if (cx->memory.mistake && status == INTERNAL) { /* what it left behind is not to be trusted */
+        fail_as(&cx->diag, INTERNAL, NOWHERE, "a mistake of qcc's own, please report it: %s", cx->memory.mistake);
+        cx->poisoned = true;
+    }
     arena_close(&cx->scratch);
     arena_keep(&cx->scratch);
     cx->diag.file = NULL;

@@ -18,6 +18,7 @@ struct qcc_context {
     long pid;
     volatile int stop;
     bool busy;
+    bool poisoned; /* after a mistake of ours: only closing is legal */
     bool as_json;  /* messages, as the command was asked to */
     int verbosity; /* of the command: -1 errors alone, 0, 1 remarks too */
     qcc_model *models;

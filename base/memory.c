@@ -1,6 +1,7 @@
 #include "base/memory.h"
 
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@ enum { ALIGNMENT = 64 };
 
 struct Landing {
     jmp_buf point;
+    Status status; /* what the jump brings */
     Landing *outer;
     Cleanup mark; /* cleanups newer than this one are the guarded call's own; older ones may go meanwhile */
 };
@@ -67,19 +69,36 @@ Status guarded(Memory *m, Status (*fn)(void *arg), void *arg)
     if (setjmp(here.point) == 0) {
         status = fn(arg);
     } else {
-        status = NO_MEMORY;
+        status = here.status;
     }
     m->landing = here.outer;
     cleanup_drop(&here.mark);
     return status;
 }
 
-void memory_exhausted(Memory *m)
+/* Cleanups run before the jump: what they undo lives in the frames that it discards. */
+static _Noreturn void jump(Memory *m, Status status)
 {
     if (!m->landing)
-        bug(__FILE__, __LINE__, "memory ran out outside of guarded()");
-    undo_down_to(m, &m->landing->mark); /* before the jump: what is to be undone lives in the frames it discards */
+        __builtin_trap(); /* nobody entered through guarded(): there is no frame to go to */
+    m->landing->status = status;
+    undo_down_to(m, &m->landing->mark);
     longjmp(m->landing->point, 1);
+}
+
+void memory_exhausted(Memory *m)
+{
+    jump(m, NO_MEMORY);
+}
+
+void memory_bug(Memory *m, const char *mistake)
+{
+#ifdef QCC_DEBUG
+    fprintf(stderr, "%s\n", mistake);
+    abort();
+#endif
+    m->mistake = mistake;
+    jump(m, INTERNAL);
 }
 
 void *memory_try_block(Memory *m, size_t size)
@@ -113,13 +132,4 @@ void memory_release(Memory *m, void *block, size_t size)
         return;
     m->host.release(m->host.user, block, size ? size : 1);
     m->used -= size;
-}
-
-void bug(const char *file, int line, const char *what)
-{
-    /* The text stays in a register or on the stack for whoever opens the core; nothing is printed. */
-    volatile const char *where[2] = { file, what };
-    volatile int at = line;
-    (void)where, (void)at;
-    abort();
 }

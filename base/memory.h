@@ -33,13 +33,15 @@ typedef struct Memory {
     uint64_t requests;           /* blocks asked of the host so far */
     uint64_t fail_at;            /* tests: this request fails; 0 = none */
     Landing *landing;
-    Cleanup cleanups; /* ring */
+    const char *mistake; /* of ours, after guarded() answered INTERNAL because of it; null: none so far */
+    Cleanup cleanups;    /* ring */
 } Memory;
 
 /* Prepares `m` over `host`; a null host means malloc and free. */
 void memory_open(Memory *m, const Allocator *host);
 
-/* Runs fn(arg) with a landing point; NO_MEMORY when memory ran out inside, else what fn returned. */
+/* Runs fn(arg) with a landing point; NO_MEMORY when memory ran out inside, INTERNAL after a mistake of ours, else what
+ * fn returned. */
 Status guarded(Memory *m, Status (*fn)(void *arg), void *arg);
 
 /* A block of at least `size` bytes, aligned to 64; jumps when there is none. */
@@ -60,12 +62,28 @@ void cleanup_push(Memory *m, Cleanup *c, void (*undo)(void *thing), void *thing)
 /* Withdraws a registered cleanup without running it. */
 void cleanup_drop(Cleanup *c);
 
-/* Our own mistakes: abort where tests run, INTERNAL where users do. */
-_Noreturn void bug(const char *file, int line, const char *what);
-#define BUG_IF(condition)                                                                                              \
+/* Jumps after one of our own mistakes: guarded() answers INTERNAL, and `mistake` says which.  Debug builds abort, where
+ * a debugger and the sanitizers see the stack. */
+_Noreturn void memory_bug(Memory *m, const char *mistake);
+
+/* Our own mistakes, where they are found; input never reaches one. */
+#define BUG_TEXT_(line)  #line
+#define BUG_PLACE_(line) BUG_TEXT_(line)
+#define BUG_IF(memory, condition)                                                                                      \
     do {                                                                                                               \
         if (condition)                                                                                                 \
-            bug(__FILE__, __LINE__, #condition);                                                                       \
+            memory_bug((memory), __FILE__ ":" BUG_PLACE_(__LINE__) ": " #condition);                                   \
     } while (0)
+
+/* Mistakes in constant tables, which the tests walk: looked for in debug builds only. */
+#ifdef QCC_DEBUG
+#define DEBUG_IF(condition)                                                                                            \
+    do {                                                                                                               \
+        if (condition)                                                                                                 \
+            memory_bug(NULL, __FILE__ ":" BUG_PLACE_(__LINE__) ": " #condition);                                       \
+    } while (0)
+#else
+#define DEBUG_IF(condition) ((void)(condition))
+#endif
 
 #endif

@@ -63,7 +63,7 @@ Node *graph_state(Graph *g, const char *name, const Type *type, const void *attr
 
 void graph_drop_input(Graph *g, size_t i)
 {
-    BUG_IF(g->inputs[i]->uses);
+    BUG_IF(g->ir->memory, g->inputs[i]->uses);
     memmove(&g->inputs[i], &g->inputs[i + 1], (g->n_inputs - i - 1) * sizeof(Node *));
     g->n_inputs--;
 }
@@ -95,7 +95,7 @@ static void link_use(Use *u, Node *def)
 
 void node_set_in(Node *n, int i, Node *def)
 {
-    BUG_IF(i < 0 || i >= n->n_in);
+    BUG_IF(n->graph->ir->memory, i < 0 || i >= n->n_in);
     unlink_use(&n->in[i]);
     link_use(&n->in[i], def);
 }
@@ -142,7 +142,7 @@ const char *graph_result_name(const Graph *g, int i)
 
 void graph_replace(Node *old, Node *by)
 {
-    BUG_IF(old == by || old->graph != by->graph);
+    BUG_IF(old->graph->ir->memory, old == by || old->graph != by->graph);
     Use *last = NULL;
     for (Use *u = old->uses; u; u = u->next) {
         u->def = by;
@@ -197,7 +197,7 @@ Node *graph_insert(Graph *g, Node *before, Op op, const Type *type, int n_in, No
 
 void node_remove(Node *n)
 {
-    BUG_IF(n->uses);
+    BUG_IF(n->graph->ir->memory, n->uses);
     for (int i = 0; i < n->n_in; i++)
         unlink_use(&n->in[i]);
     unlink_node(n);
@@ -275,7 +275,7 @@ size_t graph_count(Graph *g)
 void graph_compact(Graph *g)
 {
     uint32_t id = 0;
-    BUG_IF(g != g->root);
+    BUG_IF(g->ir->memory, g != g->root);
     for (size_t i = 0; i < g->n_inputs; i++)
         g->inputs[i]->id = id++;
     g->ret->id = id++;

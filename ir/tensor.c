@@ -14,7 +14,7 @@ static Tensor *shaped(Tensor *t, const Type *type, void *data, size_t bytes)
 Tensor *tensor_new(Arena *arena, const Type *type)
 {
     size_t bytes;
-    BUG_IF(type->kind != TYPE_TENSOR);
+    BUG_IF(arena->memory, type->kind != TYPE_TENSOR);
     if (!type_bytes(type, &bytes))
         memory_exhausted(arena->memory);
     return shaped(NEW(arena, Tensor), type, arena_alloc(arena, bytes ? bytes : 1), bytes);
@@ -24,7 +24,7 @@ Tensor *tensor_alloc(Heap *heap, const Type *type)
 {
     enum { HEADER = 64 };
     size_t bytes;
-    BUG_IF(type->kind != TYPE_TENSOR || sizeof(Tensor) > HEADER);
+    BUG_IF(heap->memory, type->kind != TYPE_TENSOR || sizeof(Tensor) > HEADER);
     if (!type_bytes(type, &bytes) || bytes > PTRDIFF_MAX - 2 * HEADER)
         memory_exhausted(heap->memory);
     char *block = heap_alloc(heap, bytes + HEADER); /* one block: the head, then the data, both aligned */
@@ -135,7 +135,7 @@ static int64_t sign_extend(uint64_t word, int bits)
 int64_t tensor_get_i64(const Tensor *t, int64_t i)
 {
     const DType d = t->type->dtype;
-    BUG_IF(d == STRING);
+    DEBUG_IF(d == STRING);
     if (dtype_is_float(d))
         return (int64_t)tensor_get_f64(t, i);
     const uint64_t word = load_bits(t, i);

@@ -178,7 +178,7 @@ static const Type *intern(Types *t, Type want)
 
 const Type *type_tensor(Types *t, DType dtype, int rank, const int64_t *dims)
 {
-    BUG_IF(rank > MAX_RANK);
+    BUG_IF(t->arena->memory, rank > MAX_RANK);
     return intern(t, (Type){ .kind = TYPE_TENSOR, .dtype = dtype, .rank = rank, .dims = dims });
 }
 
@@ -225,7 +225,7 @@ const Type *type_opaque(Types *t, const char *text)
 
 const Type *type_with_dtype(Types *t, const Type *type, DType dtype)
 {
-    BUG_IF(type->kind != TYPE_TENSOR);
+    BUG_IF(t->arena->memory, type->kind != TYPE_TENSOR);
     return type->dtype == dtype ? type : type_tensor(t, dtype, type->rank, type->dims);
 }
 

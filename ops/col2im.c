@@ -127,7 +127,7 @@ static Status eval_col2im(Eval *e)
     const DType d = e->in[0]->type->dtype;
     const int64_t images = e->type->dims[0] * e->type->dims[1];
     Window w;
-    BUG_IF(window_place(&w, e->scratch, e->attr, (int)n, image, block));
+    BUG_IF(e->ir->memory, window_place(&w, e->scratch, e->attr, (int)n, image, block));
     (d == F64 ? assemble_f64 : dtype_is_float(d) ? assemble_f32 : assemble_i64)(e, &w, images);
     return OK;
 }
@@ -143,7 +143,7 @@ static Node *sample_col2im(Build *b, Rng *rng, int variant)
         image[i] = rng_range(rng, 1, 5);
     sample_window(rng, b->graph->arena, rank, image, block, &at.window);
     at.window.auto_pad = PAD_NOTSET;
-    BUG_IF(window_place(&w, b->graph->arena, &at.window, rank, image, block));
+    BUG_IF(b->graph->ir->memory, window_place(&w, b->graph->arena, &at.window, rank, image, block));
     const int64_t dims[] = { rng_below(rng, 3), rng_range(rng, 1, 2) * window_product(rank, block),
                              window_product(rank, w.out) };
     return CALL_ATTR(b, col2im, at, sample_tensor(b, rng, types[variant % (int)COUNT(types)], 3, dims, 0, 3),

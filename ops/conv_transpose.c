@@ -137,7 +137,7 @@ static Status eval_conv_transpose(Eval *e)
     const Type *x = e->in[0]->type, *filter = e->in[1]->type;
     SpreadRun r = { .kernels = e->kernels, .groups = at->group, .f64 = eval_is_f64(e) };
     Window w;
-    BUG_IF(window_place_transposed(&w, e->scratch, at, x->rank - 2, x->dims + 2, filter->dims + 2));
+    BUG_IF(e->ir->memory, window_place_transposed(&w, e->scratch, at, x->rank - 2, x->dims + 2, filter->dims + 2));
     r.w = reversed(&w);
     r.channels = filter->dims[0] / at->group;
     r.results = filter->dims[1];

@@ -204,7 +204,7 @@ static Node *sample_deform_conv(Build *b, Rng *rng, int variant)
         x[2 + i] = rng_range(rng, 2, 5);
     sample_window(rng, b->graph->arena, rank, x + 2, w + 2, &at.window);
     at.window.auto_pad = PAD_NOTSET;
-    BUG_IF(window_place(&win, b->graph->arena, &at.window, rank, x + 2, w + 2));
+    BUG_IF(b->graph->ir->memory, window_place(&win, b->graph->arena, &at.window, rank, x + 2, w + 2));
     memcpy(steering + 2, win.out, (size_t)rank * sizeof *steering);
     steering[0] = x[0];
     steering[1] = at.offset_group * rank * window_product(rank, w + 2);

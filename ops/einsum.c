@@ -343,7 +343,7 @@ static Node *expand_einsum(Build *b, const Site *s)
     const Type **types = NEWS(b->graph->arena, const Type *, s->n_in);
     for (int i = 0; i < s->n_in; i++)
         types[i] = s->in[i]->type;
-    BUG_IF(read_equation(&q, at->equation, s->n_in, types, b->graph->arena));
+    BUG_IF(b->graph->ir->memory, read_equation(&q, at->equation, s->n_in, types, b->graph->arena));
     needed_by(&q, 1, s->n_in, NULL, needed);
     Named v = prepared(b, &q, build_cast(b, s->in[0], t), types[0], &q.in[0], needed);
     for (int i = 1; i < s->n_in; i++) {
@@ -397,7 +397,7 @@ static Node *sample_einsum(Build *b, Rng *rng, int variant)
     for (int i = 0; i < n; i++, p++) {
         Labels l;
         int64_t dims[MAX_RANK];
-        BUG_IF(read_term(&p, ranks[i] - '0', 0, &l, &dots, b->graph->arena));
+        BUG_IF(b->graph->ir->memory, read_term(&p, ranks[i] - '0', 0, &l, &dots, b->graph->arena));
         for (int k = 0; k < l.n; k++)
             dims[k] = l.v[k] >= LETTERS && rng_below(rng, 4) == 0 ? 1 : extent[l.v[k]];
         in[i] = sample_tensor(b, rng, dtype, l.n, dims, -2, 2);

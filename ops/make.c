@@ -24,7 +24,7 @@ DType make_width(DType dtype)
 static void *attr_of(Build *b, Op op, const char *field, void **at)
 {
     const AttrSpec *specs = b->graph->ir->ops->defs[op]->attrs, *spec = attr_find(specs, str(field));
-    BUG_IF(!spec);
+    BUG_IF(b->graph->ir->memory, !spec);
     void *attr = attrs_default(b->graph->arena, specs);
     *at = attr_at(spec, attr);
     return attr;

@@ -226,7 +226,7 @@ static Status eval_matmul(Eval *e)
     MatmulRun r = { .e = e };
     matrix_of(a, at->ta, true, &m, &k);
     matrix_of(b, at->tb, false, &n, &k);
-    BUG_IF(!stack_of(a, b, &r.rank, r.dims));
+    BUG_IF(e->ir->memory, !stack_of(a, b, &r.rank, r.dims));
     stack_strides(&r, a, r.a_stride);
     stack_strides(&r, b, r.b_stride);
     r.panel = (Panel){ .m = (size_t)m, .n = (size_t)n, .k = (size_t)k };

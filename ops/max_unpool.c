@@ -75,7 +75,7 @@ static Status eval_max_unpool(Eval *e)
     Window w;
     if (dtype_bits(x->dtype) < 8)
         return eval_fail(e, "elements of %d bits are not unpooled", dtype_bits(x->dtype));
-    BUG_IF(unpooled_extents(&w, e->scratch, e->attr, x));
+    BUG_IF(e->ir->memory, unpooled_extents(&w, e->scratch, e->attr, x));
     memcpy(dims, x->dims, 2 * sizeof *dims);
     memcpy(dims + 2, w.out, (size_t)w.rank * sizeof *dims);
     const int64_t most = window_product(x->rank, dims);

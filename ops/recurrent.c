@@ -250,7 +250,7 @@ static int64_t length_of(Eval *e, const int64_t *lens, int64_t b, int64_t steps)
         T *xw = eval_scratch(e, (size_t)(rows * wide), sizeof(T));                                                     \
         for (int64_t d = 0; d < s->directions; d++) {                                                                  \
             Activation act[3];                                                                                         \
-            BUG_IF(recurrent_activations(at, cell, (int)d, act, e->scratch));                                          \
+            BUG_IF(e->ir->memory, recurrent_activations(at, cell, (int)d, act, e->scratch));                           \
             T *h = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                                 \
             T *c = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                                 \
             load_state_##T(e, cell->first_state, d, s, st, h);                                                         \

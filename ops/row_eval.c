@@ -223,7 +223,7 @@ Status eval_row(Eval *e)
     r.arithmetic = row_arithmetic(row, r.n, types);
     r.size = r.arithmetic == ARITH_F32 ? sizeof(f32) : WIDEST;
     r.loop = kernels_row(e->kernels, row->number, r.arithmetic);
-    BUG_IF(!r.loop);
+    BUG_IF(e->ir->memory, !r.loop);
     row_scalars(e->def->attrs, e->attr, r.k);
     space_open(&r.space, eval_type(e, 0), r.n, types, eval_scratch(e, (size_t)r.n, sizeof *r.space.strides));
     r.operands = eval_scratch(e, (size_t)r.n, sizeof *r.operands);

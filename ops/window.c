@@ -158,7 +158,7 @@ bool infer_window(Infer *q, const WindowAttr *at, const Type *x, const int64_t *
 void eval_window(Eval *e, const WindowAttr *at, int operand, const int64_t *kernel, Window *w)
 {
     const Type *x = e->in[operand]->type;
-    BUG_IF(window_place(w, e->scratch, at, x->rank - 2, x->dims + 2, kernel));
+    BUG_IF(e->ir->memory, window_place(w, e->scratch, at, x->rank - 2, x->dims + 2, kernel));
 }
 
 int64_t window_product(int rank, const int64_t *extents)

@@ -232,7 +232,7 @@ static const Pattern *root_call(const Rule *r)
     const Pattern *p = r->match;
     while (p->kind == PATTERN_WITH || p->kind == PATTERN_ONCE)
         p = p->in[0];
-    BUG_IF(p->kind != PATTERN_OP);
+    DEBUG_IF(p->kind != PATTERN_OP);
     return p;
 }
 
@@ -248,7 +248,7 @@ static void index_rules(Driver *d)
         const Pattern *p = root_call(&d->rules[i]);
         const size_t list = p->word ? d->n_ops : p->op;
         const int depth = pattern_depth(d->rules[i].match);
-        BUG_IF(list >= n_lists);
+        DEBUG_IF(list >= n_lists);
         d->next[i] = d->first[list];
         d->first[list] = (int)i;
         d->depth = depth > d->depth ? depth : d->depth;

@@ -169,7 +169,7 @@ static Status make(const Wire *wire, Arena *keep, const uint8_t **bytes, size_t 
     *n = (size_t)size;
     *bytes = s.to = arena_alloc(keep, *n);
     TRY(cuts_write(&s.cuts, wire->source, wire->diag, &(Sink){ append, &s }));
-    BUG_IF(s.to != *bytes + *n);
+    BUG_IF(wire->arena->memory, s.to != *bytes + *n);
     return OK;
 }
 

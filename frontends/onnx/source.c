@@ -99,7 +99,7 @@ void source_callback(Source *s, Memory *m, const char *name, uint64_t size,
 
 Status source_folder(Source *s, Diag *d, const char *path)
 {
-    BUG_IF(s->folder >= 0);
+    BUG_IF(s->memory, s->folder >= 0);
     s->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->folder < 0)
         return fail_as(d, IO, (Place){ .file = path, .byte = -1 }, "is no folder to read from: %s", strerror(errno));
@@ -188,7 +188,7 @@ Status window_at(Window *w, uint64_t offset, size_t n, const uint8_t **p)
 {
     const Source *s = w->source;
 
-    BUG_IF(n > w->cap || offset > s->size || n > s->size - offset);
+    BUG_IF(s->memory, n > w->cap || offset > s->size || n > s->size - offset);
     if (s->bytes) {
         *p = s->bytes + offset;
         return OK;

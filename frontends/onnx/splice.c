@@ -18,7 +18,7 @@ Cut *cuts_add(Cuts *c, uint64_t at, uint64_t length, const uint8_t *head, size_t
     GROW(c->arena, c->cut, c->n, c->cap);
     Cut *cut = &c->cut[c->n++];
 
-    BUG_IF(n_head > CUT_HEAD);
+    BUG_IF(c->arena->memory, n_head > CUT_HEAD);
     *cut = (Cut){ .at = at, .length = length, .edit = edit, .n_head = (uint8_t)n_head };
     if (n_head)
         memcpy(cut->head, head, n_head);
@@ -44,7 +44,7 @@ void cuts_enter(Cuts *c, const WireItem *item, const uint8_t *extra, size_t n_ex
     GROW(c->arena, c->level, c->n_levels, c->cap_levels);
     Cut *cut = &c->cut[c->n];
 
-    BUG_IF(n_extra > CUT_HEAD - 10);
+    BUG_IF(c->arena->memory, n_extra > CUT_HEAD - 10);
     *cut = (Cut){ .at = prefix_at(item), .length = item->at - prefix_at(item), .n_head = (uint8_t)n_extra };
     if (n_extra)
         memcpy(cut->head, extra, n_extra);
@@ -126,7 +126,7 @@ Status cuts_write(const Cuts *c, Source *source, Diag *diag, const Sink *sink)
     window_open(&window, source, diag, c->arena);
     for (size_t i = 0; i < c->n; i++) {
         const Cut *cut = &c->cut[i];
-        BUG_IF(cut->at < at);
+        BUG_IF(c->arena->memory, cut->at < at);
         TRY(copy_range(&window, at, cut->at, sink));
         if (cut->n_head)
             TRY(sink->put(sink->user, cut->head, cut->n_head));

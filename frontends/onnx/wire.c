@@ -333,7 +333,7 @@ static void push(Walk *w, const ProtobufCMessageDescriptor *type, uint64_t at, u
 {
     WireFrame *f = &w->frames[w->depth++];
 
-    BUG_IF(type->n_fields > MOST_FIELDS);
+    BUG_IF(w->wire->arena->memory, type->n_fields > MOST_FIELDS);
     *f = (WireFrame){ .type = type, .at = at, .end = end };
     if (item)
         f->item = *item;

@@ -299,14 +299,41 @@ static void hosts_see_every_block_come_back(void **state)
     assert_int_equal(host.bytes, 0);
 }
 
+static Status stumble(void *arg)
+{
+    BUG_IF(arg, true);
+    return OK;
+}
+
+static void mistakes_of_ours_are_answered(void **state)
+{
+    Memory m;
+    (void)state, (void)stumble;
+#ifdef QCC_DEBUG
+    (void)m;
+    skip(); /* debug builds abort */
+#else
+    memory_open(&m, NULL);
+    assert_int_equal(guarded(&m, stumble, &m), INTERNAL);
+    assert_non_null(strstr(m.mistake, "tests/unit/memory.c:"));
+    assert_true(m.mistake[0] != '/');
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arenas_give_zeroed_aligned_bytes),     cmocka_unit_test(a_mark_forgets_what_came_behind),
-        cmocka_unit_test(growing_arrays_keep_their_elements),   cmocka_unit_test(heaps_take_blocks_back_in_any_order),
-        cmocka_unit_test(a_jump_lands_at_the_innermost_guard),  cmocka_unit_test(every_request_may_fail),
-        cmocka_unit_test(products_that_overflow_are_no_memory), cmocka_unit_test(what_is_kept_survives_a_jump),
-        cmocka_unit_test(what_was_there_before_may_go_inside),  cmocka_unit_test(hosts_see_every_block_come_back),
+        cmocka_unit_test(mistakes_of_ours_are_answered),
+        cmocka_unit_test(arenas_give_zeroed_aligned_bytes),
+        cmocka_unit_test(a_mark_forgets_what_came_behind),
+        cmocka_unit_test(growing_arrays_keep_their_elements),
+        cmocka_unit_test(heaps_take_blocks_back_in_any_order),
+        cmocka_unit_test(a_jump_lands_at_the_innermost_guard),
+        cmocka_unit_test(every_request_may_fail),
+        cmocka_unit_test(products_that_overflow_are_no_memory),
+        cmocka_unit_test(what_is_kept_survives_a_jump),
+        cmocka_unit_test(what_was_there_before_may_go_inside),
+        cmocka_unit_test(hosts_see_every_block_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
