@@ -213,7 +213,7 @@ void node_move(Node *n, Node *before)
 
 void node_adopt(Node *n, Graph *to, Node *before)
 {
-    BUG_IF(n->graph->root != to->root || (before && before->graph != to));
+    BUG_IF(to->ir->memory, n->graph->root != to->root || (before && before->graph != to));
     unlink_node(n);
     n->graph = to;
     link_node(n, before);
