@@ -125,22 +125,20 @@ static size_t escape(const Lexer *l, size_t i, char *out)
 }
 
 /* The end of a string whose quote is at l->at[from]. */
-static Status string_end(Lexer *l, size_t from, int64_t limit, const char *name, size_t *end)
+static Status string_end(Lexer *l, size_t from, size_t *end)
 {
     size_t i = from + 1;
     while (i < left(l) && l->at[i] != '"' && l->at[i] != '\n')
         i += l->at[i] == '\\' ? 2 : 1;
     if (peek(l, i) != '"')
         return fail(l->diag, here(l), "the string has no end on this line");
-    if ((int64_t)(i - from - 1) > limit)
-        return too_long(l, i - from - 1, limit, name);
     *end = i + 1;
     return OK;
 }
 
 static Status string(Lexer *l, size_t from, int64_t limit, const char *name, Token *t)
 {
-    TRY(string_end(l, from, limit, name, &t->n));
+    TRY(string_end(l, from, &t->n));
     char *out = arena_alloc(l->arena, t->n - from);
     size_t n = 0;
     for (size_t i = from + 1; i + 1 < t->n;) {
@@ -158,6 +156,8 @@ static Status string(Lexer *l, size_t from, int64_t limit, const char *name, Tok
         }
     }
     t->text = (Str){ out, n };
+    if ((int64_t)n > limit)
+        return too_long(l, n, limit, name);
     if (memchr(out, 0, n))
         return fail(l->diag, here(l), "the string holds a zero byte");
     return OK;
@@ -218,7 +218,7 @@ static Status word(Lexer *l, Token *t)
     if (!str_is(t->text, "hex") || peek(l, 3) != '"')
         return (int64_t)t->n > l->limits->op_bytes ? too_long(l, t->n, l->limits->op_bytes, "op_bytes") : OK;
     t->kind = TOKEN_HEX;
-    TRY(string_end(l, 3, INT64_MAX, "", &t->n));
+    TRY(string_end(l, 3, &t->n));
     t->text = (Str){ l->at + 4, t->n - 5 };
     for (size_t i = 0; i < t->text.n; i++)
         if (hex_digit(t->text.p[i]) < 0)
