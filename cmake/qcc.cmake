@@ -2,6 +2,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+target_link_libraries(qcc_api PUBLIC ZLIB::ZLIB ${CMAKE_DL_LIBS})
 get_property(floors GLOBAL PROPERTY QCC_FLOORS)
 set(objects)
 foreach(floor IN LISTS floors)

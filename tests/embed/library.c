@@ -81,13 +81,10 @@ static qcc_context *open_with(Host *h)
     return cx;
 }
 
-static float x_data[12];
-
 static qcc_tensor x_tensor(void)
 {
-    for (int i = 0; i < 12; i++)
-        x_data[i] = (float)i / 4;
-    return (qcc_tensor){ QCC_F32, 2, { 3, 4 }, x_data, sizeof x_data };
+    static float x[12] = { 0, .25f, .5f, .75f, 1, 1.25f, 1.5f, 1.75f, 2, 2.25f, 2.5f, 2.75f };
+    return (qcc_tensor){ QCC_F32, 2, { 3, 4 }, x, sizeof x };
 }
 
 /* ---- what it does ---- */
@@ -259,6 +256,33 @@ static void limits_hold(void **state)
     assert_int_equal(h.blocks, 0);
 }
 
+/* What the sweep below does with one context. */
+static qcc_status work(qcc_context *cx, qcc_model **m, Buffer *out)
+{
+    const qcc_tensor x = x_tensor();
+    const qcc_sink sink = { .write = to_buffer, .user = out };
+    const char *const lines[][5] = {
+        { "qcc", "explain", MLP, "--node", "fc1" },
+        { "qcc", "diff", MLP, MODELS "other.onnx", "--seed=3" },
+        { "qcc", "run", MODELS "two.onnx", "--input", "a=" MODELS "a.npy" },
+        { "qcc", MODELS "fixed.onnx", "--batch=3", "--emit", "ir" },
+    };
+    static const qcc_status want[] = { QCC_OK, QCC_OK, QCC_USAGE, QCC_OK };
+    qcc_tensor y;
+    qcc_status status = read_file(cx, MLP, m);
+    if (status == QCC_OK)
+        status = qcc_run_model(*m, &x, 1, &y, 1);
+    if (status == QCC_OK)
+        status = qcc_emit(*m, "ir", NULL, &sink);
+    for (size_t i = 0; status == QCC_OK && i < sizeof want / sizeof *want; i++) {
+        out->n = 0;
+        status = qcc_command(cx, 5, lines[i], &sink);
+        if (status == want[i])
+            status = QCC_OK;
+    }
+    return status;
+}
+
 /* Every request for memory is refused once: the call fails or does not notice, and nothing is lost. */
 static void memory_may_run_out_anywhere(void **state)
 {
@@ -272,14 +296,9 @@ static void memory_may_run_out_anywhere(void **state)
         const qcc_tensor x = x_tensor();
         qcc_tensor y;
         Buffer out = { .n = 0 };
-        const qcc_sink sink = { .write = to_buffer, .user = &out };
         qcc_status status = qcc_open(&o, &cx);
         if (status == QCC_OK)
-            status = read_file(cx, MLP, &m);
-        if (status == QCC_OK)
-            status = qcc_run_model(m, &x, 1, &y, 1);
-        if (status == QCC_OK)
-            status = qcc_emit(m, "ir", NULL, &sink);
+            status = work(cx, &m, &out);
         const size_t requests = h.requests;
         if (m && status == QCC_NO_MEMORY) { /* once there is memory again, it works */
             assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_OK);
@@ -294,6 +313,36 @@ static void memory_may_run_out_anywhere(void **state)
             break;
     }
     assert_true(failures > 10);
+}
+
+static void *one_of_many(void *arg)
+{
+    Host h = { 0 };
+    qcc_status *status = arg;
+    for (int i = 0; i < 20; i++) {
+        qcc_context *cx = open_with(&h);
+        qcc_model *m = NULL;
+        Buffer out = { .n = 0 };
+        *status = work(cx, &m, &out);
+        qcc_close(cx);
+        if (*status != QCC_OK || h.blocks)
+            break;
+    }
+    return NULL;
+}
+
+static void contexts_are_independent(void **state)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    qcc_status status[THREADS];
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, one_of_many, &status[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(status[i], QCC_OK);
+    }
 }
 
 static qcc_status drop(void *user, const void *bytes, size_t n)
@@ -500,6 +549,7 @@ int main(void)
         cmocka_unit_test(callbacks_find_it_busy),
         cmocka_unit_test(a_child_may_only_close),
         cmocka_unit_test(commands_speak_through_the_host),
+        cmocka_unit_test(contexts_are_independent),
         cmocka_unit_test(a_small_stack_is_enough),
         cmocka_unit_test(the_rounding_mode_of_the_host_does_not_matter),
         cmocka_unit_test(no_descriptor_is_left_open),
