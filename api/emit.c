@@ -3,6 +3,7 @@
 
 #include "api/command.h"
 #include "frontends/onnx/write.h"
+#include "frontends/view/view.h"
 #include "ir/print.h"
 
 enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex; more stay out of it */
@@ -54,9 +55,30 @@ static Status write_onnx(qcc_model *m, Out *o)
     return onnx_write(m->graph, &m->cx->diag, &sink);
 }
 
+static Status write_html(qcc_model *m, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return view_html(m->module, &m->cx->diag, &sink);
+}
+
+static Status write_dot(qcc_model *m, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return view_dot(m->module, &m->cx->diag, &sink);
+}
+
+static Status write_json(qcc_model *m, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return view_json(m->module, &m->cx->diag, &sink);
+}
+
 static const Form forms[] = {
     { "ir", write_ir, false },
     { "onnx", write_onnx, true },
+    { "json", write_json, false },
+    { "dot", write_dot, false },
+    { "html", write_html, false },
 };
 
 static Status no_form(qcc_context *cx, const char *kind)
