@@ -26,6 +26,10 @@ typedef struct TransposeAttr {
     Ints perm; /* not given: the axes reversed */
 } TransposeAttr;
 
+typedef struct ShapeAttr { /* shape: dimensions start .. end - 1, clamped */
+    int64_t start, end;
+} ShapeAttr;
+
 typedef struct ReshapeAttr {
     bool allowzero;
 } ReshapeAttr;

@@ -1,13 +1,10 @@
 /* shape and size: what a tensor's type says, as values. */
+#include "ops/attrs.h"
 #include "ops/shapes.h"
 
 #define ASKS                                                                                                           \
     .fuse = FUSE_OPAQUE, .amp = { AMP_N, AMP_N, 0, REASON_NONE, NULL },                                                \
     .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER }
-
-typedef struct ShapeAttr {
-    int64_t start, end;
-} ShapeAttr;
 
 static const AttrSpec shape_attrs[] = {
     ATTR(ShapeAttr, start, INT, 0),

@@ -37,5 +37,5 @@ static const Rule rules[] = {
 /* clang-format on */
 
 const Pass pass_fold_casts = {
-    .name = "fold-casts", .needs = TYPED, .may = ELASTIC, .rules = rules, .n_rules = COUNT(rules)
+    .name = "fold-casts", .needs = TYPED, .may = EXACT, .rules = rules, .n_rules = COUNT(rules)
 };

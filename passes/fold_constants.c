@@ -41,10 +41,19 @@ static bool is_constant(const Node *n)
     return !n || n->op == OP_const;
 }
 
-/* What shape and size ask is in the type. */
+/* What shape and size ask is in the type, as far as that is known. */
 static bool asks_type_only(const Node *n)
 {
-    return (n->op == OP_shape || n->op == OP_size) && in(n, 0)->type->kind == TYPE_TENSOR && type_known(in(n, 0)->type);
+    const Type *t = n->op == OP_shape || n->op == OP_size ? in(n, 0)->type : NULL;
+    return t && t->kind == TYPE_TENSOR && (n->op == OP_shape ? t->rank >= 0 : type_known(t));
+}
+
+static bool has_unknown(const Tensor *shape)
+{
+    for (int64_t i = 0; i < tensor_elements(shape); i++)
+        if (tensor_get_i64(shape, i) < 0)
+            return true;
+    return false;
 }
 
 static bool is_numbers(const Type *t)
@@ -199,7 +208,8 @@ static bool fold(Fold *f, Node *n)
                type_agrees(results[i]->type, type_result(n->type, i));
         bytes += good ? (int64_t)results[i]->bytes : 0;
     }
-    good = good && !over(f, n, "fold_output", f->ir->limits.fold_output, bytes);
+    good = good && !(n->op == OP_shape && has_unknown(results[0])) &&
+           !over(f, n, "fold_output", f->ir->limits.fold_output, bytes);
     if (good)
         replace(n, results);
     f->bytes += good ? bytes : 0;

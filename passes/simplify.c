@@ -142,6 +142,25 @@ static Node *reshape_at_once(Build *b, const Match *m)
     return CALL_ATTR(b, reshape, attr, m->x[0], build_i64s(b, t->rank, dims));
 }
 
+/* Single dimensions of a shape that is known in part. */
+static Node *known_dims(Build *b, const Match *m)
+{
+    const Type *x = m->x[0]->type;
+    const Tensor *index = node_constant(m->constant[0], 4096);
+    const ShapeAttr *at = m->attr[1];
+    if (!index || x->kind != TYPE_TENSOR || x->rank < 0 || !type_known(m->root->type) || at->start != 0)
+        return NULL;
+    const int64_t n = type_elements(m->node[1]->type);
+    Tensor *t = tensor_new(b->graph->arena, m->root->type);
+    for (int64_t i = 0; i < tensor_elements(t); i++) {
+        const int64_t k = tensor_get_i64(index, i), axis = k < 0 ? k + n : k;
+        if (axis < 0 || axis >= n || x->dims[axis] < 0)
+            return NULL;
+        tensor_set_i64(t, i, x->dims[axis]);
+    }
+    return build_const(b, t);
+}
+
 static bool is_float(const Match *m)
 {
     return m->root->type->kind == TYPE_TENSOR && dtype_is_float(m->root->type->dtype);
@@ -225,6 +244,7 @@ static const Rule rules[] = {
     { "unsqueeze-nothing",    EXACT,  P(unsqueeze, X, Y),                          X,                  NULL,             shape_is_back     },
     { "expand-nothing",       EXACT,  P(expand, X, Y),                             X,                  NULL,             known             },
     { "tile-nothing",         EXACT,  P(tile, X, Y),                               X,                  NULL,             known             },
+    { "gather-of-shape",      EXACT,  P(gather, P(shape, X), CONST),                NULL,               known_dims,       NULL              },
     { "slice-everything",     EXACT,  P(slice, X, REST(0)),                        X,                  NULL,             slices_everything },
     { "pad-nothing",          EXACT,  P(pad, X, REST(0)),                          X,                  NULL,             pads_nothing      },
     { "dropout-inference",    EXACT,  P(dropout, X, REST(0)),                      X,                  NULL,             is_inference      },
