@@ -130,12 +130,6 @@ static Status unknown_blob(Parser *p, const Token *name)
     return message_send(m);
 }
 
-static Status text_is_not_kept(Payload *payload, void *out, size_t bytes, Diag *diag)
-{
-    (void)out, (void)bytes;
-    return fail_as(diag, UNSUPPORTED, NOWHERE, "the strings of %s are not in the text", payload->name);
-}
-
 static Status blob(Parser *p, const Type *type, Payload **payload)
 {
     bool fits = false;
@@ -148,7 +142,7 @@ static Status blob(Parser *p, const Type *type, Payload **payload)
         return parse_wanted(p, "a string");
     if (type->dtype == STRING) {
         *payload = NEW(p->arena, Payload);
-        **payload = (Payload){ .type = type, .name = name.text.p, .read = text_is_not_kept };
+        **payload = (Payload){ .type = type, .name = name.text.p }; /* what the strings are is not in the text */
     } else {
         *payload = p->blobs ? blobs_find(p->blobs, name.text, type, &fits) : NULL;
         if (!*payload)

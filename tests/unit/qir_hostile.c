@@ -116,6 +116,21 @@ static void damage(void *unused)
     assert_true(accepted > 100);
 }
 
+static void zero_bytes(void **state)
+{
+    (void)state;
+    static const char in_string[] = "graph @\"a\0b\"() -> () {}", outside[] = "graph \0 @f() -> () {}";
+    Language l;
+    Module *m;
+    language_open(&l);
+    assert_int_equal(parse_module(&l.ir, &l.arena, (Str){ in_string, sizeof in_string - 1 }, "t", NULL, NULL, &m),
+                     INVALID);
+    assert_non_null(strstr(text_get(&l.messages), "the string holds a zero byte"));
+    assert_int_equal(parse_module(&l.ir, &l.arena, (Str){ outside, sizeof outside - 1 }, "t", NULL, NULL, &m), INVALID);
+    assert_non_null(strstr(text_get(&l.messages), "a stray byte 0x00"));
+    language_close(&l);
+}
+
 static double seconds(void)
 {
     struct timespec t;
@@ -258,7 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nesting_is_refused_on_a_small_stack), cmocka_unit_test(length_is_bounded),
         cmocka_unit_test(damaged_text_is_refused_or_read),     cmocka_unit_test(a_million_nodes_on_a_small_stack),
-        cmocka_unit_test(memory_may_run_out_anywhere),
+        cmocka_unit_test(memory_may_run_out_anywhere),         cmocka_unit_test(zero_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

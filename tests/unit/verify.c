@@ -156,6 +156,16 @@ static void ops(void **state)
     check_complaint(&s, "region 0 belongs to another node");
 }
 
+static void initial_values(void **state)
+{
+    (void)state;
+    Sample s;
+    sample_open(&s);
+    const ValueAttr attr = { payload_of(&s.l.arena, tensor_new(&s.l.arena, type_vector(&s.l.ir.types, F32, 3))) };
+    graph_state(s.g, "s", type_vector(&s.l.ir.types, F32, 2), &attr);
+    check_complaint(&s, "%s is f32[2], its initial value f32[3]");
+}
+
 static void complaints_are_bounded(void **state)
 {
     (void)state;
@@ -194,6 +204,7 @@ int main(void)
         cmocka_unit_test(use_lists),
         cmocka_unit_test(lists),
         cmocka_unit_test(ops),
+        cmocka_unit_test(initial_values),
         cmocka_unit_test(complaints_are_bounded),
         cmocka_unit_test(places_come_from_the_text),
     };
