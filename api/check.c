@@ -16,7 +16,7 @@ static Status tell_model(Command *c, qcc_model *m)
         nodes += !op_of(n)->structural || n->op == OP_opaque;
         lacking += node_lacks_card(n);
     }
-    TRY(out_printf(c->out, "%s: ok, %zu nodes", m->file, nodes));
+    TRY(out_printf(c->out, "%s: ok, %zu node%s", m->file, nodes, nodes == 1 ? "" : "s"));
     return lacking ? out_printf(c->out, ", %zu of them without a meaning here\n", lacking) : out_printf(c->out, "\n");
 }
 

@@ -69,11 +69,13 @@ QCC_API void qcc_report_stderr(void *user, const qcc_message *message);
 
 /* ---- context ---- */
 
+/* Memory comes from `alloc`, blocks aligned to 64 bytes, on the thread that made the call.  The C library's own parts
+ * (open folders, regular expressions of selectors) and jansson use malloc all the same. */
 typedef struct qcc_context_options {
     size_t size;                                            /* sizeof(qcc_context_options) */
     void (*report)(void *user, const qcc_message *message); /* null: messages are dropped */
     void *user;                                             /* for report, alloc and release */
-    void *(*alloc)(void *user, size_t size);                /* null: the C library's; 64-byte aligned blocks */
+    void *(*alloc)(void *user, size_t size);                /* null: the C library's */
     void (*release)(void *user, void *block, size_t size);
     int threads;        /* 0: one per processor; 1 starts no thread */
     uint64_t memory;    /* bytes the context may hold; 0: no bound */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -345,6 +346,38 @@ static void contexts_are_independent(void **state)
     }
 }
 
+/* Stops the context after a while. */
+static void *interrupter(void *arg)
+{
+    const struct timespec while_ = { .tv_nsec = 50 * 1000 * 1000 };
+    nanosleep(&while_, NULL);
+    qcc_interrupt(arg);
+    return NULL;
+}
+
+static void a_run_can_be_interrupted(void **state)
+{
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    qcc_model *m;
+    pthread_t thread;
+    struct timespec before, after;
+    int64_t zero = 0;
+    const qcc_tensor x = { QCC_I64, 0, { 0 }, &zero, sizeof zero };
+    qcc_tensor y;
+    (void)state;
+    assert_int_equal(read_file(cx, MODELS "endless.onnx", &m), QCC_OK);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    assert_int_equal(pthread_create(&thread, NULL, interrupter, cx), 0);
+    assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_INTERRUPTED);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true((double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) * 1e-9 < 2);
+    assert_int_equal(read_file(cx, MLP, &m), QCC_OK); /* it goes on afterwards */
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+}
+
 static qcc_status drop(void *user, const void *bytes, size_t n)
 {
     (void)user;
@@ -550,6 +583,7 @@ int main(void)
         cmocka_unit_test(a_child_may_only_close),
         cmocka_unit_test(commands_speak_through_the_host),
         cmocka_unit_test(contexts_are_independent),
+        cmocka_unit_test(a_run_can_be_interrupted),
         cmocka_unit_test(a_small_stack_is_enough),
         cmocka_unit_test(the_rounding_mode_of_the_host_does_not_matter),
         cmocka_unit_test(no_descriptor_is_left_open),
