@@ -1,6 +1,7 @@
 /* col2im: blocks laid out as columns, added back into images. */
 #include <string.h>
 
+#include "ops/shapes.h"
 #include "ops/window.h"
 
 static const AttrSpec col2im_attrs[] = {
@@ -95,7 +96,7 @@ static const Type *infer_col2im(Infer *q)
     if (x->rank == 3 && !infer_counts(q, x, &w, &dims[1]))
         return NULL;
     dims[0] = x->rank == 3 ? x->dims[0] : DIM_UNKNOWN;
-    return type_tensor(q->types, x->dtype, rank + 2, dims);
+    return infer_dims(q, x->dtype, rank + 2, dims);
 }
 
 #define ASSEMBLE(T)                                                                                                    \

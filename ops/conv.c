@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/shapes.h"
 #include "ops/window.h"
 
 static const AttrSpec conv_attrs[] = {
@@ -62,7 +63,7 @@ static const Type *infer_conv(Infer *q)
     dims[0] = x->dims[0];
     dims[1] = m;
     memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
-    return type_tensor(q->types, dtype, x->rank, dims);
+    return infer_dims(q, dtype, x->rank, dims);
 }
 
 typedef struct ConvRun {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/shapes.h"
 #include "ops/window.h"
 
 static const AttrSpec conv_transpose_attrs[] = {
@@ -45,7 +46,7 @@ static const Type *infer_conv_transpose(Infer *q)
     dims[0] = x->dims[0];
     dims[1] = m;
     memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
-    return type_tensor(q->types, dtype, x->rank, dims);
+    return infer_dims(q, dtype, x->rank, dims);
 }
 
 typedef struct SpreadRun {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/shapes.h"
 #include "ops/window.h"
 
 static const AttrSpec deform_conv_attrs[] = {
@@ -67,7 +68,7 @@ static const Type *infer_deform_conv(Infer *q)
     dims[0] = x->dims[0];
     dims[1] = m;
     memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
-    return type_tensor(q->types, x->dtype, x->rank, dims);
+    return infer_dims(q, x->dtype, x->rank, dims);
 }
 
 typedef struct SteeredRun {

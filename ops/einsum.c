@@ -2,8 +2,10 @@
  * from the left. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "ops/contract.h"
 #include "ops/make.h"
+#include "ops/shapes.h"
 
 static const AttrSpec einsum_attrs[] = { ATTR_REQUIRED(EinsumAttr, equation, STR), ATTR_LAST };
 
@@ -173,7 +175,7 @@ static const Type *infer_einsum(Infer *q)
         return infer_fail(q, "%s", wrong);
     for (int i = 0; i < eq.out.n; i++)
         dims[i] = eq.extent[eq.out.v[i]];
-    return type_tensor(q->types, q->in[0]->dtype, eq.out.n, dims);
+    return infer_dims(q, q->in[0]->dtype, eq.out.n, dims);
 }
 
 /* A value whose dimensions have labels, all different and of full extent. */
@@ -280,11 +282,16 @@ static Named prepared(Build *b, const Equation *q, Node *x, const Type *type, co
     return summed(b, q, &v, needed, NULL);
 }
 
-static int64_t volume(const Equation *q, const Labels *l)
+/* The number of combinations of some labels; fails the build when it is beyond all limits. */
+static int64_t volume(Build *b, const Equation *q, const Labels *l)
 {
-    int64_t n = 1;
+    int64_t dims[MAX_RANK], n = 0;
     for (int i = 0; i < l->n; i++)
-        n *= q->extent[l->v[i]];
+        dims[i] = q->extent[l->v[i]];
+    const Ir *ir = b->graph->ir;
+    if (b->status == OK && !checked_product_i64(dims, l->n, ir->limits.elements, &n))
+        b->status = fail(ir->diag, NOWHERE, "einsum goes through more than the limit elements (%" PRId64 ")",
+                         ir->limits.elements);
     return n;
 }
 
@@ -312,7 +319,8 @@ static Named product(Build *b, const Equation *q, const Named *all, const Named 
     append(&lx, &left), append(&lx, &inner);
     append(&ly, &inner), append(&ly, &right);
     append(&z.l, &left), append(&z.l, &right);
-    const int64_t s = volume(q, &shared), m = volume(q, &left), k = volume(q, &inner), n = volume(q, &right);
+    const int64_t s = volume(b, q, &shared), m = volume(b, q, &left), k = volume(b, q, &inner),
+                  n = volume(b, q, &right);
     Node *a = make_reshape(b, transpose_as(b, x, &lx), 3, (const int64_t[]){ s, m, k });
     Node *c = make_reshape(b, transpose_as(b, y, &ly), 3, (const int64_t[]){ s, k, n });
     z.x = reshape_as(b, q, inner.n ? CALL(b, matmul, a, c) : CALL(b, mul, a, c), &z.l);
@@ -405,6 +413,13 @@ static Node *sample_einsum(Build *b, Rng *rng, int variant)
     return build_node(b, OP_einsum, &at, n, in);
 }
 
+/* What only moves elements keeps whatever type they have. */
+static AmpClass einsum_class(const Node *n, DType target)
+{
+    (void)target;
+    return n->n_in == 1 && in(n, 0)->type->rank >= 0 && in(n, 0)->type->rank == n->type->rank ? AMP_P : AMP_T;
+}
+
 const OpDef op_einsum = {
     .name = "einsum",
     .min_in = 1,
@@ -418,7 +433,7 @@ const OpDef op_einsum = {
     .trainable = ~0u,
     .weight = 30,
     .fuse = FUSE_CONTRACT,
-    .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL },
+    .amp = { AMP_C, AMP_C, 0, REASON_NONE, einsum_class },
     .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
     .onnx = { "Einsum", 12, NULL },
 };

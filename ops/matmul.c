@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/shapes.h"
 
 static const AttrSpec matmul_attrs[] = {
     ATTR_OURS(MatmulAttr, ta, BOOL, false),
@@ -84,7 +85,7 @@ static const Type *infer_matmul(Infer *q)
         dims[rank++] = m;
     if (b->rank > 1)
         dims[rank++] = n;
-    return type_tensor(q->types, dtype, rank, dims);
+    return infer_dims(q, dtype, rank, dims);
 }
 
 /* One product of a stack, and which rows of it: the unit that is spread over threads. */
@@ -283,6 +284,13 @@ static Node *sample_matmul(Build *b, Rng *rng, int variant)
                      sample_tensor(b, rng, dtype, rank_y, y, dtype == U32 || dtype == U64 ? 0 : -2, 2));
 }
 
+/* A product of two vectors is a sum. */
+static AmpClass matmul_class(const Node *n, DType target)
+{
+    (void)target;
+    return in(n, 0)->type->rank == 1 && in(n, 1)->type->rank == 1 ? AMP_FO : AMP_T;
+}
+
 const OpDef op_matmul = {
     .name = "matmul",
     .min_in = 2,
@@ -296,7 +304,7 @@ const OpDef op_matmul = {
     .trainable = 3,
     .weight = 20,
     .fuse = FUSE_CONTRACT,
-    .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL },
+    .amp = { AMP_C, AMP_C, 0, REASON_NONE, matmul_class },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT }, .out = QUANT_INPUT, .weight_axis = -1 },
     .onnx = { "MatMul", 13, NULL },
 };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/shapes.h"
 #include "ops/window.h"
 
 static const AttrSpec max_unpool_attrs[] = {
@@ -62,7 +63,7 @@ static const Type *infer_max_unpool(Infer *q)
     memcpy(dims + 2, w.out, (size_t)w.rank * sizeof *dims);
     if (infer_has(q, 2) && !infer_output_shape(q, x, dims))
         return NULL;
-    return type_tensor(q->types, x->dtype, x->rank, dims);
+    return infer_dims(q, x->dtype, x->rank, dims);
 }
 
 /* Indices count in the extents that follow from the attributes; the result may be larger than those. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/shapes.h"
 #include "ops/window.h"
 
 static const AttrSpec max_pool_attrs[] = {
@@ -50,7 +51,7 @@ static const Type *infer_pooled(Infer *q, bool integers)
         return NULL;
     memcpy(dims, x->dims, 2 * sizeof *dims);
     memcpy(dims + 2, w.out, (size_t)w.rank * sizeof *dims);
-    return type_tensor(q->types, x->dtype, x->rank, dims);
+    return infer_dims(q, x->dtype, x->rank, dims);
 }
 
 static const Type *infer_max_pool(Infer *q)

@@ -1,5 +1,6 @@
 /* max_roi_pool and roi_align: a fixed grid of numbers from each region of interest. */
 #include "ops/contract.h"
+#include "ops/shapes.h"
 #include "ops/window.h"
 
 static const AttrSpec max_roi_pool_attrs[] = {
@@ -40,7 +41,7 @@ static const Type *infer_rois(Infer *q, int columns, int64_t height, int64_t wid
         return infer_fail(q, "gives %" PRId64 " by %" PRId64 " results, wanted is at least 1", height, width);
     const int64_t dims[] = { rois->rank < 0 ? DIM_UNKNOWN : rois->dims[0], x->rank < 0 ? DIM_UNKNOWN : x->dims[1],
                              height, width };
-    return type_tensor(q->types, x->dtype, 4, dims);
+    return infer_dims(q, x->dtype, 4, dims);
 }
 
 static const Type *infer_max_roi_pool(Infer *q)

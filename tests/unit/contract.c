@@ -274,6 +274,9 @@ static Status bad_calls_are_refused(void *arg)
         const EinsumAttr e = { wrong[i].equation };
         expect_refused(c, &b, CALL_ATTR(&b, einsum, e, m), wrong[i].why);
     }
+    const EinsumAttr far = { "a,b,c,d->abcd" };
+    Node *big = DRAW(&b, &rng, F32, 1 << 13);
+    expect_refused(c, &b, CALL_ATTR(&b, einsum, far, big, big, big, big), "limit elements");
     const EinsumAttr both = { "ij,ij->i" };
     expect_refused(c, &b, CALL_ATTR(&b, einsum, both, m, DRAW(&b, &rng, F32, 2, 4)), "extents 3 and 4");
     return OK;

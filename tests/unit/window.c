@@ -405,6 +405,11 @@ static Status bad_windows_are_refused(void *arg)
     };
     for (size_t i = 0; i < COUNT(wrong); i++)
         expect_refused(c, &b, CALL_ATTR(&b, conv, wrong[i].a, x, w), wrong[i].why);
+    static const int64_t far[] = { 1ll << 40, 1ll << 40, 0, 0 }, huge[] = { 1ll << 40, 1ll << 40 };
+    const ConvAttr wide = { .group = 1, .window = { .pads = { 4, far } } };
+    const ConvTransposeAttr grown = { .group = 1, .window = { .strides = { 2, huge } } };
+    expect_refused(c, &b, CALL_ATTR(&b, conv, wide, x, w), "limit");
+    expect_refused(c, &b, CALL_ATTR(&b, conv_transpose, grown, x, DRAW(&b, &rng, F32, 4, 1, 3, 3)), "limit");
     const ConvAttr plain = { .group = 1 };
     const PoolAttr pool = { .window = { .kernel_shape = { 2, zero } } };
     const ConvTransposeAttr spread = { .group = 1, .output_padding = { 2, two } };
