@@ -78,6 +78,7 @@ qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
     *cx = (qcc_context){
         .options = o, .limits = LIMITS_DEFAULT, .kernels = kernels_best(), .pid = (long)getpid(), .verbosity = 1
     };
+    cx->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     memory_open(&cx->memory, &(Allocator){ o.alloc, o.release, o.user });
     cx->memory.budget = o.memory;
     cx->memory.used = cx->memory.peak = sizeof *cx;
@@ -102,6 +103,8 @@ void qcc_close(qcc_context *cx)
         model_close(cx->models);
     parallel_close(cx->pool);
     arena_close(&cx->scratch);
+    if (cx->locale)
+        freelocale(cx->locale);
     cx->options.release(cx->options.user, cx, sizeof *cx);
 }
 
@@ -121,7 +124,8 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     if (cx->poisoned)
         return QCC_INTERNAL;
     const int error = errno;
-    const FpEnv environment = fp_env_enter(); /* the host may round otherwise */
+    const FpEnv environment = fp_env_enter();      /* the host may round otherwise, */
+    const locale_t locale = uselocale(cx->locale); /* and write its numbers otherwise */
     cx->busy = true;
     cx->stop = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
@@ -136,6 +140,7 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     arena_keep(&cx->scratch);
     cx->diag.file = NULL;
     cx->busy = false;
+    uselocale(locale);
     fp_env_leave(environment);
     errno = error;
     return (qcc_status)status;

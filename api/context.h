@@ -2,6 +2,8 @@
 #ifndef API_CONTEXT_H
 #define API_CONTEXT_H
 
+#include <locale.h>
+
 #include "base/parallel.h"
 #include "ops/cards.h"
 #include "qcc/qcc.h"
@@ -13,8 +15,9 @@ struct qcc_context {
     Limits limits;
     qcc_context_options options;
     const Kernels *kernels;
-    Parallel *pool; /* opened when first wanted */
-    bool no_pool;   /* it was refused */
+    Parallel *pool;  /* opened when first wanted */
+    bool no_pool;    /* it was refused */
+    locale_t locale; /* C: numbers are written and read the same everywhere */
     long pid;
     volatile int stop;
     bool busy;

@@ -74,11 +74,8 @@ static Status write_json(qcc_model *m, Out *o)
 }
 
 static const Form forms[] = {
-    { "ir", write_ir, false },
-    { "onnx", write_onnx, true },
-    { "json", write_json, false },
-    { "dot", write_dot, false },
-    { "html", write_html, false },
+    { "ir", write_ir, false },   { "onnx", write_onnx, true },  { "json", write_json, false },
+    { "dot", write_dot, false }, { "html", write_html, false },
 };
 
 static Status no_form(qcc_context *cx, const char *kind)

@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <fenv.h>
 #include <pthread.h>
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -378,6 +380,60 @@ static void a_run_can_be_interrupted(void **state)
     assert_int_equal(h.blocks, 0);
 }
 
+/* A locale with a comma, made here where the system has the parts for it. */
+static int comma_locale(void)
+{
+    if (setlocale(LC_ALL, "de_DE.UTF-8"))
+        return 1;
+    if (system("mkdir -p locales && localedef -i de_DE -f UTF-8 locales/de_DE.UTF-8 >locales/log 2>&1") > 255)
+        return 0;
+    setenv("LOCPATH", "locales", 1);
+    return setlocale(LC_ALL, "de_DE.UTF-8") != NULL;
+}
+
+static void numbers_do_not_follow_the_locale(void **state)
+{
+    Host h = { 0 };
+    Buffer out = { .n = 0 };
+    const qcc_sink sink = { .write = to_buffer, .user = &out };
+    const char *const argv[] = { "qcc", "run", MLP, "--input", "x=" MODELS "x.npy" };
+    (void)state;
+    if (!comma_locale()) {
+        print_message("no locale with a comma can be made here\n");
+        skip();
+    }
+    qcc_context *cx = open_with(&h);
+    assert_int_equal(qcc_command(cx, 5, argv, &sink), QCC_OK);
+    qcc_close(cx);
+    char half[8];
+    snprintf(half, sizeof half, "%.1f", 0.5);
+    setlocale(LC_ALL, "C");
+    assert_string_equal(half, "0,5"); /* the host's own stays */
+    out.p[out.n] = 0;
+    assert_non_null(strstr(out.p, "max 0.503906"));
+}
+
+static void a_closed_pipe_is_an_error_not_a_signal(void **state)
+{
+    Host h = { 0 };
+    int fds[2];
+    const char *const argv[] = { "qcc", "explain", MLP };
+    const qcc_sink sink = qcc_to_file("-");
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    close(fds[0]);
+    qcc_context *cx = open_with(&h);
+    const int saved = dup(1);
+    dup2(fds[1], 1);
+    const qcc_status status = qcc_command(cx, 3, argv, &sink);
+    dup2(saved, 1);
+    close(saved);
+    close(fds[1]);
+    assert_int_equal(status, QCC_IO);
+    assert_string_equal(h.text, "standard output: cannot be written: Broken pipe\n");
+    qcc_close(cx);
+}
+
 static qcc_status drop(void *user, const void *bytes, size_t n)
 {
     (void)user;
@@ -584,6 +640,8 @@ int main(void)
         cmocka_unit_test(commands_speak_through_the_host),
         cmocka_unit_test(contexts_are_independent),
         cmocka_unit_test(a_run_can_be_interrupted),
+        cmocka_unit_test(numbers_do_not_follow_the_locale),
+        cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal),
         cmocka_unit_test(a_small_stack_is_enough),
         cmocka_unit_test(the_rounding_mode_of_the_host_does_not_matter),
         cmocka_unit_test(no_descriptor_is_left_open),
