@@ -81,7 +81,7 @@ def nodes100k():
 def chain1m():
     g = Graph(1)
     for i in range(1000000):
-        g.node("Relu", [f"v{i - 1}" if i else "x"], f"v{i}")
+        g.node(("Tanh", "Sigmoid")[i % 2], [f"v{i - 1}" if i else "x"], f"v{i}")
     return model(g, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
                  [helper.make_tensor_value_info("v999999", TensorProto.FLOAT, [4])])
 

@@ -12,3 +12,13 @@ foreach(level IN LISTS levels)
     list(APPEND runs COMMAND bench_scalar_${level} ${level})
 endforeach()
 add_custom_target(bench_scalar ${runs} USES_TERMINAL VERBATIM)
+
+# `ninja bench`: bench/stages.c and bench/machine.c; bench/run runs them.
+get_property(floors GLOBAL PROPERTY QCC_FLOORS)
+list(REVERSE floors)
+add_executable(bench_stages EXCLUDE_FROM_ALL bench/stages.c)
+target_include_directories(bench_stages PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(bench_stages PRIVATE ${floors} m)
+add_executable(bench_machine EXCLUDE_FROM_ALL bench/machine.c)
+target_compile_options(bench_machine PRIVATE -O3 -march=native -ffp-contract=fast -Wno-psabi)
+add_custom_target(bench DEPENDS bench_stages bench_machine qcc)
