@@ -188,7 +188,8 @@ static Status run_stage(Stage *s, int64_t *left)
 {
     Graph *g = s->graph;
     PassRun run = { .options = &s->options->pass, .diag = g->ir->diag, .allowed = -1 };
-    PassReport report = { .pass = s->pass, .before = graph_count(g) };
+    const bool counts = s->options->report; /* a walk over all nodes: only for who listens */
+    PassReport report = { .pass = s->pass, .before = counts ? graph_count(g) : 0 };
     if (*left == 0)
         return OK;
     run.allowed = s->pass->run ? -1 : *left;
@@ -200,10 +201,10 @@ static Status run_stage(Stage *s, int64_t *left)
     report.seconds = now() - start;
     report.changes = run.changes;
     report.applied = run.applied;
-    report.after = graph_count(g);
+    report.after = counts ? graph_count(g) : 0;
     if (*left > 0)
         *left = s->pass->run ? *left - 1 : run.allowed;
-    if (s->options->report)
+    if (counts)
         s->options->report(s->options->user, &report);
     TRY(print_stage(s));
     return check_stage(s);
