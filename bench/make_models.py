@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the models that the benchmarks run: make_models.py DIR [resnet50] [nodes100k] [chain1m]"""
+"""Writes what the benchmarks run: make_models.py DIR [resnet50] [nodes100k] [chain1m] [external] [inline] [x]
+
+external has 4 GiB of weights beside it and inline 1.9 GiB inside, as holes that take no disk; x is an input of
+resnet50."""
 import sys
 
 import numpy as np
@@ -86,8 +89,73 @@ def chain1m():
                  [helper.make_tensor_value_info("v999999", TensorProto.FLOAT, [4])])
 
 
+def large(n, weights):
+    """A model that adds its weights, of n elements each; they are the caller's to write."""
+    names = [f"w{i}" for i in range(weights)]
+    g = helper.make_graph([helper.make_node("Sum", ["x", *names], ["y"])], "large",
+                          [helper.make_tensor_value_info("x", TensorProto.FLOAT, [n])],
+                          [helper.make_tensor_value_info("y", TensorProto.FLOAT, [n])])
+    m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)])
+    m.ir_version = 8
+    return m
+
+
+def external(folder):
+    """Eight weights of 512 MiB in one file beside the model."""
+    size = 512 << 20
+    m = large(size // 4, 8)
+    for i in range(8):
+        t = m.graph.initializer.add(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[size // 4],
+                                    data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", "external.bin"), ("offset", i * size), ("length", size)):
+            t.external_data.add(key=key, value=str(value))
+    with open(f"{folder}/external.onnx", "wb") as f:
+        f.write(m.SerializeToString())
+    with open(f"{folder}/external.bin", "wb") as f:
+        f.truncate(8 * size)
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, n):
+    """The head of a field of n bytes."""
+    return varint(number << 3 | 2) + varint(n)
+
+
+def inline(folder):
+    """Two weights of 960 MiB inside: the fields are written by hand, their bytes skipped."""
+    size, heads = 960 << 20, []
+    m = large(size // 4, 2)
+    graph = m.graph.SerializeToString()
+    m.ClearField("graph")
+    for i in range(2):
+        t = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[size // 4]).SerializeToString()
+        t += field(TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number, size)
+        heads.append(field(5, len(t) + size) + t)
+    with open(f"{folder}/inline.onnx", "wb") as f:
+        f.write(m.SerializeToString() + field(7, len(graph) + sum(map(len, heads)) + 2 * size) + graph)
+        for head in heads:
+            f.write(head)
+            f.seek(size, 1)
+        f.truncate()
+
+
+def x(folder):
+    np.save(f"{folder}/x.npy", np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32))
+
+
 if __name__ == "__main__":
     makers = {"resnet50": resnet50, "nodes100k": nodes100k, "chain1m": chain1m}
-    for name in sys.argv[2:] or makers:
-        save(makers[name](), f"{sys.argv[1]}/{name}.onnx")
-        print(f"{sys.argv[1]}/{name}.onnx")
+    writers = {"external": external, "inline": inline, "x": x}
+    for name in sys.argv[2:] or [*makers, *writers]:
+        if name in writers:
+            writers[name](sys.argv[1])
+        else:
+            save(makers[name](), f"{sys.argv[1]}/{name}.onnx")
+        print(f"{sys.argv[1]}: {name}")
