@@ -1,0 +1,18 @@
+# One op and one rule more than ours, taken from the pages that explain them; nothing of the library is changed.
+set(outside ${CMAKE_CURRENT_BINARY_DIR}/outside)
+function(outside_block page mark file)
+    add_custom_command(OUTPUT ${outside}/${file}
+                       COMMAND ${CMAKE_COMMAND} -DPAGE=${CMAKE_SOURCE_DIR}/docs/${page} -DMARK=${mark}
+                               -DFILE=${outside}/${file} -P ${CMAKE_CURRENT_SOURCE_DIR}/outside/extract.cmake
+                       DEPENDS ${CMAKE_SOURCE_DIR}/docs/${page} ${CMAKE_CURRENT_SOURCE_DIR}/outside/extract.cmake VERBATIM)
+endfunction()
+outside_block(ops.md card pairwise_distance.c)
+outside_block(ops.md attrs attrs.h)
+outside_block(ops.md outside number.h)
+outside_block(passes.md rule distances.c)
+add_executable(test_outside outside/outside.c ${outside}/pairwise_distance.c ${outside}/distances.c ${outside}/attrs.h ${outside}/number.h)
+target_include_directories(test_outside BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_options(test_outside PRIVATE -include ${CMAKE_CURRENT_SOURCE_DIR}/outside/words.h)
+target_link_libraries(test_outside PRIVATE test_support ${floors} PkgConfig::CMOCKA m)
+add_test(NAME outside COMMAND test_outside)
+set_tests_properties(outside PROPERTIES LABELS fast)

@@ -1,0 +1,10 @@
+/* The words of somebody who has one more than we: what docs/ops.md says. */
+#ifndef TESTS_OUTSIDE_WORDS_H
+#define TESTS_OUTSIDE_WORDS_H
+
+#include "ops/cards.h"
+#include "ops/attrs.h"
+#include "outside/attrs.h"
+#include "outside/number.h"
+
+#endif
