@@ -96,6 +96,11 @@ static bool is_float(const Match *m)
     return dtype_is_float(m->root->type->dtype);
 }
 
+static bool is_float_no_f64(const Match *m)
+{
+    return is_float(m) && is_no_f64(m);
+}
+
 /* In narrow types the rounding of the mean shows where the variance is small: our order is better, but not the same. */
 static bool normalizes(const Match *m)
 {
@@ -186,16 +191,22 @@ static Node *swish(Build *b, const Match *m)
 /* A factor or term has exactly the shape that was normalized. */
 static bool spans_axes(const Match *m)
 {
-    const Node *norm = m->node[1];
+    const Node *norm = m->node[m->n_nodes - 1]->op == OP_cast ? m->node[m->n_nodes - 2] : m->node[m->n_nodes - 1];
     const Type *x = in(norm, 0)->type, *t = m->x[MATCH_LEAVES - 1]->type;
     const int64_t axis = ((const NormAttr *)norm->attr)->axis;
     const int first = (int)(axis < 0 ? axis + x->rank : axis);
-    if (x->rank < 0 || t->rank != x->rank - first || t->dtype != x->dtype || !type_known(t))
+    if (x->rank < 0 || t->rank != x->rank - first || t->dtype != m->root->type->dtype || !type_known(t))
         return false;
     for (int i = 0; i < t->rank; i++)
         if (t->dims[i] != x->dims[first + i])
             return false;
     return true;
+}
+
+/* Widened, normalized in f32, narrowed and then scaled: one rounding less than that is ours. */
+static bool goes_wide_and_back(const Match *m)
+{
+    return is_float_no_f64(m) && m->root->type == m->x[0]->type && spans_axes(m);
 }
 
 /* ---- spellings ---- */
@@ -232,6 +243,7 @@ static bool spans_axes(const Match *m)
 #define FACTORED    ONE_TANH(P(mul, P(mul, X, TANH_SCALE), P(add, P(mul, P(mul, X, TANH_CUBIC), X), EQ(1))))
 #define GELU_E      WITH(P(gelu, X), GeluAttr, .approximate = GELU_ERF)
 #define GELU_T      WITH(P(gelu, X), GeluAttr, .approximate = GELU_TANH)
+#define WIDENED     WITH(P(cast, X), CastAttr, .to = F32 + 1)
 #define SHIFTED     P(sub, X, KEPT(reduce_max, X))
 
 /* clang-format off */
@@ -243,6 +255,8 @@ static const Rule rules[] = {
     { "layer-norm-scale",  ROUNDS, P(mul, ONCE(P(layer_normalization, X, EQ(1))), U), LIKE(1, P(layer_normalization, X, U)),    NULL, spans_axes },
     { "layer-norm-bias",   ROUNDS, P(add, ONCE(P(layer_normalization, X, Y)), U),     LIKE(1, P(layer_normalization, X, Y, U)), NULL, spans_axes },
     { "rms-norm-scale",    ROUNDS, P(mul, ONCE(P(rms_normalization, X, EQ(1))), U),   LIKE(1, P(rms_normalization, X, U)),      NULL, spans_axes },
+    { "rms-norm-narrow",   ROUNDS, P(mul, ONCE(P(cast, ONCE(P(rms_normalization, WIDENED, EQ(1))))), U),
+                                                                                LIKE(2, P(rms_normalization, X, U)), NULL, goes_wide_and_back },
     HALF_SPELLINGS("gelu-erf-div",      GELU_E, ERF_DIV),
     HALF_SPELLINGS("gelu-erf-mul",      GELU_E, ERF_MUL),
     HALF_SPELLINGS("gelu-tanh-pow",     GELU_T, CUBIC(P(pow, X, EQ(3)))),
@@ -251,8 +265,10 @@ static const Rule rules[] = {
     { "silu",              ROUNDS, P(mul, X, P(sigmoid, X)),                    P(swish, X),      NULL,    NULL    },
     { "swish-scaled",      ROUNDS, P(mul, X, P(sigmoid, P(mul, X, CONST))),     NULL,             swish,   NULL    },
     { "mish",              ROUNDS, P(mul, X, P(tanh, P(softplus, X))),          P(mish, X),       NULL,    NULL    },
+    { "hard-sigmoid-clip", ROUNDS, P(div, P(clip, P(add, X, EQ(3)), EQ(0.0), EQ(6)), EQ(6)),
+                     WITH(P(hard_sigmoid, X), SlopeAttr, .alpha = 1.0f / 6, .beta = 0.5f), NULL,    is_float_no_f64 },
     { "hard-swish-sigmoid", ROUNDS, P(mul, X, WITH(P(hard_sigmoid, X), SlopeAttr, .alpha = 1.0f / 6, .beta = 0.5f)),
-                                                                                P(hard_swish, X), NULL,    is_no_f64 },
+                                                                                P(hard_swish, X), NULL,    is_float_no_f64 },
     { "hard-swish-clip",   ROUNDS, P(div, P(mul, X, P(clip, P(add, X, EQ(3)), EQ(0.0), EQ(6))), EQ(6)),
                                                                                 P(hard_swish, X), NULL,    is_float  },
     { "softmax",           ROUNDS, P(div, P(exp, SHIFTED), KEPT(reduce_sum, P(exp, SHIFTED))),

@@ -141,6 +141,8 @@ static const void *attributes(Instance *made, const Pattern *p, Op op, const Nod
 {
     const AttrSpec *specs = made->graph->ir->ops->defs[op]->attrs;
     void *attr = attrs_copy(made->graph->arena, specs, sampled ? sampled->attr : NULL);
+    if (op == OP_cast && rng_below(made->rng, 2)) /* there and back is worth more tries than chance gives it */
+        ((CastAttr *)attr)->to = (int)made->usual->dtype + 1;
     for (; p->kind == PATTERN_WITH || p->kind == PATTERN_ONCE; p = p->in[0])
         for (const AttrSpec *s = p->kind == PATTERN_WITH ? specs : NULL; s && s->kind != ATTR_END; s++) {
             const char *dot = arena_printf(made->graph->arena, ".%s", s->name);
