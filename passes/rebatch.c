@@ -208,6 +208,8 @@ static void visit(Rebatch *r, Node *n)
         return;
     }
     adapt(r, n);
+    if (r->batch == 1) /* which broadcasts, so that nothing below would complain */
+        adapt_producer(r, n);
     const Type *type = node_infer(n, &complaint);
     if (!type && adapt_producer(r, n))
         type = node_infer(n, &complaint);
@@ -303,27 +305,52 @@ static Status prove_chunk(Graph *original, Heap *heap, const Tensor *const *inpu
     return OK;
 }
 
-Status rebatch_prove(Graph *g, Graph *original, uint64_t seed)
+/* How many times the rows of `small` go into `big`; 0 when big has fewer. */
+static int64_t times(const Graph *big, const Graph *small)
+{
+    for (size_t i = 0; i < big->n_inputs; i++)
+        if (big->inputs[i]->type != small->inputs[i]->type)
+            return big->inputs[i]->type->dims[0] / small->inputs[i]->type->dims[0];
+    return 1;
+}
+
+static Status prove(Graph *big, Graph *small, uint64_t seed)
 {
     Heap heap;
     Rng rng = { seed };
-    int64_t chunks = 1;
-    heap_open(&heap, g->ir->memory);
-    const Tensor **inputs = NEWS(g->arena, const Tensor *, g->n_inputs + 1);
-    Tensor **results = NEWS(g->arena, Tensor *, graph_n_results(g) + 1);
+    const int64_t chunks = times(big, small);
+    heap_open(&heap, big->ir->memory);
+    const Tensor **inputs = NEWS(big->arena, const Tensor *, big->n_inputs + 1);
+    Tensor **results = NEWS(big->arena, Tensor *, graph_n_results(big) + 1);
     Status status = OK;
-    for (size_t i = 0; i < g->n_inputs && status == OK; i++) {
-        const Type *a = g->inputs[i]->type, *b = original->inputs[i]->type;
-        if (!type_known(a) || a->kind != TYPE_TENSOR)
-            status = fail_as(g->ir->diag, USAGE, NOWHERE, "input %s has no size", g->inputs[i]->name);
-        else if (a != b)
-            chunks = a->dims[0] / b->dims[0];
-        inputs[i] = status == OK ? seeded(g, a, &rng) : NULL;
+    for (size_t i = 0; i < big->n_inputs && status == OK; i++) {
+        const Node *in = big->inputs[i];
+        if (!type_known(in->type) || in->type->kind != TYPE_TENSOR)
+            status =
+                fail_as(big->ir->diag, USAGE, NOWHERE, "input %s has no size", in->name ? in->name : "without name");
+        inputs[i] = status == OK ? seeded(big, in->type, &rng) : NULL;
     }
     if (status == OK)
-        status = evaluate(g, NULL, &heap, inputs, results);
+        status = evaluate(big, NULL, &heap, inputs, results);
     for (int64_t k = 0; k < chunks && status == OK; k++)
-        status = prove_chunk(original, &heap, inputs, results, g, k);
+        status = prove_chunk(small, &heap, inputs, results, big, k);
     heap_close(&heap);
     return status;
+}
+
+/* What grows many times is proved at twice the old batch: the constants that follow are the same ones. */
+Status rebatch_prove(Graph *g, Graph *original, uint64_t seed)
+{
+    enum { MANY = 2 };
+    if (times(g, original) == 0)
+        return prove(original, g, seed);
+    if (times(g, original) <= MANY)
+        return prove(g, original, seed);
+    int64_t old = 0;
+    Graph *twice = graph_copy(original, g->arena);
+    for (size_t i = 0; i < original->n_inputs; i++)
+        if (g->inputs[i]->type != original->inputs[i]->type)
+            old = original->inputs[i]->type->dims[0];
+    TRY(rebatch(twice, MANY * old, &old));
+    return prove(twice, original, seed);
 }

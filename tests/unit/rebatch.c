@@ -31,6 +31,12 @@ static Status follows(void *context)
     assert_int_equal(old, 2);
     assert_string_equal(type_text(&c->arena, graph_result(g, 0)->type), "f32[6,5]");
     assert_int_equal(rebatch_prove(g, original, 1), OK);
+    assert_int_equal(rebatch(g, 3, &old), OK);
+    assert_int_equal(old, 6);
+    assert_string_equal(type_text(&c->arena, graph_result(g, 0)->type), "f32[3,5]");
+    assert_int_equal(rebatch_prove(g, original, 1), OK);
+    assert_int_equal(rebatch(g, 1, &old), OK);
+    assert_int_equal(rebatch_prove(g, original, 1), OK);
     return OK;
 }
 
