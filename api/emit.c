@@ -49,10 +49,20 @@ static Status write_ir(qcc_model *m, Out *o)
     return out_bytes(o, text.p, text.n);
 }
 
+static const DimNames *dim_names(Arena *arena, const Value *values, size_t n)
+{
+    DimNames *names = NEWS(arena, DimNames, n + 1);
+    for (size_t i = 0; i < n; i++)
+        memcpy(names[i].name, values[i].dims, sizeof names[i].name);
+    return names;
+}
+
 static Status write_onnx(qcc_model *m, Out *o)
 {
     const Sink sink = out_sink(o);
-    return onnx_write(m->graph, &m->cx->diag, &sink);
+    const SignatureNames names = { dim_names(&m->cx->scratch, m->inputs, m->n_inputs),
+                                   dim_names(&m->cx->scratch, m->outputs, m->n_outputs) };
+    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink);
 }
 
 static Status write_html(qcc_model *m, Out *o)

@@ -17,6 +17,7 @@ typedef struct Writer {
     int opset;
     bool needs_qcc;
     int64_t ir_version;
+    SignatureNames signature;
 } Writer;
 
 /* A graph being filled. */
@@ -130,6 +131,23 @@ static void state_types(Writer *w, Level *l, const Node *n)
     }
 }
 
+/* Dimensions without a size get the names they have. */
+static Onnx__ValueInfoProto *with_dims(Onnx__ValueInfoProto *v, const DimNames *names)
+{
+    if (!names || !v->type || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+        !v->type->tensor_type->shape)
+        return v;
+    const Onnx__TensorShapeProto *shape = v->type->tensor_type->shape;
+    for (size_t i = 0; i < shape->n_dim && i < MAX_RANK; i++) {
+        Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
+        if (!names->name[i] || d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+            continue;
+        d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+        d->dim_param = encode_text(names->name[i]);
+    }
+    return v;
+}
+
 static void open_level(Writer *w, Level *l, Graph *g, const Node *owner)
 {
     static const char *const anonymous = "body";
@@ -144,8 +162,10 @@ static void open_level(Writer *w, Level *l, Graph *g, const Node *owner)
             *name_slot(w, g->inputs[l->own + i]) = value_name(w, in(owner, own_operands(owner) + i));
     }
     l->proto->input = NEWS(w->arena, Onnx__ValueInfoProto *, l->own + 1);
+    const DimNames *names = owner ? NULL : w->signature.inputs;
     for (int i = 0; i < l->own; i++)
-        l->proto->input[l->proto->n_input++] = encode_value(w->arena, value_name(w, g->inputs[i]), g->inputs[i]->type);
+        l->proto->input[l->proto->n_input++] = with_dims(
+            encode_value(w->arena, value_name(w, g->inputs[i]), g->inputs[i]->type), names ? &names[i] : NULL);
 }
 
 /* A result under a name that is not its value's needs a node to carry the name. */
@@ -169,10 +189,12 @@ static const char *result_name(Writer *w, Level *l, int i)
 static void close_level(Writer *w, Level *l)
 {
     const int n = graph_n_results(l->graph);
+    const DimNames *names = l->graph->owner ? NULL : w->signature.outputs;
     l->proto->output = NEWS(w->arena, Onnx__ValueInfoProto *, n + 1);
     for (int i = 0; i < n; i++) {
         const Type *type = graph_result(l->graph, i) ? graph_result(l->graph, i)->type : NULL;
-        l->proto->output[l->proto->n_output++] = encode_value(w->arena, result_name(w, l, i), type);
+        l->proto->output[l->proto->n_output++] =
+            with_dims(encode_value(w->arena, result_name(w, l, i), type), names ? &names[i] : NULL);
     }
 }
 
@@ -342,10 +364,17 @@ static Status write_model(Writer *w, Graph *g, const Sink *sink)
 
 Status onnx_write(Graph *g, Diag *d, const Sink *sink)
 {
+    return onnx_write_named(g, d, NULL, sink);
+}
+
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink)
+{
     Arena arena;
     arena_open(&arena, g->ir->memory);
     Writer w = { .ir = g->ir, .diag = d, .arena = &arena, .opset = lowest_opset(g) };
     w.names = facts_open(&arena, sizeof(const char *));
+    if (names)
+        w.signature = *names;
     const Status status = write_model(&w, g, sink);
     arena_close(&arena);
     return status;

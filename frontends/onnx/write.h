@@ -8,7 +8,21 @@
 #include "frontends/onnx/splice.h"
 #include "ir/graph.h"
 
-/* Writes a graph.  UNSUPPORTED, naming them, when it has operators that are not understood. */
+/* Names of the dimensions of an input or output that have no size; null: nameless. */
+typedef struct DimNames {
+    const char *name[MAX_RANK];
+} DimNames;
+
+/* For each input and each output of a graph. */
+typedef struct SignatureNames {
+    const DimNames *inputs, *outputs;
+} SignatureNames;
+
+/* Writes a graph; `names` may be null, and either list of it.  UNSUPPORTED, naming them, when it has operators that are
+ * not understood. */
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink);
+
+/* The same without names.  UNSUPPORTED, naming them, when it has operators that are not understood. */
 Status onnx_write(Graph *g, Diag *d, const Sink *sink);
 
 #endif
