@@ -9,6 +9,7 @@ typedef struct Layout {
     Arena *scratch;
     Lanes *out;
     uint32_t *order;  /* nodes by row, in each by number */
+    int32_t *height;  /* of each node: the longest path from it */
     uint32_t *reader; /* of each node: its first reader, from 1; 0: none */
     int32_t *free_at; /* of each lane: the first row that may use it */
     int32_t n_free, cap_free;
@@ -166,9 +167,31 @@ static int32_t nearest_lane(const Layout *l, int32_t wish, int32_t row)
     }
 }
 
-/* Those who inherit a lane choose first. */
-static void place_row(Layout *l, const uint32_t *nodes, uint32_t n, int32_t row)
+static void measure_heights(Layout *l)
 {
+    const LaneGraph *g = l->g;
+    for (uint32_t i = g->n; i-- > 0;)
+        for (uint32_t e = g->edges[i]; e < g->edges[i + 1]; e++)
+            if (l->height[g->reads[e]] <= l->height[i])
+                l->height[g->reads[e]] = l->height[i] + 1;
+}
+
+/* The nodes of a row, which are few, by height; the highest first. */
+static void sort_by_height(const Layout *l, uint32_t *nodes, uint32_t n)
+{
+    for (uint32_t k = 1; k < n; k++) {
+        const uint32_t node = nodes[k];
+        uint32_t at = k;
+        for (; at > 0 && l->height[nodes[at - 1]] < l->height[node]; at--)
+            nodes[at] = nodes[at - 1];
+        nodes[at] = node;
+    }
+}
+
+/* Those who inherit a lane choose first. */
+static void place_row(Layout *l, uint32_t *nodes, uint32_t n, int32_t row)
+{
+    sort_by_height(l, nodes, n);
     for (uint32_t k = 0; k < n; k++) {
         const int32_t lane = inherited_lane(l, nodes[k]);
         if (lane >= 0)
@@ -223,6 +246,7 @@ Lanes lanes_of(const LaneGraph *g, LaneRules rules, Arena *arena)
         .rules = rules,
         .scratch = &scratch,
         .out = &out,
+        .height = NEWS(&scratch, int32_t, g->n + 1),
         .order = NEWS(&scratch, uint32_t, g->n + 1),
         .reader = NEWS(&scratch, uint32_t, g->n + 1),
     };
@@ -232,6 +256,7 @@ Lanes lanes_of(const LaneGraph *g, LaneRules rules, Arena *arena)
     sort_by_row(&l);
     widen_rows(&l);
     measure_edges(&l);
+    measure_heights(&l);
     place_all(&l);
     cut_wide_edges(&l);
     arena_close(&scratch);

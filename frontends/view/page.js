@@ -145,22 +145,22 @@
     const w = map.clientWidth, h = map.clientHeight, dots = window.devicePixelRatio || 1, style = getComputedStyle(root);
     map.width = w * dots;
     map.height = h * dots;
-    const k = Math.min(w / (p.width + 20), h / p.height, 0.25);
+    const k = Math.min(w / (p.width + 20), 0.25), ky = Math.min(h / p.height, 0.25);
     const ctx = map.getContext("2d");
     ctx.setTransform(dots, 0, 0, dots, 0, 0);
     const left = (w - p.width * k) / 2, tones = {};
     for (const [id, [row, lane]] of spotsOf(p)) {
       const n = nodes[id], c = n.op === "input" ? "input" : model.ops[n.op].class;
       ctx.fillStyle = tones[c] || (tones[c] = style.getPropertyValue("--" + c).trim() || "gray");
-      ctx.fillRect(left + (L.margin + lane * L.lane) * k, (L.margin + row * L.row) * k, Math.max(1.5, L.width * k),
-                   Math.max(0.8, L.height * k));
+      ctx.fillRect(left + (L.margin + lane * L.lane) * k, (L.margin + row * L.row) * ky, Math.max(1.5, L.width * k),
+                   Math.max(0.8, L.height * ky));
     }
     ctx.fillStyle = style.getPropertyValue("--hit").trim();
     for (const id of hits) {
       const spot = spotsOf(p).get(drawnFor(id));
-      if (spot) ctx.fillRect(left + (L.margin + spot[1] * L.lane) * k - 2, (L.margin + spot[0] * L.row) * k - 1, Math.max(5, L.width * k + 4), 3);
+      if (spot) ctx.fillRect(left + (L.margin + spot[1] * L.lane) * k - 2, (L.margin + spot[0] * L.row) * ky - 1, Math.max(5, L.width * k + 4), 3);
     }
-    mapPicture = { k, left, image: ctx.getImageData(0, 0, map.width, map.height) };
+    mapPicture = { k, ky, left, image: ctx.getImageData(0, 0, map.width, map.height) };
   }
 
   function drawMap() {
@@ -171,13 +171,13 @@
     ctx.putImageData(m.image, 0, 0);
     ctx.strokeStyle = getComputedStyle(root).getPropertyValue("--accent").trim();
     ctx.lineWidth = 1.5;
-    ctx.strokeRect(m.left + v.x * m.k, v.y * m.k, (main.clientWidth / v.k) * m.k, Math.max(3, (main.clientHeight / v.k) * m.k));
+    ctx.strokeRect(m.left + v.x * m.k, v.y * m.ky, (main.clientWidth / v.k) * m.k, Math.max(3, (main.clientHeight / v.k) * m.ky));
   }
 
   function mapGo(e) {
     const m = mapPicture, v = pages[here].view, box = map.getBoundingClientRect();
     v.x = (e.clientX - box.left - m.left) / m.k - main.clientWidth / v.k / 2;
-    v.y = (e.clientY - box.top) / m.k - main.clientHeight / v.k / 2;
+    v.y = (e.clientY - box.top) / m.ky - main.clientHeight / v.k / 2;
     draw();
   }
   map.addEventListener("pointerdown", (e) => { map.setPointerCapture(e.pointerId); mapGo(e); });
@@ -218,9 +218,14 @@
     const seen = x > v.x && x + L.width < v.x + w && y > v.y && y + L.height < v.y + h;
     if (seen && v.k >= 0.5) return;
     if (v.k < 0.5) v.k = 1;
-    v.x = x + L.width / 2 - main.clientWidth / v.k / 2;
-    v.y = y + L.height / 2 - main.clientHeight / v.k / 2;
+    v.x = within(x + L.width / 2 - main.clientWidth / v.k / 2, pages[here].width, main.clientWidth / v.k);
+    v.y = within(y + L.height / 2 - main.clientHeight / v.k / 2, pages[here].height, main.clientHeight / v.k);
     draw();
+  }
+
+  /* Where a window of `size` on `whole` begins so that it shows no more emptiness than it must. */
+  function within(at, whole, size) {
+    return whole < size ? (whole - size) / 2 : Math.max(0, Math.min(at, whole - size));
   }
 
   main.addEventListener("wheel", (e) => {
@@ -395,7 +400,7 @@
 
   /* ---- search ---- */
 
-  const box = make("input", { type: "search", placeholder: "search names, op:conv, type:f16  ( / )", "aria-label": "search" });
+  const box = make("input", { type: "search", placeholder: "search names, or op:conv type:f16", "aria-label": "search" });
   const found = make("output", {});
 
   function search(text) {

@@ -160,11 +160,14 @@ static void add_line(Pen *p, const char *class, int y, const char *text, int mos
 static void draw_regions(Pen *p, const Node *n)
 {
     const size_t first = scene_region(p->s->page, n);
-    for (int r = 0; r < n->n_regions && r < 4; r++)
+    const int shown = n->n_regions < 4 ? n->n_regions : 4;
+    for (int r = 0; r < shown; r++) {
+        const int x = BOX_WIDTH - 30 - 28 * (shown - 1 - r);
         text_printf(&p->q->text,
                     "<a class=\"open\" href=\"#g%zu\"><rect x=\"%d\" y=\"4\" width=\"24\" height=\"16\" rx=\"3\"/>"
                     "<text x=\"%d\" y=\"16\">{%d}</text></a>",
-                    first + (size_t)r, BOX_WIDTH - 30 - 28 * r, BOX_WIDTH - 27 - 28 * r, r);
+                    first + (size_t)r, x, x + 3, r);
+    }
 }
 
 static void draw_box(Pen *p, uint32_t box)
