@@ -1,22 +1,9 @@
-/* Words for what cards say, and for quantities. */
+/* Words for quantities and operators. */
 #ifndef API_WORDS_H
 #define API_WORDS_H
 
 #include "ir/graph.h"
-
-/* "T": the name of a class in tables; and what it says. */
-const char *amp_word(AmpClass c);
-const char *amp_meaning(AmpClass c);
-
-/* "precision": why a class keeps values wide. */
-const char *amp_reason(AmpReason r);
-
-/* "weight": the name of a role in tables; and what it says. */
-const char *quant_word(QuantRole r);
-const char *quant_meaning(QuantRole r);
-
-/* The role of an operand: the last one that a card sets serves those beyond. */
-QuantRole quant_role(const QuantCard *card, int operand);
+#include "ops/words.h"
 
 /* "25.5 MB", "25.5 M". */
 const char *bytes_text(Arena *arena, uint64_t bytes);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "frontends/view/view.h"
-#include "frontends/view/words.h"
 #include "ops/path.h"
+#include "ops/words.h"
 
 enum { MAY_READ = 1 << 27 };
 
@@ -26,11 +26,11 @@ static void add_quant(Json *j, const QuantCard *card)
     for (size_t i = 0; i < COUNT(card->in) && card->in[i] != QUANT_UNSET; i++) {
         if (i)
             text_char(t, ',');
-        quill_json(j->q, quant_role_word(card->in[i]));
+        quill_json(j->q, quant_word(card->in[i]));
     }
     text_char(t, ']');
     if (card->out != QUANT_UNSET)
-        member(j, "quant_out", quant_role_word(card->out));
+        member(j, "quant_out", quant_word(card->out));
 }
 
 static void add_card(Json *j, const OpDef *def)
@@ -42,8 +42,7 @@ static void add_card(Json *j, const OpDef *def)
     member(j, "onnx", def->onnx.op);
     member(j, "domain", def->onnx.op ? def->onnx.domain : NULL);
     if (def->amp.f16 != AMP_UNSET)
-        text_printf(t, ",\"amp\":{\"f16\":\"%s\",\"bf16\":\"%s\"}", amp_class_word(def->amp.f16),
-                    amp_class_word(def->amp.bf16));
+        text_printf(t, ",\"amp\":{\"f16\":\"%s\",\"bf16\":\"%s\"}", amp_word(def->amp.f16), amp_word(def->amp.bf16));
     if (def->quant.in[0] != QUANT_UNSET)
         add_quant(j, &def->quant);
     json_defaults(j, def);
