@@ -15,20 +15,12 @@ Status command_wants(Command *c, size_t n)
     place.where = verb_name(c->line.verb);
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "wants %zu model%s: got %zu", n,
                              n == 1 ? "" : "s", c->line.n_paths);
-    const char *words[VERB_COUNT], *near = NULL;
-    for (int v = 0; v < VERB_COUNT; v++)
-        words[v] = verb_name((Verb)v);
-    if (!c->line.verb_said && c->line.n_paths > 1 && !file_exists(c->line.paths[0]))
-        near = str_nearest(c->line.paths[0], words, VERB_COUNT);
-    if (near)
-        message_try(m, "qcc %s %s", near, c->line.paths[1]);
     static const char *const forms[] = {
 #define FORM(word, form, help) form,
         VERBS(FORM)
 #undef FORM
     };
-    if (!near)
-        message_try(m, "qcc %s %s", verb_name(c->line.verb), forms[c->line.verb]);
+    message_try(m, "qcc %s %s", verb_name(c->line.verb), forms[c->line.verb]);
     return message_send(m);
 }
 
@@ -122,10 +114,28 @@ static Status dispatch(Command *c)
         return command_print_table(c);
     if (!l->verb_said && !l->n_paths && !l->n_given)
         return command_help(c);
-    TRY(verbs[l->verb] ? OK : verb_is_missing(c));
     TRY(check_device(c));
     TRY(check_output(c));
     return verbs[l->verb](c);
+}
+
+/* A first word that is neither a verb nor a file, and nearly a verb. */
+static Status check_verb(Command *c)
+{
+    const CommandLine *l = &c->line;
+    const char *words[VERB_COUNT + 2] = { "help", "version" };
+    if (l->verb_said || !l->n_paths || option_given(l, OPT_list_ops) || file_exists(l->paths[0]))
+        return OK;
+    for (int v = 0; v < VERB_COUNT; v++)
+        words[v + 2] = verb_name((Verb)v);
+    const char *near = str_nearest(l->paths[0], words, COUNT(words));
+    if (!near)
+        return OK;
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                             "'%s' is no verb, and no file either", l->paths[0]);
+    const bool option = near == words[0] || near == words[1];
+    message_try(m, "qcc %s%s", option ? "--" : "", near);
+    return message_send(m);
 }
 
 static Status print_config(Command *c)
@@ -141,6 +151,7 @@ static Status carry_out(Command *c)
 {
     if (option_given(&c->line, OPT_help))
         return command_help(c);
+    TRY(check_verb(c));
     TRY(verbs[c->line.verb] ? OK : verb_is_missing(c));
     TRY(options_allowed(&c->cx->diag, &c->line));
     if (option_given(&c->line, OPT_print_config))

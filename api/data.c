@@ -40,10 +40,13 @@ static Status put(void *user, const void *bytes, size_t n)
     return out_bytes(user, bytes, n);
 }
 
-Status data_write(qcc_context *cx, const char *path, const Tensor *t)
+Status data_write(Out *results, const char *path, const Tensor *t)
 {
     Out o;
+    qcc_context *cx = results->cx;
     const qcc_sink sink = { .path = path };
+    if (strcmp(path, "-") == 0)
+        return npy_write(&cx->scratch, t, put, results);
     TRY(out_open(&o, cx, &sink));
     return out_close(&o, npy_write(&cx->scratch, t, put, &o));
 }

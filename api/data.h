@@ -8,7 +8,7 @@
 /* Reads a value: .npy, or an ONNX TensorProto (or sequence, optional) as the declared type, which may be null, says. */
 Status data_read(qcc_model *m, Heap *heap, const char *path, const Type *declared, Tensor **value);
 
-/* Writes a tensor as .npy. */
-Status data_write(qcc_context *cx, const char *path, const Tensor *t);
+/* Writes a tensor as .npy; "-" is where results go. */
+Status data_write(Out *results, const char *path, const Tensor *t);
 
 #endif

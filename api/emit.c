@@ -133,8 +133,10 @@ Status command_emit(Command *c)
     qcc_model *m;
     const char *kind = option_text(&c->line, OPT_emit);
     TRY(command_wants(c, 1));
-    if (!kind)
+    if (!kind) { /* what is wrong with the model comes first */
+        TRY(command_model(c, 0, &m));
         return compile_is_missing(c);
+    }
     for (size_t i = 0; i < COUNT(forms); i++)
         if (forms[i].binary && strcmp(forms[i].kind, kind) == 0 && !option_text(&c->line, OPT_output_path))
             return where_to(c, kind);

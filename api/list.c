@@ -86,6 +86,23 @@ static const Titled *titled_ops(Arena *a, size_t *n)
     return list;
 }
 
+/* Operators of ONNX, in their newest version, that no card stands for; Constant becomes a parameter while it is read. */
+static void list_missing(Text *t)
+{
+    size_t n;
+    Op op;
+    const OnnxSchema *all = schema_all(&n);
+    for (size_t i = 0; i < n; i++) {
+        const OnnxSchema *s = &all[i];
+        const bool main = strcmp(s->domain, "ai.onnx") == 0;
+        if (schema_next(s) || s->deprecated || strcmp(s->op, "Constant") == 0 ||
+            op_find_onnx(&ops_table, main ? "" : s->domain, s->op, &op))
+            continue;
+        text_printf(t, "%s%s%-*s %-28s %5d  not here\n", main ? "" : s->domain, main ? "" : ".",
+                    main ? 32 : 31 - (int)strlen(s->domain), s->op, "-", s->since);
+    }
+}
+
 static Status no_question(Command *c, const char *word)
 {
     const char *words[COUNT(questions)];
@@ -123,6 +140,7 @@ Status command_list_ops(Command *c)
         q->answer(&t, def);
         text_char(&t, '\n');
     }
+    list_missing(&t);
     return out_bytes(c->out, t.p, t.n);
 }
 

@@ -28,7 +28,8 @@ static Status all_given(Command *c, qcc_model *m, const Tensor **inputs)
         if (!msg)
             msg = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "inputs without a value");
         message_at(msg, "%s %s", m->inputs[i].name, m->inputs[i].text);
-        text_printf(&line, "%s--input %s=%s.npy", line.n ? " " : "", m->inputs[i].name, m->inputs[i].name);
+        text_printf(&line, "%s--input %s=%s.%s", line.n ? " " : "", m->inputs[i].name, m->inputs[i].name,
+                    m->inputs[i].type->kind == TYPE_TENSOR ? "npy" : "pb");
     }
     if (!msg)
         return OK;
@@ -100,7 +101,7 @@ static Status write_outputs(Command *c, qcc_model *m)
         if (!m->results[i] || m->results[i]->type->kind != TYPE_TENSOR)
             return fail_as(&c->cx->diag, UNSUPPORTED, (Place){ .file = path, .byte = -1 }, "output %s is no tensor",
                            name);
-        TRY(data_write(c->cx, path, m->results[i]));
+        TRY(data_write(c->out, path, m->results[i]));
     }
     return OK;
 }
