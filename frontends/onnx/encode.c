@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "frontends/onnx/names.h"
+
 ProtobufCBinaryData encode_text(const char *text)
 {
     return (ProtobufCBinaryData){ strlen(text), (uint8_t *)(uintptr_t)text };
@@ -118,6 +120,12 @@ static bool fits(const OnnxSchema *s, const OnnxParam *p, const Type *type, cons
     return (*b)->kind == type->kind && (type->kind != TYPE_TENSOR || (*b)->dtype == type->dtype);
 }
 
+/* The newest schema of a card's operator. */
+static const OnnxSchema *schema_of(const OnnxName *name)
+{
+    return schema_find(name->domain ? name->domain : "", name->op, ONNX_OPSET_NEWEST);
+}
+
 static bool attributes_known(const Node *n, const OnnxSchema *schema)
 {
     for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++) {
@@ -133,10 +141,10 @@ bool encode_is_standard(const Node *n, int opset)
     enum { MOST_TYPES = 32 };
     const OnnxName *name = &op_of(n)->onnx;
     const Type *bound[MOST_TYPES] = { NULL };
-    if (!name->op || name->domain)
+    if (!name->op || (name->domain && strcmp(name->domain, ONNX_PREVIEW) != 0))
         return false;
-    const OnnxSchema *s = schema_find("", name->op, opset);
-    if (!s || s->n_types > MOST_TYPES || s != schema_find("", name->op, ONNX_OPSET_NEWEST) || !attributes_known(n, s))
+    const OnnxSchema *newest = schema_of(name), *s = name->domain ? newest : schema_find("", name->op, opset);
+    if (!s || s->n_types > MOST_TYPES || s != newest || !attributes_known(n, s))
         return false;
     if (n->n_regions) /* captures are not operands there */
         return true;
@@ -249,7 +257,7 @@ static Onnx__AttributeProto *encode_attribute(Arena *arena, Diag *d, Ir *ir, con
 Status encode_attributes(Arena *arena, Diag *d, const Node *n, bool standard, Onnx__NodeProto *o)
 {
     size_t cap = 0;
-    const OnnxSchema *schema = standard ? schema_find("", op_of(n)->onnx.op, ONNX_OPSET_NEWEST) : NULL;
+    const OnnxSchema *schema = standard ? schema_of(&op_of(n)->onnx) : NULL;
     for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++) {
         const OnnxAttr *known = schema ? schema_attr(schema, s->name) : NULL;
         const bool required = s->required || (known && known->required);

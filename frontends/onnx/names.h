@@ -3,7 +3,8 @@
 #define FRONTENDS_ONNX_NAMES_H
 
 /* The domain of ops without a standard name, and its version. */
-#define QCC_DOMAIN "qcc"
+#define QCC_DOMAIN   "qcc"
+#define ONNX_PREVIEW "ai.onnx.preview" /* operators on trial, of a version of its own */
 enum { QCC_DOMAIN_VERSION = 1 };
 
 /* Keys of a node's metadata. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontends/onnx/importer.h"
+#include "frontends/onnx/names.h"
 
 /* What a body's own inputs are, by position. */
 typedef const Type *InputType(const Call *c, int i, const Type *declared);
@@ -65,15 +66,28 @@ static const Type *no_input(const Call *c, int i, const Type *declared)
     return declared;
 }
 
+/* The scores and probabilities of FlexAttention: what its softmax computes in. */
+static const Type *matrix_input(const Call *c, int i, const Type *declared)
+{
+    static const int64_t open[] = { DIM_UNKNOWN, DIM_UNKNOWN, DIM_UNKNOWN, DIM_UNKNOWN };
+    const Node *q = call_in(c, 0);
+    DType precision = q && q->type->kind == TYPE_TENSOR && q->type->dtype == F64 ? F64 : F32;
+    (void)i, (void)declared;
+    dtype_from_onnx(call_int(c, "softmax_precision", 0), &precision);
+    return type_tensor(&call_ir(c)->types, precision, 4, open);
+}
+
 static const struct {
-    const char *op;
+    const char *op, *domain;
     const char *bodies[2];
     InputType *input;
+    bool optional; /* a body that is missing gives back what it takes */
 } forms[] = {
-    { "If", { "then_branch", "else_branch" }, no_input },
-    { "Loop", { "body", NULL }, loop_input },
-    { "Scan", { "body", NULL }, scan_input },
-    { "SequenceMap", { "body", NULL }, map_input },
+    { "If", "", { "then_branch", "else_branch" }, no_input, false },
+    { "Loop", "", { "body", NULL }, loop_input, false },
+    { "Scan", "", { "body", NULL }, scan_input, false },
+    { "SequenceMap", "", { "body", NULL }, map_input, false },
+    { "FlexAttention", ONNX_PREVIEW, { "score_mod", "prob_mod" }, matrix_input, true },
 };
 
 static Status import_body(Importer *im, Scope *s, const Call *c, const Onnx__GraphProto *g, InputType *input)
@@ -139,9 +153,9 @@ static void note_operands(Call *c)
 Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_regions)
 {
     size_t form = 0;
-    while (form < COUNT(forms) && strcmp(forms[form].op, c->op) != 0)
+    while (form < COUNT(forms) && (strcmp(forms[form].op, c->op) != 0 || strcmp(forms[form].domain, c->domain) != 0))
         form++;
-    if (form == COUNT(forms) || c->domain[0])
+    if (form == COUNT(forms))
         return OK;
     if (im->depth == (int)im->ir->limits.graph_nesting)
         return call_fail(c, "graphs nest deeper than the limit graph_nesting (%" PRId64 ")",
@@ -155,11 +169,17 @@ Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_
     im->depth++;
     for (int r = 0; r < n; r++) {
         const CallAttr *body = call_attr(c, forms[form].bodies[r]);
-        if (!body || !body->g)
+        if (!forms[form].optional && (!body || !body->g))
             return call_fail(c, "%s is missing", forms[form].bodies[r]);
         scopes[r].outer = s;
         scopes[r].graph = (*regions)[r] = region_new(s->graph);
         map_open(&scopes[r].values, im->arena);
+        if (!body || !body->g) {
+            Node *same = graph_input(scopes[r].graph, NULL, forms[form].input(c, 0, NULL));
+            graph_return(scopes[r].graph, 1, &same, NULL);
+            own[r] = 1;
+            continue;
+        }
         TRY(import_body(im, &scopes[r], c, body->g, forms[form].input));
         own[r] = body->g->n_input;
     }

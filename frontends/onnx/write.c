@@ -16,6 +16,7 @@ typedef struct Writer {
     uint32_t n_nameless;
     int opset;
     bool needs_qcc;
+    bool needs_preview;
     int64_t ir_version;
     SignatureNames signature;
 } Writer;
@@ -235,6 +236,7 @@ static Status write_call(Writer *w, Level *l, const Node *n, Onnx__NodeProto **o
     Onnx__NodeProto *o = standard ? new_node(w, def->onnx.op, def->onnx.domain ? def->onnx.domain : "")
                                   : new_node(w, def->name, QCC_DOMAIN);
     w->needs_qcc = w->needs_qcc || !standard;
+    w->needs_preview = w->needs_preview || (standard && def->onnx.domain);
     write_operands(w, o, n);
     write_results(w, o, n);
     TRY(encode_attributes(w->arena, w->diag, n, standard, o));
@@ -248,8 +250,8 @@ static Status write_call(Writer *w, Level *l, const Node *n, Onnx__NodeProto **o
 
 static const char *region_attribute(const Node *n, int r)
 {
-    static const char *const branches[] = { "then_branch", "else_branch" };
-    return n->op == OP_if ? branches[r] : "body";
+    static const char *const branches[] = { "then_branch", "else_branch" }, *const mods[] = { "score_mod", "prob_mod" };
+    return n->op == OP_if ? branches[r] : n->op == OP_flex_attention ? mods[r] : "body";
 }
 
 static void attach_region(Writer *w, Onnx__NodeProto *o, const Node *n, int r, Onnx__GraphProto *body)
@@ -353,6 +355,8 @@ static Status write_model(Writer *w, Graph *g, const Sink *sink)
     model.opset_import[model.n_opset_import++] = opset_import(w, "", w->opset);
     if (w->needs_qcc)
         model.opset_import[model.n_opset_import++] = opset_import(w, QCC_DOMAIN, QCC_DOMAIN_VERSION);
+    if (w->needs_preview)
+        model.opset_import[model.n_opset_import++] = opset_import(w, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST);
     if (protobuf_c_message_get_packed_size(&model.base) > (size_t)w->ir->limits.model_bytes)
         return fail_as(w->diag, UNSUPPORTED, NOWHERE,
                        "the model is larger than one file may be (limit model_bytes, %" PRId64 ")",
