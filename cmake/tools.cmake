@@ -5,3 +5,8 @@ add_executable(qcc_opt tools/qcc_opt.c)
 target_link_libraries(qcc_opt PRIVATE ${floors} m)
 target_include_directories(qcc_opt PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(qcc_opt PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+# What the cards say, as a page.
+add_executable(op_manual tools/op_manual.c)
+target_link_libraries(op_manual PRIVATE ${floors} m)
+target_include_directories(op_manual PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
