@@ -16,3 +16,10 @@ target_compile_options(test_outside PRIVATE -include ${CMAKE_CURRENT_SOURCE_DIR}
 target_link_libraries(test_outside PRIVATE test_support ${floors} PkgConfig::CMOCKA m)
 add_test(NAME outside COMMAND test_outside)
 set_tests_properties(outside PROPERTIES LABELS fast)
+
+# The program of docs/api.md.
+outside_block(api.md example api_example.c)
+add_executable(test_api_page ${outside}/api_example.c)
+target_link_libraries(test_api_page PRIVATE qcc_shared)
+add_test(NAME outside/api_example COMMAND test_api_page ${CMAKE_SOURCE_DIR}/tests/command/models/mlp.onnx)
+set_tests_properties(outside/api_example PROPERTIES LABELS fast PASS_REGULAR_EXPRESSION "^[-0-9.]+\n[-0-9.]+\n[-0-9.]+\n[-0-9.]+\n$")
