@@ -72,6 +72,7 @@ typedef struct ConvRun {
     int64_t groups, channels, results; /* channels and results of a group */
     int64_t taps, in, out;             /* of a kernel; spatial elements of data and result */
     int64_t tile, tiles;               /* positions of a block, blocks of an image */
+    int64_t part, parts;               /* results of a block, blocks of a group */
     bool direct;                       /* the data is its own window matrix */
     bool f64;
     const void *x, *filter, *bias;
@@ -101,55 +102,68 @@ COLUMNS(f32)
 COLUMNS(f64)
 #undef COLUMNS
 
-/* A block of positions of one group of one image. */
-static void conv_block_f32(const ConvRun *r, int64_t image, int64_t g, int64_t first, int64_t n, f32 *columns)
+/* Some results of one group of one image, at a block of positions. */
+typedef struct ConvBlock {
+    int64_t group, image;
+    int64_t first, n;       /* positions */
+    int64_t result, n_rows; /* of the group */
+    bool gathered;          /* the window matrix is there already */
+} ConvBlock;
+
+static void conv_block_f32(const ConvRun *r, const ConvBlock *u, f32 *columns)
 {
-    const int64_t k = r->channels * r->taps;
-    const f32 *x = (const f32 *)r->x + (image * r->groups + g) * r->channels * r->in;
-    const f32 *filter = (const f32 *)r->filter + g * r->results * k, *b = columns;
-    f32 *y = (f32 *)r->y + (image * r->groups + g) * r->results * r->out + first;
-    int64_t ldb = n;
+    const int64_t k = r->channels * r->taps, row = u->group * r->results + u->result;
+    const f32 *x = (const f32 *)r->x + (u->image * r->groups + u->group) * r->channels * r->in, *b = columns;
+    f32 *y = (f32 *)r->y + (u->image * r->groups * r->results + row) * r->out + u->first;
+    int64_t ldb = u->n;
     if (r->direct) {
-        b = x + first;
+        b = x + u->first;
         ldb = r->in;
-    } else {
-        columns_f32(r, x, first, n, columns);
+    } else if (!u->gathered) {
+        columns_f32(r, x, u->first, u->n, columns);
     }
-    for (int64_t i = 0; i < r->results; i++)
-        memset(y + i * r->out, 0, (size_t)n * sizeof *y);
-    kernels_gemm_f32(r->kernels, (size_t)r->results, (size_t)n, (size_t)k, filter, (size_t)k, b, (size_t)ldb, y,
-                     (size_t)r->out);
-    add_bias_f32(y, r->bias ? (const f32 *)r->bias + g * r->results : NULL, r->results, n, r->out);
+    for (int64_t i = 0; i < u->n_rows; i++)
+        memset(y + i * r->out, 0, (size_t)u->n * sizeof *y);
+    kernels_gemm_f32(r->kernels, (size_t)u->n_rows, (size_t)u->n, (size_t)k, (const f32 *)r->filter + row * k,
+                     (size_t)k, b, (size_t)ldb, y, (size_t)r->out);
+    add_bias_f32(y, r->bias ? (const f32 *)r->bias + row : NULL, u->n_rows, u->n, r->out);
 }
 
-static void conv_block_f64(const ConvRun *r, int64_t image, int64_t g, int64_t first, int64_t n, f64 *columns)
+static void conv_block_f64(const ConvRun *r, const ConvBlock *u, f64 *columns)
 {
-    const int64_t k = r->channels * r->taps;
-    const f64 *x = (const f64 *)r->x + (image * r->groups + g) * r->channels * r->in;
-    const f64 *filter = (const f64 *)r->filter + g * r->results * k;
-    f64 *y = (f64 *)r->y + (image * r->groups + g) * r->results * r->out + first;
-    columns_f64(r, x, first, n, columns);
-    for (int64_t i = 0; i < r->results; i++) {
+    const int64_t k = r->channels * r->taps, first_row = u->group * r->results + u->result, n = u->n;
+    const f64 *x = (const f64 *)r->x + (u->image * r->groups + u->group) * r->channels * r->in;
+    const f64 *filter = (const f64 *)r->filter + first_row * k;
+    f64 *y = (f64 *)r->y + (u->image * r->groups * r->results + first_row) * r->out + u->first;
+    if (!u->gathered)
+        columns_f64(r, x, u->first, n, columns);
+    for (int64_t i = 0; i < u->n_rows; i++) {
         f64 *row = y + i * r->out;
         memset(row, 0, (size_t)n * sizeof *row);
         for (int64_t p = 0; p < k; p++)
             for (int64_t j = 0; j < n; j++)
                 row[j] = fma_f64(filter[i * k + p], columns[p * n + j], row[j]);
     }
-    add_bias_f64(y, r->bias ? (const f64 *)r->bias + g * r->results : NULL, r->results, n, r->out);
+    add_bias_f64(y, r->bias ? (const f64 *)r->bias + first_row : NULL, u->n_rows, n, r->out);
 }
 
 static void conv_blocks(void *arg, int64_t begin, int64_t end, int worker)
 {
     const ConvRun *r = arg;
     void *columns = r->columns + (size_t)worker * r->columns_bytes;
+    int64_t gathered = -1;
     for (int64_t t = begin; t < end; t++) {
-        const int64_t first = t % r->tiles * r->tile, g = t / r->tiles % r->groups, image = t / r->tiles / r->groups;
-        const int64_t n = r->out - first < r->tile ? r->out - first : r->tile;
+        const int64_t part = t % r->parts, place = t / r->parts, tile = place % r->tiles, at = place / r->tiles;
+        ConvBlock u = { .group = at % r->groups, .image = at / r->groups, .gathered = place == gathered };
+        u.first = tile * r->tile;
+        u.n = r->out - u.first < r->tile ? r->out - u.first : r->tile;
+        u.result = part * r->part;
+        u.n_rows = r->results - u.result < r->part ? r->results - u.result : r->part;
         if (r->f64)
-            conv_block_f64(r, image, g, first, n, columns);
+            conv_block_f64(r, &u, columns);
         else
-            conv_block_f32(r, image, g, first, n, columns);
+            conv_block_f32(r, &u, columns);
+        gathered = place;
     }
 }
 
@@ -172,6 +186,17 @@ static int64_t tile_of(const ConvRun *r, int64_t element)
         tile = 1024;
     tile = tile < LEAST ? LEAST : tile;
     return tile < r->out ? tile : r->out;
+}
+
+/* Where blocks of positions are too few for the threads, the results of a group are split, too. */
+static void split_results(ConvRun *r, int64_t blocks, int64_t threads)
+{
+    enum { LEAST = 48 };
+    const int64_t most = (r->results + LEAST - 1) / LEAST;
+    const int64_t wanted = threads > 1 && blocks % threads && blocks < 8 * threads ? threads : 1;
+    r->parts = wanted < most ? wanted : most;
+    r->part = (r->results + r->parts - 1) / r->parts;
+    r->parts = (r->results + r->part - 1) / r->part;
 }
 
 static Status eval_conv(Eval *e)
@@ -200,7 +225,9 @@ static Status eval_conv(Eval *e)
     r.tiles = (r.out + r.tile - 1) / r.tile;
     r.columns_bytes = r.direct ? 0 : (size_t)(r.channels * r.taps) * (size_t)(r.tile * element);
     r.columns = eval_scratch(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
-    parallel(e->pool, x->dims[0] * r.groups * r.tiles, conv_blocks, &r);
+    const int64_t blocks = x->dims[0] * r.groups * r.tiles;
+    split_results(&r, blocks, parallel_threads(e->pool));
+    parallel(e->pool, blocks * r.parts, conv_blocks, &r);
     return OK;
 }
 
