@@ -38,7 +38,7 @@ static const struct {
     { 130, "interrupted" },
 };
 
-static const char short_help[] = "qcc turns ONNX models into training graphs, runs and checks them.\n"
+static const char short_help[] = "qcc reads ONNX models, explains, runs, checks, compares and rewrites them.\n"
                                  "\n"
                                  "  qcc explain model.onnx                      what is in it\n"
                                  "  qcc run model.onnx --input x=x.npy          evaluate it\n"
@@ -147,7 +147,7 @@ static void roff_option(Text *t, const OptionSpec *o)
 static void print_man(Text *t)
 {
     text_printf(t, ".TH QCC 1 \"\" \"qcc %s\" \"User Commands\"\n", qcc_version());
-    text_add(t, ".SH NAME\nqcc \\- training graphs, fused kernels and deployable models from ONNX\n.SH SYNOPSIS\n");
+    text_add(t, ".SH NAME\nqcc \\- read, explain, run, check, compare and rewrite ONNX models\n.SH SYNOPSIS\n");
     for (int v = 0; v < VERB_COUNT; v++) {
         text_printf(t, "%s\\fBqcc%s%s\\fR ", v ? ".br\n" : "", v == VERB_compile ? "" : " ",
                     v == VERB_compile ? "" : verbs[v].word);
