@@ -129,13 +129,15 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     cx->busy = true;
     cx->stop = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
-    const Status status = guarded(&cx->memory, fn, arg);
+    Status status = guarded(&cx->memory, fn, arg);
     if (status == NO_MEMORY)
         report_no_memory(cx);
     if (cx->memory.mistake && status == INTERNAL) { /* what it left behind is not to be trusted */
         fail_as(&cx->diag, INTERNAL, NOWHERE, "a mistake of qcc's own, please report it: %s", cx->memory.mistake);
         cx->poisoned = true;
     }
+    if (status == OK && cx->diag.n_errors) /* a value that cannot be read, where it was not needed after all */
+        status = cx->diag.first;
     arena_close(&cx->scratch);
     arena_keep(&cx->scratch);
     cx->diag.file = NULL;

@@ -64,7 +64,8 @@ Status message_send(Message *m)
         m->severity = SEVERITY_ERROR;
         m->status = INVALID;
     }
-    d->n_errors += m->severity == SEVERITY_ERROR;
+    if (m->severity == SEVERITY_ERROR && !d->n_errors++)
+        d->first = m->status;
     d->n_warnings += m->severity == SEVERITY_WARNING;
     if (d->report)
         d->report(d->user, m);

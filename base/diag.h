@@ -45,6 +45,7 @@ struct Diag {
     void *user;
     bool warnings_are_errors;
     size_t n_errors, n_warnings;
+    Status first; /* of the first error */
 };
 
 enum { DIAG_MOST_AT = 20 };

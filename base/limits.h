@@ -33,7 +33,7 @@
     _( external_files,     1024,            "external data files"                                  ) \
     _( messages,           10000,           "messages reported"                                    ) \
     _( eval_bytes,         17179869184,     "bytes of one tensor that is computed"                 ) \
-    _( loop_iterations,    100000000,       "iterations of a loop"                                 )
+    _( loop_iterations,    1000000,         "turns of all loops of one evaluation"                 )
 /* clang-format on */
 
 typedef struct Limits {

@@ -94,10 +94,11 @@ const Tensor *payload_tensor(Payload *p, Arena *arena, Diag *diag)
 {
     if (p->tensor)
         return p->tensor;
-    if (!p->read || !type_known(p->type))
+    if (!p->read || p->broken || !type_known(p->type))
         return NULL;
     Tensor *t = tensor_new(arena, p->type);
-    if (p->read(p, t->data, t->bytes, diag) != OK)
+    p->broken = p->read(p, t->data, t->bytes, diag) != OK;
+    if (p->broken)
         return NULL;
     return p->tensor = t;
 }

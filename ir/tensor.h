@@ -27,6 +27,7 @@ struct Payload {
     void *owner;     /* whose bytes they are */
     uint64_t where;  /* for the owner */
     uint64_t length; /* for the owner */
+    bool broken;     /* reading failed, and was said */
 };
 
 /* Elements of a tensor. */

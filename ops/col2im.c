@@ -19,7 +19,8 @@ static bool infer_extents(Infer *q, int i, int64_t least, int rank, int64_t *ext
     for (int k = 0; k < rank; k++) {
         extents[k] = v ? v[k] : DIM_UNKNOWN;
         if (v && (v[k] < least || v[k] > q->ir->limits.dim)) {
-            infer_fail(q, "operand %d holds %" PRId64 ", wanted is at least %" PRId64, i, v[k], least);
+            infer_fail(q, "operand %d holds %" PRId64 ", wanted is from %" PRId64 " to the limit dim (%" PRId64 ")", i,
+                       v[k], least, q->ir->limits.dim);
             return false;
         }
     }

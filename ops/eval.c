@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "ops/cards.h"
 #include "ops/strings.h"
 
 enum { DEEPEST = 40 }; /* regions in regions and expansions in expansions: a bounded recursion */
@@ -22,6 +23,7 @@ struct Machine {
     Arena scratch;  /* of the running call */
     Map expansions; /* by node address */
     int depth;
+    int64_t turns; /* bodies run so far, of whatever loop */
 };
 
 /* A value while it is alive. */
@@ -184,6 +186,9 @@ Status eval_region(Eval *e, Graph *region, int n, const Tensor *const *arguments
 {
     if ((size_t)n != region->n_inputs)
         return eval_fail(e, "its body takes %zu values, not %d", region->n_inputs, n);
+    if (++e->machine->turns > e->ir->limits.loop_iterations)
+        return eval_fail(e, "bodies run more often than the limit loop_iterations (%" PRId64 ")",
+                         e->ir->limits.loop_iterations);
     return run_graph(e->machine, region, arguments, results);
 }
 
@@ -219,6 +224,10 @@ static Status expand(Machine *m, Eval *e, Graph **graph)
         values[i] = e->def->expand_needs_values ? e->in[i] : NULL;
     }
     Build b = build_at_end(x->graph);
+    if (e->node) { /* what goes wrong inside is said at the node that expands */
+        b.src = e->node->src;
+        b.label = e->node->label;
+    }
     const Site site = { .attr = e->attr,
                         .n_in = e->n_in,
                         .in = ins,
@@ -325,7 +334,9 @@ static Status run_structure(Machine *m, const Node *n, const Tensor *const *in, 
         *value = tensor_group(m->heap, n->type, (size_t)n->n_in, (Tensor *const *)(uintptr_t)in);
         return OK;
     }
-    return fail_as(m->ir->diag, UNSUPPORTED, node_place(n), "%s cannot be evaluated", op_of(n)->name);
+    const OpaqueAttr *opaque = n->op == OP_opaque ? n->attr : NULL;
+    return fail_as(m->ir->diag, UNSUPPORTED, node_place(n), "%s has no meaning here",
+                   opaque ? opaque->op_type : op_of(n)->name);
 }
 
 static Status run_call(Machine *m, const Node *n, const Tensor *const *in, Tensor **value)

@@ -12,8 +12,11 @@ static const char *read_list(int64_t *to, Arena *arena, const char *name, Ints v
         return arena_printf(arena, "%s has %d numbers where %d are needed", name, v.n, n);
     for (int i = 0; i < n; i++) {
         to[i] = v.v ? v.v[i] : otherwise;
-        if (to[i] < least || to[i] > LIMITS_DEFAULT.dim)
+        if (to[i] < least)
             return arena_printf(arena, "%s holds %" PRId64 ", wanted is at least %" PRId64, name, to[i], least);
+        if (to[i] > LIMITS_DEFAULT.dim)
+            return arena_printf(arena, "%s holds %" PRId64 ", more than the limit dim (%" PRId64 ")", name, to[i],
+                                LIMITS_DEFAULT.dim);
     }
     return NULL;
 }

@@ -95,7 +95,7 @@ static Status read_parameter(Importer *im, Scope *s, const Call *c, const Onnx__
 {
     Payload *p = NULL;
     *done = false;
-    if (c->n_out != 1 || !o->output[0].len || c->domain[0])
+    if (c->n_out != 1 || !o->n_output || !o->output[0].len || c->domain[0])
         return OK;
     if (strcmp(c->op, "Constant") == 0) {
         TRY(constant_payload(im, c, o, &p));
@@ -323,9 +323,10 @@ static Status import_inputs(Importer *im, Scope *s, const Onnx__GraphProto *g)
             TRY(scope_define(im, s, name, build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type)));
             continue;
         }
-        const Type *type = onnx_type(im->ir, v->type);
+        const char *why;
+        const Type *type = onnx_type_or(im->ir, v->type, &why);
         if (!type)
-            return fail(im->ir->diag, importer_place(im), "has no type that makes sense");
+            return fail(im->ir->diag, importer_place(im), "%s", why);
         TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(name), bound_type(im, v, type, name))));
     }
     return OK;
@@ -368,8 +369,14 @@ static Status read_opsets(Importer *im, Frame *f, Onnx__OperatorSetIdProto *cons
                         "ai.onnx is imported twice: versions %d and %" PRId64, f->opset, version);
         if (onnx)
             f->opset = (int)version;
-        else
-            map_put(&f->domains, import_name(im, imports[i]->domain), NULL)->value.i = version;
+        if (onnx)
+            continue;
+        bool fresh;
+        MapEntry *e = map_put(&f->domains, import_name(im, imports[i]->domain), &fresh);
+        if (!fresh && e->value.i != version)
+            return fail(im->ir->diag, (Place){ .where = "opset_import", .byte = -1 },
+                        "%s is imported twice: versions %" PRId64 " and %" PRId64, e->key, e->value.i, version);
+        e->value.i = version;
     }
     return OK;
 }
@@ -405,15 +412,30 @@ static Status read_functions(Importer *im, const Onnx__ModelProto *model)
     return OK;
 }
 
-const Onnx__FunctionProto *find_function(const Importer *im, Str domain, Str name, Str overload)
+static const MapEntry *function_entry(const Importer *im, Arena *arena, Str domain, Str name, Str overload)
 {
     if (!im->functions.n)
         return NULL;
     if (str_is(domain, "ai.onnx"))
         domain = str("");
-    const char *key = arena_printf(im->arena, "%.*s\n%.*s\n%.*s", STR_ARG(domain), STR_ARG(name), STR_ARG(overload));
-    const MapEntry *e = map_find(&im->functions, key);
+    const char *key = arena_printf(arena, "%.*s\n%.*s\n%.*s", STR_ARG(domain), STR_ARG(name), STR_ARG(overload));
+    return map_find(&im->functions, key);
+}
+
+const Onnx__FunctionProto *find_function(const Importer *im, Str domain, Str name, Str overload)
+{
+    const MapEntry *e = function_entry(im, im->arena, domain, name, overload);
     return e ? e->value.cp : NULL;
+}
+
+bool function_index(const Importer *im, Arena *scratch, const Onnx__NodeProto *o, size_t *index)
+{
+    const ArenaMark mark = arena_mark(scratch);
+    const MapEntry *e = function_entry(im, scratch, str_of(o->domain), str_of(o->op_type), str_of(o->overload));
+    arena_reset(scratch, mark);
+    if (e)
+        *index = (size_t)(e - im->functions.entries); /* entries stand in the order of the file */
+    return e;
 }
 
 Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options, Module **module)
@@ -429,6 +451,7 @@ Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *opti
     if (!frame.opset)
         frame.opset = 1; /* before IR version 3 nothing was imported */
     TRY(read_functions(&im, model));
+    TRY(check_inlining(&im, model));
 
     const Str name = str_of(model->graph->name);
     Graph *g = graph_new(ir, arena, name.n ? arena_copy(arena, name.p, name.n) : "main");

@@ -39,4 +39,7 @@ Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *opti
 /* The type that a TypeProto states, `?` for what it leaves open; opaque for maps and sparse tensors, null for none. */
 const Type *onnx_type(Ir *ir, const Onnx__TypeProto *proto);
 
+/* The same; without a type, what is wrong with it. */
+const Type *onnx_type_or(Ir *ir, const Onnx__TypeProto *proto, const char **why);
+
 #endif

@@ -33,7 +33,6 @@ struct Importer {
     Frame *frame;
     Map functions;  /* "domain\nname\noverload" -> FunctionProto */
     uint32_t n_src; /* nodes of the file so far */
-    int64_t n_inlined;
     int depth;         /* of graphs in graphs */
     const char *where; /* place of the node at hand */
 };
@@ -67,6 +66,12 @@ Status import_function(Importer *im, Scope *s, Call *c, const Onnx__FunctionProt
 
 /* The model-local function of that name, or null. */
 const Onnx__FunctionProto *find_function(const Importer *im, Str domain, Str name, Str overload);
+
+/* The place in the model's list of the function that a node calls; false when it calls none. */
+bool function_index(const Importer *im, Arena *scratch, const Onnx__NodeProto *o, size_t *index);
+
+/* OK when inlining every function stays within the limit. */
+Status check_inlining(Importer *im, const Onnx__ModelProto *model);
 
 /* Whether a name that nothing defines is an operand that the call of the current function left out. */
 bool name_is_absent(const Importer *im, const char *name);

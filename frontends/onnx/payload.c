@@ -384,8 +384,10 @@ typedef struct ProtoPayload {
 static Status read_payload(Payload *self, void *out, size_t bytes, Diag *diag)
 {
     const ProtoPayload *p = (const ProtoPayload *)self;
+    Spine *s = self->owner;
 
-    return tensor_read(self->owner, diag, p->where, p->proto, out, bytes);
+    TRY(tensor_read(s, diag, p->where, p->proto, out, bytes));
+    return source_unchanged(&s->source, diag); /* bytes of another file are not what was checked */
 }
 
 Payload *payload_of_proto(Spine *s, Arena *arena, const Type *type, const Onnx__TensorProto *t, const char *where)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/payload.h"
 
@@ -46,13 +47,17 @@ static int64_t dense_position(const Tensor *indices, int64_t i, const Type *dens
 static Status dense_type(Importer *im, const Onnx__SparseTensorProto *t, DType dtype, const Type **type)
 {
     Diag *d = im->ir->diag;
-    int64_t elements = 1;
+    int64_t elements;
     if (t->n_dims > MAX_RANK)
         return fail(d, importer_place(im), "%zu dimensions are more than the limit rank (%d)", t->n_dims, MAX_RANK);
     for (size_t i = 0; i < t->n_dims; i++)
-        if (t->dims[i] < 0 || t->dims[i] > im->ir->limits.dim ||
-            __builtin_mul_overflow(elements, t->dims[i], &elements))
-            return fail(d, importer_place(im), "dimension %zu is %" PRId64, i, t->dims[i]);
+        if (t->dims[i] < 0 || t->dims[i] > im->ir->limits.dim)
+            return fail(d, importer_place(im),
+                        "dimension %zu is %" PRId64 ", wanted is from 0 to the limit dim (%" PRId64 ")", i, t->dims[i],
+                        im->ir->limits.dim);
+    if (!checked_product_i64(t->dims, (int)t->n_dims, im->ir->limits.elements, &elements))
+        return fail(d, importer_place(im), "the number of elements exceeds the limit elements (%" PRId64 ")",
+                    im->ir->limits.elements);
     size_t bytes;
     if (!dtype_bytes(dtype, elements, &bytes) || bytes > (size_t)im->ir->limits.fold_total)
         return fail(d, importer_place(im), "dense it would be larger than the limit fold_total (%" PRId64 ")",

@@ -1,40 +1,73 @@
 /* Types as the file states them, and as the caller binds them. */
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "frontends/onnx/importer.h"
+#include "ops/schema.h"
 
-static const Type *tensor_type_of(Ir *ir, const Onnx__TypeProto__Tensor *t)
+static const Type *no_type(const char **why, const char *what)
+{
+    *why = what;
+    return NULL;
+}
+
+/* Dimensions that are no numbers count as 1: what is known must be within the limit alone. */
+static bool too_many_elements(const Ir *ir, int rank, const int64_t *dims)
+{
+    int64_t known[MAX_RANK], elements;
+    for (int i = 0; i < rank; i++)
+        known[i] = dims[i] < 0 ? 1 : dims[i];
+    return !checked_product_i64(known, rank, ir->limits.elements, &elements);
+}
+
+static const Type *tensor_type_of(Ir *ir, const Onnx__TypeProto__Tensor *t, const char **why)
 {
     DType dtype;
     int64_t dims[MAX_RANK];
+    if (t->elem_type <= ONNX_UNDEFINED || t->elem_type >= ONNX_TYPES)
+        return no_type(why, arena_printf(ir->arena, "there is no element type %d", t->elem_type));
     if (!dtype_from_onnx(t->elem_type, &dtype))
         return type_opaque(&ir->types, arena_printf(ir->arena, "tensor(element type %d)", t->elem_type));
     if (!t->shape)
         return type_unranked(&ir->types, dtype);
     if (t->shape->n_dim > MAX_RANK)
-        return NULL;
+        return no_type(why, arena_printf(ir->arena, "%zu dimensions are more than the limit rank (%d)", t->shape->n_dim,
+                                         MAX_RANK));
     for (size_t i = 0; i < t->shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = t->shape->dim[i];
         const bool given = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         dims[i] = given && d->dim_value >= 0 ? d->dim_value : DIM_UNKNOWN;
         if (dims[i] > ir->limits.dim)
-            return NULL;
+            return no_type(why,
+                           arena_printf(ir->arena, "dimension %zu, %" PRId64 ", exceeds the limit dim (%" PRId64 ")", i,
+                                        dims[i], ir->limits.dim));
     }
+    if (too_many_elements(ir, (int)t->shape->n_dim, dims))
+        return no_type(why, arena_printf(ir->arena, "the number of elements exceeds the limit elements (%" PRId64 ")",
+                                         ir->limits.elements));
     return type_tensor(&ir->types, dtype, (int)t->shape->n_dim, dims);
 }
 
 const Type *onnx_type(Ir *ir, const Onnx__TypeProto *proto)
 {
+    const char *why;
+    return onnx_type_or(ir, proto, &why);
+}
+
+const Type *onnx_type_or(Ir *ir, const Onnx__TypeProto *proto, const char **why)
+{
     enum { DEEPEST = 32 };
     TypeKind around[DEEPEST];
     int depth = 0;
     const Type *type = NULL;
+    *why = "has no type";
     while (proto && !type) {
         if (depth == DEEPEST)
-            return NULL;
+            return no_type(why, "types nest deeper than the limit type_nesting (32)");
         switch (proto->value_case) {
         case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
-            type = tensor_type_of(ir, proto->tensor_type);
+            type = tensor_type_of(ir, proto->tensor_type, why);
             if (!type)
                 return NULL;
             break;
@@ -56,7 +89,7 @@ const Type *onnx_type(Ir *ir, const Onnx__TypeProto *proto)
             type = type_opaque(&ir->types, "opaque");
             break;
         default:
-            return NULL;
+            return no_type(why, "its type says nothing");
         }
     }
     while (type && depth)
