@@ -161,7 +161,7 @@ static const SketchCase windows[] = {
     { "an input of rank 1", 3, "conv data has 1 dimensions, the weights have 4", "in x f32[4]; init w f32[1,1,3,3]=1*; y = Conv(x,w); out y" },
     { "weights of rank 1", 3, "conv data has 4 dimensions, the weights have 1", "in x f32[1,1,4,4]; init w f32[3]=1*; y = Conv(x,w); out y" },
     { "a bias of another length", 3, "conv bias is f32[7], wanted are 1 floats", "in x f32[1,1,4,4]; init w f32[1,1,3,3]=1*; init b f32[7]=1*; y = Conv(x,w,b); out y" },
-    { "a transposed output of 10^18", 3, "conv_transpose: its result f32[1,1,1000000003,1000000003] is larger th", "in x f32[1,1,2,2]; init w f32[1,1,3,3]=1*; y = ConvTranspose(x,w) strides=is:1000000000,1000000000; out y" },
+    { "a transposed output of 10^18", 3, "limit elements", "in x f32[1,1,2,2]; init w f32[1,1,3,3]=1*; y = ConvTranspose(x,w) strides=is:1000000000,1000000000; out y" },
     { "a transposed output_shape of INT64_MIN", 3, "conv_transpose output_shape holds -9223372036854775808, wanted is at l", "in x f32[1,1,2,2]; init w f32[1,1,3,3]=1*; y = ConvTranspose(x,w) output_shape=is:-9223372036854775808,2; out y" },
     { "output_padding beyond the stride", 3, "conv_transpose output_padding holds 9223372036854775807, more than the", "in x f32[1,1,2,2]; init w f32[1,1,3,3]=1*; y = ConvTranspose(x,w) output_padding=is:9223372036854775807,0; out y" },
     { "indices to unpool out of range", 3, "max_unpool: index 99999 at 3 is outside [0, 16)", "in x f32[1,1,2,2]; init i i64[1,1,2,2]=0,1,2,99999; y = MaxUnpool(x,i) kernel_shape=is:2,2 strides=is:2,2; out y" },
