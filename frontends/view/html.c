@@ -171,7 +171,7 @@ Status view_html(const Module *m, Diag *d, const Sink *sink)
     put_head(&h);
     put_body(&h);
     put(&h, "<script type=\"application/json\" id=\"model\">");
-    json_scene(&(Json){ .q = &q, .memory = m->ir->memory, .scratch = &scratch }, &s);
+    json_scene(&(Json){ .q = &q, .memory = m->ir->memory }, &s);
     put(&h, "</script>\n");
     put_script(&h);
     const Status status = quill_end(&q);

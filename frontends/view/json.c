@@ -19,6 +19,14 @@ static void member(Json *j, const char *name, const char *text)
 
 /* ---- cards ---- */
 
+static void add_amp(Json *j, const AmpCard *card)
+{
+    text_printf(&j->q->text, ",\"amp\":{\"f16\":\"%s\",\"bf16\":\"%s\"", amp_word(card->f16), amp_word(card->bf16));
+    member(j, "means", amp_meaning(card->f16));
+    member(j, "reason", card->reason == REASON_NONE ? NULL : amp_reason(card->reason));
+    text_char(&j->q->text, '}');
+}
+
 static void add_quant(Json *j, const QuantCard *card)
 {
     Text *t = &j->q->text;
@@ -42,7 +50,7 @@ static void add_card(Json *j, const OpDef *def)
     member(j, "onnx", def->onnx.op);
     member(j, "domain", def->onnx.op ? def->onnx.domain : NULL);
     if (def->amp.f16 != AMP_UNSET)
-        text_printf(t, ",\"amp\":{\"f16\":\"%s\",\"bf16\":\"%s\"}", amp_word(def->amp.f16), amp_word(def->amp.bf16));
+        add_amp(j, &def->amp);
     if (def->quant.in[0] != QUANT_UNSET)
         add_quant(j, &def->quant);
     json_defaults(j, def);
@@ -168,6 +176,10 @@ static void add_page(Json *j, const Scene *s, size_t at)
 void json_scene(Json *j, const Scene *s)
 {
     Text *t = &j->q->text;
+    Arena words;
+    arena_open(&words, j->memory);
+    arena_alloc(&words, 1); /* its first chunk stays when what a node needed is forgotten */
+    j->scratch = &words;
     j->may_read = MAY_READ;
     text_add(t, "{\"format\":\"qcc-graph\",\"version\":1,\n");
     if (s->module->file) {
@@ -182,20 +194,19 @@ void json_scene(Json *j, const Scene *s)
         add_page(j, s, i);
     }
     text_add(t, "\n]}\n");
+    arena_close(&words);
 }
 
 Status view_json(const Module *m, Diag *d, const Sink *sink)
 {
     (void)d;
-    Arena arena, scratch;
+    Arena arena;
     Quill q;
     arena_open(&arena, m->ir->memory);
-    arena_open(&scratch, m->ir->memory);
     quill_open(&q, &arena, sink);
     const Scene s = scene_of(m, &arena);
-    json_scene(&(Json){ .q = &q, .memory = m->ir->memory, .scratch = &scratch }, &s);
+    json_scene(&(Json){ .q = &q, .memory = m->ir->memory }, &s);
     const Status status = quill_end(&q);
-    arena_close(&scratch);
     arena_close(&arena);
     return status;
 }

@@ -10,8 +10,8 @@
 typedef struct Json {
     Quill *q;
     Memory *memory;
-    Arena *scratch;    /* reset after each node */
-    uint64_t may_read; /* bytes of constants that may still be read from files */
+    Arena *scratch;    /* of json_scene, reset after each node */
+    uint64_t may_read; /* the same: bytes of constants that may still be read from files */
 } Json;
 
 /* Appends the whole module. */

@@ -2,9 +2,9 @@
  *
  * The row of a node is the longest path to it; what reads nothing moves down to its first reader, and a full row sends
  * the rest to the next.  A value keeps the lane of its node down to its last near reader, as branches do in a drawing
- * of commits; then the lane is free, and that reader takes it where it can: of several, the one with the longest path behind it, so that the main line of a model stays
- * where it is.  So a line runs down its own lane, and
- * turns only between two rows.  Edges that would be too long are not drawn: they become tags at both ends. */
+ * of commits; then the lane is free, and that reader takes it where it can: of several, the one with the longest path
+ * behind it, so that the main line of a model stays where it is.  So a line runs down its own lane, and turns only
+ * between two rows.  Edges that would be too long are not drawn: they become tags at both ends. */
 #ifndef FRONTENDS_VIEW_LANES_H
 #define FRONTENDS_VIEW_LANES_H
 

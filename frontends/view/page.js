@@ -355,7 +355,8 @@
     detail.append(close, make("h3", { class: "c-" + card.class }, n.op),
       table([["value", title(n)], ["in the file", n.path ? n.name : undefined], ["node", n.label], ["type", n.type],
              ["leaves as", leaves[id] && leaves[id].join(", ")], ["ONNX", card.onnx && (card.domain ? card.domain + "." : "") + card.onnx],
-             ["class", card.class], ["precision", card.amp && "fp16 " + card.amp.f16 + ", bf16 " + card.amp.bf16],
+             ["class", card.class], ["precision", card.amp && [card.amp.f16 === card.amp.bf16 ? card.amp.f16 : "fp16 " + card.amp.f16 + ", bf16 " + card.amp.bf16,
+                            make("span", { class: "values" }, card.amp.means + (card.amp.reason ? " (" + card.amp.reason + ")" : ""))]],
              ["quantized", card.quant_out && "result " + card.quant_out], ["in the model", n.source && "node " + n.source],
              ["marks", [n.ours && "ours", n.side].filter(Boolean).join(", ") || undefined],
              ["value is", n.value && values(n.value)]]));

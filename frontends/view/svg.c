@@ -277,7 +277,10 @@ static void add_spots(Pen *p)
 void svg_sheet(Quill *q, const Sheet *s, bool asleep, Arena *scratch)
 {
     Text *t = &q->text;
-    Pen p = { q, s, scratch };
+    Arena words;
+    arena_open(&words, scratch->memory);
+    arena_alloc(&words, 1); /* its first chunk stays when what a box needed is forgotten */
+    Pen p = { q, s, &words };
     const uint32_t n = s->graph.n;
     const ArenaMark mark = arena_mark(scratch);
     const Near near = near_readers(s, scratch);
@@ -296,5 +299,6 @@ void svg_sheet(Quill *q, const Sheet *s, bool asleep, Arena *scratch)
         text_add(t, asleep ? "--></g>\n" : "</g>\n");
     }
     text_add(t, "</svg>\n");
+    arena_close(&words);
     arena_reset(scratch, mark);
 }
