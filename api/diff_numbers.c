@@ -7,6 +7,7 @@
 #include "api/diff.h"
 #include "api/evaluate.h"
 #include "api/fit.h"
+#include "api/words.h"
 #include "base/rng.h"
 
 /* Sizes of dimensions by name; an unknown dimension 0 is 1. */
@@ -14,15 +15,15 @@ static const Type *input_type(Diff *d, const qcc_model *m, const Value *v)
 {
     int64_t dims[MAX_RANK];
     if (v->type->kind != TYPE_TENSOR || v->type->rank < 0) {
-        text_printf(&d->text, "  not compared: input %s is %s\n", v->name, v->text);
+        text_printf(&d->text, "  not compared: input %s is %s\n", name_text(d->arena, v->name), v->text);
         return NULL;
     }
     for (int i = 0; i < v->type->rank; i++) {
         dims[i] = v->type->dims[i] >= 0 ? v->type->dims[i] : i == 0 ? 1 : -1;
         if (dims[i] >= 0)
             continue;
-        text_printf(&d->text, "  not compared: dimension %d of input %s has no size: --dim %s=16\n", i, v->name,
-                    v->dims[i] ? v->dims[i] : "NAME");
+        text_printf(&d->text, "  not compared: dimension %d of input %s has no size: --dim %s=16\n", i,
+                    name_text(d->arena, v->name), v->dims[i] ? name_text(d->arena, v->dims[i]) : "NAME");
         return NULL;
     }
     return type_tensor((Types *)(uintptr_t)&m->ir.types, v->type->dtype, v->type->rank, dims);
@@ -145,7 +146,7 @@ static bool tell_output(Diff *d, size_t i, size_t k)
 {
     const Tensor *a = d->model[0]->results[i], *b = d->model[1]->results[k];
     Text *t = &d->text;
-    text_printf(t, "  %s ", d->model[0]->outputs[i].name);
+    text_printf(t, "  %s ", name_text(d->arena, d->model[0]->outputs[i].name));
     if (!a || !b || !same_shape(a, b)) {
         text_printf(t, "%s -> %s\n", a ? type_text(d->arena, a->type) : "absent",
                     b ? type_text(d->arena, b->type) : "absent");
@@ -171,9 +172,14 @@ Status diff_numbers(Diff *d)
         TRY(run_one(d, k, &ran));
     if (!ran)
         return OK;
+    size_t compared = 0;
     for (size_t i = 0; i < d->model[0]->n_outputs; i++)
         for (size_t k = 0; k < d->model[1]->n_outputs; k++)
-            if (strcmp(d->model[0]->outputs[i].name, d->model[1]->outputs[k].name) == 0)
+            if (strcmp(d->model[0]->outputs[i].name, d->model[1]->outputs[k].name) == 0) {
                 within &= tell_output(d, i, k);
+                compared++;
+            }
+    if (!compared)
+        text_add(&d->text, "  not compared: no output has the same name in both\n");
     return judged && !within ? MISMATCH : OK;
 }

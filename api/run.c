@@ -7,6 +7,7 @@
 #include "api/data.h"
 #include "api/evaluate.h"
 #include "api/fit.h"
+#include "api/words.h"
 
 /* ---- inputs ---- */
 
@@ -120,7 +121,7 @@ static double largest_difference(const Tensor *a, const Tensor *b)
 
 static Status expect_one(Command *c, qcc_model *m, const char *pair, bool *same)
 {
-    const char *path, *name = pair_split(&c->cx->scratch, pair, &path);
+    const char *path, *name = pair_split(&c->cx->scratch, pair, &path), *shown = name_text(&c->cx->scratch, name);
     const double rtol = option_real(&c->line, OPT_rtol, 1e-3), atol = option_real(&c->line, OPT_atol, 1e-7);
     size_t i;
     Tensor *want;
@@ -131,11 +132,11 @@ static Status expect_one(Command *c, qcc_model *m, const char *pair, bool *same)
         *same = false;
         const Place place = { .file = path, .where = name, .byte = -1 };
         (void)fail_as(&c->cx->diag, MISMATCH, place, "%s (rtol %g, atol %g)", why, rtol, atol);
-        return out_printf(c->out, "%s  differs from %s\n", name, path);
+        return out_printf(c->out, "%s  differs from %s\n", shown, path);
     }
     const bool tensor = want->type->kind == TYPE_TENSOR;
     const double most = tensor ? largest_difference(m->results[i], want) : 0;
-    return out_printf(c->out, "%s  agrees with %s: largest difference %.3g (rtol %g, atol %g)\n", name, path, most,
+    return out_printf(c->out, "%s  agrees with %s: largest difference %.3g (rtol %g, atol %g)\n", shown, path, most,
                       rtol, atol);
 }
 
@@ -168,7 +169,7 @@ Status command_run(Command *c)
         TRY(expect_one(c, m, pair, &same));
     if (!option_given(&c->line, OPT_output) && !option_given(&c->line, OPT_expect))
         for (size_t i = 0; i < m->n_outputs; i++)
-            TRY(tell_result(c, m->outputs[i].name, m->results[i]));
+            TRY(tell_result(c, name_text(&c->cx->scratch, m->outputs[i].name), m->results[i]));
     return same ? OK : MISMATCH;
 }
 

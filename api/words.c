@@ -1,6 +1,7 @@
 #include "api/words.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "ops/cards.h"
 
@@ -25,6 +26,15 @@ const char *count_text(Arena *arena, uint64_t n)
 {
     static const char *const units[] = { "", "k", "M", "G", "T" };
     return scaled(arena, n, units);
+}
+
+const char *name_text(Arena *arena, const char *name)
+{
+    enum { LONGEST = 200 };
+    Text t;
+    text_open(&t, arena);
+    text_escape(&t, name, strlen(name), LONGEST);
+    return text_get(&t);
 }
 
 static const char *with_domain(Arena *arena, const char *domain, const char *op)
