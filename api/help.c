@@ -38,13 +38,18 @@ static const struct {
     { 130, "interrupted" },
 };
 
-static const char short_help[] = "qcc reads ONNX models, explains, runs, checks, compares and rewrites them.\n"
-                                 "\n"
-                                 "  qcc explain model.onnx                      what is in it\n"
-                                 "  qcc run model.onnx --input x=x.npy          evaluate it\n"
-                                 "  qcc model.onnx --emit html -o model.html    look at it\n"
-                                 "\n"
-                                 "more: qcc --help, qcc --help=all, man qcc\n";
+static const char short_help[] =
+    "qcc turns ONNX models into training graphs, runs them and checks them.\n"
+    "\n"
+    "  qcc explain model.onnx                      what is in it\n"
+    "  qcc run model.onnx --input x=x.npy          evaluate it\n"
+    "  qcc model.onnx --emit html -o model.html    look at it\n"
+    "\n"
+    "Other verbs: check, diff, export.  Text of graphs (.qir) goes wherever a model does.\n"
+    "\n"
+    "  qcc --help             everyday options; --help=all has the rest\n"
+    "  qcc --list-ops         what can be evaluated\n"
+    "  qcc --version -v       what this machine has, and what is missing\n";
 
 /* ---- plain text ---- */
 

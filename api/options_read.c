@@ -19,7 +19,7 @@ static Place place_of(const Reader *r, const char *where)
 static Status unknown_option(Reader *r, const char *name)
 {
     const char *names[OPT_COUNT];
-    const char *near = str_nearest(name, names, option_names(names));
+    const char *near = name[1] == '-' ? str_nearest(name, names, option_names(names)) : NULL;
     Message *m = message_new(r->d, SEVERITY_ERROR, USAGE, place_of(r, name), "is no option");
     message_try(m, "%s", near ? near : "qcc --help");
     return message_send(m);

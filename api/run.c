@@ -88,7 +88,10 @@ static Status tell_result(Command *c, const char *name, const Tensor *t)
         text_printf(&line, "  not finite %" PRId64, odd);
     text_add(&line, n ? "  first" : "  empty");
     for (int64_t i = 0; i < n && i < FIRST; i++)
-        text_printf(&line, " %.6g", tensor_get_f64(t, i));
+        if (dtype_is_integer(t->type->dtype))
+            text_printf(&line, " %" PRId64, tensor_get_i64(t, i));
+        else
+            text_printf(&line, " %.6g", tensor_get_f64(t, i));
     return out_printf(c->out, "%s\n", text_get(&line));
 }
 
