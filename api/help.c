@@ -39,7 +39,7 @@ static const struct {
 };
 
 static const char short_help[] =
-    "qcc turns ONNX models into training graphs, runs them and checks them.\n"
+    "qcc reads ONNX models, explains, runs, checks, compares and rewrites them.\n"
     "\n"
     "  qcc explain model.onnx                      what is in it\n"
     "  qcc run model.onnx --input x=x.npy          evaluate it\n"
