@@ -9,7 +9,7 @@
 
 enum {
     GEMM_VECTORS = 2,   /* of a tile's row */
-    GEMM_DEPTH = 256,   /* of k: what is packed at a time */
+    GEMM_PACKED = 384,  /* bytes of k: what is packed at a time; both packs together stay below 32 KiB of stack */
     GEMM_BLOCK = 48,    /* rows of a that are packed at a time: whole tiles */
     GEMM_STREAM = 2048, /* columns of c that stay in cache */
     GEMM_THIN = 2,      /* rows that are not worth packing for */

@@ -27,6 +27,7 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
 #define V     NAME(GEMM_V)
 #define LANES (GEMM_BYTES / sizeof(T))
 #define WIDTH (GEMM_VECTORS * LANES)
+#define DEPTH (GEMM_PACKED / sizeof(T))
 
 /* A tile of `rows` rows and WIDTH columns lives in registers for all of k.  a and b are packed: GEMM_ROWS and WIDTH
  * elements for each k. */
@@ -108,7 +109,7 @@ static void NAME(pack_b)(size_t n, size_t k, const T *b, size_t ldb, T *to)
 
 static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, const T *b, size_t ldb, T *c, size_t ldc)
 {
-    T packed_a[GEMM_BLOCK * GEMM_DEPTH], packed_b[GEMM_DEPTH * WIDTH];
+    T packed_a[GEMM_BLOCK * DEPTH], packed_b[DEPTH * WIDTH];
     NAME(pack_a)(m, k, a, lda, packed_a);
     for (size_t j = 0; j < n; j += WIDTH) {
         const size_t width = n - j < WIDTH ? n - j : WIDTH;
@@ -129,10 +130,10 @@ void LEVEL_NAME(NAME(gemm))(size_t m, size_t n, size_t k, const T *a, size_t lda
 {
 #ifdef GEMM_BYTES
     for (size_t i = 0; m > GEMM_THIN && i < m; i += GEMM_BLOCK)
-        for (size_t p = 0; p < k; p += GEMM_DEPTH)
+        for (size_t p = 0; p < k; p += DEPTH)
             NAME(block)
-    (m - i < GEMM_BLOCK ? m - i : GEMM_BLOCK, n, k - p < GEMM_DEPTH ? k - p : GEMM_DEPTH, a + i * lda + p, lda,
-     b + p * ldb, ldb, c + i * ldc, ldc);
+    (m - i < GEMM_BLOCK ? m - i : GEMM_BLOCK, n, k - p < DEPTH ? k - p : DEPTH, a + i * lda + p, lda, b + p * ldb, ldb,
+     c + i * ldc, ldc);
     if (m > GEMM_THIN)
         return;
 #endif
@@ -140,6 +141,7 @@ void LEVEL_NAME(NAME(gemm))(size_t m, size_t n, size_t k, const T *a, size_t lda
 }
 
 #undef WIDTH
+#undef DEPTH
 #undef LANES
 #undef V
 #undef FMA
