@@ -11,7 +11,7 @@
 #include "base/rng.h"
 
 /* Sizes of dimensions by name; an unknown dimension 0 is 1. */
-static const Type *input_type(Diff *d, const qcc_model *m, const Value *v)
+static const Type *input_type(Diff *d, qcc_model *m, const Value *v)
 {
     int64_t dims[MAX_RANK];
     if (v->type->kind != TYPE_TENSOR || v->type->rank < 0) {
@@ -26,7 +26,7 @@ static const Type *input_type(Diff *d, const qcc_model *m, const Value *v)
                     name_text(d->arena, v->name), v->dims[i] ? name_text(d->arena, v->dims[i]) : "NAME");
         return NULL;
     }
-    return type_tensor((Types *)(uintptr_t)&m->ir.types, v->type->dtype, v->type->rank, dims);
+    return type_tensor(&m->ir.types, v->type->dtype, v->type->rank, dims);
 }
 
 /* Floats lie in [-1, 1), integers are 0 or 1: small enough for any index. */

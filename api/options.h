@@ -113,7 +113,7 @@ typedef struct CommandLine {
 Status options_read(Diag *d, Arena *arena, int n, const char *const *words, CommandLine *line);
 
 /* Whether every option of a line applies to its verb and is served by this build. */
-Status options_allowed(Diag *d, const CommandLine *line);
+Status options_allowed(Diag *d, CommandLine *line);
 
 /* Reads options given as one text, quoted as a shell would, for a call named `who`; only those of `topic` apply. */
 Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, Topic topic, CommandLine *line);

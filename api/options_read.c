@@ -138,9 +138,9 @@ Status options_read(Diag *d, Arena *arena, int n, const char *const *words, Comm
     return OK;
 }
 
-Status options_allowed(Diag *d, const CommandLine *line)
+Status options_allowed(Diag *d, CommandLine *line)
 {
-    Reader r = { .d = d, .line = (CommandLine *)(uintptr_t)line, .who = "qcc" };
+    Reader r = { .d = d, .line = line, .who = "qcc" };
     for (size_t i = 0; i < line->n_given; i++)
         TRY(check_option(&r, &line->given[i]));
     return OK;

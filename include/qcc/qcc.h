@@ -168,7 +168,7 @@ QCC_API const char *qcc_dtype_name(qcc_dtype dtype);
 /* ---- models ---- */
 
 /* Reads a model (.onnx, or .qir text).  `options` are the model options of the command: --batch, --dim, --shape,
- * --const, --opset, --lenient; null: none. */
+ * --const, --opset; null: none. */
 QCC_CHECKED qcc_status qcc_read(qcc_context *context, const qcc_source *source, const char *options, qcc_model **model);
 
 /* Frees a model; null is allowed. */
