@@ -132,7 +132,8 @@ static void align_captures(Importer *im, Call *c, Scope *scopes, const size_t *o
     for (int r = 0; r < n; r++) {
         Graph *g = scopes[r].graph;
         Node **inputs = NEWS(im->arena, Node *, own[r] + n_all + 1);
-        memcpy(inputs, g->inputs, own[r] * sizeof *inputs);
+        if (own[r])
+            memcpy(inputs, g->inputs, own[r] * sizeof *inputs);
         for (size_t i = 0; i < n_all; i++)
             inputs[own[r] + i] = parameter_for(&scopes[r], all[i]);
         g->inputs = inputs;

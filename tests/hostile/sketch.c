@@ -151,8 +151,8 @@ static size_t put_value(Bytes *raw, int dtype, const char *text)
     const size_t size = dtype >= 0 && (size_t)dtype < COUNT(sizes) ? sizes[dtype] : 1;
     const float f = strtof(text, NULL);
     const double d = strtod(text, NULL);
-    const uint64_t u = *text == '-' ? (uint64_t)strtoll(text, NULL, 0) : strtoull(text, NULL, 0);
-    put(raw, dtype == 1 ? (const void *)&f : dtype == 11 ? (const void *)&d : (const void *)&u, size);
+    const uint64_t u[2] = { *text == '-' ? (uint64_t)strtoll(text, NULL, 0) : strtoull(text, NULL, 0), 0 };
+    put(raw, dtype == 1 ? (const void *)&f : dtype == 11 ? (const void *)&d : (const void *)u, size);
     return size;
 }
 
