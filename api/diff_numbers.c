@@ -45,7 +45,7 @@ static Tensor *random_tensor(Diff *d, const Type *type, uint64_t seed)
     return t;
 }
 
-static Status given_input(Diff *d, int which, size_t i, const Tensor **value)
+static Status given_input(Diff *d, int which, size_t i, const Tensor **value, const char **file)
 {
     qcc_model *m = d->model[which];
     const char *pair;
@@ -57,6 +57,7 @@ static Status given_input(Diff *d, int which, size_t i, const Tensor **value)
             continue;
         TRY(data_read(m, &m->data, path, m->inputs[i].type, &t));
         *value = t;
+        *file = path;
     }
     return OK;
 }
@@ -82,15 +83,62 @@ static bool all_supported(Diff *d)
     return true;
 }
 
+/* Keeps the first error instead of telling it: drawn inputs may be none that the model takes. */
+typedef struct Muffle {
+    Diag *diag, before;
+    const char *said;
+    Cleanup cleanup;
+} Muffle;
+
+static void muffled(void *user, const Message *message)
+{
+    Muffle *m = user;
+    Text t;
+    if (message->severity != SEVERITY_ERROR || m->said)
+        return;
+    text_open(&t, m->diag->arena);
+    message_print(&t, message);
+    m->said = arena_copy(m->diag->arena, text_get(&t), strcspn(text_get(&t), "\n"));
+}
+
+static void unmuffle(void *thing)
+{
+    const Muffle *m = thing;
+    m->diag->report = m->before.report;
+    m->diag->user = m->before.user;
+    m->diag->n_errors = m->before.n_errors;
+}
+
+/* Evaluates on drawn inputs; one that the model refuses is a note in the text. */
+static Status try_one(Diff *d, qcc_model *m, const EvalOptions *how, const Tensor *const *inputs, bool *ran)
+{
+    Diag *diag = &m->cx->diag;
+    Muffle muffle = { .diag = diag, .before = *diag };
+    cleanup_push(&m->cx->memory, &muffle.cleanup, unmuffle, &muffle);
+    diag->report = muffled;
+    diag->user = &muffle;
+    const Status status = model_evaluate(m, how, inputs);
+    cleanup_drop(&muffle.cleanup);
+    unmuffle(&muffle);
+    *ran = status == OK;
+    if (status != INVALID && status != UNSUPPORTED)
+        return status;
+    text_printf(&d->text, "  not compared: %s\n  try --input NAME=FILE.npy\n",
+                muffle.said ? muffle.said : "it is refused");
+    return OK;
+}
+
 static Status run_one(Diff *d, int which, bool *ran)
 {
     qcc_model *m = d->model[which];
     const Tensor **inputs = NEWS(d->arena, const Tensor *, m->n_inputs + 1);
     Map sizes;
     *ran = false;
+    m->cx->diag.file = m->file;
     map_open(&sizes, d->arena);
     for (size_t i = 0; i < m->n_inputs; i++) {
-        TRY(given_input(d, which, i, &inputs[i]));
+        const char *file = NULL;
+        TRY(given_input(d, which, i, &inputs[i], &file));
         if (!inputs[i] && m->graph->inputs[i]->op == OP_state)
             TRY(model_initial(m, i, &inputs[i]));
         if (!inputs[i]) {
@@ -99,10 +147,12 @@ static Status run_one(Diff *d, int which, bool *ran)
                 return OK;
             inputs[i] = random_tensor(d, type, seed_of(d, m->inputs[i].name));
         }
-        TRY(fit_input(m, i, inputs[i], NULL, &sizes));
+        TRY(fit_input(m, i, inputs[i], file, &sizes));
     }
     *ran = true;
     const EvalOptions how = command_eval(d->c);
+    if (!option_given(&d->c->line, OPT_input))
+        return try_one(d, m, &how, inputs, ran);
     return model_evaluate(m, &how, inputs);
 }
 

@@ -85,7 +85,7 @@ static Status does_not_fit(qcc_model *m, size_t i, const Tensor *value, const ch
             message_try(msg, "%s", layout);
         else if (only_batch_differs(v->type, value->type))
             message_try(msg, "--batch %" PRId64, value->type->dims[0]);
-        else if (value->type->dtype != v->type->dtype)
+        else if (value->type->dtype != v->type->dtype && (v->type->rank < 0 || v->type->rank == value->type->rank))
             message_try(msg, "numpy.save(path, x.astype(%s))", numpy_name(a, v->type->dtype));
     }
     return message_send(msg);
