@@ -60,7 +60,7 @@ static void option_line(Text *t, const OptionSpec *o)
     const size_t start = t->n;
     text_printf(t, "%s%s%s%s ", lacking ? "* " : "  ", o->name, *o->form && !option_may_lack(o) ? " " : "", o->form);
     if (t->n - start > COLUMN)
-        text_char(t, '\n');
+        t->p[t->n - 1] = '\n';
     text_pad(t, COLUMN);
     text_printf(t, "%s\n", o->help);
 }
