@@ -31,8 +31,8 @@ struct Importer {
     Spine *spine;
     const ImportOptions *options;
     Frame *frame;
-    Map functions;  /* "domain\nname\noverload" -> FunctionProto */
-    uint32_t n_src; /* nodes of the file so far */
+    Map functions;     /* "domain\nname\noverload" -> FunctionProto */
+    uint32_t n_src;    /* nodes of the file so far */
     int depth;         /* of graphs in graphs */
     const char *where; /* place of the node at hand */
 };

@@ -133,7 +133,8 @@ static void align_captures(Importer *im, Call *c, Scope *scopes, const size_t *o
         Graph *g = scopes[r].graph;
         Node **inputs = NEWS(im->arena, Node *, own[r] + n_all + 1);
         if (own[r])
-            memcpy(inputs, g->inputs, own[r] * sizeof *inputs);
+            if (own[r])
+                memcpy(inputs, g->inputs, own[r] * sizeof *inputs);
         for (size_t i = 0; i < n_all; i++)
             inputs[own[r] + i] = parameter_for(&scopes[r], all[i]);
         g->inputs = inputs;
