@@ -181,11 +181,13 @@ Status tile_repeats(Call *c)
     const Tensor *axis = call_in(c, 2) ? node_constant(call_in(c, 2), 64) : NULL;
     if (!tiles || !axis || tensor_elements(tiles) != 1 || tensor_elements(axis) != 1)
         return call_fail(c, "tiles and axis of version 1 must be constants");
-    const int64_t at = (int64_t)tensor_get_f64(axis, 0);
-    if (at < 0 || at >= rank)
-        return call_fail(c, "axis %" PRId64 " is outside [0, %d)", at, rank);
+    const double along = tensor_get_f64(axis, 0), times = tensor_get_f64(tiles, 0);
+    if (!(along >= 0 && along < rank))
+        return call_fail(c, "axis %g is outside [0, %d)", along, rank);
+    if (!(times >= 0 && times <= (double)call_ir(c)->limits.dim))
+        return call_fail(c, "cannot repeat %g times", times);
     for (int i = 0; i < rank; i++)
-        repeats[i] = i == at ? (int64_t)tensor_get_f64(tiles, 0) : 1;
+        repeats[i] = i == (int)along ? (int64_t)times : 1;
     c->n_in = 2;
     call_set_in(c, 1, upgrade_ints(c, rank, repeats));
     return OK;

@@ -47,6 +47,8 @@ static const SketchCase shapes[] = {
     { "tile: a product that wraps", 3, "tile makes axis 0 too long", "in x f32[4,4]; init r i64[2]=4611686018427387904,4; y = Tile(x,r); out y" },
     { "tile: -1 times", 3, "tile repeats axis 0 -1 times", "in x f32[1]; init r i64[1]=-1; y = Tile(x,r); out y" },
     { "tile: of another rank", 3, "tile repeats 3 axes of a tensor of rank 1", "in x f32[1]; init r i64[3]=1*; y = Tile(x,r); out y" },
+    { "tile of opset 1: along NaN", 3, "axis nan is outside", "opset 1; in x f32[2]; init n f32[]=2; init a f32[]=nan; y = Tile(x,n,a); out y" },
+    { "tile of opset 1: 1e30 times", 3, "cannot repeat 1e+30 times", "opset 1; in x f32[2]; init n f32[]=1e30; init a f32[]=0; y = Tile(x,n,a); out y" },
     { "range: step 0", 3, "range steps by 0", "init a i64[]=0; init b i64[]=5; init s i64[]=0; y = Range(a,b,s); out y" },
     { "range: step NaN", 3, "range steps by nan from 0 to 5", "init a f32[]=0; init b f32[]=5; init s f32[]=nan; y = Range(a,b,s); out y" },
     { "range: to infinity", 3, "range has inf elements, more than the limit elements (70368744177664)", "init a f32[]=0; init b f32[]=inf; init s f32[]=1; y = Range(a,b,s); out y" },
