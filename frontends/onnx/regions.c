@@ -104,45 +104,56 @@ static Status import_body(Importer *im, Scope *s, const Call *c, const Onnx__Gra
     return import_graph_body(im, s, g);
 }
 
-/* The region's parameter for a value outside; made, unread, where another region of the node took the value. */
-static Node *parameter_for(Scope *s, const Node *outside)
+/* Adds what a region took to what all regions of the node take, in the order of its taking. */
+static void join_captures(Importer *im, const Scope *s, Map *seen, Node ***all, size_t *n_all, size_t *cap)
 {
-    for (size_t i = 0; i < s->n_captured; i++)
-        if (s->captured[i] == outside)
-            return s->inside[i];
-    return graph_input(s->graph, NULL, outside->type);
+    for (size_t i = 0; i < s->n_captured; i++) {
+        bool fresh;
+        map_put_u64(seen, (uintptr_t)s->captured[i], &fresh);
+        if (!fresh)
+            continue;
+        GROW(im->arena, *all, *n_all, *cap);
+        (*all)[(*n_all)++] = s->captured[i];
+    }
 }
 
-/* Gives every region the same captures in the same order. */
+/* Gives a region a parameter for each of them: its own, or one that it does not read. */
+static void set_parameters(Importer *im, const Scope *s, size_t own, Node *const *all, size_t n_all)
+{
+    Graph *g = s->graph;
+    Node **inputs = NEWS(im->arena, Node *, own + n_all + 1);
+    Map inside;
+    map_open(&inside, im->arena);
+    for (size_t i = 0; i < s->n_captured; i++)
+        map_put_u64(&inside, (uintptr_t)s->captured[i], NULL)->value.p = s->inside[i];
+    if (own)
+        memcpy(inputs, g->inputs, own * sizeof *inputs);
+    for (size_t i = 0; i < n_all; i++) {
+        const MapEntry *e = map_find_u64(&inside, (uintptr_t)all[i]);
+        inputs[own + i] = e ? e->value.p : graph_input(g, NULL, all[i]->type);
+    }
+    g->inputs = inputs;
+    g->n_inputs = g->cap_inputs = own + n_all;
+}
+
+/* Gives every region the same captures in the same order, and the node the values for them. */
 static void align_captures(Importer *im, Call *c, Scope *scopes, const size_t *own, int n)
 {
     Node **all = NULL;
     size_t n_all = 0, cap = 0;
-    for (int r = 0; r < n; r++) {
-        for (size_t i = 0; i < scopes[r].n_captured; i++) {
-            size_t k = 0;
-            while (k < n_all && all[k] != scopes[r].captured[i])
-                k++;
-            if (k < n_all)
-                continue;
-            GROW(im->arena, all, n_all, cap);
-            all[n_all++] = scopes[r].captured[i];
-        }
-    }
-    for (int r = 0; r < n; r++) {
-        Graph *g = scopes[r].graph;
-        Node **inputs = NEWS(im->arena, Node *, own[r] + n_all + 1);
-        if (own[r])
-            if (own[r])
-                memcpy(inputs, g->inputs, own[r] * sizeof *inputs);
-        for (size_t i = 0; i < n_all; i++)
-            inputs[own[r] + i] = parameter_for(&scopes[r], all[i]);
-        g->inputs = inputs;
-        g->n_inputs = g->cap_inputs = own[r] + n_all;
-    }
-    const int first = c->n_in;
-    for (size_t i = 0; i < n_all; i++)
-        call_set_in(c, first + (int)i, all[i]);
+    Map seen;
+    map_open(&seen, im->arena);
+    for (int r = 0; r < n; r++)
+        join_captures(im, &scopes[r], &seen, &all, &n_all, &cap);
+    for (int r = 0; r < n; r++)
+        set_parameters(im, &scopes[r], own[r], all, n_all);
+    Node **in = NEWS(im->arena, Node *, (size_t)c->n_in + n_all + 1);
+    if (c->n_in)
+        memcpy(in, c->in, (size_t)c->n_in * sizeof *in);
+    if (n_all)
+        memcpy(in + c->n_in, all, n_all * sizeof *in);
+    c->in = in;
+    c->n_in += (int)n_all;
 }
 
 /* How many operands are the op's own, before the captures: ours, so that a reader need not count. */

@@ -202,7 +202,7 @@ static void *on_small_stack(void *arg)
     corpus_bytes(c, "2^n paths", 0, NULL, large_model(&ladder, 1));
     for (int i = 0; i < n; i++)
         call(&outputs, "Neg", "v", i - 1, -1);
-    corpus_bytes(c, "an output a node", n > 65536 ? 3 : 0, n > 65536 ? "node_io" : NULL, large_model(&outputs, n));
+    corpus_bytes(c, "an output a node", 0, NULL, large_model(&outputs, n));
     return NULL;
 }
 

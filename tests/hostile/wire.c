@@ -177,10 +177,11 @@ static Bytes many_in_graph(const char *unit, int n)
 static void millions(Corpus *c)
 {
     const int n = c->large ? 10000000 : 300000;
-    corpus_bytes(c, "empty nodes", 4, "1 operator has no meaning here", many_in_graph("0a00", n));
+    corpus_bytes(c, "empty nodes", c->large ? 3 : 4, c->large ? "limit nodes" : "1 operator has no meaning here",
+                 many_in_graph("0a00", n));
     corpus_bytes(c, "empty initializers", 3, "", many_in_graph("2a00", n));
     corpus_bytes(c, "empty inputs", 3, "", many_in_graph("5a00", n));
-    corpus_bytes(c, "empty value infos", 0, NULL, many_in_graph("6a00", n));
+    corpus_bytes(c, "empty value infos", c->large ? 3 : 0, c->large ? "limit values" : NULL, many_in_graph("6a00", n));
     corpus_bytes(c, "empty sparse initializers", 3, "", many_in_graph("7a00", n));
     corpus_bytes(c, "empty annotations", 0, NULL, many_in_graph("7200", n));
     corpus_bytes(c, "unknown fields", 3, "", many("", "f83f01", n, ""));
