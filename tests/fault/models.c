@@ -1,0 +1,115 @@
+/* Memory that the host refuses: every seed model is read, written in each form and run, once for each block asked for,
+ * which is not given.  Each time the answer is NO_MEMORY or all went well, and every block that was given came back. */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qcc/qcc.h"
+
+enum { EACH = 200, STRIDE = 7, MOST_BLOCKS = 100000, MOST_VALUES = 8, MOST_BYTES = 4096 };
+
+typedef struct Host {
+    long given, asked, refuse; /* blocks out; asked for so far; which one is refused */
+} Host;
+
+static void *take(void *user, size_t size)
+{
+    Host *h = user;
+    if (++h->asked == h->refuse)
+        return NULL;
+    void *block = aligned_alloc(64, (size + 63) / 64 * 64);
+    h->given += block != NULL;
+    return block;
+}
+
+static void give_back(void *user, void *block, size_t size)
+{
+    Host *h = user;
+    (void)size;
+    h->given -= block != NULL;
+    free(block);
+}
+
+static qcc_status drop(void *user, const void *bytes, size_t n)
+{
+    (void)user, (void)bytes, (void)n;
+    return QCC_OK;
+}
+
+static qcc_status run(qcc_model *m)
+{
+    static const _Alignas(64) char zeros[MOST_BYTES];
+    qcc_tensor in[MOST_VALUES], out[MOST_VALUES];
+    qcc_value_info v;
+    for (size_t i = 0; i < qcc_n_inputs(m); i++) {
+        if (qcc_input(m, i, &v) != QCC_OK)
+            return QCC_INTERNAL;
+        in[i] = v.shape;
+        in[i].bytes = v.shape.dtype == QCC_BOOL ? 1 : v.shape.dtype == QCC_I64 ? 8 : 4;
+        for (int k = 0; k < in[i].rank; k++) {
+            in[i].dims[k] = in[i].dims[k] < 0 ? 2 : in[i].dims[k];
+            in[i].bytes *= (size_t)in[i].dims[k];
+        }
+        in[i].data = (void *)(uintptr_t)zeros;
+        if (in[i].bytes > MOST_BYTES)
+            return QCC_INTERNAL;
+    }
+    return qcc_run_model(m, in, qcc_n_inputs(m), out, qcc_n_outputs(m));
+}
+
+static qcc_status everything(Host *h, const char *path)
+{
+    static const char *const kinds[] = { "ir", "onnx", "json", "dot", "html" };
+    const qcc_context_options options = {
+        .size = sizeof options, .user = h, .alloc = take, .release = give_back, .threads = 1
+    };
+    const qcc_source source = qcc_file(path);
+    qcc_context *cx;
+    qcc_model *m = NULL;
+    qcc_status status = qcc_open(&options, &cx);
+    if (status != QCC_OK)
+        return status;
+    status = qcc_read(cx, &source, NULL, &m);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == QCC_OK; i++)
+        status = qcc_emit(m, kinds[i], NULL, &(qcc_sink){ .write = drop });
+    if (status == QCC_OK)
+        status = run(m);
+    qcc_model_free(m);
+    qcc_close(cx);
+    return status;
+}
+
+static int sweep(const char *path, long *runs)
+{
+    for (Host h = { .refuse = 1 }; h.refuse < MOST_BLOCKS; h.refuse += h.refuse < EACH ? 1 : STRIDE, ++*runs) {
+        h.given = h.asked = 0;
+        const qcc_status status = everything(&h, path);
+        const int refused = h.asked >= h.refuse;
+        if (h.given || (status != QCC_OK && status != QCC_NO_MEMORY) || (!refused && status != QCC_OK)) {
+            printf("%s: block %ld refused: %s, %ld blocks are left\n", path, h.refuse, qcc_status_name(status),
+                   h.given);
+            return 1;
+        }
+        if (!refused)
+            return 0;
+    }
+    printf("%s: has no end\n", path);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    char pattern[4096];
+    glob_t found = { 0 };
+    int failed = 0;
+    long runs = 0;
+    snprintf(pattern, sizeof pattern, "%s/*.onnx", argc > 1 ? argv[1] : ".");
+    glob(pattern, 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        failed += sweep(found.gl_pathv[i], &runs);
+    printf("%zu models, %ld runs, %d failed\n", found.gl_pathc, runs, failed);
+    failed += !found.gl_pathc;
+    globfree(&found);
+    return failed != 0;
+}
