@@ -10,8 +10,9 @@
 #include "qcc/qcc.h"
 
 typedef struct Corpus {
-    char folder[64]; /* empty between cases, but for what a class puts there */
-    bool large;      /* the cases that take long, instead of the others */
+    double lap, longest; /* processor seconds: when the running step began, what the longest of the case took */
+    char folder[64];     /* empty between cases, but for what a class puts there */
+    bool large;          /* the cases that take long, instead of the others */
     const char *filter;
     const char *class; /* at hand */
     int cases[64], failed;
