@@ -31,6 +31,8 @@ typedef struct Use {
 enum NodeFlags {
     NODE_OURS = 1,     /* placed by us, may be removed by us */
     NODE_BACKWARD = 2, /* of the backward side */
+    NODE_UPDATE = 4,   /* of the optimizer's side */
+    NODE_TRAINED = 8,  /* a state that gradients change */
 };
 
 struct Node {

@@ -68,8 +68,9 @@ typedef struct Site {
     const Tensor *const *value; /* constants among the operands; the array is never null */
     const Type *type;           /* of the call's result */
     int n_out;
-    Node *out;         /* adjoint: the call itself */
+    Node *const *y;    /* adjoint: the results of the call */
     Node *const *dout; /* adjoint: what arrives at each result; null: nothing */
+    const bool *want;  /* adjoint: operands whose gradient somebody reads */
     Graph *const *regions;
     int n_regions;
 } Site;
@@ -164,6 +165,8 @@ typedef struct OpDef {
     int n_variants;
     OpMode mode;
 
+    /* What reaches the wanted operands, from what reaches the results (ops/reverse.h says in which form); null: the
+     * expansion's adjoints serve.  The last bit of `differentiable` stands for all operands beyond. */
     void (*adjoint)(Build *b, const Site *s, Node **dx);
     uint32_t differentiable; /* operands, a bit each */
     uint32_t trainable;      /* operands that are parameters by default, a bit each */

@@ -108,9 +108,10 @@ static Status mark_side(Parser *p, Node *n)
 {
     TRY(parse_next(p));
     TRY(parse_sign(p, '='));
-    if (!parse_at_word(p, "backward"))
-        return parse_wanted(p, "backward");
-    n->flags |= NODE_BACKWARD;
+    const bool update = parse_at_word(p, "update");
+    if (!update && !parse_at_word(p, "backward"))
+        return parse_wanted(p, "backward or update");
+    n->flags |= update ? NODE_UPDATE : NODE_BACKWARD;
     return parse_next(p);
 }
 
@@ -135,8 +136,8 @@ Status parse_marks(Parser *p, Node *n)
             TRY(mark_side(p, n));
         else if (parse_at_word(p, "node"))
             TRY(mark_label(p, n));
-        else if (parse_at_word(p, "ours")) {
-            n->flags |= NODE_OURS;
+        else if (parse_at_word(p, "ours") || parse_at_word(p, "trained")) {
+            n->flags |= parse_at_word(p, "ours") ? NODE_OURS : NODE_TRAINED;
             TRY(parse_next(p));
         } else
             return OK;

@@ -60,8 +60,12 @@ static void print_marks(Text *out, const Node *n)
         text_printf(out, " !%" PRIu32, n->src);
     if (n->flags & NODE_OURS)
         text_add(out, " ours");
+    if (n->flags & NODE_TRAINED)
+        text_add(out, " trained");
     if (n->flags & NODE_BACKWARD)
         text_add(out, " side=backward");
+    if (n->flags & NODE_UPDATE)
+        text_add(out, " side=update");
     if (n->label) {
         text_add(out, " node=");
         text_quote(out, n->label, strlen(n->label));

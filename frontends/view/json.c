@@ -109,6 +109,10 @@ static void add_marks(Json *j, const Page *p, const Node *n)
         text_add(t, ",\"ours\":true");
     if (n->flags & NODE_BACKWARD)
         text_add(t, ",\"side\":\"backward\"");
+    if (n->flags & NODE_UPDATE)
+        text_add(t, ",\"side\":\"update\"");
+    if (n->flags & NODE_TRAINED)
+        text_add(t, ",\"trained\":true");
 }
 
 static void add_node(Json *j, const Page *p, const Node *n)
