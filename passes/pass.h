@@ -4,6 +4,7 @@
 #define PASSES_PASS_H
 
 #include "ir/build.h"
+#include "passes/recipe.h"
 
 /* What a rule or pass may do to values. */
 typedef enum Exactness {
@@ -32,8 +33,9 @@ typedef struct Rule Rule;
 
 /* What all passes of one run may ask. */
 typedef struct PassOptions {
-    bool exact_casts; /* no ELASTIC rules */
-    bool trace;       /* a remark for each application of a rule */
+    bool exact_casts;     /* no ELASTIC rules */
+    bool trace;           /* a remark for each application of a rule */
+    const Recipe *recipe; /* of the training step; null: the defaults */
 } PassOptions;
 
 /* One run of one pass. */
