@@ -1,33 +1,12 @@
 #include "ir/blob.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/file.h"
+#include "ir/safetensors.h"
 
-enum { PREFIX = 8, DEEPEST_HEADER = 4 };
-static const int64_t longest_header = 100000000;
-
-/* Names of element types in safetensors; those without one are stored as U8. */
-static const struct {
-    const char *name;
-    DType dtype;
-} dtypes[] = {
-    { "BOOL", BOOL }, { "U8", U8 },          { "I8", I8 },          { "I16", I16 },
-    { "U16", U16 },   { "I32", I32 },        { "U32", U32 },        { "I64", I64 },
-    { "U64", U64 },   { "F16", F16 },        { "BF16", BF16 },      { "F32", F32 },
-    { "F64", F64 },   { "F8_E4M3", F8E4M3 }, { "F8_E5M2", F8E5M2 }, { "F8_E8M0", F8E8M0 },
-};
-
-static const char *stored_name(DType dtype)
-{
-    for (size_t i = 0; i < COUNT(dtypes); i++)
-        if (dtypes[i].dtype == dtype)
-            return dtypes[i].name;
-    return NULL;
-}
+enum { PREFIX = 8 };
 
 void blobs_open(Blobs *b, Arena *arena)
 {
@@ -66,7 +45,7 @@ Payload *blobs_find(const Blobs *b, Str name, const Type *type, bool *fits)
     Payload *p = b->list[e->value.u].payload;
     size_t bytes;
     if (p->type != type && !p->tensor && p->type->dtype == U8 && p->type->rank == 1 && type->kind == TYPE_TENSOR &&
-        !stored_name(type->dtype) && type_bytes(type, &bytes) && bytes == p->length)
+        !safetensors_dtype(type->dtype) && type_bytes(type, &bytes) && bytes == p->length)
         p->type = type;
     *fits = p->type == type;
     return p;
@@ -103,7 +82,7 @@ static void add_json_string(Text *out, const char *text)
 static bool add_entry(Text *out, const Blob *blob, uint64_t *offset)
 {
     const Type *type = blob->payload->type;
-    const char *name = stored_name(type->dtype);
+    const char *name = safetensors_dtype(type->dtype);
     size_t bytes;
     if (type->dtype == STRING || !type_bytes(type, &bytes))
         return false;
@@ -176,161 +155,29 @@ Status blobs_write(const Blobs *b, Ir *ir, const char *path)
 
 /* ---- reading ---- */
 
-typedef struct BlobFile {
-    const char *path;
-    uint64_t size;
-} BlobFile;
-
 static Status read_blob(Payload *p, void *out, size_t bytes, Diag *diag)
 {
-    const BlobFile *file = p->owner;
-    return file_read_at(diag, file->path, file->size, p->where, out, bytes);
-}
-
-static Status bad(Ir *ir, const BlobFile *file, const char *name, const char *what)
-{
-    const char *where = name ? arena_printf(ir->arena, "tensor %s", name) : NULL;
-    return fail(ir->diag, (Place){ .file = file->path, .byte = -1, .where = where }, "%s", what);
-}
-
-/* jansson recurses: what nests deeper than a header may is refused before it sees it. */
-static bool nests_too_deep(Str json)
-{
-    int depth = 0;
-    bool quoted = false;
-    for (size_t i = 0; i < json.n; i++) {
-        const char c = json.p[i];
-        if (quoted && c == '\\')
-            i++;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (!quoted && (c == '{' || c == '[') && ++depth > DEEPEST_HEADER)
-            return true;
-        else if (!quoted && (c == '}' || c == ']'))
-            depth--;
-    }
-    return false;
-}
-
-static bool read_dtype(const json_t *o, DType *dtype)
-{
-    const char *name = json_string_value(json_object_get(o, "dtype"));
-    for (size_t i = 0; name && i < COUNT(dtypes); i++) {
-        if (strcmp(name, dtypes[i].name) == 0) {
-            *dtype = dtypes[i].dtype;
-            return true;
-        }
-    }
-    return false;
-}
-
-static const Type *read_type(Ir *ir, const json_t *o)
-{
-    const json_t *shape = json_object_get(o, "shape");
-    int64_t dims[MAX_RANK], elements;
-    DType dtype;
-    const size_t rank = json_array_size(shape);
-    if (!json_is_array(shape) || rank > MAX_RANK || !read_dtype(o, &dtype))
-        return NULL;
-    for (size_t i = 0; i < rank; i++) {
-        const json_t *dim = json_array_get(shape, i);
-        if (!json_is_integer(dim))
-            return NULL;
-        dims[i] = json_integer_value(dim);
-    }
-    if (!checked_product_i64(dims, (int)rank, ir->limits.elements, &elements))
-        return NULL;
-    return type_tensor(&ir->types, dtype, (int)rank, dims);
-}
-
-static Status read_entry(Blobs *b, Ir *ir, BlobFile *file, uint64_t data, const char *name, const json_t *o)
-{
-    const json_t *offsets = json_object_get(o, "data_offsets");
-    const json_t *first = json_array_get(offsets, 0), *second = json_array_get(offsets, 1);
-    const Type *type = read_type(ir, o);
-    size_t bytes;
-    if (!type)
-        return bad(ir, file, name, "dtype or shape is not one we read");
-    if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(second))
-        return bad(ir, file, name, "data_offsets are not two integers");
-    const int64_t begin = json_integer_value(first), end = json_integer_value(second);
-    if (begin < 0 || end < begin || (uint64_t)end > file->size - data)
-        return bad(ir, file, name, "data_offsets lie outside the file");
-    if (!type_bytes(type, &bytes) || bytes != (uint64_t)(end - begin))
-        return bad(ir, file, name, "data_offsets do not fit dtype and shape");
-    Payload *p = NEW(b->arena, Payload);
-    *p = (Payload){ .type = type,
-                    .name = arena_string(b->arena, name),
-                    .read = read_blob,
-                    .owner = file,
-                    .where = data + (uint64_t)begin,
-                    .length = bytes };
-    add(b, p->name, p);
-    return OK;
-}
-
-static Status read_entries(Blobs *b, Ir *ir, BlobFile *file, uint64_t data, json_t *header)
-{
-    const char *name;
-    json_t *o;
-    json_object_foreach(header, name, o)
-    {
-        if (strcmp(name, "__metadata__") == 0)
-            continue;
-        if (map_find(&b->by_name, name))
-            return bad(ir, file, name, "is there already");
-        TRY(read_entry(b, ir, file, data, name, o));
-    }
-    return OK;
-}
-
-static Status read_header(Ir *ir, Arena *scratch, BlobFile *file, Str *json)
-{
-    unsigned char prefix[PREFIX];
-    uint64_t n = 0;
-    TRY(file_size(ir->diag, file->path, &file->size));
-    if (file->size < PREFIX)
-        return bad(ir, file, NULL, "too short for a safetensors file");
-    TRY(file_read_at(ir->diag, file->path, file->size, 0, prefix, sizeof prefix));
-    for (int i = 0; i < PREFIX; i++)
-        n |= (uint64_t)prefix[i] << 8 * i;
-    if (n > (uint64_t)longest_header || n > file->size - PREFIX)
-        return bad(ir, file, NULL, "the length of the header is larger than the file, or than 100000000 bytes");
-    char *text = arena_alloc(scratch, (size_t)n + 1);
-    TRY(file_read_at(ir->diag, file->path, file->size, PREFIX, text, (size_t)n));
-    *json = (Str){ text, (size_t)n };
-    return nests_too_deep(*json) ? bad(ir, file, NULL, "the header nests too deep") : OK;
-}
-
-static void drop_json(void *thing)
-{
-    json_decref(thing);
-}
-
-static Status read_file(Blobs *b, Ir *ir, Arena *scratch, BlobFile *file)
-{
-    Str json = { "", 0 };
-    json_error_t error;
-    Cleanup cleanup;
-    TRY(read_header(ir, scratch, file, &json));
-    json_t *header = json_loadb(json.p, json.n, JSON_REJECT_DUPLICATES, &error);
-    if (!header)
-        return bad(ir, file, NULL, arena_printf(scratch, "the header is no JSON: %s", error.text));
-    cleanup_push(ir->memory, &cleanup, drop_json, header);
-    const Status status = json_is_object(header) ? read_entries(b, ir, file, PREFIX + json.n, header)
-                                                 : bad(ir, file, NULL, "the header is no object");
-    cleanup_drop(&cleanup);
-    json_decref(header);
-    return status;
+    const SafeBytes *file = p->owner;
+    return file_read_at(diag, file->name, file->size, p->where, out, bytes);
 }
 
 Status blobs_read(Blobs *b, Ir *ir, const char *path)
 {
-    Arena scratch;
-    BlobFile *file = NEW(b->arena, BlobFile);
-    file->path = arena_string(b->arena, path);
-    arena_open(&scratch, ir->memory);
-    const Status status = read_file(b, ir, &scratch, file);
-    arena_close(&scratch);
-    return status;
+    SafeTensors *file = NEW(b->arena, SafeTensors);
+    TRY(safetensors_open(file, &ir->types, b->arena, ir->diag, &ir->limits, path));
+    for (size_t i = 0; i < file->n; i++) {
+        const SafeTensor *t = &file->list[i];
+        if (map_find(&b->by_name, t->name))
+            return fail(ir->diag, (Place){ .file = file->from.name, .byte = -1 }, "tensor %s is there already",
+                        t->name);
+        Payload *p = NEW(b->arena, Payload);
+        *p = (Payload){ .type = t->type,
+                        .name = t->name,
+                        .read = read_blob,
+                        .owner = &file->from,
+                        .where = t->at,
+                        .length = t->bytes };
+        add(b, p->name, p);
+    }
+    return OK;
 }

@@ -155,8 +155,15 @@ static void lies_are_refused(void **state)
 #define ENTRY(dtype, shape, offsets)                                                                                   \
     "{\"a\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
     check_refused(ENTRY("F32", "[2,2]", "[0,16]"), -1, NULL);
-    check_refused("{\"__metadata__\":{\"k\":\"v\"},\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[15,16]}}  ",
+    check_refused("{\"__metadata__\":{\"k\":\"v\"},\"a\":{\"dtype\":\"U8\",\"shape\":[16],\"data_offsets\":[0,16]}}  ",
                   -1, NULL);
+    check_refused(ENTRY("U8", "[]", "[15,16]"), -1, "behind a gap");
+    check_refused(ENTRY("U8", "[15]", "[0,15]"), -1, "bytes follow");
+    check_refused("{\"b\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},"
+                  "\"a\":{\"dtype\":\"U8\",\"shape\":[12],\"data_offsets\":[4,16]}}",
+                  -1, "tensor a: overlaps");
+    check_refused("{\"__metadata__\":[]}", -1, "__metadata__ is no object");
+    check_refused("{\"__metadata__\":{\"k\":1}}", -1, "more than strings");
     check_refused(ENTRY("F32", "[2,2]", "[0,15]"), -1, "do not fit");
     check_refused(ENTRY("F32", "[2,2]", "[1,17]"), -1, "outside the file");
     check_refused(ENTRY("F32", "[2,2]", "[-1,15]"), -1, "outside the file");
