@@ -123,6 +123,14 @@ void node_move(Node *n, Node *before);
  * end).  Its operands and readers have to follow. */
 void node_adopt(Node *n, Graph *to, Node *before);
 
+/* From now on `by` stands for `old`: its readers read `by`, results keep the names they had, and a nameless `by` takes
+ * the name of `old`.  `old` stays, unread and nameless. */
+void stand_in(Node *old, Node *by);
+
+/* Removes a node without readers and every operand that nobody else reads, except inputs.  `gone` (may be null) hears of
+ * each. */
+void remove_unread(Node *n, Arena *scratch, void (*gone)(void *user, Node *n), void *user);
+
 /* Attaches regions. */
 void node_set_regions(Node *n, int n_regions, Graph *const *regions);
 

@@ -35,9 +35,9 @@ typedef struct ReverseResult {
  * lives in `scratch`. */
 Status reverse(Build *b, const ReverseQuery *q, Arena *scratch, ReverseResult *result);
 
-/* Replaces a call by its expansion; false when the card has none.  UNSUPPORTED or worse is left in b->status of a
- * builder before the node. */
-bool reverse_inline(Node *n, Status *status);
+/* Replaces a call by its expansion, which it returns; null when the card has none, when the expansion waits for values
+ * that only a run will tell, or after a failure, which *status then says. */
+Node *reverse_inline(Node *n, Status *status);
 
 /* x as f32 when it is a narrower float, itself otherwise. */
 Node *reverse_wide(Build *b, Node *x);

@@ -74,12 +74,4 @@ const char *fact_name(FactBit bit);
 /* Checks each fact of a set; INVALID with located complaints where one does not hold. */
 Status facts_check(FactSet set, Graph *g);
 
-/* From now on `by` stands for `old`: its readers read `by`, results keep the names they had, and a nameless `by` takes
- * the name of `old`.  `old` stays, unread and nameless. */
-void stand_in(Node *old, Node *by);
-
-/* Removes a node without readers and every operand that nobody else reads, except inputs.  `gone` (may be null) hears of
- * each. */
-void remove_unread(Node *n, Arena *scratch, void (*gone)(void *user, Node *n), void *user);
-
 #endif

@@ -1,5 +1,5 @@
 /* Taking nodes out and putting others in their place, names kept. */
-#include "passes/pass.h"
+#include "ir/graph.h"
 
 /* Results of a graph keep the names under which they leave. */
 static void keep_result_names(const Node *old)
