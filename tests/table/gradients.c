@@ -1,0 +1,358 @@
+/* label: slow */
+/* Every card that promises a gradient: on its samples, turned to f64, the adjoint against central differences; and
+ * every operand that ONNX's schema marks as differentiable has one.
+ *
+ * Values are moved off a grid of 1/64 first, where the kinks, ties and limits of samples lie. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "ops/reverse.h"
+#include "support/cards_hold.h"
+
+enum { MOST_OPERANDS = 32, MOST_ELEMENTS = 10, MOST_SAMPLES = 48 };
+
+/* What was checked of one card. */
+typedef struct Tally {
+    int samples, elements;
+    int of_operand[MOST_OPERANDS];
+    int missing; /* operands without an adjoint */
+} Tally;
+
+/* One sample in f64: its float operands are inputs of a graph. */
+typedef struct Trial {
+    Context *c;
+    const Sample *sample;
+    Graph *forward, *backward;
+    int n;                      /* inputs */
+    int operand[MOST_OPERANDS]; /* of the call */
+    Tensor *x[MOST_OPERANDS];
+    bool smooth[MOST_OPERANDS];
+    int n_y;
+    double *weight; /* of every element of every result */
+    size_t n_weight;
+    Tensor **dx;
+} Trial;
+
+/* ---- the sample in f64 ---- */
+
+static const Type *as_f64(Types *types, const Type *t)
+{
+    return t->kind == TYPE_TENSOR && dtype_is_float(t->dtype) ? type_with_dtype(types, t, F64) : t;
+}
+
+/* Off the grid, a little differently for each element, so that nothing ties. */
+static double off_grid(double v, int64_t i)
+{
+    enum { GRID = 64 };
+    if (!isfinite(v) || fabs(v) > 1e4)
+        v = 0.3 + 0.01 * (double)(i % 17);
+    const double jitter = 0.12 + 0.76 * fmod(0.6180339887498949 * (double)(i + 1), 1);
+    return (floor(v * GRID * 0.999) + jitter) / GRID;
+}
+
+static Tensor *moved(Context *c, const Tensor *t, int operand)
+{
+    Tensor *x = tensor_new(&c->arena, as_f64(&c->ir.types, t->type));
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(x, i, off_grid(tensor_get_f64(t, i), i + 7 * operand));
+    return x;
+}
+
+static bool is_smooth(const OpDef *d, int operand)
+{
+    return d->differentiable >> (operand < 31 ? operand : 31) & 1;
+}
+
+/* The call on inputs where operands are smooth floats, on constants where not. */
+static Node *rebuild(Trial *t, Graph *g)
+{
+    const Node *call = t->sample->call;
+    Build b = build_at_end(g);
+    Node **ins = NEWS(&t->c->arena, Node *, call->n_in + 1);
+    t->n = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        const Tensor *v = in(call, i) ? node_constant(in(call, i), 0) : NULL;
+        if (!in(call, i))
+            continue;
+        if (!v || v->type->kind != TYPE_TENSOR)
+            return NULL;
+        if (!dtype_is_float(v->type->dtype)) {
+            ins[i] = build_const(&b, v);
+            continue;
+        }
+        if (!is_smooth(t->sample->def, i)) {
+            Tensor *wide = tensor_new(&t->c->arena, as_f64(&t->c->ir.types, v->type));
+            for (int64_t k = 0; k < tensor_elements(v); k++)
+                tensor_set_f64(wide, k, tensor_get_f64(v, k));
+            ins[i] = build_const(&b, wide);
+            continue;
+        }
+        if (t->n == MOST_OPERANDS)
+            return NULL;
+        t->operand[t->n] = i;
+        t->x[t->n] = moved(t->c, v, i);
+        ins[i] = graph_input(g, NULL, t->x[t->n]->type);
+        t->n++;
+    }
+    Node *y = build_node_n(&b, call->op, call->attr, call->n_in, ins, type_results(call->type));
+    return b.status == OK ? y : NULL;
+}
+
+static bool is_f64(const Type *t)
+{
+    return t->kind == TYPE_TENSOR && t->dtype == F64;
+}
+
+/* ---- what is differentiated: the sum of all float results, each element with a weight of its own ---- */
+
+static bool evaluate_results(Trial *t, Tensor **out)
+{
+    const EvalOptions options = { .seed = 7 };
+    return evaluate(t->forward, &options, &t->c->heap, (const Tensor *const *)t->x, out) == OK;
+}
+
+static bool set_weights(Trial *t)
+{
+    Tensor *out = NULL;
+    const Node *y = graph_result(t->forward, 0);
+    bool any = false;
+    size_t n = 0;
+    if (!evaluate_results(t, &out))
+        return false;
+    t->n_y = type_results(y->type);
+    for (int k = 0; k < t->n_y; k++)
+        n += (size_t)tensor_elements(t->n_y > 1 ? out->items[k] : out);
+    t->weight = NEWS(&t->c->arena, double, n + 1);
+    for (int k = 0; k < t->n_y; k++) {
+        const Tensor *v = t->n_y > 1 ? out->items[k] : out;
+        for (int64_t i = 0; i < tensor_elements(v); i++, t->n_weight++) {
+            const bool counts = is_f64(v->type) && isfinite(tensor_get_f64(v, i));
+            t->weight[t->n_weight] = counts ? 0.4 + fmod(0.3819660112501051 * (double)(t->n_weight + 1), 1) : 0;
+        }
+        any |= is_f64(v->type);
+    }
+    tensor_drop(&t->c->heap, out);
+    return any;
+}
+
+static double weighted_sum(Trial *t)
+{
+    Tensor *out = NULL;
+    double sum = 0;
+    size_t at = 0;
+    if (!evaluate_results(t, &out))
+        return NAN;
+    for (int k = 0; k < t->n_y; k++) {
+        const Tensor *v = t->n_y > 1 ? out->items[k] : out;
+        for (int64_t i = 0; i < tensor_elements(v); i++, at++)
+            if (t->weight[at] != 0)
+                sum += t->weight[at] * tensor_get_f64(v, i);
+    }
+    tensor_drop(&t->c->heap, out);
+    return sum;
+}
+
+/* The fourth-order difference of the sum by one element; *noise is what rounding may have done to it. */
+static double difference(Trial *t, int operand, int64_t i, double *noise)
+{
+    const double h = 2e-4, x = tensor_get_f64(t->x[operand], i);
+    static const double step[4] = { -2, -1, 1, 2 };
+    double v[4], most = 0;
+    for (int k = 0; k < 4; k++) {
+        tensor_set_f64(t->x[operand], i, x + step[k] * h);
+        v[k] = weighted_sum(t);
+        most = fmax(most, fabs(v[k]));
+    }
+    tensor_set_f64(t->x[operand], i, x);
+    *noise = 64 * most * 1.2e-16 / h;
+    return (v[0] - 8 * v[1] + 8 * v[2] - v[3]) / (12 * h);
+}
+
+/* ---- the adjoint ---- */
+
+static Status build_backward(Trial *t, Tally *tally)
+{
+    Graph *g = t->backward = graph_new(&t->c->ir, &t->c->arena, "b");
+    Node *call = rebuild(t, g), **y = NEWS(&t->c->arena, Node *, t->n_y), **dy = NEWS(&t->c->arena, Node *, t->n_y);
+    Build b = build_at_end(g);
+    size_t at = 0;
+    for (int k = 0; k < t->n_y; k++) {
+        y[k] = build_part(&b, call, k);
+        const int64_t n = type_elements(y[k]->type);
+        if (is_f64(y[k]->type)) {
+            Tensor *w = tensor_new(&t->c->arena, y[k]->type);
+            for (int64_t i = 0; i < n; i++)
+                tensor_set_f64(w, i, t->weight[at + (size_t)i]);
+            dy[k] = build_const(&b, w);
+        }
+        at += (size_t)n;
+    }
+    ReverseQuery q = { .n_y = t->n_y, .y = y, .dy = dy, .n_x = (int)g->n_inputs, .x = g->inputs };
+    ReverseResult r;
+    TRY(reverse(&b, &q, &t->c->arena, &r));
+    for (size_t i = 0; i < r.n_stops; i++)
+        tally->missing += r.stops[i].missing;
+    graph_return(g, t->n, r.dx, NULL);
+    return OK;
+}
+
+static int check_operand(Trial *t, int i, Tally *tally, bool odd)
+{
+    const Tensor *dx = t->dx[i];
+    const int64_t n = tensor_elements(t->x[i]);
+    int bad = 0;
+    if (dx && dx->type != t->x[i]->type)
+        return sample_complain(t->sample, "the gradient has another type than its operand");
+    for (int k = 0; k < MOST_ELEMENTS && k < n && !bad; k++) {
+        const int64_t e = n <= MOST_ELEMENTS ? k : (k * 7919 + 13 * i) % n;
+        double noise;
+        const double want = difference(t, i, e, &noise), got = dx ? tensor_get_f64(dx, e) : 0;
+        if (!isfinite(want) || (!isfinite(got) && odd))
+            continue;
+        tally->elements++;
+        tally->of_operand[t->operand[i]]++;
+        if (!(fabs(got - want) <= 1e-6 * fmax(fabs(got), fabs(want)) + 1e-9 + noise)) {
+            print_error("%s, variant %d, operand %d, element %d: gradient %.12g, difference %.12g\n",
+                        t->sample->def->name, t->sample->variant, t->operand[i], (int)e, got, want);
+            bad = 1;
+        }
+    }
+    return bad;
+}
+
+static int check_sample(Context *c, const Sample *sample, Tally *tally)
+{
+    Trial t = { .c = c, .sample = sample };
+    t.forward = graph_new(&c->ir, &c->arena, "f");
+    Node *call = rebuild(&t, t.forward);
+    int bad = 0;
+    bool odd = false;
+    c->last = NULL;
+    if (!call || !t.n)
+        return 0;
+    graph_return(t.forward, 1, &call, NULL);
+    if (!set_weights(&t))
+        return 0;
+    for (size_t i = 0; i < t.n_weight; i++)
+        odd |= t.weight[i] == 0;
+    if (build_backward(&t, tally) != OK)
+        return sample_complain(sample, "is not differentiated");
+    t.dx = NEWS(&c->arena, Tensor *, t.n + 1);
+    const EvalOptions options = { .seed = 7 };
+    if (evaluate(t.backward, &options, &c->heap, (const Tensor *const *)t.x, t.dx) != OK)
+        return sample_complain(sample, "its gradient is not evaluated");
+    tally->samples++;
+    for (int i = 0; i < t.n; i++)
+        bad += check_operand(&t, i, tally, odd);
+    for (int i = 0; i < t.n; i++)
+        if (t.dx[i])
+            tensor_drop(&c->heap, t.dx[i]);
+    return bad;
+}
+
+/* ---- cards ---- */
+
+typedef struct CardCheck {
+    Context c;
+    const OpDef *def;
+    Tally tally;
+    int bad;
+} CardCheck;
+
+static Status check_variant(void *arg)
+{
+    CardCheck *k = arg;
+    Op op;
+    Sample s = { .c = &k->c, .def = k->def, .variant = k->tally.samples };
+    op_find(k->c.ir.ops, str(k->def->name), &op);
+    for (s.variant = 0; s.variant < k->def->n_variants && k->tally.samples < MOST_SAMPLES && k->bad < 3; s.variant++)
+        if (sample_build(&s, op))
+            k->bad += check_sample(&k->c, &s, &k->tally);
+    return OK;
+}
+
+static Tally check_card(const OpDef *def, int *bad)
+{
+    CardCheck k = { .def = def };
+    context_open(&k.c);
+    const Status status = guarded(&k.c.memory, check_variant, &k);
+    *bad += k.bad + (status != OK);
+    if (k.tally.missing)
+        print_error("%s has no adjoint\n", def->name), ++*bad;
+    context_close(&k.c);
+    return k.tally;
+}
+
+/* Operands that are smooth by the card, of which no element was ever checked. */
+static int unchecked(const OpDef *d, const Tally *t)
+{
+    int n = 0;
+    for (int i = 0; i < MOST_OPERANDS && (d->max_in < 0 ? i < 2 : i < d->max_in); i++)
+        if (is_smooth(d, i) && !t->of_operand[i])
+            print_error("%s: operand %d was never checked\n", d->name, i), n++;
+    return n;
+}
+
+static void adjoints_agree_with_differences(void **state)
+{
+    (void)state;
+    const char *only = getenv("QCC_OP"); /* one card, while it is written */
+    int bad = 0, cards = 0, elements = 0;
+    for (size_t i = 0; i < ops_table.n; i++) {
+        const OpDef *d = ops_table.defs[i];
+        if (!d->differentiable || !d->sample || d->n_regions || (only && strcmp(only, d->name) != 0))
+            continue;
+        const Tally t = check_card(d, &bad);
+        if (!t.missing)
+            bad += unchecked(d, &t);
+        elements += t.elements;
+        cards++;
+    }
+    print_message("%d cards, %d elements\n", cards, elements);
+    assert_true(elements > 0);
+    assert_int_equal(bad, 0);
+}
+
+/* ---- the list of ONNX ---- */
+
+static int check_line(char *line)
+{
+    char *save, *op = strtok_r(line, "\t", &save), *field = strtok_r(NULL, "\t", &save);
+    Op word;
+    int bad = 0;
+    field = strtok_r(NULL, "\t", &save);
+    if (!op_find_onnx(&ops_table, "", op, &word))
+        return print_error("no card for %s\n", op), 1;
+    const OpDef *d = ops_table.defs[word];
+    for (char *at = field; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const int operand = (int)strtol(*at == '*' ? at + 1 : at, NULL, 10);
+        if (!is_smooth(d, operand) || (!d->adjoint && !d->expand))
+            print_error("%s: operand %d has no gradient\n", op, operand), bad++;
+    }
+    return bad;
+}
+
+static void everything_onnx_marks_has_a_gradient(void **state)
+{
+    (void)state;
+    char line[512];
+    int n = 0, bad = 0;
+    FILE *f = fopen(QCC_SOURCE_DIR "/tests/data/differentiable-onnx-1.22.tsv", "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    for (; fgets(line, sizeof line, f); n++)
+        bad += check_line(line);
+    fclose(f);
+    print_message("%d operators, %d operands without a gradient\n", n, bad);
+    assert_int_equal(n, 119);
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adjoints_agree_with_differences),
+        cmocka_unit_test(everything_onnx_marks_has_a_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
