@@ -14,23 +14,8 @@ static void json_text(Text *t, const char *key, const char *value)
 {
     if (!value)
         return;
-    if (!str_is_utf8(str(value))) {
-        Text escaped;
-        text_open(&escaped, t->arena);
-        text_escape(&escaped, value, strlen(value), SIZE_MAX);
-        value = text_get(&escaped);
-    }
-    text_printf(t, ",\"%s\":\"", key);
-    for (const char *p = value; *p; p++) {
-        const unsigned char c = (unsigned char)*p;
-        if (c == '"' || c == '\\')
-            text_printf(t, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            text_printf(t, "\\u%04x", c);
-        else
-            text_char(t, *p);
-    }
-    text_char(t, '"');
+    text_printf(t, ",\"%s\":", key);
+    text_json(t, value, strlen(value));
 }
 
 static void json_list(Text *t, const char *key, const char *const *values, size_t n)
@@ -39,11 +24,8 @@ static void json_list(Text *t, const char *key, const char *const *values, size_
         return;
     text_printf(t, ",\"%s\":[", key);
     for (size_t i = 0; i < n; i++) {
-        Text one;
-        text_open(&one, t->arena);
-        json_text(&one, "", values[i]);
         text_add(t, i ? "," : "");
-        text_add(t, text_get(&one) + 4); /* without ,"": */
+        text_json(t, values[i], strlen(values[i]));
     }
     text_char(t, ']');
 }

@@ -178,6 +178,28 @@ void text_escape(Text *t, const char *bytes, size_t n, size_t most)
         text_add(t, "...");
 }
 
+void text_json(Text *t, const char *bytes, size_t n)
+{
+    Str s = { bytes, n };
+    if (!str_is_utf8(s)) {
+        Text escaped;
+        text_open(&escaped, t->arena);
+        text_escape(&escaped, bytes, n, SIZE_MAX);
+        s = (Str){ escaped.p, escaped.n };
+    }
+    text_char(t, '"');
+    for (size_t i = 0; i < s.n; i++) {
+        const unsigned char c = (unsigned char)s.p[i];
+        if (c == '"' || c == '\\')
+            text_printf(t, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            text_printf(t, "\\u%04x", c);
+        else
+            text_char(t, s.p[i]);
+    }
+    text_char(t, '"');
+}
+
 void text_pad(Text *t, size_t column)
 {
     size_t start = t->n;

@@ -40,6 +40,9 @@ void text_fill(Text *t, const char *skeleton, const Hole *holes);
 /* Appends n bytes between double quotes, everything but printable ASCII and UTF-8 escaped as \n \t \\ \" \xNN. */
 void text_quote(Text *t, const char *bytes, size_t n);
 
+/* Appends n bytes as a JSON string; ill-formed UTF-8 is shown as text_escape does. */
+void text_json(Text *t, const char *bytes, size_t n);
+
 /* Appends n bytes with control characters and ill-formed UTF-8 as \xNN, at most `most` bytes and then "...". */
 void text_escape(Text *t, const char *bytes, size_t n, size_t most);
 
