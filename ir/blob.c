@@ -1,12 +1,9 @@
 #include "ir/blob.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "ir/safetensors.h"
-
-enum { PREFIX = 8 };
+#include "ir/safetensors_head.h"
 
 void blobs_open(Blobs *b, Arena *arena)
 {
@@ -65,36 +62,10 @@ const void *payload_bytes(Payload *p, Heap *heap, void **block, Diag *diag)
 
 /* ---- writing ---- */
 
-static void add_json_string(Text *out, const char *text)
+static bool is_stored(const Payload *p)
 {
-    text_char(out, '"');
-    for (const char *p = text; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            text_char(out, '\\');
-        if ((unsigned char)*p < 0x20)
-            text_printf(out, "\\u%04x", (unsigned)*p);
-        else
-            text_char(out, *p);
-    }
-    text_char(out, '"');
-}
-
-static bool add_entry(Text *out, const Blob *blob, uint64_t *offset)
-{
-    const Type *type = blob->payload->type;
-    const char *name = safetensors_dtype(type->dtype);
     size_t bytes;
-    if (type->dtype == STRING || !type_bytes(type, &bytes))
-        return false;
-    add_json_string(out, blob->name);
-    text_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", name ? name : "U8");
-    for (int i = 0; name && i < type->rank; i++)
-        text_printf(out, "%s%" PRId64, i ? "," : "", type->dims[i]);
-    if (!name)
-        text_printf(out, "%zu", bytes);
-    text_printf(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", *offset, *offset + bytes);
-    *offset += bytes;
-    return true;
+    return p->type->dtype != STRING && type_bytes(p->type, &bytes);
 }
 
 static Status write_payload(FileOut *file, Payload *p, Ir *ir)
@@ -109,15 +80,11 @@ static Status write_payload(FileOut *file, Payload *p, Ir *ir)
     return status;
 }
 
-static Status write_all(const Blobs *b, Ir *ir, FileOut *file, const Text *header)
+static Status write_all(const Blobs *b, Ir *ir, FileOut *file, const Text *head)
 {
-    unsigned char prefix[PREFIX];
-    for (int i = 0; i < PREFIX; i++)
-        prefix[i] = (unsigned char)((uint64_t)header->n >> 8 * i);
-    TRY(file_write(file, prefix, sizeof prefix));
-    TRY(file_write(file, header->p, header->n));
+    TRY(file_write(file, head->p, head->n));
     for (size_t i = 0; i < b->n; i++)
-        if (b->list[i].payload->type->dtype != STRING)
+        if (is_stored(b->list[i].payload))
             TRY(write_payload(file, b->list[i].payload, ir));
     return OK;
 }
@@ -125,25 +92,19 @@ static Status write_all(const Blobs *b, Ir *ir, FileOut *file, const Text *heade
 Status blobs_write(const Blobs *b, Ir *ir, const char *path)
 {
     Arena scratch;
-    Text header;
+    Text head;
     FileOut file;
-    uint64_t offset = 0;
     arena_open(&scratch, ir->memory);
-    text_open(&header, &scratch);
-    text_char(&header, '{');
-    for (size_t i = 0; i < b->n; i++) {
-        const size_t before = header.n;
-        if (before > 1)
-            text_char(&header, ',');
-        if (!add_entry(&header, &b->list[i], &offset))
-            header.n = before;
-    }
-    text_char(&header, '}');
-    while (header.n % PREFIX)
-        text_char(&header, ' ');
+    text_open(&head, &scratch);
+    SafeEntry *entries = NEWS(&scratch, SafeEntry, b->n);
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++)
+        if (is_stored(b->list[i].payload))
+            entries[n++] = (SafeEntry){ b->list[i].name, b->list[i].payload->type };
+    safetensors_head(&head, entries, n, NULL, 0);
     Status status = file_create(&file, &scratch, ir->diag, path);
     if (status == OK) {
-        status = write_all(b, ir, &file, &header);
+        status = write_all(b, ir, &file, &head);
         if (status == OK)
             status = file_keep(&file);
         else

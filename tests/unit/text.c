@@ -86,6 +86,18 @@ static void quoting(void **state)
     check_text(&b, "\"a\\\"b\\\\c\\n\\t\\x01\\x7f\\xff\xc3\xa9\" a\"b\\c\\x0a\\xe2\\x80\\xae abcd...");
 }
 
+static void json_strings(void **state)
+{
+    (void)state;
+    Bench b;
+    bench_open(&b);
+    text_json(&b.t, "a\"b\\c\n\x01\x7f\xc3\xa9", 10);
+    text_char(&b.t, ' ');
+    text_json(&b.t, "a\xff\"", 3);
+    text_json(&b.t, "", 0);
+    check_text(&b, "\"a\\\"b\\\\c\\u000a\\u0001\\u007f\xc3\xa9\" \"a\\\\xff\\\"\"\"\"");
+}
+
 static void utf8(void **state)
 {
     (void)state;
@@ -182,15 +194,11 @@ static void names_in_messages_are_escaped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_add_up),
-        cmocka_unit_test(long_formats_are_whole),
-        cmocka_unit_test(holes_are_filled),
-        cmocka_unit_test(quoting),
-        cmocka_unit_test(utf8),
-        cmocka_unit_test(nearest_words),
-        cmocka_unit_test(messages_have_one_shape),
-        cmocka_unit_test(warnings_may_be_errors),
-        cmocka_unit_test(names_in_messages_are_escaped),
+        cmocka_unit_test(pieces_add_up),          cmocka_unit_test(long_formats_are_whole),
+        cmocka_unit_test(holes_are_filled),       cmocka_unit_test(quoting),
+        cmocka_unit_test(json_strings),           cmocka_unit_test(utf8),
+        cmocka_unit_test(nearest_words),          cmocka_unit_test(messages_have_one_shape),
+        cmocka_unit_test(warnings_may_be_errors), cmocka_unit_test(names_in_messages_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
