@@ -34,4 +34,18 @@ typedef struct ReshapeAttr {
     bool allowzero;
 } ReshapeAttr;
 
+enum { LOSS_MEAN, LOSS_SUM };
+
+typedef struct ClassLossAttr { /* cross_entropy, nll */
+    int reduction;
+    int64_t axis; /* of the classes */
+    int64_t ignore_index;
+    float label_smoothing;
+} ClassLossAttr;
+
+typedef struct LossSumAttr { /* mse, l1, huber, bce_logits */
+    int reduction;
+    float delta; /* of huber */
+} LossSumAttr;
+
 #endif
