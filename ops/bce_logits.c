@@ -3,7 +3,7 @@
  *     bce_logits(logits, target, pos_weight, sample_weight)
  *
  * pos_weight y softplus(-x) + (1 - y) softplus(x): for targets in [0, 1] no term is negative, so nothing cancels, in
- * the value or in the gradient that follows from it. */
+ * the value or in the gradient. */
 #include "ops/norm.h"
 #include "ops/train_loss.h"
 
@@ -60,6 +60,28 @@ static Node *expand_bce_logits(Build *b, const Site *s)
     return loss_total(b, each, weight, ((const LossSumAttr *)s->attr)->reduction, type_elements(type));
 }
 
+/* (1 - y) sigmoid(x) - pos_weight y sigmoid(-x) */
+static void adjoint_bce_logits(Build *b, const Site *s, Node **dx)
+{
+    const Type *type = s->in[LOGITS]->type;
+    const DType t = make_width(type->dtype);
+    Node *x = s->in[LOGITS], *y = build_cast(b, s->in[TARGET], t), *minus = CALL(b, neg, x);
+    Node *pos_weight = site_in(s, POS_WEIGHT), *weight = loss_weight(b, s, SAMPLE_WEIGHT, t, type->rank, type->dims);
+    Node *share = loss_share(b, s->dout[0], weight, ((const LossSumAttr *)s->attr)->reduction, type_elements(type));
+    if (weight)
+        share = CALL(b, mul, share, weight);
+    if (s->want[LOGITS]) {
+        Node *up = CALL(b, mul, CALL(b, sub, build_scalar(b, t, 1), y), CALL(b, sigmoid, x));
+        Node *down = CALL(b, mul, pos_weight ? CALL(b, mul, y, pos_weight) : y, CALL(b, sigmoid, minus));
+        dx[LOGITS] = CALL(b, mul, CALL(b, sub, up, down), share);
+    }
+    if (s->want[TARGET]) {
+        Node *lost = CALL(b, softplus, minus);
+        lost = pos_weight ? CALL(b, mul, lost, pos_weight) : lost;
+        dx[TARGET] = CALL(b, mul, CALL(b, sub, lost, CALL(b, softplus, x)), share);
+    }
+}
+
 static Node *sample_bce_logits(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK];
@@ -82,6 +104,7 @@ const OpDef op_bce_logits = {
     .attrs = bce_logits_attrs,
     .infer = infer_bce_logits,
     .expand = expand_bce_logits,
+    .adjoint = adjoint_bce_logits,
     .sample = sample_bce_logits,
     .n_variants = 48,
     .differentiable = 1u << LOGITS | 1u << TARGET,

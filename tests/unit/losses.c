@@ -41,8 +41,8 @@ static Graph *loss_graph(Context *c, const Stored *s, DType dtype)
     Graph *g = graph_new(&c->ir, &c->arena, "f");
     Node *x = graph_input(g, "x", type_tensor(&c->ir.types, dtype, s->rank, s->dims));
     Build b = build_at_end(g);
-    Node *in_[4] = { x, build_const(&b, tensor_from(c, s->hard ? I32 : dtype, s->target_rank, s->target_dims,
-                                                    s->target)) };
+    Node *in_[4] = { x, build_const(&b,
+                                    tensor_from(c, s->hard ? I32 : dtype, s->target_rank, s->target_dims, s->target)) };
     if (has_pos)
         in_[2] = weights(c, &b, dtype, s->n_class_weight, s->class_weight);
     in_[has_pos ? 3 : 2] = weights(c, &b, dtype, s->n_sample_weight, s->sample_weight);
@@ -52,6 +52,8 @@ static Graph *loss_graph(Context *c, const Stored *s, DType dtype)
     const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = 1, .x = &x };
     ReverseResult r;
     assert_int_equal(reverse(&b, &q, &c->arena, &r), OK);
+    if (!r.dx[0])
+        print_error("%s has no gradient\n", op_of(y)->name);
     assert_non_null(r.dx[0]);
     graph_return(g, 2, (Node *[]){ y, r.dx[0] }, NULL);
     return g;
