@@ -29,6 +29,13 @@ void panel_f32(const Kernels *kernels, const Panel *p, const f32 *a, const f32 *
 void panel_f64(const Panel *p, const f64 *a, const f64 *b, f64 *c);
 void panel_i64(const Panel *p, const i64 *a, const i64 *b, i64 *c);
 
+/* The adjoints of matmul and gemm, and their two halves for y = A B: what reaches A and B when an operand is read
+ * transposed or not. */
+void adjoint_matmul(Build *b, const Site *s, Node **dx);
+void adjoint_gemm(Build *b, const Site *s, Node **dx);
+Node *contract_left(Build *b, Node *r, Node *dy, bool ta, bool tb);
+Node *contract_right(Build *b, Node *l, Node *dy, bool ta, bool tb);
+
 /* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
 bool infer_contracted(Infer *q, int out, int i, DType *dtype);
 

@@ -167,15 +167,6 @@ static void conv_blocks(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Whether a window matrix would only repeat the data: one tap, each position once. */
-static bool is_direct(const Window *w)
-{
-    for (int i = 0; i < w->rank; i++)
-        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] || w->end[i])
-            return false;
-    return true;
-}
-
 /* Blocks whose window matrix stays in a second-level cache. */
 static int64_t tile_of(const ConvRun *r, int64_t element)
 {
@@ -220,7 +211,7 @@ static Status eval_conv(Eval *e)
     if (tensor_elements(e->out[0]) == 0)
         return OK;
     const int64_t element = r.f64 ? (int64_t)sizeof(f64) : (int64_t)sizeof(f32);
-    r.direct = !r.f64 && is_direct(&r.w);
+    r.direct = !r.f64 && window_is_data(&r.w);
     r.tile = tile_of(&r, element);
     r.tiles = (r.out + r.tile - 1) / r.tile;
     r.columns_bytes = r.direct ? 0 : (size_t)(r.channels * r.taps) * (size_t)(r.tile * element);
@@ -260,6 +251,7 @@ const OpDef op_conv = {
     .eval = eval_conv,
     .sample = sample_conv,
     .n_variants = 48,
+    .adjoint = adjoint_conv,
     .differentiable = 7,
     .trainable = 6,
     .weight = 40,

@@ -203,6 +203,7 @@ const OpDef op_conv_transpose = {
     .eval = eval_conv_transpose,
     .sample = sample_conv_transpose,
     .n_variants = 36,
+    .adjoint = adjoint_conv_transpose,
     .differentiable = 7,
     .trainable = 6,
     .weight = 40,

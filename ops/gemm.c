@@ -90,6 +90,7 @@ const OpDef op_gemm = {
     .expand = expand_gemm,
     .sample = sample_gemm,
     .n_variants = 48,
+    .adjoint = adjoint_gemm,
     .differentiable = 7,
     .trainable = 7,
     .weight = 22,

@@ -300,6 +300,7 @@ const OpDef op_matmul = {
     .eval = eval_matmul,
     .sample = sample_matmul,
     .n_variants = 60,
+    .adjoint = adjoint_matmul,
     .differentiable = 3,
     .trainable = 3,
     .weight = 20,

@@ -172,6 +172,14 @@ int64_t window_product(int rank, const int64_t *extents)
     return n;
 }
 
+bool window_is_data(const Window *w)
+{
+    for (int i = 0; i < w->rank; i++)
+        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] || w->end[i])
+            return false;
+    return true;
+}
+
 static void taps_run(Taps *t)
 {
     const Window *w = t->w;

@@ -122,9 +122,28 @@ bool infer_filter(Infer *q, const Type *x, const Type *w, int64_t group);
 /* Checks an optional bias of m elements (-1: any) in operand i; false after a complaint. */
 bool infer_bias(Infer *q, int i, int64_t m);
 
+/* Whether a window matrix would only repeat the data: one tap, each position once. */
+bool window_is_data(const Window *w);
+
 /* Adds bias[i] to the n elements of row i; null: nothing. */
 void add_bias_f32(f32 *y, const f32 *bias, int64_t rows, int64_t n, int64_t stride);
 void add_bias_f64(f64 *y, const f64 *bias, int64_t rows, int64_t n, int64_t stride);
+
+/* A placed window, said by numbers alone: pads that leave no window over the edge, and how many elements behind the
+ * last window are then not seen.  It must stand where the window does. */
+typedef struct StatedWindow {
+    WindowAttr attr; /* points to the window's and these numbers */
+    int64_t pads[2 * MAX_SPATIAL], rest[MAX_SPATIAL];
+} StatedWindow;
+void window_said(const Window *w, StatedWindow *s);
+
+/* What reaches the data and the bias of a convolution, from what reaches its result. */
+Node *window_input_grad(Build *b, const Window *w, int64_t group, Node *dy, Node *filter);
+Node *window_bias_grad(Build *b, Node *dy);
+
+/* The adjoints of conv and conv_transpose. */
+void adjoint_conv(Build *b, const Site *s, Node **dx);
+void adjoint_conv_transpose(Build *b, const Site *s, Node **dx);
 
 /* Draws attributes of a window over `in` that fit; kernel extents go to `kernel`. */
 void sample_window(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t *kernel, WindowAttr *at);
