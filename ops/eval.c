@@ -408,40 +408,105 @@ static Status run_node(Machine *m, Facts *slots, const Node *n)
     return OK;
 }
 
-static Status run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Tensor **results)
-{
-    if (m->depth == DEEPEST)
-        return fail(m->ir->diag, NOWHERE, "regions nest deeper than the limit graph_nesting");
-    m->depth++;
+/* ---- graphs ---- */
 
+/* A graph that runs: what is alive, and how far it is. */
+typedef struct Frame {
+    Graph *graph;
     Arena arena;
-    arena_open(&arena, m->ir->memory);
-    Facts slots = facts_open(&arena, sizeof(Slot));
-    for (size_t i = 0; i < g->n_inputs; i++) {
-        Slot *s = fact(&slots, g->inputs[i]);
-        s->readers = node_n_uses(g->inputs[i]) + 1; /* the caller's own hold */
-        s->value = arguments[i] ? tensor_hold(arguments[i]) : NULL;
+    Facts slots;
+    const Node *next;
+} Frame;
+
+static Slot *slot_of(Frame *f, const Node *n)
+{
+    return fact(&f->slots, n);
+}
+
+static void frame_open(Frame *f, Graph *g)
+{
+    f->graph = g;
+    f->next = NULL;
+    arena_open(&f->arena, g->ir->memory);
+    f->slots = facts_open(&f->arena, sizeof(Slot));
+}
+
+static void frame_put(Machine *m, Frame *f, const Node *n, const Tensor *value)
+{
+    Slot *s = slot_of(f, n);
+    Tensor *held = value ? tensor_hold(value) : NULL;
+    if (s->value)
+        tensor_drop(m->heap, s->value);
+    s->value = held;
+}
+
+static void frame_begin(Machine *m, Frame *f, const Tensor *const *arguments)
+{
+    for (size_t i = 0; i < f->graph->n_inputs; i++) {
+        const Node *n = f->graph->inputs[i];
+        slot_of(f, n)->readers = node_n_uses(n) + 1; /* the caller's own hold */
+        frame_put(m, f, n, arguments[i]);
     }
+    f->next = f->graph->first;
+}
+
+static Status frame_until(Machine *m, Frame *f, const Node *end)
+{
     Status status = OK;
-    for (const Node *n = g->first; n && status == OK; n = n->next) {
-        status = run_node(m, &slots, n);
+    for (; f->next && f->next != end && status == OK; f->next = f->next->next) {
+        status = run_node(m, &f->slots, f->next);
         if (m->options->stop && *m->options->stop)
             status = INTERRUPTED;
     }
-    for (int i = 0; status == OK && i < g->ret->n_in; i++) {
-        const Slot *s = in(g->ret, i) ? fact(&slots, in(g->ret, i)) : NULL;
+    return status;
+}
+
+static void frame_results(Frame *f, Tensor **results)
+{
+    const Node *ret = f->graph->ret;
+    for (int i = 0; i < ret->n_in; i++) {
+        const Slot *s = in(ret, i) ? slot_of(f, in(ret, i)) : NULL;
         results[i] = s && s->value ? tensor_hold(s->value) : NULL;
     }
-    if (status == OK)
-        release_operands(m, &slots, g->ret);
-    for (size_t i = 0; i < g->n_inputs; i++) {
-        Slot *s = fact(&slots, g->inputs[i]);
-        if (s->value)
-            tensor_drop(m->heap, s->value);
+}
+
+static void frame_drop_inputs(Machine *m, Frame *f)
+{
+    for (size_t i = 0; i < f->graph->n_inputs; i++)
+        frame_put(m, f, f->graph->inputs[i], NULL);
+}
+
+static Status run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Tensor **results)
+{
+    Frame f;
+    if (m->depth == DEEPEST)
+        return fail(m->ir->diag, NOWHERE, "regions nest deeper than the limit graph_nesting");
+    m->depth++;
+    frame_open(&f, g);
+    frame_begin(m, &f, arguments);
+    const Status status = frame_until(m, &f, NULL);
+    if (status == OK) {
+        frame_results(&f, results);
+        release_operands(m, &f.slots, g->ret);
     }
-    arena_close(&arena);
+    frame_drop_inputs(m, &f);
+    arena_close(&f.arena);
     m->depth--;
     return status;
+}
+
+static void machine_open(Machine *m, Ir *ir, const EvalOptions *options, Heap *heap)
+{
+    *m = (Machine){ .ir = ir, .options = options, .heap = heap };
+    arena_open(&m->arena, ir->memory);
+    arena_open(&m->scratch, ir->memory);
+    map_open(&m->expansions, &m->arena);
+}
+
+static void machine_close(Machine *m)
+{
+    arena_close(&m->scratch);
+    arena_close(&m->arena);
 }
 
 Status evaluate(Graph *g, const EvalOptions *options, Heap *heap, const Tensor *const *inputs, Tensor **results)
@@ -450,12 +515,76 @@ Status evaluate(Graph *g, const EvalOptions *options, Heap *heap, const Tensor *
     EvalOptions used = options ? *options : defaults;
     if (!used.kernels)
         used.kernels = kernels_best();
-    Machine m = { .ir = g->ir, .options = &used, .heap = heap };
-    arena_open(&m.arena, g->ir->memory);
-    arena_open(&m.scratch, g->ir->memory);
-    map_open(&m.expansions, &m.arena);
+    Machine m;
+    machine_open(&m, g->ir, &used, heap);
     const Status status = run_graph(&m, g, inputs, results);
-    arena_close(&m.scratch);
-    arena_close(&m.arena);
+    machine_close(&m);
     return status;
+}
+
+/* ---- again and again, and in parts ---- */
+
+struct Evaluation {
+    Machine machine;
+    Frame frame;
+    EvalOptions options;
+    ArenaMark empty; /* of the machine's scratch */
+};
+
+Evaluation *evaluation_open(Graph *g, const EvalOptions *options, Arena *arena, Heap *heap)
+{
+    Evaluation *e = NEW(arena, Evaluation);
+    e->options = *options;
+    if (!e->options.kernels)
+        e->options.kernels = kernels_best();
+    machine_open(&e->machine, g->ir, &e->options, heap);
+    frame_open(&e->frame, g);
+    arena_keep(&e->machine.arena);
+    arena_keep(&e->machine.scratch);
+    arena_keep(&e->frame.arena);
+    e->empty = arena_mark(&e->machine.scratch);
+    return e;
+}
+
+/* An evaluation that was left half way holds values still. */
+static void drop_all(Evaluation *e)
+{
+    Frame *f = &e->frame;
+    frame_drop_inputs(&e->machine, f);
+    for (const Node *n = f->graph->first; n; n = n->next)
+        frame_put(&e->machine, f, n, NULL);
+}
+
+void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs)
+{
+    drop_all(e);
+    e->options.step = step;
+    e->machine.turns = 0;
+    e->machine.depth = 1; /* as evaluate() counts */
+    arena_reset(&e->machine.scratch, e->empty);
+    frame_begin(&e->machine, &e->frame, inputs);
+}
+
+Status evaluation_until(Evaluation *e, const Node *end)
+{
+    return frame_until(&e->machine, &e->frame, end);
+}
+
+const Tensor *evaluation_value(Evaluation *e, const Node *n)
+{
+    return slot_of(&e->frame, n)->value;
+}
+
+void evaluation_put(Evaluation *e, const Node *n, const Tensor *value)
+{
+    frame_put(&e->machine, &e->frame, n, value);
+}
+
+void evaluation_close(Evaluation *e)
+{
+    if (!e)
+        return;
+    drop_all(e);
+    arena_close(&e->frame.arena);
+    machine_close(&e->machine);
 }

@@ -27,6 +27,28 @@ typedef struct EvalOptions {
  * Results live in `heap`. */
 Status evaluate(Graph *g, const EvalOptions *options, Heap *heap, const Tensor *const *inputs, Tensor **results);
 
+/* A graph that is evaluated again and again, and in parts: what the cards' expansions gave is kept between runs. */
+typedef struct Evaluation Evaluation;
+
+/* An evaluation of a graph that does not change any more; values live in `heap`, which must outlive it. */
+Evaluation *evaluation_open(Graph *g, const EvalOptions *options, Arena *arena, Heap *heap);
+
+/* Begins a run as that step of the training; values left from the run before are dropped.  Inputs may be null until
+ * evaluation_put gives them. */
+void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs);
+
+/* Runs the nodes before `end` (null: all) that have not run yet. */
+Status evaluation_until(Evaluation *e, const Node *end);
+
+/* The value of a node that somebody still has to read, results of the graph among them; null when it has none. */
+const Tensor *evaluation_value(Evaluation *e, const Node *n);
+
+/* Puts another value in its place; null takes it away. */
+void evaluation_put(Evaluation *e, const Node *n, const Tensor *value);
+
+/* Gives everything back. */
+void evaluation_close(Evaluation *e);
+
 typedef struct Machine Machine;
 
 /* One call, as the card's eval sees it. */

@@ -1,0 +1,83 @@
+/* A session: a training step that runs.  It owns the states of a module's graphs @step and @eval, runs the step whole
+ * or phase by phase, and commits the next states only when everything of a step is there and finite.
+ *
+ * Names are those of the graphs: inputs, states, results; `grad.NAME` is the gradient of a trained state.  One thread at
+ * a time. */
+#ifndef RUNTIME_SESSION_H
+#define RUNTIME_SESSION_H
+
+#include "ops/eval.h"
+
+enum RunWhat {
+    RUN_FORWARD = 1,
+    RUN_BACKWARD = 2,
+    RUN_UPDATE = 4,
+    RUN_STEP = RUN_FORWARD | RUN_BACKWARD | RUN_UPDATE,
+    RUN_EVAL = 8,        /* the graph @eval, alone */
+    RUN_ACCUMULATE = 16, /* with backward: gradients are added to those of the runs before, until an update */
+};
+
+/* A value that lives from step to step. */
+typedef struct State {
+    const char *name;
+    const Type *type;
+    Payload *initial; /* null: zeros */
+    Tensor *value;
+    Tensor *pending; /* what forward made of it while gradients accumulate; null: nothing */
+    Tensor *sum;     /* accumulated gradient; null: none */
+    bool trained;
+    int slot, eval_slot; /* input of the step, of @eval; -1: it has none */
+    int next;            /* result of the step that is its next value; -1: it never changes */
+    int gradient;        /* result of the step that is its gradient; -1: it has none */
+} State;
+
+/* What a run did. */
+typedef struct RunResult {
+    uint64_t step; /* steps begun so far, this one counted */
+    bool applied;  /* the states changed */
+    bool finite;   /* loss and gradient norm, as far as the step has them */
+    bool has_loss, has_norm, has_rate;
+    double loss, norm, rate;
+} RunResult;
+
+typedef struct SessionOptions {
+    const Kernels *kernels;
+    Parallel *pool;
+    uint64_t seed;
+    const volatile int *stop;
+} SessionOptions;
+
+typedef struct Session Session;
+
+/* Starts a session of a module with a graph @step (and perhaps @eval) in `arena`; states get their initial values. */
+Status session_open(Module *m, const SessionOptions *options, Arena *arena, Session **session);
+
+/* Gives everything back; null is allowed. */
+void session_close(Session *s);
+
+/* Binds an input of the graphs to memory of the caller, which stays until the next run is over. */
+Status session_bind(Session *s, const char *name, const Tensor *value);
+
+/* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure. */
+Status session_run(Session *s, unsigned what, RunResult *result);
+
+/* A state, a result of the last run, or a gradient; null when there is none.  It is there until the next run. */
+const Tensor *session_view(const Session *s, const char *name);
+
+/* Copies a value into a state, or, between backward and update, over a gradient. */
+Status session_put(Session *s, const char *name, const Tensor *value);
+
+/* The states in the order of the step's signature. */
+State *session_states(Session *s, size_t *n);
+
+/* Steps begun so far: what random operators draw by.  A resumed session sets it. */
+uint64_t session_step(const Session *s);
+void session_set_step(Session *s, uint64_t step);
+
+/* The input of that name of @step, else of @eval; null when there is none. */
+const Node *session_input(const Session *s, const char *name);
+
+/* The module's graphs. */
+Graph *session_graph(const Session *s, bool eval);
+
+#endif

@@ -1,0 +1,159 @@
+/* A session: phases, gradients that add up, what the host puts and views, and steps that change nothing. */
+#include <math.h>
+
+#include "ir/parse.h"
+#include "runtime/session.h"
+#include "support/language.h"
+#include "testing.h"
+
+static const char step_text[] = "graph @step(%x: f32[2], state %w: f32[2] = [1, 2] trained, state %seen: f32[] = 0) -> "
+                                "(%loss, %grad.w = %g, %w = %w1, %seen = %s1) {\n"
+                                "    const %one: f32[] = 1\n"
+                                "    %p: f32[2] = mul(%x, %w)\n"
+                                "    %s1: f32[] = add(%seen, %one)\n"
+                                "    %loss: f32[] = reduce_sum(%p, keepdims=false)\n"
+                                "    %g: f32[2] = identity(%x) side=backward\n"
+                                "    const %rate: f32[] = 0.5 side=update\n"
+                                "    %d: f32[2] = mul(%g, %rate) side=update\n"
+                                "    %w1: f32[2] = sub(%w, %d) side=update\n"
+                                "}\n"
+                                "graph @eval(%x: f32[2], state %w: f32[2] = [1, 2]) -> (%y) {\n"
+                                "    %y: f32[2] = mul(%x, %w)\n"
+                                "}\n";
+
+typedef struct Case {
+    Language l;
+    Session *s;
+    float x[2];
+    Tensor value;
+} Case;
+
+static void expect(Case *c, const char *name, double a, double b)
+{
+    const Tensor *t = session_view(c->s, name);
+    assert_non_null(t);
+    assert_true(tensor_get_f64(t, 0) == a);
+    assert_true(tensor_elements(t) == 1 || tensor_get_f64(t, 1) == b);
+}
+
+static Status open_case(void *arg)
+{
+    Case *c = arg;
+    static const SessionOptions options = { 0 };
+    Module *m = language_parse(&c->l, step_text, NULL);
+    assert_non_null(m);
+    TRY(session_open(m, &options, &c->l.arena, &c->s));
+    c->value = (Tensor){ .type = type_vector(&m->ir->types, F32, 2), .data = c->x, .bytes = sizeof c->x, .refs = 1 };
+    return OK;
+}
+
+static RunResult run(Case *c, unsigned what, float a, float b)
+{
+    RunResult r;
+    c->x[0] = a;
+    c->x[1] = b;
+    assert_int_equal(session_bind(c->s, "x", &c->value), OK);
+    assert_int_equal(session_run(c->s, what, &r), OK);
+    return r;
+}
+
+static Status whole_steps(void *arg)
+{
+    Case *c = arg;
+    TRY(open_case(c));
+    RunResult r = run(c, RUN_STEP, 1, -1);
+    assert_true(r.applied && r.finite && r.step == 1 && r.has_loss && r.loss == -1);
+    expect(c, "w", 0.5, 2.5);
+    expect(c, "grad.w", 1, -1);
+    expect(c, "seen", 1, 0);
+    r = run(c, RUN_EVAL, 2, 2);
+    expect(c, "y", 1, 5);
+    assert_null(session_view(c->s, "loss"));
+    r = run(c, RUN_STEP, NAN, 0);
+    assert_true(!r.applied && !r.finite && r.step == 2);
+    expect(c, "w", 0.5, 2.5);
+    expect(c, "seen", 1, 0);
+    session_close(c->s);
+    return OK;
+}
+
+static Status parts(void *arg)
+{
+    Case *c = arg;
+    TRY(open_case(c));
+    run(c, RUN_FORWARD, 1, -1);
+    expect(c, "loss", -1, 0);
+    expect(c, "w", 1, 2);
+    assert_int_equal(session_run(c->s, RUN_UPDATE, NULL), USAGE);
+    run(c, RUN_BACKWARD, 1, -1);
+    c->x[0] = 4;
+    c->x[1] = 2;
+    assert_int_equal(session_put(c->s, "grad.w", &c->value), OK);
+    assert_int_equal(session_run(c->s, RUN_UPDATE, NULL), OK);
+    expect(c, "w", -1, 1);
+    assert_int_equal(session_put(c->s, "grad.w", &c->value), USAGE);
+    assert_int_equal(session_put(c->s, "w", &c->value), OK);
+    expect(c, "w", 4, 2);
+    session_close(c->s);
+    return OK;
+}
+
+static Status sums(void *arg)
+{
+    Case *c = arg;
+    TRY(open_case(c));
+    run(c, RUN_FORWARD | RUN_BACKWARD | RUN_ACCUMULATE, 1, 2);
+    run(c, RUN_FORWARD | RUN_BACKWARD | RUN_ACCUMULATE, 3, 4);
+    expect(c, "grad.w", 4, 6);
+    expect(c, "seen", 0, 0);
+    assert_int_equal(session_run(c->s, RUN_UPDATE, NULL), OK);
+    expect(c, "w", -1, -1);
+    expect(c, "seen", 2, 0);
+    run(c, RUN_STEP, 1, 1);
+    expect(c, "w", -1.5, -1.5);
+    session_close(c->s);
+    return OK;
+}
+
+static Status refusals(void *arg)
+{
+    Case *c = arg;
+    TRY(open_case(c));
+    assert_int_equal(session_run(c->s, RUN_STEP, NULL), USAGE);
+    assert_int_equal(session_run(c->s, RUN_BACKWARD, NULL), USAGE);
+    assert_int_equal(session_bind(c->s, "y", &c->value), USAGE);
+    assert_int_equal(session_run(c->s, RUN_EVAL | RUN_FORWARD, NULL), USAGE);
+    session_close(c->s);
+    return OK;
+}
+
+static void with_case(Status (*body)(void *))
+{
+    Case c = { 0 };
+    language_open(&c.l);
+    assert_int_equal(guarded(&c.l.memory, body, &c), OK);
+    language_close(&c.l);
+}
+
+#define TEST(name)                                                                                                     \
+    static void test_##name(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        with_case(name);                                                                                               \
+    }
+TEST(whole_steps)
+TEST(parts)
+TEST(sums)
+TEST(refusals)
+#undef TEST
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole_steps),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
