@@ -150,6 +150,7 @@ const OpDef op_cum_sum = {
     CARD,
     .eval = eval_cum_sum,
     .sample = sample_cum_sum,
+    .adjoint = adjoint_cum_sum,
     .onnx = { "CumSum", 14, NULL },
 };
 
@@ -158,5 +159,6 @@ const OpDef op_cum_prod = {
     CARD,
     .eval = eval_cum_prod,
     .sample = sample_cum_prod,
+    .adjoint = adjoint_cum_prod,
     .onnx = { "CumProd", 26, NULL },
 };

@@ -187,10 +187,10 @@ static AmpClass amp_sum(const Node *n, DType target)
     {                                                                                                                  \
         return sample_row(b, rng, variant, OP_##id, lo, hi);                                                           \
     }
-#define ROW(id, least, n, kinds, value, attrs, lo, hi, ...)  SAMPLE(id, lo, hi)
-#define PICK(id, least, n, kinds, value, attrs, lo, hi, ...) SAMPLE(id, lo, hi)
-#define FOLD(id, least, n, kinds, value, attrs, lo, hi, ...) SAMPLE(id, lo, hi)
-#define TEST(id, least, n, kinds, value, attrs, lo, hi, ...) SAMPLE(id, lo, hi)
+#define ROW(id, least, n, kinds, value, back, attrs, lo, hi, ...)  SAMPLE(id, lo, hi)
+#define PICK(id, least, n, kinds, value, back, attrs, lo, hi, ...) SAMPLE(id, lo, hi)
+#define FOLD(id, least, n, kinds, value, back, attrs, lo, hi, ...) SAMPLE(id, lo, hi)
+#define TEST(id, least, n, kinds, value, back, attrs, lo, hi, ...) SAMPLE(id, lo, hi)
 #include "ops/rows.def"
 
 /* Quoted here, where the expression is not yet expanded. */
@@ -212,6 +212,7 @@ static AmpClass amp_sum(const Node *n, DType target)
                             .row = &row_##id,                                                                          \
                             .sample = sample_##id,                                                                     \
                             .n_variants = 28,                                                                          \
+                            .adjoint = (diff) ? adjoint_##id : NULL,                                                   \
                             .differentiable = diff,                                                                    \
                             .weight = cost,                                                                            \
                             .fuse = FUSE_POINTWISE,                                                                    \
@@ -221,8 +222,8 @@ static AmpClass amp_sum(const Node *n, DType target)
                             .quant = QUANT_OF_##quantized,                                                             \
                             .onnx.op = onnx_name,                                                                      \
                             .onnx.since = __VA_ARGS__ };
-#define ROW(id, least, n, kinds, value, attrs, lo, hi, ...)  CARD(id, least, n, attrs, __VA_ARGS__)
-#define PICK(id, least, n, kinds, value, attrs, lo, hi, ...) CARD(id, least, n, attrs, __VA_ARGS__)
-#define FOLD(id, least, n, kinds, value, attrs, lo, hi, ...) CARD(id, least, -1, attrs, __VA_ARGS__)
-#define TEST(id, least, n, kinds, value, attrs, lo, hi, ...) CARD(id, least, n, attrs, __VA_ARGS__)
+#define ROW(id, least, n, kinds, value, back, attrs, lo, hi, ...)  CARD(id, least, n, attrs, __VA_ARGS__)
+#define PICK(id, least, n, kinds, value, back, attrs, lo, hi, ...) CARD(id, least, n, attrs, __VA_ARGS__)
+#define FOLD(id, least, n, kinds, value, back, attrs, lo, hi, ...) CARD(id, least, -1, attrs, __VA_ARGS__)
+#define TEST(id, least, n, kinds, value, back, attrs, lo, hi, ...) CARD(id, least, n, attrs, __VA_ARGS__)
 #include "ops/rows.def"

@@ -44,4 +44,20 @@ void *eval_out_wide(Eval *e, int i, Arithmetic a);
 void eval_reduce(Eval *e, ReduceKind kind, Arithmetic a, int rank, const int64_t *dims, uint32_t mask, const void *x,
                  void *out);
 
+/* What goes back through them (ops/reduce_adjoint.c). */
+void adjoint_reduce_sum(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_mean(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_sum_square(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_l1(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_l2(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_log_sum(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_log_sum_exp(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_extreme(Build *b, const Site *s, Node **dx);
+void adjoint_reduce_prod(Build *b, const Site *s, Node **dx);
+void adjoint_softmax(Build *b, const Site *s, Node **dx);
+void adjoint_log_softmax(Build *b, const Site *s, Node **dx);
+void adjoint_hardmax(Build *b, const Site *s, Node **dx);
+void adjoint_cum_sum(Build *b, const Site *s, Node **dx);
+void adjoint_cum_prod(Build *b, const Site *s, Node **dx);
+
 #endif

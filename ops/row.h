@@ -37,6 +37,15 @@ enum {
     ROW_COUNT
 };
 
+/* What reaches the operands of each, from its column of the table. */
+#define ADJOINT(name)   void adjoint_##name(Build *build, const Site *s, Node **dx);
+#define ROW(name, ...)  ADJOINT(name)
+#define PICK(name, ...) ADJOINT(name)
+#define FOLD(name, ...) ADJOINT(name)
+#define TEST(name, ...) ADJOINT(name)
+#include "ops/rows.def"
+#undef ADJOINT
+
 /* The arithmetic in which a call with these operand types (null: absent) computes. */
 Arithmetic row_arithmetic(const Row *row, int n_in, const Type *const *in);
 
