@@ -352,7 +352,7 @@ SAMPLE(min, -4, 4)
 SAMPLE(prod, -2, 2)
 SAMPLE(l1, -4, 4)
 SAMPLE(l2, -4, 4)
-SAMPLE(log_sum, 0, 4)
+SAMPLE(log_sum, 0.1, 4)
 SAMPLE(log_sum_exp, -4, 4)
 SAMPLE(sum_square, -4, 4)
 #undef SAMPLE

@@ -16,7 +16,6 @@
 #define NEG(p)         CALL(build, neg, p)
 #define ABS(p)         CALL(build, abs, p)
 #define SIGN(p)        CALL(build, sign, p)
-#define ROUND(p)       CALL(build, round, p)
 #define SQUARE(p)      square(build, p)
 #define SQRT(p)        CALL(build, sqrt, p)
 #define EXP(p)         CALL(build, exp, p)
