@@ -100,6 +100,13 @@ static Status eval_cast(Eval *e)
     return OK;
 }
 
+/* Roundings pass everything: the caller brings it to the operand's type. */
+static void adjoint_cast(Build *b, const Site *s, Node **dx)
+{
+    (void)b;
+    dx[0] = s->dout[0];
+}
+
 static Node *sample_cast(Build *b, Rng *rng, int variant)
 {
     static const DType types[] = { F32, F64, F16, BF16, I32, U8, BOOL, I64, F8E4M3, F8E5M2, I4, U4 };
@@ -118,6 +125,7 @@ const OpDef op_cast = {
     .attrs = cast_attrs,
     .infer = infer_cast,
     .eval = eval_cast,
+    .adjoint = adjoint_cast,
     .sample = sample_cast,
     .n_variants = 24,
     .differentiable = 1,
@@ -151,6 +159,7 @@ const OpDef op_identity = {
     .max_in = 1,
     .infer = infer_identity,
     .eval = eval_identity,
+    .adjoint = adjoint_cast,
     .sample = sample_identity,
     .n_variants = 12,
     .differentiable = 1,

@@ -1,6 +1,7 @@
 /* concat and split: one axis put together and taken apart. */
 #include "base/checked.h"
 #include "ops/attrs.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
@@ -80,6 +81,18 @@ static Status eval_concat(Eval *e)
     return OK;
 }
 
+static void adjoint_concat(Build *b, const Site *s, Node **dx)
+{
+    const int axis = axis_wrap(((const AxisAttr *)s->attr)->axis, s->dout[0]->type->rank);
+    int64_t at = 0;
+    for (int i = 0; i < s->n_in; i++) {
+        const int64_t n = s->in[i]->type->dims[axis];
+        if (s->want[i])
+            dx[i] = make_slice(b, s->dout[0], axis, at, at + n, 1);
+        at += n;
+    }
+}
+
 static Node *sample_concat(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK];
@@ -102,6 +115,7 @@ const OpDef op_concat = {
     .attrs = concat_attrs,
     .infer = infer_concat,
     .eval = eval_concat,
+    .adjoint = adjoint_concat,
     .sample = sample_concat,
     .n_variants = 30,
     .differentiable = UINT32_MAX,
@@ -216,6 +230,18 @@ static Status eval_split(Eval *e)
     return OK;
 }
 
+/* Parts that nothing arrives at are zero. */
+static void adjoint_split(Build *b, const Site *s, Node **dx)
+{
+    const int axis = axis_wrap(((const SplitAttr *)s->attr)->axis, s->in[0]->type->rank);
+    Node **parts = NEWS(b->graph->arena, Node *, s->n_out);
+    for (int i = 0; i < s->n_out; i++) {
+        const Type *t = s->y[i]->type;
+        parts[i] = s->dout[i] ? s->dout[i] : make_expand(b, make_zero_like(b, s->in[0]), t->rank, t->dims);
+    }
+    dx[0] = make_concat(b, axis, s->n_out, parts);
+}
+
 static Node *sample_split(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], parts[3];
@@ -243,6 +269,7 @@ const OpDef op_split = {
     .attrs = split_attrs,
     .infer = infer_split,
     .eval = eval_split,
+    .adjoint = adjoint_split,
     .sample = sample_split,
     .n_variants = 30,
     .differentiable = 1,

@@ -97,6 +97,14 @@ static Status eval_dropout(Eval *e)
     return OK;
 }
 
+/* The same elements of what arrives, scaled alike: a call with the same stream draws the same numbers. */
+static void adjoint_dropout(Build *b, const Site *s, Node **dx)
+{
+    Node *ins[] = { s->dout[0], site_in(s, RATIO), site_in(s, TRAINING) };
+    if (s->dout[0])
+        dx[0] = build_node(b, OP_dropout, s->attr, 3, ins);
+}
+
 static Node *sample_dropout(Build *b, Rng *rng, int variant)
 {
     static const DType types[] = { F32, F16, BF16, F64, F8E4M3, F8E5M2 };
@@ -123,6 +131,7 @@ const OpDef op_dropout = {
     .attrs = dropout_attrs,
     .infer = infer_dropout,
     .eval = eval_dropout,
+    .adjoint = adjoint_dropout,
     .sample = sample_dropout,
     .n_variants = 36,
     .mode = MODE_TRAINING,

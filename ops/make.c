@@ -63,6 +63,18 @@ Node *make_concat(Build *b, int axis, int n, Node *const *parts)
     return with_int(b, OP_concat, "axis", axis, n, parts);
 }
 
+Node *make_pad(Build *b, Node *x, int rank, const int64_t *before, const int64_t *after)
+{
+    int64_t pads[2 * MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < rank; i++) {
+        pads[i] = before[i];
+        pads[rank + i] = after[i];
+        any |= before[i] || after[i];
+    }
+    return any ? CALL(b, pad, x, build_i64s(b, 2 * rank, pads)) : x;
+}
+
 Node *make_expand(Build *b, Node *x, int rank, const int64_t *dims)
 {
     return CALL(b, expand, x, build_i64s(b, rank, dims));
@@ -100,6 +112,11 @@ Node *make_reduce_from(Build *b, Op op, Node *x, int first, int rank)
     for (int i = first; i < rank; i++)
         axes[i - first] = i;
     return build_reduce(b, op, x, rank - first, axes);
+}
+
+Node *make_zero_like(Build *b, const Node *like)
+{
+    return build_scalar(b, like ? like->type->dtype : F32, 0);
 }
 
 Node *make_zeros(Build *b, DType dtype, int rank, const int64_t *dims)

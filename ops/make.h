@@ -25,6 +25,9 @@ Node *make_slice(Build *b, Node *x, int axis, int64_t from, int64_t to, int64_t 
 /* Parts one behind the other along an axis. */
 Node *make_concat(Build *b, int axis, int n, Node *const *parts);
 
+/* x with that many zeros before and after each axis; negative numbers cut off. */
+Node *make_pad(Build *b, Node *x, int rank, const int64_t *before, const int64_t *after);
+
 /* x repeated to these dimensions. */
 Node *make_expand(Build *b, Node *x, int rank, const int64_t *dims);
 
@@ -41,6 +44,9 @@ Node *make_reduce_all(Build *b, Op op, Node *x);
 
 /* A reduction over the axes from `first` on, kept as 1. */
 Node *make_reduce_from(Build *b, Op op, Node *x, int first, int rank);
+
+/* A scalar zero in the type of another value's elements. */
+Node *make_zero_like(Build *b, const Node *like);
 
 /* A tensor of zeros. */
 Node *make_zeros(Build *b, DType dtype, int rank, const int64_t *dims);

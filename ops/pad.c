@@ -3,14 +3,10 @@
 
 #include "base/checked.h"
 #include "ops/move.h"
+#include "ops/pad.h"
 #include "ops/shapes.h"
 
-enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 static const char *const pad_modes[] = { "constant", "reflect", "edge", "wrap", NULL };
-
-typedef struct PadAttr {
-    int mode;
-} PadAttr;
 
 static const AttrSpec pad_attrs[] = { ATTR_CHOICE(PadAttr, mode, pad_modes, PAD_CONSTANT), ATTR_LAST };
 
@@ -188,9 +184,10 @@ const OpDef op_pad = {
     .attrs = pad_attrs,
     .infer = infer_pad,
     .eval = eval_pad,
+    .adjoint = adjoint_pad,
     .sample = sample_pad,
     .n_variants = 60,
-    .differentiable = 1,
+    .differentiable = 1u << 0 | 1u << 2,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 1u << 2, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true },
@@ -232,16 +229,21 @@ static const Type *infer_center_crop_pad(Infer *q)
     return infer_dims(q, x->dtype, x->rank, dims);
 }
 
-static Status eval_center_crop_pad(Eval *e)
+void center_pads(const Type *x, const Type *y, int64_t *before, int64_t *after)
 {
-    static const char zero[16];
-    const Type *x = e->in[0]->type, *y = eval_type(e, 0);
-    int64_t before[MAX_RANK], after[MAX_RANK];
     for (int i = 0; i < x->rank; i++) {
         const int64_t more = y->dims[i] - x->dims[i];
         before[i] = more / 2; /* rounds to zero: the odd element is behind on both occasions */
         after[i] = more - before[i];
     }
+}
+
+static Status eval_center_crop_pad(Eval *e)
+{
+    static const char zero[16];
+    const Type *x = e->in[0]->type, *y = eval_type(e, 0);
+    int64_t before[MAX_RANK], after[MAX_RANK];
+    center_pads(x, y, before, after);
     pad_by(e, PAD_CONSTANT, before, after, zero);
     return OK;
 }
@@ -267,6 +269,7 @@ const OpDef op_center_crop_pad = {
     .attrs = center_attrs,
     .infer = infer_center_crop_pad,
     .eval = eval_center_crop_pad,
+    .adjoint = adjoint_center_crop_pad,
     .sample = sample_center_crop_pad,
     .n_variants = 30,
     .differentiable = 1,

@@ -45,6 +45,12 @@ static Status eval_trilu(Eval *e)
     return OK;
 }
 
+/* The same triangle of what arrives. */
+static void adjoint_trilu(Build *b, const Site *s, Node **dx)
+{
+    dx[0] = build_node(b, OP_trilu, s->attr, 2, (Node *[]){ s->dout[0], site_in(s, 1) });
+}
+
 static Node *sample_trilu(Build *b, Rng *rng, int variant)
 {
     static const int64_t far[] = { INT64_MIN, INT64_MAX };
@@ -63,6 +69,7 @@ const OpDef op_trilu = {
     .attrs = trilu_attrs,
     .infer = infer_trilu,
     .eval = eval_trilu,
+    .adjoint = adjoint_trilu,
     .sample = sample_trilu,
     .n_variants = 28,
     .differentiable = 1,
@@ -123,6 +130,12 @@ static Status eval_reverse_sequence(Eval *e)
     return OK;
 }
 
+/* Turned round twice is as before. */
+static void adjoint_reverse_sequence(Build *b, const Site *s, Node **dx)
+{
+    dx[0] = build_node(b, OP_reverse_sequence, s->attr, 2, (Node *[]){ s->dout[0], s->in[1] });
+}
+
 static Node *sample_reverse_sequence(Build *b, Rng *rng, int variant)
 {
     const ReverseAttr at = { variant % 2, !(variant % 2) };
@@ -141,8 +154,10 @@ const OpDef op_reverse_sequence = {
     .attrs = reverse_attrs,
     .infer = infer_reverse_sequence,
     .eval = eval_reverse_sequence,
+    .adjoint = adjoint_reverse_sequence,
     .sample = sample_reverse_sequence,
     .n_variants = 16,
+    .differentiable = 1,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },

@@ -1,11 +1,20 @@
 /* reshape, flatten, squeeze, unsqueeze: the same elements under another shape. */
 #include "base/checked.h"
 #include "ops/attrs.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
+/* The same elements in the shape they had. */
+static void adjoint_view(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    dx[0] = make_reshape(b, s->dout[0], x->rank, x->dims);
+}
+
 #define VIEW                                                                                                           \
-    .eval = move_whole, .differentiable = 1, .fuse = FUSE_MOVE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },         \
+    .eval = move_whole, .adjoint = adjoint_view, .differentiable = 1, .fuse = FUSE_MOVE,                               \
+    .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                                     \
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true }
 
 /* ---- reshape ---- */

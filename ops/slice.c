@@ -1,4 +1,5 @@
 /* slice: every n-th element between two ends, along some axes. */
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
@@ -139,6 +140,52 @@ static Status eval_slice(Eval *e)
     return OK;
 }
 
+/* What a constant call takes of each axis. */
+static void constant_cuts(const Site *s, Cut *cuts)
+{
+    const Type *x = s->in[0]->type;
+    const Tensor *const *v = s->value;
+    const Tensor *axes = s->n_in > 3 ? v[3] : NULL, *steps = s->n_in > 4 ? v[4] : NULL;
+    for (int i = 0; i < x->rank; i++)
+        cuts[i] = (Cut){ 0, 1, x->dims[i] };
+    for (int64_t i = 0; v[1] && v[2] && i < tensor_elements(v[1]); i++) {
+        const int axis = axis_wrap(axes ? tensor_get_i64(axes, i) : i, x->rank);
+        cuts[axis] =
+            cut(x->dims[axis], tensor_get_i64(v[1], i), tensor_get_i64(v[2], i), steps ? tensor_get_i64(steps, i) : 1);
+    }
+}
+
+/* The elements back at their places: turned round where the step was negative, zeros between them where it was longer
+ * than 1, zeros around them. */
+static void adjoint_slice(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    int64_t dims[MAX_RANK], before[MAX_RANK], after[MAX_RANK];
+    const int64_t none[4] = { 0 };
+    Cut cuts[MAX_RANK];
+    Node *g = s->dout[0];
+    if (type_elements(g->type) == 0)
+        return;
+    constant_cuts(s, cuts);
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = cuts[i].n;
+    for (int i = 0; i < x->rank; i++) {
+        const int64_t n = cuts[i].n, step = cuts[i].step < 0 ? -cuts[i].step : cuts[i].step;
+        if (cuts[i].step < 0)
+            g = make_slice(b, g, i, n - 1, INT64_MIN, -1);
+        if (step > 1) {
+            const int64_t outer = move_count(dims, 0, i), inner = move_count(dims, i + 1, x->rank);
+            g = make_reshape(b, g, 4, (const int64_t[]){ outer, n, 1, inner });
+            g = make_pad(b, g, 4, none, (const int64_t[]){ 0, 0, step - 1, 0 });
+            dims[i] = n * step;
+            g = make_reshape(b, g, x->rank, dims);
+        }
+        before[i] = cuts[i].step < 0 ? cuts[i].start - (n - 1) * step : cuts[i].start;
+        after[i] = x->dims[i] - dims[i] - before[i];
+    }
+    dx[0] = make_pad(b, g, x->rank, before, after);
+}
+
 static int64_t random_end(Rng *rng)
 {
     static const int64_t far[] = { INT64_MIN, INT64_MAX, -1000, 1000, INT32_MIN, INT32_MAX };
@@ -174,6 +221,7 @@ const OpDef op_slice = {
     .max_in = 5,
     .infer = infer_slice,
     .eval = eval_slice,
+    .adjoint = adjoint_slice,
     .sample = sample_slice,
     .n_variants = 60,
     .differentiable = 1,

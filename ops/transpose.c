@@ -1,6 +1,7 @@
 /* Moves that repeat or reorder whole axes: transpose, depth_to_space, space_to_depth, expand, tile. */
 #include "base/checked.h"
 #include "ops/attrs.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
@@ -66,6 +67,16 @@ static Status eval_transpose(Eval *e)
     return moved(e, &m);
 }
 
+static void adjoint_transpose(Build *b, const Site *s, Node **dx)
+{
+    const Ints perm = ((const TransposeAttr *)s->attr)->perm;
+    const int rank = s->in[0]->type->rank;
+    int64_t *back = NEWS(b->graph->arena, int64_t, rank + 1);
+    for (int i = 0; i < rank; i++)
+        back[perm.v ? axis_wrap(perm.v[i], rank) : rank - 1 - i] = i;
+    dx[0] = make_transpose(b, s->dout[0], rank, back);
+}
+
 static Node *sample_transpose(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], order[MAX_RANK];
@@ -83,6 +94,7 @@ const OpDef op_transpose = {
     .attrs = transpose_attrs,
     .infer = infer_transpose,
     .eval = eval_transpose,
+    .adjoint = adjoint_transpose,
     .sample = sample_transpose,
     .n_variants = 36,
     MOVES,
@@ -185,6 +197,26 @@ static Node *sample_depth_to_space(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, depth_to_space, at, sample_tensor(b, rng, sample_dtype(variant), 4, dims, -3, 3));
 }
 
+/* One is the other's way back; of the order CRD it is spelled out. */
+static void adjoint_depth_to_space(Build *b, const Site *s, Node **dx)
+{
+    const BlockAttr *at = s->attr, back = { .blocksize = at->blocksize };
+    const int64_t *x = s->in[0]->type->dims, *y = s->dout[0]->type->dims, k = at->blocksize;
+    static const int64_t order[] = { 0, 1, 3, 5, 2, 4 };
+    if (at->mode == MODE_DCR) {
+        dx[0] = CALL_ATTR(b, space_to_depth, back, s->dout[0]);
+        return;
+    }
+    Node *blocks = make_reshape(b, s->dout[0], 6, (const int64_t[]){ y[0], y[1], x[2], k, x[3], k });
+    dx[0] = make_reshape(b, make_transpose(b, blocks, 6, order), 4, x);
+}
+
+static void adjoint_space_to_depth(Build *b, const Site *s, Node **dx)
+{
+    const BlockAttr back = { .blocksize = ((const BlockAttr *)s->attr)->blocksize };
+    dx[0] = CALL_ATTR(b, depth_to_space, back, s->dout[0]);
+}
+
 static Node *sample_space_to_depth(Build *b, Rng *rng, int variant)
 {
     const BlockAttr at = { .blocksize = rng_range(rng, 1, 3) };
@@ -202,6 +234,7 @@ const OpDef op_depth_to_space = {
     .attrs = depth_to_space_attrs,
     .infer = infer_depth_to_space,
     .eval = eval_depth_to_space,
+    .adjoint = adjoint_depth_to_space,
     .sample = sample_depth_to_space,
     .n_variants = 16,
     MOVES,
@@ -215,6 +248,7 @@ const OpDef op_space_to_depth = {
     .attrs = space_to_depth_attrs,
     .infer = infer_space_to_depth,
     .eval = eval_space_to_depth,
+    .adjoint = adjoint_space_to_depth,
     .sample = sample_space_to_depth,
     .n_variants = 16,
     MOVES,
@@ -261,6 +295,13 @@ static Status eval_expand(Eval *e)
     return moved(e, &m);
 }
 
+/* What was repeated is added up by the caller. */
+static void adjoint_expand(Build *b, const Site *s, Node **dx)
+{
+    (void)b;
+    dx[0] = s->dout[0];
+}
+
 static Node *sample_expand(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], want[MAX_RANK];
@@ -282,6 +323,7 @@ const OpDef op_expand = {
     .max_in = 2,
     .infer = infer_expand,
     .eval = eval_expand,
+    .adjoint = adjoint_expand,
     .sample = sample_expand,
     .n_variants = 30,
     MOVES,
@@ -328,6 +370,29 @@ static Status eval_tile(Eval *e)
     return moved(e, &m);
 }
 
+/* Axis by axis, the copies one above the other and added up. */
+static void adjoint_tile(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    int64_t dims[MAX_RANK];
+    const int64_t copies = 1;
+    Node *g = s->dout[0];
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = s->dout[0]->type->dims[i];
+    if (type_elements(x) == 0)
+        return;
+    for (int i = 0; i < x->rank; i++) {
+        const int64_t n = dims[i] / x->dims[i];
+        if (n == 1)
+            continue;
+        const int64_t outer = move_count(dims, 0, i), inner = move_count(dims, i + 1, x->rank);
+        g = make_reshape(b, g, 4, (const int64_t[]){ outer, n, x->dims[i], inner });
+        dims[i] = x->dims[i];
+        g = make_reshape(b, build_reduce(b, OP_reduce_sum, g, 1, &copies), x->rank, dims);
+    }
+    dx[0] = g;
+}
+
 static Node *sample_tile(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], repeats[MAX_RANK];
@@ -345,6 +410,7 @@ const OpDef op_tile = {
     .max_in = 2,
     .infer = infer_tile,
     .eval = eval_tile,
+    .adjoint = adjoint_tile,
     .sample = sample_tile,
     .n_variants = 24,
     MOVES,
