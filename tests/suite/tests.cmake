@@ -3,7 +3,7 @@ if(TARGET qcc_api)
     target_link_libraries(run_suite PRIVATE ${floors})
     # Debian's stored conformance tests; each folder must keep at least as many passing as it had.
     set(onnx_data /usr/share/libonnx-testdata/data)
-    foreach(folder_least IN ITEMS node:700 simple:7 pytorch-operator:28 pytorch-converted:67)
+    foreach(folder_least IN ITEMS node:910 simple:7 pytorch-operator:28 pytorch-converted:67)
         string(REPLACE ":" ";" pair ${folder_least})
         list(GET pair 0 folder)
         list(GET pair 1 least)
@@ -13,7 +13,7 @@ if(TARGET qcc_api)
     endforeach()
     # Written and read back, as text and as ONNX, they are the same graphs with the same results.
     foreach(form IN ITEMS qir onnx)
-        add_test(NAME suite/node-through-${form} COMMAND run_suite ${onnx_data}/node --through ${form} --least 700
+        add_test(NAME suite/node-through-${form} COMMAND run_suite ${onnx_data}/node --through ${form} --least 910
                  --exceptions "${CMAKE_CURRENT_SOURCE_DIR}/suite/exceptions.txt#1.12")
         set_tests_properties(suite/node-through-${form} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
     endforeach()
