@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +15,7 @@ static Place of_file(const char *path)
     return (Place){ .file = path, .byte = -1 };
 }
 
-static Status io_error(Diag *diag, const char *path, const char *what, int error)
+Status file_failed(Diag *diag, const char *path, const char *what, int error)
 {
     char text[128];
     return fail_as(diag, IO, of_file(path), "%s: %s", what, strerror_r(error, text, sizeof text));
@@ -27,7 +29,7 @@ static Status read_all(Diag *diag, const char *path, int fd, uint64_t offset, ch
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return io_error(diag, path, "cannot be read", errno);
+            return file_failed(diag, path, "cannot be read", errno);
         if (got == 0)
             return fail_as(diag, IO, of_file(path), "ends at byte %" PRIu64 ", %zu bytes more are wanted",
                            offset + done, n - done);
@@ -41,7 +43,7 @@ static Status open_regular(Diag *diag, const char *path, int *fd, uint64_t *size
     struct stat st;
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0)
-        return io_error(diag, path, "cannot be opened", errno);
+        return file_failed(diag, path, "cannot be opened", errno);
     if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(*fd);
         return fail_as(diag, IO, of_file(path), "is not a regular file");
@@ -105,45 +107,101 @@ bool file_exists(const char *path)
 static void undo(void *thing)
 {
     FileOut *f = thing;
-    close(f->fd);
-    unlink(f->temporary);
+    f->disk->close(f->disk, f->fd);
+    f->disk->remove(f->disk, f->temporary);
 }
 
-Status file_create(FileOut *f, Arena *arena, Diag *diag, const char *path)
+static Status cannot_write(const FileOut *f, int error)
 {
-    *f = (FileOut){ .diag = diag, .path = path, .fd = -1 };
+    return file_failed(f->diag, f->path, "cannot be written", error);
+}
+
+const char *file_folder(Arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return ".";
+    return slash == path ? "/" : arena_copy(arena, path, (size_t)(slash - path));
+}
+
+bool file_is_temporary(const char *name, const char *stem, long *pid)
+{
+    const size_t n = strlen(stem);
+    int end = 0, number;
+    if (strncmp(name, stem, n) != 0 || sscanf(name + n, ".tmp-%ld-%d%n", pid, &number, &end) != 2)
+        return false;
+    return name[n + (size_t)end] == 0 && *pid > 0;
+}
+
+Status file_create_on(FileOut *f, const Disk *disk, Arena *arena, Diag *diag, const char *path)
+{
+    struct rlimit limit;
+    *f = (FileOut){ .diag = diag, .disk = disk, .path = path, .fd = -1, .most = UINT64_MAX };
+    f->folder = file_folder(arena, path);
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        f->most = limit.rlim_cur; /* past it the process would get a signal */
     for (int i = 0; f->fd < 0; i++) {
-        f->temporary = arena_printf(arena, "%s.%ld.%d", path, (long)getpid(), i);
-        f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        f->temporary = arena_printf(arena, "%s.tmp-%ld-%d", path, (long)getpid(), i);
+        f->fd = disk->create(disk, f->temporary);
         if (f->fd < 0 && errno != EEXIST)
-            return io_error(diag, path, "cannot be written", errno);
+            return cannot_write(f, errno);
     }
     cleanup_push(arena->memory, &f->cleanup, undo, f);
     return OK;
 }
 
+Status file_create(FileOut *f, Arena *arena, Diag *diag, const char *path)
+{
+    return file_create_on(f, &disk_real, arena, diag, path);
+}
+
+Status file_reserve(FileOut *f, uint64_t bytes)
+{
+    if (bytes > f->most)
+        return cannot_write(f, EFBIG);
+    return f->disk->reserve(f->disk, f->fd, bytes) == 0 ? OK : cannot_write(f, errno);
+}
+
 Status file_write(FileOut *f, const void *bytes, size_t n)
 {
+    if (n > f->most || f->at > f->most - n)
+        return cannot_write(f, EFBIG);
     for (size_t done = 0; done < n;) {
-        const ssize_t got = write(f->fd, (const char *)bytes + done, n - done);
+        const ssize_t got = f->disk->write(f->disk, f->fd, (const char *)bytes + done, n - done, f->at);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0)
-            return io_error(f->diag, f->path, "cannot be written", errno);
+        if (got <= 0)
+            return cannot_write(f, got < 0 ? errno : ENOSPC);
         done += (size_t)got;
+        f->at += (uint64_t)got;
     }
     return OK;
 }
 
-Status file_keep(FileOut *f)
+Status file_sync(FileOut *f)
 {
-    if (fsync(f->fd) != 0 || rename(f->temporary, f->path) != 0) {
-        const Status status = io_error(f->diag, f->path, "cannot be written", errno);
-        file_drop(f);
-        return status;
+    const Disk *d = f->disk;
+    if (d->sync(d, f->fd) != 0)
+        return cannot_write(f, errno);
+    const int fd = d->open(d, f->temporary);
+    if (fd < 0)
+        return cannot_write(f, errno);
+    d->close(d, f->fd);
+    f->fd = fd;
+    f->synced = true;
+    return OK;
+}
+
+Status file_read_back(const FileOut *f, uint64_t offset, void *out, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t got = f->disk->read(f->disk, f->fd, (char *)out + done, n - done, offset + done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return file_failed(f->diag, f->path, "cannot be read back", got < 0 ? errno : EIO);
+        done += (size_t)got;
     }
-    cleanup_drop(&f->cleanup);
-    close(f->fd);
     return OK;
 }
 
@@ -151,4 +209,27 @@ void file_drop(FileOut *f)
 {
     cleanup_drop(&f->cleanup);
     undo(f);
+}
+
+Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken)
+{
+    const Disk *d = f->disk;
+    *taken = false;
+    if ((!f->synced && d->sync(d, f->fd) != 0) || d->rename(d, f->temporary, path, replace) != 0) {
+        const int error = errno;
+        *taken = error == EEXIST && !replace;
+        if (*taken)
+            return OK;
+        file_drop(f);
+        return cannot_write(f, error);
+    }
+    cleanup_drop(&f->cleanup);
+    d->close(d, f->fd);
+    return d->sync_folder(d, f->folder) == 0 ? OK : cannot_write(f, errno);
+}
+
+Status file_keep(FileOut *f)
+{
+    bool taken;
+    return file_keep_as(f, f->path, true, &taken);
 }

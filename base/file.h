@@ -3,6 +3,7 @@
 #define BASE_FILE_H
 
 #include "base/diag.h"
+#include "base/disk.h"
 #include "base/str.h"
 
 /* The bytes of a regular file of at most `limit` bytes, with a NUL behind them; `limit_name` is for the message. */
@@ -17,24 +18,53 @@ Status file_size(Diag *diag, const char *path, uint64_t *size);
 /* Whether something of that name is there. */
 bool file_exists(const char *path);
 
-/* A file being written under a temporary name. */
+/* A file being written under a temporary name in the same folder. */
 typedef struct FileOut {
     Diag *diag;
-    const char *path, *temporary;
+    const Disk *disk;
+    const char *path, *temporary, *folder;
     int fd;
+    uint64_t at, most; /* written; what the process may write (RLIMIT_FSIZE) */
+    bool synced;
     Cleanup cleanup;
 } FileOut;
 
 /* Starts to write; the caller must end it with file_keep or file_drop. */
 Status file_create(FileOut *f, Arena *arena, Diag *diag, const char *path);
 
+/* The same through a table of calls. */
+Status file_create_on(FileOut *f, const Disk *disk, Arena *arena, Diag *diag, const char *path);
+
+/* Asks for the room of `bytes` bytes before they are written. */
+Status file_reserve(FileOut *f, uint64_t bytes);
+
 /* Appends bytes. */
 Status file_write(FileOut *f, const void *bytes, size_t n);
+
+/* Brings what was written to the disk and opens it again to be read; after a failure it must be dropped, never tried
+ * again: the pages that failed count as clean then. */
+Status file_sync(FileOut *f);
+
+/* Reads what file_sync brought to the disk. */
+Status file_read_back(const FileOut *f, uint64_t offset, void *out, size_t n);
 
 /* Gives the file its name, replacing one that is there. */
 Status file_keep(FileOut *f);
 
+/* Gives the file a name in its folder.  Where that is `taken` and not to be replaced, nothing happened and the file is
+ * still to be ended. */
+Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken);
+
 /* Forgets what was written. */
 void file_drop(FileOut *f);
+
+/* The folder that holds a path. */
+const char *file_folder(Arena *arena, const char *path);
+
+/* Whether a name that begins with `stem` is that of a temporary file, and of which process. */
+bool file_is_temporary(const char *name, const char *stem, long *pid);
+
+/* Reports that something could not be done to a path. */
+Status file_failed(Diag *diag, const char *path, const char *what, int error);
 
 #endif

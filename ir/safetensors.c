@@ -47,7 +47,7 @@ static Status bad(Reading *r, const char *tensor, const char *what)
     return fail(r->d, (Place){ .file = r->s->from.name, .byte = -1, .where = where }, "%s", what);
 }
 
-static Status read_bytes(const SafeTensors *s, Diag *d, uint64_t offset, void *out, size_t n)
+Status safetensors_bytes(const SafeTensors *s, Diag *d, uint64_t offset, void *out, size_t n)
 {
     const SafeBytes *b = &s->from;
     return b->read ? b->read(b, d, offset, out, n) : file_read_at(d, b->name, b->size, offset, out, n);
@@ -81,13 +81,13 @@ static Status read_header(Reading *r, Str *json)
     const uint64_t size = r->s->from.size;
     if (size < PREFIX)
         return bad(r, NULL, "too short for a safetensors file");
-    TRY(read_bytes(r->s, r->d, 0, prefix, sizeof prefix));
+    TRY(safetensors_bytes(r->s, r->d, 0, prefix, sizeof prefix));
     for (int i = 0; i < PREFIX; i++)
         n |= (uint64_t)prefix[i] << 8 * i;
     if (n > longest_header || n > size - PREFIX)
         return bad(r, NULL, "the length of the header is larger than the file, or than 100000000 bytes");
     char *text = arena_alloc(&r->scratch, (size_t)n + 1);
-    TRY(read_bytes(r->s, r->d, PREFIX, text, (size_t)n));
+    TRY(safetensors_bytes(r->s, r->d, PREFIX, text, (size_t)n));
     *json = (Str){ text, (size_t)n };
     r->data = PREFIX + n;
     return nests_too_deep(*json) ? bad(r, NULL, "the header nests too deep") : OK;
@@ -262,7 +262,7 @@ const char *safetensors_metadata(const SafeTensors *s, const char *key)
 
 Status safetensors_read(const SafeTensors *s, Diag *d, const SafeTensor *t, void *out)
 {
-    return read_bytes(s, d, t->at, out, t->bytes);
+    return safetensors_bytes(s, d, t->at, out, t->bytes);
 }
 
 bool safetensors_is(const void *bytes, size_t n)

@@ -54,6 +54,9 @@ const char *safetensors_metadata(const SafeTensors *s, const char *key);
 /* Reads the t->bytes bytes of a tensor. */
 Status safetensors_read(const SafeTensors *s, Diag *d, const SafeTensor *t, void *out);
 
+/* Reads any bytes of the file. */
+Status safetensors_bytes(const SafeTensors *s, Diag *d, uint64_t offset, void *out, size_t n);
+
 /* What safetensors calls an element type; null where it has no name for it. */
 const char *safetensors_dtype(DType dtype);
 

@@ -17,6 +17,12 @@ struct Tensor {
     int64_t refs; /* of tensors in a heap: how many hold it */
 };
 
+/* A value by name: a state, a gradient. */
+typedef struct NamedTensor {
+    const char *name;
+    const Tensor *tensor;
+} NamedTensor;
+
 /* A tensor whose bytes may not have been read yet: a parameter of a model file. */
 typedef struct Payload Payload;
 struct Payload {

@@ -1,0 +1,45 @@
+#include "base/file_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static Status taken(Diag *diag, int fd, const char *path)
+{
+    char text[32] = "";
+    long pid = 0;
+    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    close(fd);
+    if (n <= 0 || sscanf(text, "%ld", &pid) != 1)
+        return fail_as(diag, IO, (Place){ .file = path, .byte = -1 }, "another process is writing to this folder");
+    return fail_as(diag, IO, (Place){ .file = path, .byte = -1 }, "process %ld is writing to this folder", pid);
+}
+
+Status file_lock(FileLock *lock, Diag *diag, const char *path)
+{
+    char text[32];
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    *lock = (FileLock){ .fd = -1 };
+    const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return file_failed(diag, path, "cannot be written", errno);
+    const bool held =
+        fcntl(fd, F_OFD_SETLK, &whole) == 0; /* of the open file: two sessions of one process exclude each other too */
+    if (!held && (errno == EAGAIN || errno == EACCES))
+        return taken(diag, fd, path);
+    const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) { /* only told to people */
+    }
+    *lock = (FileLock){ .fd = fd, .held = held };
+    return OK;
+}
+
+void file_unlock(FileLock *lock)
+{
+    if (lock->fd >= 0)
+        close(lock->fd);
+    *lock = (FileLock){ .fd = -1 };
+}

@@ -1,0 +1,243 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/checkpoint/content.h"
+#include "runtime/checkpoint/folder.h"
+#include "runtime/checkpoint/match.h"
+#include "runtime/checkpoint/probe.h"
+
+enum { CHUNK = 1 << 18 };
+
+/* ---- which file ---- */
+
+/* The candidates of a path, best first. */
+typedef struct Candidates {
+    const char **paths;
+    uint64_t *steps; /* what the name says; UINT64_MAX: nothing */
+    size_t n;
+    bool is_folder;
+} Candidates;
+
+static const char *run_of_link(const CheckpointReader *r, const char *folder)
+{
+    Probe p;
+    const char *last = folder_link(r->arena, folder, "last");
+    if (!last)
+        return NULL;
+    probe_open(&p, r->types, r->arena, r->limits, folder_path(r->arena, folder, last));
+    return p.damage ? NULL : p.info.run;
+}
+
+/* Where several runs share a folder, the one that saved last comes first; a file that says nothing of its run counts
+ * as of that run: it is damaged, and worth a word. */
+static bool is_of_run(const CheckpointReader *r, const char *path, const char *run)
+{
+    Probe p;
+    if (!run)
+        return true;
+    probe_open(&p, r->types, r->arena, r->limits, path);
+    return p.damage || strcmp(p.info.run, run) == 0;
+}
+
+static Status list_folder(const CheckpointReader *r, const char *folder, Candidates *c)
+{
+    CheckpointFile *list;
+    size_t n;
+    TRY(folder_list(r->arena, r->diag, folder, &list, &n));
+    c->is_folder = true;
+    c->paths = NEWS(r->arena, const char *, n);
+    c->steps = NEWS(r->arena, uint64_t, n);
+    bool *later = NEWS(r->arena, bool, n);
+    const char *run = run_of_link(r, folder);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < n; i++) {
+            const char *path = folder_path(r->arena, folder, list[i].name);
+            if (pass == 0)
+                later[i] = !is_of_run(r, path, run);
+            if (later[i] == (pass == 1)) {
+                c->paths[c->n] = path;
+                c->steps[c->n++] = list[i].step;
+            }
+        }
+    }
+    return OK;
+}
+
+static Status find_candidates(const CheckpointReader *r, const char *path, Candidates *c)
+{
+    struct stat st;
+    *c = (Candidates){ 0 };
+    if (stat(path, &st) != 0)
+        return errno == ENOENT ? OK : file_failed(r->diag, path, "cannot be read", errno);
+    if (S_ISDIR(st.st_mode))
+        return list_folder(r, path, c);
+    c->paths = NEWS(r->arena, const char *, 1);
+    c->steps = NEWS(r->arena, uint64_t, 1);
+    c->paths[0] = path;
+    c->steps[0] = UINT64_MAX;
+    c->n = 1;
+    return OK;
+}
+
+/* ---- one file ---- */
+
+static Status refuse(const CheckpointReader *r, const Probe *p, const char *what, const char *got, const char *want)
+{
+    Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
+                             "%s: %s, %s wanted", what, got ? got : "none", want);
+    if (p->info.options)
+        message_at(m, "saved by a run with %s", p->info.options);
+    return message_send(m);
+}
+
+static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const StateReport *report)
+{
+    Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
+                             "does not fit this step: %zu states match, %zu are missing, %zu unexpected, %zu misshapen",
+                             report->n_matched, report->n_missing, report->n_unexpected, report->n_misshapen);
+    for (size_t i = 0; i < report->n_misshapen; i++)
+        message_at(m, "%s", report->misshapen[i]);
+    for (size_t i = 0; i < report->n_missing; i++)
+        message_at(m, "%s is missing", report->missing[i]);
+    for (size_t i = 0; i < report->n_unexpected; i++)
+        message_at(m, "%s is unexpected", report->unexpected[i]);
+    message_try(m, "--init %s to take the weights alone", p->path);
+    return message_send(m);
+}
+
+static Status check_wanted(const CheckpointReader *r, const Probe *p, const CheckpointWanted *w, StateReport *report,
+                           int64_t **to)
+{
+    if (w->model_hash && (!p->info.model_hash || strcmp(p->info.model_hash, w->model_hash) != 0))
+        return refuse(r, p, "was saved by a run of another model", p->info.model_hash, w->model_hash);
+    if (w->step_hash && (!p->info.step_hash || strcmp(p->info.step_hash, w->step_hash) != 0))
+        return refuse(r, p, "was saved by a step compiled with other options", p->info.step_hash, w->step_hash);
+    *to = match_slots(r->arena, &p->table, w->slots, w->n, false, report);
+    if (report->n_missing || report->n_misshapen || (report->n_unexpected && !w->others))
+        return refuse_misfit(r, p, report);
+    return OK;
+}
+
+/* One pass over the file: tensors that are wanted into their places, all bytes into the hash. */
+static Status read_tensor(const CheckpointReader *r, Probe *p, const SafeTensor *t, const StateSlot *slot, Sha256 *sha,
+                          char *chunk, Tensor **state)
+{
+    if (slot) {
+        *state = tensor_alloc(r->heap, slot->type);
+        TRY(safetensors_read(&p->table, &p->quiet, t, (*state)->data));
+        sha256_add(sha, (*state)->data, t->bytes);
+        return OK;
+    }
+    for (size_t done = 0; done < t->bytes;) {
+        const size_t n = t->bytes - done < CHUNK ? t->bytes - done : CHUNK;
+        TRY(safetensors_bytes(&p->table, &p->quiet, t->at + done, chunk, n));
+        sha256_add(sha, chunk, n);
+        done += n;
+    }
+    return OK;
+}
+
+static void drop_states(const CheckpointReader *r, Tensor **states, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        tensor_drop(r->heap, states[i]);
+        states[i] = NULL;
+    }
+}
+
+/* Fills the states; where the file turns out damaged they are dropped and p->damage says so. */
+static void read_states(const CheckpointReader *r, Probe *p, const CheckpointWanted *w, const int64_t *to,
+                        Tensor **states)
+{
+    const uint64_t n = probe_head(p);
+    char *head = arena_alloc(r->arena, n), *chunk = arena_alloc(r->arena, CHUNK), hex[SHA256_TEXT];
+    uint8_t digest[SHA256_BYTES];
+    Sha256 sha;
+    const char *stored = safetensors_metadata(&p->table, CHECKPOINT_HASH);
+    if (safetensors_bytes(&p->table, &p->quiet, 0, head, n) == OK && (!stored || !content_begin(&sha, head, n)))
+        p->damage = "has no " CHECKPOINT_HASH;
+    for (size_t i = 0; i < p->table.n && !p->damage; i++)
+        read_tensor(r, p, &p->table.list[i], to[i] < 0 ? NULL : &w->slots[to[i]], &sha, chunk,
+                    to[i] < 0 ? NULL : &states[to[i]]);
+    if (!p->damage) {
+        sha256_end(&sha, digest);
+        sha256_text(hex, digest);
+        if (strcmp(hex, stored) != 0)
+            p->damage = "its bytes are not those that were written (sha256 differs)";
+    }
+    if (p->damage)
+        drop_states(r, states, w->n);
+}
+
+static void check_step(const CheckpointReader *r, Probe *p, uint64_t named)
+{
+    if (!p->damage && named != UINT64_MAX && named != p->info.step)
+        p->damage = arena_printf(r->arena, "its name says step %" PRIu64 ", it says %" PRIu64, named, p->info.step);
+}
+
+static Status load_one(const CheckpointReader *r, Probe *p, const CheckpointWanted *w, CheckpointLoaded *loaded)
+{
+    int64_t *to = NULL;
+    if (p->damage)
+        return OK;
+    if (!w) {
+        probe_verify(p);
+    } else {
+        TRY(check_wanted(r, p, w, &loaded->report, &to));
+        loaded->states = NEWS(r->arena, Tensor *, w->n);
+        read_states(r, p, w, to, loaded->states);
+    }
+    if (!p->damage) {
+        loaded->file = p->path;
+        loaded->info = p->info;
+    }
+    return OK;
+}
+
+/* ---- all of them ---- */
+
+static Status none_whole(const CheckpointReader *r, const char *path, const Candidates *c, const char *const *damages)
+{
+    if (!c->is_folder)
+        return fail(r->diag, (Place){ .file = c->paths[0], .byte = -1 }, "%s", damages[0]);
+    Message *m = message_new(r->diag, SEVERITY_ERROR, INVALID, (Place){ .file = path, .byte = -1 },
+                             "none of its %zu checkpoints is whole", c->n);
+    for (size_t i = 0; i < c->n; i++)
+        message_at(m, "%s: %s", c->paths[i], damages[i]);
+    return message_send(m);
+}
+
+static Status load(const CheckpointReader *r, const char *path, const CheckpointWanted *w, CheckpointLoaded *loaded)
+{
+    Candidates c;
+    *loaded = (CheckpointLoaded){ 0 };
+    TRY(find_candidates(r, path, &c));
+    const char **damages = NEWS(r->arena, const char *, c.n);
+    Probe *p = NEW(r->arena, Probe);
+    for (size_t i = 0; i < c.n; i++) {
+        probe_open(p, r->types, r->arena, r->limits, c.paths[i]);
+        check_step(r, p, c.steps[i]);
+        TRY(load_one(r, p, w, loaded));
+        damages[i] = p->damage;
+        if (loaded->file) {
+            for (size_t k = 0; k < i; k++)
+                TRY(warn(r->diag, (Place){ .file = c.paths[k], .byte = -1 }, "%s: passed over for %s", damages[k],
+                         c.paths[i]));
+            return OK;
+        }
+    }
+    return c.n ? none_whole(r, path, &c, damages) : OK;
+}
+
+Status checkpoint_load(const CheckpointReader *r, const char *path, const CheckpointWanted *wanted,
+                       CheckpointLoaded *loaded)
+{
+    return load(r, path, wanted, loaded);
+}
+
+Status checkpoint_find(const CheckpointReader *r, const char *path, CheckpointLoaded *found)
+{
+    return load(r, path, NULL, found);
+}

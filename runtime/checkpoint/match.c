@@ -1,0 +1,120 @@
+#include "runtime/checkpoint/match.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void report_missing(Arena *arena, StateReport *r, const char *name)
+{
+    GROW(arena, r->missing, r->n_missing, r->cap_missing);
+    r->missing[r->n_missing++] = name;
+}
+
+void report_unexpected(Arena *arena, StateReport *r, const char *name)
+{
+    GROW(arena, r->unexpected, r->n_unexpected, r->cap_unexpected);
+    r->unexpected[r->n_unexpected++] = arena_string(arena, name);
+}
+
+void report_misshapen(Arena *arena, StateReport *r, const char *name, const Type *got, const Type *want)
+{
+    GROW(arena, r->misshapen, r->n_misshapen, r->cap_misshapen);
+    r->misshapen[r->n_misshapen++] =
+        arena_printf(arena, "%s: %s, %s wanted", name, type_text(arena, got), type_text(arena, want));
+}
+
+static bool same_shape(const Type *a, const Type *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+/* Types that the format cannot name were stored as bytes. */
+static bool is_stored_as(const Type *file, const Type *slot)
+{
+    size_t bytes, stored;
+    return !safetensors_dtype(slot->dtype) && file->dtype == U8 && file->rank == 1 && type_bytes(slot, &bytes) &&
+           type_bytes(file, &stored) && bytes == stored;
+}
+
+static bool fits(const Type *file, const Type *slot, bool convert, bool *converted)
+{
+    *converted = false;
+    if (file == slot || is_stored_as(file, slot))
+        return true;
+    if (!same_shape(file, slot))
+        return false;
+    *converted = file->dtype != slot->dtype;
+    return !*converted || (convert && dtype_is_float(file->dtype) && dtype_is_float(slot->dtype));
+}
+
+/* Slots by both names; a name of one slot wins over the path name of another. */
+static void index_slots(Map *map, Arena *arena, const StateSlot *slots, size_t n)
+{
+    bool fresh;
+    map_open(map, arena);
+    for (size_t i = 0; i < n; i++)
+        map_put(map, slots[i].name, NULL)->value.u = i;
+    for (size_t i = 0; i < n; i++) {
+        if (!slots[i].path_name)
+            continue;
+        MapEntry *e = map_put(map, slots[i].path_name, &fresh);
+        if (fresh)
+            e->value.u = i;
+    }
+}
+
+int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots, size_t n, bool convert,
+                     StateReport *report)
+{
+    Map by_name;
+    bool converted, *seen = NEWS(arena, bool, n);
+    int64_t *to = NEWS(arena, int64_t, s->n);
+    *report = (StateReport){ 0 };
+    index_slots(&by_name, arena, slots, n);
+    for (size_t i = 0; i < s->n; i++) {
+        const SafeTensor *t = &s->list[i];
+        const MapEntry *e = map_find(&by_name, t->name);
+        const bool ours = convert && strncmp(t->name, "qcc.", 4) == 0;
+        to[i] = -1;
+        if (!e || seen[e->value.u]) {
+            if (!ours)
+                report_unexpected(arena, report, t->name);
+            continue;
+        }
+        const StateSlot *slot = &slots[e->value.u];
+        seen[e->value.u] = true;
+        if (!fits(t->type, slot->type, convert, &converted)) {
+            report_misshapen(arena, report, slot->name, t->type, slot->type);
+            continue;
+        }
+        to[i] = (int64_t)e->value.u;
+        report->n_matched++;
+        report->n_converted += converted;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!seen[i])
+            report_missing(arena, report, slots[i].name);
+    return to;
+}
+
+static void print_list(Text *out, const char *word, const char *const *list, size_t n)
+{
+    enum { MOST = 20 };
+    for (size_t i = 0; i < n && i < MOST; i++) {
+        text_printf(out, "  %-11s ", i ? "" : word);
+        text_escape(out, list[i], strlen(list[i]), SIZE_MAX);
+        text_char(out, '\n');
+    }
+    if (n > MOST)
+        text_printf(out, "  %-11s and %zu more\n", "", n - MOST);
+}
+
+void state_report_print(Text *out, const StateReport *r)
+{
+    text_printf(out, "  %-11s %zu", "matched", r->n_matched);
+    if (r->n_converted)
+        text_printf(out, ", %zu of them converted", r->n_converted);
+    text_char(out, '\n');
+    print_list(out, "missing", r->missing, r->n_missing);
+    print_list(out, "unexpected", r->unexpected, r->n_unexpected);
+    print_list(out, "misshapen", r->misshapen, r->n_misshapen);
+}

@@ -1,0 +1,17 @@
+/* Slots against the table of a file. */
+#ifndef RUNTIME_CHECKPOINT_MATCH_H
+#define RUNTIME_CHECKPOINT_MATCH_H
+
+#include "runtime/checkpoint/checkpoint.h"
+
+/* The index of the slot that each tensor of the file fills, -1 for none, and the report.  With `convert`, floats of
+ * another width fill a slot too, and states named qcc.* are no news where they are not wanted. */
+int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots, size_t n, bool convert,
+                     StateReport *report);
+
+/* Notes a name in a list of a report. */
+void report_missing(Arena *arena, StateReport *r, const char *name);
+void report_unexpected(Arena *arena, StateReport *r, const char *name);
+void report_misshapen(Arena *arena, StateReport *r, const char *name, const Type *got, const Type *want);
+
+#endif

@@ -1,0 +1,290 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ir/safetensors_head.h"
+#include "runtime/checkpoint/content.h"
+#include "runtime/checkpoint/folder.h"
+#include "runtime/checkpoint/keep.h"
+#include "runtime/checkpoint/probe.h"
+
+/* ---- the target ---- */
+
+bool checkpoint_is_file(const char *path)
+{
+    static const char suffix[] = ".safetensors";
+    struct stat st;
+    const size_t n = strlen(path), k = sizeof suffix - 1;
+    if (n < k || strcmp(path + n - k, suffix) != 0)
+        return false;
+    return stat(path, &st) != 0 || !S_ISDIR(st.st_mode);
+}
+
+static Status make_folder(const CheckpointTarget *t, Arena *scratch)
+{
+    const Disk *disk = t->wish.disk;
+    if (disk->make_folder(disk, t->wish.path) == 0) {
+        disk->sync_folder(disk, file_folder(scratch, t->wish.path));
+        return OK;
+    }
+    return errno == EEXIST ? OK : file_failed(t->diag, t->wish.path, "cannot be made", errno);
+}
+
+static Status refuse_old(const CheckpointTarget *t, Arena *scratch)
+{
+    CheckpointFile *list;
+    size_t n;
+    TRY(folder_list(scratch, t->diag, t->wish.path, &list, &n));
+    if (!n)
+        return OK;
+    Message *m = message_new(t->diag, SEVERITY_ERROR, USAGE, (Place){ .file = t->wish.path, .byte = -1 },
+                             "holds checkpoints of a run already, up to step %" PRIu64, list[0].step);
+    message_try(m, "--resume");
+    message_try(m, "--checkpoint another folder");
+    return message_send(m);
+}
+
+static void undo_lock(void *thing)
+{
+    file_unlock(thing);
+}
+
+static Status open_folder(CheckpointTarget *t, Arena *scratch)
+{
+    Cleanup cleanup;
+    TRY(make_folder(t, scratch));
+    const char *lock = folder_path(scratch, t->wish.path, CHECKPOINT_LOCK);
+    TRY(file_lock(&t->lock, t->diag, lock));
+    cleanup_push(t->memory, &cleanup, undo_lock, &t->lock);
+    const Status status = t->wish.fresh ? refuse_old(t, scratch) : OK;
+    if (status == OK) {
+        folder_clear(t->wish.disk, scratch, t->wish.path, NULL, t->lock.held);
+        t->cap_whole = (size_t)(t->wish.keep > CHECKPOINT_KEEP_LEAST ? t->wish.keep : CHECKPOINT_KEEP_LEAST) + 1;
+        t->whole = memory_block(t->memory, t->cap_whole * sizeof *t->whole);
+    }
+    cleanup_drop(&cleanup);
+    if (status != OK)
+        file_unlock(&t->lock);
+    return status;
+}
+
+static void clear_file(CheckpointTarget *t, Arena *scratch)
+{
+    const char *slash = strrchr(t->wish.path, '/');
+    folder_clear(t->wish.disk, scratch, file_folder(scratch, t->wish.path), slash ? slash + 1 : t->wish.path, false);
+}
+
+Status checkpoint_open(CheckpointTarget *t, Memory *memory, Diag *diag, const CheckpointWish *wish)
+{
+    Arena scratch;
+    Status status = OK;
+    *t = (CheckpointTarget){ .wish = *wish, .memory = memory, .diag = diag, .lock = { .fd = -1 } };
+    t->limits = wish->limits ? *wish->limits : LIMITS_DEFAULT;
+    if (!t->wish.disk)
+        t->wish.disk = &disk_real;
+    t->is_folder = !checkpoint_is_file(wish->path);
+    BUG_IF(memory, strlen(wish->run) > 16);
+    arena_open(&scratch, memory);
+    if (t->is_folder)
+        status = open_folder(t, &scratch);
+    else
+        clear_file(t, &scratch);
+    arena_close(&scratch);
+    return status;
+}
+
+void checkpoint_close(CheckpointTarget *t)
+{
+    memory_release(t->memory, t->whole, t->cap_whole * sizeof *t->whole);
+    t->whole = NULL;
+    t->cap_whole = t->n_whole = 0;
+    file_unlock(&t->lock);
+}
+
+/* ---- one save ---- */
+
+typedef struct Save {
+    CheckpointTarget *t;
+    Arena *scratch;
+    const CheckpointInfo *info;
+    NamedTensor *states; /* in the order of the file */
+    size_t n;
+    Text head;
+    char digits[SHA256_TEXT];
+    uint64_t size;
+    const char *name; /* in the folder; null: one file */
+    const char *path;
+    FileOut file;
+} Save;
+
+static unsigned alignment(const NamedTensor *s)
+{
+    const DType dtype = s->tensor->type->dtype;
+    return safetensors_dtype(dtype) ? (unsigned)dtype_bits(dtype) / 8 : 1;
+}
+
+/* Wide elements first, so that all are aligned; then by name. */
+static int file_order(const void *a, const void *b)
+{
+    const unsigned x = alignment(a), y = alignment(b);
+    if (x != y)
+        return x < y ? 1 : -1;
+    return strcmp(((const NamedTensor *)a)->name, ((const NamedTensor *)b)->name);
+}
+
+static Status check_names(const Save *s)
+{
+    Map seen;
+    map_open(&seen, s->scratch);
+    for (size_t i = 0; i < s->n; i++) {
+        bool fresh;
+        const NamedTensor *state = &s->states[i];
+        map_put(&seen, state->name, &fresh);
+        if (!fresh || !str_is_utf8(str(state->name)) || strcmp(state->name, "__metadata__") == 0 ||
+            state->tensor->type->dtype == STRING)
+            return fail_as(s->t->diag, INTERNAL, (Place){ .file = s->t->wish.path, .byte = -1, .where = state->name },
+                           "this state cannot be stored");
+    }
+    return OK;
+}
+
+static Status make_head(Save *s)
+{
+    SafeEntry *entries = NEWS(s->scratch, SafeEntry, s->n);
+    size_t n_pairs;
+    uint8_t digest[SHA256_BYTES];
+    Sha256 sha;
+    TRY(check_names(s));
+    if (s->n)
+        qsort(s->states, s->n, sizeof *s->states, file_order);
+    for (size_t i = 0; i < s->n; i++)
+        entries[i] = (SafeEntry){ s->states[i].name, s->states[i].tensor->type };
+    const SafePair *pairs = info_pairs(s->scratch, s->info, &n_pairs);
+    text_open(&s->head, s->scratch);
+    safetensors_head(&s->head, entries, s->n, pairs, n_pairs);
+    s->size = s->head.n;
+    char *digits = content_begin(&sha, s->head.p, s->head.n);
+    BUG_IF(s->t->memory, !digits);
+    for (size_t i = 0; i < s->n; i++) {
+        sha256_add(&sha, s->states[i].tensor->data, s->states[i].tensor->bytes);
+        s->size += s->states[i].tensor->bytes;
+    }
+    sha256_end(&sha, digest);
+    sha256_text(s->digits, digest);
+    memcpy(digits, s->digits, SHA256_TEXT - 1);
+    return OK;
+}
+
+static Status write_bytes(Save *s)
+{
+    TRY(file_reserve(&s->file, s->size));
+    TRY(file_write(&s->file, s->head.p, s->head.n));
+    for (size_t i = 0; i < s->n; i++)
+        TRY(file_write(&s->file, s->states[i].tensor->data, s->states[i].tensor->bytes));
+    return OK;
+}
+
+static Status read_back(void *user, uint64_t offset, void *out, size_t n)
+{
+    return file_read_back(user, offset, out, n);
+}
+
+/* What the disk gives back is what was meant: the head byte for byte, the rest by its hash. */
+static Status verify(Save *s)
+{
+    bool whole;
+    char *head = arena_alloc(s->scratch, s->head.n);
+    TRY(file_read_back(&s->file, 0, head, s->head.n));
+    TRY(content_check(s->t->memory, read_back, &s->file, s->head.n, s->size, &whole));
+    if (whole && memcmp(head, s->head.p, s->head.n) == 0)
+        return OK;
+    return fail_as(s->file.diag, IO, (Place){ .file = s->path, .byte = -1 },
+                   "what was read back is not what was written: the disk or the memory is faulty");
+}
+
+/* Whether the file that has the name is of this run. */
+static bool is_own(const Save *s, const char *path)
+{
+    Probe p;
+    Types types;
+    types_open(&types, s->scratch);
+    probe_open(&p, &types, s->scratch, &s->t->limits, path);
+    return !p.damage && strcmp(p.info.run, s->t->wish.run) == 0;
+}
+
+static Status give_name(Save *s)
+{
+    bool taken;
+    if (!s->t->is_folder)
+        return file_keep(&s->file);
+    TRY(file_keep_as(&s->file, s->path, false, &taken));
+    if (!taken)
+        return OK;
+    if (!is_own(s, s->path)) {
+        s->name = folder_name(s->scratch, s->info->step, s->t->wish.run);
+        s->path = folder_path(s->scratch, s->t->wish.path, s->name);
+    }
+    return file_keep_as(&s->file, s->path, true, &taken);
+}
+
+/* The whole file under its temporary name. */
+static Status write_file(Save *s, Diag *diag)
+{
+    TRY(file_create_on(&s->file, s->t->wish.disk, s->scratch, diag, s->path));
+    Status status = write_bytes(s);
+    if (status == OK)
+        status = file_sync(&s->file);
+    if (status == OK)
+        status = verify(s);
+    if (status != OK)
+        file_drop(&s->file);
+    s->file.diag = s->t->diag;
+    return status;
+}
+
+/* A file that could not be brought to the disk is thrown away, and written anew from memory once. */
+static Status write_twice(Save *s)
+{
+    Diag quiet;
+    diag_open(&quiet, s->scratch, NULL, NULL);
+    return write_file(s, &quiet) == OK ? OK : write_file(s, s->t->diag);
+}
+
+static Status save(Save *s, bool best)
+{
+    CheckpointTarget *t = s->t;
+    TRY(make_head(s));
+    s->name = t->is_folder ? folder_name(s->scratch, s->info->step, NULL) : NULL;
+    s->path = s->name ? folder_path(s->scratch, t->wish.path, s->name) : t->wish.path;
+    TRY(write_twice(s));
+    TRY(give_name(s));
+    if (!t->is_folder)
+        return OK;
+    keep_note(t, s->name);
+    folder_point(t->wish.disk, s->scratch, t->wish.path, "last", s->name);
+    if (best)
+        folder_point(t->wish.disk, s->scratch, t->wish.path, "best", s->name);
+    keep_newest(t, s->scratch, s->name, s->info->best_step);
+    return OK;
+}
+
+Status checkpoint_save(CheckpointTarget *t, Arena *arena, const CheckpointInfo *info, const NamedTensor *states,
+                       size_t n, bool best, CheckpointSaved *saved)
+{
+    Arena scratch;
+    arena_open(&scratch, t->memory);
+    CheckpointInfo own = *info;
+    own.run = t->wish.run;
+    Save s = { .t = t, .scratch = &scratch, .info = &own, .n = n };
+    s.states = NEWS(&scratch, NamedTensor, n);
+    if (n)
+        memcpy(s.states, states, n * sizeof *states);
+    const Status status = save(&s, best);
+    if (status == OK)
+        *saved = (CheckpointSaved){ arena_string(arena, s.path), s.size };
+    arena_close(&scratch);
+    return status;
+}
