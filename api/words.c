@@ -3,8 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ops/cards.h"
-
 static const char *scaled(Arena *arena, uint64_t n, const char *const *units)
 {
     double x = (double)n;
@@ -35,19 +33,4 @@ const char *name_text(Arena *arena, const char *name)
     text_open(&t, arena);
     text_escape(&t, name, strlen(name), LONGEST);
     return text_get(&t);
-}
-
-static const char *with_domain(Arena *arena, const char *domain, const char *op)
-{
-    return domain && *domain ? arena_printf(arena, "%s.%s", domain, op) : op;
-}
-
-const char *op_title(Arena *arena, const Node *n)
-{
-    const OpDef *def = op_of(n);
-    if (n->op == OP_opaque) {
-        const OpaqueAttr *a = n->attr;
-        return with_domain(arena, a->domain, a->op_type);
-    }
-    return def->onnx.op ? with_domain(arena, def->onnx.domain, def->onnx.op) : def->name;
 }

@@ -12,7 +12,4 @@ const char *count_text(Arena *arena, uint64_t n);
 /* A name from a file as it may be printed: control characters and ill-formed UTF-8 escaped, long ones cut. */
 const char *name_text(Arena *arena, const char *name);
 
-/* What an operator is called by people: its ONNX name where it has one (with its domain unless that is ai.onnx). */
-const char *op_title(Arena *arena, const Node *n);
-
 #endif

@@ -102,27 +102,50 @@ static const char *path_of(Arena *arena, const Node *n)
     return NULL;
 }
 
+static bool is_parameter(const Node *n)
+{
+    return n->op == OP_param || n->op == OP_state;
+}
+
+typedef struct Paths {
+    Arena *arena;
+    Map paths, taken;
+} Paths;
+
+static void keep_name(Paths *p, const Node *n)
+{
+    if (is_parameter(n) && n->name && !name_is_made_up(n->name))
+        map_put(&p->taken, n->name, NULL);
+}
+
+static void give_path(Paths *p, const Node *n)
+{
+    if (!is_parameter(n) || !n->name || !name_is_made_up(n->name) || !dtype_is_float(n->type->dtype))
+        return;
+    const char *path = path_of(p->arena, n);
+    if (!path)
+        return;
+    bool fresh;
+    const char *shown = path;
+    for (int k = 2; map_put(&p->taken, shown, &fresh), !fresh; k++)
+        shown = arena_printf(p->arena, "%s#%d", path, k);
+    map_put(&p->paths, n->name, NULL)->value.cp = shown;
+}
+
 Map path_names(Graph *g, Arena *arena)
 {
-    Map paths, taken;
-    map_open(&paths, arena);
-    map_open(&taken, arena);
+    Paths p = { .arena = arena };
+    map_open(&p.paths, arena);
+    map_open(&p.taken, arena);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        keep_name(&p, g->inputs[i]);
     for (Node *n = walk_first(g); n; n = walk_next(g, n))
-        if (n->op == OP_param && n->name && !name_is_made_up(n->name))
-            map_put(&taken, n->name, NULL);
-    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
-        if (n->op != OP_param || !n->name || !name_is_made_up(n->name) || !dtype_is_float(n->type->dtype))
-            continue;
-        const char *path = path_of(arena, n);
-        if (!path)
-            continue;
-        bool fresh;
-        const char *shown = path;
-        for (int k = 2; map_put(&taken, shown, &fresh), !fresh; k++)
-            shown = arena_printf(arena, "%s#%d", path, k);
-        map_put(&paths, n->name, NULL)->value.cp = shown;
-    }
-    return paths;
+        keep_name(&p, n);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        give_path(&p, g->inputs[i]);
+    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+        give_path(&p, n);
+    return p.paths;
 }
 
 const char *path_name(const Map *paths, const Node *n)

@@ -1,5 +1,7 @@
 #include "ops/words.h"
 
+#include "ops/cards.h"
+
 #include "base/status.h"
 
 /* clang-format off */
@@ -81,4 +83,19 @@ QuantRole quant_role(const QuantCard *card, int operand)
     while (i > 0 && card->in[i] == QUANT_UNSET)
         i--;
     return card->in[i];
+}
+
+static const char *with_domain(Arena *arena, const char *domain, const char *op)
+{
+    return domain && *domain ? arena_printf(arena, "%s.%s", domain, op) : op;
+}
+
+const char *op_title(Arena *arena, const Node *n)
+{
+    const OpDef *def = op_of(n);
+    if (n->op == OP_opaque) {
+        const OpaqueAttr *a = n->attr;
+        return with_domain(arena, a->domain, a->op_type);
+    }
+    return def->onnx.op ? with_domain(arena, def->onnx.domain, def->onnx.op) : def->name;
 }

@@ -2,7 +2,7 @@
 #ifndef OPS_WORDS_H
 #define OPS_WORDS_H
 
-#include "ir/op.h"
+#include "ir/graph.h"
 
 /* "pointwise". */
 const char *fuse_word(FuseClass c);
@@ -20,5 +20,8 @@ const char *quant_meaning(QuantRole r);
 
 /* The role of an operand: the last one that a card sets serves those beyond. */
 QuantRole quant_role(const QuantCard *card, int operand);
+
+/* What an operator is called by people: its ONNX name where it has one (with its domain unless that is ai.onnx). */
+const char *op_title(Arena *arena, const Node *n);
 
 #endif
