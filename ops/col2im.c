@@ -1,6 +1,7 @@
 /* col2im: blocks laid out as columns, added back into images. */
 #include <string.h>
 
+#include "ops/make.h"
 #include "ops/shapes.h"
 #include "ops/window.h"
 
@@ -134,6 +135,30 @@ static Status eval_col2im(Eval *e)
     return OK;
 }
 
+/* Cutting an image into blocks is a convolution with one kernel a tap, each of which sees nothing but its tap. */
+static void adjoint_col2im(Build *b, const Site *s, Node **dx)
+{
+    const Col2imAttr *at = s->attr;
+    const Type *y = s->type, *x = s->in[0]->type;
+    Node *dy = s->dout[0];
+    int64_t image[MAX_RANK] = { y->dims[0] * y->dims[1], 1 }, kernel[MAX_RANK] = { 0, 1 }, taps = 1;
+    const int rank = y->rank - 2;
+    if (type_elements(x) == 0)
+        return;
+    for (int i = 0; i < rank; i++) {
+        image[2 + i] = y->dims[2 + i];
+        kernel[2 + i] = tensor_get_i64(s->value[2], i); /* known, or the shape of the images were not */
+        taps *= kernel[2 + i];
+    }
+    kernel[0] = taps;
+    Tensor *one = tensor_new(b->graph->arena, type_tensor(&b->graph->ir->types, dy->type->dtype, rank + 2, kernel));
+    for (int64_t i = 0; i < taps; i++)
+        tensor_set_f64(one, i * taps + i, 1);
+    const ConvAttr conv = { .window = at->window, .group = 1 };
+    Node *columns = CALL_ATTR(b, conv, conv, make_reshape(b, dy, rank + 2, image), build_const(b, one));
+    dx[0] = make_reshape(b, columns, 3, x->dims);
+}
+
 static Node *sample_col2im(Build *b, Rng *rng, int variant)
 {
     static const DType types[] = { F32, F64, F16, I32, U8 };
@@ -161,6 +186,7 @@ const OpDef op_col2im = {
     .eval = eval_col2im,
     .sample = sample_col2im,
     .n_variants = 30,
+    .adjoint = adjoint_col2im,
     .differentiable = 1,
     .weight = 3,
     .fuse = FUSE_WINDOW,

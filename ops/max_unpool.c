@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/make.h"
 #include "ops/shapes.h"
 #include "ops/window.h"
 
@@ -96,6 +97,27 @@ static Status eval_max_unpool(Eval *e)
     return OK;
 }
 
+/* Of two elements that go to one place the later one stays: the earlier reaches nothing. */
+static void adjoint_max_unpool(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    Node *dy = s->dout[0];
+    int64_t n = type_elements(x), most = 1;
+    Window w;
+    BUG_IF(b->graph->ir->memory, unpooled_extents(&w, b->graph->arena, s->attr, x));
+    for (int i = 0; i < x->rank; i++) {
+        const int64_t extent = i < 2 ? x->dims[i] : w.out[i - 2];
+        most *= extent;
+        if (extent != dy->type->dims[i])
+            dy = make_slice(b, dy, i, 0, extent, 1);
+    }
+    Node *where = make_reshape(b, s->in[1], 1, &n), *order = make_count(b, 1, 0, n);
+    Node *owner = CALL(b, scatter_elements, make_zeros(b, I64, 1, &most), where, order);
+    Node *stays = CALL(b, equal, make_gather_elements(b, owner, where, 0), order);
+    Node *back = make_gather_elements(b, make_reshape(b, dy, 1, &most), where, 0);
+    dx[0] = make_reshape(b, CALL(b, where, stays, back, build_scalar(b, back->type->dtype, 0)), x->rank, x->dims);
+}
+
 static Node *sample_max_unpool(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], out[MAX_RANK], *kernel = NEWS(b->graph->arena, int64_t, MAX_SPATIAL), most = 1;
@@ -127,6 +149,7 @@ const OpDef op_max_unpool = {
     .eval = eval_max_unpool,
     .sample = sample_max_unpool,
     .n_variants = 24,
+    .adjoint = adjoint_max_unpool,
     .differentiable = 1,
     .weight = 3,
     .fuse = FUSE_OPAQUE,

@@ -118,6 +118,16 @@ static i64 lowest_i64(DType d)
 
 /* The largest wins, the first of equals; a NaN wins over all. */
 #define MAX_POOL(T, BETTER)                                                                                            \
+    i64 pool_largest_##T(const Window *w, const T *x, const int64_t *at)                                               \
+    {                                                                                                                  \
+        Taps t;                                                                                                        \
+        i64 where = -1;                                                                                                \
+        for (bool more = taps_at(&t, w, at); more; more = taps_next(&t))                                               \
+            for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                               \
+                if (where < 0 || BETTER(x[p], x[where]))                                                               \
+                    where = p;                                                                                         \
+        return where;                                                                                                  \
+    }                                                                                                                  \
     static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
     {                                                                                                                  \
         const PoolRun *r = arg;                                                                                        \
@@ -126,16 +136,8 @@ static i64 lowest_i64(DType d)
             const T *x = (const T *)r->x + image * r->in;                                                              \
             int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
             for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
-                Taps t;                                                                                                \
-                T best = lowest_##T(r->lowest);                                                                        \
-                i64 where = -1;                                                                                        \
-                for (bool more = taps_at(&t, &r->w, at); more; more = taps_next(&t))                                   \
-                    for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                       \
-                        if (where < 0 || BETTER(x[p], best)) {                                                         \
-                            best = x[p];                                                                               \
-                            where = p;                                                                                 \
-                        }                                                                                              \
-                ((T *)r->y)[j] = best;                                                                                 \
+                i64 where = pool_largest_##T(&r->w, x, at);                                                            \
+                ((T *)r->y)[j] = where < 0 ? lowest_##T(r->lowest) : x[where];                                         \
                 if (r->indices && where >= 0)                                                                          \
                     where = image * r->in + (r->at->storage_order ? column_major(&r->w, where) : where);               \
                 if (r->indices)                                                                                        \
@@ -153,14 +155,16 @@ MAX_POOL(i64, ABOVE)
 #undef OR_NAN
 #undef MAX_POOL
 
-/* Positions that an average divides by: those inside the data, or inside the data and its stated padding. */
-static int64_t padded_count(const Window *w, const int64_t *at)
+int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen)
 {
-    int64_t count = 1;
+    int64_t count = a->count_include_pad || seen ? 1 : 0;
     for (int i = 0; i < w->rank; i++) {
         const int64_t room = w->in[i] + w->begin[i] + w->end[i] - at[i] * w->stride[i];
         const int64_t taps = (room + w->dilation[i] - 1) / w->dilation[i];
-        count *= taps < w->kernel[i] ? taps : w->kernel[i];
+        if (a->count_include_pad)
+            count *= taps < w->kernel[i] ? taps : w->kernel[i];
+        else if (seen)
+            count *= seen->count[i];
     }
     return count;
 }
@@ -177,14 +181,11 @@ static int64_t padded_count(const Window *w, const int64_t *at)
             for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
                 Taps t;                                                                                                \
                 T sum = 0;                                                                                             \
-                int64_t count = 0;                                                                                     \
-                for (bool more = taps_at(&t, &r->w, at); more; more = taps_next(&t)) {                                 \
-                    count += t.n;                                                                                      \
+                bool more = taps_at(&t, &r->w, at);                                                                    \
+                const int64_t count = pool_count(r->at, &r->w, at, more ? &t : NULL);                                  \
+                for (; more; more = taps_next(&t))                                                                     \
                     for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                       \
                         sum += x[p];                                                                                   \
-                }                                                                                                      \
-                if (r->at->count_include_pad)                                                                          \
-                    count = padded_count(&r->w, at);                                                                   \
                 ((T *)r->y)[j] = sum / (T)count;                                                                       \
                 position_next(r->w.rank, r->w.out, at);                                                                \
             }                                                                                                          \
@@ -311,6 +312,7 @@ const OpDef op_max_pool = {
     .eval = eval_max_pool,
     .sample = sample_max_pool,
     .n_variants = 45,
+    .adjoint = adjoint_max_pool,
     .differentiable = 1,
     .weight = 4,
     .fuse = FUSE_WINDOW,
@@ -328,6 +330,7 @@ const OpDef op_average_pool = {
     .eval = eval_average_pool,
     .sample = sample_average_pool,
     .n_variants = 36,
+    .adjoint = adjoint_average_pool,
     .differentiable = 1,
     .weight = 4,
     .fuse = FUSE_WINDOW,
@@ -345,6 +348,7 @@ const OpDef op_lp_pool = {
     .eval = eval_lp_pool,
     .sample = sample_lp_pool,
     .n_variants = 36,
+    .adjoint = adjoint_lp_pool,
     .differentiable = 1,
     .weight = 6,
     .fuse = FUSE_WINDOW,

@@ -129,6 +129,18 @@ bool window_is_data(const Window *w);
 void add_bias_f32(f32 *y, const f32 *bias, int64_t rows, int64_t n, int64_t stride);
 void add_bias_f64(f64 *y, const f64 *bias, int64_t rows, int64_t n, int64_t stride);
 
+/* What the pools and their adjoints share: where the largest element that a window sees stands (the first of equals, a
+ * NaN before all; -1: it sees none), and what an average at that position divides by (null: no tap inside). */
+i64 pool_largest_f32(const Window *w, const f32 *x, const int64_t *at);
+i64 pool_largest_f64(const Window *w, const f64 *x, const int64_t *at);
+i64 pool_largest_i64(const Window *w, const i64 *x, const int64_t *at);
+int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
+void adjoint_max_pool(Build *b, const Site *s, Node **dx);
+void adjoint_average_pool(Build *b, const Site *s, Node **dx);
+void adjoint_lp_pool(Build *b, const Site *s, Node **dx);
+void adjoint_global_lp_pool(Build *b, const Site *s, Node **dx);
+void adjoint_global_average_pool(Build *b, const Site *s, Node **dx);
+
 /* A placed window, said by numbers alone: pads that leave no window over the edge, and how many elements behind the
  * last window are then not seen.  It must stand where the window does. */
 typedef struct StatedWindow {
