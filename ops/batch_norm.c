@@ -132,6 +132,7 @@ const OpDef op_batch_normalization = {
     .attrs = batch_normalization_attrs,
     .infer = infer_batch_normalization,
     .expand = expand_batch_normalization,
+    .adjoint = adjoint_batch_normalization,
     .sample = sample_batch_normalization,
     .n_variants = 40,
     .mode = MODE_TRAINING,

@@ -269,6 +269,7 @@ static Node *sample_group_normalization(Build *b, Rng *rng, int variant)
         .max_out = n_results,                                                                                          \
         .infer = infer_##word,                                                                                         \
         .expand = expand_##word,                                                                                       \
+        .adjoint = adjoint_##word,                                                                                     \
         .sample = sample_##word,                                                                                       \
         .n_variants = 30,                                                                                              \
         .differentiable = 1 | (bits),                                                                                  \

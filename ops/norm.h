@@ -51,4 +51,11 @@ typedef struct Standard {
 } Standard;
 Standard build_standard(Build *b, DType width, Node *x, int n_axes, const int64_t *axes, float epsilon);
 
+/* What goes back through them (ops/norm_adjoint.c). */
+void adjoint_layer_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_rms_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_instance_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_group_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_batch_normalization(Build *b, const Site *s, Node **dx);
+
 #endif

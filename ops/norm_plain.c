@@ -114,7 +114,28 @@ static const Type *infer_lrn(Infer *q)
     return x;
 }
 
-/* The mean of squares over `size` channels, absent ones counting as zero, is an average pool along the channels. */
+/* The mean over `size` channels, absent ones counting as zero, is an average pool along the channels.  `back` turns the
+ * window round: every channel then gathers from those that it was part of. */
+static Node *window_mean(Build *b, const LrnAttr *at, const Type *type, Node *v, bool back)
+{
+    const int64_t before = back ? at->size / 2 : (at->size - 1) / 2;
+    const int64_t kernel[] = { at->size, 1 }, pads[] = { before, 0, at->size - 1 - before, 0 };
+    int64_t dims[] = { type->dims[0], 1, type->dims[1], 1 };
+    for (int i = 2; i < type->rank; i++)
+        dims[3] *= type->dims[i];
+    const PoolAttr pool = { .window = { .kernel_shape = { 2, kernel }, .pads = { 4, pads } },
+                            .count_include_pad = true };
+    return make_reshape(b, CALL_ATTR(b, average_pool, pool, make_reshape(b, v, 4, dims)), type->rank, type->dims);
+}
+
+/* bias + alpha mean(x^2) */
+static Node *lrn_base(Build *b, const LrnAttr *at, const Type *type, DType t, Node *x)
+{
+    Node *mean = window_mean(b, at, type, CALL(b, mul, x, x), false);
+    return CALL(b, add, CALL(b, mul, mean, build_scalar(b, t, (double)at->alpha)),
+                build_scalar(b, t, (double)at->bias));
+}
+
 static Node *expand_lrn(Build *b, const Site *s)
 {
     const LrnAttr *at = s->attr;
@@ -122,22 +143,28 @@ static Node *expand_lrn(Build *b, const Site *s)
         return NULL;
     const Type *type = s->in[0]->type;
     const DType t = make_width(type->dtype);
-    const int64_t before = (at->size - 1) / 2;
-    const int64_t kernel[] = { at->size, 1 }, pads[] = { before, 0, at->size - 1 - before, 0 };
-    int64_t dims[] = { type->dims[0], 1, type->dims[1], 1 };
-    for (int i = 2; i < type->rank; i++)
-        dims[3] *= type->dims[i];
-    const PoolAttr pool = { .window = { .kernel_shape = { 2, kernel }, .pads = { 4, pads } },
-                            .count_include_pad = true };
     Node *x = build_cast(b, s->in[0], t);
     if (type_elements(type) == 0)
         return s->in[0];
-    Node *mean = CALL_ATTR(b, average_pool, pool, make_reshape(b, CALL(b, mul, x, x), 4, dims));
-    mean = make_reshape(b, mean, type->rank, type->dims);
-    Node *base =
-        CALL(b, add, CALL(b, mul, mean, build_scalar(b, t, (double)at->alpha)), build_scalar(b, t, (double)at->bias));
+    Node *base = lrn_base(b, at, type, t, x);
     Node *y = CALL(b, div, x, CALL(b, pow, base, build_scalar(b, t, (double)at->beta)));
     return build_cast(b, y, type->dtype);
+}
+
+/* dy base^-beta - 2 alpha beta x mean(dy y / base) */
+static void adjoint_lrn(Build *b, const Site *s, Node **dx)
+{
+    const LrnAttr *at = s->attr;
+    const Type *type = s->in[0]->type;
+    const DType t = type->dtype;
+    Node *x = s->in[0], *dy = s->dout[0];
+    if (type_elements(type) == 0)
+        return;
+    Node *base = lrn_base(b, at, type, t, x);
+    Node *own = CALL(b, div, dy, CALL(b, pow, base, build_scalar(b, t, (double)at->beta)));
+    Node *others = window_mean(b, at, type, CALL(b, div, CALL(b, mul, dy, s->y[0]), base), true);
+    Node *factor = build_scalar(b, t, 2 * (double)at->alpha * (double)at->beta);
+    dx[0] = CALL(b, sub, own, CALL(b, mul, CALL(b, mul, factor, x), others));
 }
 
 static Node *sample_lrn(Build *b, Rng *rng, int variant)
@@ -149,7 +176,7 @@ static Node *sample_lrn(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, lrn, at, sample_tensor(b, rng, sample_float(rng), rank, dims, -2, 2));
 }
 
-#define NORM_CARD(word, opset, onnx_name)                                                                              \
+#define NORM_CARD(word, back, opset, onnx_name)                                                                        \
     const OpDef op_##word = {                                                                                          \
         .name = #word,                                                                                                 \
         .min_in = 1,                                                                                                   \
@@ -157,6 +184,7 @@ static Node *sample_lrn(Build *b, Rng *rng, int variant)
         .attrs = word##_attrs,                                                                                         \
         .infer = infer_##word,                                                                                         \
         .expand = expand_##word,                                                                                       \
+        .adjoint = back,                                                                                               \
         .sample = sample_##word,                                                                                       \
         .n_variants = 24,                                                                                              \
         .differentiable = 1,                                                                                           \
@@ -166,7 +194,7 @@ static Node *sample_lrn(Build *b, Rng *rng, int variant)
         .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
         .onnx = { onnx_name, opset, NULL },                                                                            \
     }
-NORM_CARD(mean_variance_normalization, 13, "MeanVarianceNormalization");
-NORM_CARD(lp_normalization, 22, "LpNormalization");
-NORM_CARD(lrn, 13, "LRN");
+NORM_CARD(mean_variance_normalization, NULL, 13, "MeanVarianceNormalization");
+NORM_CARD(lp_normalization, NULL, 22, "LpNormalization");
+NORM_CARD(lrn, adjoint_lrn, 13, "LRN");
 #undef NORM_CARD
