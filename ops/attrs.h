@@ -48,4 +48,16 @@ typedef struct LossSumAttr { /* mse, l1, huber, bce_logits */
     float delta; /* of huber */
 } LossSumAttr;
 
+typedef struct TopKAttr {
+    int64_t axis;
+    bool largest, sorted;
+} TopKAttr;
+
+typedef enum Scatter { SCATTER_NONE, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN } Scatter;
+
+typedef struct ScatterAttr {
+    int reduction;
+    int64_t axis; /* of scatter_elements */
+} ScatterAttr;
+
 #endif

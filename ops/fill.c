@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
@@ -316,6 +317,24 @@ static Status eval_one_hot(Eval *e)
     return OK;
 }
 
+/* Each of the two values was copied to many places. */
+static void adjoint_one_hot(Build *b, const Site *s, Node **dx)
+{
+    if (!s->want[2])
+        return;
+    const DType t = s->in[2]->type->dtype;
+    Node *sums[2], *zero = build_scalar(b, t, 0);
+    Tensor *choice = tensor_new(b->graph->arena, type_vector(&b->graph->ir->types, BOOL, 2));
+    for (int i = 0; i < 2; i++)
+        tensor_set_i64(choice, i, i);
+    Node *hot = build_node(b, OP_one_hot, s->attr, 3, (Node *[]){ s->in[0], s->in[1], build_const(b, choice) });
+    for (int i = 0; i < 2; i++) {
+        Node *part = i ? CALL(b, where, hot, s->dout[0], zero) : CALL(b, where, hot, zero, s->dout[0]);
+        sums[i] = make_reshape(b, make_reduce_all(b, OP_reduce_sum, part), 1, (const int64_t[]){ 1 });
+    }
+    dx[2] = make_concat(b, 0, 2, sums);
+}
+
 static Node *sample_one_hot(Build *b, Rng *rng, int variant)
 {
     static const DType indices[] = { I64, I32, F32, U8, I64, F64 };
@@ -338,6 +357,8 @@ const OpDef op_one_hot = {
     .attrs = one_hot_attrs,
     .infer = infer_one_hot,
     .eval = eval_one_hot,
+    .adjoint = adjoint_one_hot,
+    .differentiable = 4,
     .sample = sample_one_hot,
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,

@@ -1,13 +1,11 @@
 /* gather, gather_elements, gather_nd: elements fetched from where indices point. */
 #include <string.h>
 
+#include "ops/attrs.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/places.h"
 #include "ops/shapes.h"
-
-typedef struct AxisAttr {
-    int64_t axis;
-} AxisAttr;
 
 static const AttrSpec axis_attrs[] = { ATTR(AxisAttr, axis, INT, 0), ATTR_LAST };
 
@@ -52,6 +50,14 @@ static Status eval_gather(Eval *e)
     return OK;
 }
 
+/* Rows of a table that were read twice get both sums, in the order of the indices. */
+static void adjoint_gather(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    if (s->want[0])
+        dx[0] = make_gather_back(b, x, s->in[1], axis_wrap(((const AxisAttr *)s->attr)->axis, x->rank), s->dout[0]);
+}
+
 static Node *sample_gather(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], shape[MAX_RANK];
@@ -73,6 +79,7 @@ const OpDef op_gather = {
     .attrs = axis_attrs,
     .infer = infer_gather,
     .eval = eval_gather,
+    .adjoint = adjoint_gather,
     .sample = sample_gather,
     .n_variants = 36,
     .differentiable = 1,
@@ -124,6 +131,15 @@ static Status eval_gather_elements(Eval *e)
     return OK;
 }
 
+static void adjoint_gather_elements(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    const ScatterAttr add = { SCATTER_ADD, ((const AxisAttr *)s->attr)->axis };
+    Node *zeros = make_expand(b, build_scalar(b, x->dtype, 0), x->rank, x->dims);
+    if (s->want[0])
+        dx[0] = CALL_ATTR(b, scatter_elements, add, zeros, s->in[1], s->dout[0]);
+}
+
 static Node *sample_gather_elements(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], shape[MAX_RANK];
@@ -146,6 +162,7 @@ const OpDef op_gather_elements = {
     .attrs = axis_attrs,
     .infer = infer_gather_elements,
     .eval = eval_gather_elements,
+    .adjoint = adjoint_gather_elements,
     .sample = sample_gather_elements,
     .n_variants = 30,
     .differentiable = 1,
@@ -203,6 +220,31 @@ static Status eval_gather_nd(Eval *e)
     return OK;
 }
 
+/* The indices with those of the batch before them. */
+static Node *whole_tuples(Build *b, Node *indices, int batch)
+{
+    const Type *t = indices->type;
+    Node *parts[MAX_RANK + 1];
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < t->rank; i++)
+        dims[i] = i == t->rank - 1 ? 1 : t->dims[i];
+    for (int i = 0; i < batch; i++)
+        parts[i] = make_expand(b, make_count(b, t->rank, i, t->dims[i]), t->rank, dims);
+    parts[batch] = build_cast(b, indices, I64);
+    return batch ? make_concat(b, t->rank - 1, batch + 1, parts) : indices;
+}
+
+static void adjoint_gather_nd(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    const ScatterAttr add = { .reduction = SCATTER_ADD };
+    if (!s->want[0])
+        return;
+    Node *zeros = make_expand(b, build_scalar(b, x->dtype, 0), x->rank, x->dims);
+    Node *tuples = whole_tuples(b, s->in[1], (int)((const GatherNdAttr *)s->attr)->batch_dims);
+    dx[0] = CALL_ATTR(b, scatter_nd, add, zeros, tuples, s->dout[0]);
+}
+
 static Node *sample_gather_nd(Build *b, Rng *rng, int variant)
 {
     const int rank = 1 + variant % 4, batch = (int)rng_below(rng, rank), more = (int)rng_below(rng, 3);
@@ -228,6 +270,7 @@ const OpDef op_gather_nd = {
     .attrs = gather_nd_attrs,
     .infer = infer_gather_nd,
     .eval = eval_gather_nd,
+    .adjoint = adjoint_gather_nd,
     .sample = sample_gather_nd,
     .n_variants = 32,
     .differentiable = 1,

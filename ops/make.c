@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ops/attrs.h"
 #include "ops/cards.h"
 
 bool make_ready(Build *b, const Site *s)
@@ -88,6 +89,25 @@ Node *make_gather(Build *b, Node *x, Node *indices, int axis)
 Node *make_gather_elements(Build *b, Node *x, Node *indices, int axis)
 {
     return with_int(b, OP_gather_elements, "axis", axis, 2, (Node *[]){ x, indices });
+}
+
+Node *make_gather_back(Build *b, const Type *x, Node *indices, int axis, Node *dy)
+{
+    const ScatterAttr add = { .reduction = SCATTER_ADD };
+    int64_t front[MAX_RANK], back[MAX_RANK], dims[MAX_RANK], last = -1;
+    if (b->status != OK)
+        return NULL;
+    const int n = indices->type->rank, rank = dy->type->rank;
+    for (int i = 0; i < rank; i++)
+        front[i] = i < n ? axis + i : i < n + axis ? i - n : i;
+    for (int i = 0; i < x->rank; i++) {
+        dims[i] = x->dims[i == 0 ? axis : i <= axis ? i - 1 : i];
+        back[i] = i < axis ? i + 1 : i == axis ? 0 : i;
+    }
+    Node *zeros = make_expand(b, build_scalar(b, x->dtype, 0), x->rank, dims);
+    Node *tuples = CALL(b, unsqueeze, indices, build_i64s(b, 1, &last));
+    Node *sum = CALL_ATTR(b, scatter_nd, add, zeros, tuples, axis ? make_transpose(b, dy, rank, front) : dy);
+    return axis ? make_transpose(b, sum, x->rank, back) : sum;
 }
 
 Node *make_softmax(Build *b, Node *x, int axis)

@@ -35,6 +35,9 @@ Node *make_expand(Build *b, Node *x, int rank, const int64_t *dims);
 Node *make_gather(Build *b, Node *x, Node *indices, int axis);
 Node *make_gather_elements(Build *b, Node *x, Node *indices, int axis);
 
+/* What reaches x, from what reaches gather(x, indices) along an axis: sums in the order of the indices. */
+Node *make_gather_back(Build *b, const Type *x, Node *indices, int axis, Node *dy);
+
 /* softmax and log_softmax along an axis. */
 Node *make_softmax(Build *b, Node *x, int axis);
 Node *make_log_softmax(Build *b, Node *x, int axis);

@@ -79,6 +79,14 @@ static Status eval_optional_get_element(Eval *e)
     return OK;
 }
 
+/* An optional stops what reaches it; a tensor passes whole. */
+static void adjoint_optional_get_element(Build *b, const Site *s, Node **dx)
+{
+    (void)b;
+    if (s->want[0] && s->in[0]->type->kind == TYPE_TENSOR)
+        dx[0] = s->dout[0];
+}
+
 static Node *sample_optional_get_element(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK];
@@ -94,6 +102,8 @@ const OpDef op_optional_get_element = {
     .max_in = 1,
     .infer = infer_optional_get_element,
     .eval = eval_optional_get_element,
+    .adjoint = adjoint_optional_get_element,
+    .differentiable = 1,
     .sample = sample_optional_get_element,
     .n_variants = 12,
     OPTIONALS,

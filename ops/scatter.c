@@ -2,17 +2,13 @@
  * of the indices, so those that meet have one result. */
 #include <string.h>
 
+#include "ops/attrs.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/places.h"
 #include "ops/shapes.h"
 
-enum { SCATTER_NONE, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN };
 static const char *const reductions[] = { "none", "add", "mul", "max", "min", NULL };
-
-typedef struct ScatterAttr {
-    int reduction;
-    int64_t axis; /* of scatter_elements */
-} ScatterAttr;
 
 static const AttrSpec scatter_elements_attrs[] = {
     ATTR(ScatterAttr, axis, INT, 0),
@@ -110,6 +106,124 @@ static const Type *infer_operands(Infer *q)
     return x && infer_integers(q, 1) && updates && infer_same_dtype(q, 0, 2) ? x : NULL;
 }
 
+/* ---- what reaches data and updates ---- */
+
+/* A call whose adjoint is built: the same indices, other values. */
+typedef struct Spread {
+    Build *b;
+    const Site *s;
+    Op op; /* of the call */
+    DType t;
+    const Type *x, *u; /* of data and updates, wide */
+} Spread;
+
+/* What is at the places that the updates go to, in the shape of the updates. */
+static Node *fetched(const Spread *p, Node *x)
+{
+    const ScatterAttr *at = p->s->attr;
+    if (p->op == OP_scatter_elements)
+        return make_gather_elements(p->b, x, p->s->in[1], (int)at->axis);
+    return CALL(p->b, gather_nd, x, p->s->in[1]);
+}
+
+static Node *spread(const Spread *p, Node *x, Node *u, Scatter reduction)
+{
+    ScatterAttr at = *(const ScatterAttr *)p->s->attr;
+    at.reduction = reduction;
+    return build_node(p->b, p->op, &at, 3, (Node *[]){ x, p->s->in[1], u });
+}
+
+static Node *filled(const Spread *p, DType dtype, double v, const Type *like)
+{
+    return make_expand(p->b, build_scalar(p->b, dtype, v), like->rank, like->dims);
+}
+
+/* Of updates that go to one place the last one stays: each leaves its number, and reads whose is there. */
+static void adjoint_put(const Spread *p, Node *dy, Node **dx)
+{
+    Build *b = p->b;
+    Node *zero = filled(p, p->t, 0, p->u);
+    if (p->s->want[0])
+        dx[0] = spread(p, dy, zero, SCATTER_NONE);
+    if (!p->s->want[2])
+        return;
+    Node *number = CALL(b, range, build_scalar(b, I64, 0), build_scalar(b, I64, (double)type_elements(p->u)),
+                        build_scalar(b, I64, 1));
+    number = make_reshape(b, number, p->u->rank, p->u->dims);
+    Node *stays = CALL(b, equal, fetched(p, spread(p, filled(p, I64, 0, p->x), number, SCATTER_NONE)), number);
+    dx[2] = CALL(b, where, stays, fetched(p, dy), zero);
+}
+
+/* The product of the other factors: all but one zero take it away, the zero itself sees the rest. */
+static Node *others(const Spread *p, Node *factor, Node *is_zero, Node *product, Node *zeros)
+{
+    Build *b = p->b;
+    Node *zero = build_scalar(b, p->t, 0), *one = build_scalar(b, p->t, 1);
+    Node *of_zero = CALL(b, where, CALL(b, equal, zeros, one), product, zero);
+    Node *of_other = CALL(b, where, CALL(b, equal, zeros, zero), CALL(b, div, product, factor), zero);
+    return CALL(b, where, is_zero, of_zero, of_other);
+}
+
+static void adjoint_product(const Spread *p, Node *dy, Node **dx)
+{
+    Build *b = p->b;
+    Node *x = p->s->in[0], *u = p->s->in[2], *zero = build_scalar(b, p->t, 0), *one = build_scalar(b, p->t, 1);
+    Node *x0 = CALL(b, equal, x, zero), *u0 = CALL(b, equal, u, zero);
+    Node *factor_x = CALL(b, where, x0, one, x), *factor_u = CALL(b, where, u0, one, u);
+    Node *product = spread(p, factor_x, factor_u, SCATTER_MUL);
+    Node *zeros = spread(p, build_cast(b, x0, p->t), build_cast(b, u0, p->t), SCATTER_ADD);
+    if (p->s->want[0])
+        dx[0] = CALL(b, mul, dy, others(p, factor_x, x0, product, zeros));
+    if (p->s->want[2])
+        dx[2] = CALL(b, mul, fetched(p, dy), others(p, factor_u, u0, fetched(p, product), fetched(p, zeros)));
+}
+
+/* Those that are the extreme share evenly. */
+static void adjoint_extreme(const Spread *p, Node *dy, Node **dx)
+{
+    Build *b = p->b;
+    Node *y = p->s->y[0], *zero = build_scalar(b, p->t, 0);
+    Node *x_is = CALL(b, equal, p->s->in[0], y), *u_is = CALL(b, equal, p->s->in[2], fetched(p, y));
+    Node *winners = spread(p, build_cast(b, x_is, p->t), build_cast(b, u_is, p->t), SCATTER_ADD);
+    Node *share = CALL(b, div, dy, winners);
+    if (p->s->want[0])
+        dx[0] = CALL(b, where, x_is, share, zero);
+    if (p->s->want[2])
+        dx[2] = CALL(b, where, u_is, fetched(p, share), zero);
+}
+
+static void adjoint_scatter(Build *b, const Site *s, Op op, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    const Spread p = { b, s, op, x->dtype, x, s->in[2]->type };
+    Node *dy = s->dout[0];
+    switch (((const ScatterAttr *)s->attr)->reduction) {
+    case SCATTER_NONE:
+        adjoint_put(&p, dy, dx);
+        break;
+    case SCATTER_ADD:
+        dx[0] = s->want[0] ? dy : NULL;
+        dx[2] = s->want[2] ? fetched(&p, dy) : NULL;
+        break;
+    case SCATTER_MUL:
+        adjoint_product(&p, dy, dx);
+        break;
+    default:
+        adjoint_extreme(&p, dy, dx);
+        break;
+    }
+}
+
+static void adjoint_scatter_elements(Build *b, const Site *s, Node **dx)
+{
+    adjoint_scatter(b, s, OP_scatter_elements, dx);
+}
+
+static void adjoint_scatter_nd(Build *b, const Site *s, Node **dx)
+{
+    adjoint_scatter(b, s, OP_scatter_nd, dx);
+}
+
 #define SCATTERS                                                                                                       \
     .min_in = 3, .max_in = 3, .differentiable = 1u << 0 | 1u << 2, .fuse = FUSE_OPAQUE,                                \
     .amp = { AMP_C, AMP_C, 0, REASON_PRECISION, amp_scatter },                                                         \
@@ -174,6 +288,7 @@ const OpDef op_scatter_elements = {
     .attrs = scatter_elements_attrs,
     .infer = infer_scatter_elements,
     .eval = eval_scatter_elements,
+    .adjoint = adjoint_scatter_elements,
     .sample = sample_scatter_elements,
     .n_variants = 60,
     SCATTERS,
@@ -238,6 +353,7 @@ const OpDef op_scatter_nd = {
     .attrs = scatter_nd_attrs,
     .infer = infer_scatter_nd,
     .eval = eval_scatter_nd,
+    .adjoint = adjoint_scatter_nd,
     .sample = sample_scatter_nd,
     .n_variants = 60,
     SCATTERS,

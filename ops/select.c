@@ -1,6 +1,8 @@
 /* Elements picked by their values: compress, non_zero, unique. */
 #include <string.h>
 
+#include "ops/attrs.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/order.h"
 #include "ops/shapes.h"
@@ -58,10 +60,6 @@ static void take(Eval *e, int64_t axis, int64_t n, const int64_t *places)
 
 /* ---- compress ---- */
 
-typedef struct AxisAttr {
-    int64_t axis;
-} AxisAttr;
-
 static const AttrSpec compress_attrs[] = { ATTR(AxisAttr, axis, INT, AXIS_NONE), ATTR_LAST };
 
 static const Type *infer_compress(Infer *q)
@@ -99,6 +97,22 @@ static Status eval_compress(Eval *e)
     return OK;
 }
 
+/* It gathers by the list of the places whose condition holds. */
+static void adjoint_compress(Build *b, const Site *s, Node **dx)
+{
+    const int64_t axis = ((const AxisAttr *)s->attr)->axis, first = 0;
+    const Type *x = s->in[0]->type;
+    if (!s->want[0])
+        return;
+    Node *places = CALL(b, squeeze, CALL(b, non_zero, s->in[1]), build_i64s(b, 1, &first));
+    if (axis != AXIS_NONE) {
+        dx[0] = make_gather_back(b, x, places, axis_wrap(axis, x->rank), s->dout[0]);
+        return;
+    }
+    const Type *flat = type_vector(&b->graph->ir->types, x->dtype, type_elements(x));
+    dx[0] = make_reshape(b, make_gather_back(b, flat, places, 0, s->dout[0]), x->rank, x->dims);
+}
+
 static Node *sample_compress(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK];
@@ -118,6 +132,7 @@ const OpDef op_compress = {
     .attrs = compress_attrs,
     .infer = infer_compress,
     .eval = eval_compress,
+    .adjoint = adjoint_compress,
     .sample = sample_compress,
     .n_variants = 24,
     .differentiable = 1,

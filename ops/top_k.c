@@ -1,12 +1,9 @@
 /* top_k: the largest or smallest elements of every lane, and where they were. */
+#include "ops/attrs.h"
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/order.h"
 #include "ops/shapes.h"
-
-typedef struct TopKAttr {
-    int64_t axis;
-    bool largest, sorted;
-} TopKAttr;
 
 static const AttrSpec top_k_attrs[] = {
     ATTR(TopKAttr, axis, INT, -1),
@@ -116,6 +113,19 @@ static Status eval_top_k(Eval *e)
     return OK;
 }
 
+/* What reaches a value goes back to where it was. */
+static void adjoint_top_k(Build *b, const Site *s, Node **dx)
+{
+    const TopKAttr *at = s->attr;
+    const ScatterAttr put = { SCATTER_NONE, at->axis };
+    const Type *x = s->in[0]->type;
+    if (!s->want[0] || !s->dout[0])
+        return;
+    Node *places = s->n_out > 1 ? s->y[1] : build_part(b, build_node_n(b, OP_top_k, at, 2, s->in, 2), 1);
+    Node *zeros = make_expand(b, build_scalar(b, x->dtype, 0), x->rank, x->dims);
+    dx[0] = CALL_ATTR(b, scatter_elements, put, zeros, places, s->dout[0]);
+}
+
 /* Rounding keeps the order, except that it makes ties: where the indices are used, the operand stays wide. */
 static AmpClass amp_top_k(const Node *n, DType target)
 {
@@ -149,6 +159,7 @@ const OpDef op_top_k = {
     .attrs = top_k_attrs,
     .infer = infer_top_k,
     .eval = eval_top_k,
+    .adjoint = adjoint_top_k,
     .sample = sample_top_k,
     .n_variants = 40,
     .differentiable = 1,
