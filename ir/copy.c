@@ -1,7 +1,7 @@
 /* Deep copies of graphs. */
 #include <string.h>
 
-#include "ir/graph.h"
+#include "ir/copy.h"
 
 /* A graph whose nodes are partly copied. */
 typedef struct Level {
@@ -47,44 +47,83 @@ static void finish(const Graph *from, Graph *to, Facts *map, Arena *scratch)
     copy_marks(to->ret, from->ret);
 }
 
+/* Copies the nodes of `from`, whose inputs are in the map already, and all regions inside; those of the outermost graph
+ * go before `before`, the return of that graph is left to the caller. */
+static void copy_nodes(const Graph *from, Graph *to, Node *before, Facts *map, Arena *scratch)
+{
+    Level *stack = NULL;
+    size_t depth = 0, cap = 0;
+    GROW(scratch, stack, depth, cap);
+    stack[depth++] = (Level){ from, to, from->first };
+    while (depth) {
+        Level *top = &stack[depth - 1];
+        const Node *n = top->next;
+        if (!n) {
+            if (--depth)
+                finish(top->from, top->to, map, scratch);
+            continue;
+        }
+        top->next = n->next;
+        Node *c =
+            graph_insert(top->to, depth > 1 ? NULL : before, n->op, n->type, n->n_in, operands(n, map, scratch));
+        c->attr = n->attr ? attrs_copy(to->arena, op_of(n)->attrs, n->attr) : NULL;
+        copy_marks(c, n);
+        *(Node **)fact(map, n) = c;
+        if (!n->n_regions)
+            continue;
+        Graph **regions = NEWS(scratch, Graph *, n->n_regions);
+        for (int r = 0; r < n->n_regions; r++) {
+            regions[r] = region_new(top->to);
+            copy_signature(n->regions[r], regions[r], map);
+        }
+        node_set_regions(c, n->n_regions, regions);
+        for (int r = n->n_regions - 1; r >= 0; r--) {
+            GROW(scratch, stack, depth, cap);
+            stack[depth++] = (Level){ n->regions[r], c->regions[r], n->regions[r]->first };
+        }
+    }
+}
+
 Graph *graph_copy(const Graph *g, Arena *arena)
 {
     Arena scratch;
     arena_open(&scratch, g->ir->memory);
     Facts map = facts_open(&scratch, sizeof(Node *));
-    Level *stack = NULL;
-    size_t depth = 0, cap = 0;
-
     Graph *copy = graph_new(g->ir, arena, g->name);
     copy_signature(g, copy, &map);
-    GROW(&scratch, stack, depth, cap);
-    stack[depth++] = (Level){ g, copy, g->first };
-    while (depth) {
-        Level *top = &stack[depth - 1];
-        const Node *n = top->next;
-        if (!n) {
-            finish(top->from, top->to, &map, &scratch);
-            depth--;
-            continue;
-        }
-        top->next = n->next;
-        Node *c = graph_insert(top->to, NULL, n->op, n->type, n->n_in, operands(n, &map, &scratch));
-        c->attr = n->attr ? attrs_copy(arena, op_of(n)->attrs, n->attr) : NULL;
-        copy_marks(c, n);
-        *(Node **)fact(&map, n) = c;
-        if (!n->n_regions)
-            continue;
-        Graph **regions = NEWS(&scratch, Graph *, n->n_regions);
-        for (int r = 0; r < n->n_regions; r++) {
-            regions[r] = region_new(top->to);
-            copy_signature(n->regions[r], regions[r], &map);
-        }
-        node_set_regions(c, n->n_regions, regions);
-        for (int r = n->n_regions - 1; r >= 0; r--) {
-            GROW(&scratch, stack, depth, cap);
-            stack[depth++] = (Level){ n->regions[r], c->regions[r], n->regions[r]->first };
-        }
-    }
+    copy_nodes(g, copy, NULL, &map, &scratch);
+    finish(g, copy, &map, &scratch);
     arena_close(&scratch);
     return copy;
+}
+
+Graph *copy_region(Graph *parent, const Graph *body)
+{
+    Arena scratch;
+    arena_open(&scratch, body->ir->memory);
+    Facts map = facts_open(&scratch, sizeof(Node *));
+    Graph *copy = region_new(parent);
+    copy_signature(body, copy, &map);
+    copy_nodes(body, copy, NULL, &map, &scratch);
+    finish(body, copy, &map, &scratch);
+    arena_close(&scratch);
+    return copy;
+}
+
+void copy_body(Build *b, const Graph *body, Node *const *values, Node **results)
+{
+    Arena scratch;
+    arena_open(&scratch, body->ir->memory);
+    Facts map = facts_open(&scratch, sizeof(Node *));
+    for (size_t i = 0; i < body->n_inputs; i++)
+        *(Node **)fact(&map, body->inputs[i]) = values[i];
+    copy_nodes(body, b->graph, b->before, &map, &scratch);
+    for (const Node *n = body->first; n; n = n->next) {
+        Node *c = copied(&map, n);
+        c->flags |= b->flags;
+        c->name = NULL;
+    }
+    for (int i = 0; i < graph_n_results(body); i++)
+        results[i] = copied(&map, graph_result(body, i));
+    arena_close(&scratch);
 }

@@ -11,6 +11,7 @@ typedef struct Graph Graph;
 typedef struct Build Build;
 typedef struct Rng Rng;
 typedef struct Eval Eval;
+typedef struct ReverseRun ReverseRun;
 typedef struct Row Row;
 
 /* The words.  Cards are in ops/; a table may hold more ops than these. */
@@ -73,6 +74,8 @@ typedef struct Site {
     const bool *want;  /* adjoint: operands whose gradient somebody reads */
     Graph *const *regions;
     int n_regions;
+    Node *call;      /* adjoint: the call itself */
+    ReverseRun *run; /* adjoint: who asks */
 } Site;
 
 typedef enum FuseClass { FUSE_OPAQUE, FUSE_POINTWISE, FUSE_REDUCE, FUSE_MOVE, FUSE_CONTRACT, FUSE_WINDOW } FuseClass;

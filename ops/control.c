@@ -142,7 +142,7 @@ Status stack_result(Eval *e, int i, Stack *s, const Type *declared, int64_t axis
     return OK;
 }
 
-Status eval_body(Eval *e, Graph *body, int n, const Tensor **values, Tensor **results)
+Status eval_body(Eval *e, Graph *body, int64_t turn, int n, const Tensor **values, Tensor **results)
 {
     const int n_results = graph_n_results(body);
     const ArenaMark mark = arena_mark(e->scratch);
@@ -159,7 +159,7 @@ Status eval_body(Eval *e, Graph *body, int n, const Tensor **values, Tensor **re
     }
     for (int i = 0; i < n_results; i++)
         results[i] = NULL;
-    TRY(eval_region(e, body, n, values, results));
+    TRY(eval_region(e, body, turn, n, values, results));
     for (int i = 0; i < n; i++)
         if (wrapped[i])
             tensor_drop(eval_heap(e), wrapped[i]);

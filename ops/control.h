@@ -16,6 +16,16 @@
 
 #include "ops/cards.h"
 
+typedef struct ScanAttr {
+    int64_t num_scan_inputs, operands;
+    Ints scan_input_axes, scan_input_directions, scan_output_axes, scan_output_directions;
+    bool from_last; /* turns are numbered from the last one: it takes back those of another loop */
+} ScanAttr;
+
+typedef struct LoopAttr {
+    int64_t operands;
+} LoopAttr;
+
 /* Operands of a call with regions that are not captured. */
 int own_operands(const Node *n);
 
@@ -50,8 +60,8 @@ void stack_push(Eval *e, Stack *s, Tensor *slice);
  * is none. */
 Status stack_result(Eval *e, int i, Stack *s, const Type *slice, int64_t axis, bool reverse);
 
-/* Runs the body on `n` values, of which those the region takes as optional are wrapped; checks that they fit and that
+/* Runs the body for its turn on `n` values, of which those the region takes as optional are wrapped; checks that they fit and that
  * it gives every result. */
-Status eval_body(Eval *e, Graph *body, int n, const Tensor **values, Tensor **results);
+Status eval_body(Eval *e, Graph *body, int64_t turn, int n, const Tensor **values, Tensor **results);
 
 #endif

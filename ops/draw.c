@@ -6,6 +6,7 @@ void draws_open(Draws *d, const Eval *e, int64_t stream, bool has_own, uint32_t 
 {
     const EvalOptions *o = eval_options(e);
     *d = (Draws){ .seed = o->seed, .stream = (uint32_t)stream, .step = (uint32_t)o->step };
+    d->iteration = eval_iteration(e);
     if (has_own)
         d->seed ^= (uint64_t)own << 32;
     d->numpy = o->random == RANDOM_NUMPY;
@@ -21,7 +22,7 @@ void draws_open_float(Draws *d, const Eval *e, int64_t stream, float seed)
 
 static Philox4 group_of(const Draws *d, uint64_t index)
 {
-    return philox_group(d->seed, d->stream, index, d->step, 0, PHILOX_VALUE);
+    return philox_group(d->seed, d->stream, index, d->step, d->iteration, PHILOX_VALUE);
 }
 
 void draw_uniform_f32(Draws *d, int64_t n, f32 *u)

@@ -36,7 +36,7 @@ typedef struct DropoutAttr {
 
 typedef struct Draws {
     uint64_t seed;
-    uint32_t stream, step;
+    uint32_t stream, step, iteration;
     bool numpy, has_spare;
     double spare;
     Mt19937 twister; /* of numpy */

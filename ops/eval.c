@@ -24,6 +24,7 @@ struct Machine {
     Map expansions; /* by node address */
     int depth;
     int64_t turns; /* bodies run so far, of whatever loop */
+    uint32_t iteration;
 };
 
 /* A value while it is alive. */
@@ -182,14 +183,30 @@ static void round_results(Eval *e)
 
 static Status run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Tensor **results);
 
-Status eval_region(Eval *e, Graph *region, int n, const Tensor *const *arguments, Tensor **results)
+uint32_t eval_iteration(const Eval *e)
+{
+    return e->machine->iteration;
+}
+
+/* Multiples of the golden ratio's fraction lie far apart: of some thousand outer turns, each with a million inner ones,
+ * no two meet. */
+static uint32_t iteration_of(uint32_t outer, int64_t turn)
+{
+    return turn == TURN_NONE ? outer : outer * 0x9E3779B1u + (uint32_t)turn;
+}
+
+Status eval_region(Eval *e, Graph *region, int64_t turn, int n, const Tensor *const *arguments, Tensor **results)
 {
     if ((size_t)n != region->n_inputs)
         return eval_fail(e, "its body takes %zu values, not %d", region->n_inputs, n);
     if (++e->machine->turns > e->ir->limits.loop_iterations)
         return eval_fail(e, "bodies run more often than the limit loop_iterations (%" PRId64 ")",
                          e->ir->limits.loop_iterations);
-    return run_graph(e->machine, region, arguments, results);
+    const uint32_t outer = e->machine->iteration;
+    e->machine->iteration = iteration_of(outer, turn);
+    const Status status = run_graph(e->machine, region, arguments, results);
+    e->machine->iteration = outer;
+    return status;
 }
 
 static bool same_types(const Expansion *x, int n, const Tensor *const *in)

@@ -107,8 +107,15 @@ int64_t eval_elements(const Eval *e, int i);
 int64_t eval_int(const Eval *e, int i, int64_t at);
 double eval_float(const Eval *e, int i, int64_t at);
 
-/* Runs a region on arguments; results are held once, for the caller to drop. */
-Status eval_region(Eval *e, Graph *region, int n, const Tensor *const *arguments, Tensor **results);
+/* A body that runs once: its random draws are those of where the call stands. */
+enum { TURN_NONE = -1 };
+
+/* Runs a region on arguments; results are held once, for the caller to drop.  `turn` numbers the runs of one loop. */
+Status eval_region(Eval *e, Graph *region, int64_t turn, int n, const Tensor *const *arguments, Tensor **results);
+
+/* What tells the draws of one turn from those of another (the iteration of base/philox.h): the turn of the innermost
+ * loop, plus that of each loop around it times an odd constant for each level between; 0 outside of loops. */
+uint32_t eval_iteration(const Eval *e);
 
 /* The heap of values, for evals that build sequences. */
 Heap *eval_heap(Eval *e);

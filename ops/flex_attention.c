@@ -100,7 +100,7 @@ static const Type *infer_flex_attention(Infer *q)
         values[0] = in_;                                                                                               \
         for (int i = 1; i < n; i++)                                                                                    \
             values[i] = e->in[OWN + i - 1];                                                                            \
-        Status status = eval_body(e, e->node->regions[r], n, values, &out);                                            \
+        Status status = eval_body(e, e->node->regions[r], TURN_NONE, n, values, &out);                                            \
         if (status == OK && out->type != type)                                                                         \
             status = eval_fail(e, "its body makes %s of %s", type_text(e->scratch, out->type),                         \
                                type_text(e->scratch, type));                                                           \

@@ -135,7 +135,7 @@ static void adjoint_gather_elements(Build *b, const Site *s, Node **dx)
 {
     const Type *x = s->in[0]->type;
     const ScatterAttr add = { SCATTER_ADD, ((const AxisAttr *)s->attr)->axis };
-    Node *zeros = make_expand(b, build_scalar(b, x->dtype, 0), x->rank, x->dims);
+    Node *zeros = make_filled(b, x->dtype, 0, x);
     if (s->want[0])
         dx[0] = CALL_ATTR(b, scatter_elements, add, zeros, s->in[1], s->dout[0]);
 }
@@ -240,7 +240,7 @@ static void adjoint_gather_nd(Build *b, const Site *s, Node **dx)
     const ScatterAttr add = { .reduction = SCATTER_ADD };
     if (!s->want[0])
         return;
-    Node *zeros = make_expand(b, build_scalar(b, x->dtype, 0), x->rank, x->dims);
+    Node *zeros = make_filled(b, x->dtype, 0, x);
     Node *tuples = whole_tuples(b, s->in[1], (int)((const GatherNdAttr *)s->attr)->batch_dims);
     dx[0] = CALL_ATTR(b, scatter_nd, add, zeros, tuples, s->dout[0]);
 }

@@ -1,5 +1,5 @@
 /* if: one of two bodies. */
-#include "ops/control.h"
+#include "ops/unwind.h"
 #include "ops/shapes.h"
 
 enum { BRANCH_THEN, BRANCH_ELSE };
@@ -36,7 +36,7 @@ static Status eval_if(Eval *e)
     const Tensor **values = NEWS(e->scratch, const Tensor *, e->n_in);
     for (int i = 1; i < e->n_in; i++)
         values[i - 1] = e->in[i];
-    TRY(eval_body(e, body, e->n_in - 1, values, results));
+    TRY(eval_body(e, body, TURN_NONE, e->n_in - 1, values, results));
     for (int i = 0; i < n; i++) {
         if (i < e->n_out)
             eval_give(e, i, results[i]);
@@ -74,6 +74,8 @@ const OpDef op_if = {
     .n_regions = 2,
     .infer = infer_if,
     .eval = eval_if,
+    .adjoint = adjoint_if,
+    .differentiable = ~1u,
     .sample = sample_if,
     .n_variants = 8,
     .fuse = FUSE_OPAQUE,

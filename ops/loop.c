@@ -1,10 +1,6 @@
 /* loop: a body run a number of times, or as long as a condition holds. */
-#include "ops/control.h"
+#include "ops/unwind.h"
 #include "ops/shapes.h"
-
-typedef struct LoopAttr {
-    int64_t operands;
-} LoopAttr;
 
 static const AttrSpec loop_attrs[] = { ATTR_OURS(LoopAttr, operands, INT, 0), ATTR_LAST };
 
@@ -100,7 +96,7 @@ static Status turn(Eval *e, Turns *t, int64_t i, bool *again)
         t->values[FIRST_CARRIED + k] = t->state[k];
     for (int k = FIRST_CARRIED + t->carried; k < e->n_in; k++)
         t->values[k] = e->in[k];
-    TRY(eval_body(e, t->body, e->n_in, t->values, t->results));
+    TRY(eval_body(e, t->body, i, e->n_in, t->values, t->results));
     tensor_drop(heap, iteration);
     tensor_drop(heap, cond);
     *again = tensor_get_i64(t->results[0], 0) != 0;
@@ -211,6 +207,8 @@ const OpDef op_loop = {
     .attrs = loop_attrs,
     .infer = infer_loop,
     .eval = eval_loop,
+    .adjoint = adjoint_loop,
+    .differentiable = ~3u,
     .sample = sample_loop,
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,

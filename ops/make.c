@@ -144,6 +144,18 @@ Node *make_zeros(Build *b, DType dtype, int rank, const int64_t *dims)
     return build_const(b, tensor_new(b->graph->arena, type_tensor(&b->graph->ir->types, dtype, rank, dims)));
 }
 
+Node *make_filled(Build *b, DType dtype, double v, const Type *like)
+{
+    return make_expand(b, build_scalar(b, dtype, v), like->rank, like->dims);
+}
+
+Node *make_zeros_like(Build *b, Node *x)
+{
+    const DType dtype = make_width(x->type->dtype);
+    return type_known(x->type) ? make_filled(b, dtype, 0, x->type)
+                               : CALL(b, expand, build_scalar(b, dtype, 0), CALL(b, shape, x));
+}
+
 Node *make_count(Build *b, int rank, int axis, int64_t n)
 {
     int64_t dims[MAX_RANK];

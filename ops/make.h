@@ -54,6 +54,11 @@ Node *make_zero_like(Build *b, const Node *like);
 /* A tensor of zeros. */
 Node *make_zeros(Build *b, DType dtype, int rank, const int64_t *dims);
 
+/* The same as a value that is computed, not stored: `v` everywhere, in the shape of a type, or zeros in the shape of a
+ * value, wide. */
+Node *make_filled(Build *b, DType dtype, double v, const Type *like);
+Node *make_zeros_like(Build *b, Node *x);
+
 /* One vector [1, .., n, .., 1] of 0, 1, 2 ... along an axis. */
 Node *make_count(Build *b, int rank, int axis, int64_t n);
 

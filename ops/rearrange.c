@@ -1,6 +1,7 @@
 /* Moves by position inside one tensor: trilu, reverse_sequence, tensor_scatter, bit_cast. */
 #include <string.h>
 
+#include "ops/make.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
 
@@ -232,6 +233,29 @@ static Status eval_tensor_scatter(Eval *e)
     return OK;
 }
 
+/* The slots that the updates went to: each stands alone, as updates are no longer than the axis. */
+static void adjoint_tensor_scatter(Build *b, const Site *s, Node **dx)
+{
+    const TensorScatterAttr *at = s->attr;
+    const Type *x = s->in[0]->type, *u = s->in[1]->type;
+    const int axis = axis_wrap(at->axis, x->rank);
+    Node *first = site_in(s, 2);
+    if (s->want[0])
+        dx[0] = first ? CALL_ATTR(b, tensor_scatter, *at, s->dout[0], make_filled(b, u->dtype, 0, u), first)
+                      : CALL_ATTR(b, tensor_scatter, *at, s->dout[0], make_filled(b, u->dtype, 0, u));
+    if (!s->want[1])
+        return;
+    int64_t batch[MAX_RANK] = { x->dims[0] };
+    for (int i = 1; i < x->rank; i++)
+        batch[i] = 1;
+    Node *slot = make_count(b, x->rank, axis, u->dims[axis]);
+    if (first)
+        slot = CALL(b, add, slot, make_reshape(b, build_cast(b, first, I64), x->rank, batch));
+    if (first && at->mode == CACHE_CIRCULAR)
+        slot = CALL(b, mod, slot, build_scalar(b, I64, (double)x->dims[axis]));
+    dx[1] = make_gather_elements(b, s->dout[0], make_expand(b, slot, u->rank, u->dims), axis);
+}
+
 static Node *sample_tensor_scatter(Build *b, Rng *rng, int variant)
 {
     const int rank = 3 + variant % 2, axis = variant % 3 == 2 ? 1 : rank - 2;
@@ -256,6 +280,7 @@ const OpDef op_tensor_scatter = {
     .attrs = tensor_scatter_attrs,
     .infer = infer_tensor_scatter,
     .eval = eval_tensor_scatter,
+    .adjoint = adjoint_tensor_scatter,
     .sample = sample_tensor_scatter,
     .n_variants = 24,
     .differentiable = 1u << 0 | 1u << 1,

@@ -67,7 +67,7 @@ typedef struct Share {
     Node *gradient;
 } Share;
 
-typedef struct Run {
+struct ReverseRun {
     Build *b;
     const ReverseQuery *q;
     Arena *scratch;
@@ -75,7 +75,8 @@ typedef struct Run {
     Node **y, **x; /* as they stand after composites were inlined */
     ReverseResult *result;
     size_t cap_stops;
-} Run;
+};
+typedef struct ReverseRun Run;
 
 static Mark *mark_of(Run *r, const Node *n)
 {
@@ -268,6 +269,12 @@ static void stop_at(Run *r, Node *n, int operand, bool missing)
     x->stops[x->n_stops++] = (ReverseStop){ n, operand, missing };
 }
 
+void reverse_tell(const Site *s, const ReverseResult *inside)
+{
+    for (size_t i = 0; i < inside->n_stops; i++)
+        stop_at(s->run, inside->stops[i].node, inside->stops[i].operand, inside->stops[i].missing);
+}
+
 static Status contribute(Run *r, const Node *n, Node *const *dx, const bool *want)
 {
     for (int i = 0; i < n->n_in; i++) {
@@ -304,7 +311,9 @@ static Status call_adjoint(Run *r, Node *n, Node *const *dout, const bool *want)
                         .dout = dout,
                         .want = want,
                         .regions = n->regions,
-                        .n_regions = n->n_regions };
+                        .n_regions = n->n_regions,
+                        .call = n,
+                        .run = r };
     d->adjoint(r->b, &site, dx);
     TRY(r->b->status);
     return contribute(r, n, dx, want);

@@ -35,6 +35,9 @@ typedef struct ReverseResult {
  * lives in `scratch`. */
 Status reverse(Build *b, const ReverseQuery *q, Arena *scratch, ReverseResult *result);
 
+/* Tells who asked an adjoint where gradients end inside the bodies of its call. */
+void reverse_tell(const Site *s, const ReverseResult *inside);
+
 /* Replaces a call by its expansion, which it returns; null when the card has none, when the expansion waits for values
  * that only a run will tell, or after a failure, which *status then says. */
 Node *reverse_inline(Node *n, Status *status);

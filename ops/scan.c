@@ -1,12 +1,7 @@
 /* scan: a body run over the slices of tensors. */
-#include "ops/control.h"
+#include "ops/unwind.h"
 #include "ops/move.h"
 #include "ops/shapes.h"
-
-typedef struct ScanAttr {
-    int64_t num_scan_inputs, operands;
-    Ints scan_input_axes, scan_input_directions, scan_output_axes, scan_output_directions;
-} ScanAttr;
 
 static const AttrSpec scan_attrs[] = {
     ATTR_REQUIRED(ScanAttr, num_scan_inputs, INT),
@@ -15,6 +10,7 @@ static const AttrSpec scan_attrs[] = {
     ATTR_OPTIONAL(ScanAttr, scan_output_axes, INTS),
     ATTR_OPTIONAL(ScanAttr, scan_output_directions, INTS),
     ATTR_OURS(ScanAttr, operands, INT, 0),
+    ATTR_OURS(ScanAttr, from_last, BOOL, false),
     ATTR_LAST,
 };
 
@@ -147,7 +143,8 @@ static Status sweep_step(Eval *e, Sweep *s, int64_t step)
     }
     for (int i = s->own; i < e->n_in; i++)
         s->values[i] = e->in[i];
-    TRY(eval_body(e, s->body, e->n_in, s->values, s->results));
+    const int64_t turn = at->from_last ? s->length - 1 - step : step;
+    TRY(eval_body(e, s->body, turn, e->n_in, s->values, s->results));
     for (int i = s->states; i < s->own; i++)
         tensor_drop(eval_heap(e), s->slices[i - s->states]);
     arena_reset(e->scratch, mark);
@@ -263,6 +260,8 @@ const OpDef op_scan = {
     .attrs = scan_attrs,
     .infer = infer_scan,
     .eval = eval_scan,
+    .adjoint = adjoint_scan,
+    .differentiable = ~0u,
     .sample = sample_scan,
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,

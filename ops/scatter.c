@@ -133,16 +133,11 @@ static Node *spread(const Spread *p, Node *x, Node *u, Scatter reduction)
     return build_node(p->b, p->op, &at, 3, (Node *[]){ x, p->s->in[1], u });
 }
 
-static Node *filled(const Spread *p, DType dtype, double v, const Type *like)
-{
-    return make_expand(p->b, build_scalar(p->b, dtype, v), like->rank, like->dims);
-}
-
 /* Of updates that go to one place the last one stays: each leaves its number, and reads whose is there. */
 static void adjoint_put(const Spread *p, Node *dy, Node **dx)
 {
     Build *b = p->b;
-    Node *zero = filled(p, p->t, 0, p->u);
+    Node *zero = make_filled(b, p->t, 0, p->u);
     if (p->s->want[0])
         dx[0] = spread(p, dy, zero, SCATTER_NONE);
     if (!p->s->want[2])
@@ -150,7 +145,7 @@ static void adjoint_put(const Spread *p, Node *dy, Node **dx)
     Node *number = CALL(b, range, build_scalar(b, I64, 0), build_scalar(b, I64, (double)type_elements(p->u)),
                         build_scalar(b, I64, 1));
     number = make_reshape(b, number, p->u->rank, p->u->dims);
-    Node *stays = CALL(b, equal, fetched(p, spread(p, filled(p, I64, 0, p->x), number, SCATTER_NONE)), number);
+    Node *stays = CALL(b, equal, fetched(p, spread(p, make_filled(b, I64, 0, p->x), number, SCATTER_NONE)), number);
     dx[2] = CALL(b, where, stays, fetched(p, dy), zero);
 }
 

@@ -62,6 +62,16 @@ static void take(Eval *e, int64_t axis, int64_t n, const int64_t *places)
 
 static const AttrSpec compress_attrs[] = { ATTR(AxisAttr, axis, INT, AXIS_NONE), ATTR_LAST };
 
+/* The number of slices that are kept, where the conditions are known. */
+static int64_t kept(const Infer *q)
+{
+    const Tensor *t = q->value[1];
+    int64_t n = 0;
+    for (int64_t i = 0; t && i < tensor_elements(t); i++)
+        n += tensor_get_i64(t, i) != 0;
+    return t ? n : DIM_UNKNOWN;
+}
+
 static const Type *infer_compress(Infer *q)
 {
     const int64_t given = ((const AxisAttr *)q->attr)->axis;
@@ -73,7 +83,7 @@ static const Type *infer_compress(Infer *q)
     if (condition->dtype != BOOL || !dims_fit(condition->rank, 1))
         return infer_fail(q, "condition must be a list of bool, not %s", type_text(q->scratch, condition));
     if (given == AXIS_NONE)
-        return type_vector(q->types, x->dtype, DIM_UNKNOWN);
+        return type_vector(q->types, x->dtype, kept(q));
     if (x->rank < 0)
         return x;
     if (!infer_axis(q, given, x->rank, &axis))
@@ -81,7 +91,7 @@ static const Type *infer_compress(Infer *q)
     if (x->dims[axis] >= 0 && condition->rank == 1 && condition->dims[0] > x->dims[axis])
         return infer_fail(q, "has %" PRId64 " conditions for %" PRId64 " slices", condition->dims[0], x->dims[axis]);
     for (int i = 0; i < x->rank; i++)
-        dims[i] = i == axis ? DIM_UNKNOWN : x->dims[i];
+        dims[i] = i == axis ? kept(q) : x->dims[i];
     return type_tensor(q->types, x->dtype, x->rank, dims);
 }
 

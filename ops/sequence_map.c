@@ -48,7 +48,7 @@ static Status eval_sequence_map(Eval *e)
     for (size_t k = 0; k < n; k++) {
         for (int i = 0; i < e->n_in; i++)
             values[i] = i < own && e->in[i]->type->kind == TYPE_SEQ ? e->in[i]->items[k] : e->in[i];
-        TRY(eval_body(e, body, e->n_in, values, results));
+        TRY(eval_body(e, body, (int64_t)k, e->n_in, values, results));
         for (int i = 0; i < n_results; i++) {
             if (i < e->n_out)
                 items[i][k] = results[i];

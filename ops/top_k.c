@@ -122,7 +122,7 @@ static void adjoint_top_k(Build *b, const Site *s, Node **dx)
     if (!s->want[0] || !s->dout[0])
         return;
     Node *places = s->n_out > 1 ? s->y[1] : build_part(b, build_node_n(b, OP_top_k, at, 2, s->in, 2), 1);
-    Node *zeros = make_expand(b, build_scalar(b, x->dtype, 0), x->rank, x->dims);
+    Node *zeros = make_filled(b, x->dtype, 0, x);
     dx[0] = CALL_ATTR(b, scatter_elements, put, zeros, places, s->dout[0]);
 }
 
@@ -145,7 +145,8 @@ static Node *sample_top_k(Build *b, Rng *rng, int variant)
     const TopKAttr at = { variant % 3 ? axis : axis - rank, variant % 2, variant % 4 != 3 };
     sample_dims(rng, rank, 5, dims);
     const int64_t k = rng_range(rng, 0, dims[axis]), one = 1;
-    Node *ins[] = { build_cast(b, sample_tensor(b, rng, I32, rank, dims, 0, 4), dtype),
+    Node *ties = build_cast(b, sample_tensor(b, rng, I32, rank, dims, 0, 4), dtype);
+    Node *ins[] = { rng_below(rng, 2) ? sample_tensor(b, rng, dtype, rank, dims, 0, 4) : ties,
                     sample_ints(b, I64, 1, &one, &k) };
     return build_node_n(b, OP_top_k, &at, 2, ins, 1 + variant % 2);
 }
