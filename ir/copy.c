@@ -64,8 +64,7 @@ static void copy_nodes(const Graph *from, Graph *to, Node *before, Facts *map, A
             continue;
         }
         top->next = n->next;
-        Node *c =
-            graph_insert(top->to, depth > 1 ? NULL : before, n->op, n->type, n->n_in, operands(n, map, scratch));
+        Node *c = graph_insert(top->to, depth > 1 ? NULL : before, n->op, n->type, n->n_in, operands(n, map, scratch));
         c->attr = n->attr ? attrs_copy(to->arena, op_of(n)->attrs, n->attr) : NULL;
         copy_marks(c, n);
         *(Node **)fact(map, n) = c;

@@ -97,7 +97,16 @@ static bool is_holder(const Node *n)
 /* What a call says of an operand's shape alone says nothing of its value. */
 static bool reads_value(const Node *n)
 {
-    return n->op != OP_shape && n->op != OP_size;
+    switch (n->op) {
+    case OP_shape:
+    case OP_size:
+    case OP_eye_like:
+    case OP_random_normal_like:
+    case OP_random_uniform_like:
+        return false;
+    default:
+        return true;
+    }
 }
 
 static bool moves_by(Run *r, const Node *n, int i)

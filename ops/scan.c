@@ -4,14 +4,10 @@
 #include "ops/shapes.h"
 
 static const AttrSpec scan_attrs[] = {
-    ATTR_REQUIRED(ScanAttr, num_scan_inputs, INT),
-    ATTR_OPTIONAL(ScanAttr, scan_input_axes, INTS),
-    ATTR_OPTIONAL(ScanAttr, scan_input_directions, INTS),
-    ATTR_OPTIONAL(ScanAttr, scan_output_axes, INTS),
-    ATTR_OPTIONAL(ScanAttr, scan_output_directions, INTS),
-    ATTR_OURS(ScanAttr, operands, INT, 0),
-    ATTR_OURS(ScanAttr, from_last, BOOL, false),
-    ATTR_LAST,
+    ATTR_REQUIRED(ScanAttr, num_scan_inputs, INT),         ATTR_OPTIONAL(ScanAttr, scan_input_axes, INTS),
+    ATTR_OPTIONAL(ScanAttr, scan_input_directions, INTS),  ATTR_OPTIONAL(ScanAttr, scan_output_axes, INTS),
+    ATTR_OPTIONAL(ScanAttr, scan_output_directions, INTS), ATTR_OURS(ScanAttr, operands, INT, 0),
+    ATTR_OURS(ScanAttr, from_last, BOOL, false),           ATTR_LAST,
 };
 
 static int64_t listed(Ints list, int i)

@@ -142,7 +142,7 @@ void adjoint_if(Build *b, const Site *s, Node **dx)
 
 /* A per-turn value that the scan reads: where it comes from, how it is cut. */
 typedef struct Slice {
-    int memory;    /* parameter of the forward body that is stacked for it; -1: `operand` */
+    int memory; /* parameter of the forward body that is stacked for it; -1: `operand` */
     Node *operand;
     int64_t axis, direction;
 } Slice;
@@ -157,7 +157,7 @@ typedef struct Unwind {
     int skip;             /* results before the states': the condition of a loop */
     int states, own;      /* own: parameters before the captures */
     BackBody back;
-    bool *carries;        /* states that carry a gradient */
+    bool *carries; /* states that carry a gradient */
     Slice *slices;
     int n_slices, n_back; /* n_back: states of the scan that takes it back */
 } Unwind;
@@ -231,11 +231,10 @@ static void open_back(Unwind *u, Node **g, Node **sums, Node **dy)
         if (!s->dout[u->states + i])
             continue;
         dy[i] = back_input(&u->back, graph_result(u->body, u->skip + u->states + i)->type);
-        u->slices[u->n_slices++] =
-            (Slice){ .memory = -1,
-                     .operand = s->dout[u->states + i],
-                     .axis = u->scan ? listed(u->scan->scan_output_axes, i) : 0,
-                     .direction = u->scan ? 1 - listed(u->scan->scan_output_directions, i) : 1 };
+        u->slices[u->n_slices++] = (Slice){ .memory = -1,
+                                            .operand = s->dout[u->states + i],
+                                            .axis = u->scan ? listed(u->scan->scan_output_axes, i) : 0,
+                                            .direction = u->scan ? 1 - listed(u->scan->scan_output_directions, i) : 1 };
     }
     for (int k = u->own; k < s->n_in; k++) {
         const Node *p = u->body->inputs[k];

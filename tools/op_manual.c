@@ -142,13 +142,16 @@ static void print_mask(Text *t, const char *before, uint32_t mask)
     if (!mask)
         return;
     text_add(t, before);
-    if (mask == UINT32_MAX) {
-        text_add(t, " all");
-        return;
-    }
-    for (int i = 0; i < 32; i++)
+    int tail = 32; /* the last bit stands for all operands beyond */
+    while (tail && mask >> (tail - 1) & 1)
+        tail--;
+    for (int i = 0; i < tail; i++)
         if (mask >> i & 1)
             text_printf(t, " %d", i);
+    if (tail == 0)
+        text_add(t, " all");
+    else if (tail < 32)
+        text_printf(t, " %d and beyond", tail);
 }
 
 static void print_classes(Text *t, const OpDef *d)

@@ -188,6 +188,8 @@ static Status differentiate(Trial *t, Node **dx)
     const ReverseQuery q = { .n_y = n_y, .y = y, .dy = dy, .n_x = n, .x = x };
     ReverseResult r;
     TRY(reverse(&b, &q, &t->c->arena, &r));
+    for (size_t i = 0; i < r.n_stops; i++)
+        print_error("the gradient ends at %s, operand %d\n", op_of(r.stops[i].node)->name, r.stops[i].operand);
     assert_int_equal(r.n_stops, 0);
     for (int i = 0; i < n; i++)
         dx[i] = r.dx[i];
