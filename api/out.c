@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 qcc_source qcc_file(const char *path)
@@ -60,29 +58,10 @@ Status out_open(Out *o, qcc_context *cx, const qcc_sink *sink)
     return file_create(&o->file, &cx->scratch, &cx->diag, sink->path);
 }
 
-/* write() that answers EPIPE where the host would get a signal. */
-static ssize_t write_quietly(int fd, const void *bytes, size_t n)
-{
-    const struct timespec now = { 0, 0 };
-    sigset_t pipe_signal, before, pending;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    const ssize_t got = write(fd, bytes, n);
-    const int error = errno;
-    if (got < 0 && error == EPIPE && !sigismember(&pending, SIGPIPE))
-        while (sigtimedwait(&pipe_signal, NULL, &now) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
-    return got;
-}
-
 static Status write_stream(Out *o, const char *bytes, size_t n)
 {
     while (n) {
-        const ssize_t got = write_quietly(o->fd, bytes, n);
+        const ssize_t got = file_write_quietly(o->fd, bytes, n);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)

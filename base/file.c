@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static Place of_file(const char *path)
@@ -203,6 +205,29 @@ Status file_read_back(const FileOut *f, uint64_t offset, void *out, size_t n)
         done += (size_t)got;
     }
     return OK;
+}
+
+ssize_t file_write_quietly(int fd, const void *bytes, size_t n)
+{
+    const struct timespec now = { 0, 0 };
+    sigset_t ours, before, pending;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGPIPE);
+    sigaddset(&ours, SIGXFSZ);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    const ssize_t got = write(fd, bytes, n);
+    const int error = errno;
+    const int raised = got >= 0 ? 0 : error == EPIPE ? SIGPIPE : error == EFBIG ? SIGXFSZ : 0;
+    if (raised && !sigismember(&pending, raised)) {
+        sigemptyset(&ours);
+        sigaddset(&ours, raised);
+        while (sigtimedwait(&ours, NULL, &now) < 0 && errno == EINTR)
+            ;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return got;
 }
 
 void file_drop(FileOut *f)

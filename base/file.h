@@ -58,6 +58,9 @@ Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken);
 /* Forgets what was written. */
 void file_drop(FileOut *f);
 
+/* write() that answers EPIPE and EFBIG where the process would get a signal. */
+ssize_t file_write_quietly(int fd, const void *bytes, size_t n);
+
 /* The folder that holds a path. */
 const char *file_folder(Arena *arena, const char *path);
 

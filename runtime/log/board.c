@@ -1,0 +1,189 @@
+#include "runtime/log/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "base/file.h"
+
+/* ---- messages: tensorflow.Event, its Summary and SessionLog ---- */
+
+enum { VARINT = 0, WIDE = 1, BYTES = 2, NARROW = 5 };
+enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION_LOG = 7 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, SESSION_STATUS = 1, SESSION_START = 1 };
+
+static void put_little(Text *t, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        text_char(t, (char)(v >> 8 * i));
+}
+
+static void put_varint(Text *t, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7)
+        text_char(t, (char)(v | 0x80));
+    text_char(t, (char)v);
+}
+
+static void put_key(Text *t, int field, int wire)
+{
+    put_varint(t, (uint64_t)(field << 3 | wire));
+}
+
+static void put_bytes(Text *t, int field, const void *bytes, size_t n)
+{
+    put_key(t, field, BYTES);
+    put_varint(t, n);
+    text_bytes(t, bytes, n);
+}
+
+static void begin_event(Text *t, double wall_time, int64_t step)
+{
+    uint64_t bits;
+    memcpy(&bits, &wall_time, sizeof bits);
+    put_key(t, EVENT_WALL_TIME, WIDE);
+    put_little(t, bits, 8);
+    if (step) {
+        put_key(t, EVENT_STEP, VARINT);
+        put_varint(t, (uint64_t)step);
+    }
+}
+
+static void put_scalar(Text *summary, Arena *arena, const BoardScalar *s)
+{
+    Text value;
+    uint32_t bits;
+    memcpy(&bits, &s->value, sizeof bits);
+    text_open(&value, arena);
+    put_bytes(&value, VALUE_TAG, s->tag, strlen(s->tag));
+    put_key(&value, VALUE_SIMPLE, NARROW);
+    put_little(&value, bits, 4);
+    put_bytes(summary, SUMMARY_VALUE, value.p, value.n);
+}
+
+/* ---- records ---- */
+
+static uint32_t masked(const void *bytes, size_t n)
+{
+    const uint32_t c = crc32c(bytes, n);
+    return (c >> 15 | c << 17) + 0xa282ead8u;
+}
+
+static Status put_record(Board *b, const Text *event)
+{
+    Text t;
+    text_open(&t, &b->record);
+    put_little(&t, event->n, 8);
+    put_little(&t, masked(t.p, 8), 4);
+    text_bytes(&t, event->p, event->n);
+    put_little(&t, masked(event->p, event->n), 4);
+    for (size_t done = 0; done < t.n;) {
+        const ssize_t got = file_write_quietly(b->fd, t.p + done, t.n - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return file_failed(b->diag, b->path, "cannot be written", got < 0 ? errno : ENOSPC);
+        done += (size_t)got;
+    }
+    return OK;
+}
+
+static Status begin_file(Board *b, double wall_time, int64_t resumed)
+{
+    static const char version[] = "brain.Event:2";
+    Text event;
+    text_open(&event, &b->record);
+    begin_event(&event, wall_time, 0);
+    put_bytes(&event, EVENT_FILE_VERSION, version, sizeof version - 1);
+    TRY(put_record(b, &event));
+    if (resumed < 0)
+        return OK;
+    const char start[] = { SESSION_STATUS << 3 | VARINT, SESSION_START };
+    event.n = 0;
+    begin_event(&event, wall_time, resumed + 1); /* the first step that is said anew */
+    put_bytes(&event, EVENT_SESSION_LOG, start, sizeof start);
+    return put_record(b, &event);
+}
+
+/* ---- the file ---- */
+
+static const char *host_name(Arena *arena)
+{
+    char host[65] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || !host[0])
+        strcpy(host, "host");
+    for (char *p = host; *p; p++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_", *p))
+            *p = '_';
+    return arena_string(arena, host);
+}
+
+static Status create(Board *b, const char *folder, double wall_time)
+{
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return file_failed(b->diag, folder, "cannot be made", errno);
+    for (int i = 0;; i++) {
+        b->path = arena_printf(&b->arena, "%s/events.out.tfevents.%010" PRId64 ".%s.%ld.%d", folder, (int64_t)wall_time,
+                               host_name(&b->arena), (long)getpid(), i);
+        b->fd = open(b->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (b->fd >= 0)
+            return OK;
+        if (errno != EEXIST)
+            return file_failed(b->diag, b->path, "cannot be written", errno);
+    }
+}
+
+static void undo(void *thing)
+{
+    Board *b = thing;
+    close(b->fd);
+}
+
+Status board_open(Board *b, Memory *memory, Diag *diag, const char *folder, double wall_time, int64_t resumed)
+{
+    Cleanup cleanup;
+    *b = (Board){ .diag = diag, .fd = -1 };
+    arena_open(&b->arena, memory);
+    arena_open(&b->record, memory);
+    Status status = create(b, folder, wall_time);
+    if (status == OK) {
+        cleanup_push(memory, &cleanup, undo, b);
+        status = begin_file(b, wall_time, resumed);
+        cleanup_drop(&cleanup);
+    }
+    arena_keep(&b->arena);
+    arena_keep(&b->record);
+    if (status != OK)
+        board_close(b);
+    return status;
+}
+
+Status board_scalars(Board *b, double wall_time, int64_t step, const BoardScalar *scalars, size_t n)
+{
+    Text event, summary;
+    const ArenaMark mark = arena_mark(&b->record);
+    text_open(&event, &b->record);
+    text_open(&summary, &b->record);
+    for (size_t i = 0; i < n; i++)
+        put_scalar(&summary, &b->record, &scalars[i]);
+    begin_event(&event, wall_time, step);
+    put_bytes(&event, EVENT_SUMMARY, summary.p, summary.n);
+    const Status status = put_record(b, &event);
+    arena_reset(&b->record, mark);
+    return status;
+}
+
+void board_close(Board *b)
+{
+    if (!b->diag)
+        return;
+    if (b->fd >= 0)
+        close(b->fd);
+    arena_close(&b->record);
+    arena_close(&b->arena);
+    *b = (Board){ 0 };
+}

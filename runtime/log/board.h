@@ -1,0 +1,29 @@
+/* Event files that TensorBoard reads: records of TFRecord framing, each an Event of numbers by tag. */
+#ifndef RUNTIME_LOG_BOARD_H
+#define RUNTIME_LOG_BOARD_H
+
+#include "base/diag.h"
+
+typedef struct Board {
+    Diag *diag;
+    const char *path; /* of the file, in the board's arena */
+    Arena arena, record;
+    int fd;
+} Board;
+
+typedef struct BoardScalar {
+    const char *tag;
+    float value;
+} BoardScalar;
+
+/* Makes the folder where there is none and a new file in it; the time is the caller's, in seconds since 1970.  With
+ * `resumed` >= 0 TensorBoard forgets what older files of the folder say of later steps.  Outlives a guarded() call. */
+Status board_open(Board *b, Memory *memory, Diag *diag, const char *folder, double wall_time, int64_t resumed);
+
+/* One event with the numbers of a step. */
+Status board_scalars(Board *b, double wall_time, int64_t step, const BoardScalar *scalars, size_t n);
+
+/* Gives everything back; an unopened (zeroed) board is fine. */
+void board_close(Board *b);
+
+#endif
