@@ -62,7 +62,7 @@ static Status write_onnx(qcc_model *m, Out *o)
     const Sink sink = out_sink(o);
     const SignatureNames names = { dim_names(&m->cx->scratch, m->inputs, m->n_inputs),
                                    dim_names(&m->cx->scratch, m->outputs, m->n_outputs) };
-    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink);
+    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, o->is_file ? o->to.path : NULL);
 }
 
 static Status write_html(qcc_model *m, Out *o)

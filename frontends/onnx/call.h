@@ -33,8 +33,9 @@ typedef struct Call {
     int n_out;
     CallAttr *attrs;
     size_t n_attrs, cap_attrs;
-    Build *build; /* for the nodes that an upgrade adds */
-    Node *result; /* set by an upgrade that built the whole call itself */
+    Build *build;                /* for the nodes that an upgrade adds */
+    Node *result;                /* set by an upgrade that built the whole call itself */
+    const Onnx__NodeProto *ours; /* the node, where our writer wrote it; null otherwise */
 } Call;
 
 /* The attribute of that name, or null. */

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "frontends/onnx/call.h"
 #include "frontends/onnx/names.h"
+#include "ops/control.h"
 
 ProtobufCBinaryData encode_text(const char *text)
 {
@@ -84,8 +86,17 @@ Onnx__TensorProto *encode_tensor(Arena *arena, const Tensor *t)
     p->dims = NEWS(arena, int64_t, t->type->rank + 1);
     for (int i = 0; i < t->type->rank; i++)
         p->dims[p->n_dims++] = t->type->dims[i];
-    p->has_data_type = p->has_raw_data = 1;
+    p->has_data_type = 1;
     p->data_type = dtype_onnx(t->type->dtype);
+    if (t->type->dtype == STRING) {
+        const Str *text = t->data;
+        p->n_string_data = (size_t)tensor_elements(t);
+        p->string_data = NEWS(arena, ProtobufCBinaryData, p->n_string_data);
+        for (size_t i = 0; i < p->n_string_data; i++)
+            p->string_data[i] = (ProtobufCBinaryData){ text[i].n, (uint8_t *)(uintptr_t)text[i].p };
+        return p;
+    }
+    p->has_raw_data = 1;
     p->raw_data = (ProtobufCBinaryData){ t->bytes, t->data };
     return p;
 }
@@ -120,10 +131,27 @@ static bool fits(const OnnxSchema *s, const OnnxParam *p, const Type *type, cons
     return (*b)->kind == type->kind && (type->kind != TYPE_TENSOR || (*b)->dtype == type->dtype);
 }
 
+bool encode_admits(const char *op, int opset, const Type *type)
+{
+    const OnnxSchema *s = schema_find("", op, opset);
+    return s && !s->deprecated && admits(&s->types[schema_output(s, 0)->types], type);
+}
+
 /* The newest schema of a card's operator. */
 static const OnnxSchema *schema_of(const OnnxName *name)
 {
     return schema_find(name->domain ? name->domain : "", name->op, ONNX_OPSET_NEWEST);
+}
+
+/* Whether a call of the newest version means the same under an older schema: no change in between needs rewriting. */
+static bool means_the_same(const OnnxSchema *s, const OnnxSchema *newest)
+{
+    size_t n;
+    const Upgrade *rows = upgrades(&n);
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].version > s->since && rows[i].version <= newest->since && strcmp(rows[i].op, newest->op) == 0)
+            return false;
+    return !s->deprecated && s->n_in <= newest->n_in; /* Scan had an operand more */
 }
 
 static bool attributes_known(const Node *n, const OnnxSchema *schema)
@@ -144,13 +172,12 @@ bool encode_is_standard(const Node *n, int opset)
     if (!name->op || (name->domain && strcmp(name->domain, ONNX_PREVIEW) != 0))
         return false;
     const OnnxSchema *newest = schema_of(name), *s = name->domain ? newest : schema_find("", name->op, opset);
-    if (!s || s->n_types > MOST_TYPES || s != newest || !attributes_known(n, s))
+    if (!s || s->n_types > MOST_TYPES || !means_the_same(s, newest) || !attributes_known(n, s))
         return false;
-    if (n->n_regions) /* captures are not operands there */
-        return true;
-    if (n->n_in > s->max_in || type_results(n->type) > s->max_out)
+    const int own = own_operands(n);
+    if (own > s->max_in || type_results(n->type) > s->max_out)
         return false;
-    for (int i = 0; i < n->n_in; i++)
+    for (int i = 0; i < own; i++)
         if (in(n, i) && !fits(s, schema_input(s, i), in(n, i)->type, bound))
             return false;
     for (int i = 0; i < type_results(n->type); i++)

@@ -24,6 +24,9 @@ Onnx__AttributeProto *encode_tensor_attribute(Arena *arena, const char *name, On
 /* Whether a node may go under its ONNX name: the schema of that opset admits its types and knows its attributes. */
 bool encode_is_standard(const Node *n, int opset);
 
+/* Whether the first result of an operator may have that type in an opset. */
+bool encode_admits(const char *op, int opset, const Type *type);
+
 /* The attributes of a node that are not at their default. */
 Status encode_attributes(Arena *arena, Diag *d, const Node *n, bool standard, Onnx__NodeProto *o);
 

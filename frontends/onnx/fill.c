@@ -3,6 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "frontends/onnx/names.h"
+#include "frontends/onnx/ours.h"
+
 static const char *text_value(Importer *im, ProtobufCBinaryData b)
 {
     return arena_copy(im->arena, (const char *)b.data, b.len);
@@ -210,6 +213,12 @@ Status fill_attrs(const Call *c, const OpDef *def, void **attr)
             TRY(fill_attr(c, s, a, attr_at(s, *attr)));
         else if (a->type != ONNX_ATTR_GRAPH)
             return call_fail(c, "attribute %s is not understood", a->name);
+    }
+    const char *noted = c->ours && stream ? node_note(c->importer, c->ours, QCC_STREAM) : NULL;
+    uint64_t value;
+    if (noted) {
+        TRY(note_number(c->importer, &noted, INT64_MAX, &value));
+        *(int64_t *)attr_at(stream, *attr) = (int64_t)value;
     }
     return OK;
 }

@@ -1,11 +1,11 @@
 #include "frontends/onnx/importer.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "frontends/onnx/fill.h"
 #include "frontends/onnx/names.h"
+#include "frontends/onnx/ours.h"
 
 Place importer_place(const Importer *im)
 {
@@ -60,14 +60,20 @@ static int results_named(const Onnx__NodeProto *o)
     return n;
 }
 
-static Status define_results(Importer *im, Scope *s, Build *b, Node *y, const Onnx__NodeProto *o)
+static Status define_results(Importer *im, Scope *s, Call *c, Node *y, const Onnx__NodeProto *o)
 {
+    Build *b = c->build;
     const int n = results_named(o);
+    const bool parts_follow = c->ours && node_note(im, o, QCC_PARTS) && y->type->kind == TYPE_TUPLE;
     for (int i = 0; i < n; i++) {
         if (!o->output[i].len)
             continue;
         if (i >= type_results(y->type))
             break; /* outputs that newer versions do not have: reading them is an error */
+        if (parts_follow) {
+            map_put(&s->values, import_name(im, o->output[i]), NULL)->value.p = y;
+            continue;
+        }
         Node *part = y->type->kind == TYPE_TUPLE ? build_part(b, y, i) : y;
         const char *name = import_name(im, o->output[i]);
         if (part->name && part->name != name && part->op != OP_part) { /* an upgrade answered with an existing value */
@@ -79,15 +85,6 @@ static Status define_results(Importer *im, Scope *s, Build *b, Node *y, const On
         TRY(scope_define(im, s, name, part));
     }
     return OK;
-}
-
-static const char *metadata(Importer *im, const Onnx__NodeProto *o, const char *key)
-{
-    for (size_t i = 0; i < o->n_metadata_props; i++)
-        if (str_is(str_of(o->metadata_props[i]->key), key))
-            return arena_copy(im->arena, (const char *)o->metadata_props[i]->value.data,
-                              o->metadata_props[i]->value.len);
-    return NULL;
 }
 
 /* Constant, and Identity of a parameter: parameters under their own name. */
@@ -105,8 +102,7 @@ static Status read_parameter(Importer *im, Scope *s, const Call *c, const Onnx__
     if (!p)
         return OK;
     Build b = *c->build;
-    const Op op = metadata(im, o, QCC_CONST) ? OP_const : OP_param;
-    Node *n = build_typed(&b, op, &(ValueAttr){ p }, 0, NULL, p->type);
+    Node *n = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
     *done = true;
     return scope_define(im, s, import_name(im, o->output[0]), n);
 }
@@ -166,7 +162,7 @@ static Status build_call(Importer *im, Scope *s, Call *c, Node **y)
         *y = build_opaque(im, c);
         return c->build->status;
     }
-    TRY(import_regions(im, s, c, &regions, &n_regions));
+    TRY(import_regions(im, s, c, c->op, &regions, &n_regions));
     const OpDef *def = im->ir->ops->defs[op];
     void *attr;
     TRY(fill_attrs(c, def, &attr));
@@ -174,27 +170,66 @@ static Status build_call(Importer *im, Scope *s, Call *c, Node **y)
     return c->build->status;
 }
 
-/* Marks that our writer kept beside a node. */
-static void read_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
-{
-    const char *src = metadata(im, o, QCC_SRC), *flags = metadata(im, o, QCC_FLAGS);
-    if (src)
-        b->src = (uint32_t)strtoul(src, NULL, 10);
-    if (flags)
-        b->flags = (uint16_t)strtoul(flags, NULL, 10);
-}
-
 /* A call of an op of ours that has no standard name. */
-static Status build_ours(Importer *im, Call *c, bool *known, Node **y)
+static Status build_ours(Importer *im, Scope *s, Call *c, bool *known, Node **y)
 {
     Op op;
     void *attr;
+    Graph **regions = NULL;
+    int n_regions = 0;
     *known = strcmp(c->domain, QCC_DOMAIN) == 0 && op_find(im->ir->ops, str(c->op), &op);
     if (!*known)
         return OK;
-    TRY(fill_attrs(c, im->ir->ops->defs[op], &attr));
-    *y = build_node_n(c->build, op, attr, c->n_in, c->in, c->n_out);
+    const OpDef *def = im->ir->ops->defs[op];
+    if (def->structural && op != OP_tuple)
+        return call_fail(c, "is no call");
+    if (def->n_regions)
+        TRY(import_regions(im, s, c, def->onnx.op, &regions, &n_regions));
+    TRY(fill_attrs(c, def, &attr));
+    *y = build_with_regions(c->build, op, attr, c->n_in, c->in, c->n_out, n_regions, regions);
     return c->build->status;
+}
+
+static Status finish_node(Importer *im, Scope *s, Call *c, const Onnx__NodeProto *o)
+{
+    const Str domain = str_of(o->domain);
+    const Onnx__FunctionProto *f = find_function(im, domain, str_of(o->op_type), str_of(o->overload));
+    const OnnxSchema *schema = schema_find(c->domain, c->op, opset_of(im, domain));
+    const int version = schema ? schema->since : 0;
+    if (schema && schema->deprecated && schema_next(schema)) /* replaced, with the same signature */
+        schema = schema_next(schema);
+    TRY(read_attrs(im, c, o, f ? NULL : schema));
+    if (f)
+        return import_function(im, s, c, f, o);
+    if (schema) {
+        TRY(check_counts(c, schema));
+        c->version = version;
+        if (schema->max_out == ONNX_MANY) /* all of them count, also those without a name */
+            c->n_out = (int)o->n_output;
+    }
+    if (c->ours)
+        TRY(ours_counts(im, c));
+    else if (!c->n_out)
+        c->n_out = 1;
+
+    bool done = false;
+    if (!c->ours)
+        TRY(read_parameter(im, s, c, o, &done));
+    if (done)
+        return OK;
+    Node *y;
+    bool known = false;
+    if (schema)
+        TRY(build_call(im, s, c, &y));
+    else
+        TRY(build_ours(im, s, c, &known, &y));
+    if (!schema && !known) {
+        y = build_opaque(im, c);
+        TRY(c->build->status);
+    }
+    if (c->ours)
+        TRY(ours_settle(im, s, y, o));
+    return define_results(im, s, c, y, o);
 }
 
 static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
@@ -208,50 +243,21 @@ static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
     Build b = build_at_end(s->graph);
     b.src = im->n_src;
     b.label = label;
-    Call c = { .importer = im, .op = import_name(im, o->op_type), .label = label, .build = &b };
+    bool ours = node_note(im, o, QCC_SRC) || node_note(im, o, QCC_RESULT), done = false;
+    if (ours) {
+        TRY(ours_marks(im, o, &b));
+        TRY(ours_simple(im, s, o, &b, &done));
+    }
+    if (done)
+        return b.status;
+    Call c = {
+        .importer = im, .op = import_name(im, o->op_type), .label = label, .build = &b, .ours = ours ? o : NULL
+    };
     c.domain = domain.n == 0 || str_is(domain, "ai.onnx") ? "" : import_name(im, o->domain);
     c.n_out = results_named(o);
     TRY(read_operands(im, s, &c, o));
-    read_marks(im, o, &b);
-    if (c.n_in == 1 && c.n_out == 1 && metadata(im, o, QCC_RESULT)) { /* only a second name */
-        map_put(&s->values, import_name(im, o->output[0]), NULL)->value.p = c.in[0];
-        return OK;
-    }
-
-    const Onnx__FunctionProto *f = find_function(im, domain, str_of(o->op_type), str_of(o->overload));
-    const OnnxSchema *schema = schema_find(c.domain, c.op, opset_of(im, domain));
-    const int version = schema ? schema->since : 0;
-    if (schema && schema->deprecated && schema_next(schema)) /* replaced, with the same signature */
-        schema = schema_next(schema);
-    TRY(read_attrs(im, &c, o, f ? NULL : schema));
-    if (f)
-        return import_function(im, s, &c, f, o);
-    if (schema) {
-        TRY(check_counts(&c, schema));
-        c.version = version;
-        if (schema->max_out == ONNX_MANY) /* all of them count, also those without a name */
-            c.n_out = (int)o->n_output;
-    }
-    if (!c.n_out)
-        c.n_out = 1;
-
-    bool done;
-    TRY(read_parameter(im, s, &c, o, &done));
-    if (done)
-        return OK;
-    Node *y;
-    bool ours = false;
-    if (schema)
-        TRY(build_call(im, s, &c, &y));
-    else
-        TRY(build_ours(im, &c, &ours, &y));
-    if (!schema && !ours) {
-        y = build_opaque(im, &c);
-        TRY(b.status);
-    }
-    return define_results(im, s, &b, y, o);
+    return finish_node(im, s, &c, o);
 }
-
 Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -268,11 +274,20 @@ Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_
 Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const char *name, Node **node)
 {
     Payload *p;
+    const char *state = note_of(im, t->metadata_props, t->n_metadata_props, QCC_STATE);
     TRY(import_payload(im, t, &p));
     p->name = name;
+    TRY(ours_payload(im, t, &p));
+    map_put(&im->payloads, name, NULL)->value.p = p;
+    if (state) {
+        const char *said = note_of(im, t->metadata_props, t->n_metadata_props, QCC_INIT);
+        *node =
+            graph_state(g, shown_name(im, name), p->type, &(ValueAttr){ said && strcmp(said, "none") == 0 ? NULL : p });
+        return ours_set_marks(im, state, *node);
+    }
     Build b = build_at_end(g);
     *node = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
-    (*node)->name = shown_name(name);
+    (*node)->name = shown_name(im, name);
     return b.status;
 }
 
@@ -327,7 +342,7 @@ static Status import_inputs(Importer *im, Scope *s, const Onnx__GraphProto *g)
         const Type *type = onnx_type_or(im->ir, v->type, &why);
         if (!type)
             return fail(im->ir->diag, importer_place(im), "%s", why);
-        TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(name), bound_type(im, v, type, name))));
+        TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(im, name), bound_type(im, v, type, name))));
     }
     return OK;
 }
@@ -342,7 +357,7 @@ static Status import_results(Importer *im, Scope *s, const Onnx__GraphProto *g)
         results[i] = scope_value(im, s, names[i]);
         if (!results[i])
             return fail(im->ir->diag, importer_place(im), "nothing defines it");
-        names[i] = shown_name(names[i]);
+        names[i] = shown_name(im, names[i]);
     }
     graph_return(s->graph, (int)g->n_output, results, names);
     return OK;
@@ -438,12 +453,20 @@ bool function_index(const Importer *im, Arena *scratch, const Onnx__NodeProto *o
     return e;
 }
 
-Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options, Module **module)
+void importer_open(Importer *im, Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options)
 {
     static const ImportOptions nothing = { 0 };
+    *im = (Importer){ .ir = ir, .arena = arena, .spine = spine, .options = options ? options : &nothing, .prefix = "" };
+    map_open(&im->texts, arena);
+    map_open(&im->payloads, arena);
+}
+
+Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options, Module **module)
+{
     const Onnx__ModelProto *model = spine->model;
-    Importer im = { .ir = ir, .arena = arena, .spine = spine, .options = options ? options : &nothing };
+    Importer im;
     Frame frame = { 0 };
+    importer_open(&im, ir, arena, spine, options);
     im.frame = &frame;
     if (!model->graph)
         return fail(ir->diag, NOWHERE, "has no graph");
@@ -455,7 +478,7 @@ Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *opti
 
     const Str name = str_of(model->graph->name);
     Graph *g = graph_new(ir, arena, name.n ? arena_copy(arena, name.p, name.n) : "main");
-    Scope scope = { .graph = g };
+    Scope scope = { .graph = g, .proto = model->graph };
     map_open(&scope.values, arena);
     TRY(import_initializers(&im, &scope, model->graph));
     TRY(import_inputs(&im, &scope, model->graph));

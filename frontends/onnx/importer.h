@@ -14,6 +14,8 @@ typedef struct Scope {
     Node **captured; /* in the outer graph */
     Node **inside;   /* the region's parameter for it */
     size_t n_captured, cap_captured, cap_inside;
+    const Onnx__GraphProto *proto; /* what states the types of its values; null: nothing */
+    Map types;                     /* name -> ValueInfoProto, once one is asked for */
 } Scope;
 
 /* A function body on its way in: attributes of the call stand in for references. */
@@ -35,7 +37,16 @@ struct Importer {
     uint32_t n_src;    /* nodes of the file so far */
     int depth;         /* of graphs in graphs */
     const char *where; /* place of the node at hand */
+    /* of files of ours */
+    const char *prefix;                                       /* of every name of the graph at hand */
+    Map texts;                                                /* name in the file -> name of the value, null for none */
+    Map payloads;                                             /* name in the file -> Payload * of a constant */
+    Payload *(*find_payload)(Importer *im, const char *name); /* of the model in front of a step; null: there is none */
+    void *model;                                              /* for find_payload */
 };
+
+/* Prepares an import into `arena`. */
+void importer_open(Importer *im, Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options);
 
 /* The place of the node at hand. */
 Place importer_place(const Importer *im);
@@ -47,7 +58,10 @@ const Type *bound_type(Importer *im, const Onnx__ValueInfoProto *v, const Type *
 Node *scope_value(Importer *im, Scope *s, const char *name);
 
 /* The name that a value shows: null for those that our writer made up. */
-const char *shown_name(const char *name);
+const char *shown_name(const Importer *im, const char *name);
+
+/* Adds a value that a region takes from outside, and what it is inside. */
+void scope_capture(Importer *im, Scope *s, Node *outside, Node *inside);
 
 /* Defines a name; INVALID when it is taken. */
 Status scope_define(Importer *im, Scope *s, const char *name, Node *value);
@@ -55,8 +69,8 @@ Status scope_define(Importer *im, Scope *s, const char *name, Node *value);
 /* Imports nodes into a scope (graph or function body). */
 Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_t n);
 
-/* The regions of a call that has subgraphs: appends what they capture to the call's operands. */
-Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_regions);
+/* The regions of a call of that operator, if it has subgraphs: appends what they capture to the call's operands. */
+Status import_regions(Importer *im, Scope *s, Call *c, const char *op, Graph ***regions, int *n_regions);
 
 /* Builds a Scan of opset 8, which has a batch axis. */
 Status import_batched_scan(Importer *im, Scope *s, Call *c, Node **y);
@@ -83,7 +97,7 @@ Status frame_open(Importer *im, Frame *f, Onnx__OperatorSetIdProto *const *impor
 Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g);
 Status import_graph_body(Importer *im, Scope *s, const Onnx__GraphProto *g);
 
-/* A param node over a tensor of the file. */
+/* A param node over a tensor of the file; in a file of ours it may be a state. */
 Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const char *name, Node **node);
 
 /* The payload of a tensor of the file. */

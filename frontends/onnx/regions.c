@@ -5,6 +5,7 @@
 
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/names.h"
+#include "frontends/onnx/ours.h"
 
 /* What a body's own inputs are, by position. */
 typedef const Type *InputType(const Call *c, int i, const Type *declared);
@@ -90,17 +91,20 @@ static const struct {
     { "FlexAttention", ONNX_PREVIEW, { "score_mod", "prob_mod" }, matrix_input, true },
 };
 
-static Status import_body(Importer *im, Scope *s, const Call *c, const Onnx__GraphProto *g, InputType *input)
+static Status import_body(Importer *im, Scope *s, const Call *c, const Onnx__GraphProto *g, InputType *input, int r)
 {
+    s->proto = g;
     TRY(import_initializers(im, s, g));
     for (size_t i = 0; i < g->n_input; i++) {
         const char *name = import_name(im, g->input[i]->name);
         const Type *declared = g->input[i]->type ? onnx_type(im->ir, g->input[i]->type) : NULL;
-        const Type *type = input(c, (int)i, declared);
+        const Type *type = c->ours && declared ? declared : input(c, (int)i, declared);
         if (!type)
             return call_fail(c, "input %s of its body has no type", name);
-        TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(name), type)));
+        TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(im, name), type)));
     }
+    if (c->ours)
+        TRY(ours_captures(im, s->outer, s, c, r));
     return import_graph_body(im, s, g);
 }
 
@@ -157,16 +161,40 @@ static void align_captures(Importer *im, Call *c, Scope *scopes, const size_t *o
 }
 
 /* How many operands are the op's own, before the captures: ours, so that a reader need not count. */
-static void note_operands(Call *c)
+static Status note_operands(Importer *im, Call *c, const char *op)
 {
-    if (strcmp(c->op, "If") != 0)
-        call_set_int(c, "operands", c->n_in);
+    const char *noted = c->ours ? node_note(im, c->ours, QCC_OWN) : NULL;
+    uint64_t own = (uint64_t)c->n_in;
+    if (noted)
+        TRY(note_number(im, &noted, INT32_MAX, &own));
+    if (strcmp(op, "If") != 0 && (noted || !c->ours))
+        call_set_int(c, "operands", (int64_t)own);
+    return OK;
 }
 
-Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_regions)
+/* Our own nodes say what they capture; every region has it already, in that order. */
+static Status add_captures(Importer *im, Call *c, const Scope *scopes, const size_t *own, int n)
 {
+    const Scope *first = &scopes[0];
+    for (int r = 0; r < n; r++)
+        if (scopes[r].n_captured != first->n_captured || scopes[r].graph->n_inputs != own[r] + first->n_captured)
+            return call_fail(c, "its body reads what it does not take");
+    Node **in = NEWS(im->arena, Node *, (size_t)c->n_in + first->n_captured + 1);
+    if (c->n_in)
+        memcpy(in, c->in, (size_t)c->n_in * sizeof *in);
+    if (first->n_captured)
+        memcpy(in + c->n_in, first->captured, first->n_captured * sizeof *in);
+    c->in = in;
+    c->n_in += (int)first->n_captured;
+    return OK;
+}
+
+Status import_regions(Importer *im, Scope *s, Call *c, const char *op, Graph ***regions, int *n_regions)
+{
+    const bool any_domain = strcmp(c->domain, QCC_DOMAIN) == 0;
     size_t form = 0;
-    while (form < COUNT(forms) && (strcmp(forms[form].op, c->op) != 0 || strcmp(forms[form].domain, c->domain) != 0))
+    while (form < COUNT(forms) &&
+           (!op || strcmp(forms[form].op, op) != 0 || (!any_domain && strcmp(forms[form].domain, c->domain) != 0)))
         form++;
     if (form == COUNT(forms))
         return OK;
@@ -193,13 +221,15 @@ Status import_regions(Importer *im, Scope *s, Call *c, Graph ***regions, int *n_
             own[r] = 1;
             continue;
         }
-        TRY(import_body(im, &scopes[r], c, body->g, forms[form].input));
+        TRY(import_body(im, &scopes[r], c, body->g, forms[form].input, r));
         own[r] = body->g->n_input;
     }
     im->depth--;
     im->where = where;
-    note_operands(c);
-    align_captures(im, c, scopes, own, n);
+    TRY(note_operands(im, c, op));
     *n_regions = n;
+    if (c->ours)
+        return add_captures(im, c, scopes, own, n);
+    align_captures(im, c, scopes, own, n);
     return OK;
 }

@@ -40,7 +40,7 @@ static Status build_sample(Importer *im, Scope *inner, const Call *c, Op op)
     one.attrs = NEWS(im->arena, CallAttr, c->n_attrs + 2);
     memcpy(one.attrs, c->attrs, c->n_attrs * sizeof(CallAttr));
     one.cap_attrs = c->n_attrs + 2;
-    TRY(import_regions(im, inner, &one, &regions, &n_regions));
+    TRY(import_regions(im, inner, &one, one.op, &regions, &n_regions));
     TRY(fill_attrs(&one, im->ir->ops->defs[op], &attr));
     Node *y = build_with_regions(&b, op, attr, one.n_in, one.in, one.n_out, n_regions, regions);
     if (!y)

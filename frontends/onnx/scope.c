@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "frontends/onnx/importer.h"
-#include "frontends/onnx/names.h"
 
 /* Small integers are copied into a region instead of captured: shapes and axes stay visible as constants. */
 static Node *copied_constant(Scope *s, const Node *n)
@@ -19,16 +18,21 @@ static Node *copied_constant(Scope *s, const Node *n)
     return copy;
 }
 
+void scope_capture(Importer *im, Scope *s, Node *outside, Node *inside)
+{
+    GROW(im->arena, s->captured, s->n_captured, s->cap_captured);
+    GROW(im->arena, s->inside, s->n_captured, s->cap_inside);
+    s->captured[s->n_captured] = outside;
+    s->inside[s->n_captured++] = inside;
+}
+
 static Node *capture(Importer *im, Scope *s, Node *outside)
 {
     Node *in = copied_constant(s, outside);
     if (in)
         return in;
     in = graph_input(s->graph, NULL, outside->type);
-    GROW(im->arena, s->captured, s->n_captured, s->cap_captured);
-    GROW(im->arena, s->inside, s->n_captured, s->cap_inside);
-    s->captured[s->n_captured] = outside;
-    s->inside[s->n_captured++] = in;
+    scope_capture(im, s, outside, in);
     return in;
 }
 
@@ -49,16 +53,11 @@ Node *scope_value(Importer *im, Scope *s, const char *name)
     for (int i = n - 2; i >= 0; i--) {
         Node *in = capture(im, path[i], value);
         if (!in->name)
-            in->name = shown_name(name);
+            in->name = shown_name(im, name);
         map_put(&path[i]->values, name, NULL)->value.p = in;
         value = in;
     }
     return value;
-}
-
-const char *shown_name(const char *name)
-{
-    return name && strncmp(name, QCC_NAMELESS, strlen(QCC_NAMELESS)) == 0 ? NULL : name;
 }
 
 Status scope_define(Importer *im, Scope *s, const char *name, Node *value)
@@ -69,6 +68,6 @@ Status scope_define(Importer *im, Scope *s, const char *name, Node *value)
         return fail(im->ir->diag, importer_place(im), "value %s is defined twice", name);
     e->value.p = value;
     if (!value->name)
-        value->name = shown_name(name);
+        value->name = shown_name(im, name);
     return OK;
 }

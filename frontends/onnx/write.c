@@ -3,134 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "frontends/onnx/encode.h"
-#include "frontends/onnx/names.h"
-#include "ops/control.h"
+#include "frontends/onnx/beside.h"
+#include "frontends/onnx/step.h"
+#include "frontends/onnx/writer.h"
+#include "ir/init.h"
 
-/* Names of values inside a graph, and of what its regions took from it. */
-typedef struct Writer {
-    Ir *ir;
-    Diag *diag;
-    Arena *arena;
-    Facts names; /* const char *, by node */
-    uint32_t n_nameless;
-    int opset;
-    bool needs_qcc;
-    bool needs_preview;
-    int64_t ir_version;
-    SignatureNames signature;
-} Writer;
-
-/* A graph being filled. */
-typedef struct Level {
-    Graph *graph;
-    const Node *next;
-    Onnx__GraphProto *proto;
-    size_t cap_node, cap_initializer, cap_info;
-    int own; /* inputs that are the body's own; the rest were captured */
-} Level;
-
-static const char **name_slot(Writer *w, const Node *n)
-{
-    return fact(&w->names, n);
-}
-
-static const char *value_name(Writer *w, const Node *n)
-{
-    const char **slot = name_slot(w, n);
-    if (!*slot)
-        *slot = n->name ? n->name : arena_printf(w->arena, "%s%u", QCC_NAMELESS, w->n_nameless++);
-    return *slot;
-}
-
-static void add_node(Writer *w, Level *l, Onnx__NodeProto *o)
-{
-    GROW(w->arena, l->proto->node, l->proto->n_node, l->cap_node);
-    l->proto->node[l->proto->n_node++] = o;
-}
-
-static Onnx__NodeProto *new_node(Writer *w, const char *op, const char *domain)
-{
-    Onnx__NodeProto *o = NEW(w->arena, Onnx__NodeProto);
-    onnx__node_proto__init(o);
-    o->has_op_type = 1;
-    o->op_type = encode_text(op);
-    o->has_domain = domain[0] != 0;
-    o->domain = encode_text(domain);
-    return o;
-}
-
-static void note(Writer *w, Onnx__NodeProto *o, const char *key, const char *value)
-{
-    Onnx__StringStringEntryProto *e = NEW(w->arena, Onnx__StringStringEntryProto);
-    onnx__string_string_entry_proto__init(e);
-    e->has_key = e->has_value = 1;
-    e->key = encode_text(key);
-    e->value = encode_text(value);
-    o->metadata_props = arena_grow(w->arena, o->metadata_props, o->n_metadata_props, o->n_metadata_props + 1, sizeof e);
-    o->metadata_props[o->n_metadata_props++] = e;
-}
-
-static void note_marks(Writer *w, Onnx__NodeProto *o, const Node *n)
-{
-    note(w, o, QCC_SRC, arena_printf(w->arena, "%u", n->src));
-    if (n->flags)
-        note(w, o, QCC_FLAGS, arena_printf(w->arena, "%u", n->flags));
-    if (n->label) {
-        o->has_name = 1;
-        o->name = encode_text(n->label);
-    }
-}
-
-/* A tuple's parts, by index: the first node that reads each. */
-static const Node **parts_of(Writer *w, const Node *n)
-{
-    const int n_out = type_results(n->type);
-    const Node **parts = NEWS(w->arena, const Node *, n_out);
-    for (const Use *u = n->uses; u; u = u->next) {
-        if (u->user->op != OP_part)
-            continue;
-        const int64_t i = ((const PartAttr *)u->user->attr)->index;
-        parts[i] = u->user; /* uses are linked newest first: the oldest stays */
-    }
-    return parts;
-}
-
-static void write_results(Writer *w, Onnx__NodeProto *o, const Node *n)
-{
-    const int n_out = type_results(n->type);
-    o->output = NEWS(w->arena, ProtobufCBinaryData, n_out);
-    if (n->type->kind != TYPE_TUPLE) {
-        o->output[o->n_output++] = encode_text(value_name(w, n));
-        return;
-    }
-    const Node **parts = parts_of(w, n);
-    for (int i = 0; i < n_out; i++)
-        o->output[o->n_output++] = encode_text(parts[i] ? value_name(w, parts[i]) : "");
-}
-
-static void write_operands(Writer *w, Onnx__NodeProto *o, const Node *n)
-{
-    const int own = own_operands(n);
-    o->input = NEWS(w->arena, ProtobufCBinaryData, own + 1);
-    for (int i = 0; i < own; i++)
-        o->input[o->n_input++] = encode_text(in(n, i) ? value_name(w, in(n, i)) : "");
-    while (o->n_input && !o->input[o->n_input - 1].len)
-        o->n_input--;
-}
-
-/* Types of values that the standard cannot tell. */
-static void state_types(Writer *w, Level *l, const Node *n)
-{
-    const Node **parts = n->type->kind == TYPE_TUPLE ? parts_of(w, n) : NULL;
-    for (int i = 0; i < type_results(n->type); i++) {
-        const Node *value = parts ? parts[i] : n;
-        if (!value)
-            continue;
-        GROW(w->arena, l->proto->value_info, l->proto->n_value_info, l->cap_info);
-        l->proto->value_info[l->proto->n_value_info++] = encode_value(w->arena, value_name(w, value), value->type);
-    }
-}
+/* ---- the signature ---- */
 
 /* Dimensions without a size get the names they have. */
 static Onnx__ValueInfoProto *with_dims(Onnx__ValueInfoProto *v, const DimNames *names)
@@ -149,158 +27,103 @@ static Onnx__ValueInfoProto *with_dims(Onnx__ValueInfoProto *v, const DimNames *
     return v;
 }
 
-static void open_level(Writer *w, Level *l, Graph *g, const Node *owner)
+/* A state is an initializer that a reader makes a state again. */
+static Status write_state(Writer *w, Level *l, const Node *n)
 {
-    static const char *const anonymous = "body";
-    *l = (Level){ .graph = g, .next = g->first, .proto = NEW(w->arena, Onnx__GraphProto), .own = (int)g->n_inputs };
-    onnx__graph_proto__init(l->proto);
-    l->proto->has_name = 1;
-    l->proto->name = encode_text(g->name ? g->name : anonymous);
-    if (owner) {
-        const int captured = owner->n_in - own_operands(owner);
-        l->own = (int)g->n_inputs - captured;
-        for (int i = 0; i < captured; i++)
-            *name_slot(w, g->inputs[l->own + i]) = value_name(w, in(owner, own_operands(owner) + i));
+    Payload *p = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
+    const char *name = value_name(w, n), *said = p ? init_text(w, p) : "none";
+    if (!p)
+        p = payload_init(w->arena, n->type, (Init){ .kind = INIT_ZEROS });
+    Onnx__TensorProto *t = write_payload(w, p, (Place){ .where = name, .byte = -1 });
+    if (!t)
+        return INVALID;
+    t->has_name = 1;
+    t->name = encode_text(name);
+    note(w, &t->metadata_props, &t->n_metadata_props, QCC_STATE, marks_text(w, n));
+    if (said)
+        note(w, &t->metadata_props, &t->n_metadata_props, QCC_INIT, said);
+    note_payload(w, t, p, name, carry(w, p, name, l->graph, false));
+    add_initializer(w, l, t);
+    return OK;
+}
+
+static Status write_inputs(Writer *w, Level *l, bool states_are_inputs)
+{
+    const Graph *g = l->graph;
+    const DimNames *names = w->signature.inputs;
+    l->proto->input = NEWS(w->arena, Onnx__ValueInfoProto *, g->n_inputs + 1);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        if (n->op == OP_state && !states_are_inputs)
+            TRY(write_state(w, l, n));
+        else
+            l->proto->input[l->proto->n_input++] =
+                with_dims(encode_value(w->arena, value_name(w, n), n->type), names ? &names[i] : NULL);
     }
-    l->proto->input = NEWS(w->arena, Onnx__ValueInfoProto *, l->own + 1);
-    const DimNames *names = owner ? NULL : w->signature.inputs;
-    for (int i = 0; i < l->own; i++)
-        l->proto->input[l->proto->n_input++] = with_dims(
-            encode_value(w->arena, value_name(w, g->inputs[i]), g->inputs[i]->type), names ? &names[i] : NULL);
+    return OK;
+}
+
+static bool leaves_as_itself(const Graph *g, int i)
+{
+    const Node *n = graph_result(g, i);
+    const char *text = graph_result_name(g, i);
+    return n && (!text || (n->name && strcmp(text, n->name) == 0));
+}
+
+static bool names_input(const Graph *g, const char *text)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, text) == 0)
+            return true;
+    return false;
+}
+
+/* What leaves has its name before anything inside the graph gets one. */
+static const char **claim_results(Writer *w, const Graph *g)
+{
+    const int n = graph_n_results(g);
+    const char **names = NEWS(w->arena, const char *, n + 1);
+    Map seen;
+    map_open(&seen, w->arena);
+    for (int i = 0; i < n; i++) {
+        bool fresh = true;
+        names[i] = graph_result(g, i) ? NULL : "";
+        if (!leaves_as_itself(g, i))
+            continue;
+        const char *own = value_name(w, graph_result(g, i));
+        map_put(&seen, own, &fresh);
+        names[i] = fresh ? own : claim_name(w, own);
+    }
+    for (int i = 0; i < n; i++) {
+        const char *text = graph_result_name(g, i);
+        if (!names[i])
+            names[i] = claim_name(w, names_input(g, text) ? arena_printf(w->arena, "%s.next", text) : text);
+    }
+    return names;
 }
 
 /* A result under a name that is not its value's needs a node to carry the name. */
-static const char *result_name(Writer *w, Level *l, int i)
-{
-    const Node *n = graph_result(l->graph, i);
-    const char *name = graph_result_name(l->graph, i);
-    const char *value = n ? value_name(w, n) : "";
-    if (!n || !name || strcmp(name, value) == 0)
-        return value;
-    Onnx__NodeProto *o = new_node(w, "Identity", "");
-    o->input = NEWS(w->arena, ProtobufCBinaryData, 1);
-    o->output = NEWS(w->arena, ProtobufCBinaryData, 1);
-    o->input[o->n_input++] = encode_text(value);
-    o->output[o->n_output++] = encode_text(name);
-    note(w, o, QCC_RESULT, "1");
-    add_node(w, l, o);
-    return name;
-}
-
-static void close_level(Writer *w, Level *l)
+static void write_outputs(Writer *w, Level *l, const char *const *names)
 {
     const int n = graph_n_results(l->graph);
-    const DimNames *names = l->graph->owner ? NULL : w->signature.outputs;
+    const DimNames *dims = w->signature.outputs;
     l->proto->output = NEWS(w->arena, Onnx__ValueInfoProto *, n + 1);
     for (int i = 0; i < n; i++) {
-        const Type *type = graph_result(l->graph, i) ? graph_result(l->graph, i)->type : NULL;
+        const Node *value = graph_result(l->graph, i);
+        const char *text = graph_result_name(l->graph, i);
         l->proto->output[l->proto->n_output++] =
-            with_dims(encode_value(w->arena, result_name(w, l, i), type), names ? &names[i] : NULL);
+            with_dims(encode_value(w->arena, names[i], value ? value->type : NULL), dims ? &dims[i] : NULL);
+        if (!value || strcmp(names[i], value_name(w, value)) == 0)
+            continue;
+        Onnx__NodeProto *o = add_identity(w, l, value_name(w, value), names[i], value->type);
+        note_node(w, o, QCC_RESULT, "1");
+        text = text ? text : value->name;
+        if (!name_tells(w, names[i], text))
+            note_node(w, o, QCC_NAME, text ? text : "");
     }
 }
 
-/* Parameters that begin the graph are initializers; constants, and parameters that the model holds as nodes, stay nodes
- * at their place. */
-static Status write_constant(Writer *w, Level *l, const Node *n)
-{
-    Payload *p = node_payload(n);
-    const Tensor *t = p ? payload_tensor(p, w->ir->arena, w->diag) : NULL;
-    if (!t)
-        return fail(w->diag, node_place(n), "its value cannot be written");
-    Onnx__TensorProto *proto = encode_tensor(w->arena, t);
-    if (n->op == OP_param && n->src == 0 && !n->label && !n->flags && !l->proto->n_node) {
-        proto->has_name = 1;
-        proto->name = encode_text(value_name(w, n));
-        GROW(w->arena, l->proto->initializer, l->proto->n_initializer, l->cap_initializer);
-        l->proto->initializer[l->proto->n_initializer++] = proto;
-        return OK;
-    }
-    Onnx__NodeProto *o = new_node(w, "Constant", "");
-    o->attribute = NEWS(w->arena, Onnx__AttributeProto *, 1);
-    o->attribute[o->n_attribute++] = encode_tensor_attribute(w->arena, "value", proto);
-    write_results(w, o, n);
-    note_marks(w, o, n);
-    if (n->op == OP_const)
-        note(w, o, QCC_CONST, "1");
-    add_node(w, l, o);
-    return OK;
-}
-
-/* Attributes in the order of the card; graphs follow when their levels are closed. */
-static Status write_call(Writer *w, Level *l, const Node *n, Onnx__NodeProto **out)
-{
-    const OpDef *def = op_of(n);
-    const bool standard = encode_is_standard(n, w->opset);
-    if (n->op == OP_opaque || (def->structural && n->op != OP_tuple))
-        return fail_as(w->diag, UNSUPPORTED, node_place(n), "%s cannot be written anew", def->name);
-    Onnx__NodeProto *o = standard ? new_node(w, def->onnx.op, def->onnx.domain ? def->onnx.domain : "")
-                                  : new_node(w, def->name, QCC_DOMAIN);
-    w->needs_qcc = w->needs_qcc || !standard;
-    w->needs_preview = w->needs_preview || (standard && def->onnx.domain);
-    write_operands(w, o, n);
-    write_results(w, o, n);
-    TRY(encode_attributes(w->arena, w->diag, n, standard, o));
-    note_marks(w, o, n);
-    if (!standard)
-        state_types(w, l, n);
-    add_node(w, l, o);
-    *out = o;
-    return OK;
-}
-
-static const char *region_attribute(const Node *n, int r)
-{
-    static const char *const branches[] = { "then_branch", "else_branch" }, *const mods[] = { "score_mod", "prob_mod" };
-    return n->op == OP_if ? branches[r] : n->op == OP_flex_attention ? mods[r] : "body";
-}
-
-static void attach_region(Writer *w, Onnx__NodeProto *o, const Node *n, int r, Onnx__GraphProto *body)
-{
-    Onnx__AttributeProto *a = NEW(w->arena, Onnx__AttributeProto);
-    onnx__attribute_proto__init(a);
-    a->has_name = a->has_type = 1;
-    a->name = encode_text(region_attribute(n, r));
-    a->type = ONNX_ATTR_GRAPH;
-    a->g = body;
-    o->attribute = arena_grow(w->arena, o->attribute, o->n_attribute, o->n_attribute + 1, sizeof a);
-    o->attribute[o->n_attribute++] = a;
-}
-
-/* Regions are written after the names around them are settled, innermost last, without recursion. */
-static Status write_graph(Writer *w, Graph *g, Onnx__GraphProto **proto)
-{
-    Level *stack = NULL;
-    size_t depth = 0, cap = 0;
-    GROW(w->arena, stack, depth, cap);
-    open_level(w, &stack[depth++], g, NULL);
-    *proto = stack[0].proto;
-    while (depth) {
-        Level *l = &stack[depth - 1];
-        const Node *n = l->next;
-        if (!n) {
-            close_level(w, l);
-            depth--;
-            continue;
-        }
-        l->next = n->next;
-        if (n->op == OP_part)
-            continue;
-        if (n->op == OP_const || n->op == OP_param) {
-            TRY(write_constant(w, l, n));
-            continue;
-        }
-        Onnx__NodeProto *o = NULL;
-        TRY(write_call(w, l, n, &o));
-        for (int r = 0; r < n->n_regions; r++) {
-            Level inner;
-            open_level(w, &inner, n->regions[r], n);
-            attach_region(w, o, n, r, inner.proto);
-            GROW(w->arena, stack, depth, cap);
-            stack[depth++] = inner;
-        }
-    }
-    return OK;
-}
+/* ---- the model ---- */
 
 /* The lowest opset in which every operator is the version that its card means. */
 static int lowest_opset(Graph *g)
@@ -320,7 +143,7 @@ static int64_t ir_version_of(int opset)
     return opset >= 25 ? 13 : opset == 24 ? 12 : opset == 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
 }
 
-static Onnx__OperatorSetIdProto *opset_import(Writer *w, const char *domain, int64_t version)
+Onnx__OperatorSetIdProto *opset_import(Writer *w, const char *domain, int64_t version)
 {
     Onnx__OperatorSetIdProto *o = NEW(w->arena, Onnx__OperatorSetIdProto);
     onnx__operator_set_id_proto__init(o);
@@ -344,10 +167,50 @@ static void append_to_sink(ProtobufCBuffer *base, size_t n, const uint8_t *bytes
         b->status = b->sink->put(b->sink->user, bytes, n);
 }
 
-static Status write_model(Writer *w, Graph *g, const Sink *sink)
+Status put_message(const ProtobufCMessage *message, const Sink *sink)
+{
+    SinkBuffer buffer = { { append_to_sink }, sink, OK };
+    protobuf_c_message_pack_to_buffer(message, &buffer.base);
+    return buffer.status;
+}
+
+static Status write_root(Writer *w, Graph *g, Onnx__GraphProto *proto, bool states_are_inputs)
+{
+    static const char *const anonymous = "main";
+    Level l = { .proto = proto };
+    proto->has_name = 1;
+    proto->name = encode_text(g->name ? g->name : anonymous);
+    open_root(&l, g);
+    TRY(write_inputs(w, &l, states_are_inputs));
+    const char **names = claim_results(w, g);
+    TRY(write_nodes(w, &l));
+    write_outputs(w, &l, names);
+    return OK;
+}
+
+/* Large models leave their weights in a file beside them. */
+static Status write_model(Writer *w, Onnx__ModelProto *model, const Sink *sink, const char *path)
+{
+    Beside beside;
+    beside_open(&beside, w->arena, w->diag, path);
+    Status status = OK;
+    if (path && protobuf_c_message_get_packed_size(&model->base) > (size_t)beside_threshold(&w->ir->limits))
+        status = beside_move_all(&beside, model->graph);
+    if (status == OK && protobuf_c_message_get_packed_size(&model->base) > (size_t)w->ir->limits.model_bytes)
+        status = fail_as(w->diag, UNSUPPORTED, NOWHERE,
+                         "the model is larger than one file may be (limit model_bytes, %" PRId64 ")",
+                         w->ir->limits.model_bytes);
+    if (status == OK)
+        status = put_message(&model->base, sink);
+    return beside_close(&beside, status);
+}
+
+static Status write_graph(Writer *w, Graph *g, const Sink *sink, const char *path, bool states_are_inputs)
 {
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
-    TRY(write_graph(w, g, &model.graph));
+    Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    TRY(write_root(w, g, &graph, states_are_inputs));
+    model.graph = &graph;
     model.has_ir_version = model.has_producer_name = 1;
     model.ir_version = ir_version_of(w->opset);
     model.producer_name = encode_text("qcc");
@@ -357,29 +220,24 @@ static Status write_model(Writer *w, Graph *g, const Sink *sink)
         model.opset_import[model.n_opset_import++] = opset_import(w, QCC_DOMAIN, QCC_DOMAIN_VERSION);
     if (w->needs_preview)
         model.opset_import[model.n_opset_import++] = opset_import(w, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST);
-    if (protobuf_c_message_get_packed_size(&model.base) > (size_t)w->ir->limits.model_bytes)
-        return fail_as(w->diag, UNSUPPORTED, NOWHERE,
-                       "the model is larger than one file may be (limit model_bytes, %" PRId64 ")",
-                       w->ir->limits.model_bytes);
-    SinkBuffer buffer = { { append_to_sink }, sink, OK };
-    protobuf_c_message_pack_to_buffer(&model.base, &buffer.base);
-    return buffer.status;
+    return write_model(w, &model, sink, path);
 }
 
 Status onnx_write(Graph *g, Diag *d, const Sink *sink)
 {
-    return onnx_write_named(g, d, NULL, sink);
+    return onnx_write_named(g, d, NULL, sink, NULL);
 }
 
-Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink)
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path)
 {
     Arena arena;
+    Writer w;
     arena_open(&arena, g->ir->memory);
-    Writer w = { .ir = g->ir, .diag = d, .arena = &arena, .opset = lowest_opset(g) };
-    w.names = facts_open(&arena, sizeof(const char *));
+    writer_open(&w, g->ir, &arena, d, lowest_opset(g));
     if (names)
         w.signature = *names;
-    const Status status = write_model(&w, g, sink);
+    const Status status = write_graph(&w, g, sink, path, false);
+    writer_close(&w);
     arena_close(&arena);
     return status;
 }

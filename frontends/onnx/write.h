@@ -1,7 +1,8 @@
 /* Any graph as an ONNX model, written anew: the general way out, beside the splice of export.h.
  *
  * A node goes under its ai.onnx name where the schema of that name admits its types, else under domain qcc with the
- * card's own attributes.  Reading the file back gives the same graph. */
+ * card's own attributes.  States are initializers, and the next value of state NAME is the output NAME.next.  Reading
+ * the file back gives the same graph. */
 #ifndef FRONTENDS_ONNX_WRITE_H
 #define FRONTENDS_ONNX_WRITE_H
 
@@ -18,11 +19,12 @@ typedef struct SignatureNames {
     const DimNames *inputs, *outputs;
 } SignatureNames;
 
-/* Writes a graph; `names` may be null, and either list of it.  UNSUPPORTED, naming them, when it has operators that are
- * not understood. */
-Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink);
+/* Writes a graph; `names` may be null, and either list of it.  `path` is the file that the sink fills: weights that are
+ * too large for one file go beside it; null: there is no such place.  UNSUPPORTED, naming them, when it has operators
+ * that are not understood. */
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path);
 
-/* The same without names.  UNSUPPORTED, naming them, when it has operators that are not understood. */
+/* The same without names, and without a place.  */
 Status onnx_write(Graph *g, Diag *d, const Sink *sink);
 
 #endif
