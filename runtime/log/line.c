@@ -46,7 +46,7 @@ static void add_value(Text *out, const char *name, const LogValue *v)
 static void add_line(Text *out, const char *event, const char *const *names, const LogValue *values, size_t n,
                      const LogExtra *extra, size_t n_extra)
 {
-    const LogValue schema = log_int(LOG_SCHEMA), what = log_text(event);
+    const LogValue schema = logged_int(LOG_SCHEMA), what = logged_text(event);
     text_char(out, '{');
     if (strcmp(event, "start") == 0)
         add_value(out, "schema", &schema);

@@ -17,27 +17,27 @@ typedef struct LogValue {
     double x;
 } LogValue;
 
-static inline LogValue log_text(const char *text)
+static inline LogValue logged_text(const char *text)
 {
     return (LogValue){ .kind = text ? LOG_TEXT : LOG_ABSENT, .text = text };
 }
 
-static inline LogValue log_int(int64_t i)
+static inline LogValue logged_int(int64_t i)
 {
     return (LogValue){ .kind = LOG_INT, .i = i };
 }
 
-static inline LogValue log_f32(float x)
+static inline LogValue logged_f32(float x)
 {
     return (LogValue){ .kind = LOG_F32, .x = (double)x };
 }
 
-static inline LogValue log_f64(double x)
+static inline LogValue logged_f64(double x)
 {
     return (LogValue){ .kind = LOG_F64, .x = x };
 }
 
-static inline LogValue log_flag(bool flag)
+static inline LogValue logged_flag(bool flag)
 {
     return (LogValue){ .kind = LOG_FLAG, .i = flag };
 }
