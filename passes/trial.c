@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/rng.h"
 
@@ -63,6 +64,54 @@ static Tensor *draw_input(const Node *n, Rng *rng, Arena *scratch, bool special)
     return t;
 }
 
+/* ---- two graphs ---- */
+
+static int input_named(const Graph *g, const char *name)
+{
+    for (size_t i = 0; name && i < g->n_inputs; i++)
+        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+const Tensor *trial_initial(const Node *state, Arena *scratch)
+{
+    const Tensor *t = node_constant(state, 0);
+    if (t || !type_known(state->type) || state->type->kind != TYPE_TENSOR)
+        return t;
+    return tensor_new(scratch, state->type);
+}
+
+/* What the second graph reads: by name what the first one does, and what it has besides. */
+static Status match_inputs(const Graph *a, const Tensor *const *x, const Graph *b, const Tensor **y, Rng *rng,
+                           Arena *scratch)
+{
+    for (size_t i = 0; i < b->n_inputs; i++) {
+        const Node *n = b->inputs[i];
+        const int same = i < a->n_inputs && a->inputs[i]->name == n->name ? (int)i : input_named(a, n->name);
+        if (same >= 0 && !type_agrees(a->inputs[same]->type, n->type))
+            return INVALID;
+        if (same >= 0)
+            y[i] = x[same];
+        else
+            y[i] = n->op == OP_state ? trial_initial(n, scratch) : draw_input(n, rng, scratch, false);
+        if (!y[i])
+            return INVALID;
+    }
+    return OK;
+}
+
+int trial_result(const Graph *a, int i, const Graph *b)
+{
+    const char *name = graph_result_name(a, i), *at = i < graph_n_results(b) ? graph_result_name(b, i) : NULL;
+    if (i < graph_n_results(b) && (name == at || (name && at && strcmp(name, at) == 0)))
+        return i;
+    for (int k = 0; name && k < graph_n_results(b); k++)
+        if (graph_result_name(b, k) && strcmp(graph_result_name(b, k), name) == 0)
+            return k;
+    return name && strncmp(name, "qcc.", 4) == 0 ? TRIAL_GONE : TRIAL_LOST;
+}
+
 /* ---- comparison ---- */
 
 static double epsilon(DType d)
@@ -113,15 +162,16 @@ bool values_agree(const Tensor *a, const Tensor *b, Exactness may)
     return true;
 }
 
-static const char *compare_results(Graph *a, Tensor **x, Tensor **y, Exactness may, Arena *scratch)
+static const char *compare_results(const Graph *a, Tensor **x, const Graph *b, Tensor **y, Exactness may,
+                                   Arena *scratch)
 {
     for (int i = 0; i < graph_n_results(a); i++) {
-        if (!x[i] && !y[i])
-            continue;
-        if (x[i] && y[i] && values_agree(x[i], y[i], may))
-            continue;
+        const int k = trial_result(a, i, b);
         const char *name = graph_result_name(a, i);
-        return arena_printf(scratch, "result %d%s%s is another", i, name ? " " : "", name ? name : "");
+        if (k == TRIAL_GONE || (k >= 0 && (x[i] && y[k] ? values_agree(x[i], y[k], may) : !x[i] && !y[k])))
+            continue;
+        return arena_printf(scratch, "result %d%s%s is %s", i, name ? " " : "", name ? name : "",
+                            k < 0 ? "gone" : "another");
     }
     return NULL;
 }
@@ -129,29 +179,29 @@ static const char *compare_results(Graph *a, Tensor **x, Tensor **y, Exactness m
 const char *trial_compare(Graph *a, Graph *b, Exactness may, uint64_t seed, Arena *scratch, bool *ran)
 {
     const char *difference = NULL;
-    const int n = graph_n_results(a);
-    const Tensor **inputs = NEWS(scratch, const Tensor *, a->n_inputs + 1);
-    Tensor **x = NEWS(scratch, Tensor *, n + 1), **y = NEWS(scratch, Tensor *, n + 1);
+    const Tensor **from = NEWS(scratch, const Tensor *, a->n_inputs + 1);
+    const Tensor **to = NEWS(scratch, const Tensor *, b->n_inputs + 1);
+    Tensor **x = NEWS(scratch, Tensor *, graph_n_results(a) + 1), **y = NEWS(scratch, Tensor *, graph_n_results(b) + 1);
     Rng rng = { seed };
     *ran = false;
-    if (a->n_inputs != b->n_inputs || n != graph_n_results(b))
-        return "the signature is another";
     for (size_t i = 0; i < a->n_inputs; i++) {
-        inputs[i] = draw_input(a->inputs[i], &rng, scratch, may == EXACT);
-        if (!inputs[i])
+        from[i] = draw_input(a->inputs[i], &rng, scratch, may == EXACT);
+        if (!from[i])
             return NULL;
     }
+    if (match_inputs(a, from, b, to, &rng, scratch) != OK)
+        return "the signature is another";
     Heap heap;
     Hush hush;
     const EvalOptions options = { .seed = seed };
     heap_open(&heap, a->ir->memory);
     hush_begin(&hush, a->ir, scratch);
-    *ran = evaluate(a, &options, &heap, inputs, x) == OK;
-    if (*ran && evaluate(b, &options, &heap, inputs, y) != OK)
+    *ran = evaluate(a, &options, &heap, from, x) == OK;
+    if (*ran && evaluate(b, &options, &heap, to, y) != OK)
         difference = "it can no longer be evaluated";
     hush_end(&hush);
     if (*ran && !difference)
-        difference = compare_results(a, x, y, may, scratch);
+        difference = compare_results(a, x, b, y, may, scratch);
     heap_close(&heap);
     return difference;
 }

@@ -18,9 +18,17 @@ void hush_begin(Hush *h, Ir *ir, Arena *scratch);
 /* Messages are heard again. */
 void hush_end(Hush *h);
 
-/* Compares what two graphs of one signature compute, on inputs drawn from a seed: null when they agree within what
- * `may` allows, or the first difference in words.  `*ran` says whether the first one could be evaluated. */
+/* Compares what two graphs compute, on inputs drawn from a seed: null when they agree within what `may` allows, or the
+ * first difference in words.  The second may have further inputs (states among them begin as they do) and results; of
+ * the first one's results only those named `qcc.` may be gone.  `*ran` says whether the first could be evaluated. */
 const char *trial_compare(Graph *a, Graph *b, Exactness may, uint64_t seed, Arena *scratch, bool *ran);
+
+/* The result of `b` that has the name (or, without one, the place) of a's result i. */
+enum { TRIAL_LOST = -1, TRIAL_GONE = -2 }; /* there is none; none is needed */
+int trial_result(const Graph *a, int i, const Graph *b);
+
+/* What a state begins with; null when its type does not say. */
+const Tensor *trial_initial(const Node *state, Arena *scratch);
 
 /* Whether two values agree within what `may` allows. */
 bool values_agree(const Tensor *a, const Tensor *b, Exactness may);

@@ -7,7 +7,7 @@
 /* Evaluates a graph on inputs drawn from their names; the results, null where absent.  Null after a failure. */
 Tensor **golden_evaluate(Graph *g, Heap *heap, Arena *arena);
 
-/* Whether two graphs of one signature give the same: bit for bit, or (`rounds`) within roundings of their types.
+/* Whether two graphs, the second perhaps with more states and results, give the same: bit for bit, or (`rounds`) within roundings of their types.
  * Null, or what differs. */
 const char *golden_compare(Graph *a, Graph *b, bool rounds, Arena *arena);
 
