@@ -1,6 +1,6 @@
-/* What a training step is to be: plain data.  Whoever reads options writes it (passes/recipe_read.h for the optimizer's
- * part), the passes of a step read it through PassOptions.recipe.  A null recipe, and a zeroed one, mean the defaults
- * of the bare command. */
+/* What a training step is to be: plain data.  Whoever reads options writes it (passes/optimizer_read.h for the
+ * optimizer's part), the passes of a step read it through PassOptions.recipe.  A null recipe, and a zeroed one, mean
+ * the defaults of the bare command. */
 #ifndef PASSES_RECIPE_H
 #define PASSES_RECIPE_H
 
