@@ -11,10 +11,7 @@ typedef struct Entry {
 static Status put_array(void *user, Sink to)
 {
     const Entry *e = user;
-    const ArenaMark mark = arena_mark(e->scratch);
-    const Status status = npy_write(e->scratch, e->tensor, to.put, to.user);
-    arena_reset(e->scratch, mark);
-    return status;
+    return npy_write(e->scratch, e->tensor, to.put, to.user);
 }
 
 Status npz_write(Arena *scratch, Sink to, const NamedTensor *arrays, size_t n)
