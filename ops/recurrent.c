@@ -127,7 +127,7 @@ static bool check_attrs(Infer *q, const Cell *cell)
     return false;
 }
 
-static RecurrentShape shape_of(const RecurrentAttr *at, const Type *x, const Type *r)
+RecurrentShape recurrent_shape(const RecurrentAttr *at, const Type *x, const Type *r)
 {
     const int layout = (int)at->layout;
     return (RecurrentShape){ .steps = dim_of(x, layout),
@@ -148,7 +148,7 @@ const Type *infer_recurrent(Infer *q, const Cell *cell)
                           dtype_name(r->dtype));
     if (x->rank >= 0 && x->rank != 3)
         return infer_fail(q, "needs data of 3 dimensions, got %d", x->rank);
-    const RecurrentShape s = shape_of(at, x, r);
+    const RecurrentShape s = recurrent_shape(at, x, r);
     if (s.hidden > q->ir->limits.dim / 8)
         return infer_fail(q, "has a state of %" PRId64 " elements", s.hidden);
     if (!check_operands(q, cell, &s))
@@ -161,11 +161,6 @@ const Type *infer_recurrent(Infer *q, const Cell *cell)
     return infer_results(q, 1 + cell->states, results);
 }
 
-/* Elements between neighbours of one dimension. */
-typedef struct Strides {
-    int64_t step, direction, batch;
-} Strides;
-
 static int64_t length_of(Eval *e, const int64_t *lens, int64_t b, int64_t steps)
 {
     if (lens && (lens[b] < 0 || lens[b] > steps)) {
@@ -175,8 +170,16 @@ static int64_t length_of(Eval *e, const int64_t *lens, int64_t b, int64_t steps)
     return lens ? lens[b] : steps;
 }
 
+Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
+{
+    const int64_t n = s->hidden, d = s->directions;
+    if (at->layout)
+        return (Layout){ { 1, 0, s->steps }, { d * n, n, s->steps * d * n }, { 0, n, d * n } };
+    return (Layout){ { s->batch, 0, 1 }, { d * s->batch * n, s->batch * n, n }, { 0, s->batch * n, n } };
+}
+
 /* One direction: x W' of every step at once, then step after step h R' and the cell. */
-#define RECURRENT(T, STEP, MULTIPLY)                                                                                   \
+#define RECURRENT(T, STEP, TAPE, MULTIPLY)                                                                             \
     typedef void StepFn_##T(const STEP *s);                                                                            \
     static StepFn_##T *step_of_##T(const Cell *cell)                                                                   \
     {                                                                                                                  \
@@ -200,97 +203,113 @@ static int64_t length_of(Eval *e, const int64_t *lens, int64_t b, int64_t steps)
         MULTIPLY(&p, a, b, to);                                                                                        \
         return to;                                                                                                     \
     }                                                                                                                  \
-    /* Walks the steps; h and c [batch, hidden] hold the states, y may be null. */                                     \
-    static void run_##T(Eval *e, const Cell *cell, const RecurrentShape *s, STEP step, bool reverse,                   \
-                        const int64_t *lengths, const T *xw, Strides in, T *y, Strides out)                            \
+    void recurrent_run_##T(Eval *e, const Cell *cell, const RecurrentShape *s, STEP step, bool backward,               \
+                           const int64_t *lengths, const T *xw, T *y, const TAPE *tape)                                \
     {                                                                                                                  \
-        const int64_t wide = cell->gates * s->hidden;                                                                  \
-        const T *turned = turned_##T(e, step.r, s->hidden, wide);                                                      \
+        const int64_t n = s->hidden, wide = cell->gates * n;                                                           \
+        const Layout at = recurrent_layout(step.at, s);                                                                \
+        const T *turned = turned_##T(e, step.r, n, wide);                                                              \
         T *hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T)), *h = step.h, *c = step.c;                       \
-        step.scratch = eval_scratch(e, 2 * (size_t)s->hidden, sizeof(T));                                              \
+        step.scratch = eval_scratch(e, 2 * (size_t)n, sizeof(T));                                                      \
         for (int64_t t = 0; t < s->steps; t++) {                                                                       \
-            product_##T(e, h, turned, s->batch, s->hidden, wide, hr);                                                  \
+            product_##T(e, h, turned, s->batch, n, wide, hr);                                                          \
             for (int64_t b = 0; b < s->batch; b++) {                                                                   \
-                const int64_t at = reverse ? lengths[b] - 1 - t : t;                                                   \
+                const int64_t k = recurrent_place(backward, lengths[b], t), row = k * at.x.step + b * at.x.batch;      \
                 if (t >= lengths[b])                                                                                   \
                     continue;                                                                                          \
-                step.xw = xw + (at * in.step + b * in.batch) * wide;                                                   \
+                step.xw = xw + row * wide;                                                                             \
                 step.hr = hr + b * wide;                                                                               \
-                step.h = h + b * s->hidden;                                                                            \
-                step.c = c + b * s->hidden;                                                                            \
+                step.h = h + b * n;                                                                                    \
+                step.c = c + b * n;                                                                                    \
+                if (tape) {                                                                                            \
+                    memcpy(tape->h + row * n, step.h, (size_t)n * sizeof(T));                                          \
+                    memcpy(tape->c + row * n, step.c, (size_t)n * sizeof(T));                                          \
+                    step.z = tape->z + row * wide;                                                                     \
+                    step.linear = tape->linear + row * n;                                                              \
+                }                                                                                                      \
                 step_of_##T(cell)(&step);                                                                              \
                 if (y)                                                                                                 \
-                    memcpy(y + at * out.step + b * out.batch, step.h, (size_t)s->hidden * sizeof(T));                  \
+                    memcpy(y + k * at.y.step + b * at.y.batch, step.h, (size_t)n * sizeof(T));                         \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    static void load_state_##T(Eval *e, int operand, int64_t d, const RecurrentShape *s, Strides st, T *to)            \
+    static T *state_##T(Eval *e, int operand, int64_t d, const RecurrentShape *s)                                      \
     {                                                                                                                  \
+        const Strides at = recurrent_layout(e->attr, s).state;                                                         \
         const T *from = eval_has(e, operand) ? eval_##T(e, operand) : NULL;                                            \
+        T *to = eval_scratch(e, (size_t)(s->batch * s->hidden), sizeof(T));                                            \
         for (int64_t b = 0; from && b < s->batch; b++)                                                                 \
-            memcpy(to + b * s->hidden, from + d * st.direction + b * st.batch, (size_t)s->hidden * sizeof(T));         \
+            memcpy(to + b * s->hidden, from + d * at.direction + b * at.batch, (size_t)s->hidden * sizeof(T));         \
+        return to;                                                                                                     \
     }                                                                                                                  \
-    static Status recurrent_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths)            \
+    STEP recurrent_open_##T(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, T *xw)                      \
     {                                                                                                                  \
         const RecurrentAttr *at = e->attr;                                                                             \
         const int64_t n = s->hidden, wide = cell->gates * n;                                                           \
-        const Strides in = at->layout ? (Strides){ 1, 0, s->steps } : (Strides){ s->batch, 0, 1 };                     \
-        const Strides out = at->layout ? (Strides){ s->directions * n, n, s->steps * s->directions * n }               \
-                                       : (Strides){ s->directions * s->batch * n, s->batch * n, n };                   \
-        const Strides st = at->layout ? (Strides){ 0, n, s->directions * n } : (Strides){ 0, s->batch * n, n };        \
-        const T *x = eval_##T(e, 0), *w = eval_##T(e, 1), *r = eval_##T(e, 2);                                         \
-        const T *bias = eval_has(e, 3) ? eval_##T(e, 3) : NULL;                                                        \
-        const T *peephole = cell->peephole >= 0 && eval_has(e, cell->peephole) ? eval_##T(e, cell->peephole) : NULL;   \
+        const T *w = eval_##T(e, 1) + d * wide * s->input;                                                             \
+        const T *bias = eval_has(e, 3) ? eval_##T(e, 3) + d * 2 * wide : NULL;                                         \
+        const bool peeps = cell->peephole >= 0 && eval_has(e, cell->peephole);                                         \
+        Activation *act = eval_scratch(e, 3, sizeof *act);                                                             \
+        BUG_IF(e->ir->memory, recurrent_activations(at, cell, (int)d, act, e->scratch));                               \
+        product_##T(e, eval_##T(e, 0), turned_##T(e, w, s->input, wide), s->steps * s->batch, s->input, wide, xw);     \
+        return (STEP){ .at = at,                                                                                       \
+                       .act = act,                                                                                     \
+                       .hidden = n,                                                                                    \
+                       .wb = bias,                                                                                     \
+                       .rb = bias ? bias + wide : NULL,                                                                \
+                       .peephole = peeps ? eval_##T(e, cell->peephole) + d * 3 * n : NULL,                             \
+                       .r = eval_##T(e, 2) + d * wide * n,                                                             \
+                       .h = state_##T(e, cell->first_state, d, s),                                                     \
+                       .c = cell->states > 1 ? state_##T(e, cell->first_state + 1, d, s)                               \
+                                             : eval_scratch(e, (size_t)(s->batch * n), sizeof(T)) };                   \
+    }                                                                                                                  \
+    static void recurrent_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths)              \
+    {                                                                                                                  \
+        const RecurrentAttr *at = e->attr;                                                                             \
+        const Layout layout = recurrent_layout(at, s);                                                                 \
+        const int64_t n = s->hidden, rows = s->steps * s->batch;                                                       \
         T *y = eval_out_##T(e, 0), *last[2] = { NULL, NULL };                                                          \
         for (int i = 0; i < cell->states && i + 1 < e->n_out; i++)                                                     \
             last[i] = eval_out_##T(e, i + 1);                                                                          \
-        const int64_t rows = s->steps * s->batch;                                                                      \
         if (e->out[0]->bytes)                                                                                          \
             memset(y, 0, (size_t)(rows * s->directions * n) * sizeof(T));                                              \
-        T *xw = eval_scratch(e, (size_t)(rows * wide), sizeof(T));                                                     \
+        T *xw = eval_scratch(e, (size_t)(rows * cell->gates * n), sizeof(T));                                          \
         for (int64_t d = 0; d < s->directions; d++) {                                                                  \
-            Activation act[3];                                                                                         \
-            BUG_IF(e->ir->memory, recurrent_activations(at, cell, (int)d, act, e->scratch));                           \
-            T *h = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                                 \
-            T *c = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                                 \
-            load_state_##T(e, cell->first_state, d, s, st, h);                                                         \
-            if (cell->states > 1)                                                                                      \
-                load_state_##T(e, cell->first_state + 1, d, s, st, c);                                                 \
-            product_##T(e, x, turned_##T(e, w + d * wide * s->input, s->input, wide), rows, s->input, wide, xw);       \
-            const STEP step = { .at = at,                                                                              \
-                                .act = act,                                                                            \
-                                .hidden = n,                                                                           \
-                                .wb = bias ? bias + d * 2 * wide : NULL,                                               \
-                                .rb = bias ? bias + d * 2 * wide + wide : NULL,                                        \
-                                .peephole = peephole ? peephole + d * 3 * n : NULL,                                    \
-                                .r = r + d * wide * n,                                                                 \
-                                .h = h,                                                                                \
-                                .c = c };                                                                              \
-            run_##T(e, cell, s, step, at->direction == RUN_REVERSE || d == 1, lengths, xw, in, y + d * out.direction,  \
-                    out);                                                                                              \
+            const STEP step = recurrent_open_##T(e, cell, s, d, xw);                                                   \
+            recurrent_run_##T(e, cell, s, step, at->direction == RUN_REVERSE || d == 1, lengths, xw,                   \
+                              y + d * layout.y.direction, NULL);                                                       \
             for (int64_t b = 0; b < s->batch; b++)                                                                     \
                 for (int i = 0; i < 2; i++)                                                                            \
                     if (last[i])                                                                                       \
-                        memcpy(last[i] + d * st.direction + b * st.batch, (i ? c : h) + b * n, (size_t)n * sizeof(T)); \
+                        memcpy(last[i] + d * layout.state.direction + b * layout.state.batch,                          \
+                               (i ? step.c : step.h) + b * n, (size_t)n * sizeof(T));                                  \
         }                                                                                                              \
-        return OK;                                                                                                     \
     }
 #define MULTIPLY_F32(p, a, b, c) panel_f32(e->kernels, p, a, b, c)
-RECURRENT(f32, StepF32, MULTIPLY_F32)
-RECURRENT(f64, StepF64, panel_f64)
+RECURRENT(f32, StepF32, TapeF32, MULTIPLY_F32)
+RECURRENT(f64, StepF64, TapeF64, panel_f64)
 #undef MULTIPLY_F32
 #undef RECURRENT
 
-Status eval_recurrent(Eval *e, const Cell *cell)
+const int64_t *recurrent_lengths(Eval *e, const RecurrentShape *s)
 {
-    const RecurrentShape s = shape_of(e->attr, e->in[0]->type, e->in[2]->type);
     int64_t n;
     const int64_t *lens = eval_has(e, 4) ? eval_ints(e, 4, &n) : NULL;
-    int64_t *lengths = eval_scratch(e, (size_t)s.batch + 1, sizeof *lengths);
-    for (int64_t b = 0; b < s.batch; b++)
-        if ((lengths[b] = length_of(e, lens, b, s.steps)) < 0)
-            return INVALID;
-    return (eval_is_f64(e) ? recurrent_f64 : recurrent_f32)(e, cell, &s, lengths);
+    int64_t *lengths = eval_scratch(e, (size_t)s->batch + 1, sizeof *lengths);
+    for (int64_t b = 0; b < s->batch; b++)
+        if ((lengths[b] = length_of(e, lens, b, s->steps)) < 0)
+            return NULL;
+    return lengths;
+}
+
+Status eval_recurrent(Eval *e, const Cell *cell)
+{
+    const RecurrentShape s = recurrent_shape(e->attr, e->in[0]->type, e->in[2]->type);
+    const int64_t *lengths = recurrent_lengths(e, &s);
+    if (!lengths)
+        return INVALID;
+    (eval_is_f64(e) ? recurrent_f64 : recurrent_f32)(e, cell, &s, lengths);
+    return OK;
 }
 
 /* Lists of activations and their scalars. */

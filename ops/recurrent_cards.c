@@ -19,6 +19,10 @@ static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
     {                                                                                                                  \
         return sample_recurrent(b, rng, variant, OP_##word, &cell_##word);                                             \
     }                                                                                                                  \
+    static void adjoint_##word(Build *b, const Site *s, Node **dx)                                                     \
+    {                                                                                                                  \
+        adjoint_recurrent(b, s, dx, OP_##word##_grad, &cell_##word);                                                   \
+    }                                                                                                                  \
     const OpDef op_##word = {                                                                                          \
         .name = #word,                                                                                                 \
         .min_in = 3,                                                                                                   \
@@ -28,6 +32,7 @@ static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
         .attrs = word##_attrs,                                                                                         \
         .infer = infer_##word,                                                                                         \
         .eval = eval_##word,                                                                                           \
+        .adjoint = adjoint_##word,                                                                                     \
         .sample = sample_##word,                                                                                       \
         .n_variants = 36,                                                                                              \
         .differentiable = differ,                                                                                      \
@@ -44,3 +49,38 @@ RECURRENT_CARD(lstm, 8, 3, 8 | 64 | 128, 15 | 32 | 64 | 128, "LSTM");
 RECURRENT_CARD(gru, 6, 2, 8, 15 | 32, "GRU");
 RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
 #undef RECURRENT_CARD
+
+#define GRAD_CARD(word, n_operands, n_results)                                                                         \
+    static const Type *infer_##word##_grad(Infer *q)                                                                   \
+    {                                                                                                                  \
+        return infer_recurrent_grad(q, &cell_##word);                                                                  \
+    }                                                                                                                  \
+    static Status eval_##word##_grad(Eval *e)                                                                          \
+    {                                                                                                                  \
+        return eval_recurrent_grad(e, &cell_##word);                                                                   \
+    }                                                                                                                  \
+    static Node *sample_##word##_grad(Build *b, Rng *rng, int variant)                                                 \
+    {                                                                                                                  \
+        return sample_recurrent_grad(b, rng, variant, OP_##word##_grad, OP_##word, &cell_##word);                      \
+    }                                                                                                                  \
+    const OpDef op_##word##_grad = {                                                                                   \
+        .name = #word "_grad",                                                                                         \
+        .min_in = n_operands,                                                                                          \
+        .max_in = n_operands,                                                                                          \
+        .min_out = n_results,                                                                                          \
+        .max_out = n_results,                                                                                          \
+        .attrs = word##_attrs,                                                                                         \
+        .infer = infer_##word##_grad,                                                                                  \
+        .eval = eval_##word##_grad,                                                                                    \
+        .sample = sample_##word##_grad,                                                                                \
+        .n_variants = 18,                                                                                              \
+        .weight = 120,                                                                                                 \
+        .fuse = FUSE_OPAQUE,                                                                                           \
+        .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \
+        .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
+        .brief = "What reaches the operands of " #word ", from the operands and what reaches its results.",            \
+    }
+GRAD_CARD(lstm, 11, 7);
+GRAD_CARD(gru, 8, 5);
+GRAD_CARD(rnn, 8, 5);
+#undef GRAD_CARD
