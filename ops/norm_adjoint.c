@@ -186,7 +186,8 @@ static Batch open_batch(Build *b, const Site *s)
         k.centered = CALL(b, sub, s->in[0], channel_vector(b, s, 3));
         k.inverse = inverse_root(b, channel_vector(b, s, 4), k.at->epsilon);
     }
-    if (k.dy) {
+    const bool vectors = s->want[1] || s->want[2] || s->want[3] || s->want[4];
+    if (k.dy && (vectors || k.at->training_mode)) {
         k.sum = sum_channels(b, k.dy, x->rank);
         k.product = sum_channels(b, CALL(b, mul, k.dy, k.centered), x->rank);
     }
