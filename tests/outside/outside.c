@@ -1,8 +1,12 @@
 /* An op and a rule that are not ours, as docs/ops.md and docs/passes.md show them: read, verified, evaluated, rewritten,
  * and held to what ours are held to. */
+#include <math.h>
+
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "ops/make.h"
+#include "ops/reverse.h"
 #include "outside/words.h"
 #include "passes/pattern.h"
 #include "passes/pipelines.h"
@@ -111,6 +115,67 @@ static Status rewrite(void *context)
     return OK;
 }
 
+static double sum_of_distances(Context *c, Graph *g, const Tensor *const *inputs)
+{
+    Tensor *d = NULL;
+    double sum = 0;
+    check_that(evaluate(g, NULL, &c->heap, inputs, &d) == OK, "%s", c->last);
+    for (int64_t i = 0; i < tensor_elements(d); i++)
+        sum += tensor_get_f64(d, i);
+    tensor_drop(&c->heap, d);
+    return sum;
+}
+
+/* Appends the gradients of the sum of all distances. */
+static Graph *gradients_of(Context *c, const char *text)
+{
+    Graph *g = read(c, text)->graphs[0];
+    Build b = build_at_end(g);
+    Node *y = graph_result(g, 0), *dy = make_expand(&b, build_scalar(&b, F64, 1), y->type->rank, y->type->dims);
+    const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = 2, .x = g->inputs };
+    ReverseResult r;
+    check_that(reverse(&b, &q, &c->arena, &r) == OK && r.dx[0] && r.dx[1], "%s", c->last);
+    graph_return(g, 2, r.dx, NULL);
+    return g;
+}
+
+static void compare_gradients(Context *c, const char *text)
+{
+    static const double v[] = { 0.25, 1, -2, 0.5, 3, 4, 1.5, 1, -5, -7 }, h = 1e-5;
+    Graph *value = read(c, text)->graphs[0], *back = gradients_of(c, text);
+    Tensor *x[2], *dx[2];
+    for (int i = 0, at = 0; i < 2; i++) {
+        x[i] = tensor_new(&c->arena, value->inputs[i]->type);
+        for (int64_t k = 0; k < tensor_elements(x[i]); k++)
+            tensor_set_f64(x[i], k, v[at++]);
+    }
+    const Tensor *const inputs[] = { x[0], x[1] };
+    check_that(evaluate(back, NULL, &c->heap, inputs, dx) == OK, "%s", c->last);
+    for (int i = 0; i < 2; i++) {
+        for (int64_t k = 0; k < tensor_elements(x[i]); k++) {
+            const double here = tensor_get_f64(x[i], k), got = tensor_get_f64(dx[i], k);
+            tensor_set_f64(x[i], k, here + h);
+            double want = sum_of_distances(c, value, inputs);
+            tensor_set_f64(x[i], k, here - h);
+            want = (want - sum_of_distances(c, value, inputs)) / (2 * h);
+            tensor_set_f64(x[i], k, here);
+            check_that(fabs(got - want) < 1e-7 * (1 + fabs(want)), "gradient %g, difference %g", got, want);
+        }
+        tensor_drop(&c->heap, dx[i]);
+    }
+}
+
+static Status differentiate(void *context)
+{
+    compare_gradients(context, "graph @f(%x: f64[2,2], %y: f64[3,2]) -> (%d) {\n"
+                               "    %d: f64[2,3] = pairwise_distance(%x, %y)\n"
+                               "}\n");
+    compare_gradients(context, "graph @f(%x: f64[2,2], %y: f64[3,2]) -> (%d) {\n"
+                               "    %d: f64[2,3] = pairwise_distance(%x, %y, squared=true)\n"
+                               "}\n");
+    return OK;
+}
+
 /* One sample of the card under a root: 1 when the rule took it, and both sides agree. */
 static int try_sample(Context *c, int variant)
 {
@@ -163,6 +228,12 @@ static void card_holds(void **state)
     assert_int_equal(card_samples_fail(&table, &op_pairwise_distance), 0);
 }
 
+static void card_is_differentiated(void **state)
+{
+    (void)state;
+    with_context(differentiate);
+}
+
 static void rule_is_applied(void **state)
 {
     (void)state;
@@ -181,6 +252,7 @@ int main(void)
         cmocka_unit_test(card_is_read_and_evaluated),
         cmocka_unit_test(card_complains),
         cmocka_unit_test(card_holds),
+        cmocka_unit_test(card_is_differentiated),
         cmocka_unit_test(rule_is_applied),
         cmocka_unit_test(rule_keeps_what_it_claims),
     };
