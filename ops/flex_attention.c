@@ -3,13 +3,16 @@
  *     flex_attention(Q, K, V, captures..)    regions score, prob: (matrix, captures..) -> matrix
  *
  * A body that the model does not have gives back what it takes. */
+#include <math.h>
 #include <string.h>
 
+#include "ir/copy.h"
 #include "ops/attention.h"
-#include "ops/control.h"
+#include "ops/make.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
 #include "ops/shapes.h"
+#include "ops/unwind.h"
 
 typedef struct FlexAttr {
     float scale;           /* 0: one over the root of the head size */
@@ -100,7 +103,7 @@ static const Type *infer_flex_attention(Infer *q)
         values[0] = in_;                                                                                               \
         for (int i = 1; i < n; i++)                                                                                    \
             values[i] = e->in[OWN + i - 1];                                                                            \
-        Status status = eval_body(e, e->node->regions[r], TURN_NONE, n, values, &out);                                            \
+        Status status = eval_body(e, e->node->regions[r], TURN_NONE, n, values, &out);                                 \
         if (status == OK && out->type != type)                                                                         \
             status = eval_fail(e, "its body makes %s of %s", type_text(e->scratch, out->type),                         \
                                type_text(e->scratch, type));                                                           \
@@ -169,6 +172,48 @@ static Status eval_flex_attention(Eval *e)
     return (own == F64 || precision == F64 ? flex_f64 : flex_f32)(e, type);
 }
 
+/* ---- the same in calls that have adjoints, for its gradient ---- */
+
+/* A matrix through a body; what the body captures it takes in the model's own types. */
+static Node *model_through(Build *b, const Site *s, int r, Node *matrix)
+{
+    const Graph *body = s->regions[r];
+    Node **values = NEWS(b->graph->arena, Node *, s->n_in),
+         **results = NEWS(b->graph->arena, Node *, graph_n_results(body));
+    values[0] = matrix;
+    for (int i = OWN; i < s->n_in; i++) {
+        const Type *takes = body->inputs[1 + i - OWN]->type;
+        values[1 + i - OWN] = takes->kind == TYPE_TENSOR ? build_cast(b, s->in[i], takes->dtype) : s->in[i];
+    }
+    if (b->status == OK)
+        copy_body(b, body, values, results);
+    return results[0];
+}
+
+static void model_flex(Build *b, const Site *s, Node **y)
+{
+    const FlexAttr *at = s->attr;
+    const MatmulAttr transposed = { .tb = true };
+    const int64_t *q = s->in[0]->type->dims, *k = s->in[1]->type->dims, *v = s->in[2]->type->dims;
+    const int64_t group = k[1] ? q[1] / k[1] * q[2] : 0;
+    const int64_t shared[] = { q[0], k[1], group, q[3] }, weights[] = { q[0], k[1], group, k[2] };
+    const int64_t scores[] = { q[0], q[1], q[2], k[2] }, whole[] = { q[0], q[1], q[2], v[3] };
+    const DType t = s->in[0]->type->dtype, precision = precision_of(at, s->type->dtype), wide = make_width(precision);
+    const double scale = at->scale != 0 ? (double)at->scale : 1 / sqrt((double)q[3]);
+    Node *queries = make_reshape(b, CALL(b, mul, s->in[0], build_scalar(b, t, scale)), 4, shared);
+    Node *p = make_reshape(b, CALL_ATTR(b, matmul, transposed, queries, s->in[1]), 4, scores);
+    p = model_through(b, s, SCORE, build_cast(b, p, precision));
+    p = make_softmax(b, build_cast(b, p, wide), 3);
+    p = model_through(b, s, PROB, build_cast(b, p, precision));
+    p = make_reshape(b, build_cast(b, p, t), 4, weights);
+    y[0] = make_reshape(b, CALL(b, matmul, p, s->in[2]), 4, whole);
+}
+
+static void adjoint_flex_attention(Build *b, const Site *s, Node **dx)
+{
+    adjoint_by_model(b, s, dx, model_flex);
+}
+
 /* Scores are capped by a captured number, probabilities pass. */
 static Node *sample_flex_attention(Build *b, Rng *rng, int variant)
 {
@@ -204,9 +249,10 @@ const OpDef op_flex_attention = {
     .attrs = flex_attrs,
     .infer = infer_flex_attention,
     .eval = eval_flex_attention,
+    .adjoint = adjoint_flex_attention,
     .sample = sample_flex_attention,
     .n_variants = 12,
-    .differentiable = 7,
+    .differentiable = ~0u,
     .weight = 80,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL },

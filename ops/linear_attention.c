@@ -1,8 +1,11 @@
 /* linear_attention: a matrix of state for each head, written by keys and values and read by queries, step after step. */
+#include <math.h>
 #include <string.h>
 
 #include "ops/attention.h"
+#include "ops/make.h"
 #include "ops/shapes.h"
+#include "ops/unwind.h"
 
 static const char *const update_rules[] = { "linear", "gated", "delta", "gated_delta", NULL };
 
@@ -193,6 +196,83 @@ static Status eval_linear_attention(Eval *e)
     return OK;
 }
 
+/* ---- the same as a scan over the steps, for its gradient ---- */
+
+typedef struct LinearModel {
+    int64_t batch, heads, readers, dk, dv;
+    double scale;
+} LinearModel;
+
+static Node *in_heads(Build *b, Node *x, const LinearModel *m, int64_t rows, int64_t columns)
+{
+    return make_reshape(b, x, 4, (const int64_t[]){ m->batch, m->heads, rows, columns });
+}
+
+/* One step: the state and the slices of q, k, v and, where there, decay and beta. */
+static void model_step(Build *b, const LinearModel *m, Node *s, Node *const *at, Node **results)
+{
+    const MatmulAttr transposed = { .ta = true };
+    Node *q = in_heads(b, at[0], m, m->readers, m->dk), *k = in_heads(b, at[1], m, 1, m->dk),
+         *v = in_heads(b, at[2], m, 1, m->dv), *decay = at[4], *beta = at[5];
+    if (decay) {
+        const int64_t width = decay->type->dims[1];
+        s = CALL(b, mul, s, in_heads(b, CALL(b, exp, decay), m, width / m->heads, 1));
+    }
+    if (beta) {
+        const int64_t rate[] = { m->batch, beta->type->dims[1], 1, 1 };
+        v = CALL(b, mul, make_reshape(b, beta, 4, rate), CALL(b, sub, v, CALL(b, matmul, k, s)));
+    }
+    s = CALL(b, add, s, CALL_ATTR(b, matmul, transposed, k, v));
+    Node *read = CALL(b, mul, CALL(b, matmul, q, s), build_scalar(b, s ? s->type->dtype : F32, m->scale));
+    results[0] = s;
+    results[1] = make_reshape(b, read, 2, (const int64_t[]){ m->batch, m->heads * m->readers * m->dv });
+}
+
+static void model_linear(Build *b, const Site *s, Node **y)
+{
+    enum { SCANNED = 5 };
+    static const int64_t ones[SCANNED] = { 1, 1, 1, 1, 1 };
+    const LinearAttentionAttr *at = s->attr;
+    const Type *q = s->in[0]->type;
+    const LinearModel m = { .batch = q->dims[0],
+                            .heads = at->kv_num_heads,
+                            .readers = at->q_num_heads / at->kv_num_heads,
+                            .dk = q->dims[2] / at->q_num_heads,
+                            .dv = s->in[2]->type->dims[2] / at->kv_num_heads,
+                            .scale =
+                                at->scale != 0 ? (double)at->scale : 1 / sqrt((double)(q->dims[2] / at->q_num_heads)) };
+    const int64_t state[] = { m.batch, m.heads, m.dk, m.dv };
+    Types *types = &b->graph->ir->types;
+    Graph *body = region_new(b->graph);
+    Build inner = build_at_end(body);
+    inner.flags = b->flags, inner.src = b->src, inner.label = b->label;
+    const Type *kept = type_tensor(types, q->dtype, 4, state);
+    Node *ins[1 + SCANNED] = { site_in(s, 3) ? s->in[3] : make_filled(b, q->dtype, 0, kept) }, *slices[6] = { NULL },
+                  *results[2];
+    Node *before = graph_input(body, NULL, kept);
+    int n = 0;
+    for (int i = 0; i < 6; i++)
+        if (i != 3 && site_in(s, i)) {
+            const int64_t slice[] = { m.batch, s->in[i]->type->dims[2] };
+            slices[i] = graph_input(body, NULL, type_tensor(types, q->dtype, 2, slice));
+            ins[++n] = s->in[i];
+        }
+    model_step(&inner, &m, before, slices, results);
+    b->status = inner.status != OK ? inner.status : b->status;
+    if (b->status != OK)
+        return;
+    graph_return(body, 2, results, NULL);
+    const ScanAttr scan = { .num_scan_inputs = n, .scan_input_axes = { n, ones }, .scan_output_axes = { 1, ones } };
+    Node *run = build_with_regions(b, OP_scan, &scan, n + 1, ins, 2, 1, &body);
+    y[0] = build_part(b, run, 1);
+    y[1] = build_part(b, run, 0);
+}
+
+static void adjoint_linear_attention(Build *b, const Site *s, Node **dx)
+{
+    adjoint_by_model(b, s, dx, model_linear);
+}
+
 static Node *sample_linear_attention(Build *b, Rng *rng, int variant)
 {
     LinearAttentionAttr at = { .chunk_size = 64, .kv_num_heads = rng_range(rng, 1, 2), .update_rule = variant % 4 };
@@ -225,6 +305,7 @@ const OpDef op_linear_attention = {
     .attrs = linear_attention_attrs,
     .infer = infer_linear_attention,
     .eval = eval_linear_attention,
+    .adjoint = adjoint_linear_attention,
     .sample = sample_linear_attention,
     .n_variants = 32,
     .differentiable = 63,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ir/parse.h"
 #include "testing.h"
 
 /* The first result of one call without constants folded away; held once. */
@@ -135,6 +136,51 @@ static Status outcomes(void *arg)
     return OK;
 }
 
+static const char loops[] = "graph @f(%x: f32[3]) -> (%t, %s, %o) {\n"
+                            "  const %m: i64[] = 4\n"
+                            "  %t: f32[4,5,3] = loop(%m, _)\n"
+                            "      { (%i: i64[], %c: bool[]) -> (%c, %n)\n"
+                            "    const %m: i64[] = 5\n"
+                            "    %n: f32[5,3] = loop(%m, _) { (%i: i64[], %c: bool[]) -> (%c, %n)\n"
+                            "      %n: f32[3] = random_uniform(shape=[3], stream=2)\n"
+                            "    }\n"
+                            "  }\n"
+                            "  %s: f32[3,3] = scan(%x, num_scan_inputs=1, from_last=true) { (%u: f32[]) -> (%n)\n"
+                            "    %n: f32[3] = random_uniform(shape=[3], stream=2)\n"
+                            "  }\n"
+                            "  %o: f32[3] = random_uniform(shape=[3], stream=2)\n"
+                            "}\n";
+
+/* Every turn has numbers of its own, the first one those of outside, whichever loop it is; a loop that counts from the
+ * last turn gives the same ones the other way round. */
+static Status turns(void *arg)
+{
+    enum { ROWS = 20, ROW = 3 * sizeof(float) };
+    Context *c = arg;
+    const EvalOptions options = { .seed = 11 };
+    Module *m;
+    assert_int_equal(parse_module(&c->ir, &c->arena, str(loops), "loops", NULL, NULL, &m), OK);
+    const Tensor *x = tensor_new(&c->arena, m->graphs[0]->inputs[0]->type);
+    Tensor *out[3];
+    assert_int_equal(evaluate(m->graphs[0], &options, &c->heap, &x, out), OK);
+    const char *nested = out[0]->data, *back = out[1]->data;
+    for (int i = 0; i < ROWS; i++)
+        for (int k = 0; k < i; k++)
+            assert_memory_not_equal(nested + i * ROW, nested + k * ROW, ROW);
+    assert_memory_equal(nested, out[2]->data, ROW);
+    for (int i = 0; i < 3; i++)
+        assert_memory_equal(back + i * ROW, nested + (2 - i) * ROW, ROW);
+    for (int i = 0; i < 3; i++)
+        tensor_drop(&c->heap, out[i]);
+    return OK;
+}
+
+static void turns_draw_anew(void **state)
+{
+    (void)state;
+    with_context(turns);
+}
+
 static void outcomes_have_their_chances(void **state)
 {
     (void)state;
@@ -146,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(numbers_have_an_address),
                                         cmocka_unit_test(numbers_are_distributed),
                                         cmocka_unit_test(dropout_follows_numpy),
-                                        cmocka_unit_test(outcomes_have_their_chances) };
+                                        cmocka_unit_test(outcomes_have_their_chances),
+                                        cmocka_unit_test(turns_draw_anew) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

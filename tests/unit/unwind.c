@@ -113,6 +113,15 @@ static const Case cases[] = {
                             "    }\n"
                             "  }\n"
                             "}\n" },
+    { "flex attention", "graph @f(%q: f64[1,4,2,3], %k: f64[1,2,3,3], %v: f64[1,2,3,2], %z: f64[]) -> (%y) {\n"
+                        "  %y: f64[1,4,2,2] = flex_attention(%q, %k, %v, %z, operands=3)\n"
+                        "      { (%m: f64[1,4,2,3], %c: f64[]) -> (%n)\n"
+                        "    %d: f64[1,4,2,3] = div(%m, %c)\n"
+                        "    %t: f64[1,4,2,3] = tanh(%d)\n"
+                        "    %n: f64[1,4,2,3] = mul(%t, %c)\n"
+                        "  } { (%m: f64[1,4,2,3], %c: f64[]) -> (%m)\n"
+                        "  }\n"
+                        "}\n" },
     { "draws in turns", "graph @f(%x: f64[5], %w: f64[5]) -> (%b) {\n"
                         "  const %ratio: f64[] = 0.5\n"
                         "  const %on: bool[] = true\n"
