@@ -147,26 +147,36 @@ static void drop_states(const CheckpointReader *r, Tensor **states, size_t n)
     }
 }
 
-/* Fills the states; where the file turns out damaged they are dropped and p->damage says so. */
-static void read_states(const CheckpointReader *r, Probe *p, const CheckpointWanted *w, const int64_t *to,
-                        Tensor **states)
+/* Fills the states and hashes what is read. */
+static void read_and_hash(const CheckpointReader *r, Probe *p, const CheckpointWanted *w, const int64_t *to,
+                          Tensor **states, char *head, char *chunk)
 {
-    const uint64_t n = probe_head(p);
-    char *head = arena_alloc(r->arena, n), *chunk = arena_alloc(r->arena, CHUNK), hex[SHA256_TEXT];
+    char hex[SHA256_TEXT];
     uint8_t digest[SHA256_BYTES];
     Sha256 sha;
+    const uint64_t n = probe_head(p);
     const char *stored = safetensors_metadata(&p->table, CHECKPOINT_HASH);
     if (safetensors_bytes(&p->table, &p->quiet, 0, head, n) == OK && (!stored || !content_begin(&sha, head, n)))
         p->damage = "has no " CHECKPOINT_HASH;
     for (size_t i = 0; i < p->table.n && !p->damage; i++)
         read_tensor(r, p, &p->table.list[i], to[i] < 0 ? NULL : &w->slots[to[i]], &sha, chunk,
                     to[i] < 0 ? NULL : &states[to[i]]);
-    if (!p->damage) {
-        sha256_end(&sha, digest);
-        sha256_text(hex, digest);
-        if (strcmp(hex, stored) != 0)
-            p->damage = "its bytes are not those that were written (sha256 differs)";
-    }
+    if (p->damage)
+        return;
+    sha256_end(&sha, digest);
+    sha256_text(hex, digest);
+    if (strcmp(hex, stored) != 0)
+        p->damage = "its bytes are not those that were written (sha256 differs)";
+}
+
+/* Where the file turns out damaged nothing is left of it. */
+static void read_states(const CheckpointReader *r, Probe *p, const CheckpointWanted *w, const int64_t *to,
+                        Tensor **states)
+{
+    char *head = heap_alloc(r->heap, probe_head(p)), *chunk = heap_alloc(r->heap, CHUNK);
+    read_and_hash(r, p, w, to, states, head, chunk);
+    heap_free(r->heap, chunk);
+    heap_free(r->heap, head);
     if (p->damage)
         drop_states(r, states, w->n);
 }

@@ -19,7 +19,7 @@ void report_misshapen(Arena *arena, StateReport *r, const char *name, const Type
 {
     GROW(arena, r->misshapen, r->n_misshapen, r->cap_misshapen);
     r->misshapen[r->n_misshapen++] =
-        arena_printf(arena, "%s: %s, %s wanted", name, type_text(arena, got), type_text(arena, want));
+        arena_printf(arena, "%s is %s and not %s", name, type_text(arena, got), type_text(arena, want));
 }
 
 static bool same_shape(const Type *a, const Type *b)

@@ -25,6 +25,9 @@ Str bytes_of(Context *c, const char *path);
 /* Writes a file. */
 void put_bytes(const char *path, const void *bytes, size_t n);
 
+/* The calls of the system without those that wait for the disk: for tests that are not about crashes. */
+Disk disk_without_sync(void);
+
 /* States whose values follow from the step: f32, f64, bool, i64 and i4, in an order that is not that of the file. */
 NamedTensor *states_at(Context *c, uint64_t step, int64_t width);
 

@@ -2,10 +2,17 @@
  * reason. */
 #include "support/checkpoints.h"
 
-#include <sys/stat.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/sha256.h"
+/* Fails with a formatted message. */
+#define check_that(condition, ...)                                                                                     \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            print_error(__VA_ARGS__);                                                                                  \
+            assert_true(condition);                                                                                    \
+        }                                                                                                              \
+    } while (0)
 
 static Status round_trip(void *arg)
 {
@@ -34,16 +41,364 @@ static Status round_trip(void *arg)
     return OK;
 }
 
-static void test_round_trip(void **state)
+/* ---- damage ---- */
+
+static void refuse(Context *c, const char *path, const char *what)
+{
+    CheckpointLoaded l;
+    c->last = "nothing";
+    const Status status = load_from(c, path, 10, &l);
+    check_that(status == INVALID || status == USAGE, "%s is accepted", what);
+    check_that(!l.file && strncmp(c->last, path, strlen(path)) == 0, "%s: %s", what, c->last);
+}
+
+/* Every byte changed, every length but the right one. */
+static Status every_byte_counts(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget t;
+    const char *folder = new_folder(c), *one = arena_printf(&c->arena, "%s/one.safetensors", folder);
+    assert_int_equal(open_target(c, &t, one, run_a, 0, NULL), OK);
+    assert_int_equal(save_at(c, &t, 7, 10, false), OK);
+    checkpoint_close(&t);
+    const Str bytes = bytes_of(c, one);
+    char *copy = arena_copy(&c->arena, bytes.p, bytes.n + 1);
+    for (size_t i = 0; i < bytes.n; i++) {
+        copy[i] ^= (char)(1 << i % 8);
+        put_bytes(one, copy, bytes.n);
+        refuse(c, one, arena_printf(&c->arena, "byte %zu changed", i));
+        copy[i] ^= (char)(1 << i % 8);
+    }
+    for (size_t n = 0; n <= bytes.n + 1; n += n == bytes.n - 1 ? 2 : 1) {
+        put_bytes(one, copy, n);
+        refuse(c, one, arena_printf(&c->arena, "%zu of %zu bytes", n, bytes.n));
+    }
+    put_bytes(one, bytes.p, bytes.n);
+    assert_int_equal(load_step(c, one, 10), 7);
+    remove_folder(folder);
+    return OK;
+}
+
+static void damage(Context *c, const char *path)
+{
+    const Str bytes = bytes_of(c, path);
+    char *copy = arena_copy(&c->arena, bytes.p, bytes.n);
+    copy[bytes.n - 1] ^= 1;
+    put_bytes(path, copy, bytes.n);
+}
+
+static Status falls_back(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget t;
+    CheckpointLoaded l;
+    const char *folder = new_folder(c);
+    assert_int_equal(open_target(c, &t, folder, run_a, 0, NULL), OK);
+    for (uint64_t step = 9900; step <= 10100; step += 100)
+        assert_int_equal(save_at(c, &t, step, 10, false), OK);
+    checkpoint_close(&t);
+    assert_int_equal(load_step(c, folder, 10), 10100);
+    damage(c, step_path(c, folder, 10100));
+    assert_int_equal(load_step(c, folder, 10), 10000); /* a larger number, a smaller string */
+    assert_string_equal(c->last,
+                        arena_printf(&c->arena,
+                                     "%s: warning: its bytes are not those that were written (sha256 differs): "
+                                     "passed over for %s\n",
+                                     step_path(c, folder, 10100), step_path(c, folder, 10000)));
+    assert_int_equal(rename(step_path(c, folder, 10000), step_path(c, folder, 10300)), 0);
+    assert_int_equal(load_step(c, folder, 10), 9900);
+    damage(c, step_path(c, folder, 9900));
+    assert_int_equal(load_from(c, folder, 10, &l), INVALID);
+    assert_null(l.file);
+    assert_string_equal(c->last, arena_printf(&c->arena,
+                                              "%s: none of its 3 checkpoints is whole\n"
+                                              "  at: %s: its name says step 10300, it says 10000, "
+                                              "%s: its bytes are not those that were written (sha256 differs), "
+                                              "%s: its bytes are not those that were written (sha256 differs)\n",
+                                              folder, step_path(c, folder, 10300), step_path(c, folder, 10100),
+                                              step_path(c, folder, 9900)));
+    remove_folder(folder);
+    return OK;
+}
+
+/* ---- what does not fit ---- */
+
+static Status wants(Context *c, const char *path, const char *model, const char *step, const StateSlot *slots, size_t n)
+{
+    CheckpointLoaded l;
+    const Limits limits = LIMITS_DEFAULT;
+    return checkpoint_load(&(CheckpointReader){ &c->ir.types, &c->heap, &c->arena, &c->diag, &limits }, path,
+                           &(CheckpointWanted){ model, step, slots, n, false }, &l);
+}
+
+static Status misfits(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget t;
+    const char *folder = new_folder(c), *one = arena_printf(&c->arena, "%s/one.safetensors", folder);
+    const Type *f64s = type_vector(&c->ir.types, F64, 9), *f32s = type_vector(&c->ir.types, F32, 10);
+    assert_int_equal(open_target(c, &t, one, run_a, 0, NULL), OK);
+    assert_int_equal(save_at(c, &t, 7, 10, false), OK);
+    checkpoint_close(&t);
+    assert_int_equal(wants(c, one, "another", "step", NULL, 0), USAGE);
+    assert_string_equal(c->last, arena_printf(&c->arena,
+                                              "%s: was saved by a run of another model: model, another wanted\n"
+                                              "  at: saved by a run with --lr 0.1\n",
+                                              one));
+    assert_int_equal(wants(c, one, "model", "other", NULL, 0), USAGE);
+    assert_non_null(strstr(c->last, "was saved by a step compiled with other options: step, other wanted"));
+    const StateSlot slots[] = { { "w.a", NULL, f64s }, { "w.c", NULL, f32s }, { "mask\n\"\xc3\xa9\"", NULL, f32s } };
+    assert_int_equal(wants(c, one, NULL, NULL, slots, COUNT(slots)), USAGE);
+    assert_string_equal(c->last,
+                        arena_printf(&c->arena,
+                                     "%s: does not fit this step: 0 states match, 1 are missing, 3 unexpected, "
+                                     "2 misshapen\n"
+                                     "  at: w.a is f64[10] and not f64[9], mask\\x0a\"\xc3\xa9\" is bool[10] and not "
+                                     "f32[10], w.c is missing, qcc.step is unexpected, w.b is unexpected, "
+                                     "four is unexpected\n"
+                                     "  try: --init %s to take the weights alone\n",
+                                     one, one));
+    put_bytes(one, "\x10\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
+    refuse(c, one, "a header that ends too late");
+    put_bytes(one, "\x13\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
+    refuse(c, one, "no checkpoint");
+    assert_non_null(strstr(c->last, "is a safetensors file, but no checkpoint"));
+    remove_folder(folder);
+    return OK;
+}
+
+/* ---- folders ---- */
+
+static Status one_writer(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget a, b;
+    const char *folder = new_folder(c), *inner = arena_printf(&c->arena, "%s/run", folder);
+    assert_int_equal(open_target(c, &a, inner, run_a, 2, NULL), OK);
+    assert_int_equal(open_target(c, &b, inner, run_b, 2, NULL), IO);
+    assert_string_equal(c->last, arena_printf(&c->arena, "%s/.qcc-lock: process %ld is writing to this folder\n", inner,
+                                              (long)getpid()));
+    assert_int_equal(save_at(c, &a, 10, 10, true), OK);
+    checkpoint_close(&a);
+    assert_int_equal(open_target(c, &b, inner, run_b, 2, NULL), OK);
+    assert_int_equal(save_at(c, &b, 10, 10, false), OK); /* the name is another run's */
+    assert_int_equal(access(arena_printf(&c->arena, "%s/step-00000010-%s.safetensors", inner, run_b), F_OK), 0);
+    assert_int_equal(save_at(c, &b, 10, 10, false), OK);
+    assert_int_equal(save_at(c, &b, 5, 10, false), OK);
+    checkpoint_close(&b);
+    assert_int_equal(load_step(c, inner, 10), 10);
+    assert_int_equal(load_step(c, arena_printf(&c->arena, "%s/last", inner), 10), 5);
+    assert_int_equal(load_step(c, arena_printf(&c->arena, "%s/best", inner), 10), 10);
+    const CheckpointWish wish = { .path = inner, .run = run_b, .fresh = true };
+    assert_int_equal(checkpoint_open(&b, &c->memory, &c->diag, &wish), USAGE);
+    assert_string_equal(c->last, arena_printf(&c->arena,
+                                              "%s: holds checkpoints of a run already, up to step 10\n"
+                                              "  try: --resume\n  try: --checkpoint another folder\n",
+                                              inner));
+    remove_folder(inner);
+    remove_folder(folder);
+    assert_int_equal(open_target(c, &a, inner, run_a, 2, NULL), IO); /* its parent is gone */
+    return OK;
+}
+
+static Status clears_what_was_left(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget t;
+    const char *folder = new_folder(c), *one = arena_printf(&c->arena, "%s/one.safetensors", folder);
+    static const char *const left[] = { "step-00000001.safetensors.tmp-999999999-0", "last.tmp-1-0", "best.tmp-77-0",
+                                        "one.safetensors.tmp-999999999-3" };
+    static const char *const foreign[] = { "notes.tmp-999999999-0", "one.safetensors.tmp-1-0", "last.tmp-x-0",
+                                           "step-1.safetensors.tmp-2-0x", "step-.safetensors.tmp-2-0" };
+    for (size_t i = 0; i < COUNT(left); i++)
+        put_bytes(arena_printf(&c->arena, "%s/%s", folder, left[i]), "x", 1);
+    for (size_t i = 0; i < COUNT(foreign); i++)
+        put_bytes(arena_printf(&c->arena, "%s/%s", folder, foreign[i]), "x", 1);
+    assert_int_equal(open_target(c, &t, one, run_a, 0, NULL), OK);
+    checkpoint_close(&t);
+    assert_int_equal(count_names(folder), COUNT(left) - 1 + COUNT(foreign));
+    assert_int_equal(open_target(c, &t, folder, run_a, 0, NULL), OK);
+    checkpoint_close(&t);
+    assert_int_equal(count_names(folder), COUNT(foreign) + 1);
+    for (size_t i = 0; i < COUNT(foreign); i++)
+        assert_int_equal(access(arena_printf(&c->arena, "%s/%s", folder, foreign[i]), F_OK), 0);
+    remove_folder(folder);
+    return OK;
+}
+
+/* ---- which stay ---- */
+
+typedef struct Kept {
+    uint64_t step;
+    bool own, damaged, there;
+} Kept;
+
+static uint32_t draw(uint32_t *seed, uint32_t n)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (*seed >> 8) % n;
+}
+
+/* Two runs in one folder, steps around a change of length, damage here and there: after each save of the first run its
+ * newest whole files are there, the best one too, and nothing of the second run has gone. */
+static void keep_some(Context *c, uint32_t seed)
+{
+    enum { MOST = 40 };
+    Kept list[MOST] = { { 0 } };
+    CheckpointTarget a, b;
+    const int keep = (int)draw(&seed, 5);
+    const int least = keep < CHECKPOINT_KEEP_LEAST ? CHECKPOINT_KEEP_LEAST : keep;
+    uint64_t step = 9990, best = 0;
+    int n = 0;
+    const Disk quick = disk_without_sync();
+    const char *folder = new_folder(c);
+    while (n < 12) {
+        step += 1 + draw(&seed, 9);
+        const bool own = draw(&seed, 3) != 0, is_best = own && draw(&seed, 4) == 0;
+        CheckpointTarget *t = own ? &a : &b;
+        assert_int_equal(open_target(c, t, folder, own ? run_a : run_b, own ? keep : 0, &quick), OK);
+        CheckpointInfo info = info_at(step);
+        CheckpointSaved saved;
+        best = info.best_step = is_best ? step : best;
+        assert_int_equal(checkpoint_save(t, &c->arena, &info, states_at(c, step, 3), N_STATES, is_best, &saved), OK);
+        checkpoint_close(t);
+        list[n++] = (Kept){ step, own, false, true };
+        int whole = 0;
+        for (int i = n - 1; i >= 0; i--) {
+            const bool there = access(step_path(c, folder, list[i].step), F_OK) == 0;
+            if (!list[i].own || !own || keep == 0 || list[i].step == best)
+                check_that(there == list[i].there, "seed %u: step %d", seed, (int)list[i].step);
+            else if (whole < least)
+                check_that(there == list[i].there, "seed %u: step %d is gone", seed, (int)list[i].step);
+            else
+                check_that(!there, "seed %u: step %d is still there", seed, (int)list[i].step);
+            whole += list[i].own && there && !list[i].damaged;
+            list[i].there = there;
+        }
+        if (draw(&seed, 3) == 0) {
+            Kept *k = &list[draw(&seed, (uint32_t)n)];
+            if (k->there && !k->damaged) {
+                damage(c, step_path(c, folder, k->step));
+                k->damaged = true;
+            }
+        }
+    }
+    remove_folder(folder);
+}
+
+static Status keeping(void *arg)
+{
+    for (uint32_t seed = 0; seed < 25; seed++)
+        keep_some(arg, seed);
+    return OK;
+}
+
+/* ---- weights alone ---- */
+
+static Status initial_weights(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget t;
+    CheckpointSaved saved;
+    StateReport report;
+    Text text;
+    Tensor *states[4];
+    const Limits limits = LIMITS_DEFAULT;
+    const CheckpointReader reader = { &c->ir.types, &c->heap, &c->arena, &c->diag, &limits };
+    const char *folder = new_folder(c), *one = arena_printf(&c->arena, "%s/one.safetensors", folder);
+    const Type *f32s = type_vector(&c->ir.types, F32, 3), *bf16s = type_vector(&c->ir.types, BF16, 3);
+    const Tensor *half = tensor_new(&c->arena, bf16s), *full = tensor_new(&c->arena, f32s);
+    tensor_set_f64((Tensor *)half, 1, 1.5);
+    tensor_set_f64((Tensor *)full, 2, 2.5);
+    const NamedTensor stored[] = {
+        { "layer1.weight", half }, { "bias", full }, { "odd", full }, { "qcc.m/bias", full }, { "short", full }
+    };
+    const CheckpointInfo info = info_at(1);
+    assert_int_equal(open_target(c, &t, one, run_a, 0, NULL), OK);
+    assert_int_equal(checkpoint_save(&t, &c->arena, &info, stored, COUNT(stored), false, &saved), OK);
+    checkpoint_close(&t);
+    const StateSlot slots[] = { { "onnx::Conv_193", "layer1.weight", f32s },
+                                { "bias", "layer1.bias", f32s },
+                                { "other", NULL, f32s },
+                                { "short", NULL, type_vector(&c->ir.types, F32, 2) } };
+    assert_int_equal(checkpoint_init(&reader, one, slots, COUNT(slots), states, &report), OK);
+    assert_true(tensor_get_f64(states[0], 1) == 1.5 && states[0]->type == f32s);
+    assert_true(tensor_get_f64(states[1], 2) == 2.5);
+    assert_true(!states[2] && !states[3]);
+    text_open(&text, &c->arena);
+    state_report_print(&text, &report);
+    assert_string_equal(text_get(&text), "  matched     2, 1 of them converted\n"
+                                         "  missing     other\n"
+                                         "  unexpected  odd\n"
+                                         "  misshapen   short is f32[3] and not f32[2]\n");
+    assert_int_equal(checkpoint_init(&reader, one, slots + 2, 2, states, &report), INVALID);
+    remove_folder(folder);
+    return OK;
+}
+
+/* ---- others read it ---- */
+
+static const char python[] = "/root/.pyenv/versions/3.11.7/bin/python3";
+
+static Status read_by_python(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget t;
+    const char *folder = new_folder(c);
+    assert_int_equal(open_target(c, &t, folder, run_a, 0, NULL), OK);
+    assert_int_equal(save_at(c, &t, 500, 10, true), OK);
+    checkpoint_close(&t);
+    const char *script =
+        "import sys, numpy, safetensors.numpy, safetensors\n"
+        "path = sys.argv[1] + '/best'\n"
+        "t = safetensors.numpy.load_file(path)\n"
+        "m = safetensors.safe_open(path, 'np').metadata()\n"
+        "assert sorted(t) == sorted(['w.b', 'qcc.step', 'w.a', 'mask\\n\"\\u00e9\"', 'four']), list(t)\n"
+        "assert t['w.b'].shape == (10, 3) and t['w.b'].dtype == 'f4'\n"
+        "assert (t['w.b'].ravel() == 3500 + numpy.arange(30)).all()\n"
+        "assert t['qcc.step'] == 3507 and t['w.a'][9] == 3523 and t['four'].shape == (5,)\n"
+        "assert m['qcc.step'] == '500' and m['property.who'] == 'a \"person\"' and m['qcc.best'] == '0.1'\n"
+        "assert m['qcc.seed'] == str(2**64 - 1)\n";
+    const char *file = arena_printf(&c->arena, "%s/read.py", folder);
+    put_bytes(file, script, strlen(script));
+    assert_int_equal(system(arena_printf(&c->arena, "%s %s %s", python, file, folder)), 0);
+    remove_folder(folder);
+    return OK;
+}
+
+static void test_read_by_python(void **state)
 {
     (void)state;
-    with_context(round_trip);
+    char command[128];
+    snprintf(command, sizeof command, "%s -c 'import safetensors.numpy' >/dev/null 2>&1", python);
+    if (system(command) != 0)
+        skip();
+    with_context(read_by_python);
 }
+
+#define TEST(body)                                                                                                     \
+    static void test_##body(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        with_context(body);                                                                                            \
+    }
+TEST(round_trip)
+TEST(every_byte_counts)
+TEST(falls_back)
+TEST(misfits)
+TEST(one_writer)
+TEST(clears_what_was_left)
+TEST(keeping)
+TEST(initial_weights)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_every_byte_counts),
+        cmocka_unit_test(test_falls_back),     cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_one_writer),     cmocka_unit_test(test_clears_what_was_left),
+        cmocka_unit_test(test_keeping),        cmocka_unit_test(test_initial_weights),
+        cmocka_unit_test(test_read_by_python),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
