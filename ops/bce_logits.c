@@ -66,7 +66,8 @@ static void adjoint_bce_logits(Build *b, const Site *s, Node **dx)
     const Type *type = s->in[LOGITS]->type;
     const DType t = make_width(type->dtype);
     Node *x = s->in[LOGITS], *y = build_cast(b, s->in[TARGET], t), *minus = CALL(b, neg, x);
-    Node *pos_weight = site_in(s, POS_WEIGHT), *weight = loss_weight(b, s, SAMPLE_WEIGHT, t, type->rank, type->dims);
+    Node *pos_weight = site_in(s, POS_WEIGHT) ? build_cast(b, s->in[POS_WEIGHT], t) : NULL;
+    Node *weight = loss_weight(b, s, SAMPLE_WEIGHT, t, type->rank, type->dims);
     Node *share = loss_share(b, s->dout[0], weight, ((const LossSumAttr *)s->attr)->reduction, type_elements(type));
     if (weight)
         share = CALL(b, mul, share, weight);

@@ -252,7 +252,7 @@ static void adjoint_cross_entropy(Build *b, const Site *s, Node **dx)
     }
     share = times(b, share, c.sample_weight);
     if (s->want[LOGITS]) {
-        Node *wanted = times(b, smooth(b, &c, s->in[TARGET]), c.class_weight);
+        Node *wanted = times(b, smooth(b, &c, build_cast(b, s->in[TARGET], c.t)), c.class_weight);
         Node *prob = make_softmax(b, s->in[LOGITS], c.axis);
         Node *slope = CALL(b, sub, CALL(b, mul, prob, sum_of_classes(b, &c, wanted)), wanted);
         dx[LOGITS] = CALL(b, mul, slope, share);

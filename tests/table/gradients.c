@@ -22,6 +22,7 @@ typedef struct Tally {
 typedef struct Trial {
     Context *c;
     const Sample *sample;
+    bool own; /* in its own types instead */
     Graph *forward, *backward;
     int n;                      /* inputs */
     int operand[MOST_OPERANDS]; /* of the call */
@@ -50,11 +51,11 @@ static double off_grid(double v, int64_t i)
     return (floor(v * GRID * 0.999) + jitter) / GRID;
 }
 
-static Tensor *moved(Context *c, const Tensor *t, int operand)
+static Tensor *moved(const Trial *t, const Tensor *v, int operand)
 {
-    Tensor *x = tensor_new(&c->arena, as_f64(&c->ir.types, t->type));
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        tensor_set_f64(x, i, off_grid(tensor_get_f64(t, i), i + 7 * operand));
+    Tensor *x = tensor_new(&t->c->arena, t->own ? v->type : as_f64(&t->c->ir.types, v->type));
+    for (int64_t i = 0; i < tensor_elements(v); i++)
+        tensor_set_f64(x, i, off_grid(tensor_get_f64(v, i), i + 7 * operand));
     return x;
 }
 
@@ -81,7 +82,7 @@ static Node *rebuild(Trial *t, Graph *g)
             continue;
         }
         if (!is_smooth(t->sample->def, i)) {
-            Tensor *wide = tensor_new(&t->c->arena, as_f64(&t->c->ir.types, v->type));
+            Tensor *wide = tensor_new(&t->c->arena, t->own ? v->type : as_f64(&t->c->ir.types, v->type));
             for (int64_t k = 0; k < tensor_elements(v); k++)
                 tensor_set_f64(wide, k, tensor_get_f64(v, k));
             ins[i] = build_const(&b, wide);
@@ -90,7 +91,7 @@ static Node *rebuild(Trial *t, Graph *g)
         if (t->n == MOST_OPERANDS)
             return NULL;
         t->operand[t->n] = i;
-        t->x[t->n] = moved(t->c, v, i);
+        t->x[t->n] = moved(t, v, i);
         ins[i] = graph_input(g, NULL, t->x[t->n]->type);
         t->n++;
     }
@@ -250,6 +251,48 @@ static int check_sample(Context *c, const Sample *sample, Tally *tally)
     return bad;
 }
 
+/* ---- the same in the types that the sample came with ---- */
+
+/* The backward graph of ones is built, has the operands' types, and is evaluated. */
+static int check_own_types(Context *c, const Sample *sample)
+{
+    Trial t = { .c = c, .sample = sample, .own = true };
+    Graph *g = t.backward = graph_new(&c->ir, &c->arena, "o");
+    Node *call = rebuild(&t, g);
+    if (!call || !t.n)
+        return 0;
+    const int n_y = type_results(call->type);
+    Node **y = NEWS(&c->arena, Node *, n_y), **dy = NEWS(&c->arena, Node *, n_y);
+    Build b = build_at_end(g);
+    for (int k = 0; k < n_y; k++) {
+        y[k] = build_part(&b, call, k);
+        if (y[k]->type->kind != TYPE_TENSOR || !dtype_is_float(y[k]->type->dtype) || !type_known(y[k]->type))
+            continue;
+        Tensor *ones = tensor_new(&c->arena, y[k]->type);
+        for (int64_t i = 0; i < tensor_elements(ones); i++)
+            tensor_set_f64(ones, i, 1);
+        dy[k] = build_const(&b, ones);
+    }
+    const ReverseQuery q = { .n_y = n_y, .y = y, .dy = dy, .n_x = (int)g->n_inputs, .x = g->inputs, .narrow = true };
+    ReverseResult r;
+    int bad = 0;
+    if (reverse(&b, &q, &c->arena, &r) != OK)
+        return sample_complain(sample, "is not differentiated in its own types");
+    for (int i = 0; i < t.n; i++)
+        bad += r.dx[i] && r.dx[i]->type != t.x[i]->type;
+    if (bad)
+        return sample_complain(sample, "a gradient has another type than its operand");
+    graph_return(g, t.n, r.dx, NULL);
+    t.dx = NEWS(&c->arena, Tensor *, t.n + 1);
+    const EvalOptions options = { .seed = 7 };
+    if (evaluate(g, &options, &c->heap, (const Tensor *const *)t.x, t.dx) != OK)
+        return sample_complain(sample, "its gradient is not evaluated in its own types");
+    for (int i = 0; i < t.n; i++)
+        if (t.dx[i])
+            tensor_drop(&c->heap, t.dx[i]);
+    return 0;
+}
+
 /* ---- cards ---- */
 
 typedef struct CardCheck {
@@ -267,7 +310,7 @@ static Status check_variant(void *arg)
     op_find(k->c.ir.ops, str(k->def->name), &op);
     for (s.variant = 0; s.variant < k->def->n_variants && k->tally.samples < MOST_SAMPLES && k->bad < 3; s.variant++)
         if (sample_build(&s, op))
-            k->bad += check_sample(&k->c, &s, &k->tally);
+            k->bad += check_sample(&k->c, &s, &k->tally) + check_own_types(&k->c, &s);
     return OK;
 }
 
