@@ -3,157 +3,11 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "ops/contract.h"
+#include "ops/einsum.h"
 #include "ops/make.h"
 #include "ops/shapes.h"
 
 static const AttrSpec einsum_attrs[] = { ATTR_REQUIRED(EinsumAttr, equation, STR), ATTR_LAST };
-
-/* Letters are labels 0 .. 51; the dimensions behind an ellipsis follow, the last of them being ELLIPSIS_END - 1. */
-enum { LETTERS = 52, ELLIPSIS_END = LETTERS + MAX_RANK, LABELS = ELLIPSIS_END };
-
-/* Names of dimensions. */
-typedef struct Labels {
-    int n;
-    uint8_t v[MAX_RANK];
-} Labels;
-
-typedef struct Equation {
-    Labels *in;
-    Labels out;
-    int64_t extent[LABELS]; /* -1 unknown, -2 not used */
-    int ellipsis;           /* the most dimensions an ellipsis stands for */
-} Equation;
-
-static bool is_letter(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-/* Capital letters come first, as in their codes. */
-static uint8_t label_of(char c)
-{
-    return (uint8_t)(c <= 'Z' ? c - 'A' : c - 'a' + 26);
-}
-
-/* Reads one term up to a comma, an arrow or the end.  `rank` is that of the operand (-1: the output), `ellipsis` what
- * an ellipsis stands for when there is no operand to tell.  Returns what is wrong, or null. */
-static const char *read_term(const char **text, int rank, int ellipsis, Labels *to, bool *has_ellipsis, Arena *arena)
-{
-    const char *p = *text;
-    int letters = 0, dots = 0;
-    for (; *p && *p != ',' && !(p[0] == '-' && p[1] == '>'); p++) {
-        if (*p == ' ')
-            continue;
-        if (is_letter(*p)) {
-            letters++;
-        } else if (strncmp(p, "...", 3) == 0 && !dots) {
-            dots++;
-            p += 2;
-        } else {
-            return arena_printf(arena, "cannot read the equation at \"%s\"", p);
-        }
-    }
-    const int more = rank < 0 ? ellipsis : rank - letters;
-    if (rank >= 0 && (more < 0 || (more > 0 && !dots)))
-        return arena_printf(arena, "names %d indices for an operand of %d dimensions", letters, rank);
-    if (letters + (dots ? more : 0) > MAX_RANK)
-        return arena_printf(arena, "has a term of more than %d indices", MAX_RANK);
-    *has_ellipsis = dots;
-    for (to->n = 0; *text != p; ++*text) {
-        if (is_letter(**text))
-            to->v[to->n++] = label_of(**text);
-        if (**text != '.')
-            continue;
-        for (int i = 0; i < more; i++)
-            to->v[to->n++] = (uint8_t)(ELLIPSIS_END - more + i);
-        *text += 2;
-    }
-    return NULL;
-}
-
-/* What one operand says about extents: a 1 gives way to what others say. */
-static const char *add_extents(Equation *q, const Labels *l, const Type *t, Arena *arena)
-{
-    for (int i = 0; i < l->n; i++) {
-        int64_t *have = &q->extent[l->v[i]];
-        const int64_t n = t->dims[i];
-        for (int k = 0; k < i; k++)
-            if (l->v[k] == l->v[i] && t->dims[k] != n && t->dims[k] >= 0 && n >= 0)
-                return arena_printf(arena, "an operand has extents %" PRId64 " and %" PRId64 " for one index",
-                                    t->dims[k], n);
-        if (*have == -2 || *have == 1 || (*have < 0 && n > 1))
-            *have = n;
-        else if (n != *have && n != 1 && n >= 0 && *have >= 0)
-            return arena_printf(arena, "an index has extents %" PRId64 " and %" PRId64, *have, n);
-    }
-    return NULL;
-}
-
-/* Without an arrow the result has the ellipsis and then every letter that is named once, in order. */
-static void implied_output(Equation *q, int n_in)
-{
-    int count[LABELS] = { 0 };
-    for (int i = 0; i < n_in; i++)
-        for (int k = 0; k < q->in[i].n; k++)
-            count[q->in[i].v[k]]++;
-    q->out.n = 0;
-    for (int i = 0; i < q->ellipsis; i++)
-        q->out.v[q->out.n++] = (uint8_t)(ELLIPSIS_END - q->ellipsis + i);
-    for (int l = 0; l < LETTERS && q->out.n < MAX_RANK; l++)
-        if (count[l] == 1)
-            q->out.v[q->out.n++] = (uint8_t)l;
-}
-
-static const char *check_output(const Equation *q, Arena *arena)
-{
-    bool seen[LABELS] = { false };
-    int used = 0;
-    for (int i = 0; i < q->out.n; i++) {
-        if (q->extent[q->out.v[i]] == -2)
-            return "has a result index that no operand has";
-        if (seen[q->out.v[i]])
-            return "has a result index twice";
-        seen[q->out.v[i]] = true;
-    }
-    for (int l = 0; l < LABELS; l++)
-        used += q->extent[l] != -2;
-    return used > MAX_RANK ? arena_printf(arena, "has %d indices, more than %d", used, MAX_RANK) : NULL;
-}
-
-/* Null, or what is wrong; all ranks must be known. */
-static const char *read_equation(Equation *q, const char *text, int n_in, const Type *const *types, Arena *arena)
-{
-    const char *wrong, *p = text;
-    bool dots;
-    q->in = NEWS(arena, Labels, n_in);
-    q->ellipsis = 0;
-    for (int l = 0; l < LABELS; l++)
-        q->extent[l] = -2;
-    for (int i = 0; i < n_in; i++) {
-        if (i && *p++ != ',')
-            return arena_printf(arena, "has fewer terms than %d operands", n_in);
-        const char *term = p;
-        if ((wrong = read_term(&p, types[i]->rank, 0, &q->in[i], &dots, arena)) ||
-            (wrong = add_extents(q, &q->in[i], types[i], arena)))
-            return wrong;
-        int letters = 0;
-        for (; term < p; term++)
-            letters += is_letter(*term);
-        if (dots && types[i]->rank - letters > q->ellipsis)
-            q->ellipsis = types[i]->rank - letters;
-    }
-    if (*p == ',')
-        return arena_printf(arena, "has more terms than %d operands", n_in);
-    if (*p == '\0') {
-        implied_output(q, n_in);
-        return check_output(q, arena);
-    }
-    p += 2;
-    if ((wrong = read_term(&p, -1, q->ellipsis, &q->out, &dots, arena)))
-        return wrong;
-    return *p ? "has text behind its result" : check_output(q, arena);
-}
 
 static const Type *infer_einsum(Infer *q)
 {
@@ -170,7 +24,7 @@ static const Type *infer_einsum(Infer *q)
     for (int i = 0; i < q->n_in; i++)
         if (q->in[i]->rank < 0)
             return type_unranked(q->types, q->in[0]->dtype);
-    const char *wrong = read_equation(&eq, at->equation, q->n_in, q->in, q->scratch);
+    const char *wrong = equation_read(&eq, at->equation, q->n_in, q->in, q->scratch);
     if (wrong)
         return infer_fail(q, "%s", wrong);
     for (int i = 0; i < eq.out.n; i++)
@@ -183,11 +37,6 @@ typedef struct Named {
     Node *x;
     Labels l;
 } Named;
-
-static bool has_label(const Labels *l, uint8_t label)
-{
-    return l->n && memchr(l->v, label, (size_t)l->n);
-}
 
 static Node *reshape_as(Build *b, const Equation *q, Node *x, const Labels *l)
 {
@@ -244,7 +93,7 @@ static Named summed(Build *b, const Equation *q, const Named *v, const bool *nee
     int n = 0;
     Named y = { .x = v->x };
     for (int i = 0; i < v->l.n; i++) {
-        if (needed[v->l.v[i]] || (other && has_label(other, v->l.v[i])))
+        if (needed[v->l.v[i]] || (other && labels_have(other, v->l.v[i])))
             y.l.v[y.l.n++] = v->l.v[i];
         else
             axes[n++] = i;
@@ -308,11 +157,11 @@ static Named product(Build *b, const Equation *q, const Named *all, const Named 
     const Named some = summed(b, q, all, needed, &y->l), *x = &some;
     for (int i = 0; i < x->l.n; i++) {
         const uint8_t label = x->l.v[i];
-        Labels *to = !has_label(&y->l, label) ? &left : needed[label] ? &shared : &inner;
+        Labels *to = !labels_have(&y->l, label) ? &left : needed[label] ? &shared : &inner;
         to->v[to->n++] = label;
     }
     for (int i = 0; i < y->l.n; i++)
-        if (!has_label(&x->l, y->l.v[i]))
+        if (!labels_have(&x->l, y->l.v[i]))
             right.v[right.n++] = y->l.v[i];
     Labels lx = shared, ly = shared;
     Named z = { .l = shared };
@@ -351,7 +200,7 @@ static Node *expand_einsum(Build *b, const Site *s)
     const Type **types = NEWS(b->graph->arena, const Type *, s->n_in);
     for (int i = 0; i < s->n_in; i++)
         types[i] = s->in[i]->type;
-    BUG_IF(b->graph->ir->memory, read_equation(&q, at->equation, s->n_in, types, b->graph->arena));
+    BUG_IF(b->graph->ir->memory, equation_read(&q, at->equation, s->n_in, types, b->graph->arena));
     needed_by(&q, 1, s->n_in, NULL, needed);
     Named v = prepared(b, &q, build_cast(b, s->in[0], t), types[0], &q.in[0], needed);
     for (int i = 1; i < s->n_in; i++) {
@@ -405,7 +254,7 @@ static Node *sample_einsum(Build *b, Rng *rng, int variant)
     for (int i = 0; i < n; i++, p++) {
         Labels l;
         int64_t dims[MAX_RANK];
-        BUG_IF(b->graph->ir->memory, read_term(&p, ranks[i] - '0', 0, &l, &dots, b->graph->arena));
+        BUG_IF(b->graph->ir->memory, equation_term(&p, ranks[i] - '0', 0, &l, &dots, b->graph->arena));
         for (int k = 0; k < l.n; k++)
             dims[k] = l.v[k] >= LETTERS && rng_below(rng, 4) == 0 ? 1 : extent[l.v[k]];
         in[i] = sample_tensor(b, rng, dtype, l.n, dims, -2, 2);
@@ -429,6 +278,7 @@ const OpDef op_einsum = {
     .expand = expand_einsum,
     .sample = sample_einsum,
     .n_variants = 60,
+    .adjoint = adjoint_einsum,
     .differentiable = ~0u,
     .trainable = ~0u,
     .weight = 30,

@@ -1,21 +1,18 @@
 /* max_roi_pool and roi_align: a fixed grid of numbers from each region of interest. */
 #include "ops/contract.h"
+#include "ops/roi.h"
 #include "ops/shapes.h"
-#include "ops/window.h"
 
-static const AttrSpec max_roi_pool_attrs[] = {
+const AttrSpec max_roi_pool_attrs[] = {
     ATTR_REQUIRED(RoiPoolAttr, pooled_shape, INTS),
     ATTR(RoiPoolAttr, spatial_scale, FLOAT, 1),
     ATTR_LAST,
 };
 
-typedef enum RoiFrame { ROI_HALF_PIXEL, ROI_OUTPUT_HALF_PIXEL } RoiFrame;
-typedef enum RoiMode { ROI_AVG, ROI_MAX } RoiMode;
-
 static const char *const roi_frames[] = { "half_pixel", "output_half_pixel", NULL };
 static const char *const roi_modes[] = { "avg", "max", NULL };
 
-static const AttrSpec roi_align_attrs[] = {
+const AttrSpec roi_align_attrs[] = {
     ATTR_CHOICE(RoiAlignAttr, coordinate_transformation_mode, roi_frames, ROI_HALF_PIXEL),
     ATTR_CHOICE(RoiAlignAttr, mode, roi_modes, ROI_AVG),
     ATTR(RoiAlignAttr, output_height, INT, 1),
@@ -70,53 +67,44 @@ static const Type *infer_roi_align(Infer *q)
     return y;
 }
 
-/* One dimension of a region, in bins whose borders are rounded outwards. */
-typedef struct Bins {
-    int64_t start, size, n, extent;
-} Bins;
-
-enum { FAR = 1 << 30, LARGEST_GRID = 1 << 20 };
-
 /* Conversions out of range have no meaning: what is no number or far away stays at the border. */
 #define MAX_ROI(T)                                                                                                     \
     static int64_t bounded_##T(T x, int64_t low, int64_t high)                                                         \
     {                                                                                                                  \
         return !(x > (T)low) ? low : x >= (T)high ? high : (int64_t)x;                                                 \
     }                                                                                                                  \
-    static Bins bins_##T(T from, T to, T scale, int64_t n, int64_t extent)                                             \
+    RoiBins roi_bins_##T(T from, T to, T scale, int64_t n, int64_t extent)                                             \
     {                                                                                                                  \
         const T a = from * scale, z = to * scale;                                                                      \
         const int64_t start = bounded_##T(a + q_copysign((T)0.5, a), -FAR, FAR);                                       \
         const int64_t end = bounded_##T(z + q_copysign((T)0.5, z), -FAR, FAR);                                         \
-        return (Bins){ start, end >= start ? end - start + 1 : 1, n, extent };                                         \
+        return (RoiBins){ start, end >= start ? end - start + 1 : 1, n, extent };                                      \
     }                                                                                                                  \
-    static void bin_range_##T(const Bins *b, int64_t i, int64_t *range)                                                \
+    void roi_bin_range_##T(const RoiBins *b, int64_t i, int64_t *range)                                                \
     {                                                                                                                  \
         const T each = (T)b->size / (T)b->n;                                                                           \
         range[0] = bounded_##T(q_floor((T)i * each) + (T)b->start, 0, b->extent);                                      \
         range[1] = bounded_##T(q_ceil((T)(i + 1) * each) + (T)b->start, 0, b->extent);                                 \
     }                                                                                                                  \
-    static T largest_##T(const T *x, int64_t width, const int64_t *rows, const int64_t *cols)                          \
+    int64_t roi_largest_##T(const T *x, int64_t width, const int64_t *rows, const int64_t *cols)                       \
     {                                                                                                                  \
-        T best = 0;                                                                                                    \
-        bool any = false;                                                                                              \
+        int64_t where = -1;                                                                                            \
         for (int64_t i = rows[0]; i < rows[1]; i++)                                                                    \
-            for (int64_t j = cols[0]; j < cols[1]; j++) {                                                              \
-                const T v = x[i * width + j];                                                                          \
-                best = !any || v > best || v != v ? v : best;                                                          \
-                any = true;                                                                                            \
-            }                                                                                                          \
-        return best;                                                                                                   \
+            for (int64_t p = i * width + cols[0]; p < i * width + cols[1]; p++)                                        \
+                if (where < 0 || x[p] > x[where] || x[p] != x[p])                                                      \
+                    where = p;                                                                                         \
+        return where;                                                                                                  \
     }                                                                                                                  \
-    static void max_roi_##T(int64_t channels, const T *x, T *y, const Bins *high, const Bins *wide)                    \
+    static void max_roi_##T(int64_t channels, const T *x, T *y, const RoiBins *high, const RoiBins *wide)              \
     {                                                                                                                  \
         for (int64_t c = 0; c < channels; c++, x += high->extent * wide->extent)                                       \
             for (int64_t i = 0; i < high->n; i++)                                                                      \
                 for (int64_t j = 0; j < wide->n; j++) {                                                                \
                     int64_t rows[2], cols[2];                                                                          \
-                    bin_range_##T(high, i, rows);                                                                      \
-                    bin_range_##T(wide, j, cols);                                                                      \
-                    *y++ = largest_##T(x, wide->extent, rows, cols);                                                   \
+                    roi_bin_range_##T(high, i, rows);                                                                  \
+                    roi_bin_range_##T(wide, j, cols);                                                                  \
+                    const int64_t where = roi_largest_##T(x, wide->extent, rows, cols);                                \
+                    *y++ = where < 0 ? 0 : x[where];                                                                   \
                 }                                                                                                      \
     }                                                                                                                  \
     static Status max_rois_##T(Eval *e, const RoiPoolAttr *at)                                                         \
@@ -129,8 +117,8 @@ enum { FAR = 1 << 30, LARGEST_GRID = 1 << 20 };
                 return eval_fail(e, "region %" PRId64 " is of image %g, there are %" PRId64, r, (double)roi[0],        \
                                  dims[0]);                                                                             \
             const T scale = (T)at->spatial_scale;                                                                      \
-            const Bins wide = bins_##T(roi[1], roi[3], scale, out[3], dims[3]);                                        \
-            const Bins high = bins_##T(roi[2], roi[4], scale, out[2], dims[2]);                                        \
+            const RoiBins wide = roi_bins_##T(roi[1], roi[3], scale, out[3], dims[3]);                                 \
+            const RoiBins high = roi_bins_##T(roi[2], roi[4], scale, out[2], dims[2]);                                 \
             max_roi_##T(out[1], x + (int64_t)roi[0] * dims[1] * dims[2] * dims[3], y, &high, &wide);                   \
         }                                                                                                              \
         return OK;                                                                                                     \
@@ -144,24 +132,19 @@ static Status eval_max_roi_pool(Eval *e)
     return (e->in[0]->type->dtype == F64 ? max_rois_f64 : max_rois_f32)(e, e->attr);
 }
 
-/* A region of roi_align along one dimension: where its bins begin, and how many points each is sampled at. */
 #define ROI_ALIGN(T)                                                                                                   \
-    typedef struct Span_##T {                                                                                          \
-        T start, bin;                                                                                                  \
-        int64_t points, extent;                                                                                        \
-    } Span_##T;                                                                                                        \
-    static Span_##T span_##T(const RoiAlignAttr *at, T from, T to, int64_t bins, int64_t extent)                       \
+    RoiSpan_##T roi_span_##T(const RoiAlignAttr *at, T from, T to, int64_t bins, int64_t extent)                       \
     {                                                                                                                  \
         const T shift = at->coordinate_transformation_mode == ROI_HALF_PIXEL ? (T)0.5 : 0;                             \
         const T start = from * (T)at->spatial_scale - shift, length = to * (T)at->spatial_scale - shift - start;       \
         const T size = shift == 0 && length < 1 ? 1 : length;                                                          \
-        Span_##T s = { .start = start, .bin = size / (T)bins, .points = at->sampling_ratio, .extent = extent };        \
+        RoiSpan_##T s = { .start = start, .bin = size / (T)bins, .points = at->sampling_ratio, .extent = extent };     \
         if (!s.points)                                                                                                 \
             s.points = bounded_##T(q_ceil(s.bin), 0, FAR);                                                             \
         return s;                                                                                                      \
     }                                                                                                                  \
     /* The two elements that point i of a bin lies between, and the share of the second; false outside. */             \
-    static bool point_##T(const Span_##T *s, int64_t bin, int64_t i, int64_t *low, int64_t *high, T *share)            \
+    static bool point_##T(const RoiSpan_##T *s, int64_t bin, int64_t i, int64_t *low, int64_t *high, T *share)         \
     {                                                                                                                  \
         const T p = s->start + (T)bin * s->bin + ((T)i + (T)0.5) * s->bin / (T)s->points;                              \
         if (!(p >= -1 && p <= (T)s->extent))                                                                           \
@@ -173,20 +156,30 @@ static Status eval_max_roi_pool(Eval *e)
         *share = *low == *high ? 0 : at - (T)*low;                                                                     \
         return true;                                                                                                   \
     }                                                                                                                  \
-    static T roi_bin_##T(const T *x, const Span_##T *h, const Span_##T *w, int64_t i, int64_t j, bool most)            \
+    bool roi_corners_##T(const RoiSpan_##T *h, const RoiSpan_##T *w, int64_t i, int64_t j, int64_t p, int64_t *at,     \
+                         T *share)                                                                                     \
+    {                                                                                                                  \
+        int64_t row[2], col[2];                                                                                        \
+        T v, u;                                                                                                        \
+        if (!point_##T(h, i, p / w->points, &row[0], &row[1], &v) ||                                                   \
+            !point_##T(w, j, p % w->points, &col[0], &col[1], &u))                                                     \
+            return false;                                                                                              \
+        for (int k = 0; k < 4; k++) {                                                                                  \
+            at[k] = row[k / 2] * w->extent + col[k % 2];                                                               \
+            share[k] = (k / 2 ? v : 1 - v) * (k % 2 ? u : 1 - u);                                                      \
+        }                                                                                                              \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    static T roi_bin_##T(const T *x, const RoiSpan_##T *h, const RoiSpan_##T *w, int64_t i, int64_t j, bool most)      \
     {                                                                                                                  \
         const int64_t count = h->points * w->points;                                                                   \
         T sum = 0, best = -Q_INF;                                                                                      \
         for (int64_t p = 0; p < count; p++) {                                                                          \
-            int64_t row[2], col[2];                                                                                    \
-            T v = 0, u = 0, corner[4] = { 0 };                                                                         \
-            if (point_##T(h, i, p / w->points, &row[0], &row[1], &v) &&                                                \
-                point_##T(w, j, p % w->points, &col[0], &col[1], &u)) {                                                \
-                corner[0] = (1 - v) * (1 - u) * x[row[0] * w->extent + col[0]];                                        \
-                corner[1] = (1 - v) * u * x[row[0] * w->extent + col[1]];                                              \
-                corner[2] = v * (1 - u) * x[row[1] * w->extent + col[0]];                                              \
-                corner[3] = v * u * x[row[1] * w->extent + col[1]];                                                    \
-            }                                                                                                          \
+            int64_t at[4];                                                                                             \
+            T share[4], corner[4] = { 0 };                                                                             \
+            const bool inside = roi_corners_##T(h, w, i, j, p, at, share);                                             \
+            for (int k = 0; inside && k < 4; k++)                                                                      \
+                corner[k] = share[k] * x[at[k]];                                                                       \
             sum += ((corner[0] + corner[1]) + corner[2]) + corner[3];                                                  \
             for (int k = 0; k < 4; k++)                                                                                \
                 best = q_max(best, corner[k]);                                                                         \
@@ -199,8 +192,8 @@ static Status eval_max_roi_pool(Eval *e)
         const T *x = eval_##T(e, 0), *roi = eval_##T(e, 1);                                                            \
         T *y = eval_out_##T(e, 0);                                                                                     \
         for (int64_t r = 0; r < out[0]; r++, roi += 4) {                                                               \
-            const Span_##T h = span_##T(at, roi[1], roi[3], out[2], dims[2]);                                          \
-            const Span_##T w = span_##T(at, roi[0], roi[2], out[3], dims[3]);                                          \
+            const RoiSpan_##T h = roi_span_##T(at, roi[1], roi[3], out[2], dims[2]);                                   \
+            const RoiSpan_##T w = roi_span_##T(at, roi[0], roi[2], out[3], dims[3]);                                   \
             if (batch[r] < 0 || batch[r] >= dims[0] || size == 0)                                                      \
                 return eval_fail(e, "region %" PRId64 " is of image %" PRId64 ", there are %" PRId64, r, batch[r],     \
                                  size ? dims[0] : 0);                                                                  \
@@ -280,6 +273,7 @@ const OpDef op_max_roi_pool = {
     .eval = eval_max_roi_pool,
     .sample = sample_max_roi_pool,
     .n_variants = 12,
+    .adjoint = adjoint_max_roi_pool,
     .differentiable = 1,
     .weight = 6,
     .fuse = FUSE_OPAQUE,
@@ -297,6 +291,7 @@ const OpDef op_roi_align = {
     .eval = eval_roi_align,
     .sample = sample_roi_align,
     .n_variants = 24,
+    .adjoint = adjoint_roi_align,
     .differentiable = 1,
     .weight = 10,
     .fuse = FUSE_OPAQUE,
