@@ -1,26 +1,18 @@
 /* grid_sample and affine_grid: reading data at places that a grid names, and the grid of an affine map. */
 #include <string.h>
 
-#include "ops/cards.h"
-
-typedef enum GridMode { GRID_LINEAR, GRID_NEAREST, GRID_CUBIC } GridMode;
-typedef enum GridPadding { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION } GridPadding;
-
-typedef struct GridAttr {
-    int mode, padding_mode;
-    bool align_corners;
-} GridAttr;
+#include "ops/grid.h"
 
 typedef struct AffineAttr {
     bool align_corners;
 } AffineAttr;
 
-static const char *const modes[] = { "linear", "nearest", "cubic", NULL };
-static const char *const paddings[] = { "zeros", "border", "reflection", NULL };
+const char *const grid_modes[] = { "linear", "nearest", "cubic", NULL };
+const char *const grid_paddings[] = { "zeros", "border", "reflection", NULL };
 
 static const AttrSpec grid_attrs[] = {
-    ATTR_CHOICE(GridAttr, mode, modes, GRID_LINEAR),
-    ATTR_CHOICE(GridAttr, padding_mode, paddings, GRID_ZEROS),
+    ATTR_CHOICE(GridAttr, mode, grid_modes, GRID_LINEAR),
+    ATTR_CHOICE(GridAttr, padding_mode, grid_paddings, GRID_ZEROS),
     ATTR(GridAttr, align_corners, BOOL, false),
     ATTR_LAST,
 };
@@ -31,9 +23,6 @@ static const AttrSpec affine_attrs[] = {
 };
 
 enum { X, GRID };
-
-/* Spatial axes, neighbours along one of them, and of a place. */
-enum { MOST_AXES = 5, MOST_TAPS = 4, MOST_VALUES = 1024 };
 
 static bool agree(int64_t a, int64_t b)
 {
@@ -67,14 +56,6 @@ static const Type *infer_grid_sample(Infer *q)
         dims[i] = g->dims[i - 1];
     return type_tensor(q->types, x->dtype, x->rank, dims);
 }
-
-/* One call. */
-typedef struct Sampling {
-    const GridAttr *at;
-    int axes;
-    int64_t images, channels, in, out; /* in, out: spatial elements */
-    int64_t dims[MOST_AXES];
-} Sampling;
 
 static Sampling sampling_of(const Eval *e)
 {
@@ -197,7 +178,8 @@ const OpDef op_grid_sample = {
     .eval = eval_grid_sample,
     .sample = sample_grid_sample,
     .n_variants = 54,
-    .differentiable = 1u << X,
+    .adjoint = adjoint_grid_sample,
+    .differentiable = 1u << X | 1u << GRID,
     .weight = 10,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 1u << GRID, REASON_PRECISION, NULL },
@@ -214,6 +196,7 @@ const OpDef op_affine_grid = {
     .eval = eval_affine_grid,
     .sample = sample_affine_grid,
     .n_variants = 16,
+    .adjoint = adjoint_affine_grid,
     .differentiable = 1,
     .weight = 2,
     .fuse = FUSE_OPAQUE,
