@@ -23,24 +23,33 @@ Status file_failed(Diag *diag, const char *path, const char *what, int error)
     return fail_as(diag, IO, of_file(path), "%s: %s", what, strerror_r(error, text, sizeof text));
 }
 
+int file_pread(int fd, uint64_t offset, void *out, size_t n, size_t *done)
+{
+    for (*done = 0; *done < n;) {
+        const size_t step = n - *done < (size_t)1 << 30 ? n - *done : (size_t)1 << 30;
+        const ssize_t got = pread(fd, (char *)out + *done, step, (off_t)(offset + *done));
+        if (got < 0 && errno != EINTR)
+            return errno;
+        if (got == 0)
+            return 0;
+        *done += got > 0 ? (size_t)got : 0;
+    }
+    return 0;
+}
+
 static Status read_all(Diag *diag, const char *path, int fd, uint64_t offset, char *out, size_t n)
 {
-    for (size_t done = 0; done < n;) {
-        const size_t step = n - done < (size_t)1 << 30 ? n - done : (size_t)1 << 30;
-        const ssize_t got = pread(fd, out + done, step, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return file_failed(diag, path, "cannot be read", errno);
-        if (got == 0)
-            return fail_as(diag, IO, of_file(path), "ends at byte %" PRIu64 ", %zu bytes more are wanted",
-                           offset + done, n - done);
-        done += (size_t)got;
-    }
+    size_t done;
+    const int error = file_pread(fd, offset, out, n, &done);
+    if (error)
+        return file_failed(diag, path, "cannot be read", error);
+    if (done < n)
+        return fail_as(diag, IO, of_file(path), "ends at byte %" PRIu64 ", %zu bytes more are wanted", offset + done,
+                       n - done);
     return OK;
 }
 
-static Status open_regular(Diag *diag, const char *path, int *fd, uint64_t *size)
+Status file_open(Diag *diag, const char *path, int *fd, uint64_t *size)
 {
     struct stat st;
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -48,6 +57,7 @@ static Status open_regular(Diag *diag, const char *path, int *fd, uint64_t *size
         return file_failed(diag, path, "cannot be opened", errno);
     if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(*fd);
+        *fd = -1;
         return fail_as(diag, IO, of_file(path), "is not a regular file");
     }
     *size = (uint64_t)st.st_size;
@@ -64,7 +74,7 @@ Status file_read(Arena *arena, Diag *diag, const char *path, int64_t limit, cons
     Cleanup cleanup;
     uint64_t size;
     int fd;
-    TRY(open_regular(diag, path, &fd, &size));
+    TRY(file_open(diag, path, &fd, &size));
     cleanup_push(arena->memory, &cleanup, close_descriptor, &fd);
     Status status = OK;
     if (size > (uint64_t)limit) {
@@ -84,7 +94,7 @@ Status file_read_at(Diag *diag, const char *path, uint64_t size, uint64_t offset
 {
     uint64_t now;
     int fd;
-    TRY(open_regular(diag, path, &fd, &now));
+    TRY(file_open(diag, path, &fd, &now));
     const Status status = now == size
                               ? read_all(diag, path, fd, offset, out, n)
                               : fail_as(diag, IO, of_file(path),
@@ -96,7 +106,7 @@ Status file_read_at(Diag *diag, const char *path, uint64_t size, uint64_t offset
 Status file_size(Diag *diag, const char *path, uint64_t *size)
 {
     int fd;
-    TRY(open_regular(diag, path, &fd, size));
+    TRY(file_open(diag, path, &fd, size));
     close(fd);
     return OK;
 }

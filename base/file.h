@@ -12,6 +12,12 @@ Status file_read(Arena *arena, Diag *diag, const char *path, int64_t limit, cons
 /* `n` bytes from `offset` of a regular file that must still have `size` bytes. */
 Status file_read_at(Diag *diag, const char *path, uint64_t size, uint64_t offset, void *out, size_t n);
 
+/* Opens a regular file to be read in parts; the caller closes it. */
+Status file_open(Diag *diag, const char *path, int *fd, uint64_t *size);
+
+/* Reads from `offset`, from any thread: 0 or an errno.  *done is less than n where the file ends before. */
+int file_pread(int fd, uint64_t offset, void *out, size_t n, size_t *done);
+
 /* The size of a regular file. */
 Status file_size(Diag *diag, const char *path, uint64_t *size);
 

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/file.h"
 
-enum { MAGIC_BYTES = 6, LONGEST_HEAD = 1 << 20 };
+enum { MAGIC_BYTES = 6, FIRST_BYTES = 12, LONGEST_HEAD = 1 << 20 };
 static const char magic[] = "\x93NUMPY";
 
 /* Types as NumPy writes them, without the byte order. */
@@ -201,30 +200,42 @@ static Status read_dict(Dict *q)
 
 /* ---- files ---- */
 
-Status npy_head(Diag *d, const Limits *limits, const char *path, const Type *declared, NpyHead *head)
+size_t npy_head_bytes(const uint8_t first[12])
 {
-    uint8_t fixed[12];
-    Dict q = { .d = d, .place = { .file = path, .byte = -1 }, .head = head, .declared = declared };
-    *head = (NpyHead){ 0 };
-    TRY(file_size(d, path, &head->size));
-    if (head->size < sizeof fixed)
-        return bad(&q, "it is too short");
-    TRY(file_read_at(d, path, head->size, 0, fixed, sizeof fixed));
-    if (!npy_is(fixed, sizeof fixed))
-        return bad(&q, "it does not begin with \\x93NUMPY");
-    const int version = fixed[6];
-    if (version < 1 || version > 3)
-        return fail(d, q.place, "version %d of the format is not known", version);
-    const uint32_t wide = version > 1 ? (uint32_t)fixed[10] | (uint32_t)fixed[11] << 8 : 0;
-    const uint32_t n = ((uint32_t)fixed[8] | (uint32_t)fixed[9] << 8) | wide << 16;
-    const size_t start = version > 1 ? 12 : 10;
-    if (n > LONGEST_HEAD || start + n > head->size)
-        return bad(&q, "its head is longer than it");
-    char *text = arena_alloc(d->arena, n + 1);
-    TRY(file_read_at(d, path, head->size, start, text, n));
-    q.p = text;
+    const int version = first[6];
+    if (!npy_is(first, FIRST_BYTES) || version < 1 || version > 3)
+        return 0;
+    const uint32_t wide = version > 1 ? (uint32_t)first[10] | (uint32_t)first[11] << 8 : 0;
+    const uint32_t n = ((uint32_t)first[8] | (uint32_t)first[9] << 8) | wide << 16;
+    return n > LONGEST_HEAD ? 0 : n + (version > 1 ? 12 : 10);
+}
+
+/* The text of the head, up to where the elements begin. */
+static Status read_head_text(Dict *q, const Bytes *file)
+{
+    uint8_t first[FIRST_BYTES];
+    if (file->size < sizeof first)
+        return bad(q, "it is too short");
+    TRY(bytes_get(file, q->d, 0, first, sizeof first));
+    if (!npy_is(first, sizeof first))
+        return bad(q, "it does not begin with \\x93NUMPY");
+    if (first[6] < 1 || first[6] > 3)
+        return fail(q->d, q->place, "version %d of the format is not known", first[6]);
+    q->head->at = npy_head_bytes(first);
+    if (!q->head->at || q->head->at > file->size)
+        return bad(q, "its head is longer than it");
+    const size_t start = first[6] > 1 ? 12 : 10, n = (size_t)q->head->at - start;
+    char *text = arena_alloc(q->d->arena, n + 1);
+    q->p = text;
+    return bytes_get(file, q->d, start, text, n);
+}
+
+Status npy_head(Diag *d, const Limits *limits, const Bytes *file, const Type *declared, NpyHead *head)
+{
+    Dict q = { .d = d, .place = { .file = file->name, .byte = -1 }, .head = head, .declared = declared };
+    *head = (NpyHead){ .size = file->size };
+    TRY(read_head_text(&q, file));
     TRY(read_dict(&q));
-    head->at = start + n;
     const DType want = declared && declared->kind == TYPE_TENSOR ? declared->dtype : head->dtype;
     if (dtype_bits(want) < 8 && (head->dtype == I8 || head->dtype == U8)) { /* small integers, a byte each */
         head->dtype = want;
@@ -236,8 +247,9 @@ Status npy_head(Diag *d, const Limits *limits, const char *path, const Type *dec
     return OK;
 }
 
-static void swap_bytes(uint8_t *p, size_t n, size_t width)
+void npy_swap(void *elements, size_t n, size_t width)
 {
+    uint8_t *p = elements;
     for (size_t i = 0; i + width <= n; i += width)
         for (size_t k = 0; k < width / 2; k++) {
             const uint8_t t = p[i + k];
@@ -246,8 +258,8 @@ static void swap_bytes(uint8_t *p, size_t n, size_t width)
         }
 }
 
-/* Elements in Fortran order into C order: walks the result, keeping the place in the source. */
-static void reorder(uint8_t *to, const uint8_t *from, const NpyHead *h, int64_t n, size_t width)
+/* Walks the result, keeping the place in the source. */
+void npy_reorder(void *to, const void *from, const NpyHead *h, int64_t n, size_t width)
 {
     int64_t stride[MAX_RANK], index[MAX_RANK] = { 0 }, step = 1, at = 0;
     for (int i = 0; i < h->rank; i++) {
@@ -255,7 +267,7 @@ static void reorder(uint8_t *to, const uint8_t *from, const NpyHead *h, int64_t 
         step *= h->dims[i];
     }
     for (int64_t k = 0; k < n; k++) {
-        memcpy(to + (size_t)k * width, from + (size_t)at * width, width);
+        memcpy((char *)to + (size_t)k * width, (const char *)from + (size_t)at * width, width);
         for (int i = h->rank - 1; i >= 0; i--) {
             at += stride[i];
             if (++index[i] < h->dims[i])
@@ -267,18 +279,18 @@ static void reorder(uint8_t *to, const uint8_t *from, const NpyHead *h, int64_t 
 }
 
 /* The elements as they are stored, in C order and this machine's byte order. */
-static Status read_elements(Heap *heap, Diag *d, const char *path, const NpyHead *h, int64_t n, size_t width,
+static Status read_elements(Heap *heap, Diag *d, const Bytes *file, const NpyHead *h, int64_t n, size_t width,
                             uint8_t *out)
 {
     const size_t bytes = (size_t)n * width;
     const bool turn = h->fortran && h->rank > 1;
     uint8_t *raw = turn ? heap_alloc(heap, bytes) : out;
-    const Status status = file_read_at(d, path, h->size, h->at, raw, bytes);
+    const Status status = bytes_get(file, d, h->at, raw, bytes);
     if (status == OK && h->swapped)
-        swap_bytes(raw, bytes, width);
+        npy_swap(raw, bytes, width);
     if (turn) {
         if (status == OK)
-            reorder(out, raw, h, n, width);
+            npy_reorder(out, raw, h, n, width);
         heap_free(heap, raw);
     }
     return status;
@@ -300,20 +312,20 @@ static Status pack_elements(Diag *d, Place place, Tensor *t, const uint8_t *from
     return OK;
 }
 
-Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const char *path, const Type *declared,
-                Tensor **value)
+static Status read_open(Types *types, Heap *heap, Diag *d, const Limits *limits, const Bytes *file,
+                        const Type *declared, Tensor **value)
 {
     NpyHead h;
     size_t bytes;
-    const Place place = { .file = path, .byte = -1 };
-    TRY(npy_head(d, limits, path, declared, &h));
+    const Place place = { .file = file->name, .byte = -1 };
+    TRY(npy_head(d, limits, file, declared, &h));
     const int64_t n = type_elements(type_tensor(types, h.dtype, h.rank, h.dims));
     const size_t width = h.unpacked ? 1 : (size_t)dtype_bits(h.dtype) / 8;
     if (!checked_mul_size((size_t)n, width, &bytes) || bytes > h.size - h.at)
         return fail(d, place, "ends before its %" PRId64 " elements do", n);
     Tensor *t = tensor_alloc(heap, type_tensor(types, h.dtype, h.rank, h.dims));
     uint8_t *out = h.unpacked ? heap_alloc(heap, bytes) : t->data;
-    Status status = read_elements(heap, d, path, &h, n, width, out);
+    Status status = read_elements(heap, d, file, &h, n, width, out);
     if (h.unpacked) {
         if (status == OK)
             status = pack_elements(d, place, t, out, n);
@@ -323,6 +335,19 @@ Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const c
         tensor_drop(heap, t);
     else
         *value = t;
+    return status;
+}
+
+Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const char *path, const Type *declared,
+                Tensor **value)
+{
+    Bytes file;
+    Cleanup cleanup;
+    TRY(bytes_open(&file, d, path));
+    cleanup_push(heap->memory, &cleanup, bytes_close, &file);
+    const Status status = read_open(types, heap, d, limits, &file, declared, value);
+    cleanup_drop(&cleanup);
+    bytes_close(&file);
     return status;
 }
 

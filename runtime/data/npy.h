@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "ir/tensor.h"
+#include "runtime/data/bytes.h"
 
 /* What the head of a file says. */
 typedef struct NpyHead {
@@ -21,7 +22,16 @@ typedef struct NpyHead {
 bool npy_is(const void *bytes, size_t n);
 
 /* Reads the head.  `declared` (may be null) says what raw bytes are. */
-Status npy_head(Diag *d, const Limits *limits, const char *path, const Type *declared, NpyHead *head);
+Status npy_head(Diag *d, const Limits *limits, const Bytes *file, const Type *declared, NpyHead *head);
+
+/* How many bytes the head of a file takes, given its first 12; 0 where they begin no file that we read. */
+size_t npy_head_bytes(const uint8_t first[12]);
+
+/* Turns the bytes of each element of n bytes around. */
+void npy_swap(void *elements, size_t n, size_t width);
+
+/* Elements in Fortran order into C order. */
+void npy_reorder(void *to, const void *from, const NpyHead *head, int64_t n, size_t width);
 
 /* Reads a file into a tensor in `heap`. */
 Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const char *path, const Type *declared,

@@ -244,6 +244,7 @@ Status data_spec_read(Diag *d, Arena *arena, const char *flag, const char *text,
     SpecReader r = { .d = d, .arena = arena, .spec = spec, .whole = text, .list = -1 };
     const size_t n = name_length(text);
     *spec = (DataSpec){ .flag = flag, .scale = 1, .divisor = 1, .header = -1, .to = -1 };
+    spec->target = strlen(flag) >= 6 && strcmp(flag + strlen(flag) - 6, "target") == 0;
     if (text[0] == '=')
         return fail_as(d, USAGE, place_of(&r), "names no input");
     if (n)

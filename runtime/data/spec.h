@@ -40,6 +40,7 @@ enum { DATA_MOST_LIST = 4096 }; /* numbers of mean and std, columns */
 
 typedef struct DataSpec {
     const char *flag; /* --data, --target, ..: for messages */
+    bool target;      /* the flag ends in `target` */
     const char *text; /* FILE[:opt,..] as it was written, without NAME= */
     const char *name; /* of the input; null: not said */
     DataKind kind;
@@ -68,7 +69,7 @@ typedef struct DataFill {
     int64_t integer; /* where whole */
 } DataFill;
 
-/* Reads one text; `flag` is the option it came with. */
+/* Reads one text; `flag` is the option it came with: --data, --val, --target, --val-target. */
 Status data_spec_read(Diag *d, Arena *arena, const char *flag, const char *text, DataSpec *spec);
 
 /* Reads NAME=VALUE or NAME=range. */
