@@ -21,8 +21,7 @@ static bool find_axis(Infer *q, int rank, int *axis)
     return *axis != rank - 1;
 }
 
-/* Elements of a transform over `extent` elements when none are said; a one-sided spectrum has half of them. */
-static int64_t default_length(const DftAttr *at, int64_t extent)
+int64_t dft_length(const DftAttr *at, int64_t extent)
 {
     return at->inverse && at->onesided && extent > 0 ? 2 * (extent - 1) : extent;
 }
@@ -72,7 +71,7 @@ static const Type *infer_dft(Infer *q)
     if (somewhere)
         return type_tensor(q->types, x->dtype, x->rank, dims);
     if (!infer_has(q, LENGTH))
-        length = default_length(at, x->dims[axis]);
+        length = dft_length(at, x->dims[axis]);
     else if (!infer_number(q, LENGTH, &length))
         length = DIM_UNKNOWN;
     else if (length < 1 || length > q->ir->limits.dim)
@@ -98,7 +97,7 @@ static DftShape shape_of(Eval *e)
         d.outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank - 1; i++)
         d.inner *= x->dims[i];
-    d.length = eval_has(e, LENGTH) ? eval_int(e, LENGTH, 0) : default_length(at, d.extent);
+    d.length = eval_has(e, LENGTH) ? eval_int(e, LENGTH, 0) : dft_length(at, d.extent);
     d.bins = bins_of(at, d.length);
     d.out_parts = at->inverse && at->onesided ? 1 : 2;
     return d;
@@ -170,6 +169,8 @@ const OpDef op_dft = {
     .eval = eval_dft,
     .sample = sample_dft,
     .n_variants = 32,
+    .adjoint = adjoint_dft,
+    .differentiable = 1,
     .weight = 50,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },

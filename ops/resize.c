@@ -3,25 +3,17 @@
 
 #include <string.h>
 
-static const char *const modes[] = { "nearest", "linear", "cubic", NULL };
-static const char *const coordinates[] = {
+const char *const resize_modes[] = { "nearest", "linear", "cubic", NULL };
+const char *const resize_coordinates[] = {
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
     "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn", /* of versions 11 and 12 only */
     NULL
 };
-static const char *const nearest_modes[] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL };
-static const char *const policies[] = { "stretch", "not_larger", "not_smaller", NULL };
+const char *const resize_nearest_modes[] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL };
+const char *const resize_policies[] = { "stretch", "not_larger", "not_smaller", NULL };
 
 static const AttrSpec resize_attrs[] = {
-    ATTR(ResizeAttr, antialias, BOOL, false),
-    ATTR_OPTIONAL(ResizeAttr, axes, INTS),
-    ATTR_CHOICE(ResizeAttr, coordinate_transformation_mode, coordinates, COORD_HALF_PIXEL),
-    ATTR(ResizeAttr, cubic_coeff_a, FLOAT, -0.75),
-    ATTR(ResizeAttr, exclude_outside, BOOL, false),
-    ATTR(ResizeAttr, extrapolation_value, FLOAT, 0),
-    ATTR_CHOICE(ResizeAttr, keep_aspect_ratio_policy, policies, POLICY_STRETCH),
-    ATTR_CHOICE(ResizeAttr, mode, modes, RESIZE_NEAREST),
-    ATTR_CHOICE(ResizeAttr, nearest_mode, nearest_modes, NEAREST_ROUND_PREFER_FLOOR),
+    RESIZE_ATTRS,
     ATTR_LAST,
 };
 
@@ -169,8 +161,7 @@ static void resize_nearest(Eval *e, const ResizeAttr *at, const ResizePlan *p)
 
 /* ---- linear and cubic ---- */
 
-/* The axes that change: those that shrink come first, so that nothing between is larger than data and result. */
-static int axes_in_order(const ResizePlan *p, int *axes)
+int resize_order(const ResizePlan *p, int *axes)
 {
     int n = 0;
     for (int grows = 0; grows < 2; grows++)
@@ -180,8 +171,7 @@ static int axes_in_order(const ResizePlan *p, int *axes)
     return n;
 }
 
-/* Elements before and behind an axis. */
-static void around(int rank, const int64_t *dims, int axis, int64_t *outer, int64_t *inner)
+void resize_around(int rank, const int64_t *dims, int axis, int64_t *outer, int64_t *inner)
 {
     *outer = *inner = 1;
     for (int i = 0; i < axis; i++)
@@ -218,9 +208,9 @@ static void around(int rank, const int64_t *dims, int axis, int64_t *outer, int6
         int axes[MAX_RANK];                                                                                            \
         int64_t now[MAX_RANK], outer, inner;                                                                           \
         memcpy(now, p->in, (size_t)p->rank * sizeof *now);                                                             \
-        for (int n = axes_in_order(p, axes), i = 0; i < n; i++) {                                                      \
+        for (int n = resize_order(p, axes), i = 0; i < n; i++) {                                                       \
             const int axis = axes[i];                                                                                  \
-            around(p->rank, now, axis, &outer, &inner);                                                                \
+            resize_around(p->rank, now, axis, &outer, &inner);                                                         \
             now[axis] = p->out[axis];                                                                                  \
             const ResizeTaps t = resize_taps(e, a, p, axis);                                                           \
             T *next = eval_scratch(e, (size_t)(outer * now[axis]), (size_t)inner * sizeof *next);                      \
@@ -357,6 +347,7 @@ const OpDef op_resize = {
     .eval = eval_resize,
     .sample = sample_resize,
     .n_variants = 54,
+    .adjoint = adjoint_resize,
     .differentiable = 1u << X,
     .weight = 10,
     .fuse = FUSE_WINDOW,

@@ -32,6 +32,19 @@ typedef struct ResizeAttr {
     float cubic_coeff_a, extrapolation_value;
 } ResizeAttr;
 
+extern const char *const resize_modes[], *const resize_coordinates[], *const resize_nearest_modes[],
+                                                                          *const resize_policies[];
+
+/* The rows of the attributes. */
+#define RESIZE_ATTRS                                                                                                   \
+    ATTR(ResizeAttr, antialias, BOOL, false), ATTR_OPTIONAL(ResizeAttr, axes, INTS),                                   \
+        ATTR_CHOICE(ResizeAttr, coordinate_transformation_mode, resize_coordinates, COORD_HALF_PIXEL),                 \
+        ATTR(ResizeAttr, cubic_coeff_a, FLOAT, -0.75), ATTR(ResizeAttr, exclude_outside, BOOL, false),                 \
+        ATTR(ResizeAttr, extrapolation_value, FLOAT, 0),                                                               \
+        ATTR_CHOICE(ResizeAttr, keep_aspect_ratio_policy, resize_policies, POLICY_STRETCH),                            \
+        ATTR_CHOICE(ResizeAttr, mode, resize_modes, RESIZE_NEAREST),                                                   \
+        ATTR_CHOICE(ResizeAttr, nearest_mode, resize_nearest_modes, NEAREST_ROUND_PREFER_FLOOR)
+
 /* Every axis: extents (-1: unknown), result per element of data, and the part of the data that is seen. */
 typedef struct ResizePlan {
     int rank;
@@ -49,6 +62,12 @@ int resize_axes(const ResizeAttr *at, int rank, int *axes);
 /* Whether an axis stays as it is. */
 bool resize_keeps(const ResizePlan *p, int axis);
 
+/* The axes that change: those that shrink come first, so that nothing between is larger than data and result. */
+int resize_order(const ResizePlan *p, int *axes);
+
+/* Elements before and behind an axis. */
+void resize_around(int rank, const int64_t *dims, int axis, int64_t *outer, int64_t *inner);
+
 /* What each position of an axis reads: `taps` positions of the data with weights.  One tap of weight 1 for nearest. */
 typedef struct ResizeTaps {
     int64_t taps;
@@ -59,5 +78,8 @@ typedef struct ResizeTaps {
 
 /* The table of one axis, in the call's scratch. */
 ResizeTaps resize_taps(Eval *e, const ResizeAttr *at, const ResizePlan *p, int axis);
+
+/* The adjoint in the data. */
+void adjoint_resize(Build *b, const Site *s, Node **dx);
 
 #endif

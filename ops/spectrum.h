@@ -27,6 +27,13 @@ Spectrum spectrum_open(Eval *e, int64_t n, int64_t bins, bool inverse, bool real
 void spectrum_row_f32(const Spectrum *t, const f32 *x, f32 *y, int64_t step);
 void spectrum_row_f64(const Spectrum *t, const f64 *x, f64 *y, int64_t step);
 
+/* Elements of a transform over `extent` elements when none are said; a one-sided spectrum has half of them. */
+int64_t dft_length(const DftAttr *at, int64_t extent);
+
+/* The adjoints in the signal, and in the window of stft. */
+void adjoint_dft(Build *b, const Site *s, Node **dx);
+void adjoint_stft(Build *b, const Site *s, Node **dx);
+
 /* The number in operand i when it is a constant; false when it is not, or not there. */
 bool infer_number(const Infer *q, int i, int64_t *v);
 
