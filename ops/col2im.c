@@ -143,11 +143,12 @@ static void adjoint_col2im(Build *b, const Site *s, Node **dx)
     Node *dy = s->dout[0];
     int64_t image[MAX_RANK] = { y->dims[0] * y->dims[1], 1 }, kernel[MAX_RANK] = { 0, 1 }, taps = 1;
     const int rank = y->rank - 2;
-    if (type_elements(x) == 0)
+    const Tensor *block = make_known(b, s, 2);
+    if (type_elements(x) == 0 || !block)
         return;
     for (int i = 0; i < rank; i++) {
         image[2 + i] = y->dims[2 + i];
-        kernel[2 + i] = tensor_get_i64(s->value[2], i); /* known, or the shape of the images were not */
+        kernel[2 + i] = tensor_get_i64(block, i);
         taps *= kernel[2 + i];
     }
     kernel[0] = taps;

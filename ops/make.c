@@ -16,6 +16,14 @@ bool make_ready(Build *b, const Site *s)
     return b->status == OK;
 }
 
+const Tensor *make_known(Build *b, const Site *s, int i)
+{
+    if (!s->value[i] && b->status == OK)
+        b->status = fail_as(b->graph->ir->diag, UNSUPPORTED, node_place(s->in[i]),
+                            "is read by a call whose gradient needs it to be a constant");
+    return s->value[i];
+}
+
 DType make_width(DType dtype)
 {
     return dtype == F64 ? F64 : F32;

@@ -10,6 +10,9 @@
 /* Whether every operand type is known, without which most expansions have no shape; fails the build otherwise. */
 bool make_ready(Build *b, const Site *s);
 
+/* The value of operand i, which must be a constant for this call to be taken apart; null after failing the build. */
+const Tensor *make_known(Build *b, const Site *s, int i);
+
 /* The type in which a call on that float type computes: f64 for f64, f32 for all others. */
 DType make_width(DType dtype);
 

@@ -52,17 +52,25 @@ static Node *back_to_one_side(Build *b, Node *dy, int axis, int64_t n)
     return CALL(b, mul, transform(b, dy, axis, (DftAttr){ .onesided = true }), build_const(b, share));
 }
 
+/* The number in operand i, `otherwise` where it is absent. */
+static bool known_number(Build *b, const Site *s, int i, int64_t otherwise, int64_t *v)
+{
+    const Tensor *t = site_in(s, i) ? make_known(b, s, i) : NULL;
+    *v = t ? tensor_get_i64(t, 0) : otherwise;
+    return t || !site_in(s, i);
+}
+
 void adjoint_dft(Build *b, const Site *s, Node **dx)
 {
     const DftAttr *at = s->attr;
     const Type *x = s->in[0]->type;
     Node *dy = s->dout[0], *back;
-    if (type_elements(x) == 0 || type_elements(dy->type) == 0)
+    int64_t said, n;
+    if (type_elements(x) == 0 || type_elements(dy->type) == 0 || !known_number(b, s, 2, -2, &said))
         return;
-    /* known, or the type of the result were not */
-    const int64_t said = site_in(s, 2) ? tensor_get_i64(s->value[2], 0) : -2;
     const int axis = (int)(said < 0 ? said + x->rank : said);
-    const int64_t n = site_in(s, 1) ? tensor_get_i64(s->value[1], 0) : dft_length(at, x->dims[axis]);
+    if (!known_number(b, s, 1, dft_length(at, x->dims[axis]), &n))
+        return;
     if (!at->inverse)
         back = back_from_spectrum(b, dy, axis, n, x->dims[x->rank - 1]);
     else if (at->onesided)
@@ -100,12 +108,10 @@ void adjoint_stft(Build *b, const Site *s, Node **dx)
 {
     const Type *x = s->in[SIGNAL]->type;
     Node *dy = s->dout[0], *window = site_in(s, WINDOW);
-    if (type_elements(x) == 0 || type_elements(dy->type) == 0)
+    int64_t step, n;
+    if (type_elements(x) == 0 || type_elements(dy->type) == 0 || !known_number(b, s, STEP, 1, &step) ||
+        !known_number(b, s, LENGTH, window ? window->type->dims[0] : x->dims[1], &n))
         return;
-    const int64_t step = tensor_get_i64(s->value[STEP], 0); /* known, as the number of frames is */
-    const int64_t n = window               ? window->type->dims[0]
-                      : site_in(s, LENGTH) ? tensor_get_i64(s->value[LENGTH], 0)
-                                           : x->dims[1];
     Node *frames = back_from_spectrum(b, dy, 2, n, x->dims[2]);
     if (!frames)
         return;
