@@ -295,7 +295,7 @@ Status recipe_read_optimizer(Recipe *r, const OptimizerWords *words, const OpTab
     else
         groups[0] = recipe_default_optimizer(ops, arena);
     if (words->lr) {
-        const Settings s = { .option = "--lr", .kind = "--lr", .arena = arena, .diag = diag };
+        const Settings s = { .option = "--lr", .arena = arena, .diag = diag };
         TRY(setting_real(&s, &(Setting){ "lr", words->lr }, 0, INFINITY, &groups[0].lr));
     }
     for (size_t i = 0; i < words->n_groups; i++) {
@@ -309,7 +309,7 @@ Status recipe_read_optimizer(Recipe *r, const OptimizerWords *words, const OpTab
 
 /* ---- back to words ---- */
 
-/* Settings in which attributes differ from what a kind begins with. */
+/* Settings in which attributes differ from what a kind begins with; a switch weighs more than a number. */
 static int add_differences(Text *t, const AttrSpec *specs, const void *attr, const void *from)
 {
     int n = 0;
@@ -321,7 +321,7 @@ static int add_differences(Text *t, const AttrSpec *specs, const void *attr, con
         if (a->kind == ATTR_FLOAT)
             f32_to_text(number, *(const float *)is);
         text_printf(t, ", %s %s", a->name, a->kind == ATTR_FLOAT ? number : *(const bool *)is ? "on" : "off");
-        n++;
+        n += a->kind == ATTR_BOOL ? 4 : 1;
     }
     return n;
 }

@@ -31,15 +31,13 @@ typedef struct Schedule {
 
 typedef struct Recipe {
     const OptimizerGroup *groups; /* the first takes every parameter; of the others the last that selects it */
-    size_t n_groups;
+    size_t n_groups;              /* 0: the defaults */
+    const Map
+        *members; /* name of a parameter -> its group's number (passes/groups.h); null: update asks the selectors */
     Schedule schedule;
     double clip_norm, clip_value; /* 0: not clipped */
     int64_t accumulate;           /* micro-batches of a step; 0 and 1: the step is one */
     double ema;                   /* decay of the averaged weights; 0: none */
-
-    /* Whether a selector means a parameter (command.md, selectors); null: by a part of its name. */
-    bool (*selects)(void *user, const char *selector, const Node *parameter);
-    void *user;
 } Recipe;
 
 #endif

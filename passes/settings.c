@@ -70,8 +70,8 @@ Status setting_unknown(const Settings *s, const Setting *x, size_t n, const char
 
 Status setting_fail(const Settings *s, const Setting *x, const char *wanted)
 {
-    return fail_as(s->diag, USAGE, place_of(s), "%s: %s is '%s', wanted is %s", s->kind, x->key,
-                   x->value ? x->value : "", wanted);
+    return fail_as(s->diag, USAGE, place_of(s), "%s%s%s is '%s', wanted is %s", s->kind ? s->kind : "",
+                   s->kind ? ": " : "", x->key, x->value ? x->value : "", wanted);
 }
 
 Status setting_real(const Settings *s, const Setting *x, double least, double below, double *out)

@@ -12,7 +12,7 @@ typedef struct Setting {
 
 typedef struct Settings {
     const char *option; /* for messages: "--optimizer" */
-    const char *kind;
+    const char *kind;   /* null: the option takes one value */
     Setting *list;
     size_t n, cap;
     Arena *arena;

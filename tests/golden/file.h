@@ -1,6 +1,7 @@
 /* The format of a golden file:
  *
  *     # run: fold-casts verify        what is done (default: print), the words of run.c or passes
+ *     # recipe: --clip-norm 1         of the training step, for its passes (support/recipe.h)
  *     # rounds                        values may differ by roundings
  *     # no-values                     both sides are not evaluated
  *     graph ... { ... }               # error: a complaint about this line, or a part of it

@@ -10,6 +10,7 @@
 #include "ir/verify.h"
 #include "passes/pass.h"
 #include "support/language.h"
+#include "support/recipe.h"
 
 typedef struct Case {
     const char *path;
@@ -67,9 +68,14 @@ static const Verb *find_verb(Str word)
 /* A pass, on every graph; what comes out is verified. */
 static Status run_pass(Case *c, Module *m, const Pass *pass)
 {
+    Str said;
+    Recipe recipe = { .n_groups = 0 };
+    const PassOptions options = { .recipe = &recipe };
     TRY(verify_module(m, &c->language.source));
+    if (recipe_line(c->golden.input, &said))
+        TRY(recipe_from_options(&recipe, &c->language.ir, &c->language.arena, said));
     for (size_t i = 0; i < m->n_graphs; i++)
-        TRY(pass_run(pass, m->graphs[i], NULL));
+        TRY(pass_run(pass, m->graphs[i], &(PassRun){ .options = &options, .allowed = -1 }));
     return verify_module(m, NULL);
 }
 

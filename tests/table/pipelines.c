@@ -8,6 +8,7 @@
 #include "passes/pattern.h"
 #include "passes/trial.h"
 #include "support/language.h"
+#include "support/recipe.h"
 #include "unit/check.h"
 
 static Graph *parsed(Language *l, const char *text)
@@ -62,7 +63,11 @@ static void headers_do_not_lie(void **state)
         example(&l, all_passes[i], &before, &after);
         Graph *g = parsed(&l, text_get(&before));
         const Pipeline alone = { "example", TYPED | SHAPED, &all_passes[i], 1 };
-        const PipelineOptions options = { .verify_each = VERIFY_VALUES };
+        Str said;
+        Recipe recipe = { .n_groups = 0 };
+        const PipelineOptions options = { .pass.recipe = &recipe, .verify_each = VERIFY_VALUES };
+        if (recipe_line((Str){ text_get(&before), before.n }, &said))
+            assert_int_equal(recipe_from_options(&recipe, &l.ir, &l.arena, said), OK);
         check_that(pipeline_run(&alone, g, &options) == OK, "%s: %s", all_passes[i]->name, text_get(&l.messages));
         assert_string_equal(printed(&l, g), text_get(&after));
         language_close(&l);

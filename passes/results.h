@@ -1,0 +1,47 @@
+/* Results of a graph while a pass adds some and takes some away. */
+#ifndef PASSES_RESULTS_H
+#define PASSES_RESULTS_H
+
+#include "ir/graph.h"
+
+typedef struct Results {
+    Graph *g;
+    Arena *arena;
+    Node **node;
+    const char **name; /* null: the value's own */
+    size_t n, cap, cap_names;
+} Results;
+
+/* What results are named with: a gradient is `grad.NAME`, our own states are `qcc.m/NAME` .. */
+#define GRADIENT_PREFIX "grad."
+#define CLIPPED_PREFIX  "qcc.clipped/"
+#define GRADIENT_SCALE  "qcc.grad_scale"
+
+/* The results of `g`; lists grow in `arena`. */
+Results results_of(Graph *g, Arena *arena);
+
+/* The name under which result i leaves; null when it has none. */
+const char *results_name(const Results *r, size_t i);
+
+/* The place of a result by name; -1 when there is none. */
+int results_find(const Results *r, const char *name);
+
+/* Adds one at the end. */
+void results_add(Results *r, const char *name, Node *value);
+
+/* Takes a result out by name and gives its value; null when there is none. */
+Node *results_take(Results *r, const char *name);
+
+/* Makes the list the results of the graph. */
+void results_set(const Results *r);
+
+/* The trained state whose gradient result i is; null when it is none. */
+Node *results_trained(const Results *r, size_t i);
+
+/* The input or state of a graph by name; null when there is none. */
+Node *input_named(const Graph *g, const char *name);
+
+/* A name put together of a prefix and a name, kept. */
+const char *name_with(Graph *g, const char *prefix, const char *name);
+
+#endif

@@ -1,0 +1,78 @@
+#include "support/recipe.h"
+
+#include <string.h>
+
+#include "base/number_text.h"
+#include "passes/optimizer_read.h"
+
+enum { MOST_GROUPS = 8 };
+
+typedef struct Words {
+    Recipe *recipe;
+    OptimizerWords optimizer;
+    const char *groups[MOST_GROUPS];
+} Words;
+
+static Status set_option(Words *w, Diag *diag, const char *option, const char *value)
+{
+    const struct {
+        const char *option;
+        const char **text;
+        double *real;
+        int64_t *count;
+    } options[] = {
+        { "--optimizer", &w->optimizer.optimizer, NULL, NULL },
+        { "--lr", &w->optimizer.lr, NULL, NULL },
+        { "--schedule", &w->optimizer.schedule, NULL, NULL },
+        { "--group", w->optimizer.n_groups < MOST_GROUPS ? &w->groups[w->optimizer.n_groups] : NULL, NULL, NULL },
+        { "--clip-norm", NULL, &w->recipe->clip_norm, NULL },
+        { "--clip-value", NULL, &w->recipe->clip_value, NULL },
+        { "--ema", NULL, &w->recipe->ema, NULL },
+        { "--accumulate", NULL, NULL, &w->recipe->accumulate },
+    };
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if (strcmp(options[i].option, option) != 0)
+            continue;
+        if (options[i].text)
+            *options[i].text = value;
+        w->optimizer.n_groups += strcmp(option, "--group") == 0;
+        const bool fits = (!options[i].real || f64_from_text(value, strlen(value), options[i].real)) &&
+                          (!options[i].count || i64_from_text(value, strlen(value), options[i].count));
+        return fits ? OK : fail(diag, NOWHERE, "%s %s is no number", option, value);
+    }
+    return fail(diag, NOWHERE, "recipes of tests have no option %s", option);
+}
+
+static const char *next_word(Str *rest, Arena *arena)
+{
+    size_t n = 0;
+    while (rest->n && *rest->p == ' ')
+        *rest = (Str){ rest->p + 1, rest->n - 1 };
+    while (n < rest->n && rest->p[n] != ' ')
+        n++;
+    const char *word = arena_copy(arena, rest->p, n);
+    *rest = (Str){ rest->p + n, rest->n - n };
+    return word;
+}
+
+Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options)
+{
+    Words w = { .recipe = r };
+    w.optimizer.groups = w.groups;
+    for (const char *option = next_word(&options, arena); *option; option = next_word(&options, arena))
+        TRY(set_option(&w, ir->diag, option, next_word(&options, arena)));
+    return recipe_read_optimizer(r, &w.optimizer, ir->ops, arena, ir->diag);
+}
+
+bool recipe_line(Str text, Str *options)
+{
+    static const char head[] = "# recipe: ";
+    const char *at = memmem(text.p, text.n, head, sizeof head - 1);
+    if (!at)
+        return false;
+    at += sizeof head - 1;
+    const size_t left = text.n - (size_t)(at - text.p);
+    const char *end = memchr(at, '\n', left);
+    *options = (Str){ at, end ? (size_t)(end - at) : left };
+    return true;
+}

@@ -1,0 +1,13 @@
+/* Recipes of tests, from the options that a user would give. */
+#ifndef TESTS_SUPPORT_RECIPE_H
+#define TESTS_SUPPORT_RECIPE_H
+
+#include "passes/recipe.h"
+
+/* Reads "--optimizer sgd:lr=0.1 --clip-norm 1"; what is no option is reported. */
+Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options);
+
+/* The same of the line that begins with "# recipe: "; false when a text has none. */
+bool recipe_line(Str text, Str *options);
+
+#endif
