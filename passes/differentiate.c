@@ -5,10 +5,15 @@
  *         %loss: f32[] = reduce_sum(%y, keepdims=false)
  *     }
  *     ==>
- *     graph @f(%x: f32[2], state %w: f32[2] trained) -> (%loss, %grad.w = %3) {
+ *     graph @f(%x: f32[2], state %w: f32[2] trained) -> (%loss, %grad.w = %4) {
  *         %y: f32[2] = mul(%x, %w)
  *         %loss: f32[] = reduce_sum(%y, keepdims=false)
  *         const %seed: f32[] = 1 ours side=backward
+ *         const %0: i64[1] = [1] ours side=backward
+ *         %1: f32[1] = reshape(%seed, %0, allowzero=true) ours side=backward
+ *         const %2: i64[1] = [2] ours side=backward
+ *         %3: f32[2] = expand(%1, %2) ours side=backward
+ *         %4: f32[2] = mul(%3, %x) ours side=backward
  *     }
  *
  * What is differentiated is the result `loss`; inputs named `grad.OUTPUT` are what the host sends back for outputs that
