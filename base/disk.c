@@ -3,13 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static int real_create(const Disk *d, const char *path)
 {
     (void)d;
-    return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        (void)flock(fd, LOCK_EX | LOCK_NB); /* somebody writes here: file_is_abandoned */
+    return fd;
 }
 
 static int real_open(const Disk *d, const char *path)

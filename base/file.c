@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -116,10 +117,17 @@ bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+static void close_both(FileOut *f)
+{
+    f->disk->close(f->disk, f->fd);
+    if (f->back >= 0)
+        f->disk->close(f->disk, f->back);
+}
+
 static void undo(void *thing)
 {
     FileOut *f = thing;
-    f->disk->close(f->disk, f->fd);
+    close_both(f);
     f->disk->remove(f->disk, f->temporary);
 }
 
@@ -145,10 +153,21 @@ bool file_is_temporary(const char *name, const char *stem, long *pid)
     return name[n + (size_t)end] == 0 && *pid > 0;
 }
 
+bool file_is_abandoned(const char *path, long pid)
+{
+    if (pid != (long)getpid())
+        return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    const bool ended = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ended;
+}
+
 Status file_create_on(FileOut *f, const Disk *disk, Arena *arena, Diag *diag, const char *path)
 {
     struct rlimit limit;
-    *f = (FileOut){ .diag = diag, .disk = disk, .path = path, .fd = -1, .most = UINT64_MAX };
+    *f = (FileOut){ .diag = diag, .disk = disk, .path = path, .fd = -1, .back = -1, .most = UINT64_MAX };
     f->folder = file_folder(arena, path);
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         f->most = limit.rlim_cur; /* past it the process would get a signal */
@@ -193,21 +212,15 @@ Status file_write(FileOut *f, const void *bytes, size_t n)
 Status file_sync(FileOut *f)
 {
     const Disk *d = f->disk;
-    if (d->sync(d, f->fd) != 0)
+    if (d->sync(d, f->fd) != 0 || (f->back = d->open(d, f->temporary)) < 0)
         return cannot_write(f, errno);
-    const int fd = d->open(d, f->temporary);
-    if (fd < 0)
-        return cannot_write(f, errno);
-    d->close(d, f->fd);
-    f->fd = fd;
-    f->synced = true;
     return OK;
 }
 
 Status file_read_back(const FileOut *f, uint64_t offset, void *out, size_t n)
 {
     for (size_t done = 0; done < n;) {
-        const ssize_t got = f->disk->read(f->disk, f->fd, (char *)out + done, n - done, offset + done);
+        const ssize_t got = f->disk->read(f->disk, f->back, (char *)out + done, n - done, offset + done);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -250,7 +263,7 @@ Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken)
 {
     const Disk *d = f->disk;
     *taken = false;
-    if ((!f->synced && d->sync(d, f->fd) != 0) || d->rename(d, f->temporary, path, replace) != 0) {
+    if ((f->back < 0 && d->sync(d, f->fd) != 0) || d->rename(d, f->temporary, path, replace) != 0) {
         const int error = errno;
         *taken = error == EEXIST && !replace;
         if (*taken)
@@ -259,7 +272,7 @@ Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken)
         return cannot_write(f, error);
     }
     cleanup_drop(&f->cleanup);
-    d->close(d, f->fd);
+    close_both(f);
     return d->sync_folder(d, f->folder) == 0 ? OK : cannot_write(f, errno);
 }
 

@@ -29,9 +29,8 @@ typedef struct FileOut {
     Diag *diag;
     const Disk *disk;
     const char *path, *temporary, *folder;
-    int fd;
+    int fd, back;      /* to write, and locked while it is open; to read back */
     uint64_t at, most; /* written; what the process may write (RLIMIT_FSIZE) */
-    bool synced;
     Cleanup cleanup;
 } FileOut;
 
@@ -72,6 +71,9 @@ const char *file_folder(Arena *arena, const char *path);
 
 /* Whether a name that begins with `stem` is that of a temporary file, and of which process. */
 bool file_is_temporary(const char *name, const char *stem, long *pid);
+
+/* Whether the process that wrote a temporary file has ended, or the one that has its number now is not writing it. */
+bool file_is_abandoned(const char *path, long pid);
 
 /* Reports that something could not be done to a path. */
 Status file_failed(Diag *diag, const char *path, const char *what, int error);

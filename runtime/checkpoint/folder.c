@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -143,9 +142,10 @@ static void clear_one(void *user, const char *name)
 {
     const Clearing *c = user;
     const ArenaMark mark = arena_mark(c->arena);
+    const char *path = folder_path(c->arena, c->folder, name);
     long pid;
-    if (left_over(c, name, &pid) && (c->alone || pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH)))
-        c->disk->remove(c->disk, folder_path(c->arena, c->folder, name));
+    if (left_over(c, name, &pid) && (c->alone || file_is_abandoned(path, pid)))
+        c->disk->remove(c->disk, path);
     arena_reset(c->arena, mark);
 }
 

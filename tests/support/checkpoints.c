@@ -14,6 +14,12 @@ const char *new_folder(Context *c)
     return arena_string(&c->arena, path);
 }
 
+const char *new_memory_folder(Context *c)
+{
+    char path[] = "/dev/shm/checkpoints.XXXXXX";
+    return mkdtemp(path) ? arena_string(&c->arena, path) : new_folder(c);
+}
+
 static int each_name(const char *folder, bool remove)
 {
     int n = 0;
@@ -71,12 +77,13 @@ static int no_sync_folder(const Disk *d, const char *path)
     return 0;
 }
 
-Disk disk_without_sync(void)
+static const Disk *disk_without_sync(void)
 {
-    Disk d = disk_real;
+    static Disk d;
+    d = disk_real;
     d.sync = no_sync;
     d.sync_folder = no_sync_folder;
-    return d;
+    return &d;
 }
 
 static const struct {
@@ -123,8 +130,9 @@ CheckpointInfo info_at(uint64_t step)
 
 Status open_target(Context *c, CheckpointTarget *t, const char *path, const char *run, int keep, const Disk *disk)
 {
-    return checkpoint_open(t, &c->memory, &c->diag,
-                           &(CheckpointWish){ .path = path, .run = run, .keep = keep, .disk = disk });
+    return checkpoint_open(
+        t, &c->memory, &c->diag,
+        &(CheckpointWish){ .path = path, .run = run, .keep = keep, .disk = disk ? disk : disk_without_sync() });
 }
 
 Status save_at(Context *c, CheckpointTarget *t, uint64_t step, int64_t width, bool best)

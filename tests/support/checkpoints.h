@@ -13,6 +13,9 @@ static const char run_a[] = "00000000000000aa", run_b[] = "00000000000000bb";
 /* A folder under the working folder, empty. */
 const char *new_folder(Context *c);
 
+/* The same in memory, where there is such a place. */
+const char *new_memory_folder(Context *c);
+
 /* Removes a folder and what is in it. */
 void remove_folder(const char *path);
 
@@ -25,16 +28,13 @@ Str bytes_of(Context *c, const char *path);
 /* Writes a file. */
 void put_bytes(const char *path, const void *bytes, size_t n);
 
-/* The calls of the system without those that wait for the disk: for tests that are not about crashes. */
-Disk disk_without_sync(void);
-
 /* States whose values follow from the step: f32, f64, bool, i64 and i4, in an order that is not that of the file. */
 NamedTensor *states_at(Context *c, uint64_t step, int64_t width);
 
 /* Where a run stands after `step` steps. */
 CheckpointInfo info_at(uint64_t step);
 
-/* A target over a folder or a file. */
+/* A target over a folder or a file; a null disk never waits, for tests that are not about crashes. */
 Status open_target(Context *c, CheckpointTarget *t, const char *path, const char *run, int keep, const Disk *disk);
 
 /* Saves what states_at says. */

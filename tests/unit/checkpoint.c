@@ -21,7 +21,7 @@ static Status round_trip(void *arg)
     CheckpointLoaded l;
     const char *folder = new_folder(c), *one = arena_printf(&c->arena, "%s/one.safetensors", folder);
     assert_int_equal(load_step(c, folder, 100), 0);
-    assert_int_equal(open_target(c, &t, folder, run_a, 0, NULL), OK);
+    assert_int_equal(open_target(c, &t, folder, run_a, 0, &disk_real), OK);
     assert_int_equal(save_at(c, &t, 500, 100, false), OK);
     assert_int_equal(load_step(c, folder, 100), 500);
     checkpoint_close(&t);
@@ -250,13 +250,12 @@ static void keep_some(Context *c, uint32_t seed)
     const int least = keep < CHECKPOINT_KEEP_LEAST ? CHECKPOINT_KEEP_LEAST : keep;
     uint64_t step = 9990, best = 0;
     int n = 0;
-    const Disk quick = disk_without_sync();
     const char *folder = new_folder(c);
     while (n < 12) {
         step += 1 + draw(&seed, 9);
         const bool own = draw(&seed, 3) != 0, is_best = own && draw(&seed, 4) == 0;
         CheckpointTarget *t = own ? &a : &b;
-        assert_int_equal(open_target(c, t, folder, own ? run_a : run_b, own ? keep : 0, &quick), OK);
+        assert_int_equal(open_target(c, t, folder, own ? run_a : run_b, own ? keep : 0, NULL), OK);
         CheckpointInfo info = info_at(step);
         CheckpointSaved saved;
         best = info.best_step = is_best ? step : best;
