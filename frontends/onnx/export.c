@@ -3,14 +3,22 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "frontends/onnx/encode.h"
 #include "frontends/onnx/inference.h"
+#include "frontends/onnx/layout.h"
 #include "frontends/onnx/payload.h"
+#include "frontends/onnx/relocate.h"
+
+enum { GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11 };
 
 typedef struct Exporter {
     Spine *spine;
     const Onnx__GraphProto *graph;
     Diag *diag;
     Arena arena;
+    Layout layout;
+    Relocation relocation;
+    bool sizing; /* nothing is written yet */
     Edit *edits;
     size_t n, cap;
 } Exporter;
@@ -46,18 +54,6 @@ static void append_message(Exporter *x, uint32_t field, const ProtobufCMessage *
     add_edit(x, e);
 }
 
-/* The tensor with its elements as raw bytes and nothing else of where they were. */
-static Onnx__TensorProto raw_tensor(const Onnx__TensorProto *t, const Tensor *value)
-{
-    Onnx__TensorProto raw = *t;
-    raw.n_float_data = raw.n_int32_data = raw.n_int64_data = raw.n_double_data = raw.n_uint64_data = 0;
-    raw.n_string_data = raw.n_external_data = 0;
-    raw.has_data_location = raw.has_source_at = raw.has_source_size = 0;
-    raw.has_raw_data = 1;
-    raw.raw_data = (ProtobufCBinaryData){ value->bytes, value->data };
-    return raw;
-}
-
 static Status check_weight(Exporter *x, const WeightEdit *w, const Onnx__TensorProto *t)
 {
     TensorInfo info;
@@ -74,16 +70,17 @@ static Status check_weight(Exporter *x, const WeightEdit *w, const Onnx__TensorP
 
 static Status edit_initializer(Exporter *x, const WeightEdit *w, const Onnx__TensorProto *t)
 {
+    Onnx__TensorProto to = *t;
     TRY(check_weight(x, w, t));
-    if (t->has_raw_data && t->raw_data.len == SPAN_BYTES) {
+    TRY(relocate_value(&x->relocation, t, w->value, &to));
+    if (to.has_raw_data && t->has_raw_data && t->raw_data.len == SPAN_BYTES) {
         const Span span = span_read(t->raw_data.data);
         Edit e = edit_value(t->source_at, span.offset, span.length, w->value->bytes);
         e.bytes = w->value->data;
         add_edit(x, e);
         return OK;
     }
-    const Onnx__TensorProto raw = raw_tensor(t, w->value);
-    replace_message(x, x->graph->source_at, t->source_at, t->source_size, &raw.base);
+    replace_message(x, x->graph->source_at, t->source_at, t->source_size, &to.base);
     return OK;
 }
 
@@ -91,14 +88,15 @@ static Status edit_constant(Exporter *x, const WeightEdit *w, const Onnx__NodePr
 {
     Onnx__NodeProto copy = *node;
     Onnx__AttributeProto attribute;
-    Onnx__TensorProto raw;
+    Onnx__TensorProto to;
     Onnx__AttributeProto *list[1] = { &attribute };
     if (node->n_attribute != 1 || !node->attribute[0]->t)
         return fail(x->diag, (Place){ .where = w->name, .byte = -1 }, "is no tensor that could be replaced");
     TRY(check_weight(x, w, node->attribute[0]->t));
     attribute = *node->attribute[0];
-    raw = raw_tensor(attribute.t, w->value);
-    attribute.t = &raw;
+    to = *attribute.t;
+    TRY(relocate_value(&x->relocation, attribute.t, w->value, &to));
+    attribute.t = &to;
     copy.attribute = list;
     copy.has_source_at = copy.has_source_size = 0;
     replace_message(x, x->graph->source_at, node->source_at, node->source_size, &copy.base);
@@ -131,33 +129,65 @@ static Status edit_weights(Exporter *x, const WeightEdit *weights, size_t n)
     return OK;
 }
 
-/* A node left out is a node field of no bytes; a node without operator would not do, so the field goes as a whole. */
+/* A field of a graph, key of one byte included, that goes as a whole. */
+static void leave_out(Exporter *x, uint64_t at, uint64_t size)
+{
+    const uint64_t head = 1 + (uint64_t)varint_size(size);
+    add_edit(x, (Edit){ .within = x->graph->source_at, .offset = at - head, .length = size + head, .bytes = "" });
+}
+
 static Status edit_node(Exporter *x, const NodeEdit *n)
 {
     if (n->node >= x->graph->n_node)
         return fail(x->diag, NOWHERE, "there is no node %zu to edit", n->node);
     const Onnx__NodeProto *o = x->graph->node[n->node];
-    if (n->by) {
+    for (size_t i = 0; i < o->n_attribute; i++)
+        if (o->attribute[i]->t)
+            map_put_u64(&x->relocation.replaced, o->attribute[i]->t->source_at, NULL);
+    if (n->by)
         replace_message(x, x->graph->source_at, o->source_at, o->source_size, &n->by->base);
-        return OK;
-    }
-    const uint64_t head = 1 + (uint64_t)varint_size(o->source_size); /* key 1 and the length */
-    add_edit(x, (Edit){ .within = x->graph->source_at,
-                        .offset = o->source_at - head,
-                        .length = o->source_size + head,
-                        .bytes = "" });
+    else
+        leave_out(x, o->source_at, o->source_size);
     return OK;
 }
 
-static Status collect(Exporter *x, const ExportEdits *edits)
+/* Before IR version 4 every initializer is an input too. */
+static void add_default(Exporter *x, const NewInitializer *n)
 {
-    enum { INITIALIZER = 5 };
-    TRY(edit_weights(x, edits->weights, edits->n_weights));
-    for (size_t i = 0; i < edits->n_nodes; i++)
-        TRY(edit_node(x, &edits->nodes[i]));
-    for (size_t i = 0; i < edits->n_more; i++)
-        append_message(x, INITIALIZER, &edits->more[i]->base);
+    Onnx__ValueInfoProto *v = encode_value(&x->arena, n->name, n->value->type);
+    if (!x->spine->model->has_ir_version || x->spine->model->ir_version < 4)
+        append_message(x, GRAPH_INPUT, &v->base);
+}
 
+static Status add_initializers(Exporter *x, const ExportEdits *edits)
+{
+    for (size_t i = 0; i < edits->n_more; i++) {
+        Onnx__TensorProto *t = encode_tensor(&x->arena, edits->more[i].value);
+        t->has_name = 1;
+        t->name = encode_text(edits->more[i].name);
+        TRY(relocate_value(&x->relocation, NULL, edits->more[i].value, t));
+        append_message(x, GRAPH_INITIALIZER, &t->base);
+        add_default(x, &edits->more[i]);
+    }
+    return OK;
+}
+
+static Status leave_out_sparse(Exporter *x, size_t i)
+{
+    const Onnx__SparseTensorProto *t = i < x->graph->n_sparse_initializer ? x->graph->sparse_initializer[i] : NULL;
+    if (!t)
+        return fail(x->diag, NOWHERE, "there is no sparse initializer %zu to leave out", i);
+    if (t->values)
+        map_put_u64(&x->relocation.replaced, t->values->source_at, NULL);
+    if (t->indices)
+        map_put_u64(&x->relocation.replaced, t->indices->source_at, NULL);
+    leave_out(x, t->source_at, t->source_size);
+    return OK;
+}
+
+/* Nodes in training form, unless somebody else edits them. */
+static Status turn_nodes(Exporter *x, const ExportEdits *edits)
+{
     NodeEdit *turned;
     size_t n_turned;
     TRY(inference_edits(x->spine, &x->arena, x->diag, &turned, &n_turned));
@@ -171,22 +201,88 @@ static Status collect(Exporter *x, const ExportEdits *edits)
     return OK;
 }
 
+/* What a step put into the file goes. */
+static void leave_step(Exporter *x)
+{
+    if (x->layout.model < x->spine->source.size)
+        add_edit(x, layout_edit_tail(&x->layout, x->spine, 0, NULL, NULL));
+    if (x->layout.ir_kept)
+        add_edit(x, layout_edit_ir(&x->layout, x->layout.ir_had, x->layout.ir));
+}
+
+static Status collect(Exporter *x, const ExportEdits *edits)
+{
+    leave_step(x);
+    if (!x->graph)
+        return OK;
+    TRY(edit_weights(x, edits->weights, edits->n_weights));
+    for (size_t i = 0; i < edits->n_nodes; i++)
+        TRY(edit_node(x, &edits->nodes[i]));
+    for (size_t i = 0; i < edits->n_without; i++)
+        TRY(leave_out_sparse(x, edits->without[i]));
+    TRY(add_initializers(x, edits));
+    if (!x->sizing)
+        TRY(turn_nodes(x, edits));
+    TRY(relocate_rest(&x->relocation));
+    for (size_t i = 0; i < x->relocation.n; i++)
+        add_edit(x, x->relocation.edits[i]);
+    return OK;
+}
+
+static Splice splice_of(Exporter *x)
+{
+    return (Splice){ .source = &x->spine->source,
+                     .type = x->spine->type,
+                     .limits = &x->spine->limits,
+                     .diag = x->diag,
+                     .arena = &x->arena,
+                     .edits = x->edits,
+                     .n_edits = x->n };
+}
+
+/* Whether the file would be too large with everything in it; only then weights go beside that were not there. */
+static Status too_large(Exporter *x, const ExportEdits *edits, bool *large)
+{
+    const uint64_t most = (uint64_t)beside_threshold(&x->spine->limits);
+    uint64_t size = x->layout.model;
+    *large = false;
+    for (size_t i = 0; i < edits->n_weights; i++)
+        size += edits->weights[i].value->bytes;
+    for (size_t i = 0; i < edits->n_more; i++)
+        size += edits->more[i].value->bytes;
+    if (!edits->path || size <= most)
+        return OK;
+    relocation_open(&x->relocation, x->spine, &x->arena, x->diag, NULL, false);
+    x->sizing = true;
+    TRY(collect(x, edits));
+    x->sizing = false;
+    const Splice whole = splice_of(x);
+    TRY(splice_size(&whole, &size));
+    *large = size > most;
+    x->n = 0;
+    return OK;
+}
+
+static Status write_edited(Exporter *x, const ExportEdits *edits, const Sink *sink)
+{
+    bool large;
+    TRY(layout_read(x->spine, x->diag, &x->arena, &x->layout));
+    TRY(too_large(x, edits, &large));
+    relocation_open(&x->relocation, x->spine, &x->arena, x->diag, edits->path, large);
+    Status status = collect(x, edits);
+    const Splice how = splice_of(x);
+    if (status == OK)
+        status = splice_write(&how, sink, NULL);
+    return beside_close(&x->relocation.beside, status);
+}
+
 Status onnx_export(Spine *s, Diag *d, const ExportEdits *edits, const Sink *sink)
 {
     static const ExportEdits nothing = { 0 };
     Exporter x = { .spine = s, .graph = s->model->graph, .diag = d };
     TRY(source_unchanged(&s->source, d));
     arena_open(&x.arena, s->memory);
-    Status status = x.graph ? collect(&x, edits ? edits : &nothing) : OK;
-    const Splice how = { .source = &s->source,
-                         .type = s->type,
-                         .limits = &s->limits,
-                         .diag = d,
-                         .arena = &x.arena,
-                         .edits = x.edits,
-                         .n_edits = x.n };
-    if (status == OK)
-        status = splice_write(&how, sink, NULL);
+    const Status status = write_edited(&x, edits ? edits : &nothing, sink);
     arena_close(&x.arena);
     return status;
 }

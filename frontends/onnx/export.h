@@ -17,17 +17,30 @@ typedef struct NodeEdit {
     const Onnx__NodeProto *by; /* tensors among its attributes hold real bytes */
 } NodeEdit;
 
+/* An initializer that the file does not have. */
+typedef struct NewInitializer {
+    const char *name;
+    const Tensor *value;
+} NewInitializer;
+
 typedef struct ExportEdits {
     const WeightEdit *weights;
     size_t n_weights;
     const NodeEdit *nodes;
     size_t n_nodes;
-    Onnx__TensorProto *const *more; /* initializers to add, holding real bytes */
+    const NewInitializer *more; /* initializers to add */
     size_t n_more;
+    const size_t *without; /* sparse initializers to leave out */
+    size_t n_without;
+    const char *path; /* the file that the sink fills, so that weights may lie beside it; null: there is none */
 } ExportEdits;
 
 /* Writes the model of a spine with edits (null: none), in inference form: nodes that the file has in training form
- * (BatchNormalization, Dropout) are turned.  Without anything to change the bytes are those that were read. */
+ * (BatchNormalization, Dropout) are turned.  Without anything to change the bytes are those that were read.  Of a step
+ * the model in front is written, as it was.
+ *
+ * External data stays where it is when the model goes to the folder it came from; elsewhere it goes into a file beside
+ * the new one, as all large weights do of a model that would exceed 1.9 GiB. */
 Status onnx_export(Spine *s, Diag *d, const ExportEdits *edits, const Sink *sink);
 
 #endif

@@ -55,6 +55,7 @@ static const FieldRule rules[] = {
     SOURCE(tensor_proto)
 
     COUNTED(sparse_tensor_proto, 3, EACH, rank)
+    SOURCE(sparse_tensor_proto)
 
     NAME(value_info_proto, 1)
 

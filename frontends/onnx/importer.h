@@ -38,11 +38,12 @@ struct Importer {
     int depth;         /* of graphs in graphs */
     const char *where; /* place of the node at hand */
     /* of files of ours */
-    const char *prefix;                                       /* of every name of the graph at hand */
-    Map texts;                                                /* name in the file -> name of the value, null for none */
-    Map payloads;                                             /* name in the file -> Payload * of a constant */
-    Payload *(*find_payload)(Importer *im, const char *name); /* of the model in front of a step; null: there is none */
-    void *model;                                              /* for find_payload */
+    const char *prefix; /* of every name of the graph at hand */
+    Map texts;          /* name in the file -> name of the value, null for none */
+    Map payloads;       /* name in the file -> Payload * of a constant */
+    /* an initializer of the model in front of a step, null where it has none; null: there is no model */
+    Status (*find_payload)(Importer *im, const char *name, Payload **payload);
+    void *model; /* for find_payload */
 };
 
 /* Prepares an import into `arena`. */

@@ -24,6 +24,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_OWN      "qcc.own"      /* the attribute `operands` */
 #define QCC_STREAM   "qcc.stream"   /* the attribute `stream`, where it is not the node of the spine */
 #define QCC_PARTS    "qcc.parts"    /* its results are read by Identity nodes that are parts */
+#define QCC_TUPLE    "qcc.tuple"    /* the name of a node with several results, as a value */
 #define QCC_PART     "qcc.part"     /* such an Identity: which result */
 #define QCC_CAPTURE  "qcc.capture." /* N: the N-th value that its bodies take from outside */
 #define QCC_INSIDE   "qcc.inside."  /* R.I: the name of parameter I of body R */
@@ -37,11 +38,13 @@ enum { QCC_DOMAIN_VERSION = 1 };
 
 /* ---- metadata of the algorithm of a step; K counts graphs ---- */
 
-#define QCC_GRAPHS "qcc.graphs" /* how many */
-#define QCC_GRAPH  "qcc.graph." /* K: "NODES INPUTS RESULTS NAME" */
-#define QCC_INPUT  "qcc.in."    /* K.I: "KIND SRC FLAGS ONNX-NAME" */
-#define QCC_OUTPUT "qcc.out."   /* K.I: "KIND ONNX-NAME" */
-#define QCC_LEAVES "qcc.as."    /* K.I: the name under which it leaves, where it is not its value's or a state's */
+#define QCC_GRAPHS "qcc.graphs"  /* how many */
+#define QCC_GRAPH  "qcc.graph."  /* K: "NODES INPUTS RESULTS NAME" */
+#define QCC_INPUT  "qcc.in."     /* K.I: "KIND SRC FLAGS ONNX-NAME" */
+#define QCC_CALLED "qcc.called." /* K.I: the name of the input, where the ONNX name does not tell */
+#define QCC_BEGINS "qcc.begins." /* K.I: what is said of a state's first value and not stored; "none": nothing */
+#define QCC_OUTPUT "qcc.out."    /* K.I: "KIND ONNX-NAME" */
+#define QCC_LEAVES "qcc.as."     /* K.I: the name under which it leaves, where it is not its value's or a state's */
 
 /* ---- metadata of the file of a step ---- */
 

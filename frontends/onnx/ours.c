@@ -116,7 +116,7 @@ Status ours_counts(Importer *im, Call *c)
 
 /* ---- constants ---- */
 
-static Status said_payload(Importer *im, const char *text, const Type *type, Payload **p)
+Status ours_said(Importer *im, const char *text, const Type *type, Payload **p)
 {
     const size_t word = strcspn(text, " ");
     uint64_t seed, bits;
@@ -140,10 +140,13 @@ static Status said_payload(Importer *im, const char *text, const Type *type, Pay
 static Status known_payload(Importer *im, const char *name, const Type *type, Payload **p)
 {
     const MapEntry *e = map_find(&im->payloads, name);
-    if (!e)
+    Payload *found = e ? e->value.p : NULL;
+    if (!e && im->find_payload)
+        TRY(im->find_payload(im, name, &found));
+    if (!found)
         return fail(im->ir->diag, importer_place(im), "reads %s, which is no constant before it", name);
-    *p = e->value.p;
-    if (type && (*p)->type != type)
+    *p = found;
+    if (type && found->type != type)
         return fail(im->ir->diag, importer_place(im), "is said to equal %s, which has another type", name);
     return OK;
 }
@@ -152,7 +155,7 @@ static Status noted_payload(Importer *im, const char *said, const char *same, Pa
 {
     if (same)
         return known_payload(im, same, (*p)->type, p);
-    return said && strcmp(said, "none") != 0 ? said_payload(im, said, (*p)->type, p) : OK;
+    return said && strcmp(said, "none") != 0 ? ours_said(im, said, (*p)->type, p) : OK;
 }
 
 Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload)
@@ -168,12 +171,8 @@ Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload)
 static Status constant_payload_of(Importer *im, const Onnx__NodeProto *o, Payload **p)
 {
     const Onnx__TensorProto *t = o->n_attribute == 1 ? o->attribute[0]->t : NULL;
-    if (o->n_input == 1) {
-        const char *from = import_name(im, o->input[0]);
-        Payload *(*const find)(Importer *, const char *) = im->find_payload;
-        *p = find ? find(im, from) : NULL;
-        return *p ? OK : known_payload(im, from, NULL, p);
-    }
+    if (o->n_input == 1)
+        return known_payload(im, import_name(im, o->input[0]), NULL, p);
     if (!t)
         return fail(im->ir->diag, importer_place(im), "is a constant without a value");
     TRY(import_payload(im, t, p));
@@ -272,7 +271,7 @@ static Status agreed(Importer *im, Scope *s, ProtobufCBinaryData name, const Typ
 
 Status ours_settle(Importer *im, Scope *s, Node *y, const Onnx__NodeProto *o)
 {
-    const char *name = node_note(im, o, QCC_NAME);
+    const char *name = node_note(im, o, QCC_TUPLE);
     if (y->type->kind != TYPE_TUPLE)
         return o->n_output ? agreed(im, s, o->output[0], &y->type) : OK;
     const int n = type_results(y->type);

@@ -33,6 +33,9 @@ Status ours_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Type 
 /* What its metadata say of the payload of an initializer. */
 Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload);
 
+/* A payload whose values are said: "kaiming SEED SCALE-BITS". */
+Status ours_said(Importer *im, const char *text, const Type *type, Payload **p);
+
 /* Values that a region takes from outside, in the order of its node. */
 Status ours_captures(Importer *im, Scope *outer, Scope *region, const Call *c, int r);
 

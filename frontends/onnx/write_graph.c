@@ -110,7 +110,7 @@ static void write_tuple(Writer *w, Level *l, Onnx__NodeProto *o, const Node *n, 
     if (!n_out || o->n_output != (size_t)n_out)
         note_node(w, o, QCC_OUTPUTS, number(w, n_out));
     if (n->name)
-        note_node(w, o, QCC_NAME, n->name);
+        note_node(w, o, QCC_TUPLE, n->name);
     if (in_place)
         return;
     note_node(w, o, QCC_PARTS, "1");

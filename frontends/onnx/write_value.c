@@ -10,6 +10,7 @@ Onnx__TensorProto *write_payload(Writer *w, Payload *p, Place place)
 {
     Tensor t = { .type = p->type };
     void *block;
+    w->dtypes |= 1u << p->type->dtype;
     if (p->type->kind == TYPE_TENSOR && p->type->dtype == STRING) {
         const Tensor *text = payload_tensor(p, w->ir->arena, w->diag);
         return text ? encode_tensor(w->arena, text) : (fail(w->diag, place, "its value cannot be read"), NULL);
@@ -39,6 +40,12 @@ const Carrier *carry(Writer *w, const Payload *p, const char *name, const Graph 
     if (!fresh)
         return e->value.cp;
     Carrier *c = NEW(w->arena, Carrier);
+    const MapEntry *of_model = w->spine && p->owner == w->spine ? map_find_u64(&w->of_model, p->where) : NULL;
+    if (of_model) {
+        *c = (Carrier){ of_model->value.cp, NULL, true };
+        e->value.p = c;
+        return c;
+    }
     *c = (Carrier){ name, graph, constant };
     e->value.p = c;
     return NULL;
@@ -46,6 +53,8 @@ const Carrier *carry(Writer *w, const Payload *p, const char *name, const Graph 
 
 static bool visible(const Carrier *c, const Graph *from)
 {
+    if (!c->graph)
+        return true;
     while (from->owner && from != c->graph)
         from = from->owner->graph;
     return from == c->graph || !c->graph->owner; /* earlier graphs stand in the same list of nodes */

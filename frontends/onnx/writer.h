@@ -10,7 +10,7 @@
 /* Who holds the bytes of a constant. */
 typedef struct Carrier {
     const char *name;   /* ONNX's */
-    const Graph *graph; /* where that name is visible, and in the regions inside */
+    const Graph *graph; /* where that name is visible, and in the regions inside; null: everywhere */
     bool constant;      /* it keeps its value: others may read it */
 } Carrier;
 
@@ -23,6 +23,7 @@ typedef struct Writer {
     const char *prefix; /* of every name of the graph at hand */
     Facts names;        /* ONNX names, const char *, by node of the graph at hand */
     Map taken;          /* ONNX names in use */
+    Map of_model;       /* where the body of an initializer of the model begins -> its name */
     Map carriers;       /* payload -> Carrier * */
     Map parts;          /* tuple -> const char **, names of its results that nodes of their own read */
     uint32_t n_nameless;

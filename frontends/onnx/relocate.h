@@ -1,0 +1,32 @@
+/* Where the tensors of a model lie once its file is written: in it, in the file beside it, or where they were. */
+#ifndef FRONTENDS_ONNX_RELOCATE_H
+#define FRONTENDS_ONNX_RELOCATE_H
+
+#include "frontends/onnx/beside.h"
+#include "frontends/onnx/splice.h"
+#include "ir/tensor.h"
+
+typedef struct Relocation {
+    Spine *spine;
+    Diag *diag;
+    Arena *arena;
+    Beside beside;
+    bool stays;   /* the model goes to the folder it came from: external data is found there */
+    bool all;     /* initializers that are not small go beside, whatever they were */
+    bool clashes; /* the file beside would replace one that the model reads */
+    Map replaced; /* where the body of a tensor begins that somebody else edits */
+    Edit *edits;
+    size_t n, cap;
+} Relocation;
+
+/* For the model of a spine that is written to `path`; null: nothing moves. */
+void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, const char *path, bool all);
+
+/* A tensor of the file, or null for a new one, with another value: `to`, a copy of its message, gets the elements, or
+ * where they are put.  The value must live as long as `to`. */
+Status relocate_value(Relocation *r, const Onnx__TensorProto *t, const Tensor *value, Onnx__TensorProto *to);
+
+/* Edits for all other tensors that have to move. */
+Status relocate_rest(Relocation *r);
+
+#endif
