@@ -126,3 +126,19 @@ void copy_body(Build *b, const Graph *body, Node *const *values, Node **results)
         results[i] = copied(&map, graph_result(body, i));
     arena_close(&scratch);
 }
+
+Node *copy_call(Build *b, const Node *n, Node *const *ins)
+{
+    Node *c = graph_insert(b->graph, b->before, n->op, n->type, n->n_in, ins);
+    c->attr = n->attr ? attrs_copy(b->graph->arena, op_of(n)->attrs, n->attr) : NULL;
+    copy_marks(c, n);
+    c->flags |= b->flags;
+    c->name = NULL;
+    if (!n->n_regions)
+        return c;
+    Graph **regions = NEWS(b->graph->arena, Graph *, n->n_regions);
+    for (int r = 0; r < n->n_regions; r++)
+        regions[r] = copy_region(b->graph, n->regions[r]);
+    node_set_regions(c, n->n_regions, regions);
+    return c;
+}

@@ -11,4 +11,7 @@ void copy_body(Build *b, const Graph *body, Node *const *values, Node **results)
 /* A copy of a body, names kept, as a region of `parent`, not yet attached. */
 Graph *copy_region(Graph *parent, const Graph *body);
 
+/* Appends a copy of one call at b's place, with other operands; it gets no name. */
+Node *copy_call(Build *b, const Node *n, Node *const *ins);
+
 #endif

@@ -12,6 +12,11 @@ int own_operands(const Node *n)
     return n->n_regions && own > 0 && own <= n->n_in ? (int)own : n->n_in;
 }
 
+int direct_operands(const Node *n)
+{
+    return n->op == OP_gradient ? n->n_in : n->n_in - own_operands(n);
+}
+
 int infer_own(Infer *q, int64_t operands, int least)
 {
     if (operands == 0)

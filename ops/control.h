@@ -7,6 +7,7 @@
  *     loop(M, cond, carried.., captures..)          region: (iteration, cond, carried.., captures..)
  *                                                           -> cond, carried.., slices..
  *     scan(states.., scanned.., captures..)         region: (states.., slices.., captures..) -> states.., slices..
+ *     gradient(xs.., zs.., captures..)              region: (xs.., zs.., captures..) -> y
  *     sequence_map(sequence, more.., captures..)    region: (item, items or tensors.., captures..) -> items..
  *
  * `operands`, an attribute of ours, is the number of the operator's own operands (absent ones counted); 0 says that
@@ -26,8 +27,18 @@ typedef struct LoopAttr {
     int64_t operands;
 } LoopAttr;
 
+typedef struct GradientAttr {
+    Strs xs, zs;
+    const char *y;
+    int64_t operands;
+} GradientAttr;
+
 /* Operands of a call with regions that are not captured. */
 int own_operands(const Node *n);
+
+/* Operands, counted from the last, that are what the last parameters of every region are: the captures, and of
+ * `gradient` all. */
+int direct_operands(const Node *n);
 
 /* Own operands of a call: `operands`, or all; -1 after a complaint. */
 int infer_own(Infer *q, int64_t operands, int least);

@@ -35,7 +35,7 @@ static Status ask(Node *n, bool *changed)
 static void enter_regions(Node *n, bool *changed)
 {
     Types *types = &n->graph->ir->types;
-    const int captures = n->n_in - own_operands(n);
+    const int captures = direct_operands(n);
     for (int r = 0; r < n->n_regions; r++) {
         const Graph *g = n->regions[r];
         for (int k = 0; k < captures && (size_t)k < g->n_inputs; k++) {

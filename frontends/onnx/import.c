@@ -153,6 +153,8 @@ static Status build_call(Importer *im, Scope *s, Call *c, Node **y)
     }
     if (c->version == 8 && strcmp(c->op, "Scan") == 0)
         return import_batched_scan(im, s, c, y);
+    if (strcmp(c->op, "Gradient") == 0 && c->domain[0])
+        return import_gradient(im, s, c, y);
     TRY(upgrade(c));
     if (c->result) {
         *y = c->result;

@@ -76,6 +76,9 @@ Status import_regions(Importer *im, Scope *s, Call *c, const char *op, Graph ***
 /* Builds a Scan of opset 8, which has a batch axis. */
 Status import_batched_scan(Importer *im, Scope *s, Call *c, Node **y);
 
+/* Builds a Gradient, which names values of the graph. */
+Status import_gradient(Importer *im, Scope *s, Call *c, Node **y);
+
 /* Inlines a call of a model-local function; results are defined in the scope. */
 Status import_function(Importer *im, Scope *s, Call *c, const Onnx__FunctionProto *f, const Onnx__NodeProto *node);
 

@@ -88,6 +88,7 @@ static const struct {
     { "Loop", "", { "body", NULL }, loop_input, false },
     { "Scan", "", { "body", NULL }, scan_input, false },
     { "SequenceMap", "", { "body", NULL }, map_input, false },
+    { "Gradient", QCC_DOMAIN, { "body", NULL }, map_input, false },
     { "FlexAttention", ONNX_PREVIEW, { "score_mod", "prob_mod" }, matrix_input, true },
 };
 

@@ -3,7 +3,7 @@ if(TARGET qcc_api)
     target_link_libraries(run_suite PRIVATE ${floors})
     # Debian's stored conformance tests; each folder must keep at least as many passing as it had.
     set(onnx_data /usr/share/libonnx-testdata/data)
-    foreach(folder_least IN ITEMS node:910 simple:7 pytorch-operator:28 pytorch-converted:67)
+    foreach(folder_least IN ITEMS node:910 simple:9 pytorch-operator:28 pytorch-converted:67)
         string(REPLACE ":" ";" pair ${folder_least})
         list(GET pair 0 folder)
         list(GET pair 1 least)
@@ -16,6 +16,12 @@ if(TARGET qcc_api)
         add_test(NAME suite/node-through-${form} COMMAND run_suite ${onnx_data}/node --through ${form} --least 910
                  --exceptions "${CMAKE_CURRENT_SOURCE_DIR}/suite/exceptions.txt#1.12")
         set_tests_properties(suite/node-through-${form} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
+    endforeach()
+    # Gradient as ONNX's own tests do not ask for it.
+    foreach(form IN ITEMS qir onnx)
+        add_test(NAME suite/gradient-through-${form}
+                 COMMAND run_suite ${CMAKE_CURRENT_SOURCE_DIR}/data/gradient --through ${form} --least 4)
+        set_tests_properties(suite/gradient-through-${form} PROPERTIES LABELS suite)
     endforeach()
     # The newer set, where it lies beside the project.
     add_test(NAME suite/onnx-1.22 COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suite/newest $<TARGET_FILE:run_suite>)

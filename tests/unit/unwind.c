@@ -122,6 +122,17 @@ static const Case cases[] = {
                         "  } { (%m: f64[1,4,2,3], %c: f64[]) -> (%m)\n"
                         "  }\n"
                         "}\n" },
+    { "gradient of a gradient", "graph @f(%x: f64[2], %w: f64[2]) -> (%y) {\n"
+                                "  %t: (f64[2], f64[2]) = gradient(%x, %w, %w, xs=[\"x\", \"w\"], y=\"y\", operands=2)\n"
+                                "      { (%p: f64[?], %q: f64[?], %k: f64[2]) -> (%y)\n"
+                                "    %e: f64[?] = exp(%p)\n"
+                                "    %m: f64[?] = mul(%e, %q)\n"
+                                "    %y: f64[2] = mul(%m, %k)\n"
+                                "  }\n"
+                                "  %a: f64[2] = part(%t, index=0)\n"
+                                "  %b: f64[2] = part(%t, index=1)\n"
+                                "  %y: f64[2] = mul(%a, %b)\n"
+                                "}\n" },
     { "draws in turns", "graph @f(%x: f64[5], %w: f64[5]) -> (%b) {\n"
                         "  const %ratio: f64[] = 0.5\n"
                         "  const %on: bool[] = true\n"
