@@ -17,10 +17,10 @@ static Status put_array(void *user, Sink to)
 Status npz_write(Arena *scratch, Sink to, const NamedTensor *arrays, size_t n)
 {
     ZipWriter z;
-    zip_open(&z, scratch, to, 0);
+    zip_begin(&z, scratch, to, 0);
     for (size_t i = 0; i < n; i++) {
         Entry e = { scratch, arrays[i].tensor };
         TRY(zip_add(&z, arena_printf(scratch, "%s.npy", arrays[i].name), put_array, &e));
     }
-    return zip_close(&z);
+    return zip_end(&z);
 }

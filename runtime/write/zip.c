@@ -95,7 +95,7 @@ static Status count(void *user, const void *bytes, size_t n)
     return z->to.put(z->to.user, bytes, n);
 }
 
-void zip_open(ZipWriter *z, Arena *arena, Sink to, uint64_t at)
+void zip_begin(ZipWriter *z, Arena *arena, Sink to, uint64_t at)
 {
     *z = (ZipWriter){ .to = to, .at = at };
     text_open(&z->directory, arena);
@@ -118,7 +118,7 @@ Status zip_add(ZipWriter *z, const char *name, ZipContent content, void *user)
     return OK;
 }
 
-Status zip_close(ZipWriter *z)
+Status zip_end(ZipWriter *z)
 {
     const uint64_t at = z->at, size = z->directory.n;
     const bool wide = at >= narrow || size >= narrow || z->n >= UINT16_MAX;

@@ -16,12 +16,12 @@ typedef struct ZipWriter {
 typedef Status (*ZipContent)(void *user, Sink to);
 
 /* Begins a file; `at` is where it begins in what the sink writes to. */
-void zip_open(ZipWriter *z, Arena *arena, Sink to, uint64_t at);
+void zip_begin(ZipWriter *z, Arena *arena, Sink to, uint64_t at);
 
 /* Adds an entry. */
 Status zip_add(ZipWriter *z, const char *name, ZipContent content, void *user);
 
 /* Ends the file. */
-Status zip_close(ZipWriter *z);
+Status zip_end(ZipWriter *z);
 
 #endif

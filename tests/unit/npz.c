@@ -116,10 +116,10 @@ static Status many(void *arg)
     ZipWriter z;
     Text t;
     text_open(&t, &c->arena);
-    zip_open(&z, &c->arena, (Sink){ into_text, &t }, 0);
+    zip_begin(&z, &c->arena, (Sink){ into_text, &t }, 0);
     for (int i = 0; i < 66000; i++)
         assert_int_equal(zip_add(&z, "x", put_word, "y"), OK);
-    assert_int_equal(zip_close(&z), OK);
+    assert_int_equal(zip_end(&z), OK);
     const char *end = t.p + t.n - 22, *locator = end - 20, *wide = locator - 56;
     assert_int_equal(little(end + 10, 2), 0xffff);
     assert_int_equal(little(locator, 4), 0x07064b50);
@@ -141,9 +141,9 @@ static Status others_read_it(void *arg)
     close(o.fd);
     ZipWriter z; /* behind 5 GB of nothing */
     o = (Out){ out_open("npz-test.zip", 5000000000u), 5000000000u };
-    zip_open(&z, &c->arena, (Sink){ into_file, &o }, o.at);
+    zip_begin(&z, &c->arena, (Sink){ into_file, &o }, o.at);
     assert_int_equal(zip_add(&z, "far", put_word, "away"), OK);
-    assert_int_equal(zip_close(&z), OK);
+    assert_int_equal(zip_end(&z), OK);
     close(o.fd);
     const char *script = "import numpy, zipfile\n"
                          "z = numpy.load('npz-test.npz')\n"
