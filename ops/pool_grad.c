@@ -160,7 +160,8 @@ static Status eval_average_pool_grad(Eval *e)
 
 void adjoint_max_pool(Build *b, const Site *s, Node **dx)
 {
-    const PoolGradAttr at = { .pool = *(const PoolAttr *)s->attr };
+    const PoolAttr *pool = s->attr; /* holds what its op has, not all of the struct */
+    const PoolGradAttr at = { .pool.window = pool->window };
     if (s->dout[0])
         dx[0] = CALL_ATTR(b, max_pool_grad, at, s->in[0], s->dout[0]);
 }
@@ -168,7 +169,10 @@ void adjoint_max_pool(Build *b, const Site *s, Node **dx)
 void adjoint_average_pool(Build *b, const Site *s, Node **dx)
 {
     const Type *x = s->in[0]->type;
-    const PoolGradAttr at = { *(const PoolAttr *)s->attr, { x->rank - 2, x->dims + 2 } };
+    const PoolAttr *pool = s->attr;
+    const PoolGradAttr at = { .pool.window = pool->window,
+                              .pool.count_include_pad = pool->count_include_pad,
+                              .extents = { x->rank - 2, x->dims + 2 } };
     dx[0] = CALL_ATTR(b, average_pool_grad, at, s->dout[0]);
 }
 
