@@ -374,6 +374,7 @@ const OpDef op_attention = {
     .sample = sample_attention,
     .n_variants = 60,
     .differentiable = 7 | 8 | 16 | 32,
+    .trainable = 7,
     .weight = 80,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 8, REASON_NONE, NULL },

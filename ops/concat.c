@@ -119,6 +119,7 @@ const OpDef op_concat = {
     .sample = sample_concat,
     .n_variants = 30,
     .differentiable = UINT32_MAX,
+    .trainable = ~0u,
     .fuse = FUSE_MOVE,
     .amp = { AMP_PW, AMP_PW, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },

@@ -253,6 +253,7 @@ const OpDef op_flex_attention = {
     .sample = sample_flex_attention,
     .n_variants = 12,
     .differentiable = ~0u,
+    .trainable = 7,
     .weight = 80,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL },

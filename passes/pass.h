@@ -12,6 +12,7 @@ typedef enum Exactness {
     ROUNDS,    /* another order of the same roundings */
     ELASTIC,   /* fewer roundings, among nodes that we placed ourselves */
     PRECISION, /* another width: the pass exists to change it */
+    MEANING,   /* another computation: training instead of inference */
 } Exactness;
 
 typedef enum FactBit {

@@ -29,15 +29,69 @@ typedef struct Schedule {
     double div_factor, final_div_factor; /* onecycle begins at lr / div_factor and ends final_div_factor below that */
 } Schedule;
 
+/* ---- what is trained: passes choose-trainable, train-norms ---- */
+
+/* What became of the parameters (passes/choices.h). */
+typedef struct Choices Choices;
+
+/* ---- the losses: pass attach-loss ---- */
+
+/* clang-format off */
+/*     enumerator      word             op                  what                                                       */
+#define LOSSES(_)                                                                                                      \
+    _( CROSS_ENTROPY,  "cross_entropy", OP_cross_entropy,   "softmax, then classes or probabilities that are wanted" ) \
+    _( NLL,            "nll",           OP_nll,             "log-probabilities, classes that are wanted"             ) \
+    _( MSE,            "mse",           OP_mse,             "squared differences"                                    ) \
+    _( L1,             "l1",            OP_l1,              "absolute differences"                                   ) \
+    _( HUBER,          "huber",         OP_huber,           "squared up to delta, absolute beyond"                   ) \
+    _( BCE_LOGITS,     "bce_logits",    OP_bce_logits,      "sigmoid, then yes or no for each element"               ) \
+    _( OUTPUT,         "output",        OP_COUNT,           "the model computes it: a scalar output"                 ) \
+    _( EXTERNAL,       "external",      OP_COUNT,           "the host gives the gradients of outputs"                )
+/* clang-format on */
+
+typedef enum LossKind {
+#define LOSS_ENUMERATOR(id, word, op, what) LOSS_##id,
+    LOSSES(LOSS_ENUMERATOR)
+#undef LOSS_ENUMERATOR
+        LOSS_COUNT
+} LossKind;
+
+/* One loss; several add up. */
+typedef struct LossSpec {
+    LossKind kind;
+    const char *const *outputs; /* names; none: the output that fits */
+    size_t n_outputs;
+    double factor; /* of this loss in the sum */
+    bool has_axis;
+    int64_t axis; /* of classes */
+    double label_smoothing, delta;
+    int64_t ignore_index;
+    bool sums;                 /* instead of taking the mean */
+    const char *weight_file;   /* of classes, or of positive targets: as the user named it */
+    const Tensor *weight;      /* what is in it; whoever reads options reads it */
+    const char *sample_weight; /* name of an input to add; null: none */
+} LossSpec;
+
 typedef struct Recipe {
     const OptimizerGroup *groups; /* the first takes every parameter; of the others the last that selects it */
     size_t n_groups;              /* 0: the defaults */
-    const Map
-        *members; /* name of a parameter -> its group's number (passes/groups.h); null: update asks the selectors */
+    const Map *members; /* name of a parameter -> its group's number (passes/groups.h); null: update asks selectors */
     Schedule schedule;
     double clip_norm, clip_value; /* 0: not clipped */
     int64_t accumulate;           /* micro-batches of a step; 0 and 1: the step is one */
     double ema;                   /* decay of the averaged weights; 0: none */
+
+    const char *const *train; /* selectors: exactly these are trained; none: what the rules say */
+    size_t n_train;
+    const char *const *freeze; /* selectors: these are not */
+    size_t n_freeze;
+    bool untied;       /* broken ties stay broken */
+    bool frozen_norms; /* BatchNormalization keeps its statistics */
+    bool no_dropout;   /* Dropout stays in inference form */
+    Choices *choices;  /* filled by choose-trainable; null: nobody asks */
+
+    const LossSpec *losses;
+    size_t n_losses;
 } Recipe;
 
 #endif

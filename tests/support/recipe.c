@@ -5,13 +5,41 @@
 #include "base/number_text.h"
 #include "passes/optimizer_read.h"
 
-enum { MOST_GROUPS = 8 };
+enum { MOST_GROUPS = 8, MOST_TEXTS = 8 };
 
 typedef struct Words {
     Recipe *recipe;
     OptimizerWords optimizer;
     const char *groups[MOST_GROUPS];
+    const char **train, **freeze;
 } Words;
+
+/* Whether an option is one that turns something off, and its value does so. */
+static bool turns_off(const char *option, const char *value, const char *which, const char *off, bool *flag)
+{
+    const bool it_is = strcmp(option, which) == 0;
+    *flag |= it_is && strcmp(value, off) == 0;
+    return it_is;
+}
+
+static bool adds_text(const char *option, const char *value, const char *which, const char **list, size_t *n)
+{
+    const bool it_is = strcmp(option, which) == 0 && *n < MOST_TEXTS;
+    if (it_is)
+        list[(*n)++] = value;
+    return it_is;
+}
+
+/* What is trained, and how the model behaves. */
+static bool set_choice(Words *w, const char *option, const char *value)
+{
+    Recipe *r = w->recipe;
+    return adds_text(option, value, "--train", w->train, &r->n_train) ||
+           adds_text(option, value, "--freeze", w->freeze, &r->n_freeze) ||
+           turns_off(option, value, "--tie", "off", &r->untied) ||
+           turns_off(option, value, "--bn", "frozen", &r->frozen_norms) ||
+           turns_off(option, value, "--dropout", "off", &r->no_dropout);
+}
 
 static Status set_option(Words *w, Diag *diag, const char *option, const char *value)
 {
@@ -30,6 +58,8 @@ static Status set_option(Words *w, Diag *diag, const char *option, const char *v
         { "--ema", NULL, &w->recipe->ema, NULL },
         { "--accumulate", NULL, NULL, &w->recipe->accumulate },
     };
+    if (set_choice(w, option, value))
+        return OK;
     for (size_t i = 0; i < COUNT(options); i++) {
         if (strcmp(options[i].option, option) != 0)
             continue;
@@ -59,6 +89,8 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options)
 {
     Words w = { .recipe = r };
     w.optimizer.groups = w.groups;
+    r->train = w.train = NEWS(arena, const char *, MOST_TEXTS);
+    r->freeze = w.freeze = NEWS(arena, const char *, MOST_TEXTS);
     for (const char *option = next_word(&options, arena); *option; option = next_word(&options, arena))
         TRY(set_option(&w, ir->diag, option, next_word(&options, arena)));
     return recipe_read_optimizer(r, &w.optimizer, ir->ops, arena, ir->diag);

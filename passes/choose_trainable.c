@@ -1,0 +1,374 @@
+/* choose-trainable: each parameter of the model becomes state that is trained, running statistics, or a constant.
+ *
+ *     graph @f(%x: f32[2,3]) -> (%z) {
+ *         param %mean: f32[3] = [0.5, 0.25, 0.125] !1
+ *         param %w: f32[3,2] = kaiming(seed=1)
+ *         param %b: f32[2]= zeros
+ *         %c: f32[2,3] = sub(%x, %mean) !2
+ *         %y: f32[2,2] = matmul(%c, %w) !3
+ *         %z: f32[2,2] = add(%y, %b) !4
+ *     }
+ *     ==>
+ *     graph @f(%x: f32[2,3], state %w: f32[3,2] = kaiming(seed=1) trained, state %b: f32[2] = zeros trained) -> (%z) {
+ *         const %mean: f32[3] = [0.5, 0.25, 0.125] !1
+ *         %c: f32[2,3] = sub(%x, %mean) !2
+ *         %y: f32[2,2] = matmul(%c, %w) !3
+ *         %z: f32[2,2] = add(%y, %b) !4
+ *     }
+ *
+ * What is trained is what cards call a parameter and data meets, seen through what only moves it and through what is
+ * computed from constants.  Not, unless it is named: integers; constants that normalize the input, meet only what comes
+ * from integers (rotary frequencies, grids), are masks, tables of cosines and sines, or keep something off zero; numbers
+ * in Constant nodes.  A table of a Gather and a weight of a MatMul or Gemm that are equal are one state.  Every choice
+ * is a remark, and a row of Recipe.choices. */
+#include <string.h>
+
+#include "ops/path.h"
+#include "passes/choices.h"
+#include "passes/constant_values.h"
+#include "passes/pass.h"
+#include "passes/select.h"
+#include "passes/weight_use.h"
+
+typedef struct Candidate {
+    Node *node;
+    WeightUse use;
+    Choice choice;
+    bool stated;   /* by a Constant node, not an initializer */
+    bool selected; /* by --train */
+    const Node *tied_to;
+} Candidate;
+
+typedef struct Choosing {
+    Graph *graph;
+    PassRun *run;
+    const Recipe *recipe;
+    Arena *scratch;
+    Map paths;
+    Candidate *list;
+    size_t n, cap;
+} Choosing;
+
+/* ---- the candidates ---- */
+
+static bool is_float(const Node *n)
+{
+    return n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
+}
+
+/* Payloads that initializers state: an Identity of one is a parameter of its own, but no Constant. */
+static Map initializer_payloads(Choosing *c)
+{
+    Map payloads;
+    map_open(&payloads, c->scratch);
+    for (Node *n = walk_first(c->graph); n; n = walk_next(c->graph, n))
+        if (n->op == OP_param && !n->src)
+            map_put_u64(&payloads, (uintptr_t)node_payload(n), NULL);
+    return payloads;
+}
+
+static void find_candidates(Choosing *c)
+{
+    const Map initializers = initializer_payloads(c);
+    Origins origins = origins_of(c->graph, c->scratch);
+    Facts uses = weight_uses(c->graph, c->scratch, &origins);
+    for (Node *n = walk_first(c->graph); n; n = walk_next(c->graph, n)) {
+        Payload *p = node_payload(n);
+        if (n->op != OP_param || !p)
+            continue;
+        GROW(c->scratch, c->list, c->n, c->cap);
+        Candidate *k = &c->list[c->n++];
+        *k = (Candidate){ .node = n, .use = *(WeightUse *)fact(&uses, n) };
+        k->stated = n->src && !map_find_u64(&initializers, (uintptr_t)p);
+        k->choice = (Choice){ .name = n->name ? n->name : "",
+                              .path = n->name ? path_name(&c->paths, n) : "",
+                              .type = n->type,
+                              .payload = p,
+                              .src = n->src };
+    }
+}
+
+static void choose(Candidate *k, ChoiceKind kind, const char *reason)
+{
+    k->choice.kind = kind;
+    k->choice.reason = reason;
+}
+
+/* ---- the rules ---- */
+
+/* Why a parameter that is used as a weight is none all the same; null: it is one. */
+static const char *values_object(const Choosing *c, const Candidate *k)
+{
+    const Node *n = k->node, *norm = k->use.reader[USE_WEIGHT];
+    if (k->stated && type_elements(n->type) == 1)
+        return "a number in a Constant node";
+    if (k->stated && is_one_value(n))
+        return "one repeated value in a Constant node";
+    if (norm)
+        return norm->op == OP_instance_normalization && name_is_made_up(k->choice.name) && is_one_value(n)
+                   ? "one repeated value of an InstanceNormalization without parameters"
+                   : NULL;
+    if (is_additive_mask(n))
+        return "an additive mask: 0 or below -50";
+    if (is_whole_numbers(n))
+        return "whole numbers: a mask, grid or table";
+    for (size_t i = 0; k->use.multiplied && i < c->n; i++)
+        if (c->list[i].use.multiplied && are_cosines_and_sines(n, c->list[i].node))
+            return "cosines and sines of positions";
+    return NULL;
+}
+
+static void choose_by_use(const Choosing *c, Candidate *k)
+{
+    static const UseKind rest[] = { USE_NORMALIZATION, USE_POSITIONS, USE_GUARD, USE_OPERAND };
+    const WeightUse *use = &k->use;
+    const UseKind as = use->reader[USE_WEIGHT] ? USE_WEIGHT : USE_SCALE;
+    if (use->reader[as]) {
+        const char *objection = values_object(c, k);
+        choose(k, objection ? CHOICE_CONSTANT : CHOICE_TRAINED,
+               objection ? objection : use_reason(c->graph->arena, use, as));
+        return;
+    }
+    for (size_t i = 0; i < COUNT(rest); i++)
+        if (use->reader[rest[i]]) {
+            choose(k, CHOICE_CONSTANT, use_reason(c->graph->arena, use, rest[i]));
+            return;
+        }
+    choose(k, CHOICE_CONSTANT, "nothing reads it");
+}
+
+static bool is_statistic(const WeightUse *use)
+{
+    return use->reader[USE_STATISTIC] != NULL;
+}
+
+/* Statistics of one BatchNormalization are state; where several share them, or somebody else reads them, nobody could
+ * say what comes next. */
+static void choose_statistic(const Choosing *c, Candidate *k)
+{
+    bool alone = k->use.n_statistics == 1;
+    for (int i = 0; i < USE_KINDS; i++)
+        alone = alone && (i == USE_STATISTIC || !k->use.reader[i]);
+    const char *reason = use_reason(c->graph->arena, &k->use, USE_STATISTIC);
+    choose(k, alone ? CHOICE_STATISTIC : CHOICE_CONSTANT,
+           alone ? reason : arena_printf(c->graph->arena, "%s and of others, which stay frozen", reason));
+}
+
+static bool has_gradient(const Node *n)
+{
+    return is_float(n) && dtype_bits(n->type->dtype) >= 16;
+}
+
+static void choose_by_rules(const Choosing *c, Candidate *k)
+{
+    if (!has_gradient(k->node))
+        choose(k, CHOICE_CONSTANT,
+               arena_printf(c->graph->arena, "%s is not trained", type_text(c->graph->arena, k->node->type)));
+    else if (is_statistic(&k->use))
+        choose_statistic(c, k);
+    else
+        choose_by_use(c, k);
+    if (k->choice.kind != CHOICE_CONSTANT && (k->node->graph != c->graph || !k->node->name))
+        choose(k, CHOICE_CONSTANT, k->node->name ? "stated inside the body of a node" : "has no name");
+}
+
+/* ---- what the user says ---- */
+
+/* Hears each candidate that a selector takes; one that takes none is an error. */
+static Status select_each(Choosing *c, const char *option, const char *text,
+                          void (*hear)(Choosing *c, Candidate *k, const char *option, const char *text))
+{
+    Selector s;
+    size_t taken = 0;
+    TRY(selector_open(&s, c->graph, c->scratch, &c->paths, option, text));
+    for (size_t i = 0; i < c->n; i++)
+        if (selector_takes_parameter(&s, c->list[i].node)) {
+            hear(c, &c->list[i], option, text);
+            taken++;
+        }
+    selector_close(&s);
+    if (!taken)
+        return selector_missed(&s, c->graph, true);
+    remark(c->run->diag, "select", NOWHERE, "%s '%s' matches %zu", option, text, taken);
+    return OK;
+}
+
+static void hear_train(Choosing *c, Candidate *k, const char *option, const char *text)
+{
+    if (!has_gradient(k->node) || k->choice.kind == CHOICE_STATISTIC || !k->node->name || k->node->graph != c->graph)
+        return;
+    k->selected = true;
+    choose(k, CHOICE_TRAINED, arena_printf(c->graph->arena, "%s '%s'", option, text));
+}
+
+static void hear_freeze(Choosing *c, Candidate *k, const char *option, const char *text)
+{
+    if (k->choice.kind == CHOICE_TRAINED)
+        choose(k, CHOICE_CONSTANT, arena_printf(c->graph->arena, "%s '%s'", option, text));
+}
+
+static Status choose_by_selectors(Choosing *c)
+{
+    for (size_t i = 0; i < c->recipe->n_train; i++)
+        TRY(select_each(c, "--train", c->recipe->train[i], hear_train));
+    for (size_t i = 0; c->recipe->n_train && i < c->n; i++)
+        if (c->list[i].choice.kind == CHOICE_TRAINED && !c->list[i].selected)
+            choose(&c->list[i], CHOICE_CONSTANT, "not named by --train");
+    for (size_t i = 0; i < c->recipe->n_freeze; i++)
+        TRY(select_each(c, "--freeze", c->recipe->freeze[i], hear_freeze));
+    return OK;
+}
+
+/* ---- ties ---- */
+
+/* The reader that takes n for operand `slot`, if there is one. */
+static bool read_as(const Node *n, Op op, int slot)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (u->user->op == op && u == u->user->in + slot)
+            return true;
+    return false;
+}
+
+static bool ties(const Candidate *table, Candidate *weight)
+{
+    enum { LEAST = 4096 };
+    if (table->node == weight->node || weight->tied_to || type_elements(table->node->type) < LEAST ||
+        !(read_as(weight->node, OP_matmul, 1) || read_as(weight->node, OP_gemm, 1)) ||
+        read_as(weight->node, OP_gather, 0))
+        return false;
+    for (int transposed = 1; transposed >= 0; transposed--)
+        if (is_copy(table->node, weight->node, transposed)) {
+            weight->choice.transposed = transposed;
+            return true;
+        }
+    return false;
+}
+
+/* Tied parameters are one: frozen where one of them is. */
+static void tie(Choosing *c, Candidate *table, Candidate *weight)
+{
+    const bool trained = table->choice.kind == CHOICE_TRAINED && weight->choice.kind == CHOICE_TRAINED;
+    if (!trained) {
+        Candidate *other = table->choice.kind == CHOICE_TRAINED ? table : weight;
+        Candidate *frozen = other == table ? weight : table;
+        if (other->choice.kind == CHOICE_TRAINED)
+            choose(other, CHOICE_CONSTANT,
+                   arena_printf(c->graph->arena, "equals %s, which is not trained", frozen->choice.path));
+        return;
+    }
+    weight->tied_to = table->node;
+    weight->choice.tied_to = table->choice.name;
+    choose(weight, CHOICE_TIED,
+           arena_printf(c->graph->arena, "equals %s%s", table->choice.path,
+                        weight->choice.transposed ? " transposed" : ""));
+}
+
+static void find_ties(Choosing *c)
+{
+    for (size_t i = 0; i < c->n && !c->recipe->untied; i++) {
+        Candidate *table = &c->list[i];
+        if (!is_float(table->node) || !read_as(table->node, OP_gather, 0) || table->node->graph != c->graph)
+            continue;
+        for (size_t k = 0; k < c->n; k++)
+            if (c->list[k].node->graph == c->graph && ties(table, &c->list[k]))
+                tie(c, table, &c->list[k]);
+    }
+}
+
+/* ---- the graph ---- */
+
+static Node *become_state(Choosing *c, Candidate *k)
+{
+    Node *n = k->node;
+    const char *name = n->name;
+    n->name = NULL;
+    Node *state = graph_state(c->graph, name, n->type, n->attr);
+    state->flags = n->flags;
+    state->src = n->src;
+    state->label = n->label;
+    if (k->choice.kind == CHOICE_TRAINED)
+        state->flags |= NODE_TRAINED;
+    graph_replace(n, state);
+    node_remove(n);
+    return state;
+}
+
+static Status stand_for(Choosing *c, const Candidate *k, Node *state)
+{
+    Build b = build_at_end(c->graph);
+    Node *twin = state;
+    b.before = c->graph->first;
+    b.flags = NODE_OURS;
+    if (k->choice.transposed)
+        twin = CALL(&b, transpose, state);
+    TRY(b.status);
+    k->node->name = NULL;
+    graph_replace(k->node, twin);
+    node_remove(k->node);
+    return OK;
+}
+
+static Status apply(Choosing *c)
+{
+    Map states;
+    map_open(&states, c->scratch);
+    for (size_t i = 0; i < c->n; i++) {
+        Candidate *k = &c->list[i];
+        const Node *was = k->node;
+        if (k->choice.kind == CHOICE_CONSTANT)
+            k->node->op = OP_const;
+        else if (k->choice.kind != CHOICE_TIED)
+            map_put_u64(&states, (uintptr_t)was, NULL)->value.p = become_state(c, k);
+    }
+    for (size_t i = 0; i < c->n; i++)
+        if (c->list[i].choice.kind == CHOICE_TIED)
+            TRY(stand_for(c, &c->list[i], map_find_u64(&states, (uintptr_t)c->list[i].tied_to)->value.p));
+    return OK;
+}
+
+static void tell(const Choosing *c)
+{
+    static const char *const words[] = { [CHOICE_TRAINED] = "trained",
+                                         [CHOICE_STATISTIC] = "state",
+                                         [CHOICE_TIED] = "tied",
+                                         [CHOICE_CONSTANT] = "constant" };
+    for (size_t i = 0; i < c->n; i++) {
+        const Choice *choice = &c->list[i].choice;
+        if (*choice->name)
+            remark(c->run->diag, "trainable", NOWHERE, "%s is %s: %s", choice->path, words[choice->kind],
+                   choice->reason);
+    }
+}
+
+static void keep(const Choosing *c)
+{
+    Choices *out = c->recipe->choices;
+    for (size_t i = 0; out && i < c->n; i++) {
+        if (!*c->list[i].choice.name)
+            continue;
+        GROW(c->graph->arena, out->list, out->n, out->cap);
+        out->list[out->n++] = c->list[i].choice;
+    }
+}
+
+static Status choose_trainable(Graph *g, PassRun *run)
+{
+    static const Recipe defaults = { 0 };
+    Choosing c = { .graph = g, .run = run, .scratch = run->scratch };
+    c.recipe = run->options->recipe ? run->options->recipe : &defaults;
+    c.paths = path_names(g, g->arena);
+    find_candidates(&c);
+    for (size_t i = 0; i < c.n; i++)
+        choose_by_rules(&c, &c.list[i]);
+    TRY(choose_by_selectors(&c));
+    find_ties(&c);
+    tell(&c);
+    keep(&c);
+    run->changes += (int64_t)c.n;
+    return apply(&c);
+}
+
+const Pass pass_choose_trainable = {
+    .name = "choose-trainable", .needs = TYPED, .makes = CHOSEN, .may = EXACT, .run = choose_trainable
+};

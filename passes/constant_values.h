@@ -1,0 +1,22 @@
+/* What the values of a constant say about it. */
+#ifndef PASSES_CONSTANT_VALUES_H
+#define PASSES_CONSTANT_VALUES_H
+
+#include "ir/graph.h"
+
+/* Every element has the same bits; of one element, true. */
+bool is_one_value(const Node *n);
+
+/* Every value is 0 or below -50, some of each: what is added to scores to hide them. */
+bool is_additive_mask(const Node *n);
+
+/* Whole numbers, 16 at least and not all the same: a mask of ones, a grid, anchors; nothing that was trained. */
+bool is_whole_numbers(const Node *n);
+
+/* Whether a^2 + b^2 = 1 throughout, and not only with ones and zeros: cosines and sines of the same angles. */
+bool are_cosines_and_sines(const Node *a, const Node *b);
+
+/* Whether b, of rank 2, is a (or, `transposed`, a with its axes swapped), bit for bit, and not one repeated value. */
+bool is_copy(const Node *a, const Node *b, bool transposed);
+
+#endif
