@@ -76,9 +76,11 @@ static int input_named(const Graph *g, const char *name)
 
 const Tensor *trial_initial(const Node *state, Arena *scratch)
 {
-    const Tensor *t = node_constant(state, 0);
-    if (t || !type_known(state->type) || state->type->kind != TYPE_TENSOR)
-        return t;
+    const ValueAttr *initial = state->attr;
+    if (initial && initial->value)
+        return payload_tensor(initial->value, state->graph->arena, state->graph->ir->diag);
+    if (!type_known(state->type) || state->type->kind != TYPE_TENSOR)
+        return NULL;
     return tensor_new(scratch, state->type);
 }
 
@@ -176,36 +178,9 @@ static const char *compare_results(const Graph *a, Tensor **x, const Graph *b, T
     return NULL;
 }
 
-/* The value of an input in both graphs: the one drawn for the first under its name (or, nameless, its place); what the
- * second has beyond is a state that starts with its initial value, or drawn anew.  Null: there is none. */
-static const Tensor *same_input(Graph *a, const Tensor *const *drawn, const Node *n, size_t at, Rng *rng,
-                                Arena *scratch)
-{
-    for (size_t i = 0; i < a->n_inputs; i++)
-        if (n->name ? n->name == a->inputs[i]->name : i == at && !a->inputs[i]->name)
-            return drawn[i];
-    const ValueAttr *initial = n->op == OP_state ? n->attr : NULL;
-    if (initial && initial->value)
-        return payload_tensor(initial->value, scratch, n->graph->ir->diag);
-    return draw_input(n, rng, scratch, false);
-}
-
-static bool keeps_inputs(const Graph *a, const Graph *b)
-{
-    for (size_t i = 0; i < a->n_inputs; i++) {
-        bool there = false;
-        for (size_t k = 0; k < b->n_inputs && !there; k++)
-            there = a->inputs[i]->name ? a->inputs[i]->name == b->inputs[k]->name : i == k;
-        if (!there)
-            return false;
-    }
-    return true;
-}
-
 const char *trial_compare(Graph *a, Graph *b, Exactness may, uint64_t seed, Arena *scratch, bool *ran)
 {
     const char *difference = NULL;
-<<<<<<< HEAD
     const Tensor **from = NEWS(scratch, const Tensor *, a->n_inputs + 1);
     const Tensor **to = NEWS(scratch, const Tensor *, b->n_inputs + 1);
     Tensor **x = NEWS(scratch, Tensor *, graph_n_results(a) + 1), **y = NEWS(scratch, Tensor *, graph_n_results(b) + 1);
@@ -218,40 +193,15 @@ const char *trial_compare(Graph *a, Graph *b, Exactness may, uint64_t seed, Aren
     }
     if (match_inputs(a, from, b, to, &rng, scratch) != OK)
         return "the signature is another";
-=======
-    const int n = graph_n_results(a), n_b = graph_n_results(b);
-    const Tensor **in_a = NEWS(scratch, const Tensor *, a->n_inputs + 1);
-    const Tensor **in_b = NEWS(scratch, const Tensor *, b->n_inputs + 1);
-    Tensor **x = NEWS(scratch, Tensor *, n + 1), **y = NEWS(scratch, Tensor *, n_b + 1);
-    Rng rng = { seed };
-    *ran = false;
-    if (!keeps_inputs(a, b) || n > n_b)
-        return "the signature is another";
-    for (size_t i = 0; i < a->n_inputs; i++) {
-        in_a[i] = draw_input(a->inputs[i], &rng, scratch, may == EXACT);
-        if (!in_a[i])
-            return NULL;
-    }
-    for (size_t i = 0; i < b->n_inputs; i++) {
-        in_b[i] = same_input(a, in_a, b->inputs[i], i, &rng, scratch);
-        if (!in_b[i])
-            return NULL;
-    }
     if (may == MEANING)
         return NULL;
->>>>>>> f62f528 (Choose what is trained: each param becomes state or const, with a reason)
     Heap heap;
     Hush hush;
     const EvalOptions options = { .seed = seed };
     heap_open(&heap, a->ir->memory);
     hush_begin(&hush, a->ir, scratch);
-<<<<<<< HEAD
     *ran = evaluate(a, &options, &heap, from, x) == OK;
     if (*ran && evaluate(b, &options, &heap, to, y) != OK)
-=======
-    *ran = evaluate(a, &options, &heap, in_a, x) == OK;
-    if (*ran && evaluate(b, &options, &heap, in_b, y) != OK)
->>>>>>> f62f528 (Choose what is trained: each param becomes state or const, with a reason)
         difference = "it can no longer be evaluated";
     hush_end(&hush);
     if (*ran && !difference)

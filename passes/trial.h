@@ -19,13 +19,8 @@ void hush_begin(Hush *h, Ir *ir, Arena *scratch);
 void hush_end(Hush *h);
 
 /* Compares what two graphs compute, on inputs drawn from a seed: null when they agree within what `may` allows, or the
-<<<<<<< HEAD
  * first difference in words.  The second may have further inputs (states among them begin as they do) and results; of
  * the first one's results only those named `qcc.` may be gone.  `*ran` says whether the first could be evaluated. */
-=======
- * first difference in words.  The second may have more inputs (a state starts with its initial value) and more results
- * behind those of the first.  `*ran` says whether the first one could be evaluated. */
->>>>>>> f62f528 (Choose what is trained: each param becomes state or const, with a reason)
 const char *trial_compare(Graph *a, Graph *b, Exactness may, uint64_t seed, Arena *scratch, bool *ran);
 
 /* The result of `b` that has the name (or, without one, the place) of a's result i. */

@@ -34,12 +34,8 @@ static double draw(Rng *r, DType d)
     return dtype_class(d) == CLASS_UINT ? (double)rng_below(r, 4) : (double)rng_range(r, -2, 1);
 }
 
-/* A state starts with its initial value; the rest is drawn. */
-static const Tensor *draw_input(const Node *n, Arena *arena)
+static Tensor *draw_input(const Node *n, Arena *arena)
 {
-    const ValueAttr *initial = n->op == OP_state ? n->attr : NULL;
-    if (initial && initial->value)
-        return payload_tensor(initial->value, arena, n->graph->ir->diag);
     const Type *type = known_type(&n->graph->ir->types, n->type);
     if (!type)
         return NULL;
@@ -102,7 +98,6 @@ static const char *compare(Graph *a, Graph *b, bool rounds, Heap *heap, Arena *a
     Tensor **x = golden_evaluate(a, heap, arena), **y = x ? evaluate_after(b, a, heap, arena) : NULL;
     if (!x || !y)
         return "cannot be evaluated";
-<<<<<<< HEAD
     for (int i = 0; i < graph_n_results(a); i++) {
         const int k = trial_result(a, i, b);
         if (k == TRIAL_GONE)
@@ -110,12 +105,6 @@ static const char *compare(Graph *a, Graph *b, bool rounds, Heap *heap, Arena *a
         if (k == TRIAL_LOST)
             return arena_printf(arena, "result %d is gone", i);
         const bool same = x[i] && y[k] ? (rounds ? near(x[i], y[k]) : tensor_same(x[i], y[k])) : !x[i] && !y[k];
-=======
-    if (n > graph_n_results(b))
-        return "results are missing";
-    for (int i = 0; i < n; i++) {
-        const bool same = x[i] && y[i] ? (rounds ? near(x[i], y[i]) : tensor_same(x[i], y[i])) : !x[i] && !y[i];
->>>>>>> f62f528 (Choose what is trained: each param becomes state or const, with a reason)
         if (!same)
             return arena_printf(arena, "values of result %d differ", i);
     }

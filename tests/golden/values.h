@@ -4,14 +4,10 @@
 
 #include "ir/graph.h"
 
-/* Evaluates a graph on inputs drawn from their names, states on their initial values; the results, null where absent.  Null after a failure. */
+/* Evaluates a graph on inputs drawn from their names; the results, null where absent.  Null after a failure. */
 Tensor **golden_evaluate(Graph *g, Heap *heap, Arena *arena);
 
-<<<<<<< HEAD
 /* Whether two graphs, the second perhaps with more states and results, give the same: bit for bit, or (`rounds`) within roundings of their types.
-=======
-/* Whether two graphs give the same, the second perhaps more behind it: bit for bit, or (`rounds`) within roundings of their types.
->>>>>>> f62f528 (Choose what is trained: each param becomes state or const, with a reason)
  * Null, or what differs. */
 const char *golden_compare(Graph *a, Graph *b, bool rounds, Arena *arena);
 
