@@ -1,35 +1,171 @@
-#include "runtime/checkpoint/match.h"
+#include <inttypes.h>
+#include <string.h>
 
-static Status read_as(const CheckpointReader *r, const SafeTensors *s, const SafeTensor *t, const Type *type,
-                      Tensor **value)
+#include "runtime/checkpoint/match.h"
+#include "runtime/data/inflate.h"
+#include "runtime/data/npy.h"
+#include "runtime/data/zip.h"
+
+/* A file of weights: its table, and of an .npz its arrays, which are read to know their types. */
+typedef struct Weights {
+    SafeTensors table;
+    Tensor **arrays; /* null: the tensors are read when they are wanted */
+} Weights;
+
+/* ---- .npz ---- */
+
+static bool ends_with(const char *text, const char *end)
 {
-    Tensor *stored = tensor_alloc(r->heap, t->type);
-    Status status = safetensors_read(s, r->diag, t, stored->data);
-    if (status != OK || t->type->dtype == type->dtype || !dtype_is_float(t->type->dtype)) {
-        stored->type = type; /* the same bytes, where the format had no name for the type */
-        *value = stored;
-        return status;
+    const size_t n = strlen(text), e = strlen(end);
+    return n >= e && strcmp(text + n - e, end) == 0;
+}
+
+static Status refuse_torch(const CheckpointReader *r, const char *path)
+{
+    Message *m = message_new(r->diag, SEVERITY_ERROR, INVALID, (Place){ .file = path, .byte = -1 },
+                             "was saved by torch.save (.pt, .pth)");
+    message_try(m, "safetensors.torch.save_file(torch.load('FILE', weights_only=True), 'weights.safetensors')");
+    return message_send(m);
+}
+
+static Status read_member(const CheckpointReader *r, Arena *scratch, const Zip *z, const ZipMember *m, Tensor **value)
+{
+    Bytes bytes = zip_range(z, m);
+    const Place place = { .file = z->from.name, .byte = -1, .where = m->name };
+    if (m->method == ZIP_STORED) {
+        TRY(zip_check(z, m, scratch, r->diag));
+        return npy_read_bytes(r->types, r->heap, r->diag, r->limits, &bytes, NULL, value);
     }
-    *value = tensor_alloc(r->heap, type);
+    if (m->method != ZIP_DEFLATED)
+        return fail_as(r->diag, UNSUPPORTED, place, "is compressed by method %d", m->method);
+    if (!inflate_can(m->packed, m->size))
+        return fail(r->diag, place, "%" PRIu64 " bytes cannot inflate to %" PRIu64, m->packed, m->size);
+    if (m->size > (uint64_t)r->limits->data_bytes)
+        return fail(r->diag, place, "%" PRIu64 " bytes, more than the limit data_bytes (%" PRId64 ")", m->size,
+                    r->limits->data_bytes);
+    void *block = heap_alloc(r->heap, m->size);
+    Status status = zip_inflate(z, m, scratch, r->diag, block);
+    bytes = bytes_of(z->from.name, block, m->size);
+    if (status == OK)
+        status = npy_read_bytes(r->types, r->heap, r->diag, r->limits, &bytes, NULL, value);
+    heap_free(r->heap, block);
+    return status;
+}
+
+static Status read_members(const CheckpointReader *r, const Zip *z, Weights *w)
+{
+    SafeTensors *s = &w->table;
+    s->list = NEWS(r->arena, SafeTensor, z->n);
+    w->arrays = NEWS(r->arena, Tensor *, z->n);
+    for (size_t i = 0; i < z->n; i++) {
+        const ZipMember *m = &z->list[i];
+        const size_t n = strlen(m->name);
+        if (ends_with(m->name, "data.pkl"))
+            return refuse_torch(r, z->from.name);
+        if (!ends_with(m->name, ".npy"))
+            continue;
+        Arena scratch;
+        arena_open(&scratch, r->arena->memory);
+        const Status status = read_member(r, &scratch, z, m, &w->arrays[s->n]);
+        arena_close(&scratch);
+        TRY(status);
+        s->list[s->n] = (SafeTensor){ .name = arena_copy(r->arena, m->name, n - 4), .type = w->arrays[s->n]->type };
+        s->n++;
+    }
+    return OK;
+}
+
+static Status open_npz(const CheckpointReader *r, Bytes *file, Weights *w)
+{
+    Zip z;
+    TRY(zip_open(&z, r->arena, r->diag, file));
+    return read_members(r, &z, w);
+}
+
+/* ---- either ---- */
+
+static Status open_weights(const CheckpointReader *r, const char *path, Weights *w)
+{
+    Bytes file;
+    Cleanup cleanup;
+    char head[4] = "";
+    *w = (Weights){ 0 };
+    TRY(bytes_open(&file, r->diag, path));
+    cleanup_push(r->arena->memory, &cleanup, bytes_close, &file);
+    Status status = bytes_get(&file, r->diag, 0, head, file.size < sizeof head ? (size_t)file.size : sizeof head);
+    const bool is_zip = memcmp(head, "PK\3\4", 4) == 0;
+    if (status == OK && is_zip)
+        status = open_npz(r, &file, w);
+    else if (status == OK && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 && head[2])
+        status = refuse_torch(r, path); /* a pickle; as a length of a header these bytes are far too much */
+    cleanup_drop(&cleanup);
+    bytes_close(&file);
+    if (status != OK || is_zip)
+        return status;
+    return safetensors_open(&w->table, r->types, r->arena, r->diag, r->limits, path);
+}
+
+/* Floats of another width are converted; what the format had no name for keeps its bytes. */
+static Tensor *converted(const CheckpointReader *r, Tensor *stored, const Type *type)
+{
+    if (stored->type->dtype == type->dtype || !dtype_is_float(stored->type->dtype)) {
+        stored->type = type;
+        return stored;
+    }
+    Tensor *value = tensor_alloc(r->heap, type);
     for (int64_t i = 0; i < tensor_elements(stored); i++)
-        tensor_set_f64(*value, i, tensor_get_f64(stored, i));
+        tensor_set_f64(value, i, tensor_get_f64(stored, i));
     tensor_drop(r->heap, stored);
+    return value;
+}
+
+static Status take(const CheckpointReader *r, Weights *w, size_t i, const Type *type, Tensor **value)
+{
+    const SafeTensor *t = &w->table.list[i];
+    Tensor *stored;
+    if (w->arrays) {
+        stored = w->arrays[i];
+        w->arrays[i] = NULL;
+    } else {
+        stored = tensor_alloc(r->heap, t->type);
+        const Status status = safetensors_read(&w->table, r->diag, t, stored->data);
+        if (status != OK) {
+            tensor_drop(r->heap, stored);
+            return status;
+        }
+    }
+    *value = converted(r, stored, type);
+    return OK;
+}
+
+static Status fill(const CheckpointReader *r, const char *path, Weights *w, const StateSlot *slots, size_t n,
+                   Tensor **states, StateReport *report)
+{
+    const int64_t *to = match_slots(r->arena, &w->table, slots, n, true, report);
+    if (!report->n_matched)
+        return fail(r->diag, (Place){ .file = path, .byte = -1 },
+                    "none of its %zu tensors has the name and shape of a parameter", w->table.n);
+    for (size_t i = 0; i < w->table.n; i++)
+        if (to[i] >= 0)
+            TRY(take(r, w, i, slots[to[i]].type, &states[to[i]]));
     return OK;
 }
 
 Status checkpoint_init(const CheckpointReader *r, const char *path, const StateSlot *slots, size_t n, Tensor **states,
                        StateReport *report)
 {
-    SafeTensors s;
+    Weights w;
+    *report = (StateReport){ 0 };
     for (size_t i = 0; i < n; i++)
         states[i] = NULL;
-    TRY(safetensors_open(&s, r->types, r->arena, r->diag, r->limits, path));
-    const int64_t *to = match_slots(r->arena, &s, slots, n, true, report);
-    if (!report->n_matched)
-        return fail(r->diag, (Place){ .file = path, .byte = -1 },
-                    "none of its %zu tensors has the name and shape of a parameter", s.n);
-    for (size_t i = 0; i < s.n; i++)
-        if (to[i] >= 0)
-            TRY(read_as(r, &s, &s.list[i], slots[to[i]].type, &states[to[i]]));
-    return OK;
+    Status status = open_weights(r, path, &w);
+    if (status == OK)
+        status = fill(r, path, &w, slots, n, states, report);
+    for (size_t i = 0; w.arrays && i < w.table.n; i++)
+        tensor_drop(r->heap, w.arrays[i]);
+    for (size_t i = 0; status != OK && i < n; i++) {
+        tensor_drop(r->heap, states[i]);
+        states[i] = NULL;
+    }
+    return status;
 }

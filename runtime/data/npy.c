@@ -312,8 +312,8 @@ static Status pack_elements(Diag *d, Place place, Tensor *t, const uint8_t *from
     return OK;
 }
 
-static Status read_open(Types *types, Heap *heap, Diag *d, const Limits *limits, const Bytes *file,
-                        const Type *declared, Tensor **value)
+Status npy_read_bytes(Types *types, Heap *heap, Diag *d, const Limits *limits, const Bytes *file, const Type *declared,
+                      Tensor **value)
 {
     NpyHead h;
     size_t bytes;
@@ -345,7 +345,7 @@ Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const c
     Cleanup cleanup;
     TRY(bytes_open(&file, d, path));
     cleanup_push(heap->memory, &cleanup, bytes_close, &file);
-    const Status status = read_open(types, heap, d, limits, &file, declared, value);
+    const Status status = npy_read_bytes(types, heap, d, limits, &file, declared, value);
     cleanup_drop(&cleanup);
     bytes_close(&file);
     return status;

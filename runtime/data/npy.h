@@ -37,6 +37,10 @@ void npy_reorder(void *to, const void *from, const NpyHead *head, int64_t n, siz
 Status npy_read(Types *types, Heap *heap, Diag *d, const Limits *limits, const char *path, const Type *declared,
                 Tensor **value);
 
+/* The same from bytes that are a .npy file. */
+Status npy_read_bytes(Types *types, Heap *heap, Diag *d, const Limits *limits, const Bytes *file, const Type *declared,
+                      Tensor **value);
+
 /* Puts a tensor as a .npy file of version 1; element types that NumPy lacks go as ml_dtypes stores them, those of less
  * than 8 bits as one byte each. */
 Status npy_write(Arena *scratch, const Tensor *t, Status (*put)(void *user, const void *bytes, size_t n), void *user);

@@ -56,7 +56,7 @@ static void look(void *user, int calls)
 
 static Before file_before(Context *c, const char *folder, const char *name)
 {
-    const Str bytes = bytes_of(c, arena_printf(&c->arena, "%s/%s", folder, name));
+    const Str bytes = whole_file(c, arena_printf(&c->arena, "%s/%s", folder, name));
     return (Before){ .name = name, .bytes = bytes.p, .n = bytes.n };
 }
 

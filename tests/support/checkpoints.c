@@ -50,7 +50,7 @@ int count_names(const char *folder)
     return each_name(folder, false);
 }
 
-Str bytes_of(Context *c, const char *path)
+Str whole_file(Context *c, const char *path)
 {
     Str bytes = { "", 0 };
     assert_int_equal(file_read(&c->arena, &c->diag, path, INT64_MAX, "none", &bytes), OK);

@@ -23,7 +23,7 @@ void remove_folder(const char *path);
 int count_names(const char *folder);
 
 /* The bytes of a file. */
-Str bytes_of(Context *c, const char *path);
+Str whole_file(Context *c, const char *path);
 
 /* Writes a file. */
 void put_bytes(const char *path, const void *bytes, size_t n);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/write/npz.h"
+
 /* Fails with a formatted message. */
 #define check_that(condition, ...)                                                                                     \
     do {                                                                                                               \
@@ -28,7 +30,7 @@ static Status round_trip(void *arg)
     assert_int_equal(open_target(c, &t, one, run_a, 0, NULL), OK);
     assert_int_equal(save_at(c, &t, 500, 100, false), OK);
     checkpoint_close(&t);
-    const Str a = bytes_of(c, step_path(c, folder, 500)), b = bytes_of(c, one);
+    const Str a = whole_file(c, step_path(c, folder, 500)), b = whole_file(c, one);
     assert_true(str_equal(a, b));
     assert_int_equal(load_from(c, one, 100, &l), OK);
     assert_string_equal(l.info.run, run_a);
@@ -61,7 +63,7 @@ static Status every_byte_counts(void *arg)
     assert_int_equal(open_target(c, &t, one, run_a, 0, NULL), OK);
     assert_int_equal(save_at(c, &t, 7, 10, false), OK);
     checkpoint_close(&t);
-    const Str bytes = bytes_of(c, one);
+    const Str bytes = whole_file(c, one);
     char *copy = arena_copy(&c->arena, bytes.p, bytes.n + 1);
     for (size_t i = 0; i < bytes.n; i++) {
         copy[i] ^= (char)(1 << i % 8);
@@ -81,7 +83,7 @@ static Status every_byte_counts(void *arg)
 
 static void damage(Context *c, const char *path)
 {
-    const Str bytes = bytes_of(c, path);
+    const Str bytes = whole_file(c, path);
     char *copy = arena_copy(&c->arena, bytes.p, bytes.n);
     copy[bytes.n - 1] ^= 1;
     put_bytes(path, copy, bytes.n);
@@ -294,6 +296,12 @@ static Status keeping(void *arg)
 
 /* ---- weights alone ---- */
 
+static Status into_text(void *user, const void *bytes, size_t n)
+{
+    text_bytes(user, bytes, n);
+    return OK;
+}
+
 static Status initial_weights(void *arg)
 {
     Context *c = arg;
@@ -331,6 +339,24 @@ static Status initial_weights(void *arg)
                                          "  unexpected  odd\n"
                                          "  misshapen   short is f32[3] and not f32[2]\n");
     assert_int_equal(checkpoint_init(&reader, one, slots + 2, 2, states, &report), INVALID);
+    Text npz;
+    text_open(&npz, &c->arena);
+    assert_int_equal(npz_write(&c->arena, (Sink){ into_text, &npz }, stored, 4), OK);
+    put_bytes(one, npz.p, npz.n);
+    const StateSlot same[] = { { "odd", NULL, f32s }, { "bias", NULL, type_vector(&c->ir.types, F64, 3) } };
+    assert_int_equal(checkpoint_init(&reader, one, same, COUNT(same), states, &report), OK);
+    assert_true(tensor_get_f64(states[0], 2) == 2.5 && tensor_get_f64(states[1], 2) == 2.5);
+    assert_true(states[1]->type == same[1].type && report.n_matched == 2 && report.n_converted == 1);
+    npz.p[npz.n / 2] ^= 1;
+    put_bytes(one, npz.p, npz.n);
+    assert_int_equal(checkpoint_init(&reader, one, same, COUNT(same), states, &report), INVALID);
+    put_bytes(one, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46", 8);
+    assert_int_equal(checkpoint_init(&reader, one, same, COUNT(same), states, &report), INVALID);
+    assert_non_null(strstr(c->last, "was saved by torch.save"));
+    for (size_t n = 0; n < 4; n++) {
+        put_bytes(one, "PK\3\4", n);
+        assert_int_equal(checkpoint_init(&reader, one, same, COUNT(same), states, &report), INVALID);
+    }
     remove_folder(folder);
     return OK;
 }
