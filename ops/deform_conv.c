@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/deform.h"
 #include "ops/shapes.h"
-#include "ops/window.h"
 
 static const AttrSpec deform_conv_attrs[] = {
     WINDOW_INTS(DeformConvAttr, dilations),
@@ -14,34 +14,6 @@ static const AttrSpec deform_conv_attrs[] = {
     WINDOW_INTS(DeformConvAttr, strides),
     ATTR_LAST,
 };
-
-/* offset and mask: [N, offset_group * taps * each, out..]. */
-static bool infer_steering(Infer *q, int i, const Type *x, const Window *w, int64_t each)
-{
-    const DeformConvAttr *at = q->attr;
-    int64_t wanted = at->offset_group;
-    if (!infer_has(q, i))
-        return true;
-    const Type *t = infer_tensor(q, i);
-    if (!t || !dtype_is_float(t->dtype) || (t->rank >= 0 && t->rank != x->rank)) {
-        if (t)
-            infer_fail(q, "operand %d is %s, wanted are floats of rank %d", i, type_text(q->scratch, t), x->rank);
-        return false;
-    }
-    bool fits = !__builtin_mul_overflow(wanted, each, &wanted), known = true;
-    for (int k = 0; k < w->rank; k++) {
-        known = known && w->kernel[k] >= 0;
-        fits = fits && (!known || !__builtin_mul_overflow(wanted, w->kernel[k], &wanted));
-        fits = fits && (t->rank < 0 || w->out[k] < 0 || t->dims[k + 2] < 0 || t->dims[k + 2] == w->out[k]);
-    }
-    fits = fits && (t->rank < 0 || t->dims[0] < 0 || x->dims[0] < 0 || t->dims[0] == x->dims[0]);
-    if (!fits || (known && t->rank >= 0 && t->dims[1] >= 0 && t->dims[1] != wanted)) {
-        infer_fail(q, "operand %d is %s, which does not fit %" PRId64 " values at each window", i,
-                   type_text(q->scratch, t), wanted);
-        return false;
-    }
-    return true;
-}
 
 static const Type *infer_deform_conv(Infer *q)
 {
@@ -62,8 +34,9 @@ static const Type *infer_deform_conv(Infer *q)
         return infer_fail(q, "%" PRId64 " result channels do not split into %" PRId64 " groups", m, at->group);
     if (at->offset_group < 1 || (c >= 0 && c % at->offset_group))
         return infer_fail(q, "%" PRId64 " channels do not split into %" PRId64 " offset groups", c, at->offset_group);
-    if (!infer_window(q, &at->window, x, w->dims + 2, &win) || !infer_steering(q, 2, x, &win, win.rank) ||
-        !infer_bias(q, 3, m) || !infer_steering(q, 4, x, &win, 1))
+    if (!infer_window(q, &at->window, x, w->dims + 2, &win) ||
+        !infer_steering(q, 2, x, &win, at->offset_group, win.rank) || !infer_bias(q, 3, m) ||
+        !infer_steering(q, 4, x, &win, at->offset_group, 1))
         return NULL;
     dims[0] = x->dims[0];
     dims[1] = m;
@@ -73,83 +46,45 @@ static const Type *infer_deform_conv(Infer *q)
 
 typedef struct SteeredRun {
     const Kernels *kernels;
-    Window w;
-    int64_t groups, channels, results, taps, in, out, per_offset, offset_groups;
+    Steering s;
+    int64_t groups, channels, results; /* channels and results of a group */
     bool f64;
-    const void *x, *filter, *offset, *bias, *mask;
+    const void *filter, *bias, *mask;
     void *y;
     char *columns;
     size_t columns_bytes;
 } SteeredRun;
 
 #define STEERED(T, MULTIPLY)                                                                                           \
-    /* The value of one channel at a point, linear between elements, zero outside. */                                  \
-    static T sample_at_##T(const Window *w, const T *x, const T *point)                                                \
-    {                                                                                                                  \
-        T sum = 0;                                                                                                     \
-        for (int64_t corner = 0; corner < (int64_t)1 << w->rank; corner++) {                                           \
-            T share = 1;                                                                                               \
-            int64_t at = 0;                                                                                            \
-            bool inside = true;                                                                                        \
-            for (int i = 0; i < w->rank; i++) {                                                                        \
-                const bool inner = point[i] > -1 && point[i] < (T)w->in[i];                                            \
-                const T low = inner ? q_floor(point[i]) : 0, rest = point[i] - low;                                    \
-                const bool upper = corner >> (w->rank - 1 - i) & 1;                                                    \
-                const int64_t p = (int64_t)low + upper;                                                                \
-                inside = inside && inner && p >= 0 && p < w->in[i];                                                    \
-                share *= upper ? rest : 1 - rest;                                                                      \
-                at = at * w->in[i] + p;                                                                                \
-            }                                                                                                          \
-            if (inside)                                                                                                \
-                sum = q_fma(share, x[at], sum);                                                                        \
-        }                                                                                                              \
-        return sum;                                                                                                    \
-    }                                                                                                                  \
-    /* One row of the window matrix: channel c, tap number k at `tap`. */                                              \
-    static void steer_##T(const SteeredRun *r, int64_t image, int64_t c, int64_t k, const int64_t *tap, T *to)         \
-    {                                                                                                                  \
-        const Window *w = &r->w;                                                                                       \
-        const int64_t row = (image * r->offset_groups + c / r->per_offset) * r->taps + k;                              \
-        const T *offset = (const T *)r->offset + row * w->rank * r->out;                                               \
-        const T *mask = r->mask ? (const T *)r->mask + row * r->out : NULL;                                            \
-        const T *x = (const T *)r->x + (image * r->groups * r->channels + c) * r->in;                                  \
-        int64_t at[MAX_SPATIAL] = { 0 };                                                                               \
-        T point[MAX_SPATIAL];                                                                                          \
-        for (int64_t j = 0; j < r->out; j++) {                                                                         \
-            for (int i = 0; i < w->rank; i++)                                                                          \
-                point[i] = (T)(at[i] * w->stride[i] - w->begin[i] + tap[i] * w->dilation[i]) + offset[i * r->out + j]; \
-            to[j] = sample_at_##T(w, x, point) * (mask ? mask[j] : 1);                                                 \
-            position_next(w->rank, w->out, at);                                                                        \
-        }                                                                                                              \
-    }                                                                                                                  \
     static void steered_##T(const SteeredRun *r, int64_t image, int64_t g, T *columns)                                 \
     {                                                                                                                  \
-        const int64_t k = r->channels * r->taps;                                                                       \
+        const Steering *s = &r->s;                                                                                     \
+        const int64_t k = r->channels * s->taps;                                                                       \
         const Panel p = { .m = (size_t)r->results,                                                                     \
-                          .n = (size_t)r->out,                                                                         \
+                          .n = (size_t)s->out,                                                                         \
                           .k = (size_t)k,                                                                              \
                           .ai = (size_t)k,                                                                             \
                           .ap = 1,                                                                                     \
-                          .bp = (size_t)r->out,                                                                        \
+                          .bp = (size_t)s->out,                                                                        \
                           .bj = 1 };                                                                                   \
-        T *y = (T *)r->y + (image * r->groups + g) * r->results * r->out, *to = columns;                               \
-        for (int64_t c = 0; c < r->channels; c++) {                                                                    \
-            int64_t tap[MAX_SPATIAL] = { 0 };                                                                          \
-            for (int64_t i = 0; i < r->taps; i++, to += r->out) {                                                      \
-                steer_##T(r, image, g * r->channels + c, i, tap, to);                                                  \
-                position_next(r->w.rank, r->w.kernel, tap);                                                            \
+        T *y = (T *)r->y + (image * r->groups + g) * r->results * s->out, *to = columns;                               \
+        for (int64_t c = g * r->channels; c < (g + 1) * r->channels; c++)                                              \
+            for (int64_t i = 0; i < s->taps; i++, to += s->out) {                                                      \
+                const T *mask = r->mask ? (const T *)r->mask + steering_row(s, image, c, i) * s->out : NULL;           \
+                steering_look_##T(s, image, c, i, to);                                                                 \
+                for (int64_t j = 0; mask && j < s->out; j++)                                                           \
+                    to[j] *= mask[j];                                                                                  \
             }                                                                                                          \
-        }                                                                                                              \
         MULTIPLY(&p, (const T *)r->filter + g * r->results * k, columns, y);                                           \
-        add_bias_##T(y, r->bias ? (const T *)r->bias + g * r->results : NULL, r->results, r->out, r->out);             \
+        add_bias_##T(y, r->bias ? (const T *)r->bias + g * r->results : NULL, r->results, s->out, s->out);             \
     }                                                                                                                  \
     static void steered_operands_##T(Eval *e, SteeredRun *r)                                                           \
     {                                                                                                                  \
-        r->x = eval_##T(e, 0), r->filter = eval_##T(e, 1), r->offset = eval_##T(e, 2);                                 \
+        r->s.x = eval_##T(e, 0), r->filter = eval_##T(e, 1), r->s.offset = eval_##T(e, 2);                             \
         r->bias = eval_has(e, 3) ? eval_##T(e, 3) : NULL;                                                              \
         r->mask = eval_has(e, 4) ? eval_##T(e, 4) : NULL;                                                              \
         r->y = eval_out_##T(e, 0);                                                                                     \
-        r->columns_bytes = (size_t)(r->channels * r->taps) * (size_t)r->out * sizeof(T);                               \
+        r->columns_bytes = (size_t)(r->channels * r->s.taps) * (size_t)r->s.out * sizeof(T);                           \
     }
 #define MULTIPLY_F32(p, a, b, c) panel_f32(r->kernels, p, a, b, c)
 STEERED(f32, MULTIPLY_F32)
@@ -174,16 +109,13 @@ static Status eval_deform_conv(Eval *e)
     const DeformConvAttr *at = e->attr;
     const Type *x = e->in[0]->type, *filter = e->in[1]->type;
     SteeredRun r = { .kernels = e->kernels, .groups = at->group, .f64 = eval_is_f64(e) };
-    eval_window(e, &at->window, 0, filter->dims + 2, &r.w);
+    Window w;
+    eval_window(e, &at->window, 0, filter->dims + 2, &w);
     if (tensor_elements(eval_out(e, 0)) == 0)
         return OK;
+    r.s = steering_of(&w, at->offset_group, x->dims[1]);
     r.channels = filter->dims[1];
     r.results = filter->dims[0] / at->group;
-    r.taps = window_product(r.w.rank, r.w.kernel);
-    r.in = window_product(r.w.rank, r.w.in);
-    r.out = window_product(r.w.rank, r.w.out);
-    r.offset_groups = at->offset_group;
-    r.per_offset = x->dims[1] / at->offset_group;
     (r.f64 ? steered_operands_f64 : steered_operands_f32)(e, &r);
     r.columns = eval_scratch(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
     parallel(e->pool, x->dims[0] * r.groups, steered_groups, &r);
@@ -227,6 +159,7 @@ const OpDef op_deform_conv = {
     .eval = eval_deform_conv,
     .sample = sample_deform_conv,
     .n_variants = 24,
+    .adjoint = adjoint_deform_conv,
     .differentiable = 31,
     .trainable = 10,
     .weight = 60,
