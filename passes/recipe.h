@@ -29,7 +29,7 @@ typedef struct Schedule {
     double div_factor, final_div_factor; /* onecycle begins at lr / div_factor and ends final_div_factor below that */
 } Schedule;
 
-/* ---- what is trained: passes choose-trainable, train-norms ---- */
+/* ---- what is trained: passes choose-trainable, enter-training ---- */
 
 /* What became of the parameters (passes/choices.h). */
 typedef struct Choices Choices;

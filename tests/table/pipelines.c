@@ -62,7 +62,7 @@ static void headers_do_not_lie(void **state)
         text_open(&after, &l.arena);
         example(&l, all_passes[i], &before, &after);
         Graph *g = parsed(&l, text_get(&before));
-        const Pipeline alone = { "example", TYPED | SHAPED, &all_passes[i], 1 };
+        const Pipeline alone = { "example", all_passes[i]->needs, &all_passes[i], 1 };
         Str said;
         Recipe recipe = { .n_groups = 0 };
         const PipelineOptions options = { .pass.recipe = &recipe, .verify_each = VERIFY_VALUES };
