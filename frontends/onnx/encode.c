@@ -177,6 +177,9 @@ bool encode_is_standard(const Node *n, int opset)
     const int own = own_operands(n);
     if (own > s->max_in || type_results(n->type) > s->max_out)
         return false;
+    for (int i = 0; i < s->min_in; i++)
+        if (!(i < own && in(n, i)) && !(schema_input(s, i)->flags & ONNX_PARAM_OPTIONAL))
+            return false;
     for (int i = 0; i < own; i++)
         if (in(n, i) && !fits(s, schema_input(s, i), in(n, i)->type, bound))
             return false;
@@ -287,7 +290,7 @@ Status encode_attributes(Arena *arena, Diag *d, const Node *n, bool standard, On
     const OnnxSchema *schema = standard ? schema_of(&op_of(n)->onnx) : NULL;
     for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++) {
         const OnnxAttr *known = schema ? schema_attr(schema, s->name) : NULL;
-        const bool required = s->required || (known && known->required);
+        const bool required = standard && (s->required || (known && known->required));
         if ((standard && s->ours) || (!required && attr_is_default(s, n->attr)))
             continue;
         GROW(arena, o->attribute, o->n_attribute, cap);

@@ -7,6 +7,7 @@
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/writer.h"
 #include "ir/init.h"
+#include "ops/reverse.h"
 
 /* ---- the signature ---- */
 
@@ -125,22 +126,45 @@ static void write_outputs(Writer *w, Level *l, const char *const *names)
 
 /* ---- the model ---- */
 
-/* The lowest opset in which every operator is the version that its card means. */
+/* The oldest version, from 13 on, under which a node has its standard name; 0: it has none. */
+static int oldest_opset(const Node *n)
+{
+    const OnnxName *o = &op_of(n)->onnx;
+    const bool constant = n->op == OP_const || n->op == OP_param;
+    const char *op = constant ? "Constant" : o->op;
+    int oldest = 0;
+    if (!op || (o->domain && !constant))
+        return 0;
+    for (int opset = ONNX_OPSET_NEWEST; opset >= 13;) {
+        const OnnxSchema *s = schema_find("", op, opset);
+        if (!s || !(constant ? encode_admits(op, opset, n->type) : encode_is_standard(n, opset)))
+            break;
+        oldest = s->since;
+        opset = s->since - 1;
+    }
+    return oldest;
+}
+
+/* The lowest opset in which every node that has a standard name has it. */
 static int lowest_opset(Graph *g)
 {
     int opset = 13;
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
-        const OnnxName *o = &op_of(n)->onnx;
-        const OnnxSchema *s = o->op && !o->domain ? schema_find("", o->op, ONNX_OPSET_NEWEST) : NULL;
-        if (s && s->since > opset)
-            opset = s->since;
+        const int oldest = oldest_opset(n);
+        opset = oldest > opset ? oldest : opset;
     }
     return opset;
 }
 
-static int64_t ir_version_of(int opset)
+/* The version that came with the opset, or with an element type that is newer. */
+static int64_t ir_version_of(const Writer *w)
 {
-    return opset >= 25 ? 13 : opset == 24 ? 12 : opset == 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
+    const int n = w->opset;
+    int64_t v = n >= 25 ? 13 : n == 24 ? 12 : n == 23 ? 11 : n >= 21 ? 10 : n >= 19 ? 9 : 8;
+    for (int d = 0; d < DTYPE_COUNT; d++)
+        if (w->dtypes >> d & 1 && schema_type_ir(dtype_onnx((DType)d)) > v)
+            v = schema_type_ir(dtype_onnx((DType)d));
+    return v;
 }
 
 Onnx__OperatorSetIdProto *opset_import(Writer *w, const char *domain, int64_t version)
@@ -212,7 +236,7 @@ static Status write_graph(Writer *w, Graph *g, const Sink *sink, const char *pat
     TRY(write_root(w, g, &graph, states_are_inputs));
     model.graph = &graph;
     model.has_ir_version = model.has_producer_name = 1;
-    model.ir_version = ir_version_of(w->opset);
+    model.ir_version = ir_version_of(w);
     model.producer_name = encode_text("qcc");
     model.opset_import = NEWS(w->arena, Onnx__OperatorSetIdProto *, 4);
     model.opset_import[model.n_opset_import++] = opset_import(w, "", w->opset);
@@ -223,12 +247,8 @@ static Status write_graph(Writer *w, Graph *g, const Sink *sink, const char *pat
     return write_model(w, &model, sink, path);
 }
 
-Status onnx_write(Graph *g, Diag *d, const Sink *sink)
-{
-    return onnx_write_named(g, d, NULL, sink, NULL);
-}
-
-Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path)
+static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path,
+                         bool states_are_inputs)
 {
     Arena arena;
     Writer w;
@@ -236,8 +256,67 @@ Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Si
     writer_open(&w, g->ir, &arena, d, lowest_opset(g));
     if (names)
         w.signature = *names;
-    const Status status = write_graph(&w, g, sink, path, false);
+    const Status status = write_graph(&w, g, sink, path, states_are_inputs);
     writer_close(&w);
+    arena_close(&arena);
+    return status;
+}
+
+Status onnx_write(Graph *g, Diag *d, const Sink *sink)
+{
+    return write_anew(g, d, NULL, sink, NULL, false);
+}
+
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path)
+{
+    return write_anew(g, d, names, sink, path, false);
+}
+
+/* ---- a step as a function ---- */
+
+/* Everything that has no standard name becomes what it expands to, and that again; what has no expansion is counted. */
+static Status expand_all(Graph *g, Map *left)
+{
+    Status status = OK;
+    for (Node *n = walk_first(g), *before; n;) {
+        const bool standard = op_of(n)->structural || encode_is_standard(n, ONNX_OPSET_NEWEST);
+        Graph *at = n->graph;
+        before = n->prev;
+        if (!standard && reverse_inline(n, &status)) {
+            n = before ? before->next : at->first;
+            continue;
+        }
+        TRY(status);
+        if (!standard)
+            map_put(left, op_of(n)->name, NULL);
+        n = walk_next(g, n);
+    }
+    return OK;
+}
+
+static Status tell_left(Diag *d, const Map *left)
+{
+    if (!left->n)
+        return OK;
+    Message *m = message_new(d, SEVERITY_WARNING, OK, NOWHERE,
+                             "%zu ops have no standard name and no expansion: only qcc can run the file", left->n);
+    for (size_t i = 0; i < left->n; i++)
+        message_at(m, "%s", left->entries[i].key);
+    return message_send(m);
+}
+
+Status onnx_write_flat(const Graph *g, Diag *d, const Sink *sink)
+{
+    Arena arena;
+    Map left;
+    arena_open(&arena, g->ir->memory);
+    map_open(&left, &arena);
+    Graph *copy = graph_copy(g, &arena);
+    Status status = expand_all(copy, &left);
+    if (status == OK)
+        status = tell_left(d, &left);
+    if (status == OK)
+        status = write_anew(copy, d, NULL, sink, NULL, true);
     arena_close(&arena);
     return status;
 }
