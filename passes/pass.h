@@ -54,6 +54,7 @@ typedef struct Pass {
     const char *name;
     FactSet needs, makes, breaks;
     Exactness may; /* what it may do to values */
+    bool rebinds;  /* inputs change their types: values before and after are not comparable */
     const Rule *rules;
     size_t n_rules;
     Status (*run)(Graph *g, PassRun *run); /* null: the rules, to their fixpoint */

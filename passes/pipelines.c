@@ -194,7 +194,7 @@ static Status run_stage(Stage *s, int64_t *left)
         return OK;
     run.allowed = s->pass->run ? -1 : *left;
     run.applied = s->pass->n_rules ? NEWS(&s->scratch, int64_t, s->pass->n_rules) : NULL;
-    if (s->options->verify_each == VERIFY_VALUES)
+    if (s->options->verify_each == VERIFY_VALUES && !s->pass->rebinds)
         s->before = graph_copy(g, &s->scratch);
     const double start = now();
     TRY(pass_run(s->pass, g, &run));

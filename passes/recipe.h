@@ -79,7 +79,9 @@ typedef struct Recipe {
     Schedule schedule;
     double clip_norm, clip_value; /* 0: not clipped */
     int64_t accumulate;           /* micro-batches of a step; 0 and 1: the step is one */
-    double ema;                   /* decay of the averaged weights; 0: none */
+    const char *const *whole;     /* inputs that each of them reads whole, whatever their dimension 0 */
+    size_t n_whole;
+    double ema; /* decay of the averaged weights; 0: none */
 
     const char *const *train; /* selectors: exactly these are trained; none: what the rules say */
     size_t n_train;
