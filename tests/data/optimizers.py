@@ -90,3 +90,31 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimizers.h
             f.write(f"      {{ {numbers} }},\n")
         f.write("    } },\n")
     f.write("};\n/* clang-format on */\n")
+
+
+def rates(schedule, **options):
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    schedule = schedule(optimizer, **options)
+    for _ in range(20):
+        yield optimizer.param_groups[0]["lr"]
+        optimizer.step()
+        schedule.step()
+
+
+def rates_of(schedule, **options):
+    values = rates(schedule, **options)
+    return [next(values) for _ in range(20)]
+
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "schedules.h"), "w") as f:
+    f.write("/* Written by optimizers.py: rates of 20 steps. */\n/* clang-format off */\nstatic const StoredRates stored[] = {\n")
+    for words, values in [
+        ("cosine:min_lr=0.01,total=20", rates_of(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=20, eta_min=0.01)),
+        ("linear:min_lr=0.02,total=20", rates_of(torch.optim.lr_scheduler.LinearLR, start_factor=1, end_factor=0.2, total_iters=20)),
+        ("onecycle:total=20", rates_of(torch.optim.lr_scheduler.OneCycleLR, max_lr=0.1, total_steps=20, cycle_momentum=False)),
+        ("onecycle:total_steps=20,pct_start=0.25,div_factor=10,final_div_factor=100",
+         rates_of(torch.optim.lr_scheduler.OneCycleLR, max_lr=0.1, total_steps=20, pct_start=0.25, div_factor=10, final_div_factor=100,
+                  cycle_momentum=False)),
+    ]:
+        f.write(f'    {{ "{words}", {{ ' + ", ".join(f"{v:.17g}" for v in values) + " } },\n")
+    f.write("};\n/* clang-format on */\n")
