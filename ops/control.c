@@ -17,6 +17,44 @@ int direct_operands(const Node *n)
     return n->op == OP_gradient ? n->n_in : n->n_in - own_operands(n);
 }
 
+/* Slices of a tensor along an axis; null when its rank is not known. */
+static const Type *cut_type(Types *types, const Type *t, int64_t axis)
+{
+    int64_t dims[MAX_RANK];
+    if (t->kind != TYPE_TENSOR || t->rank < 1 || axis < -t->rank || axis >= t->rank)
+        return NULL;
+    for (int i = 0, k = 0; i < t->rank; i++)
+        if (i != axis_wrap(axis, t->rank))
+            dims[k++] = t->dims[i];
+    return type_tensor(types, t->dtype, t->rank - 1, dims);
+}
+
+const Type *parameter_type(const Node *n, int r, int k)
+{
+    const int own = n->n_in - direct_operands(n), from_last = (int)n->regions[r]->n_inputs - k;
+    if (from_last <= direct_operands(n))
+        return in(n, n->n_in - from_last) ? in(n, n->n_in - from_last)->type : NULL;
+    const ScanAttr *at = n->op == OP_scan ? n->attr : NULL;
+    const int first = at ? own - (int)at->num_scan_inputs : own;
+    if (k < first || k >= own || !in(n, k))
+        return NULL;
+    const int64_t axis = at->scan_input_axes.v ? at->scan_input_axes.v[k - first] : 0;
+    return cut_type(&n->graph->ir->types, in(n, k)->type, axis);
+}
+
+bool state_of_call(const Node *n, int i, int *operand, int *result)
+{
+    enum { LOOP_HEAD = 2, LOOP_SKIP = 1 };
+    const int own = own_operands(n);
+    const int head = n->op == OP_loop ? LOOP_HEAD : 0, skip = n->op == OP_loop ? LOOP_SKIP : 0;
+    const int states = n->op == OP_loop   ? own - LOOP_HEAD
+                       : n->op == OP_scan ? own - (int)((const ScanAttr *)n->attr)->num_scan_inputs
+                                          : 0;
+    *operand = head + i;
+    *result = skip + i;
+    return i < states && in(n, *operand) && *result < graph_n_results(n->regions[0]);
+}
+
 int infer_own(Infer *q, int64_t operands, int least)
 {
     if (operands == 0)

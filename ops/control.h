@@ -40,6 +40,13 @@ int own_operands(const Node *n);
  * `gradient` all. */
 int direct_operands(const Node *n);
 
+/* What the call says of parameter k of a region, where one operand gives it in every turn: a capture, or what a scan
+ * cuts; null otherwise. */
+const Type *parameter_type(const Node *n, int r, int k);
+
+/* State i of a loop or scan: operand and parameter have one number, the body's result another; false beyond the last. */
+bool state_of_call(const Node *n, int i, int *operand, int *result);
+
 /* Own operands of a call: `operands`, or all; -1 after a complaint. */
 int infer_own(Infer *q, int64_t operands, int least);
 
