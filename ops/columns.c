@@ -59,7 +59,21 @@ GATHER(f32)
 GATHER(f64)
 #undef GATHER
 
+/* to[i] += from[i], eight at a time for the compiler to see. */
+#define ADD_RUN(T)                                                                                                     \
+    static void add_run_##T(T *restrict to, const T *restrict from, int64_t n)                                         \
+    {                                                                                                                  \
+        enum { SIDE = 8 };                                                                                             \
+        int64_t i = 0;                                                                                                 \
+        for (; i + SIDE <= n; i += SIDE)                                                                               \
+            for (int64_t k = 0; k < SIDE; k++)                                                                         \
+                to[i + k] += from[i + k];                                                                              \
+        for (; i < n; i++)                                                                                             \
+            to[i] += from[i];                                                                                          \
+    }
+
 #define SCATTER(T)                                                                                                     \
+    ADD_RUN(T)                                                                                                         \
     void window_scatter_##T(const Window *w, T *x, const int64_t *tap, const T *from)                                  \
     {                                                                                                                  \
         const int last = w->rank - 1;                                                                                  \
@@ -68,7 +82,9 @@ GATHER(f64)
         int64_t at[MAX_SPATIAL] = { 0 };                                                                               \
         for (int64_t k = 0; k < lines; k++, from += run) {                                                             \
             const Line l = line_at(w, tap, at, run);                                                                   \
-            for (int64_t i = l.from; i < l.to; i++)                                                                    \
+            if (step == 1 && l.from < l.to)                                                                            \
+                add_run_##T(x + l.row * w->in[last] + l.p0 + l.from, from + l.from, l.to - l.from);                    \
+            for (int64_t i = l.from; step != 1 && i < l.to; i++)                                                       \
                 x[l.row * w->in[last] + l.p0 + i * step] += from[i];                                                   \
             position_next(last, w->out, at);                                                                           \
         }                                                                                                              \

@@ -116,16 +116,48 @@ static i64 lowest_i64(DType d)
     return dtype_class(d) == CLASS_UINT ? 0 : (i64)(-1ull << (dtype_bits(d) - 1));
 }
 
+/* The usual case, two dimensions and the whole window inside: its first element; -1 in all other cases. */
+static inline int64_t inner_image(const Window *w, const int64_t *at)
+{
+    if (w->rank != 2)
+        return -1;
+    const int64_t row = at[0] * w->stride[0] - w->begin[0], col = at[1] * w->stride[1] - w->begin[1];
+    const bool inside = row >= 0 && col >= 0 && row + (w->kernel[0] - 1) * w->dilation[0] < w->in[0] &&
+                        col + (w->kernel[1] - 1) * w->dilation[1] < w->in[1];
+    return inside ? row * w->in[1] + col : -1;
+}
+
 /* The largest wins, the first of equals; a NaN wins over all. */
 #define MAX_POOL(T, BETTER)                                                                                            \
+    /* of `rows` runs of n elements, `step` and `row_step` apart; *where and *best say what is known so far */         \
+    static inline void largest_##T(const T *x, int64_t p, int64_t rows, int64_t row_step, int64_t n, int64_t step,     \
+                                   i64 *where, T *best)                                                                \
+    {                                                                                                                  \
+        for (int64_t k = 0; k < rows; k++, p += row_step)                                                              \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const T v = x[p + i * step];                                                                           \
+                const bool better = BETTER(v, *best); /* as likely as not: no branch */                                \
+                *where = better ? p + i * step : *where;                                                               \
+                *best = better ? v : *best;                                                                            \
+            }                                                                                                          \
+    }                                                                                                                  \
     i64 pool_largest_##T(const Window *w, const T *x, const int64_t *at)                                               \
     {                                                                                                                  \
         Taps t;                                                                                                        \
-        i64 where = -1;                                                                                                \
-        for (bool more = taps_at(&t, w, at); more; more = taps_next(&t))                                               \
-            for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                               \
-                if (where < 0 || BETTER(x[p], x[where]))                                                               \
-                    where = p;                                                                                         \
+        i64 where = inner_image(w, at);                                                                                \
+        if (where >= 0) {                                                                                              \
+            T best = x[where];                                                                                         \
+            largest_##T(x, where, w->kernel[0], w->dilation[0] * w->in[1], w->kernel[1], w->dilation[1], &where,       \
+                        &best);                                                                                        \
+            return where;                                                                                              \
+        }                                                                                                              \
+        if (!taps_at(&t, w, at))                                                                                       \
+            return -1;                                                                                                 \
+        where = t.offset;                                                                                              \
+        T best = x[where];                                                                                             \
+        do                                                                                                             \
+            largest_##T(x, t.offset, 1, 0, t.n, t.step, &where, &best);                                                \
+        while (taps_next(&t));                                                                                         \
         return where;                                                                                                  \
     }                                                                                                                  \
     static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
@@ -147,7 +179,7 @@ static i64 lowest_i64(DType d)
         }                                                                                                              \
     }
 #define ABOVE(a, b)  ((a) > (b))
-#define OR_NAN(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
+#define OR_NAN(a, b) (!((a) <= (b)) & ((b) == (b)))
 MAX_POOL(f32, OR_NAN)
 MAX_POOL(f64, OR_NAN)
 MAX_POOL(i64, ABOVE)

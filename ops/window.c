@@ -193,9 +193,12 @@ bool taps_at(Taps *t, const Window *w, const int64_t *at)
     t->w = w;
     for (int i = 0; i < w->rank; i++) {
         const int64_t d = w->dilation[i], start = at[i] * w->stride[i] - w->begin[i], room = w->in[i] - start;
-        const int64_t first = start < 0 ? (-start + d - 1) / d : 0;
-        int64_t last = room > 0 ? (room + d - 1) / d : 0;
-        last = last < w->kernel[i] ? last : w->kernel[i];
+        int64_t first = 0, last = w->kernel[i];
+        if (start < 0 || (last - 1) * d >= room) { /* over an edge */
+            first = start < 0 ? (-start + d - 1) / d : 0;
+            last = room > 0 ? (room + d - 1) / d : 0;
+            last = last < w->kernel[i] ? last : w->kernel[i];
+        }
         if (last <= first)
             return false;
         t->start[i] = start;

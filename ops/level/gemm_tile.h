@@ -29,59 +29,63 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
 #define WIDTH (GEMM_VECTORS * LANES)
 #define DEPTH (GEMM_PACKED / sizeof(T))
 
-/* A tile of `rows` rows and WIDTH columns lives in registers for all of k.  a and b are packed: GEMM_ROWS and WIDTH
+/* A tile of `rows` rows and some vectors lives in registers for all of k.  a and b are packed: GEMM_ROWS and WIDTH
  * elements for each k. */
-#define TILE(id, rows)                                                                                                 \
+#define TILE(id, rows, vectors)                                                                                        \
     static void NAME(id)(size_t k, const T *a, const T *b, T *c, size_t ldc)                                           \
     {                                                                                                                  \
-        V sum[rows][GEMM_VECTORS];                                                                                     \
+        V sum[rows][vectors];                                                                                          \
         for (size_t i = 0; i < (rows); i++)                                                                            \
-            for (size_t j = 0; j < GEMM_VECTORS; j++)                                                                  \
+            for (size_t j = 0; j < (vectors); j++)                                                                     \
                 sum[i][j] = NAME(GEMM_LOAD)(c + i * ldc + j * LANES);                                                  \
         for (size_t p = 0; p < k; p++) {                                                                               \
-            V row[GEMM_VECTORS];                                                                                       \
-            for (size_t j = 0; j < GEMM_VECTORS; j++)                                                                  \
+            V row[vectors];                                                                                            \
+            for (size_t j = 0; j < (vectors); j++)                                                                     \
                 row[j] = NAME(GEMM_LOAD)(b + p * WIDTH + j * LANES);                                                   \
             for (size_t i = 0; i < (rows); i++) {                                                                      \
                 const V one = NAME(GEMM_ONE)(a[p * GEMM_ROWS + i]);                                                    \
-                for (size_t j = 0; j < GEMM_VECTORS; j++)                                                              \
+                for (size_t j = 0; j < (vectors); j++)                                                                 \
                     sum[i][j] = NAME(GEMM_VFMA)(one, row[j], sum[i][j]);                                               \
             }                                                                                                          \
         }                                                                                                              \
         for (size_t i = 0; i < (rows); i++)                                                                            \
-            for (size_t j = 0; j < GEMM_VECTORS; j++)                                                                  \
+            for (size_t j = 0; j < (vectors); j++)                                                                     \
                 NAME(GEMM_STORE)(c + i * ldc + j * LANES, sum[i][j]);                                                  \
     }
-TILE(tile_full, GEMM_ROWS)
-TILE(tile_few, 4)
-TILE(tile_one, 1)
+
+/* Up to GEMM_ROWS rows against one panel of b: all of its vectors, or the first one. */
+#define ROWS(id, vectors)                                                                                              \
+    TILE(id##_full, GEMM_ROWS, vectors)                                                                                \
+    TILE(id##_few, 4, vectors)                                                                                         \
+    TILE(id##_one, 1, vectors)                                                                                         \
+    static void NAME(id)(size_t m, size_t k, const T *a, const T *b, T *c, size_t ldc)                                 \
+    {                                                                                                                  \
+        size_t i = 0;                                                                                                  \
+        if (m == GEMM_ROWS) {                                                                                          \
+            NAME(id##_full)(k, a, b, c, ldc);                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (; i + 4 <= m; i += 4)                                                                                     \
+            NAME(id##_few)(k, a + i, b, c + i * ldc, ldc);                                                             \
+        for (; i < m; i++)                                                                                             \
+            NAME(id##_one)(k, a + i, b, c + i * ldc, ldc);                                                             \
+    }
+ROWS(wide, GEMM_VECTORS)
+ROWS(thin, 1)
+#undef ROWS
 #undef TILE
 
-/* Up to GEMM_ROWS rows against one panel of b. */
-static void NAME(rows)(size_t m, size_t k, const T *a, const T *b, T *c, size_t ldc)
-{
-    size_t i = 0;
-    if (m == GEMM_ROWS) {
-        NAME(tile_full)(k, a, b, c, ldc);
-        return;
-    }
-    for (; i + 4 <= m; i += 4)
-        NAME(tile_few)(k, a + i, b, c + i * ldc, ldc);
-    for (; i < m; i++)
-        NAME(tile_one)(k, a + i, b, c + i * ldc, ldc);
-}
-
-/* The same where fewer than WIDTH columns are left: through a tile of its own. */
+/* The same where the columns that are left are no whole vectors: through a tile of its own. */
 static void NAME(edge)(size_t m, size_t n, size_t k, const T *a, const T *b, T *c, size_t ldc)
 {
     T tile[GEMM_ROWS * WIDTH];
+    for (size_t i = 0; i < m; i++) {
+        memcpy(tile + i * WIDTH, c + i * ldc, n * sizeof(T));
+        memset(tile + i * WIDTH + n, 0, (WIDTH - n) * sizeof(T));
+    }
+    (n <= LANES ? NAME(thin) : NAME(wide))(m, k, a, b, tile, WIDTH);
     for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < WIDTH; j++)
-            tile[i * WIDTH + j] = j < n ? c[i * ldc + j] : 0;
-    NAME(rows)(m, k, a, b, tile, WIDTH);
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < n; j++)
-            c[i * ldc + j] = tile[i * WIDTH + j];
+        memcpy(c + i * ldc, tile + i * WIDTH, n * sizeof(T));
 }
 
 /* Rows of a in tiles of GEMM_ROWS, those of a tile beside each other; the last tile keeps what it held. */
@@ -102,9 +106,15 @@ static void NAME(pack_b)(size_t n, size_t k, const T *b, size_t ldb, T *to)
             memcpy(to + p * WIDTH, b + p * ldb, WIDTH * sizeof(T));
         return;
     }
-    for (size_t p = 0; p < k; p++)
-        for (size_t j = 0; j < WIDTH; j++)
-            to[p * WIDTH + j] = j < n ? b[p * ldb + j] : 0;
+    if (n == LANES) {
+        for (size_t p = 0; p < k; p++)
+            memcpy(to + p * WIDTH, b + p * ldb, LANES * sizeof(T));
+        return;
+    }
+    for (size_t p = 0; p < k; p++) {
+        memcpy(to + p * WIDTH, b + p * ldb, n * sizeof(T));
+        memset(to + p * WIDTH + n, 0, (WIDTH - n) * sizeof(T));
+    }
 }
 
 static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, const T *b, size_t ldb, T *c, size_t ldc)
@@ -117,7 +127,9 @@ static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, co
         for (size_t i = 0; i < m; i += GEMM_ROWS) {
             const size_t rows = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
             if (width == WIDTH)
-                NAME(rows)(rows, k, packed_a + i * k, packed_b, c + i * ldc + j, ldc);
+                NAME(wide)(rows, k, packed_a + i * k, packed_b, c + i * ldc + j, ldc);
+            else if (width == LANES)
+                NAME(thin)(rows, k, packed_a + i * k, packed_b, c + i * ldc + j, ldc);
             else
                 NAME(edge)(rows, width, k, packed_a + i * k, packed_b, c + i * ldc + j, ldc);
         }
