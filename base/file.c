@@ -188,9 +188,12 @@ Status file_create(FileOut *f, Arena *arena, Diag *diag, const char *path)
 
 Status file_reserve(FileOut *f, uint64_t bytes)
 {
-    if (bytes > f->most)
-        return cannot_write(f, EFBIG);
-    return f->disk->reserve(f->disk, f->fd, bytes) == 0 ? OK : cannot_write(f, errno);
+    char text[128];
+    const int error = bytes > f->most ? EFBIG : f->disk->reserve(f->disk, f->fd, bytes) != 0 ? errno : 0;
+    if (!error)
+        return OK;
+    return fail_as(f->diag, IO, of_file(f->path), "cannot be written: %s: %" PRIu64 " bytes wanted",
+                   strerror_r(error, text, sizeof text), bytes);
 }
 
 Status file_write(FileOut *f, const void *bytes, size_t n)

@@ -212,8 +212,8 @@ static Status too_large(void *arg)
     const Status status = save_at(c, &t, 2, WIDTH, false);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(status, IO);
-    assert_string_equal(c->last,
-                        arena_printf(&c->arena, "%s: cannot be written: File too large\n", step_path(c, folder, 2)));
+    assert_non_null(strstr(c->last, "/step-00000002.safetensors: cannot be written: File too large: "));
+    assert_non_null(strstr(c->last, " bytes wanted\n"));
     assert_int_equal(load_step(c, folder, WIDTH), 1);
     assert_int_equal(save_at(c, &t, 2, WIDTH, false), OK);
     checkpoint_close(&t);

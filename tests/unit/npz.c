@@ -1,12 +1,8 @@
-/* .npz archives: bytes that say what they should, the 64-bit form where places need it, and NumPy reads them. */
+/* .npz archives: bytes that say what they should, the 64-bit form where places need it. */
 #include "testing.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include "base/file.h"
 #include "runtime/write/npz.h"
 #include "runtime/write/zip.h"
 
@@ -69,44 +65,9 @@ static Status bytes(void *arg)
     return OK;
 }
 
-/* ---- NumPy's opinion ---- */
-
-static const char *python(void)
-{
-    static const char *const places[] = { "/root/.pyenv/versions/3.11.7/bin/python3", "/usr/bin/python3" };
-    for (size_t i = 0; i < COUNT(places); i++) {
-        char command[128];
-        snprintf(command, sizeof command, "%s -c 'import numpy' >/dev/null 2>&1", places[i]);
-        if (system(command) == 0)
-            return places[i];
-    }
-    return NULL;
-}
-
 static Status put_word(void *user, Sink to)
 {
     return to.put(to.user, user, strlen(user));
-}
-
-typedef struct Out {
-    int fd;
-    uint64_t at;
-} Out;
-
-static Status into_file(void *user, const void *bytes, size_t n)
-{
-    Out *o = user;
-    assert_int_equal(pwrite(o->fd, bytes, n, (off_t)o->at), n);
-    o->at += n;
-    return OK;
-}
-
-static int out_open(const char *path, uint64_t at)
-{
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, (off_t)at), 0);
-    return fd;
 }
 
 /* More entries than 16 bits count: the 64-bit record says how many, and where it is. */
@@ -131,38 +92,6 @@ static Status many(void *arg)
     return OK;
 }
 
-static Status others_read_it(void *arg)
-{
-    Context *c = arg;
-    const int64_t dims[] = { 2, 3 };
-    const NamedTensor arrays[] = { { "a.b", counting(c, F32, 2, dims) }, { "\xc3\xa9", counting(c, F16, 1, dims) } };
-    Out o = { out_open("npz-test.npz", 0), 0 };
-    assert_int_equal(npz_write(&c->arena, (Sink){ into_file, &o }, arrays, COUNT(arrays)), OK);
-    close(o.fd);
-    ZipWriter z; /* behind 5 GB of nothing */
-    o = (Out){ out_open("npz-test.zip", 5000000000u), 5000000000u };
-    zip_begin(&z, &c->arena, (Sink){ into_file, &o }, o.at);
-    assert_int_equal(zip_add(&z, "far", put_word, "away"), OK);
-    assert_int_equal(zip_end(&z), OK);
-    close(o.fd);
-    const char *script = "import numpy, zipfile\n"
-                         "z = numpy.load('npz-test.npz')\n"
-                         "assert sorted(z.files) == ['a.b', '\\u00e9'], z.files\n"
-                         "assert (z['a.b'] == (numpy.arange(6) + .5).reshape(2, 3)).all()\n"
-                         "assert z['a.b'].dtype == 'f4' and z['\\u00e9'].dtype == 'f2'\n"
-                         "z = zipfile.ZipFile('npz-test.zip')\n"
-                         "assert z.read('far') == b'away'\n";
-
-    const int fd = out_open("npz-test.py", 0);
-    assert_int_equal(write(fd, script, strlen(script)), strlen(script));
-    close(fd);
-    assert_int_equal(system(arena_printf(&c->arena, "%s npz-test.py", python())), 0);
-    unlink("npz-test.py");
-    unlink("npz-test.npz");
-    unlink("npz-test.zip");
-    return OK;
-}
-
 static void test_bytes(void **state)
 {
     (void)state;
@@ -175,17 +104,8 @@ static void test_many(void **state)
     with_context(many);
 }
 
-static void test_others_read_it(void **state)
-{
-    (void)state;
-    if (!python())
-        skip();
-    with_context(others_read_it);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_many),
-                                        cmocka_unit_test(test_others_read_it) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_many) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
