@@ -12,7 +12,8 @@ static Status export_float(qcc_model *m, Out *o)
         return message_send(msg);
     }
     const Sink sink = out_sink(o);
-    return onnx_export(&m->spine, &m->cx->diag, NULL, &sink);
+    const ExportEdits nothing = { .path = o->is_file ? o->to.path : NULL };
+    return onnx_export(&m->spine, &m->cx->diag, &nothing, &sink);
 }
 
 static Status export_for(qcc_model *m, const char *form, Out *o)

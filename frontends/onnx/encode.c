@@ -164,6 +164,13 @@ static bool attributes_known(const Node *n, const OnnxSchema *schema)
     return true;
 }
 
+int encode_least_outputs(const Node *n, int opset)
+{
+    const OnnxName *name = &op_of(n)->onnx;
+    const OnnxSchema *s = name->op ? schema_find(name->domain ? name->domain : "", name->op, opset) : NULL;
+    return s && encode_is_standard(n, opset) ? s->min_out : 0;
+}
+
 bool encode_is_standard(const Node *n, int opset)
 {
     enum { MOST_TYPES = 32 };

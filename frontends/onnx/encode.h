@@ -24,6 +24,9 @@ Onnx__AttributeProto *encode_tensor_attribute(Arena *arena, const char *name, On
 /* Whether a node may go under its ONNX name: the schema of that opset admits its types and knows its attributes. */
 bool encode_is_standard(const Node *n, int opset);
 
+/* Results that a node must name under its ONNX name; 0 under one of ours. */
+int encode_least_outputs(const Node *n, int opset);
+
 /* Whether the first result of an operator may have that type in an opset. */
 bool encode_admits(const char *op, int opset, const Type *type);
 

@@ -68,7 +68,7 @@ static bool leaves_as_itself(const Graph *g, int i)
 {
     const Node *n = graph_result(g, i);
     const char *text = graph_result_name(g, i);
-    return n && (!text || (n->name && strcmp(text, n->name) == 0));
+    return n && (n->op != OP_state || !n->name) && (!text || (n->name && strcmp(text, n->name) == 0));
 }
 
 static bool names_input(const Graph *g, const char *text)
@@ -97,6 +97,7 @@ static const char **claim_results(Writer *w, const Graph *g)
     }
     for (int i = 0; i < n; i++) {
         const char *text = graph_result_name(g, i);
+        text = text || names[i] ? text : graph_result(g, i)->name;
         if (!names[i])
             names[i] = claim_name(w, names_input(g, text) ? arena_printf(w->arena, "%s.next", text) : text);
     }
@@ -279,7 +280,7 @@ static Status expand_all(Graph *g, Map *left)
 {
     Status status = OK;
     for (Node *n = walk_first(g), *before; n;) {
-        const bool standard = op_of(n)->structural || encode_is_standard(n, ONNX_OPSET_NEWEST);
+        const bool standard = op_of(n)->structural || n->op == OP_tuple || encode_is_standard(n, ONNX_OPSET_NEWEST);
         Graph *at = n->graph;
         before = n->prev;
         if (!standard && reverse_inline(n, &status)) {
@@ -292,6 +293,21 @@ static Status expand_all(Graph *g, Map *left)
         n = walk_next(g, n);
     }
     return OK;
+}
+
+/* What several results expanded to is held together by a tuple that no model has. */
+static void drop_tuples(Graph *g)
+{
+    for (Node *n = walk_first(g), *next; n; n = next) {
+        next = walk_next(g, n);
+        Node *held = n->op == OP_part ? in(n, 0) : NULL;
+        if (!held || held->op != OP_tuple)
+            continue;
+        graph_replace(n, in(held, (int)((const PartAttr *)n->attr)->index));
+        node_remove(n);
+        if (!held->uses)
+            node_remove(held);
+    }
 }
 
 static Status tell_left(Diag *d, const Map *left)
@@ -313,6 +329,7 @@ Status onnx_write_flat(const Graph *g, Diag *d, const Sink *sink)
     map_open(&left, &arena);
     Graph *copy = graph_copy(g, &arena);
     Status status = expand_all(copy, &left);
+    drop_tuples(copy);
     if (status == OK)
         status = tell_left(d, &left);
     if (status == OK)

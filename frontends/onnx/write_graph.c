@@ -59,7 +59,7 @@ static const char *number(Writer *w, long long n)
 /* The parts of a tuple by index, if they stand where a reader puts them: behind it, ascending, with its marks. */
 static bool parts_in_place(Writer *w, const Node *n, const Node **parts)
 {
-    const int n_out = type_results(n->type);
+    const int n_out = type_results(n->type), least = encode_least_outputs(n, w->opset);
     int found = 0, next = 0;
     for (const Node *p = n->next; p && p->op == OP_part && in(p, 0) == n; p = p->next, found++) {
         const int64_t i = ((const PartAttr *)p->attr)->index;
@@ -72,8 +72,8 @@ static bool parts_in_place(Writer *w, const Node *n, const Node **parts)
     }
     const Type *inferred = node_infer(n, &(const char *){ NULL });
     for (int i = 0; i < n_out; i++)
-        if (!parts[i] &&
-            (!inferred || type_results(inferred) != n_out || type_result(inferred, i) != n->type->parts[i]))
+        if (!parts[i] && (i < least || !inferred || type_results(inferred) != n_out ||
+                          type_result(inferred, i) != n->type->parts[i]))
             return false;
     return found == node_n_uses(n);
 }

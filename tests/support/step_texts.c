@@ -126,6 +126,26 @@ static const StepText texts[] = {
       "    const %drawn: bf16[70] = normal(seed=1, scale=0.02)\n"
       "    %m: f32[2] = identity(%more)\n"
       "}\n" },
+    /* Words of ours: losses and updates, which expand. */
+    { "adam", MLP_MODEL,
+      "graph @step(%x: f32[4,3], %target: i64[4], state %w: f32[3,2] = [0.5, -0.25, 1, 2, -1, 0.125] trained, "
+      "state %b: f32[2] = [0.1, -0.2], state %\"qcc.m/w\": f32[3,2], state %\"qcc.v/w\": f32[3,2], "
+      "state %qcc.step: i64[]) -> (%loss, %w = %w1, %\"qcc.m/w\" = %m1, %\"qcc.v/w\" = %v1, %qcc.step = %n) {\n"
+      "    %h: f32[4,2] = matmul(%x, %w)\n"
+      "    %y: f32[4,2] = add(%h, %b)\n"
+      "    %loss: f32[] = cross_entropy(%y, %target, label_smoothing=0.1)\n"
+      "    %e: f32[4,2] = softmax(%y) side=backward\n"
+      "    %xt: f32[3,4] = transpose(%x, perm=[1, 0]) side=backward\n"
+      "    %dw: f32[3,2] = matmul(%xt, %e) side=backward\n"
+      "    const %one: i64[] = 1 side=update\n"
+      "    const %lr: f32[] = 0.01 side=update\n"
+      "    %n: i64[] = add(%qcc.step, %one) side=update\n"
+      "    %u: (f32[3,2], f32[3,2], f32[3,2]) = update_adam(%w, %dw, %lr, %n, _, %\"qcc.m/w\", %\"qcc.v/w\", "
+      "weight_decay=0.01, decoupled=true) side=update\n"
+      "    %w1: f32[3,2] = part(%u, index=0) side=update\n"
+      "    %m1: f32[3,2] = part(%u, index=1) side=update\n"
+      "    %v1: f32[3,2] = part(%u, index=2) side=update\n"
+      "}\n" },
 };
 /* clang-format on */
 
