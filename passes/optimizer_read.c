@@ -54,24 +54,6 @@ static const Plan plans[] = {
 #undef PLAN
 };
 
-/* The row of a table that the kind names; -1 after a complaint. */
-static int find_word(const Settings *s, const char *what, size_t n, const char *const *words)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(words[i], s->kind) == 0)
-            return (int)i;
-    const char *nearest = str_nearest(s->kind, words, n);
-    Message *m = message_new(s->diag, SEVERITY_ERROR, USAGE, (Place){ .where = s->option, .byte = -1 },
-                             "no %s is called %s", what, s->kind);
-    Text all;
-    text_open(&all, s->arena);
-    for (size_t i = 0; i < n; i++)
-        text_printf(&all, "%s%s", i ? ", " : "", words[i]);
-    message_try(m, "%s", nearest ? nearest : text_get(&all));
-    message_send(m);
-    return -1;
-}
-
 /* ---- settings of an optimizer ---- */
 
 /* A group on its way. */
@@ -210,7 +192,7 @@ static Status read_optimizer(Reading *r, const char *text, Arena *arena, Diag *d
     for (size_t i = 0; i < COUNT(kinds); i++)
         words[i] = kinds[i].word;
     TRY(settings_read(&said, diag, arena, "--optimizer", text));
-    const int kind = find_word(&said, "optimizer", COUNT(kinds), words);
+    const int kind = settings_kind(&said, "optimizer", COUNT(kinds), words);
     if (kind < 0)
         return USAGE;
     TRY(start_kind(r, &kinds[kind], arena, diag));
@@ -273,7 +255,7 @@ static Status read_schedule(Schedule *to, const char *text, Arena *arena, Diag *
     for (size_t i = 0; i < COUNT(plans); i++)
         words[i] = plans[i].word;
     TRY(settings_read(&s, diag, arena, "--schedule", text));
-    const int plan = find_word(&s, "schedule", COUNT(plans), words);
+    const int plan = settings_kind(&s, "schedule", COUNT(plans), words);
     if (plan < 0)
         return USAGE;
     *to = (Schedule){ .kind = plans[plan].kind, .div_factor = 25, .final_div_factor = 1e4 };

@@ -66,6 +66,7 @@ typedef struct LossSpec {
     int64_t axis; /* of classes */
     double label_smoothing, delta;
     int64_t ignore_index;
+    bool soft;                 /* targets are probabilities, not classes */
     bool sums;                 /* instead of taking the mean */
     const char *weight_file;   /* of classes, or of positive targets: as the user named it */
     const Tensor *weight;      /* what is in it; whoever reads options reads it */

@@ -52,6 +52,23 @@ Status settings_read(Settings *s, Diag *diag, Arena *arena, const char *option, 
     return settings_read_list(s, diag, arena, option, kind, colon ? colon + 1 : NULL);
 }
 
+int settings_kind(const Settings *s, const char *what, size_t n, const char *const *words)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(words[i], s->kind) == 0)
+            return (int)i;
+    const char *nearest = str_nearest(s->kind, words, n);
+    Message *m = message_new(s->diag, SEVERITY_ERROR, USAGE, (Place){ .where = s->option, .byte = -1 },
+                             "no %s is called %s", what, s->kind);
+    Text all;
+    text_open(&all, s->arena);
+    for (size_t i = 0; i < n; i++)
+        text_printf(&all, "%s%s", i ? ", " : "", words[i]);
+    message_try(m, "%s", nearest ? nearest : text_get(&all));
+    message_send(m);
+    return -1;
+}
+
 Status setting_unknown(const Settings *s, const Setting *x, size_t n, const char *const *known)
 {
     const char *nearest = str_nearest(x->key, known, n);

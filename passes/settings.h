@@ -26,6 +26,9 @@ Status settings_read(Settings *s, Diag *diag, Arena *arena, const char *option, 
 Status settings_read_list(Settings *s, Diag *diag, Arena *arena, const char *option, const char *kind,
                           const char *list);
 
+/* The place of the kind in a list of words; -1 after a report with the nearest of them, `what` being what they are. */
+int settings_kind(const Settings *s, const char *what, size_t n, const char *const *words);
+
 /* Reports that a key is not known, with the nearest of those that are: USAGE. */
 Status setting_unknown(const Settings *s, const Setting *x, size_t n, const char *const *known);
 

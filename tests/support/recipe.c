@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/number_text.h"
+#include "passes/loss_read.h"
 #include "passes/optimizer_read.h"
 
 enum { MOST_GROUPS = 8, MOST_TEXTS = 8 };
@@ -11,7 +12,8 @@ typedef struct Words {
     Recipe *recipe;
     OptimizerWords optimizer;
     const char *groups[MOST_GROUPS];
-    const char **train, **freeze;
+    const char **train, **freeze, **losses;
+    size_t n_losses;
 } Words;
 
 /* Whether an option is one that turns something off, and its value does so. */
@@ -36,6 +38,7 @@ static bool set_choice(Words *w, const char *option, const char *value)
     Recipe *r = w->recipe;
     return adds_text(option, value, "--train", w->train, &r->n_train) ||
            adds_text(option, value, "--freeze", w->freeze, &r->n_freeze) ||
+           adds_text(option, value, "--loss", w->losses, &w->n_losses) ||
            turns_off(option, value, "--tie", "off", &r->untied) ||
            turns_off(option, value, "--bn", "frozen", &r->frozen_norms) ||
            turns_off(option, value, "--dropout", "off", &r->no_dropout);
@@ -91,8 +94,14 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options)
     w.optimizer.groups = w.groups;
     r->train = w.train = NEWS(arena, const char *, MOST_TEXTS);
     r->freeze = w.freeze = NEWS(arena, const char *, MOST_TEXTS);
+    w.losses = NEWS(arena, const char *, MOST_TEXTS);
     for (const char *option = next_word(&options, arena); *option; option = next_word(&options, arena))
         TRY(set_option(&w, ir->diag, option, next_word(&options, arena)));
+    LossSpec *losses = NEWS(arena, LossSpec, MOST_TEXTS);
+    for (size_t i = 0; i < w.n_losses; i++)
+        TRY(loss_read(&losses[i], w.losses[i], arena, ir->diag));
+    r->losses = losses;
+    r->n_losses = w.n_losses;
     return recipe_read_optimizer(r, &w.optimizer, ir->ops, arena, ir->diag);
 }
 
