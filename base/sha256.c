@@ -1,6 +1,11 @@
 #include "base/sha256.h"
 
+#include <stdbool.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 /* Fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t constants[64] = {
@@ -36,7 +41,7 @@ static void next_words(uint32_t w[16])
     }
 }
 
-static void compress(uint32_t state[8], const unsigned char *block)
+static void compress_one(uint32_t state[8], const unsigned char *block)
 {
     uint32_t w[16];
     for (int t = 0; t < 16; t++, block += 4)
@@ -61,13 +66,71 @@ static void compress(uint32_t state[8], const unsigned char *block)
 
 #undef ROUND
 
+static void compress_plain(uint32_t state[8], const unsigned char *blocks, size_t n)
+{
+    for (; n; n--, blocks += 64)
+        compress_one(state, blocks);
+}
+
+#ifdef __x86_64__
+/* The SHA extensions: two rounds an instruction, over the words of the state as (a, b, e, f) and (c, d, g, h). */
+__attribute__((target("sha,sse4.1"))) static void compress_x86(uint32_t state[8], const unsigned char *blocks, size_t n)
+{
+    const __m128i big_endian = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+    uint32_t *s = state;
+    __m128i abef = _mm_set_epi32((int)s[0], (int)s[1], (int)s[4], (int)s[5]);
+    __m128i cdgh = _mm_set_epi32((int)s[2], (int)s[3], (int)s[6], (int)s[7]);
+    for (; n; n--, blocks += 64) {
+        const __m128i abef_before = abef, cdgh_before = cdgh;
+        __m128i w[4];
+        for (int i = 0; i < 4; i++)
+            w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(blocks + 16 * i)), big_endian);
+        for (int i = 0; i < 16; i++) {
+            __m128i *old = &w[i % 4], last = w[(i + 3) % 4];
+            const __m128i k = _mm_loadu_si128((const __m128i *)(const void *)(constants + 4 * i));
+            const __m128i sum = _mm_add_epi32(*old, k);
+            cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+            abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+            *old = _mm_sha256msg1_epu32(*old, w[(i + 1) % 4]);
+            *old = _mm_add_epi32(*old, _mm_alignr_epi8(last, w[(i + 2) % 4], 4));
+            *old = _mm_sha256msg2_epu32(*old, last);
+        }
+        abef = _mm_add_epi32(abef, abef_before);
+        cdgh = _mm_add_epi32(cdgh, cdgh_before);
+    }
+    uint32_t x[4], y[4];
+    _mm_storeu_si128((__m128i *)(void *)x, abef);
+    _mm_storeu_si128((__m128i *)(void *)y, cdgh);
+    s[0] = x[3], s[1] = x[2], s[4] = x[1], s[5] = x[0];
+    s[2] = y[3], s[3] = y[2], s[6] = y[1], s[7] = y[0];
+}
+
+static bool has_instructions(void)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1))
+        return false;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
+}
+#endif
+
 void sha256_begin(Sha256 *s)
+{
+    sha256_begin_plain(s);
+#ifdef __x86_64__
+    if (has_instructions())
+        s->compress = compress_x86;
+#endif
+}
+
+void sha256_begin_plain(Sha256 *s)
 {
     /* fractional parts of the square roots of the first eight primes */
     static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
     memcpy(s->state, start, sizeof start);
     s->length = 0;
+    s->compress = compress_plain;
 }
 
 void sha256_add(Sha256 *s, const void *bytes, size_t n)
@@ -81,10 +144,12 @@ void sha256_add(Sha256 *s, const void *bytes, size_t n)
         p += part, n -= part;
         if (held + part < 64)
             return;
-        compress(s->state, s->block);
+        s->compress(s->state, s->block, 1);
     }
-    for (; n >= 64; n -= 64, p += 64)
-        compress(s->state, p);
+    if (n >= 64)
+        s->compress(s->state, p, n / 64);
+    p += n / 64 * 64;
+    n %= 64;
     if (n)
         memcpy(s->block, p, n);
 }
@@ -95,13 +160,13 @@ void sha256_end(Sha256 *s, uint8_t out[SHA256_BYTES])
     s->block[held++] = 0x80;
     if (held > 56) {
         memset(s->block + held, 0, 64 - held);
-        compress(s->state, s->block);
+        s->compress(s->state, s->block, 1);
         held = 0;
     }
     memset(s->block + held, 0, 56 - held);
     for (int i = 0; i < 8; i++)
         s->block[56 + i] = (unsigned char)(s->length * 8 >> (56 - 8 * i));
-    compress(s->state, s->block);
+    s->compress(s->state, s->block, 1);
     for (int i = 0; i < SHA256_BYTES; i++)
         out[i] = (uint8_t)(s->state[i / 4] >> (24 - i % 4 * 8));
 }

@@ -11,13 +11,17 @@ enum {
 };
 
 typedef struct Sha256 {
+    void (*compress)(uint32_t state[8], const unsigned char *blocks, size_t n); /* n blocks of 64 bytes */
     uint32_t state[8];
     uint64_t length; /* bytes so far */
     unsigned char block[64];
 } Sha256;
 
-/* Starts an empty message. */
+/* Starts an empty message; by the processor's own instructions where it has them. */
 void sha256_begin(Sha256 *s);
+
+/* The same in plain C, which gives the same digests. */
+void sha256_begin_plain(Sha256 *s);
 
 /* Appends n bytes; in pieces of any size. */
 void sha256_add(Sha256 *s, const void *bytes, size_t n);
