@@ -1,0 +1,8 @@
+/* Any bytes as a .csv file. */
+#include "fuzz/data.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    data_fuzz(".csv", data, size);
+    return 0;
+}

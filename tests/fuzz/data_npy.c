@@ -1,0 +1,8 @@
+/* Any bytes as a .npy file. */
+#include "fuzz/data.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    data_fuzz(".npy", data, size);
+    return 0;
+}

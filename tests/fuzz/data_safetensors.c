@@ -1,0 +1,8 @@
+/* Any bytes as a .safetensors file. */
+#include "fuzz/data.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    data_fuzz(".safetensors", data, size);
+    return 0;
+}
