@@ -135,7 +135,7 @@ static void loop_step(Loop *l, const Trial *t, int step)
 
 /* ---- the graph ---- */
 
-static Status build_step(Language *l, const char *options, int rows, Module **m)
+static Status build_text(Language *l, const char *text, const char *options, Module **m)
 {
     static const char *const names[] = { "differentiate", "accumulate", "clip", "update", "ema" };
     const Pass *passes[COUNT(names)];
@@ -144,11 +144,16 @@ static Status build_step(Language *l, const char *options, int rows, Module **m)
         passes[i] = pass_find(names[i]);
     const Pipeline p = { "step", TYPED | SHAPED, passes, COUNT(passes) };
     const PipelineOptions how = { .pass.recipe = recipe, .verify_each = VERIFY_VALUES };
-    *m = language_parse(l, arena_printf(&l->arena, model, rows, rows, rows, rows), NULL);
+    *m = language_parse(l, text, NULL);
     if (!*m)
         return INVALID;
     TRY(recipe_from_options(recipe, &l->ir, &l->arena, str(options)));
     return pipeline_run(&p, (*m)->graphs[0], &how);
+}
+
+static Status build_step(Language *l, const char *options, int rows, Module **m)
+{
+    return build_text(l, arena_printf(&l->arena, model, rows, rows, rows, rows), options, m);
 }
 
 static void bind_step(Language *l, Session *s, int step)
@@ -254,6 +259,46 @@ static void the_factor_scales_the_rate(void **state)
     language_close(&l);
 }
 
+/* Each micro-batch and each step draws anew, and the same again when run again. */
+static void turns_draw_their_own(void **state)
+{
+    enum { TURNS = 3, PART = 64, DRAWN = 2 };
+    static const char text[] = "graph @step(%x: f32[64], state %w: f32[] = 1 trained) -> (%loss, %y) {\n"
+                               "    const %ratio: f32[] = 0.5\n"
+                               "    const %yes: bool[] = true\n"
+                               "    %h: f32[64] = mul(%x, %w)\n"
+                               "    %y: f32[64] = dropout(%h, %ratio, %yes, stream=3)\n"
+                               "    %loss: f32[] = reduce_mean(%y, keepdims=false)\n"
+                               "}\n";
+    Language l;
+    Module *m;
+    uint64_t seen[2][DRAWN * TURNS] = { 0 };
+    (void)state;
+    language_open(&l);
+    assert_int_equal(build_text(&l, text, "--optimizer sgd:lr=0 --accumulate 3", &m), OK);
+    Tensor *x = tensor_new(&l.arena, m->graphs[0]->inputs[0]->type);
+    for (int i = 0; i < TURNS * PART; i++)
+        tensor_set_f64(x, i, 1);
+    for (int run = 0; run < 2; run++) {
+        Session *s;
+        RunResult r;
+        assert_int_equal(session_open(m, &(SessionOptions){ .seed = 5 }, &l.arena, &s), OK);
+        for (int step = 0; step < DRAWN; step++) {
+            assert_int_equal(session_bind(s, "x", x), OK);
+            assert_int_equal(session_run(s, RUN_STEP, &r), OK);
+            for (int i = 0; i < TURNS * PART; i++)
+                if (tensor_get_f64(session_view(s, "y"), i) != 0)
+                    seen[run][step * TURNS + i / PART] |= (uint64_t)1 << i % PART;
+        }
+        session_close(s);
+    }
+    assert_memory_equal(seen[0], seen[1], sizeof seen[0]);
+    for (int i = 0; i < DRAWN * TURNS; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(seen[0][i] != seen[0][k]);
+    language_close(&l);
+}
+
 /* ---- schedules ---- */
 
 typedef struct StoredRates {
@@ -313,8 +358,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_the_loop),         cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(the_factor_scales_the_rate), cmocka_unit_test(rates_are_those_of_pytorch),
-        cmocka_unit_test(rates_rise_fall_and_stay),
+        cmocka_unit_test(the_factor_scales_the_rate), cmocka_unit_test(turns_draw_their_own),
+        cmocka_unit_test(rates_are_those_of_pytorch), cmocka_unit_test(rates_rise_fall_and_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
