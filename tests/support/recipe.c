@@ -12,7 +12,7 @@ typedef struct Words {
     Recipe *recipe;
     OptimizerWords optimizer;
     const char *groups[MOST_GROUPS];
-    const char **train, **freeze, **losses;
+    const char **train, **freeze, **whole, **losses;
     size_t n_losses;
 } Words;
 
@@ -39,6 +39,7 @@ static bool set_choice(Words *w, const char *option, const char *value)
     return adds_text(option, value, "--train", w->train, &r->n_train) ||
            adds_text(option, value, "--freeze", w->freeze, &r->n_freeze) ||
            adds_text(option, value, "--loss", w->losses, &w->n_losses) ||
+           adds_text(option, value, "--whole", w->whole, &r->n_whole) ||
            turns_off(option, value, "--tie", "off", &r->untied) ||
            turns_off(option, value, "--bn", "frozen", &r->frozen_norms) ||
            turns_off(option, value, "--dropout", "off", &r->no_dropout);
@@ -95,6 +96,7 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options)
     r->train = w.train = NEWS(arena, const char *, MOST_TEXTS);
     r->freeze = w.freeze = NEWS(arena, const char *, MOST_TEXTS);
     w.losses = NEWS(arena, const char *, MOST_TEXTS);
+    r->whole = w.whole = NEWS(arena, const char *, MOST_TEXTS);
     for (const char *option = next_word(&options, arena); *option; option = next_word(&options, arena))
         TRY(set_option(&w, ir->diag, option, next_word(&options, arena)));
     LossSpec *losses = NEWS(arena, LossSpec, MOST_TEXTS);
