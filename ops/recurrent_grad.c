@@ -164,12 +164,15 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             for (int64_t j = 0; t < w->lengths[b] && j < n; j++)                                                       \
                 w->dh[b * n + j] += reached[b * n + j];                                                                \
     }                                                                                                                  \
-    /* to[cols of a, cols of b] = a' b over rows */                                                                    \
+    /* to[cols, n] = a' b over rows; a product wants its operands in rows, so a is turned first */                     \
     static void outer_##T(Eval *e, const T *a, int64_t wide, int64_t cols, const T *b, int64_t n, int64_t rows, T *to) \
     {                                                                                                                  \
-        const Panel p = { (size_t)cols, (size_t)n, (size_t)rows, 1, (size_t)wide, (size_t)n, 1 };                      \
-        MULTIPLY(&p, a, b, to);                                                                                        \
-        (void)e;                                                                                                       \
+        const Panel p = { (size_t)cols, (size_t)n, (size_t)rows, (size_t)rows, 1, (size_t)n, 1 };                      \
+        T *turned = eval_scratch(e, (size_t)(cols * rows), sizeof(T));                                                 \
+        for (int64_t j = 0; j < cols; j++)                                                                             \
+            for (int64_t i = 0; i < rows; i++)                                                                         \
+                turned[j * rows + i] = a[i * wide + j];                                                                \
+        MULTIPLY(&p, turned, b, to);                                                                                   \
     }                                                                                                                  \
     /* The gradients of what every step used. */                                                                       \
     static void gather_##T(Eval *e, Way_##T *w, int64_t d)                                                             \

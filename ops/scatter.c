@@ -42,21 +42,24 @@ static Status put(Eval *e, const Places *p)
         for (int64_t i = 0; i < p->n; i++) {                                                                           \
             T *to = y + p->at[i];                                                                                      \
             const T *by = u + i * p->width;                                                                            \
-            for (int64_t k = 0; k < p->width; k++)                                                                     \
-                switch (reduction) {                                                                                   \
-                case SCATTER_ADD:                                                                                      \
+            switch (reduction) {                                                                                       \
+            case SCATTER_ADD:                                                                                          \
+                for (int64_t k = 0; k < p->width; k++)                                                                 \
                     to[k] = (T)(to[k] + by[k]);                                                                        \
-                    break;                                                                                             \
-                case SCATTER_MUL:                                                                                      \
+                break;                                                                                                 \
+            case SCATTER_MUL:                                                                                          \
+                for (int64_t k = 0; k < p->width; k++)                                                                 \
                     to[k] = (T)(to[k] * by[k]);                                                                        \
-                    break;                                                                                             \
-                case SCATTER_MAX:                                                                                      \
+                break;                                                                                                 \
+            case SCATTER_MAX:                                                                                          \
+                for (int64_t k = 0; k < p->width; k++)                                                                 \
                     to[k] = by[k] > to[k] || by[k] != by[k] ? by[k] : to[k];                                           \
-                    break;                                                                                             \
-                default:                                                                                               \
+                break;                                                                                                 \
+            default:                                                                                                   \
+                for (int64_t k = 0; k < p->width; k++)                                                                 \
                     to[k] = by[k] < to[k] || by[k] != by[k] ? by[k] : to[k];                                           \
-                    break;                                                                                             \
-                }                                                                                                      \
+                break;                                                                                                 \
+            }                                                                                                          \
         }                                                                                                              \
     }
 REDUCE(f32)

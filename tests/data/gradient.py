@@ -1,8 +1,11 @@
-"""Models with Gradient of ai.onnx.preview.training, and what it must give, by hand: tests/data/gradient/, laid out as
-ONNX's own conformance tests.  Run in this folder with numpy and onnx."""
+"""Models with Gradient of ai.onnx.preview.training, and what it must give, by hand or by PyTorch: tests/data/gradient/,
+laid out as ONNX's own conformance tests.  Run in this folder with the Python that has torch 1.13 and onnx."""
+import io
 import os
 
 import numpy as np
+import onnx
+import torch
 from onnx import TensorProto, helper, numpy_helper
 
 TRAINING = "ai.onnx.preview.training"
@@ -26,7 +29,10 @@ def write(name, nodes, inputs, outputs, constants=(), dims=None):
         [numpy_helper.from_array(v, n) for n, v in constants],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(TRAINING, 1)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    store(name, helper.make_model(graph, opset_imports=opsets, ir_version=8), inputs, outputs)
+
+
+def store(name, model, inputs, outputs):
     data = os.path.join("gradient", "test_" + name, "test_data_set_0")
     os.makedirs(data, exist_ok=True)
     with open(os.path.join("gradient", "test_" + name, "model.onnx"), "wb") as f:
@@ -81,3 +87,62 @@ write(
     [("axes", np.array([0], np.int64))],
     dims=["N"],
 )
+
+
+def exported(name, net, x):
+    """A model as PyTorch exports it, and the gradients of the sum of its squared result by all parameters."""
+    names = [n for n, _ in net.named_parameters()]
+    y = net(x)
+    (y * y).sum().backward()
+    f = io.BytesIO()
+    torch.onnx.export(net, x, f, opset_version=13, input_names=["x"], output_names=["y"], do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.PRESERVE, keep_initializers_as_inputs=False)
+    model = onnx.load_from_string(f.getvalue())
+    g = model.graph
+    g.node.append(helper.make_node("Mul", ["y", "y"], ["squares"]))
+    g.node.append(helper.make_node("ReduceSum", ["squares"], ["loss"], keepdims=0))
+    g.node.append(gradient(names, ["d." + n for n in names], names, "loss"))
+    model.opset_import.append(helper.make_opsetid(TRAINING, 1))
+    grads = [("d." + n, p.grad.numpy()) for n, p in net.named_parameters()]
+    for n, v in grads:
+        g.output.append(value(n, list(v.shape)))
+    store(name, model, [("x", x.numpy())], [("y", y.detach().numpy())] + grads)
+
+
+class Turns(torch.nn.Module):
+    """A loop with an if inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.rec, self.out = torch.nn.Linear(3, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        h = torch.zeros(x.size(1), 4)
+        y = torch.zeros(x.size(1), 2)
+        for i in range(x.size(0)):
+            h = torch.tanh(self.cell(x[i]) + self.rec(h))
+            if i % 2 == 0:
+                y = y + self.out(h)
+            else:
+                y = y * 0.5 + h[:, :2]
+        return y
+
+
+class Recurrent(torch.nn.Module):
+    """An embedding and a recurrent net over it."""
+
+    def __init__(self, kind, **how):
+        super().__init__()
+        self.table = torch.nn.Embedding(7, 3)
+        self.net = kind(3, 4, **how)
+
+    def forward(self, x):
+        return self.net(self.table(x))[0]
+
+
+torch.manual_seed(5)
+exported("gradient_through_loop", torch.jit.script(Turns()), torch.randn(5, 2, 3))
+words = torch.tensor([[0, 3, 3], [6, 1, 3], [2, 2, 5], [3, 0, 3]])
+exported("gradient_through_lstm", Recurrent(torch.nn.LSTM, num_layers=2, bidirectional=True), words)
+exported("gradient_through_gru", Recurrent(torch.nn.GRU, bidirectional=True), words)
+exported("gradient_through_rnn", Recurrent(torch.nn.RNN, nonlinearity="relu"), words)

@@ -20,7 +20,7 @@ if(TARGET qcc_api)
     # Gradient as ONNX's own tests do not ask for it.
     foreach(form IN ITEMS qir onnx)
         add_test(NAME suite/gradient-through-${form}
-                 COMMAND run_suite ${CMAKE_CURRENT_SOURCE_DIR}/data/gradient --through ${form} --least 4)
+                 COMMAND run_suite ${CMAKE_CURRENT_SOURCE_DIR}/data/gradient --through ${form} --least 8)
         set_tests_properties(suite/gradient-through-${form} PROPERTIES LABELS suite)
     endforeach()
     # The newer set, where it lies beside the project.
