@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/file_lock.h"
+#include "base/sink.h"
 #include "ir/safetensors.h"
 
 enum {
@@ -89,6 +90,10 @@ Status checkpoint_open(CheckpointTarget *t, Memory *memory, Diag *diag, const Ch
 Status checkpoint_save(CheckpointTarget *t, Arena *arena, const CheckpointInfo *info, const NamedTensor *states,
                        size_t n, bool best, CheckpointSaved *saved);
 
+/* Puts the bytes of a checkpoint anywhere: what checkpoint_save would write for a run of info->run. */
+Status checkpoint_put(Sink to, Memory *memory, Diag *diag, const CheckpointInfo *info, const NamedTensor *states,
+                      size_t n);
+
 /* Gives back the lock. */
 void checkpoint_close(CheckpointTarget *t);
 
@@ -136,7 +141,11 @@ typedef struct CheckpointReader {
 Status checkpoint_load(const CheckpointReader *r, const char *path, const CheckpointWanted *wanted,
                        CheckpointLoaded *loaded);
 
-/* The same without states: where the run stood. */
+/* The same from the bytes of one checkpoint, wherever they are. */
+Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const CheckpointWanted *wanted,
+                      CheckpointLoaded *loaded);
+
+/* The same as checkpoint_load without states: where the run stood. */
 Status checkpoint_find(const CheckpointReader *r, const char *path, CheckpointLoaded *found);
 
 /* Weights for the slots from any safetensors or npz file, by name or path name, floats converted to the slot's type;

@@ -247,6 +247,16 @@ Status checkpoint_load(const CheckpointReader *r, const char *path, const Checkp
     return load(r, path, wanted, loaded);
 }
 
+Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const CheckpointWanted *wanted,
+                      CheckpointLoaded *loaded)
+{
+    Probe *p = NEW(r->arena, Probe);
+    *loaded = (CheckpointLoaded){ 0 };
+    probe_open_bytes(p, r->types, r->arena, r->limits, from);
+    TRY(load_one(r, p, wanted, loaded));
+    return p->damage ? fail(r->diag, (Place){ .file = from->name, .byte = -1 }, "%s", p->damage) : OK;
+}
+
 Status checkpoint_find(const CheckpointReader *r, const char *path, CheckpointLoaded *found)
 {
     return load(r, path, NULL, found);

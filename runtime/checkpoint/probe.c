@@ -10,14 +10,30 @@ static void hear(void *user, const Message *m)
             arena_printf(p->arena, "%s%s%s", m->place.where ? m->place.where : "", m->place.where ? ": " : "", m->text);
 }
 
-void probe_open(Probe *p, Types *types, Arena *arena, const Limits *limits, const char *path)
+static void begin(Probe *p, Arena *arena, const char *path)
 {
     *p = (Probe){ .arena = arena, .path = path };
     diag_open(&p->quiet, arena, hear, p);
-    if (safetensors_open(&p->table, types, arena, &p->quiet, limits, path) == OK)
-        p->damage = info_read(arena, &p->table, &p->info);
+}
+
+static void finish(Probe *p, Status status)
+{
+    if (status == OK)
+        p->damage = info_read(p->arena, &p->table, &p->info);
     else if (!p->damage)
         p->damage = "cannot be read";
+}
+
+void probe_open(Probe *p, Types *types, Arena *arena, const Limits *limits, const char *path)
+{
+    begin(p, arena, path);
+    finish(p, safetensors_open(&p->table, types, arena, &p->quiet, limits, path));
+}
+
+void probe_open_bytes(Probe *p, Types *types, Arena *arena, const Limits *limits, const SafeBytes *from)
+{
+    begin(p, arena, from->name);
+    finish(p, safetensors_open_bytes(&p->table, types, arena, &p->quiet, limits, from));
 }
 
 uint64_t probe_head(const Probe *p)

@@ -16,6 +16,9 @@ typedef struct Probe {
 /* Reads table and metadata; `p` stays where it is. */
 void probe_open(Probe *p, Types *types, Arena *arena, const Limits *limits, const char *path);
 
+/* The same of bytes that are anywhere. */
+void probe_open_bytes(Probe *p, Types *types, Arena *arena, const Limits *limits, const SafeBytes *from);
+
 /* Reads all bytes and compares them with the hash; false with the damage when they differ. */
 bool probe_verify(Probe *p);
 

@@ -107,13 +107,13 @@ void checkpoint_close(CheckpointTarget *t)
 /* ---- one save ---- */
 
 typedef struct Save {
-    CheckpointTarget *t;
+    CheckpointTarget *t; /* null: bytes for a sink */
+    Diag *diag;
     Arena *scratch;
     const CheckpointInfo *info;
     NamedTensor *states; /* in the order of the file */
     size_t n;
     Text head;
-    char digits[SHA256_TEXT];
     uint64_t size;
     const char *name; /* in the folder; null: one file */
     const char *path;
@@ -145,8 +145,7 @@ static Status check_names(const Save *s)
         map_put(&seen, state->name, &fresh);
         if (!fresh || !str_is_utf8(str(state->name)) || strcmp(state->name, "__metadata__") == 0 ||
             state->tensor->type->dtype == STRING)
-            return fail_as(s->t->diag, INTERNAL, (Place){ .file = s->t->wish.path, .byte = -1, .where = state->name },
-                           "this state cannot be stored");
+            return fail_as(s->diag, INTERNAL, (Place){ .byte = -1, .where = state->name }, "cannot be stored");
     }
     return OK;
 }
@@ -155,6 +154,7 @@ static Status make_head(Save *s)
 {
     SafeEntry *entries = NEWS(s->scratch, SafeEntry, s->n);
     size_t n_pairs;
+    char hex[SHA256_TEXT];
     uint8_t digest[SHA256_BYTES];
     Sha256 sha;
     TRY(check_names(s));
@@ -167,15 +167,23 @@ static Status make_head(Save *s)
     safetensors_head(&s->head, entries, s->n, pairs, n_pairs);
     s->size = s->head.n;
     char *digits = content_begin(&sha, s->head.p, s->head.n);
-    BUG_IF(s->t->memory, !digits);
+    BUG_IF(s->scratch->memory, !digits);
     for (size_t i = 0; i < s->n; i++) {
         sha256_add(&sha, s->states[i].tensor->data, s->states[i].tensor->bytes);
         s->size += s->states[i].tensor->bytes;
     }
     sha256_end(&sha, digest);
-    sha256_text(s->digits, digest);
-    memcpy(digits, s->digits, SHA256_TEXT - 1);
+    sha256_text(hex, digest);
+    memcpy(digits, hex, SHA256_TEXT - 1);
     return OK;
+}
+
+static void begin(Save *s, Arena *scratch, Diag *diag, const CheckpointInfo *info, const NamedTensor *states, size_t n)
+{
+    *s = (Save){ .diag = diag, .scratch = scratch, .info = info, .n = n };
+    s->states = NEWS(scratch, NamedTensor, n);
+    if (n)
+        memcpy(s->states, states, n * sizeof *states);
 }
 
 static Status write_bytes(Save *s)
@@ -275,16 +283,36 @@ Status checkpoint_save(CheckpointTarget *t, Arena *arena, const CheckpointInfo *
                        size_t n, bool best, CheckpointSaved *saved)
 {
     Arena scratch;
-    arena_open(&scratch, t->memory);
+    Save s;
     CheckpointInfo own = *info;
     own.run = t->wish.run;
-    Save s = { .t = t, .scratch = &scratch, .info = &own, .n = n };
-    s.states = NEWS(&scratch, NamedTensor, n);
-    if (n)
-        memcpy(s.states, states, n * sizeof *states);
+    arena_open(&scratch, t->memory);
+    begin(&s, &scratch, t->diag, &own, states, n);
+    s.t = t;
     const Status status = save(&s, best);
     if (status == OK)
         *saved = (CheckpointSaved){ arena_string(arena, s.path), s.size };
+    arena_close(&scratch);
+    return status;
+}
+
+static Status put_all(Save *s, Sink to)
+{
+    TRY(make_head(s));
+    TRY(to.put(to.user, s->head.p, s->head.n));
+    for (size_t i = 0; i < s->n; i++)
+        TRY(to.put(to.user, s->states[i].tensor->data, s->states[i].tensor->bytes));
+    return OK;
+}
+
+Status checkpoint_put(Sink to, Memory *memory, Diag *diag, const CheckpointInfo *info, const NamedTensor *states,
+                      size_t n)
+{
+    Arena scratch;
+    Save s;
+    arena_open(&scratch, memory);
+    begin(&s, &scratch, diag, info, states, n);
+    const Status status = put_all(&s, to);
     arena_close(&scratch);
     return status;
 }

@@ -43,6 +43,50 @@ static Status round_trip(void *arg)
     return OK;
 }
 
+static Status into_text(void *user, const void *bytes, size_t n)
+{
+    text_bytes(user, bytes, n);
+    return OK;
+}
+
+static Status out_of_text(const SafeBytes *b, Diag *d, uint64_t offset, void *out, size_t n)
+{
+    (void)d;
+    memcpy(out, (const char *)b->user + offset, n);
+    return OK;
+}
+
+/* Bytes that never see a disk are those of the file. */
+static Status without_files(void *arg)
+{
+    Context *c = arg;
+    Text t;
+    CheckpointTarget target;
+    CheckpointLoaded l;
+    CheckpointInfo info = info_at(9);
+    const Limits limits = LIMITS_DEFAULT;
+    const CheckpointReader reader = { &c->ir.types, &c->heap, &c->arena, &c->diag, &limits };
+    const char *folder = new_folder(c);
+    info.run = run_a;
+    text_open(&t, &c->arena);
+    assert_int_equal(
+        checkpoint_put((Sink){ into_text, &t }, &c->memory, &c->diag, &info, states_at(c, 9, 10), N_STATES), OK);
+    assert_int_equal(open_target(c, &target, folder, run_a, 0, NULL), OK);
+    assert_int_equal(save_at(c, &target, 9, 10, false), OK);
+    checkpoint_close(&target);
+    assert_true(str_equal((Str){ t.p, t.n }, whole_file(c, step_path(c, folder, 9))));
+    const SafeBytes bytes = { "memory", t.n, out_of_text, t.p };
+    const StateSlot some = { "qcc.step", NULL, type_scalar(&c->ir.types, I64) };
+    const CheckpointWanted wanted = { .slots = &some, .n = 1, .others = true };
+    assert_int_equal(checkpoint_get(&reader, &bytes, &wanted, &l), OK);
+    assert_true(l.info.step == 9 && tensor_get_i64(l.states[0], 0) == 70);
+    t.p[t.n - 1] ^= 1;
+    assert_int_equal(checkpoint_get(&reader, &bytes, &wanted, &l), INVALID);
+    assert_string_equal(c->last, "memory: its bytes are not those that were written (sha256 differs)\n");
+    remove_folder(folder);
+    return OK;
+}
+
 /* ---- damage ---- */
 
 static void refuse(Context *c, const char *path, const char *what)
@@ -333,12 +377,6 @@ static Status no_growth(void *arg)
 
 /* ---- weights alone ---- */
 
-static Status into_text(void *user, const void *bytes, size_t n)
-{
-    text_bytes(user, bytes, n);
-    return OK;
-}
-
 static Status initial_weights(void *arg)
 {
     Context *c = arg;
@@ -405,6 +443,7 @@ static Status initial_weights(void *arg)
         with_context(body);                                                                                            \
     }
 TEST(round_trip)
+TEST(without_files)
 TEST(every_byte_counts)
 TEST(falls_back)
 TEST(misfits)
@@ -417,10 +456,15 @@ TEST(initial_weights)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_every_byte_counts),
-        cmocka_unit_test(test_falls_back),      cmocka_unit_test(test_misfits),
-        cmocka_unit_test(test_one_writer),      cmocka_unit_test(test_clears_what_was_left),
-        cmocka_unit_test(test_keeping),         cmocka_unit_test(test_no_growth),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_without_files),
+        cmocka_unit_test(test_every_byte_counts),
+        cmocka_unit_test(test_falls_back),
+        cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_one_writer),
+        cmocka_unit_test(test_clears_what_was_left),
+        cmocka_unit_test(test_keeping),
+        cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_initial_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
