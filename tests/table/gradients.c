@@ -2,6 +2,8 @@
 /* Every card that promises a gradient: on its samples, turned to f64, the adjoint against central differences; and
  * every operand that ONNX's schema marks as differentiable has one.
  *
+ * In f32 the gradients are those of f64 but for rounding.
+ *
  * Values are moved off a grid of 1/64 first, where the kinks, ties and limits of samples lie. */
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include "support/cards_hold.h"
 
 enum { MOST_OPERANDS = 32, MOST_ELEMENTS = 10, MOST_SAMPLES = 48 };
+#define TOLERANCE_F32 2e-4 /* of the largest element */
 
 /* What was checked of one card. */
 typedef struct Tally {
@@ -22,7 +25,7 @@ typedef struct Tally {
 typedef struct Trial {
     Context *c;
     const Sample *sample;
-    bool own; /* in its own types instead */
+    const Type *(*in)(Types *types, const Type *t); /* f64, f32 or the sample's own types */
     Graph *forward, *backward;
     int n;                      /* inputs */
     int operand[MOST_OPERANDS]; /* of the call */
@@ -36,9 +39,25 @@ typedef struct Trial {
 
 /* ---- the sample in f64 ---- */
 
+static bool is_float(const Type *t)
+{
+    return t->kind == TYPE_TENSOR && dtype_is_float(t->dtype);
+}
+
 static const Type *as_f64(Types *types, const Type *t)
 {
-    return t->kind == TYPE_TENSOR && dtype_is_float(t->dtype) ? type_with_dtype(types, t, F64) : t;
+    return is_float(t) ? type_with_dtype(types, t, F64) : t;
+}
+
+static const Type *as_f32(Types *types, const Type *t)
+{
+    return is_float(t) ? type_with_dtype(types, t, F32) : t;
+}
+
+static const Type *as_it_is(Types *types, const Type *t)
+{
+    (void)types;
+    return t;
 }
 
 /* Off the grid, a little differently for each element, so that nothing ties. */
@@ -53,7 +72,7 @@ static double off_grid(double v, int64_t i)
 
 static Tensor *moved(const Trial *t, const Tensor *v, int operand)
 {
-    Tensor *x = tensor_new(&t->c->arena, t->own ? v->type : as_f64(&t->c->ir.types, v->type));
+    Tensor *x = tensor_new(&t->c->arena, t->in(&t->c->ir.types, v->type));
     for (int64_t i = 0; i < tensor_elements(v); i++)
         tensor_set_f64(x, i, off_grid(tensor_get_f64(v, i), i + 7 * operand));
     return x;
@@ -82,7 +101,7 @@ static Node *rebuild(Trial *t, Graph *g)
             continue;
         }
         if (!is_smooth(t->sample->def, i)) {
-            Tensor *wide = tensor_new(&t->c->arena, t->own ? v->type : as_f64(&t->c->ir.types, v->type));
+            Tensor *wide = tensor_new(&t->c->arena, t->in(&t->c->ir.types, v->type));
             for (int64_t k = 0; k < tensor_elements(v); k++)
                 tensor_set_f64(wide, k, tensor_get_f64(v, k));
             ins[i] = build_const(&b, wide);
@@ -180,7 +199,10 @@ static Status build_backward(Trial *t, Tally *tally)
     for (int k = 0; k < t->n_y; k++) {
         y[k] = build_part(&b, call, k);
         const int64_t n = type_elements(y[k]->type);
-        if (is_f64(y[k]->type)) {
+        bool counts = false;
+        for (int64_t i = 0; i < n; i++)
+            counts |= t->weight[at + (size_t)i] != 0;
+        if (counts && is_float(y[k]->type)) {
             Tensor *w = tensor_new(&t->c->arena, y[k]->type);
             for (int64_t i = 0; i < n; i++)
                 tensor_set_f64(w, i, t->weight[at + (size_t)i]);
@@ -221,9 +243,57 @@ static int check_operand(Trial *t, int i, Tally *tally, bool odd)
     return bad;
 }
 
+/* ---- the same in f32, where the evaluator has code of its own ---- */
+
+static double largest(const Tensor *t)
+{
+    double most = 0;
+    for (int64_t i = 0; t && i < tensor_elements(t); i++)
+        most = fmax(most, fabs(tensor_get_f64(t, i)));
+    return most;
+}
+
+static int compare_f32(const Trial *wide, const Trial *t, int i)
+{
+    const double most = largest(wide->dx[i]), allowed = TOLERANCE_F32 * most + 1e-5;
+    for (int64_t e = 0; e < tensor_elements(t->x[i]); e++) {
+        const double want = wide->dx[i] ? tensor_get_f64(wide->dx[i], e) : 0,
+                     got = t->dx[i] ? tensor_get_f64(t->dx[i], e) : 0;
+        if (!isfinite(most) || fabs(got - want) <= allowed)
+            continue;
+        print_error("%s, variant %d, operand %d, element %d: gradient %.9g in f32, %.9g in f64\n", t->sample->def->name,
+                    t->sample->variant, t->operand[i], (int)e, got, want);
+        return 1;
+    }
+    return 0;
+}
+
+static int check_f32(const Trial *wide, Tally *tally)
+{
+    Trial t = { .c = wide->c,
+                .sample = wide->sample,
+                .in = as_f32,
+                .n_y = wide->n_y,
+                .weight = wide->weight,
+                .n_weight = wide->n_weight };
+    const EvalOptions options = { .seed = 7 };
+    int bad = 0;
+    if (build_backward(&t, tally) != OK)
+        return sample_complain(t.sample, "is not differentiated in f32");
+    t.dx = NEWS(&t.c->arena, Tensor *, t.n + 1);
+    if (evaluate(t.backward, &options, &t.c->heap, (const Tensor *const *)t.x, t.dx) != OK)
+        return sample_complain(t.sample, "its gradient is not evaluated in f32");
+    for (int i = 0; i < t.n; i++)
+        bad += compare_f32(wide, &t, i);
+    for (int i = 0; i < t.n; i++)
+        if (t.dx[i])
+            tensor_drop(&t.c->heap, t.dx[i]);
+    return bad;
+}
+
 static int check_sample(Context *c, const Sample *sample, Tally *tally)
 {
-    Trial t = { .c = c, .sample = sample };
+    Trial t = { .c = c, .sample = sample, .in = as_f64 };
     t.forward = graph_new(&c->ir, &c->arena, "f");
     Node *call = rebuild(&t, t.forward);
     int bad = 0;
@@ -245,6 +315,7 @@ static int check_sample(Context *c, const Sample *sample, Tally *tally)
     tally->samples++;
     for (int i = 0; i < t.n; i++)
         bad += check_operand(&t, i, tally, odd);
+    bad += bad ? 0 : check_f32(&t, tally);
     for (int i = 0; i < t.n; i++)
         if (t.dx[i])
             tensor_drop(&c->heap, t.dx[i]);
@@ -256,7 +327,7 @@ static int check_sample(Context *c, const Sample *sample, Tally *tally)
 /* The backward graph of ones is built, has the operands' types, and is evaluated. */
 static int check_own_types(Context *c, const Sample *sample)
 {
-    Trial t = { .c = c, .sample = sample, .own = true };
+    Trial t = { .c = c, .sample = sample, .in = as_it_is };
     Graph *g = t.backward = graph_new(&c->ir, &c->arena, "o");
     Node *call = rebuild(&t, g);
     if (!call || !t.n)
