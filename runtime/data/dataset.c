@@ -179,6 +179,7 @@ static Status open_lane(Binding *b, const DataSpec *spec, Lane *lane)
     if (spec->kind == DATA_NONE || spec->kind == DATA_NEXT || spec->kind == DATA_SAME)
         return OK;
     if (strcmp(spec->path, "-") == 0) {
+        TRY(samples_stream_options(b->d, spec));
         lane->kind = LANE_STREAM;
         lane->says = "a stream";
         ds->streams = true;

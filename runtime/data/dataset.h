@@ -36,7 +36,8 @@ typedef struct DataOptions {
 typedef struct Dataset Dataset;
 
 /* Opens what the specs name for the inputs.  Unnamed specs go to the one input of their side that nothing else names.
- * Everything stays open until dataset_close, or until a jump passes. */
+ * Everything stays open until dataset_close, or until a jump passes; types, limits and the strings of
+ * inputs and specs must last as long. */
 Status dataset_open(Dataset **dataset, Memory *m, Types *types, Diag *d, const Limits *limits,
                     const DataOptions *options, size_t n_inputs, const DataInput *inputs, size_t n_specs,
                     const DataSpec *specs, size_t n_fills, const DataFill *fills);

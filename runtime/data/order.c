@@ -80,10 +80,17 @@ uint64_t split_at(const Split *s, bool held, uint64_t at)
         else
             high = middle - 1;
     }
-    uint64_t left = at - side_before(s, held, low), k = low * BLOCK;
-    for (;; k++) {
-        const bool is = s->held[k / 64] >> k % 64 & 1;
-        if (is == held && left-- == 0)
-            return k;
+    uint64_t left = at - side_before(s, held, low);
+    const uint64_t *word = s->held + low * WORDS;
+    for (;; word++) {
+        uint64_t bits = held ? *word : ~*word;
+        const uint64_t n = (uint64_t)__builtin_popcountll(bits);
+        if (left >= n) {
+            left -= n;
+            continue;
+        }
+        for (; left > 0; left--)
+            bits &= bits - 1; /* the lowest goes */
+        return (uint64_t)(word - s->held) * 64 + (uint64_t)__builtin_ctzll(bits);
     }
 }

@@ -208,8 +208,9 @@ static bool is_tokens(const Opening *o)
 }
 
 #define BIT(option) (1u << DATA_##option)
-/* What makes sense for every form. */
-#define ANY (BIT(shape) | BIT(layout) | BIT(scale) | BIT(mean) | BIT(std) | BIT(rows))
+/* What makes sense for a stream, and for every file. */
+#define STREAM (BIT(shape) | BIT(layout) | BIT(scale) | BIT(mean) | BIT(std))
+#define ANY    (STREAM | BIT(rows))
 
 static const struct {
     const char *name;
@@ -229,18 +230,19 @@ static const struct {
     { "idx", is_idx, open_idx, ANY, false },
 };
 
-#undef BIT
-#undef ANY
-
-static Status check_options(const Opening *o, size_t form)
+static Status check_options(Diag *d, const DataSpec *spec, const char *form, unsigned allowed)
 {
-    const DataSpec *spec = o->q->spec;
     const Place place = { .file = spec->flag, .where = spec->text, .byte = -1 };
     for (int i = 0; i < DATA_OPTION_COUNT; i++)
-        if (data_given(spec, (DataOption)i) && !(formats[form].options >> i & 1))
-            return fail_as(o->d, USAGE, place, "%s is not for files of the form %s", data_option_name((DataOption)i),
-                           formats[form].name);
+        if (data_given(spec, (DataOption)i) && !(allowed >> i & 1))
+            return fail_as(d, USAGE, place, "%s is not for files of the form %s", data_option_name((DataOption)i),
+                           form);
     return OK;
+}
+
+Status samples_stream_options(Diag *d, const DataSpec *spec)
+{
+    return check_options(d, spec, "-", STREAM);
 }
 
 static Status unknown_form(Opening *o)
@@ -268,7 +270,7 @@ static Status find_form(Opening *o, size_t *form)
     for (size_t i = 0; i < COUNT(formats); i++)
         if (!(itself && formats[i].bare) && formats[i].is(o)) {
             *form = i;
-            return check_options(o, i);
+            return check_options(o->d, o->q->spec, formats[i].name, formats[i].options);
         }
     return unknown_form(o);
 }

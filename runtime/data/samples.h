@@ -39,6 +39,9 @@ typedef struct SamplesQuery {
 /* Opens a file, of whatever form it is.  Open until samples_close, or until a jump passes. */
 Status samples_open(Samples *s, const SamplesQuery *q);
 
+/* Refuses options that a stream of records cannot have. */
+Status samples_stream_options(Diag *d, const DataSpec *spec);
+
 /* Keeps it past guarded(). */
 void samples_keep(Samples *s);
 

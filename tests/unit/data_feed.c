@@ -270,6 +270,7 @@ static Status inputs_are_bound(void *arg)
         { "x=x.npy", "same:z", "mask=1", "no input is called z", USAGE },
         { "x=x.npy", "y.npy:scale=2", "mask=1", "scale, mean and std make fractions: input y holds i64", USAGE },
         { "x=-", "y.npy", "mask=1", "a stream cannot run beside files", USAGE },
+        { "x=-:rows=1:2", "y=none", "mask=1", "rows is not for files of the form -", USAGE },
         { "x=none", "none", "mask=1", "no input is fed from a file", USAGE },
         { "x=x.npy", "y=y.npy", "mask=0.5", NULL, OK },
         { "x=x.npy", "y=y.npy", "y=0.5", "input y is given twice", USAGE },
@@ -501,6 +502,29 @@ static Status failures_come_with_their_batch(void *arg)
     return OK;
 }
 
+/* A child of fork has no thread to join. */
+static Status a_forked_child_can_close(void *arg)
+{
+    Context *c = arg;
+    Data data = { .limits = LIMITS_DEFAULT, .order = { .threads = 2 } };
+    Batch b;
+    int answer = -1;
+    const DataInput input = input_of(c, "x", F32, 1, DIMS(4));
+    npy_file(c, "x.npy", F64, 1, DIMS(20), number);
+    assert_int_equal(data_open_limited(&data, c, &input, 1, "x.npy"), OK);
+    assert_int_equal(feed_batch(data.feed, &c->diag, 0, 0, &b), OK);
+    const pid_t child = fork();
+    if (child == 0) {
+        data_close(&data);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &answer, 0), child);
+    assert_int_equal(answer, 0);
+    data_close(&data);
+    unlink("x.npy");
+    return OK;
+}
+
 static Status write_small(void *arg)
 {
     npy_file(arg, "x.npy", F64, 1, DIMS(20), number);
@@ -715,6 +739,7 @@ static Status a_silent_stream_can_be_left(void *arg)
     _(batches_have_addresses)                                                                                          \
     _(a_split_is_kept_apart)                                                                                           \
     _(failures_come_with_their_batch)                                                                                  \
+    _(a_forked_child_can_close)                                                                                        \
     _(streams)                                                                                                         \
     _(broken_streams)                                                                                                  \
     _(a_silent_stream_can_be_left)

@@ -405,6 +405,28 @@ static Status probes(void *arg)
     return OK;
 }
 
+/* MNIST's files are called after what they hold. */
+static Status names_without_an_end(void *arg)
+{
+    static const char *const names[][2] = { { "u1.idx", "train-images-idx3-ubyte" },
+                                            { "u1.idx.gz", "train-images-idx3-ubyte.gz" },
+                                            { "f4.npy", "array" },
+                                            { "single.npz", "archive.zip" },
+                                            { "two.safetensors", "weights" } };
+    Context *c = arg;
+    const DataInput input = { .name = "x", .type = type_tensor(&c->ir.types, F32, 3, (const int64_t[]){ 4, 2, 3 }) };
+    for (size_t i = 0; i < COUNT(names); i++) {
+        Str bytes;
+        Data data;
+        assert_int_equal(file_read(&c->arena, &c->diag, stored(c, names[i][0]), 10000, "", &bytes), OK);
+        write_file(names[i][1], bytes.p, bytes.n);
+        assert_int_equal(data_open(&data, c, &input, 1, names[i][1]), OK);
+        data_close(&data);
+        unlink(names[i][1]);
+    }
+    return OK;
+}
+
 #define BODY(name)                                                                                                     \
     static void test_##name(void **state)                                                                              \
     {                                                                                                                  \
@@ -421,6 +443,7 @@ BODY(tokens_and_targets)
 BODY(tables)
 BODY(tensor_protos)
 BODY(probes)
+BODY(names_without_an_end)
 
 int main(void)
 {
@@ -430,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_archives_that_lie),     cmocka_unit_test(test_a_bomb_stays_small),
         cmocka_unit_test(test_tokens_and_targets),    cmocka_unit_test(test_tables),
         cmocka_unit_test(test_tensor_protos),         cmocka_unit_test(test_probes),
+        cmocka_unit_test(test_names_without_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
