@@ -73,7 +73,8 @@ static Status edit_initializer(Exporter *x, const WeightEdit *w, const Onnx__Ten
     Onnx__TensorProto to = *t;
     TRY(check_weight(x, w, t));
     TRY(relocate_value(&x->relocation, t, w->value, &to));
-    if (to.has_raw_data && t->has_raw_data && t->raw_data.len == SPAN_BYTES) {
+    const bool same_notes = to.n_metadata_props == t->n_metadata_props;
+    if (same_notes && to.has_raw_data && t->has_raw_data && t->raw_data.len == SPAN_BYTES) {
         const Span span = span_read(t->raw_data.data);
         Edit e = edit_value(t->source_at, span.offset, span.length, w->value->bytes);
         e.bytes = w->value->data;
@@ -99,6 +100,7 @@ static Status edit_constant(Exporter *x, const WeightEdit *w, const Onnx__NodePr
     attribute.t = &to;
     copy.attribute = list;
     copy.has_source_at = copy.has_source_size = 0;
+    relocation_forget(&x->arena, &copy.metadata_props, &copy.n_metadata_props);
     replace_message(x, x->graph->source_at, node->source_at, node->source_size, &copy.base);
     return OK;
 }

@@ -4,7 +4,9 @@
 #include "frontends/onnx/encode.h"
 #include "frontends/onnx/fill.h"
 #include "frontends/onnx/importer.h"
+#include "frontends/onnx/names.h"
 #include "frontends/onnx/payload.h"
+#include "frontends/onnx/relocate.h"
 #include "frontends/onnx/step.h"
 #include "ir/blob.h"
 
@@ -59,12 +61,26 @@ static Held *find_held(const Final *f, ProtobufCBinaryData name)
     return e ? e->value.p : NULL;
 }
 
+static bool has_note(const Onnx__NodeProto *o, const char *key)
+{
+    for (size_t i = 0; i < o->n_metadata_props; i++)
+        if (str_is(str_of(o->metadata_props[i]->key), key))
+            return true;
+    return false;
+}
+
+/* An Identity names a parameter again, unless it is a call that our writer wrote. */
+static bool is_alias(const Onnx__NodeProto *o)
+{
+    return str_is(str_of(o->op_type), "Identity") && (!has_note(o, QCC_SRC) || has_note(o, QCC_CONST));
+}
+
 static Status hold_node(Final *f, const Onnx__NodeProto *o, size_t index)
 {
     if (o->domain.len || o->n_output != 1 || !o->output[0].len)
         return OK;
     Held *of = o->n_input == 1 ? find_held(f, o->input[0]) : NULL, *h = NULL;
-    if (str_is(str_of(o->op_type), "Identity") && of) {
+    if (of && is_alias(o)) {
         h = add_held(f, HELD_ALIAS, o->output[0]);
         h->of = of;
     } else if (str_is(str_of(o->op_type), "Constant") && o->n_attribute == 1) {
@@ -202,6 +218,7 @@ static void set_constant(Final *f, const Held *h)
     Onnx__NodeProto *copy = NEW(f->arena, Onnx__NodeProto);
     *copy = *h->node;
     copy->has_source_at = copy->has_source_size = 0;
+    relocation_forget(f->arena, &copy->metadata_props, &copy->n_metadata_props);
     copy->attribute = NEWS(f->arena, Onnx__AttributeProto *, 1);
     copy->attribute[0] = encode_tensor_attribute(f->arena, "value", encode_tensor(f->arena, h->now));
     add_node(f, h->index, copy);

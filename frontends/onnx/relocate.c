@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "frontends/onnx/names.h"
 #include "frontends/onnx/payload.h"
 #include "ops/schema.h"
 
@@ -162,6 +163,24 @@ static void replace_body(Relocation *r, const Onnx__TensorProto *t, const Onnx__
         (Edit){ .within = t->source_at, .offset = t->source_at, .length = t->source_size, .n = n, .bytes = bytes };
 }
 
+static bool says_value(const Onnx__StringStringEntryProto *e)
+{
+    return str_is(str_of(e->key), QCC_INIT) || str_is(str_of(e->key), QCC_SAME);
+}
+
+bool relocation_forget(Arena *arena, Onnx__StringStringEntryProto ***notes, size_t *n)
+{
+    Onnx__StringStringEntryProto **kept = NEWS(arena, Onnx__StringStringEntryProto *, *n + 1);
+    size_t n_kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (!says_value((*notes)[i]))
+            kept[n_kept++] = (*notes)[i];
+    const bool forgotten = n_kept != *n;
+    *notes = kept;
+    *n = n_kept;
+    return forgotten;
+}
+
 static void forget_elements(Onnx__TensorProto *t)
 {
     t->n_float_data = t->n_int32_data = t->n_int64_data = t->n_double_data = t->n_uint64_data = 0;
@@ -215,6 +234,7 @@ static Status put_value(void *user, const Sink *sink)
 Status relocate_value(Relocation *r, const Onnx__TensorProto *t, const Tensor *value, Onnx__TensorProto *to)
 {
     forget_elements(to);
+    relocation_forget(r->arena, &to->metadata_props, &to->n_metadata_props);
     if (t)
         map_put_u64(&r->replaced, t->source_at, NULL);
     if (r->beside.path && value->bytes >= BESIDE_LEAST && (r->all || (t && is_external(t)))) {

@@ -26,6 +26,9 @@ void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, const char 
  * where they are put.  The value must live as long as `to`. */
 Status relocate_value(Relocation *r, const Onnx__TensorProto *t, const Tensor *value, Onnx__TensorProto *to);
 
+/* Leaves out notes of ours that say a value which is no longer so; whether there were any. */
+bool relocation_forget(Arena *arena, Onnx__StringStringEntryProto ***notes, size_t *n);
+
 /* Edits for all other tensors that have to move. */
 Status relocate_rest(Relocation *r);
 

@@ -57,9 +57,15 @@ Status step_read_model(StepWriter *x)
     return OK;
 }
 
-static bool is_payload_of(const StepWriter *x, const Payload *p, const Onnx__TensorProto *t)
+static bool is_payload_of(StepWriter *x, const Payload *p, const Onnx__TensorProto *t)
 {
-    return p && p->owner == x->spine && t->has_source_at && p->where == t->source_at;
+    const char *said = p ? init_text(&x->w, p) : NULL;
+    if (p && p->owner == x->spine && t->has_source_at && p->where == t->source_at)
+        return true;
+    for (size_t i = 0; said && i < t->n_metadata_props; i++)
+        if (str_is(str_of(t->metadata_props[i]->key), QCC_INIT))
+            return str_is(str_of(t->metadata_props[i]->value), said);
+    return false;
 }
 
 /* ---- inputs ---- */
@@ -133,14 +139,13 @@ static Status add_state(StepWriter *x, const Node *n)
     StepState *s = e->value.p = NEW(x->w.arena, StepState);
     *s = (StepState){ .name = n->name, .type = n->type };
     const MapEntry *of_model = map_find(&x->initializers, n->name);
-    if (of_model && is_payload_of(x, stored(n), of_model->value.cp)) {
-        s->onnx = n->name;
-        carry(&x->w, stored(n), s->onnx, NULL, false);
-        s->payload = stored(n);
+    s->payload = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
+    s->onnx = n->name;
+    if (of_model && is_payload_of(x, s->payload, of_model->value.cp)) {
+        carry(&x->w, s->payload, s->onnx, NULL, false);
         return OK;
     }
     s->onnx = claim_name(&x->w, arena_printf(x->w.arena, "qcc.step/%s", n->name));
-    s->payload = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
     return OK;
 }
 
