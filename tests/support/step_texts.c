@@ -146,6 +146,28 @@ static const StepText texts[] = {
       "    %m1: f32[3,2] = part(%u, index=1) side=update\n"
       "    %v1: f32[3,2] = part(%u, index=2) side=update\n"
       "}\n" },
+    /* A model that was a text: its parameters are said, and are the model's all the same. */
+    { "drawn",
+      "graph @m(%x: f32[4,40]) -> (%y) {\n"
+      "    param %w: f32[40,2] = kaiming(seed=7)\n"
+      "    param %z: f32[4,2] = zeros\n"
+      "    %h: f32[4,2] = matmul(%x, %w)\n"
+      "    %y: f32[4,2] = add(%h, %z)\n"
+      "}\n",
+      "graph @step(%x: f32[4,40], state %w: f32[40,2] = kaiming(seed=7) trained, state %\"qcc.ema/w\": f32[40,2] = "
+      "kaiming(seed=7)) -> (%loss, %w = %n) {\n"
+      "    %h: f32[4,2] = matmul(%x, %w)\n"
+      "    %i: f32[40,2] = mul(%w, %w)\n"
+      "    %n: f32[40,2] = sub(%w, %i)\n"
+      "    const %axes: i64[2] = [0, 1]\n"
+      "    %loss: f32[] = reduce_sum(%h, %axes, keepdims=false)\n"
+      "}\n"
+      "\n"
+      "graph @eval(%x: f32[4,40], state %w: f32[40,2] = kaiming(seed=7)) -> (%y) {\n"
+      "    const %z: f32[4,2] = zeros\n"
+      "    %h: f32[4,2] = matmul(%x, %w)\n"
+      "    %y: f32[4,2] = add(%h, %z)\n"
+      "}\n" },
 };
 /* clang-format on */
 

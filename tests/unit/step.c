@@ -1,6 +1,9 @@
 /* STEP.onnx: what is written is read again to the letter, the model in front is untouched and comes out as it was. */
 #include "support/step_texts.h"
 
+#include "ir/parse.h"
+#include "ir/print.h"
+
 #include "ops/schema.h"
 
 typedef struct Written {
@@ -52,6 +55,14 @@ static Status round_trips(void *context)
         must(c, read_back(c, &w, &m, NULL));
         same_text(step_text_of(c, m), step_text_of(c, w.module));
         assert_ptr_equal(m->origin, &w.back);
+        Text whole; /* the module is a text of several graphs, too */
+        text_open(&whole, &c->arena);
+        must(c, print_module(&whole, m, NULL));
+        must(c, parse_module(&c->ir, &c->arena, str(text_get(&whole)), "step.qir", NULL, NULL, &m));
+        Text twice;
+        text_open(&twice, &c->arena);
+        must(c, print_module(&twice, m, NULL));
+        same_text(text_get(&twice), text_get(&whole));
         spine_close(&w.spine);
         spine_close(&w.back);
     }
@@ -412,6 +423,62 @@ static void broken_files_are_refused_with_a_place(void **state)
     with_context(broken);
 }
 
+/* ---- any bytes ---- */
+
+typedef struct Mutant {
+    Context c;
+    const Str *whole;
+    uint64_t seed;
+    bool read;
+} Mutant;
+
+static Status read_mutant(void *arg)
+{
+    Mutant *x = arg;
+    Context *c = &x->c;
+    Rng rng = { x->seed };
+    Written w = { { 0 } };
+    Module *m;
+    text_open(&w.step, &c->arena);
+    text_bytes(&w.step, x->whole->p, x->whole->n);
+    for (int k = 0; k < 2; k++)
+        w.step.p[rng_below(&rng, (int64_t)w.step.n)] ^= (char)(1 << rng_below(&rng, 7));
+    x->read = read_back(c, &w, &m, NULL) == OK;
+    spine_close(&w.back);
+    return OK;
+}
+
+static Status keep_bytes(void *context)
+{
+    Context *c = context;
+    size_t n;
+    const StepText *texts = step_texts(&n);
+    int read = 0, refused = 0;
+    for (size_t i = 0; i < n; i++) {
+        Written w;
+        must(c, write_text(c, &w, texts[i].model, texts[i].module, NULL));
+        const Str whole = { w.step.p, w.step.n };
+        for (uint64_t k = 0; k < 300; k++) {
+            Mutant x = { .whole = &whole, .seed = i << 32 | k };
+            context_open(&x.c);
+            assert_int_equal(guarded(&x.c.memory, read_mutant, &x), OK);
+            read += x.read;
+            refused += !x.read;
+            context_close(&x.c);
+        }
+        spine_close(&w.spine);
+    }
+    print_message("%d read, %d refused\n", read, refused);
+    assert_true(read > 50 && refused > 100);
+    return OK;
+}
+
+static void any_bytes_are_read_or_refused(void **state)
+{
+    (void)state;
+    with_context(keep_bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +487,7 @@ int main(void)
         cmocka_unit_test(notes_come_back),
         cmocka_unit_test(export_removes_exactly_what_was_added),
         cmocka_unit_test(broken_files_are_refused_with_a_place),
+        cmocka_unit_test(any_bytes_are_read_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
