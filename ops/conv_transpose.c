@@ -167,6 +167,28 @@ static Status eval_conv_transpose(Eval *e)
     return OK;
 }
 
+/* Cuts the result at its borders, or says how large it is: somewhat less or more than what is reached. */
+static void sample_frame(Rng *rng, Arena *arena, int rank, const int64_t *x, const int64_t *w, ConvTransposeAttr *at)
+{
+    int64_t *shape = NEWS(arena, int64_t, rank), *pads = NEWS(arena, int64_t, 2 * rank), least = INT64_MAX;
+    const bool says = rng_below(rng, 2);
+    for (int i = 0; i < rank; i++) {
+        const WindowAttr *a = &at->window;
+        const int64_t stride = a->strides.v ? a->strides.v[i] : 1, dilation = a->dilations.v ? a->dilations.v[i] : 1;
+        const int64_t reached = stride * (x[i] - 1) + (w[i] - 1) * dilation + 1;
+        least = reached < least ? reached : least;
+        shape[i] = rng_range(rng, reached > 2 ? reached - 2 : 1, reached + 2);
+        pads[i] = rng_below(rng, 2);
+        pads[rank + i] = rng_below(rng, 2);
+    }
+    if (says) {
+        at->output_padding = (Ints){ 0 };
+        at->output_shape = (Ints){ rank, shape };
+    } else if (least > 2 && at->window.auto_pad == PAD_NOTSET) {
+        at->window.pads = (Ints){ 2 * rank, pads };
+    }
+}
+
 static Node *sample_conv_transpose(Build *b, Rng *rng, int variant)
 {
     int64_t x[MAX_RANK], w[MAX_RANK], m;
@@ -187,6 +209,8 @@ static Node *sample_conv_transpose(Build *b, Rng *rng, int variant)
             more[i] = rng_below(rng, at.window.strides.v[i]);
         at.output_padding = (Ints){ rank, more };
     }
+    if (rng_below(rng, 2))
+        sample_frame(rng, b->graph->arena, rank, x + 2, w + 2, &at);
     Node *data = sample_tensor(b, rng, dtype, rank + 2, x, -2, 2),
          *filter = sample_tensor(b, rng, dtype, rank + 2, w, -2, 2);
     if (rng_below(rng, 2))
@@ -202,7 +226,7 @@ const OpDef op_conv_transpose = {
     .infer = infer_conv_transpose,
     .eval = eval_conv_transpose,
     .sample = sample_conv_transpose,
-    .n_variants = 36,
+    .n_variants = 60,
     .adjoint = adjoint_conv_transpose,
     .differentiable = 7,
     .trainable = 6,

@@ -233,6 +233,22 @@ void adjoint_global_average_pool(Build *b, const Site *s, Node **dx)
     dx[0] = CALL(b, div, s->dout[0], build_scalar(b, s->dout[0]->type->dtype, (double)n));
 }
 
+/* It picks from dy for every element what its windows bring: linear in dy, whose windows pick from what arrives. */
+static void adjoint_max_pool_grad(Build *b, const Site *s, Node **dx)
+{
+    const Type *dy = s->in[1]->type;
+    const int64_t n = type_elements(s->dout[0]->type), windows = type_elements(dy);
+    if (n == 0 || windows == 0)
+        return;
+    const PoolAttr at = { .window = ((const PoolAttr *)s->attr)->window };
+    Node *pooled = build_node_n(b, OP_max_pool, &at, 1, s->in, 2);
+    Node *where = pooled ? make_reshape(b, build_part(b, pooled, 1), 1, &windows) : NULL,
+         *zero = build_scalar(b, I64, 0);
+    Node *picked = make_gather_elements(b, make_reshape(b, s->dout[0], 1, &n), CALL(b, max, where, zero), 0);
+    Node *seen = CALL(b, where, CALL(b, less, where, zero), build_scalar(b, dy->dtype, 0), picked);
+    dx[1] = make_reshape(b, seen, dy->rank, dy->dims);
+}
+
 /* The data of a pool and what reaches its result; its spatial extents too. */
 static void sample_pool_grad(Build *b, Rng *rng, int variant, PoolAttr *at, Node **ins, int64_t *extents)
 {
@@ -281,6 +297,8 @@ const OpDef op_max_pool_grad = {
     .eval = eval_max_pool_grad,
     .sample = sample_max_pool_grad,
     .n_variants = 36,
+    .adjoint = adjoint_max_pool_grad,
+    .differentiable = 2,
     .weight = 4,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
