@@ -96,18 +96,26 @@ static void choose(Candidate *k, ChoiceKind kind, const char *reason)
 
 /* ---- the rules ---- */
 
+/* The name is none that a module gave: made up, or that of a Constant node. */
+static bool is_nameless(const char *name)
+{
+    return name_is_made_up(name) || strstr(name, "Constant");
+}
+
 /* Why a parameter that is used as a weight is none all the same; null: it is one. */
 static const char *values_object(const Choosing *c, const Candidate *k)
 {
     const Node *n = k->node, *norm = k->use.reader[USE_WEIGHT];
     if (k->stated && type_elements(n->type) == 1)
         return "a number in a Constant node";
-    if (k->stated && is_one_value(n))
+    if (k->stated && is_nameless(k->choice.name) && is_one_value(n))
         return "one repeated value in a Constant node";
     if (norm)
-        return norm->op == OP_instance_normalization && name_is_made_up(k->choice.name) && is_one_value(n)
+        return norm->op == OP_instance_normalization && is_nameless(k->choice.name) && is_one_value(n)
                    ? "one repeated value of an InstanceNormalization without parameters"
                    : NULL;
+    if (is_counting(n))
+        return "counts: positions";
     if (is_additive_mask(n))
         return "an additive mask: 0 or below -50";
     if (is_whole_numbers(n))

@@ -47,6 +47,22 @@ bool is_whole_numbers(const Node *n)
     return !is_one_value(n);
 }
 
+bool is_counting(const Node *n)
+{
+    enum { LEAST = 3 };
+    int long_axes = 0;
+    for (int i = 0; i < n->type->rank; i++)
+        long_axes += n->type->dims[i] != 1;
+    if (n->type->kind != TYPE_TENSOR || long_axes != 1 || type_elements(n->type) < LEAST)
+        return false;
+    const Tensor *t = values(n);
+    const double first = t ? tensor_get_f64(t, 0) : 0.5;
+    for (int64_t i = 0; t && i < tensor_elements(t); i++)
+        if (tensor_get_f64(t, i) != first + (double)i)
+            return false;
+    return first == floor(first);
+}
+
 bool are_cosines_and_sines(const Node *a, const Node *b)
 {
     const Tensor *c = a->type == b->type && a != b ? values(a) : NULL, *s = c ? values(b) : NULL;

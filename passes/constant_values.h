@@ -13,6 +13,9 @@ bool is_additive_mask(const Node *n);
 /* Whole numbers, 16 at least and not all the same: a mask of ones, a grid, anchors; nothing that was trained. */
 bool is_whole_numbers(const Node *n);
 
+/* Numbers that count up by one from a whole number, 3 at least, along one axis: positions that were folded. */
+bool is_counting(const Node *n);
+
 /* Whether a^2 + b^2 = 1 throughout, and not only with ones and zeros: cosines and sines of the same angles. */
 bool are_cosines_and_sines(const Node *a, const Node *b);
 

@@ -1,6 +1,7 @@
 #include "passes/origin.h"
 
 #include "ops/control.h"
+#include "passes/constant_values.h"
 
 unsigned origin_of(Origins *o, const Node *n)
 {
@@ -84,7 +85,7 @@ static unsigned origin_of_operands(Origins *o, const Node *n)
 static unsigned origin_of_call(Origins *o, const Node *n)
 {
     if (n->op == OP_const || n->op == OP_param || n->op == OP_state)
-        return is_float(n) ? 0 : ORIGIN_INTEGERS;
+        return is_float(n) && !is_counting(n) ? 0 : ORIGIN_INTEGERS;
     const unsigned all = origin_of_operands(o, n);
     if (n->op == OP_shape || n->op == OP_size)
         return ORIGIN_INTEGERS | (all & ORIGIN_VARIES);
