@@ -38,10 +38,8 @@ Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *d
 {
     Found scalars = { 0 }, floats = { 0 };
     for (int i = 0; i < graph_n_results(g); i++) {
-        const Node *y = graph_result(g, i);
-        if (!output_is_float(y) || !graph_result_name(g, i) || output_is_shadowed(g, i))
-            continue;
-        find(output_is_scalar(y) ? &scalars : &floats, i);
+        if (output_may_be_judged(g, i))
+            find(output_is_scalar(graph_result(g, i)) ? &scalars : &floats, i);
     }
     if (scalars.n == 1) {
         take(l, LOSS_OUTPUT, graph_result_name(g, scalars.at), arena);

@@ -4,6 +4,7 @@
 
 #include "ops/reduction.h"
 #include "ops/shapes.h"
+#include "passes/results.h"
 
 bool output_is_float(const Node *y)
 {
@@ -47,6 +48,22 @@ bool output_is_shadowed(const Graph *g, int i)
     return false;
 }
 
+static bool is_next_state(const Graph *g, int i)
+{
+    const Node *input = input_named(g, graph_result_name(g, i));
+    return input && input->op == OP_state;
+}
+
+static bool is_named_float(const Graph *g, int i)
+{
+    return output_is_float(graph_result(g, i)) && graph_result_name(g, i) && !is_next_state(g, i);
+}
+
+bool output_may_be_judged(const Graph *g, int i)
+{
+    return is_named_float(g, i) && !output_is_shadowed(g, i);
+}
+
 int usual_class_axis(const Graph *g, const Type *scores)
 {
     bool tokens = false;
@@ -81,10 +98,10 @@ Status loss_not_guessed(const Graph *g, Arena *arena, Diag *diag)
     for (int i = 0; i < graph_n_results(g); i++) {
         const Node *y = graph_result(g, i);
         const char *name = graph_result_name(g, i);
-        if (!output_is_float(y) || !name)
+        if (!is_named_float(g, i))
             continue;
         n++;
-        if (!output_is_shadowed(g, i) && shown++ < MOST_SHOWN)
+        if (output_may_be_judged(g, i) && shown++ < MOST_SHOWN)
             text_printf(&try, "%s | ", proposal(y, name, arena));
     }
     text_add(&try, "--loss output:NAME for a model that computes its own");

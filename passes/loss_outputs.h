@@ -16,6 +16,10 @@ Node *output_activation(const Node *y);
 /* The axis of a softmax or log_softmax, from 0. */
 int activation_axis(const Node *activation);
 
+/* Whether result i is an output of the model for a loss: floats with a name, not the next value of a state, and not what
+ * another output is an activation of. */
+bool output_may_be_judged(const Graph *g, int i);
+
 /* Whether another output is an activation of this one: the loss is said of that. */
 bool output_is_shadowed(const Graph *g, int i);
 

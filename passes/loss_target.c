@@ -31,7 +31,7 @@ static Status no_output(const Graph *g, const char *name, Diag *diag, Arena *are
     size_t n = 0;
     Text try;
     for (int i = 0; i < graph_n_results(g); i++)
-        if (output_is_float(graph_result(g, i)) && graph_result_name(g, i))
+        if (output_may_be_judged(g, i))
             names[n++] = graph_result_name(g, i);
     const char *nearest = str_nearest(name, names, n);
     text_open(&try, arena);
@@ -55,10 +55,9 @@ static Node *find_output(const Graph *g, const LossSpec *l, Arena *arena, Diag *
         return found;
     }
     for (int i = 0; i < graph_n_results(g); i++) {
-        Node *y = graph_result(g, i);
-        if (!output_is_float(y) || output_is_scalar(y) || !graph_result_name(g, i) || output_is_shadowed(g, i))
+        if (!output_may_be_judged(g, i) || output_is_scalar(graph_result(g, i)))
             continue;
-        found = y;
+        found = graph_result(g, i);
         *name = graph_result_name(g, i);
         n++;
     }
