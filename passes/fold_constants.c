@@ -224,7 +224,7 @@ static Status type_again(Node *n)
 {
     const char *complaint = NULL;
     Ir *ir = n->graph->ir;
-    if (type_known(n->type) || op_of(n)->structural)
+    if (type_known(n->type) || (op_of(n)->structural && n->op != OP_part && n->op != OP_tuple))
         return OK;
     const Type *type = node_infer(n, &complaint);
     if (!type)
