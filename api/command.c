@@ -95,6 +95,7 @@ static Status verb_is_missing(Command *c)
 static Status (*const verbs[VERB_COUNT])(Command *c) = {
     [VERB_compile] = command_emit,  [VERB_export] = command_export,   [VERB_run] = command_run,
     [VERB_check] = command_check,   [VERB_explain] = command_explain, [VERB_diff] = command_diff,
+    [VERB_train] = command_train,   [VERB_eval] = command_measure,
 };
 /* clang-format on */
 
@@ -159,6 +160,15 @@ static Status carry_out(Command *c)
     return dispatch(c);
 }
 
+/* Verbs whose results are words beside the file that they write. */
+static bool writes_itself(const CommandLine *l)
+{
+    if (option_given(l, OPT_help) || option_given(l, OPT_version) || option_given(l, OPT_print_config))
+        return false;
+    return l->verb == VERB_train || l->verb == VERB_eval ||
+           (l->verb == VERB_compile && l->n_paths && !option_given(l, OPT_emit) && !option_given(l, OPT_export_));
+}
+
 typedef struct Call {
     qcc_context *cx;
     int argc;
@@ -176,7 +186,7 @@ static Status do_command(void *arg)
     TRY(options_read(&c.cx->diag, &c.cx->scratch, n, call->argv + 1, &c.line));
     TRY(apply_settings(&c));
     const char *path = option_text(&c.line, OPT_output_path);
-    if (path && strcmp(path, "-") != 0)
+    if (path && strcmp(path, "-") != 0 && !writes_itself(&c.line))
         sink = qcc_to_file(path);
     TRY(check_output(&c));
     TRY(out_open(&out, c.cx, &sink));
@@ -190,7 +200,9 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     Call call = { context, argc, argv, out };
     if (!context || (argc > 1 && !argv) || !out)
         return QCC_USAGE;
-    const qcc_model *before = context->models;
+    const qcc_session *session = context->sessions;
+    const qcc_step *step = context->steps;
+    const qcc_model *model = context->models;
     const Limits limits = context->limits;
     const int threads = context->options.threads;
     const bool strict = context->diag.warnings_are_errors;
@@ -198,8 +210,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const qcc_status status = context_call(context, do_command, &call);
     if (status == QCC_BUSY || status == QCC_FORKED)
         return status;
-    while (context->models != before)
-        model_close(context->models);
+    context_forget(context, session, step, model);
     context->limits = limits;
     context->options.threads = threads;
     context->diag.warnings_are_errors = strict;

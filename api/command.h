@@ -12,6 +12,9 @@ typedef struct Command {
     Out *out; /* results */
 } Command;
 
+Status command_compile(Command *c);
+Status command_train(Command *c);
+Status command_measure(Command *c);
 Status command_run(Command *c);
 Status command_check(Command *c);
 Status command_emit(Command *c);

@@ -7,6 +7,7 @@
 
 #include "api/model.h"
 #include "api/report.h"
+#include "api/step.h"
 #include "base/fp_env.h"
 
 static void *default_alloc(void *user, size_t size)
@@ -95,12 +96,21 @@ qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
     return QCC_OK;
 }
 
+void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step *step, const qcc_model *model)
+{
+    while (cx->sessions != session)
+        session_end(cx->sessions);
+    while (cx->steps != step)
+        step_close(cx->steps);
+    while (cx->models != model)
+        model_close(cx->models);
+}
+
 void qcc_close(qcc_context *cx)
 {
     if (!cx || cx->busy)
         return;
-    while (cx->models)
-        model_close(cx->models);
+    context_forget(cx, NULL, NULL, NULL);
     parallel_close(cx->pool);
     arena_close(&cx->scratch);
     if (cx->locale)
@@ -110,7 +120,13 @@ void qcc_close(qcc_context *cx)
 
 void qcc_interrupt(qcc_context *cx)
 {
-    cx->stop = 1;
+    cx->stop = cx->stop ? 2 : 1;
+    cx->hurry = cx->stop > 1;
+}
+
+void qcc_request_save(qcc_context *cx)
+{
+    cx->save = 1;
 }
 
 qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
@@ -127,7 +143,7 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     const FpEnv environment = fp_env_enter();      /* the host may round otherwise, */
     const locale_t locale = uselocale(cx->locale); /* and write its numbers otherwise */
     cx->busy = true;
-    cx->stop = 0;
+    cx->stop = cx->hurry = cx->save = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
     Status status = guarded(&cx->memory, fn, arg);
     if (status == NO_MEMORY)

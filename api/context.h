@@ -19,12 +19,16 @@ struct qcc_context {
     bool no_pool;    /* it was refused */
     locale_t locale; /* C: numbers are written and read the same everywhere */
     long pid;
-    volatile int stop;
+    volatile int stop;  /* times the call was asked to end */
+    volatile int hurry; /* not 0: at once */
+    volatile int save;  /* a run is asked for a checkpoint */
     bool busy;
     bool poisoned; /* after a mistake of ours: only closing is legal */
     bool as_json;  /* messages, as the command was asked to */
     int verbosity; /* of the command: -1 errors alone, 0, 1 remarks too */
     qcc_model *models;
+    qcc_step *steps;
+    qcc_session *sessions;
 };
 
 /* Runs fn(arg) as a call of the context: refused in a forked child and inside callbacks, with a landing point for
@@ -33,6 +37,9 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg);
 
 /* The threads of the context; null for one. */
 Parallel *context_pool(qcc_context *cx);
+
+/* Gives back the handles that were opened after these, the newest first. */
+void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step *step, const qcc_model *model);
 
 /* Applies "name=value" pairs, separated by commas or lines, to limits. */
 Status limits_read(Diag *d, Place place, Str text, Limits *limits);

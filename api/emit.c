@@ -118,25 +118,13 @@ static Status where_to(Command *c, const char *kind)
     return message_send(m);
 }
 
-static Status compile_is_missing(Command *c)
-{
-    Message *m =
-        message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "this build makes no training graphs yet");
-    message_try(m, "qcc explain %s", c->line.paths[0]);
-    message_try(m, "qcc %s --emit ir|onnx|json|dot|html", c->line.paths[0]);
-    message_try(m, "qcc run %s --input NAME=FILE.npy", c->line.paths[0]);
-    return message_send(m);
-}
-
 Status command_emit(Command *c)
 {
     qcc_model *m;
     const char *kind = option_text(&c->line, OPT_emit);
     TRY(command_wants(c, 1));
-    if (!kind) { /* what is wrong with the model comes first */
-        TRY(command_model(c, 0, &m));
-        return compile_is_missing(c);
-    }
+    if (!kind)
+        return command_compile(c);
     for (size_t i = 0; i < COUNT(forms); i++)
         if (forms[i].binary && strcmp(forms[i].kind, kind) == 0 && !option_text(&c->line, OPT_output_path))
             return where_to(c, kind);
@@ -159,7 +147,7 @@ static Status do_emit(void *arg)
     CommandLine line;
     Out o;
     cx->diag.file = e->model->file;
-    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, TOPIC_EMIT, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, 1 << TOPIC_EMIT, &line));
     TRY(out_open(&o, cx, e->sink));
     return out_close(&o, emit(e->model, e->kind, &o));
 }

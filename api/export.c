@@ -56,7 +56,7 @@ static Status do_export(void *arg)
     CommandLine line;
     Out o;
     cx->diag.file = e->model->file;
-    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, TOPIC_EMIT, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
     TRY(out_open(&o, cx, e->sink));
     return out_close(&o, export_for(e->model, option_text(&line, OPT_for_), &o));
 }

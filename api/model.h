@@ -30,6 +30,9 @@ struct qcc_model {
     Value *inputs, *outputs;
     size_t n_inputs, n_outputs;
     Tensor **results; /* of the last run */
+    CommandLine line; /* the options it was read with */
+    size_t users;     /* steps */
+    bool freed;       /* by its owner: it goes with its last step */
 };
 
 /* Reads a model; `line` holds the model options.  The caller, or the context, closes it. */
@@ -47,11 +50,17 @@ Status model_supported(qcc_model *m);
 /* Whether a node is kept as it is for want of a card of its own, not because it reads what such a node gave. */
 bool node_lacks_card(const Node *n);
 
+/* What a host is told of a value. */
+void value_tell(const Value *v, qcc_value_info *info);
+
 /* A dimension as people read it: the number, the symbolic name, or ?. */
 const char *value_dim(Arena *arena, const Value *v, int i);
 
 /* Reads a .qir file or text (api/read_text.c). */
 Status model_read_text(qcc_model *m, const qcc_source *source, Str text);
+
+/* Gives a model that was read as text the file that it would be: what trains and what is exported starts from one. */
+Status model_as_file(qcc_model *m);
 
 /* Which of the options bind dimensions: into what the importer takes. */
 Status bindings_read(qcc_model *m, const CommandLine *line, ImportOptions *o);

@@ -194,6 +194,56 @@ void config_print(Text *out, const CommandLine *line)
     }
 }
 
+/* A word as a shell reads it back. */
+static void add_word(Text *out, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@%+";
+    if (*word && word[strspn(word, plain)] == 0) {
+        text_add(out, word);
+        return;
+    }
+    text_char(out, '\'');
+    for (const char *p = word; *p; p++)
+        if (*p == '\'')
+            text_add(out, "'\\''");
+        else
+            text_char(out, *p);
+    text_char(out, '\'');
+}
+
+void options_print_line(Text *out, const CommandLine *line)
+{
+    const size_t start = out->n;
+    for (size_t i = 0; i < line->n_paths; i++) {
+        if (out->n > start)
+            text_char(out, ' ');
+        add_word(out, line->paths[i]);
+    }
+    for (size_t i = 0; i < line->n_given; i++) {
+        const Given *g = &line->given[i];
+        const OptionSpec *o = &option_specs[g->option];
+        if (out->n > start)
+            text_char(out, ' ');
+        text_add(out, o->name);
+        if (!g->value)
+            continue;
+        text_char(out, option_may_lack(o) ? '=' : ' ');
+        add_word(out, g->value);
+    }
+}
+
+CommandLine line_join(Arena *arena, const CommandLine *a, const CommandLine *b)
+{
+    CommandLine line = { .verb = b->verb, .verb_said = b->verb_said };
+    const CommandLine *const both[] = { a, b };
+    for (size_t k = 0; k < COUNT(both); k++)
+        for (size_t i = 0; i < both[k]->n_given; i++) {
+            const Given *g = &both[k]->given[i];
+            option_add(arena, &line, g->option, g->value ? arena_string(arena, g->value) : NULL);
+        }
+    return line;
+}
+
 static Str trimmed(Str s)
 {
     while (s.n && strchr(" \t\r", s.p[0]))

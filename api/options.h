@@ -115,8 +115,9 @@ Status options_read(Diag *d, Arena *arena, int n, const char *const *words, Comm
 /* Whether every option of a line applies to its verb and is served by this build. */
 Status options_allowed(Diag *d, CommandLine *line);
 
-/* Reads options given as one text, quoted as a shell would, for a call named `who`; only those of `topic` apply. */
-Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, Topic topic, CommandLine *line);
+/* Reads options given as one text, quoted as a shell would, for a call named `who`; only those of `topics`, a bit
+ * each, apply. */
+Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, unsigned topics, CommandLine *line);
 
 /* The last value of an option; null when it was not given or has none. */
 const char *option_text(const CommandLine *line, Option o);
@@ -152,8 +153,14 @@ size_t option_names(const char *names[OPT_COUNT]);
 /* Appends the options of a line as a configuration file says them; reading it gives the same line. */
 void config_print(Text *out, const CommandLine *line);
 
+/* Appends a line as it would be typed: paths and options, quoted for a shell. */
+void options_print_line(Text *out, const CommandLine *line);
+
 /* Reads a configuration file into a line. */
 Status config_read(Diag *d, Arena *arena, const char *path, CommandLine *line);
+
+/* The options of two lines, those of `b` behind those of `a`, copied; either may be empty. */
+CommandLine line_join(Arena *arena, const CommandLine *a, const CommandLine *b);
 
 /* Checks the form of a value that stands at `place`. */
 Status option_check(Diag *d, Place place, const OptionSpec *o, const char *value);

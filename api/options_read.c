@@ -170,7 +170,7 @@ static const char *next_word(Arena *arena, const char **text)
     return text_get(&word);
 }
 
-Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, Topic topic, CommandLine *line)
+Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, unsigned topics, CommandLine *line)
 {
     const char **words = NULL, *word;
     size_t n = 0, cap = 0;
@@ -186,7 +186,7 @@ Status options_read_text(Diag *d, Arena *arena, const char *who, const char *tex
             return fail_as(d, USAGE, place_of(&r, NULL), "'%s' is no option", word);
         TRY(read_option(&r, word));
         const OptionSpec *o = &option_specs[line->given[line->n_given - 1].option];
-        if (o->topic != topic)
+        if (!(topics >> o->topic & 1))
             return fail_as(d, USAGE, place_of(&r, o->name), "does not apply here");
         TRY(check_capability(&r, o));
     }

@@ -42,12 +42,17 @@ static void model_keep(qcc_model *m)
 void model_close(qcc_model *m)
 {
     qcc_context *cx = m->cx;
-    if (m->prev)
-        m->prev->next = m->next;
-    else if (cx->models == m)
-        cx->models = m->next;
-    if (m->next)
-        m->next->prev = m->prev;
+    if (!m->freed) {
+        if (m->prev)
+            m->prev->next = m->next;
+        else if (cx->models == m)
+            cx->models = m->next;
+        if (m->next)
+            m->next->prev = m->prev;
+    }
+    m->freed = true;
+    if (m->users)
+        return;
     if (m->has_spine)
         spine_close(&m->spine);
     heap_close(&m->heap);
@@ -164,7 +169,8 @@ static Status read_any(qcc_model *m, const qcc_source *source, const CommandLine
     }
     if (kind == FILE_TEXT) {
         TRY(read_text(m, source));
-        TRY(nothing_bound(m, line));
+        if (line->verb != VERB_compile && line->verb != VERB_train && line->verb != VERB_eval)
+            TRY(nothing_bound(m, line));
     } else {
         TRY(read_onnx(m, line));
     }
@@ -176,6 +182,7 @@ Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *
     const char *name = source->path ? source->path : source->name ? source->name : "model";
     qcc_model *m = model_new(cx);
     m->file = arena_string(&m->arena, name);
+    m->line = line_join(&m->arena, &(CommandLine){ 0 }, line);
     cx->diag.file = m->file;
     const Status status = read_any(m, source, line);
     if (status != OK) {
@@ -200,7 +207,7 @@ static Status do_read(void *arg)
 {
     Read *r = arg;
     CommandLine line;
-    TRY(options_read_text(&r->cx->diag, &r->cx->scratch, "qcc_read", r->options, TOPIC_MODEL, &line));
+    TRY(options_read_text(&r->cx->diag, &r->cx->scratch, "qcc_read", r->options, 1 << TOPIC_MODEL, &line));
     return model_read(r->cx, r->source, &line, &r->model);
 }
 
@@ -217,6 +224,6 @@ qcc_status qcc_read(qcc_context *context, const qcc_source *source, const char *
 
 void qcc_model_free(qcc_model *model)
 {
-    if (model && !model->cx->busy)
+    if (model && !model->cx->busy && !model->freed)
         model_close(model);
 }

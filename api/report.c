@@ -93,6 +93,13 @@ void report_message(void *user, const Message *m)
     cx->options.report(cx->options.user, &out);
 }
 
+void report_progress(qcc_context *cx, const char *text, bool bar)
+{
+    const qcc_message message = { .severity = QCC_PROGRESS, .text = text, .byte = -1, .topic = bar ? "bar" : "line" };
+    if (cx->options.report && cx->verbosity >= 0)
+        cx->options.report(cx->options.user, &message);
+}
+
 void report_no_memory(qcc_context *cx)
 {
     static const qcc_message message = { .severity = QCC_ERROR,

@@ -7,6 +7,9 @@
 /* The report function of the context's Diag: `user` is the qcc_context. */
 void report_message(void *user, const Message *m);
 
+/* How far a run is: one line without its end; a bar replaces the line before. */
+void report_progress(qcc_context *cx, const char *text, bool bar);
+
 /* Tells that memory ran out; needs none. */
 void report_no_memory(qcc_context *cx);
 

@@ -97,7 +97,7 @@ Status model_signature(qcc_model *m)
 
 /* ---- for the host ---- */
 
-static void tell_value(const Value *v, qcc_value_info *info)
+void value_tell(const Value *v, qcc_value_info *info)
 {
     *info = (qcc_value_info){ .name = v->name, .type = v->text };
     info->shape.dtype = QCC_STRING;
@@ -124,7 +124,7 @@ qcc_status qcc_input(const qcc_model *model, size_t i, qcc_value_info *info)
 {
     if (!model || !info || i >= model->n_inputs)
         return QCC_USAGE;
-    tell_value(&model->inputs[i], info);
+    value_tell(&model->inputs[i], info);
     return QCC_OK;
 }
 
@@ -132,6 +132,6 @@ qcc_status qcc_output(const qcc_model *model, size_t i, qcc_value_info *info)
 {
     if (!model || !info || i >= model->n_outputs)
         return QCC_USAGE;
-    tell_value(&model->outputs[i], info);
+    value_tell(&model->outputs[i], info);
     return QCC_OK;
 }

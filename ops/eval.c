@@ -556,11 +556,15 @@ Evaluation *evaluation_open(Graph *g, const EvalOptions *options, Arena *arena, 
         e->options.kernels = kernels_best();
     machine_open(&e->machine, g->ir, &e->options, heap);
     frame_open(&e->frame, g);
+    e->empty = arena_mark(&e->machine.scratch);
+    return e;
+}
+
+void evaluation_keep(Evaluation *e)
+{
     arena_keep(&e->machine.arena);
     arena_keep(&e->machine.scratch);
     arena_keep(&e->frame.arena);
-    e->empty = arena_mark(&e->machine.scratch);
-    return e;
 }
 
 /* An evaluation that was left half way holds values still. */

@@ -33,6 +33,9 @@ typedef struct Evaluation Evaluation;
 /* An evaluation of a graph that does not change any more; values live in `heap`, which must outlive it. */
 Evaluation *evaluation_open(Graph *g, const EvalOptions *options, Arena *arena, Heap *heap);
 
+/* Keeps it past guarded(): a jump no longer closes it, its owner must. */
+void evaluation_keep(Evaluation *e);
+
 /* Begins a run as that step of the training; values left from the run before are dropped.  Inputs may be null until
  * evaluation_put gives them. */
 void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs);

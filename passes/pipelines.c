@@ -42,11 +42,57 @@ static const Pass *const freeze[] = {
     &pass_simplify,
     &pass_drop_dead,
 };
+/* A model that is to be trained: its parameters are chosen, the rest is folded. */
+static const Pass *const train_model[] = {
+    &pass_choose_trainable,
+    &pass_propagate_shapes,
+    &pass_sink_constants,
+    &pass_fold_constants,
+    &pass_inline_branches,
+    &pass_fold_constants,
+    &pass_simplify,
+    &pass_raise_patterns,
+    &pass_fold_casts,
+    &pass_merge_equals,
+    &pass_simplify,
+    &pass_drop_dead,
+};
+
+/* The whole step behind it. */
+static const Pass *const train_step[] = {
+    &pass_enter_training,
+    &pass_attach_loss,
+    &pass_require_shapes,
+    &pass_differentiate,
+    &pass_fold_constants,
+    &pass_simplify,
+    &pass_merge_equals,
+    &pass_simplify,
+    &pass_drop_dead,
+    &pass_accumulate,
+    &pass_clip,
+    &pass_update,
+    &pass_ema,
+    &pass_fold_constants,
+    &pass_merge_equals,
+    &pass_drop_dead,
+};
+
+/* The model as it is deployed, with its loss. */
+static const Pass *const eval_step[] = {
+    &pass_enter_inference,
+    &pass_attach_loss,
+    &pass_simplify,
+    &pass_drop_dead,
+};
 /* clang-format on */
 
 const Pipeline all_pipelines[] = {
     { "clean", TYPED, clean, COUNT(clean) },
     { "freeze", TYPED, freeze, COUNT(freeze) },
+    { "train-model", TYPED, train_model, COUNT(train_model) },
+    { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
+    { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
 };
 
 const size_t n_all_pipelines = COUNT(all_pipelines);

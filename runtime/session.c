@@ -163,7 +163,6 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
     s->arguments = NEWS(arena, const Tensor *, n + 1);
     map_open(&s->by_name, arena);
     heap_open(&s->heap, m->ir->memory);
-    heap_keep(&s->heap);
     Status status = add_signature(s, s->graph, false);
     status = status == OK ? add_signature(s, s->eval_graph, true) : status;
     name_results(s, s->graph, &s->result);
@@ -181,6 +180,14 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
         s->eval = evaluation_open(s->eval_graph, &s->options, arena, &s->heap);
     *session = s;
     return OK;
+}
+
+void session_keep(Session *s)
+{
+    heap_keep(&s->heap);
+    evaluation_keep(s->step);
+    if (s->eval)
+        evaluation_keep(s->eval);
 }
 
 void session_close(Session *s)
@@ -526,5 +533,21 @@ Status session_run(Session *s, unsigned what, RunResult *result)
     tell(s, &r);
     if (result)
         *result = r;
+    return OK;
+}
+
+Status session_replay(Session *s, void (*observe)(void *user, const Node *n, const Tensor *value), void *user)
+{
+    EvalOptions options = s->options;
+    Tensor **results = NEWS(s->ir->diag->arena, Tensor *, graph_n_results(s->graph) + 1);
+    options.step = s->steps ? s->steps - 1 : 0;
+    options.observe = observe;
+    options.user = user;
+    TRY(missing_inputs(s, s->graph, false, false));
+    set_arguments(s, s->graph, false);
+    TRY(evaluate(s->graph, &options, &s->heap, s->arguments, results));
+    for (int i = 0; i < graph_n_results(s->graph); i++)
+        if (results[i])
+            tensor_drop(&s->heap, results[i]);
     return OK;
 }

@@ -52,6 +52,9 @@ typedef struct Session Session;
 /* Starts a session of a module with a graph @step (and perhaps @eval) in `arena`; states get their initial values. */
 Status session_open(Module *m, const SessionOptions *options, Arena *arena, Session **session);
 
+/* Keeps it past guarded(): a jump no longer closes it, its owner must. */
+void session_keep(Session *s);
+
 /* Gives everything back; null is allowed. */
 void session_close(Session *s);
 
@@ -60,6 +63,10 @@ Status session_bind(Session *s, const char *name, const Tensor *value);
 
 /* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure. */
 Status session_run(Session *s, unsigned what, RunResult *result);
+
+/* Runs the last step once more, on the same inputs and draws and the states as they are, for `observe` to see every value;
+ * nothing changes. */
+Status session_replay(Session *s, void (*observe)(void *user, const Node *n, const Tensor *value), void *user);
 
 /* A state, a result of the last run, or a gradient; null when there is none.  It is there until the next run. */
 const Tensor *session_view(const Session *s, const char *name);

@@ -3,23 +3,63 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "qcc/qcc.h"
 
+enum { GRACE = 20 }; /* seconds of the 25 that --grace promises are for the step, the rest for saving */
+
 /* Which context a signal is to interrupt: handlers have no argument. */
 static qcc_context *running;
 
+/* The first signal lets a training run finish its step and save, the second one ends the process at once. */
 static void on_signal(int number)
+{
+    static volatile sig_atomic_t seen;
+    if (seen)
+        _exit(128 + SIGINT);
+    seen = number;
+    qcc_interrupt(running);
+    alarm(GRACE);
+}
+
+/* The step takes longer than there is time for: it is given up, what was before it is saved. */
+static void on_alarm(int number)
 {
     (void)number;
     qcc_interrupt(running);
 }
 
+static void on_save(int number)
+{
+    (void)number;
+    qcc_request_save(running);
+}
+
+/* A bar stands on a line of its own, which whatever comes next takes away. */
 static void report(void *user, const qcc_message *message)
 {
+    static int bar;
     (void)user;
+    const int is_bar = message->severity == QCC_PROGRESS && message->topic && strcmp(message->topic, "bar") == 0;
+    if (bar || is_bar)
+        fputs("\r\033[K", stderr);
     fputs(message->text, stderr);
+    if (message->severity == QCC_PROGRESS && !is_bar)
+        fputc('\n', stderr);
+    bar = is_bar;
+    if (is_bar)
+        fflush(stderr);
+}
+
+/* How wide the terminal is that progress goes to; 0: it is none. */
+static int columns(void)
+{
+    struct winsize size;
+    if (!isatty(STDERR_FILENO))
+        return 0;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
 static qcc_status put(void *user, const void *bytes, size_t n)
@@ -37,21 +77,27 @@ static qcc_status put(void *user, const void *bytes, size_t n)
     return QCC_OK;
 }
 
-/* The first signal ends the work in order, the second one at once. */
-static void handle_signals(void)
+static void handle(int number, void (*handler)(int))
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    action.sa_flags = (int)SA_RESETHAND;
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sigaction(number, &action, NULL);
+}
+
+static void handle_signals(void)
+{
+    handle(SIGINT, on_signal);
+    handle(SIGTERM, on_signal);
+    handle(SIGALRM, on_alarm);
+    handle(SIGUSR1, on_save);
 }
 
 int main(int argc, char **argv)
 {
-    const qcc_context_options options = { .size = sizeof options, .report = report };
+    const qcc_context_options options = { .size = sizeof options, .report = report, .columns = columns() };
     const qcc_sink out = { .write = put };
     qcc_status status = qcc_open(&options, &running);
     if (status == QCC_OK) {
@@ -59,6 +105,8 @@ int main(int argc, char **argv)
         status = qcc_command(running, argc, (const char *const *)argv, &out);
         signal(SIGINT, SIG_DFL);
         signal(SIGTERM, SIG_DFL);
+        signal(SIGALRM, SIG_IGN);
+        signal(SIGUSR1, SIG_IGN);
         qcc_close(running);
     }
     if (status == QCC_INTERRUPTED)

@@ -45,10 +45,13 @@ typedef enum qcc_status {
 
 typedef struct qcc_context qcc_context;
 typedef struct qcc_model qcc_model;
+typedef struct qcc_step qcc_step;
+typedef struct qcc_session qcc_session;
 
 /* ---- messages ---- */
 
-typedef enum qcc_severity { QCC_ERROR, QCC_WARNING, QCC_REMARK, QCC_NOTE } qcc_severity;
+/* QCC_PROGRESS is a line about a run that goes on, without its end; of topic "bar" it replaces the one before. */
+typedef enum qcc_severity { QCC_ERROR, QCC_WARNING, QCC_REMARK, QCC_NOTE, QCC_PROGRESS } qcc_severity;
 
 typedef struct qcc_message {
     qcc_severity severity;
@@ -81,6 +84,7 @@ typedef struct qcc_context_options {
     uint64_t memory;    /* bytes the context may hold; 0: no bound */
     const char *limits; /* "name=value,..." over the built-in limits; null: none */
     int warnings_are_errors;
+    int columns; /* of the terminal that progress is shown on; 0: there is none */
 } qcc_context_options;
 
 /* Opens a context; `options` may be null. */
@@ -90,8 +94,12 @@ QCC_CHECKED qcc_status qcc_open(const qcc_context_options *options, qcc_context 
  * from inside a callback nothing happens. */
 QCC_API void qcc_close(qcc_context *context);
 
-/* Ends the call that runs in the context with QCC_INTERRUPTED as soon as it can; any thread or signal handler may. */
+/* Ends the call that runs in the context with QCC_INTERRUPTED as soon as it can; any thread or signal handler may.  A
+ * training run finishes its step and saves first; asked a second time it gives the step up. */
 QCC_API void qcc_interrupt(qcc_context *context);
+
+/* Asks the training run of a command to save a checkpoint and go on; any thread or signal handler may. */
+QCC_API void qcc_request_save(qcc_context *context);
 
 /* "0.1.0" */
 QCC_API const char *qcc_version(void);
@@ -196,6 +204,99 @@ QCC_CHECKED qcc_status qcc_emit(qcc_model *model, const char *kind, const char *
 
 /* Writes the deployable model: byte-identical to what was read when nothing was trained or quantized. */
 QCC_CHECKED qcc_status qcc_export(qcc_model *model, const char *options, const qcc_sink *sink);
+
+/* ---- training steps ---- */
+
+/* Compiles a model into a training step: forward, loss, backward and update as one graph.  `options` are those of the
+ * command that say what is trained and how, written the same way ("--loss mse --optimizer adam:lr=1e-3"); null: the
+ * rules of the bare command.  A file that holds a step already is taken as it is, without options.  The step keeps what
+ * it needs of the model: either may be freed first. */
+QCC_CHECKED qcc_status qcc_compile(qcc_model *model, const char *options, qcc_step **step);
+
+/* Frees a step; null is allowed.  Its sessions go on. */
+QCC_API void qcc_step_free(qcc_step *step);
+
+/* Writes the step as a file, STEP.onnx, that is a model and its training. */
+QCC_CHECKED qcc_status qcc_write_step(qcc_step *step, const qcc_sink *sink);
+
+/* The inputs that a session wants bound: data, targets, and what the host gives back (grad.NAME of external losses). */
+QCC_API size_t qcc_step_n_inputs(const qcc_step *step);
+QCC_CHECKED qcc_status qcc_step_input(const qcc_step *step, size_t i, qcc_value_info *info);
+
+/* The parameters that are trained, in the order of the flat vectors. */
+QCC_API size_t qcc_n_parameters(const qcc_step *step);
+QCC_CHECKED qcc_status qcc_parameter(const qcc_step *step, size_t i, qcc_value_info *info);
+
+/* Bytes by kind, known before anything is allocated. */
+typedef struct qcc_memory {
+    size_t size; /* sizeof(qcc_memory), set by the caller */
+    uint64_t weights, optimizer, other_state, gradients;
+    uint64_t activations; /* the most that is alive at once, gradients left out */
+    uint64_t total;
+} qcc_memory;
+
+QCC_CHECKED qcc_status qcc_plan(const qcc_step *step, qcc_memory *memory);
+
+/* ---- sessions ---- */
+
+/* Starts a session: the step's states with their initial values.  Any number of sessions run one step. */
+QCC_CHECKED qcc_status qcc_start(qcc_step *step, qcc_session **session);
+
+/* Ends a session; null is allowed. */
+QCC_API void qcc_end(qcc_session *session);
+
+/* Binds an input to the caller's memory, which stays as it is until the run that reads it is over.  Nothing is copied. */
+QCC_CHECKED qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *tensor);
+
+/* What qcc_run runs: the sides of a step, together or one after the other, or the model alone as it is deployed.
+ * With QCC_ACCUMULATE, gradients are added to those of the runs before; the update takes their sum. */
+enum {
+    QCC_FORWARD = 1,
+    QCC_BACKWARD = 2,
+    QCC_UPDATE = 4,
+    QCC_STEP = 7,
+    QCC_EVAL = 8,
+    QCC_ACCUMULATE = 16
+};
+
+typedef struct qcc_result {
+    size_t size;   /* sizeof(qcc_result), set by the caller */
+    uint64_t step; /* steps begun, this one counted */
+    int applied;   /* the states changed */
+    int finite;    /* loss and gradients are; a step that is not changes nothing */
+    double loss, grad_norm, lr; /* NaN where the step has none, or the side has not run */
+} qcc_result;
+
+/* Runs; `result` may be null. */
+QCC_CHECKED qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result);
+
+/* A value by name: an output, "loss", a parameter or other state, the gradient "grad.NAME".  It is the session's own and
+ * valid until the session's next call. */
+QCC_CHECKED qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor);
+
+/* Copies a value into a state (parameters, "lr_factor", "seed"), or into a gradient between backward and update. */
+QCC_CHECKED qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor);
+
+/* All trained parameters as one vector of floats, in the order of qcc_parameter; `n` is its length. */
+QCC_API size_t qcc_flat_size(const qcc_session *session);
+QCC_CHECKED qcc_status qcc_get_flat(qcc_session *session, float *values, size_t n);
+QCC_CHECKED qcc_status qcc_set_flat(qcc_session *session, const float *values, size_t n);
+
+/* Texts that travel with checkpoints; a null value removes one.  The text is the session's, valid until its next call;
+ * a null text: there is no such property. */
+QCC_CHECKED qcc_status qcc_set_property(qcc_session *session, const char *key, const char *value);
+QCC_CHECKED qcc_status qcc_get_property(qcc_session *session, const char *key, const char **value);
+
+/* Saves and restores everything that a session's future depends on.  A load that fails leaves the session as it was. */
+QCC_CHECKED qcc_status qcc_save(qcc_session *session, const qcc_sink *sink);
+QCC_CHECKED qcc_status qcc_load(qcc_session *session, const qcc_source *source);
+
+/* Writes the deployable model with the session's weights. */
+QCC_CHECKED qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink);
+
+/* Asks a session to stop: the run under way, or the next one, ends with QCC_INTERRUPTED and changes nothing.  Any thread
+ * or signal handler may ask. */
+QCC_API void qcc_request_stop(qcc_session *session);
 
 /* ---- the verbs of the command ---- */
 

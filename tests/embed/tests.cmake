@@ -22,7 +22,7 @@ file(GLOB examples CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/*.c)
 foreach(source IN LISTS examples)
     get_filename_component(name ${source} NAME_WE)
     add_executable(example_${name} ${source})
-    target_link_libraries(example_${name} PRIVATE qcc_shared)
+    target_link_libraries(example_${name} PRIVATE qcc_shared m)
 endforeach()
 add_test(NAME embed/example_run COMMAND example_run ${CMAKE_SOURCE_DIR}/tests/command/models/mlp.onnx)
 set_tests_properties(embed/example_run PROPERTIES PASS_REGULAR_EXPRESSION "y f32\\[1,2\\] -1\\.71875 0\\.125")
@@ -37,4 +37,7 @@ add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/header.checked
                    COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_CURRENT_BINARY_DIR}/header.checked
                    DEPENDS ${CMAKE_SOURCE_DIR}/include/qcc/qcc.h VERBATIM)
 add_custom_target(header_checked ALL DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/header.checked)
+add_test(NAME embed/example_train COMMAND example_train ${CMAKE_SOURCE_DIR}/examples/models/regress.qir
+                                          ${CMAKE_CURRENT_BINARY_DIR}/regress.onnx)
+set_tests_properties(embed/example_train PROPERTIES PASS_REGULAR_EXPRESSION "step 2000  loss 0\\.000" LABELS fast)
 set_tests_properties(embed/library embed/example_run PROPERTIES LABELS fast)

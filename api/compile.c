@@ -1,0 +1,199 @@
+/* From a model and the options of a line to a training step: @step and @eval. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/out.h"
+#include "api/recipe.h"
+#include "api/step.h"
+#include "frontends/onnx/step.h"
+#include "ir/copy.h"
+#include "passes/groups.h"
+#include "passes/pipelines.h"
+#include "passes/rebatch.h"
+
+enum { DEFAULT_BATCH = 32 };
+
+/* ---- the model with its dimensions bound ---- */
+
+/* The batch of a graph: dimension 0 of its first data input. */
+static int64_t batch_of(const Graph *g)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Type *t = g->inputs[i]->type;
+        if (g->inputs[i]->op == OP_input && t->kind == TYPE_TENSOR && t->rank > 0)
+            return t->dims[0];
+    }
+    return 0;
+}
+
+/* A file with a fixed batch: the constants that state it follow, and that is proved. */
+static Status change_batch(qcc_step *s, Graph *g, int64_t batch)
+{
+    int64_t old;
+    const int64_t have = batch_of(g);
+    if (!batch || have <= 0 || have == batch)
+        return OK;
+    Graph *original = graph_copy(g, &s->arena);
+    TRY(rebatch(g, batch, &old));
+    return rebatch_prove(g, original, 0);
+}
+
+/* The model once more, for training: symbolic dimensions get their sizes. */
+static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
+{
+    qcc_model *m = s->model;
+    const int64_t said = option_count(line, OPT_batch, 0);
+    const int64_t batch = said ? said : DEFAULT_BATCH;
+    if (!m->has_spine)
+        TRY(model_as_file(m));
+    ImportOptions o = { 0 };
+    Module *module;
+    TRY(bindings_read(m, line, &o));
+    o.batch = batch;
+    TRY(onnx_import(&m->ir, &s->arena, &m->spine, &o, &module));
+    *g = module->graphs[0];
+    return change_batch(s, *g, said);
+}
+
+/* ---- passes ---- */
+
+static Status run_pipeline(qcc_step *s, const char *name, Graph *g)
+{
+    const PipelineOptions options = { .pass = { .recipe = &s->recipe } };
+    return pipeline_run(pipeline_find(name), g, &options);
+}
+
+static const char *interned(qcc_step *s, const char *name)
+{
+    return name_of(&s->model->ir.names, name, strlen(name));
+}
+
+static Status build_graphs(qcc_step *s, const CommandLine *line)
+{
+    Graph *g, *eval;
+    LossSpec *masked;
+    TRY(bound_model(s, line, &g));
+    TRY(recipe_read(s, g, line));
+    TRY(run_pipeline(s, "train-model", g));
+    TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
+    eval = graph_copy(g, &s->arena);
+    TRY(run_pipeline(s, "train-step", g));
+    masked = recipe_masked(s);
+    const LossSpec *losses = s->recipe.losses;
+    s->recipe.losses = masked;
+    const Status status = run_pipeline(s, "eval-step", eval);
+    s->recipe.losses = losses;
+    TRY(status);
+    g->name = interned(s, "step");
+    eval->name = interned(s, "eval");
+    s->module = module_new(&s->model->ir, &s->arena);
+    module_add(s->module, g);
+    module_add(s->module, eval);
+    s->facts.batch = batch_of(g);
+    s->facts.nodes = graph_count(g);
+    return OK;
+}
+
+/* A file that holds a step already. */
+static Status read_step(qcc_step *s, const CommandLine *line)
+{
+    qcc_model *m = s->model;
+    StepNotes notes = { 0 };
+    if (m->has_spine)
+        TRY(onnx_read_step(&m->ir, &s->arena, &m->spine, &s->module, &notes));
+    else
+        s->module = m->module;
+    TRY(recipe_from_notes(s, &notes));
+    TRY(recipe_refuse(s, line));
+    s->facts.batch = batch_of(module_graph(s->module, "step"));
+    s->facts.nodes = graph_count(module_graph(s->module, "step"));
+    return OK;
+}
+
+bool model_is_step(const qcc_model *m)
+{
+    return m->has_spine ? onnx_is_step(&m->spine) : module_graph(m->module, "step") != NULL;
+}
+
+Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
+{
+    qcc_step *s = step_new(m);
+    const bool made = model_is_step(m);
+    m->cx->diag.file = m->file;
+    Status status = made ? OK : model_supported(m);
+    if (status == OK)
+        status = made ? read_step(s, line) : build_graphs(s, line);
+    if (status != OK) {
+        step_drop(s);
+        return status;
+    }
+    step_signature(s);
+    step_keep(s);
+    *step = s;
+    return OK;
+}
+
+/* ---- the public calls ---- */
+
+typedef struct Compile {
+    qcc_model *model;
+    const char *options;
+    qcc_step *step;
+} Compile;
+
+static Status do_compile(void *arg)
+{
+    Compile *c = arg;
+    qcc_context *cx = c->model->cx;
+    CommandLine line;
+    cx->diag.file = c->model->file;
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_compile", c->options,
+                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    line = line_join(&cx->scratch, &c->model->line, &line);
+    return step_compile(c->model, &line, &c->step);
+}
+
+qcc_status qcc_compile(qcc_model *model, const char *options, qcc_step **step)
+{
+    Compile c = { model, options, NULL };
+    if (!model || !step || model->freed)
+        return QCC_USAGE;
+    const qcc_status status = context_call(model->cx, do_compile, &c);
+    if (status == QCC_OK)
+        *step = c.step;
+    return status;
+}
+
+/* ---- the file ---- */
+
+Status step_write(qcc_step *s, Out *o, const char *path)
+{
+    qcc_model *m = s->model;
+    Diag *d = &m->cx->diag;
+    const Sink sink = out_sink(o);
+    StepNotes notes;
+    TRY(recipe_to_notes(s, &notes));
+    if (!m->has_spine)
+        TRY(model_as_file(m));
+    return onnx_write_step(&m->spine, s->module, &notes, d, &sink, path);
+}
+
+typedef struct WriteStep {
+    qcc_step *step;
+    const qcc_sink *sink;
+} WriteStep;
+
+static Status do_write(void *arg)
+{
+    const WriteStep *w = arg;
+    Out o;
+    w->step->cx->diag.file = w->step->model->file;
+    TRY(out_open(&o, w->step->cx, w->sink));
+    return out_close(&o, step_write(w->step, &o, w->sink->path));
+}
+
+qcc_status qcc_write_step(qcc_step *step, const qcc_sink *sink)
+{
+    WriteStep w = { step, sink };
+    return step && sink ? context_call(step->cx, do_write, &w) : QCC_USAGE;
+}

@@ -1,0 +1,61 @@
+/* eval: loss and metrics of a model over data, every sample counted once. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/train.h"
+
+typedef struct Evaluated {
+    TrainData data;
+    Feed *feed;
+    qcc_session *session;
+} Evaluated;
+
+/* --checkpoint: the states of a run in place of the model's own. */
+static Status load_states(Command *c, qcc_step *s, Session *run)
+{
+    const char *path = option_text(&c->line, OPT_checkpoint);
+    if (!path)
+        path = option_text(&c->line, OPT_init);
+    return path ? session_take(c->cx, s, run, path) : OK;
+}
+
+static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOptions *o)
+{
+    Validation v;
+    const FeedOptions all = { .last = FEED_PAD, .once = true, .threads = c->cx->options.threads };
+    TRY(train_data_open(c, s, OPT_data, OPT_target, true, &e->data));
+    TRY(feed_open(&e->feed, e->data.set, &c->cx->diag, &all));
+    TRY(session_start(s, o->seed, &c->cx->stop, &e->session));
+    TRY(load_states(c, s, e->session->run));
+    TRY(validate(c, s, e->session->run, &e->data, e->feed, o, &v));
+    TRY(out_printf(c->out, "samples  %" PRId64 "\n", v.samples));
+    if (v.has_loss)
+        TRY(out_printf(c->out, "loss  %.6g\n", v.loss));
+    if (v.has_metric)
+        TRY(out_printf(c->out, "%s  %.6g\n", metric_name(v.metric.kind), metric_value(&v.metric)));
+    return OK;
+}
+
+Status command_measure(Command *c)
+{
+    qcc_model *m;
+    qcc_step *s;
+    RunOptions o;
+    Evaluated e = { 0 };
+    TRY(command_wants(c, 1));
+    TRY(run_options_read(&c->cx->diag, &c->cx->scratch, &c->line, &o));
+    if (!option_given(&c->line, OPT_data)) {
+        Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "eval: on what?");
+        message_try(m, "qcc eval %s --data x=x.npy --target y.npy", c->line.paths[0]);
+        return message_send(m);
+    }
+    TRY(command_model(c, 0, &m));
+    if (!model_is_step(m))
+        TRY(train_dims(c, m));
+    TRY(step_compile(m, &c->line, &s));
+    const Status status = evaluate_data(c, s, &e, &o);
+    feed_close(e.feed);
+    dataset_close(e.data.set);
+    return status;
+}

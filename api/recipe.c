@@ -1,0 +1,315 @@
+#include "api/recipe.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "api/data.h"
+#include "ops/path.h"
+#include "passes/choices.h"
+#include "passes/loss_read.h"
+#include "passes/optimizer_read.h"
+
+static const char mask_name[] = "qcc.valid";
+
+/* ---- from a line ---- */
+
+/* All values of an option that may be repeated. */
+static const char *const *texts_of(qcc_step *s, const CommandLine *line, Option o, size_t *n)
+{
+    const char *text, **all = NEWS(&s->arena, const char *, option_given(line, o) + 1);
+    *n = 0;
+    for (size_t at = 0; (text = option_next(line, o, &at));)
+        all[(*n)++] = arena_string(&s->arena, text);
+    return all;
+}
+
+static bool says(const CommandLine *line, Option o, const char *word)
+{
+    const char *text = option_text(line, o);
+    return text && strcmp(text, word) == 0;
+}
+
+static Status read_optimizer(qcc_step *s, const CommandLine *line)
+{
+    OptimizerWords words = { .optimizer = option_text(line, OPT_optimizer),
+                             .lr = option_text(line, OPT_lr),
+                             .schedule = option_text(line, OPT_schedule) };
+    words.groups = texts_of(s, line, OPT_group, &words.n_groups);
+    TRY(recipe_read_optimizer(&s->recipe, &words, s->model->ir.ops, &s->arena, &s->cx->diag));
+    s->facts.optimizer = optimizer_text(&s->arena, s->model->ir.ops, &s->recipe.groups[0]);
+    return OK;
+}
+
+/* Weights of classes are files. */
+static Status read_weights(qcc_step *s, LossSpec *losses, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        Tensor *t;
+        if (!losses[i].weight_file)
+            continue;
+        TRY(data_read(s->model, &s->model->data, losses[i].weight_file, NULL, &t));
+        losses[i].weight = t;
+    }
+    return OK;
+}
+
+static Status read_losses(qcc_step *s, Graph *g, const CommandLine *line)
+{
+    size_t n;
+    const char *const *texts = texts_of(s, line, OPT_loss, &n);
+    LossSpec *losses = NEWS(&s->arena, LossSpec, n + 1);
+    for (size_t i = 0; i < n; i++)
+        TRY(loss_read(&losses[i], texts[i], &s->arena, &s->cx->diag));
+    if (!n) {
+        TRY(loss_guess(&losses[0], &s->facts.loss_why, g, &s->arena, &s->cx->diag));
+        n = 1;
+    }
+    TRY(read_weights(s, losses, n));
+    s->recipe.losses = losses;
+    s->recipe.n_losses = n;
+    return OK;
+}
+
+/* Options that say what a step is, beside its losses. */
+static const Option kept[] = { OPT_train,     OPT_freeze,     OPT_tie,        OPT_bn,  OPT_dropout, OPT_optimizer,
+                               OPT_lr,        OPT_group,      OPT_schedule,   OPT_dim, OPT_shape,   OPT_constant,
+                               OPT_clip_norm, OPT_clip_value, OPT_accumulate, OPT_ema, OPT_batch,   OPT_opset };
+
+/* The options that make the step what it is, the loss being said even where it was guessed. */
+static const char *options_of(qcc_step *s, const CommandLine *line, bool identity)
+{
+    CommandLine all = { 0 };
+    Text t;
+    for (size_t i = 0; i < s->recipe.n_losses; i++)
+        option_add(&s->arena, &all, OPT_loss, loss_text(&s->arena, &s->recipe.losses[i]));
+    for (size_t k = 0; k < COUNT(kept); k++) {
+        const char *text;
+        if (identity && (kept[k] == OPT_lr || kept[k] == OPT_schedule))
+            continue;
+        for (size_t at = 0; (text = option_next(line, kept[k], &at));)
+            option_add(&s->arena, &all, kept[k], text);
+    }
+    text_open(&t, &s->arena);
+    options_print_line(&t, &all);
+    return text_get(&t);
+}
+
+/* A rate may change between two runs of one step: the identity does without it. */
+static const char *without_rate(Arena *arena, const char *options)
+{
+    Text t;
+    text_open(&t, arena);
+    for (const char *p = options; *p;) {
+        if (strncmp(p, "lr=", 3) == 0 && p > options && (p[-1] == ':' || p[-1] == ','))
+            p += strcspn(p, ", ");
+        else
+            text_char(&t, *p++);
+    }
+    return text_get(&t);
+}
+
+static Status find_targets(qcc_step *s, const Graph *g)
+{
+    s->targets = NEWS(&s->arena, StepTarget, s->recipe.n_losses + 1);
+    for (size_t i = 0; i < s->recipe.n_losses; i++) {
+        LossTarget t;
+        Status status;
+        if (loss_target(g, &s->recipe, i, &s->arena, &s->cx->diag, &t, &status))
+            s->targets[s->n_targets++] = (StepTarget){ .input = t.input,
+                                                       .output = t.output,
+                                                       .classes = t.classes ? t.n_classes : 0,
+                                                       .axis = t.axis,
+                                                       .ignores = t.ignores,
+                                                       .ignored = t.ignored };
+        TRY(status);
+    }
+    return OK;
+}
+
+static void set_words(qcc_step *s)
+{
+    Text t;
+    text_open(&t, &s->arena);
+    for (size_t i = 0; i < s->recipe.n_losses; i++)
+        text_printf(&t, "%s%s", i ? " + " : "", loss_text(&s->arena, &s->recipe.losses[i]));
+    s->facts.loss = text_get(&t);
+    const char *slash = strrchr(s->model->file, '/'), *name = slash ? slash + 1 : s->model->file,
+               *dot = strrchr(name, '.');
+    const size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+    s->facts.trained_path = arena_printf(&s->arena, "%.*s.trained.safetensors", (int)n, name);
+}
+
+Status recipe_read(qcc_step *s, Graph *g, const CommandLine *line)
+{
+    Recipe *r = &s->recipe;
+    r->train = texts_of(s, line, OPT_train, &r->n_train);
+    r->freeze = texts_of(s, line, OPT_freeze, &r->n_freeze);
+    r->untied = says(line, OPT_tie, "off");
+    r->frozen_norms = says(line, OPT_bn, "frozen");
+    r->no_dropout = says(line, OPT_dropout, "off");
+    r->clip_norm = option_real(line, OPT_clip_norm, 0);
+    r->clip_value = option_real(line, OPT_clip_value, 0);
+    r->accumulate = option_count(line, OPT_accumulate, 1);
+    r->ema = option_real(line, OPT_ema, 0);
+    r->choices = NEW(&s->arena, Choices);
+    TRY(read_optimizer(s, line));
+    TRY(read_losses(s, g, line));
+    TRY(find_targets(s, g));
+    set_words(s);
+    s->facts.options = options_of(s, line, false);
+    s->facts.identity = without_rate(&s->arena, options_of(s, line, true));
+    return OK;
+}
+
+LossSpec *recipe_masked(qcc_step *s)
+{
+    LossSpec *masked = NEWS(&s->arena, LossSpec, s->recipe.n_losses + 1);
+    for (size_t i = 0; i < s->recipe.n_losses; i++) {
+        masked[i] = s->recipe.losses[i];
+        if (!masked[i].sample_weight)
+            masked[i].sample_weight = mask_name;
+    }
+    return masked;
+}
+
+/* ---- steps of files ---- */
+
+#define NOTE_OPTIONS  "qcc.options"
+#define NOTE_IDENTITY "qcc.identity"
+#define NOTE_TIES     "qcc.ties"
+
+/* The ties that were made again, as JSON: [["state","twin",transposed],..]. */
+static const char *ties_text(qcc_step *s)
+{
+    const Choices *c = s->recipe.choices;
+    Text t;
+    bool any = false;
+    text_open(&t, &s->arena);
+    for (size_t i = 0; c && i < c->n; i++) {
+        const Choice *x = &c->list[i];
+        if (x->kind != CHOICE_TIED)
+            continue;
+        text_add(&t, any ? ",[" : "[");
+        text_json(&t, x->tied_to, strlen(x->tied_to));
+        text_char(&t, ',');
+        text_json(&t, x->name, strlen(x->name));
+        text_add(&t, x->transposed ? ",true]" : ",false]");
+        any = true;
+    }
+    return any ? arena_printf(&s->arena, "[%s]", text_get(&t)) : NULL;
+}
+
+Status recipe_to_notes(qcc_step *s, StepNotes *notes)
+{
+    StepNote *list = NEWS(&s->arena, StepNote, 3);
+    const char *ties = ties_text(s);
+    size_t n = 0;
+    list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };
+    list[n++] = (StepNote){ NOTE_IDENTITY, s->facts.identity };
+    if (ties)
+        list[n++] = (StepNote){ NOTE_TIES, ties };
+    *notes = (StepNotes){ list, n };
+    return OK;
+}
+
+static const char *note(const StepNotes *notes, const char *key)
+{
+    for (size_t i = 0; i < notes->n; i++)
+        if (strcmp(notes->list[i].key, key) == 0)
+            return notes->list[i].value;
+    return NULL;
+}
+
+/* One tie: ["state","twin",true]. */
+static bool read_tie(qcc_step *s, json_t *tie)
+{
+    const char *state = json_string_value(json_array_get(tie, 0)), *twin = json_string_value(json_array_get(tie, 1));
+    if (!state || !twin)
+        return false;
+    Choices *c = s->recipe.choices;
+    GROW(&s->arena, c->list, c->n, c->cap);
+    c->list[c->n++] = (Choice){ .name = arena_string(&s->arena, twin),
+                                .path = arena_string(&s->arena, twin),
+                                .kind = CHOICE_TIED,
+                                .tied_to = arena_string(&s->arena, state),
+                                .transposed = json_is_true(json_array_get(tie, 2)) };
+    return true;
+}
+
+static void drop_json(void *thing)
+{
+    json_decref(thing);
+}
+
+static Status read_ties(qcc_step *s, const char *text)
+{
+    Cleanup cleanup;
+    bool good = true;
+    json_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    s->recipe.choices = NEW(&s->arena, Choices);
+    if (!text)
+        return OK;
+    if (all)
+        cleanup_push(&s->cx->memory, &cleanup, drop_json, all);
+    good = all && json_is_array(all);
+    for (size_t i = 0; good && i < json_array_size(all); i++)
+        good = read_tie(s, json_array_get(all, i));
+    if (all) {
+        cleanup_drop(&cleanup);
+        json_decref(all);
+    }
+    return good ? OK : fail(&s->cx->diag, NOWHERE, "metadata %s is no list of ties", NOTE_TIES);
+}
+
+Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
+{
+    CommandLine line = { 0 };
+    const char *options = note(notes, NOTE_OPTIONS), *identity = note(notes, NOTE_IDENTITY);
+    Graph *g = module_graph(s->module, "eval");
+    TRY(options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, options,
+                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    TRY(read_ties(s, note(notes, NOTE_TIES)));
+    TRY(read_optimizer(s, &line));
+    if (g && option_given(&line, OPT_loss)) {
+        TRY(read_losses(s, g, &line));
+        TRY(find_targets(s, g));
+    }
+    s->facts.options = options ? options : "";
+    s->facts.identity = identity ? identity : "";
+    set_words(s);
+    return OK;
+}
+
+Status recipe_refuse(qcc_step *s, const CommandLine *line)
+{
+    for (size_t i = 0; i < line->n_given; i++) {
+        const OptionSpec *o = &option_specs[line->given[i].option];
+        bool compiled = line->given[i].option == OPT_loss;
+        for (size_t k = 0; k < COUNT(kept); k++)
+            compiled |= kept[k] == line->given[i].option && kept[k] != OPT_lr;
+        if (!compiled)
+            continue;
+        Place place = NOWHERE;
+        place.where = o->name;
+        Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, place, "was decided when the step was compiled");
+        message_try(m, "qcc MODEL.onnx %s %s %s -o %s", s->facts.options, o->name,
+                    line->given[i].value ? line->given[i].value : "", s->model->file);
+        return message_send(m);
+    }
+    return OK;
+}
+
+Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line)
+{
+    const double lr = option_real(line, OPT_lr, 0), own = s->recipe.groups[0].lr;
+    if (!model_is_step(s->model) || lr <= 0)
+        return OK;
+    const Tensor *have = session_view(run, "qcc.lr_factor");
+    if (!have || own <= 0)
+        return OK;
+    Tensor *factor = tensor_new(&s->cx->scratch, have->type);
+    tensor_set_f64(factor, 0, lr / own);
+    return session_put(run, "qcc.lr_factor", factor);
+}

@@ -1,0 +1,24 @@
+/* Options as a recipe, a recipe as notes of a step, and back. */
+#ifndef API_RECIPE_H
+#define API_RECIPE_H
+
+#include "api/step.h"
+#include "frontends/onnx/step.h"
+
+/* Reads what a line says of parameters, losses and optimizer for a model's graph; what it leaves open is decided by
+ * the rules of the bare command. */
+Status recipe_read(qcc_step *s, Graph *g, const CommandLine *line);
+
+/* The same losses, each weighing its samples by an input, so that samples of weight 0 are as if they were not there. */
+LossSpec *recipe_masked(qcc_step *s);
+
+/* USAGE, with the line that compiles again, when a line for a step has options that were compiled in. */
+Status recipe_refuse(qcc_step *s, const CommandLine *line);
+
+/* What a step remembers: the options it was compiled with. */
+Status recipe_to_notes(qcc_step *s, StepNotes *notes);
+
+/* The same, back. */
+Status recipe_from_notes(qcc_step *s, const StepNotes *notes);
+
+#endif

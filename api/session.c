@@ -1,0 +1,353 @@
+/* Sessions: the public calls around runtime/session.h. */
+#include <math.h>
+#include <string.h>
+
+#include "api/out.h"
+#include "api/step.h"
+
+/* ---- beginning and end ---- */
+
+static void undo_session(void *thing)
+{
+    qcc_session *s = thing;
+    memory_release(&s->cx->memory, s, sizeof *s);
+}
+
+Status session_start(qcc_step *step, uint64_t seed, const volatile int *stop, qcc_session **session)
+{
+    qcc_context *cx = step->cx;
+    qcc_session *s = memory_block(&cx->memory, sizeof *s);
+    *s = (qcc_session){ .cx = cx, .step = step };
+    cleanup_push(&cx->memory, &s->cleanup, undo_session, s);
+    arena_open(&s->arena, &cx->memory);
+    const SessionOptions options = {
+        .kernels = cx->kernels, .pool = context_pool(cx), .seed = seed, .stop = stop ? stop : &s->stop
+    };
+    const Status status = session_open(step->module, &options, &s->arena, &s->run);
+    if (status != OK) {
+        arena_close(&s->arena);
+        cleanup_drop(&s->cleanup);
+        memory_release(&cx->memory, s, sizeof *s);
+        return status;
+    }
+    cleanup_drop(&s->cleanup);
+    arena_keep(&s->arena);
+    session_keep(s->run);
+    step->users++;
+    s->next = cx->sessions;
+    if (s->next)
+        s->next->prev = s;
+    cx->sessions = s;
+    *session = s;
+    return OK;
+}
+
+void session_end(qcc_session *s)
+{
+    qcc_context *cx = s->cx;
+    qcc_step *step = s->step;
+    if (s->prev)
+        s->prev->next = s->next;
+    else if (cx->sessions == s)
+        cx->sessions = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    session_close(s->run);
+    arena_close(&s->arena);
+    memory_release(&cx->memory, s, sizeof *s);
+    if (--step->users == 0 && step->freed)
+        step_close(step);
+}
+
+typedef struct Start {
+    qcc_step *step;
+    qcc_session *session;
+} Start;
+
+static Status do_start(void *arg)
+{
+    Start *c = arg;
+    c->step->cx->diag.file = c->step->model->file;
+    return session_start(c->step, 0, NULL, &c->session);
+}
+
+qcc_status qcc_start(qcc_step *step, qcc_session **session)
+{
+    Start c = { step, NULL };
+    if (!step || !session || step->freed)
+        return QCC_USAGE;
+    const qcc_status status = context_call(step->cx, do_start, &c);
+    if (status == QCC_OK)
+        *session = c.session;
+    return status;
+}
+
+void qcc_end(qcc_session *session)
+{
+    if (session && !session->cx->busy)
+        session_end(session);
+}
+
+/* ---- calls of a session ---- */
+
+typedef struct Call {
+    qcc_session *session;
+    Status (*fn)(struct Call *c);
+    const char *name, *value;
+    const qcc_tensor *given;
+    qcc_tensor *seen;
+    unsigned what;
+    RunResult result;
+    float *flat;
+    const float *flat_in;
+    size_t n;
+} Call;
+
+static Status do_call(void *arg)
+{
+    Call *c = arg;
+    c->session->cx->diag.file = c->session->step->model->file;
+    return c->fn(c);
+}
+
+/* A call that memory ended half way leaves values behind that are not to be trusted. */
+static qcc_status call(Call *c)
+{
+    qcc_session *s = c->session;
+    if (!s)
+        return QCC_USAGE;
+    if (s->poisoned)
+        return QCC_NO_MEMORY;
+    const qcc_status status = context_call(s->cx, do_call, c);
+    s->poisoned = status == QCC_NO_MEMORY;
+    return status;
+}
+
+/* A tensor of the host as one of ours, over the same memory. */
+static Status take_tensor(qcc_session *s, const char *name, const qcc_tensor *given, Tensor *t)
+{
+    Diag *d = &s->cx->diag;
+    const Place place = { .where = name, .byte = -1 };
+    size_t bytes;
+    if ((int)given->dtype < 0 || given->dtype >= QCC_STRING || given->rank < 0 || given->rank > MAX_RANK)
+        return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
+    for (int k = 0; k < given->rank; k++)
+        if (given->dims[k] < 0 || given->dims[k] > s->cx->limits.dim)
+            return fail_as(d, USAGE, place, "dimension %d is %lld", k, (long long)given->dims[k]);
+    *t = (Tensor){ .type = type_tensor(&s->step->model->ir.types, (DType)given->dtype, given->rank, given->dims),
+                   .data = given->data,
+                   .refs = 1 };
+    if (!type_bytes(t->type, &bytes) || bytes != given->bytes || (bytes && !given->data))
+        return fail_as(d, USAGE, place, "%s has %zu bytes", type_text(&s->cx->scratch, t->type), given->bytes);
+    t->bytes = bytes;
+    return OK;
+}
+
+static Status do_bind(Call *c)
+{
+    Tensor t;
+    TRY(take_tensor(c->session, c->name, c->given, &t));
+    return session_bind(c->session->run, c->name, &t);
+}
+
+qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *tensor)
+{
+    Call c = { .session = session, .fn = do_bind, .name = name, .given = tensor };
+    return name && tensor ? call(&c) : QCC_USAGE;
+}
+
+/* Names that people use for states of ours. */
+static const char *own_name(Call *c, const char *name)
+{
+    return strcmp(name, "lr_factor") == 0 ? "qcc.lr_factor" : c->name;
+}
+
+static Status do_put(Call *c)
+{
+    Tensor t;
+    TRY(take_tensor(c->session, c->name, c->given, &t));
+    return session_put(c->session->run, own_name(c, c->name), &t);
+}
+
+qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor)
+{
+    Call c = { .session = session, .fn = do_put, .name = name, .given = tensor };
+    return name && tensor ? call(&c) : QCC_USAGE;
+}
+
+static Status do_view(Call *c)
+{
+    const Tensor *t = session_view(c->session->run, own_name(c, c->name));
+    if (!t)
+        return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "there is no value named %s now", c->name);
+    if (t->type->kind != TYPE_TENSOR || t->type->rank > QCC_MAX_RANK)
+        return fail_as(&c->session->cx->diag, UNSUPPORTED, NOWHERE, "%s is no tensor", c->name);
+    *c->seen = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
+    for (int k = 0; k < t->type->rank; k++)
+        c->seen->dims[k] = t->type->dims[k];
+    return OK;
+}
+
+qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor)
+{
+    qcc_tensor seen;
+    Call c = { .session = session, .fn = do_view, .name = name, .seen = &seen };
+    const qcc_status status = name && tensor ? call(&c) : QCC_USAGE;
+    if (status == QCC_OK)
+        *tensor = seen;
+    return status;
+}
+
+static Status do_run(Call *c)
+{
+    const Status status = session_run(c->session->run, c->what, &c->result);
+    if (status == INTERRUPTED)
+        c->session->stop = 0;
+    return status;
+}
+
+qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result)
+{
+    Call c = { .session = session, .fn = do_run, .what = what };
+    if (result && result->size < sizeof(size_t))
+        return QCC_USAGE;
+    const qcc_status status = call(&c);
+    if (status != QCC_OK || !result)
+        return status;
+    const RunResult *r = &c.result;
+    const qcc_result all = { .size = result->size < sizeof all ? result->size : sizeof all,
+                             .step = r->step,
+                             .applied = r->applied,
+                             .finite = r->finite,
+                             .loss = r->has_loss ? r->loss : NAN,
+                             .grad_norm = r->has_norm ? r->norm : NAN,
+                             .lr = r->has_rate ? r->rate : NAN };
+    memcpy(result, &all, all.size);
+    return QCC_OK;
+}
+
+void qcc_request_stop(qcc_session *session)
+{
+    if (session)
+        session->stop = 1;
+}
+
+/* ---- all parameters as one vector ---- */
+
+size_t qcc_flat_size(const qcc_session *session)
+{
+    size_t n = 0, n_states;
+    if (!session)
+        return 0;
+    const State *states = session_states(session->run, &n_states);
+    for (size_t i = 0; i < n_states; i++)
+        n += states[i].trained ? (size_t)type_elements(states[i].type) : 0;
+    return n;
+}
+
+static Status check_flat(Call *c)
+{
+    const size_t n = qcc_flat_size(c->session);
+    return c->n == n ? OK
+                     : fail_as(&c->session->cx->diag, USAGE, NOWHERE,
+                               "the trained parameters have %zu elements: got %zu", n, c->n);
+}
+
+static Status do_get_flat(Call *c)
+{
+    size_t n, at = 0;
+    const State *states = session_states(c->session->run, &n);
+    TRY(check_flat(c));
+    for (size_t i = 0; i < n; i++) {
+        const int64_t size = states[i].trained ? type_elements(states[i].type) : 0;
+        if (size)
+            load_f32(c->flat + at, states[i].value, 0, size);
+        at += (size_t)size;
+    }
+    return OK;
+}
+
+qcc_status qcc_get_flat(qcc_session *session, float *values, size_t n)
+{
+    Call c = { .session = session, .fn = do_get_flat, .flat = values, .n = n };
+    return values || !n ? call(&c) : QCC_USAGE;
+}
+
+static Status do_set_flat(Call *c)
+{
+    size_t n, at = 0;
+    const State *states = session_states(c->session->run, &n);
+    TRY(check_flat(c));
+    for (size_t i = 0; i < n; i++) {
+        const int64_t size = states[i].trained ? type_elements(states[i].type) : 0;
+        if (!size)
+            continue;
+        Tensor *t = tensor_new(&c->session->cx->scratch, states[i].type);
+        store_f32(t, 0, c->flat_in + at, size);
+        TRY(session_put(c->session->run, states[i].name, t));
+        at += (size_t)size;
+    }
+    return OK;
+}
+
+qcc_status qcc_set_flat(qcc_session *session, const float *values, size_t n)
+{
+    Call c = { .session = session, .fn = do_set_flat, .flat_in = values, .n = n };
+    return values || !n ? call(&c) : QCC_USAGE;
+}
+
+/* ---- properties ---- */
+
+const char *property_get(const qcc_session *s, const char *key)
+{
+    for (size_t i = 0; i < s->n_properties; i++)
+        if (strcmp(s->properties[i].key, key) == 0)
+            return s->properties[i].value;
+    return NULL;
+}
+
+void property_set(qcc_session *s, const char *key, const char *value)
+{
+    Property *p = s->properties;
+    size_t i = 0;
+    while (i < s->n_properties && strcmp(p[i].key, key) != 0)
+        i++;
+    if (!value && i < s->n_properties) {
+        p[i] = p[--s->n_properties];
+        return;
+    }
+    if (!value)
+        return;
+    if (i == s->n_properties) {
+        GROW(&s->arena, s->properties, s->n_properties, s->cap_properties);
+        s->properties[s->n_properties++] = (Property){ .key = arena_string(&s->arena, key) };
+    }
+    s->properties[i].value = arena_string(&s->arena, value);
+}
+
+static Status do_set_property(Call *c)
+{
+    property_set(c->session, c->name, c->value);
+    return OK;
+}
+
+qcc_status qcc_set_property(qcc_session *session, const char *key, const char *value)
+{
+    Call c = { .session = session, .fn = do_set_property, .name = key, .value = value };
+    return key && *key ? call(&c) : QCC_USAGE;
+}
+
+static Status do_get_property(Call *c)
+{
+    c->value = property_get(c->session, c->name);
+    return OK;
+}
+
+qcc_status qcc_get_property(qcc_session *session, const char *key, const char **value)
+{
+    Call c = { .session = session, .fn = do_get_property, .name = key };
+    const qcc_status status = key && value ? call(&c) : QCC_USAGE;
+    if (status == QCC_OK)
+        *value = c.value;
+    return status;
+}

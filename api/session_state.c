@@ -1,0 +1,281 @@
+/* A session's states on their way out and in: checkpoints, the deployable model, and why a step was not finite. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/command.h"
+#include "api/step.h"
+#include "base/sha256.h"
+#include "frontends/onnx/step.h"
+#include "passes/choices.h"
+#include "runtime/checkpoint/checkpoint.h"
+
+/* ---- names ---- */
+
+const char *step_path(const qcc_step *s, const char *name)
+{
+    const Choice *c = s->recipe.choices ? choice_find(s->recipe.choices, name) : NULL;
+    return c && strcmp(c->path, name) != 0 ? c->path : NULL;
+}
+
+const char *step_next_command(const qcc_step *s, Arena *arena, const char *checkpoint)
+{
+    return arena_printf(arena, "qcc --export %s --checkpoint %s -o OUT.onnx", s->model->file, checkpoint);
+}
+
+/* ---- the deployable model ---- */
+
+/* The states that go into the file, averaged ones in place of the last where there are any. */
+static FinalState *final_states(qcc_session *s, size_t *n)
+{
+    size_t n_states;
+    const State *states = session_states(s->run, &n_states);
+    FinalState *all = NEWS(&s->cx->scratch, FinalState, n_states + 1);
+    *n = 0;
+    for (size_t i = 0; i < n_states; i++) {
+        if (strncmp(states[i].name, "qcc.", 4) == 0)
+            continue;
+        const Tensor *averaged = session_view(s->run, arena_printf(&s->cx->scratch, "qcc.ema/%s", states[i].name));
+        all[(*n)++] = (FinalState){ states[i].name, averaged ? averaged : states[i].value };
+    }
+    return all;
+}
+
+static Twin *twins_of(const qcc_session *s, size_t *n)
+{
+    const Choices *c = s->step->recipe.choices;
+    Twin *twins = NEWS(&s->cx->scratch, Twin, (c ? c->n : 0) + 1);
+    *n = 0;
+    for (size_t i = 0; c && i < c->n; i++)
+        if (c->list[i].kind == CHOICE_TIED)
+            twins[(*n)++] = (Twin){ c->list[i].tied_to, c->list[i].name, c->list[i].transposed };
+    return twins;
+}
+
+Status session_export(qcc_session *s, Out *o, const char *path)
+{
+    qcc_model *m = s->step->model;
+    FinalStates states = { .path = path };
+    const Sink sink = out_sink(o);
+    if (!m->has_spine)
+        TRY(model_as_file(m));
+    states.list = final_states(s, &states.n);
+    states.twins = twins_of(s, &states.n_twins);
+    return onnx_export_states(&m->spine, &m->cx->diag, &states, &sink);
+}
+
+/* ---- checkpoints ---- */
+
+static const char *hash_text(Arena *arena, const Text *t)
+{
+    uint8_t digest[SHA256_BYTES];
+    char text[SHA256_TEXT];
+    Sha256 s;
+    sha256_begin(&s);
+    sha256_add(&s, t->p, t->n);
+    sha256_end(&s, digest);
+    sha256_text(text, digest);
+    return arena_string(arena, text);
+}
+
+/* Everything that the meaning of a state depends on: names, types, losses; not the rate. */
+void session_identify(qcc_session *s, CheckpointInfo *info)
+{
+    Text model, step;
+    size_t n;
+    const State *states = session_states(s->run, &n);
+    text_open(&model, &s->cx->scratch);
+    text_open(&step, &s->cx->scratch);
+    for (size_t i = 0; i < n; i++) {
+        const bool ours = strncmp(states[i].name, "qcc.", 4) == 0;
+        text_printf(ours ? &step : &model, "%s ", states[i].name);
+        type_print(ours ? &step : &model, states[i].type);
+        text_printf(ours ? &step : &model, " %d\n", states[i].trained);
+    }
+    text_printf(&step, "%s", s->step->facts.identity);
+    info->model_hash = hash_text(&s->arena, &model);
+    info->step_hash = hash_text(&s->arena, &step);
+}
+
+NamedTensor *session_tensors(qcc_session *s, size_t *n)
+{
+    const State *states = session_states(s->run, n);
+    NamedTensor *all = NEWS(&s->cx->scratch, NamedTensor, *n + 1);
+    for (size_t i = 0; i < *n; i++)
+        all[i] = (NamedTensor){ states[i].name, states[i].value };
+    return all;
+}
+
+SafePair *session_properties(qcc_session *s)
+{
+    SafePair *pairs = NEWS(&s->cx->scratch, SafePair, s->n_properties + 1);
+    for (size_t i = 0; i < s->n_properties; i++)
+        pairs[i] = (SafePair){ s->properties[i].key, s->properties[i].value };
+    return pairs;
+}
+
+/* Everything that a session's future depends on, as one file. */
+static Status save_file(qcc_session *s, const char *path)
+{
+    CheckpointInfo info = { .step = session_step(s->run), .n_properties = s->n_properties };
+    CheckpointTarget target;
+    CheckpointSaved saved;
+    char run[17];
+    size_t n;
+    const NamedTensor *states = session_tensors(s, &n);
+    info.properties = session_properties(s);
+    session_identify(s, &info);
+    checkpoint_run_id(run, &info);
+    const CheckpointWish wish = { .path = path, .run = run, .limits = &s->cx->limits };
+    TRY(checkpoint_open(&target, &s->cx->memory, &s->cx->diag, &wish));
+    const Status status = checkpoint_save(&target, &s->cx->scratch, &info, states, n, false, &saved);
+    checkpoint_close(&target);
+    return status;
+}
+
+static Status load_from(qcc_session *s, Heap *heap, const char *path)
+{
+    size_t n;
+    CheckpointInfo own = { 0 };
+    CheckpointLoaded loaded;
+    const State *states = session_states(s->run, &n);
+    StateSlot *slots = NEWS(&s->cx->scratch, StateSlot, n + 1);
+    for (size_t i = 0; i < n; i++)
+        slots[i] = (StateSlot){ states[i].name, step_path(s->step, states[i].name), states[i].type };
+    session_identify(s, &own);
+    const CheckpointReader r = { &s->step->model->ir.types, heap, &s->cx->scratch, &s->cx->diag, &s->cx->limits };
+    const CheckpointWanted wanted = {
+        .model_hash = own.model_hash, .step_hash = own.step_hash, .slots = slots, .n = n
+    };
+    TRY(checkpoint_load(&r, path, &wanted, &loaded));
+    if (!loaded.file)
+        return fail_as(&s->cx->diag, IO, (Place){ .file = path, .byte = -1 }, "holds no checkpoint");
+    for (size_t i = 0; i < n; i++)
+        TRY(session_put(s->run, slots[i].name, loaded.states[i]));
+    session_set_step(s->run, loaded.info.step);
+    s->n_properties = 0;
+    for (size_t i = 0; i < loaded.info.n_properties; i++)
+        property_set(s, loaded.info.properties[i].key, loaded.info.properties[i].value);
+    return OK;
+}
+
+Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *path)
+{
+    size_t n;
+    Heap heap;
+    CheckpointLoaded loaded;
+    const State *states = session_states(run, &n);
+    StateSlot *slots = NEWS(&cx->scratch, StateSlot, n + 1);
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(states[i].name, "qcc.", 4) != 0 || strncmp(states[i].name, "qcc.ema/", 8) == 0)
+            slots[k++] = (StateSlot){ states[i].name, step_path(step, states[i].name), states[i].type };
+    heap_open(&heap, &cx->memory);
+    const CheckpointReader r = { &step->model->ir.types, &heap, &cx->scratch, &cx->diag, &cx->limits };
+    const CheckpointWanted wanted = { .slots = slots, .n = k, .others = true };
+    Status status = checkpoint_load(&r, path, &wanted, &loaded);
+    if (status == OK && !loaded.file)
+        status = fail_as(&cx->diag, IO, (Place){ .file = path, .byte = -1 }, "holds no checkpoint");
+    for (size_t i = 0; i < k && status == OK; i++)
+        if (loaded.states[i])
+            status = session_put(run, slots[i].name, loaded.states[i]);
+    heap_close(&heap);
+    return status;
+}
+
+/* ---- a step that was not finite ---- */
+
+/* The first value that is not finite. */
+typedef struct Culprit {
+    const Node *node;
+    int64_t nans, infs, n;
+} Culprit;
+
+static void look(void *user, const Node *n, const Tensor *value)
+{
+    Culprit *c = user;
+    if (c->node || !value || value->type->kind != TYPE_TENSOR || !dtype_is_float(value->type->dtype))
+        return;
+    const int64_t size = tensor_elements(value);
+    for (int64_t i = 0; i < size; i++) {
+        const double x = tensor_get_f64(value, i);
+        c->nans += isnan(x) != 0;
+        c->infs += isinf(x) != 0;
+    }
+    c->n = size;
+    if (c->nans || c->infs)
+        c->node = n;
+}
+
+Status session_explain(Out *out, qcc_session *s)
+{
+    Culprit c = { 0 };
+    Arena *arena = &s->cx->scratch;
+    TRY(session_replay(s->run, look, &c));
+    if (!c.node)
+        return OK;
+    const bool backward = c.node->flags & NODE_BACKWARD, update = c.node->flags & NODE_UPDATE;
+    TRY(out_printf(out, "why      %s, %s: ", node_place(c.node).where, op_of(c.node)->name));
+    TRY(out_printf(out, "%s of %" PRId64 " values %s", arena_printf(arena, "%" PRId64, c.nans + c.infs), c.n,
+                   c.nans ? c.infs ? "NaN or infinite" : "NaN" : "infinite"));
+    return out_printf(out, " in the %s pass\n", update ? "update" : backward ? "backward" : "forward");
+}
+
+/* ---- the public calls ---- */
+
+typedef struct StateCall {
+    qcc_session *session;
+    const qcc_sink *sink;
+    const qcc_source *source;
+} StateCall;
+
+static Status wants_path(qcc_session *s, const char *path)
+{
+    return path ? OK : fail_as(&s->cx->diag, USAGE, NOWHERE, "checkpoints are files: a path is wanted");
+}
+
+static Status do_save(void *arg)
+{
+    const StateCall *c = arg;
+    TRY(wants_path(c->session, c->sink->path));
+    return save_file(c->session, c->sink->path);
+}
+
+qcc_status qcc_save(qcc_session *session, const qcc_sink *sink)
+{
+    StateCall c = { .session = session, .sink = sink };
+    return session && sink ? context_call(session->cx, do_save, &c) : QCC_USAGE;
+}
+
+static Status do_load(void *arg)
+{
+    const StateCall *c = arg;
+    Heap heap;
+    TRY(wants_path(c->session, c->source->path));
+    heap_open(&heap, &c->session->cx->memory);
+    const Status status = load_from(c->session, &heap, c->source->path);
+    heap_close(&heap);
+    return status;
+}
+
+qcc_status qcc_load(qcc_session *session, const qcc_source *source)
+{
+    StateCall c = { .session = session, .source = source };
+    return session && source ? context_call(session->cx, do_load, &c) : QCC_USAGE;
+}
+
+static Status do_export(void *arg)
+{
+    const StateCall *c = arg;
+    Out o;
+    c->session->cx->diag.file = c->session->step->model->file;
+    TRY(out_open(&o, c->session->cx, c->sink));
+    return out_close(&o, session_export(c->session, &o, c->sink->path));
+}
+
+qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink)
+{
+    StateCall c = { .session = session, .sink = sink };
+    (void)options;
+    return session && sink ? context_call(session->cx, do_export, &c) : QCC_USAGE;
+}

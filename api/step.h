@@ -1,0 +1,133 @@
+/* A training step, and the sessions that run it. */
+#ifndef API_STEP_H
+#define API_STEP_H
+
+#include "api/model.h"
+#include "api/out.h"
+#include "passes/recipe.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/session.h"
+
+/* What was decided, for the summary and the notes of the file. */
+typedef struct StepFacts {
+    int64_t batch;            /* samples of a step; 0: the inputs have none */
+    const char *loss;         /* as --loss would say it */
+    const char *loss_why;     /* the rule that chose it; null: it was given */
+    const char *optimizer;    /* as --optimizer would say it */
+    const char *options;      /* the options it was compiled with, all of them said */
+    const char *identity;     /* of these, what the meaning of a checkpoint depends on */
+    const char *trained_path; /* where a run without a destination leaves its states */
+    size_t nodes;
+} StepFacts;
+
+/* What a target input holds. */
+typedef struct StepTarget {
+    const char *input;  /* its name */
+    const char *output; /* the output that is compared with it, as deployed; null: none is */
+    int64_t classes;    /* integers are 0 .. classes - 1; 0: they are no classes */
+    int axis;           /* of the classes in the output */
+    bool ignores;
+    int64_t ignored; /* this class does not count */
+} StepTarget;
+
+struct qcc_step {
+    qcc_context *cx;
+    qcc_step *next, *prev; /* of the context */
+    Cleanup cleanup;
+    Arena arena;
+    qcc_model *model; /* whose types, names and payloads it reads; kept as long as the step is */
+    Module *module;
+    Recipe recipe;
+    StepFacts facts;
+    Value *inputs, *parameters;
+    size_t n_inputs, n_parameters;
+    StepTarget *targets;
+    size_t n_targets;
+    size_t users; /* sessions */
+    bool freed;   /* by its owner: it goes with its last session */
+};
+
+/* A property that travels with checkpoints. */
+typedef struct Property {
+    const char *key, *value;
+} Property;
+
+struct qcc_session {
+    qcc_context *cx;
+    qcc_session *next, *prev; /* of the context */
+    Cleanup cleanup;
+    Arena arena;
+    qcc_step *step;
+    Session *run;
+    Property *properties;
+    size_t n_properties, cap_properties;
+    volatile int stop;
+    bool poisoned; /* a call failed for memory while it ran: only ending it is legal */
+};
+
+/* A step of a model, empty; it gives itself back when a jump passes, until step_keep. */
+qcc_step *step_new(qcc_model *m);
+
+/* Gives back a step that was not kept. */
+void step_drop(qcc_step *s);
+
+/* The step outlives the call: it belongs to the context from here on. */
+void step_keep(qcc_step *s);
+
+/* Finds inputs and parameters of the graph @step. */
+void step_signature(qcc_step *s);
+
+/* What is known of a target by the name of its input; null: of the first one.  Null when there is none. */
+const StepTarget *step_target(const qcc_step *s, const char *input);
+
+/* Compiles a model by the options of a line, those of reading it included; the context owns the step. */
+Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step);
+
+/* Whether a model that was read is a step already. */
+bool model_is_step(const qcc_model *m);
+
+/* Writes STEP.onnx; `path`, which the output fills, may be null. */
+Status step_write(qcc_step *s, Out *o, const char *path);
+
+/* Gives a step back, or marks it to go with its last session. */
+void step_close(qcc_step *s);
+
+/* Starts a session of a step; the context owns it.  `stop` ends a run between two nodes; null: the session's own. */
+Status session_start(qcc_step *step, uint64_t seed, const volatile int *stop, qcc_session **session);
+
+/* Gives a session back. */
+void session_end(qcc_session *s);
+
+/* The name that people see of a parameter; null: its own. */
+const char *step_path(const qcc_step *s, const char *name);
+
+/* Lets a step that was compiled before run at the rate of --lr. */
+Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line);
+
+/* The command line that exports what a run left. */
+const char *step_next_command(const qcc_step *s, Arena *arena, const char *checkpoint);
+
+/* Writes the deployable model with a session's states; `path`, which the output fills, may be null. */
+Status session_export(qcc_session *s, Out *o, const char *path);
+
+/* Puts the weights of a checkpoint (a file, or the newest of a folder) into a session. */
+Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *path);
+
+/* The hashes that a checkpoint of a session carries: of the model's states, and of what was compiled into the step (not
+ * of rates, which may change). */
+void session_identify(qcc_session *s, CheckpointInfo *info);
+
+/* All states of a session by name, and its properties; in the scratch of the call. */
+NamedTensor *session_tensors(qcc_session *s, size_t *n);
+SafePair *session_properties(qcc_session *s);
+
+/* Says which value of the last step was the first that was not finite. */
+Status session_explain(Out *out, qcc_session *s);
+
+/* The value of a property, or null. */
+const char *property_get(const qcc_session *s, const char *key);
+
+/* Sets a property; a null value removes it. */
+void property_set(qcc_session *s, const char *key, const char *value);
+
+#endif

@@ -1,0 +1,155 @@
+/* What compiling decided, a line each, with the option that decides otherwise. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/summary.h"
+#include "api/train.h"
+#include "api/words.h"
+#include "passes/choices.h"
+#include "passes/footprint.h"
+
+enum { COLUMN = 17, FLAGS = 90 };
+
+/* "  loss           what it is                       --loss" */
+static Status line(Out *out, Arena *arena, const char *what, const char *text, const char *flags)
+{
+    Text t;
+    text_open(&t, arena);
+    text_printf(&t, "  %s", what);
+    text_pad(&t, COLUMN);
+    text_add(&t, text);
+    if (flags) {
+        text_char(&t, ' ');
+        text_pad(&t, FLAGS);
+        text_add(&t, flags);
+    }
+    text_char(&t, '\n');
+    return out_bytes(out, t.p, t.n);
+}
+
+static Status tell_file(Out *out, const qcc_step *s)
+{
+    Text t;
+    const qcc_model *m = s->model;
+    const Onnx__ModelProto *p = m->has_spine ? m->spine.model : NULL;
+    text_open(&t, &s->cx->scratch);
+    text_add(&t, m->file);
+    text_add(&t, "  ");
+    if (t.n < COLUMN)
+        text_pad(&t, COLUMN);
+    if (p && p->producer_name.len)
+        text_printf(&t, "%.*s%s%.*s, ", (int)p->producer_name.len, (const char *)p->producer_name.data,
+                    p->producer_version.len ? " " : "", (int)p->producer_version.len,
+                    (const char *)p->producer_version.data);
+    for (size_t i = 0; p && i < p->n_opset_import; i++)
+        if (!p->opset_import[i]->domain.len)
+            text_printf(&t, "opset %" PRId64 ", ", p->opset_import[i]->version);
+    text_printf(&t, "%zu nodes\n", p && p->graph ? p->graph->n_node : graph_count(m->graph));
+    return out_bytes(out, t.p, t.n);
+}
+
+static const char *values_text(Arena *arena, const Value *v, size_t n)
+{
+    Text t;
+    text_open(&t, arena);
+    for (size_t i = 0; i < n && i < 4; i++)
+        text_printf(&t, "%s%s %s", i ? ", " : "", v[i].name, v[i].text);
+    if (n > 4)
+        text_printf(&t, " and %zu more", n - 4);
+    return text_get(&t);
+}
+
+static Status tell_signature(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const qcc_model *m = s->model;
+    TRY(line(out, arena, "input", values_text(arena, m->inputs, m->n_inputs), NULL));
+    return line(out, arena, "output", values_text(arena, m->outputs, m->n_outputs), NULL);
+}
+
+static Status tell_batch(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const qcc_model *m = s->model;
+    const Type *first = m->n_inputs ? m->inputs[0].type : NULL;
+    const bool symbolic = first && first->kind == TYPE_TENSOR && first->rank > 0 && first->dims[0] < 0;
+    if (!s->facts.batch)
+        return OK;
+    return line(out, arena, "batch",
+                arena_printf(arena, "%-11" PRId64 " %s", s->facts.batch,
+                             symbolic ? "symbolic in the file and in what you deploy" : "as in the file"),
+                "--batch");
+}
+
+static Status tell_losses(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const char *why = s->facts.loss_why;
+    return line(out, arena, "loss", why ? arena_printf(arena, "%s: %s", s->facts.loss, why) : s->facts.loss, "--loss");
+}
+
+static Status tell_parameters(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const Choices *c = s->recipe.choices;
+    int64_t elements = 0, others = 0;
+    size_t renamed = 0, vectors = 0, of = 0;
+    Text t;
+    const size_t n = choices_count(c, CHOICE_TRAINED, &elements), stats = choices_count(c, CHOICE_STATISTIC, &others),
+                 tied = choices_count(c, CHOICE_TIED, &others);
+    for (size_t i = 0; i < c->n; i++) {
+        const Choice *x = &c->list[i];
+        of += x->type->kind == TYPE_TENSOR && dtype_is_float(x->type->dtype);
+        if (x->kind != CHOICE_TRAINED)
+            continue;
+        renamed += strcmp(x->name, x->path) != 0;
+        vectors += x->type->rank <= 1;
+    }
+    text_open(&t, arena);
+    text_printf(&t, "%zu of %zu, %s: %zu weights, %zu vectors", n, of, count_text(arena, (uint64_t)elements),
+                n - vectors, vectors);
+    if (renamed)
+        text_printf(&t, "; %zu shown by path name", renamed);
+    if (stats)
+        text_printf(&t, "; %zu running statistics", stats);
+    if (tied)
+        text_printf(&t, "; %zu tied", tied);
+    return line(out, arena, "trainable", text_get(&t), "--train --freeze");
+}
+
+static Status tell_memory(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const Footprint f = footprint_of(module_graph(s->module, "step"), arena);
+    return line(out, arena, "memory",
+                arena_printf(arena, "%s: weights %s, optimizer %s, gradients %s, activations %s",
+                             bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
+                             bytes_text(arena, f.gradients), bytes_text(arena, f.activations)),
+                NULL);
+}
+
+static size_t casts_of(Graph *g)
+{
+    size_t n = 0;
+    for (Node *k = walk_first(g); k; k = walk_next(g, k))
+        n += k->op == OP_cast && k->flags & NODE_OURS;
+    return n;
+}
+
+Status summary_tell(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    TRY(tell_file(out, s));
+    TRY(tell_signature(out, s));
+    TRY(tell_batch(out, s));
+    TRY(tell_losses(out, s));
+    if (s->recipe.choices)
+        TRY(tell_parameters(out, s));
+    TRY(line(out, arena, "optimizer", s->facts.optimizer, "--optimizer --lr"));
+    TRY(line(out, arena, "precision", "f32: this build has neither --quant nor --amp yet", NULL));
+    TRY(line(out, arena, "step",
+             arena_printf(arena, "%s nodes; casts %zu", grouped(arena, (int64_t)s->facts.nodes),
+                          casts_of(module_graph(s->module, "step"))),
+             NULL));
+    return tell_memory(out, s);
+}

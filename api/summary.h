@@ -1,0 +1,10 @@
+/* What compiling a step decided, as people read it. */
+#ifndef API_SUMMARY_H
+#define API_SUMMARY_H
+
+#include "api/step.h"
+
+/* Prints the summary of a step. */
+Status summary_tell(Out *out, const qcc_step *s);
+
+#endif

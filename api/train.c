@@ -1,0 +1,308 @@
+/* train: epochs or steps over data, with everything around them. */
+#include "api/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the parts ---- */
+
+/* What a jump does not close by itself. */
+static void close_outputs(void *thing)
+{
+    Trainer *t = thing;
+    if (t->saving)
+        checkpoint_close(&t->target);
+    log_close(&t->log);
+    board_close(&t->board);
+}
+
+static void close_all(Trainer *t)
+{
+    feed_close(t->feed);
+    feed_close(t->val_feed);
+    dataset_close(t->data.set);
+    dataset_close(t->val_data.set);
+    close_outputs(t);
+}
+
+static bool asked_to_stop(void *user)
+{
+    const qcc_context *cx = user;
+    return cx->stop != 0;
+}
+
+static FeedOptions feed_options(const Trainer *t, FeedPart part)
+{
+    const bool train = part != FEED_VALIDATION;
+    return (FeedOptions){ .part = part,
+                          .fraction = option_real(&t->c->line, OPT_val_split, 0),
+                          .shuffle = train && t->o.shuffle,
+                          .last = train ? t->o.last : FEED_PAD,
+                          .seed = t->o.seed,
+                          .once = !train,
+                          .threads = t->cx->options.threads,
+                          .stopped = asked_to_stop,
+                          .user = t->cx };
+}
+
+static Status no_data(Trainer *t)
+{
+    Text line;
+    text_open(&line, &t->cx->scratch);
+    text_printf(&line, "qcc train %s", t->c->line.paths[0]);
+    for (size_t i = 0; i < t->step->n_inputs; i++) {
+        const char *name = t->step->inputs[i].name;
+        const bool target = strncmp(name, "target", 6) == 0;
+        text_printf(&line, " --%s %s=%s.npy", target ? "target" : "data", name, name);
+    }
+    Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, NOWHERE, "what is it to learn from?");
+    message_try(m, "%s", text_get(&line));
+    return message_send(m);
+}
+
+static Status open_validation(Trainer *t)
+{
+    const CommandLine *line = &t->c->line;
+    const bool split = option_real(line, OPT_val_split, 0) > 0, files = option_given(line, OPT_val) > 0;
+    const FeedOptions all = feed_options(t, FEED_VALIDATION);
+    FeedOptions own = all;
+    if (split && files)
+        return fail_as(t->d, USAGE, ON_COMMAND_LINE, "--val and --val-split: one of the two says what is held out");
+    if (split)
+        return feed_open(&t->val_feed, t->data.set, t->d, &all);
+    if (!files)
+        return OK;
+    own.part = FEED_ALL;
+    own.shuffle = false;
+    own.last = FEED_PAD;
+    TRY(train_data_open(t->c, t->step, OPT_val, OPT_val_target, true, &t->val_data));
+    return feed_open(&t->val_feed, t->val_data.set, t->d, &own);
+}
+
+static Status open_data(Trainer *t)
+{
+    if (!option_given(&t->c->line, OPT_data) && t->step->n_inputs)
+        return no_data(t);
+    TRY(train_data_open(t->c, t->step, OPT_data, OPT_target, false, &t->data));
+    const bool split = option_real(&t->c->line, OPT_val_split, 0) > 0;
+    const FeedOptions train = feed_options(t, split ? FEED_TRAIN : FEED_ALL);
+    TRY(feed_open(&t->feed, t->data.set, t->d, &train));
+    t->batches = feed_batches(t->feed);
+    return open_validation(t);
+}
+
+/* How many steps there are: said, or epochs of the data, one when nothing is said. */
+static Status set_length(Trainer *t)
+{
+    if (!t->o.steps && !t->o.epochs)
+        t->o.epochs = 1;
+    if (t->o.epochs && t->batches < 0 && t->o.epochs > 1)
+        return fail_as(t->d, USAGE, ON_COMMAND_LINE, "--epochs: a stream is read once");
+    t->steps = t->o.steps ? t->o.steps : t->batches < 0 ? 0 : t->o.epochs * t->batches;
+    if (t->done > t->steps && t->steps)
+        return fail_as(t->d, USAGE, ON_COMMAND_LINE, "the run is at step %" PRId64 " already, of %" PRId64, t->done,
+                       t->steps);
+    return OK;
+}
+
+static Status put_scalar(Trainer *t, const char *name, double value)
+{
+    const Tensor *have = session_view(t->run, name);
+    if (!have)
+        return OK;
+    Tensor *x = tensor_new(&t->cx->scratch, have->type);
+    if (dtype_is_integer(have->type->dtype))
+        tensor_set_i64(x, 0, (int64_t)value);
+    else
+        tensor_set_f64(x, 0, value);
+    return session_put(t->run, name, x);
+}
+
+static Status set_progress(Trainer *t)
+{
+    const char *kind = option_text(&t->c->line, OPT_progress);
+    const bool terminal = t->cx->options.columns > 0;
+    if (!kind || strcmp(kind, "auto") == 0)
+        t->progress.kind = terminal ? PROGRESS_BAR : PROGRESS_PLAIN;
+    else
+        t->progress.kind = strcmp(kind, "bar") == 0     ? PROGRESS_BAR
+                           : strcmp(kind, "plain") == 0 ? PROGRESS_PLAIN
+                           : strcmp(kind, "json") == 0  ? PROGRESS_JSON
+                                                        : PROGRESS_NONE;
+    if (t->cx->verbosity < 0)
+        t->progress.kind = PROGRESS_NONE;
+    return OK;
+}
+
+/* ---- steps ---- */
+
+static Status wrong_batch(Trainer *t, const Batch *batch)
+{
+    return fail_as(t->d, INVALID, NOWHERE, "a batch of %" PRId64 " samples, the step takes %" PRId64, batch->rows,
+                   t->step->facts.batch);
+}
+
+/* One step; *over says that a stream has ended. */
+static Status one_step(Trainer *t, bool *over)
+{
+    Batch batch;
+    const int64_t at = t->done;
+    const uint64_t epoch = t->batches > 0 ? (uint64_t)(at / t->batches) : 0;
+    TRY(feed_batch(t->feed, t->d, epoch, t->batches > 0 ? at % t->batches : at, &batch));
+    *over = batch.rows == 0;
+    if (*over)
+        return OK;
+    if (t->step->facts.batch > 0 && batch.rows != t->step->facts.batch)
+        return wrong_batch(t, &batch);
+    TRY(train_bind(t->run, &t->data, &batch));
+    TRY(session_run(t->run, RUN_STEP, &t->last));
+    t->last_rows = batch.valid;
+    t->done++;
+    t->skipped += !t->last.applied;
+    t->skipped_in_a_row = t->last.applied ? 0 : t->skipped_in_a_row + 1;
+    return OK;
+}
+
+static Status diverged(Trainer *t)
+{
+    const char *what = t->last.has_loss && !isfinite(t->last.loss) ? "loss" : "gradients";
+    TRY(out_printf(t->c->out,
+                   "step %" PRId64 "  stopped: the %s %s not finite; step %" PRId64 " was the last good one\n", t->done,
+                   what, *what == 'l' ? "is" : "are", t->done - 1));
+    TRY(session_explain(t->c->out, t->session));
+    TRY(train_bundle(t));
+    return MISMATCH;
+}
+
+static double value_named(const Trainer *t, const Validation *v, const char *name)
+{
+    if (strcmp(name, "loss") == 0)
+        return t->last.has_loss ? t->last.loss : NAN;
+    if (strcmp(name, "lr") == 0)
+        return t->last.has_rate ? t->last.rate : NAN;
+    if (strcmp(name, "grad_norm") == 0)
+        return t->last.has_norm ? t->last.norm : NAN;
+    if (v && strcmp(name, "val_loss") == 0)
+        return v->has_loss ? v->loss : NAN;
+    if (v && v->has_metric && strcmp(name, metric_name(v->metric.kind)) == 0)
+        return metric_value(&v->metric);
+    return NAN;
+}
+
+static bool stop_holds(const Trainer *t, const Validation *v)
+{
+    if (!t->o.stop.what)
+        return false;
+    const double x = value_named(t, v, t->o.stop.what);
+    return t->o.stop.above ? x > t->o.stop.bound : x < t->o.stop.bound;
+}
+
+/* After an epoch: validation, and whether it is the best one so far. */
+static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
+{
+    Validation v;
+    if (!t->val_feed)
+        return OK;
+    TRY(validate(t->c, t->step, t->run, t->val_data.set ? &t->val_data : &t->data, t->val_feed, &t->o, &v));
+    const bool rises = t->o.by_accuracy && v.has_metric;
+    const double score = rises ? metric_value(&v.metric) : v.loss;
+    const bool judged = !t->o.no_best && (rises || v.has_loss);
+    const bool best = judged && (!t->best_known || (rises ? score > t->best : score < t->best));
+    if (best) {
+        t->best = score;
+        t->best_epoch = epoch;
+        t->best_known = true;
+    }
+    const char *saved = NULL;
+    if (t->saving && (best || train_save_is_due(t))) {
+        TRY(train_save(t, best));
+        saved = t->folder;
+    }
+    *stop = stop_holds(t, &v);
+    return train_tell_validation(t, &v, epoch, best, saved);
+}
+
+/* Why the run ends now; null: it goes on. */
+static const char *why_stop(const Trainer *t)
+{
+    if (t->cx->stop)
+        return "interrupted";
+    if (t->o.max_seconds > 0 && train_clock() - t->progress.began >= t->o.max_seconds)
+        return "out of time";
+    return stop_holds(t, NULL) ? "stopped" : NULL;
+}
+
+static Status run_steps(Trainer *t, const char **reason)
+{
+    bool over = false, stop = false;
+    while (!t->steps || t->done < t->steps) {
+        const ArenaMark mark = arena_mark(&t->cx->scratch);
+        TRY(one_step(t, &over));
+        if (over)
+            return OK;
+        const bool ends = t->batches > 0 && t->done % t->batches == 0, last = t->done == t->steps;
+        const uint64_t epoch = t->batches > 0 ? (uint64_t)((t->done - 1) / t->batches) : 0;
+        TRY(train_tell_step(t, epoch, ends || last));
+        if (!t->last.applied && t->skipped_in_a_row > t->o.skips)
+            return diverged(t);
+        if (ends || (last && t->batches > 0 && t->val_feed))
+            TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
+        if (train_save_is_due(t) || (t->cx->save && t->saving && t->saved_at != t->done))
+            TRY(train_save(t, false));
+        t->cx->save = 0;
+        *reason = stop ? "stopped" : why_stop(t);
+        arena_reset(&t->cx->scratch, mark);
+        if (*reason)
+            return t->cx->stop ? INTERRUPTED : OK;
+    }
+    return OK;
+}
+
+/* ---- the whole ---- */
+
+static Status prepare(Trainer *t)
+{
+    TRY(open_data(t));
+    TRY(session_start(t->step, t->o.seed, &t->cx->hurry, &t->session));
+    t->run = t->session->run;
+    TRY(train_restore(t));
+    TRY(set_length(t));
+    TRY(put_scalar(t, "qcc.total_steps", (double)t->steps));
+    TRY(step_set_rate(t->step, t->run, &t->c->line));
+    TRY(train_open_outputs(t));
+    return set_progress(t);
+}
+
+static Status run(Trainer *t)
+{
+    const char *reason = NULL;
+    TRY(prepare(t));
+    TRY(train_tell_start(t));
+    t->saved_when = train_clock();
+    const Status status = run_steps(t, &reason);
+    if (status != OK && status != INTERRUPTED && status != MISMATCH)
+        return status;
+    TRY(train_tell_end(t, status, status == MISMATCH ? "diverged" : reason));
+    if (status != MISMATCH)
+        TRY(train_finish_outputs(t));
+    return status;
+}
+
+Status command_train(Command *c)
+{
+    qcc_model *m;
+    Trainer t = { .c = c, .cx = c->cx, .d = &c->cx->diag };
+    TRY(command_wants(c, 1));
+    TRY(run_options_read(&c->cx->diag, &c->cx->scratch, &c->line, &t.o));
+    t.folder = option_text(&c->line, OPT_checkpoint);
+    TRY(command_model(c, 0, &m));
+    if (!model_is_step(m))
+        TRY(train_dims(c, m));
+    TRY(step_compile(m, &c->line, &t.step));
+    cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
+    const Status status = run(&t);
+    cleanup_drop(&t.cleanup);
+    close_all(&t);
+    return status;
+}

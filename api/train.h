@@ -1,0 +1,131 @@
+/* A training run: data, session, checkpoints, log and what is told of it. */
+#ifndef API_TRAIN_H
+#define API_TRAIN_H
+
+#include "api/command.h"
+#include "api/run_options.h"
+#include "api/step.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/data/feed.h"
+#include "runtime/log/board.h"
+#include "runtime/log/log.h"
+
+/* Data files bound to the inputs of a step. */
+typedef struct TrainData {
+    Dataset *set;
+    DataInput *inputs; /* in the order of the dataset */
+    size_t n_inputs;
+    const char *summary;
+} TrainData;
+
+/* A pass over validation data. */
+typedef struct Validation {
+    double loss;
+    bool has_loss;
+    Metric metric; /* the one asked for, or accuracy where it applies */
+    bool has_metric;
+    int64_t samples;
+} Validation;
+
+/* Where progress goes (--progress). */
+typedef struct Progress {
+    enum { PROGRESS_NONE, PROGRESS_PLAIN, PROGRESS_BAR, PROGRESS_JSON } kind;
+    double last;            /* when something was shown */
+    double began;           /* the clock, when the run began */
+    int64_t first, samples; /* step and samples that this process began at */
+} Progress;
+
+typedef struct Trainer {
+    Command *c;
+    qcc_context *cx;
+    Diag *d;
+    qcc_step *step;
+    qcc_session *session;
+    Session *run;
+    RunOptions o;
+    TrainData data, val_data;
+    Feed *feed, *val_feed;
+    int64_t batches;       /* of an epoch; -1: a stream */
+    int64_t steps;         /* when the run ends; 0: when the stream does */
+    int64_t done, skipped; /* steps begun and skipped so far */
+    int64_t skipped_in_a_row;
+    RunResult last;
+    int64_t last_rows;
+    CheckpointTarget target;
+    bool saving;        /* the target is open */
+    const char *folder; /* what --checkpoint says; null: nothing was said */
+    CheckpointInfo info;
+    char run_id[17];
+    int64_t saved_at; /* step of the last checkpoint */
+    double saved_when;
+    bool best_known;
+    double best;
+    int64_t best_epoch;
+    Log log;
+    Board board;
+    Progress progress;
+    Cleanup cleanup;
+    const char *resumed_from;
+} Trainer;
+
+/* ---- api/train_data.c ---- */
+
+/* Opens what --data, --target and --fill (or --val..) name for the inputs of the step's graph @step, or @eval. */
+Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out);
+
+/* Binds a batch to the session. */
+Status train_bind(Session *run, const TrainData *data, const Batch *batch);
+
+/* Dimensions of a model that its data files say; adds them to the line as options. */
+Status train_dims(Command *c, qcc_model *m);
+
+/* ---- api/validate.c ---- */
+
+/* Runs every sample of a feed through @eval, each one counted once. */
+Status validate(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,
+                Validation *v);
+
+/* ---- api/train_save.c ---- */
+
+/* Checks and opens the destinations before the first step. */
+Status train_open_outputs(Trainer *t);
+
+/* Loads the checkpoint of --resume, and weights of --init. */
+Status train_restore(Trainer *t);
+
+/* Saves a checkpoint; `best` lets it be the best one. */
+Status train_save(Trainer *t, bool best);
+
+/* Whether the interval of --every is over. */
+bool train_save_is_due(const Trainer *t);
+
+/* Writes what -o, --gradients and the rule "never ends with nothing" ask for. */
+Status train_finish_outputs(Trainer *t);
+
+/* Leaves what a diverged step was: the state before it, its batch, the options. */
+Status train_bundle(Trainer *t);
+
+/* ---- api/train_tell.c ---- */
+
+/* The head of the run. */
+Status train_tell_start(Trainer *t);
+
+/* A step: log, board and progress. */
+Status train_tell_step(Trainer *t, uint64_t epoch, bool last);
+
+/* A validation; `best` when no one before was better. */
+Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved);
+
+/* The end. */
+Status train_tell_end(Trainer *t, Status status, const char *reason);
+
+/* Seconds of a clock that nobody sets. */
+double train_clock(void);
+
+/* Seconds since 1970. */
+double train_wall_clock(void);
+
+/* "25,623" */
+const char *grouped(Arena *arena, int64_t n);
+
+#endif

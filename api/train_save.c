@@ -1,0 +1,336 @@
+/* What a run leaves: checkpoints, the final state, the deployable model, and what a diverged step was. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/data.h"
+#include "api/train.h"
+#include "api/words.h"
+#include "frontends/onnx/step.h"
+#include "runtime/write/npz.h"
+
+static const char *data_text(Trainer *t)
+{
+    Text x;
+    text_open(&x, &t->step->arena);
+    for (size_t i = 0; i < t->data.n_inputs; i++) {
+        const char *path = dataset_path(t->data.set, i);
+        if (path)
+            text_printf(&x, "%s%s=%s", x.n ? " " : "", t->data.inputs[i].name, path);
+    }
+    text_printf(&x, " %" PRId64, dataset_samples(t->data.set));
+    return text_get(&x);
+}
+
+static void set_info(Trainer *t)
+{
+    session_identify(t->session, &t->info);
+    t->info.seed = t->info.shuffle_key = t->o.seed;
+    t->info.data = data_text(t);
+    t->info.options = t->step->facts.options;
+    t->info.best_metric = t->o.by_accuracy ? "val_accuracy" : "val_loss";
+    checkpoint_run_id(t->run_id, &t->info);
+    t->info.run = t->run_id;
+}
+
+/* ---- loading ---- */
+
+static StateSlot *slots_of(Trainer *t, size_t *n, bool trained)
+{
+    const State *states = session_states(t->run, n);
+    StateSlot *slots = NEWS(&t->cx->scratch, StateSlot, *n + 1);
+    size_t k = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (!trained || strncmp(states[i].name, "qcc.", 4) != 0)
+            slots[k++] = (StateSlot){ states[i].name, step_path(t->step, states[i].name), states[i].type };
+    *n = k;
+    return slots;
+}
+
+static CheckpointReader reader(Trainer *t, Heap *heap)
+{
+    return (CheckpointReader){ &t->step->model->ir.types, heap, &t->cx->scratch, t->d, &t->cx->limits };
+}
+
+static Status put_all(Trainer *t, const StateSlot *slots, Tensor *const *states, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (states[i])
+            TRY(session_put(t->run, slots[i].name, states[i]));
+    return OK;
+}
+
+static Status init_weights(Trainer *t, Heap *heap, const char *path)
+{
+    size_t n;
+    Text report;
+    StateReport r;
+    const StateSlot *slots = slots_of(t, &n, true);
+    Tensor **states = NEWS(&t->cx->scratch, Tensor *, n + 1);
+    const CheckpointReader from = reader(t, heap);
+    TRY(checkpoint_init(&from, path, slots, n, states, &r));
+    TRY(put_all(t, slots, states, n));
+    text_open(&report, &t->cx->scratch);
+    state_report_print(&report, &r);
+    return out_printf(t->c->out, "%-16s %s: %s\n", "weights", path, text_get(&report));
+}
+
+/* Notes what differs between the run that was saved and this one, where it may. */
+static void note_changes(Trainer *t, const CheckpointInfo *old)
+{
+    if (old->data && strcmp(old->data, t->info.data) != 0)
+        remark(t->d, "resume", NOWHERE, "data: %s then, %s now", old->data, t->info.data);
+    if (old->options && strcmp(old->options, t->info.options) != 0)
+        remark(t->d, "resume", NOWHERE, "options: %s then, %s now", old->options, t->info.options);
+}
+
+static Status resume(Trainer *t, Heap *heap)
+{
+    size_t n;
+    CheckpointLoaded loaded;
+    const StateSlot *slots = slots_of(t, &n, false);
+    const CheckpointReader from = reader(t, heap);
+    const CheckpointWanted wanted = {
+        .model_hash = t->info.model_hash, .step_hash = t->info.step_hash, .slots = slots, .n = n
+    };
+    TRY(checkpoint_load(&from, t->folder, &wanted, &loaded));
+    if (!loaded.file && t->o.must_resume)
+        return fail_as(t->d, IO, (Place){ .file = t->folder, .byte = -1 }, "holds no checkpoint to go on from");
+    if (!loaded.file)
+        return out_printf(t->c->out, "%-16s nothing in %s yet: a new run\n", "resume", t->folder);
+    TRY(put_all(t, slots, loaded.states, n));
+    note_changes(t, &loaded.info);
+    t->resumed_from = arena_string(&t->step->arena, loaded.file);
+    memcpy(t->run_id, loaded.info.run, strlen(loaded.info.run) < sizeof t->run_id ? strlen(loaded.info.run) : 16);
+    t->info.best = loaded.info.best;
+    t->info.best_step = loaded.info.best_step;
+    t->done = (int64_t)loaded.info.step;
+    t->o.seed = loaded.info.seed;
+    t->info.seed = t->info.shuffle_key = loaded.info.seed;
+    for (size_t i = 0; i < loaded.info.n_properties; i++)
+        property_set(t->session, loaded.info.properties[i].key, loaded.info.properties[i].value);
+    const char *skipped = property_get(t->session, "qcc.skipped"), *best = property_get(t->session, "qcc.best_epoch");
+    t->skipped = skipped ? strtoll(skipped, NULL, 10) : 0;
+    t->best_known = best != NULL;
+    t->best_epoch = best ? strtoll(best, NULL, 10) : 0;
+    t->best = loaded.info.best;
+    session_set_step(t->run, (uint64_t)t->done);
+    return OK;
+}
+
+Status train_restore(Trainer *t)
+{
+    const char *init = option_text(&t->c->line, OPT_init);
+    Heap heap;
+    Status status = OK;
+    set_info(t);
+    if (t->o.resume && !t->folder)
+        return fail_as(t->d, USAGE, ON_COMMAND_LINE, "--resume: from where? (--checkpoint PATH)");
+    heap_open(&heap, &t->cx->memory);
+    if (init)
+        status = init_weights(t, &heap, init);
+    if (status == OK && t->o.resume)
+        status = resume(t, &heap);
+    heap_close(&heap);
+    return status;
+}
+
+/* ---- destinations ---- */
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* Whether a file can be made there, found out before hours have passed. */
+static Status try_path(Trainer *t, const char *path)
+{
+    FileOut f;
+    TRY(file_create(&f, &t->cx->scratch, t->d, path));
+    file_drop(&f);
+    return OK;
+}
+
+Status train_open_outputs(Trainer *t)
+{
+    const char *out = option_text(&t->c->line, OPT_output_path), *log = option_text(&t->c->line, OPT_log),
+               *gradients = option_text(&t->c->line, OPT_gradients), *board = option_text(&t->c->line, OPT_tensorboard);
+    if (out && !ends_in(out, ".onnx") && !ends_in(out, ".safetensors")) {
+        Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, (Place){ .file = out, .byte = -1 },
+                                 "is neither a model nor a state");
+        message_try(m, "-o %s.onnx, or -o %s.safetensors", out, out);
+        return message_send(m);
+    }
+    if (out)
+        TRY(try_path(t, out));
+    if (gradients)
+        TRY(try_path(t, gradients));
+    if (t->folder) {
+        const CheckpointWish wish = {
+            .path = t->folder, .run = t->run_id, .keep = t->o.keep, .fresh = !t->o.resume, .limits = &t->cx->limits
+        };
+        TRY(checkpoint_open(&t->target, &t->cx->memory, t->d, &wish));
+        t->saving = true;
+    } else if (!out && !t->o.no_save) {
+        TRY(try_path(t, t->step->facts.trained_path));
+    }
+    if (log)
+        TRY(t->resumed_from ? log_resume(&t->log, &t->cx->memory, t->d, log, t->done)
+                            : log_open(&t->log, &t->cx->memory, t->d, log));
+    return board
+               ? board_open(&t->board, &t->cx->memory, t->d, board, train_wall_clock(), t->resumed_from ? t->done : -1)
+               : OK;
+}
+
+/* ---- saving ---- */
+
+static void note_place(Trainer *t)
+{
+    const int64_t batches = t->batches > 0 ? t->batches : 0;
+    Arena *arena = &t->cx->scratch;
+    t->info.step = (uint64_t)t->done;
+    t->info.epoch = batches ? (uint64_t)(t->done / batches) : 0;
+    t->info.position = (uint64_t)((batches ? t->done % batches : t->done) * dataset_batch(t->data.set));
+    t->info.best = t->best;
+    property_set(t->session, "qcc.skipped", arena_printf(arena, "%" PRId64, t->skipped));
+    if (t->best_known)
+        property_set(t->session, "qcc.best_epoch", arena_printf(arena, "%" PRId64, t->best_epoch));
+    t->info.properties = session_properties(t->session);
+    t->info.n_properties = t->session->n_properties;
+}
+
+bool train_save_is_due(const Trainer *t)
+{
+    const Interval *v = &t->o.every;
+    if (!t->saving || t->saved_at == t->done)
+        return false;
+    if (v->steps && t->done % v->steps == 0)
+        return true;
+    if (v->epochs && t->batches > 0 && t->done % (t->batches * v->epochs) == 0)
+        return true;
+    return v->seconds > 0 && train_clock() - t->saved_when >= v->seconds;
+}
+
+Status train_save(Trainer *t, bool best)
+{
+    size_t n;
+    CheckpointSaved saved;
+    const NamedTensor *states = session_tensors(t->session, &n);
+    if (best)
+        t->info.best_step = (uint64_t)t->done;
+    note_place(t);
+    TRY(checkpoint_save(&t->target, &t->cx->scratch, &t->info, states, n, best, &saved));
+    t->saved_at = t->done;
+    t->saved_when = train_clock();
+    if (!option_text(&t->c->line, OPT_log))
+        return OK;
+    const LogSave line = { .step = logged_int(t->done),
+                           .file = logged_text(saved.path),
+                           .bytes = logged_int((int64_t)saved.bytes),
+                           .best = logged_flag(best) };
+    return log_save(&t->log, &line, NULL, 0);
+}
+
+/* ---- the end ---- */
+
+static Status write_state(Trainer *t, const char *path)
+{
+    CheckpointTarget target;
+    CheckpointSaved saved;
+    size_t n;
+    const NamedTensor *states = session_tensors(t->session, &n);
+    const CheckpointWish wish = { .path = path, .run = t->run_id, .limits = &t->cx->limits };
+    note_place(t);
+    TRY(checkpoint_open(&target, &t->cx->memory, t->d, &wish));
+    const Status status = checkpoint_save(&target, &t->cx->scratch, &t->info, states, n, false, &saved);
+    checkpoint_close(&target);
+    TRY(status);
+    return out_printf(t->c->out, "wrote %s (%s)   next: %s\n", path, bytes_text(&t->cx->scratch, saved.bytes),
+                      step_next_command(t->step, &t->cx->scratch, path));
+}
+
+static Status write_model(Trainer *t, const char *path)
+{
+    Out o;
+    struct stat there;
+    const qcc_sink sink = qcc_to_file(path);
+    TRY(out_open(&o, t->cx, &sink));
+    TRY(out_close(&o, session_export(t->session, &o, path)));
+    const uint64_t bytes = stat(path, &there) == 0 ? (uint64_t)there.st_size : 0;
+    return out_printf(t->c->out, "wrote %s (%s)\n", path, bytes_text(&t->cx->scratch, bytes));
+}
+
+static Status write_gradients(Trainer *t, const char *path)
+{
+    size_t n, k = 0;
+    Out o;
+    const State *states = session_states(t->run, &n);
+    NamedTensor *all = NEWS(&t->cx->scratch, NamedTensor, n + 1);
+    const qcc_sink sink = qcc_to_file(path);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = arena_printf(&t->cx->scratch, "grad.%s", states[i].name);
+        const Tensor *g = states[i].gradient >= 0 ? session_view(t->run, name) : NULL;
+        if (g)
+            all[k++] = (NamedTensor){ states[i].name, g };
+    }
+    TRY(out_open(&o, t->cx, &sink));
+    return out_close(&o, npz_write(&t->cx->scratch, out_sink(&o), all, k));
+}
+
+Status train_finish_outputs(Trainer *t)
+{
+    const char *out = option_text(&t->c->line, OPT_output_path), *gradients = option_text(&t->c->line, OPT_gradients);
+    if (gradients && t->done)
+        TRY(write_gradients(t, gradients));
+    if (t->saving && t->saved_at != t->done)
+        TRY(train_save(t, false));
+    if (out)
+        return ends_in(out, ".onnx") ? write_model(t, out) : write_state(t, out);
+    if (!t->folder && !t->o.no_save)
+        return write_state(t, t->step->facts.trained_path);
+    if (t->folder)
+        return out_printf(t->c->out, "saved %s   next: %s\n", t->folder,
+                          step_next_command(t->step, &t->cx->scratch, t->folder));
+    return OK;
+}
+
+/* ---- divergence ---- */
+
+static Status write_text(Trainer *t, const char *path, const Text *text)
+{
+    Out o;
+    const qcc_sink sink = qcc_to_file(path);
+    TRY(out_open(&o, t->cx, &sink));
+    return out_close(&o, out_bytes(&o, text->p, text->n));
+}
+
+Status train_bundle(Trainer *t)
+{
+    Arena *arena = &t->cx->scratch;
+    Text options;
+    const bool inside = t->folder && !checkpoint_is_file(t->folder);
+    const char *folder =
+        arena_printf(arena, "%s%sdiverged-%" PRId64, inside ? t->folder : "", inside ? "/" : "", t->done);
+    Batch batch;
+    const int64_t at = t->done - 1;
+    const int64_t index = t->batches > 0 ? at % t->batches : at;
+    if (mkdir(folder, 0777) != 0 && !file_exists(folder))
+        return fail_as(t->d, IO, (Place){ .file = folder, .byte = -1 }, "cannot be made");
+    text_open(&options, arena);
+    options_print_line(&options, &t->c->line);
+    text_printf(&options, "\n");
+    TRY(write_text(t, arena_printf(arena, "%s/options.txt", folder), &options));
+    TRY(write_state(t, arena_printf(arena, "%s/state.safetensors", folder)));
+    if (t->batches < 0)
+        return OK; /* a stream is gone */
+    TRY(feed_batch(t->feed, t->d, t->batches > 0 ? (uint64_t)(at / t->batches) : 0, index, &batch));
+    for (size_t i = 0; i < t->data.n_inputs; i++)
+        if (batch.values[i])
+            TRY(data_write(t->c->out, arena_printf(arena, "%s/%s.npy", folder, t->data.inputs[i].name),
+                           batch.values[i]));
+    return out_printf(t->c->out, "saved %s: the state before step %" PRId64 ", its batch and the options\n", folder,
+                      t->done);
+}

@@ -1,0 +1,274 @@
+/* What people, logs and boards hear of a run. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/report.h"
+#include "api/train.h"
+#include "api/words.h"
+
+double train_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double train_wall_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- numbers as people read them ---- */
+
+const char *grouped(Arena *arena, int64_t n)
+{
+    char digits[32], out[48];
+    const int len = snprintf(digits, sizeof digits, "%" PRId64, n);
+    int at = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && digits[i - 1] != '-' && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    return arena_copy(arena, out, (size_t)at);
+}
+
+/* ---- start ---- */
+
+static const char *every_text(Arena *arena, const Interval *v)
+{
+    Text t;
+    text_open(&t, arena);
+    if (v->epochs)
+        text_printf(&t, v->epochs == 1 ? "every epoch" : "every %" PRId64 " epochs", v->epochs);
+    if (v->steps)
+        text_printf(&t, "%severy %" PRId64 " steps", t.n ? " and " : "", v->steps);
+    if (v->seconds > 0)
+        text_printf(&t, "%s%s%s", t.n ? " and " : "every ", "", duration_text(arena, v->seconds));
+    return text_get(&t);
+}
+
+static Status tell_data(Trainer *t, const TrainData *data)
+{
+    for (size_t i = 0; i < data->n_inputs; i++) {
+        const char *says = dataset_says(data->set, i), *path = dataset_path(data->set, i);
+        if (says && path)
+            TRY(out_printf(t->c->out, "%-16s %s for %s\n", path, says, data->inputs[i].name));
+    }
+    return OK;
+}
+
+static Status tell_samples(Trainer *t)
+{
+    Arena *arena = &t->cx->scratch;
+    if (t->batches < 0)
+        return out_printf(t->c->out, "%-16s a stream, batches of %" PRId64 "\n", "samples", dataset_batch(t->data.set));
+    TRY(out_printf(t->c->out, "%-16s %s, batches of %" PRId64 "%s", "samples", grouped(arena, feed_samples(t->feed)),
+                   dataset_batch(t->data.set), t->o.shuffle ? ", shuffled" : ", in order"));
+    if (t->val_feed)
+        TRY(out_printf(t->c->out, ", %s held out for validation", grouped(arena, feed_samples(t->val_feed))));
+    if (feed_dropped(t->feed) > 0)
+        TRY(out_printf(t->c->out, "; the last %" PRId64 " of an epoch left out (--last)", feed_dropped(t->feed)));
+    return out_printf(t->c->out, "\n");
+}
+
+static Status log_begin(Trainer *t)
+{
+    Text command;
+    if (!option_text(&t->c->line, OPT_log))
+        return OK;
+    text_open(&command, &t->cx->scratch);
+    options_print_line(&command, &t->c->line);
+    const LogStart line = { .run = logged_text(t->run_id),
+                            .qcc = logged_text(qcc_version()),
+                            .model_hash = logged_text(t->info.model_hash),
+                            .command = logged_text(text_get(&command)),
+                            .device = logged_text("reference"),
+                            .resumed_from = logged_text(t->resumed_from) };
+    return log_start(&t->log, &line, NULL, 0);
+}
+
+Status train_tell_start(Trainer *t)
+{
+    Arena *arena = &t->cx->scratch;
+    TRY(tell_data(t, &t->data));
+    TRY(tell_samples(t));
+    if (t->resumed_from)
+        TRY(out_printf(t->c->out, "%-16s goes on after step %" PRId64 " of %s\n", "run", t->done, t->resumed_from));
+    else
+        TRY(out_printf(t->c->out, "%-16s new run %.4s", "run", t->run_id));
+    if (!t->resumed_from && t->folder)
+        TRY(out_printf(t->c->out, ", checkpoints in %s %s, keeping %d", t->folder, every_text(arena, &t->o.every),
+                       t->o.keep));
+    if (!t->resumed_from)
+        TRY(out_printf(t->c->out, "\n"));
+    t->progress.began = t->progress.last = train_clock();
+    t->progress.first = t->done;
+    return log_begin(t);
+}
+
+/* ---- steps ---- */
+
+static double rate(const Trainer *t)
+{
+    const double seconds = train_clock() - t->progress.began;
+    return seconds > 0 ? (double)t->progress.samples / seconds : 0;
+}
+
+static const char *eta_text(const Trainer *t, Arena *arena)
+{
+    const int64_t here = t->done - t->progress.first;
+    const double each = here ? (train_clock() - t->progress.began) / (double)here : 0;
+    return t->steps && here ? duration_text(arena, each * (double)(t->steps - t->done)) : "?";
+}
+
+static void add_bar(Text *out, int64_t at, int64_t of)
+{
+    enum { WIDE = 20 };
+    const int filled = of > 0 ? (int)(at * WIDE / of) : 0;
+    text_char(out, '[');
+    for (int i = 0; i < WIDE; i++)
+        text_char(out, i < filled ? '=' : i == filled ? '>' : '-');
+    text_char(out, ']');
+}
+
+static const char *progress_line(Trainer *t, uint64_t epoch, bool bar)
+{
+    Text l;
+    Arena *arena = &t->cx->scratch;
+    const int64_t total = t->o.epochs ? t->batches : t->steps;
+    const int64_t at = t->o.epochs && t->batches > 0 ? (t->done - 1) % t->batches + 1 : t->done;
+    text_open(&l, arena);
+    if (t->o.epochs)
+        text_printf(&l, "epoch %" PRIu64 "/%" PRId64 " ", epoch + 1, t->o.epochs);
+    if (bar && total > 0)
+        add_bar(&l, at, total);
+    text_printf(&l, bar ? " %" PRId64 : "step %" PRId64, at);
+    if (total > 0)
+        text_printf(&l, "/%" PRId64, total);
+    if (t->last.has_loss)
+        text_printf(&l, "  loss %.4g", t->last.loss);
+    if (t->last.has_rate)
+        text_printf(&l, "  lr %.3g", t->last.rate);
+    if (t->last.has_norm)
+        text_printf(&l, "  |g| %.3g", t->last.norm);
+    text_printf(&l, "  %.0f/s  eta %s", rate(t), eta_text(t, arena));
+    return text_get(&l);
+}
+
+static const char *progress_json(Trainer *t, uint64_t epoch)
+{
+    Text l;
+    text_open(&l, &t->cx->scratch);
+    text_printf(&l, "{\"event\":\"progress\",\"step\":%" PRId64 ",\"steps\":%" PRId64 ",\"epoch\":%" PRIu64, t->done,
+                t->steps, epoch);
+    if (t->last.has_loss && isfinite(t->last.loss))
+        text_printf(&l, ",\"loss\":%.9g", t->last.loss);
+    text_printf(&l, ",\"items_per_s\":%.6g}", rate(t));
+    return text_get(&l);
+}
+
+/* A bar moves ten times a second, lines come every ten seconds. */
+static void show_progress(Trainer *t, uint64_t epoch, bool last)
+{
+    const double now = train_clock(), wait = t->progress.kind == PROGRESS_BAR ? 0.1 : 10;
+    if (t->progress.kind == PROGRESS_NONE || (now - t->progress.last < wait && !last))
+        return;
+    t->progress.last = now;
+    const bool bar = t->progress.kind == PROGRESS_BAR;
+    report_progress(t->cx, t->progress.kind == PROGRESS_JSON ? progress_json(t, epoch) : progress_line(t, epoch, bar),
+                    bar);
+}
+
+Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
+{
+    const RunResult *r = &t->last;
+    t->progress.samples += t->last_rows;
+    show_progress(t, epoch, last);
+    if (option_text(&t->c->line, OPT_log) && !r->applied) {
+        const LogSkip line = { .step = logged_int(t->done), .reason = logged_text("not finite") };
+        TRY(log_skip(&t->log, &line, NULL, 0));
+    }
+    if (option_text(&t->c->line, OPT_log)) {
+        const LogStep line = { .step = logged_int(t->done),
+                               .epoch = logged_int((int64_t)epoch),
+                               .loss = r->has_loss ? logged_f32((float)r->loss) : (LogValue){ 0 },
+                               .lr = r->has_rate ? logged_f32((float)r->rate) : (LogValue){ 0 },
+                               .grad_norm = r->has_norm ? logged_f32((float)r->norm) : (LogValue){ 0 },
+                               .skipped = logged_int(t->skipped),
+                               .items_per_s = logged_f32((float)rate(t)) };
+        TRY(log_step(&t->log, &line, NULL, 0));
+    }
+    if (!option_text(&t->c->line, OPT_tensorboard))
+        return OK;
+    BoardScalar all[3];
+    size_t n = 0;
+    if (r->has_loss)
+        all[n++] = (BoardScalar){ "loss", (float)r->loss };
+    if (r->has_rate)
+        all[n++] = (BoardScalar){ "lr", (float)r->rate };
+    if (r->has_norm)
+        all[n++] = (BoardScalar){ "grad_norm", (float)r->norm };
+    return board_scalars(&t->board, train_wall_clock(), t->done, all, n);
+}
+
+/* ---- validation ---- */
+
+Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)
+{
+    const double metric = v->has_metric ? metric_value(&v->metric) : 0;
+    const char *name = v->has_metric ? metric_name(v->metric.kind) : NULL;
+    LogExtra extra[2];
+    BoardScalar scalars[2];
+    size_t n = 0;
+    if (v->has_loss) {
+        extra[n] = (LogExtra){ "val_loss", logged_f32((float)v->loss) };
+        scalars[n++] = (BoardScalar){ "val/loss", (float)v->loss };
+    }
+    if (name) {
+        extra[n] = (LogExtra){ name, logged_f32((float)metric) };
+        scalars[n++] = (BoardScalar){ arena_printf(&t->cx->scratch, "val/%s", name), (float)metric };
+    }
+    TRY(out_printf(t->c->out, "epoch %" PRId64 " done    ", epoch));
+    if (v->has_loss)
+        TRY(out_printf(t->c->out, " val loss %.4g", v->loss));
+    if (name)
+        TRY(out_printf(t->c->out, "  %s %.4g", name, metric));
+    TRY(out_printf(t->c->out, "%s%s%s\n", best ? "  best so far" : "", saved ? ", saved " : "", saved ? saved : ""));
+    if (option_text(&t->c->line, OPT_tensorboard))
+        TRY(board_scalars(&t->board, train_wall_clock(), t->done, scalars, n));
+    if (!option_text(&t->c->line, OPT_log))
+        return OK;
+    const LogVal line = { .step = logged_int(t->done),
+                          .epoch = logged_int(epoch),
+                          .samples = logged_int(v->samples),
+                          .best = logged_flag(best) };
+    return log_val(&t->log, &line, extra, n);
+}
+
+/* ---- end ---- */
+
+Status train_tell_end(Trainer *t, Status status, const char *reason)
+{
+    Arena *arena = &t->cx->scratch;
+    const double seconds = train_clock() - t->progress.began;
+    const char *best = t->o.by_accuracy ? "accuracy" : "val loss";
+    TRY(out_printf(t->c->out, "%-16s %s steps, %" PRId64 " skipped, %s", status == OK ? "done" : reason,
+                   grouped(arena, t->done), t->skipped, duration_text(arena, seconds)));
+    if (t->best_known)
+        TRY(out_printf(t->c->out, "; best %s %.4g at epoch %" PRId64, best, t->best, t->best_epoch));
+    TRY(out_printf(t->c->out, "\n"));
+    if (!option_text(&t->c->line, OPT_log))
+        return OK;
+    const LogEnd line = { .step = logged_int(t->done),
+                          .status = logged_int((int64_t)status),
+                          .reason = logged_text(reason),
+                          .skipped = logged_int(t->skipped),
+                          .seconds = logged_f64(seconds) };
+    return log_end(&t->log, &line, NULL, 0);
+}
