@@ -42,8 +42,12 @@ static Status change_batch(qcc_step *s, Graph *g, int64_t batch)
 static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
 {
     qcc_model *m = s->model;
-    const int64_t said = option_count(line, OPT_batch, 0);
-    const int64_t batch = said ? said : DEFAULT_BATCH;
+    const int64_t turns = s->recipe.accumulate > 1 ? s->recipe.accumulate : 1;
+    const int64_t said = option_count(line, OPT_batch, 0), batch = (said ? said : DEFAULT_BATCH) / turns;
+    if ((said ? said : DEFAULT_BATCH) % turns)
+        return fail_as(&s->cx->diag, USAGE, ON_COMMAND_LINE,
+                       "--accumulate %" PRId64 ": a batch of %" PRId64 " does not divide into as many", turns,
+                       said ? said : DEFAULT_BATCH);
     if (!m->has_spine)
         TRY(model_as_file(m));
     ImportOptions o = { 0 };
@@ -52,7 +56,22 @@ static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
     o.batch = batch;
     TRY(onnx_import(&m->ir, &s->arena, &m->spine, &o, &module));
     *g = module->graphs[0];
-    return change_batch(s, *g, said);
+    return change_batch(s, *g, said ? batch : 0);
+}
+
+/* Inputs that are no samples: their first dimension is no batch. */
+static void find_whole(qcc_step *s, const Graph *g)
+{
+    const int64_t batch = batch_of(g);
+    const char **whole = NEWS(&s->arena, const char *, g->n_inputs + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Type *t = g->inputs[i]->type;
+        if (g->inputs[i]->op == OP_input && (t->kind != TYPE_TENSOR || t->rank < 1 || t->dims[0] != batch))
+            whole[n++] = g->inputs[i]->name;
+    }
+    s->recipe.whole = whole;
+    s->recipe.n_whole = n;
 }
 
 /* ---- passes ---- */
@@ -70,10 +89,12 @@ static const char *interned(qcc_step *s, const char *name)
 
 static Status build_graphs(qcc_step *s, const CommandLine *line)
 {
-    Graph *g, *eval;
+    Graph *g = NULL, *eval;
     LossSpec *masked;
+    TRY(recipe_read(s, line));
     TRY(bound_model(s, line, &g));
-    TRY(recipe_read(s, g, line));
+    TRY(recipe_read_losses(s, g, line));
+    find_whole(s, g);
     TRY(run_pipeline(s, "train-model", g));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
     eval = graph_copy(g, &s->arena);

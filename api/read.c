@@ -158,6 +158,13 @@ static Status read_text(qcc_model *m, const qcc_source *source)
     return status == OK ? model_read_text(m, source, text) : status;
 }
 
+/* A verb that makes a training step, which binds what the text leaves open. */
+static bool trains(const CommandLine *line)
+{
+    const bool shows = option_given(line, OPT_emit) || option_given(line, OPT_export_);
+    return line->verb == VERB_train || line->verb == VERB_eval || (line->verb == VERB_compile && !shows);
+}
+
 static Status read_any(qcc_model *m, const qcc_source *source, const CommandLine *line)
 {
     FileKind kind;
@@ -169,7 +176,7 @@ static Status read_any(qcc_model *m, const qcc_source *source, const CommandLine
     }
     if (kind == FILE_TEXT) {
         TRY(read_text(m, source));
-        if (line->verb != VERB_compile && line->verb != VERB_train && line->verb != VERB_eval)
+        if (!trains(line))
             TRY(nothing_bound(m, line));
     } else {
         TRY(read_onnx(m, line));

@@ -141,7 +141,7 @@ static void set_words(qcc_step *s)
     s->facts.trained_path = arena_printf(&s->arena, "%.*s.trained.safetensors", (int)n, name);
 }
 
-Status recipe_read(qcc_step *s, Graph *g, const CommandLine *line)
+Status recipe_read(qcc_step *s, const CommandLine *line)
 {
     Recipe *r = &s->recipe;
     r->train = texts_of(s, line, OPT_train, &r->n_train);
@@ -154,7 +154,11 @@ Status recipe_read(qcc_step *s, Graph *g, const CommandLine *line)
     r->accumulate = option_count(line, OPT_accumulate, 1);
     r->ema = option_real(line, OPT_ema, 0);
     r->choices = NEW(&s->arena, Choices);
-    TRY(read_optimizer(s, line));
+    return read_optimizer(s, line);
+}
+
+Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line)
+{
     TRY(read_losses(s, g, line));
     TRY(find_targets(s, g));
     set_words(s);

@@ -5,9 +5,11 @@
 #include "api/step.h"
 #include "frontends/onnx/step.h"
 
-/* Reads what a line says of parameters, losses and optimizer for a model's graph; what it leaves open is decided by
- * the rules of the bare command. */
-Status recipe_read(qcc_step *s, Graph *g, const CommandLine *line);
+/* Reads what a line says of parameters and optimizer; what it leaves open is decided by the rules of the bare command. */
+Status recipe_read(qcc_step *s, const CommandLine *line);
+
+/* The same of losses, for a model's graph. */
+Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line);
 
 /* The same losses, each weighing its samples by an input, so that samples of weight 0 are as if they were not there. */
 LossSpec *recipe_masked(qcc_step *s);

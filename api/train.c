@@ -69,10 +69,12 @@ static Status open_validation(Trainer *t)
     FeedOptions own = all;
     if (split && files)
         return fail_as(t->d, USAGE, ON_COMMAND_LINE, "--val and --val-split: one of the two says what is held out");
-    if (split)
-        return feed_open(&t->val_feed, t->data.set, t->d, &all);
-    if (!files)
+    if (!split && !files)
         return OK;
+    if (split) {
+        TRY(train_data_open(t->c, t->step, OPT_data, OPT_target, true, &t->val_data));
+        return feed_open(&t->val_feed, t->val_data.set, t->d, &all);
+    }
     own.part = FEED_ALL;
     own.shuffle = false;
     own.last = FEED_PAD;
@@ -204,7 +206,7 @@ static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
     Validation v;
     if (!t->val_feed)
         return OK;
-    TRY(validate(t->c, t->step, t->run, t->val_data.set ? &t->val_data : &t->data, t->val_feed, &t->o, &v));
+    TRY(validate(t->c, t->step, t->run, &t->val_data, t->val_feed, &t->o, &v));
     const bool rises = t->o.by_accuracy && v.has_metric;
     const double score = rises ? metric_value(&v.metric) : v.loss;
     const bool judged = !t->o.no_best && (rises || v.has_loss);

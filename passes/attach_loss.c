@@ -24,6 +24,7 @@ typedef struct Attach {
     PassRun *run;
     const Recipe *recipe;
     Results results;
+    size_t n_own; /* inputs that the model has itself */
     Build b;
     Node *sum; /* of the losses so far; null: none */
 } Attach;
@@ -34,55 +35,84 @@ static Node *new_input(Attach *a, const char *name, const Type *type)
     return have ? have : graph_input(a->g, name_of(&a->g->ir->names, name, strlen(name)), type);
 }
 
-/* One weight for each sample. */
-static Node *weight_input(Attach *a, const LossSpec *l, const Node *scores)
+/* One weight for each sample: each element of the first dimension of the targets. */
+static Node *weight_input(Attach *a, const LossSpec *l, const Type *target)
 {
+    Types *types = &a->g->ir->types;
     if (!l->sample_weight)
         return NULL;
-    return new_input(a, l->sample_weight, type_vector(&a->g->ir->types, F32, scores->type->dims[0]));
+    return new_input(a, l->sample_weight,
+                     target->rank == 0 ? type_scalar(types, F32) : type_vector(types, F32, target->dims[0]));
 }
 
-static const Type *target_type(Attach *a, const LossTarget *t)
+/* Scores [N, C, 1, 1] of a classifier without a last flattening, as [N, C]. */
+static Node *without_ones(Attach *a, const LossTarget *t)
+{
+    const Type *s = t->scores->type;
+    int64_t axes[MAX_RANK];
+    int n = 0;
+    if (!t->classes || t->axis != 1 || s->rank < 3)
+        return t->scores;
+    for (int i = 2; i < s->rank; i++)
+        if (s->dims[i] == 1)
+            axes[n++] = i;
+    return n == s->rank - 2 ? CALL(&a->b, squeeze, t->scores, build_i64s(&a->b, n, axes)) : t->scores;
+}
+
+static const Type *target_type(Attach *a, const LossTarget *t, const Type *scores)
 {
     int64_t dims[MAX_RANK];
     int rank = 0;
-    const Type *s = t->scores->type;
+    Types *types = &a->g->ir->types;
     if (!t->classes)
-        return s;
-    for (int i = 0; i < s->rank; i++)
+        return type_with_dtype(types, scores, make_width(scores->dtype));
+    for (int i = 0; i < scores->rank; i++)
         if (i != t->axis)
-            dims[rank++] = s->dims[i];
-    return type_tensor(&a->g->ir->types, I64, rank, dims);
+            dims[rank++] = scores->dims[i];
+    return type_tensor(types, I64, rank, dims);
 }
 
-static Node *class_weights(Attach *a, const LossSpec *l, const LossTarget *t)
+static Node *class_weights(Attach *a, const LossSpec *l)
 {
-    return l->weight ? build_cast(&a->b, build_const(&a->b, l->weight), t->scores->type->dtype) : NULL;
+    Node *w = l->weight ? build_const(&a->b, l->weight) : NULL;
+    return w && !dtype_is_float(w->type->dtype) ? build_cast(&a->b, w, F32) : w;
 }
 
 static Node *compare(Attach *a, const LossSpec *l, const LossTarget *t)
 {
-    Node *target = new_input(a, t->input, target_type(a, t)), *weight = weight_input(a, l, t->scores);
-    if (target->type != target_type(a, t)) {
-        a->b.status = fail_as(a->run->diag, USAGE, node_place(target), "the model has an input named %s already",
-                              t->input);
+    Node *scores = without_ones(a, t);
+    if (a->b.status != OK)
+        return NULL;
+    const Type *type = target_type(a, t, scores->type);
+    Node *target = new_input(a, t->input, type);
+    bool own = false;
+    for (size_t i = 0; i < a->n_own; i++)
+        own |= a->g->inputs[i] == target;
+    if (own || target->type != type) {
+        a->b.status =
+            fail_as(a->run->diag, USAGE, node_place(target), "the model has an input named %s already", t->input);
         return NULL;
     }
-    if (weight && weight->type->dtype != t->scores->type->dtype)
-        weight = build_cast(&a->b, weight, t->scores->type->dtype);
+    Node *weight = weight_input(a, l, type);
     if (t->op == OP_cross_entropy || t->op == OP_nll) {
         const ClassLossAttr at = { .reduction = l->sums ? LOSS_SUM : LOSS_MEAN,
                                    .axis = t->axis,
                                    .ignore_index = l->ignore_index,
                                    .label_smoothing = (float)l->label_smoothing };
-        return build_node(&a->b, (Op)t->op, &at, 4,
-                          (Node *[]){ t->scores, target, class_weights(a, l, t), weight });
+        return build_node(&a->b, (Op)t->op, &at,
+                          weight      ? 4
+                          : l->weight ? 3
+                                      : 2,
+                          (Node *[]){ scores, target, class_weights(a, l), weight });
     }
     const LossSumAttr at = { .reduction = l->sums ? LOSS_SUM : LOSS_MEAN, .delta = (float)l->delta };
     if (t->op == OP_bce_logits)
-        return build_node(&a->b, OP_bce_logits, &at, 4,
-                          (Node *[]){ t->scores, target, class_weights(a, l, t), weight });
-    return build_node(&a->b, (Op)t->op, &at, 3, (Node *[]){ t->scores, target, weight });
+        return build_node(&a->b, OP_bce_logits, &at,
+                          weight      ? 4
+                          : l->weight ? 3
+                                      : 2,
+                          (Node *[]){ scores, target, class_weights(a, l), weight });
+    return build_node(&a->b, (Op)t->op, &at, weight ? 3 : 2, (Node *[]){ scores, target, weight });
 }
 
 /* A scalar that the model computes, as a scalar of rank 0 and in f32 or wider. */
@@ -137,27 +167,54 @@ static Status add_loss(Attach *a, size_t i)
     return a->b.status;
 }
 
+/* The model's own output of that name is the loss, or that in f32. */
+static bool is_own(const Attach *a)
+{
+    const LossSpec *l = a->recipe->losses;
+    return a->recipe->n_losses == 1 && l->kind == LOSS_OUTPUT && strcmp(l->outputs[0], "loss") == 0;
+}
+
+static Status add_result(Attach *a)
+{
+    const char *name = name_of(&a->g->ir->names, "loss", strlen("loss"));
+    const int have = results_find(&a->results, name);
+    if (have >= 0 && !is_own(a)) {
+        Message *m = message_new(a->run->diag, SEVERITY_ERROR, USAGE, NOWHERE,
+                                 "the model has an output named loss, which another loss would hide");
+        message_try(m, "--loss output:loss");
+        return message_send(m);
+    }
+    if (have >= 0) {
+        a->results.node[have] = a->sum;
+        a->results.name[have] = name;
+    } else {
+        if (!a->sum->name && !a->sum->uses)
+            a->sum->name = name;
+        results_add(&a->results, name, a->sum);
+    }
+    results_set(&a->results);
+    return OK;
+}
+
 static Status attach_loss(Graph *g, PassRun *run)
 {
     Attach a = { .g = g, .run = run, .recipe = run->options->recipe, .results = results_of(g, run->scratch) };
+    Recipe guessed;
+    LossSpec guess;
+    a.n_own = g->n_inputs;
     a.b = build_at_end(g);
     a.b.flags = NODE_OURS;
-    const size_t n = a.recipe ? a.recipe->n_losses : 0;
-    for (size_t i = 0; i < n; i++)
+    if (!a.recipe || !a.recipe->n_losses) {
+        const char *why;
+        TRY(loss_guess(&guess, &why, g, g->arena, run->diag));
+        remark(run->diag, "loss", NOWHERE, "%s: %s", loss_text(run->scratch, &guess), why);
+        guessed = (Recipe){ .losses = &guess, .n_losses = 1 };
+        a.recipe = &guessed;
+    }
+    for (size_t i = 0; i < a.recipe->n_losses; i++)
         TRY(add_loss(&a, i));
-    if (!a.sum)
-        return OK;
-    const int have = results_find(&a.results, "loss");
-    if (have >= 0 && a.results.node[have] == a.sum)
-        return OK; /* the model's own output of that name */
-    if (have >= 0)
-        return fail_as(run->diag, USAGE, NOWHERE, "the model has an output named loss: is it one? (--loss output:loss)");
-    if (!a.sum->name && !a.sum->uses)
-        a.sum->name = name_of(&g->ir->names, "loss", strlen("loss"));
-    results_add(&a.results, name_of(&g->ir->names, "loss", strlen("loss")), a.sum);
-    results_set(&a.results);
     run->changes++;
-    return OK;
+    return a.sum ? add_result(&a) : OK;
 }
 
 const Pass pass_attach_loss = { .name = "attach-loss", .needs = TYPED, .may = EXACT, .run = attach_loss };

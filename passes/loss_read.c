@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "base/number_text.h"
-#include "ops/reduction.h"
-#include "ops/shapes.h"
 #include "passes/settings.h"
 
-enum { MOST_SHOWN = 8, IGNORED = -100 };
+enum { IGNORED = -100 };
 
 /* ---- the words ---- */
 
@@ -17,12 +15,6 @@ static const char *const words[] = {
 #define WORD(id, word, op, what) word,
     LOSSES(WORD)
 #undef WORD
-};
-
-static const int ops[] = {
-#define OP_OF(id, word, op, what) op,
-    LOSSES(OP_OF)
-#undef OP_OF
 };
 
 enum LossSets {
@@ -110,28 +102,16 @@ static Status unknown_key(const Settings *s, const Setting *x, const LossSpec *l
     return setting_unknown(s, x, n, known);
 }
 
+/* What has no value is the name of an output, but for keys that say enough alone. */
 static Status read_setting(const Settings *s, const Setting *x, LossSpec *l, const char **outputs)
 {
     for (size_t i = 0; i < COUNT(keys); i++)
-        if (strcmp(keys[i].key, x->key) == 0 && keys[i].kinds >> l->kind & 1)
+        if (strcmp(keys[i].key, x->key) == 0 && keys[i].kinds >> l->kind & 1 && (x->value || keys[i].read == read_soft))
             return keys[i].read(s, x, l);
-    if (x->value && *x->key)
+    if (x->value)
         return unknown_key(s, x, l);
-    outputs[l->n_outputs++] = x->value ? x->value : x->key;
+    outputs[l->n_outputs++] = x->key;
     return OK;
-}
-
-static Status unknown_kind(Diag *diag, const char *kind)
-{
-    Place place = NOWHERE;
-    place.where = "--loss";
-    const char *nearest = str_nearest(kind, words, COUNT(words));
-    Message *m = message_new(diag, SEVERITY_ERROR, USAGE, place, "there is no loss '%s'", kind);
-    if (nearest)
-        message_try(m, "%s", nearest);
-    for (size_t i = 0; !nearest && i < COUNT(words); i++)
-        message_try(m, "%s", words[i]);
-    return message_send(m);
 }
 
 /* "kind,key=value" means "kind:key=value". */
@@ -142,6 +122,16 @@ static const char *with_colon(Arena *arena, const char *text)
     if (copy[at])
         copy[at] = ':';
     return copy;
+}
+
+LossSpec loss_of(LossKind kind)
+{
+    return (LossSpec){ .kind = kind, .factor = 1, .delta = 1, .ignore_index = IGNORED };
+}
+
+const char *loss_word(LossKind kind)
+{
+    return words[kind];
 }
 
 static Status wants_outputs(const Settings *s, const LossSpec *l)
@@ -160,16 +150,13 @@ static Status wants_outputs(const Settings *s, const LossSpec *l)
 Status loss_read(LossSpec *l, const char *text, Arena *arena, Diag *diag)
 {
     Settings s;
-    size_t kind = 0;
     TRY(settings_read(&s, diag, arena, "--loss", with_colon(arena, text)));
-    while (kind < COUNT(words) && strcmp(words[kind], s.kind) != 0)
-        kind++;
-    if (kind == COUNT(words))
-        return unknown_kind(diag, s.kind);
+    const int kind = settings_kind(&s, "loss", COUNT(words), words);
+    if (kind < 0)
+        return USAGE;
     const char **outputs = NEWS(arena, const char *, s.n + 1);
-    *l = (LossSpec){
-        .kind = (LossKind)kind, .outputs = outputs, .factor = 1, .delta = 1, .ignore_index = IGNORED
-    };
+    *l = loss_of((LossKind)kind);
+    l->outputs = outputs;
     for (size_t i = 0; i < s.n; i++)
         TRY(read_setting(&s, &s.list[i], l, outputs));
     return wants_outputs(&s, l);
@@ -207,234 +194,4 @@ const char *loss_text(Arena *arena, const LossSpec *l)
         text_add(&t, ",reduction=sum");
     add_number(&t, "factor", l->factor, 1);
     return text_get(&t);
-}
-
-/* ---- outputs ---- */
-
-static bool is_float(const Node *n)
-{
-    return n && n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
-}
-
-static bool is_scalar(const Node *n)
-{
-    return is_float(n) && type_known(n->type) && type_elements(n->type) == 1 && n->type->rank <= 1;
-}
-
-Node *loss_output(const Graph *g, const char *name)
-{
-    for (int i = 0; i < graph_n_results(g); i++)
-        if (graph_result_name(g, i) && strcmp(graph_result_name(g, i), name) == 0)
-            return graph_result(g, i);
-    return NULL;
-}
-
-/* Behind what only hands a value on. */
-static Node *maker(Node *n)
-{
-    while (n && n->op == OP_identity)
-        n = in(n, 0);
-    return n;
-}
-
-static bool is_activation(const Node *n)
-{
-    return n && (n->op == OP_softmax || n->op == OP_log_softmax || n->op == OP_sigmoid);
-}
-
-static bool is_integer_input(const Node *n)
-{
-    return n->op == OP_input && n->type->kind == TYPE_TENSOR && dtype_is_integer(n->type->dtype);
-}
-
-/* The axis of classes where nobody says it: the last one of token models, else 1. */
-static int usual_axis(const Graph *g, const Type *scores)
-{
-    bool tokens = false;
-    for (size_t i = 0; i < g->n_inputs; i++)
-        tokens |= is_integer_input(g->inputs[i]);
-    return tokens && scores->rank == 3 ? 2 : scores->rank > 1 ? 1 : 0;
-}
-
-/* ---- the guess ---- */
-
-static Status no_guess(const Graph *g, Diag *diag)
-{
-    int n = 0;
-    for (int i = 0; i < graph_n_results(g); i++)
-        n += is_float(graph_result(g, i));
-    Message *m = message_new(diag, SEVERITY_ERROR, USAGE, NOWHERE, "cannot guess a loss: %d float output%s", n,
-                             n == 1 ? "" : "s");
-    for (int i = 0, shown = 0; i < graph_n_results(g) && shown < MOST_SHOWN; i++) {
-        const Node *y = graph_result(g, i);
-        if (!is_float(y) || !graph_result_name(g, i))
-            continue;
-        const bool classes = y->type->rank >= 2 && shown;
-        message_try(m, "--loss %s:%s%s", classes ? "cross_entropy" : "mse", graph_result_name(g, i),
-                    classes ? ",axis=-1" : "");
-        shown++;
-    }
-    message_try(m, "--loss output:NAME for a model that computes its own");
-    return message_send(m);
-}
-
-static void take(LossSpec *l, LossKind kind, const char *output, Arena *arena)
-{
-    const char **outputs = NEWS(arena, const char *, 1);
-    outputs[0] = output;
-    *l = (LossSpec){ .kind = kind,
-                     .outputs = outputs,
-                     .n_outputs = 1,
-                     .factor = 1,
-                     .delta = 1,
-                     .ignore_index = IGNORED };
-}
-
-static void take_activation(LossSpec *l, const char **why, const Node *last, const char *output, Arena *arena)
-{
-    const bool yes_no = last->op == OP_sigmoid;
-    take(l, yes_no ? LOSS_BCE_LOGITS : LOSS_CROSS_ENTROPY, output, arena);
-    if (!yes_no) {
-        l->has_axis = true;
-        l->axis = last->op == OP_softmax ? ((const AxisAttr *)last->attr)->axis : ((const LogSoftmaxAttr *)last->attr)->axis;
-        l->axis = axis_wrap(l->axis, last->type->rank);
-    }
-    *why = arena_printf(arena, "on what %s reads, %s", op_of(last)->name, node_place(last).where);
-}
-
-Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *diag)
-{
-    int floats = 0, activations = 0, scalars = 0, any = -1, active = -1, scalar = -1;
-    for (int i = 0; i < graph_n_results(g); i++) {
-        Node *y = graph_result(g, i);
-        if (!is_float(y) || !graph_result_name(g, i))
-            continue;
-        floats++;
-        any = i;
-        if (is_scalar(y)) {
-            scalars++;
-            scalar = i;
-        } else if (is_activation(maker(y))) {
-            activations++;
-            active = i;
-        }
-    }
-    if (scalars == 1) {
-        take(l, LOSS_OUTPUT, graph_result_name(g, scalar), arena);
-        *why = "the model's own: a scalar";
-        return OK;
-    }
-    if (activations == 1 && floats == 1) {
-        take_activation(l, why, maker(graph_result(g, active)), graph_result_name(g, active), arena);
-        return OK;
-    }
-    const Type *t = floats == 1 ? graph_result(g, any)->type : NULL;
-    const int axis = t && t->rank >= 2 ? usual_axis(g, t) : 0;
-    if (!t || t->rank < 2 || t->dims[axis] < 2)
-        return no_guess(g, diag);
-    take(l, LOSS_CROSS_ENTROPY, graph_result_name(g, any), arena);
-    l->has_axis = true;
-    l->axis = axis;
-    *why = arena_printf(arena, "rank %d, %" PRId64 " columns", t->rank, t->dims[axis]);
-    return OK;
-}
-
-/* ---- what a loss compares ---- */
-
-static Status no_output(const Graph *g, const char *name, Diag *diag, Arena *arena)
-{
-    const char **names = NEWS(arena, const char *, graph_n_results(g) + 1);
-    size_t n = 0;
-    for (int i = 0; i < graph_n_results(g); i++)
-        if (graph_result_name(g, i))
-            names[n++] = graph_result_name(g, i);
-    Place place = NOWHERE;
-    place.where = "--loss";
-    Message *m = message_new(diag, SEVERITY_ERROR, USAGE, place, "the model has no output %s", name);
-    const char *near = str_nearest(name, names, n);
-    for (size_t i = 0; i < n && i < MOST_SHOWN; i++)
-        if (!near || near == names[i])
-            message_try(m, "%s", names[i]);
-    return message_send(m);
-}
-
-/* The output that a loss names, or the only one that it could mean. */
-static Node *find_output(const Graph *g, const LossSpec *l, Arena *arena, Diag *diag, const char **name, Status *status)
-{
-    Node *found = NULL;
-    int n = 0;
-    if (l->n_outputs) {
-        *name = l->outputs[0];
-        found = loss_output(g, *name);
-        *status = found ? OK : no_output(g, *name, diag, arena);
-        return found;
-    }
-    for (int i = 0; i < graph_n_results(g); i++)
-        if (is_float(graph_result(g, i)) && !is_scalar(graph_result(g, i)) && graph_result_name(g, i)) {
-            found = graph_result(g, i);
-            *name = graph_result_name(g, i);
-            n++;
-        }
-    *status = n == 1 ? OK : no_guess(g, diag);
-    return n == 1 ? found : NULL;
-}
-
-static bool needs_names(const Recipe *r)
-{
-    int n = 0;
-    for (size_t i = 0; i < r->n_losses; i++)
-        n += ops[r->losses[i].kind] != OP_COUNT;
-    return n > 1;
-}
-
-/* On probabilities of the model's own making, the loss reads what they are made from. */
-static void look_behind(LossTarget *t, const LossSpec *l)
-{
-    Node *last = maker(t->scores);
-    if (!is_activation(last))
-        return;
-    if ((l->kind == LOSS_CROSS_ENTROPY && last->op != OP_sigmoid) ||
-        (l->kind == LOSS_NLL && last->op == OP_log_softmax)) {
-        t->scores = in(last, 0);
-        t->op = OP_cross_entropy;
-    } else if (l->kind == LOSS_BCE_LOGITS && last->op == OP_sigmoid) {
-        t->scores = in(last, 0);
-    }
-}
-
-static Status set_axis(const Graph *g, const LossSpec *l, LossTarget *t, Diag *diag)
-{
-    const Type *type = t->scores->type;
-    const int64_t axis = l->has_axis ? l->axis : usual_axis(g, type);
-    if (type->rank < 1 || axis < -type->rank || axis >= type->rank)
-        return fail_as(diag, USAGE, node_place(t->scores), "--loss %s: axis %" PRId64 " of %s", words[l->kind], axis,
-                       type_text(diag->arena, type));
-    t->classes = !l->soft;
-    t->axis = axis_wrap(axis, type->rank);
-    t->n_classes = type->dims[t->axis];
-    t->ignores = true;
-    t->ignored = l->ignore_index;
-    return OK;
-}
-
-bool loss_target(const Graph *g, const Recipe *r, size_t i, Arena *arena, Diag *diag, LossTarget *t, Status *status)
-{
-    const LossSpec *l = &r->losses[i];
-    *t = (LossTarget){ .op = ops[l->kind] };
-    *status = OK;
-    if (t->op == OP_COUNT)
-        return false;
-    t->scores = find_output(g, l, arena, diag, &t->output, status);
-    if (!t->scores)
-        return false;
-    if (!is_float(t->scores)) {
-        *status = fail_as(diag, USAGE, node_place(t->scores), "--loss %s: output %s is %s", words[l->kind], t->output,
-                          type_text(diag->arena, t->scores->type));
-        return false;
-    }
-    t->input = needs_names(r) ? arena_printf(arena, "target.%s", t->output) : "target";
-    look_behind(t, l);
-    if (t->op == OP_cross_entropy || t->op == OP_nll)
-        *status = set_axis(g, l, t, diag);
-    return *status == OK;
 }

@@ -4,6 +4,12 @@
 
 #include "passes/recipe.h"
 
+/* A loss with nothing said but its kind. */
+LossSpec loss_of(LossKind kind);
+
+/* "cross_entropy". */
+const char *loss_word(LossKind kind);
+
 /* Reads "cross_entropy:logits,axis=-1,label_smoothing=0.1": USAGE with the nearest word where one is not known. */
 Status loss_read(LossSpec *l, const char *text, Arena *arena, Diag *diag);
 

@@ -165,7 +165,7 @@ static const SketchCase unknown[] = {
     { "an operator that is not there yet", 4, "Gelu", "opset 10; in x f32[2]; y = Gelu(x); out y" },
     { "a name of ours", 4, "1 operator has no meaning here: qcc.nothing", "in x f32[2]; y = qcc:nothing(x); out y" },
     { "ours, with a wrong attribute", 3, "transpose axis 7 is outside [-1, 1)", "in x f32[2]; y = qcc:transpose(x) perm=is:7; out y" },
-    { "what only an importer makes", 3, "input takes 0 operands, not 1", "in x f32[2]; y = qcc:input(x); z = qcc:param(); out y; out z" },
+    { "what only an importer makes", 3, "is no call", "in x f32[2]; y = qcc:input(x); z = qcc:param(); out y; out z" },
     { "a call of a function that is not there", 4, "1 operator has no meaning here: local.f", "opset 20; opset local 1; in x f32[2]; y = local:f(x); out y" },
 };
 /* clang-format on */
