@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "frontends/onnx/import.h"
+#include "frontends/onnx/payload.h"
 #include "ir/blob.h"
 #include "ir/init.h"
+#include "ir/print.h"
 
 Status step_refuse(StepWriter *x, const char *where, const char *what)
 {
@@ -57,15 +59,48 @@ Status step_read_model(StepWriter *x)
     return OK;
 }
 
-static bool is_payload_of(StepWriter *x, const Payload *p, const Onnx__TensorProto *t)
+static bool says_the_same(StepWriter *x, const Payload *p, const Onnx__TensorProto *t)
 {
-    const char *said = p ? init_text(&x->w, p) : NULL;
-    if (p && p->owner == x->spine && t->has_source_at && p->where == t->source_at)
-        return true;
+    const char *said = init_text(&x->w, p);
     for (size_t i = 0; said && i < t->n_metadata_props; i++)
         if (str_is(str_of(t->metadata_props[i]->key), QCC_INIT))
             return str_is(str_of(t->metadata_props[i]->value), said);
     return false;
+}
+
+/* Whether an initializer holds what a constant of another source does: a model that was a text became a file. */
+static bool holds_the_same(StepWriter *x, const Node *n, Payload *p, const Onnx__TensorProto *t)
+{
+    void *blocks[2] = { NULL, NULL };
+    TensorInfo info;
+    size_t bytes;
+    const bool named = !p->name || strcmp(p->name, n->name) == 0 || type_elements(p->type) <= PRINT_INLINE_ELEMENTS;
+    bool same = named && tensor_info(x->spine, x->w.diag, n->name, t, &info) == OK && info.rank == n->type->rank &&
+                info.dtype == dtype_onnx(n->type->dtype) && type_bytes(n->type, &bytes) && bytes == info.bytes;
+    for (int i = 0; same && i < info.rank; i++)
+        same = info.dims[i] == n->type->dims[i];
+    if (!same)
+        return false;
+    const void *have = payload_bytes(p, &x->w.heap, &blocks[0], x->w.diag);
+    blocks[1] = heap_alloc(&x->w.heap, bytes ? bytes : 1);
+    same = have && tensor_read(x->spine, x->w.diag, n->name, t, blocks[1], bytes) == OK &&
+           memcmp(have, blocks[1], bytes) == 0;
+    heap_free(&x->w.heap, blocks[0]);
+    heap_free(&x->w.heap, blocks[1]);
+    return same;
+}
+
+/* Whether a state begins with what the model's initializer of its name holds. */
+static bool is_of_model(StepWriter *x, const Node *n, Payload *p)
+{
+    const MapEntry *e = map_find(&x->initializers, n->name);
+    const Onnx__TensorProto *t = e ? e->value.cp : NULL;
+    Init init;
+    if (!t || !p)
+        return false;
+    if (p->owner == x->spine)
+        return t->has_source_at && p->where == t->source_at;
+    return payload_is_init(p, &init) ? says_the_same(x, p, t) : holds_the_same(x, n, p, t);
 }
 
 /* ---- inputs ---- */
@@ -138,10 +173,9 @@ static Status add_state(StepWriter *x, const Node *n)
         return same_beginning(x, e->value.p, n);
     StepState *s = e->value.p = NEW(x->w.arena, StepState);
     *s = (StepState){ .name = n->name, .type = n->type };
-    const MapEntry *of_model = map_find(&x->initializers, n->name);
     s->payload = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
     s->onnx = n->name;
-    if (of_model && is_payload_of(x, s->payload, of_model->value.cp)) {
+    if (is_of_model(x, n, s->payload)) {
         carry(&x->w, s->payload, s->onnx, NULL, false);
         return OK;
     }

@@ -198,7 +198,7 @@ Module *step_model(Context *c, const char *text, Text *bytes, Spine *s)
 static Payload *param_named(Context *c, const Module *model, const Node *n)
 {
     const ValueAttr *attr = n->attr;
-    for (const Node *p = model->graphs[0]->first; p && attr && attr->value; p = p->next) {
+    for (const Node *p = model ? model->graphs[0]->first : NULL; p && attr && attr->value; p = p->next) {
         const Tensor *a, *b;
         if (p->op != OP_param || !n->name || !p->name || strcmp(p->name, n->name) != 0)
             continue;

@@ -19,7 +19,8 @@ Status step_append(void *user, const void *bytes, size_t n);
 /* A model that was written and read again: the spine is s, which the caller closes. */
 Module *step_model(Context *c, const char *text, Text *bytes, Spine *s);
 
-/* The module of a step; states and constants that equal the model's parameter of their name are that parameter. */
+/* The module of a step; states and constants that equal the model's parameter of their name are that parameter (with a
+ * null model they only equal it). */
 Module *step_module(Context *c, const char *text, const Module *model);
 
 /* The text of a module, large constants named. */

@@ -134,6 +134,33 @@ static Status standard(void *context)
     return OK;
 }
 
+/* States of a module of another source are the model's where they begin with what it holds. */
+static Status equals(void *context)
+{
+    Context *c = context;
+    size_t n;
+    const StepText *t = step_texts(&n);
+    Written w = { { 0 } };
+    Module *m;
+    step_model(c, t->model, &w.model, &w.spine);
+    w.module = step_module(c, t->module, NULL);
+    text_open(&w.step, &c->arena);
+    must(c, onnx_write_step(&w.spine, w.module, NULL, &c->diag, &(Sink){ step_append, &w.step }, NULL));
+    must(c, read_back(c, &w, &m, NULL));
+    same_text(step_text_of(c, m), step_text_of(c, w.module));
+    assert_string_equal(bound_to(c, w.back.model->training_info[0], "w"), "qcc.step/w1");
+    assert_int_equal(w.back.model->training_info[0]->algorithm->n_initializer, 2);
+    spine_close(&w.spine);
+    spine_close(&w.back);
+    return OK;
+}
+
+static void equal_states_are_the_models(void **state)
+{
+    (void)state;
+    with_context(equals);
+}
+
 static void the_file_is_what_the_standard_wants(void **state)
 {
     (void)state;
@@ -484,6 +511,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read_to_the_letter),
         cmocka_unit_test(the_file_is_what_the_standard_wants),
+        cmocka_unit_test(equal_states_are_the_models),
         cmocka_unit_test(notes_come_back),
         cmocka_unit_test(export_removes_exactly_what_was_added),
         cmocka_unit_test(broken_files_are_refused_with_a_place),
