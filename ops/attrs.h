@@ -48,6 +48,11 @@ typedef struct LossSumAttr { /* mse, l1, huber, bce_logits */
     float delta; /* of huber */
 } LossSumAttr;
 
+typedef struct SplitItemsAttr { /* split_to_sequence */
+    int64_t axis;
+    bool keepdims;
+} SplitItemsAttr;
+
 typedef struct TopKAttr {
     int64_t axis;
     bool largest, sorted;

@@ -1,5 +1,6 @@
 /* Between a tensor and the sequence of its parts: concat_from_sequence, split_to_sequence. */
 #include "base/checked.h"
+#include "ops/attrs.h"
 #include "ops/move.h"
 #include "ops/sequence.h"
 #include "ops/shapes.h"
@@ -121,14 +122,9 @@ const OpDef op_concat_from_sequence = {
 
 /* ---- split_to_sequence ---- */
 
-typedef struct SplitAttr {
-    int64_t axis;
-    bool keepdims;
-} SplitAttr;
-
 static const AttrSpec split_to_sequence_attrs[] = {
-    ATTR(SplitAttr, axis, INT, 0),
-    ATTR(SplitAttr, keepdims, BOOL, true),
+    ATTR(SplitItemsAttr, axis, INT, 0),
+    ATTR(SplitItemsAttr, keepdims, BOOL, true),
     ATTR_LAST,
 };
 
@@ -158,7 +154,7 @@ static bool common_part(Infer *q, int64_t dim, int64_t *part)
 
 static const Type *infer_split_to_sequence(Infer *q)
 {
-    const SplitAttr *at = q->attr;
+    const SplitItemsAttr *at = q->attr;
     const Type *x = infer_tensor(q, 0);
     int64_t dims[MAX_RANK], part;
     int axis = 0;
@@ -198,7 +194,7 @@ static int64_t part_length(const Eval *e, int64_t dim, int64_t i)
 
 static Tensor *cut_part(Eval *e, Raw x, int axis, int64_t first, int64_t length)
 {
-    const SplitAttr *at = e->attr;
+    const SplitItemsAttr *at = e->attr;
     const Type *t = e->in[0]->type;
     const bool drop = !eval_has(e, 1) && !at->keepdims;
     int64_t dims[MAX_RANK];
@@ -220,7 +216,7 @@ static Tensor *cut_part(Eval *e, Raw x, int axis, int64_t first, int64_t length)
 static Status eval_split_to_sequence(Eval *e)
 {
     const Type *t = e->in[0]->type;
-    const int axis = axis_wrap(((const SplitAttr *)e->attr)->axis, t->rank);
+    const int axis = axis_wrap(((const SplitItemsAttr *)e->attr)->axis, t->rank);
     const int64_t dim = t->dims[axis], n = count_parts(e, dim);
     const Raw x = raw_in(e, 0);
     Tensor **items = eval_scratch(e, (size_t)n, sizeof *items);
@@ -241,7 +237,7 @@ static Node *sample_split_to_sequence(Build *b, Rng *rng, int variant)
 {
     int64_t dims[MAX_RANK], parts[3];
     const int rank = 1 + variant % 4, axis = (int)rng_below(rng, rank), n = 1 + (int)rng_below(rng, 3);
-    const SplitAttr at = { rng_below(rng, 2) ? axis : axis - rank, variant % 2 };
+    const SplitItemsAttr at = { rng_below(rng, 2) ? axis : axis - rank, variant % 2 };
     sample_dims(rng, rank, 4, dims);
     if (variant % 3 == 0)
         return CALL_ATTR(b, split_to_sequence, at, sample_tensor(b, rng, sample_dtype(variant), rank, dims, -3, 3));
