@@ -10,3 +10,8 @@ set_target_properties(qcc_opt PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY
 add_executable(op_manual tools/op_manual.c)
 target_link_libraries(op_manual PRIVATE ${floors} m)
 target_include_directories(op_manual PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+
+# Images to learn from, for the demo and the tests.
+add_executable(glyphs tools/glyphs.c)
+target_link_libraries(glyphs PRIVATE m)
+set_target_properties(glyphs PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
