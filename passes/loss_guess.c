@@ -39,7 +39,7 @@ Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *d
     Found scalars = { 0 }, floats = { 0 };
     for (int i = 0; i < graph_n_results(g); i++) {
         if (output_may_be_judged(g, i))
-            find(output_is_scalar(graph_result(g, i)) ? &scalars : &floats, i);
+            find(graph_result(g, i)->type->rank == 0 ? &scalars : &floats, i);
     }
     if (scalars.n == 1) {
         take(l, LOSS_OUTPUT, graph_result_name(g, scalars.at), arena);

@@ -128,6 +128,33 @@ static bool drops_nothing(const Node *n)
     return t && tensor_get_f64(t, 0) == 0;
 }
 
+/* Streams that calls which draw have already: what has one of them draws the same numbers. */
+static Map streams_of(Graph *g, Arena *scratch)
+{
+    Map used;
+    map_open(&used, scratch);
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        const AttrSpec *spec = attr_find(op_of(n)->attrs, str("stream"));
+        if (spec && n->op != OP_dropout)
+            map_put_u64(&used, *(const uint64_t *)attr_at(spec, n->attr), NULL);
+    }
+    return used;
+}
+
+/* A stream of its own for a dropout: those in the body of one function come with the same. */
+static void own_stream(Graph *g, Node *n, Map *used)
+{
+    enum { FRESH = 1 << 28 }; /* beyond every node of a file */
+    DropoutAttr at = *(const DropoutAttr *)n->attr;
+    bool fresh;
+    map_put_u64(used, (uint64_t)at.stream, &fresh);
+    for (int64_t k = FRESH; !fresh; k++) {
+        at.stream = k;
+        map_put_u64(used, (uint64_t)k, &fresh);
+    }
+    n->attr = attrs_copy(g->arena, op_of(n)->attrs, &at);
+}
+
 static Status train_dropout(PassRun *run, Node *n)
 {
     Node *mode = in(n, TRAINING);
@@ -162,8 +189,11 @@ Status modes_train(Graph *g, PassRun *run, bool norms, bool dropouts)
     Results next = { .g = g, .arena = run->scratch };
     for (size_t i = 0; norms && i < all_norms.n; i++)
         TRY(train_norm(g, run, all_norms.list[i], &next));
-    for (size_t i = 0; dropouts && i < all_dropouts.n; i++)
+    Map streams = streams_of(g, run->scratch);
+    for (size_t i = 0; dropouts && i < all_dropouts.n; i++) {
+        own_stream(g, all_dropouts.list[i], &streams);
         TRY(train_dropout(run, all_dropouts.list[i]));
+    }
     if (next.n)
         add_results(g, &next, run->scratch);
     return OK;
