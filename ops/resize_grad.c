@@ -13,7 +13,7 @@ typedef struct ResizeGradAttr {
 
 static const AttrSpec resize_grad_attrs[] = {
     RESIZE_ATTRS,
-    ATTR_REQUIRED(ResizeGradAttr, extents, INTS),
+    ATTR_OPTIONAL(ResizeGradAttr, extents, INTS),
     ATTR_LAST,
 };
 
