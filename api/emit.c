@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "api/command.h"
+#include "api/step.h"
+#include "frontends/onnx/step.h"
 #include "frontends/onnx/write.h"
 #include "frontends/view/view.h"
 #include "ir/print.h"
@@ -65,6 +67,17 @@ static Status write_onnx(qcc_model *m, Out *o)
     return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, o->is_file ? o->to.path : NULL);
 }
 
+/* The whole training step as a plain function of data and states. */
+static Status write_onnx_step(qcc_model *m, Out *o)
+{
+    qcc_step *s;
+    const Sink sink = out_sink(o);
+    TRY(step_compile(m, &m->line, &s));
+    const Status status = onnx_write_flat(module_graph(s->module, "step"), &m->cx->diag, &sink);
+    step_close(s);
+    return status;
+}
+
 static Status write_html(qcc_model *m, Out *o)
 {
     const Sink sink = out_sink(o);
@@ -85,7 +98,7 @@ static Status write_json(qcc_model *m, Out *o)
 
 static const Form forms[] = {
     { "ir", write_ir, false },   { "onnx", write_onnx, true },  { "json", write_json, false },
-    { "dot", write_dot, false }, { "html", write_html, false },
+    { "dot", write_dot, false }, { "html", write_html, false }, { "onnx-step", write_onnx_step, true },
 };
 
 static Status no_form(qcc_context *cx, const char *kind)

@@ -161,7 +161,8 @@ static Status read_text(qcc_model *m, const qcc_source *source)
 /* A verb that makes a training step, which binds what the text leaves open. */
 static bool trains(const CommandLine *line)
 {
-    const bool shows = option_given(line, OPT_emit) || option_given(line, OPT_export_);
+    const char *form = option_text(line, OPT_emit);
+    const bool shows = (form && strcmp(form, "onnx-step") != 0) || option_given(line, OPT_export_);
     return line->verb == VERB_train || line->verb == VERB_eval || (line->verb == VERB_compile && !shows);
 }
 

@@ -15,6 +15,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_SRC      "qcc.src"      /* node of the spine; the node is ours to read to the letter */
 #define QCC_FLAGS    "qcc.flags"    /* NodeFlags */
 #define QCC_NAME     "qcc.name"     /* of the value, where the ONNX name does not tell; "": none */
+#define QCC_NODE     "qcc.node"     /* the label of the node, where another node has that name */
 #define QCC_RESULT   "qcc.result"   /* an Identity that only names a result */
 #define QCC_CONST    "qcc.const"    /* a Constant, or an Identity of one: 1 const, 0 param */
 #define QCC_INIT     "qcc.init"     /* its values are said, not stored: "kaiming SEED SCALE-BITS" */

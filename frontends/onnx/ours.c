@@ -78,7 +78,7 @@ Status ours_set_marks(Importer *im, const char *text, Node *n)
 Status ours_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
 {
     const char *src = node_note(im, o, QCC_SRC), *flags = node_note(im, o, QCC_FLAGS);
-    const char *name = node_note(im, o, QCC_NAME);
+    const char *name = node_note(im, o, QCC_NAME), *label = node_note(im, o, QCC_NODE);
     const size_t prefix = strlen(im->prefix);
     uint64_t v;
     if (src) {
@@ -91,6 +91,8 @@ Status ours_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
     }
     if (prefix && b->label && strncmp(b->label, im->prefix, prefix) == 0)
         b->label = interned(im, b->label + prefix);
+    if (label)
+        b->label = interned(im, label);
     if (name && o->n_output == 1)
         map_put(&im->texts, import_name(im, o->output[0]), NULL)->value.cp = interned(im, name);
     return OK;

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "frontends/onnx/beside.h"
+#include "frontends/onnx/plain.h"
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/writer.h"
 #include "ir/init.h"
-#include "ops/reverse.h"
 
 /* ---- the signature ---- */
 
@@ -105,7 +105,7 @@ static const char **claim_results(Writer *w, const Graph *g)
 }
 
 /* A result under a name that is not its value's needs a node to carry the name. */
-static void write_outputs(Writer *w, Level *l, const char *const *names)
+static void write_outputs(Writer *w, Level *l, const char *const *names, bool as_named)
 {
     const int n = graph_n_results(l->graph);
     const DimNames *dims = w->signature.outputs;
@@ -120,7 +120,7 @@ static void write_outputs(Writer *w, Level *l, const char *const *names)
         Onnx__NodeProto *o = add_identity(w, l, value_name(w, value), names[i], value->type);
         note_node(w, o, QCC_RESULT, "1");
         text = text ? text : value->name;
-        if (!name_tells(w, names[i], text))
+        if (!as_named && !name_tells(w, names[i], text))
             note_node(w, o, QCC_NAME, text ? text : "");
     }
 }
@@ -209,7 +209,7 @@ static Status write_root(Writer *w, Graph *g, Onnx__GraphProto *proto, bool stat
     TRY(write_inputs(w, &l, states_are_inputs));
     const char **names = claim_results(w, g);
     TRY(write_nodes(w, &l));
-    write_outputs(w, &l, names);
+    write_outputs(w, &l, names, states_are_inputs);
     return OK;
 }
 
@@ -275,41 +275,6 @@ Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Si
 
 /* ---- a step as a function ---- */
 
-/* Everything that has no standard name becomes what it expands to, and that again; what has no expansion is counted. */
-static Status expand_all(Graph *g, Map *left)
-{
-    Status status = OK;
-    for (Node *n = walk_first(g), *before; n;) {
-        const bool standard = op_of(n)->structural || n->op == OP_tuple || encode_is_standard(n, ONNX_OPSET_NEWEST);
-        Graph *at = n->graph;
-        before = n->prev;
-        if (!standard && reverse_inline(n, &status)) {
-            n = before ? before->next : at->first;
-            continue;
-        }
-        TRY(status);
-        if (!standard)
-            map_put(left, op_of(n)->name, NULL);
-        n = walk_next(g, n);
-    }
-    return OK;
-}
-
-/* What several results expanded to is held together by a tuple that no model has. */
-static void drop_tuples(Graph *g)
-{
-    for (Node *n = walk_first(g), *next; n; n = next) {
-        next = walk_next(g, n);
-        Node *held = n->op == OP_part ? in(n, 0) : NULL;
-        if (!held || held->op != OP_tuple)
-            continue;
-        graph_replace(n, in(held, (int)((const PartAttr *)n->attr)->index));
-        node_remove(n);
-        if (!held->uses)
-            node_remove(held);
-    }
-}
-
 static Status tell_left(Diag *d, const Map *left)
 {
     if (!left->n)
@@ -328,8 +293,7 @@ Status onnx_write_flat(const Graph *g, Diag *d, const Sink *sink)
     arena_open(&arena, g->ir->memory);
     map_open(&left, &arena);
     Graph *copy = graph_copy(g, &arena);
-    Status status = expand_all(copy, &left);
-    drop_tuples(copy);
+    Status status = plain_graph(copy, &left);
     if (status == OK)
         status = tell_left(d, &left);
     if (status == OK)

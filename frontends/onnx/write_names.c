@@ -9,6 +9,7 @@ void writer_open(Writer *w, Ir *ir, Arena *arena, Diag *d, int opset)
     *w = (Writer){ .ir = ir, .diag = d, .arena = arena, .prefix = "", .opset = opset };
     w->names = facts_open(arena, sizeof(const char *));
     map_open(&w->taken, arena);
+    map_open(&w->nodes, arena);
     map_open(&w->carriers, arena);
     map_open(&w->parts, arena);
     map_open(&w->of_model, arena);
@@ -20,20 +21,25 @@ void writer_close(Writer *w)
     heap_close(&w->heap);
 }
 
-const char *claim_name(Writer *w, const char *wish)
+static const char *claim(Writer *w, Map *taken, const char *wish)
 {
     bool fresh;
     const char *name = wish;
-    const MapEntry *first = map_put(&w->taken, wish, &fresh);
+    const MapEntry *first = map_put(taken, wish, &fresh);
     uint64_t i = first->value.u; /* how often it was asked for again */
     if (fresh)
         return wish;
     while (!fresh) {
         name = arena_printf(w->arena, "%s#%" PRIu64, wish, i++ + 2);
-        map_put(&w->taken, name, &fresh);
+        map_put(taken, name, &fresh);
     }
-    map_find(&w->taken, wish)->value.u = i;
+    map_find(taken, wish)->value.u = i;
     return name;
+}
+
+const char *claim_name(Writer *w, const char *wish)
+{
+    return claim(w, &w->taken, wish);
 }
 
 void name_value(Writer *w, const Node *n, const char *name)
@@ -85,8 +91,12 @@ void note_marks(Writer *w, Onnx__NodeProto *o, const Node *n)
     note_node(w, o, QCC_SRC, arena_printf(w->arena, "%u", n->src));
     if (n->flags)
         note_node(w, o, QCC_FLAGS, arena_printf(w->arena, "%u", n->flags));
-    if (n->label) {
+    if (n->label) { /* names of nodes differ, or others do not read the file */
+        const char *wish = arena_printf(w->arena, "%s%s", w->prefix, n->label);
+        const char *name = claim(w, &w->nodes, wish);
         o->has_name = 1;
-        o->name = encode_text(arena_printf(w->arena, "%s%s", w->prefix, n->label));
+        o->name = encode_text(name);
+        if (name != wish)
+            note_node(w, o, QCC_NODE, n->label);
     }
 }

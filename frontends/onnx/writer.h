@@ -23,6 +23,7 @@ typedef struct Writer {
     const char *prefix; /* of every name of the graph at hand */
     Facts names;        /* ONNX names, const char *, by node of the graph at hand */
     Map taken;          /* ONNX names in use */
+    Map nodes;          /* the same of nodes */
     Map of_model;       /* where the body of an initializer of the model begins -> its name */
     Map carriers;       /* payload -> Carrier * */
     Map parts;          /* tuple -> const char **, names of its results that nodes of their own read */

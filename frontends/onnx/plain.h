@@ -1,0 +1,11 @@
+/* Words of ours said in standard words, for files that others run. */
+#ifndef FRONTENDS_ONNX_PLAIN_H
+#define FRONTENDS_ONNX_PLAIN_H
+
+#include "ir/graph.h"
+
+/* Makes everything that has no ONNX name what it expands to, or what else means the same (sums may go in another order
+ * then); the names of ops that stay go into `left`, a map. */
+Status plain_graph(Graph *g, Map *left);
+
+#endif
