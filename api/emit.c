@@ -127,7 +127,7 @@ static Status where_to(Command *c, const char *kind)
     Place place = ON_COMMAND_LINE;
     place.where = "--emit";
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "%s is no text: where to?", kind);
-    message_try(m, "qcc %s --emit %s -o FILE.%s (- is standard output)", c->line.paths[0], kind, kind);
+    message_try(m, "qcc %s --emit %s -o FILE.onnx (- is standard output)", c->line.paths[0], kind);
     return message_send(m);
 }
 
