@@ -114,6 +114,8 @@ static const char *values_object(const Choosing *c, const Candidate *k)
         return norm->op == OP_instance_normalization && is_nameless(k->choice.name) && is_one_value(n)
                    ? "one repeated value of an InstanceNormalization without parameters"
                    : NULL;
+    if (n->type->rank == 0 && is_nameless(k->choice.name))
+        return "a number that no module named";
     if (is_counting(n))
         return "counts: positions";
     if (is_additive_mask(n))
