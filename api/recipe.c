@@ -11,8 +11,6 @@
 #include "passes/loss_read.h"
 #include "passes/optimizer_read.h"
 
-static const char mask_name[] = "qcc.valid";
-
 /* ---- from a line ---- */
 
 /* All values of an option that may be repeated. */
@@ -173,7 +171,7 @@ LossSpec *recipe_masked(qcc_step *s)
     for (size_t i = 0; i < s->recipe.n_losses; i++) {
         masked[i] = s->recipe.losses[i];
         if (!masked[i].sample_weight)
-            masked[i].sample_weight = mask_name;
+            masked[i].sample_weight = VALID_INPUT;
     }
     return masked;
 }

@@ -13,6 +13,27 @@ static void undo_session(void *thing)
     memory_release(&s->cx->memory, s, sizeof *s);
 }
 
+/* Every sample of a batch counts, until somebody binds another mask. */
+static Status bind_valid(qcc_session *s)
+{
+    const Node *n = session_input(s->run, VALID_INPUT);
+    if (!n)
+        return OK;
+    Tensor *ones = tensor_new(&s->arena, n->type);
+    for (int64_t i = 0; i < tensor_elements(ones); i++)
+        tensor_set_f64(ones, i, 1);
+    return session_bind(s->run, VALID_INPUT, ones);
+}
+
+static Status open_run(qcc_session *s, const SessionOptions *options)
+{
+    TRY(session_open(s->step->module, options, &s->arena, &s->run));
+    const Status status = bind_valid(s);
+    if (status != OK)
+        session_close(s->run);
+    return status;
+}
+
 Status session_start(qcc_step *step, uint64_t seed, const volatile int *stop, qcc_session **session)
 {
     qcc_context *cx = step->cx;
@@ -23,7 +44,7 @@ Status session_start(qcc_step *step, uint64_t seed, const volatile int *stop, qc
     const SessionOptions options = {
         .kernels = cx->kernels, .pool = context_pool(cx), .seed = seed, .stop = stop ? stop : &s->stop
     };
-    const Status status = session_open(step->module, &options, &s->arena, &s->run);
+    const Status status = open_run(s, &options);
     if (status != OK) {
         arena_close(&s->arena);
         cleanup_drop(&s->cleanup);

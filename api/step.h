@@ -8,6 +8,9 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/session.h"
 
+/* The input of @eval that says which samples of a batch count: all of them, until validation says otherwise. */
+#define VALID_INPUT "qcc.valid"
+
 /* What was decided, for the summary and the notes of the file. */
 typedef struct StepFacts {
     int64_t batch;            /* samples of a step; 0: the inputs have none */

@@ -3,12 +3,10 @@
 
 #include "api/train.h"
 
-static const char mask_name[] = "qcc.valid";
-
 /* The input that says which samples of a batch count. */
 static Tensor *mask_of(Command *c, Session *run)
 {
-    const Node *n = session_input(run, mask_name);
+    const Node *n = session_input(run, VALID_INPUT);
     return n ? tensor_new(&c->cx->scratch, n->type) : NULL;
 }
 
@@ -19,7 +17,7 @@ static Status bind_mask(Session *run, Tensor *mask, int64_t valid)
     const int64_t n = tensor_elements(mask);
     for (int64_t i = 0; i < n; i++)
         tensor_set_f64(mask, i, i < valid);
-    return session_bind(run, mask_name, mask);
+    return session_bind(run, VALID_INPUT, mask);
 }
 
 /* The value that an input is bound to in a batch. */

@@ -1,0 +1,391 @@
+/* label: slow */
+/* The forms in which exporters write models (tests/data/exports, with the scripts that made them): each file compiles
+ * bare, trains, is written as a step and read back, exports what was trained, and reloads.  What training must leave
+ * alone is left alone, and an untrained file in inference form comes out byte for byte.  onnx's checker and onnxruntime
+ * have the last word (tests/data/step.py). */
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "api/step.h"
+#include "base/file.h"
+#include "frontends/onnx/import.h"
+#include "ir/print.h"
+#include "ops/eval.h"
+#include "support/step_texts.h"
+
+enum { STEPS = 5, ROOM = 512 };
+
+static const char stored[] = QCC_SOURCE_DIR "/tests/data/exports";
+static const char script[] = QCC_SOURCE_DIR "/tests/data/step.py";
+static const char folder[] = QCC_BINARY_DIR "/tests/exports";
+
+/* One stored file on its way. */
+typedef struct Case {
+    Context c;
+    const char *path, *name; /* "cnn-eval-11-dynamic" */
+    qcc_context *cx;
+    qcc_model *model;
+    qcc_step *step;
+    qcc_session *session;
+    qcc_tensor *data; /* an input of the step each */
+    size_t n_data;
+} Case;
+
+static void report(void *user, const qcc_message *m)
+{
+    const Case *k = user;
+    if (m->severity == QCC_ERROR)
+        print_error("%s: %s", k->name, m->text);
+}
+
+#define MUST(k, call)                                                                                                  \
+    do {                                                                                                               \
+        if ((call) != QCC_OK) {                                                                                        \
+            print_error("%s: %s\n", (k)->name, #call);                                                                 \
+            assert_int_equal(QCC_OK, QCC_INTERNAL);                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+#define HOLDS(k, condition, ...)                                                                                       \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            print_error("%s: ", (k)->name);                                                                            \
+            print_error(__VA_ARGS__);                                                                                  \
+            assert_true(condition);                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+static bool is(const Case *k, const char *word)
+{
+    return strstr(k->name, word) != NULL;
+}
+
+static const char *beside(Case *k, const char *end)
+{
+    return arena_printf(&k->c.arena, "%s/%s%s", folder, k->name, end);
+}
+
+/* ---- data ---- */
+
+static Tensor *drawn(Case *k, const qcc_value_info *v, uint64_t seed)
+{
+    const Type *type = type_tensor(&k->c.ir.types, (DType)v->shape.dtype, v->shape.rank, v->shape.dims);
+    Tensor *t = tensor_new(&k->c.arena, type);
+    Rng rng = { seed };
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(t, i, type->dtype == I64 ? (double)((i * 7 + i / 5) % 5) : 2 * rng_unit(&rng) - 1);
+    return t;
+}
+
+static qcc_tensor seen(const Tensor *t)
+{
+    qcc_tensor q = { (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
+    for (int i = 0; i < q.rank; i++)
+        q.dims[i] = t->type->dims[i];
+    return q;
+}
+
+static void bind_data(Case *k, qcc_session *s)
+{
+    for (size_t i = 0; i < k->n_data; i++) {
+        qcc_value_info v;
+        MUST(k, qcc_step_input(k->step, i, &v));
+        MUST(k, qcc_bind(s, v.name, &k->data[i]));
+    }
+}
+
+static void draw_data(Case *k)
+{
+    k->n_data = qcc_step_n_inputs(k->step);
+    assert_int_equal(k->n_data, 2); /* x and its target */
+    k->data = NEWS(&k->c.arena, qcc_tensor, k->n_data);
+    for (size_t i = 0; i < k->n_data; i++) {
+        qcc_value_info v;
+        MUST(k, qcc_step_input(k->step, i, &v));
+        k->data[i] = seen(drawn(k, &v, i + 1));
+    }
+}
+
+/* ---- what must not change ---- */
+
+static qcc_status take(void *user, const void *bytes, size_t n)
+{
+    text_bytes(user, bytes, n);
+    return QCC_OK;
+}
+
+static void same_as_file(Case *k, const Text *bytes, const char *what)
+{
+    Str file;
+    assert_int_equal(file_read(&k->c.arena, &k->c.diag, k->path, 1 << 20, "file", &file), OK);
+    HOLDS(k, bytes->n == file.n && memcmp(bytes->p, file.p, file.n) == 0, "%s differs from the file\n", what);
+}
+
+/* Before anything was trained. */
+static void stays_as_it_is(Case *k)
+{
+    Text model, session;
+    text_open(&model, &k->c.arena);
+    text_open(&session, &k->c.arena);
+    const qcc_sink to_model = { .write = take, .user = &model }, to_session = { .write = take, .user = &session };
+    MUST(k, qcc_export(k->model, NULL, &to_model));
+    MUST(k, qcc_export_session(k->session, NULL, &to_session));
+    if (is(k, "-training-"))
+        return;
+    same_as_file(k, &model, "the export of the model");
+    same_as_file(k, &session, "the export of a fresh session");
+}
+
+static Graph *imported(Case *k, Spine *s, const char *path)
+{
+    Module *m;
+    *s = (Spine){ 0 };
+    assert_int_equal(spine_open(s, &k->c.memory, &k->c.diag, &k->c.ir.limits, path), OK);
+    assert_int_equal(onnx_import(&k->c.ir, &k->c.arena, s, NULL, &m), OK);
+    return m->graphs[0];
+}
+
+static bool is_trained(const Case *k, const char *name)
+{
+    qcc_value_info v;
+    for (size_t i = 0; i < qcc_n_parameters(k->step); i++)
+        if (qcc_parameter(k->step, i, &v) == QCC_OK && strcmp(v.name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What the session calls no parameter, and is neither a running statistic nor a weight tied to one, has its old bytes. */
+static void leaves_the_rest_alone(Case *k)
+{
+    Spine old_spine, new_spine;
+    Graph *old = imported(k, &old_spine, k->path), *new = imported(k, &new_spine, beside(k, ".flat.onnx"));
+    Node *b = new->first;
+    int moved = 0, tied = 0, buffers = 0;
+    for (Node *a = old->first; a; a = a->next) {
+        if (a->op != OP_param || !a->name)
+            continue;
+        while (b && (b->op != OP_param || !b->name || strcmp(b->name, a->name) != 0))
+            b = b->next;
+        if (!b) /* an alias became an initializer: it stands elsewhere */
+            for (b = new->first; b && (!b->name || strcmp(b->name, a->name) != 0);)
+                b = b->next;
+        HOLDS(k, b && b->op == OP_param && b->type == a->type, "%s is gone\n", a->name);
+        const Tensor *was = payload_tensor(node_payload(a), &k->c.arena, &k->c.diag);
+        const Tensor *now = payload_tensor(node_payload(b), &k->c.arena, &k->c.diag);
+        const bool same = memcmp(was->data, now->data, was->bytes) == 0;
+        const bool buffer = strstr(a->name, "inv_freq") || strstr(a->name, "mask");
+        buffers += buffer;
+        moved += !same;
+        if (is_trained(k, a->name) || strstr(a->name, "running_"))
+            HOLDS(k, !same && !buffer, "%s was not trained\n", a->name);
+        else if (!same)
+            HOLDS(k, tensor_elements(was) >= 4096 && ++tied == 1, "%s changed\n", a->name);
+    }
+    assert_true(moved > 4);
+    assert_int_equal(tied, is(k, "llama-eval"));
+    HOLDS(k, !is(k, "llama") || is(k, "eval") || buffers == 2, "%d buffers\n", buffers);
+    spine_close(&old_spine);
+    spine_close(&new_spine);
+}
+
+/* ---- training ---- */
+
+static void run_steps(Case *k, qcc_session *s)
+{
+    qcc_result r = { .size = sizeof r };
+    double first = 0;
+    for (int i = 0; i < STEPS; i++) {
+        MUST(k, qcc_run(s, QCC_STEP, &r));
+        HOLDS(k, isfinite(r.loss) && r.applied, "step %d has loss %g\n", i, r.loss);
+        first = i ? first : r.loss;
+    }
+    const bool drops = is(k, "-training-") && (is(k, "mlp") || is(k, "cnn"));
+    HOLDS(k, drops || r.loss < first, "the loss went from %g to %g\n", first, r.loss);
+}
+
+static void same_parameters(Case *k, qcc_session *a, qcc_session *b)
+{
+    qcc_value_info v;
+    qcc_tensor p, q;
+    for (size_t i = 0; i < qcc_n_parameters(k->step); i++) {
+        MUST(k, qcc_parameter(k->step, i, &v));
+        MUST(k, qcc_view(a, v.name, &p));
+        MUST(k, qcc_view(b, v.name, &q));
+        HOLDS(k, p.bytes == q.bytes && memcmp(p.data, q.data, p.bytes) == 0, "%s differs\n", v.name);
+    }
+}
+
+static const char *text_of_step(Case *k, const qcc_step *s)
+{
+    Text t;
+    text_open(&t, &k->c.arena);
+    assert_int_equal(print_module(&t, s->module, NULL), OK);
+    return text_get(&t);
+}
+
+/* The step, written and read again, is the step, and trains as it does. */
+static void reads_back(Case *k)
+{
+    const char *path = beside(k, ".step.onnx");
+    const qcc_sink sink = qcc_to_file(path);
+    const qcc_source source = qcc_file(path);
+    qcc_model *m;
+    qcc_step *step;
+    qcc_session *s;
+    MUST(k, qcc_write_step(k->step, &sink));
+    MUST(k, qcc_read(k->cx, &source, NULL, &m));
+    MUST(k, qcc_compile(m, NULL, &step));
+    HOLDS(k, strcmp(text_of_step(k, step), text_of_step(k, k->step)) == 0, "the step reads back as another one\n");
+    MUST(k, qcc_start(step, &s));
+    bind_data(k, s);
+    run_steps(k, s);
+    same_parameters(k, k->session, s);
+    qcc_end(s);
+    qcc_step_free(step);
+    qcc_model_free(m);
+}
+
+/* ---- the deployed model ---- */
+
+static const char *output_name(Case *k)
+{
+    qcc_value_info v;
+    MUST(k, qcc_output(k->model, 0, &v));
+    return v.name;
+}
+
+/* Deployed, the model's own operations run; @eval has raised its patterns: equal to rounding. */
+static void runs_deployed(Case *k, qcc_model *m, const qcc_tensor *want)
+{
+    qcc_tensor got;
+    MUST(k, qcc_run_model(m, k->data, 1, &got, 1));
+    assert_int_equal(got.bytes, want->bytes);
+    for (size_t i = 0; i < got.bytes / sizeof(float); i++) {
+        const double g = (double)((const float *)got.data)[i], w = (double)((const float *)want->data)[i];
+        HOLDS(k, fabs(g - w) <= 1e-5 * fmax(1, fabs(w)), "output %zu is %g deployed, %g in @eval\n", i, g, w);
+    }
+}
+
+static void say_value(Text *t, const char *kind, const char *name, const qcc_tensor *x)
+{
+    text_printf(t, "%s %s %s ", kind, name, x->dtype == QCC_I64 ? "int64" : "float32");
+    for (int i = 0; i < x->rank; i++)
+        text_printf(t, "%s%lld", i ? "x" : "", (long long)x->dims[i]);
+    for (size_t i = 0; x->dtype == QCC_I64 && i < x->bytes / sizeof(int64_t); i++)
+        text_printf(t, " %lld", (long long)((const int64_t *)x->data)[i]);
+    for (size_t i = 0; x->dtype != QCC_I64 && i < x->bytes / sizeof(float); i++)
+        text_printf(t, " %.9g", (double)((const float *)x->data)[i]);
+    text_char(t, '\n');
+}
+
+/* For onnxruntime: what goes in and what comes out. */
+static void keep_values(Case *k, const qcc_tensor *y)
+{
+    Text t;
+    FileOut f;
+    text_open(&t, &k->c.arena);
+    say_value(&t, "in", "x", &k->data[0]);
+    say_value(&t, "out", output_name(k), y);
+    assert_int_equal(file_create(&f, &k->c.arena, &k->c.diag, beside(k, ".values")), OK);
+    assert_int_equal(file_write(&f, t.p, t.n), OK);
+    assert_int_equal(file_keep(&f), OK);
+}
+
+static void deploys(Case *k)
+{
+    const char *path = beside(k, ".flat.onnx"), *output = output_name(k);
+    const qcc_sink sink = qcc_to_file(path);
+    const qcc_source source = qcc_file(path);
+    qcc_tensor want, got;
+    qcc_model *m;
+    qcc_step *step;
+    qcc_session *s;
+    MUST(k, qcc_export_session(k->session, NULL, &sink));
+    MUST(k, qcc_read(k->cx, &source, NULL, &m));
+    MUST(k, qcc_compile(m, NULL, &step));
+    MUST(k, qcc_start(step, &s));
+    bind_data(k, s);
+    MUST(k, qcc_run(s, QCC_EVAL, NULL));
+    MUST(k, qcc_run(k->session, QCC_EVAL, NULL));
+    MUST(k, qcc_view(s, output, &got));
+    MUST(k, qcc_view(k->session, output, &want));
+    HOLDS(k, got.bytes == want.bytes && memcmp(got.data, want.data, got.bytes) == 0,
+          "the file's @eval is not the session's\n");
+    runs_deployed(k, m, &want);
+    keep_values(k, &want);
+    qcc_end(s);
+    qcc_step_free(step);
+    qcc_model_free(m);
+}
+
+static Status go_through(void *arg)
+{
+    Case *k = arg;
+    const qcc_context_options options = { .size = sizeof options, .report = report, .user = k, .threads = 1 };
+    const qcc_source source = qcc_file(k->path);
+    MUST(k, qcc_open(&options, &k->cx));
+    MUST(k, qcc_read(k->cx, &source, NULL, &k->model));
+    MUST(k, qcc_compile(k->model, NULL, &k->step));
+    MUST(k, qcc_start(k->step, &k->session));
+    draw_data(k);
+    bind_data(k, k->session);
+    stays_as_it_is(k);
+    run_steps(k, k->session);
+    reads_back(k);
+    deploys(k);
+    leaves_the_rest_alone(k);
+    qcc_close(k->cx);
+    return OK;
+}
+
+static void every_form_trains_and_deploys(void **state)
+{
+    (void)state;
+    glob_t found;
+    int bad = 0;
+    char pattern[ROOM], remove[2 * ROOM];
+    snprintf(pattern, sizeof pattern, "%s/*-*.onnx", stored);
+    snprintf(remove, sizeof remove, "rm -rf '%s' && mkdir '%s'", folder, folder);
+    assert_int_equal(system(remove), 0);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char name[ROOM];
+        Case k = { .path = found.gl_pathv[i], .name = name };
+        const char *only = getenv("QCC_EXPORT");
+        snprintf(name, sizeof name, "%s", k.path + sizeof stored);
+        *strstr(name, ".onnx") = '\0';
+        if (only && !strstr(name, only))
+            continue;
+        context_open(&k.c);
+        bad += guarded(&k.c.memory, go_through, &k) != OK;
+        context_close(&k.c);
+    }
+    print_message("%zu files\n", found.gl_pathc);
+    assert_true(found.gl_pathc >= 57);
+    globfree(&found);
+    assert_int_equal(bad, 0);
+}
+
+static void others_agree(void **state)
+{
+    enum { SKIPPED = 77 };
+    char command[3 * ROOM];
+    (void)state;
+    snprintf(command, sizeof command, "python3 '%s' '%s'", script, folder);
+    const int status = system(command);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == SKIPPED) {
+        print_message("python3 has no onnx or no onnxruntime\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_form_trains_and_deploys),
+                                        cmocka_unit_test(others_agree) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
