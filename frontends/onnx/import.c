@@ -43,6 +43,7 @@ Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g)
         im->where = arena_printf(im->arena, "initializer %s", name);
         Node *n;
         TRY(import_tensor(im, s->graph, g->initializer[i], name, &n));
+        TRY(ours_late(im, s, g->initializer[i], n));
         TRY(scope_define(im, s, name, n));
     }
     for (size_t i = 0; i < g->n_sparse_initializer; i++) {

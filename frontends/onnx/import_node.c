@@ -250,11 +250,14 @@ static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
 }
 Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_t n)
 {
+    size_t late = 0;
     for (size_t i = 0; i < n; i++) {
+        ours_place(s, &late, i);
         if (im->n_src > (uint64_t)im->ir->limits.nodes)
             return fail(im->ir->diag, importer_place(im), "more nodes than the limit nodes (%" PRId64 ")",
                         im->ir->limits.nodes);
         TRY(import_node(im, s, nodes[i]));
     }
+    ours_place(s, &late, n);
     return OK;
 }

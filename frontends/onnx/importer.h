@@ -16,7 +16,14 @@ typedef struct Scope {
     size_t n_captured, cap_captured, cap_inside;
     const Onnx__GraphProto *proto; /* what states the types of its values; null: nothing */
     Map types;                     /* name -> ValueInfoProto, once one is asked for */
+    struct LateParam *late;        /* initializers that a text has between its nodes, ascending */
+    size_t n_late, cap_late;
 } Scope;
+
+typedef struct LateParam {
+    Node *node;
+    uint64_t at; /* nodes before it */
+} LateParam;
 
 /* A function body on its way in: attributes of the call stand in for references. */
 typedef struct Frame {

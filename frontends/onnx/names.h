@@ -35,6 +35,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 /* ---- metadata of a tensor ---- */
 
 #define QCC_BLOB  "qcc.blob"  /* the name of the constant, where the initializer has another */
+#define QCC_AT    "qcc.at"    /* how many nodes stand before the parameter */
 #define QCC_STATE "qcc.state" /* the initializer is a state; its marks, "SRC FLAGS" */
 
 /* ---- metadata of the algorithm of a step; K counts graphs ---- */

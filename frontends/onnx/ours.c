@@ -170,6 +170,25 @@ Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload)
     return OK;
 }
 
+Status ours_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param)
+{
+    const char *at = note_of(im, t->metadata_props, t->n_metadata_props, QCC_AT);
+    uint64_t nodes;
+    if (!at || param->op != OP_param)
+        return OK;
+    TRY(whole_number(im, at, UINT32_MAX, &nodes));
+    GROW(im->arena, s->late, s->n_late, s->cap_late);
+    s->late[s->n_late++] = (LateParam){ param, nodes };
+    return OK;
+}
+
+void ours_place(Scope *s, size_t *next, uint64_t nodes)
+{
+    for (; *next < s->n_late && s->late[*next].at == nodes; ++*next)
+        if (!s->late[*next].node->uses) /* others may have changed the file since */
+            node_move(s->late[*next].node, NULL);
+}
+
 static Status constant_payload_of(Importer *im, const Onnx__NodeProto *o, Payload **p)
 {
     const Onnx__TensorProto *t = o->n_attribute == 1 ? o->attribute[0]->t : NULL;

@@ -33,6 +33,10 @@ Status ours_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Type 
 /* What its metadata say of the payload of an initializer. */
 Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload);
 
+/* Whether an initializer stands between nodes, and moving those whose place has come. */
+Status ours_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param);
+void ours_place(Scope *s, size_t *next, uint64_t nodes);
+
 /* A payload whose values are said: "kaiming SEED SCALE-BITS". */
 Status ours_said(Importer *im, const char *text, const Type *type, Payload **p);
 

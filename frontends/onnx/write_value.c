@@ -68,7 +68,7 @@ void note_payload(Writer *w, Onnx__TensorProto *t, const Payload *p, const char 
         note(w, &t->metadata_props, &t->n_metadata_props, QCC_BLOB, p->name);
 }
 
-/* Parameters that begin a model's graph are initializers. */
+/* Parameters of a model's graph are initializers, wherever they stand. */
 static Status write_initializer(Writer *w, Level *l, const Node *n, Payload *p, const char *name)
 {
     Onnx__TensorProto *t = write_payload(w, p, node_place(n));
@@ -80,14 +80,16 @@ static Status write_initializer(Writer *w, Level *l, const Node *n, Payload *p, 
     if (said)
         note(w, &t->metadata_props, &t->n_metadata_props, QCC_INIT, said);
     note_payload(w, t, p, name, NULL);
+    if (l->proto->n_node)
+        note(w, &t->metadata_props, &t->n_metadata_props, QCC_AT, arena_printf(w->arena, "%zu", l->proto->n_node));
     add_initializer(w, l, t);
     return OK;
 }
 
 static bool may_be_initializer(const Writer *w, const Level *l, const Node *n, const char *name)
 {
-    return n->op == OP_param && !n->src && !n->label && !n->flags && !l->proto->n_node && !w->spine &&
-           name_tells(w, name, n->name);
+    return n->op == OP_param && !n->src && !n->label && !n->flags && !w->spine && name_tells(w, name, n->name) &&
+           !(l->graph->owner && l->proto->n_node);
 }
 
 static Status write_value(Writer *w, const Node *n, Payload *p, const Carrier *same, Onnx__NodeProto *o)

@@ -150,8 +150,8 @@ static const StepText texts[] = {
     { "drawn",
       "graph @m(%x: f32[4,40]) -> (%y) {\n"
       "    param %w: f32[40,2] = kaiming(seed=7)\n"
-      "    param %z: f32[4,2] = zeros\n"
       "    %h: f32[4,2] = matmul(%x, %w)\n"
+      "    param %z: f32[4,2] = zeros\n"
       "    %y: f32[4,2] = add(%h, %z)\n"
       "}\n",
       "graph @step(%x: f32[4,40], state %w: f32[40,2] = kaiming(seed=7) trained, state %\"qcc.ema/w\": f32[40,2] = "

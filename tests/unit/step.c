@@ -167,6 +167,36 @@ static void the_file_is_what_the_standard_wants(void **state)
     with_context(standard);
 }
 
+/* A model that was a text has its parameters as initializers, and is the same text when it is read. */
+static Status models(void *context)
+{
+    Context *c = context;
+    size_t n;
+    const StepText *texts = step_texts(&n);
+    for (size_t i = 0; i < n; i++) {
+        Text bytes, text, back;
+        Spine s = { 0 };
+        Module *m;
+        const Module *read = step_model(c, texts[i].model, &bytes, &s);
+        must(c, parse_module(&c->ir, &c->arena, str(texts[i].model), "model.qir", NULL, NULL, &m));
+        text_open(&text, &c->arena);
+        text_open(&back, &c->arena);
+        must(c, print_module(&text, m, NULL));
+        must(c, print_module(&back, read, NULL));
+        same_text(text_get(&back), text_get(&text));
+        for (size_t k = 0; k < s.model->graph->n_node; k++)
+            assert_string_not_equal(text_of(s.model->graph->node[k]->op_type, c), "Constant");
+        spine_close(&s);
+    }
+    return OK;
+}
+
+static void models_that_were_texts_are_models(void **state)
+{
+    (void)state;
+    with_context(models);
+}
+
 /* ---- notes, and the way back ---- */
 
 static Status notes(void *context)
@@ -512,6 +542,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read_to_the_letter),
         cmocka_unit_test(the_file_is_what_the_standard_wants),
         cmocka_unit_test(equal_states_are_the_models),
+        cmocka_unit_test(models_that_were_texts_are_models),
         cmocka_unit_test(notes_come_back),
         cmocka_unit_test(export_removes_exactly_what_was_added),
         cmocka_unit_test(broken_files_are_refused_with_a_place),
