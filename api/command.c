@@ -165,8 +165,8 @@ static bool writes_itself(const CommandLine *l)
 {
     if (option_given(l, OPT_help) || option_given(l, OPT_version) || option_given(l, OPT_print_config))
         return false;
-    return l->verb == VERB_train || l->verb == VERB_eval ||
-           (l->verb == VERB_compile && l->n_paths && !option_given(l, OPT_emit) && !option_given(l, OPT_export_));
+    return l->verb == VERB_train || l->verb == VERB_eval || l->verb == VERB_export ||
+           (l->verb == VERB_compile && l->n_paths && !option_given(l, OPT_emit));
 }
 
 typedef struct Call {

@@ -10,10 +10,17 @@
 
 enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex; more stay out of it */
 
+/* What is written: a model, or the step that was made of it. */
+typedef struct Emitted {
+    qcc_model *m;
+    Module *module;
+    qcc_step *step; /* null: the model */
+} Emitted;
+
 /* One way to write a model. */
 typedef struct Form {
     const char *kind;
-    Status (*write)(qcc_model *m, Out *o);
+    Status (*write)(const Emitted *e, Out *o);
     bool binary;
 } Form;
 
@@ -29,19 +36,20 @@ static uint64_t constant_bytes(const Blobs *blobs)
 }
 
 /* Large constants go beside a file; in a stream they are hex while that is readable, else only named. */
-static Status write_ir(qcc_model *m, Out *o)
+static Status write_ir(const Emitted *e, Out *o)
 {
+    qcc_model *m = e->m;
     Text text;
     Blobs blobs;
     Arena *a = &m->cx->scratch;
     text_open(&text, a);
     blobs_open(&blobs, a);
-    TRY(print_module(&text, m->module, &blobs));
+    TRY(print_module(&text, e->module, &blobs));
     if (o->is_file && blobs.n) {
         TRY(blobs_write(&blobs, &m->ir, arena_printf(a, "%s.safetensors", o->to.path)));
     } else if (blobs.n && constant_bytes(&blobs) <= MOST_INLINE_BYTES) {
         text_open(&text, a);
-        TRY(print_module(&text, m->module, NULL));
+        TRY(print_module(&text, e->module, NULL));
     } else if (blobs.n) {
         Message *msg = message_new(&m->cx->diag, SEVERITY_NOTE, OK, NOWHERE,
                                    "%zu constants are named only: the text is too large with them", blobs.n);
@@ -59,46 +67,46 @@ static const DimNames *dim_names(Arena *arena, const Value *values, size_t n)
     return names;
 }
 
-static Status write_onnx(qcc_model *m, Out *o)
+/* Of a step this is STEP.onnx. */
+static Status write_onnx(const Emitted *e, Out *o)
 {
+    const qcc_model *m = e->m;
     const Sink sink = out_sink(o);
+    if (e->step)
+        return step_write(e->step, o, o->is_file ? o->to.path : NULL);
     const SignatureNames names = { dim_names(&m->cx->scratch, m->inputs, m->n_inputs),
                                    dim_names(&m->cx->scratch, m->outputs, m->n_outputs) };
     return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, o->is_file ? o->to.path : NULL);
 }
 
-/* The whole training step as a plain function of data and states. */
-static Status write_onnx_step(qcc_model *m, Out *o)
+/* The step alone, as a model that anybody can run: states in, next states out. */
+static Status write_flat(const Emitted *e, Out *o)
 {
-    qcc_step *s;
     const Sink sink = out_sink(o);
-    TRY(step_compile(m, &m->line, &s));
-    const Status status = onnx_write_flat(module_graph(s->module, "step"), &m->cx->diag, &sink);
-    step_close(s);
-    return status;
+    return onnx_write_flat(module_graph(e->module, "step"), &e->m->cx->diag, &sink);
 }
 
-static Status write_html(qcc_model *m, Out *o)
+static Status write_html(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    return view_html(m->module, &m->cx->diag, &sink);
+    return view_html(e->module, &e->m->cx->diag, &sink);
 }
 
-static Status write_dot(qcc_model *m, Out *o)
+static Status write_dot(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    return view_dot(m->module, &m->cx->diag, &sink);
+    return view_dot(e->module, &e->m->cx->diag, &sink);
 }
 
-static Status write_json(qcc_model *m, Out *o)
+static Status write_json(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    return view_json(m->module, &m->cx->diag, &sink);
+    return view_json(e->module, &e->m->cx->diag, &sink);
 }
 
 static const Form forms[] = {
-    { "ir", write_ir, false },   { "onnx", write_onnx, true },  { "json", write_json, false },
-    { "dot", write_dot, false }, { "html", write_html, false }, { "onnx-step", write_onnx_step, true },
+    { "ir", write_ir, false },     { "onnx", write_onnx, true }, { "onnx-step", write_flat, true },
+    { "json", write_json, false }, { "dot", write_dot, false },  { "html", write_html, false },
 };
 
 static Status no_form(qcc_context *cx, const char *kind)
@@ -114,11 +122,19 @@ static Status no_form(qcc_context *cx, const char *kind)
     return message_send(m);
 }
 
-static Status emit(qcc_model *m, const char *kind, Out *o)
+/* A step is written where the file holds one, or where the line says something of training. */
+static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out *o)
 {
-    for (size_t i = 0; i < COUNT(forms); i++)
-        if (strcmp(forms[i].kind, kind) == 0)
-            return forms[i].write(m, o);
+    Emitted e = { .m = m, .module = m->module };
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        if (strcmp(forms[i].kind, kind) != 0)
+            continue;
+        if (model_is_step(m) || line_wants_step(line) || forms[i].write == write_flat) {
+            TRY(step_compile(m, line, &e.step));
+            e.module = e.step->module;
+        }
+        return forms[i].write(&e, o);
+    }
     return no_form(m->cx, kind);
 }
 
@@ -142,7 +158,7 @@ Status command_emit(Command *c)
         if (forms[i].binary && strcmp(forms[i].kind, kind) == 0 && !option_text(&c->line, OPT_output_path))
             return where_to(c, kind);
     TRY(command_model(c, 0, &m));
-    return emit(m, kind, c->out);
+    return emit(m, &c->line, kind, c->out);
 }
 
 /* ---- the public call ---- */
@@ -160,9 +176,10 @@ static Status do_emit(void *arg)
     CommandLine line;
     Out o;
     cx->diag.file = e->model->file;
-    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, 1 << TOPIC_EMIT, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, 1 << TOPIC_EMIT | 1 << TOPIC_LOSS, &line));
+    line = line_join(&cx->scratch, &e->model->line, &line);
     TRY(out_open(&o, cx, e->sink));
-    return out_close(&o, emit(e->model, e->kind, &o));
+    return out_close(&o, emit(e->model, &line, e->kind, &o));
 }
 
 qcc_status qcc_emit(qcc_model *model, const char *kind, const char *options, const qcc_sink *sink)

@@ -123,6 +123,15 @@ const char *option_next(const CommandLine *line, Option o, size_t *at)
     return NULL;
 }
 
+bool line_wants_step(const CommandLine *line)
+{
+    const char *kind = option_text(line, OPT_emit);
+    for (size_t i = 0; i < line->n_given; i++)
+        if (option_specs[line->given[i].option].topic == TOPIC_LOSS)
+            return true;
+    return kind && strcmp(kind, "onnx-step") == 0;
+}
+
 int option_given(const CommandLine *line, Option o)
 {
     int n = 0;

@@ -35,6 +35,7 @@ enum VerbSets {
     V_BENCH = 1 << VERB_bench,
     V_EXPLAIN = 1 << VERB_explain,
     V_DIFF = 1 << VERB_diff,
+    V_STEP = V_COMPILE | V_EXPORT | V_TRAIN | V_EVAL | V_EXPLAIN, /* what makes a training step of a model */
     V_ALL = (1 << VERB_COUNT) - 1,
     V_MODEL = V_ALL,
 };
@@ -140,6 +141,9 @@ static inline bool option_may_lack(const OptionSpec *o)
 {
     return o->form[0] == '[' && o->form[1] == '=';
 }
+
+/* Whether a line says something of how a model is trained, so that a step has to be made of it. */
+bool line_wants_step(const CommandLine *line);
 
 /* What a capability is called: "training". */
 const char *capability_name(Capability c);

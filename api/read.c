@@ -158,12 +158,12 @@ static Status read_text(qcc_model *m, const qcc_source *source)
     return status == OK ? model_read_text(m, source, text) : status;
 }
 
-/* A verb that makes a training step, which binds what the text leaves open. */
+/* A line that makes a training step, which binds what the text leaves open. */
 static bool trains(const CommandLine *line)
 {
-    const char *form = option_text(line, OPT_emit);
-    const bool shows = (form && strcmp(form, "onnx-step") != 0) || option_given(line, OPT_export_);
-    return line->verb == VERB_train || line->verb == VERB_eval || (line->verb == VERB_compile && !shows);
+    const bool compiles = line->verb == VERB_compile && !option_given(line, OPT_emit);
+    const bool exports = option_given(line, OPT_checkpoint) || option_given(line, OPT_verify);
+    return line->verb == VERB_train || line->verb == VERB_eval || compiles || exports || line_wants_step(line);
 }
 
 static Status read_any(qcc_model *m, const qcc_source *source, const CommandLine *line)

@@ -139,6 +139,28 @@ static void set_words(qcc_step *s)
     s->facts.trained_path = arena_printf(&s->arena, "%.*s.trained.safetensors", (int)n, name);
 }
 
+/* Whether an option is compiled in; a rate may follow. */
+static bool is_compiled(Option o)
+{
+    bool compiled = o == OPT_loss;
+    for (size_t k = 0; k < COUNT(kept); k++)
+        compiled |= kept[k] == o && kept[k] != OPT_lr;
+    return compiled;
+}
+
+/* What a line says of the step, with nothing that was guessed. */
+static const char *said_of(qcc_step *s, const CommandLine *line)
+{
+    CommandLine all = { 0 };
+    Text t;
+    for (size_t i = 0; i < line->n_given; i++)
+        if (is_compiled(line->given[i].option))
+            option_add(&s->arena, &all, line->given[i].option, line->given[i].value);
+    text_open(&t, &s->arena);
+    options_print_line(&t, &all);
+    return text_get(&t);
+}
+
 Status recipe_read(qcc_step *s, const CommandLine *line)
 {
     Recipe *r = &s->recipe;
@@ -161,7 +183,9 @@ Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line)
     TRY(find_targets(s, g));
     set_words(s);
     s->facts.options = options_of(s, line, false);
+    s->facts.given = said_of(s, line);
     s->facts.identity = without_rate(&s->arena, options_of(s, line, true));
+    s->facts.origin = s->model->file;
     return OK;
 }
 
@@ -181,6 +205,7 @@ LossSpec *recipe_masked(qcc_step *s)
 #define NOTE_OPTIONS  "qcc.options"
 #define NOTE_IDENTITY "qcc.identity"
 #define NOTE_TIES     "qcc.ties"
+#define NOTE_MODEL    "qcc.model"
 
 /* The ties that were made again, as JSON: [["state","twin",transposed],..]. */
 static const char *ties_text(qcc_step *s)
@@ -205,13 +230,15 @@ static const char *ties_text(qcc_step *s)
 
 Status recipe_to_notes(qcc_step *s, StepNotes *notes)
 {
-    StepNote *list = NEWS(&s->arena, StepNote, 3);
+    StepNote *list = NEWS(&s->arena, StepNote, 4);
     const char *ties = ties_text(s);
     size_t n = 0;
     list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };
     list[n++] = (StepNote){ NOTE_IDENTITY, s->facts.identity };
     if (ties)
         list[n++] = (StepNote){ NOTE_TIES, ties };
+    if (s->facts.origin)
+        list[n++] = (StepNote){ NOTE_MODEL, s->facts.origin };
     *notes = (StepNotes){ list, n };
     return OK;
 }
@@ -280,24 +307,43 @@ Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
     }
     s->facts.options = options ? options : "";
     s->facts.identity = identity ? identity : "";
+    s->facts.silent = !options;
+    s->facts.origin = note(notes, NOTE_MODEL);
     set_words(s);
+    if (s->facts.silent)
+        s->facts.loss = s->facts.optimizer = "as the text of the step says";
     return OK;
+}
+
+/* The line that compiles the step again: what it was made with, what is said now in place of what was said then. */
+static const char *compile_line(qcc_step *s, const CommandLine *line)
+{
+    CommandLine was, all = { 0 };
+    Text t;
+    if (options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, s->facts.options,
+                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &was) != OK)
+        return "";
+    for (size_t i = 0; i < was.n_given; i++)
+        if (!option_given(line, was.given[i].option))
+            option_add(&s->arena, &all, was.given[i].option, was.given[i].value);
+    for (size_t i = 0; i < line->n_given; i++)
+        if (is_compiled(line->given[i].option) || line->given[i].option == OPT_lr)
+            option_add(&s->arena, &all, line->given[i].option, line->given[i].value);
+    text_open(&t, &s->arena);
+    options_print_line(&t, &all);
+    return text_get(&t);
 }
 
 Status recipe_refuse(qcc_step *s, const CommandLine *line)
 {
     for (size_t i = 0; i < line->n_given; i++) {
-        const OptionSpec *o = &option_specs[line->given[i].option];
-        bool compiled = line->given[i].option == OPT_loss;
-        for (size_t k = 0; k < COUNT(kept); k++)
-            compiled |= kept[k] == line->given[i].option && kept[k] != OPT_lr;
-        if (!compiled)
+        if (!is_compiled(line->given[i].option))
             continue;
         Place place = NOWHERE;
-        place.where = o->name;
+        place.where = option_specs[line->given[i].option].name;
         Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, place, "was decided when the step was compiled");
-        message_try(m, "qcc MODEL.onnx %s %s %s -o %s", s->facts.options, o->name,
-                    line->given[i].value ? line->given[i].value : "", s->model->file);
+        message_try(m, "qcc %s %s -o %s", s->facts.origin ? s->facts.origin : "MODEL.onnx", compile_line(s, line),
+                    s->model->file);
         return message_send(m);
     }
     return OK;
@@ -308,6 +354,11 @@ Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line)
     const double lr = option_real(line, OPT_lr, 0), own = s->recipe.groups[0].lr;
     if (!model_is_step(s->model) || lr <= 0)
         return OK;
+    if (s->facts.silent) {
+        Place place = NOWHERE;
+        place.where = "--lr";
+        return fail_as(&s->cx->diag, USAGE, place, "the text of a step does not say the rate that it was made with");
+    }
     const Tensor *have = session_view(run, "qcc.lr_factor");
     if (!have || own <= 0)
         return OK;

@@ -20,12 +20,22 @@ const char *step_path(const qcc_step *s, const char *name)
 
 const char *step_next_command(const qcc_step *s, Arena *arena, const char *checkpoint)
 {
-    return arena_printf(arena, "qcc --export %s --checkpoint %s -o OUT.onnx", s->model->file, checkpoint);
+    const bool made = model_is_step(s->model), says = !made && s->facts.given[0];
+    return arena_printf(arena, "qcc --export %s%s%s --checkpoint %s -o OUT.onnx", s->model->file, says ? " " : "",
+                        says ? s->facts.given : "", checkpoint);
 }
 
 /* ---- the deployable model ---- */
 
-/* The states that go into the file, averaged ones in place of the last where there are any. */
+const Tensor *session_final(const qcc_session *s, const State *state)
+{
+    if (strncmp(state->name, "qcc.", 4) == 0)
+        return NULL;
+    const Tensor *averaged = session_view(s->run, arena_printf(&s->cx->scratch, "qcc.ema/%s", state->name));
+    return averaged ? averaged : state->value;
+}
+
+/* The states that go into the file. */
 static FinalState *final_states(qcc_session *s, size_t *n)
 {
     size_t n_states;
@@ -33,10 +43,9 @@ static FinalState *final_states(qcc_session *s, size_t *n)
     FinalState *all = NEWS(&s->cx->scratch, FinalState, n_states + 1);
     *n = 0;
     for (size_t i = 0; i < n_states; i++) {
-        if (strncmp(states[i].name, "qcc.", 4) == 0)
-            continue;
-        const Tensor *averaged = session_view(s->run, arena_printf(&s->cx->scratch, "qcc.ema/%s", states[i].name));
-        all[(*n)++] = (FinalState){ states[i].name, averaged ? averaged : states[i].value };
+        const Tensor *value = session_final(s, &states[i]);
+        if (value)
+            all[(*n)++] = (FinalState){ states[i].name, value };
     }
     return all;
 }

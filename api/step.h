@@ -16,8 +16,11 @@ typedef struct StepFacts {
     int64_t batch;            /* samples of a step; 0: the inputs have none */
     const char *loss;         /* as --loss would say it */
     const char *loss_why;     /* the rule that chose it; null: it was given */
-    const char *optimizer;    /* as --optimizer would say it */
+    const char *optimizer;    /* in words */
+    bool silent;              /* a step that was read does not say its options: it came as text */
+    const char *origin;       /* the model it was compiled from, as it was named; null: not known */
     const char *options;      /* the options it was compiled with, all of them said */
+    const char *given;        /* of these, what the line said itself */
     const char *identity;     /* of these, what the meaning of a checkpoint depends on */
     const char *trained_path; /* where a run without a destination leaves its states */
     size_t nodes;
@@ -109,6 +112,9 @@ Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line);
 
 /* The command line that exports what a run left. */
 const char *step_next_command(const qcc_step *s, Arena *arena, const char *checkpoint);
+
+/* The value that a state of the model is deployed with: the averaged one where there is one; null for states of ours. */
+const Tensor *session_final(const qcc_session *s, const State *state);
 
 /* Writes the deployable model with a session's states; `path`, which the output fills, may be null. */
 Status session_export(qcc_session *s, Out *o, const char *path);

@@ -85,6 +85,16 @@ Status train_dims(Command *c, qcc_model *m);
 Status validate(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,
                 Validation *v);
 
+/* Somebody who sees every batch once @eval has run on it. */
+typedef struct BatchWatch {
+    Status (*look)(void *user, const Batch *batch, const Validation *v);
+    void *user;
+} BatchWatch;
+
+/* The same, with somebody watching. */
+Status validate_and(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,
+                    Validation *v, const BatchWatch *watch);
+
 /* ---- api/train_save.c ---- */
 
 /* Checks and opens the destinations before the first step. */

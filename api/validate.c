@@ -69,8 +69,8 @@ static Status one_batch(Command *c, qcc_step *s, Session *run, const TrainData *
     return OK;
 }
 
-Status validate(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,
-                Validation *v)
+Status validate_and(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,
+                    Validation *v, const BatchWatch *watch)
 {
     Tensor *mask = mask_of(c, run);
     const int64_t batches = feed_batches(feed);
@@ -84,9 +84,17 @@ Status validate(Command *c, qcc_step *s, Session *run, const TrainData *data, Fe
             break;
         TRY(bind_mask(run, mask, batch.valid));
         TRY(one_batch(c, s, run, data, &batch, v, &sum));
+        if (watch)
+            TRY(watch->look(watch->user, &batch, v));
         if (c->cx->stop > 1)
             return INTERRUPTED;
     }
     v->loss = v->samples ? sum / (double)v->samples : 0;
     return OK;
+}
+
+Status validate(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,
+                Validation *v)
+{
+    return validate_and(c, s, run, data, feed, o, v, NULL);
 }
