@@ -115,18 +115,34 @@ static void tell_form(Text *t, const qcc_model *m)
     text_printf(t, ", IR %" PRId64, p->ir_version);
 }
 
+/* The model as its file says it, whatever the line binds. */
+static Status read_plain(Command *c, const char *path, qcc_model **m)
+{
+    const CommandLine plain = { .verb = VERB_export };
+    const qcc_source source = { .path = path };
+    TRY(model_read(c->cx, &source, &plain, m));
+    c->cx->diag.file = c->line.paths[0];
+    return OK;
+}
+
+static bool binds(const CommandLine *line)
+{
+    return option_given(line, OPT_batch) || option_given(line, OPT_dim) || option_given(line, OPT_shape) ||
+           option_given(line, OPT_constant);
+}
+
 /* Reads the file that was written: what is told of it is what is in it. */
 static Status tell_export(Command *c, qcc_model *m, const char *path)
 {
     Arena *arena = &c->cx->scratch;
-    const CommandLine plain = { .verb = VERB_export };
-    const qcc_source source = { .path = path };
-    const char *before = signature_text(arena, m), *after;
+    const char *before, *after;
     struct stat there;
     qcc_model *written;
     Text t;
-    TRY(model_read(c->cx, &source, &plain, &written));
-    c->cx->diag.file = m->file;
+    if (binds(&c->line))
+        TRY(read_plain(c, c->line.paths[0], &m));
+    TRY(read_plain(c, path, &written));
+    before = signature_text(arena, m);
     after = signature_text(arena, written);
     text_open(&t, arena);
     text_printf(&t, "%s   ", path);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/census.h"
 #include "api/summary.h"
 #include "api/train.h"
 #include "api/words.h"
@@ -27,6 +28,42 @@ static Status line(Out *out, Arena *arena, const char *what, const char *text, c
     return out_bytes(out, t.p, t.n);
 }
 
+static bool starts_with(Str text, const char *with)
+{
+    return text.n >= strlen(with) && memcmp(text.p, with, strlen(with)) == 0;
+}
+
+/* Convolutions whose weights PyTorch's exporter made out of those of the convolution and of the norm behind it. */
+static size_t folded_norms(const qcc_model *m)
+{
+    size_t n = 0;
+    const Onnx__GraphProto *g = m->spine.model->graph;
+    for (size_t i = 0; g && i < g->n_node; i++) {
+        const Onnx__NodeProto *k = g->node[i];
+        const bool conv = str_is(str_of(k->op_type), "Conv") && k->n_input == 3;
+        n += conv && starts_with(str_of(k->input[1]), "onnx::Conv_") && starts_with(str_of(k->input[2]), "onnx::Conv_");
+    }
+    return n;
+}
+
+/* ", inference form: BatchNorm folded (53), no Dropout" */
+static void tell_form(Text *t, const qcc_step *s)
+{
+    const Census c = census_of(s->model, &s->cx->scratch);
+    const size_t folded = s->model->has_spine ? folded_norms(s->model) : 0;
+    text_printf(t, ", %s form: ", c.training ? "training" : "inference");
+    if (c.norms)
+        text_printf(t, "%zu BatchNorm", c.norms);
+    else
+        text_add(t, folded ? "BatchNorm folded" : "no BatchNorm");
+    if (folded)
+        text_printf(t, " (%zu%s)", folded, c.norms ? " more folded" : "");
+    if (c.dropouts)
+        text_printf(t, ", %zu Dropout", c.dropouts);
+    else
+        text_add(t, ", no Dropout");
+}
+
 static Status tell_file(Out *out, const qcc_step *s)
 {
     Text t;
@@ -44,7 +81,9 @@ static Status tell_file(Out *out, const qcc_step *s)
     for (size_t i = 0; p && i < p->n_opset_import; i++)
         if (!p->opset_import[i]->domain.len)
             text_printf(&t, "opset %" PRId64 ", ", p->opset_import[i]->version);
-    text_printf(&t, "%zu nodes\n", p && p->graph ? p->graph->n_node : graph_count(m->graph));
+    text_printf(&t, "%zu nodes", p && p->graph ? p->graph->n_node : graph_count(m->graph));
+    tell_form(&t, s);
+    text_char(&t, '\n');
     return out_bytes(out, t.p, t.n);
 }
 
@@ -67,12 +106,27 @@ static Status tell_signature(Out *out, const qcc_step *s)
     return line(out, arena, "output", values_text(arena, m->outputs, m->n_outputs), NULL);
 }
 
+/* What the file says of dimension 0, whatever the line binds. */
+static bool has_symbolic_batch(const qcc_model *m)
+{
+    const Type *first = m->n_inputs ? m->inputs[0].type : NULL;
+    const Onnx__GraphProto *g = m->has_spine ? m->spine.model->graph : NULL;
+    for (size_t i = 0; g && i < g->n_input; i++) {
+        const Onnx__TypeProto *t = g->input[i]->type;
+        if (!str_equal(str_of(g->input[i]->name), str(m->inputs[0].name)) || !t ||
+            t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !t->tensor_type->shape ||
+            !t->tensor_type->shape->n_dim)
+            continue;
+        return t->tensor_type->shape->dim[0]->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+    }
+    return first && first->kind == TYPE_TENSOR && first->rank > 0 && first->dims[0] < 0;
+}
+
 static Status tell_batch(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
     const qcc_model *m = s->model;
-    const Type *first = m->n_inputs ? m->inputs[0].type : NULL;
-    const bool symbolic = first && first->kind == TYPE_TENSOR && first->rank > 0 && first->dims[0] < 0;
+    const bool symbolic = has_symbolic_batch(m);
     if (!s->facts.batch)
         return OK;
     return line(out, arena, "batch",
@@ -106,8 +160,8 @@ static Status tell_parameters(Out *out, const qcc_step *s)
         vectors += x->type->rank <= 1;
     }
     text_open(&t, arena);
-    text_printf(&t, "%zu of %zu, %s: %zu weights, %zu vectors", n, of, count_text(arena, (uint64_t)elements),
-                n - vectors, vectors);
+    text_printf(&t, "%zu of %zu, %s: %zu weight%s, %zu vector%s", n, of, count_text(arena, (uint64_t)elements),
+                n - vectors, n - vectors == 1 ? "" : "s", vectors, vectors == 1 ? "" : "s");
     if (renamed)
         text_printf(&t, "; %zu shown by path name", renamed);
     if (stats)
