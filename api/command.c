@@ -169,6 +169,19 @@ static bool writes_itself(const CommandLine *l)
            (l->verb == VERB_compile && l->n_paths && !option_given(l, OPT_emit));
 }
 
+/* -q: such a verb says nothing but errors. */
+static qcc_status say_nothing(void *user, const void *bytes, size_t n)
+{
+    (void)user, (void)bytes, (void)n;
+    return QCC_OK;
+}
+
+static bool is_silent(const CommandLine *l)
+{
+    const char *path = option_text(l, OPT_output_path);
+    return option_given(l, OPT_quiet) && writes_itself(l) && l->verb != VERB_eval && !(path && strcmp(path, "-") == 0);
+}
+
 typedef struct Call {
     qcc_context *cx;
     int argc;
@@ -188,6 +201,8 @@ static Status do_command(void *arg)
     const char *path = option_text(&c.line, OPT_output_path);
     if (path && strcmp(path, "-") != 0 && !writes_itself(&c.line))
         sink = qcc_to_file(path);
+    if (is_silent(&c.line))
+        sink = (qcc_sink){ .write = say_nothing };
     TRY(check_output(&c));
     TRY(out_open(&out, c.cx, &sink));
     c.out = &out;

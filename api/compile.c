@@ -90,7 +90,6 @@ static const char *interned(qcc_step *s, const char *name)
 static Status build_graphs(qcc_step *s, const CommandLine *line)
 {
     Graph *g = NULL, *eval;
-    LossSpec *masked;
     TRY(recipe_read(s, line));
     TRY(bound_model(s, line, &g));
     TRY(recipe_read_losses(s, g, line));
@@ -98,11 +97,12 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     TRY(run_pipeline(s, "train-model", g));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
     eval = graph_copy(g, &s->arena);
-    TRY(run_pipeline(s, "train-step", g));
-    masked = recipe_masked(s);
-    const LossSpec *losses = s->recipe.losses;
+    const LossSpec *losses = s->recipe.losses, *masked = recipe_masked(s);
+    s->recipe.losses = recipe_keeps_last(line) ? masked : losses;
+    Status status = run_pipeline(s, "train-step", g);
     s->recipe.losses = masked;
-    const Status status = run_pipeline(s, "eval-step", eval);
+    if (status == OK)
+        status = run_pipeline(s, "eval-step", eval);
     s->recipe.losses = losses;
     TRY(status);
     g->name = interned(s, "step");

@@ -124,6 +124,13 @@ void qcc_interrupt(qcc_context *cx)
     cx->hurry = cx->stop > 1;
 }
 
+unsigned qcc_grace(const qcc_context *cx)
+{
+    enum { USUAL = 25 };
+    const unsigned all = cx->grace > 0 ? (unsigned)cx->grace : USUAL, saving = all / 5;
+    return all - saving ? all - saving : 1;
+}
+
 void qcc_request_save(qcc_context *cx)
 {
     cx->save = 1;
@@ -143,7 +150,7 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     const FpEnv environment = fp_env_enter();      /* the host may round otherwise, */
     const locale_t locale = uselocale(cx->locale); /* and write its numbers otherwise */
     cx->busy = true;
-    cx->stop = cx->hurry = cx->save = 0;
+    cx->stop = cx->hurry = cx->save = cx->grace = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
     Status status = guarded(&cx->memory, fn, arg);
     if (status == NO_MEMORY)

@@ -22,6 +22,7 @@ struct qcc_context {
     volatile int stop;  /* times the call was asked to end */
     volatile int hurry; /* not 0: at once */
     volatile int save;  /* a run is asked for a checkpoint */
+    volatile int grace; /* seconds that a run asked to end has; 0: nothing was said */
     bool busy;
     bool poisoned; /* after a mistake of ours: only closing is legal */
     bool as_json;  /* messages, as the command was asked to */

@@ -201,6 +201,8 @@ Status command_explain(Command *c)
     Text t;
     Arena *a = &c->cx->scratch;
     TRY(command_wants(c, 1));
+    if (explain_is_diverged(c->line.paths[0]))
+        return explain_diverged(c, c->line.paths[0]);
     TRY(command_model(c, 0, &m));
     const Map paths = path_names(m->graph, &m->arena);
     if (option_given(&c->line, OPT_node))

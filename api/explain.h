@@ -7,4 +7,10 @@
 /* Everything about the nodes that the --node selectors match. */
 Status explain_nodes(Command *c, qcc_model *m, const Map *paths);
 
+/* Whether a path is a folder that a diverged step left. */
+bool explain_is_diverged(const char *path);
+
+/* Replays the step and says which value was the first that was not finite. */
+Status explain_diverged(Command *c, const char *folder);
+
 #endif

@@ -189,6 +189,11 @@ Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line)
     return OK;
 }
 
+bool recipe_keeps_last(const CommandLine *line)
+{
+    return says(line, OPT_last, "keep");
+}
+
 LossSpec *recipe_masked(qcc_step *s)
 {
     LossSpec *masked = NEWS(&s->arena, LossSpec, s->recipe.n_losses + 1);

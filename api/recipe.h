@@ -14,6 +14,9 @@ Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line);
 /* The same losses, each weighing its samples by an input, so that samples of weight 0 are as if they were not there. */
 LossSpec *recipe_masked(qcc_step *s);
 
+/* Whether the incomplete last batch of an epoch is trained on as it is (--last keep): the step weighs its samples. */
+bool recipe_keeps_last(const CommandLine *line);
+
 /* USAGE, with the line that compiles again, when a line for a step has options that were compiled in. */
 Status recipe_refuse(qcc_step *s, const CommandLine *line);
 

@@ -14,7 +14,7 @@ typedef struct Interval {
 
 /* --stop-if: what is compared, and with what. */
 typedef struct StopWhen {
-    const char *what; /* loss, grad_norm, lr, or the name of a metric; null: never */
+    const char *what; /* loss, grad_norm, lr, val_loss, step, or the name of a metric; null: never */
     bool above;       /* it stops when the value is above the bound, else below */
     double bound;
 } StopWhen;

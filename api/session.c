@@ -343,7 +343,11 @@ void property_set(qcc_session *s, const char *key, const char *value)
         GROW(&s->arena, s->properties, s->n_properties, s->cap_properties);
         s->properties[s->n_properties++] = (Property){ .key = arena_string(&s->arena, key) };
     }
-    s->properties[i].value = arena_string(&s->arena, value);
+    const char *old = s->properties[i].value;
+    if (old && strlen(value) <= strlen(old)) /* a run sets its counters again and again: in place */
+        memcpy((char *)(uintptr_t)old, value, strlen(value) + 1);
+    else
+        s->properties[i].value = arena_string(&s->arena, value);
 }
 
 static Status do_set_property(Call *c)

@@ -256,15 +256,20 @@ qcc_status qcc_save(qcc_session *session, const qcc_sink *sink)
     return session && sink ? context_call(session->cx, do_save, &c) : QCC_USAGE;
 }
 
+Status session_take_all(qcc_session *s, const char *path)
+{
+    Heap heap;
+    heap_open(&heap, &s->cx->memory);
+    const Status status = load_from(s, &heap, path);
+    heap_close(&heap);
+    return status;
+}
+
 static Status do_load(void *arg)
 {
     const StateCall *c = arg;
-    Heap heap;
     TRY(wants_path(c->session, c->source->path));
-    heap_open(&heap, &c->session->cx->memory);
-    const Status status = load_from(c->session, &heap, c->source->path);
-    heap_close(&heap);
-    return status;
+    return session_take_all(c->session, c->source->path);
 }
 
 qcc_status qcc_load(qcc_session *session, const qcc_source *source)

@@ -122,6 +122,9 @@ Status session_export(qcc_session *s, Out *o, const char *path);
 /* Puts the weights of a checkpoint (a file, or the newest of a folder) into a session. */
 Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *path);
 
+/* Puts all states of a session's checkpoint back, with its step and properties. */
+Status session_take_all(qcc_session *s, const char *path);
+
 /* The hashes that a checkpoint of a session carries: of the model's states, and of what was compiled into the step (not
  * of rates, which may change). */
 void session_identify(qcc_session *s, CheckpointInfo *info);

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/summary.h"
+
 /* ---- the parts ---- */
 
 /* What a jump does not close by itself. */
@@ -38,7 +40,7 @@ static FeedOptions feed_options(const Trainer *t, FeedPart part)
     return (FeedOptions){ .part = part,
                           .fraction = option_real(&t->c->line, OPT_val_split, 0),
                           .shuffle = train && t->o.shuffle,
-                          .last = train ? t->o.last : FEED_PAD,
+                          .last = train && t->o.last == FEED_DROP ? FEED_DROP : FEED_PAD,
                           .seed = t->o.seed,
                           .once = !train,
                           .threads = t->cx->options.threads,
@@ -82,10 +84,31 @@ static Status open_validation(Trainer *t)
     return feed_open(&t->val_feed, t->val_data.set, t->d, &own);
 }
 
+/* --last keep: the last batch is filled up too, and what fills it weighs nothing. */
+static Status check_keep(Trainer *t)
+{
+    Message *m;
+    if (t->o.last != FEED_KEEP)
+        return OK;
+    if (option_count(&t->c->line, OPT_accumulate, 1) > 1) {
+        m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                        "--last keep: with --accumulate the last micro-batches would be empty");
+    } else if (!train_masks(t->step, "step")) {
+        m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                        "--last keep: the loss of this step cannot leave samples out");
+    } else {
+        return OK;
+    }
+    message_try(m, "--last drop");
+    message_try(m, "--last pad");
+    return message_send(m);
+}
+
 static Status open_data(Trainer *t)
 {
     if (!option_given(&t->c->line, OPT_data) && t->step->n_inputs)
         return no_data(t);
+    TRY(check_keep(t));
     TRY(train_data_open(t->c, t->step, OPT_data, OPT_target, false, &t->data));
     const bool split = option_real(&t->c->line, OPT_val_split, 0) > 0;
     const FeedOptions train = feed_options(t, split ? FEED_TRAIN : FEED_ALL);
@@ -148,21 +171,25 @@ static Status wrong_batch(Trainer *t, const Batch *batch)
 /* One step; *over says that a stream has ended. */
 static Status one_step(Trainer *t, bool *over)
 {
-    Batch batch;
+    Batch *batch = &t->batch;
     const int64_t at = t->done;
     const uint64_t epoch = t->batches > 0 ? (uint64_t)(at / t->batches) : 0;
-    TRY(feed_batch(t->feed, t->d, epoch, t->batches > 0 ? at % t->batches : at, &batch));
-    *over = batch.rows == 0;
+    TRY(feed_batch(t->feed, t->d, epoch, t->batches > 0 ? at % t->batches : at, batch));
+    *over = batch->rows == 0;
     if (*over)
         return OK;
-    if (t->step->facts.batch > 0 && batch.rows != t->step->facts.batch)
-        return wrong_batch(t, &batch);
-    TRY(train_bind(t->run, &t->data, &batch));
+    if (t->step->facts.batch > 0 && batch->rows != t->step->facts.batch)
+        return wrong_batch(t, batch);
+    if (t->o.last == FEED_PAD)
+        batch->valid = batch->rows;
+    TRY(train_bind(t->step, t->run, &t->cx->scratch, &t->data, batch));
     TRY(session_run(t->run, RUN_STEP, &t->last));
-    t->last_rows = batch.valid;
+    t->last_rows = batch->valid;
     t->done++;
     t->skipped += !t->last.applied;
     t->skipped_in_a_row = t->last.applied ? 0 : t->skipped_in_a_row + 1;
+    if (t->last.applied)
+        t->good = t->done;
     return OK;
 }
 
@@ -171,8 +198,11 @@ static Status diverged(Trainer *t)
     const char *what = t->last.has_loss && !isfinite(t->last.loss) ? "loss" : "gradients";
     TRY(out_printf(t->c->out,
                    "step %" PRId64 "  stopped: the %s %s not finite; step %" PRId64 " was the last good one\n", t->done,
-                   what, *what == 'l' ? "is" : "are", t->done - 1));
+                   what, *what == 'l' ? "is" : "are", t->good));
     TRY(session_explain(t->c->out, t->session));
+    t->done--; /* what is left behind stands before the step */
+    t->skipped--;
+    t->skipped_in_a_row--;
     TRY(train_bundle(t));
     return MISMATCH;
 }
@@ -181,6 +211,8 @@ static double value_named(const Trainer *t, const Validation *v, const char *nam
 {
     if (strcmp(name, "loss") == 0)
         return t->last.has_loss ? t->last.loss : NAN;
+    if (strcmp(name, "step") == 0)
+        return (double)t->done;
     if (strcmp(name, "lr") == 0)
         return t->last.has_rate ? t->last.rate : NAN;
     if (strcmp(name, "grad_norm") == 0)
@@ -207,10 +239,12 @@ static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
     if (!t->val_feed)
         return OK;
     TRY(validate(t->c, t->step, t->run, &t->val_data, t->val_feed, &t->o, &v));
+    t->validated_at = t->done;
     const bool rises = t->o.by_accuracy && v.has_metric;
     const double score = rises ? metric_value(&v.metric) : v.loss;
     const bool judged = !t->o.no_best && (rises || v.has_loss);
-    const bool best = judged && (!t->best_known || (rises ? score > t->best : score < t->best));
+    const bool up = rises && metric_rises(v.metric.kind);
+    const bool best = judged && isfinite(score) && (!t->best_known || (up ? score > t->best : score < t->best));
     if (best) {
         t->best = score;
         t->best_epoch = epoch;
@@ -219,7 +253,7 @@ static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
     const char *saved = NULL;
     if (t->saving && (best || train_save_is_due(t))) {
         TRY(train_save(t, best));
-        saved = t->folder;
+        saved = t->saved_as;
     }
     *stop = stop_holds(t, &v);
     return train_tell_validation(t, &v, epoch, best, saved);
@@ -235,10 +269,27 @@ static const char *why_stop(const Trainer *t)
     return stop_holds(t, NULL) ? "stopped" : NULL;
 }
 
+/* A signal asked for a checkpoint now. */
+static Status save_asked(Trainer *t)
+{
+    if (!t->cx->save)
+        return OK;
+    t->cx->save = 0;
+    return t->saved_at != t->done ? train_save(t, false) : OK;
+}
+
+/* A run that was cut between the last step of an epoch and its validation makes up for it. */
+static Status validate_first(Trainer *t, bool *stop)
+{
+    const bool at_end = t->batches > 0 && t->done && t->done % t->batches == 0;
+    return t->resumed_from && at_end && t->validated_at != t->done ? end_epoch(t, t->done / t->batches, stop) : OK;
+}
+
 static Status run_steps(Trainer *t, const char **reason)
 {
     bool over = false, stop = false;
-    while (!t->steps || t->done < t->steps) {
+    TRY(validate_first(t, &stop));
+    while ((!t->steps || t->done < t->steps) && !stop) {
         const ArenaMark mark = arena_mark(&t->cx->scratch);
         TRY(one_step(t, &over));
         if (over)
@@ -250,9 +301,9 @@ static Status run_steps(Trainer *t, const char **reason)
             return diverged(t);
         if (ends || (last && t->batches > 0 && t->val_feed))
             TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
-        if (train_save_is_due(t) || (t->cx->save && t->saving && t->saved_at != t->done))
+        if (train_save_is_due(t))
             TRY(train_save(t, false));
-        t->cx->save = 0;
+        TRY(save_asked(t));
         *reason = stop ? "stopped" : why_stop(t);
         arena_reset(&t->cx->scratch, mark);
         if (*reason)
@@ -285,9 +336,9 @@ static Status run(Trainer *t)
     const Status status = run_steps(t, &reason);
     if (status != OK && status != INTERRUPTED && status != MISMATCH)
         return status;
-    TRY(train_tell_end(t, status, status == MISMATCH ? "diverged" : reason));
-    if (status != MISMATCH)
-        TRY(train_finish_outputs(t));
+    TRY(train_finish_states(t));
+    TRY(train_tell_end(t, status, status == MISMATCH ? "diverged" : status == INTERRUPTED ? "interrupted" : reason));
+    TRY(train_finish_outputs(t));
     return status;
 }
 
@@ -298,10 +349,13 @@ Status command_train(Command *c)
     TRY(command_wants(c, 1));
     TRY(run_options_read(&c->cx->diag, &c->cx->scratch, &c->line, &t.o));
     t.folder = option_text(&c->line, OPT_checkpoint);
+    c->cx->grace = (int)ceil(t.o.grace);
     TRY(command_model(c, 0, &m));
     if (!model_is_step(m))
         TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &t.step));
+    if (option_given(&c->line, OPT_dry_run))
+        return summary_tell(c->out, t.step);
     cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
     const Status status = run(&t);
     cleanup_drop(&t.cleanup);

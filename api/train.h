@@ -15,7 +15,6 @@ typedef struct TrainData {
     Dataset *set;
     DataInput *inputs; /* in the order of the dataset */
     size_t n_inputs;
-    const char *summary;
 } TrainData;
 
 /* A pass over validation data. */
@@ -45,18 +44,22 @@ typedef struct Trainer {
     RunOptions o;
     TrainData data, val_data;
     Feed *feed, *val_feed;
+    Batch batch;           /* the last one: what the session is bound to */
     int64_t batches;       /* of an epoch; -1: a stream */
     int64_t steps;         /* when the run ends; 0: when the stream does */
     int64_t done, skipped; /* steps begun and skipped so far */
     int64_t skipped_in_a_row;
+    int64_t good; /* the last step that was applied */
     RunResult last;
     int64_t last_rows;
     CheckpointTarget target;
-    bool saving;        /* the target is open */
-    const char *folder; /* what --checkpoint says; null: nothing was said */
+    const char *saved_as; /* the file of the last checkpoint, with its size */
+    bool saving;          /* the target is open */
+    const char *folder;   /* what --checkpoint says; null: nothing was said */
     CheckpointInfo info;
     char run_id[17];
-    int64_t saved_at; /* step of the last checkpoint */
+    int64_t saved_at;     /* step of the last checkpoint */
+    int64_t validated_at; /* step of the last validation */
     double saved_when;
     bool best_known;
     double best;
@@ -66,6 +69,8 @@ typedef struct Trainer {
     Progress progress;
     Cleanup cleanup;
     const char *resumed_from;
+    Text notes; /* what a resumed run has changed, a line each */
+    bool notes_open;
 } Trainer;
 
 /* ---- api/train_data.c ---- */
@@ -73,8 +78,11 @@ typedef struct Trainer {
 /* Opens what --data, --target and --fill (or --val..) name for the inputs of the step's graph @step, or @eval. */
 Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out);
 
-/* Binds a batch to the session. */
-Status train_bind(Session *run, const TrainData *data, const Batch *batch);
+/* Binds a batch to the session; samples behind batch->valid get the weight 0 wherever samples have weights. */
+Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch);
+
+/* Whether samples that do not count can be kept out of the loss of a graph of the step. */
+bool train_masks(const qcc_step *s, const char *graph);
 
 /* Dimensions of a model that its data files say; adds them to the line as options. */
 Status train_dims(Command *c, qcc_model *m);
@@ -103,16 +111,24 @@ Status train_open_outputs(Trainer *t);
 /* Loads the checkpoint of --resume, and weights of --init. */
 Status train_restore(Trainer *t);
 
-/* Saves a checkpoint; `best` lets it be the best one. */
+/* Saves a checkpoint; `best` lets it be the best one.  A run without --checkpoint writes its final state early. */
 Status train_save(Trainer *t, bool best);
 
 /* Whether the interval of --every is over. */
 bool train_save_is_due(const Trainer *t);
 
+/* Writes the state of the run into one file; `tells` says so, with the command that comes next. */
+Status train_write_state(Trainer *t, const char *path, bool tells);
+
+/* The checkpoint of the end. */
+Status train_finish_states(Trainer *t);
+
 /* Writes what -o, --gradients and the rule "never ends with nothing" ask for. */
 Status train_finish_outputs(Trainer *t);
 
-/* Leaves what a diverged step was: the state before it, its batch, the options. */
+/* ---- api/diverged.c ---- */
+
+/* Leaves what the diverged step behind t->done was: the state before it, its batch, the options. */
 Status train_bundle(Trainer *t);
 
 /* ---- api/train_tell.c ---- */

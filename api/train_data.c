@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/data.h"
+#include "api/recipe.h"
 #include "api/train.h"
 #include "runtime/data/spec.h"
 
@@ -92,12 +93,64 @@ Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool
     return OK;
 }
 
-Status train_bind(Session *run, const TrainData *data, const Batch *batch)
+/* ---- samples that do not count ---- */
+
+/* Whether an input holds the weights of samples that --loss ..,sample_weight= names. */
+static bool weighs(const qcc_step *s, const char *input)
 {
-    for (size_t i = 0; i < data->n_inputs; i++)
-        if (batch->values[i])
-            TRY(session_bind(run, data->inputs[i].name, batch->values[i]));
-    return OK;
+    for (size_t i = 0; i < s->recipe.n_losses; i++) {
+        const char *name = s->recipe.losses[i].sample_weight;
+        if (name && strcmp(name, input) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool train_masks(const qcc_step *s, const char *graph)
+{
+    const Graph *g = module_graph(s->module, graph);
+    size_t own = 0;
+    for (size_t i = 0; g && i < g->n_inputs; i++)
+        if (strcmp(g->inputs[i]->name, VALID_INPUT) == 0)
+            return true;
+    for (size_t i = 0; i < s->recipe.n_losses; i++)
+        own += s->recipe.losses[i].sample_weight != NULL;
+    return own && own == s->recipe.n_losses;
+}
+
+/* The same weights, 0 for the samples behind the first `valid`. */
+static const Tensor *cut_weights(Arena *arena, const Tensor *weights, int64_t valid)
+{
+    const Type *type = weights->type;
+    Tensor *t = tensor_new(arena, type);
+    const int64_t rows = type->rank ? type->dims[0] : 1, each = rows ? tensor_elements(weights) / rows : 0;
+    for (int64_t i = 0; i < rows * each; i++)
+        tensor_set_f64(t, i, i < valid * each ? tensor_get_f64(weights, i) : 0);
+    return t;
+}
+
+static Status bind_mask(Session *run, Arena *arena, int64_t valid)
+{
+    const Node *n = session_input(run, VALID_INPUT);
+    if (!n)
+        return OK;
+    Tensor *mask = tensor_new(arena, n->type);
+    for (int64_t i = 0; i < tensor_elements(mask); i++)
+        tensor_set_f64(mask, i, i < valid);
+    return session_bind(run, VALID_INPUT, mask);
+}
+
+Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch)
+{
+    for (size_t i = 0; i < data->n_inputs; i++) {
+        const char *name = data->inputs[i].name;
+        const Tensor *value = batch->values[i];
+        if (value && batch->valid < batch->rows && weighs(s, name))
+            value = cut_weights(arena, value, batch->valid);
+        if (value)
+            TRY(session_bind(run, name, value));
+    }
+    return bind_mask(run, arena, batch->valid);
 }
 
 /* ---- sizes that only the data know ---- */

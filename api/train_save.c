@@ -77,13 +77,55 @@ static Status init_weights(Trainer *t, Heap *heap, const char *path)
     return out_printf(t->c->out, "%-16s %s: %s\n", "weights", path, text_get(&report));
 }
 
-/* Notes what differs between the run that was saved and this one, where it may. */
+/* How samples are drawn: a run that draws otherwise is another one. */
+static const char *order_text(const Trainer *t)
+{
+    static const char *const lasts[] = { [FEED_DROP] = "drop", [FEED_PAD] = "pad", [FEED_KEEP] = "keep" };
+    return arena_printf(&t->step->arena, "--seed %" PRIu64 " %s--last %s --val-split %g", t->o.seed,
+                        t->o.shuffle ? "" : "--no-shuffle ", lasts[t->o.last],
+                        option_real(&t->c->line, OPT_val_split, 0));
+}
+
+static const char *property_of(const CheckpointInfo *info, const char *key)
+{
+    for (size_t i = 0; i < info->n_properties; i++)
+        if (strcmp(info->properties[i].key, key) == 0)
+            return info->properties[i].value;
+    return NULL;
+}
+
+static int64_t count_of(const CheckpointInfo *info, const char *key)
+{
+    const char *text = property_of(info, key);
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+static Status check_order(Trainer *t, const CheckpointLoaded *loaded)
+{
+    const char *then = property_of(&loaded->info, "qcc.order"), *now = order_text(t);
+    if (!then || strcmp(then, now) == 0)
+        return OK;
+    Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, (Place){ .file = loaded->file, .byte = -1 },
+                             "was saved by a run that draws its samples otherwise: %s, not %s", then, now);
+    message_try(m, "%s", then);
+    return message_send(m);
+}
+
+static void note(Trainer *t, const char *what, const char *then, const char *now)
+{
+    if (!then || strcmp(then, now) == 0)
+        return;
+    if (!t->notes_open)
+        text_open(&t->notes, &t->step->arena);
+    t->notes_open = true;
+    text_printf(&t->notes, "%s: %s then, %s now\n", what, then, now);
+}
+
+/* What differs between the run that was saved and this one, where it may. */
 static void note_changes(Trainer *t, const CheckpointInfo *old)
 {
-    if (old->data && strcmp(old->data, t->info.data) != 0)
-        remark(t->d, "resume", NOWHERE, "data: %s then, %s now", old->data, t->info.data);
-    if (old->options && strcmp(old->options, t->info.options) != 0)
-        remark(t->d, "resume", NOWHERE, "options: %s then, %s now", old->options, t->info.options);
+    note(t, "data", old->data, t->info.data);
+    note(t, "options", old->options, t->info.options);
 }
 
 static Status resume(Trainer *t, Heap *heap)
@@ -101,21 +143,23 @@ static Status resume(Trainer *t, Heap *heap)
     if (!loaded.file)
         return out_printf(t->c->out, "%-16s nothing in %s yet: a new run\n", "resume", t->folder);
     TRY(put_all(t, slots, loaded.states, n));
+    TRY(check_order(t, &loaded));
     note_changes(t, &loaded.info);
     t->resumed_from = arena_string(&t->step->arena, loaded.file);
     memcpy(t->run_id, loaded.info.run, strlen(loaded.info.run) < sizeof t->run_id ? strlen(loaded.info.run) : 16);
     t->info.best = loaded.info.best;
     t->info.best_step = loaded.info.best_step;
     t->done = (int64_t)loaded.info.step;
-    t->o.seed = loaded.info.seed;
-    t->info.seed = t->info.shuffle_key = loaded.info.seed;
     for (size_t i = 0; i < loaded.info.n_properties; i++)
         property_set(t->session, loaded.info.properties[i].key, loaded.info.properties[i].value);
-    const char *skipped = property_get(t->session, "qcc.skipped"), *best = property_get(t->session, "qcc.best_epoch");
-    t->skipped = skipped ? strtoll(skipped, NULL, 10) : 0;
-    t->best_known = best != NULL;
-    t->best_epoch = best ? strtoll(best, NULL, 10) : 0;
+    t->skipped = count_of(&loaded.info, "qcc.skipped");
+    t->skipped_in_a_row = count_of(&loaded.info, "qcc.skipped_in_a_row");
+    t->good = t->done - t->skipped_in_a_row;
+    t->validated_at = count_of(&loaded.info, "qcc.validated");
+    t->best_known = property_of(&loaded.info, "qcc.best_epoch") != NULL;
+    t->best_epoch = count_of(&loaded.info, "qcc.best_epoch");
     t->best = loaded.info.best;
+    t->saved_at = t->done;
     session_set_step(t->run, (uint64_t)t->done);
     return OK;
 }
@@ -187,17 +231,25 @@ Status train_open_outputs(Trainer *t)
 
 /* ---- saving ---- */
 
+static void set_count(Trainer *t, const char *key, int64_t n)
+{
+    property_set(t->session, key, arena_printf(&t->cx->scratch, "%" PRId64, n));
+}
+
 static void note_place(Trainer *t)
 {
     const int64_t batches = t->batches > 0 ? t->batches : 0;
-    Arena *arena = &t->cx->scratch;
     t->info.step = (uint64_t)t->done;
     t->info.epoch = batches ? (uint64_t)(t->done / batches) : 0;
     t->info.position = (uint64_t)((batches ? t->done % batches : t->done) * dataset_batch(t->data.set));
     t->info.best = t->best;
-    property_set(t->session, "qcc.skipped", arena_printf(arena, "%" PRId64, t->skipped));
+    property_set(t->session, "qcc.order", order_text(t));
+    set_count(t, "qcc.skipped", t->skipped);
+    set_count(t, "qcc.skipped_in_a_row", t->skipped_in_a_row);
+    if (t->val_feed)
+        set_count(t, "qcc.validated", t->validated_at);
     if (t->best_known)
-        property_set(t->session, "qcc.best_epoch", arena_printf(arena, "%" PRId64, t->best_epoch));
+        set_count(t, "qcc.best_epoch", t->best_epoch);
     t->info.properties = session_properties(t->session);
     t->info.n_properties = t->session->n_properties;
 }
@@ -214,29 +266,7 @@ bool train_save_is_due(const Trainer *t)
     return v->seconds > 0 && train_clock() - t->saved_when >= v->seconds;
 }
 
-Status train_save(Trainer *t, bool best)
-{
-    size_t n;
-    CheckpointSaved saved;
-    const NamedTensor *states = session_tensors(t->session, &n);
-    if (best)
-        t->info.best_step = (uint64_t)t->done;
-    note_place(t);
-    TRY(checkpoint_save(&t->target, &t->cx->scratch, &t->info, states, n, best, &saved));
-    t->saved_at = t->done;
-    t->saved_when = train_clock();
-    if (!option_text(&t->c->line, OPT_log))
-        return OK;
-    const LogSave line = { .step = logged_int(t->done),
-                           .file = logged_text(saved.path),
-                           .bytes = logged_int((int64_t)saved.bytes),
-                           .best = logged_flag(best) };
-    return log_save(&t->log, &line, NULL, 0);
-}
-
-/* ---- the end ---- */
-
-static Status write_state(Trainer *t, const char *path)
+Status train_write_state(Trainer *t, const char *path, bool tells)
 {
     CheckpointTarget target;
     CheckpointSaved saved;
@@ -248,9 +278,35 @@ static Status write_state(Trainer *t, const char *path)
     const Status status = checkpoint_save(&target, &t->cx->scratch, &t->info, states, n, false, &saved);
     checkpoint_close(&target);
     TRY(status);
-    return out_printf(t->c->out, "wrote %s (%s)   next: %s\n", path, bytes_text(&t->cx->scratch, saved.bytes),
-                      step_next_command(t->step, &t->cx->scratch, path));
+    return tells ? out_printf(t->c->out, "wrote %s (%s)   next: %s\n", path, bytes_text(&t->cx->scratch, saved.bytes),
+                              step_next_command(t->step, &t->cx->scratch, path))
+                 : OK;
 }
+
+Status train_save(Trainer *t, bool best)
+{
+    size_t n;
+    CheckpointSaved saved;
+    if (!t->saving)
+        return t->o.no_save ? OK : train_write_state(t, t->step->facts.trained_path, false);
+    const NamedTensor *states = session_tensors(t->session, &n);
+    if (best)
+        t->info.best_step = (uint64_t)t->done;
+    note_place(t);
+    TRY(checkpoint_save(&t->target, &t->cx->scratch, &t->info, states, n, best, &saved));
+    t->saved_at = t->done;
+    t->saved_when = train_clock();
+    t->saved_as = arena_printf(&t->cx->scratch, "%s (%s)", saved.path, bytes_text(&t->cx->scratch, saved.bytes));
+    if (!option_text(&t->c->line, OPT_log))
+        return OK;
+    const LogSave line = { .step = logged_int(t->done),
+                           .file = logged_text(saved.path),
+                           .bytes = logged_int((int64_t)saved.bytes),
+                           .best = logged_flag(best) };
+    return log_save(&t->log, &line, NULL, 0);
+}
+
+/* ---- the end ---- */
 
 static Status write_model(Trainer *t, const char *path)
 {
@@ -280,57 +336,22 @@ static Status write_gradients(Trainer *t, const char *path)
     return out_close(&o, npz_write(&t->cx->scratch, out_sink(&o), all, k));
 }
 
+Status train_finish_states(Trainer *t)
+{
+    return t->saving && t->saved_at != t->done ? train_save(t, false) : OK;
+}
+
 Status train_finish_outputs(Trainer *t)
 {
     const char *out = option_text(&t->c->line, OPT_output_path), *gradients = option_text(&t->c->line, OPT_gradients);
-    if (gradients && t->done)
+    if (gradients && t->last.step)
         TRY(write_gradients(t, gradients));
-    if (t->saving && t->saved_at != t->done)
-        TRY(train_save(t, false));
     if (out)
-        return ends_in(out, ".onnx") ? write_model(t, out) : write_state(t, out);
+        return ends_in(out, ".onnx") ? write_model(t, out) : train_write_state(t, out, true);
     if (!t->folder && !t->o.no_save)
-        return write_state(t, t->step->facts.trained_path);
+        return train_write_state(t, t->step->facts.trained_path, true);
     if (t->folder)
         return out_printf(t->c->out, "saved %s   next: %s\n", t->folder,
                           step_next_command(t->step, &t->cx->scratch, t->folder));
     return OK;
-}
-
-/* ---- divergence ---- */
-
-static Status write_text(Trainer *t, const char *path, const Text *text)
-{
-    Out o;
-    const qcc_sink sink = qcc_to_file(path);
-    TRY(out_open(&o, t->cx, &sink));
-    return out_close(&o, out_bytes(&o, text->p, text->n));
-}
-
-Status train_bundle(Trainer *t)
-{
-    Arena *arena = &t->cx->scratch;
-    Text options;
-    const bool inside = t->folder && !checkpoint_is_file(t->folder);
-    const char *folder =
-        arena_printf(arena, "%s%sdiverged-%" PRId64, inside ? t->folder : "", inside ? "/" : "", t->done);
-    Batch batch;
-    const int64_t at = t->done - 1;
-    const int64_t index = t->batches > 0 ? at % t->batches : at;
-    if (mkdir(folder, 0777) != 0 && !file_exists(folder))
-        return fail_as(t->d, IO, (Place){ .file = folder, .byte = -1 }, "cannot be made");
-    text_open(&options, arena);
-    options_print_line(&options, &t->c->line);
-    text_printf(&options, "\n");
-    TRY(write_text(t, arena_printf(arena, "%s/options.txt", folder), &options));
-    TRY(write_state(t, arena_printf(arena, "%s/state.safetensors", folder)));
-    if (t->batches < 0)
-        return OK; /* a stream is gone */
-    TRY(feed_batch(t->feed, t->d, t->batches > 0 ? (uint64_t)(at / t->batches) : 0, index, &batch));
-    for (size_t i = 0; i < t->data.n_inputs; i++)
-        if (batch.values[i])
-            TRY(data_write(t->c->out, arena_printf(arena, "%s/%s.npy", folder, t->data.inputs[i].name),
-                           batch.values[i]));
-    return out_printf(t->c->out, "saved %s: the state before step %" PRId64 ", its batch and the options\n", folder,
-                      t->done);
 }

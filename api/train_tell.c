@@ -93,6 +93,19 @@ static Status log_begin(Trainer *t)
     return log_start(&t->log, &line, NULL, 0);
 }
 
+static Status tell_notes(Trainer *t)
+{
+    for (const char *p = t->notes_open ? text_get(&t->notes) : ""; *p;) {
+        const size_t n = strcspn(p, "\n");
+        const LogNote line = { .step = logged_int(t->done), .text = logged_text(arena_copy(&t->cx->scratch, p, n)) };
+        TRY(out_printf(t->c->out, "%-16s %.*s\n", "note", (int)n, p));
+        if (option_text(&t->c->line, OPT_log))
+            TRY(log_note(&t->log, &line, NULL, 0));
+        p += n + (p[n] == '\n');
+    }
+    return OK;
+}
+
 Status train_tell_start(Trainer *t)
 {
     Arena *arena = &t->cx->scratch;
@@ -109,7 +122,8 @@ Status train_tell_start(Trainer *t)
         TRY(out_printf(t->c->out, "\n"));
     t->progress.began = t->progress.last = train_clock();
     t->progress.first = t->done;
-    return log_begin(t);
+    TRY(log_begin(t));
+    return tell_notes(t);
 }
 
 /* ---- steps ---- */

@@ -1,24 +1,8 @@
 /* Validation: every sample through the deployed form of the model, each counted once. */
+#include <math.h>
 #include <string.h>
 
 #include "api/train.h"
-
-/* The input that says which samples of a batch count. */
-static Tensor *mask_of(Command *c, Session *run)
-{
-    const Node *n = session_input(run, VALID_INPUT);
-    return n ? tensor_new(&c->cx->scratch, n->type) : NULL;
-}
-
-static Status bind_mask(Session *run, Tensor *mask, int64_t valid)
-{
-    if (!mask)
-        return OK;
-    const int64_t n = tensor_elements(mask);
-    for (int64_t i = 0; i < n; i++)
-        tensor_set_f64(mask, i, i < valid);
-    return session_bind(run, VALID_INPUT, mask);
-}
 
 /* The value that an input is bound to in a batch. */
 static const Tensor *bound_value(const TrainData *data, const Batch *batch, const char *name)
@@ -53,28 +37,64 @@ static Status choose_metric(Command *c, qcc_step *s, const RunOptions *o, Valida
     return OK;
 }
 
+/* What a batch counts in the mean over all of them: the loss is a mean itself, over labels that are not to be ignored,
+ * each as heavy as its class and its sample are. */
+static double weight_of(const qcc_step *s, const TrainData *data, const Batch *batch)
+{
+    const LossSpec *l = s->recipe.n_losses == 1 ? &s->recipe.losses[0] : NULL;
+    const StepTarget *t = step_target(s, NULL);
+    const Tensor *labels = t && t->classes ? bound_value(data, batch, t->input) : NULL;
+    const Tensor *own = l && l->sample_weight ? bound_value(data, batch, l->sample_weight) : NULL;
+    const int64_t rows = batch->rows, each = labels && rows ? tensor_elements(labels) / rows : 1;
+    double sum = 0;
+    if (!l || l->sums)
+        return l ? 1 : (double)batch->valid;
+    for (int64_t i = 0; i < batch->valid * each; i++) {
+        const int64_t label = labels ? tensor_get_i64(labels, i) : 0;
+        double w = labels && t->ignores && label == t->ignored ? 0 : 1;
+        if (w && labels && l->weight && label >= 0 && label < tensor_elements(l->weight))
+            w = tensor_get_f64(l->weight, label);
+        if (own)
+            w *= tensor_get_f64(own, i * tensor_elements(own) / (rows * each));
+        sum += w;
+    }
+    return sum;
+}
+
+typedef struct Sum {
+    double loss, weight;
+} Sum;
+
 static Status one_batch(Command *c, qcc_step *s, Session *run, const TrainData *data, const Batch *batch, Validation *v,
-                        double *sum)
+                        Sum *sum)
 {
     RunResult r;
     const StepTarget *t = step_target(s, NULL);
-    TRY(train_bind(run, data, batch));
+    TRY(train_bind(s, run, &c->cx->scratch, data, batch));
     TRY(session_run(run, RUN_EVAL, &r));
     v->has_loss = r.has_loss;
-    *sum += r.loss * (double)batch->valid;
+    const double weight = weight_of(s, data, batch);
+    if (batch->valid < batch->rows && r.has_loss && !train_masks(s, "eval"))
+        TRY(warn(&c->cx->diag, NOWHERE,
+                 "the model's own loss is a mean of the whole batch: the last %lld samples are not in it",
+                 (long long)batch->valid));
+    else if (weight > 0) {
+        sum->loss += r.loss * weight;
+        sum->weight += weight;
+    }
     v->samples += batch->valid;
     if (v->has_metric)
         metric_add(&v->metric, &c->cx->scratch, t && t->output ? session_view(run, t->output) : NULL,
-                   t ? bound_value(data, batch, t->input) : NULL, batch->valid, r.loss);
+                   t ? bound_value(data, batch, t->input) : NULL, batch->valid, weight > 0 ? r.loss : 0, weight);
     return OK;
 }
 
 Status validate_and(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,
                     Validation *v, const BatchWatch *watch)
 {
-    Tensor *mask = mask_of(c, run);
     const int64_t batches = feed_batches(feed);
-    double sum = 0;
+    Sum sum = { 0 };
+    ArenaMark mark = arena_mark(&c->cx->scratch);
     *v = (Validation){ 0 };
     TRY(choose_metric(c, s, o, v));
     for (int64_t i = 0; batches < 0 || i < batches; i++) {
@@ -82,14 +102,18 @@ Status validate_and(Command *c, qcc_step *s, Session *run, const TrainData *data
         TRY(feed_batch(feed, &c->cx->diag, 0, i, &batch));
         if (!batch.rows)
             break;
-        TRY(bind_mask(run, mask, batch.valid));
+        if (i > 0 && !watch) /* what the first batch asked for, the metric goes on counting in */
+            arena_reset(&c->cx->scratch, mark);
         TRY(one_batch(c, s, run, data, &batch, v, &sum));
         if (watch)
             TRY(watch->look(watch->user, &batch, v));
-        if (c->cx->stop > 1)
+        if (i == 0)
+            mark = arena_mark(&c->cx->scratch);
+        if (c->cx->stop)
             return INTERRUPTED;
     }
-    v->loss = v->samples ? sum / (double)v->samples : 0;
+    const bool sums = s->recipe.n_losses == 1 && s->recipe.losses[0].sums;
+    v->loss = sums ? sum.loss : sum.weight > 0 ? sum.loss / sum.weight : NAN;
     return OK;
 }
 

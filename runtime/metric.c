@@ -137,10 +137,12 @@ static void add_differences(Metric *m, const Tensor *scores, const Tensor *targe
     m->total += n;
 }
 
-void metric_add(Metric *m, Arena *arena, const Tensor *scores, const Tensor *target, int64_t valid, double loss)
+void metric_add(Metric *m, Arena *arena, const Tensor *scores, const Tensor *target, int64_t valid, double loss,
+                double weight)
 {
     if (m->kind == METRIC_perplexity) {
-        m->sum += loss * (double)valid;
+        m->sum += loss * weight;
+        m->weight += weight;
         m->total += valid;
     } else if (m->kind == METRIC_mae) {
         add_differences(m, scores, target, valid);
@@ -167,7 +169,7 @@ double metric_value(const Metric *m)
         return NAN;
     switch (m->kind) {
     case METRIC_perplexity:
-        return exp(m->sum / (double)m->total);
+        return exp(m->sum / m->weight);
     case METRIC_mae:
         return m->sum / (double)m->total;
     case METRIC_f1:

@@ -32,7 +32,7 @@ typedef struct Metric {
     MetricKind kind;
     MetricForm form;
     int64_t right, total;
-    double sum;
+    double sum, weight;
     int64_t *hit, *said, *there; /* of each class, for f1 */
     int64_t classes;
 } Metric;
@@ -52,8 +52,10 @@ const char *metric_refuses(MetricKind kind, const MetricForm *form, const Type *
 /* Begins anew. */
 void metric_begin(Metric *m, MetricKind kind, const MetricForm *form);
 
-/* Counts the first `valid` rows of a batch.  The mean loss of these rows is `loss`.  `arena` holds what f1 counts. */
-void metric_add(Metric *m, Arena *arena, const Tensor *scores, const Tensor *target, int64_t valid, double loss);
+/* Counts the first `valid` rows of a batch.  Their mean loss is `loss`, over labels of that `weight` together.  `arena`
+ * holds what f1 counts. */
+void metric_add(Metric *m, Arena *arena, const Tensor *scores, const Tensor *target, int64_t valid, double loss,
+                double weight);
 
 /* The value so far; NaN when nothing counted. */
 double metric_value(const Metric *m);

@@ -264,6 +264,8 @@ const Tensor *session_view(const Session *s, const char *name)
         return state->value;
     if (of && of->sum)
         return of->sum;
+    if (of && s->phase != PHASE_IDLE) /* an evaluation since leaves gradients alone */
+        return evaluation_value(s->step, graph_result(s->graph, of->gradient));
     return result_named(s, name);
 }
 

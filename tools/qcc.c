@@ -8,8 +8,6 @@
 
 #include "qcc/qcc.h"
 
-enum { GRACE = 20 }; /* seconds of the 25 that --grace promises are for the step, the rest for saving */
-
 /* Which context a signal is to interrupt: handlers have no argument. */
 static qcc_context *running;
 
@@ -21,7 +19,7 @@ static void on_signal(int number)
         _exit(128 + SIGINT);
     seen = number;
     qcc_interrupt(running);
-    alarm(GRACE);
+    alarm(qcc_grace(running));
 }
 
 /* The step takes longer than there is time for: it is given up, what was before it is saved. */

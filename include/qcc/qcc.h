@@ -98,6 +98,10 @@ QCC_API void qcc_close(qcc_context *context);
  * training run finishes its step and saves first; asked a second time it gives the step up. */
 QCC_API void qcc_interrupt(qcc_context *context);
 
+/* Seconds after which a program whose command was interrupted once should interrupt it again: of what --grace says (25)
+ * four fifths are for the step that runs, the rest for saving.  A signal handler may ask. */
+QCC_API unsigned qcc_grace(const qcc_context *context);
+
 /* Asks the training run of a command to save a checkpoint and go on; any thread or signal handler may. */
 QCC_API void qcc_request_save(qcc_context *context);
 

@@ -1,0 +1,187 @@
+/* diverged-STEP: what a step was that was not finite, and what `qcc explain` makes of it.
+ *
+ *     options.txt           the command line, then what replaying needs, a word and its value a line
+ *     state.safetensors     the state before the step
+ *     batch.npz             the batch that the step read, as the model got it */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/explain.h"
+#include "api/train.h"
+#include "base/file.h"
+#include "runtime/write/npz.h"
+
+static const char *inside(Arena *arena, const char *folder, const char *name)
+{
+    return arena_printf(arena, "%s/%s", folder, name);
+}
+
+/* ---- leaving it ---- */
+
+static Status write_words(Trainer *t, const char *path)
+{
+    Text text;
+    Out o;
+    const qcc_sink sink = qcc_to_file(path);
+    text_open(&text, &t->cx->scratch);
+    text_add(&text, "command qcc train ");
+    options_print_line(&text, &t->c->line);
+    text_printf(&text, "\nmodel %s\nstep %" PRId64 "\nseed %" PRIu64 "\nvalid %" PRId64 "\ncompiled %s\n",
+                t->c->line.paths[0], t->done + 1, t->o.seed, t->batch.valid,
+                model_is_step(t->step->model) ? "" : t->step->facts.options);
+    TRY(out_open(&o, t->cx, &sink));
+    return out_close(&o, out_bytes(&o, text.p, text.n));
+}
+
+static Status write_batch(Trainer *t, const char *path)
+{
+    Out o;
+    const qcc_sink sink = qcc_to_file(path);
+    NamedTensor *all = NEWS(&t->cx->scratch, NamedTensor, t->data.n_inputs + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < t->data.n_inputs; i++)
+        if (t->batch.values[i])
+            all[n++] = (NamedTensor){ t->data.inputs[i].name, t->batch.values[i] };
+    TRY(out_open(&o, t->cx, &sink));
+    return out_close(&o, npz_write(&t->cx->scratch, out_sink(&o), all, n));
+}
+
+Status train_bundle(Trainer *t)
+{
+    Arena *arena = &t->cx->scratch;
+    const char *run = t->folder && !checkpoint_is_file(t->folder) ? arena_printf(arena, "%s/", t->folder) : "",
+               *folder = arena_printf(arena, "%sdiverged-%" PRId64, run, t->done + 1);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return file_failed(t->d, folder, "cannot be made", errno);
+    TRY(write_words(t, inside(arena, folder, "options.txt")));
+    TRY(train_write_state(t, inside(arena, folder, "state.safetensors"), false));
+    TRY(write_batch(t, inside(arena, folder, "batch.npz")));
+    return out_printf(t->c->out,
+                      "saved    %s: the state before the step, its batch, the options   next: qcc explain %s\n", folder,
+                      folder);
+}
+
+/* ---- replaying it ---- */
+
+typedef struct Replay {
+    Command *c;
+    const char *folder, *model, *compiled;
+    int64_t step, valid;
+    uint64_t seed;
+    qcc_step *made;
+    qcc_session *session;
+    Heap heap;
+} Replay;
+
+bool explain_is_diverged(const char *path)
+{
+    struct stat there;
+    char name[4096];
+    const size_t n = strlen(path);
+    static const char file[] = "/options.txt";
+    if (n + sizeof file > sizeof name)
+        return false;
+    memcpy(name, path, n);
+    memcpy(name + n, file, sizeof file);
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode) && stat(name, &there) == 0;
+}
+
+static Status read_words(Replay *r)
+{
+    static const int64_t largest = 1 << 20;
+    qcc_context *cx = r->c->cx;
+    const char *path = inside(&cx->scratch, r->folder, "options.txt");
+    Str text;
+    TRY(file_read(&cx->scratch, &cx->diag, path, largest, "file", &text));
+    for (size_t at = 0; at < text.n;) {
+        const char *line = text.p + at, *end = memchr(line, '\n', text.n - at);
+        const size_t n = end ? (size_t)(end - line) : text.n - at;
+        const char *all = arena_copy(&cx->scratch, line, n), *space = strchr(all, ' '), *value = space ? space + 1 : "";
+        if (strncmp(all, "model ", 6) == 0)
+            r->model = value;
+        else if (strncmp(all, "compiled ", 9) == 0)
+            r->compiled = value;
+        else if (strncmp(all, "step ", 5) == 0)
+            r->step = strtoll(value, NULL, 10);
+        else if (strncmp(all, "valid ", 6) == 0)
+            r->valid = strtoll(value, NULL, 10);
+        else if (strncmp(all, "seed ", 5) == 0)
+            r->seed = strtoull(value, NULL, 10);
+        at += n + 1;
+    }
+    if (r->model && r->step > 0)
+        return OK;
+    return fail(&cx->diag, (Place){ .file = path, .byte = -1 }, "names no model and step: qcc train did not write it");
+}
+
+static Status compile_again(Replay *r)
+{
+    qcc_model *m;
+    CommandLine line;
+    qcc_context *cx = r->c->cx;
+    const qcc_source source = { .path = r->model };
+    TRY(options_read_text(&cx->diag, &cx->scratch, "options.txt", r->compiled,
+                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    TRY(model_read(cx, &source, &line, &m));
+    TRY(step_compile(m, &line, &r->made));
+    TRY(session_start(r->made, r->seed, &cx->hurry, &r->session));
+    return session_take_all(r->session, inside(&cx->scratch, r->folder, "state.safetensors"));
+}
+
+static Status bind_batch(Replay *r)
+{
+    qcc_context *cx = r->c->cx;
+    const qcc_step *s = r->made;
+    TrainData data = { .inputs = NEWS(&cx->scratch, DataInput, s->n_inputs + 1) };
+    Tensor **values = NEWS(&cx->scratch, Tensor *, s->n_inputs + 1);
+    Batch batch = { .values = values, .valid = r->valid, .rows = s->facts.batch };
+    const DataOptions options = { 0 };
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        const Value *v = &s->inputs[i];
+        const DataSpec spec = { .flag = "--data",
+                                .kind = DATA_FILE,
+                                .path = inside(&cx->scratch, r->folder, "batch.npz"),
+                                .given = 1u << DATA_key,
+                                .scale = 1,
+                                .divisor = 1,
+                                .to = -1,
+                                .key = v->name };
+        if (strncmp(v->name, "qcc.", 4) == 0)
+            continue;
+        data.inputs[data.n_inputs] = (DataInput){ .name = v->name, .type = v->type };
+        TRY(data_tensor(&s->model->ir.types, &r->heap, &cx->diag, &cx->limits, &options, &spec, v->type,
+                        &values[data.n_inputs++]));
+    }
+    return train_bind(s, r->session->run, &cx->scratch, &data, &batch);
+}
+
+static Status replay(Replay *r)
+{
+    RunResult result;
+    Out *out = r->c->out;
+    TRY(read_words(r));
+    TRY(compile_again(r));
+    TRY(bind_batch(r));
+    session_set_step(r->session->run, (uint64_t)r->step - 1);
+    TRY(session_run(r->session->run, RUN_STEP, &result));
+    TRY(out_printf(out, "%s    step %" PRId64 " of %s, seed %" PRIu64 "\n", r->folder, r->step, r->model, r->seed));
+    if (result.has_loss)
+        TRY(out_printf(out, "loss     %g\n", result.loss));
+    if (result.has_norm)
+        TRY(out_printf(out, "|g|      %g\n", result.norm));
+    if (result.finite)
+        return out_printf(out, "replayed it is finite: this build, or the model's file, is not what it was\n");
+    return session_explain(out, r->session);
+}
+
+Status explain_diverged(Command *c, const char *folder)
+{
+    Replay r = { .c = c, .folder = folder, .compiled = "" };
+    heap_open(&r.heap, &c->cx->memory);
+    const Status status = replay(&r);
+    heap_close(&r.heap);
+    return status;
+}
