@@ -266,7 +266,8 @@ static Status look(void *user, const Batch *batch, const Validation *seen)
                 target = batch->values[i];
         if (!v->metric[k].total)
             metric_begin(&v->metric[k], seen->metric.kind, &seen->metric.form);
-        metric_add(&v->metric[k], &v->c->cx->scratch, output_named(models[k], t->output), target, batch->valid, 0);
+        metric_add(&v->metric[k], &v->e->step->arena, output_named(models[k], t->output), target, batch->valid, 0,
+                   (double)batch->valid);
     }
     arena_reset(&v->c->cx->scratch, mark);
     return OK;
