@@ -46,6 +46,7 @@ static const Pass *const freeze[] = {
 static const Pass *const train_model[] = {
     &pass_choose_trainable,
     &pass_propagate_shapes,
+    &pass_pin_types,
     &pass_sink_constants,
     &pass_fold_constants,
     &pass_inline_branches,

@@ -10,6 +10,7 @@ import warnings
 
 import onnx
 import torch
+from onnx import numpy_helper
 from torch import nn
 from torch.nn import functional as F
 
@@ -166,20 +167,22 @@ class Lstm(nn.Module):
 
 
 class GptBlock(nn.Module):
+    """No bias where the loss does not depend on it (that of keys, that before a norm): Adam makes steps of its noise."""
+
     def __init__(self, d, heads, t):
         super().__init__()
         self.heads = heads
         self.ln_1, self.ln_2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.c_attn, self.c_proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.c_attn, self.c_proj = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)
         self.c_fc, self.c_out = nn.Linear(d, 2 * d), nn.Linear(2 * d, d)
-        self.register_buffer("bias", torch.tril(torch.ones(t, t)).view(1, 1, t, t))
+        self.register_buffer("bias_mask", torch.tril(torch.ones(t, t)).view(1, 1, t, t))
 
     def forward(self, x):
         b, t, d = x.shape
         q, k, v = (z.view(b, t, self.heads, d // self.heads).transpose(1, 2)
                    for z in self.c_attn(self.ln_1(x)).split(d, dim=2))
         w = (q @ k.transpose(-2, -1)) * (d // self.heads) ** -0.5
-        w = w.masked_fill(self.bias[:, :, :t, :t] == 0, float("-inf"))
+        w = w.masked_fill(self.bias_mask[:, :, :t, :t] == 0, float("-inf"))
         a = F.softmax(w, dim=-1) @ v
         x = x + self.c_proj(a.transpose(1, 2).contiguous().view(b, t, d))
         return x + self.c_out(F.gelu(self.c_fc(self.ln_2(x))))
@@ -262,27 +265,41 @@ def make_external(folder):
               location="cnn-external-16-static.data", size_threshold=64)
 
 
+def names_in_file(model, path):
+    """The names under which the exported file holds what the model calls by others; (name, whether transposed)."""
+    g = onnx.load(path).graph
+    tensors = {t.name: torch.from_numpy(numpy_helper.to_array(t).copy()) for t in g.initializer}
+    own = set(tensors) | {name for n in g.node if n.op_type == "Identity" for name in n.output}
+    names = {}
+    for k, v in model.state_dict().items():
+        found = [(n, False) for n, t in tensors.items() if t.shape == v.shape and torch.equal(t, v)]
+        found += [(n, True) for n, t in tensors.items() if v.dim() == 2 and torch.equal(t, v.t())]
+        names[k] = (k, False) if k in own or not found else found[0]
+    return names
+
+
 def make_answers(folder, name, make_model, make_data, form):
-    """A model, and what it is after 20 steps in training mode."""
+    """A model, and what it is after 20 steps in training mode, under the names of its file."""
     torch.manual_seed(11)
     model = make_model().train()
     x, y = make_data()
     start = {k: v.clone() for k, v in model.state_dict().items()}
+    path = f"{folder}/{name}.onnx"
+    write(model, x, path, form, 16, "static")
+    names = names_in_file(model, path)
     out = {"x": x, "y": y}
     for kind, optimizer in OPTIMIZERS.items():
         model.load_state_dict(start)
+        model.train()
         o = optimizer(model.parameters())
         for _ in range(STEPS):
             o.zero_grad()
-            loss = loss_of(model, x, y)[1]
-            loss.backward()
+            loss_of(model, x, y)[1].backward()
             o.step()
-        out[kind + "-loss"] = loss.detach()
         for k, v in model.state_dict().items():
-            if v.dtype == torch.float32 and k != "lm_head.weight":
-                out[kind + "/" + k] = v.detach().clone()
-    model.load_state_dict(start)
-    write(model, x, f"{folder}/{name}.onnx", form, 16, "static")
+            if v.dtype == torch.float32 and k != "lm_head.weight" and not k.endswith(".bias_mask"):
+                n, transposed = names[k]
+                out[f"{kind}/{n}"] = (v.t() if transposed else v).detach().clone()
     save(f"{folder}/{name}.safetensors", out)
 
 
@@ -290,7 +307,8 @@ class Normalized(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv, self.bn1 = nn.Conv2d(2, 6, 3, bias=False), nn.BatchNorm2d(6)
-        self.fc, self.bn2, self.out = nn.Linear(6 * 36, 10), nn.BatchNorm1d(10, momentum=0.3), nn.Linear(10, 5)
+        self.fc, self.bn2 = nn.Linear(6 * 36, 10, bias=False), nn.BatchNorm1d(10, momentum=0.3)
+        self.out = nn.Linear(10, 5)
 
     def forward(self, x):
         x = torch.flatten(F.relu(self.bn1(self.conv(x))), 1)
