@@ -46,6 +46,23 @@ static Status find_input(Binding *b, Place place, const char *name, size_t *inpu
     return unknown_input(b, place, name);
 }
 
+/* The input that a spec names.  Where there is one target, a target has whatever name it is given. */
+static Status find_named(Binding *b, const DataSpec *spec, size_t *input)
+{
+    const Dataset *ds = b->ds;
+    size_t targets = 0, only = 0;
+    for (size_t i = 0; i < ds->n; i++) {
+        if (strcmp(ds->inputs[i].name, spec->name) == 0) {
+            *input = i;
+            return OK;
+        }
+        if (ds->inputs[i].target && targets++ == 0)
+            only = i;
+    }
+    *input = only;
+    return spec->target && targets == 1 ? OK : unknown_input(b, on_spec(spec), spec->name);
+}
+
 /* Each input is fed once. */
 static Status claim(Binding *b, Place place, size_t input, bool *taken)
 {
@@ -61,7 +78,7 @@ static Status bind_named(Binding *b, bool *taken)
         const DataSpec *spec = &b->specs[i];
         if (!spec->name)
             continue;
-        TRY(find_input(b, on_spec(spec), spec->name, &b->input_of[i]));
+        TRY(find_named(b, spec, &b->input_of[i]));
         TRY(claim(b, on_spec(spec), b->input_of[i], taken));
     }
     for (size_t i = 0; i < b->n_fills; i++) {

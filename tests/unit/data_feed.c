@@ -273,6 +273,8 @@ static Status inputs_are_bound(void *arg)
         { "x=-:rows=1:2", "y=none", "mask=1", "rows is not for files of the form -", USAGE },
         { "x=none", "none", "mask=1", "no input is fed from a file", USAGE },
         { "x=x.npy", "y=y.npy", "mask=0.5", NULL, OK },
+        { "x=x.npy", "labels=y.npy", "mask=1", NULL, OK },
+        { "labels=x.npy", "y.npy", "mask=1", "no input is called labels", USAGE },
         { "x=x.npy", "y=y.npy", "y=0.5", "input y is given twice", USAGE },
     };
     Context *c = arg;
