@@ -87,7 +87,7 @@ static Status verb_is_missing(Command *c)
     Place place = ON_COMMAND_LINE;
     place.where = verb_name(c->line.verb);
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "this build has no such verb yet");
-    message_try(m, "run, check, diff, explain, export, or MODEL --emit ir|onnx|json|dot|html");
+    message_try(m, "train, eval, run, check, diff, explain, export, or MODEL --emit ir|onnx|json|dot|html");
     return message_send(m);
 }
 

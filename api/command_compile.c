@@ -52,7 +52,7 @@ Status command_compile(Command *c)
         return step_write(s, c->out, NULL);
     TRY(summary_tell(c->out, s));
     if (option_given(&c->line, OPT_dry_run))
-        return OK;
+        return summary_memory(c->out, s);
     if (!path && model_is_step(m))
         return OK;
     return write_file(c, s, path ? path : default_path(&c->cx->scratch, m->file));

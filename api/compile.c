@@ -154,6 +154,25 @@ Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
     return OK;
 }
 
+Status step_again(const qcc_step *made, qcc_step **step)
+{
+    CommandLine line;
+    qcc_step *s = step_new(made->model);
+    Status status = options_read_text(&s->cx->diag, &s->arena, "options of the step", made->facts.options,
+                                      1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line);
+    if (status == OK)
+        status = build_graphs(s, &line);
+    if (status != OK) {
+        step_drop(s);
+        return status;
+    }
+    s->facts.loss_why = made->facts.loss_why;
+    step_signature(s);
+    step_keep(s);
+    *step = s;
+    return OK;
+}
+
 /* ---- the public calls ---- */
 
 typedef struct Compile {

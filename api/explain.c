@@ -195,18 +195,33 @@ static void tell_extras(Text *t, qcc_model *m)
     }
 }
 
+/* The step of a file, compiled once more so that its reasons are known, or that of a model if it were trained as the
+ * line says; null: nothing was said of training. */
+static Status step_of(Command *c, qcc_model *m, qcc_step **s)
+{
+    qcc_step *made;
+    *s = NULL;
+    if (!model_is_step(m) && !line_wants_step(&c->line))
+        return OK;
+    TRY(step_compile(m, &c->line, &made));
+    *s = made;
+    return model_is_step(m) && !made->facts.silent ? step_again(made, s) : OK;
+}
+
 Status command_explain(Command *c)
 {
     qcc_model *m;
+    qcc_step *s;
     Text t;
     Arena *a = &c->cx->scratch;
     TRY(command_wants(c, 1));
     if (explain_is_diverged(c->line.paths[0]))
         return explain_diverged(c, c->line.paths[0]);
     TRY(command_model(c, 0, &m));
+    TRY(step_of(c, m, &s));
     const Map paths = path_names(m->graph, &m->arena);
     if (option_given(&c->line, OPT_node))
-        return explain_nodes(c, m, &paths);
+        return explain_nodes(c, m, &paths, s);
     const Census census = census_of(m, a);
     text_open(&t, a);
     tell_file(&t, m, &census);
@@ -216,5 +231,7 @@ Status command_explain(Command *c)
     tell_weights(&t, m, &paths, a, option_given(&c->line, OPT_verbose) > 0);
     tell_extras(&t, m);
     tell_missing(&t, m, a);
+    if (s)
+        explain_step(&t, s);
     return out_bytes(c->out, t.p, t.n);
 }

@@ -3,9 +3,20 @@
 #define API_EXPLAIN_H
 
 #include "api/command.h"
+#include "api/step.h"
+#include "passes/choices.h"
 
-/* Everything about the nodes that the --node selectors match. */
-Status explain_nodes(Command *c, qcc_model *m, const Map *paths);
+/* Everything about the nodes that the --node selectors match; with a step (else null) what trains them, too. */
+Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step *s);
+
+/* Appends every decision that made a step, and what is chosen of each parameter. */
+void explain_step(Text *t, const qcc_step *s);
+
+/* "trained", "statistic", "tied", "constant". */
+const char *choice_word(ChoiceKind kind);
+
+/* Appends a state's optimizer: "adamw lr 0.0001, group bias$". */
+void explain_group(Text *t, const qcc_step *s, const char *name);
 
 /* Whether a path is a folder that a diverged step left. */
 bool explain_is_diverged(const char *path);

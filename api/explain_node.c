@@ -14,6 +14,8 @@ typedef struct Page {
     Arena *arena;
     const Map *paths;
     Numbering numbers;
+    const qcc_step *step; /* null: nothing is said of training */
+    Numbering step_numbers;
 } Page;
 
 static void label(Page *p, const char *word)
@@ -134,6 +136,47 @@ static void tell_roles(Page *p, const Node *n)
     text_char(&p->text, '\n');
 }
 
+/* Nodes of the step that stand for the gradient of a model's node. */
+static void tell_gradient(Page *p, const Node *n)
+{
+    bool any = false;
+    Graph *g = p->step ? module_graph(p->step->module, "step") : NULL;
+    for (Node *k = g ? walk_first(g) : NULL; k; k = walk_next(g, k)) {
+        const bool same = n->label ? k->label && strcmp(k->label, n->label) == 0 : n->src && k->src == n->src;
+        if (!same || !(k->flags & NODE_BACKWARD) || k->op == OP_const)
+            continue;
+        label(p, any ? "" : "gradient");
+        any = true;
+        print_line(&p->text, &p->step_numbers, k);
+        text_char(&p->text, '\n');
+    }
+    if (g && !any) {
+        label(p, "gradient");
+        text_add(&p->text, "no nodes of its own\n");
+    }
+}
+
+/* What became of a parameter when the step was made. */
+static void tell_choice(Page *p, const Node *n)
+{
+    const Choices *all = p->step ? p->step->recipe.choices : NULL;
+    const Choice *c = all ? choice_find(all, n->name) : NULL;
+    if (!c)
+        return;
+    label(p, "training");
+    text_printf(&p->text, "%s", choice_word(c->kind));
+    if (c->reason) {
+        text_add(&p->text, ": ");
+        escaped(p, c->reason);
+    }
+    text_char(&p->text, '\n');
+    if (c->kind != CHOICE_TRAINED)
+        return;
+    label(p, "optimizer");
+    explain_group(&p->text, p->step, n->name);
+    text_char(&p->text, '\n');
+}
+
 static void tell_parameter(Page *p, const Node *n)
 {
     size_t bytes = 0;
@@ -151,6 +194,7 @@ static void tell_parameter(Page *p, const Node *n)
         text_printf(&p->text, ", %s", bytes_text(p->arena, bytes));
     text_char(&p->text, '\n');
     tell_readers(p, n);
+    tell_choice(p, n);
 }
 
 static void tell_node(Page *p, const Node *n)
@@ -172,13 +216,16 @@ static void tell_node(Page *p, const Node *n)
     tell_class(p, n, "fp16", def->amp.f16, F16);
     tell_class(p, n, "bf16", def->amp.bf16, BF16);
     tell_roles(p, n);
+    tell_gradient(p, n);
 }
 
-Status explain_nodes(Command *c, qcc_model *m, const Map *paths)
+Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step *s)
 {
     const char *selector;
-    Page p = { .arena = &c->cx->scratch, .paths = paths };
+    Page p = { .arena = &c->cx->scratch, .paths = paths, .step = s };
     p.numbers = numbering_of(m->graph, p.arena);
+    if (s)
+        p.step_numbers = numbering_of(module_graph(s->module, "step"), p.arena);
     text_open(&p.text, p.arena);
     for (size_t at = 0; (selector = option_next(&c->line, OPT_node, &at));) {
         Selection s;

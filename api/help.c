@@ -39,16 +39,16 @@ static const struct {
 };
 
 static const char short_help[] =
-    "qcc reads ONNX models, explains, runs, checks, compares and rewrites them.\n"
+    "qcc makes a training step of an ONNX model, trains it, and writes the model that is deployed.\n"
     "\n"
-    "  qcc explain model.onnx                      what is in it\n"
-    "  qcc run model.onnx --input x=x.npy          evaluate it\n"
-    "  qcc model.onnx --emit html -o model.html    look at it\n"
+    "  qcc model.onnx                                                    compile: model.step.onnx\n"
+    "  qcc train model.step.onnx --data x.npy --target y.npy             train it\n"
+    "  qcc --export model.step.onnx --checkpoint PATH -o trained.onnx    deploy it\n"
     "\n"
-    "Other verbs: check, diff, export.  Text of graphs (.qir) goes wherever a model does.\n"
+    "Other verbs: eval, run, check, explain, diff.  Text of graphs (.qir) goes wherever a model does.\n"
     "\n"
     "  qcc --help             everyday options; --help=all has the rest\n"
-    "  qcc --list-ops         what can be evaluated\n"
+    "  qcc --list-ops         what can be evaluated; with grad what can be differentiated\n"
     "  qcc --version -v       what this machine has, and what is missing\n";
 
 /* ---- plain text ---- */
@@ -152,7 +152,7 @@ static void roff_option(Text *t, const OptionSpec *o)
 static void print_man(Text *t)
 {
     text_printf(t, ".TH QCC 1 \"\" \"qcc %s\" \"User Commands\"\n", qcc_version());
-    text_add(t, ".SH NAME\nqcc \\- read, explain, run, check, compare and rewrite ONNX models\n.SH SYNOPSIS\n");
+    text_add(t, ".SH NAME\nqcc \\- compile ONNX models into training steps, train, export, explain, run and compare them\n.SH SYNOPSIS\n");
     for (int v = 0; v < VERB_COUNT; v++) {
         text_printf(t, "%s\\fBqcc%s%s\\fR ", v ? ".br\n" : "", v == VERB_compile ? "" : " ",
                     v == VERB_compile ? "" : verbs[v].word);

@@ -17,6 +17,7 @@ static const char *title_of(Arena *a, const OpDef *def)
 typedef struct Question {
     const char *word, *help;
     void (*answer)(Text *t, const OpDef *def);
+    void (*sum)(Text *t); /* the last line; null: there is none */
 } Question;
 
 static void answer_meaning(Text *t, const OpDef *def)
@@ -24,9 +25,68 @@ static void answer_meaning(Text *t, const OpDef *def)
     text_add(t, def->row ? "row" : def->eval ? "eval" : def->expand ? "expand" : "structure");
 }
 
+static const OnnxSchema *schema_of(const OpDef *def)
+{
+    return def->onnx.op ? schema_find(def->onnx.domain ? def->onnx.domain : "", def->onnx.op, ONNX_OPSET_NEWEST) : NULL;
+}
+
+static bool has_gradient(const OpDef *def, int operand)
+{
+    return (def->adjoint || def->expand) && def->differentiable >> (operand < 31 ? operand : 31) & 1;
+}
+
+/* Operands that have a gradient by the names that ONNX gives them, by number where it gives none. */
 static void answer_grad(Text *t, const OpDef *def)
 {
-    text_add(t, def->adjoint ? "gradient" : def->expand ? "through its expansion" : "none");
+    const OnnxSchema *s = schema_of(def);
+    const int known = s ? s->n_in : 0;
+    bool any = false, more = false;
+    for (int i = 0; i < known; i++) {
+        if (!has_gradient(def, i))
+            continue;
+        more |= (s->in[i].flags & ONNX_PARAM_VARIADIC) != 0;
+        text_printf(t, "%s%s%s", any ? ", " : "", s->in[i].name, s->in[i].flags & ONNX_PARAM_VARIADIC ? ".." : "");
+        any = true;
+    }
+    for (int i = known; i < 32 && !more; i++) {
+        if (!has_gradient(def, i))
+            continue;
+        more = i < 31 && has_gradient(def, 31) && has_gradient(def, i + 1);
+        text_printf(t, "%s%d%s", any ? ", " : "", i, more ? ".." : "");
+        any = true;
+    }
+    text_add(t, !any ? "none" : def->adjoint ? "" : "; through its expansion");
+}
+
+/* Whether every operand that ONNX marks as differentiable has a gradient; *marked: whether it marks any. */
+static bool is_covered(const OnnxSchema *s, bool *marked)
+{
+    Op op;
+    bool good = op_find_onnx(&ops_table, "", s->op, &op);
+    *marked = false;
+    for (int i = 0; i < s->n_in; i++) {
+        if (!(s->in[i].flags & ONNX_PARAM_DIFFERENTIABLE))
+            continue;
+        *marked = true;
+        good = good && has_gradient(ops_table.defs[op], i);
+    }
+    return good;
+}
+
+static void sum_grad(Text *t)
+{
+    size_t n, marked = 0, covered = 0;
+    const OnnxSchema *all = schema_all(&n);
+    for (size_t i = 0; i < n; i++) {
+        bool here;
+        if (schema_next(&all[i]) || all[i].deprecated || strcmp(all[i].domain, "ai.onnx") != 0)
+            continue;
+        const bool good = is_covered(&all[i], &here);
+        marked += here;
+        covered += here && good;
+    }
+    text_printf(t, "operators of ONNX that are marked as differentiable, and have every gradient: %zu of %zu\n",
+                covered, marked);
 }
 
 static void answer_amp(Text *t, const OpDef *def)
@@ -42,8 +102,7 @@ static void answer_quant(Text *t, const OpDef *def)
 /* The element types of the first operand. */
 static void answer_types(Text *t, const OpDef *def)
 {
-    const OnnxSchema *s =
-        def->onnx.op ? schema_find(def->onnx.domain ? def->onnx.domain : "", def->onnx.op, ONNX_OPSET_NEWEST) : NULL;
+    const OnnxSchema *s = schema_of(def);
     const OnnxParam *p = !s ? NULL : s->n_in ? schema_input(s, 0) : schema_output(s, 0);
     const uint32_t mask = p ? s->types[p->types].tensor : 0;
     for (int d = 0, any = 0; d < DTYPE_COUNT; d++)
@@ -52,9 +111,9 @@ static void answer_types(Text *t, const OpDef *def)
 }
 
 static const Question questions[] = {
-    { NULL, "meaning", answer_meaning },         { "grad", "gradient", answer_grad },
-    { "amp", "fp16, bf16, reason", answer_amp }, { "quant", "first operand -> result", answer_quant },
-    { "types", "element types", answer_types },
+    { NULL, "meaning", answer_meaning, NULL },         { "grad", "operands with a gradient", answer_grad, sum_grad },
+    { "amp", "fp16, bf16, reason", answer_amp, NULL }, { "quant", "first operand -> result", answer_quant, NULL },
+    { "types", "element types", answer_types, NULL },
 };
 
 static int by_title(const void *a, const void *b)
@@ -141,6 +200,8 @@ Status command_list_ops(Command *c)
         text_char(&t, '\n');
     }
     list_missing(&t);
+    if (q->sum)
+        q->sum(&t);
     return out_bytes(c->out, t.p, t.n);
 }
 

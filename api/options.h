@@ -4,18 +4,18 @@
 
 #include "base/diag.h"
 
-/*     verb     words                                  what                                                            */
+/*     verb     words                                what */
 /* clang-format off */
-#define VERBS(_)                                                                                                      \
-    _( compile, "MODEL [-o FILE]",                     "write the model in another form (--emit)"                    ) \
-    _( export,  "MODEL [-o FILE]",                     "write the deployable model"                                  ) \
-    _( train,   "MODEL|STEP --data .. --target ..",    "train"                                                       ) \
-    _( eval,    "MODEL|STEP --data .. --target ..",    "measure"                                                     ) \
-    _( run,     "MODEL --input x=x.npy",               "evaluate a model on given inputs"                            ) \
-    _( check,   "PATH...",                             "validate models; --suite DIR runs ONNX conformance folders"  ) \
-    _( bench,   "MODEL|STEP",                          "measure speed"                                               ) \
-    _( explain, "MODEL|STEP",                          "what is in a model and how it is seen; --node for details"   ) \
-    _( diff,    "A B",                                 "what differs between two models, in structure and in numbers")
+#define VERBS(_)                                                                                                       \
+    _( compile, "MODEL [-o STEP.onnx]",               "compile a training step; --emit writes other forms"           ) \
+    _( export,  "MODEL|STEP [-o FILE]",               "write the deployable model, with the states of --checkpoint"  ) \
+    _( train,   "MODEL|STEP --data .. --target ..",   "train, save and export"                                       ) \
+    _( eval,    "MODEL|STEP --data .. --target ..",   "loss and metrics over data, every sample counted once"        ) \
+    _( run,     "MODEL --input x=x.npy",              "evaluate a model on given inputs"                             ) \
+    _( check,   "PATH...",                            "validate models; --suite DIR runs ONNX conformance folders"   ) \
+    _( bench,   "MODEL|STEP",                         "measure speed"                                                ) \
+    _( explain, "MODEL|STEP",                         "what is in a model and how it is seen; --node for details"    ) \
+    _( diff,    "A B",                                "what differs between two models, in structure and in numbers" )
 /* clang-format on */
 
 typedef enum Verb {

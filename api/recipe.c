@@ -211,6 +211,7 @@ LossSpec *recipe_masked(qcc_step *s)
 #define NOTE_IDENTITY "qcc.identity"
 #define NOTE_TIES     "qcc.ties"
 #define NOTE_MODEL    "qcc.model"
+#define NOTE_WHY      "qcc.loss_why"
 
 /* The ties that were made again, as JSON: [["state","twin",transposed],..]. */
 static const char *ties_text(qcc_step *s)
@@ -235,7 +236,7 @@ static const char *ties_text(qcc_step *s)
 
 Status recipe_to_notes(qcc_step *s, StepNotes *notes)
 {
-    StepNote *list = NEWS(&s->arena, StepNote, 4);
+    StepNote *list = NEWS(&s->arena, StepNote, 5);
     const char *ties = ties_text(s);
     size_t n = 0;
     list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };
@@ -244,6 +245,8 @@ Status recipe_to_notes(qcc_step *s, StepNotes *notes)
         list[n++] = (StepNote){ NOTE_TIES, ties };
     if (s->facts.origin)
         list[n++] = (StepNote){ NOTE_MODEL, s->facts.origin };
+    if (s->facts.loss_why)
+        list[n++] = (StepNote){ NOTE_WHY, s->facts.loss_why };
     *notes = (StepNotes){ list, n };
     return OK;
 }
@@ -314,6 +317,7 @@ Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
     s->facts.identity = identity ? identity : "";
     s->facts.silent = !options;
     s->facts.origin = note(notes, NOTE_MODEL);
+    s->facts.loss_why = note(notes, NOTE_WHY);
     set_words(s);
     if (s->facts.silent)
         s->facts.loss = s->facts.optimizer = "as the text of the step says";

@@ -182,6 +182,24 @@ static Status tell_memory(Out *out, const qcc_step *s)
                 NULL);
 }
 
+Status summary_memory(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const Footprint f = footprint_of(module_graph(s->module, "step"), arena);
+    const struct {
+        const char *what;
+        uint64_t bytes;
+    } rows[] = {
+        { "weights", f.weights },     { "optimizer", f.optimizer },     { "other states", f.other_state },
+        { "gradients", f.gradients }, { "activations", f.activations }, { "all", f.total },
+    };
+    TRY(out_printf(out, "memory at batch %" PRId64 "\n", s->facts.batch));
+    for (size_t i = 0; i < COUNT(rows); i++)
+        TRY(out_printf(out, "  %-14s %14s   %15s bytes\n", rows[i].what, bytes_text(arena, rows[i].bytes),
+                       grouped(arena, (int64_t)rows[i].bytes)));
+    return OK;
+}
+
 static size_t casts_of(Graph *g)
 {
     size_t n = 0;

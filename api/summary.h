@@ -7,4 +7,7 @@
 /* Prints the summary of a step. */
 Status summary_tell(Out *out, const qcc_step *s);
 
+/* Prints what a step needs in memory, a kind a line. */
+Status summary_memory(Out *out, const qcc_step *s);
+
 #endif

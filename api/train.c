@@ -354,8 +354,10 @@ Status command_train(Command *c)
     if (!model_is_step(m))
         TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &t.step));
-    if (option_given(&c->line, OPT_dry_run))
-        return summary_tell(c->out, t.step);
+    if (option_given(&c->line, OPT_dry_run)) {
+        TRY(summary_tell(c->out, t.step));
+        return summary_memory(c->out, t.step);
+    }
     cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
     const Status status = run(&t);
     cleanup_drop(&t.cleanup);
