@@ -224,7 +224,9 @@ Status session_explain(Out *out, qcc_session *s)
     if (!c.node)
         return OK;
     const bool backward = c.node->flags & NODE_BACKWARD, update = c.node->flags & NODE_UPDATE;
-    TRY(out_printf(out, "why      %s, %s: ", node_place(c.node).where, op_of(c.node)->name));
+    const char *where = node_place(c.node).where, *op = op_of(c.node)->name;
+    TRY(out_printf(out, "why      %s%s%s: ", where, strcmp(where, op) != 0 ? ", " : "",
+                   strcmp(where, op) != 0 ? op : ""));
     TRY(out_printf(out, "%s of %" PRId64 " values %s", arena_printf(arena, "%" PRId64, c.nans + c.infs), c.n,
                    c.nans ? c.infs ? "NaN or infinite" : "NaN" : "infinite"));
     return out_printf(out, " in the %s pass\n", update ? "update" : backward ? "backward" : "forward");

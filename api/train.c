@@ -345,7 +345,7 @@ static Status run(Trainer *t)
 Status command_train(Command *c)
 {
     qcc_model *m;
-    Trainer t = { .c = c, .cx = c->cx, .d = &c->cx->diag };
+    Trainer t = { .c = c, .cx = c->cx, .d = &c->cx->diag, .saved_at = -1 };
     TRY(command_wants(c, 1));
     TRY(run_options_read(&c->cx->diag, &c->cx->scratch, &c->line, &t.o));
     t.folder = option_text(&c->line, OPT_checkpoint);

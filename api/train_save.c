@@ -134,9 +134,11 @@ static Status resume(Trainer *t, Heap *heap)
     CheckpointLoaded loaded;
     const StateSlot *slots = slots_of(t, &n, false);
     const CheckpointReader from = reader(t, heap);
-    const CheckpointWanted wanted = {
-        .model_hash = t->info.model_hash, .step_hash = t->info.step_hash, .slots = slots, .n = n
-    };
+    const CheckpointWanted wanted = { .model_hash = t->info.model_hash,
+                                      .step_hash = t->info.step_hash,
+                                      .options = t->info.options,
+                                      .slots = slots,
+                                      .n = n };
     TRY(checkpoint_load(&from, t->folder, &wanted, &loaded));
     if (!loaded.file && t->o.must_resume)
         return fail_as(t->d, IO, (Place){ .file = t->folder, .byte = -1 }, "holds no checkpoint to go on from");

@@ -187,11 +187,11 @@ static const char *progress_json(Trainer *t, uint64_t epoch)
     return text_get(&l);
 }
 
-/* A bar moves ten times a second, lines come every ten seconds. */
-static void show_progress(Trainer *t, uint64_t epoch, bool last)
+/* A bar moves ten times a second, lines come every ten seconds, and with an epoch, but not more than one a second. */
+static void show_progress(Trainer *t, uint64_t epoch, bool ends)
 {
-    const double now = train_clock(), wait = t->progress.kind == PROGRESS_BAR ? 0.1 : 10;
-    if (t->progress.kind == PROGRESS_NONE || (now - t->progress.last < wait && !last))
+    const double now = train_clock(), wait = t->progress.kind == PROGRESS_BAR ? 0.1 : ends ? 1 : 10;
+    if (t->progress.kind == PROGRESS_NONE || (now - t->progress.last < wait && t->done != t->steps))
         return;
     t->progress.last = now;
     const bool bar = t->progress.kind == PROGRESS_BAR;
@@ -272,7 +272,7 @@ Status train_tell_end(Trainer *t, Status status, const char *reason)
     Arena *arena = &t->cx->scratch;
     const double seconds = train_clock() - t->progress.began;
     const char *best = t->o.by_accuracy ? "accuracy" : "val loss";
-    TRY(out_printf(t->c->out, "%-16s %s steps, %" PRId64 " skipped, %s", status == OK ? "done" : reason,
+    TRY(out_printf(t->c->out, "%-16s %s steps, %" PRId64 " skipped, %s", reason ? reason : "done",
                    grouped(arena, t->done), t->skipped, duration_text(arena, seconds)));
     if (t->best_known)
         TRY(out_printf(t->c->out, "; best %s %.4g at epoch %" PRId64, best, t->best, t->best_epoch));

@@ -115,6 +115,7 @@ typedef struct StateReport {
 
 typedef struct CheckpointWanted {
     const char *model_hash, *step_hash; /* null: not compared */
+    const char *options;                /* that the step was compiled with, for messages; null: not known */
     const StateSlot *slots;
     size_t n;
     bool others; /* states of the file that have no slot are fine */

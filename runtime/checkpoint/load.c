@@ -92,6 +92,16 @@ static Status refuse(const CheckpointReader *r, const Probe *p, const char *what
     return message_send(m);
 }
 
+static Status refuse_options(const CheckpointReader *r, const Probe *p, const char *options)
+{
+    Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
+                             "was saved by a step compiled with other options");
+    message_at(m, "then  %s", p->info.options);
+    message_at(m, "now   %s", options);
+    message_try(m, "%s", p->info.options);
+    return message_send(m);
+}
+
 static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const StateReport *report)
 {
     Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
@@ -112,7 +122,10 @@ static Status check_wanted(const CheckpointReader *r, const Probe *p, const Chec
 {
     if (w->model_hash && (!p->info.model_hash || strcmp(p->info.model_hash, w->model_hash) != 0))
         return refuse(r, p, "was saved by a run of another model", p->info.model_hash, w->model_hash);
-    if (w->step_hash && (!p->info.step_hash || strcmp(p->info.step_hash, w->step_hash) != 0))
+    const bool other = w->step_hash && (!p->info.step_hash || strcmp(p->info.step_hash, w->step_hash) != 0);
+    if (other && w->options && p->info.options && strcmp(w->options, p->info.options) != 0)
+        return refuse_options(r, p, w->options);
+    if (other)
         return refuse(r, p, "was saved by a step compiled with other options", p->info.step_hash, w->step_hash);
     *to = match_slots(r->arena, &p->table, w->slots, w->n, false, report);
     if (report->n_missing || report->n_misshapen || (report->n_unexpected && !w->others))
