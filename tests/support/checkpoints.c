@@ -149,8 +149,9 @@ Status load_from(Context *c, const char *path, int64_t width, CheckpointLoaded *
     StateSlot *slots = NEWS(&c->arena, StateSlot, N_STATES);
     for (int i = 0; i < N_STATES; i++)
         slots[i] = (StateSlot){ samples[i].name, NULL, type_at(c, i, width) };
-    return checkpoint_load(&(CheckpointReader){ &c->ir.types, &c->heap, &c->arena, &c->diag, &limits }, path,
-                           &(CheckpointWanted){ "model", "step", slots, N_STATES, false }, loaded);
+    return checkpoint_load(
+        &(CheckpointReader){ &c->ir.types, &c->heap, &c->arena, &c->diag, &limits }, path,
+        &(CheckpointWanted){ .model_hash = "model", .step_hash = "step", .slots = slots, .n = N_STATES }, loaded);
 }
 
 uint64_t load_step(Context *c, const char *path, int64_t width)

@@ -174,7 +174,7 @@ static Status wants(Context *c, const char *path, const char *model, const char 
     CheckpointLoaded l;
     const Limits limits = LIMITS_DEFAULT;
     return checkpoint_load(&(CheckpointReader){ &c->ir.types, &c->heap, &c->arena, &c->diag, &limits }, path,
-                           &(CheckpointWanted){ model, step, slots, n, false }, &l);
+                           &(CheckpointWanted){ .model_hash = model, .step_hash = step, .slots = slots, .n = n }, &l);
 }
 
 static Status misfits(void *arg)
