@@ -47,6 +47,7 @@ static const Pass *const train_model[] = {
     &pass_choose_trainable,
     &pass_propagate_shapes,
     &pass_pin_types,
+    &pass_enter_training, /* before simplify takes dropouts that do nothing out */
     &pass_sink_constants,
     &pass_fold_constants,
     &pass_inline_branches,
@@ -61,7 +62,6 @@ static const Pass *const train_model[] = {
 
 /* The whole step behind it. */
 static const Pass *const train_step[] = {
-    &pass_enter_training,
     &pass_attach_loss,
     &pass_require_shapes,
     &pass_differentiate,
