@@ -19,6 +19,7 @@ Status command_run(Command *c);
 Status command_check(Command *c);
 Status command_emit(Command *c);
 Status command_export(Command *c);
+
 Status command_explain(Command *c);
 Status command_diff(Command *c);
 Status command_list_ops(Command *c);
@@ -37,5 +38,8 @@ Status command_wants(Command *c, size_t n);
 
 /* What the evaluator is asked for by --seed, --threads and --rng. */
 EvalOptions command_eval(Command *c);
+
+/* Whether this build writes the form that --for asks for. */
+Status export_form(Diag *d, const CommandLine *line);
 
 #endif

@@ -19,10 +19,10 @@ struct qcc_context {
     bool no_pool;    /* it was refused */
     locale_t locale; /* C: numbers are written and read the same everywhere */
     long pid;
-    volatile int stop;  /* times the call was asked to end */
-    volatile int hurry; /* not 0: at once */
-    volatile int save;  /* a run is asked for a checkpoint */
-    volatile int grace; /* seconds that a run asked to end has; 0: nothing was said */
+    _Atomic int stop;  /* times the call was asked to end */
+    _Atomic int hurry; /* not 0: at once */
+    _Atomic int save;  /* a run is asked for a checkpoint */
+    _Atomic int grace; /* seconds that a run asked to end has; 0: nothing was said */
     bool busy;
     bool poisoned; /* after a mistake of ours: only closing is legal */
     bool as_json;  /* messages, as the command was asked to */

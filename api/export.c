@@ -31,11 +31,12 @@ static Status export_float(qcc_model *m, Out *o)
     return onnx_export(&m->spine, &m->cx->diag, &nothing, &sink);
 }
 
-static Status check_form(Diag *d, const char *form)
+Status export_form(Diag *d, const CommandLine *line)
 {
+    const char *form = option_text(line, OPT_for_);
+    Place place = ON_COMMAND_LINE;
     if (!form || strcmp(form, "float") == 0)
         return OK;
-    Place place = ON_COMMAND_LINE;
     place.where = "--for";
     Message *msg = message_new(d, SEVERITY_ERROR, USAGE, place, "this build has no %s yet: '%s' needs it",
                                capability_name(NEEDS_QUANT), form);
@@ -184,7 +185,7 @@ Status command_export(Command *c)
     TRY(command_wants(c, 1));
     if (!e.path)
         return where_to(c);
-    TRY(check_form(&c->cx->diag, option_text(&c->line, OPT_for_)));
+    TRY(export_form(&c->cx->diag, &c->line));
     TRY(command_model(c, 0, &m));
     TRY(check_casts(c, m));
     if (strcmp(e.path, "-") != 0)
@@ -212,7 +213,7 @@ static Status do_export(void *arg)
     Out o;
     cx->diag.file = e->model->file;
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
-    TRY(check_form(&cx->diag, option_text(&line, OPT_for_)));
+    TRY(export_form(&cx->diag, &line));
     TRY(out_open(&o, cx, e->sink));
     return out_close(&o, export_float(e->model, &o));
 }

@@ -1,6 +1,7 @@
 /* Sessions: the public calls around runtime/session.h. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/out.h"
 #include "api/step.h"
@@ -34,18 +35,24 @@ static Status open_run(qcc_session *s, const SessionOptions *options)
     return status;
 }
 
-Status session_start(qcc_step *step, uint64_t seed, const volatile int *stop, qcc_session **session)
+Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session)
 {
     qcc_context *cx = step->cx;
     qcc_session *s = memory_block(&cx->memory, sizeof *s);
     *s = (qcc_session){ .cx = cx, .step = step };
     cleanup_push(&cx->memory, &s->cleanup, undo_session, s);
     arena_open(&s->arena, &cx->memory);
+    heap_open(&s->texts, &cx->memory);
     const SessionOptions options = {
-        .kernels = cx->kernels, .pool = context_pool(cx), .seed = seed, .stop = stop ? stop : &s->stop
+        .kernels = cx->kernels,
+        .pool = context_pool(cx),
+        .seed = seed,
+        .stop = stop ? stop : &s->stop,
+        .stop_too = stop ? NULL : &cx->stop,
     };
     const Status status = open_run(s, &options);
     if (status != OK) {
+        heap_close(&s->texts);
         arena_close(&s->arena);
         cleanup_drop(&s->cleanup);
         memory_release(&cx->memory, s, sizeof *s);
@@ -53,6 +60,7 @@ Status session_start(qcc_step *step, uint64_t seed, const volatile int *stop, qc
     }
     cleanup_drop(&s->cleanup);
     arena_keep(&s->arena);
+    heap_keep(&s->texts);
     session_keep(s->run);
     step->users++;
     s->next = cx->sessions;
@@ -74,6 +82,7 @@ void session_end(qcc_session *s)
     if (s->next)
         s->next->prev = s->prev;
     session_close(s->run);
+    heap_close(&s->texts);
     arena_close(&s->arena);
     memory_release(&cx->memory, s, sizeof *s);
     if (--step->users == 0 && step->freed)
@@ -131,17 +140,22 @@ static Status do_call(void *arg)
     return c->fn(c);
 }
 
-/* A call that memory ended half way leaves values behind that are not to be trusted. */
-static qcc_status call(Call *c)
+/* A run that memory ended half way leaves values behind that are not to be trusted; other calls change nothing before
+ * they have all that they need. */
+qcc_status session_call(qcc_session *s, Status (*fn)(void *arg), void *arg, bool runs)
 {
-    qcc_session *s = c->session;
     if (!s)
         return QCC_USAGE;
-    if (s->poisoned)
+    if (s->poisoned && s->cx->pid == (long)getpid() && !s->cx->busy)
         return QCC_NO_MEMORY;
-    const qcc_status status = context_call(s->cx, do_call, c);
-    s->poisoned = status == QCC_NO_MEMORY;
+    const qcc_status status = context_call(s->cx, fn, arg);
+    s->poisoned |= runs && status == QCC_NO_MEMORY;
     return status;
+}
+
+static qcc_status call(Call *c)
+{
+    return session_call(c->session, do_call, c, c->what != 0);
 }
 
 /* A tensor of the host as one of ours, over the same memory. */
@@ -178,16 +192,23 @@ qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *te
 }
 
 /* Names that people use for states of ours. */
-static const char *own_name(Call *c, const char *name)
+static const char *own_name(const char *name)
 {
-    return strcmp(name, "lr_factor") == 0 ? "qcc.lr_factor" : c->name;
+    return strcmp(name, "lr_factor") == 0 ? "qcc.lr_factor" : name;
 }
 
 static Status do_put(Call *c)
 {
     Tensor t;
     TRY(take_tensor(c->session, c->name, c->given, &t));
-    return session_put(c->session->run, own_name(c, c->name), &t);
+    if (strcmp(c->name, "seed") != 0)
+        return session_put(c->session->run, own_name(c->name), &t);
+    if (t.type->dtype != U64 || t.type->rank != 0)
+        return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "seed: got %s, wanted u64[]",
+                       type_text(&c->session->cx->scratch, t.type));
+    memcpy(&c->session->seed, t.data, sizeof c->session->seed);
+    session_set_seed(c->session->run, c->session->seed);
+    return OK;
 }
 
 qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor)
@@ -198,7 +219,12 @@ qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *ten
 
 static Status do_view(Call *c)
 {
-    const Tensor *t = session_view(c->session->run, own_name(c, c->name));
+    if (strcmp(c->name, "seed") == 0) {
+        c->session->seed = session_seed(c->session->run);
+        *c->seen = (qcc_tensor){ QCC_U64, 0, { 0 }, &c->session->seed, sizeof c->session->seed };
+        return OK;
+    }
+    const Tensor *t = session_view(c->session->run, own_name(c->name));
     if (!t)
         return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "there is no value named %s now", c->name);
     if (t->type->kind != TYPE_TENSOR || t->type->rank > QCC_MAX_RANK)
@@ -297,17 +323,21 @@ qcc_status qcc_get_flat(qcc_session *session, float *values, size_t n)
 static Status do_set_flat(Call *c)
 {
     size_t n, at = 0;
+    Heap heap;
     const State *states = session_states(c->session->run, &n);
     TRY(check_flat(c));
+    Tensor **values = NEWS(&c->session->cx->scratch, Tensor *, n + 1);
+    heap_open(&heap, &c->session->cx->memory);
     for (size_t i = 0; i < n; i++) {
         const int64_t size = states[i].trained ? type_elements(states[i].type) : 0;
         if (!size)
             continue;
-        Tensor *t = tensor_new(&c->session->cx->scratch, states[i].type);
-        store_f32(t, 0, c->flat_in + at, size);
-        TRY(session_put(c->session->run, states[i].name, t));
+        values[i] = tensor_alloc(&heap, states[i].type);
+        store_f32(values[i], 0, c->flat_in + at, size);
         at += (size_t)size;
     }
+    session_adopt(c->session->run, values);
+    heap_close(&heap);
     return OK;
 }
 
@@ -318,37 +348,6 @@ qcc_status qcc_set_flat(qcc_session *session, const float *values, size_t n)
 }
 
 /* ---- properties ---- */
-
-const char *property_get(const qcc_session *s, const char *key)
-{
-    for (size_t i = 0; i < s->n_properties; i++)
-        if (strcmp(s->properties[i].key, key) == 0)
-            return s->properties[i].value;
-    return NULL;
-}
-
-void property_set(qcc_session *s, const char *key, const char *value)
-{
-    Property *p = s->properties;
-    size_t i = 0;
-    while (i < s->n_properties && strcmp(p[i].key, key) != 0)
-        i++;
-    if (!value && i < s->n_properties) {
-        p[i] = p[--s->n_properties];
-        return;
-    }
-    if (!value)
-        return;
-    if (i == s->n_properties) {
-        GROW(&s->arena, s->properties, s->n_properties, s->cap_properties);
-        s->properties[s->n_properties++] = (Property){ .key = arena_string(&s->arena, key) };
-    }
-    const char *old = s->properties[i].value;
-    if (old && strlen(value) <= strlen(old)) /* a run sets its counters again and again: in place */
-        memcpy((char *)(uintptr_t)old, value, strlen(value) + 1);
-    else
-        s->properties[i].value = arena_string(&s->arena, value);
-}
 
 static Status do_set_property(Call *c)
 {

@@ -93,6 +93,10 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
     Text model, step;
     size_t n;
     const State *states = session_states(s->run, &n);
+    info->model_hash = s->model_hash;
+    info->step_hash = s->step_hash;
+    if (s->step_hash)
+        return;
     text_open(&model, &s->cx->scratch);
     text_open(&step, &s->cx->scratch);
     for (size_t i = 0; i < n; i++) {
@@ -102,8 +106,8 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
         text_printf(ours ? &step : &model, " %d\n", states[i].trained);
     }
     text_printf(&step, "%s", s->step->facts.identity);
-    info->model_hash = hash_text(&s->arena, &model);
-    info->step_hash = hash_text(&s->arena, &step);
+    info->model_hash = s->model_hash = hash_text(&s->arena, &model);
+    info->step_hash = s->step_hash = hash_text(&s->arena, &step);
 }
 
 NamedTensor *session_tensors(qcc_session *s, size_t *n)
@@ -123,18 +127,28 @@ SafePair *session_properties(qcc_session *s)
     return pairs;
 }
 
-/* Everything that a session's future depends on, as one file. */
+/* Everything that a session's future depends on; the states in the scratch of the call. */
+static const NamedTensor *collect(qcc_session *s, CheckpointInfo *info, char run[17], size_t *n)
+{
+    *info = (CheckpointInfo){ .step = session_step(s->run),
+                              .seed = session_seed(s->run),
+                              .options = s->step->facts.options,
+                              .properties = session_properties(s),
+                              .n_properties = s->n_properties };
+    session_identify(s, info);
+    checkpoint_run_id(run, info);
+    info->run = run;
+    return session_tensors(s, n);
+}
+
 static Status save_file(qcc_session *s, const char *path)
 {
-    CheckpointInfo info = { .step = session_step(s->run), .n_properties = s->n_properties };
+    CheckpointInfo info;
     CheckpointTarget target;
     CheckpointSaved saved;
     char run[17];
     size_t n;
-    const NamedTensor *states = session_tensors(s, &n);
-    info.properties = session_properties(s);
-    session_identify(s, &info);
-    checkpoint_run_id(run, &info);
+    const NamedTensor *states = collect(s, &info, run, &n);
     const CheckpointWish wish = { .path = path, .run = run, .limits = &s->cx->limits };
     TRY(checkpoint_open(&target, &s->cx->memory, &s->cx->diag, &wish));
     const Status status = checkpoint_save(&target, &s->cx->scratch, &info, states, n, false, &saved);
@@ -142,7 +156,47 @@ static Status save_file(qcc_session *s, const char *path)
     return status;
 }
 
-static Status load_from(qcc_session *s, Heap *heap, const char *path)
+static Status save_bytes(qcc_session *s, const qcc_sink *to)
+{
+    CheckpointInfo info;
+    char run[17];
+    size_t n;
+    Out o;
+    const NamedTensor *states = collect(s, &info, run, &n);
+    TRY(out_open(&o, s->cx, to));
+    return out_close(&o, checkpoint_put(out_sink(&o), &s->cx->memory, &s->cx->diag, &info, states, n));
+}
+
+static Status read_memory(const SafeBytes *b, Diag *d, uint64_t offset, void *out, size_t n)
+{
+    const qcc_source *from = b->user;
+    (void)d;
+    memcpy(out, (const char *)from->bytes + offset, n);
+    return OK;
+}
+
+static Status read_host(const SafeBytes *b, Diag *d, uint64_t offset, void *out, size_t n)
+{
+    const qcc_source *from = b->user;
+    if (from->read(from->user, offset, out, n) == QCC_OK)
+        return OK;
+    return fail_as(d, IO, (Place){ .file = b->name, .byte = (int64_t)offset }, "the host could not read %zu bytes", n);
+}
+
+static Status load_any(const CheckpointReader *r, const qcc_source *from, const CheckpointWanted *wanted,
+                       CheckpointLoaded *loaded)
+{
+    const char *name = from->path ? from->path : from->name ? from->name : "checkpoint";
+    SafeBytes bytes = { .name = name, .size = from->size, .user = (void *)(uintptr_t)from };
+    if (!from->path && !from->bytes && !from->read)
+        return fail_as(r->diag, USAGE, NOWHERE, "a source without path, bytes and function");
+    bytes.read = from->read ? read_host : read_memory;
+    TRY(from->path ? checkpoint_load(r, from->path, wanted, loaded) : checkpoint_get(r, &bytes, wanted, loaded));
+    return loaded->file ? OK : fail_as(r->diag, IO, (Place){ .file = name, .byte = -1 }, "holds no checkpoint");
+}
+
+/* Nothing of the session changes before all of the checkpoint is there and found to fit. */
+static Status load_from(qcc_session *s, Heap *heap, const qcc_source *from)
 {
     size_t n;
     CheckpointInfo own = { 0 };
@@ -156,15 +210,12 @@ static Status load_from(qcc_session *s, Heap *heap, const char *path)
     const CheckpointWanted wanted = {
         .model_hash = own.model_hash, .step_hash = own.step_hash, .slots = slots, .n = n
     };
-    TRY(checkpoint_load(&r, path, &wanted, &loaded));
-    if (!loaded.file)
-        return fail_as(&s->cx->diag, IO, (Place){ .file = path, .byte = -1 }, "holds no checkpoint");
-    for (size_t i = 0; i < n; i++)
-        TRY(session_put(s->run, slots[i].name, loaded.states[i]));
+    TRY(load_any(&r, from, &wanted, &loaded));
+    properties_replace(s, heap, loaded.info.properties, loaded.info.n_properties); /* the last that wants memory */
+    session_forget(s->run);
+    session_adopt(s->run, loaded.states);
     session_set_step(s->run, loaded.info.step);
-    s->n_properties = 0;
-    for (size_t i = 0; i < loaded.info.n_properties; i++)
-        property_set(s, loaded.info.properties[i].key, loaded.info.properties[i].value);
+    session_set_seed(s->run, loaded.info.seed);
     return OK;
 }
 
@@ -238,60 +289,64 @@ typedef struct StateCall {
     qcc_session *session;
     const qcc_sink *sink;
     const qcc_source *source;
+    const char *options;
 } StateCall;
-
-static Status wants_path(qcc_session *s, const char *path)
-{
-    return path ? OK : fail_as(&s->cx->diag, USAGE, NOWHERE, "checkpoints are files: a path is wanted");
-}
 
 static Status do_save(void *arg)
 {
     const StateCall *c = arg;
-    TRY(wants_path(c->session, c->sink->path));
-    return save_file(c->session, c->sink->path);
+    const char *path = c->sink->path;
+    return path && strcmp(path, "-") != 0 ? save_file(c->session, path) : save_bytes(c->session, c->sink);
 }
 
 qcc_status qcc_save(qcc_session *session, const qcc_sink *sink)
 {
     StateCall c = { .session = session, .sink = sink };
-    return session && sink ? context_call(session->cx, do_save, &c) : QCC_USAGE;
+    return sink ? session_call(session, do_save, &c, false) : QCC_USAGE;
+}
+
+static Status take_all(qcc_session *s, const qcc_source *from)
+{
+    Heap heap;
+    heap_open(&heap, &s->cx->memory);
+    const Status status = load_from(s, &heap, from);
+    heap_close(&heap);
+    return status;
 }
 
 Status session_take_all(qcc_session *s, const char *path)
 {
-    Heap heap;
-    heap_open(&heap, &s->cx->memory);
-    const Status status = load_from(s, &heap, path);
-    heap_close(&heap);
-    return status;
+    const qcc_source file = qcc_file(path);
+    return take_all(s, &file);
 }
 
 static Status do_load(void *arg)
 {
     const StateCall *c = arg;
-    TRY(wants_path(c->session, c->source->path));
-    return session_take_all(c->session, c->source->path);
+    return take_all(c->session, c->source);
 }
 
 qcc_status qcc_load(qcc_session *session, const qcc_source *source)
 {
     StateCall c = { .session = session, .source = source };
-    return session && source ? context_call(session->cx, do_load, &c) : QCC_USAGE;
+    return source ? session_call(session, do_load, &c, false) : QCC_USAGE;
 }
 
 static Status do_export(void *arg)
 {
     const StateCall *c = arg;
+    qcc_context *cx = c->session->cx;
+    CommandLine line;
     Out o;
-    c->session->cx->diag.file = c->session->step->model->file;
-    TRY(out_open(&o, c->session->cx, c->sink));
+    cx->diag.file = c->session->step->model->file;
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export_session", c->options, 1 << TOPIC_EMIT, &line));
+    TRY(export_form(&cx->diag, &line));
+    TRY(out_open(&o, cx, c->sink));
     return out_close(&o, session_export(c->session, &o, c->sink->path));
 }
 
 qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink)
 {
-    StateCall c = { .session = session, .sink = sink };
-    (void)options;
-    return session && sink ? context_call(session->cx, do_export, &c) : QCC_USAGE;
+    StateCall c = { .session = session, .sink = sink, .options = options };
+    return sink ? session_call(session, do_export, &c, false) : QCC_USAGE;
 }

@@ -67,8 +67,11 @@ struct qcc_session {
     Session *run;
     Property *properties;
     size_t n_properties, cap_properties;
-    volatile int stop;
-    bool poisoned; /* a call failed for memory while it ran: only ending it is legal */
+    Heap texts;                         /* of the properties */
+    const char *model_hash, *step_hash; /* null until they are asked for */
+    uint64_t seed;                      /* as the host sees it */
+    _Atomic int stop;
+    bool poisoned; /* a run failed for memory: only ending it is legal */
 };
 
 /* A step of a model, empty; it gives itself back when a jump passes, until step_keep. */
@@ -101,8 +104,12 @@ Status step_write(qcc_step *s, Out *o, const char *path);
 /* Gives a step back, or marks it to go with its last session. */
 void step_close(qcc_step *s);
 
-/* Starts a session of a step; the context owns it.  `stop` ends a run between two nodes; null: the session's own. */
-Status session_start(qcc_step *step, uint64_t seed, const volatile int *stop, qcc_session **session);
+/* Starts a session of a step; the context owns it.  `stop` ends a run between two nodes; null: the session's own and the
+ * context's. */
+Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session);
+
+/* Runs fn(arg) as a call of a session; one that `runs` it leaves it unusable when there is no memory. */
+qcc_status session_call(qcc_session *s, Status (*fn)(void *arg), void *arg, bool runs);
 
 /* Gives a session back. */
 void session_end(qcc_session *s);
@@ -144,5 +151,8 @@ const char *property_get(const qcc_session *s, const char *key);
 
 /* Sets a property; a null value removes it. */
 void property_set(qcc_session *s, const char *key, const char *value);
+
+/* These properties in place of all.  What they need is taken from `heap` first: when there is no memory nothing changed. */
+void properties_replace(qcc_session *s, Heap *heap, const SafePair *pairs, size_t n);
 
 #endif

@@ -28,16 +28,29 @@ void heap_close(Heap *h)
     close_heap(h);
 }
 
+static void link_block(Heap *h, HeapBlock *b)
+{
+    b->next = &h->blocks;
+    b->prev = h->blocks.prev;
+    b->prev->next = b->next->prev = b;
+}
+
 void *heap_alloc(Heap *h, size_t size)
 {
     if (size > PTRDIFF_MAX - HEADER)
         memory_exhausted(h->memory);
     HeapBlock *b = memory_block(h->memory, size + HEADER);
     b->size = size + HEADER;
-    b->next = &h->blocks;
-    b->prev = h->blocks.prev;
-    b->prev->next = b->next->prev = b;
+    link_block(h, b);
     return (char *)b + HEADER;
+}
+
+void heap_take(Heap *h, void *block)
+{
+    HeapBlock *b = (HeapBlock *)((char *)block - HEADER);
+    b->prev->next = b->next;
+    b->next->prev = b->prev;
+    link_block(h, b);
 }
 
 void heap_free(Heap *h, void *block)

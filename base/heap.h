@@ -28,6 +28,9 @@ void heap_close(Heap *h);
 /* `size` bytes aligned to 64, not zeroed; jumps when there are none. */
 void *heap_alloc(Heap *h, size_t size);
 
+/* Moves a block from whatever heap it is in, over the same memory, into `h`; it cannot fail. */
+void heap_take(Heap *h, void *block);
+
 /* Gives one block back; null is allowed. */
 void heap_free(Heap *h, void *block);
 

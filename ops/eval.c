@@ -379,7 +379,11 @@ static Status run_call(Machine *m, const Node *n, const Tensor *const *in, Tenso
                          type_text(&m->scratch, n->type));
     TRY(refuse_strings(&e));
     TRY(check_size(&e));
-    TRY(run_card(&e));
+    const Status status = run_card(&e);
+    for (int i = 0; i < n_out && status != OK; i++)
+        if (e.out[i])
+            tensor_drop(m->heap, e.out[i]);
+    TRY(status);
     round_results(&e);
     for (int i = 0; i < n_out; i++)
         BUG_IF(m->ir->memory, !e.out[i]);
@@ -467,15 +471,22 @@ static void frame_begin(Machine *m, Frame *f, const Tensor *const *arguments)
     f->next = f->graph->first;
 }
 
+static bool is_stopped(const EvalOptions *o)
+{
+    return (o->stop && *o->stop) || (o->stop_too && *o->stop_too);
+}
+
+/* A node that was interrupted, or before which the run was, is the next one still. */
 static Status frame_until(Machine *m, Frame *f, const Node *end)
 {
-    Status status = OK;
-    for (; f->next && f->next != end && status == OK; f->next = f->next->next) {
-        status = run_node(m, &f->slots, f->next);
-        if (m->options->stop && *m->options->stop)
-            status = INTERRUPTED;
+    for (;;) {
+        if (is_stopped(m->options))
+            return INTERRUPTED;
+        if (!f->next || f->next == end)
+            return OK;
+        TRY(run_node(m, &f->slots, f->next));
+        f->next = f->next->next;
     }
-    return status;
 }
 
 static void frame_results(Frame *f, Tensor **results)
@@ -584,6 +595,11 @@ void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs)
     e->machine.depth = 1; /* as evaluate() counts */
     arena_reset(&e->machine.scratch, e->empty);
     frame_begin(&e->machine, &e->frame, inputs);
+}
+
+void evaluation_set_seed(Evaluation *e, uint64_t seed)
+{
+    e->options.seed = seed;
 }
 
 Status evaluation_until(Evaluation *e, const Node *end)

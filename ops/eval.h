@@ -18,7 +18,7 @@ typedef struct EvalOptions {
     Parallel *pool;         /* null: one thread */
     uint64_t seed, step;
     RandomSource random;
-    const volatile int *stop;                                        /* not 0: end with INTERRUPTED between two nodes */
+    const _Atomic int *stop, *stop_too;                              /* not 0: end with INTERRUPTED between two nodes */
     void (*observe)(void *user, const Node *n, const Tensor *value); /* sees every value of the outer graph */
     void *user;
 } EvalOptions;
@@ -40,7 +40,10 @@ void evaluation_keep(Evaluation *e);
  * evaluation_put gives them. */
 void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs);
 
-/* Runs the nodes before `end` (null: all) that have not run yet. */
+/* What random operators of the runs to come draw from. */
+void evaluation_set_seed(Evaluation *e, uint64_t seed);
+
+/* Runs the nodes before `end` (null: all) that have not run yet; after INTERRUPTED they may be run still. */
 Status evaluation_until(Evaluation *e, const Node *end);
 
 /* The value of a node that somebody still has to read, results of the graph among them; null when it has none. */

@@ -148,13 +148,15 @@ static Status set_initial(Session *s, State *state)
 Status session_open(Module *m, const SessionOptions *options, Arena *arena, Session **session)
 {
     Session *s = NEW(arena, Session);
-    *s = (Session){
-        .ir = m->ir,
-        .arena = arena,
-        .graph = module_graph(m, "step"),
-        .eval_graph = module_graph(m, "eval"),
-        .options = { .kernels = options->kernels, .pool = options->pool, .seed = options->seed, .stop = options->stop }
-    };
+    *s = (Session){ .ir = m->ir,
+                    .arena = arena,
+                    .graph = module_graph(m, "step"),
+                    .eval_graph = module_graph(m, "eval"),
+                    .options = { .kernels = options->kernels,
+                                 .pool = options->pool,
+                                 .seed = options->seed,
+                                 .stop = options->stop,
+                                 .stop_too = options->stop_too } };
     if (!s->graph)
         return fail(m->ir->diag, NOWHERE, "has no graph @step: it is no training step");
     const size_t n = s->graph->n_inputs + (s->eval_graph ? s->eval_graph->n_inputs : 0);
@@ -236,6 +238,19 @@ void session_set_step(Session *s, uint64_t step)
     s->steps = step;
 }
 
+uint64_t session_seed(const Session *s)
+{
+    return s->options.seed;
+}
+
+void session_set_seed(Session *s, uint64_t seed)
+{
+    s->options.seed = seed;
+    evaluation_set_seed(s->step, seed);
+    if (s->eval)
+        evaluation_set_seed(s->eval, seed);
+}
+
 Graph *session_graph(const Session *s, bool eval)
 {
     return eval ? s->eval_graph : s->graph;
@@ -313,6 +328,49 @@ Status session_bind(Session *s, const char *name, const Tensor *value)
     return OK;
 }
 
+static void set_kept(Session *s, Tensor **where, Tensor *value)
+{
+    if (*where)
+        tensor_drop(&s->heap, *where);
+    *where = value;
+}
+
+/* A state's new value, also for the nodes of the run under way that have not read it yet. */
+static void set_state(Session *s, State *state, Tensor *value)
+{
+    const Node *input = state->slot >= 0 ? s->graph->inputs[state->slot] : NULL;
+    const bool runs = s->phase == PHASE_FORWARD || s->phase == PHASE_BACKWARD;
+    set_kept(s, &state->value, value);
+    set_kept(s, &state->pending, NULL);
+    if (input && runs && evaluation_value(s->step, input))
+        evaluation_put(s->step, input, value);
+}
+
+static void forget_sums(Session *s)
+{
+    for (size_t i = 0; i < s->n_states; i++) {
+        set_kept(s, &s->states[i].sum, NULL);
+        set_kept(s, &s->states[i].pending, NULL);
+    }
+}
+
+void session_forget(Session *s)
+{
+    forget_sums(s);
+    s->phase = PHASE_IDLE;
+    s->evaluated = false;
+}
+
+void session_adopt(Session *s, Tensor *const *values)
+{
+    for (size_t i = 0; i < s->n_states; i++) {
+        if (!values[i])
+            continue;
+        heap_take(&s->heap, values[i]);
+        set_state(s, &s->states[i], values[i]);
+    }
+}
+
 Status session_put(Session *s, const char *name, const Tensor *value)
 {
     State *state = state_named(s, name), *of = state_of_gradient(s, name);
@@ -323,8 +381,7 @@ Status session_put(Session *s, const char *name, const Tensor *value)
         return wrong_type(s, name, value->type, want);
     Tensor *copy = copy_of(s, value);
     if (state) {
-        tensor_drop(&s->heap, state->value);
-        state->value = copy;
+        set_state(s, state, copy);
         return OK;
     }
     if (s->phase != PHASE_BACKWARD) {
@@ -401,13 +458,6 @@ static Tensor *keep(Session *s, const Tensor *t)
     return is_bound(s, t) ? copy_of(s, t) : tensor_hold(t);
 }
 
-static void set_kept(Session *s, Tensor **where, Tensor *value)
-{
-    if (*where)
-        tensor_drop(&s->heap, *where);
-    *where = value;
-}
-
 /* sum + g, in the arithmetic of the gradients. */
 static Tensor *added(Session *s, const Tensor *sum, const Tensor *g)
 {
@@ -436,6 +486,15 @@ static void accumulate(Session *s)
     }
 }
 
+/* Runs a side; one that was interrupted may be run on. */
+static Status side(Session *s, const Node *end)
+{
+    const Status status = evaluation_until(s->step, end);
+    if (status != OK && status != INTERRUPTED)
+        s->phase = PHASE_IDLE;
+    return status;
+}
+
 static Status backward(Session *s, bool accumulates)
 {
     if (s->phase != PHASE_FORWARD)
@@ -444,11 +503,13 @@ static Status backward(Session *s, bool accumulates)
     for (size_t i = 0; i < s->n_inputs; i++)
         if (s->inputs[i].slot >= 0 && is_gradient(s->inputs[i].name))
             evaluation_put(s->step, s->graph->inputs[s->inputs[i].slot], &s->inputs[i].tensor);
-    s->phase = PHASE_IDLE;
-    TRY(evaluation_until(s->step, s->update));
+    s->evaluated = false;
+    TRY(side(s, s->update));
     s->phase = PHASE_BACKWARD;
     if (accumulates)
         accumulate(s);
+    else
+        forget_sums(s);
     return OK;
 }
 
@@ -480,14 +541,6 @@ static void commit(Session *s)
     }
 }
 
-static void forget_sums(Session *s)
-{
-    for (size_t i = 0; i < s->n_states; i++) {
-        set_kept(s, &s->states[i].sum, NULL);
-        set_kept(s, &s->states[i].pending, NULL);
-    }
-}
-
 static Status update(Session *s, RunResult *r)
 {
     if (s->phase != PHASE_BACKWARD)
@@ -495,8 +548,8 @@ static Status update(Session *s, RunResult *r)
     for (size_t i = 0; i < s->n_states; i++)
         if (s->states[i].sum)
             evaluation_put(s->step, graph_result(s->graph, s->states[i].gradient), s->states[i].sum);
-    s->phase = PHASE_IDLE;
-    TRY(evaluation_until(s->step, NULL));
+    s->evaluated = false;
+    TRY(side(s, NULL));
     s->phase = PHASE_DONE;
     tell(s, r);
     r->applied = r->finite;
@@ -517,21 +570,27 @@ static Status evaluate_alone(Session *s)
     return evaluation_until(s->eval, NULL);
 }
 
+static Status sides(Session *s, unsigned what, RunResult *r)
+{
+    if (!(what & RUN_STEP) || what & ~(unsigned)(RUN_STEP | RUN_ACCUMULATE))
+        return fail_as(s->ir->diag, USAGE, NOWHERE, "runs forward, backward and update, or eval alone");
+    if (what & RUN_FORWARD)
+        TRY(forward(s));
+    if (what & RUN_BACKWARD)
+        TRY(backward(s, what & RUN_ACCUMULATE));
+    return what & RUN_UPDATE ? update(s, r) : OK;
+}
+
 Status session_run(Session *s, unsigned what, RunResult *result)
 {
     RunResult r = { .finite = true };
-    if (what == RUN_EVAL) {
-        TRY(evaluate_alone(s));
-    } else {
-        if (!(what & RUN_STEP) || what & ~(unsigned)(RUN_STEP | RUN_ACCUMULATE))
-            return fail_as(s->ir->diag, USAGE, NOWHERE, "runs forward, backward and update, or eval alone");
-        if (what & RUN_FORWARD)
-            TRY(forward(s));
-        if (what & RUN_BACKWARD)
-            TRY(backward(s, what & RUN_ACCUMULATE));
-        if (what & RUN_UPDATE)
-            TRY(update(s, &r));
+    const uint64_t before = s->steps;
+    const Status status = what == RUN_EVAL ? evaluate_alone(s) : sides(s, what, &r);
+    if (status != OK && s->steps != before) { /* a step that was begun here never was */
+        s->steps = before;
+        s->phase = PHASE_IDLE;
     }
+    TRY(status);
     tell(s, &r);
     if (result)
         *result = r;

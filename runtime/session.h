@@ -44,7 +44,7 @@ typedef struct SessionOptions {
     const Kernels *kernels;
     Parallel *pool;
     uint64_t seed;
-    const volatile int *stop;
+    const _Atomic int *stop, *stop_too; /* as of EvalOptions */
 } SessionOptions;
 
 typedef struct Session Session;
@@ -61,7 +61,8 @@ void session_close(Session *s);
 /* Binds an input of the graphs to memory of the caller, which stays until the next run is over. */
 Status session_bind(Session *s, const char *name, const Tensor *value);
 
-/* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure. */
+/* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure; neither does
+ * a run that fails, or is INTERRUPTED, change anything.  A backward without RUN_ACCUMULATE forgets the sums before it. */
 Status session_run(Session *s, unsigned what, RunResult *result);
 
 /* Runs the last step once more, on the same inputs and draws and the states as they are, for `observe` to see every value;
@@ -71,8 +72,16 @@ Status session_replay(Session *s, void (*observe)(void *user, const Node *n, con
 /* A state, a result of the last run, or a gradient; null when there is none.  It is there until the next run. */
 const Tensor *session_view(const Session *s, const char *name);
 
-/* Copies a value into a state, or, between backward and update, over a gradient. */
+/* Copies a value into a state, also for what the run under way has still to do, or, between backward and update, over a
+ * gradient. */
 Status session_put(Session *s, const char *name, const Tensor *value);
+
+/* Makes values[i] the value of state i, null leaving it as it is: tensors of its type, each alone in some heap over the
+ * same memory, which become the session's.  It cannot fail. */
+void session_adopt(Session *s, Tensor *const *values);
+
+/* Forgets the run under way and the sums of gradients: the next run begins with forward. */
+void session_forget(Session *s);
 
 /* The states in the order of the step's signature. */
 State *session_states(Session *s, size_t *n);
@@ -80,6 +89,10 @@ State *session_states(Session *s, size_t *n);
 /* Steps begun so far: what random operators draw by.  A resumed session sets it. */
 uint64_t session_step(const Session *s);
 void session_set_step(Session *s, uint64_t step);
+
+/* What random operators draw from, beside the step. */
+uint64_t session_seed(const Session *s);
+void session_set_seed(Session *s, uint64_t seed);
 
 /* The input of that name of @step, else of @eval; null when there is none. */
 const Node *session_input(const Session *s, const char *name);

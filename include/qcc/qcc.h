@@ -94,7 +94,7 @@ QCC_CHECKED qcc_status qcc_open(const qcc_context_options *options, qcc_context 
  * from inside a callback nothing happens. */
 QCC_API void qcc_close(qcc_context *context);
 
-/* Ends the call that runs in the context with QCC_INTERRUPTED as soon as it can; any thread or signal handler may.  A
+/* Ends the call that runs in the context with QCC_INTERRUPTED as soon as it can; any thread or signal handler may ask.  A
  * training run finishes its step and saves first; asked a second time it gives the step up. */
 QCC_API void qcc_interrupt(qcc_context *context);
 
@@ -252,33 +252,29 @@ QCC_API void qcc_end(qcc_session *session);
 /* Binds an input to the caller's memory, which stays as it is until the run that reads it is over.  Nothing is copied. */
 QCC_CHECKED qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *tensor);
 
-/* What qcc_run runs: the sides of a step, together or one after the other, or the model alone as it is deployed.
- * With QCC_ACCUMULATE, gradients are added to those of the runs before; the update takes their sum. */
-enum {
-    QCC_FORWARD = 1,
-    QCC_BACKWARD = 2,
-    QCC_UPDATE = 4,
-    QCC_STEP = 7,
-    QCC_EVAL = 8,
-    QCC_ACCUMULATE = 16
-};
+/* What qcc_run runs: the sides of a step, together or one after the other; or the model as it is deployed, with the loss
+ * on what is bound.  With QCC_ACCUMULATE a backward adds its gradients to those of the backwards before that had it,
+ * and the update takes the sum; one without it forgets them. */
+enum { QCC_FORWARD = 1, QCC_BACKWARD = 2, QCC_UPDATE = 4, QCC_STEP = 7, QCC_EVAL = 8, QCC_ACCUMULATE = 16 };
 
 typedef struct qcc_result {
-    size_t size;   /* sizeof(qcc_result), set by the caller */
-    uint64_t step; /* steps begun, this one counted */
-    int applied;   /* the states changed */
-    int finite;    /* loss and gradients are; a step that is not changes nothing */
+    size_t size;                /* sizeof(qcc_result), set by the caller */
+    uint64_t step;              /* steps begun, this one counted */
+    int applied;                /* the states changed */
+    int finite;                 /* loss and gradients are; a step that is not changes nothing */
     double loss, grad_norm, lr; /* NaN where the step has none, or the side has not run */
 } qcc_result;
 
-/* Runs; `result` may be null. */
+/* Runs; `result` may be null.  A run that fails or is interrupted leaves states and the number of the step as they were;
+ * after QCC_NO_MEMORY only qcc_end is of use. */
 QCC_CHECKED qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result);
 
-/* A value by name: an output, "loss", a parameter or other state, the gradient "grad.NAME".  It is the session's own and
- * valid until the session's next call. */
+/* A value by name: an output, "loss", a parameter or other state, the gradient "grad.NAME" of any parameter that is
+ * trained, "seed".  It is the session's own and valid until the session's next call. */
 QCC_CHECKED qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor);
 
-/* Copies a value into a state (parameters, "lr_factor", "seed"), or into a gradient between backward and update. */
+/* Copies a value into a state (a parameter, "lr_factor", "qcc.m/NAME"), also for what the step under way has still to do;
+ * or into a gradient, between backward and update; or into "seed", a u64, which random operators draw from (0). */
 QCC_CHECKED qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor);
 
 /* All trained parameters as one vector of floats, in the order of qcc_parameter; `n` is its length. */
@@ -291,11 +287,13 @@ QCC_CHECKED qcc_status qcc_set_flat(qcc_session *session, const float *values, s
 QCC_CHECKED qcc_status qcc_set_property(qcc_session *session, const char *key, const char *value);
 QCC_CHECKED qcc_status qcc_get_property(qcc_session *session, const char *key, const char **value);
 
-/* Saves and restores everything that a session's future depends on.  A load that fails leaves the session as it was. */
+/* Saves and restores everything that a session's future depends on, seed and properties included, as a safetensors file.
+ * A path is FILE.safetensors, or a folder that gathers checkpoints and whose newest whole one is loaded.  A load checks
+ * the whole file and that it fits the step first: one that fails leaves the session as it was. */
 QCC_CHECKED qcc_status qcc_save(qcc_session *session, const qcc_sink *sink);
 QCC_CHECKED qcc_status qcc_load(qcc_session *session, const qcc_source *source);
 
-/* Writes the deployable model with the session's weights. */
+/* Writes the deployable model with the session's weights.  `options`: --for float; null: that. */
 QCC_CHECKED qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink);
 
 /* Asks a session to stop: the run under way, or the next one, ends with QCC_INTERRUPTED and changes nothing.  Any thread

@@ -15,73 +15,15 @@
 
 #include <cmocka.h>
 
-#include <qcc/qcc.h>
+#include "embed/host.h"
 
 #define MODELS QCC_SOURCE_DIR "/tests/command/models/"
 #define MLP    MODELS "mlp.onnx"
-
-/* An allocator that counts, and refuses the n-th request. */
-typedef struct Host {
-    size_t blocks, bytes, requests, fail_at;
-    int messages;
-    qcc_status last;
-    char text[512];
-    qcc_context *context; /* called back into by `reenter` */
-    qcc_status reentered;
-} Host;
-
-static void *host_alloc(void *user, size_t size)
-{
-    Host *h = user;
-    h->requests++;
-    if (h->requests == h->fail_at)
-        return NULL;
-    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
-    if (p) {
-        h->blocks++;
-        h->bytes += size;
-    }
-    return p;
-}
-
-static void host_release(void *user, void *block, size_t size)
-{
-    Host *h = user;
-    h->blocks--;
-    h->bytes -= size;
-    free(block);
-}
-
-static void host_report(void *user, const qcc_message *m)
-{
-    Host *h = user;
-    h->messages++;
-    h->last = m->status;
-    strncpy(h->text, m->text, sizeof h->text - 1);
-}
-
-static qcc_context_options options_of(Host *h)
-{
-    return (qcc_context_options){ .size = sizeof(qcc_context_options),
-                                  .report = host_report,
-                                  .user = h,
-                                  .alloc = host_alloc,
-                                  .release = host_release,
-                                  .threads = 1 };
-}
 
 static qcc_status read_file(qcc_context *cx, const char *path, qcc_model **model)
 {
     const qcc_source source = qcc_file(path);
     return qcc_read(cx, &source, NULL, model);
-}
-
-static qcc_context *open_with(Host *h)
-{
-    const qcc_context_options o = options_of(h);
-    qcc_context *cx = NULL;
-    assert_int_equal(qcc_open(&o, &cx), QCC_OK);
-    return cx;
 }
 
 static qcc_tensor x_tensor(void)

@@ -1,0 +1,5 @@
+#include "embed/trainee.h"
+int main(void)
+{
+    return 0;
+}
