@@ -200,11 +200,17 @@ Status summary_memory(Out *out, const qcc_step *s)
     return OK;
 }
 
+static bool is_narrow(const Type *t)
+{
+    return t->kind == TYPE_TENSOR && (t->dtype == F16 || t->dtype == BF16);
+}
+
+/* Casts between precisions that we placed: what mixed precision costs. */
 static size_t casts_of(Graph *g)
 {
     size_t n = 0;
     for (Node *k = walk_first(g); k; k = walk_next(g, k))
-        n += k->op == OP_cast && k->flags & NODE_OURS;
+        n += k->op == OP_cast && k->flags & NODE_OURS && (is_narrow(k->type) || is_narrow(in(k, 0)->type));
     return n;
 }
 
