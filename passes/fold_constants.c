@@ -26,19 +26,22 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "passes/constant_values.h"
+#include "passes/fold.h"
 #include "passes/trial.h"
 
-typedef struct Fold {
-    PassRun *run;
-    Ir *ir;
-    Heap heap;
-    Arena arena; /* of one call */
-    int64_t bytes, work;
-} Fold;
-
-static bool is_constant(const Node *n)
+static bool is_counted(const Type *t)
 {
-    return !n || n->op == OP_const;
+    return t->kind == TYPE_TENSOR && (t->dtype == BOOL || dtype_is_integer(t->dtype));
+}
+
+static bool is_constant(const Fold *f, const Node *n)
+{
+    if (!n || !f->stated)
+        return !n || n->op == OP_const;
+    if ((n->op != OP_const && n->op != OP_param) || !node_payload(n) || n->type->kind != TYPE_TENSOR)
+        return false;
+    return is_counted(n->type) || ((n->op == OP_const || n->src) && type_elements(n->type) > 0 && is_one_value(n));
 }
 
 /* What shape and size ask is in the type, as far as that is known. */
@@ -66,15 +69,17 @@ static bool is_numbers(const Type *t)
     return true;
 }
 
-static bool can_fold(const Node *n)
+static bool can_fold(const Fold *f, const Node *n)
 {
     const OpDef *def = op_of(n);
     if (def->structural || def->mode != MODE_PURE || n->n_regions || !is_numbers(n->type))
         return false;
+    if (f->stated && n->op != OP_slice && !is_counted(n->type))
+        return false;
     if (asks_type_only(n))
         return true;
     for (int i = 0; i < n->n_in; i++)
-        if (!is_constant(in(n, i)))
+        if (!is_constant(f, in(n, i)))
             return false;
     return true;
 }
@@ -143,7 +148,7 @@ static Status compute(Fold *f, const Node *n, Tensor **results)
         const Node *def = in(n, i);
         if (!def)
             continue;
-        if (is_constant(def)) {
+        if (is_constant(f, def)) {
             values[k] = node_constant(def, 0);
         } else {
             Tensor *header = NEW(&f->arena, Tensor);
@@ -244,19 +249,39 @@ static void drop_parts(Node *n)
     }
 }
 
-static Status fold_all(Fold *f, Graph *g)
+void fold_open(Fold *f, Ir *ir, PassRun *run, bool stated)
+{
+    *f = (Fold){ .run = run, .ir = ir, .stated = stated };
+    heap_open(&f->heap, ir->memory);
+    arena_open(&f->arena, ir->memory);
+}
+
+void fold_close(Fold *f)
+{
+    arena_close(&f->arena);
+    heap_close(&f->heap);
+}
+
+Status fold_node(Fold *f, Node *n, bool *folded)
+{
+    *folded = false;
+    TRY(type_again(n));
+    if (!n->uses || !can_fold(f, n) || !within_limits(f, n))
+        return OK;
+    const ArenaMark mark = arena_mark(&f->arena);
+    *folded = fold(f, n);
+    arena_reset(&f->arena, mark);
+    drop_parts(n);
+    f->run->changes += *folded;
+    return OK;
+}
+
+Status fold_graph(Fold *f, Graph *g)
 {
     for (Node *n = walk_first(g), *next; n; n = next) {
-        bool folded = false;
-        TRY(type_again(n));
-        if (n->uses && can_fold(n) && within_limits(f, n)) {
-            const ArenaMark mark = arena_mark(&f->arena);
-            folded = fold(f, n);
-            arena_reset(&f->arena, mark);
-            drop_parts(n);
-        }
+        bool folded;
+        TRY(fold_node(f, n, &folded));
         next = walk_next(g, n);
-        f->run->changes += folded;
         if (folded && !n->uses)
             node_remove(n);
     }
@@ -265,12 +290,10 @@ static Status fold_all(Fold *f, Graph *g)
 
 static Status fold_constants(Graph *g, PassRun *run)
 {
-    Fold f = { .run = run, .ir = g->ir };
-    heap_open(&f.heap, g->ir->memory);
-    arena_open(&f.arena, g->ir->memory);
-    const Status status = fold_all(&f, g);
-    arena_close(&f.arena);
-    heap_close(&f.heap);
+    Fold f;
+    fold_open(&f, g->ir, run, false);
+    const Status status = fold_graph(&f, g);
+    fold_close(&f);
     return status;
 }
 

@@ -3,7 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ops/eval.h"
+#include "passes/constant_values.h"
+#include "passes/fold.h"
 
 typedef struct Rebatch {
     Graph *graph;
@@ -60,7 +61,7 @@ static const Type *with_batch(Rebatch *r, const Type *t)
 
 static void set_type(Rebatch *r, Node *n, const Type *type)
 {
-    if (type != n->type && !*type_before(r, n))
+    if (!type_agrees(type, n->type) && !*type_before(r, n))
         *type_before(r, n) = n->type;
     n->type = type;
 }
@@ -171,47 +172,86 @@ static void adapt(Rebatch *r, Node *n)
     }
 }
 
-/* Where two operands no longer fit because one was made in the old batch by a stated shape, that shape follows. */
-static bool adapt_producer(Rebatch *r, Node *n)
+/* The constant of one repeated value that x is, as far as its values go; null: it is none.  A parameter is not meant, a
+ * Constant node is. */
+static const Node *repeated_value(const Node *x)
+{
+    const Node *v = x && x->op == OP_expand ? in(x, 0) : x;
+    const bool stated = v && (v->op == OP_const || (v->op == OP_param && v->src && node_payload(v)));
+    return stated && x->type->kind == TYPE_TENSOR && v->type->kind == TYPE_TENSOR && dtype_is_float(v->type->dtype) &&
+                   type_elements(v->type) > 0 && is_one_value(v)
+               ? v
+               : NULL;
+}
+
+/* The same value, repeated in the new batch on an axis. */
+static Node *repeated(Rebatch *r, Node *n, const Node *x, int axis)
+{
+    int64_t dims[MAX_RANK];
+    const double value = tensor_get_f64(node_constant(repeated_value(x), 0), 0);
+    memcpy(dims, x->type->dims, (size_t)x->type->rank * sizeof *dims);
+    dims[axis] = r->batch;
+    Tensor *t = tensor_new(r->graph->arena, type_tensor(&r->ir->types, x->type->dtype, x->type->rank, dims));
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(t, i, value);
+    Build b = build_before(n);
+    return build_const(&b, t);
+}
+
+/* A repeated value in the old batch (initial states of an LSTM), where n no longer complains of it in the new one. */
+static bool adapt_repeated(Rebatch *r, Node *n, int slot)
+{
+    const char *before, *after;
+    Node *x = in(n, slot);
+    if (!x || carries(r, x) || !repeated_value(x) || node_infer(n, &before))
+        return false;
+    for (int axis = 0; axis < x->type->rank; axis++) {
+        if (x->type->dims[axis] != r->old || !type_known(x->type))
+            continue;
+        Node *y = repeated(r, n, x, axis);
+        *type_before(r, y) = x->type;
+        node_set_in(n, slot, y);
+        if (node_infer(n, &after) || strcmp(before, after) != 0)
+            return true;
+        node_set_in(n, slot, x);
+        node_remove(y);
+    }
+    return false;
+}
+
+/* A shape that an operand was made in by the old batch follows. */
+static bool adapt_shape(Rebatch *r, Node *x)
 {
     bool changed = false;
-    for (int i = 0; i < n->n_in; i++) {
-        Node *x = in(n, i);
-        const int shape = x && !carries(r, x) ? shape_operand(x) : -1;
-        if (shape < 0 || x->type->kind != TYPE_TENSOR)
-            continue;
-        for (int axis = 0; axis < x->type->rank && !changed; axis++)
-            changed = x->type->dims[axis] == r->old && patch_shape(r, x, shape, axis);
-        const char *complaint;
-        const Type *type = changed ? node_infer(x, &complaint) : NULL;
-        if (type)
-            set_type(r, x, type);
-    }
+    const char *complaint;
+    const int shape = x && !carries(r, x) && x->type->kind == TYPE_TENSOR ? shape_operand(x) : -1;
+    for (int axis = 0; shape >= 0 && axis < x->type->rank && !changed; axis++)
+        changed = x->type->dims[axis] == r->old && patch_shape(r, x, shape, axis);
+    const Type *type = changed ? node_infer(x, &complaint) : NULL;
+    if (type)
+        set_type(r, x, type);
     return changed;
 }
 
-static void visit(Rebatch *r, Node *n)
+/* Where two operands no longer fit because one was made in the old batch, by a stated shape or as a repeated value, that
+ * follows. */
+static bool adapt_producer(Rebatch *r, Node *n)
+{
+    bool changed = false;
+    for (int i = 0; i < n->n_in && !changed; i++)
+        changed = adapt_repeated(r, n, i);
+    if (changed)
+        return true;
+    for (int i = 0; i < n->n_in; i++)
+        changed |= adapt_shape(r, in(n, i));
+    return changed;
+}
+
+static void infer_again(Rebatch *r, Node *n)
 {
     const char *complaint = NULL;
-    bool touched = false;
-    for (int i = 0; i < n->n_in; i++)
-        touched |= carries(r, in(n, i));
-    if (!touched || op_of(n)->structural) {
-        if (touched && n->op == OP_part)
-            set_type(r, n, type_result(in(n, 0)->type, (int)((const PartAttr *)n->attr)->index));
-        else if (touched)
-            get_stuck(r, n, "is not understood");
-        return;
-    }
-    if (n->n_regions) {
-        get_stuck(r, n, "has a body");
-        return;
-    }
-    adapt(r, n);
-    if (r->batch == 1) /* which broadcasts, so that nothing below would complain */
-        adapt_producer(r, n);
     const Type *type = node_infer(n, &complaint);
-    if (!type && adapt_producer(r, n))
+    for (int tries = 0; !type && tries < n->n_in && adapt_producer(r, n); tries++)
         type = node_infer(n, &complaint);
     if (!type) {
         get_stuck(r, n, complaint);
@@ -220,6 +260,72 @@ static void visit(Rebatch *r, Node *n)
     set_type(r, n, type);
     if (carries(r, n) && type->kind == TYPE_TENSOR && batch_axis(r, n) < 0)
         get_stuck(r, n, "mixes the batch into another axis");
+}
+
+/* Calls that no operand brings the batch are typed again, too: what they read may have been computed from shapes. */
+static void visit(Rebatch *r, Node *n)
+{
+    const char *complaint;
+    bool touched = false;
+    for (int i = 0; i < n->n_in; i++)
+        touched |= carries(r, in(n, i));
+    if (op_of(n)->structural) {
+        if (touched && n->op == OP_part)
+            set_type(r, n, type_result(in(n, 0)->type, (int)((const PartAttr *)n->attr)->index));
+        else if (touched)
+            get_stuck(r, n, "is not understood");
+        return;
+    }
+    if (n->n_regions) {
+        if (touched)
+            get_stuck(r, n, "has a body");
+        return;
+    }
+    if (touched)
+        adapt(r, n);
+    if (touched && r->batch == 1 && node_infer(n, &complaint)) /* 1 broadcasts: nobody would complain */
+        adapt_producer(r, n);
+    infer_again(r, n);
+}
+
+static Status visit_all(Rebatch *r)
+{
+    PassRun run = { .diag = r->ir->diag };
+    Status status = OK;
+    Fold f;
+    fold_open(&f, r->ir, &run, true);
+    for (Node *n = r->graph->first, *next; status == OK && n; n = next) {
+        bool folded = false;
+        visit(r, n);
+        if (!r->n_stuck)
+            status = fold_node(&f, n, &folded);
+        next = n->next;
+        if (folded && !n->uses)
+            node_remove(n);
+    }
+    fold_close(&f);
+    return status;
+}
+
+/* Types as far as the shapes that the file states and asks for tell them; a copy is folded to find them. */
+static Status settle_types(Graph *g, Arena *arena)
+{
+    PassRun run = { .diag = g->ir->diag };
+    const size_t n_nodes = graph_count(g);
+    Node **copies = NEWS(arena, Node *, n_nodes + 1);
+    Graph *copy = graph_copy(g, arena);
+    size_t i = 0;
+    Fold f;
+    for (Node *n = copy->first; n; n = n->next)
+        copies[i++] = n;
+    fold_open(&f, g->ir, &run, true);
+    const Status status = fold_graph(&f, copy);
+    fold_close(&f);
+    i = 0;
+    for (Node *n = g->first; status == OK && n; n = n->next, i++)
+        if ((!op_of(n)->structural || n->op == OP_part) && type_agrees(copies[i]->type, n->type))
+            n->type = type_meet(&g->ir->types, copies[i]->type, n->type);
+    return status;
 }
 
 static Status report_stuck(Rebatch *r)
@@ -243,114 +349,16 @@ Status rebatch(Graph *g, int64_t batch, int64_t *old)
     arena_open(&arena, g->ir->memory);
     Rebatch r = { .graph = g, .ir = g->ir, .arena = &arena, .batch = batch };
     r.before = facts_open(&arena, sizeof(const Type *));
-    Status status = old_batch(&r);
+    Status status = settle_types(g, &arena);
+    if (status == OK)
+        status = old_batch(&r);
     for (size_t i = 0; status == OK && i < g->n_inputs; i++)
         set_type(&r, g->inputs[i], with_batch(&r, g->inputs[i]->type));
-    for (Node *n = g->first; status == OK && n; n = n->next)
-        visit(&r, n);
+    if (status == OK)
+        status = visit_all(&r);
     if (status == OK && r.n_stuck)
         status = report_stuck(&r);
     *old = r.old;
     arena_close(&arena);
     return status;
-}
-
-/* ---- the proof ---- */
-
-static Tensor *seeded(Graph *g, const Type *type, Rng *rng)
-{
-    Tensor *t = tensor_new(g->arena, type);
-    const int64_t n = tensor_elements(t);
-    for (int64_t i = 0; i < n; i++) {
-        if (dtype_is_float(type->dtype))
-            tensor_set_f64(t, i, 2 * rng_unit(rng) - 1);
-        else
-            tensor_set_i64(t, i, rng_below(rng, 2));
-    }
-    return t;
-}
-
-/* The part of a value that belongs to chunk k of `chunks` along dimension 0, as a tensor of `type`. */
-static Tensor *chunk_of(Graph *g, const Tensor *whole, const Type *type, int64_t k)
-{
-    Tensor *t = tensor_new(g->arena, type);
-    const int64_t n = tensor_elements(t);
-    for (int64_t i = 0; i < n; i++) {
-        if (dtype_is_float(type->dtype))
-            tensor_set_f64(t, i, tensor_get_f64(whole, k * n + i));
-        else
-            tensor_set_i64(t, i, tensor_get_i64(whole, k * n + i));
-    }
-    return t;
-}
-
-static Status prove_chunk(Graph *original, Heap *heap, const Tensor *const *inputs, Tensor *const *results, Graph *g,
-                          int64_t k)
-{
-    const int n = graph_n_results(original);
-    const Tensor **part = NEWS(g->arena, const Tensor *, original->n_inputs + 1);
-    Tensor **want = NEWS(g->arena, Tensor *, n + 1);
-    for (size_t i = 0; i < original->n_inputs; i++)
-        part[i] = inputs[i]->type == original->inputs[i]->type ? inputs[i]
-                                                               : chunk_of(g, inputs[i], original->inputs[i]->type, k);
-    TRY(evaluate(original, NULL, heap, part, want));
-    for (int i = 0; i < n; i++) {
-        const bool follows = results[i]->type != want[i]->type;
-        const Tensor *got = follows ? chunk_of(g, results[i], want[i]->type, k) : results[i];
-        if (!tensor_same(got, want[i]))
-            return fail_as(g->ir->diag, UNSUPPORTED, NOWHERE,
-                           "--batch: rows of %s differ from what the file's own batch gives",
-                           graph_result_name(g, i) ? graph_result_name(g, i) : "a result");
-    }
-    return OK;
-}
-
-/* How many times the rows of `small` go into `big`; 0 when big has fewer. */
-static int64_t times(const Graph *big, const Graph *small)
-{
-    for (size_t i = 0; i < big->n_inputs; i++)
-        if (big->inputs[i]->type != small->inputs[i]->type)
-            return big->inputs[i]->type->dims[0] / small->inputs[i]->type->dims[0];
-    return 1;
-}
-
-static Status prove(Graph *big, Graph *small, uint64_t seed)
-{
-    Heap heap;
-    Rng rng = { seed };
-    const int64_t chunks = times(big, small);
-    heap_open(&heap, big->ir->memory);
-    const Tensor **inputs = NEWS(big->arena, const Tensor *, big->n_inputs + 1);
-    Tensor **results = NEWS(big->arena, Tensor *, graph_n_results(big) + 1);
-    Status status = OK;
-    for (size_t i = 0; i < big->n_inputs && status == OK; i++) {
-        const Node *in = big->inputs[i];
-        if (!type_known(in->type) || in->type->kind != TYPE_TENSOR)
-            status =
-                fail_as(big->ir->diag, USAGE, NOWHERE, "input %s has no size", in->name ? in->name : "without name");
-        inputs[i] = status == OK ? seeded(big, in->type, &rng) : NULL;
-    }
-    if (status == OK)
-        status = evaluate(big, NULL, &heap, inputs, results);
-    for (int64_t k = 0; k < chunks && status == OK; k++)
-        status = prove_chunk(small, &heap, inputs, results, big, k);
-    heap_close(&heap);
-    return status;
-}
-
-/* What grows many times is proved at twice the old batch: the constants that follow are the same ones. */
-Status rebatch_prove(Graph *g, Graph *original, uint64_t seed)
-{
-    enum { MANY = 2 };
-    if (times(g, original) == 0)
-        return prove(original, g, seed);
-    if (times(g, original) <= MANY)
-        return prove(g, original, seed);
-    int64_t old = 0;
-    Graph *twice = graph_copy(original, g->arena);
-    for (size_t i = 0; i < original->n_inputs; i++)
-        if (g->inputs[i]->type != original->inputs[i]->type)
-            old = original->inputs[i]->type->dims[0];
-    TRY(rebatch(twice, MANY * old, &old));
-    return prove(twice, original, seed);
 }
