@@ -1,5 +1,0 @@
-#include "embed/trainee.h"
-int main(void)
-{
-    return 0;
-}
