@@ -38,6 +38,80 @@ static Status change_batch(qcc_step *s, Graph *g, int64_t batch)
     return rebatch_prove(g, original, 0);
 }
 
+static bool is_past(const char *input)
+{
+    return strncmp(input, "past_", 5) == 0;
+}
+
+/* Whether an input that is no cache of the past has a dimension of that name too. */
+static bool is_present(const qcc_model *m, const char *dim)
+{
+    for (size_t i = 0; i < m->n_inputs; i++)
+        for (int k = 0; !is_past(m->inputs[i].name) && k < m->inputs[i].type->rank; k++)
+            if (m->inputs[i].dims[k] && strcmp(m->inputs[i].dims[k], dim) == 0)
+                return true;
+    return false;
+}
+
+/* Caches of what came before (past_key_values ..) are empty unless the line says how long they are. */
+static CommandLine with_past(qcc_step *s, const CommandLine *line)
+{
+    const qcc_model *m = s->model;
+    CommandLine empty = { 0 }, all = line_join(&s->arena, &empty, line);
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const Value *v = &m->inputs[i];
+        if (!is_past(v->name) || v->type->kind != TYPE_TENSOR)
+            continue;
+        for (int k = 1; k < v->type->rank; k++)
+            if (v->type->dims[k] < 0 && v->dims[k] && !is_present(m, v->dims[k]) &&
+                !pair_given(&s->arena, line, OPT_dim, v->dims[k]))
+                option_add(&s->arena, &all, OPT_dim, arena_printf(&s->arena, "%s=0", v->dims[k]));
+    }
+    return all;
+}
+
+static const Node *input_of(const Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, name) == 0)
+            return g->inputs[i];
+    return NULL;
+}
+
+/* A symbolic dimension that nothing binds, and every input that has it. */
+static Status no_size(qcc_step *s, const Graph *g, const char *dim)
+{
+    const qcc_model *m = s->model;
+    Message *msg = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "dimension %s has no size", dim);
+    for (size_t i = 0; i < m->n_inputs; i++)
+        for (int k = 0; input_of(g, m->inputs[i].name) && k < m->inputs[i].type->rank; k++)
+            if (m->inputs[i].dims[k] && strcmp(m->inputs[i].dims[k], dim) == 0)
+                message_at(msg, "%s[%d]", m->inputs[i].name, k);
+    message_try(msg, "--dim %s=1024", dim);
+    return message_send(msg);
+}
+
+/* Every symbolic dimension has a size: each that has none is reported once. */
+static Status check_sizes(qcc_step *s, const Graph *g)
+{
+    const qcc_model *m = s->model;
+    Status status = OK;
+    Map seen;
+    map_open(&seen, &s->cx->scratch);
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const Value *v = &m->inputs[i];
+        const Node *n = input_of(g, v->name);
+        for (int k = 0; n && n->uses && n->type->kind == TYPE_TENSOR && k < n->type->rank; k++) {
+            bool fresh = false;
+            if (n->type->dims[k] < 0 && v->dims[k])
+                map_put(&seen, v->dims[k], &fresh);
+            if (fresh)
+                status = no_size(s, g, v->dims[k]);
+        }
+    }
+    return status;
+}
+
 /* The model once more, for training: symbolic dimensions get their sizes. */
 static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
 {
@@ -52,10 +126,12 @@ static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
         TRY(model_as_file(m));
     ImportOptions o = { 0 };
     Module *module;
-    TRY(bindings_read(m, line, &o));
+    const CommandLine bound = with_past(s, line);
+    TRY(bindings_read(m, &bound, &o));
     o.batch = batch;
     TRY(onnx_import(&m->ir, &s->arena, &m->spine, &o, &module));
     *g = module->graphs[0];
+    TRY(check_sizes(s, *g));
     return change_batch(s, *g, said ? batch : 0);
 }
 

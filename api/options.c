@@ -170,6 +170,15 @@ const char *pair_split(Arena *arena, const char *pair, const char **value)
     return arena_copy(arena, pair, n);
 }
 
+bool pair_given(Arena *arena, const CommandLine *line, Option o, const char *name)
+{
+    const char *pair, *value;
+    for (size_t at = 0; (pair = option_next(line, o, &at));)
+        if (strcmp(pair_split(arena, pair, &value), name) == 0)
+            return true;
+    return false;
+}
+
 /* ---- configuration files ---- */
 
 static int by_option(const void *a, const void *b)

@@ -136,6 +136,9 @@ const char *option_next(const CommandLine *line, Option o, size_t *at);
 /* Splits NAME=VALUE of a PAIR; the name lives in `arena`. */
 const char *pair_split(Arena *arena, const char *pair, const char **value);
 
+/* Whether a line has a PAIR option for that name. */
+bool pair_given(Arena *arena, const CommandLine *line, Option o, const char *name);
+
 /* Whether the argument of an option may be left out. */
 static inline bool option_may_lack(const OptionSpec *o)
 {

@@ -164,15 +164,6 @@ static const Value *input_of(const qcc_model *m, const DataSpec *spec, size_t n_
     return NULL;
 }
 
-static bool is_bound(const CommandLine *line, Arena *arena, const char *name)
-{
-    const char *pair, *value;
-    for (size_t at = 0; (pair = option_next(line, OPT_dim, &at));)
-        if (strcmp(pair_split(arena, pair, &value), name) == 0)
-            return true;
-    return false;
-}
-
 Status train_dims(Command *c, qcc_model *m)
 {
     DataSpec *specs;
@@ -189,7 +180,7 @@ Status train_dims(Command *c, qcc_model *m)
         if (!have || have->rank != v->type->rank)
             continue;
         for (int k = 1; k < have->rank; k++)
-            if (v->dims[k] && v->type->dims[k] < 0 && have->dims[k] >= 0 && !is_bound(&c->line, arena, v->dims[k]))
+            if (v->dims[k] && v->type->dims[k] < 0 && have->dims[k] >= 0 && !pair_given(arena, &c->line, OPT_dim, v->dims[k]))
                 option_add(arena, &c->line, OPT_dim,
                            arena_printf(arena, "%s=%lld", v->dims[k], (long long)have->dims[k]));
     }

@@ -22,6 +22,7 @@
 
 #include "ops/make.h"
 #include "ops/reverse.h"
+#include "passes/choices.h"
 #include "passes/pass.h"
 
 static const char prefix[] = "grad.";
@@ -94,8 +95,61 @@ static void find_trained(Graph *g, PassRun *run, ReverseQuery *q)
 
 /* ---- what hinders it ---- */
 
-static Status refuse(PassRun *run, const ReverseResult *r, int n_cut, bool missing)
+/* The name that people see of a parameter. */
+static const char *path_of(const PassRun *run, const Node *x)
 {
+    const Recipe *recipe = run->options->recipe;
+    const Choice *c = recipe && recipe->choices ? choice_find(recipe->choices, x->name) : NULL;
+    return c && c->path ? c->path : x->name;
+}
+
+/* How many of the parameters whose names begin like this one the gradient does not reach; 0: it reaches some. */
+static int cut_with(const PassRun *run, const ReverseQuery *q, const ReverseResult *r, const char *name, size_t n)
+{
+    int found = 0;
+    for (int i = 0; i < q->n_x; i++) {
+        if (strncmp(path_of(run, q->x[i]), name, n) != 0)
+            continue;
+        if (r->dx[i])
+            return 0;
+        found++;
+    }
+    return found;
+}
+
+/* A selector of as many of the cut parameters as one module holds: "'^backbone\.' (12 of them)"; null: they share none. */
+static const char *freeze_text(const PassRun *run, const ReverseQuery *q, const ReverseResult *r)
+{
+    int most = 0;
+    const char *best = NULL;
+    size_t len = 0;
+    for (int i = 0; i < q->n_x; i++) {
+        const char *name = path_of(run, q->x[i]);
+        const size_t n = strcspn(name, "./");
+        const int cut = name[n] && !r->dx[i] ? cut_with(run, q, r, name, n + 1) : 0;
+        if (cut > most) {
+            most = cut;
+            best = name;
+            len = n + 1;
+        }
+    }
+    if (!best)
+        return NULL;
+    Text t;
+    text_open(&t, run->scratch);
+    text_add(&t, "'^");
+    for (size_t i = 0; i < len; i++) {
+        if (strchr("\\.[]()*+?{}|^$", best[i]))
+            text_char(&t, '\\');
+        text_char(&t, best[i]);
+    }
+    text_printf(&t, "' (%d of them)", most);
+    return text_get(&t);
+}
+
+static Status refuse(PassRun *run, const ReverseQuery *q, const ReverseResult *r, int n_cut, bool missing)
+{
+    const char *freeze = freeze_text(run, q, r);
     int n = 0;
     const Node *last = NULL;
     for (size_t i = 0; i < r->n_stops; i++) {
@@ -111,7 +165,8 @@ static Status refuse(PassRun *run, const ReverseResult *r, int n_cut, bool missi
             message_at(m, "%s", node_place(r->stops[i].node).where);
         last = r->stops[i].node;
     }
-    message_try(m, "--freeze SELECTOR for these parameters, or --loss on an output before these nodes");
+    message_try(m, "--freeze %s, or --loss on an output before these nodes",
+                freeze ? freeze : "SELECTOR for these parameters");
     return message_send(m);
 }
 
@@ -126,9 +181,9 @@ static Status judge(PassRun *run, const ReverseQuery *q, const ReverseResult *r)
     for (int i = 0; i < q->n_x; i++)
         n_cut += r->dx[i] == NULL;
     if (missing)
-        return refuse(run, r, n_cut ? n_cut : q->n_x, true);
+        return refuse(run, q, r, n_cut ? n_cut : q->n_x, true);
     if (n_cut && r->n_stops)
-        return refuse(run, r, n_cut, false);
+        return refuse(run, q, r, n_cut, false);
     for (int i = 0; i < q->n_x; i++)
         if (!r->dx[i])
             remark(run->diag, "gradient", node_place(q->x[i]), "%s does not reach the loss: it stays as it is",
