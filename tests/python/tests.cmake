@@ -4,3 +4,8 @@ target_link_libraries(test_python_files PRIVATE test_support PkgConfig::CMOCKA)
 add_test(NAME python/files COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/run $<TARGET_FILE:test_python_files>
          ${CMAKE_CURRENT_SOURCE_DIR}/python/files.py)
 set_tests_properties(python/files PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
+# Steps, by onnx's checker.
+add_test(NAME python/steps COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/run $<TARGET_FILE:test_table_step_files>
+         ${CMAKE_CURRENT_SOURCE_DIR}/python/steps.py onnx)
+set_tests_properties(python/steps PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
