@@ -54,7 +54,7 @@ static Status open_step(Command *c, qcc_model *m, Exported *e)
         return OK;
     TRY(has_model(m));
     TRY(step_compile(m, &c->line, &e->step));
-    TRY(session_start(e->step, 0, &c->cx->stop, &e->session));
+    TRY(session_start(e->step, (uint64_t)option_count(&c->line, OPT_seed, 0), &c->cx->stop, &e->session));
     return path ? session_take(c->cx, e->step, e->session->run, path) : OK;
 }
 
