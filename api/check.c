@@ -3,13 +3,29 @@
 #include <string.h>
 
 #include "api/command.h"
+#include "api/step.h"
 #include "api/suite.h"
 #include "ir/verify.h"
 
 /* ---- files ---- */
 
+/* The step behind a model: read, and verified as any module; how many nodes it has, 0 where there is none. */
+static Status check_step(qcc_model *m, size_t *nodes)
+{
+    const CommandLine nothing = { .verb = VERB_check };
+    qcc_step *s;
+    *nodes = 0;
+    if (!model_is_step(m))
+        return OK;
+    TRY(step_compile(m, &nothing, &s));
+    *nodes = s->facts.nodes;
+    const Status status = verify_module(s->module, NULL);
+    step_close(s);
+    return status;
+}
+
 /* What a model is, in one line. */
-static Status tell_model(Command *c, qcc_model *m)
+static Status tell_model(Command *c, qcc_model *m, size_t step)
 {
     size_t lacking = 0, nodes = 0;
     for (Node *n = walk_first(m->graph); n; n = walk_next(m->graph, n)) {
@@ -17,16 +33,23 @@ static Status tell_model(Command *c, qcc_model *m)
         lacking += node_lacks_card(n);
     }
     TRY(out_printf(c->out, "%s: ok, %zu node%s", m->file, nodes, nodes == 1 ? "" : "s"));
-    return lacking ? out_printf(c->out, ", %zu of them without a meaning here\n", lacking) : out_printf(c->out, "\n");
+    if (lacking)
+        TRY(out_printf(c->out, ", %zu of them without a meaning here", lacking));
+    if (step && m->has_spine)
+        TRY(out_printf(c->out, "; a step of %zu", step));
+    return out_printf(c->out, "\n");
 }
 
 static Status check_file(Command *c, size_t i)
 {
     qcc_model *m;
+    size_t step;
     TRY(command_model(c, i, &m));
     Status status = verify_module(m->module, NULL);
     if (status == OK)
-        status = tell_model(c, m);
+        status = check_step(m, &step);
+    if (status == OK)
+        status = tell_model(c, m, step);
     model_close(m);
     return status;
 }

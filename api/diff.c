@@ -4,6 +4,7 @@
 #include "api/census.h"
 #include "api/command.h"
 #include "api/diff.h"
+#include "api/step.h"
 #include "api/words.h"
 #include "ir/print.h"
 
@@ -239,6 +240,46 @@ static Status diff_weights(Diff *d)
     return OK;
 }
 
+/* ---- steps ---- */
+
+static const char *module_text(Diff *d, const Module *m)
+{
+    Text t;
+    Blobs blobs;
+    text_open(&t, d->arena);
+    blobs_open(&blobs, d->arena);
+    return print_module(&t, m, &blobs) == OK ? text_get(&t) : "";
+}
+
+/* Behind the models: whether there are steps, and what made them differ. */
+static Status diff_steps(Diff *d)
+{
+    const CommandLine nothing = { .verb = VERB_diff };
+    qcc_step *s[2] = { NULL, NULL };
+    for (int i = 0; i < 2; i++)
+        if (model_is_step(d->model[i]))
+            TRY(step_compile(d->model[i], &nothing, &s[i]));
+    d->c->cx->diag.file = NULL;
+    if (!s[0] && !s[1])
+        return OK;
+    text_add(&d->text, "step\n");
+    if (!s[0] || !s[1]) {
+        text_printf(&d->text, "  only %s\n", s[0] ? "before" : "after");
+        return OK;
+    }
+    const bool options = strcmp(s[0]->facts.options, s[1]->facts.options) != 0;
+    const bool graphs = strcmp(module_text(d, s[0]->module), module_text(d, s[1]->module)) != 0;
+    if (!options && !graphs)
+        text_add(&d->text, "  equal\n");
+    for (int i = 0; i < 2 && options; i++) {
+        label(&d->text, i ? "after" : "before");
+        text_printf(&d->text, " %s\n", s[i]->facts.options);
+    }
+    if (graphs)
+        text_printf(&d->text, "  graphs differ: %zu nodes, %zu after\n", s[0]->facts.nodes, s[1]->facts.nodes);
+    return OK;
+}
+
 Status command_diff(Command *c)
 {
     Diff d = { .c = c, .arena = &c->cx->scratch };
@@ -252,6 +293,8 @@ Status command_diff(Command *c)
     diff_signature(&d);
     diff_nodes(&d);
     Status status = diff_weights(&d);
+    if (status == OK)
+        status = diff_steps(&d);
     if (status == OK)
         status = diff_numbers(&d);
     heap_close(&d.heap);

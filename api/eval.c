@@ -11,13 +11,16 @@ typedef struct Evaluated {
     qcc_session *session;
 } Evaluated;
 
-/* --checkpoint: the states of a run in place of the model's own. */
-static Status load_states(Command *c, qcc_step *s, Session *run)
+/* --checkpoint: the states of a run in place of the model's own, as they are deployed. */
+static Status load_states(Command *c, qcc_step *s, qcc_session *session)
 {
     const char *path = option_text(&c->line, OPT_checkpoint);
     if (!path)
         path = option_text(&c->line, OPT_init);
-    return path ? session_take(c->cx, s, run, path) : OK;
+    if (!path)
+        return OK;
+    TRY(session_take(c->cx, s, session->run, path));
+    return session_deploy(session);
 }
 
 static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOptions *o)
@@ -27,7 +30,7 @@ static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOpti
     TRY(train_data_open(c, s, OPT_data, OPT_target, true, &e->data));
     TRY(feed_open(&e->feed, e->data.set, &c->cx->diag, &all));
     TRY(session_start(s, o->seed, &c->cx->stop, &e->session));
-    TRY(load_states(c, s, e->session->run));
+    TRY(load_states(c, s, e->session));
     TRY(validate(c, s, e->session->run, &e->data, e->feed, o, &v));
     TRY(out_printf(c->out, "samples  %" PRId64 "\n", v.samples));
     if (v.has_loss)

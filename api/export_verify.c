@@ -171,19 +171,6 @@ static Status compare_weights(Verify *v, size_t *n, size_t *equal)
     return OK;
 }
 
-/* Averaged weights are what is deployed: @eval is to run with them, too. */
-static Status deploy_states(Verify *v)
-{
-    size_t n;
-    const State *states = session_states(v->run, &n);
-    for (size_t i = 0; i < n; i++) {
-        const Tensor *value = session_final(v->e->session, &states[i]);
-        if (value && value != states[i].value)
-            TRY(session_put(v->run, states[i].name, value));
-    }
-    return OK;
-}
-
 /* ---- outputs ---- */
 
 /* A batch as values of a model's own types; dimension 0 as it is. */
@@ -333,7 +320,7 @@ static Status verify(Verify *v)
     size_t n, equal;
     v->measures = add_pieces(v->c, v->e->step);
     TRY(read_models(v));
-    TRY(deploy_states(v));
+    TRY(session_deploy(v->e->session));
     TRY(train_data_open(v->c, v->e->step, OPT_data, OPT_target, true, &v->data));
     TRY(feed_open(&v->feed, v->data.set, &v->c->cx->diag, &all));
     TRY(compare_weights(v, &n, &equal));

@@ -152,7 +152,8 @@ static void roff_option(Text *t, const OptionSpec *o)
 static void print_man(Text *t)
 {
     text_printf(t, ".TH QCC 1 \"\" \"qcc %s\" \"User Commands\"\n", qcc_version());
-    text_add(t, ".SH NAME\nqcc \\- compile ONNX models into training steps, train, export, explain, run and compare them\n.SH SYNOPSIS\n");
+    text_add(t, ".SH NAME\nqcc \\- compile ONNX models into training steps, train, export, explain, run and compare "
+                "them\n.SH SYNOPSIS\n");
     for (int v = 0; v < VERB_COUNT; v++) {
         text_printf(t, "%s\\fBqcc%s%s\\fR ", v ? ".br\n" : "", v == VERB_compile ? "" : " ",
                     v == VERB_compile ? "" : verbs[v].word);

@@ -35,6 +35,18 @@ const Tensor *session_final(const qcc_session *s, const State *state)
     return averaged ? averaged : state->value;
 }
 
+Status session_deploy(qcc_session *s)
+{
+    size_t n;
+    const State *states = session_states(s->run, &n);
+    for (size_t i = 0; i < n; i++) {
+        const Tensor *value = session_final(s, &states[i]);
+        if (value && value != states[i].value)
+            TRY(session_put(s->run, states[i].name, value));
+    }
+    return OK;
+}
+
 /* The states that go into the file. */
 static FinalState *final_states(qcc_session *s, size_t *n)
 {

@@ -126,6 +126,9 @@ const char *step_next_command(const qcc_step *s, Arena *arena, const char *check
 /* The value that a state of the model is deployed with: the averaged one where there is one; null for states of ours. */
 const Tensor *session_final(const qcc_session *s, const State *state);
 
+/* Puts those values in place of the last ones: what runs is what is deployed. */
+Status session_deploy(qcc_session *s);
+
 /* Writes the deployable model with a session's states; `path`, which the output fills, may be null. */
 Status session_export(qcc_session *s, Out *o, const char *path);
 

@@ -203,7 +203,9 @@ QCC_CHECKED qcc_status qcc_output(const qcc_model *model, size_t i, qcc_value_in
 QCC_CHECKED qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs, size_t n_inputs, qcc_tensor *outputs,
                                      size_t n_outputs);
 
-/* Writes the model in another form.  `kind`: ir, onnx, json, dot, html.  Equal models give equal bytes. */
+/* Writes the model in another form.  `kind`: ir, onnx, json, dot, html, or onnx-step, the training step as a plain model.
+ * Of a step, and where `options` say something of training, it is the step that is written.  Equal models give equal
+ * bytes. */
 QCC_CHECKED qcc_status qcc_emit(qcc_model *model, const char *kind, const char *options, const qcc_sink *sink);
 
 /* Writes the deployable model: byte-identical to what was read when nothing was trained or quantized. */
@@ -293,7 +295,8 @@ QCC_CHECKED qcc_status qcc_get_property(qcc_session *session, const char *key, c
 QCC_CHECKED qcc_status qcc_save(qcc_session *session, const qcc_sink *sink);
 QCC_CHECKED qcc_status qcc_load(qcc_session *session, const qcc_source *source);
 
-/* Writes the deployable model with the session's weights.  `options`: --for float; null: that. */
+/* Writes the deployable model with the session's weights, averaged ones where there are any.  `options`: --for float;
+ * null: that. */
 QCC_CHECKED qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink);
 
 /* Asks a session to stop: the run under way, or the next one, ends with QCC_INTERRUPTED and changes nothing.  Any thread
