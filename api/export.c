@@ -172,6 +172,8 @@ static Status export_to_file(Command *c, qcc_model *m, Exported *e)
     Out o;
     const qcc_sink sink = qcc_to_file(e->path);
     TRY(open_step(c, m, e));
+    if (option_given(&c->line, OPT_verify))
+        TRY(export_verify_data(c, e));
     TRY(out_open(&o, c->cx, &sink));
     TRY(out_close(&o, write_model(c, m, e, &o)));
     TRY(tell_export(c, m, e->path));

@@ -66,8 +66,18 @@ static bool is_target(const qcc_step *s, const char *piece)
     return false;
 }
 
-/* --verify x=vx.npy,target=vy.npy as --data and --target. */
-static bool add_pieces(Command *c, const qcc_step *s)
+static Status no_input(Command *c, const qcc_step *s, const char *name)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--verify";
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "no input is called %s", name);
+    for (size_t i = 0; i < s->n_inputs; i++)
+        message_at(m, "%s %s", s->inputs[i].name, s->inputs[i].text);
+    return message_send(m);
+}
+
+/* --verify x=vx.npy,target=vy.npy as --data and --target; *measures: a target is given. */
+static Status add_pieces(Command *c, const qcc_step *s, bool *measures)
 {
     const char *text;
     bool targets = s->n_targets == 0;
@@ -76,6 +86,9 @@ static bool add_pieces(Command *c, const qcc_step *s)
         while (*text) {
             const size_t n = piece_length(g, text);
             const char *piece = arena_copy(&c->cx->scratch, text, n);
+            const size_t name = strcspn(piece, "=:");
+            if (piece[name] == '=' && !input_named(g, piece, name))
+                return no_input(c, s, arena_copy(&c->cx->scratch, piece, name));
             const bool target = is_target(s, piece);
             option_add(&c->cx->scratch, &c->line, target ? OPT_target : OPT_data, piece);
             targets |= target;
@@ -83,7 +96,8 @@ static bool add_pieces(Command *c, const qcc_step *s)
         }
     for (size_t i = 0; i < s->n_targets && !targets; i++) /* outputs alone are compared */
         option_add(&c->cx->scratch, &c->line, OPT_fill, arena_printf(&c->cx->scratch, "%s=0", s->targets[i].input));
-    return targets;
+    *measures = targets;
+    return OK;
 }
 
 /* The options that a model has to be read with for batches of the step. */
@@ -318,7 +332,7 @@ static Status verify(Verify *v)
     const BatchWatch watch = { look, v };
     Validation seen;
     size_t n, equal;
-    v->measures = add_pieces(v->c, v->e->step);
+    v->measures = v->e->measures;
     TRY(read_models(v));
     TRY(session_deploy(v->e->session));
     TRY(train_data_open(v->c, v->e->step, OPT_data, OPT_target, true, &v->data));
@@ -326,6 +340,15 @@ static Status verify(Verify *v)
     TRY(compare_weights(v, &n, &equal));
     TRY(validate_and(v->c, v->e->step, v->run, &v->data, v->feed, &o, &seen, &watch));
     return tell_verify(v, &seen, n, equal);
+}
+
+Status export_verify_data(Command *c, Exported *e)
+{
+    TrainData data = { 0 };
+    TRY(add_pieces(c, e->step, &e->measures));
+    const Status status = train_data_open(c, e->step, OPT_data, OPT_target, true, &data);
+    dataset_close(data.set);
+    return status;
 }
 
 Status export_verify(Command *c, const Exported *e)

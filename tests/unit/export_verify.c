@@ -47,6 +47,7 @@ static Status compare(void *arg)
     TRY(command_model(&c, 0, &m));
     TRY(step_compile(m, &c.line, &e.step));
     TRY(session_start(e.step, 0, NULL, &e.session));
+    TRY(export_verify_data(&c, &e));
     const Status status = export_verify(&c, &e);
     unlink(csv);
     t->passed = strstr(text_get(&t->said), "PASSED") != NULL;
