@@ -144,6 +144,19 @@ static Status put_scalar(Trainer *t, const char *name, double value)
     return session_put(t->run, name, x);
 }
 
+/* A schedule that ends with the run follows its new length. */
+static Status set_total(Trainer *t)
+{
+    const Tensor *have = session_view(t->run, "qcc.total_steps");
+    Arena *arena = &t->cx->scratch;
+    if (!have)
+        return OK;
+    if (t->resumed_from)
+        train_note(t, "length of the schedule", arena_printf(arena, "%" PRId64, (int64_t)tensor_get_f64(have, 0)),
+                   arena_printf(arena, "%" PRId64, t->steps));
+    return put_scalar(t, "qcc.total_steps", (double)t->steps);
+}
+
 static Status set_progress(Trainer *t)
 {
     const char *kind = option_text(&t->c->line, OPT_progress);
@@ -321,7 +334,7 @@ static Status prepare(Trainer *t)
     t->run = t->session->run;
     TRY(train_restore(t));
     TRY(set_length(t));
-    TRY(put_scalar(t, "qcc.total_steps", (double)t->steps));
+    TRY(set_total(t));
     TRY(step_set_rate(t->step, t->run, &t->c->line));
     TRY(train_open_outputs(t));
     return set_progress(t);

@@ -111,6 +111,9 @@ Status train_open_outputs(Trainer *t);
 /* Loads the checkpoint of --resume, and weights of --init. */
 Status train_restore(Trainer *t);
 
+/* Notes what a resumed run has changed, unless nothing was known or it is the same. */
+void train_note(Trainer *t, const char *what, const char *then, const char *now);
+
 /* Saves a checkpoint; `best` lets it be the best one.  A run without --checkpoint writes its final state early. */
 Status train_save(Trainer *t, bool best);
 

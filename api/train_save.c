@@ -111,7 +111,7 @@ static Status check_order(Trainer *t, const CheckpointLoaded *loaded)
     return message_send(m);
 }
 
-static void note(Trainer *t, const char *what, const char *then, const char *now)
+void train_note(Trainer *t, const char *what, const char *then, const char *now)
 {
     if (!then || strcmp(then, now) == 0)
         return;
@@ -124,8 +124,8 @@ static void note(Trainer *t, const char *what, const char *then, const char *now
 /* What differs between the run that was saved and this one, where it may. */
 static void note_changes(Trainer *t, const CheckpointInfo *old)
 {
-    note(t, "data", old->data, t->info.data);
-    note(t, "options", old->options, t->info.options);
+    train_note(t, "data", old->data, t->info.data);
+    train_note(t, "options", old->options, t->info.options);
 }
 
 static Status resume(Trainer *t, Heap *heap)

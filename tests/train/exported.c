@@ -129,6 +129,10 @@ static void logs_go_on(void)
     check(qcc("%s --steps 30 --checkpoint run --resume --seed 4", line) == 2, "another seed");
     check(file_has("err.txt", "--seed 0"), "the seed is not said");
     check(qcc("%s --steps 20 --checkpoint run --resume", line) == 2, "a shorter run");
+    shell("rm -rf run");
+    check(qcc("%s --steps 8 --checkpoint run --schedule cosine", line) == 0, "a schedule");
+    check(qcc("%s --steps 9 --checkpoint run --schedule cosine --resume", line) == 0, "a longer schedule");
+    check(file_has("out.txt", "length of the schedule: 8 then, 9 now"), "the length of a schedule is not noted");
 }
 
 int main(int argc, char **argv)
