@@ -5,6 +5,7 @@
  *     batch.npz             the batch that the step read, as the model got it */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -158,6 +159,12 @@ static Status bind_batch(Replay *r)
     return train_bind(s, r->session->run, &cx->scratch, &data, &batch);
 }
 
+/* A NaN has no sign that means anything. */
+static Status tell_number(Out *out, const char *what, double x)
+{
+    return isnan(x) ? out_printf(out, "%-8s nan\n", what) : out_printf(out, "%-8s %g\n", what, x);
+}
+
 static Status replay(Replay *r)
 {
     RunResult result;
@@ -169,9 +176,9 @@ static Status replay(Replay *r)
     TRY(session_run(r->session->run, RUN_STEP, &result));
     TRY(out_printf(out, "%s    step %" PRId64 " of %s, seed %" PRIu64 "\n", r->folder, r->step, r->model, r->seed));
     if (result.has_loss)
-        TRY(out_printf(out, "loss     %g\n", result.loss));
+        TRY(tell_number(out, "loss", result.loss));
     if (result.has_norm)
-        TRY(out_printf(out, "|g|      %g\n", result.norm));
+        TRY(tell_number(out, "|g|", result.norm));
     if (result.finite)
         return out_printf(out, "replayed it is finite: this build, or the model's file, is not what it was\n");
     return session_explain(out, r->session);

@@ -115,7 +115,8 @@ static Status read_every(Diag *d, const CommandLine *line, RunOptions *o)
 static Status read_stop(Diag *d, Arena *arena, const CommandLine *line, RunOptions *o)
 {
     static const char *const others[] = { "loss", "grad_norm", "lr", "val_loss", "step" };
-    const char *text = option_text(line, OPT_stop_if), *form = "'loss>10', 'val_loss<0.1', 'accuracy>0.99' or 'step>500'";
+    const char *text = option_text(line, OPT_stop_if),
+               *form = "'loss>10', 'val_loss<0.1', 'accuracy>0.99' or 'step>500'";
     if (!text)
         return OK;
     const size_t n = strcspn(text, "<>");

@@ -287,7 +287,8 @@ Status session_explain(Out *out, qcc_session *s)
     if (!c.node)
         return OK;
     const bool backward = c.node->flags & NODE_BACKWARD, update = c.node->flags & NODE_UPDATE;
-    const char *where = node_place(c.node).where, *op = op_of(c.node)->name;
+    const Node *call = c.node->op == OP_part ? in(c.node, 0) : c.node; /* a result of a call that has several */
+    const char *where = node_place(call).where, *op = op_of(call)->name;
     TRY(out_printf(out, "why      %s%s%s: ", where, strcmp(where, op) != 0 ? ", " : "",
                    strcmp(where, op) != 0 ? op : ""));
     TRY(out_printf(out, "%s of %" PRId64 " values %s", arena_printf(arena, "%" PRId64, c.nans + c.infs), c.n,

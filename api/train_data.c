@@ -180,7 +180,8 @@ Status train_dims(Command *c, qcc_model *m)
         if (!have || have->rank != v->type->rank)
             continue;
         for (int k = 1; k < have->rank; k++)
-            if (v->dims[k] && v->type->dims[k] < 0 && have->dims[k] >= 0 && !pair_given(arena, &c->line, OPT_dim, v->dims[k]))
+            if (v->dims[k] && v->type->dims[k] < 0 && have->dims[k] >= 0 &&
+                !pair_given(arena, &c->line, OPT_dim, v->dims[k]))
                 option_add(arena, &c->line, OPT_dim,
                            arena_printf(arena, "%s=%lld", v->dims[k], (long long)have->dims[k]));
     }

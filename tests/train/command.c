@@ -63,7 +63,7 @@ int qcc_wait(pid_t child)
 }
 
 /* "exec" keeps the process that signals go to the one that was started. */
-static pid_t start_qcc(const char *format, va_list list)
+static pid_t __attribute__((format(printf, 1, 0))) start_qcc(const char *format, va_list list)
 {
     char arguments[4096], line[8192];
     vsnprintf(arguments, sizeof arguments, format, list);

@@ -135,6 +135,40 @@ static void logs_go_on(void)
     check(file_has("out.txt", "length of the schedule: 8 then, 9 now"), "the length of a schedule is not noted");
 }
 
+/* Windows of a file of tokens, and inputs that are no data. */
+static void reads_tokens(const char *folder)
+{
+    uint16_t tokens[1000];
+    int64_t ids[12][8];
+    for (int i = 0; i < 1000; i++)
+        tokens[i] = (uint16_t)(i * i % 251);
+    FILE *f = fopen("t.bin", "wb");
+    fwrite(tokens, 2, 1000, f);
+    fclose(f);
+    shell("cp '%s/../../../examples/models/gpt.qir' '%s/../../command/models/llama.onnx' .", folder, folder);
+    check(qcc("train gpt.qir --data t.bin --target next --batch 4 --epochs 1 --log l.jsonl --no-save") == 0, "gpt");
+    check(file_count("l.jsonl", "{\"step\":") == 7 && file_has("out.txt", "31, batches of 4"), "not 31 windows of 32");
+    check(qcc("eval gpt.qir --data t.bin --target next --batch 4 --metric perplexity") == 0, "gpt: eval");
+    check(file_has("out.txt", "samples  31") && file_has("out.txt", "perplexity  2"), "gpt: perplexity");
+    tokens[700] = 256;
+    f = fopen("t.bin", "wb");
+    fwrite(tokens, 2, 1000, f);
+    fclose(f);
+    check(qcc("train gpt.qir --data t.bin --target next --batch 4 --epochs 1 --no-save") == 3, "a token too many");
+    check(file_has("err.txt", "t.bin: ") && file_has("err.txt", "700") && file_has("err.txt", "256"),
+          "it is not named");
+
+    for (int i = 0; i < 96; i++)
+        ids[i / 8][i % 8] = i * 7 % 12;
+    write_npy("ids.npy", "<i8", ids, sizeof **ids, 2, (int64_t[]){ 12, 8 });
+    static const char line[] =
+        "train llama.onnx --data input_ids=ids.npy --target ids.npy --fill attention_mask=1 --batch 4 "
+        "--no-save --fill";
+    check(qcc("%s position_ids=range", line) == 0 && file_has("out.txt", "3 steps"), "--fill range");
+    check(qcc("%s position_ids=99", line) != 0, "a position that is not there");
+    check(qcc("%s position=range", line) == 2 && file_has("err.txt", "position_ids"), "--fill of nothing");
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -146,6 +180,8 @@ int main(int argc, char **argv)
     trains_a_step();
     shows_progress();
     logs_go_on();
+    if (folder)
+        reads_tokens(folder);
     free(folder);
     return finish();
 }

@@ -49,8 +49,8 @@ static void cut_at(size_t i, int k)
     int code = qcc("train %s %s --batch 14 %s --every 4 --checkpoint cut.safetensors %s", kinds[i].model, data_of(i),
                    cut, kinds[i].options);
     check(code == 0, "%s, cut at %d: exit %d", kinds[i].name, k, code);
-    code = qcc("train %s %s --batch 14 --steps %d --resume=must --checkpoint cut.safetensors %s", kinds[i].model,
-               data_of(i), STEPS, kinds[i].options);
+    code = qcc("train %s %s --batch 14 --steps %d --threads 3 --resume=must --checkpoint cut.safetensors %s",
+               kinds[i].model, data_of(i), STEPS, kinds[i].options);
     check(code == 0, "%s, resumed at %d: exit %d", kinds[i].name, k, code);
     check(same_files("whole.safetensors", "cut.safetensors"), "%s, cut at %d: other bytes", kinds[i].name, k);
 }
