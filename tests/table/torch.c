@@ -1,6 +1,6 @@
 /* Models as PyTorch exports them, trained by us and by PyTorch: logits, loss, every gradient, and the parameters after
  * 20 steps of three optimizers.  The answers are stored (tests/data/torch, with the script that made them).
- * Of tests/data/exports: a GPT whose tied head constant folding took apart, and running statistics. */
+ * Of tests/data/exports: a GPT whose tied head constant folding took apart, a rotary block, a ViT, running statistics. */
 #include <math.h>
 
 #include "frontends/onnx/import.h"
@@ -13,9 +13,9 @@ enum { STEPS = 20, ROOM = 512 };
 static const struct {
     const char *folder, *name;
 } models[] = {
-    { "torch", "mlp" },  { "torch", "cnn" },      { "torch", "transformer" },
-    { "torch", "lstm" }, { "torch", "convnext" }, { "torch", "mobilenet" },
-    { "torch", "unet" }, { "exports", "tied" },   { "exports", "statistics" },
+    { "torch", "mlp" },          { "torch", "cnn" },       { "torch", "transformer" }, { "torch", "lstm" },
+    { "torch", "convnext" },     { "torch", "mobilenet" }, { "torch", "unet" },        { "exports", "tied" },
+    { "exports", "statistics" }, { "exports", "rotary" },  { "exports", "patches" },
 };
 
 /* PyTorch divides the variance of a batch that a running one takes in by n - 1, we and ONNX by n. */

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Models as PyTorch's exporter writes them: forms x opsets x static and dynamic batch.
 
-    make.py FOLDER        writes MODEL-FORM-OPSET-static|dynamic.onnx, and tied.onnx, statistics.onnx with the answers of
-                          PyTorch after 20 steps beside them (.safetensors) (Debian's python3-torch)
+    make.py FOLDER        writes MODEL-FORM-OPSET-static|dynamic.onnx, and tied, rotary, patches and statistics.onnx with the
+                          answers of PyTorch after 20 steps beside them (.safetensors) (Debian's python3-torch)
 """
 import os
 import sys
@@ -64,9 +64,9 @@ class Shuffle(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, d, heads):
+    def __init__(self, d, heads, bias):
         super().__init__()
-        self.heads, self.qkv, self.proj = heads, nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.heads, self.qkv, self.proj = heads, nn.Linear(d, 3 * d, bias=bias), nn.Linear(d, d)
 
     def forward(self, x):
         b, t, d = x.shape
@@ -76,12 +76,12 @@ class Attention(nn.Module):
 
 
 class Vit(nn.Module):
-    def __init__(self):
+    def __init__(self, bias=True):
         super().__init__()
         d = 12
         self.patch = nn.Conv2d(2, d, 4, stride=4)
         self.cls, self.pos = nn.Parameter(torch.randn(1, 1, d) * 0.1), nn.Parameter(torch.randn(1, 5, d) * 0.1)
-        self.norm1, self.attn, self.norm2 = nn.LayerNorm(d, eps=1e-6), Attention(d, 3), nn.LayerNorm(d)
+        self.norm1, self.attn, self.norm2 = nn.LayerNorm(d, eps=1e-6), Attention(d, 3, bias), nn.LayerNorm(d)
         self.mlp = nn.Sequential(nn.Linear(d, 2 * d), nn.GELU(), nn.Dropout(0.0), nn.Linear(2 * d, d))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, 5)
 
@@ -261,6 +261,8 @@ def make_matrix(folder):
 def make_external(folder):
     """One of them, with its data beside it."""
     m = onnx.load(f"{folder}/cnn-preserve-16-static.onnx")
+    if os.path.exists(f"{folder}/cnn-external-16-static.data"):
+        os.remove(f"{folder}/cnn-external-16-static.data")  # or it would be appended to
     onnx.save(m, f"{folder}/cnn-external-16-static.onnx", save_as_external_data=True, all_tensors_to_one_file=True,
               location="cnn-external-16-static.data", size_threshold=64)
 
@@ -286,7 +288,7 @@ def make_answers(folder, name, make_model, make_data, form):
     start = {k: v.clone() for k, v in model.state_dict().items()}
     path = f"{folder}/{name}.onnx"
     write(model, x, path, form, 16, "static")
-    names = names_in_file(model, path)
+    names, learned = names_in_file(model, path), dict(model.named_parameters())
     out = {"x": x, "y": y}
     for kind, optimizer in OPTIMIZERS.items():
         model.load_state_dict(start)
@@ -297,7 +299,7 @@ def make_answers(folder, name, make_model, make_data, form):
             loss_of(model, x, y)[1].backward()
             o.step()
         for k, v in model.state_dict().items():
-            if v.dtype == torch.float32 and k != "lm_head.weight" and not k.endswith(".bias_mask"):
+            if (k in learned or ".running_" in k) and k != "lm_head.weight":
                 n, transposed = names[k]
                 out[f"{kind}/{n}"] = (v.t() if transposed else v).detach().clone()
     save(f"{folder}/{name}.safetensors", out)
@@ -316,7 +318,10 @@ class Normalized(nn.Module):
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     make_matrix(sys.argv[1])
     make_external(sys.argv[1])
     make_answers(sys.argv[1], "tied", Gpt, lambda: (tokens(130), tokens(130)), "eval")
+    make_answers(sys.argv[1], "rotary", Llama, lambda: (tokens(260), tokens(260)), "preserve")
+    make_answers(sys.argv[1], "patches", lambda: Vit(False), lambda: (image(), torch.tensor([0, 3, 1, 4])), "eval")
     make_answers(sys.argv[1], "statistics", Normalized, lambda: (image(), torch.tensor([0, 3, 1, 4])), "preserve")
