@@ -28,95 +28,6 @@ static void close_all(Trainer *t)
     close_outputs(t);
 }
 
-static bool asked_to_stop(void *user)
-{
-    const qcc_context *cx = user;
-    return cx->stop != 0;
-}
-
-static FeedOptions feed_options(const Trainer *t, FeedPart part)
-{
-    const bool train = part != FEED_VALIDATION;
-    return (FeedOptions){ .part = part,
-                          .fraction = option_real(&t->c->line, OPT_val_split, 0),
-                          .shuffle = train && t->o.shuffle,
-                          .last = train && t->o.last == FEED_DROP ? FEED_DROP : FEED_PAD,
-                          .seed = t->o.seed,
-                          .once = !train,
-                          .threads = t->cx->options.threads,
-                          .stopped = asked_to_stop,
-                          .user = t->cx };
-}
-
-static Status no_data(Trainer *t)
-{
-    Text line;
-    text_open(&line, &t->cx->scratch);
-    text_printf(&line, "qcc train %s", t->c->line.paths[0]);
-    for (size_t i = 0; i < t->step->n_inputs; i++) {
-        const char *name = t->step->inputs[i].name;
-        const bool target = strncmp(name, "target", 6) == 0;
-        text_printf(&line, " --%s %s=%s.npy", target ? "target" : "data", name, name);
-    }
-    Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, NOWHERE, "what is it to learn from?");
-    message_try(m, "%s", text_get(&line));
-    return message_send(m);
-}
-
-static Status open_validation(Trainer *t)
-{
-    const CommandLine *line = &t->c->line;
-    const bool split = option_real(line, OPT_val_split, 0) > 0, files = option_given(line, OPT_val) > 0;
-    const FeedOptions all = feed_options(t, FEED_VALIDATION);
-    FeedOptions own = all;
-    if (split && files)
-        return fail_as(t->d, USAGE, ON_COMMAND_LINE, "--val and --val-split: one of the two says what is held out");
-    if (!split && !files)
-        return OK;
-    if (split) {
-        TRY(train_data_open(t->c, t->step, OPT_data, OPT_target, true, &t->val_data));
-        return feed_open(&t->val_feed, t->val_data.set, t->d, &all);
-    }
-    own.part = FEED_ALL;
-    own.shuffle = false;
-    own.last = FEED_PAD;
-    TRY(train_data_open(t->c, t->step, OPT_val, OPT_val_target, true, &t->val_data));
-    return feed_open(&t->val_feed, t->val_data.set, t->d, &own);
-}
-
-/* --last keep: the last batch is filled up too, and what fills it weighs nothing. */
-static Status check_keep(Trainer *t)
-{
-    Message *m;
-    if (t->o.last != FEED_KEEP)
-        return OK;
-    if (option_count(&t->c->line, OPT_accumulate, 1) > 1) {
-        m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
-                        "--last keep: with --accumulate the last micro-batches would be empty");
-    } else if (!train_masks(t->step, "step")) {
-        m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
-                        "--last keep: the loss of this step cannot leave samples out");
-    } else {
-        return OK;
-    }
-    message_try(m, "--last drop");
-    message_try(m, "--last pad");
-    return message_send(m);
-}
-
-static Status open_data(Trainer *t)
-{
-    if (!option_given(&t->c->line, OPT_data) && t->step->n_inputs)
-        return no_data(t);
-    TRY(check_keep(t));
-    TRY(train_data_open(t->c, t->step, OPT_data, OPT_target, false, &t->data));
-    const bool split = option_real(&t->c->line, OPT_val_split, 0) > 0;
-    const FeedOptions train = feed_options(t, split ? FEED_TRAIN : FEED_ALL);
-    TRY(feed_open(&t->feed, t->data.set, t->d, &train));
-    t->batches = feed_batches(t->feed);
-    return open_validation(t);
-}
-
 /* How many steps there are: said, or epochs of the data, one when nothing is said. */
 static Status set_length(Trainer *t)
 {
@@ -301,6 +212,8 @@ static Status validate_first(Trainer *t, bool *stop)
 static Status run_steps(Trainer *t, const char **reason)
 {
     bool over = false, stop = false;
+    if (t->cx->stop) /* asked to end before the first step */
+        return INTERRUPTED;
     TRY(validate_first(t, &stop));
     while ((!t->steps || t->done < t->steps) && !stop) {
         const ArenaMark mark = arena_mark(&t->cx->scratch);
@@ -329,7 +242,7 @@ static Status run_steps(Trainer *t, const char **reason)
 
 static Status prepare(Trainer *t)
 {
-    TRY(open_data(t));
+    TRY(train_open_feeds(t));
     TRY(session_start(t->step, t->o.seed, &t->cx->hurry, &t->session));
     t->run = t->session->run;
     TRY(train_restore(t));

@@ -87,7 +87,15 @@ bool train_masks(const qcc_step *s, const char *graph);
 /* Dimensions of a model that its data files say; adds them to the line as options. */
 Status train_dims(Command *c, qcc_model *m);
 
+/* ---- api/train_feeds.c ---- */
+
+/* Opens the data to train on and those to validate on; what cannot be is found before the first step. */
+Status train_open_feeds(Trainer *t);
+
 /* ---- api/validate.c ---- */
+
+/* Begins the metric that was asked for, or accuracy where there are classes; USAGE when the one asked for cannot be. */
+Status validation_metric(Command *c, qcc_step *s, const RunOptions *o, Validation *v);
 
 /* Runs every sample of a feed through @eval, each one counted once. */
 Status validate(Command *c, qcc_step *s, Session *run, const TrainData *data, Feed *feed, const RunOptions *o,

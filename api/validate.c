@@ -13,8 +13,7 @@ static const Tensor *bound_value(const TrainData *data, const Batch *batch, cons
     return NULL;
 }
 
-/* The metric that was asked for, or accuracy where there are classes. */
-static Status choose_metric(Command *c, qcc_step *s, const RunOptions *o, Validation *v)
+Status validation_metric(Command *c, qcc_step *s, const RunOptions *o, Validation *v)
 {
     const StepTarget *t = step_target(s, NULL);
     const Graph *g = module_graph(s->module, "eval");
@@ -96,7 +95,7 @@ Status validate_and(Command *c, qcc_step *s, Session *run, const TrainData *data
     Sum sum = { 0 };
     ArenaMark mark = arena_mark(&c->cx->scratch);
     *v = (Validation){ 0 };
-    TRY(choose_metric(c, s, o, v));
+    TRY(validation_metric(c, s, o, v));
     for (int64_t i = 0; batches < 0 || i < batches; i++) {
         Batch batch;
         TRY(feed_batch(feed, &c->cx->diag, 0, i, &batch));

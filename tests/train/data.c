@@ -216,8 +216,26 @@ static void keeps_the_last(void)
     check(file_has("err.txt", "15 samples are fewer than one batch of 16"), "fewer than a batch: the words");
 }
 
+/* What is to be judged is found missing before the first step. */
+static void checks_judges(void)
+{
+    static const char line[] = "train linear.qir --data x.npy --target y.npy --batch 16 --no-save";
+    check(qcc("%s --metric f1", line) == 2, "--metric of nothing");
+    check(qcc("%s --best val_loss", line) == 2, "--best of nothing");
+    check(qcc("%s --stop-if 'val_loss<1'", line) == 2 && file_has("err.txt", "nothing is validated"),
+          "--stop-if of nothing");
+    check(qcc("%s --stop-if 'f1>0.1' --val-split 0.3", line) == 2 && file_has("err.txt", "--metric f1"),
+          "f1 unmeasured");
+    check(qcc("%s --stop-if 'f1>-1' --metric f1 --val-split 0.3 --epochs 9", line) == 0 &&
+              file_has("out.txt", "stopped "),
+          "--stop-if f1");
+    check(qcc("%s --metric mae --val-split 0.3 --log l.jsonl", line) == 2 && !file_has("l.jsonl", "{\"step\":1,"),
+          "mae of labels");
+}
+
 static void splits(void)
 {
+    shell("rm -f l.jsonl");
     check(qcc("train linear.qir --data x.npy --target y.npy --batch 16 --val-split 0.2 --log l.jsonl") == 0,
           "--val-split");
     check(file_has("l.jsonl", "\"event\":\"val\"") && file_has("out.txt", "82, batches of 16, shuffled, 21 held out"),
@@ -278,6 +296,8 @@ int main(int argc, char **argv)
     counts_each_once(N);
     measures_distances();
     keeps_the_last();
+    shell("rm -f l.jsonl");
+    checks_judges();
     splits();
     refuses();
     feeds_others();
