@@ -22,7 +22,7 @@ set(map ${CMAKE_SOURCE_DIR}/cmake/libqcc.map)
 add_library(qcc_shared SHARED ${objects})
 set_target_properties(qcc_shared PROPERTIES OUTPUT_NAME qcc VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                       LINKER_LANGUAGE C LINK_DEPENDS ${map})
-target_link_options(qcc_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic -Wl,-z,relro,-z,now,-z,noexecstack)
+target_link_options(qcc_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic)
 target_link_libraries(qcc_shared PRIVATE ${below})
 target_include_directories(qcc_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
 

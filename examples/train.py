@@ -31,8 +31,12 @@ class Result(ctypes.Structure):
                 ("loss", ctypes.c_double), ("grad_norm", ctypes.c_double), ("lr", ctypes.c_double)]
 
 
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("report", ctypes.c_void_p), ("user", ctypes.c_void_p)]
+
+
 qcc = ctypes.CDLL(os.environ.get("QCC_LIBRARY", "libqcc.so.0"))
-qcc.qcc_file.restype, qcc.qcc_to_file.restype = Source, Sink
+qcc.qcc_flat_size.restype = ctypes.c_size_t
 
 
 def check(status):
@@ -53,8 +57,9 @@ def tensor(rows, columns):
 
 
 def main(model_path, out_path):
-    context = handle(qcc.qcc_open, None)
-    source, sink = qcc.qcc_file(model_path.encode()), qcc.qcc_to_file(out_path.encode())
+    options = Options(ctypes.sizeof(Options), ctypes.cast(qcc.qcc_report_stderr, ctypes.c_void_p))
+    context = handle(qcc.qcc_open, ctypes.byref(options))
+    source, sink = Source(path=model_path.encode()), Sink(path=out_path.encode())
     model = handle(qcc.qcc_read, context, ctypes.byref(source), b"--batch %d" % BATCH)
     step = handle(qcc.qcc_compile, model, b"--loss mse --optimizer adam:lr=5e-3")
     session = handle(qcc.qcc_start, step)
@@ -70,6 +75,10 @@ def main(model_path, out_path):
         check(qcc.qcc_run(session, 7, ctypes.byref(result)))
         if i % 100 == 0:
             print(f"step {i}  loss {result.loss:.6f}")
+    n = qcc.qcc_flat_size(session)
+    weights = (ctypes.c_float * n)()
+    check(qcc.qcc_get_flat(session, weights, ctypes.c_size_t(n)))
+    print(f"{n} parameters, the largest {max(map(abs, weights)):.2f}")
     check(qcc.qcc_export_session(session, None, ctypes.byref(sink)))
     qcc.qcc_close(context)
     return 0 if result.loss < 0.05 else 1

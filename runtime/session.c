@@ -314,10 +314,7 @@ Status session_bind(Session *s, const char *name, const Tensor *value)
     if (!input)
         return no_such(s, name);
     const Type *want = session_input(s, name)->type;
-    const bool batch = s->eval_graph && input->eval_slot >= 0; /* @eval takes any number of samples */
-    if (!type_agrees(value->type, want) && !batch)
-        return wrong_type(s, name, value->type, want);
-    if (value->type->dtype != want->dtype || (want->rank >= 0 && value->type->rank != want->rank))
+    if (!type_agrees(value->type, want))
         return wrong_type(s, name, value->type, want);
     if (!input->bound)
         input->tensor.refs = 1; /* ours; an evaluation may hold it still */

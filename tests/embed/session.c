@@ -252,6 +252,12 @@ static void values_can_be_put(void **state)
     assert_int_equal(qcc_put(t.session, "w2", &off), QCC_USAGE); /* another shape */
     assert_int_equal(qcc_put(t.session, "none", &off), QCC_USAGE);
     assert_int_equal(qcc_bind(t.session, "w2", &w2), QCC_USAGE); /* no input */
+    qcc_tensor less = trainee_tensor(t.x);
+    less.dims[0] = 1;
+    less.bytes /= SAMPLES;
+    assert_int_equal(qcc_bind(t.session, "x", &less), QCC_USAGE); /* another batch */
+    less.dims[0] = SAMPLES;
+    assert_int_equal(qcc_bind(t.session, "x", &less), QCC_USAGE); /* too few bytes */
     qcc_close(cx);
 }
 
