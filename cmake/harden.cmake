@@ -1,17 +1,16 @@
-# What makes a mistake of ours harder to use, where the compiler has it.  The arithmetic of ops/level keeps its locals as
-# they are: they are large, and written before they are read (cmake/levels.cmake).
+# What makes a mistake of ours harder to use, where the compiler has it; all of it in what is released.  The arithmetic of
+# ops/level keeps its locals as they are: they are large, and written before they are read (cmake/levels.cmake).
 include(CheckCCompilerFlag)
-add_compile_options(-fstack-protector-strong)
+add_compile_options(-fstack-protector-strong -fstack-clash-protection)
 function(qcc_harden name)
     check_c_compiler_flag("-Werror ${ARGV1}" QCC_HAS_${name})
     if(QCC_HAS_${name})
         add_compile_options(${ARGV1})
     endif()
 endfunction()
-qcc_harden(STACK_CLASH -fstack-clash-protection)
-qcc_harden(CF_PROTECTION -fcf-protection)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    qcc_harden(CF_PROTECTION -fcf-protection)
     qcc_harden(ZERO_LOCALS -ftrivial-auto-var-init=zero)
     add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+    add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
 endif()
-add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)

@@ -22,7 +22,7 @@ set(map ${CMAKE_SOURCE_DIR}/cmake/libqcc.map)
 add_library(qcc_shared SHARED ${objects})
 set_target_properties(qcc_shared PROPERTIES OUTPUT_NAME qcc VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                       LINKER_LANGUAGE C LINK_DEPENDS ${map})
-target_link_options(qcc_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic)
+target_link_options(qcc_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic -Wl,-z,relro,-z,now,-z,noexecstack)
 target_link_libraries(qcc_shared PRIVATE ${below})
 target_include_directories(qcc_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
 
@@ -64,6 +64,8 @@ if(NOT CMAKE_CROSSCOMPILING)
             DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 
+configure_file(docs/qcc.3 qcc.3 @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qcc.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
 file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/qcc.pc.in qcc.pc @ONLY)
 configure_package_config_file(cmake/qccConfig.cmake.in qccConfig.cmake

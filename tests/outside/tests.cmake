@@ -23,3 +23,10 @@ add_executable(test_api_page ${outside}/api_example.c)
 target_link_libraries(test_api_page PRIVATE qcc_shared)
 add_test(NAME outside/api_example COMMAND test_api_page ${CMAKE_SOURCE_DIR}/tests/command/models/mlp.onnx)
 set_tests_properties(outside/api_example PROPERTIES LABELS fast PASS_REGULAR_EXPRESSION "^[-0-9.]+\n[-0-9.]+\n[-0-9.]+\n[-0-9.]+\n$")
+outside_block(api.md training api_training.c)
+add_executable(test_api_training ${outside}/api_training.c)
+target_link_libraries(test_api_training PRIVATE qcc_shared)
+add_test(NAME outside/api_training COMMAND test_api_training ${CMAKE_SOURCE_DIR}/tests/command/models/mlp.onnx
+                                           ${CMAKE_CURRENT_BINARY_DIR}/api_training.onnx)
+set_tests_properties(outside/api_training PROPERTIES LABELS fast
+                     PASS_REGULAR_EXPRESSION "^learnt, the same again, after 301 steps: [0-9]+ bytes of gradient\n$")
