@@ -81,13 +81,18 @@ static void patch(Rebatch *r, Node *n, int slot, int64_t at)
     node_set_in(n, slot, build_typed(&b, in(n, slot)->op, &(ValueAttr){ p }, 0, NULL, t->type));
 }
 
-/* A shape whose entry on the batch axis, where the old result had the old batch, states it as a number. */
+/* Whether an extent may hold the old batch: it, or a multiple (batch times heads).  A batch of 1 is in everything. */
+static bool may_hold(const Rebatch *r, int64_t extent)
+{
+    return r->old == 1 ? extent == 1 : extent > 0 && extent % r->old == 0;
+}
+
+/* A shape whose entry on an axis that holds the batch states it as a number. */
 static bool patch_shape(Rebatch *r, Node *n, int slot, int axis)
 {
     const Tensor *shape = in(n, slot) ? node_constant(in(n, slot), 1 << 16) : NULL;
-    if (!shape || !dtype_is_integer(shape->type->dtype) || axis >= tensor_elements(shape))
-        return false;
-    if (tensor_get_i64(shape, axis) != r->old)
+    if (!shape || !dtype_is_integer(shape->type->dtype) || axis >= tensor_elements(shape) ||
+        !may_hold(r, tensor_get_i64(shape, axis)))
         return false;
     patch(r, n, slot, axis);
     return true;
@@ -111,18 +116,23 @@ static int batch_axis(Rebatch *r, const Node *n)
     return axis;
 }
 
-/* The axis of a reshape's result that holds the operand's batch axis: equal products before it. */
-static int reshaped_axis(const Type *from, int axis, const Type *to)
+/* The axis of a reshape's result that holds the operand's batch axis: of those that share elements with it, the batch
+ * itself before a multiple. */
+static int reshaped_axis(const Rebatch *r, const Type *from, int axis, const Type *to)
 {
-    int64_t before = 1, product = 1;
+    int64_t low = 1, first = 1;
+    int best = -1;
     for (int i = 0; i < axis; i++)
-        before *= from->dims[i];
+        low *= from->dims[i];
+    const int64_t high = low * from->dims[axis];
     for (int i = 0; i < to->rank; i++) {
-        if (product == before && to->dims[i] % from->dims[axis] == 0)
-            return i;
-        product *= to->dims[i];
+        const int64_t last = first * to->dims[i];
+        const bool shares = from->dims[axis] == 1 ? first == low : first < high && last > low;
+        if (shares && may_hold(r, to->dims[i]) && (best < 0 || (to->dims[best] != r->old && to->dims[i] == r->old)))
+            best = i;
+        first = last;
     }
-    return -1;
+    return best;
 }
 
 /* Slice: an end that is the old extent of the axis follows it. */
@@ -162,7 +172,7 @@ static void adapt(Rebatch *r, Node *n)
     if (axis < 0 || n->type->kind != TYPE_TENSOR || n->type->rank < 0)
         return;
     if (strcmp(op_of(n)->name, "reshape") == 0) {
-        const int to = reshaped_axis(*type_before(r, x), axis, n->type);
+        const int to = reshaped_axis(r, *type_before(r, x), axis, n->type);
         if (to >= 0)
             patch_shape(r, n, 1, to);
     } else if (strcmp(op_of(n)->name, "expand") == 0) {

@@ -77,6 +77,36 @@ static Status computed(void *context)
     return OK;
 }
 
+/* Batch times heads, as PyTorch's MultiheadAttention has it, and positions times batch. */
+static Status multiplied(void *context)
+{
+    static const char text[] = "graph @f(%x: f32[2,5,4]) -> (%z) {\n"
+                               "    param %heads: i64[3] = [5, 4, 2]\n"
+                               "    param %rows: i64[2] = [10, 4]\n"
+                               "    param %back: i64[3] = [5, 2, 4]\n"
+                               "    %t: f32[5,2,4] = transpose(%x, perm=[1, 0, 2])\n"
+                               "    %h: f32[5,4,2] = reshape(%t, %heads) !1\n"
+                               "    %q: f32[4,5,2] = transpose(%h, perm=[1, 0, 2])\n"
+                               "    %k: f32[4,2,5] = transpose(%h, perm=[1, 2, 0])\n"
+                               "    %s: f32[4,5,5] = matmul(%q, %k) !2\n"
+                               "    %o: f32[4,5,2] = matmul(%s, %q) !3\n"
+                               "    %p: f32[5,4,2] = transpose(%o, perm=[1, 0, 2])\n"
+                               "    %r: f32[10,4] = reshape(%p, %rows) !4\n"
+                               "    %e: f32[10,4] = exp(%r)\n"
+                               "    %b: f32[5,2,4] = reshape(%e, %back) !5\n"
+                               "    %z: f32[2,5,4] = transpose(%b, perm=[1, 0, 2])\n"
+                               "}\n";
+    Context *c = context;
+    int64_t old;
+    for (int64_t batch = 1; batch < 7; batch++) {
+        Graph *g = graph_of(c, text), *original = graph_of(c, text);
+        assert_int_equal(rebatch(g, batch, &old), OK);
+        assert_int_equal(graph_result(g, 0)->type->dims[0], batch);
+        assert_int_equal(rebatch_prove(g, original, 1), OK);
+    }
+    return OK;
+}
+
 /* Dropout and norms in training form are judged as they are deployed; initial states that are parameters are not made
  * larger. */
 static Status judged_as_deployed(void *context)
@@ -110,8 +140,8 @@ static Status entangled(void *context)
     Context *c = context;
     int64_t old;
     Graph *g = graph_of(c, "graph @f(%x: f32[2,3]) -> (%z) {\n"
-                           "    param %s: i64[1] = [6]\n"
-                           "    %z: f32[6] = reshape(%x, %s) !1 node=\"/head/Reshape\"\n"
+                           "    param %s: i64[2] = [3, 2]\n"
+                           "    %z: f32[3,2] = reshape(%x, %s) !1 node=\"/head/Reshape\"\n"
                            "}\n");
     assert_int_equal(rebatch(g, 4, &old), UNSUPPORTED);
     assert_non_null(strstr(c->last, "--batch 4: the file's batch of 2 is part of the computation at 1 node\n"));
@@ -143,6 +173,12 @@ static void constants_follow_the_batch(void **state)
     with_context(follows);
 }
 
+static void multiples_of_it_follow(void **state)
+{
+    (void)state;
+    with_context(multiplied);
+}
+
 static void what_was_computed_from_it_follows(void **state)
 {
     (void)state;
@@ -170,11 +206,9 @@ static void the_proof_finds_what_inference_cannot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_follow_the_batch),
-        cmocka_unit_test(what_was_computed_from_it_follows),
-        cmocka_unit_test(training_form_is_judged_as_deployed),
-        cmocka_unit_test(an_entangled_batch_is_named),
-        cmocka_unit_test(the_proof_finds_what_inference_cannot),
+        cmocka_unit_test(constants_follow_the_batch),        cmocka_unit_test(multiples_of_it_follow),
+        cmocka_unit_test(what_was_computed_from_it_follows), cmocka_unit_test(training_form_is_judged_as_deployed),
+        cmocka_unit_test(an_entangled_batch_is_named),       cmocka_unit_test(the_proof_finds_what_inference_cannot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
