@@ -135,6 +135,19 @@ static void logs_go_on(void)
     check(file_has("out.txt", "length of the schedule: 8 then, 9 now"), "the length of a schedule is not noted");
 }
 
+/* A run that was cut between the last step of an epoch and its validation makes up for it. */
+static void validates_late(void)
+{
+    static const char line[] = "train toy.qir --data x.npy --target y.npy --batch 16 --checkpoint run";
+    shell("rm -rf run");
+    check(qcc("%s --steps 4", line) == 0 && !file_has("out.txt", "val loss"), "an epoch of four steps");
+    check(qcc("%s --steps 5 --resume --val x.npy --val-target y.npy", line) == 0, "resumed");
+    check(file_has("out.txt", "epoch 1 done"), "the epoch before is not validated");
+    check(qcc("%s --steps 5 --resume --val x.npy --val-target y.npy", line) == 0 &&
+              !file_has("out.txt", "epoch 2 done"),
+          "validated twice");
+}
+
 /* Windows of a file of tokens, and inputs that are no data. */
 static void reads_tokens(const char *folder)
 {
@@ -180,6 +193,7 @@ int main(int argc, char **argv)
     trains_a_step();
     shows_progress();
     logs_go_on();
+    validates_late();
     if (folder)
         reads_tokens(folder);
     free(folder);
