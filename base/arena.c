@@ -11,6 +11,13 @@ struct ArenaChunk {
     _Alignas(ALIGNMENT) char bytes[];
 };
 
+static void release_spare(Arena *a)
+{
+    if (a->spare)
+        memory_release(a->memory, a->spare, a->spare->size);
+    a->spare = NULL;
+}
+
 static void close_arena(void *thing)
 {
     Arena *a = thing;
@@ -19,6 +26,7 @@ static void close_arena(void *thing)
         memory_release(a->memory, a->chunk, a->chunk->size);
         a->chunk = older;
     }
+    release_spare(a);
     a->at = a->end = NULL;
 }
 
@@ -39,6 +47,24 @@ void arena_close(Arena *a)
     close_arena(a);
 }
 
+void arena_reuse(Arena *a)
+{
+    a->reuses = true;
+}
+
+/* A chunk of that size or larger; a spare one that is too small makes room. */
+static ArenaChunk *take_chunk(Arena *a, size_t *size)
+{
+    ArenaChunk *c = a->spare;
+    if (c && c->size >= *size) {
+        a->spare = NULL;
+        *size = c->size;
+        return c;
+    }
+    release_spare(a);
+    return memory_block(a->memory, *size);
+}
+
 static void add_chunk(Arena *a, size_t size)
 {
     size_t want = a->chunk ? a->chunk->size * 2 : FIRST_CHUNK;
@@ -49,7 +75,7 @@ static void add_chunk(Arena *a, size_t size)
     if (want < size + sizeof(ArenaChunk))
         want = size + sizeof(ArenaChunk);
 
-    ArenaChunk *c = memory_block(a->memory, want);
+    ArenaChunk *c = take_chunk(a, &want);
     c->older = a->chunk;
     c->size = want;
     a->chunk = c;
@@ -57,7 +83,7 @@ static void add_chunk(Arena *a, size_t size)
     a->end = (char *)c + want;
 }
 
-void *arena_alloc(Arena *a, size_t size)
+void *arena_room(Arena *a, size_t size)
 {
     if (size > PTRDIFF_MAX / 2)
         memory_exhausted(a->memory);
@@ -67,7 +93,12 @@ void *arena_alloc(Arena *a, size_t size)
 
     void *p = a->at;
     a->at += need;
-    return memset(p, 0, need);
+    return p;
+}
+
+void *arena_alloc(Arena *a, size_t size)
+{
+    return memset(arena_room(a, size), 0, size);
 }
 
 void *arena_array(Arena *a, size_t n, size_t size)
@@ -91,11 +122,21 @@ ArenaMark arena_mark(const Arena *a)
     return (ArenaMark){ a->chunk, a->at };
 }
 
+static void drop_chunk(Arena *a, ArenaChunk *c)
+{
+    if (a->reuses && (!a->spare || a->spare->size < c->size)) {
+        release_spare(a);
+        a->spare = c;
+    } else {
+        memory_release(a->memory, c, c->size);
+    }
+}
+
 void arena_reset(Arena *a, ArenaMark mark)
 {
     while (a->chunk != mark.chunk) {
         ArenaChunk *older = a->chunk->older;
-        memory_release(a->memory, a->chunk, a->chunk->size);
+        drop_chunk(a, a->chunk);
         a->chunk = older;
     }
     a->at = mark.at;

@@ -14,6 +14,8 @@ typedef struct Arena {
     ArenaChunk *chunk;
     char *at, *end;
     Cleanup cleanup;
+    bool reuses;
+    ArenaChunk *spare; /* the largest that arena_reset() found free */
 } Arena;
 
 typedef struct ArenaMark {
@@ -30,8 +32,15 @@ void arena_close(Arena *a);
 /* Keeps the arena alive past guarded(): a jump no longer closes it, its owner must. */
 void arena_keep(Arena *a);
 
+/* From now on the largest chunk that arena_reset() frees waits for the next that needs one: the pages of a fresh chunk
+ * cost more than most work on them. */
+void arena_reuse(Arena *a);
+
 /* `size` zeroed bytes. */
 void *arena_alloc(Arena *a, size_t size);
+
+/* `size` bytes that hold anything, for who writes before reading. */
+void *arena_room(Arena *a, size_t size);
 
 /* `n` zeroed elements of `size` bytes; the product is checked. */
 void *arena_array(Arena *a, size_t n, size_t size);

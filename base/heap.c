@@ -3,11 +3,40 @@
 enum { HEADER = 64 };
 _Static_assert(sizeof(HeapBlock) <= HEADER, "the header keeps the alignment of what follows");
 
+/* Sizes are told apart by their power of two and the three bits behind its first. */
+enum { LEAST_REUSED = 1 << 12, LEAST_POWER = 12, STEPS = 8, LARGER = 3 };
+
+/* The class of blocks of at least `size` bytes, which becomes the size of its blocks; -1: not reused. */
+static int class_of(size_t *size)
+{
+    if (*size < LEAST_REUSED)
+        return -1;
+    int power = 63 - __builtin_clzll(*size);
+    const size_t step = ((size_t)1 << power) / STEPS, rounded = (*size + step - 1) / step * step;
+    const int class = (power - LEAST_POWER) * STEPS + (int)(rounded / step) - STEPS;
+    if (class + LARGER >= HEAP_CLASSES)
+        return -1;
+    *size = rounded;
+    return class;
+}
+
+static void release_spare(Heap *h)
+{
+    for (int i = 0; i < HEAP_CLASSES; i++)
+        while (h->spare[i]) {
+            HeapBlock *b = h->spare[i];
+            h->spare[i] = b->next;
+            memory_release(h->memory, b, b->size);
+        }
+}
+
 static void close_heap(void *thing)
 {
     Heap *h = thing;
+    h->reuses = false;
     while (h->blocks.next != &h->blocks)
         heap_free(h, (char *)h->blocks.next + HEADER);
+    release_spare(h);
 }
 
 void heap_open(Heap *h, Memory *m)
@@ -20,6 +49,11 @@ void heap_open(Heap *h, Memory *m)
 void heap_keep(Heap *h)
 {
     cleanup_drop(&h->cleanup);
+}
+
+void heap_reuse(Heap *h)
+{
+    h->reuses = true;
 }
 
 void heap_close(Heap *h)
@@ -35,12 +69,31 @@ static void link_block(Heap *h, HeapBlock *b)
     b->prev->next = b->next->prev = b;
 }
 
+/* A block that waited, of this class or one little larger; or else a fresh one. */
+static HeapBlock *reused(Heap *h, size_t *size)
+{
+    const int class = class_of(size);
+    for (int i = class; class >= 0 && i <= class + LARGER; i++)
+        if (h->spare[i]) {
+            HeapBlock *b = h->spare[i];
+            h->spare[i] = b->next;
+            *size = b->size;
+            return b;
+        }
+    HeapBlock *b = memory_try_block(h->memory, *size);
+    if (b)
+        return b;
+    release_spare(h);
+    return memory_block(h->memory, *size);
+}
+
 void *heap_alloc(Heap *h, size_t size)
 {
     if (size > PTRDIFF_MAX - HEADER)
         memory_exhausted(h->memory);
-    HeapBlock *b = memory_block(h->memory, size + HEADER);
-    b->size = size + HEADER;
+    size += HEADER;
+    HeapBlock *b = h->reuses ? reused(h, &size) : memory_block(h->memory, size);
+    b->size = size;
     link_block(h, b);
     return (char *)b + HEADER;
 }
@@ -60,5 +113,12 @@ void heap_free(Heap *h, void *block)
     HeapBlock *b = (HeapBlock *)((char *)block - HEADER);
     b->prev->next = b->next;
     b->next->prev = b->prev;
+    size_t size = b->size;
+    const int class = h->reuses ? class_of(&size) : -1;
+    if (class >= 0 && size == b->size) { /* one from before heap_reuse may be of no class */
+        b->next = h->spare[class];
+        h->spare[class] = b;
+        return;
+    }
     memory_release(h->memory, b, b->size);
 }

@@ -10,10 +10,14 @@ typedef struct HeapBlock {
     size_t size;
 } HeapBlock;
 
+enum { HEAP_CLASSES = 256 };
+
 typedef struct Heap {
     Memory *memory;
     HeapBlock blocks; /* ring */
     Cleanup cleanup;
+    bool reuses;
+    HeapBlock *spare[HEAP_CLASSES]; /* blocks that came back, by size */
 } Heap;
 
 /* An empty heap over `m`; it closes itself if a jump passes. */
@@ -21,6 +25,10 @@ void heap_open(Heap *h, Memory *m);
 
 /* Keeps the heap alive past guarded(): a jump no longer closes it, its owner must. */
 void heap_keep(Heap *h);
+
+/* From now on larger blocks that come back wait for the next request of about their size: the pages of a fresh one
+ * cost more than most work on them.  Where memory ends, those that wait go first. */
+void heap_reuse(Heap *h);
 
 /* Gives every block back. */
 void heap_close(Heap *h);

@@ -215,7 +215,7 @@ static Status eval_conv(Eval *e)
     r.tile = tile_of(&r, element);
     r.tiles = (r.out + r.tile - 1) / r.tile;
     r.columns_bytes = r.direct ? 0 : (size_t)(r.channels * r.taps) * (size_t)(r.tile * element);
-    r.columns = eval_scratch(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
+    r.columns = eval_room(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
     const int64_t blocks = x->dims[0] * r.groups * r.tiles;
     split_results(&r, blocks, parallel_threads(e->pool));
     parallel(e->pool, blocks * r.parts, conv_blocks, &r);

@@ -1,6 +1,7 @@
 #include "ops/eval.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "ops/cards.h"
 #include "ops/strings.h"
@@ -75,14 +76,19 @@ void eval_give(Eval *e, int i, const Tensor *t)
     e->out[i] = held;
 }
 
-void *eval_scratch(Eval *e, size_t n, size_t size)
+void *eval_room(Eval *e, size_t n, size_t size)
 {
     enum { ALIGNMENT = 64 };
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
         memory_exhausted(e->ir->memory);
-    char *p = arena_alloc(e->scratch, bytes + ALIGNMENT);
+    char *p = arena_room(e->scratch, bytes + ALIGNMENT);
     return p + (ALIGNMENT - (uintptr_t)p % ALIGNMENT) % ALIGNMENT;
+}
+
+void *eval_scratch(Eval *e, size_t n, size_t size)
+{
+    return memset(eval_room(e, n, size), 0, n * size);
 }
 
 int64_t eval_elements(const Eval *e, int i)
@@ -117,7 +123,7 @@ const EvalOptions *eval_options(const Eval *e)
         if (t->type->dtype == DTYPE && (uintptr_t)t->data % sizeof(T) == 0)                                            \
             return t->data;                                                                                            \
         const int64_t n = tensor_elements(t);                                                                          \
-        T *wide = eval_scratch(e, (size_t)n, sizeof(T));                                                               \
+        T *wide = eval_room(e, (size_t)n, sizeof(T));                                                               \
         kernels_load_##T(e->kernels, wide, t, 0, n);                                                                   \
         return wide;                                                                                                   \
     }
@@ -567,6 +573,7 @@ Evaluation *evaluation_open(Graph *g, const EvalOptions *options, Arena *arena, 
         e->options.kernels = kernels_best();
     machine_open(&e->machine, g->ir, &e->options, heap);
     frame_open(&e->frame, g);
+    arena_reuse(&e->machine.scratch);
     e->empty = arena_mark(&e->machine.scratch);
     return e;
 }

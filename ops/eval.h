@@ -93,6 +93,9 @@ const Type *eval_type(const Eval *e, int i);
 /* `n` elements of `size` bytes of scratch, aligned, zeroed. */
 void *eval_scratch(Eval *e, size_t n, size_t size);
 
+/* The same, holding anything, for who writes before reading. */
+void *eval_room(Eval *e, size_t n, size_t size);
+
 /* Operand i widened to one of the four arithmetics: its own data where the type is that already. */
 const f32 *eval_f32(Eval *e, int i);
 const f64 *eval_f64(Eval *e, int i);

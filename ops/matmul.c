@@ -242,7 +242,7 @@ static Status eval_matmul(Eval *e)
     if (r.arithmetic == F32) {
         r.packed_a = at->ta ? TILE_ROWS * r.panel.k : 0;
         r.packed_b = at->tb ? r.panel.n * r.panel.k : 0;
-        r.packed = eval_scratch(e, (size_t)parallel_threads(e->pool) * (r.packed_a + r.packed_b), sizeof(f32));
+        r.packed = eval_room(e, (size_t)parallel_threads(e->pool) * (r.packed_a + r.packed_b), sizeof(f32));
     }
     r.tiles = (m + TILE_ROWS - 1) / TILE_ROWS;
     parallel(e->pool, stack * r.tiles, matmul_tiles, &r);

@@ -75,6 +75,16 @@ enum { BLOCK = 256 };
 
 static const double none[ROW_SCALARS] = { 0 };
 
+#define FILL(T)                                                                                                        \
+    static void fill_##T(T *to, size_t n, T v)                                                                         \
+    {                                                                                                                  \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            to[i] = v;                                                                                                 \
+    }
+FILL(f32)
+FILL(f64)
+#undef FILL
+
 /* y = loop(x, v), one v for each column. */
 static void with_each(const SoftmaxRun *r, RowLoop *loop, char *y, const char *x, const char *v)
 {
@@ -84,8 +94,11 @@ static void with_each(const SoftmaxRun *r, RowLoop *loop, char *y, const char *x
             loop(r->inner, y + k * r->inner * r->element, x + k * r->inner * r->element, v, NULL, none);
         return;
     }
-    for (size_t i = 0; i < BLOCK; i++)
-        memcpy((char *)filled + i * r->element, v, r->element);
+    const size_t width = r->n < BLOCK ? r->n : BLOCK;
+    if (r->element == sizeof(f32))
+        fill_f32((f32 *)(void *)filled, width, *(const f32 *)(const void *)v);
+    else
+        fill_f64(filled, width, *(const f64 *)(const void *)v);
     for (size_t at = 0; at < r->n; at += BLOCK)
         loop(r->n - at < BLOCK ? r->n - at : BLOCK, y + at * r->element, x + at * r->element, filled, NULL, none);
 }
@@ -137,7 +150,7 @@ static Status softmax_along(Eval *e, int64_t axis, bool log)
     for (int d = axis_wrap(axis, t->rank), k = d; t->rank > 0 && k < t->rank; k++)
         *(k == d ? &r.n : &r.inner) *= (size_t)t->dims[k];
     r.room_size = r.inner + (log ? r.n * r.inner : 0);
-    r.room = eval_scratch(e, r.room_size * (size_t)parallel_threads(e->pool), r.element);
+    r.room = eval_room(e, r.room_size * (size_t)parallel_threads(e->pool), r.element);
     parallel(e->pool, type_elements(t) / (int64_t)(r.n * r.inner), softmax_range, &r);
     return OK;
 }

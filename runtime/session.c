@@ -165,6 +165,7 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
     s->arguments = NEWS(arena, const Tensor *, n + 1);
     map_open(&s->by_name, arena);
     heap_open(&s->heap, m->ir->memory);
+    heap_reuse(&s->heap);
     Status status = add_signature(s, s->graph, false);
     status = status == OK ? add_signature(s, s->eval_graph, true) : status;
     name_results(s, s->graph, &s->result);
