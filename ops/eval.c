@@ -123,7 +123,7 @@ const EvalOptions *eval_options(const Eval *e)
         if (t->type->dtype == DTYPE && (uintptr_t)t->data % sizeof(T) == 0)                                            \
             return t->data;                                                                                            \
         const int64_t n = tensor_elements(t);                                                                          \
-        T *wide = eval_room(e, (size_t)n, sizeof(T));                                                               \
+        T *wide = eval_room(e, (size_t)n, sizeof(T));                                                                  \
         kernels_load_##T(e->kernels, wide, t, 0, n);                                                                   \
         return wide;                                                                                                   \
     }

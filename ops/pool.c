@@ -84,6 +84,7 @@ typedef struct PoolRun {
     void *y;
     i64 *indices;
     DType lowest; /* of the type that is pooled */
+    i64 *where;   /* of the largest: a line for each worker */
 } PoolRun;
 
 /* The number of an element in its image when the first spatial dimension is the fastest. */
@@ -127,6 +128,17 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
     return inside ? row * w->in[1] + col : -1;
 }
 
+enum { SIDE = 8 };
+
+/* The same for SIDE windows beside each other, in images small enough for 32-bit distances. */
+static inline int64_t inner_images(const Window *w, const int64_t *at)
+{
+    if (w->rank != 2 || w->in[0] * w->in[1] > INT32_MAX)
+        return -1;
+    const int64_t to[] = { at[0], at[1] + SIDE - 1 };
+    return inner_image(w, to) < 0 ? -1 : inner_image(w, at);
+}
+
 /* The largest wins, the first of equals; a NaN wins over all. */
 #define MAX_POOL(T, BETTER)                                                                                            \
     /* of `rows` runs of n elements, `step` and `row_step` apart; *where and *best say what is known so far */         \
@@ -160,21 +172,63 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
         while (taps_next(&t));                                                                                         \
         return where;                                                                                                  \
     }                                                                                                                  \
+    /* SIDE windows beside each other that lie inside, tap after tap; p and `where`: of the first elements */          \
+    static inline void largest_beside_##T(const Window *w, const T *x, int64_t p, int64_t step, i64 *where)            \
+    {                                                                                                                  \
+        T best[SIDE];                                                                                                  \
+        int32_t seen[SIDE] = { 0 };                                                                                    \
+        for (int k = 0; k < SIDE; k++)                                                                                 \
+            best[k] = x[p + k * step];                                                                                 \
+        for (int64_t i = 0; i < w->kernel[0]; i++)                                                                     \
+            for (int64_t j = 0; j < w->kernel[1]; j++) {                                                               \
+                const int64_t tap = i * w->dilation[0] * w->in[1] + j * w->dilation[1];                                \
+                for (int k = 0; k < SIDE; k++) {                                                                       \
+                    const T v = x[p + tap + k * step];                                                                 \
+                    const bool better = BETTER(v, best[k]);                                                            \
+                    seen[k] = better ? (int32_t)tap : seen[k];                                                         \
+                    best[k] = better ? v : best[k];                                                                    \
+                }                                                                                                      \
+            }                                                                                                          \
+        for (int k = 0; k < SIDE; k++)                                                                                 \
+            where[k] = p + k * step + seen[k];                                                                         \
+    }                                                                                                                  \
+    void pool_largest_line_##T(const Window *w, const T *x, const int64_t *line, i64 *where)                           \
+    {                                                                                                                  \
+        const int last = w->rank - 1;                                                                                  \
+        const int64_t n = w->out[last];                                                                                \
+        int64_t at[MAX_SPATIAL];                                                                                       \
+        memcpy(at, line, sizeof at);                                                                                   \
+        for (int64_t i = 0; i < n;) {                                                                                  \
+            at[last] = i;                                                                                              \
+            const int64_t p = i + SIDE <= n ? inner_images(w, at) : -1;                                                \
+            if (p >= 0 && w->stride[last] == 2)                                                                        \
+                largest_beside_##T(w, x, p, 2, where + i);                                                             \
+            else if (p >= 0)                                                                                           \
+                largest_beside_##T(w, x, p, w->stride[last], where + i);                                               \
+            else                                                                                                       \
+                where[i] = pool_largest_##T(w, x, at);                                                                 \
+            i += p >= 0 ? SIDE : 1;                                                                                    \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
     {                                                                                                                  \
         const PoolRun *r = arg;                                                                                        \
-        (void)worker;                                                                                                  \
+        const int64_t width = r->w.out[r->w.rank - 1];                                                                 \
+        i64 *line = r->where + worker * width;                                                                         \
         for (int64_t image = begin; image < end; image++) {                                                            \
             const T *x = (const T *)r->x + image * r->in;                                                              \
             int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
-            for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
-                i64 where = pool_largest_##T(&r->w, x, at);                                                            \
-                ((T *)r->y)[j] = where < 0 ? lowest_##T(r->lowest) : x[where];                                         \
-                if (r->indices && where >= 0)                                                                          \
-                    where = image * r->in + (r->at->storage_order ? column_major(&r->w, where) : where);               \
-                if (r->indices)                                                                                        \
-                    r->indices[j] = where;                                                                             \
-                position_next(r->w.rank, r->w.out, at);                                                                \
+            for (int64_t j = image * r->out; j < (image + 1) * r->out; j += width) {                                   \
+                pool_largest_line_##T(&r->w, x, at, line);                                                             \
+                for (int64_t i = 0; i < width; i++) {                                                                  \
+                    i64 where = line[i];                                                                               \
+                    ((T *)r->y)[j + i] = where < 0 ? lowest_##T(r->lowest) : x[where];                                 \
+                    if (r->indices && where >= 0)                                                                      \
+                        where = image * r->in + (r->at->storage_order ? column_major(&r->w, where) : where);           \
+                    if (r->indices)                                                                                    \
+                        r->indices[j + i] = where;                                                                     \
+                }                                                                                                      \
+                position_next(r->w.rank - 1, r->w.out, at);                                                            \
             }                                                                                                          \
         }                                                                                                              \
     }
@@ -277,6 +331,7 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
         fn = pools[0], r.x = eval_f32(e, 0), r.y = eval_out_f32(e, 0);
     if (e->n_out > 1)
         r.indices = eval_out_i64(e, 1);
+    r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);
     if (r.out)
         parallel(e->pool, x->dims[0] * x->dims[1], fn, &r);
     return OK;

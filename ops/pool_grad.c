@@ -84,19 +84,22 @@ typedef struct PoolGradRun {
     int64_t in, out;
     const void *x, *dy;
     void *dx;
+    i64 *where; /* a line for each worker */
 } PoolGradRun;
 
 /* Image by image; within one, window after window. */
 #define POOL_GRAD(T)                                                                                                   \
-    static void max_grad_##T(const PoolGradRun *r, int64_t image, const T *dy, T *dx)                                  \
+    static void max_grad_##T(const PoolGradRun *r, int64_t image, const T *dy, T *dx, i64 *where)                      \
     {                                                                                                                  \
         const T *x = (const T *)r->x + image * r->in;                                                                  \
+        const int64_t width = r->w.out[r->w.rank - 1];                                                                 \
         int64_t at[MAX_SPATIAL] = { 0 };                                                                               \
-        for (int64_t j = 0; j < r->out; j++) {                                                                         \
-            const i64 where = pool_largest_##T(&r->w, x, at);                                                          \
-            if (where >= 0)                                                                                            \
-                dx[where] += dy[j];                                                                                    \
-            position_next(r->w.rank, r->w.out, at);                                                                    \
+        for (const T *end = dy + r->out; dy < end; dy += width) {                                                      \
+            pool_largest_line_##T(&r->w, x, at, where);                                                                \
+            for (int64_t j = 0; j < width; j++)                                                                        \
+                if (where[j] >= 0)                                                                                     \
+                    dx[where[j]] += dy[j];                                                                             \
+            position_next(r->w.rank - 1, r->w.out, at);                                                                \
         }                                                                                                              \
     }                                                                                                                  \
     static void average_grad_##T(const PoolGradRun *r, int64_t image, const T *dy, T *dx)                              \
@@ -116,13 +119,12 @@ typedef struct PoolGradRun {
     static void pool_grads_##T(void *arg, int64_t begin, int64_t end, int worker)                                      \
     {                                                                                                                  \
         const PoolGradRun *r = arg;                                                                                    \
-        (void)worker;                                                                                                  \
         for (int64_t image = begin; image < end; image++) {                                                            \
             const T *dy = (const T *)r->dy + image * r->out;                                                           \
             T *dx = (T *)r->dx + image * r->in;                                                                        \
             memset(dx, 0, (size_t)r->in * sizeof(T));                                                                  \
             if (r->x)                                                                                                  \
-                max_grad_##T(r, image, dy, dx);                                                                        \
+                max_grad_##T(r, image, dy, dx, r->where + worker * r->w.out[r->w.rank - 1]);                           \
             else                                                                                                       \
                 average_grad_##T(r, image, dy, dx);                                                                    \
         }                                                                                                              \
@@ -141,6 +143,7 @@ static Status eval_pool_grad(Eval *e, int dy, const int64_t *extents)
     const bool wide = t->dtype == F64;
     r.dy = wide ? (const void *)eval_f64(e, dy) : eval_f32(e, dy);
     r.dx = wide ? (void *)eval_out_f64(e, 0) : eval_out_f32(e, 0);
+    r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);
     if (dy)
         r.x = wide ? (const void *)eval_f64(e, 0) : eval_f32(e, 0);
     if (tensor_elements(e->out[0]))

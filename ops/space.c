@@ -54,7 +54,13 @@ void space_open(Space *s, const Type *result, int n, const Type *const *operands
 
 bool space_is_dense(const Space *s, int i)
 {
-    return s->total == 1 || (s->rank == 1 && s->strides[i][0] == 1);
+    int64_t step = 1;
+    bool dense = true;
+    for (int d = s->rank - 1; d >= 0; d--) {
+        dense = dense && s->strides[i][d] == step;
+        step *= s->dims[d];
+    }
+    return dense || s->total == 1;
 }
 
 bool space_is_fixed(const Space *s, int i)
@@ -69,6 +75,13 @@ bool space_is_fixed(const Space *s, int i)
 #define RUN(W)                                                                                                         \
     static void run_##W(const W *from, int64_t stride, int64_t n, W *to)                                               \
     {                                                                                                                  \
+        if (stride == 0) {                                                                                             \
+            enum { SIDE = 8 };                                                                                         \
+            const W one = *from;                                                                                       \
+            for (; n >= SIDE; n -= SIDE, to += SIDE)                                                                   \
+                for (int k = 0; k < SIDE; k++)                                                                         \
+                    to[k] = one;                                                                                       \
+        }                                                                                                              \
         for (int64_t k = 0; k < n; k++)                                                                                \
             to[k] = from[k * stride];                                                                                  \
     }

@@ -134,6 +134,10 @@ void add_bias_f64(f64 *y, const f64 *bias, int64_t rows, int64_t n, int64_t stri
 i64 pool_largest_f32(const Window *w, const f32 *x, const int64_t *at);
 i64 pool_largest_f64(const Window *w, const f64 *x, const int64_t *at);
 i64 pool_largest_i64(const Window *w, const i64 *x, const int64_t *at);
+/* The same for each window of a line of positions; line[rank - 1] is not read. */
+void pool_largest_line_f32(const Window *w, const f32 *x, const int64_t *line, i64 *where);
+void pool_largest_line_f64(const Window *w, const f64 *x, const int64_t *line, i64 *where);
+void pool_largest_line_i64(const Window *w, const i64 *x, const int64_t *line, i64 *where);
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
 void adjoint_max_pool(Build *b, const Site *s, Node **dx);
 void adjoint_average_pool(Build *b, const Site *s, Node **dx);
