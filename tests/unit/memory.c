@@ -320,6 +320,62 @@ static void mistakes_of_ours_are_answered(void **state)
 #endif
 }
 
+/* Blocks of many sizes come and go: none is given twice, the host is asked little, and all goes back in the end. */
+static void blocks_wait_for_the_next_request(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 40 };
+    Memory m;
+    Heap h;
+    Rng r = { 4 };
+    unsigned char *blocks[BLOCKS] = { NULL };
+    size_t sizes[BLOCKS] = { 0 };
+    memory_open(&m, NULL);
+    heap_open(&h, &m);
+    blocks[0] = heap_alloc(&h, sizes[0] = 5000); /* from before */
+    memset(blocks[0], 1, sizes[0]);
+    heap_reuse(&h);
+    for (int i = 0; i < 1500; i++) {
+        const size_t k = (size_t)rng_below(&r, BLOCKS), n = (size_t)rng_range(&r, 1, 300) * (i % 7 ? 1024 : 1);
+        for (size_t at = 0; blocks[k] && at < sizes[k]; at += 61)
+            assert_int_equal(blocks[k][at], k + 1);
+        heap_free(&h, blocks[k]);
+        blocks[k] = heap_alloc(&h, sizes[k] = n);
+        assert_int_equal((uintptr_t)blocks[k] % 64, 0);
+        memset(blocks[k], (int)k + 1, n);
+    }
+    assert_true(m.requests < 700);
+    m.budget = m.used + 1000; /* what waits makes room for what is asked */
+    const uint64_t used = m.used;
+    for (size_t k = 0; k < BLOCKS; k++)
+        heap_free(&h, blocks[k]);
+    assert_true(m.used <= used);
+    assert_non_null(heap_alloc(&h, (size_t)used / 2));
+    heap_close(&h);
+    assert_true(m.used == 0);
+}
+
+static void a_chunk_waits_for_the_next_request(void **state)
+{
+    (void)state;
+    Memory m;
+    Arena a;
+    memory_open(&m, NULL);
+    arena_open(&a, &m);
+    arena_reuse(&a);
+    const ArenaMark mark = arena_mark(&a);
+    memset(arena_room(&a, 3 << 20), 0xff, 3 << 20);
+    for (int i = 0; i < 100; i++) {
+        arena_reset(&a, mark);
+        const unsigned char *p = arena_alloc(&a, (size_t)2 << 20);
+        for (size_t k = 0; k < (size_t)2 << 20; k += 4096)
+            assert_int_equal(p[k], 0);
+    }
+    assert_int_equal(m.requests, 1);
+    arena_close(&a);
+    assert_true(m.used == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +384,8 @@ int main(void)
         cmocka_unit_test(a_mark_forgets_what_came_behind),
         cmocka_unit_test(growing_arrays_keep_their_elements),
         cmocka_unit_test(heaps_take_blocks_back_in_any_order),
+        cmocka_unit_test(blocks_wait_for_the_next_request),
+        cmocka_unit_test(a_chunk_waits_for_the_next_request),
         cmocka_unit_test(a_jump_lands_at_the_innermost_guard),
         cmocka_unit_test(every_request_may_fail),
         cmocka_unit_test(products_that_overflow_are_no_memory),
