@@ -80,10 +80,9 @@ static HeapBlock *reused(Heap *h, size_t *size)
             *size = b->size;
             return b;
         }
-    HeapBlock *b = memory_try_block(h->memory, *size);
-    if (b)
-        return b;
-    release_spare(h);
+    const Memory *m = h->memory;
+    if (m->budget && m->used + *size > m->budget)
+        release_spare(h);
     return memory_block(h->memory, *size);
 }
 

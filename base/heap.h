@@ -27,7 +27,7 @@ void heap_open(Heap *h, Memory *m);
 void heap_keep(Heap *h);
 
 /* From now on larger blocks that come back wait for the next request of about their size: the pages of a fresh one
- * cost more than most work on them.  Where memory ends, those that wait go first. */
+ * cost more than most work on them.  Where the budget ends, those that wait go first. */
 void heap_reuse(Heap *h);
 
 /* Gives every block back. */
