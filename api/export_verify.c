@@ -311,7 +311,7 @@ static Status tell_verify(Verify *v, const Validation *seen, size_t n_weights, s
     bool good = equal == n_weights;
     text_open(&t, arena);
     text_printf(&t, "verification         %" PRId64 " samples\n", seen->samples);
-    row(&t, arena_printf(arena, "weights, %zu tensors", n_weights), "state",
+    row(&t, arena_printf(arena, "weights, %zu tensor%s", n_weights, n_weights == 1 ? "" : "s"), "state",
         percent(arena, (int64_t)equal, (int64_t)n_weights));
     text_char(&t, '\n');
     for (size_t i = 0; i < v->after->n_outputs; i++)
