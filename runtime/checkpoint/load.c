@@ -102,10 +102,10 @@ static Status refuse_options(const CheckpointReader *r, const Probe *p, const ch
     return message_send(m);
 }
 
-static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const StateReport *report)
+static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const char *why, const StateReport *report)
 {
     Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
-                             "does not fit this step: %zu states match, %zu are missing, %zu unexpected, %zu misshapen",
+                             "%s: %zu states match, %zu are missing, %zu unexpected, %zu misshapen", why,
                              report->n_matched, report->n_missing, report->n_unexpected, report->n_misshapen);
     for (size_t i = 0; i < report->n_misshapen; i++)
         message_at(m, "%s", report->misshapen[i]);
@@ -117,19 +117,41 @@ static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const Sta
     return message_send(m);
 }
 
+static bool has_weights(const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(names[i], "qcc.", 4) != 0)
+            return true;
+    return false;
+}
+
+/* Whether it is the model's own states that do not fit: not those that training adds, nor those that are frozen now. */
+static bool model_differs(const StateReport *r)
+{
+    return has_weights(r->missing, r->n_missing) || has_weights(r->misshapen, r->n_misshapen);
+}
+
+static bool differ(const char *got, const char *want)
+{
+    return want && (!got || strcmp(got, want) != 0);
+}
+
+/* What differs is named: states of the model, else the options, else what identifies them. */
 static Status check_wanted(const CheckpointReader *r, const Probe *p, const CheckpointWanted *w, StateReport *report,
                            int64_t **to)
 {
-    if (w->model_hash && (!p->info.model_hash || strcmp(p->info.model_hash, w->model_hash) != 0))
-        return refuse(r, p, "was saved by a run of another model", p->info.model_hash, w->model_hash);
-    const bool other = w->step_hash && (!p->info.step_hash || strcmp(p->info.step_hash, w->step_hash) != 0);
-    if (other && w->options && p->info.options && strcmp(w->options, p->info.options) != 0)
-        return refuse_options(r, p, w->options);
-    if (other)
-        return refuse(r, p, "was saved by a step compiled with other options", p->info.step_hash, w->step_hash);
+    const bool model = differ(p->info.model_hash, w->model_hash), step = differ(p->info.step_hash, w->step_hash);
     *to = match_slots(r->arena, &p->table, w->slots, w->n, false, report);
+    if (model && model_differs(report))
+        return refuse_misfit(r, p, "was saved by a run of another model", report);
+    if ((model || step) && w->options && p->info.options && strcmp(w->options, p->info.options) != 0)
+        return refuse_options(r, p, w->options);
+    if (model)
+        return refuse(r, p, "was saved by a run of another model", p->info.model_hash, w->model_hash);
+    if (step)
+        return refuse(r, p, "was saved by a step compiled with other options", p->info.step_hash, w->step_hash);
     if (report->n_missing || report->n_misshapen || (report->n_unexpected && !w->others))
-        return refuse_misfit(r, p, report);
+        return refuse_misfit(r, p, "does not fit this step", report);
     return OK;
 }
 
