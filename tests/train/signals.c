@@ -129,7 +129,7 @@ static void keeps(void)
     shell("rm -rf run");
     check(qcc(TOY "--epochs 5 --checkpoint run --every 2epoch --best val_accuracy --val-split 0.2") == 0, "2epoch");
     check(shell("test -e run/best") == 0, "no best");
-    check(qcc(TOY "--steps 9 --checkpoint run3 --every 1ms") == 0 && shell("test $(ls run3/step-* | wc -l) = 3") == 0,
+    check(qcc(TOY "--steps 300 --checkpoint run3 --every 1ms") == 0 && shell("test $(ls run3/step-* | wc -l) = 3") == 0,
           "every 1ms");
     check(qcc(TOY "--steps 9 --checkpoint run4 --keep 1") == 2, "--keep 1");
     check(qcc(TOY "--steps 9 --checkpoint run4 --every never") == 2, "--every never");
