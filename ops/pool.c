@@ -128,17 +128,6 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
     return inside ? row * w->in[1] + col : -1;
 }
 
-enum { SIDE = 8 };
-
-/* The same for SIDE windows beside each other, in images small enough for 32-bit distances. */
-static inline int64_t inner_images(const Window *w, const int64_t *at)
-{
-    if (w->rank != 2 || w->in[0] * w->in[1] > INT32_MAX)
-        return -1;
-    const int64_t to[] = { at[0], at[1] + SIDE - 1 };
-    return inner_image(w, to) < 0 ? -1 : inner_image(w, at);
-}
-
 /* The largest wins, the first of equals; a NaN wins over all. */
 #define MAX_POOL(T, BETTER)                                                                                            \
     /* of `rows` runs of n elements, `step` and `row_step` apart; *where and *best say what is known so far */         \
@@ -172,42 +161,29 @@ static inline int64_t inner_images(const Window *w, const int64_t *at)
         while (taps_next(&t));                                                                                         \
         return where;                                                                                                  \
     }                                                                                                                  \
-    /* SIDE windows beside each other that lie inside, tap after tap; p and `where`: of the first elements */          \
-    static inline void largest_beside_##T(const Window *w, const T *x, int64_t p, int64_t step, i64 *where)            \
+    /* the better of two elements, the first of equals; in whole numbers, for compilers make branches of choices */    \
+    static inline i64 better_##T(const T *x, i64 p, i64 other)                                                         \
     {                                                                                                                  \
-        T best[SIDE];                                                                                                  \
-        int32_t seen[SIDE] = { 0 };                                                                                    \
-        for (int k = 0; k < SIDE; k++)                                                                                 \
-            best[k] = x[p + k * step];                                                                                 \
-        for (int64_t i = 0; i < w->kernel[0]; i++)                                                                     \
-            for (int64_t j = 0; j < w->kernel[1]; j++) {                                                               \
-                const int64_t tap = i * w->dilation[0] * w->in[1] + j * w->dilation[1];                                \
-                for (int k = 0; k < SIDE; k++) {                                                                       \
-                    const T v = x[p + tap + k * step];                                                                 \
-                    const bool better = BETTER(v, best[k]);                                                            \
-                    seen[k] = better ? (int32_t)tap : seen[k];                                                         \
-                    best[k] = better ? v : best[k];                                                                    \
-                }                                                                                                      \
-            }                                                                                                          \
-        for (int k = 0; k < SIDE; k++)                                                                                 \
-            where[k] = p + k * step + seen[k];                                                                         \
+        const i64 take = -(i64)(BETTER(x[other], x[p]));                                                               \
+        return p ^ ((p ^ other) & take);                                                                               \
+    }                                                                                                                  \
+    /* of the square of four elements that begins at p: the usual pool */                                              \
+    static inline i64 largest_of_square_##T(const T *x, i64 p, int64_t row_step)                                       \
+    {                                                                                                                  \
+        const i64 below = p + row_step;                                                                                \
+        return better_##T(x, better_##T(x, p, p + 1), better_##T(x, below, below + 1));                                \
     }                                                                                                                  \
     void pool_largest_line_##T(const Window *w, const T *x, const int64_t *line, i64 *where)                           \
     {                                                                                                                  \
         const int last = w->rank - 1;                                                                                  \
-        const int64_t n = w->out[last];                                                                                \
+        const bool square =                                                                                            \
+            w->rank == 2 && w->kernel[0] == 2 && w->kernel[1] == 2 && w->dilation[0] == 1 && w->dilation[1] == 1;      \
         int64_t at[MAX_SPATIAL];                                                                                       \
         memcpy(at, line, sizeof at);                                                                                   \
-        for (int64_t i = 0; i < n;) {                                                                                  \
+        for (int64_t i = 0; i < w->out[last]; i++) {                                                                   \
             at[last] = i;                                                                                              \
-            const int64_t p = i + SIDE <= n ? inner_images(w, at) : -1;                                                \
-            if (p >= 0 && w->stride[last] == 2)                                                                        \
-                largest_beside_##T(w, x, p, 2, where + i);                                                             \
-            else if (p >= 0)                                                                                           \
-                largest_beside_##T(w, x, p, w->stride[last], where + i);                                               \
-            else                                                                                                       \
-                where[i] = pool_largest_##T(w, x, at);                                                                 \
-            i += p >= 0 ? SIDE : 1;                                                                                    \
+            const int64_t p = square ? inner_image(w, at) : -1;                                                        \
+            where[i] = p < 0 ? pool_largest_##T(w, x, at) : largest_of_square_##T(x, p, w->in[1]);                     \
         }                                                                                                              \
     }                                                                                                                  \
     static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
