@@ -1,5 +1,5 @@
 # What makes a mistake of ours harder to use, where the compiler has it; all of it in what is released.  The arithmetic of
-# ops/level keeps its locals as they are: they are large, and written before they are read (cmake/levels.cmake).
+# ops keeps its locals as they are (cmake/levels.cmake): they are written before they are read, again and again.
 include(CheckCCompilerFlag)
 add_compile_options(-fstack-protector-strong -fstack-clash-protection)
 function(qcc_harden name)
