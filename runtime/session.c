@@ -315,7 +315,9 @@ Status session_bind(Session *s, const char *name, const Tensor *value)
     if (!input)
         return no_such(s, name);
     const Type *want = session_input(s, name)->type;
-    if (!type_agrees(value->type, want))
+    const bool evaluates =
+        input->eval_slot >= 0 && type_agrees(value->type, s->eval_graph->inputs[input->eval_slot]->type);
+    if (!type_agrees(value->type, want) && !evaluates) /* @eval may take other batches than a step of several */
         return wrong_type(s, name, value->type, want);
     if (!input->bound)
         input->tensor.refs = 1; /* ours; an evaluation may hold it still */
@@ -404,6 +406,8 @@ static Status missing_inputs(Session *s, const Graph *g, bool eval, bool gradien
     for (size_t i = 0; i < s->n_inputs; i++) {
         const Input *input = &s->inputs[i];
         const int slot = eval ? input->eval_slot : input->slot;
+        if (slot >= 0 && input->bound && !eval && !type_agrees(input->tensor.type, g->inputs[slot]->type))
+            return wrong_type(s, input->name, input->tensor.type, g->inputs[slot]->type);
         if (slot < 0 || input->bound || is_gradient(input->name) != gradients || !g->inputs[slot]->uses)
             continue;
         if (!m)

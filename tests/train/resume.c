@@ -16,7 +16,7 @@ static const struct {
 } kinds[] = {
     { "adamw", "toy.qir", "", false },
     { "in order", "toy.qir", "--no-shuffle --last pad --seed 5 --optimizer momentum:lr=0.01", false },
-    { "accumulated", "rich.qir", "--accumulate 2 --optimizer adam:lr=1e-2", false },
+    { "accumulated", "rich.qir", "--accumulate 2 --optimizer adam:lr=1e-2 --val-split 0.1", true },
     { "averaged", "rich.qir", "--ema 0.9 --lr 1e-2 --clip-norm 0.5", false },
     { "scheduled", "rich.qir", "--schedule cosine:warmup=5 --lr 1e-2", true },
     { "validated", "rich.qir", "--val x.npy --val-target y.npy --lr 1e-2 --last keep", true },
