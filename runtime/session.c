@@ -1,42 +1,12 @@
-#include "runtime/session.h"
+#include "runtime/session_parts.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char prefix[] = "grad.";
 
-/* An input that the caller binds. */
-typedef struct Input {
-    const char *name;
-    Tensor tensor; /* over the caller's memory */
-    bool bound;
-    int slot, eval_slot; /* input of the step, of @eval; -1: it has none */
-} Input;
-
-typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Phase;
-
-struct Session {
-    Ir *ir;
-    Arena *arena;
-    Heap heap;
-    Graph *graph, *eval_graph;
-    Evaluation *step, *eval;
-    const Node *backward, *update; /* first nodes of these sides; null: there are none */
-    State *states;
-    Input *inputs;
-    size_t n_states, n_inputs;
-    const Tensor **arguments; /* of a run */
-    Map by_name;              /* State or Input, by name */
-    Map result, eval_result;  /* Node, by name */
-    uint64_t steps;           /* begun */
-    EvalOptions options;
-    Phase phase;
-    bool evaluated; /* results are those of @eval */
-};
-
 /* ---- opening ---- */
 
-static bool is_gradient(const char *name)
+bool session_is_gradient(const char *name)
 {
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
@@ -101,7 +71,7 @@ static void link_results(Session *s)
 {
     for (int i = 0; i < graph_n_results(s->graph); i++) {
         const char *name = graph_result_name(s->graph, i);
-        const bool gradient = name && is_gradient(name);
+        const bool gradient = name && session_is_gradient(name);
         const MapEntry *e = name ? map_find(&s->by_name, gradient ? name + strlen(prefix) : name) : NULL;
         State *state = e ? e->value.p : NULL;
         if (!state || state < s->states || state >= s->states + s->n_states || !graph_result(s->graph, i))
@@ -120,7 +90,7 @@ static void find_sides(Session *s)
     }
 }
 
-static Tensor *copy_of(Session *s, const Tensor *t)
+Tensor *session_copy(Session *s, const Tensor *t)
 {
     Tensor *copy = tensor_alloc(&s->heap, t->type);
     if (t->bytes)
@@ -141,7 +111,7 @@ static Status set_initial(Session *s, State *state)
     const Tensor *t = payload_tensor(state->initial, s->ir->arena, s->ir->diag);
     if (!t)
         return INVALID;
-    state->value = copy_of(s, t);
+    state->value = session_copy(s, t);
     return OK;
 }
 
@@ -219,7 +189,7 @@ static Input *input_named(const Session *s, const char *name)
 
 static State *state_of_gradient(const Session *s, const char *name)
 {
-    State *state = is_gradient(name) ? state_named(s, name + strlen(prefix)) : NULL;
+    State *state = session_is_gradient(name) ? state_named(s, name + strlen(prefix)) : NULL;
     return state && state->gradient >= 0 ? state : NULL;
 }
 
@@ -252,11 +222,6 @@ void session_set_seed(Session *s, uint64_t seed)
         evaluation_set_seed(s->eval, seed);
 }
 
-Graph *session_graph(const Session *s, bool eval)
-{
-    return eval ? s->eval_graph : s->graph;
-}
-
 const Node *session_input(const Session *s, const char *name)
 {
     const Input *input = input_named(s, name);
@@ -265,7 +230,7 @@ const Node *session_input(const Session *s, const char *name)
     return input->slot >= 0 ? s->graph->inputs[input->slot] : s->eval_graph->inputs[input->eval_slot];
 }
 
-static const Tensor *result_named(const Session *s, const char *name)
+const Tensor *session_result(const Session *s, const char *name)
 {
     const MapEntry *e = map_find(s->evaluated ? &s->eval_result : &s->result, name);
     if (!e || (!s->evaluated && s->phase == PHASE_IDLE))
@@ -282,7 +247,7 @@ const Tensor *session_view(const Session *s, const char *name)
         return of->sum;
     if (of && s->phase != PHASE_IDLE) /* an evaluation since leaves gradients alone */
         return evaluation_value(s->step, graph_result(s->graph, of->gradient));
-    return result_named(s, name);
+    return session_result(s, name);
 }
 
 /* ---- what the caller gives ---- */
@@ -302,7 +267,7 @@ static Status no_such(Session *s, const char *name)
     return message_send(m);
 }
 
-static Status wrong_type(Session *s, const char *name, const Type *have, const Type *want)
+Status session_wrong_type(Session *s, const char *name, const Type *have, const Type *want)
 {
     Arena *arena = s->ir->diag->arena;
     return fail_as(s->ir->diag, USAGE, NOWHERE, "%s: got %s, wanted %s", name, type_text(arena, have),
@@ -318,7 +283,7 @@ Status session_bind(Session *s, const char *name, const Tensor *value)
     const bool evaluates =
         input->eval_slot >= 0 && type_agrees(value->type, s->eval_graph->inputs[input->eval_slot]->type);
     if (!type_agrees(value->type, want) && !evaluates) /* @eval may take other batches than a step of several */
-        return wrong_type(s, name, value->type, want);
+        return session_wrong_type(s, name, value->type, want);
     if (!input->bound)
         input->tensor.refs = 1; /* ours; an evaluation may hold it still */
     input->tensor.type = value->type;
@@ -328,7 +293,7 @@ Status session_bind(Session *s, const char *name, const Tensor *value)
     return OK;
 }
 
-static void set_kept(Session *s, Tensor **where, Tensor *value)
+void session_keep_value(Session *s, Tensor **where, Tensor *value)
 {
     if (*where)
         tensor_drop(&s->heap, *where);
@@ -340,23 +305,23 @@ static void set_state(Session *s, State *state, Tensor *value)
 {
     const Node *input = state->slot >= 0 ? s->graph->inputs[state->slot] : NULL;
     const bool runs = s->phase == PHASE_FORWARD || s->phase == PHASE_BACKWARD;
-    set_kept(s, &state->value, value);
-    set_kept(s, &state->pending, NULL);
+    session_keep_value(s, &state->value, value);
+    session_keep_value(s, &state->pending, NULL);
     if (input && runs && evaluation_value(s->step, input))
         evaluation_put(s->step, input, value);
 }
 
-static void forget_sums(Session *s)
+void session_forget_sums(Session *s)
 {
     for (size_t i = 0; i < s->n_states; i++) {
-        set_kept(s, &s->states[i].sum, NULL);
-        set_kept(s, &s->states[i].pending, NULL);
+        session_keep_value(s, &s->states[i].sum, NULL);
+        session_keep_value(s, &s->states[i].pending, NULL);
     }
 }
 
 void session_forget(Session *s)
 {
-    forget_sums(s);
+    session_forget_sums(s);
     s->phase = PHASE_IDLE;
     s->evaluated = false;
 }
@@ -378,8 +343,8 @@ Status session_put(Session *s, const char *name, const Tensor *value)
         return no_such(s, name);
     const Type *want = state ? state->type : graph_result(s->graph, of->gradient)->type;
     if (value->type != want)
-        return wrong_type(s, name, value->type, want);
-    Tensor *copy = copy_of(s, value);
+        return session_wrong_type(s, name, value->type, want);
+    Tensor *copy = session_copy(s, value);
     if (state) {
         set_state(s, state, copy);
         return OK;
@@ -395,222 +360,5 @@ Status session_put(Session *s, const char *name, const Tensor *value)
     }
     evaluation_put(s->step, graph_result(s->graph, of->gradient), copy);
     tensor_drop(&s->heap, copy);
-    return OK;
-}
-
-/* ---- running ---- */
-
-static Status missing_inputs(Session *s, const Graph *g, bool eval, bool gradients)
-{
-    Message *m = NULL;
-    for (size_t i = 0; i < s->n_inputs; i++) {
-        const Input *input = &s->inputs[i];
-        const int slot = eval ? input->eval_slot : input->slot;
-        if (slot >= 0 && input->bound && !eval && !type_agrees(input->tensor.type, g->inputs[slot]->type))
-            return wrong_type(s, input->name, input->tensor.type, g->inputs[slot]->type);
-        if (slot < 0 || input->bound || is_gradient(input->name) != gradients || !g->inputs[slot]->uses)
-            continue;
-        if (!m)
-            m = message_new(s->ir->diag, SEVERITY_ERROR, USAGE, NOWHERE, "inputs without a value");
-        message_at(m, "%s %s", input->name, type_text(s->ir->diag->arena, g->inputs[slot]->type));
-    }
-    return m ? message_send(m) : OK;
-}
-
-static void set_arguments(Session *s, const Graph *g, bool eval)
-{
-    memset(s->arguments, 0, g->n_inputs * sizeof *s->arguments);
-    for (size_t i = 0; i < s->n_states; i++) {
-        const State *state = &s->states[i];
-        const int slot = eval ? state->eval_slot : state->slot;
-        if (slot >= 0)
-            s->arguments[slot] = state->pending && !eval ? state->pending : state->value;
-    }
-    for (size_t i = 0; i < s->n_inputs; i++) {
-        const Input *input = &s->inputs[i];
-        const int slot = eval ? input->eval_slot : input->slot;
-        if (slot >= 0 && input->bound)
-            s->arguments[slot] = &input->tensor;
-    }
-}
-
-static Status forward(Session *s)
-{
-    TRY(missing_inputs(s, s->graph, false, false));
-    set_arguments(s, s->graph, false);
-    s->phase = PHASE_IDLE;
-    s->evaluated = false;
-    evaluation_begin(s->step, s->steps++, s->arguments);
-    TRY(evaluation_until(s->step, s->backward ? s->backward : s->update));
-    s->phase = PHASE_FORWARD;
-    return OK;
-}
-
-static bool is_bound(const Session *s, const Tensor *t)
-{
-    for (size_t i = 0; i < s->n_inputs; i++)
-        if (t == &s->inputs[i].tensor)
-            return true;
-    return false;
-}
-
-/* A value of the run that outlives it: held, or copied where the memory is the caller's. */
-static Tensor *keep(Session *s, const Tensor *t)
-{
-    return is_bound(s, t) ? copy_of(s, t) : tensor_hold(t);
-}
-
-/* sum + g, in the arithmetic of the gradients. */
-static Tensor *added(Session *s, const Tensor *sum, const Tensor *g)
-{
-    Tensor *t = tensor_alloc(&s->heap, g->type);
-    const int64_t n = tensor_elements(g);
-    for (int64_t i = 0; i < n; i++)
-        if (g->type->dtype == F32)
-            ((f32 *)t->data)[i] = ((const f32 *)sum->data)[i] + ((const f32 *)g->data)[i];
-        else
-            tensor_set_f64(t, i, tensor_get_f64(sum, i) + tensor_get_f64(g, i));
-    return t;
-}
-
-/* Gradients join those of the runs before; states that forward moved go on from where they are. */
-static void accumulate(Session *s)
-{
-    for (size_t i = 0; i < s->n_states; i++) {
-        State *state = &s->states[i];
-        const Node *node = state->gradient >= 0 ? graph_result(s->graph, state->gradient) : NULL;
-        const Tensor *g = node ? evaluation_value(s->step, node) : NULL;
-        if (g)
-            set_kept(s, &state->sum, state->sum ? added(s, state->sum, g) : keep(s, g));
-        const Tensor *next = state->next >= 0 ? evaluation_value(s->step, graph_result(s->graph, state->next)) : NULL;
-        if (next)
-            set_kept(s, &state->pending, keep(s, next));
-    }
-}
-
-/* Runs a side; one that was interrupted may be run on. */
-static Status side(Session *s, const Node *end)
-{
-    const Status status = evaluation_until(s->step, end);
-    if (status != OK && status != INTERRUPTED)
-        s->phase = PHASE_IDLE;
-    return status;
-}
-
-static Status backward(Session *s, bool accumulates)
-{
-    if (s->phase != PHASE_FORWARD)
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "backward follows forward");
-    TRY(missing_inputs(s, s->graph, false, true));
-    for (size_t i = 0; i < s->n_inputs; i++)
-        if (s->inputs[i].slot >= 0 && is_gradient(s->inputs[i].name))
-            evaluation_put(s->step, s->graph->inputs[s->inputs[i].slot], &s->inputs[i].tensor);
-    s->evaluated = false;
-    TRY(side(s, s->update));
-    s->phase = PHASE_BACKWARD;
-    if (accumulates)
-        accumulate(s);
-    else
-        forget_sums(s);
-    return OK;
-}
-
-static bool scalar(const Session *s, const char *name, double *value)
-{
-    const Tensor *t = result_named(s, name);
-    if (!t || t->type->kind != TYPE_TENSOR || tensor_elements(t) != 1)
-        return false;
-    *value = tensor_get_f64(t, 0);
-    return true;
-}
-
-static void tell(const Session *s, RunResult *r)
-{
-    r->step = s->steps;
-    r->has_loss = scalar(s, "loss", &r->loss);
-    r->has_norm = scalar(s, "grad_norm", &r->norm);
-    r->has_rate = scalar(s, "lr", &r->rate);
-    r->finite = (!r->has_loss || isfinite(r->loss)) && (!r->has_norm || isfinite(r->norm));
-}
-
-static void commit(Session *s)
-{
-    for (size_t i = 0; i < s->n_states; i++) {
-        State *state = &s->states[i];
-        const Tensor *next = state->next >= 0 ? evaluation_value(s->step, graph_result(s->graph, state->next)) : NULL;
-        if (next)
-            set_kept(s, &state->value, keep(s, next));
-    }
-}
-
-static Status update(Session *s, RunResult *r)
-{
-    if (s->phase != PHASE_BACKWARD)
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "update follows backward");
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].sum)
-            evaluation_put(s->step, graph_result(s->graph, s->states[i].gradient), s->states[i].sum);
-    s->evaluated = false;
-    TRY(side(s, NULL));
-    s->phase = PHASE_DONE;
-    tell(s, r);
-    r->applied = r->finite;
-    if (r->finite)
-        commit(s);
-    forget_sums(s);
-    return OK;
-}
-
-static Status evaluate_alone(Session *s)
-{
-    if (!s->eval)
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "has no graph @eval");
-    TRY(missing_inputs(s, s->eval_graph, true, false));
-    set_arguments(s, s->eval_graph, true);
-    s->evaluated = true;
-    evaluation_begin(s->eval, 0, s->arguments);
-    return evaluation_until(s->eval, NULL);
-}
-
-static Status sides(Session *s, unsigned what, RunResult *r)
-{
-    if (!(what & RUN_STEP) || what & ~(unsigned)(RUN_STEP | RUN_ACCUMULATE))
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "runs forward, backward and update, or eval alone");
-    if (what & RUN_FORWARD)
-        TRY(forward(s));
-    if (what & RUN_BACKWARD)
-        TRY(backward(s, what & RUN_ACCUMULATE));
-    return what & RUN_UPDATE ? update(s, r) : OK;
-}
-
-Status session_run(Session *s, unsigned what, RunResult *result)
-{
-    RunResult r = { .finite = true };
-    const uint64_t before = s->steps;
-    const Status status = what == RUN_EVAL ? evaluate_alone(s) : sides(s, what, &r);
-    if (status != OK && s->steps != before) { /* a step that was begun here never was */
-        s->steps = before;
-        s->phase = PHASE_IDLE;
-    }
-    TRY(status);
-    tell(s, &r);
-    if (result)
-        *result = r;
-    return OK;
-}
-
-Status session_replay(Session *s, void (*observe)(void *user, const Node *n, const Tensor *value), void *user)
-{
-    EvalOptions options = s->options;
-    Tensor **results = NEWS(s->ir->diag->arena, Tensor *, graph_n_results(s->graph) + 1);
-    options.step = s->steps ? s->steps - 1 : 0;
-    options.observe = observe;
-    options.user = user;
-    TRY(missing_inputs(s, s->graph, false, false));
-    set_arguments(s, s->graph, false);
-    TRY(evaluate(s->graph, &options, &s->heap, s->arguments, results));
-    for (int i = 0; i < graph_n_results(s->graph); i++)
-        if (results[i])
-            tensor_drop(&s->heap, results[i]);
     return OK;
 }

@@ -97,7 +97,4 @@ void session_set_seed(Session *s, uint64_t seed);
 /* The input of that name of @step, else of @eval; null when there is none. */
 const Node *session_input(const Session *s, const char *name);
 
-/* The module's graphs. */
-Graph *session_graph(const Session *s, bool eval);
-
 #endif

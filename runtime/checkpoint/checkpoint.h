@@ -146,9 +146,6 @@ Status checkpoint_load(const CheckpointReader *r, const char *path, const Checkp
 Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const CheckpointWanted *wanted,
                       CheckpointLoaded *loaded);
 
-/* The same as checkpoint_load without states: where the run stood. */
-Status checkpoint_find(const CheckpointReader *r, const char *path, CheckpointLoaded *found);
-
 /* Weights for the slots from any safetensors or npz file, by name or path name, floats converted to the slot's type;
  * states[i] is null where the file has nothing that fits.  INVALID when nothing fits at all. */
 Status checkpoint_init(const CheckpointReader *r, const char *path, const StateSlot *slots, size_t n, Tensor **states,

@@ -227,13 +227,9 @@ static Status load_one(const CheckpointReader *r, Probe *p, const CheckpointWant
     int64_t *to = NULL;
     if (p->damage)
         return OK;
-    if (!w) {
-        probe_verify(p);
-    } else {
-        TRY(check_wanted(r, p, w, &loaded->report, &to));
-        loaded->states = NEWS(r->arena, Tensor *, w->n);
-        read_states(r, p, w, to, loaded->states);
-    }
+    TRY(check_wanted(r, p, w, &loaded->report, &to));
+    loaded->states = NEWS(r->arena, Tensor *, w->n);
+    read_states(r, p, w, to, loaded->states);
     if (!p->damage) {
         loaded->file = p->path;
         loaded->info = p->info;
@@ -254,7 +250,8 @@ static Status none_whole(const CheckpointReader *r, const char *path, const Cand
     return message_send(m);
 }
 
-static Status load(const CheckpointReader *r, const char *path, const CheckpointWanted *w, CheckpointLoaded *loaded)
+Status checkpoint_load(const CheckpointReader *r, const char *path, const CheckpointWanted *wanted,
+                       CheckpointLoaded *loaded)
 {
     Candidates c;
     *loaded = (CheckpointLoaded){ 0 };
@@ -264,7 +261,7 @@ static Status load(const CheckpointReader *r, const char *path, const Checkpoint
     for (size_t i = 0; i < c.n; i++) {
         probe_open(p, r->types, r->arena, r->limits, c.paths[i]);
         check_step(r, p, c.steps[i]);
-        TRY(load_one(r, p, w, loaded));
+        TRY(load_one(r, p, wanted, loaded));
         damages[i] = p->damage;
         if (loaded->file) {
             for (size_t k = 0; k < i; k++)
@@ -276,12 +273,6 @@ static Status load(const CheckpointReader *r, const char *path, const Checkpoint
     return c.n ? none_whole(r, path, &c, damages) : OK;
 }
 
-Status checkpoint_load(const CheckpointReader *r, const char *path, const CheckpointWanted *wanted,
-                       CheckpointLoaded *loaded)
-{
-    return load(r, path, wanted, loaded);
-}
-
 Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const CheckpointWanted *wanted,
                       CheckpointLoaded *loaded)
 {
@@ -290,9 +281,4 @@ Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const Ch
     probe_open_bytes(p, r->types, r->arena, r->limits, from);
     TRY(load_one(r, p, wanted, loaded));
     return p->damage ? fail(r->diag, (Place){ .file = from->name, .byte = -1 }, "%s", p->damage) : OK;
-}
-
-Status checkpoint_find(const CheckpointReader *r, const char *path, CheckpointLoaded *found)
-{
-    return load(r, path, NULL, found);
 }

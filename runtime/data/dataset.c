@@ -384,15 +384,6 @@ Status dataset_open(Dataset **dataset, Memory *m, Types *types, Diag *d, const L
     return status;
 }
 
-void dataset_keep(Dataset *ds)
-{
-    for (size_t i = 0; i < ds->n_sources; i++)
-        samples_keep(ds->sources[i]);
-    heap_keep(&ds->heap);
-    arena_keep(&ds->arena);
-    cleanup_drop(&ds->cleanup);
-}
-
 void dataset_close(Dataset *ds)
 {
     if (!ds)

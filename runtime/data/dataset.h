@@ -42,9 +42,6 @@ Status dataset_open(Dataset **dataset, Memory *m, Types *types, Diag *d, const L
                     const DataOptions *options, size_t n_inputs, const DataInput *inputs, size_t n_specs,
                     const DataSpec *specs, size_t n_fills, const DataFill *fills);
 
-/* Keeps it past guarded(): a jump no longer closes it, its owner must. */
-void dataset_keep(Dataset *dataset);
-
 /* Closes the files and gives the memory back; null is allowed.  Its feeds must be closed. */
 void dataset_close(Dataset *dataset);
 

@@ -179,11 +179,6 @@ Status feed_open(Feed **out, const Dataset *ds, Diag *d, const FeedOptions *opti
     return status;
 }
 
-void feed_keep(Feed *feed)
-{
-    cleanup_drop(&feed->cleanup);
-}
-
 void feed_close(Feed *feed)
 {
     if (!feed)

@@ -39,9 +39,6 @@ typedef struct Feed Feed;
 /* A feed over a dataset, which must outlive it. */
 Status feed_open(Feed **feed, const Dataset *dataset, Diag *d, const FeedOptions *options);
 
-/* Keeps it past guarded(): a jump no longer closes it, its owner must. */
-void feed_keep(Feed *feed);
-
 /* Joins the thread and gives the memory back; null is allowed. */
 void feed_close(Feed *feed);
 

@@ -326,11 +326,6 @@ Status samples_open(Samples *s, const SamplesQuery *q)
     return status;
 }
 
-void samples_keep(Samples *s)
-{
-    cleanup_drop(&s->cleanup);
-}
-
 void samples_close(Samples *s)
 {
     cleanup_drop(&s->cleanup);

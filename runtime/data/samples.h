@@ -42,9 +42,6 @@ Status samples_open(Samples *s, const SamplesQuery *q);
 /* Refuses options that a stream of records cannot have. */
 Status samples_stream_options(Diag *d, const DataSpec *spec);
 
-/* Keeps it past guarded(). */
-void samples_keep(Samples *s);
-
 /* Closes the file and gives the memory back. */
 void samples_close(Samples *s);
 

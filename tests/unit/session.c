@@ -21,6 +21,12 @@ static const char step_text[] = "graph @step(%x: f32[2], state %w: f32[2] = [1, 
                                 "    %y: f32[2] = mul(%x, %w)\n"
                                 "}\n";
 
+static const char idle_text[] = "graph @step(%grad.y: f32[], state %w: f32[] = 1 trained) -> (%y, %w = %w1) {\n"
+                                "    const %y: f32[] = 1\n"
+                                "    %g: f32[] = identity(%y) side=backward\n"
+                                "    %w1: f32[] = add(%w, %g) side=update\n"
+                                "}\n";
+
 typedef struct Case {
     Language l;
     Session *s;
@@ -115,6 +121,21 @@ static Status sums(void *arg)
     return OK;
 }
 
+/* The gradient of an output that no parameter moves: nobody reads it, and nobody has to bind it. */
+static Status idle_gradient(void *arg)
+{
+    Case *c = arg;
+    static const SessionOptions options = { 0 };
+    Module *m = language_parse(&c->l, idle_text, NULL);
+    assert_non_null(m);
+    TRY(session_open(m, &options, &c->l.arena, &c->s));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(session_run(c->s, RUN_STEP, NULL), OK);
+    assert_true(tensor_get_f64(session_view(c->s, "w"), 0) == 4);
+    session_close(c->s);
+    return OK;
+}
+
 static Status refusals(void *arg)
 {
     Case *c = arg;
@@ -144,16 +165,15 @@ static void with_case(Status (*body)(void *))
 TEST(whole_steps)
 TEST(parts)
 TEST(sums)
+TEST(idle_gradient)
 TEST(refusals)
 #undef TEST
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_steps),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_whole_steps),   cmocka_unit_test(test_parts),    cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_idle_gradient), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

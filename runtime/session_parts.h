@@ -1,0 +1,54 @@
+/* What the files of a session share: what it holds (session.c), and how it runs (session_run.c). */
+#ifndef RUNTIME_SESSION_PARTS_H
+#define RUNTIME_SESSION_PARTS_H
+
+#include "runtime/session.h"
+
+/* An input that the caller binds. */
+typedef struct Input {
+    const char *name;
+    Tensor tensor; /* over the caller's memory */
+    bool bound;
+    int slot, eval_slot; /* input of the step, of @eval; -1: it has none */
+} Input;
+
+typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Phase;
+
+struct Session {
+    Ir *ir;
+    Arena *arena;
+    Heap heap;
+    Graph *graph, *eval_graph;
+    Evaluation *step, *eval;
+    const Node *backward, *update; /* first nodes of these sides; null: there are none */
+    State *states;
+    Input *inputs;
+    size_t n_states, n_inputs;
+    const Tensor **arguments; /* of a run */
+    Map by_name;              /* State or Input, by name */
+    Map result, eval_result;  /* Node, by name */
+    uint64_t steps;           /* begun */
+    EvalOptions options;
+    Phase phase;
+    bool evaluated; /* results are those of @eval */
+};
+
+/* Whether a name is that of a gradient: grad.NAME. */
+bool session_is_gradient(const char *name);
+
+/* A copy of a tensor in the session's heap. */
+Tensor *session_copy(Session *s, const Tensor *t);
+
+/* A result of the last run by name; null when it has none. */
+const Tensor *session_result(const Session *s, const char *name);
+
+/* Reports a value of another type: USAGE. */
+Status session_wrong_type(Session *s, const char *name, const Type *have, const Type *want);
+
+/* Lets a place hold a value (null: nothing), which it takes over, instead of the one before. */
+void session_keep_value(Session *s, Tensor **where, Tensor *value);
+
+/* Forgets gradients that were added up, and the states that went with them. */
+void session_forget_sums(Session *s);
+
+#endif
