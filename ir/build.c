@@ -146,6 +146,17 @@ Node *build_cast(Build *b, Node *x, DType to)
     return build_node(b, OP_cast, &attr, 1, &x);
 }
 
+Node *build_amp_cast(Build *b, Node *x, DType to)
+{
+    if (!x || b->status != OK || x->type->dtype == to)
+        return x;
+    const CastAttr attr = { .to = (int)to + 1, .saturate = true };
+    Node *y = build_node(b, OP_amp_cast, &attr, 1, &x);
+    if (y)
+        y->flags |= NODE_OURS;
+    return y;
+}
+
 const Type *node_infer(const Node *n, const char **complaint)
 {
     Ir *ir = n->graph->ir;

@@ -52,6 +52,9 @@ Node *build_i64s(Build *b, int n, const int64_t *v);
 /* Type conversion by a `cast` (nothing when the type is already that). */
 Node *build_cast(Build *b, Node *x, DType to);
 
+/* The same by an `amp_cast`: a conversion between float widths that is ours, and may go again.  Not of f64. */
+Node *build_amp_cast(Build *b, Node *x, DType to);
+
 /* Asks the card again what type a node has; INVALID with a located message when it complains. */
 Status node_retype(Node *n);
 

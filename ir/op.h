@@ -117,6 +117,8 @@ typedef struct AmpCard {
     uint32_t wide; /* operands kept f32 although the node is narrow, a bit each */
     AmpReason reason;
     AmpClass (*when)(const Node *n, DType target); /* of AMP_C */
+    uint32_t wide_out;                             /* results that stay f32, a bit each */
+    bool bounded;                                  /* results lie within a few units, whatever the operands are */
 } AmpCard;
 
 /* Role of an operand in a quantized graph (docs/ops.md). */

@@ -135,6 +135,55 @@ const OpDef op_cast = {
     .onnx = { "Cast", 25, NULL },
 };
 
+/* ---- amp_cast: one that mixed precision placed ---- */
+
+static const AttrSpec amp_cast_attrs[] = {
+    ATTR_REQUIRED(CastAttr, to, DTYPE),
+    ATTR_LAST,
+};
+
+static bool is_amp_width(DType t)
+{
+    return t == F32 || t == F16 || t == BF16;
+}
+
+static const Type *infer_amp_cast(Infer *q)
+{
+    const Type *y = infer_cast(q);
+    if (y && (!is_amp_width(y->dtype) || !is_amp_width(q->in[0]->dtype)))
+        return infer_fail(q, "converts between f32, f16 and bf16, got %s to %s", dtype_name(q->in[0]->dtype),
+                          dtype_name(y->dtype));
+    return y;
+}
+
+static Node *sample_amp_cast(Build *b, Rng *rng, int variant)
+{
+    static const DType types[] = { F32, F16, BF16 };
+    int64_t dims[MAX_RANK];
+    const int rank = variant % 6;
+    sample_dims(rng, rank, 4, dims);
+    const CastAttr at = { .to = (int)types[variant / 3 % 3] + 1, .saturate = true };
+    Node *x = sample_tensor(b, rng, types[variant % 3], rank, dims, -6, 6);
+    return CALL_ATTR(b, amp_cast, at, x);
+}
+
+const OpDef op_amp_cast = {
+    .name = "amp_cast",
+    .min_in = 1,
+    .max_in = 1,
+    .attrs = amp_cast_attrs,
+    .infer = infer_amp_cast,
+    .eval = eval_cast,
+    .adjoint = adjoint_cast,
+    .sample = sample_amp_cast,
+    .n_variants = 18,
+    .differentiable = 1,
+    .fuse = FUSE_POINTWISE,
+    .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .brief = "A change of width that mixed precision placed: it may be taken out again, and export does.",
+};
+
 static const Type *infer_identity(Infer *q)
 {
     return infer_has(q, 0) ? q->in[0] : infer_fail(q, "operand 0 is missing");

@@ -73,6 +73,33 @@ typedef struct LossSpec {
     const char *sample_weight; /* name of an input to add; null: none */
 } LossSpec;
 
+/* ---- precision: passes insert-amp, scale-loss, shadow ---- */
+
+typedef struct AmpTable AmpTable;   /* lists that a file changes (passes/amp_table.h) */
+typedef struct AmpLedger AmpLedger; /* what was decided, and why (passes/amp.h) */
+
+typedef enum ScaleKind { SCALE_DEFAULT, SCALE_OFF, SCALE_STATIC, SCALE_DYNAMIC } ScaleKind;
+
+/* How the loss is scaled.  SCALE_DEFAULT is dynamic for f16 and off otherwise. */
+typedef struct LossScale {
+    ScaleKind kind;
+    double init, growth, backoff, least, most; /* powers of two */
+    int64_t interval, hysteresis;
+    bool refills; /* an applied step gives the hysteresis back */
+} LossScale;
+
+typedef struct Precision {
+    bool on;                      /* --amp */
+    DType narrow;                 /* F16 or BF16 */
+    bool walks;                   /* labels by the painting walk, not by the minimum cut */
+    const char *const *keep_wide; /* --keep-fp32: selectors of nodes that stay f32 */
+    size_t n_keep_wide;
+    const AmpTable *const *tables; /* --amp-table, the last one that says something counts */
+    size_t n_tables;
+    LossScale scale;
+    AmpLedger *ledger; /* filled by the passes; null: nobody asks */
+} Precision;
+
 typedef struct Recipe {
     const OptimizerGroup *groups; /* the first takes every parameter; of the others the last that selects it */
     size_t n_groups;              /* 0: the defaults */
@@ -95,6 +122,8 @@ typedef struct Recipe {
 
     const LossSpec *losses;
     size_t n_losses;
+
+    Precision precision;
 } Recipe;
 
 #endif

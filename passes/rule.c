@@ -66,7 +66,7 @@ static void measure_add(Measure *m, const Node *n, int sign)
     const OpDef *def = op_of(n);
     if (!def->structural)
         m->weight += sign * (def->weight ? def->weight : 1);
-    if (n->op == OP_cast && type_known(n->type) && type_bytes(n->type, &bytes))
+    if ((n->op == OP_cast || n->op == OP_amp_cast) && type_known(n->type) && type_bytes(n->type, &bytes))
         m->cast_bytes += sign * (int64_t)bytes;
     m->nodes += sign;
 }

@@ -1,0 +1,94 @@
+/* What the passes of mixed precision share: the role of each node, the choice between two widths, and what was decided.
+ *
+ * A logical value is an f32 tensor of the graph without its amp_casts.  It is labelled wide or narrow: how it is stored.
+ * Nodes that compute wide (E, EX, S, W, FO, FI, F, X) are f32 and read narrow values through amp_casts; nodes of class T,
+ * and P, PW, PM that move narrow values, are of the narrow type themselves. */
+#ifndef PASSES_AMP_H
+#define PASSES_AMP_H
+
+#include "passes/pass.h"
+
+/* ---- the role of a node ---- */
+
+/* How one node takes part: its card, conditions decided, and what tables and selectors say instead. */
+typedef struct AmpRole {
+    AmpClass class;    /* never AMP_C; AMP_UNSET: nobody says */
+    uint32_t wide;     /* operands that stay f32, a bit each; the last bit stands for all beyond */
+    uint32_t wide_out; /* results that stay f32 */
+    bool bounded;
+    AmpReason reason;
+    const char *forced; /* what decided instead of the card: "--keep-fp32 'head'", "lists.txt:12"; null: the card */
+} AmpRole;
+
+typedef struct AmpRoles AmpRoles;
+
+/* Opens the roles of a graph's nodes by the precision of a recipe; selectors that match nothing are USAGE. */
+Status amp_roles_open(Graph *g, PassRun *run, const Precision *p, AmpRoles **roles);
+void amp_roles_close(AmpRoles *r);
+
+/* The role of a node. */
+AmpRole amp_role(const AmpRoles *r, const Node *n);
+
+/* ---- the choice ---- */
+
+typedef enum AmpLabel { AMP_FREE, AMP_WIDE, AMP_NARROW } AmpLabel;
+
+/* Something to label: a logical value, or whether a narrow copy of a wide value exists. */
+typedef struct AmpVariable {
+    Node *node;   /* whose value; null: an auxiliary */
+    int result;   /* of a node with several */
+    int copy_of;  /* of an auxiliary: the value that is copied; -1 */
+    int turn;     /* order of the walk: after the variables it follows */
+    bool follows; /* the walk gives it the widest label of what it follows */
+    bool copied;  /* some reader takes the narrow form in any case */
+    AmpLabel fixed, label;
+    double wide_price, narrow_price; /* bytes */
+} AmpVariable;
+
+/* What it costs when a is wide and b narrow, or the other way; INFINITY: it may not be. */
+typedef struct AmpTie {
+    int a, b;
+    double wide_narrow, narrow_wide;
+    bool leads; /* b follows a: the walk takes a's label into account */
+} AmpTie;
+
+typedef struct AmpProblem {
+    Arena *arena;
+    AmpVariable *variable;
+    size_t n, cap;
+    AmpTie *tie;
+    size_t n_ties, cap_ties;
+} AmpProblem;
+
+/* What a labelling costs; INFINITY where a price or a fixed label forbids it. */
+double amp_cost(const AmpProblem *p);
+
+/* Labels everything the way people do by hand: what is fixed, forward to what follows it. */
+void amp_walk(AmpProblem *p);
+
+/* Labels everything at the least cost: a minimum cut. */
+void amp_cut(AmpProblem *p);
+
+/* ---- the ledger ---- */
+
+/* What became of one node. */
+typedef struct AmpDecision {
+    uint32_t src;
+    Op op;
+    const char *value, *label; /* names of value and node; may be null */
+    bool backward;
+    AmpRole role;
+    bool narrow;   /* its (first) result is stored narrow */
+    bool computes; /* it computes narrow: its type is */
+    int64_t saved; /* bytes, against f32 */
+} AmpDecision;
+
+struct AmpLedger {
+    Arena *arena;
+    AmpDecision *list;
+    size_t n, cap;
+    double cost, walk_cost, wide_cost; /* bytes of the plan, of the painting walk's, of none; forward and backward */
+    int64_t inserted, folded;          /* amp_casts */
+};
+
+#endif
