@@ -76,9 +76,14 @@ static bool takes_reader(const Selector *s, const Node *n)
     return false;
 }
 
+bool selector_names(const Selector *s, const Node *n)
+{
+    return !s->op && (matches(s, n->name) || matches(s, path_name(s->paths, n)));
+}
+
 bool selector_takes_parameter(const Selector *s, const Node *n)
 {
-    return (!s->op && (matches(s, n->name) || matches(s, path_name(s->paths, n)))) || takes_reader(s, n);
+    return selector_names(s, n) || takes_reader(s, n);
 }
 
 bool selector_takes(const Selector *s, const Node *n)

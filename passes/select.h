@@ -27,6 +27,9 @@ void selector_close(Selector *s);
 /* Whether it means a node (a parameter is one, too). */
 bool selector_takes(const Selector *s, const Node *n);
 
+/* Whether the expression matches a parameter's own name or path name, whoever reads it. */
+bool selector_names(const Selector *s, const Node *n);
+
 /* Whether it means a parameter (param or state). */
 bool selector_takes_parameter(const Selector *s, const Node *n);
 
