@@ -210,7 +210,8 @@ static size_t casts_of(Graph *g)
 {
     size_t n = 0;
     for (Node *k = walk_first(g); k; k = walk_next(g, k))
-        n += k->op == OP_cast && k->flags & NODE_OURS && (is_narrow(k->type) || is_narrow(in(k, 0)->type));
+        n += (k->op == OP_cast || k->op == OP_amp_cast) && k->flags & NODE_OURS &&
+             (is_narrow(k->type) || is_narrow(in(k, 0)->type));
     return n;
 }
 

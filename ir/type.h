@@ -156,6 +156,12 @@ static inline bool dtype_is_float(DType d)
     return dtype_class(d) == CLASS_FLOAT;
 }
 
+/* A width that mixed precision chooses between. */
+static inline bool dtype_is_amp(DType d)
+{
+    return d == F32 || d == F16 || d == BF16;
+}
+
 static inline bool dtype_is_integer(DType d)
 {
     return dtype_class(d) == CLASS_INT || dtype_class(d) == CLASS_UINT;

@@ -246,7 +246,7 @@ static Node *whole_mask(Build *b, const Site *s, const Heads *h, DType t)
     int64_t dims[] = { 1, 1, 1, 1 };
     for (int i = 0; i < type->rank; i++)
         dims[4 - type->rank + i] = type->dims[i];
-    Node *mask = make_reshape(b, choice ? s->in[IN_MASK] : build_cast(b, s->in[IN_MASK], t), 4, dims);
+    Node *mask = make_reshape(b, choice ? s->in[IN_MASK] : make_cast(b, s->in[IN_MASK], t), 4, dims);
     if (type->rank == 0 || dims[3] == h->total)
         return mask;
     dims[3] = h->total - dims[3];
@@ -263,12 +263,12 @@ static Node *probabilities(Build *b, const AttentionAttr *at, DType t, Node *sco
 {
     const DType wide = at->softmax_precision == F64 + 1 ? F64 : t;
     if (!seen)
-        return build_cast(b, make_softmax(b, build_cast(b, scores, wide), 3), t);
+        return make_cast(b, make_softmax(b, make_cast(b, scores, wide), 3), t);
     const int64_t axis = 3;
     Node *any = build_reduce(b, OP_reduce_max, build_cast(b, seen, I32), 1, &axis);
     Node *blind = CALL(b, equal, any, build_scalar(b, I32, 0)), *zero = build_scalar(b, t, 0);
     Node *some = CALL(b, where, blind, zero, scores);
-    Node *p = build_cast(b, make_softmax(b, build_cast(b, some, wide), 3), t);
+    Node *p = make_cast(b, make_softmax(b, make_cast(b, some, wide), 3), t);
     return CALL(b, where, blind, zero, p);
 }
 
@@ -315,16 +315,16 @@ static Node *expand_attention(Build *b, const Site *s)
     Node *q = split_heads(b, s->in[IN_Q], h.q_heads, h.size);
     Node *k = joined(b, site_in(s, IN_PAST_KEY), split_heads(b, s->in[IN_K], h.heads, h.size));
     Node *v = joined(b, site_in(s, IN_PAST_VALUE), split_heads(b, s->in[IN_V], h.heads, h.v_size));
-    const Scores r = score(b, s, &h, t, build_cast(b, q, t), build_cast(b, k, t));
+    const Scores r = score(b, s, &h, t, make_cast(b, q, t), make_cast(b, k, t));
     const int64_t grouped[] = { h.batch, h.heads, groups, h.total },
                   whole[] = { h.batch, h.q_heads, h.queries, h.v_size };
     const int64_t flat[] = { h.batch, h.queries, h.q_heads * h.v_size };
-    Node *y = CALL(b, matmul, make_reshape(b, r.probability, 4, grouped), build_cast(b, v, t));
+    Node *y = CALL(b, matmul, make_reshape(b, r.probability, 4, grouped), make_cast(b, v, t));
     y = make_reshape(b, y, 4, whole);
     if (x->rank == 3)
         y = make_reshape(b, make_transpose(b, y, 4, order), 3, flat);
     Node *const modes[] = { r.product, r.capped, r.biased, r.probability };
-    Node *parts[] = { build_cast(b, y, x->dtype), k, v, build_cast(b, modes[at->qk_matmul_output_mode], x->dtype) };
+    Node *parts[] = { make_cast(b, y, x->dtype), k, v, make_cast(b, modes[at->qk_matmul_output_mode], x->dtype) };
     if (s->n_out == 1 || b->status != OK)
         return parts[0];
     return build_tuple(b, s->n_out, parts);

@@ -77,9 +77,9 @@ static Moments batch_moments(Build *b, DType t, Node *x, Node *running, int rank
 static Node *run_on(Build *b, DType t, Node *old, Node *fresh, float momentum, const Type *type)
 {
     Node *flat = make_reshape(b, fresh, 1, type->dims);
-    Node *kept = CALL(b, mul, build_cast(b, old, t), build_scalar(b, t, (double)momentum));
+    Node *kept = CALL(b, mul, make_cast(b, old, t), build_scalar(b, t, (double)momentum));
     Node *added = CALL(b, mul, flat, build_scalar(b, t, 1 - (double)momentum));
-    return build_cast(b, CALL(b, add, kept, added), type->dtype);
+    return make_cast(b, CALL(b, add, kept, added), type->dtype);
 }
 
 static Node *expand_batch_normalization(Build *b, const Site *s)
@@ -92,8 +92,8 @@ static Node *expand_batch_normalization(Build *b, const Site *s)
     const int64_t channels = channels_of(x);
     Node *channel[5] = { NULL };
     for (int i = 1; i < 5; i++)
-        channel[i] = make_channels(b, build_cast(b, s->in[i], t), channels, x->rank);
-    Node *wide = build_cast(b, s->in[0], t);
+        channel[i] = make_channels(b, make_cast(b, s->in[i], t), channels, x->rank);
+    Node *wide = make_cast(b, s->in[0], t);
     Moments m = { NULL, channel[3], channel[4] };
     if (at->training_mode)
         m = batch_moments(b, t, wide, channel[3], x->rank);
@@ -101,7 +101,7 @@ static Node *expand_batch_normalization(Build *b, const Site *s)
         m.centered = CALL(b, sub, wide, channel[3]);
     Node *root = CALL(b, sqrt, CALL(b, add, m.var, build_scalar(b, t, (double)at->epsilon)));
     Node *y = CALL(b, add, CALL(b, mul, m.centered, CALL(b, div, channel[1], root)), channel[2]);
-    y = build_cast(b, y, x->dtype);
+    y = make_cast(b, y, x->dtype);
     if (s->n_out == 1)
         return y;
     Node *parts[] = { y, run_on(b, t, s->in[3], m.mean, at->momentum, s->in[3]->type),

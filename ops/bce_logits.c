@@ -48,10 +48,10 @@ static Node *expand_bce_logits(Build *b, const Site *s)
         return NULL;
     const Type *type = s->in[LOGITS]->type;
     const DType t = make_width(type->dtype);
-    Node *x = build_cast(b, s->in[LOGITS], t), *y = build_cast(b, s->in[TARGET], t);
+    Node *x = make_cast(b, s->in[LOGITS], t), *y = make_cast(b, s->in[TARGET], t);
     Node *pos = y, *neg = CALL(b, sub, build_scalar(b, t, 1), y);
     if (site_in(s, POS_WEIGHT))
-        pos = CALL(b, mul, y, build_cast(b, s->in[POS_WEIGHT], t));
+        pos = CALL(b, mul, y, make_cast(b, s->in[POS_WEIGHT], t));
     Node *each =
         CALL(b, add, CALL(b, mul, pos, CALL(b, softplus, CALL(b, neg, x))), CALL(b, mul, neg, CALL(b, softplus, x)));
     Node *weight = loss_weight(b, s, SAMPLE_WEIGHT, t, type->rank, type->dims);
@@ -65,8 +65,8 @@ static void adjoint_bce_logits(Build *b, const Site *s, Node **dx)
 {
     const Type *type = s->in[LOGITS]->type;
     const DType t = make_width(type->dtype);
-    Node *x = s->in[LOGITS], *y = build_cast(b, s->in[TARGET], t), *minus = CALL(b, neg, x);
-    Node *pos_weight = site_in(s, POS_WEIGHT) ? build_cast(b, s->in[POS_WEIGHT], t) : NULL;
+    Node *x = s->in[LOGITS], *y = make_cast(b, s->in[TARGET], t), *minus = CALL(b, neg, x);
+    Node *pos_weight = site_in(s, POS_WEIGHT) ? make_cast(b, s->in[POS_WEIGHT], t) : NULL;
     Node *weight = loss_weight(b, s, SAMPLE_WEIGHT, t, type->rank, type->dims);
     Node *share = loss_share(b, s->dout[0], weight, ((const LossSumAttr *)s->attr)->reduction, type_elements(type));
     if (weight)

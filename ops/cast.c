@@ -142,15 +142,10 @@ static const AttrSpec amp_cast_attrs[] = {
     ATTR_LAST,
 };
 
-static bool is_amp_width(DType t)
-{
-    return t == F32 || t == F16 || t == BF16;
-}
-
 static const Type *infer_amp_cast(Infer *q)
 {
     const Type *y = infer_cast(q);
-    if (y && (!is_amp_width(y->dtype) || !is_amp_width(q->in[0]->dtype)))
+    if (y && (!dtype_is_amp(y->dtype) || !dtype_is_amp(q->in[0]->dtype)))
         return infer_fail(q, "converts between f32, f16 and bf16, got %s to %s", dtype_name(q->in[0]->dtype),
                           dtype_name(y->dtype));
     return y;

@@ -47,12 +47,12 @@ static Node *expand_causal_conv_with_state(Build *b, const Site *s)
     Node *y = s->in[0];
     if (length > 0 && x->dims[1] > 0) {
         const ConvAttr conv = { .group = x->dims[1] };
-        Node *in[] = { build_cast(b, padded, t), build_cast(b, s->in[1], t),
-                       site_in(s, 2) ? build_cast(b, s->in[2], t) : NULL };
+        Node *in[] = { make_cast(b, padded, t), make_cast(b, s->in[1], t),
+                       site_in(s, 2) ? make_cast(b, s->in[2], t) : NULL };
         y = build_node(b, OP_conv, &conv, in[2] ? 3 : 2, in);
         if (at->activation != CAUSAL_NONE)
             y = CALL(b, mul, y, CALL(b, sigmoid, y));
-        y = build_cast(b, y, x->dtype);
+        y = make_cast(b, y, x->dtype);
     }
     Node *parts[] = { y, make_slice(b, padded, 2, length, length + before, 1) };
     if (s->n_out == 1 || b->status != OK)

@@ -123,7 +123,7 @@ static void read_targets(Build *b, const Site *s, Classes *c)
     index = CALL(b, where, CALL(b, less, index, zero), build_i64s(b, 1, &c->n), index);
     c->index = CALL(b, where, c->ignored, zero, index);
     if (c->class_weight)
-        c->own_weight = make_gather(b, build_cast(b, s->in[CLASS_WEIGHT], c->t), c->index, 0);
+        c->own_weight = make_gather(b, make_cast(b, s->in[CLASS_WEIGHT], c->t), c->index, 0);
     Node *weight = times(b, c->sample_weight, c->own_weight);
     c->weight = CALL(b, where, c->ignored, number(b, c, 0), weight ? weight : number(b, c, 1));
 }
@@ -137,7 +137,7 @@ static void read_sample_weights(Build *b, const Site *s, Classes *c)
     const bool each = w->type->rank == c->rank - 1;
     for (int i = 0, k = 0; i < c->rank; i++) /* the first dimension that is not the classes' counts samples */
         dims[i] = i != c->axis && (each || k++ == 0) ? c->column[i] : 1;
-    c->sample_weight = make_reshape(b, build_cast(b, w, c->t), c->rank, dims);
+    c->sample_weight = make_reshape(b, make_cast(b, w, c->t), c->rank, dims);
 }
 
 static Classes read_classes(Build *b, const Site *s, double smoothing)
@@ -155,7 +155,7 @@ static Classes read_classes(Build *b, const Site *s, double smoothing)
         c.positions *= c.column[i];
     }
     if (site_in(s, CLASS_WEIGHT))
-        c.class_weight = make_reshape(b, build_cast(b, s->in[CLASS_WEIGHT], c.t), c.rank, along);
+        c.class_weight = make_reshape(b, make_cast(b, s->in[CLASS_WEIGHT], c.t), c.rank, along);
     read_sample_weights(b, s, &c);
     c.weight = c.sample_weight;
     if (!dtype_is_float(s->in[TARGET]->type->dtype))
@@ -193,7 +193,7 @@ static Node *lost_by_class(Build *b, const Classes *c, Node *log_prob)
 
 static Node *lost_by_probability(Build *b, const Classes *c, Node *log_prob, Node *target)
 {
-    Node *wanted = times(b, smooth(b, c, build_cast(b, target, c->t)), c->class_weight);
+    Node *wanted = times(b, smooth(b, c, make_cast(b, target, c->t)), c->class_weight);
     return times(b, CALL(b, neg, sum_of_classes(b, c, CALL(b, mul, log_prob, wanted))), c->sample_weight);
 }
 
@@ -202,7 +202,7 @@ static Node *expand_cross_entropy(Build *b, const Site *s)
     if (!make_ready(b, s))
         return NULL;
     const Classes c = read_classes(b, s, (double)((const ClassLossAttr *)s->attr)->label_smoothing);
-    Node *log_prob = make_log_softmax(b, build_cast(b, s->in[LOGITS], c.t), c.axis);
+    Node *log_prob = make_log_softmax(b, make_cast(b, s->in[LOGITS], c.t), c.axis);
     Node *lost = c.index ? lost_by_class(b, &c, log_prob) : lost_by_probability(b, &c, log_prob, s->in[TARGET]);
     return loss_total(b, lost, c.weight, c.reduction, c.positions);
 }
@@ -212,7 +212,7 @@ static Node *expand_nll(Build *b, const Site *s)
     if (!make_ready(b, s))
         return NULL;
     const Classes c = read_classes(b, s, 0);
-    return loss_total(b, lost_by_class(b, &c, build_cast(b, s->in[LOGITS], c.t)), c.weight, c.reduction, c.positions);
+    return loss_total(b, lost_by_class(b, &c, make_cast(b, s->in[LOGITS], c.t)), c.weight, c.reduction, c.positions);
 }
 
 /* ---- the gradient ---- */
@@ -220,7 +220,7 @@ static Node *expand_nll(Build *b, const Site *s)
 /* 1 at the target's class, 0 elsewhere. */
 static Node *one_hot(Build *b, const Classes *c)
 {
-    return build_cast(b, CALL(b, equal, make_count(b, c->rank, c->axis, c->n), c->index), c->t);
+    return make_cast(b, CALL(b, equal, make_count(b, c->rank, c->axis, c->n), c->index), c->t);
 }
 
 /* softmax(x) - wanted, for each column its part of the loss: with wanted = the target, or what smoothing and weights of
@@ -252,7 +252,7 @@ static void adjoint_cross_entropy(Build *b, const Site *s, Node **dx)
     }
     share = times(b, share, c.sample_weight);
     if (s->want[LOGITS]) {
-        Node *wanted = times(b, smooth(b, &c, build_cast(b, s->in[TARGET], c.t)), c.class_weight);
+        Node *wanted = times(b, smooth(b, &c, make_cast(b, s->in[TARGET], c.t)), c.class_weight);
         Node *prob = make_softmax(b, s->in[LOGITS], c.axis);
         Node *slope = CALL(b, sub, CALL(b, mul, prob, sum_of_classes(b, &c, wanted)), wanted);
         dx[LOGITS] = CALL(b, mul, slope, share);

@@ -202,14 +202,14 @@ static Node *expand_einsum(Build *b, const Site *s)
         types[i] = s->in[i]->type;
     BUG_IF(b->graph->ir->memory, equation_read(&q, at->equation, s->n_in, types, b->graph->arena));
     needed_by(&q, 1, s->n_in, NULL, needed);
-    Named v = prepared(b, &q, build_cast(b, s->in[0], t), types[0], &q.in[0], needed);
+    Named v = prepared(b, &q, make_cast(b, s->in[0], t), types[0], &q.in[0], needed);
     for (int i = 1; i < s->n_in; i++) {
         needed_by(&q, i + 1, s->n_in, &v.l, needed);
-        const Named next = prepared(b, &q, build_cast(b, s->in[i], t), types[i], &q.in[i], needed);
+        const Named next = prepared(b, &q, make_cast(b, s->in[i], t), types[i], &q.in[i], needed);
         needed_by(&q, i + 1, s->n_in, NULL, needed);
         v = product(b, &q, &v, &next, needed);
     }
-    return build_cast(b, transpose_as(b, &v, &q.out), s->type->dtype);
+    return make_cast(b, transpose_as(b, &v, &q.out), s->type->dtype);
 }
 
 /* Each with the ranks of its operands as digits. */

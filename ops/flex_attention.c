@@ -183,7 +183,7 @@ static Node *model_through(Build *b, const Site *s, int r, Node *matrix)
     values[0] = matrix;
     for (int i = OWN; i < s->n_in; i++) {
         const Type *takes = body->inputs[1 + i - OWN]->type;
-        values[1 + i - OWN] = takes->kind == TYPE_TENSOR ? build_cast(b, s->in[i], takes->dtype) : s->in[i];
+        values[1 + i - OWN] = takes->kind == TYPE_TENSOR ? make_cast(b, s->in[i], takes->dtype) : s->in[i];
     }
     if (b->status == OK)
         copy_body(b, body, values, results);
@@ -202,10 +202,10 @@ static void model_flex(Build *b, const Site *s, Node **y)
     const double scale = at->scale != 0 ? (double)at->scale : 1 / sqrt((double)q[3]);
     Node *queries = make_reshape(b, CALL(b, mul, s->in[0], build_scalar(b, t, scale)), 4, shared);
     Node *p = make_reshape(b, CALL_ATTR(b, matmul, transposed, queries, s->in[1]), 4, scores);
-    p = model_through(b, s, SCORE, build_cast(b, p, precision));
-    p = make_softmax(b, build_cast(b, p, wide), 3);
-    p = model_through(b, s, PROB, build_cast(b, p, precision));
-    p = make_reshape(b, build_cast(b, p, t), 4, weights);
+    p = model_through(b, s, SCORE, make_cast(b, p, precision));
+    p = make_softmax(b, make_cast(b, p, wide), 3);
+    p = model_through(b, s, PROB, make_cast(b, p, precision));
+    p = make_reshape(b, make_cast(b, p, t), 4, weights);
     y[0] = make_reshape(b, CALL(b, matmul, p, s->in[2]), 4, whole);
 }
 

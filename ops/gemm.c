@@ -45,8 +45,8 @@ static Node *scaled(Build *b, DType t, Node *x, float factor)
         return x;
     if (dtype_is_float(t))
         return CALL(b, mul, x, build_scalar(b, t, (double)factor));
-    Node *product = CALL(b, mul, build_cast(b, x, F64), build_scalar(b, F64, (double)factor));
-    return build_cast(b, product, t);
+    Node *product = CALL(b, mul, make_cast(b, x, F64), build_scalar(b, F64, (double)factor));
+    return make_cast(b, product, t);
 }
 
 static Node *expand_gemm(Build *b, const Site *s)
@@ -57,8 +57,8 @@ static Node *expand_gemm(Build *b, const Site *s)
     const MatmulAttr product = { .ta = at->transA, .tb = at->transB, .out = t == own ? 0 : (int)t + 1 };
     Node *y = scaled(b, t, CALL_ATTR(b, matmul, product, s->in[0], s->in[1]), at->alpha);
     if (site_in(s, 2) && at->beta != 0)
-        y = CALL(b, add, y, scaled(b, t, build_cast(b, s->in[2], t), at->beta));
-    return build_cast(b, y, s->type->dtype);
+        y = CALL(b, add, y, scaled(b, t, make_cast(b, s->in[2], t), at->beta));
+    return make_cast(b, y, s->type->dtype);
 }
 
 static Node *sample_gemm(Build *b, Rng *rng, int variant)

@@ -59,7 +59,7 @@ static Aim read_targets(Build *b, const Site *s, DType t)
         a.index = CALL(b, where, a.ignored, make_zeros(b, I64, 0, NULL), a.index);
     }
     if (site_in(s, 2))
-        a.weight = make_gather(b, build_cast(b, s->in[2], t), a.index, 0);
+        a.weight = make_gather(b, make_cast(b, s->in[2], t), a.index, 0);
     return a;
 }
 
@@ -156,7 +156,7 @@ static void adjoint_softmax_cross_entropy_loss(Build *b, const Site *s, Node **d
     Node *p = CALL(b, exp, s->n_out > 1 ? s->y[1] : make_log_softmax(b, s->in[0], 1));
     if (s->dout[0]) {
         const Back back = back_from(b, s, t);
-        Node *each = CALL(b, mul, back.share, CALL(b, sub, p, build_cast(b, back.hit, t)));
+        Node *each = CALL(b, mul, back.share, CALL(b, sub, p, make_cast(b, back.hit, t)));
         dx[0] = unless_ignored(b, &back, each);
     }
     if (s->n_out > 1 && s->dout[1]) {
@@ -182,7 +182,7 @@ static Node *expand_negative_log_likelihood_loss(Build *b, const Site *s)
     if (!has_classes(b, s))
         return NULL;
     const DType own = s->in[0]->type->dtype, t = make_width(own);
-    return build_cast(b, build_likelihood(b, s, t, build_cast(b, s->in[0], t)), own);
+    return make_cast(b, build_likelihood(b, s, t, make_cast(b, s->in[0], t)), own);
 }
 
 static Node *expand_softmax_cross_entropy_loss(Build *b, const Site *s)
@@ -190,8 +190,8 @@ static Node *expand_softmax_cross_entropy_loss(Build *b, const Site *s)
     if (!has_classes(b, s))
         return NULL;
     const DType own = s->in[0]->type->dtype, t = make_width(own);
-    Node *log_prob = make_log_softmax(b, build_cast(b, s->in[0], t), 1);
-    Node *parts[] = { build_cast(b, build_likelihood(b, s, t, log_prob), own), build_cast(b, log_prob, own) };
+    Node *log_prob = make_log_softmax(b, make_cast(b, s->in[0], t), 1);
+    Node *parts[] = { make_cast(b, build_likelihood(b, s, t, log_prob), own), make_cast(b, log_prob, own) };
     if (s->n_out == 1 || b->status != OK)
         return parts[0];
     return build_tuple(b, 2, parts);

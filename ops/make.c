@@ -29,6 +29,12 @@ DType make_width(DType dtype)
     return dtype == F64 ? F64 : F32;
 }
 
+Node *make_cast(Build *b, Node *x, DType to)
+{
+    const bool ours = x && dtype_is_amp(x->type->dtype) && dtype_is_amp(to);
+    return ours ? build_amp_cast(b, x, to) : build_cast(b, x, to);
+}
+
 /* The defaults of an op with one field found by its name. */
 static void *attr_of(Build *b, Op op, const char *field, void **at)
 {

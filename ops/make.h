@@ -16,6 +16,10 @@ const Tensor *make_known(Build *b, const Site *s, int i);
 /* The type in which a call on that float type computes: f64 for f64, f32 for all others. */
 DType make_width(DType dtype);
 
+/* x in that type, as what a call does to its own operands, results and gradients: by an `amp_cast` between widths that
+ * mixed precision knows (f32, f16, bf16), by a `cast` otherwise; nothing when the type is already that. */
+Node *make_cast(Build *b, Node *x, DType to);
+
 /* x with these dimensions. */
 Node *make_reshape(Build *b, Node *x, int rank, const int64_t *dims);
 

@@ -64,11 +64,11 @@ static Node *expand_instance_normalization(Build *b, const Site *s)
         return NULL;
     const Type *x = s->in[0]->type;
     const DType t = make_width(x->dtype);
-    Node *scale = make_channels(b, build_cast(b, s->in[1], t), x->dims[1], x->rank);
-    Node *bias = make_channels(b, build_cast(b, s->in[2], t), x->dims[1], x->rank);
-    const Standard d = build_standard(b, t, build_cast(b, s->in[0], t), axes_from(2, x->rank, axes), axes, at->epsilon);
+    Node *scale = make_channels(b, make_cast(b, s->in[1], t), x->dims[1], x->rank);
+    Node *bias = make_channels(b, make_cast(b, s->in[2], t), x->dims[1], x->rank);
+    const Standard d = build_standard(b, t, make_cast(b, s->in[0], t), axes_from(2, x->rank, axes), axes, at->epsilon);
     Node *y = CALL(b, add, CALL(b, mul, d.centered, CALL(b, mul, d.scale, scale)), bias);
-    return build_cast(b, y, x->dtype);
+    return make_cast(b, y, x->dtype);
 }
 
 static Node *sample_instance_normalization(Build *b, Rng *rng, int variant)
@@ -142,14 +142,14 @@ static Node *expand_layer_normalization(Build *b, const Site *s)
     const Type *x = s->in[0]->type;
     const DType t = width_of(at, x->dtype), stash = (DType)(at->stash_type - 1);
     const int n = axes_from(axis_wrap(at->axis, x->rank), x->rank, axes);
-    const Standard d = build_standard(b, t, build_cast(b, s->in[0], t), n, axes, at->epsilon);
-    Node *y = CALL(b, mul, CALL(b, mul, d.centered, d.scale), build_cast(b, s->in[1], t));
+    const Standard d = build_standard(b, t, make_cast(b, s->in[0], t), n, axes, at->epsilon);
+    Node *y = CALL(b, mul, CALL(b, mul, d.centered, d.scale), make_cast(b, s->in[1], t));
     if (site_in(s, 2))
-        y = CALL(b, add, y, build_cast(b, s->in[2], t));
-    y = build_cast(b, y, x->dtype);
+        y = CALL(b, add, y, make_cast(b, s->in[2], t));
+    y = make_cast(b, y, x->dtype);
     if (s->n_out == 1)
         return y;
-    Node *parts[] = { y, build_cast(b, d.mean, stash), build_cast(b, d.scale, stash) };
+    Node *parts[] = { y, make_cast(b, d.mean, stash), make_cast(b, d.scale, stash) };
     return b->status == OK ? build_tuple(b, s->n_out, parts) : NULL;
 }
 
@@ -173,11 +173,11 @@ static Node *expand_rms_normalization(Build *b, const Site *s)
         return NULL;
     const Type *type = s->in[0]->type;
     const DType t = width_of(at, type->dtype);
-    Node *x = build_cast(b, s->in[0], t);
+    Node *x = make_cast(b, s->in[0], t);
     Node *mean = make_reduce_from(b, OP_reduce_mean, CALL(b, mul, x, x), axis_wrap(at->axis, type->rank), type->rank);
     Node *root = CALL(b, sqrt, CALL(b, add, mean, build_scalar(b, t, (double)at->epsilon)));
-    Node *y = CALL(b, mul, CALL(b, mul, x, CALL(b, reciprocal, root)), build_cast(b, s->in[1], t));
-    return build_cast(b, y, type->dtype);
+    Node *y = CALL(b, mul, CALL(b, mul, x, CALL(b, reciprocal, root)), make_cast(b, s->in[1], t));
+    return make_cast(b, y, type->dtype);
 }
 
 /* Data, and a scale over its axes from the attribute's on. */
@@ -239,12 +239,12 @@ static Node *expand_group_normalization(Build *b, const Site *s)
     int64_t split[] = { x->dims[0], at->num_groups, x->dims[1] / at->num_groups };
     for (int i = 2; i < x->rank; i++)
         split[2] *= x->dims[i];
-    Node *groups = make_reshape(b, build_cast(b, s->in[0], t), 3, split);
+    Node *groups = make_reshape(b, make_cast(b, s->in[0], t), 3, split);
     const Standard d = build_standard(b, t, groups, 1, (const int64_t[]){ 2 }, at->epsilon);
     Node *y = make_reshape(b, CALL(b, mul, d.centered, d.scale), x->rank, x->dims);
-    y = CALL(b, mul, y, make_channels(b, build_cast(b, s->in[1], t), x->dims[1], x->rank));
-    y = CALL(b, add, y, make_channels(b, build_cast(b, s->in[2], t), x->dims[1], x->rank));
-    return build_cast(b, y, x->dtype);
+    y = CALL(b, mul, y, make_channels(b, make_cast(b, s->in[1], t), x->dims[1], x->rank));
+    y = CALL(b, add, y, make_channels(b, make_cast(b, s->in[2], t), x->dims[1], x->rank));
+    return make_cast(b, y, x->dtype);
 }
 
 static Node *sample_group_normalization(Build *b, Rng *rng, int variant)

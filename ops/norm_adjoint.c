@@ -38,8 +38,8 @@ static Standard layer_standard(Build *b, const Site *s, DType t, int n, const in
     const DType stash = (DType)(at->stash_type - 1);
     if (s->n_out < 3 || (stash != t && stash != F64))
         return build_standard(b, t, s->in[0], n, axes, at->epsilon);
-    Node *mean = build_cast(b, s->y[1], t);
-    return (Standard){ CALL(b, sub, s->in[0], mean), mean, build_cast(b, s->y[2], t) };
+    Node *mean = make_cast(b, s->y[1], t);
+    return (Standard){ CALL(b, sub, s->in[0], mean), mean, make_cast(b, s->y[2], t) };
 }
 
 static int inner_axes(int64_t axis, int rank, int64_t *axes)
@@ -63,7 +63,7 @@ void adjoint_layer_normalization(Build *b, const Site *s, Node **dx)
     const Standard d = layer_standard(b, s, t, n, axes);
     Node *unit = CALL(b, mul, d.centered, d.scale), *dy = s->dout[0];
     if (dy && s->want[0])
-        dx[0] = back_standard(b, CALL(b, mul, dy, build_cast(b, s->in[1], t)), unit, d.scale, n, axes);
+        dx[0] = back_standard(b, CALL(b, mul, dy, make_cast(b, s->in[1], t)), unit, d.scale, n, axes);
     if (dy && s->want[1])
         dx[1] = CALL(b, mul, dy, unit);
     if (dy && site_in(s, 2) && s->want[2])
@@ -72,10 +72,10 @@ void adjoint_layer_normalization(Build *b, const Site *s, Node **dx)
         return;
     Node *over = build_scalar(b, t, 1.0 / (double)count);
     if (s->n_out > 1 && s->dout[1])
-        dx[0] = plus(b, dx[0], CALL(b, mul, build_cast(b, s->dout[1], t), over));
+        dx[0] = plus(b, dx[0], CALL(b, mul, make_cast(b, s->dout[1], t), over));
     if (s->n_out > 2 && s->dout[2]) { /* -scale^3 (x - mean) / count */
         Node *steep = CALL(b, mul, CALL(b, mul, d.scale, d.scale), CALL(b, neg, over));
-        dx[0] = plus(b, dx[0], CALL(b, mul, unit, CALL(b, mul, build_cast(b, s->dout[2], t), steep)));
+        dx[0] = plus(b, dx[0], CALL(b, mul, unit, CALL(b, mul, make_cast(b, s->dout[2], t), steep)));
     }
 }
 
@@ -90,7 +90,7 @@ void adjoint_rms_normalization(Build *b, const Site *s, Node **dx)
     Node *scale = inverse_root(b, mean_of(b, square, n, axes), at->epsilon);
     Node *unit = CALL(b, mul, s->in[0], scale);
     if (s->want[0]) {
-        Node *g = CALL(b, mul, dy, build_cast(b, s->in[1], x->dtype));
+        Node *g = CALL(b, mul, dy, make_cast(b, s->in[1], x->dtype));
         Node *along = CALL(b, mul, unit, mean_of(b, CALL(b, mul, g, unit), n, axes));
         dx[0] = CALL(b, mul, scale, CALL(b, sub, g, along));
     }
@@ -128,7 +128,7 @@ static void back_groups(Build *b, const Site *s, Node **dx, int64_t groups, floa
         build_standard(b, x->dtype, make_reshape(b, s->in[0], 3, split), 1, (const int64_t[]){ 2 }, epsilon);
     Node *unit = CALL(b, mul, d.centered, d.scale);
     if (s->want[0]) {
-        Node *scale = make_channels(b, build_cast(b, s->in[1], x->dtype), x->dims[1], x->rank);
+        Node *scale = make_channels(b, make_cast(b, s->in[1], x->dtype), x->dims[1], x->rank);
         Node *g = make_reshape(b, CALL(b, mul, dy, scale), 3, split);
         dx[0] = make_reshape(b, back_standard(b, g, unit, d.scale, 1, &axis), x->rank, x->dims);
     }
@@ -165,7 +165,7 @@ typedef struct Batch {
 static Node *channel_vector(Build *b, const Site *s, int i)
 {
     const Type *x = s->in[0]->type, *v = s->in[i]->type;
-    return make_channels(b, build_cast(b, s->in[i], x->dtype), v->dims[0], x->rank);
+    return make_channels(b, make_cast(b, s->in[i], x->dtype), v->dims[0], x->rank);
 }
 
 static Batch open_batch(Build *b, const Site *s)
@@ -225,7 +225,7 @@ static void back_running(Build *b, const Site *s, const Batch *k, Node **dx)
     for (int i = 1; i < s->n_out; i++) {
         if (!s->dout[i])
             continue;
-        Node *dy = build_cast(b, s->dout[i], k->t);
+        Node *dy = make_cast(b, s->dout[i], k->t);
         if (s->want[i + 2])
             dx[i + 2] = CALL(b, mul, dy, build_scalar(b, k->t, kept));
         if (!s->want[0])

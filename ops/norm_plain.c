@@ -45,12 +45,12 @@ static Node *expand_mean_variance_normalization(Build *b, const Site *s)
         return NULL;
     const Type *type = s->in[0]->type;
     const DType t = make_width(type->dtype);
-    Node *x = build_cast(b, s->in[0], t);
+    Node *x = make_cast(b, s->in[0], t);
     if (axes.n == 0) /* over no axis every element is its own mean */
-        return build_cast(b, CALL(b, sub, x, x), type->dtype);
+        return make_cast(b, CALL(b, sub, x, x), type->dtype);
     Node *d = CALL(b, sub, x, build_reduce(b, OP_reduce_mean, x, axes.n, axes.v));
     Node *deviation = CALL(b, sqrt, build_reduce(b, OP_reduce_mean, CALL(b, mul, d, d), axes.n, axes.v));
-    return build_cast(b, CALL(b, div, d, CALL(b, add, deviation, build_scalar(b, t, 1e-9))), type->dtype);
+    return make_cast(b, CALL(b, div, d, CALL(b, add, deviation, build_scalar(b, t, 1e-9))), type->dtype);
 }
 
 static Node *sample_mean_variance_normalization(Build *b, Rng *rng, int variant)
@@ -87,11 +87,11 @@ static Node *expand_lp_normalization(Build *b, const Site *s)
     const Type *type = s->in[0]->type;
     const DType t = make_width(type->dtype);
     const int64_t axis = axis_wrap(at->axis, type->rank);
-    Node *x = build_cast(b, s->in[0], t);
+    Node *x = make_cast(b, s->in[0], t);
     Node *norm = build_reduce(b, at->p == 1 ? OP_reduce_l1 : OP_reduce_l2, x, 1, &axis);
     Node *none = CALL(b, equal, norm, build_scalar(b, t, 0));
     Node *y = CALL(b, div, x, CALL(b, where, none, build_scalar(b, t, 1), norm));
-    return build_cast(b, y, type->dtype);
+    return make_cast(b, y, type->dtype);
 }
 
 static Node *sample_lp_normalization(Build *b, Rng *rng, int variant)
@@ -143,12 +143,12 @@ static Node *expand_lrn(Build *b, const Site *s)
         return NULL;
     const Type *type = s->in[0]->type;
     const DType t = make_width(type->dtype);
-    Node *x = build_cast(b, s->in[0], t);
+    Node *x = make_cast(b, s->in[0], t);
     if (type_elements(type) == 0)
         return s->in[0];
     Node *base = lrn_base(b, at, type, t, x);
     Node *y = CALL(b, div, x, CALL(b, pow, base, build_scalar(b, t, (double)at->beta)));
-    return build_cast(b, y, type->dtype);
+    return make_cast(b, y, type->dtype);
 }
 
 /* dy base^-beta - 2 alpha beta x mean(dy y / base) */

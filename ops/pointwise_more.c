@@ -1,6 +1,6 @@
 /* The elementwise ops that are made of others: mean of many, cast_like. */
 #include "ops/cards.h"
-#include "ops/reduction.h"
+#include "ops/make.h"
 
 static const Type *infer_mean(Infer *q)
 {
@@ -23,9 +23,9 @@ static Node *expand_mean(Build *b, const Site *s)
     const DType wide = dtype_wide(s->type->dtype);
     Node **in = NEWS(b->graph->arena, Node *, s->n_in);
     for (int i = 0; i < s->n_in; i++)
-        in[i] = build_cast(b, s->in[i], wide);
+        in[i] = make_cast(b, s->in[i], wide);
     Node *sum = build_node(b, OP_sum, NULL, s->n_in, in);
-    return build_cast(b, CALL(b, div, sum, build_scalar(b, wide, s->n_in)), s->type->dtype);
+    return make_cast(b, CALL(b, div, sum, build_scalar(b, wide, s->n_in)), s->type->dtype);
 }
 
 static Node *sample_mean(Build *b, Rng *rng, int variant)

@@ -27,8 +27,8 @@ static Node *expand_global_pool(Build *b, const Site *s, Op op)
     if (!make_ready(b, s))
         return NULL;
     const Type *x = s->in[0]->type;
-    Node *y = make_reduce_from(b, op, build_cast(b, s->in[0], make_width(x->dtype)), 2, x->rank);
-    return build_cast(b, y, x->dtype);
+    Node *y = make_reduce_from(b, op, make_cast(b, s->in[0], make_width(x->dtype)), 2, x->rank);
+    return make_cast(b, y, x->dtype);
 }
 
 static Node *expand_global_average_pool(Build *b, const Site *s)
@@ -50,9 +50,9 @@ static Node *expand_global_lp_pool(Build *b, const Site *s)
         return NULL;
     const Type *x = s->in[0]->type;
     const DType t = make_width(x->dtype);
-    Node *powers = CALL(b, pow, CALL(b, abs, build_cast(b, s->in[0], t)), build_scalar(b, t, (double)p));
+    Node *powers = CALL(b, pow, CALL(b, abs, make_cast(b, s->in[0], t)), build_scalar(b, t, (double)p));
     Node *sum = make_reduce_from(b, OP_reduce_sum, powers, 2, x->rank);
-    return build_cast(b, CALL(b, pow, sum, build_scalar(b, t, 1 / (double)p)), x->dtype);
+    return make_cast(b, CALL(b, pow, sum, build_scalar(b, t, 1 / (double)p)), x->dtype);
 }
 
 static Node *sample_global_pool(Build *b, Rng *rng, int variant, Op op)

@@ -103,14 +103,14 @@ static Node *expand_lists(Build *b, const Site *s, int states, float norm_coeffi
     for (int i = 0; i < n; i++) {
         Node *const *x = s->in + FIRST_X + i, *next[UPDATE_STATES];
         const DType own = x[0]->type->dtype, t = make_width(own);
-        Update u = { .b = b, .type = t, .lr = build_cast(b, s->in[RATE], t), .step = s->in[COUNT_DONE] };
-        u.x = build_cast(b, x[0], t);
-        u.g = update_add(&u, build_cast(b, x[n], t), u.x, update_decimal(norm_coefficient));
+        Update u = { .b = b, .type = t, .lr = make_cast(b, s->in[RATE], t), .step = s->in[COUNT_DONE] };
+        u.x = make_cast(b, x[0], t);
+        u.g = update_add(&u, make_cast(b, x[n], t), u.x, update_decimal(norm_coefficient));
         for (int k = 0; k < states; k++)
-            u.state[k] = build_cast(b, x[(2 + k) * n], t);
-        results[i] = build_cast(b, step(&u, s->attr, next), own);
+            u.state[k] = make_cast(b, x[(2 + k) * n], t);
+        results[i] = make_cast(b, step(&u, s->attr, next), own);
         for (int k = 0; k < states; k++)
-            results[(1 + k) * n + i] = build_cast(b, next[k], own);
+            results[(1 + k) * n + i] = make_cast(b, next[k], own);
     }
     return b->status == OK ? build_tuple(b, s->n_out, results) : NULL;
 }
@@ -118,7 +118,7 @@ static Node *expand_lists(Build *b, const Site *s, int states, float norm_coeffi
 /* Whether steps were done before. */
 static Node *has_begun(Update *u)
 {
-    return CALL(u->b, greater, build_cast(u->b, u->step, u->type), update_number(u, 0));
+    return CALL(u->b, greater, make_cast(u->b, u->step, u->type), update_number(u, 0));
 }
 
 static Node *step_adam(Update *u, const void *attr, Node **states)
@@ -145,7 +145,7 @@ static Node *step_adagrad(Update *u, const void *attr, Node **states)
     if (at->decay_factor != 0)
         rate =
             CALL(b, div, rate,
-                 update_add(u, update_number(u, 1), build_cast(b, u->step, u->type), update_decimal(at->decay_factor)));
+                 update_add(u, update_number(u, 1), make_cast(b, u->step, u->type), update_decimal(at->decay_factor)));
     states[0] = CALL(b, add, u->state[0], CALL(b, mul, u->g, u->g));
     Node *under = update_add(u, CALL(b, sqrt, states[0]), update_number(u, 1), update_decimal(at->epsilon));
     return CALL(b, sub, u->x, CALL(b, div, CALL(b, mul, rate, u->g), under));

@@ -283,7 +283,7 @@ Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, 
     const DType width = make_width(in(y, 0)->type->dtype);
     const int n_in = recurrent_operands(cell), n_y = type_results(y->type);
     for (int i = 0; i < y->n_in; i++)
-        ins[i] = in(y, i) && dtype_is_float(in(y, i)->type->dtype) ? build_cast(b, in(y, i), width) : in(y, i);
+        ins[i] = in(y, i) && dtype_is_float(in(y, i)->type->dtype) ? make_cast(b, in(y, i), width) : in(y, i);
     for (int i = 0; i < n_y; i++) {
         const Type *t = type_result(y->type, i);
         if (rng_below(rng, 4))

@@ -17,7 +17,7 @@ static Node *zero(Build *b, const Node *like)
 /* In x's type, which `out` may differ from. */
 static Node *own(Build *b, const Site *s, Node *v)
 {
-    return build_cast(b, v, type_of(s->in[0]));
+    return make_cast(b, v, type_of(s->in[0]));
 }
 
 /* A value of the result's shape with the reduced axes kept as 1, in x's type. */
@@ -105,7 +105,7 @@ void adjoint_reduce_extreme(Build *b, const Site *s, Node **dx)
 {
     Node *y = kept(b, s, s->y[0]), *dy = kept(b, s, s->dout[0]);
     Node *top = CALL(b, equal, s->in[0], y);
-    Node *n = again(b, s, OP_reduce_sum, build_cast(b, top, type_of(dy)));
+    Node *n = again(b, s, OP_reduce_sum, make_cast(b, top, type_of(dy)));
     dx[0] = CALL(b, where, top, CALL(b, div, dy, n), zero(b, dy));
 }
 
@@ -113,7 +113,7 @@ void adjoint_reduce_extreme(Build *b, const Site *s, Node **dx)
 void adjoint_reduce_prod(Build *b, const Site *s, Node **dx)
 {
     Node *x = s->in[0], *dy = kept(b, s, s->dout[0]), *none = zero(b, dy);
-    Node *gone = CALL(b, equal, x, none), *counted = build_cast(b, gone, type_of(dy));
+    Node *gone = CALL(b, equal, x, none), *counted = make_cast(b, gone, type_of(dy));
     Node *safe = CALL(b, where, gone, build_scalar(b, type_of(dy), 1), x);
     Node *product = CALL(b, mul, dy, again(b, s, OP_reduce_prod, safe));
     Node *alone = CALL(b, equal, again(b, s, OP_reduce_sum, counted), counted);
@@ -164,7 +164,7 @@ void adjoint_cum_prod(Build *b, const Site *s, Node **dx)
     const CumAttr *at = s->attr;
     Node *x = s->in[0], *dy = own(b, s, s->dout[0]), *none = zero(b, dy), *one = build_scalar(b, type_of(dy), 1);
     Node *gone = CALL(b, equal, x, none), *safe = CALL(b, where, gone, one, x);
-    Node *zeros = run(b, s, OP_cum_sum, build_cast(b, gone, type_of(dy)), false, at->reverse);
+    Node *zeros = run(b, s, OP_cum_sum, make_cast(b, gone, type_of(dy)), false, at->reverse);
     Node *first = CALL(b, and, gone, CALL(b, equal, zeros, one));
     Node *others = run(b, s, OP_cum_prod, CALL(b, where, first, one, x), at->exclusive, at->reverse);
     Node *at_first = run(b, s, OP_cum_sum, CALL(b, mul, others, dy), at->exclusive, !at->reverse);

@@ -1,5 +1,5 @@
 /* The cards of reductions over axes: sum, product, max, min, squares; and those made of them. */
-#include "ops/reduction.h"
+#include "ops/make.h"
 #include "ops/row.h"
 #include "ops/shapes.h"
 
@@ -196,26 +196,26 @@ static bool keeps(const Site *s)
 static Node *real(Build *b, const Site *s)
 {
     const DType d = s->in[0]->type->dtype;
-    return build_cast(b, s->in[0], dtype_is_float(d) ? dtype_wide(d) : F64);
+    return make_cast(b, s->in[0], dtype_is_float(d) ? dtype_wide(d) : F64);
 }
 
 static Node *expand_l1(Build *b, const Site *s)
 {
-    Node *x = build_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
+    Node *x = make_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
     Node *y = reduce(b, s, OP_reduce_sum, CALL(b, abs, x), axes_of(b, s), keeps(s));
-    return build_cast(b, y, s->type->dtype);
+    return make_cast(b, y, s->type->dtype);
 }
 
 static Node *expand_l2(Build *b, const Site *s)
 {
     Node *y = reduce(b, s, OP_reduce_sum_square, real(b, s), axes_of(b, s), keeps(s));
-    return build_cast(b, CALL(b, sqrt, y), s->type->dtype);
+    return make_cast(b, CALL(b, sqrt, y), s->type->dtype);
 }
 
 static Node *expand_log_sum(Build *b, const Site *s)
 {
     Node *y = reduce(b, s, OP_reduce_sum, real(b, s), axes_of(b, s), keeps(s));
-    return build_cast(b, CALL(b, log, y), s->type->dtype);
+    return make_cast(b, CALL(b, log, y), s->type->dtype);
 }
 
 /* log(sum(exp(x - m))) + m with m = max(x), or 0 where that is infinite. */
@@ -231,7 +231,7 @@ static Node *expand_log_sum_exp(Build *b, const Site *s)
     const bool whole = !axes && ((const ReduceAttr *)s->attr)->noop_with_empty_axes;
     if (!keeps(s) && !whole)
         y = build_node(b, OP_squeeze, NULL, 2, (Node *[]){ y, axes });
-    return build_cast(b, y, s->type->dtype);
+    return make_cast(b, y, s->type->dtype);
 }
 
 /* What a mean divides by: elements in over elements out. */
@@ -243,7 +243,7 @@ static double terms(const Type *x, const Type *y)
 
 static Node *expand_mean(Build *b, const Site *s)
 {
-    Node *x = build_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
+    Node *x = make_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
     Node *y = reduce(b, s, OP_reduce_sum, x, axes_of(b, s), keeps(s));
     if (!y)
         return NULL;
@@ -252,7 +252,7 @@ static Node *expand_mean(Build *b, const Site *s)
         return NULL;
     }
     Node *n = build_scalar(b, x->type->dtype, terms(x->type, y->type));
-    return build_cast(b, CALL(b, div, y, n), s->type->dtype);
+    return make_cast(b, CALL(b, div, y, n), s->type->dtype);
 }
 
 /* The composites in one pass: before each element, the reduction, after each result. */

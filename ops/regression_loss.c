@@ -83,7 +83,7 @@ typedef Node *Elementwise(Build *b, Node *d, const Site *s);
 
 static Node *difference(Build *b, const Site *s, DType t)
 {
-    return CALL(b, sub, build_cast(b, s->in[X], t), build_cast(b, s->in[TARGET], t));
+    return CALL(b, sub, make_cast(b, s->in[X], t), make_cast(b, s->in[TARGET], t));
 }
 
 static Node *expand_regression(Build *b, const Site *s, Elementwise *loses)

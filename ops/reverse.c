@@ -6,7 +6,7 @@ Node *reverse_wide(Build *b, Node *x)
 {
     if (!x || x->type->kind != TYPE_TENSOR || !dtype_is_float(x->type->dtype))
         return x;
-    return build_cast(b, x, make_width(x->type->dtype));
+    return make_cast(b, x, make_width(x->type->dtype));
 }
 
 /* ---- composites ---- */
@@ -265,7 +265,7 @@ static Node *finish(Run *r, Node *n)
         return m->gradient;
     m->gradient = gather(r, m, 0, n->type);
     if (m->gradient && !m->x)
-        m->gradient = reverse_wide(r->b, build_cast(r->b, m->gradient, n->type->dtype));
+        m->gradient = reverse_wide(r->b, make_cast(r->b, m->gradient, n->type->dtype));
     return m->gradient;
 }
 
@@ -289,7 +289,7 @@ static Status contribute(Run *r, const Node *n, Node *const *dx, const bool *wan
     for (int i = 0; i < n->n_in; i++) {
         if (!want[i] || !dx[i])
             continue;
-        Node *g = build_cast(r->b, dx[i], make_width(in(n, i)->type->dtype));
+        Node *g = make_cast(r->b, dx[i], make_width(in(n, i)->type->dtype));
         if (!g)
             return r->b->status;
         add_share(r, in(n, i), 0, g);
@@ -411,7 +411,7 @@ static Status run_back(Run *r)
     for (int i = 0; i < r->q->n_x; i++) {
         Node *g = finish(r, r->x[i]);
         TRY(r->b->status);
-        r->result->dx[i] = g && r->q->narrow ? build_cast(r->b, g, r->x[i]->type->dtype) : g;
+        r->result->dx[i] = g && r->q->narrow ? make_cast(r->b, g, r->x[i]->type->dtype) : g;
     }
     return r->b->status;
 }

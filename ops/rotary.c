@@ -75,7 +75,7 @@ static const Type *infer_rotary_embedding(Infer *q)
 /* A cache as [batch, steps, 1, half] or [batch, 1, steps, half]. */
 static Node *angles(Build *b, const Site *s, int i, DType t, const RotaryShape *r, int rank)
 {
-    Node *cache = build_cast(b, s->in[i], t);
+    Node *cache = make_cast(b, s->in[i], t);
     const int64_t by_step[] = { r->batch, r->steps, 1, r->turned / 2 };
     const int64_t by_head[] = { r->batch, 1, r->steps, r->turned / 2 };
     if (site_in(s, 3))
@@ -94,7 +94,7 @@ static Node *expand_rotary_embedding(Build *b, const Site *s)
     const int64_t half = r.turned / 2;
     const int64_t by_step[] = { r.batch, r.steps, r.heads, r.size };
     const int64_t *dims = type->rank == 4 ? type->dims : by_step;
-    Node *x = make_reshape(b, build_cast(b, s->in[0], t), 4, dims);
+    Node *x = make_reshape(b, make_cast(b, s->in[0], t), 4, dims);
     Node *cosine = angles(b, s, 1, t, &r, type->rank), *sine = angles(b, s, 2, t, &r, type->rank);
     Node *p = at->interleaved ? make_slice(b, x, 3, 0, r.turned, 2) : make_slice(b, x, 3, 0, half, 1);
     Node *q = at->interleaved ? make_slice(b, x, 3, 1, r.turned, 2) : make_slice(b, x, 3, half, r.turned, 1);
@@ -111,7 +111,7 @@ static Node *expand_rotary_embedding(Build *b, const Site *s)
     }
     parts[1] = make_slice(b, x, 3, r.turned, r.size, 1);
     Node *y = r.turned < r.size ? make_concat(b, 3, 2, parts) : parts[0];
-    return build_cast(b, make_reshape(b, y, type->rank, type->dims), type->dtype);
+    return make_cast(b, make_reshape(b, y, type->rank, type->dims), type->dtype);
 }
 
 static Node *sample_rotary_embedding(Build *b, Rng *rng, int variant)

@@ -3,6 +3,7 @@
  * All operands of a call are brought to one type first, f64 where one is f64, as an exponent or a bound may be. */
 #include "ops/attrs.h"
 #include "ops/cards.h"
+#include "ops/make.h"
 #include "ops/row.h"
 
 #undef K /* in a row's value a constant is a number, here it is a node */
@@ -35,7 +36,7 @@
 #define GE(p, q)       CALL(build, greater_or_equal, p, q)
 #define AND(p, q)      CALL(build, and, p, q)
 #define WHERE(c, p, q) CALL(build, where, c, p, q)
-#define NUMBER(c)      build_cast(build, c, t) /* 1 for true, 0 for false */
+#define NUMBER(c)      make_cast(build, c, t) /* 1 for true, 0 for false */
 #define STEP(p)        NUMBER(GT(p, K(0)))
 #define UNLESS_0(p, q) WHERE(EQ(p, K(0)), K(0), q)
 
@@ -165,9 +166,9 @@ static bool row_site(Build *build, const Site *s, Op op, RowSite *c)
         if (s->in[i] && type_of(s->in[i]) == F64)
             c->t = F64;
     for (int i = 0; i < s->n_in && i < ROW_OPERANDS; i++)
-        c->in[i] = s->in[i] && i >= def->row->lead ? build_cast(build, s->in[i], c->t) : s->in[i];
-    c->r = build_cast(build, s->y[0], c->t);
-    c->dy = build_cast(build, s->dout[0], c->t);
+        c->in[i] = s->in[i] && i >= def->row->lead ? make_cast(build, s->in[i], c->t) : s->in[i];
+    c->r = make_cast(build, s->y[0], c->t);
+    c->dy = make_cast(build, s->dout[0], c->t);
     row_scalars(def->attrs, s->attr, c->k);
     return build->status == OK;
 }

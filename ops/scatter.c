@@ -169,7 +169,7 @@ static void adjoint_product(const Spread *p, Node *dy, Node **dx)
     Node *x0 = CALL(b, equal, x, zero), *u0 = CALL(b, equal, u, zero);
     Node *factor_x = CALL(b, where, x0, one, x), *factor_u = CALL(b, where, u0, one, u);
     Node *product = spread(p, factor_x, factor_u, SCATTER_MUL);
-    Node *zeros = spread(p, build_cast(b, x0, p->t), build_cast(b, u0, p->t), SCATTER_ADD);
+    Node *zeros = spread(p, make_cast(b, x0, p->t), make_cast(b, u0, p->t), SCATTER_ADD);
     if (p->s->want[0])
         dx[0] = CALL(b, mul, dy, others(p, factor_x, x0, product, zeros));
     if (p->s->want[2])
@@ -182,7 +182,7 @@ static void adjoint_extreme(const Spread *p, Node *dy, Node **dx)
     Build *b = p->b;
     Node *y = p->s->y[0], *zero = build_scalar(b, p->t, 0);
     Node *x_is = CALL(b, equal, p->s->in[0], y), *u_is = CALL(b, equal, p->s->in[2], fetched(p, y));
-    Node *winners = spread(p, build_cast(b, x_is, p->t), build_cast(b, u_is, p->t), SCATTER_ADD);
+    Node *winners = spread(p, make_cast(b, x_is, p->t), make_cast(b, u_is, p->t), SCATTER_ADD);
     Node *share = CALL(b, div, dy, winners);
     if (p->s->want[0])
         dx[0] = CALL(b, where, x_is, share, zero);

@@ -185,7 +185,7 @@ static Node *sample_non_zero(Build *b, Rng *rng, int variant)
     const DType dtype = sample_dtype(variant);
     sample_dims(rng, variant % 6, 4, dims);
     Node *x = sample_tensor(b, rng, dtype_is_float(dtype) ? I32 : dtype, variant % 6, dims, -1, 1);
-    return CALL(b, non_zero, build_cast(b, x, dtype));
+    return CALL(b, non_zero, make_cast(b, x, dtype));
 }
 
 const OpDef op_non_zero = {

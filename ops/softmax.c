@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/reduction.h"
+#include "ops/make.h"
 #include "ops/row.h"
 #include "ops/shapes.h"
 
@@ -45,20 +45,20 @@ static const Type *infer_log_softmax(Infer *q)
 static Node *expand_softmax(Build *b, const Site *s)
 {
     const int64_t axis = ((const AxisAttr *)s->attr)->axis;
-    Node *x = build_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
+    Node *x = make_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
     Node *e = CALL(b, exp, CALL(b, sub, x, build_reduce(b, OP_reduce_max, x, 1, &axis)));
     Node *y = CALL(b, div, e, build_reduce(b, OP_reduce_sum, e, 1, &axis));
-    return build_cast(b, y, s->type->dtype);
+    return make_cast(b, y, s->type->dtype);
 }
 
 /* (x - max) - log(sum of exp(x - max)) */
 static Node *expand_log_softmax(Build *b, const Site *s)
 {
     const int64_t axis = ((const LogSoftmaxAttr *)s->attr)->axis;
-    Node *x = build_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
+    Node *x = make_cast(b, s->in[0], dtype_wide(s->in[0]->type->dtype));
     Node *d = CALL(b, sub, x, build_reduce(b, OP_reduce_max, x, 1, &axis));
     Node *sum = build_reduce(b, OP_reduce_sum, CALL(b, exp, d), 1, &axis);
-    return build_cast(b, CALL(b, sub, d, CALL(b, log, sum)), s->type->dtype);
+    return make_cast(b, CALL(b, sub, d, CALL(b, log, sum)), s->type->dtype);
 }
 
 /* The same over x[n, inner] for each outer index, with the loops that the expansion would run. */

@@ -45,7 +45,7 @@ Node *loss_weight(Build *b, const Site *s, int i, DType t, int rank, const int64
     const bool each = w->type->rank == rank;
     for (int d = 0; d < rank; d++)
         shape[d] = d == 0 || each ? dims[d] : 1;
-    w = build_cast(b, w, t);
+    w = make_cast(b, w, t);
     return each ? w : make_reshape(b, w, rank, shape);
 }
 

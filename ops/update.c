@@ -75,22 +75,22 @@ bool update_open(Update *u, Build *b, const Site *s)
         return false;
     const DType t = make_width(s->in[UPDATE_PARAMETER]->type->dtype);
     *u = (Update){ .b = b, .type = t };
-    u->x = build_cast(b, s->in[UPDATE_PARAMETER], t);
-    u->g = build_cast(b, s->in[UPDATE_GRADIENT], t);
-    u->lr = build_cast(b, s->in[UPDATE_LR], t);
+    u->x = make_cast(b, s->in[UPDATE_PARAMETER], t);
+    u->g = make_cast(b, s->in[UPDATE_GRADIENT], t);
+    u->lr = make_cast(b, s->in[UPDATE_LR], t);
     u->step = s->in[UPDATE_STEP];
     if (site_in(s, UPDATE_SCALE))
-        u->g = CALL(b, mul, u->g, build_cast(b, s->in[UPDATE_SCALE], t));
+        u->g = CALL(b, mul, u->g, make_cast(b, s->in[UPDATE_SCALE], t));
     for (int i = UPDATE_STATE; i < s->n_in; i++)
-        u->state[i - UPDATE_STATE] = build_cast(b, s->in[i], t);
+        u->state[i - UPDATE_STATE] = make_cast(b, s->in[i], t);
     return b->status == OK;
 }
 
 Node *update_close(Update *u, const Site *s, Node *x, Node *const *states)
 {
-    Node *parts[1 + UPDATE_STATES] = { build_cast(u->b, x, s->in[UPDATE_PARAMETER]->type->dtype) };
+    Node *parts[1 + UPDATE_STATES] = { make_cast(u->b, x, s->in[UPDATE_PARAMETER]->type->dtype) };
     for (int i = 1; i < s->n_out; i++)
-        parts[i] = build_cast(u->b, states[i - 1], s->in[UPDATE_STATE + i - 1]->type->dtype);
+        parts[i] = make_cast(u->b, states[i - 1], s->in[UPDATE_STATE + i - 1]->type->dtype);
     return s->n_out == 1 || u->b->status != OK ? parts[0] : build_tuple(u->b, s->n_out, parts);
 }
 
@@ -135,7 +135,7 @@ Node *update_filled(Update *u, float keep)
     const double k = update_decimal(keep);
     if (k == 0)
         return update_number(u, 1);
-    Node *x = CALL(u->b, mul, build_cast(u->b, u->step, u->type), update_number(u, log(k)));
+    Node *x = CALL(u->b, mul, make_cast(u->b, u->step, u->type), update_number(u, log(k)));
     return CALL(u->b, neg, CALL(u->b, elu, x));
 }
 

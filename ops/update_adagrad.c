@@ -25,7 +25,7 @@ static Node *decayed(Update *u, double decay)
 {
     if (decay == 0)
         return u->lr;
-    Node *before = CALL(u->b, sub, build_cast(u->b, u->step, u->type), update_number(u, 1));
+    Node *before = CALL(u->b, sub, make_cast(u->b, u->step, u->type), update_number(u, 1));
     return CALL(u->b, div, u->lr, update_add(u, update_number(u, 1), before, decay));
 }
 

@@ -243,7 +243,7 @@ static void close_body(Accumulating *a)
         const Leaving *l = &a->leaving[i];
         Node *value = l->value;
         if (l->way == WAY_SUM || l->way == WAY_MEAN)
-            value = CALL(&a->end, add, l->inside, build_cast(&a->end, value, l->inside->type->dtype));
+            value = CALL(&a->end, add, l->inside, make_cast(&a->end, value, l->inside->type->dtype));
         results[1 + l->place] = value;
     }
     if (a->end.status == OK)

@@ -75,7 +75,7 @@ static const Type *target_type(Attach *a, const LossTarget *t, const Type *score
 static Node *class_weights(Attach *a, const LossSpec *l)
 {
     Node *w = l->weight ? build_const(&a->b, l->weight) : NULL;
-    return w && !dtype_is_float(w->type->dtype) ? build_cast(&a->b, w, F32) : w;
+    return w && !dtype_is_float(w->type->dtype) ? make_cast(&a->b, w, F32) : w;
 }
 
 static Node *compare(Attach *a, const LossSpec *l, const LossTarget *t)
@@ -125,7 +125,7 @@ static Node *own_output(Attach *a, const LossSpec *l)
                               "--loss output:%s: a scalar float output is wanted", l->outputs[0]);
         return NULL;
     }
-    y = build_cast(&a->b, y, make_width(y->type->dtype));
+    y = make_cast(&a->b, y, make_width(y->type->dtype));
     return y && y->type->rank ? make_reshape(&a->b, y, 0, NULL) : y;
 }
 
@@ -160,8 +160,8 @@ static Status add_loss(Attach *a, size_t i)
     if (y && l->factor != 1)
         y = CALL(&a->b, mul, y, build_scalar(&a->b, y->type->dtype, l->factor));
     if (y && a->sum && a->sum->type != y->type) { /* one of them is f64 */
-        a->sum = build_cast(&a->b, a->sum, F64);
-        y = build_cast(&a->b, y, F64);
+        a->sum = make_cast(&a->b, a->sum, F64);
+        y = make_cast(&a->b, y, F64);
     }
     a->sum = a->sum && y ? CALL(&a->b, add, a->sum, y) : y;
     return a->b.status;

@@ -50,8 +50,8 @@ static void add_square(Clipping *c, Node *gradient)
 {
     const int64_t one = 1;
     const DType t = make_width(gradient->type->dtype);
-    Node *sum = make_reduce_all(&c->b, OP_reduce_sum_square, build_cast(&c->b, gradient, t));
-    c->square[c->n++] = make_reshape(&c->b, build_cast(&c->b, sum, F64), 1, &one);
+    Node *sum = make_reduce_all(&c->b, OP_reduce_sum_square, make_cast(&c->b, gradient, t));
+    c->square[c->n++] = make_reshape(&c->b, make_cast(&c->b, sum, F64), 1, &one);
 }
 
 static Node *norm(Clipping *c)
@@ -59,7 +59,7 @@ static Node *norm(Clipping *c)
     if (!c->n)
         return build_scalar(&c->b, F32, 0);
     Node *all = c->n == 1 ? c->square[0] : make_concat(&c->b, 0, c->n, c->square);
-    return build_cast(&c->b, CALL(&c->b, sqrt, make_reduce_all(&c->b, OP_reduce_sum, all)), F32);
+    return make_cast(&c->b, CALL(&c->b, sqrt, make_reduce_all(&c->b, OP_reduce_sum, all)), F32);
 }
 
 /* min(1, most / (norm + 1e-6)) */

@@ -47,7 +47,7 @@ static void average(Averaging *a, Node *parameter, Node *next)
     const char *name = name_with(g, "qcc.ema/", parameter->name);
     Node *mean =
         graph_state(g, name, type_with_dtype(&g->ir->types, parameter->type, t), t == own ? parameter->attr : NULL);
-    Node *value = build_cast(b, next, t);
+    Node *value = make_cast(b, next, t);
     Node *way = CALL(b, mul, CALL(b, sub, value, mean), build_scalar(b, t, 1 - a->keep));
     results_add(&a->results, name, CALL(b, where, a->first, value, CALL(b, add, mean, way)));
 }

@@ -30,7 +30,7 @@ int long_axes(const Type *t)
 bool moves_operand(const Node *n)
 {
     const OpDef *def = op_of(n);
-    return n->op == OP_identity || n->op == OP_cast ||
+    return n->op == OP_identity || n->op == OP_cast || n->op == OP_amp_cast ||
            (!def->structural && n->n_in && def->fuse == FUSE_MOVE && def->amp.f16 == AMP_P);
 }
 

@@ -138,12 +138,20 @@ static Node *say_average_pool_grad(Build *b, const Node *n)
     return window_input_grad(b, &w, t->dims[1], share, make_filled(b, t->dtype, 1, ones));
 }
 
+/* ---- amp_cast ---- */
+
+static Node *say_amp_cast(Build *b, const Node *n)
+{
+    return build_cast(b, in(n, 0), n->type->dtype);
+}
+
 /* ---- all of them ---- */
 
 static const struct {
     Op op;
     Node *(*say)(Build *b, const Node *n); /* null: not for this call */
 } sayings[] = {
+    { OP_amp_cast, say_amp_cast },
     { OP_matmul, say_matmul },
     { OP_conv_weight_grad, say_conv_weight_grad },
     { OP_max_pool_grad, say_max_pool_grad },

@@ -146,6 +146,26 @@ static const StepText texts[] = {
       "    %m1: f32[3,2] = part(%u, index=1) side=update\n"
       "    %v1: f32[3,2] = part(%u, index=2) side=update\n"
       "}\n" },
+    /* Mixed precision: a master with its shadow, products of narrow operands with wide results, widths that are ours
+     * and one that is the model's. */
+    { "narrow", MLP_MODEL,
+      "graph @step(%x: f32[4,3], state %w: f32[3,2] = [0.5, -0.25, 1, 2, -1, 0.125] !1 trained, "
+      "state %\"qcc.shadow/w\": f16[3,2] = [0.5, -0.25, 1, 2, -1, 0.125]) -> (%loss, %w = %w1, "
+      "%\"qcc.shadow/w\" = %next) {\n"
+      "    %xn: f16[4,3] = amp_cast(%x, to=f16) ours\n"
+      "    %h: f16[4,2] = matmul(%xn, %\"qcc.shadow/w\") !1\n"
+      "    %r: f16[4,2] = relu(%h) !2\n"
+      "    %u: f32[4,2] = amp_cast(%r, to=f32) ours\n"
+      "    const %axes: i64[2] = [0, 1]\n"
+      "    %loss: f32[] = reduce_mean(%u, %axes, keepdims=false) ours\n"
+      "    %own: f16[4,2] = cast(%u, to=f16) !3\n"
+      "    %wide: f32[4,2] = matmul(%xn, %\"qcc.shadow/w\", out=f32) !1 ours side=backward\n"
+      "    %again: f16[4,2] = amp_cast(%wide, to=f16) ours side=backward\n"
+      "    %sum: f16[4,2] = add(%again, %own) side=backward\n"
+      "    %dw: f32[3,2] = matmul(%xn, %sum, ta=true, out=f32) !1 ours side=backward\n"
+      "    %w1: f32[3,2] = sub(%w, %dw) ours side=update\n"
+      "    %next: f16[3,2] = amp_cast(%w1, to=f16) ours side=update\n"
+      "}\n" },
     /* A model that was a text: its parameters are said, and are the model's all the same. */
     { "drawn",
       "graph @m(%x: f32[4,40]) -> (%y) {\n"
