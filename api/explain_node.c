@@ -113,10 +113,10 @@ static void tell_class(Page *p, const Node *n, const char *type, AmpClass c, DTy
     label(p, type);
     text_printf(&p->text, "%s: %s", amp_word(c), amp_meaning(c));
     if (c == AMP_C && card->when) {
-        const AmpClass here = card->when(n, target);
-        text_printf(&p->text, "; here %s: %s", amp_word(here), amp_meaning(here));
+        c = card->when(n, target);
+        text_printf(&p->text, "; here %s: %s", amp_word(c), amp_meaning(c));
     }
-    if (card->reason != REASON_NONE)
+    if (card->reason != REASON_NONE && amp_keeps_wide(c))
         text_printf(&p->text, " (%s)", amp_reason(card->reason));
     text_char(&p->text, '\n');
 }

@@ -262,11 +262,27 @@ static Node *sample_einsum(Build *b, Rng *rng, int variant)
     return build_node(b, OP_einsum, &at, n, in);
 }
 
-/* What only moves elements keeps whatever type they have. */
+/* Whether an index of the operands is not one of the result. */
+static bool sums_up(const char *equation)
+{
+    const char *arrow = strstr(equation, "->"), *dots = strstr(equation, "...");
+    int named['z' + 1] = { 0 };
+    for (const char *p = equation; *p && p != arrow; p++)
+        named[*p >= 'A' && *p <= 'z' ? *p : 0]++;
+    for (int c = 'A'; c <= 'z'; c++)
+        if (arrow ? named[c] && !strchr(arrow, c) : named[c] > 1)
+            return true;
+    return arrow && dots && dots < arrow && !strstr(arrow, "...");
+}
+
+/* What contracts is a product of matrices, unless it is a sum (of one operand, or down to a scalar); what does not
+ * moves or multiplies elements. */
 static AmpClass einsum_class(const Node *n, DType target)
 {
     (void)target;
-    return n->n_in == 1 && in(n, 0)->type->rank >= 0 && in(n, 0)->type->rank == n->type->rank ? AMP_P : AMP_T;
+    if (!sums_up(((const EinsumAttr *)n->attr)->equation))
+        return n->n_in == 1 ? AMP_P : AMP_W;
+    return n->n_in == 1 || n->type->rank == 0 ? AMP_FO : AMP_T;
 }
 
 const OpDef op_einsum = {
@@ -283,7 +299,7 @@ const OpDef op_einsum = {
     .trainable = ~0u,
     .weight = 30,
     .fuse = FUSE_CONTRACT,
-    .amp = { AMP_C, AMP_C, 0, REASON_NONE, einsum_class },
+    .amp = { AMP_C, AMP_C, 0, REASON_RANGE, einsum_class },
     .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
     .onnx = { "Einsum", 12, NULL },
 };

@@ -212,7 +212,7 @@ const OpDef op_grid_sample_grad = {
     .differentiable = 1,
     .weight = 10,
     .fuse = FUSE_OPAQUE,
-    .amp = { AMP_S, AMP_S, 2, REASON_PRECISION, NULL },
+    .amp = { AMP_FO, AMP_FO, 2, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
     .brief = "What reaches the data of grid_sample, from what reaches its result.",
 };

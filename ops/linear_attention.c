@@ -311,7 +311,7 @@ const OpDef op_linear_attention = {
     .differentiable = 63,
     .weight = 60,
     .fuse = FUSE_OPAQUE,
-    .amp = { AMP_T, AMP_T, 8 | 16 | 32, REASON_RANGE, NULL },
+    .amp = { AMP_T, AMP_T, 8 | 16 | 32, REASON_NONE, NULL, .wide_out = 2 }, /* states stay wide */
     .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
     .onnx = { "LinearAttention", 27, NULL },
 };

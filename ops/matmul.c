@@ -305,7 +305,7 @@ const OpDef op_matmul = {
     .trainable = 3,
     .weight = 20,
     .fuse = FUSE_CONTRACT,
-    .amp = { AMP_C, AMP_C, 0, REASON_NONE, matmul_class },
+    .amp = { AMP_C, AMP_C, 0, REASON_RANGE, matmul_class },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT }, .out = QUANT_INPUT, .weight_axis = -1 },
     .onnx = { "MatMul", 13, NULL },
 };

@@ -176,7 +176,7 @@ static Node *sample_lrn(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, lrn, at, sample_tensor(b, rng, sample_float(rng), rank, dims, -2, 2));
 }
 
-#define NORM_CARD(word, back, opset, onnx_name)                                                                        \
+#define NORM_CARD(word, back, limited, opset, onnx_name)                                                               \
     const OpDef op_##word = {                                                                                          \
         .name = #word,                                                                                                 \
         .min_in = 1,                                                                                                   \
@@ -190,11 +190,11 @@ static Node *sample_lrn(Build *b, Rng *rng, int variant)
         .differentiable = 1,                                                                                           \
         .weight = 12,                                                                                                  \
         .fuse = FUSE_OPAQUE,                                                                                           \
-        .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },                                                                 \
+        .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL, .bounded = limited },                                             \
         .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
         .onnx = { onnx_name, opset, NULL },                                                                            \
     }
-NORM_CARD(mean_variance_normalization, NULL, 13, "MeanVarianceNormalization");
-NORM_CARD(lp_normalization, NULL, 22, "LpNormalization");
-NORM_CARD(lrn, adjoint_lrn, 13, "LRN");
+NORM_CARD(mean_variance_normalization, NULL, true, 13, "MeanVarianceNormalization");
+NORM_CARD(lp_normalization, NULL, true, 22, "LpNormalization");
+NORM_CARD(lrn, adjoint_lrn, false, 13, "LRN");
 #undef NORM_CARD

@@ -120,6 +120,12 @@ static const Type *infer_where(Infer *q)
 
 /* ---- mixed precision ---- */
 
+/* Powers of what lies within a few units stay there. */
+static bool is_bounded(const Node *x)
+{
+    return x && op_of(x)->amp.bounded;
+}
+
 /* By the exponent: 1 moves data, a square and inverse roots spread the range, a root is benign. */
 static AmpClass amp_pow(const Node *n, DType target)
 {
@@ -132,7 +138,25 @@ static AmpClass amp_pow(const Node *n, DType target)
         return AMP_P;
     if (e == 0.5)
         return AMP_E;
-    return e == 2 || e == 3 || e == -1 || e == -0.5 ? (target == F16 ? AMP_EX : AMP_E) : AMP_F;
+    if (e == 2 || e == 3)
+        return target == F16 && !is_bounded(in(n, 0)) ? AMP_EX : AMP_E;
+    return e == -1 || e == -0.5 ? (target == F16 ? AMP_EX : AMP_E) : AMP_F;
+}
+
+/* A square spreads the range. */
+static AmpClass amp_mul(const Node *n, DType target)
+{
+    return target == F16 && in(n, 0) == in(n, 1) && !is_bounded(in(n, 0)) ? AMP_EX : AMP_W;
+}
+
+/* What divides by a root divides by whatever rounding leaves of it. */
+static AmpClass amp_sqrt(const Node *n, DType target)
+{
+    (void)target;
+    for (const Use *u = n->uses; u; u = u->next)
+        if (u->user->op == OP_reciprocal || (u->user->op == OP_div && u == &u->user->in[1]))
+            return AMP_FI;
+    return AMP_E;
 }
 
 /* Long sums grow beyond their terms. */

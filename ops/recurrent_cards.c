@@ -39,12 +39,12 @@ static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
         .trainable = 14 | ((differ)&128),                                                                              \
         .weight = 60,                                                                                                  \
         .fuse = FUSE_OPAQUE,                                                                                           \
-        .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL },                                                              \
+        .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL, .wide_out = n_results == 3 ? 4 : 0 },                          \
         .quant = { .in = { QUANT_FLOAT, QUANT_WEIGHT, QUANT_WEIGHT, QUANT_FLOAT }, .out = QUANT_FLOAT },               \
         .onnx = { onnx_name, 22, NULL },                                                                               \
     }
 
-/* Bias, the initial cell state and the peepholes stay wide. */
+/* Bias, the cell state (the initial one and the last) and the peepholes stay wide. */
 RECURRENT_CARD(lstm, 8, 3, 8 | 64 | 128, 15 | 32 | 64 | 128, "LSTM");
 RECURRENT_CARD(gru, 6, 2, 8, 15 | 32, "GRU");
 RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
@@ -76,7 +76,7 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .n_variants = 18,                                                                                              \
         .weight = 120,                                                                                                 \
         .fuse = FUSE_OPAQUE,                                                                                           \
-        .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \
+        .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
         .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
         .brief = "What reaches the operands of " #word ", from the operands and what reaches its results.",            \
     }

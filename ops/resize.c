@@ -351,7 +351,7 @@ const OpDef op_resize = {
     .differentiable = 1u << X,
     .weight = 10,
     .fuse = FUSE_WINDOW,
-    .amp = { AMP_C, AMP_C, 1u << ROI | 1u << SCALES, REASON_PRECISION, resize_class },
+    .amp = { AMP_C, AMP_C, 1u << ROI | 1u << SCALES, REASON_NONE, resize_class },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER },
                .out = QUANT_AGNOSTIC,
                .same_scale = true },

@@ -202,7 +202,7 @@ const OpDef op_max_roi_pool_grad = {
     .n_variants = 12,
     .weight = 6,
     .fuse = FUSE_OPAQUE,
-    .amp = { AMP_S, AMP_S, 2, REASON_INDEX, NULL },
+    .amp = { AMP_FO, AMP_FO, 2, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
     .brief = "What reaches the data x of max_roi_pool over regions, from what reaches its result.",
 };
@@ -218,7 +218,7 @@ const OpDef op_roi_align_grad = {
     .n_variants = 24,
     .weight = 10,
     .fuse = FUSE_OPAQUE,
-    .amp = { AMP_S, AMP_S, 2, REASON_INDEX, NULL },
+    .amp = { AMP_FO, AMP_FO, 2, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },
     .brief = "What reaches the data x of roi_align over regions, from what reaches its result.",
 };

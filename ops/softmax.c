@@ -237,7 +237,7 @@ const OpDef op_softmax = {
     .sample = sample_softmax,
     .adjoint = adjoint_softmax,
     .weight = 8,
-    .amp = { AMP_S, AMP_S, 0, REASON_PRECISION, NULL },
+    .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL, .bounded = true },
     .onnx = { "Softmax", 13, NULL },
 };
 
@@ -264,6 +264,6 @@ const OpDef op_hardmax = {
     .sample = sample_hardmax,
     .adjoint = adjoint_hardmax,
     .weight = 3,
-    .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL },
+    .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL, .bounded = true },
     .onnx = { "Hardmax", 13, NULL },
 };

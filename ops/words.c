@@ -62,6 +62,11 @@ const char *amp_meaning(AmpClass c)
     return classes[c].meaning;
 }
 
+bool amp_keeps_wide(AmpClass c)
+{
+    return c == AMP_S || c == AMP_FO || c == AMP_FI || c == AMP_F || c == AMP_EX || c == AMP_X;
+}
+
 const char *amp_reason(AmpReason r)
 {
     return reasons[r];

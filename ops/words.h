@@ -11,6 +11,9 @@ const char *fuse_word(FuseClass c);
 const char *amp_word(AmpClass c);
 const char *amp_meaning(AmpClass c);
 
+/* Whether a class keeps something f32, for which there is a reason. */
+bool amp_keeps_wide(AmpClass c);
+
 /* "precision": why a class keeps values wide. */
 const char *amp_reason(AmpReason r);
 

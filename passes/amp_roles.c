@@ -1,6 +1,7 @@
 /* The role of each node in mixed precision: what its card says, its conditions decided, and over it what --keep-fp32
  * says.  What is forced to f32 takes its backward side along. */
 #include "ops/path.h"
+#include "ops/words.h"
 #include "passes/amp.h"
 #include "passes/select.h"
 
@@ -36,7 +37,7 @@ static bool touches_f64(const Node *n)
     return any;
 }
 
-/* What the card of a node says. */
+/* What the card of a node says; the reason of a condition is one for those of its classes that keep something wide. */
 static AmpRole role_of_card(const Node *n, DType narrow)
 {
     const AmpCard *card = &op_of(n)->amp;
@@ -45,8 +46,10 @@ static AmpRole role_of_card(const Node *n, DType narrow)
                      .wide_out = card->wide_out,
                      .bounded = card->bounded,
                      .reason = card->reason };
-    if (role.class == AMP_C)
-        role.class = card->when(n, narrow);
+    if (role.class != AMP_C)
+        return role;
+    role.class = card->when(n, narrow);
+    role.reason = amp_keeps_wide(role.class) ? card->reason : REASON_NONE;
     return role;
 }
 

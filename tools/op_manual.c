@@ -160,7 +160,8 @@ static void print_classes(Text *t, const OpDef *d)
     if (d->amp.reason != REASON_NONE)
         text_printf(t, ", for %s", amp_reason(d->amp.reason));
     print_mask(t, "; wide:", d->amp.wide);
-    text_add(t, "\n- quantization: ");
+    print_mask(t, "; wide results:", d->amp.wide_out);
+    text_add(t, d->amp.bounded ? "; bounded\n- quantization: " : "\n- quantization: ");
     for (size_t i = 0; i < COUNT(d->quant.in) && (!i || d->quant.in[i] != QUANT_UNSET); i++)
         text_printf(t, "%s%s", i ? ", " : "", quant_word(d->quant.in[i]));
     text_printf(t, " -> %s%s\n", quant_word(d->quant.out), d->quant.same_scale ? "; one scale for all" : "");
