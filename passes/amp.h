@@ -35,12 +35,11 @@ typedef enum AmpLabel { AMP_FREE, AMP_WIDE, AMP_NARROW } AmpLabel;
 
 /* Something to label: a logical value, or whether a narrow copy of a wide value exists. */
 typedef struct AmpVariable {
-    Node *node;   /* whose value; null: an auxiliary */
-    int result;   /* of a node with several */
-    int copy_of;  /* of an auxiliary: the value that is copied; -1 */
-    int turn;     /* order of the walk: after the variables it follows */
-    bool follows; /* the walk gives it the widest label of what it follows */
-    bool copied;  /* some reader takes the narrow form in any case */
+    Node *node;       /* whose value; null: an auxiliary */
+    int copy_of;      /* of a copy: the value that is copied; -1: it is none */
+    bool led;         /* something leads it; otherwise the walk leaves it wide */
+    bool moves;       /* it is another value, moved */
+    int wide_readers; /* that take whatever is stored, and compute wide */
     AmpLabel fixed, label;
     double wide_price, narrow_price; /* bytes */
 } AmpVariable;
@@ -49,7 +48,7 @@ typedef struct AmpVariable {
 typedef struct AmpTie {
     int a, b;
     double wide_narrow, narrow_wide;
-    bool leads; /* b follows a: the walk takes a's label into account */
+    bool leads; /* b follows a: the walk makes it wide where a is */
 } AmpTie;
 
 typedef struct AmpProblem {

@@ -64,7 +64,10 @@ static const Pass *const train_model[] = {
 static const Pass *const train_step[] = {
     &pass_attach_loss,
     &pass_require_shapes,
+    &pass_insert_amp,
     &pass_differentiate,
+    &pass_insert_amp, /* of what is new */
+    &pass_fold_casts,
     &pass_fold_constants,
     &pass_simplify,
     &pass_merge_equals,

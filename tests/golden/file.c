@@ -52,6 +52,7 @@ static void read_head(Golden *g, Str line)
             g->run.n = (size_t)(error - g->run.p);
     }
     g->rounds |= starts(line, "# rounds");
+    g->narrow |= starts(line, "# narrow");
     g->no_values |= starts(line, "# no-values");
 }
 

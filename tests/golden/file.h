@@ -3,6 +3,7 @@
  *     # run: fold-casts verify        what is done (default: print), the words of run.c or passes
  *     # recipe: --clip-norm 1         of the training step, for its passes (support/recipe.h)
  *     # rounds                        values may differ by roundings
+ *     # narrow                        and by another width
  *     # no-values                     both sides are not evaluated
  *     graph ... { ... }               # error: a complaint about this line, or a part of it
  *     ==>
@@ -27,7 +28,7 @@ typedef struct Golden {
     Str input;  /* up to the arrow */
     Str body;   /* input without comment lines at the top */
     Str output; /* behind the arrow */
-    bool has_output, rounds, no_values;
+    bool has_output, rounds, narrow, no_values;
     Str run;
     Expected *errors;
     size_t n_errors, cap_errors;

@@ -162,7 +162,12 @@ static Status same_values(Case *c, const Module *before, const Module *after)
     Language *l = &c->language;
     for (size_t i = 0; i < before->n_graphs; i++) {
         Graph *a = before->graphs[i], *b = a->name ? module_graph(after, a->name) : NULL;
-        const char *difference = b ? golden_compare(a, b, c->golden.rounds, &l->arena) : NULL;
+        const char *difference = b ? golden_compare(a, b,
+                                                    c->golden.narrow   ? PRECISION
+                                                    : c->golden.rounds ? ROUNDS
+                                                                       : EXACT,
+                                                    &l->arena)
+                                   : NULL;
         if (difference)
             return complain(c, difference, arena_printf(&l->arena, "\n%s", text_get(&l->messages)));
     }

@@ -93,7 +93,12 @@ static bool near(const Tensor *a, const Tensor *b)
     return true;
 }
 
-static const char *compare(Graph *a, Graph *b, bool rounds, Heap *heap, Arena *arena)
+static bool agree(const Tensor *a, const Tensor *b, Exactness may)
+{
+    return may == EXACT ? tensor_same(a, b) : may == ROUNDS ? near(a, b) : values_agree(a, b, may);
+}
+
+static const char *compare(Graph *a, Graph *b, Exactness may, Heap *heap, Arena *arena)
 {
     Tensor **x = golden_evaluate(a, heap, arena), **y = x ? evaluate_after(b, a, heap, arena) : NULL;
     if (!x || !y)
@@ -104,18 +109,17 @@ static const char *compare(Graph *a, Graph *b, bool rounds, Heap *heap, Arena *a
             continue;
         if (k == TRIAL_LOST)
             return arena_printf(arena, "result %d is gone", i);
-        const bool same = x[i] && y[k] ? (rounds ? near(x[i], y[k]) : tensor_same(x[i], y[k])) : !x[i] && !y[k];
-        if (!same)
+        if (x[i] && y[k] ? !agree(x[i], y[k], may) : x[i] || y[k])
             return arena_printf(arena, "values of result %d differ", i);
     }
     return NULL;
 }
 
-const char *golden_compare(Graph *a, Graph *b, bool rounds, Arena *arena)
+const char *golden_compare(Graph *a, Graph *b, Exactness may, Arena *arena)
 {
     Heap heap;
     heap_open(&heap, a->ir->memory);
-    const char *difference = compare(a, b, rounds, &heap, arena);
+    const char *difference = compare(a, b, may, &heap, arena);
     heap_close(&heap);
     return difference;
 }

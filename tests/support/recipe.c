@@ -12,7 +12,7 @@ typedef struct Words {
     Recipe *recipe;
     OptimizerWords optimizer;
     const char *groups[MOST_GROUPS];
-    const char **train, **freeze, **whole, **losses;
+    const char **train, **freeze, **whole, **losses, **keep_wide;
     size_t n_losses;
 } Words;
 
@@ -32,6 +32,16 @@ static bool adds_text(const char *option, const char *value, const char *which, 
     return it_is;
 }
 
+/* --amp bf16, --amp fp16, --amp off. */
+static bool sets_amp(Precision *p, const char *option, const char *value)
+{
+    if (strcmp(option, "--amp") != 0)
+        return false;
+    p->on = strcmp(value, "off") != 0;
+    p->narrow = strcmp(value, "fp16") == 0 ? F16 : BF16;
+    return true;
+}
+
 /* What is trained, and how the model behaves. */
 static bool set_choice(Words *w, const char *option, const char *value)
 {
@@ -40,6 +50,9 @@ static bool set_choice(Words *w, const char *option, const char *value)
            adds_text(option, value, "--freeze", w->freeze, &r->n_freeze) ||
            adds_text(option, value, "--loss", w->losses, &w->n_losses) ||
            adds_text(option, value, "--whole", w->whole, &r->n_whole) ||
+           sets_amp(&r->precision, option, value) ||
+           adds_text(option, value, "--keep-fp32", w->keep_wide, &r->precision.n_keep_wide) ||
+           turns_off(option, value, "--amp-solver", "walk", &r->precision.walks) ||
            turns_off(option, value, "--tie", "off", &r->untied) ||
            turns_off(option, value, "--bn", "frozen", &r->frozen_norms) ||
            turns_off(option, value, "--dropout", "off", &r->no_dropout);
@@ -96,6 +109,7 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options)
     r->train = w.train = NEWS(arena, const char *, MOST_TEXTS);
     r->freeze = w.freeze = NEWS(arena, const char *, MOST_TEXTS);
     w.losses = NEWS(arena, const char *, MOST_TEXTS);
+    r->precision.keep_wide = w.keep_wide = NEWS(arena, const char *, MOST_TEXTS);
     r->whole = w.whole = NEWS(arena, const char *, MOST_TEXTS);
     for (const char *option = next_word(&options, arena); *option; option = next_word(&options, arena))
         TRY(set_option(&w, ir->diag, option, next_word(&options, arena)));

@@ -30,8 +30,8 @@ static AmpProblem draw_problem(Arena *a, Rng *rng, size_t n, int infinite)
     for (size_t i = 0; i < n; i++) {
         AmpVariable *v = &p.variable[i];
         *v = (AmpVariable){ .copy_of = i && rng_below(rng, 4) == 0 ? (int)rng_below(rng, (int64_t)i) : -1,
-                            .turn = (int)i,
-                            .follows = rng_below(rng, 2),
+                            .led = rng_below(rng, 2),
+                            .moves = rng_below(rng, 4) == 0,
                             .fixed = rng_below(rng, 4)   ? AMP_FREE
                                      : rng_below(rng, 2) ? AMP_WIDE
                                                          : AMP_NARROW,
