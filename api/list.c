@@ -5,6 +5,7 @@
 #include "api/command.h"
 #include "api/words.h"
 #include "ops/schema.h"
+#include "passes/amp_table.h"
 
 static const char *title_of(Arena *a, const OpDef *def)
 {
@@ -207,24 +208,6 @@ Status command_list_ops(Command *c)
 
 /* ---- tables: SELECTOR key=value ..., as --amp-table and --quant-table take them ---- */
 
-static void print_mask(Text *t, uint32_t mask)
-{
-    bool any = false;
-    for (int i = 0; i < 32; i++)
-        if (mask >> i & 1) {
-            text_printf(t, "%s%d", any ? "," : "", i);
-            any = true;
-        }
-    text_add(t, any ? "" : "-");
-}
-
-static void amp_row(Text *t, const OpDef *def)
-{
-    text_printf(t, " fp16=%s bf16=%s wide=", amp_word(def->amp.f16), amp_word(def->amp.bf16));
-    print_mask(t, def->amp.wide);
-    text_printf(t, " reason=%s", amp_reason(def->amp.reason));
-}
-
 static void quant_row(Text *t, const OpDef *def)
 {
     const QuantCard *q = &def->quant;
@@ -248,9 +231,13 @@ Status command_print_table(Command *c)
     for (size_t i = 0; i < n; i++) {
         if (ops[i].def->structural)
             continue;
+        if (amp) {
+            amp_table_print(&t, ops[i].title, ops[i].def);
+            continue;
+        }
         text_printf(&t, "op:%s", ops[i].title);
         text_pad(&t, COLUMN);
-        (amp ? amp_row : quant_row)(&t, ops[i].def);
+        quant_row(&t, ops[i].def);
         text_char(&t, '\n');
     }
     return out_bytes(c->out, t.p, t.n);

@@ -29,4 +29,7 @@ void print_value(Text *out, Numbering *numbers, const Node *n);
 /* Appends one node as it stands in the text, on one line: marks and regions left out, large payloads as "...". */
 void print_line(Text *out, Numbering *numbers, const Node *n);
 
+/* Appends the value of one attribute as it stands in the text; of a tensor its type. */
+void print_attr_value(Text *out, const AttrSpec *spec, const void *attr);
+
 #endif

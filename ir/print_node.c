@@ -177,6 +177,15 @@ static void print_attr(Printer *p, const AttrSpec *s, const void *at, const char
     }
 }
 
+void print_attr_value(Text *out, const AttrSpec *spec, const void *attr)
+{
+    Printer p = { .out = out };
+    if (spec->kind == ATTR_PAYLOAD)
+        type_print(out, (*(Payload *const *)attr_at(spec, attr))->type);
+    else
+        print_attr(&p, spec, attr_at(spec, attr), NULL);
+}
+
 void print_attrs(Printer *p, const Node *n, bool first)
 {
     if (!n->attr)

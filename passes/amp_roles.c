@@ -1,8 +1,8 @@
-/* The role of each node in mixed precision: what its card says, its conditions decided, and over it what --keep-fp32
- * says.  What is forced to f32 takes its backward side along. */
+/* The role of each node in mixed precision: what its card says, its conditions decided, over it what tables say, and over
+ * them --keep-fp32.  What is forced to f32 takes its backward side along. */
 #include "ops/path.h"
 #include "ops/words.h"
-#include "passes/amp.h"
+#include "passes/amp_table.h"
 #include "passes/select.h"
 
 typedef struct RoleSlot {
@@ -37,18 +37,16 @@ static bool touches_f64(const Node *n)
     return any;
 }
 
-/* What the card of a node says; the reason of a condition is one for those of its classes that keep something wide. */
+/* What the card of a node says. */
 static AmpRole role_of_card(const Node *n, DType narrow)
 {
     const AmpCard *card = &op_of(n)->amp;
     AmpRole role = { .class = narrow == F16 ? card->f16 : card->bf16,
                      .wide = card->wide,
                      .wide_out = card->wide_out,
-                     .bounded = card->bounded,
-                     .reason = card->reason };
-    if (role.class != AMP_C)
-        return role;
-    role.class = card->when(n, narrow);
+                     .bounded = card->bounded };
+    if (role.class == AMP_C)
+        role.class = card->when(n, narrow);
     role.reason = amp_keeps_wide(role.class) ? card->reason : REASON_NONE;
     return role;
 }
@@ -69,6 +67,79 @@ static void keep_wide(AmpRoles *r, const Node *n, const char *forced)
     for (int i = 0; i < n->n_regions; i++)
         for (const Node *inner = n->regions[i]->first; inner; inner = inner->next)
             keep_wide(r, inner, forced);
+}
+
+/* ---- --amp-table ---- */
+
+/* Whether lines that do not name the operator may say something of a node. */
+static bool is_open(const AmpRole *role, const Node *n, bool moves_too)
+{
+    const AmpClass c = role->class;
+    return !op_of(n)->structural && c != AMP_N && c != AMP_X &&
+           (moves_too || (c != AMP_P && c != AMP_PW && c != AMP_PM));
+}
+
+/* What a line says in place of what was said before. */
+static void apply_line(AmpRoles *r, const AmpLine *line, const Node *n)
+{
+    AmpRole *role = &slot(r, n)->role;
+    const DType narrow = r->precision->narrow;
+    AmpClass said = narrow == F16 ? line->f16 : line->bf16;
+    if (said == AMP_C)
+        said = role_of_card(n, narrow).class;
+    if (said != AMP_UNSET && said != role->class) {
+        role->class = said;
+        role->reason = REASON_NONE;
+        role->forced = line->shown;
+    }
+    if (line->says_wide && line->wide != role->wide) {
+        role->wide = line->wide;
+        role->forced = line->shown;
+    }
+    if (line->says_reason)
+        role->reason = amp_keeps_wide(role->class) ? line->reason : REASON_NONE;
+}
+
+static void apply_to_ops(AmpRoles *r, const AmpTable *t, const AmpLine *line)
+{
+    for (Node *n = walk_first(r->graph); n; n = walk_next(r->graph, n))
+        if (amp_line_takes(t, line, n, r->run->scratch) &&
+            (line->kind == AMP_LINE_OP || is_open(&slot(r, n)->role, n, false)))
+            apply_line(r, line, n);
+}
+
+static Status apply_to_names(AmpRoles *r, const AmpLine *line)
+{
+    Selector s;
+    Graph *g = r->graph;
+    TRY(selector_open(&s, g, r->run->scratch, &r->paths, line->shown, line->names));
+    bool any = false;
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        if (!selector_takes(&s, n))
+            continue;
+        any = true;
+        if (is_open(&slot(r, n)->role, n, true))
+            apply_line(r, line, n);
+    }
+    selector_close(&s);
+    if (any || *line->told)
+        return OK;
+    *line->told = true;
+    return warn(g->ir->diag, (Place){ .where = line->shown, .byte = -1 }, "'%s' matches no node", line->names);
+}
+
+/* What is said of all the others comes first, then line by line. */
+static Status apply_table(AmpRoles *r, const AmpTable *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->lines[i].kind == AMP_LINE_DEFAULT)
+            apply_to_ops(r, t, &t->lines[i]);
+    for (size_t i = 0; i < t->n; i++)
+        if (t->lines[i].kind == AMP_LINE_OP)
+            apply_to_ops(r, t, &t->lines[i]);
+        else if (t->lines[i].kind == AMP_LINE_NAMES)
+            TRY(apply_to_names(r, &t->lines[i]));
+    return OK;
 }
 
 /* ---- --keep-fp32 ---- */
@@ -180,6 +251,8 @@ static Status decide(AmpRoles *r)
     Graph *g = r->graph;
     for (Node *n = walk_first(g); n; n = walk_next(g, n))
         *slot(r, n) = (RoleSlot){ true, role_of_card(n, r->precision->narrow) };
+    for (size_t i = 0; i < r->precision->n_tables; i++)
+        TRY(apply_table(r, r->precision->tables[i]));
     for (size_t i = 0; i < r->precision->n_keep_wide; i++)
         TRY(keep_selected(r, r->precision->keep_wide[i]));
     for (Node *n = walk_first(g); n; n = walk_next(g, n))
