@@ -20,7 +20,7 @@ static bool reads_values(AmpGraph *a, const Node *n)
 static const Node *unfit_operand(AmpGraph *a, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
-        const Node *def = amp_origin(in(n, i));
+        const Node *def = amp_origin(a, in(n, i));
         const AmpReading r = amp_reading(a, n, i);
         const bool narrowly = r == AMP_NARROWLY, with_us = r == AMP_WITH_US;
         const AmpFit fit = narrowly || with_us ? amp_constant_fit(def, a->narrow, 0) : AMP_FITS;
@@ -34,7 +34,7 @@ static const Node *unfit_operand(AmpGraph *a, const Node *n)
 static bool meets_large(AmpGraph *a, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
-        const Node *def = amp_origin(in(n, i));
+        const Node *def = amp_origin(a, in(n, i));
         if (def && amp_is_value(a, def) && amp_constant_fit(def, a->narrow, 0) == AMP_OVERFLOWS)
             return true;
     }
@@ -63,7 +63,7 @@ static bool reads_large(AmpGraph *a, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
         int k;
-        const Node *def = amp_origin(in(n, i));
+        const Node *def = amp_origin(a, in(n, i));
         const Node *p = def ? amp_producer(def, &k) : NULL;
         if (p && amp_reading(a, n, i) != AMP_NOT_READ && amp_note(a, p)->large)
             return true;
@@ -83,7 +83,7 @@ static bool is_seeded(AmpGraph *a, const Node *n)
 {
     bool any = false;
     for (int i = 0; i < n->n_in; i++) {
-        const Node *def = amp_origin(in(n, i));
+        const Node *def = amp_origin(a, in(n, i));
         if (amp_reading(a, n, i) == AMP_NOT_READ)
             continue;
         if (!is_seed(def) && def->op != OP_const && !amp_note(a, def)->seeded)
@@ -142,14 +142,14 @@ static void find_role(AmpGraph *a, const Node *n)
 static void pin_gradient(AmpGraph *a, Node *v)
 {
     int k;
-    for (v = amp_origin(v); v && amp_may_change(a, v);) {
+    for (v = amp_origin(a, v); v && amp_may_change(a, v);) {
         const Node *p = amp_producer(v, &k);
         const AmpClass c = amp_note(a, p)->role.class;
         if (c == AMP_T)
             amp_note(a, p)->pinned = true;
         if ((c != AMP_P && p->op != OP_reduce_sum && p->op != OP_cast) || !p->n_in)
             return;
-        v = amp_origin(in(p, 0));
+        v = amp_origin(a, in(p, 0));
     }
 }
 
@@ -161,7 +161,7 @@ static void pin_gradients(AmpGraph *a)
         if (!v || !name || strncmp(name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) != 0)
             continue;
         int k;
-        const Node *sum = amp_producer(amp_origin(v), &k);
+        const Node *sum = amp_producer(amp_origin(a, v), &k);
         if (sum->op == OP_sum)
             for (int j = 0; j < sum->n_in; j++)
                 pin_gradient(a, in(sum, j));

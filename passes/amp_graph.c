@@ -7,16 +7,19 @@ AmpNote *amp_note(AmpGraph *a, const Node *n)
     return fact(&a->notes, n);
 }
 
-Node *amp_origin(Node *v)
-{
-    while (v && v->op == OP_amp_cast)
-        v = in(v, 0);
-    return v;
-}
-
 static bool is_narrow(const Type *t)
 {
     return t->kind == TYPE_TENSOR && (t->dtype == F16 || t->dtype == BF16);
+}
+
+Node *amp_origin(AmpGraph *a, Node *v)
+{
+    Node *last = v;
+    while (v && v->op == OP_amp_cast) {
+        last = v;
+        v = in(v, 0);
+    }
+    return v && is_narrow(v->type) && !amp_note(a, v)->narrowed ? last : v;
 }
 
 bool amp_is_value(AmpGraph *a, const Node *n)
@@ -148,7 +151,7 @@ static bool has_bit(uint32_t mask, int i)
 AmpReading amp_reading(AmpGraph *a, const Node *n, int i)
 {
     const AmpNote *note = amp_note(a, n);
-    Node *def = amp_origin(in(n, i));
+    Node *def = amp_origin(a, in(n, i));
     if (!def || !amp_is_value(a, def) || note->role.class == AMP_N)
         return AMP_NOT_READ;
     switch (note->role.class) {

@@ -43,8 +43,8 @@ void amp_graph_open(AmpGraph *a, Graph *g, PassRun *run);
 
 AmpNote *amp_note(AmpGraph *a, const Node *n);
 
-/* The value behind amp_casts. */
-Node *amp_origin(Node *v);
+/* The value behind amp_casts; one that widens a value of the model's own is a value. */
+Node *amp_origin(AmpGraph *a, Node *v);
 
 /* Whether a value is one f32 tensor of the graph without amp_casts. */
 bool amp_is_value(AmpGraph *a, const Node *n);

@@ -92,7 +92,7 @@ static bool computes_narrow(AmpGraph *a, const Node *n)
     if ((c != AMP_P && c != AMP_PW && c != AMP_PM) || !value || amp_label(a, value) != AMP_NARROW)
         return false;
     for (int i = 0; i < n->n_in; i++) {
-        const Node *def = amp_origin(in(n, i));
+        const Node *def = amp_origin(a, in(n, i));
         if (amp_reading(a, n, i) == AMP_WITH_US && amp_label(a, def) != AMP_NARROW && amp_rounds_behind(a, n, def) &&
             !copy_exists(a, def))
             return false;
@@ -103,7 +103,7 @@ static bool computes_narrow(AmpGraph *a, const Node *n)
 static void set_operands(AmpGraph *a, Node *n, bool narrow)
 {
     for (int i = 0; i < n->n_in; i++) {
-        Node *def = in(n, i), *value = amp_origin(def);
+        Node *def = in(n, i), *value = amp_origin(a, def);
         const AmpReading reading = amp_reading(a, n, i);
         if (!def)
             continue;
@@ -134,7 +134,8 @@ static bool result_is_value(AmpGraph *a, const Node *n, int k)
     const Type *t = type_result(n->type, k);
     if (part)
         return amp_is_value(a, part);
-    return t->kind == TYPE_TENSOR && (t->dtype == F32 || (t->dtype == a->narrow && amp_note(a, n)->narrowed));
+    return t->kind == TYPE_TENSOR &&
+           (t->dtype == F32 || ((t->dtype == F16 || t->dtype == BF16) && amp_note(a, n)->narrowed));
 }
 
 static void set_types(AmpGraph *a, Node *n, bool (*is_narrow)(AmpGraph *a, const Node *n, int k))
@@ -194,7 +195,7 @@ static void enter_body(AmpGraph *a, Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
         const int k = n->op == OP_if ? i - 1 : i;
-        Node *value = amp_origin(in(n, i));
+        Node *value = amp_origin(a, in(n, i));
         if (!value || k < 0 || (size_t)k >= n->regions[0]->n_inputs || !amp_is_value(a, value))
             continue;
         const bool narrow = amp_label(a, n->regions[0]->inputs[k]) == AMP_NARROW;
@@ -212,7 +213,7 @@ static void leave_body(AmpGraph *a, Node *n)
         for (int r = 0; r < n->n_regions; r++) {
             const int at = amp_body_result(n, k);
             Node *ret = n->regions[r]->ret;
-            Node *value = at < ret->n_in ? amp_origin(in(ret, at)) : NULL;
+            Node *value = at < ret->n_in ? amp_origin(a, in(ret, at)) : NULL;
             if (value && amp_is_value(a, value))
                 node_set_in(ret, at, form_of(a, value, slot_is_narrow(a, n, k) ? a->narrow : F32, ret));
         }
@@ -228,7 +229,7 @@ static void set_results(AmpGraph *a, bool stripped)
     Node **results = NEWS(a->g->arena, Node *, n + 1);
     bool changed = false;
     for (int i = 0; i < n; i++) {
-        Node *value = amp_origin(graph_result(a->g, i));
+        Node *value = amp_origin(a, graph_result(a->g, i));
         results[i] = graph_result(a->g, i);
         names[i] = graph_result_name(a->g, i);
         if (value && stripped)
@@ -275,16 +276,16 @@ void amp_place(AmpGraph *a)
 
 /* ---- the way back ---- */
 
-static void strip_operands(Node *n)
+static void strip_operands(AmpGraph *a, Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
-        if (in(n, i) != amp_origin(in(n, i)))
-            node_set_in(n, i, amp_origin(in(n, i)));
+        if (in(n, i) != amp_origin(a, in(n, i)))
+            node_set_in(n, i, amp_origin(a, in(n, i)));
 }
 
 static void strip_node(AmpGraph *a, Node *n)
 {
-    strip_operands(n);
+    strip_operands(a, n);
     if (in(n, 0) && in(n, 0)->type->kind == TYPE_TENSOR && in(n, 0)->type->dtype == F32)
         say_result(a, n, false);
     for (int r = 0; r < n->n_regions && amp_has_open_body(n); r++)
@@ -301,7 +302,7 @@ void amp_strip(AmpGraph *a)
             strip_node(a, a->nodes[i]);
     for (size_t i = 0; i < a->n; i++)
         for (int r = 0; r < a->nodes[i]->n_regions; r++)
-            strip_operands(a->nodes[i]->regions[r]->ret);
+            strip_operands(a, a->nodes[i]->regions[r]->ret);
     set_results(a, true);
     drop_unread(a);
 }

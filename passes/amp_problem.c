@@ -198,7 +198,7 @@ static double rounding_price(AmpClass c)
 static bool has_voter(AmpGraph *a, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
-        Node *def = amp_origin(in(n, i));
+        Node *def = amp_origin(a, in(n, i));
         if (amp_reading(a, n, i) != AMP_NOT_READ && !has_bit(amp_note(a, n)->role.wide, i) && votes(def))
             return true;
     }
@@ -211,7 +211,7 @@ static void follow(AmpGraph *a, const Node *n, int result, double elements)
     const AmpRole *r = &amp_note(a, n)->role;
     const bool voted = has_voter(a, n);
     for (int i = 0; i < n->n_in; i++) {
-        Node *def = amp_origin(in(n, i));
+        Node *def = amp_origin(a, in(n, i));
         if (amp_reading(a, n, i) == AMP_NOT_READ || has_bit(r->wide, i) || def->op == OP_const)
             continue;
         const int v = variable_of(a, def);
@@ -236,6 +236,7 @@ static int make_variable(AmpGraph *a, Node *value)
     const AmpNote *note = amp_note(a, p);
     const double n = size_of(value);
     const int v = add_variable(a, value, -1);
+    bool enters = false;
     if (!amp_may_change(a, value)) {
         fix(a, v, is_stored_narrow(a, value) ? AMP_NARROW : AMP_WIDE);
         return v;
@@ -248,14 +249,14 @@ static int make_variable(AmpGraph *a, Node *value)
     if (value->op == OP_const)
         fix(a, v, AMP_WIDE);
     else if (is_given(value) || amp_has_open_body(p)) /* of a body: its ties say */
-        variable(a, v)->led = true;
+        variable(a, v)->led = enters = true;
     else if (note->role.class == AMP_T)
         fix(a, v, (note->pinned && amp_says_result(p)) || has_bit(note->role.wide_out, k) ? AMP_WIDE : AMP_NARROW);
     else if (!follows(note->role.class) || note->pinned || has_bit(note->role.wide_out, k))
         fix(a, v, AMP_WIDE);
     else
         follow(a, p, v, n);
-    variable(a, v)->moves = moves(&note->role);
+    variable(a, v)->moves = enters || moves(&note->role);
     return v;
 }
 
@@ -318,7 +319,7 @@ static void read_operands(AmpGraph *a, Node *n)
 {
     const AmpRole *r = &amp_note(a, n)->role;
     for (int i = 0; i < n->n_in; i++) {
-        Node *def = amp_origin(in(n, i));
+        Node *def = amp_origin(a, in(n, i));
         const AmpReading reading = amp_reading(a, n, i);
         const int result = reading == AMP_WITH_US ? result_of(a, n) : -1;
         if (reading == AMP_NARROWLY)
@@ -336,7 +337,7 @@ static void read_operands(AmpGraph *a, Node *n)
 static void tie_parameters(AmpGraph *a, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
-        Node *def = amp_origin(in(n, i));
+        Node *def = amp_origin(a, in(n, i));
         const int k = n->op == OP_if ? i - 1 : i;
         for (int r = 0; def && k >= 0 && r < n->n_regions; r++) {
             if ((size_t)k >= n->regions[r]->n_inputs || !amp_is_value(a, def))
@@ -373,11 +374,11 @@ Node *amp_carried(AmpGraph *a, const Node *n, int k)
 }
 
 /* A carried value that is added to in every turn stays wide. */
-static bool adds_up(const Node *parameter, Node *next)
+static bool adds_up(AmpGraph *a, const Node *parameter, Node *next)
 {
-    next = amp_origin(next);
+    next = amp_origin(a, next);
     for (int i = 0; (next->op == OP_add || next->op == OP_sub || next->op == OP_sum) && i < next->n_in; i++)
-        if (amp_origin(in(next, i)) == parameter)
+        if (amp_origin(a, in(next, i)) == parameter)
             return true;
     return false;
 }
@@ -390,7 +391,7 @@ static int slot_of(AmpGraph *a, const Node *n, int k)
     if (!parameter)
         return v;
     const int carried = variable_of(a, parameter);
-    if (adds_up(parameter, graph_result(n->regions[0], amp_body_result(n, k))))
+    if (adds_up(a, parameter, graph_result(n->regions[0], amp_body_result(n, k))))
         fix(a, carried, AMP_WIDE);
     if (v >= 0)
         keep_equal(a, carried, v);
@@ -402,13 +403,50 @@ static void tie_results(AmpGraph *a, const Node *n)
     for (int k = 0; k < type_results(n->type); k++)
         for (int r = 0; r < n->n_regions; r++) {
             const int at = amp_body_result(n, k);
-            Node *def = at < graph_n_results(n->regions[r]) ? amp_origin(graph_result(n->regions[r], at)) : NULL;
+            Node *def = at < graph_n_results(n->regions[r]) ? amp_origin(a, graph_result(n->regions[r], at)) : NULL;
             const int slot = def && amp_is_value(a, def) ? slot_of(a, n, k) : -1;
             if (slot < 0)
                 continue;
             read_with(a, def, slot, true);
             add_tie(a, (AmpTie){ .a = variable_of(a, def), .b = slot, .leads = true });
         }
+}
+
+/* ---- where narrowing is of use: behind a narrow call, and on the way to one ---- */
+
+static bool spread_use(AmpProblem *p, bool *behind, bool *before)
+{
+    bool more = false;
+    for (size_t i = 0; i < p->n_ties; i++) {
+        const AmpTie *t = &p->tie[i];
+        const AmpVariable *b = &p->variable[t->b];
+        const bool on = t->leads && behind[t->a] && !behind[t->b];
+        const bool back = b->copy_of < 0 && b->moves && before[t->b] && !before[t->a];
+        behind[t->b] |= on;
+        before[t->a] |= back;
+        more |= on || back;
+    }
+    return more;
+}
+
+/* Values that no narrow call gives or takes stay as they are: nothing is rounded for the sake of bytes alone. */
+static void leave_useless(AmpProblem *p)
+{
+    bool *behind = NEWS(p->arena, bool, p->n + 1), *before = NEWS(p->arena, bool, p->n + 1);
+    for (size_t i = 0; i < p->n; i++) {
+        const AmpVariable *v = &p->variable[i];
+        if (v->fixed != AMP_NARROW)
+            continue;
+        if (v->copy_of < 0)
+            behind[i] = true;
+        else
+            before[v->copy_of] = true;
+    }
+    while (spread_use(p, behind, before))
+        ;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->variable[i].fixed == AMP_FREE && p->variable[i].copy_of < 0 && !behind[i] && !before[i])
+            p->variable[i].fixed = AMP_WIDE;
 }
 
 /* ---- the graph ---- */
@@ -430,8 +468,9 @@ void amp_state_problem(AmpGraph *a)
         if (amp_may_change(a, a->nodes[i]) && amp_has_open_body(a->nodes[i]))
             tie_results(a, a->nodes[i]);
     for (int i = 0; i < graph_n_results(a->g); i++) {
-        Node *def = amp_origin(graph_result(a->g, i));
+        Node *def = amp_origin(a, graph_result(a->g, i));
         if (def && amp_is_value(a, def) && amp_may_change(a, def))
             read_as_it_is(a, def, ROUNDS_SUM);
     }
+    leave_useless(&a->problem);
 }
