@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ops/shadow.h"
+
 /* A result that is one of the inputs, whose memory is the caller's, becomes a copy. */
 static Tensor *own_result(qcc_model *m, Tensor *t, const Tensor *const *inputs)
 {
@@ -32,9 +34,18 @@ Status model_initial(qcc_model *m, size_t i, const Tensor **value)
 {
     const Node *n = m->graph->inputs[i];
     Payload *p = ((const ValueAttr *)n->attr)->value;
-    if (p)
+    const char *master = shadow_master(n->name);
+    if (p) {
         *value = payload_tensor(p, &m->arena, &m->cx->diag);
-    else
-        *value = tensor_new(&m->arena, n->type);
-    return *value ? OK : INVALID;
+        return *value ? OK : INVALID;
+    }
+    Tensor *own = tensor_new(&m->arena, n->type);
+    *value = own;
+    for (size_t k = 0; master && k < m->n_inputs; k++)
+        if (m->graph->inputs[k]->name && strcmp(m->graph->inputs[k]->name, master) == 0) {
+            TRY(model_initial(m, k, value));
+            shadow_fill(own, *value);
+            *value = own;
+        }
+    return OK;
 }

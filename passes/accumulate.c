@@ -42,7 +42,10 @@
 #include "passes/pass.h"
 #include "passes/results.h"
 
-enum { HEAD = 2 }; /* iteration and condition of the body, number of turns and condition of the loop */
+enum {
+    HEAD = 2,   /* iteration and condition of the body, number of turns and condition of the loop */
+    WIDTHS = 3, /* that a body may read of one weight */
+};
 
 /* How a result leaves the loop. */
 typedef enum Way {
@@ -131,7 +134,7 @@ static void open_body(Accumulating *a)
     a->start.before = a->body->first;
     a->start.flags = NODE_OURS;
     a->out.flags = a->end.flags = NODE_OURS | NODE_BACKWARD;
-    a->operands = NEWS(a->results.arena, Node *, HEAD + a->results.n + a->g->n_inputs);
+    a->operands = NEWS(a->results.arena, Node *, HEAD + a->results.n + WIDTHS * a->g->n_inputs);
     a->iteration = parameter(a, type_scalar(types, I64), build_scalar(&a->out, I64, (double)a->turns));
     a->goes_on = parameter(a, type_scalar(types, BOOL), NULL);
 }
@@ -183,9 +186,10 @@ static void carry(Accumulating *a)
 /* In the body `inside` stands for an input. */
 static void replace_input(Accumulating *a, Node *input, Node *inside)
 {
-    while (input->uses) {
-        Use *u = input->uses;
-        node_set_in(u->user, (int)(u - u->user->in), inside);
+    for (Use *u = input->uses, *next; u; u = next) {
+        next = u->next;
+        if (u->user->graph != a->g)
+            node_set_in(u->user, (int)(u - u->user->in), inside);
     }
     for (size_t i = 0; i < a->results.n; i++)
         if (a->leaving[i].value == input)
@@ -213,14 +217,50 @@ static void cut(Accumulating *a, Node *input)
     a->operands[slot] = make_reshape(&a->out, input, t->rank + 1, dims);
 }
 
+static Node *cast_in_body(const Node *input)
+{
+    for (const Use *u = input->uses; u; u = u->next)
+        if (u->user->op == OP_amp_cast && u->user->graph != input->graph)
+            return u->user;
+    return NULL;
+}
+
+/* Every turn would cast a weight to the same value: once before them is enough. */
+static void cast_outside(Accumulating *a, Node *input)
+{
+    Node *cast;
+    while ((cast = cast_in_body(input))) {
+        const DType to = cast->type->dtype;
+        Node *once = build_amp_cast(&a->out, input, to), *inside = parameter(a, once->type, once);
+        for (Use *u = input->uses, *next; u; u = next) {
+            next = u->next;
+            if (u->user->op != OP_amp_cast || u->user == once || u->user->type->dtype != to)
+                continue;
+            graph_replace(u->user, inside);
+            node_remove(u->user);
+        }
+    }
+}
+
+static bool is_read_inside(const Accumulating *a, const Node *input)
+{
+    for (const Use *u = input->uses; u; u = u->next)
+        if (u->user->graph != a->g)
+            return true;
+    for (size_t k = 0; k < a->results.n; k++)
+        if (a->leaving[k].value == input)
+            return true;
+    return false;
+}
+
 /* What the body reads of the inputs: what the turn before left, some rows, or all of it. */
 static void capture(Accumulating *a)
 {
     for (size_t i = 0; i < a->g->n_inputs; i++) {
         Node *input = a->g->inputs[i], *carried = carried_state(a, input);
-        bool is_read = input->uses != NULL;
-        for (size_t k = 0; k < a->results.n; k++)
-            is_read |= a->leaving[k].value == input;
+        if (!carried && !is_cut(a, input))
+            cast_outside(a, input);
+        const bool is_read = is_read_inside(a, input);
         if (is_read && carried)
             replace_input(a, input, carried);
         else if (is_read && is_cut(a, input))

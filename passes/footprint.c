@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ops/shadow.h"
+
 static const char ours[] = "qcc.", gradient[] = "grad.";
 
 /* Of a value. */
@@ -29,6 +31,8 @@ static void count_states(Graph *g, Footprint *f)
         const uint64_t bytes = bytes_of(n->type);
         if (n->op != OP_state)
             f->activations += bytes; /* data stays for the whole step */
+        else if (shadow_master(n->name))
+            f->weights += bytes;
         else if (n->name && strncmp(n->name, ours, strlen(ours)) == 0)
             f->optimizer += bytes;
         else

@@ -6,7 +6,7 @@
 
 /* Bytes by kind. */
 typedef struct Footprint {
-    uint64_t weights;     /* trained states and constants */
+    uint64_t weights;     /* trained states, shadows and constants */
     uint64_t optimizer;   /* states of ours */
     uint64_t other_state; /* statistics, and what is not trained */
     uint64_t gradients;   /* of trained states */

@@ -77,6 +77,7 @@ static const Pass *const train_step[] = {
     &pass_clip,
     &pass_update,
     &pass_ema,
+    &pass_shadow,
     &pass_fold_constants,
     &pass_merge_equals,
     &pass_drop_dead,

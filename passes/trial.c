@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "ops/shadow.h"
 
 static void hush_undo(void *thing)
 {
@@ -84,6 +85,17 @@ const Tensor *trial_initial(const Node *state, Arena *scratch)
     return tensor_new(scratch, state->type);
 }
 
+/* A state that only the second graph has: its initial value, or that of its master, rounded. */
+static const Tensor *new_state(const Graph *a, const Tensor *const *x, const Node *n, Arena *scratch)
+{
+    const int master = input_named(a, shadow_master(n->name));
+    if (master < 0 || !x[master])
+        return trial_initial(n, scratch);
+    Tensor *t = tensor_new(scratch, n->type);
+    shadow_fill(t, x[master]);
+    return t;
+}
+
 /* What the second graph reads: by name what the first one does, and what it has besides. */
 static Status match_inputs(const Graph *a, const Tensor *const *x, const Graph *b, const Tensor **y, Rng *rng,
                            Arena *scratch)
@@ -96,7 +108,7 @@ static Status match_inputs(const Graph *a, const Tensor *const *x, const Graph *
         if (same >= 0)
             y[i] = x[same];
         else
-            y[i] = n->op == OP_state ? trial_initial(n, scratch) : draw_input(n, rng, scratch, false);
+            y[i] = n->op == OP_state ? new_state(a, x, n, scratch) : draw_input(n, rng, scratch, false);
         if (!y[i])
             return INVALID;
     }

@@ -138,6 +138,7 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
     heap_reuse(&s->heap);
     Status status = add_signature(s, s->graph, false);
     status = status == OK ? add_signature(s, s->eval_graph, true) : status;
+    status = status == OK ? shadows_open(s) : status;
     name_results(s, s->graph, &s->result);
     name_results(s, s->eval_graph, &s->eval_result);
     link_results(s);
@@ -174,7 +175,7 @@ void session_close(Session *s)
 
 /* ---- names ---- */
 
-static State *state_named(const Session *s, const char *name)
+State *session_state(const Session *s, const char *name)
 {
     const MapEntry *e = map_find(&s->by_name, name);
     State *state = e ? e->value.p : NULL;
@@ -184,18 +185,18 @@ static State *state_named(const Session *s, const char *name)
 static Input *input_named(const Session *s, const char *name)
 {
     const MapEntry *e = map_find(&s->by_name, name);
-    return e && !state_named(s, name) ? e->value.p : NULL;
+    return e && !session_state(s, name) ? e->value.p : NULL;
 }
 
 static State *state_of_gradient(const Session *s, const char *name)
 {
-    State *state = session_is_gradient(name) ? state_named(s, name + strlen(prefix)) : NULL;
+    State *state = session_is_gradient(name) ? session_state(s, name + strlen(prefix)) : NULL;
     return state && state->gradient >= 0 ? state : NULL;
 }
 
 State *session_states(Session *s, size_t *n)
 {
-    *n = s->n_states;
+    *n = s->n_states - s->n_shadows;
     return s->states;
 }
 
@@ -238,9 +239,11 @@ const Tensor *session_result(const Session *s, const char *name)
     return evaluation_value(s->evaluated ? s->eval : s->step, e->value.p);
 }
 
-const Tensor *session_view(const Session *s, const char *name)
+const Tensor *session_view(Session *s, const char *name)
 {
-    const State *state = state_named(s, name), *of = state_of_gradient(s, name);
+    const State *state = session_state(s, name), *of = state_of_gradient(s, name);
+    if (state && state->master)
+        shadows_refresh(s);
     if (state)
         return state->value;
     if (of && of->sum)
@@ -258,7 +261,7 @@ static Status no_such(Session *s, const char *name)
     size_t n = 0;
     for (size_t i = 0; i < s->n_inputs; i++)
         names[n++] = s->inputs[i].name;
-    for (size_t i = 0; i < s->n_states; i++)
+    for (size_t i = 0; i < s->n_states - s->n_shadows; i++)
         names[n++] = s->states[i].name;
     const char *near = str_nearest(name, names, n);
     Message *m = message_new(s->ir->diag, SEVERITY_ERROR, USAGE, NOWHERE, "the step has no value named %s", name);
@@ -300,15 +303,36 @@ void session_keep_value(Session *s, Tensor **where, Tensor *value)
     *where = value;
 }
 
-/* A state's new value, also for the nodes of the run under way that have not read it yet. */
-static void set_state(Session *s, State *state, Tensor *value)
+void session_commit(Session *s, State *state, Tensor *value)
+{
+    session_keep_value(s, &state->value, value);
+    state->version++;
+}
+
+/* For the nodes of the run under way that have not read a state yet. */
+static void put_on(Session *s, const State *state)
 {
     const Node *input = state->slot >= 0 ? s->graph->inputs[state->slot] : NULL;
     const bool runs = s->phase == PHASE_FORWARD || s->phase == PHASE_BACKWARD;
-    session_keep_value(s, &state->value, value);
-    session_keep_value(s, &state->pending, NULL);
     if (input && runs && evaluation_value(s->step, input))
-        evaluation_put(s->step, input, value);
+        evaluation_put(s->step, input, state->value);
+}
+
+static void set_state(Session *s, State *state, Tensor *value)
+{
+    session_commit(s, state, value);
+    session_keep_value(s, &state->pending, NULL);
+    put_on(s, state);
+}
+
+/* Shadows of what was set, for the run under way; without one the next forward makes them. */
+static void set_shadows(Session *s)
+{
+    if (s->phase != PHASE_FORWARD && s->phase != PHASE_BACKWARD)
+        return;
+    shadows_refresh(s);
+    for (size_t i = s->n_states - s->n_shadows; i < s->n_states; i++)
+        put_on(s, &s->states[i]);
 }
 
 void session_forget_sums(Session *s)
@@ -328,25 +352,29 @@ void session_forget(Session *s)
 
 void session_adopt(Session *s, Tensor *const *values)
 {
-    for (size_t i = 0; i < s->n_states; i++) {
+    for (size_t i = 0; i < s->n_states - s->n_shadows; i++) {
         if (!values[i])
             continue;
         heap_take(&s->heap, values[i]);
         set_state(s, &s->states[i], values[i]);
     }
+    set_shadows(s);
 }
 
 Status session_put(Session *s, const char *name, const Tensor *value)
 {
-    State *state = state_named(s, name), *of = state_of_gradient(s, name);
+    State *state = session_state(s, name), *of = state_of_gradient(s, name);
     if (!state && !of)
         return no_such(s, name);
+    if (state && state->master)
+        return fail_as(s->ir->diag, USAGE, NOWHERE, "%s is made from %s: put that", name, state->master->name);
     const Type *want = state ? state->type : graph_result(s->graph, of->gradient)->type;
     if (value->type != want)
         return session_wrong_type(s, name, value->type, want);
     Tensor *copy = session_copy(s, value);
     if (state) {
         set_state(s, state, copy);
+        set_shadows(s);
         return OK;
     }
     if (s->phase != PHASE_BACKWARD) {

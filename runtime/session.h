@@ -26,9 +26,11 @@ typedef struct State {
     Tensor *pending; /* what forward made of it while gradients accumulate; null: nothing */
     Tensor *sum;     /* accumulated gradient; null: none */
     bool trained;
-    int slot, eval_slot; /* input of the step, of @eval; -1: it has none */
-    int next;            /* result of the step that is its next value; -1: it never changes */
-    int gradient;        /* result of the step that is its gradient; -1: it has none */
+    int slot, eval_slot;  /* input of the step, of @eval; -1: it has none */
+    int next;             /* result of the step that is its next value; -1: it never changes */
+    int gradient;         /* result of the step that is its gradient; -1: it has none */
+    struct State *master; /* whose shadow it is (ops/shadow.h); null: nobody's */
+    uint64_t version;     /* of the value: one more at each change; of a shadow the master's that it was made from */
 } State;
 
 /* What a run did. */
@@ -70,7 +72,7 @@ Status session_run(Session *s, unsigned what, RunResult *result);
 Status session_replay(Session *s, void (*observe)(void *user, const Node *n, const Tensor *value), void *user);
 
 /* A state, a result of the last run, or a gradient; null when there is none.  It is there until the next run. */
-const Tensor *session_view(const Session *s, const char *name);
+const Tensor *session_view(Session *s, const char *name);
 
 /* Copies a value into a state, also for what the run under way has still to do, or, between backward and update, over a
  * gradient. */
@@ -83,7 +85,7 @@ void session_adopt(Session *s, Tensor *const *values);
 /* Forgets the run under way and the sums of gradients: the next run begins with forward. */
 void session_forget(Session *s);
 
-/* The states in the order of the step's signature. */
+/* The states in the order of the step's signature, without the shadows of others. */
 State *session_states(Session *s, size_t *n);
 
 /* Steps begun so far: what random operators draw by.  A resumed session sets it. */

@@ -24,6 +24,7 @@ struct Session {
     State *states;
     Input *inputs;
     size_t n_states, n_inputs;
+    size_t n_shadows;         /* of the states, at their end: what nobody else sees */
     const Tensor **arguments; /* of a run */
     Map by_name;              /* State or Input, by name */
     Map result, eval_result;  /* Node, by name */
@@ -47,6 +48,21 @@ Status session_wrong_type(Session *s, const char *name, const Type *have, const 
 
 /* Lets a place hold a value (null: nothing), which it takes over, instead of the one before. */
 void session_keep_value(Session *s, Tensor **where, Tensor *value);
+
+/* The state of that name; null when there is none. */
+State *session_state(const Session *s, const char *name);
+
+/* Makes a state's value another tensor, which it takes over. */
+void session_commit(Session *s, State *state, Tensor *value);
+
+/* Finds the shadows among the states, puts them to the end and links them to their masters. */
+Status shadows_open(Session *s);
+
+/* Rounds every master that changed since into its shadow, and every shadow that was never made. */
+void shadows_refresh(Session *s);
+
+/* Says of the shadow of a state whose own next value was committed that it is that of the master's. */
+void shadows_commit(Session *s);
 
 /* Forgets gradients that were added up, and the states that went with them. */
 void session_forget_sums(Session *s);

@@ -41,6 +41,7 @@ static void set_arguments(Session *s, const Graph *g, bool eval)
 static Status forward(Session *s)
 {
     TRY(missing_inputs(s, s->graph, false, false));
+    shadows_refresh(s);
     set_arguments(s, s->graph, false);
     s->phase = PHASE_IDLE;
     s->evaluated = false;
@@ -143,8 +144,9 @@ static void commit(Session *s)
         State *state = &s->states[i];
         const Tensor *next = state->next >= 0 ? evaluation_value(s->step, graph_result(s->graph, state->next)) : NULL;
         if (next)
-            session_keep_value(s, &state->value, keep(s, next));
+            session_commit(s, state, keep(s, next));
     }
+    shadows_commit(s);
 }
 
 static Status update(Session *s, RunResult *r)
@@ -170,6 +172,7 @@ static Status evaluate_alone(Session *s)
     if (!s->eval)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "has no graph @eval");
     TRY(missing_inputs(s, s->eval_graph, true, false));
+    shadows_refresh(s);
     set_arguments(s, s->eval_graph, true);
     s->evaluated = true;
     evaluation_begin(s->eval, 0, s->arguments);
@@ -211,6 +214,7 @@ Status session_replay(Session *s, void (*observe)(void *user, const Node *n, con
     options.observe = observe;
     options.user = user;
     TRY(missing_inputs(s, s->graph, false, false));
+    shadows_refresh(s);
     set_arguments(s, s->graph, false);
     TRY(evaluate(s->graph, &options, &s->heap, s->arguments, results));
     for (int i = 0; i < graph_n_results(s->graph); i++)

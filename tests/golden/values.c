@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "ir/build.h"
 #include "ops/eval.h"
+#include "ops/shadow.h"
 #include "passes/trial.h"
 
 enum { UNKNOWN_EXTENT = 2 };
@@ -48,13 +49,24 @@ static Tensor *draw_input(const Node *n, Arena *arena)
     return t;
 }
 
-/* A state that `before` does not have begins as it says. */
+static const Node *named(const Graph *g, const char *name)
+{
+    for (size_t i = 0; name && i < g->n_inputs; i++)
+        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, name) == 0)
+            return g->inputs[i];
+    return NULL;
+}
+
+/* A state that `before` does not have begins as it says, a shadow as its master. */
 static const Tensor *input_of(const Node *n, const Graph *before, Arena *arena)
 {
-    bool known = !before || n->op != OP_state || !n->name;
-    for (size_t i = 0; !known && i < before->n_inputs; i++)
-        known = before->inputs[i]->name && strcmp(before->inputs[i]->name, n->name) == 0;
-    return known ? draw_input(n, arena) : trial_initial(n, arena);
+    const bool known = !before || n->op != OP_state || !n->name || named(before, n->name);
+    const Node *master = known ? NULL : named(before, shadow_master(n->name));
+    if (!master)
+        return known ? draw_input(n, arena) : trial_initial(n, arena);
+    Tensor *t = tensor_new(arena, n->type);
+    shadow_fill(t, draw_input(master, arena));
+    return t;
 }
 
 static Tensor **evaluate_after(Graph *g, const Graph *before, Heap *heap, Arena *arena)
