@@ -156,10 +156,16 @@ static inline bool dtype_is_float(DType d)
     return dtype_class(d) == CLASS_FLOAT;
 }
 
+/* The widths that mixed precision narrows to. */
+static inline bool dtype_is_narrow(DType d)
+{
+    return d == F16 || d == BF16;
+}
+
 /* A width that mixed precision chooses between. */
 static inline bool dtype_is_amp(DType d)
 {
-    return d == F32 || d == F16 || d == BF16;
+    return d == F32 || dtype_is_narrow(d);
 }
 
 static inline bool dtype_is_integer(DType d)

@@ -1,7 +1,9 @@
 /* attention: softmax(Q K' scale + bias) V over heads, written in products, selections and one softmax.
  *
  * What the masks forbid is selected to -inf, never added, so that no score, however large, comes through; a query
- * that may see no key at all has probabilities and a result of zero. */
+ * that may see no key at all has probabilities and a result of zero.
+ *
+ * Of f16 and bf16 both products are of operands of that type, the probabilities rounded to it; all between is f32. */
 #include "ops/attention.h"
 #include "ops/make.h"
 #include "ops/norm.h"
@@ -272,16 +274,21 @@ static Node *probabilities(Build *b, const AttentionAttr *at, DType t, Node *sco
     return CALL(b, where, blind, zero, p);
 }
 
+/* Narrow queries meet the keys as they are, and the products are scaled; wide queries are scaled first. */
 static Scores score(Build *b, const Site *s, const Heads *h, DType t, Node *q, Node *k)
 {
     const AttentionAttr *at = s->attr;
-    const MatmulAttr transposed = { .tb = true };
+    const DType own = s->in[IN_Q]->type->dtype;
     const double root = sqrt((double)h->size);
+    Node *scale = build_scalar(b, t, at->scale != 0 ? (double)at->scale : 1 / root);
     const int64_t grouped[] = { h->batch, h->heads, h->heads ? h->q_heads / h->heads * h->queries : 0, h->size };
     const int64_t whole[] = { h->batch, h->q_heads, h->queries, h->total };
     Scores r;
-    q = CALL(b, mul, q, build_scalar(b, t, at->scale != 0 ? (double)at->scale : 1 / root));
-    r.product = CALL_ATTR(b, matmul, transposed, make_reshape(b, q, 4, grouped), k);
+    if (!dtype_is_narrow(own))
+        q = CALL(b, mul, make_cast(b, q, t), scale);
+    r.product = make_product(b, own, make_reshape(b, q, 4, grouped), k, true);
+    if (dtype_is_narrow(own))
+        r.product = CALL(b, mul, r.product, scale);
     r.product = r.capped = make_reshape(b, r.product, 4, whole);
     if (at->softcap > 0) {
         Node *cap = build_scalar(b, t, (double)at->softcap);
@@ -315,11 +322,11 @@ static Node *expand_attention(Build *b, const Site *s)
     Node *q = split_heads(b, s->in[IN_Q], h.q_heads, h.size);
     Node *k = joined(b, site_in(s, IN_PAST_KEY), split_heads(b, s->in[IN_K], h.heads, h.size));
     Node *v = joined(b, site_in(s, IN_PAST_VALUE), split_heads(b, s->in[IN_V], h.heads, h.v_size));
-    const Scores r = score(b, s, &h, t, make_cast(b, q, t), make_cast(b, k, t));
+    const Scores r = score(b, s, &h, t, q, k);
     const int64_t grouped[] = { h.batch, h.heads, groups, h.total },
                   whole[] = { h.batch, h.q_heads, h.queries, h.v_size };
     const int64_t flat[] = { h.batch, h.queries, h.q_heads * h.v_size };
-    Node *y = CALL(b, matmul, make_reshape(b, r.probability, 4, grouped), make_cast(b, v, t));
+    Node *y = make_product(b, x->dtype, make_reshape(b, r.probability, 4, grouped), v, false);
     y = make_reshape(b, y, 4, whole);
     if (x->rank == 3)
         y = make_reshape(b, make_transpose(b, y, 4, order), 3, flat);
@@ -336,7 +343,7 @@ static Node *sample_attention(Build *b, Rng *rng, int variant)
     const int64_t past = variant % 3 == 1 ? rng_below(rng, 3) : 0, keys = rng_range(rng, 1, 4), total = past + keys;
     const int64_t size = rng_range(rng, 1, 4), v_size = rng_range(rng, 1, 4), q_heads = heads * rng_range(rng, 1, 2);
     const int rank = 3 + variant % 2, mask_rank = 1 + (int)rng_below(rng, 4);
-    const DType dtype = sample_float(rng);
+    const DType dtype = sample_float(rng), mask_types[] = { BOOL, dtype, dtype == F64 ? F64 : F32 };
     const int64_t q[2][4] = { { batch, queries, q_heads * size }, { batch, q_heads, queries, size } };
     const int64_t k[2][4] = { { batch, keys, heads * size }, { batch, heads, keys, size } };
     const int64_t v[2][4] = { { batch, keys, heads * v_size }, { batch, heads, keys, v_size } };
@@ -352,7 +359,7 @@ static Node *sample_attention(Build *b, Rng *rng, int variant)
                     sample_tensor(b, rng, dtype, rank, k[rank - 3], -2, 2),
                     sample_tensor(b, rng, dtype, rank, v[rank - 3], -2, 2) };
     if (rng_below(rng, 2))
-        in[IN_MASK] = sample_tensor(b, rng, rng_below(rng, 2) ? BOOL : dtype, mask_rank, mask + 4 - mask_rank, 0, 1);
+        in[IN_MASK] = sample_tensor(b, rng, mask_types[rng_below(rng, 3)], mask_rank, mask + 4 - mask_rank, 0, 1);
     if (variant % 3 == 1) {
         in[IN_PAST_KEY] = sample_tensor(b, rng, dtype, 4, (const int64_t[]){ batch, heads, past, size }, -2, 2);
         in[IN_PAST_VALUE] = sample_tensor(b, rng, dtype, 4, (const int64_t[]){ batch, heads, past, v_size }, -2, 2);

@@ -28,6 +28,7 @@ typedef struct RotaryAttr {
 
 typedef struct CausalConvAttr {
     int activation;
+    int out; /* DType + 1: of the result; 0: that of the data */
 } CausalConvAttr;
 
 #endif

@@ -8,12 +8,14 @@ typedef enum CausalActivation { CAUSAL_NONE, CAUSAL_SILU, CAUSAL_SWISH } CausalA
 static const char *const activations[] = { "none", "silu", "swish", NULL };
 
 static const AttrSpec causal_conv_attrs[] = { ATTR_CHOICE(CausalConvAttr, activation, activations, CAUSAL_NONE),
-                                              ATTR_LAST };
+                                              ATTR_OURS(CausalConvAttr, out, DTYPE, 0), ATTR_LAST };
 
 static const Type *infer_causal_conv_with_state(Infer *q)
 {
+    const CausalConvAttr *at = q->attr;
     const Type *x = infer_floats(q, 3), *w = x ? infer_tensor(q, 1) : NULL;
-    if (!w)
+    DType dtype;
+    if (!w || !infer_contracted(q, at->out, 0, &dtype))
         return NULL;
     const int64_t channels = x->rank < 0 ? DIM_UNKNOWN : x->dims[1];
     const int64_t weights[] = { channels, 1, DIM_UNKNOWN };
@@ -30,7 +32,7 @@ static const Type *infer_causal_conv_with_state(Infer *q)
         return past ? infer_fail(q, "past_state is %s, wanted is %s", type_text(q->scratch, past),
                                  type_text(q->scratch, kept))
                     : NULL;
-    return infer_results(q, 2, (const Type *const[]){ x, kept });
+    return infer_results(q, 2, (const Type *const[]){ type_with_dtype(q->types, x, dtype), kept });
 }
 
 static Node *expand_causal_conv_with_state(Build *b, const Site *s)
@@ -44,15 +46,15 @@ static Node *expand_causal_conv_with_state(Build *b, const Site *s)
     const int64_t state[] = { x->dims[0], x->dims[1], before };
     Node *past = site_in(s, 3) ? s->in[3] : make_zeros(b, x->dtype, 3, state);
     Node *padded = make_concat(b, 2, 2, (Node *[]){ past, s->in[0] });
-    Node *y = s->in[0];
+    const DType out = type_result(s->type, 0)->dtype;
+    Node *y = make_cast(b, s->in[0], out);
     if (length > 0 && x->dims[1] > 0) {
-        const ConvAttr conv = { .group = x->dims[1] };
-        Node *in[] = { make_cast(b, padded, t), make_cast(b, s->in[1], t),
-                       site_in(s, 2) ? make_cast(b, s->in[2], t) : NULL };
+        const ConvAttr conv = { .group = x->dims[1], .out = t == x->dtype ? 0 : (int)t + 1 };
+        Node *in[] = { padded, s->in[1], site_in(s, 2) ? make_cast(b, s->in[2], t) : NULL };
         y = build_node(b, OP_conv, &conv, in[2] ? 3 : 2, in);
         if (at->activation != CAUSAL_NONE)
             y = CALL(b, mul, y, CALL(b, sigmoid, y));
-        y = make_cast(b, y, x->dtype);
+        y = make_cast(b, y, out);
     }
     Node *parts[] = { y, make_slice(b, padded, 2, length, length + before, 1) };
     if (s->n_out == 1 || b->status != OK)
@@ -64,10 +66,10 @@ static Node *sample_causal_conv_with_state(Build *b, Rng *rng, int variant)
 {
     const int64_t x[] = { rng_below(rng, 3), rng_range(rng, 1, 3), rng_below(rng, 5) };
     const int64_t w[] = { x[1], 1, rng_range(rng, 1, 4) }, state[] = { x[0], x[1], w[2] - 1 };
-    const CausalConvAttr at = { variant % 3 };
     const DType dtype = sample_float(rng);
+    const CausalConvAttr at = { variant % 3, dtype_is_narrow(dtype) && rng_below(rng, 2) ? F32 + 1 : 0 };
     Node *in[] = { sample_tensor(b, rng, dtype, 3, x, -2, 2), sample_tensor(b, rng, dtype, 3, w, -2, 2),
-                   rng_below(rng, 2) ? sample_tensor(b, rng, dtype, 1, w, -1, 1) : NULL,
+                   rng_below(rng, 2) ? sample_tensor(b, rng, dtype_is_narrow(dtype) ? F32 : dtype, 1, w, -1, 1) : NULL,
                    rng_below(rng, 2) ? sample_tensor(b, rng, dtype, 3, state, -2, 2) : NULL };
     return build_node_n(b, OP_causal_conv_with_state, &at, 4, in, 2);
 }

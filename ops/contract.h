@@ -17,6 +17,7 @@ typedef struct GemmAttr {
 
 typedef struct EinsumAttr {
     const char *equation;
+    int out;
 } EinsumAttr;
 
 /* c[m,n] = a b with k ascending, in each arithmetic; a[i,p] at i * ai + p * ap, b likewise, c dense.

@@ -1,5 +1,5 @@
 /* einsum: products summed over named indices, as diagonals, sums, transposes and matrix products, operand by operand
- * from the left. */
+ * from the left.  Of f16 and bf16 the matrix products are of operands of that type; sums and what lies between are f32. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -7,13 +7,18 @@
 #include "ops/make.h"
 #include "ops/shapes.h"
 
-static const AttrSpec einsum_attrs[] = { ATTR_REQUIRED(EinsumAttr, equation, STR), ATTR_LAST };
+static const AttrSpec einsum_attrs[] = {
+    ATTR_REQUIRED(EinsumAttr, equation, STR),
+    ATTR_OURS(EinsumAttr, out, DTYPE, 0),
+    ATTR_LAST,
+};
 
 static const Type *infer_einsum(Infer *q)
 {
     const EinsumAttr *at = q->attr;
     Equation eq;
     int64_t dims[MAX_RANK];
+    DType dtype;
     for (int i = 0; i < q->n_in; i++) {
         const Type *t = infer_tensor(q, i);
         if (!t)
@@ -21,15 +26,17 @@ static const Type *infer_einsum(Infer *q)
         if (t->dtype != q->in[0]->dtype || t->dtype == BOOL || t->dtype == STRING)
             return infer_fail(q, "needs numbers of one type, operand %d is %s", i, type_text(q->scratch, t));
     }
+    if (!infer_contracted(q, at->out, 0, &dtype))
+        return NULL;
     for (int i = 0; i < q->n_in; i++)
         if (q->in[i]->rank < 0)
-            return type_unranked(q->types, q->in[0]->dtype);
+            return type_unranked(q->types, dtype);
     const char *wrong = equation_read(&eq, at->equation, q->n_in, q->in, q->scratch);
     if (wrong)
         return infer_fail(q, "%s", wrong);
     for (int i = 0; i < eq.out.n; i++)
         dims[i] = eq.extent[eq.out.v[i]];
-    return infer_dims(q, q->in[0]->dtype, eq.out.n, dims);
+    return infer_dims(q, dtype, eq.out.n, dims);
 }
 
 /* A value whose dimensions have labels, all different and of full extent. */
@@ -86,6 +93,11 @@ static Named diagonal(Build *b, const Named *v, const int64_t *dims, uint8_t lab
     return y;
 }
 
+static Node *widened(Build *b, Node *x)
+{
+    return x && dtype_is_float(x->type->dtype) ? make_cast(b, x, make_width(x->type->dtype)) : x;
+}
+
 /* Without the labels that nobody needs and `other` does not have. */
 static Named summed(Build *b, const Equation *q, const Named *v, const bool *needed, const Labels *other)
 {
@@ -99,7 +111,7 @@ static Named summed(Build *b, const Equation *q, const Named *v, const bool *nee
             axes[n++] = i;
     }
     if (n)
-        y.x = reshape_as(b, q, build_reduce(b, OP_reduce_sum, v->x, n, axes), &y.l);
+        y.x = reshape_as(b, q, build_reduce(b, OP_reduce_sum, widened(b, v->x), n, axes), &y.l);
     return y;
 }
 
@@ -151,7 +163,7 @@ static void append(Labels *l, const Labels *more)
 }
 
 /* The product of two values, summed over what both have and nobody else needs. */
-static Named product(Build *b, const Equation *q, const Named *all, const Named *y, const bool *needed)
+static Named product(Build *b, const Equation *q, DType own, const Named *all, const Named *y, const bool *needed)
 {
     Labels shared = { 0 }, inner = { 0 }, left = { 0 }, right = { 0 };
     const Named some = summed(b, q, all, needed, &y->l), *x = &some;
@@ -172,7 +184,8 @@ static Named product(Build *b, const Equation *q, const Named *all, const Named 
                   n = volume(b, q, &right);
     Node *a = make_reshape(b, transpose_as(b, x, &lx), 3, (const int64_t[]){ s, m, k });
     Node *c = make_reshape(b, transpose_as(b, y, &ly), 3, (const int64_t[]){ s, k, n });
-    z.x = reshape_as(b, q, inner.n ? CALL(b, matmul, a, c) : CALL(b, mul, a, c), &z.l);
+    z.x = reshape_as(b, q, inner.n ? make_product(b, own, a, c, false) : CALL(b, mul, widened(b, a), widened(b, c)),
+                     &z.l);
     return z;
 }
 
@@ -196,18 +209,17 @@ static Node *expand_einsum(Build *b, const Site *s)
     bool needed[LABELS];
     if (!make_ready(b, s))
         return NULL;
-    const DType own = s->in[0]->type->dtype, t = dtype_is_float(own) ? make_width(own) : own;
     const Type **types = NEWS(b->graph->arena, const Type *, s->n_in);
     for (int i = 0; i < s->n_in; i++)
         types[i] = s->in[i]->type;
     BUG_IF(b->graph->ir->memory, equation_read(&q, at->equation, s->n_in, types, b->graph->arena));
     needed_by(&q, 1, s->n_in, NULL, needed);
-    Named v = prepared(b, &q, make_cast(b, s->in[0], t), types[0], &q.in[0], needed);
+    Named v = prepared(b, &q, s->in[0], types[0], &q.in[0], needed);
     for (int i = 1; i < s->n_in; i++) {
         needed_by(&q, i + 1, s->n_in, &v.l, needed);
-        const Named next = prepared(b, &q, make_cast(b, s->in[i], t), types[i], &q.in[i], needed);
+        const Named next = prepared(b, &q, s->in[i], types[i], &q.in[i], needed);
         needed_by(&q, i + 1, s->n_in, NULL, needed);
-        v = product(b, &q, &v, &next, needed);
+        v = product(b, &q, types[0]->dtype, &v, &next, needed);
     }
     return make_cast(b, transpose_as(b, &v, &q.out), s->type->dtype);
 }
@@ -243,7 +255,7 @@ static Node *sample_einsum(Build *b, Rng *rng, int variant)
     const char *equation = samples[variant % (int)COUNT(samples)].equation;
     const char *ranks = samples[variant % (int)COUNT(samples)].ranks;
     const DType dtype = rng_below(rng, 5) ? sample_float(rng) : I32;
-    const EinsumAttr at = { equation };
+    const EinsumAttr at = { equation, dtype_is_narrow(dtype) && rng_below(rng, 2) ? F32 + 1 : 0 };
     const int n = (int)strlen(ranks);
     int64_t extent[LABELS];
     Node *in[4];

@@ -57,7 +57,7 @@ static Node *swapped(Build *b, const Site *s, const Equation *q, int operand, co
     }
     *end++ = '-', *end++ = '>';
     write_labels(&end, to);
-    return build_node(b, OP_einsum, &(EinsumAttr){ text }, s->n_in, terms);
+    return build_node(b, OP_einsum, &(EinsumAttr){ .equation = text }, s->n_in, terms);
 }
 
 /* x on the diagonal of dimensions `first` and `again`, of n elements each. */

@@ -77,7 +77,9 @@ static Node *sample_gemm(Build *b, Rng *rng, int variant)
     c[0] = rng_below(rng, 2) ? mnk[0] : 1;
     c[1] = rng_below(rng, 3) ? mnk[1] : 1;
     Node *in[] = { sample_tensor(b, rng, dtype, 2, x, -2, 2), sample_tensor(b, rng, dtype, 2, y, -2, 2),
-                   rank < 3 ? sample_tensor(b, rng, dtype, rank, c + 2 - rank, -2, 2) : NULL };
+                   rank < 3 ? sample_tensor(b, rng, dtype_is_narrow(dtype) && variant % 2 ? F32 : dtype, rank,
+                                            c + 2 - rank, -2, 2)
+                            : NULL };
     return build_node(b, OP_gemm, &at, in[2] ? 3 : 2, in);
 }
 

@@ -172,10 +172,10 @@ static double weighted_sum(Trial *t)
     return sum;
 }
 
-/* The fourth-order difference of the sum by one element; *noise is what rounding may have done to it. */
-static double difference(Trial *t, int operand, int64_t i, double *noise)
+/* The fourth-order difference of the sum by one element, by steps of h; *noise is what rounding may have done to it. */
+static double difference(Trial *t, int operand, int64_t i, double h, double *noise)
 {
-    const double h = 2e-4, x = tensor_get_f64(t->x[operand], i);
+    const double x = tensor_get_f64(t->x[operand], i);
     static const double step[4] = { -2, -1, 1, 2 };
     double v[4], most = 0;
     for (int k = 0; k < 4; k++) {
@@ -219,6 +219,19 @@ static Status build_backward(Trial *t, Tally *tally)
     return OK;
 }
 
+/* Whether the gradient by one element is the difference: steps that end at a kink are tried again, shorter. */
+static bool agrees(Trial *t, int operand, int64_t i, double got, double *want)
+{
+    static const double steps[] = { 2e-4, 1e-5 };
+    for (size_t k = 0; k < COUNT(steps); k++) {
+        double noise;
+        *want = difference(t, operand, i, steps[k], &noise);
+        if (!isfinite(*want) || fabs(got - *want) <= 1e-6 * fmax(fabs(got), fabs(*want)) + 1e-9 + noise)
+            return true;
+    }
+    return false;
+}
+
 static int check_operand(Trial *t, int i, Tally *tally, bool odd)
 {
     const Tensor *dx = t->dx[i];
@@ -228,13 +241,14 @@ static int check_operand(Trial *t, int i, Tally *tally, bool odd)
         return sample_complain(t->sample, "the gradient has another type than its operand");
     for (int k = 0; k < MOST_ELEMENTS && k < n && !bad; k++) {
         const int64_t e = n <= MOST_ELEMENTS ? k : (k * 7919 + 13 * i) % n;
-        double noise;
-        const double want = difference(t, i, e, &noise), got = dx ? tensor_get_f64(dx, e) : 0;
+        double want;
+        const double got = dx ? tensor_get_f64(dx, e) : 0;
+        const bool good = agrees(t, i, e, got, &want);
         if (!isfinite(want) || (!isfinite(got) && odd))
             continue;
         tally->elements++;
         tally->of_operand[t->operand[i]]++;
-        if (!(fabs(got - want) <= 1e-6 * fmax(fabs(got), fabs(want)) + 1e-9 + noise)) {
+        if (!good) {
             print_error("%s, variant %d, operand %d, element %d: gradient %.12g, difference %.12g\n",
                         t->sample->def->name, t->sample->variant, t->operand[i], (int)e, got, want);
             bad = 1;
@@ -416,6 +430,8 @@ static void adjoints_agree_with_differences(void **state)
         const OpDef *d = ops_table.defs[i];
         if (!d->differentiable || !d->sample || d->n_regions || (only && strcmp(only, d->name) != 0))
             continue;
+        if (i == OP_amp_cast)
+            continue; /* not of f64, and cast's adjoint */
         const Tally t = check_card(d, &bad);
         if (!t.missing)
             bad += unchecked(d, &t);
