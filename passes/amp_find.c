@@ -75,6 +75,8 @@ static bool reads_large(AmpGraph *a, const Node *n)
 
 static bool is_seed(const Node *n)
 {
+    if (n->op == OP_state)
+        return n->name && strcmp(n->name, "qcc.scale") == 0;
     return n->op == OP_const && n->flags & NODE_BACKWARD && n->name && strcmp(n->name, "seed") == 0;
 }
 
@@ -86,7 +88,7 @@ static bool is_seeded(AmpGraph *a, const Node *n)
         const Node *def = amp_origin(a, in(n, i));
         if (amp_reading(a, n, i) == AMP_NOT_READ)
             continue;
-        if (!is_seed(def) && def->op != OP_const && !amp_note(a, def)->seeded)
+        if (def->op != OP_const && !is_seed(def) && !amp_note(a, def)->seeded)
             return false;
         any |= is_seed(def) || amp_note(a, def)->seeded;
     }
@@ -130,7 +132,7 @@ static void find_role(AmpGraph *a, const Node *n)
         be_wide(r, constant_text(a, unfit));
     note->seeded = n->flags & NODE_BACKWARD && spreads(r->class) && is_seeded(a, n);
     note->pinned |= note->seeded || amp_eps_guard(n);
-    if (a->narrow != F16)
+    if (a->narrow != F16 || a->backward) /* gradients that leave the range are seen, and their step is skipped */
         return;
     note->large |= may_be_large(r) || unfit || (spreads(r->class) && meets_large(a, n));
     note->large |= spreads(r->class) && !r->bounded && reads_large(a, n);
@@ -139,17 +141,21 @@ static void find_role(AmpGraph *a, const Node *n)
 
 /* ---- gradients of parameters: the products that give them give f32 (B.4) ---- */
 
+/* Through moves and sums over what was broadcast; a rounding behind such a sum is the edge of another adjoint, of an
+ * activation. */
 static void pin_gradient(AmpGraph *a, Node *v)
 {
-    int k;
+    bool summed = false;
     for (v = amp_origin(a, v); v && amp_may_change(a, v);) {
+        int k;
         const Node *p = amp_producer(v, &k);
         const AmpClass c = amp_note(a, p)->role.class;
         if (c == AMP_T)
             amp_note(a, p)->pinned = true;
-        if ((c != AMP_P && p->op != OP_reduce_sum && p->op != OP_cast) || !p->n_in)
+        summed |= p->op == OP_reduce_sum;
+        if ((c != AMP_P && p->op != OP_reduce_sum) || !p->n_in)
             return;
-        v = amp_origin(a, in(p, 0));
+        v = summed ? in(p, 0) : amp_origin(a, in(p, 0));
     }
 }
 

@@ -10,8 +10,8 @@
 
 enum { WIDE_BYTES = 4, NARROW_BYTES = 2 };
 
-/* Bytes an element that a rounding behind a wide operand counts as. */
-enum { ROUNDS_MOVED = 0, ROUNDS_BENIGN = 1, ROUNDS_SUM = 8, ROUNDS_WEAK = 4 };
+/* Bytes an element that a rounding behind a wide operand, or for the sake of bytes alone, counts as. */
+enum { ROUNDS_MOVED = 0, ROUNDS_BENIGN = 1, ROUNDS_WEAK = 4, ROUNDS_RESULT = 8 };
 
 double amp_elements(const Type *type)
 {
@@ -179,6 +179,7 @@ static int copy_of(AmpGraph *a, Node *value)
     return note->copy - 1;
 }
 
+/* The widest operand that votes decides for class W. */
 static double rounding_price(AmpClass c)
 {
     switch (c) {
@@ -186,7 +187,7 @@ static double rounding_price(AmpClass c)
     case AMP_S:
         return ROUNDS_BENIGN;
     case AMP_W:
-        return ROUNDS_SUM;
+        return INFINITY;
     case AMP_FI:
         return ROUNDS_WEAK;
     default:
@@ -229,6 +230,18 @@ static bool follows(AmpClass c)
     return c == AMP_E || c == AMP_S || c == AMP_W || c == AMP_FI || c == AMP_P || c == AMP_PW || c == AMP_PM;
 }
 
+/* Whether a value on the way back is an edge of adjoints, which is rounded: nobody reads it but through a rounding.
+ * Inside an adjoint everything is f32. */
+static bool is_edge(AmpGraph *a, const Node *value)
+{
+    if (value->type->dtype != F32 || !a->backward)
+        return true;
+    for (const Use *u = value->uses; u; u = u->next)
+        if (u->user->op != OP_amp_cast || u->user->type->dtype == F32)
+            return false;
+    return true;
+}
+
 static int make_variable(AmpGraph *a, Node *value)
 {
     int k;
@@ -252,7 +265,8 @@ static int make_variable(AmpGraph *a, Node *value)
         variable(a, v)->led = enters = true;
     else if (note->role.class == AMP_T)
         fix(a, v, (note->pinned && amp_says_result(p)) || has_bit(note->role.wide_out, k) ? AMP_WIDE : AMP_NARROW);
-    else if (!follows(note->role.class) || note->pinned || has_bit(note->role.wide_out, k))
+    else if (!follows(note->role.class) || note->pinned || has_bit(note->role.wide_out, k) ||
+             (!moves(&note->role) && !is_edge(a, value)))
         fix(a, v, AMP_WIDE);
     else
         follow(a, p, v, n);
@@ -470,7 +484,7 @@ void amp_state_problem(AmpGraph *a)
     for (int i = 0; i < graph_n_results(a->g); i++) {
         Node *def = amp_origin(a, graph_result(a->g, i));
         if (def && amp_is_value(a, def) && amp_may_change(a, def))
-            read_as_it_is(a, def, ROUNDS_SUM);
+            read_as_it_is(a, def, ROUNDS_RESULT);
     }
     leave_useless(&a->problem);
 }
