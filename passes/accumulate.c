@@ -237,6 +237,8 @@ static void cast_outside(Accumulating *a, Node *input)
             if (u->user->op != OP_amp_cast || u->user == once || u->user->type->dtype != to)
                 continue;
             graph_replace(u->user, inside);
+            if (a->start.before == u->user)
+                a->start.before = u->user->next;
             node_remove(u->user);
         }
     }

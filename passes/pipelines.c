@@ -72,6 +72,7 @@ static const Pass *const train_step[] = {
     &pass_simplify,
     &pass_merge_equals,
     &pass_simplify,
+    &pass_lift_casts,
     &pass_drop_dead,
     &pass_accumulate,
     &pass_clip,
