@@ -154,7 +154,9 @@ static void find_whole(qcc_step *s, const Graph *g)
 
 static Status run_pipeline(qcc_step *s, const char *name, Graph *g)
 {
-    const PipelineOptions options = { .pass = { .recipe = &s->recipe } };
+    const PipelineOptions options = {
+        .pass = { .recipe = &s->recipe, .exact_casts = s->recipe.precision.exact_casts },
+    };
     return pipeline_run(pipeline_find(name), g, &options);
 }
 
@@ -236,6 +238,8 @@ Status step_again(const qcc_step *made, qcc_step **step)
     qcc_step *s = step_new(made->model);
     Status status = options_read_text(&s->cx->diag, &s->arena, "options of the step", made->facts.options,
                                       1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line);
+    s->facts.tables = made->facts.tables;
+    s->facts.n_tables = made->facts.n_tables;
     if (status == OK)
         status = build_graphs(s, &line);
     if (status != OK) {

@@ -71,9 +71,21 @@ static Status read_losses(qcc_step *s, Graph *g, const CommandLine *line)
 }
 
 /* Options that say what a step is, beside its losses. */
-static const Option kept[] = { OPT_train,     OPT_freeze,     OPT_tie,        OPT_bn,  OPT_dropout, OPT_optimizer,
-                               OPT_lr,        OPT_group,      OPT_schedule,   OPT_dim, OPT_shape,   OPT_constant,
-                               OPT_clip_norm, OPT_clip_value, OPT_accumulate, OPT_ema, OPT_batch,   OPT_opset };
+static const Option kept[] = { OPT_train,     OPT_freeze,      OPT_tie,        OPT_bn,         OPT_dropout,
+                               OPT_optimizer, OPT_lr,          OPT_group,      OPT_schedule,   OPT_dim,
+                               OPT_shape,     OPT_constant,    OPT_clip_norm,  OPT_clip_value, OPT_accumulate,
+                               OPT_ema,       OPT_batch,       OPT_opset,      OPT_amp,        OPT_amp_table,
+                               OPT_keep_fp32, OPT_exact_casts, OPT_amp_solver, OPT_lenient };
+
+/* Adds what a line gives for an option; in an identity the content of a table counts, not where it stands. */
+static void add_values(qcc_step *s, CommandLine *all, const CommandLine *line, Option o, bool identity)
+{
+    for (size_t i = 0; i < line->n_given; i++) {
+        const char *value = line->given[i].value;
+        if (line->given[i].option == o)
+            option_add(&s->arena, all, o, identity && o == OPT_amp_table ? precision_table_identity(s, value) : value);
+    }
+}
 
 /* The options that make the step what it is, the loss being said even where it was guessed. */
 static const char *options_of(qcc_step *s, const CommandLine *line, bool identity)
@@ -82,13 +94,9 @@ static const char *options_of(qcc_step *s, const CommandLine *line, bool identit
     Text t;
     for (size_t i = 0; i < s->recipe.n_losses; i++)
         option_add(&s->arena, &all, OPT_loss, loss_text(&s->arena, &s->recipe.losses[i]));
-    for (size_t k = 0; k < COUNT(kept); k++) {
-        const char *text;
-        if (identity && (kept[k] == OPT_lr || kept[k] == OPT_schedule))
-            continue;
-        for (size_t at = 0; (text = option_next(line, kept[k], &at));)
-            option_add(&s->arena, &all, kept[k], text);
-    }
+    for (size_t k = 0; k < COUNT(kept); k++)
+        if (!identity || (kept[k] != OPT_lr && kept[k] != OPT_schedule))
+            add_values(s, &all, line, kept[k], identity);
     text_open(&t, &s->arena);
     options_print_line(&t, &all);
     return text_get(&t);
@@ -174,6 +182,7 @@ Status recipe_read(qcc_step *s, const CommandLine *line)
     r->accumulate = option_count(line, OPT_accumulate, 1);
     r->ema = option_real(line, OPT_ema, 0);
     r->choices = NEW(&s->arena, Choices);
+    TRY(precision_read(s, line));
     return read_optimizer(s, line);
 }
 
@@ -212,6 +221,7 @@ LossSpec *recipe_masked(qcc_step *s)
 #define NOTE_TIES     "qcc.ties"
 #define NOTE_MODEL    "qcc.model"
 #define NOTE_WHY      "qcc.loss_why"
+#define NOTE_TABLES   "qcc.amp_table"
 
 /* The ties that were made again, as JSON: [["state","twin",transposed],..]. */
 static const char *ties_text(qcc_step *s)
@@ -236,13 +246,15 @@ static const char *ties_text(qcc_step *s)
 
 Status recipe_to_notes(qcc_step *s, StepNotes *notes)
 {
-    StepNote *list = NEWS(&s->arena, StepNote, 5);
-    const char *ties = ties_text(s);
+    StepNote *list = NEWS(&s->arena, StepNote, 6);
+    const char *ties = ties_text(s), *tables = precision_tables_text(s);
     size_t n = 0;
     list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };
     list[n++] = (StepNote){ NOTE_IDENTITY, s->facts.identity };
     if (ties)
         list[n++] = (StepNote){ NOTE_TIES, ties };
+    if (tables)
+        list[n++] = (StepNote){ NOTE_TABLES, tables };
     if (s->facts.origin)
         list[n++] = (StepNote){ NOTE_MODEL, s->facts.origin };
     if (s->facts.loss_why)
@@ -308,6 +320,8 @@ Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
     TRY(options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, options,
                           1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
     TRY(read_ties(s, note(notes, NOTE_TIES)));
+    TRY(precision_tables_read(s, note(notes, NOTE_TABLES)));
+    TRY(precision_read(s, &line));
     TRY(read_optimizer(s, &line));
     if (g && option_given(&line, OPT_loss)) {
         TRY(read_losses(s, g, &line));

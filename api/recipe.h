@@ -14,6 +14,16 @@ Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line);
 /* The same losses, each weighing its samples by an input, so that samples of weight 0 are as if they were not there. */
 LossSpec *recipe_masked(qcc_step *s);
 
+/* Reads what a line says of mixed precision, tables included (api/precision.c). */
+Status precision_read(qcc_step *s, const CommandLine *line);
+
+/* The tables of a step as JSON for its notes, null when it has none; and back. */
+const char *precision_tables_text(qcc_step *s);
+Status precision_tables_read(qcc_step *s, const char *text);
+
+/* What stands for --amp-table FILE in the identity of a step: its content. */
+const char *precision_table_identity(const qcc_step *s, const char *file);
+
 /* Whether the incomplete last batch of an epoch is trained on as it is (--last keep): the step weighs its samples. */
 bool recipe_keeps_last(const CommandLine *line);
 

@@ -11,17 +11,24 @@
 /* The input of @eval that says which samples of a batch count: all of them, until validation says otherwise. */
 #define VALID_INPUT "qcc.valid"
 
+/* A table of classes as it was read. */
+typedef struct TableText {
+    const char *file, *text;
+} TableText;
+
 /* What was decided, for the summary and the notes of the file. */
 typedef struct StepFacts {
-    int64_t batch;            /* samples of a step; 0: the inputs have none */
-    const char *loss;         /* as --loss would say it */
-    const char *loss_why;     /* the rule that chose it; null: it was given */
-    const char *optimizer;    /* in words */
-    bool silent;              /* a step that was read does not say its options: it came as text */
-    const char *origin;       /* the model it was compiled from, as it was named; null: not known */
-    const char *options;      /* the options it was compiled with, all of them said */
-    const char *given;        /* of these, what the line said itself */
-    const char *identity;     /* of these, what the meaning of a checkpoint depends on */
+    int64_t batch;           /* samples of a step; 0: the inputs have none */
+    const char *loss;        /* as --loss would say it */
+    const char *loss_why;    /* the rule that chose it; null: it was given */
+    const char *optimizer;   /* in words */
+    bool silent;             /* a step that was read does not say its options: it came as text */
+    const char *origin;      /* the model it was compiled from, as it was named; null: not known */
+    const char *options;     /* the options it was compiled with, all of them said */
+    const char *given;       /* of these, what the line said itself */
+    const char *identity;    /* of these, what the meaning of a checkpoint depends on */
+    const TableText *tables; /* of --amp-table; known before they are asked for when a step is made again */
+    size_t n_tables;
     const char *trained_path; /* where a run without a destination leaves its states */
     size_t nodes;
 } StepFacts;

@@ -74,6 +74,7 @@ configure_package_config_file(cmake/qccConfig.cmake.in qccConfig.cmake
 write_basic_package_version_file(qccConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(TARGETS qcc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS qcc_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
+install(DIRECTORY tables DESTINATION ${CMAKE_INSTALL_DATADIR}/qcc)
 install(FILES include/qcc/qcc.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qcc)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qcc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/qccConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/qccConfigVersion.cmake

@@ -92,6 +92,7 @@ typedef struct Precision {
     bool on;                      /* --amp */
     DType narrow;                 /* F16 or BF16 */
     bool walks;                   /* labels by the painting walk, not by the minimum cut */
+    bool exact_casts;             /* no ELASTIC rules: every rounding that was placed is done */
     bool lenient;                 /* operators without a class stay f32 instead of being an error */
     const char *const *keep_wide; /* --keep-fp32: selectors of nodes that stay f32 */
     size_t n_keep_wide;

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/number_text.h"
+#include "passes/amp_shipped.h"
+#include "passes/amp_table.h"
 #include "passes/loss_read.h"
 #include "passes/optimizer_read.h"
 
@@ -12,6 +15,8 @@ typedef struct Words {
     Recipe *recipe;
     OptimizerWords optimizer;
     const char *groups[MOST_GROUPS];
+    const char *tables[MOST_TEXTS];
+    size_t n_tables;
     const char **train, **freeze, **whole, **losses, **keep_wide;
     size_t n_losses;
 } Words;
@@ -49,9 +54,9 @@ static bool set_choice(Words *w, const char *option, const char *value)
     return adds_text(option, value, "--train", w->train, &r->n_train) ||
            adds_text(option, value, "--freeze", w->freeze, &r->n_freeze) ||
            adds_text(option, value, "--loss", w->losses, &w->n_losses) ||
-           adds_text(option, value, "--whole", w->whole, &r->n_whole) ||
-           sets_amp(&r->precision, option, value) ||
+           adds_text(option, value, "--whole", w->whole, &r->n_whole) || sets_amp(&r->precision, option, value) ||
            adds_text(option, value, "--keep-fp32", w->keep_wide, &r->precision.n_keep_wide) ||
+           adds_text(option, value, "--amp-table", w->tables, &w->n_tables) ||
            turns_off(option, value, "--amp-solver", "walk", &r->precision.walks) ||
            turns_off(option, value, "--tie", "off", &r->untied) ||
            turns_off(option, value, "--bn", "frozen", &r->frozen_norms) ||
@@ -102,7 +107,34 @@ static const char *next_word(Str *rest, Arena *arena)
     return word;
 }
 
-Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options)
+/* Options without a value. */
+static bool set_flag(Recipe *r, const char *option)
+{
+    const bool exact = strcmp(option, "--exact-casts") == 0, lenient = strcmp(option, "--lenient") == 0;
+    r->precision.exact_casts |= exact;
+    r->precision.lenient |= lenient;
+    return exact || lenient;
+}
+
+/* Tables of classes, from files beside a path or by their names. */
+static Status read_tables(Words *w, const Ir *ir, Arena *arena, const char *path)
+{
+    const AmpTable **tables = NEWS(arena, const AmpTable *, MOST_TEXTS);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    for (size_t i = 0; i < w->n_tables; i++) {
+        Str bytes = { amp_table_shipped(w->tables[i]), 0 };
+        const char *file =
+            arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path ? path : "", w->tables[i]);
+        if (!bytes.p)
+            TRY(file_read(arena, ir->diag, file, ir->limits.string_bytes, "string_bytes", &bytes));
+        TRY(amp_table_read(&tables[i], w->tables[i], bytes.p, ir->ops, arena, ir->diag));
+    }
+    w->recipe->precision.tables = tables;
+    w->recipe->precision.n_tables = w->n_tables;
+    return OK;
+}
+
+Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options, const char *path)
 {
     Words w = { .recipe = r };
     w.optimizer.groups = w.groups;
@@ -112,7 +144,9 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options)
     r->precision.keep_wide = w.keep_wide = NEWS(arena, const char *, MOST_TEXTS);
     r->whole = w.whole = NEWS(arena, const char *, MOST_TEXTS);
     for (const char *option = next_word(&options, arena); *option; option = next_word(&options, arena))
-        TRY(set_option(&w, ir->diag, option, next_word(&options, arena)));
+        if (!set_flag(r, option))
+            TRY(set_option(&w, ir->diag, option, next_word(&options, arena)));
+    TRY(read_tables(&w, ir, arena, path));
     LossSpec *losses = NEWS(arena, LossSpec, MOST_TEXTS);
     for (size_t i = 0; i < w.n_losses; i++)
         TRY(loss_read(&losses[i], w.losses[i], arena, ir->diag));

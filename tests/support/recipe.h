@@ -4,8 +4,9 @@
 
 #include "passes/recipe.h"
 
-/* Reads "--optimizer sgd:lr=0.1 --clip-norm 1"; what is no option is reported. */
-Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options);
+/* Reads "--optimizer sgd:lr=0.1 --clip-norm 1"; what is no option is reported.  Files that options name stand beside
+ * `path`, which may be null. */
+Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options, const char *path);
 
 /* The same of the line that begins with "# recipe: "; false when a text has none. */
 bool recipe_line(Str text, Str *options);

@@ -67,7 +67,7 @@ static void headers_do_not_lie(void **state)
         Recipe recipe = { .n_groups = 0 };
         const PipelineOptions options = { .pass.recipe = &recipe, .verify_each = VERIFY_VALUES };
         if (recipe_line((Str){ text_get(&before), before.n }, &said))
-            assert_int_equal(recipe_from_options(&recipe, &l.ir, &l.arena, said), OK);
+            assert_int_equal(recipe_from_options(&recipe, &l.ir, &l.arena, said, NULL), OK);
         check_that(pipeline_run(&alone, g, &options) == OK, "%s: %s", all_passes[i]->name, text_get(&l.messages));
         assert_string_equal(printed(&l, g), text_get(&after));
         language_close(&l);

@@ -147,7 +147,7 @@ static Status build_text(Language *l, const char *text, const char *options, Mod
     *m = language_parse(l, text, NULL);
     if (!*m)
         return INVALID;
-    TRY(recipe_from_options(recipe, &l->ir, &l->arena, str(options)));
+    TRY(recipe_from_options(recipe, &l->ir, &l->arena, str(options), NULL));
     return pipeline_run(&p, (*m)->graphs[0], &how);
 }
 
