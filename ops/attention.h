@@ -10,6 +10,7 @@ typedef struct LinearAttentionAttr {
     int64_t chunk_size, kv_num_heads, q_num_heads;
     float scale; /* 0: one over the root of the key size */
     int update_rule;
+    int state_type; /* DType + 1 of the state that is given; 0: that of the past, without one that of the queries */
 } LinearAttentionAttr;
 
 typedef struct AttentionAttr {

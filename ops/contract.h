@@ -2,6 +2,7 @@
 #ifndef OPS_CONTRACT_H
 #define OPS_CONTRACT_H
 
+#include "base/half.h"
 #include "ops/cards.h"
 
 typedef struct MatmulAttr {
@@ -39,6 +40,17 @@ Node *contract_right(Build *b, Node *l, Node *dy, bool ta, bool tb);
 
 /* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
 bool infer_contracted(Infer *q, int out, int i, DType *dtype);
+
+/* x as an operand of a product within a call on `own`: rounded to f16 or bf16 if it is one of these. */
+static inline f32 narrowed_f32(DType own, f32 x)
+{
+    return own == F16 ? f16_to_f32(f16_from_f32(x)) : own == BF16 ? bf16_to_f32(bf16_from_f32(x)) : x;
+}
+static inline f64 narrowed_f64(DType own, f64 x)
+{
+    (void)own;
+    return x;
+}
 
 /* Types that contractions are sampled with. */
 DType sample_float(Rng *rng);

@@ -2,7 +2,10 @@
  *
  *     flex_attention(Q, K, V, captures..)    regions score, prob: (matrix, captures..) -> matrix
  *
- * A body that the model does not have gives back what it takes. */
+ * A body that the model does not have gives back what it takes.
+ *
+ * Of f16 and bf16 both products are of operands of that type, as in attention: narrow queries meet the keys as they are,
+ * and the products are scaled; probabilities are rounded. */
 #include <math.h>
 #include <string.h>
 
@@ -134,6 +137,8 @@ static const Type *infer_flex_attention(Infer *q)
         const FlexAttr *at = e->attr;                                                                                  \
         const int64_t *q = e->in[0]->type->dims, *k = e->in[1]->type->dims, *v = e->in[2]->type->dims;                 \
         const int64_t group = k[1] ? q[1] / k[1] : 1, heads = q[0] * q[1], size = q[3];                                \
+        const DType own = e->in[0]->type->dtype;                                                                       \
+        const bool narrow = sizeof(T) == sizeof(f32) && dtype_is_narrow(own);                                          \
         const T scale = at->scale == 0 ? 1 / q_sqrt((T)size) : (T)at->scale;                                           \
         const T *queries = eval_##T(e, 0), *keys = eval_##T(e, 1), *values = eval_##T(e, 2);                           \
         T *y = eval_out_##T(e, 0), *p = eval_scratch(e, (size_t)type_elements(type), sizeof(T));                       \
@@ -143,15 +148,19 @@ static const Type *infer_flex_attention(Infer *q)
         for (int64_t h = 0; h < heads; h++) {                                                                          \
             const T *from = keys + h / group * k[2] * size;                                                            \
             for (int64_t i = 0; i < q[2] * size; i++)                                                                  \
-                scaled[i] = queries[h * q[2] * size + i] * scale;                                                      \
+                scaled[i] = queries[h * q[2] * size + i] * (narrow ? 1 : scale);                                       \
             for (int64_t i = 0; i < k[2] * size; i++)                                                                  \
                 turned[i % size * k[2] + i / size] = from[i];                                                          \
             MULTIPLY(&product, scaled, turned, p + h * q[2] * k[2]);                                                   \
+            for (int64_t i = 0; narrow && i < q[2] * k[2]; i++)                                                        \
+                p[h * q[2] * k[2] + i] *= scale;                                                                       \
         }                                                                                                              \
         TRY(through_##T(e, SCORE, type, p));                                                                           \
         for (int64_t i = 0; i < heads * q[2]; i++)                                                                     \
             soften_##T(p + i * k[2], k[2]);                                                                            \
         TRY(through_##T(e, PROB, type, p));                                                                            \
+        for (int64_t i = 0; narrow && i < heads * q[2] * k[2]; i++)                                                    \
+            p[i] = narrowed_##T(own, p[i]);                                                                            \
         product = (Panel){ (size_t)q[2], (size_t)v[3], (size_t)k[2], (size_t)k[2], 1, (size_t)v[3], 1 };               \
         for (int64_t h = 0; h < heads; h++)                                                                            \
             MULTIPLY(&product, p + h * q[2] * k[2], values + h / group * k[2] * v[3], y + h * q[2] * v[3]);            \

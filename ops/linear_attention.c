@@ -1,4 +1,7 @@
-/* linear_attention: a matrix of state for each head, written by keys and values and read by queries, step after step. */
+/* linear_attention: a matrix of state for each head, written by keys and values and read by queries, step after step.
+ *
+ * The state is f32 all the way, also where queries, keys and values are f16 or bf16: it is summed up over all steps, and
+ * its products are of f32. */
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +18,7 @@ static const AttrSpec linear_attention_attrs[] = {
     ATTR_REQUIRED(LinearAttentionAttr, q_num_heads, INT),
     ATTR(LinearAttentionAttr, scale, FLOAT, 0),
     ATTR_CHOICE(LinearAttentionAttr, update_rule, update_rules, UPDATE_GATED_DELTA),
+    ATTR_OURS(LinearAttentionAttr, state_type, DTYPE, 0),
     ATTR_LAST,
 };
 
@@ -92,14 +96,18 @@ static const Type *infer_linear_attention(Infer *q)
         return NULL;
     const Type *past = infer_has(q, 3) ? infer_tensor(q, 3) : NULL;
     const int64_t state[] = { batch, at->kv_num_heads, dk, dv };
-    const Type *kept = type_tensor(q->types, past ? past->dtype : q->in[0]->dtype, 4, state);
+    DType held = past ? past->dtype : q->in[0]->dtype;
+    const Type *kept = type_tensor(q->types, held, 4, state);
+    if (attr_dtype(at->state_type, &held) && !(dtype_is_amp(held) && dtype_is_amp(kept->dtype)))
+        return infer_fail(q, "cannot give a state of %s from %s", dtype_name(held), dtype_name(kept->dtype));
     if (past && (!dtype_is_float(past->dtype) || !type_agrees(past, kept)))
         return infer_fail(q, "past_state is %s, wanted is %s", type_text(q->scratch, past),
                           type_text(q->scratch, kept));
     int64_t y[] = { batch, steps, DIM_UNKNOWN };
     if (dv >= 0 && (__builtin_mul_overflow(at->q_num_heads, dv, &y[2]) || y[2] > most))
         return infer_fail(q, "%" PRId64 " heads of %" PRId64 " are beyond the limit dim", at->q_num_heads, dv);
-    return infer_results(q, 2, (const Type *const[]){ infer_shaped(q, 0, 3, y), kept });
+    return infer_results(q, 2,
+                         (const Type *const[]){ infer_shaped(q, 0, 3, y), type_with_dtype(q->types, kept, held) });
 }
 
 typedef struct LinearRun {
@@ -278,7 +286,8 @@ static Node *sample_linear_attention(Build *b, Rng *rng, int variant)
     LinearAttentionAttr at = { .chunk_size = 64, .kv_num_heads = rng_range(rng, 1, 2), .update_rule = variant % 4 };
     at.q_num_heads = at.kv_num_heads * rng_range(rng, 1, 2);
     at.scale = rng_below(rng, 2) ? 0 : 0.5f;
-    const DType dtype = sample_float(rng);
+    const DType dtype = sample_float(rng), rest = dtype_is_narrow(dtype) && variant % 2 ? F32 : dtype;
+    at.state_type = dtype_is_narrow(dtype) && rng_below(rng, 2) ? F32 + 1 : 0;
     const int64_t batch = rng_below(rng, 3), steps = rng_below(rng, 4), dk = rng_range(rng, 1, 4),
                   dv = rng_range(rng, 1, 4);
     const int64_t h = at.kv_num_heads;
@@ -290,9 +299,9 @@ static Node *sample_linear_attention(Build *b, Rng *rng, int variant)
         in[3] = sample_tensor(b, rng, dtype == F64 ? F64 : F32, 4, (const int64_t[]){ batch, h, dk, dv }, -1, 1);
     if (is_gated(&at))
         in[4] =
-            sample_tensor(b, rng, dtype, 3, (const int64_t[]){ batch, steps, rng_below(rng, 2) ? h : h * dk }, -1, 0);
+            sample_tensor(b, rng, rest, 3, (const int64_t[]){ batch, steps, rng_below(rng, 2) ? h : h * dk }, -1, 0);
     if (is_delta(&at))
-        in[5] = sample_tensor(b, rng, dtype, 3, (const int64_t[]){ batch, steps, rng_below(rng, 2) ? h : 1 }, 0, 1);
+        in[5] = sample_tensor(b, rng, rest, 3, (const int64_t[]){ batch, steps, rng_below(rng, 2) ? h : 1 }, 0, 1);
     return build_node_n(b, OP_linear_attention, &at, 6, in, 2);
 }
 

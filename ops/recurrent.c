@@ -1,7 +1,9 @@
 /* lstm, gru and rnn over time.
  *
  * Y is [steps, directions, batch, hidden], with layout 1 [batch, steps, directions, hidden]; states are
- * [directions, batch, hidden] or [batch, directions, hidden].  Behind the end of a sequence Y is zero. */
+ * [directions, batch, hidden] or [batch, directions, hidden].  Behind the end of a sequence Y is zero.
+ *
+ * Of f16 and bf16 the states are f32 all the way; what meets R is rounded to that type. */
 #include <string.h>
 #include <strings.h>
 
@@ -153,11 +155,15 @@ const Type *infer_recurrent(Infer *q, const Cell *cell)
         return infer_fail(q, "has a state of %" PRId64 " elements", s.hidden);
     if (!check_operands(q, cell, &s))
         return NULL;
+    DType cell_type = x->dtype;
+    if (attr_dtype(at->state_type, &cell_type) && !(dtype_is_amp(cell_type) && dtype_is_amp(x->dtype)))
+        return infer_fail(q, "cannot give a state of %s from %s", dtype_name(cell_type), dtype_name(x->dtype));
     const int64_t y[2][4] = { { s.steps, s.directions, s.batch, s.hidden },
                               { s.batch, s.steps, s.directions, s.hidden } };
     const int64_t state[2][3] = { { s.directions, s.batch, s.hidden }, { s.batch, s.directions, s.hidden } };
     const Type *last = type_tensor(q->types, x->dtype, 3, state[at->layout]);
-    const Type *const results[] = { type_tensor(q->types, x->dtype, 4, y[at->layout]), last, last };
+    const Type *const results[] = { type_tensor(q->types, x->dtype, 4, y[at->layout]), last,
+                                    type_with_dtype(q->types, last, cell_type) };
     return infer_results(q, 1 + cell->states, results);
 }
 
@@ -209,10 +215,15 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
         const int64_t n = s->hidden, wide = cell->gates * n;                                                           \
         const Layout at = recurrent_layout(step.at, s);                                                                \
         const T *turned = turned_##T(e, step.r, n, wide);                                                              \
+        const bool narrow = dtype_is_narrow(step.own);                                                                 \
+        const int64_t states = s->batch * n;                                                                           \
         T *hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T)), *h = step.h, *c = step.c;                       \
-        step.scratch = eval_scratch(e, 2 * (size_t)n, sizeof(T));                                                      \
+        T *met = narrow ? eval_scratch(e, (size_t)states, sizeof(T)) : h; /* what meets R */                           \
+        step.scratch = eval_scratch(e, 3 * (size_t)n, sizeof(T));                                                      \
         for (int64_t t = 0; t < s->steps; t++) {                                                                       \
-            product_##T(e, h, turned, s->batch, n, wide, hr);                                                          \
+            for (int64_t i = 0; narrow && i < states; i++)                                                             \
+                met[i] = narrowed_##T(step.own, h[i]);                                                                 \
+            product_##T(e, met, turned, s->batch, n, wide, hr);                                                        \
             for (int64_t b = 0; b < s->batch; b++) {                                                                   \
                 const int64_t k = recurrent_place(backward, lengths[b], t), row = k * at.x.step + b * at.x.batch;      \
                 if (t >= lengths[b])                                                                                   \
@@ -259,6 +270,8 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
                        .rb = bias ? bias + wide : NULL,                                                                \
                        .peephole = peeps ? eval_##T(e, cell->peephole) + d * 3 * n : NULL,                             \
                        .r = eval_##T(e, 2) + d * wide * n,                                                             \
+                       .own = e->in[0]->type->dtype,                                                                   \
+                                                                                                                       \
                        .h = state_##T(e, cell->first_state, d, s),                                                     \
                        .c = cell->states > 1 ? state_##T(e, cell->first_state + 1, d, s)                               \
                                              : eval_scratch(e, (size_t)(s->batch * n), sizeof(T)) };                   \
@@ -334,10 +347,12 @@ Node *sample_recurrent(Build *b, Rng *rng, int variant, Op op, const Cell *cell)
                          .input_forget = rng_below(rng, 3) == 0,
                          .linear_before_reset = rng_below(rng, 2) };
     const DType dtype = sample_float(rng);
+    at.state_type = cell->states > 1 && dtype_is_narrow(dtype) && variant % 2 ? F32 + 1 : 0;
     const int64_t d = directions_of(&at), steps = rng_below(rng, 4), batch = rng_below(rng, 4);
     const int64_t input = rng_range(rng, 1, 3), h = rng_range(rng, 1, 4), wide = cell->gates * h;
     const int64_t x[2][3] = { { steps, batch, input }, { batch, steps, input } };
     const int64_t state[2][3] = { { d, batch, h }, { batch, d, h } };
+    const DType rest = dtype_is_narrow(dtype) && rng_below(rng, 2) ? F32 : dtype;
     Node *in[8] = { NULL };
     at.hidden_size = rng_below(rng, 4) ? h : 0;
     at.clip = rng_below(rng, 4) ? 0 : 0.5f;
@@ -346,11 +361,12 @@ Node *sample_recurrent(Build *b, Rng *rng, int variant, Op op, const Cell *cell)
     in[0] = sample_tensor(b, rng, dtype, 3, x[at.layout], -1, 1);
     in[1] = sample_tensor(b, rng, dtype, 3, (const int64_t[]){ d, wide, input }, -1, 1);
     in[2] = sample_tensor(b, rng, dtype, 3, (const int64_t[]){ d, wide, h }, -1, 1);
-    in[3] = rng_below(rng, 2) ? sample_tensor(b, rng, dtype, 2, (const int64_t[]){ d, 2 * wide }, -1, 1) : NULL;
+    in[3] = rng_below(rng, 2) ? sample_tensor(b, rng, rest, 2, (const int64_t[]){ d, 2 * wide }, -1, 1) : NULL;
     in[4] = rng_below(rng, 2) ? sample_tensor(b, rng, I32, 1, &batch, 0, (double)steps) : NULL;
     for (int i = 0; i < cell->states; i++)
-        in[cell->first_state + i] = rng_below(rng, 2) ? sample_tensor(b, rng, dtype, 3, state[at.layout], -1, 1) : NULL;
+        in[cell->first_state + i] =
+            rng_below(rng, 2) ? sample_tensor(b, rng, i ? rest : dtype, 3, state[at.layout], -1, 1) : NULL;
     if (cell->peephole >= 0 && rng_below(rng, 2))
-        in[cell->peephole] = sample_tensor(b, rng, dtype, 2, (const int64_t[]){ d, 3 * h }, -1, 1);
+        in[cell->peephole] = sample_tensor(b, rng, rest, 2, (const int64_t[]){ d, 3 * h }, -1, 1);
     return build_node_n(b, op, &at, cell->peephole >= 0 ? 8 : 6, in, 1 + (int)rng_below(rng, 1 + cell->states));
 }

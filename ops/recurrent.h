@@ -15,6 +15,7 @@ typedef struct RecurrentAttr {
     int64_t layout;           /* 1: the batch comes first */
     bool input_forget;        /* of lstm: the forget gate is 1 - input gate */
     bool linear_before_reset; /* of gru: the reset gate acts on the product, not on the state */
+    int state_type;           /* of lstm: DType + 1 of Y_c; 0: that of the data */
 } RecurrentAttr;
 
 extern const char *const recurrent_directions[];
@@ -80,8 +81,9 @@ typedef struct StepF32 {
     int64_t hidden;
     const f32 *xw, *hr, *wb, *rb, *peephole; /* biases and peephole may be null */
     const f32 *r;                            /* [gates * hidden, hidden] */
-    f32 *h, *c, *scratch;
+    f32 *h, *c, *scratch;                    /* scratch: 3 * hidden */
     f32 *z, *linear; /* gets what enters the activations, and of gru what its reset gate acts on; null: nobody asks */
+    DType own;       /* of the call: what R multiplies is rounded to it when it is f16 or bf16 */
 } StepF32;
 typedef struct StepF64 {
     const RecurrentAttr *at;
@@ -91,6 +93,7 @@ typedef struct StepF64 {
     const f64 *r;
     f64 *h, *c, *scratch;
     f64 *z, *linear;
+    DType own;
 } StepF64;
 void step_lstm_f32(const StepF32 *s);
 void step_lstm_f64(const StepF64 *s);

@@ -1,7 +1,8 @@
 /* The cards of lstm, gru and rnn. */
 #include "ops/recurrent.h"
 
-static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false), ATTR_LAST };
+static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
+                                       ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0), ATTR_LAST };
 static const AttrSpec gru_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
                                       ATTR_LAST };
 static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };

@@ -115,12 +115,12 @@ static void set_operands(AmpGraph *a, Node *n, bool narrow)
     }
 }
 
-/* Says, or no longer says, that products of narrow operands are given wide. */
-static void say_result(AmpGraph *a, Node *n, bool wide)
+/* Says, or no longer says, by an attribute of ours that a result of narrow operands is given wide. */
+static void say_wide(AmpGraph *a, Node *n, const char *which, bool wide)
 {
-    const AttrSpec *out = attr_find(op_of(n)->attrs, str("out"));
+    const AttrSpec *out = attr_find(op_of(n)->attrs, str(which));
     const int to = wide ? F32 + 1 : 0;
-    if (!amp_says_result(n) || *(const int *)attr_at(out, n->attr) == to)
+    if (!out || out->kind != ATTR_DTYPE || !out->ours || *(const int *)attr_at(out, n->attr) == to)
         return;
     void *attr = attrs_copy(a->g->arena, op_of(n)->attrs, n->attr);
     *(int *)attr_at(out, attr) = to;
@@ -177,8 +177,10 @@ static void place_call(AmpGraph *a, Node *n)
 {
     const bool narrow = computes_narrow(a, n);
     set_operands(a, n, narrow);
-    if (amp_note(a, n)->role.class == AMP_T)
-        say_result(a, n, !result_is_narrow(a, n, 0));
+    if (amp_note(a, n)->role.class == AMP_T) {
+        say_wide(a, n, "out", !result_is_narrow(a, n, 0));
+        say_wide(a, n, "state_type", amp_note(a, n)->role.wide_out >> 1 != 0);
+    }
     set_types(a, n, narrow ? result_is_narrow : result_is_wide);
 }
 
@@ -286,8 +288,10 @@ static void strip_operands(AmpGraph *a, Node *n)
 static void strip_node(AmpGraph *a, Node *n)
 {
     strip_operands(a, n);
-    if (in(n, 0) && in(n, 0)->type->kind == TYPE_TENSOR && in(n, 0)->type->dtype == F32)
-        say_result(a, n, false);
+    if (in(n, 0) && in(n, 0)->type->kind == TYPE_TENSOR && in(n, 0)->type->dtype == F32) {
+        say_wide(a, n, "out", false);
+        say_wide(a, n, "state_type", false);
+    }
     for (int r = 0; r < n->n_regions && amp_has_open_body(n); r++)
         for (size_t k = 0; k < n->regions[r]->n_inputs; k++)
             if (amp_is_value(a, n->regions[r]->inputs[k]))
