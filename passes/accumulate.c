@@ -4,7 +4,7 @@
  *     graph @f(%x: f32[3,4], state %w: f32[4] trained) -> (%loss, %grad.w = %d) {
  *         %y: f32[3] = matmul(%x, %w)
  *         %loss: f32[] = reduce_mean(%y, keepdims=false)
- *         const %seed: f32[] = 1 ours side=backward
+ *         const %seed: f32[] = 0.5 ours side=backward
  *         %d: f32[4] = mul(%w, %seed) ours side=backward
  *     }
  *     ==>
@@ -32,9 +32,9 @@
  *     }
  *
  * Inputs that carry the batch get the rows of all micro-batches; turn i of a loop reads part i.  The loop carries the
- * f32 sums of gradients and of scalars, which leave as means (the seed of the gradients is divided by the number of
- * turns), and the states that the forward side writes, such as running statistics.  Results that carry the batch leave
- * with all rows, others as the last turn left them. */
+ * f32 sums of gradients and of scalars, which leave as means (scale-loss divided the seed of the gradients by the number
+ * of turns), and the states that the forward side writes, such as running statistics.  Results that carry the batch
+ * leave with all rows, others as the last turn left them; the latched scale stays outside. */
 #include <string.h>
 
 #include "ops/control.h"
@@ -74,6 +74,7 @@ typedef struct Accumulating {
     int n_operands, n_carried;
     Build out, start, end; /* outside, at the start and at the end of the body */
     Node *iteration, *goes_on;
+    Node *latched; /* the scale of all turns; null: none */
 } Accumulating;
 
 /* ---- what carries the batch ---- */
@@ -127,14 +128,17 @@ static void open_body(Accumulating *a)
     Types *types = &a->g->ir->types;
     a->body = region_new(a->g);
     graph_return(a->g, 0, NULL, NULL);
-    while (a->g->first)
-        node_adopt(a->g->first, a->body, NULL);
+    for (Node *n = a->g->first, *next; n; n = next) {
+        next = n->next;
+        if (n != a->latched)
+            node_adopt(n, a->body, NULL);
+    }
     a->out = build_at_end(a->g);
     a->start = a->end = build_at_end(a->body);
     a->start.before = a->body->first;
     a->start.flags = NODE_OURS;
     a->out.flags = a->end.flags = NODE_OURS | NODE_BACKWARD;
-    a->operands = NEWS(a->results.arena, Node *, HEAD + a->results.n + WIDTHS * a->g->n_inputs);
+    a->operands = NEWS(a->results.arena, Node *, HEAD + a->results.n + WIDTHS * a->g->n_inputs + 1);
     a->iteration = parameter(a, type_scalar(types, I64), build_scalar(&a->out, I64, (double)a->turns));
     a->goes_on = parameter(a, type_scalar(types, BOOL), NULL);
 }
@@ -260,6 +264,8 @@ static void capture(Accumulating *a)
 {
     for (size_t i = 0; i < a->g->n_inputs; i++) {
         Node *input = a->g->inputs[i], *carried = carried_state(a, input);
+        if (a->latched && in(a->latched, 0) == input) /* the latch stays outside, and nobody else reads it */
+            continue;
         if (!carried && !is_cut(a, input))
             cast_outside(a, input);
         const bool is_read = is_read_inside(a, input);
@@ -272,6 +278,8 @@ static void capture(Accumulating *a)
         else if (is_cut(a, input))
             input->type = of_all_turns(a, input->type);
     }
+    if (a->latched && a->latched->uses)
+        replace_input(a, a->latched, parameter(a, a->latched->type, a->latched));
 }
 
 /* ---- out of the body ---- */
@@ -313,31 +321,23 @@ static void build_loop(Accumulating *a)
         a->results.name[i] = results_name(&a->results, i);
         a->results.node[i] = leave(a, loop, &a->leaving[i]);
     }
+    if (a->latched)
+        results_add(&a->results, LATCHED_SCALE, a->latched);
     if (a->out.status == OK)
         results_set(&a->results);
 }
 
 /* ---- the pass ---- */
 
-/* Gradients of the mean over all turns. */
-static Status divide_seed(Accumulating *a, Diag *diag)
+static Status check_inputs(const Graph *g, Diag *diag)
 {
-    for (size_t i = 0; i < a->g->n_inputs; i++)
-        if (a->g->inputs[i]->name && strncmp(a->g->inputs[i]->name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) == 0)
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->name && strncmp(g->inputs[i]->name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) == 0)
             return fail_as(diag, UNSUPPORTED, NOWHERE,
                            "--accumulate cannot wait for gradients that the host gives (%s): run backward several "
                            "times before an update",
-                           a->g->inputs[i]->name);
-    for (Node *n = a->g->first; n; n = n->next) {
-        if (n->op != OP_const || !(n->flags & NODE_BACKWARD) || !n->name || strcmp(n->name, "seed") != 0)
-            continue;
-        const double seed = tensor_get_f64(node_constant(n, 0), 0) / (double)a->turns;
-        const ValueAttr attr = { payload_of(a->g->arena,
-                                            tensor_scalar(a->g->arena, &a->g->ir->types, n->type->dtype, seed)) };
-        n->attr = attrs_copy(a->g->arena, op_of(n)->attrs, &attr);
-        return OK;
-    }
-    return fail(diag, NOWHERE, "there is no seed to divide: differentiate runs before accumulate");
+                           g->inputs[i]->name);
+    return OK;
 }
 
 static Status accumulate(Graph *g, PassRun *run)
@@ -347,11 +347,12 @@ static Status accumulate(Graph *g, PassRun *run)
         return OK;
     Accumulating a = { .g = g, .recipe = recipe, .turns = recipe->accumulate };
     a.results = results_of(g, run->scratch);
+    a.latched = results_take(&a.results, LATCHED_SCALE);
     a.batch = find_batch(g, recipe);
     for (size_t i = 0; i < a.results.n; i++)
         if (!a.results.node[i] || a.results.node[i]->type->kind != TYPE_TENSOR)
             return fail_as(run->diag, UNSUPPORTED, NOWHERE, "--accumulate adds up tensors: result %zu is none", i);
-    TRY(divide_seed(&a, run->diag));
+    TRY(check_inputs(g, run->diag));
     open_body(&a);
     carry(&a);
     capture(&a);

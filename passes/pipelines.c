@@ -66,6 +66,7 @@ static const Pass *const train_step[] = {
     &pass_require_shapes,
     &pass_insert_amp,
     &pass_differentiate,
+    &pass_scale_loss, /* at once: folded, the seed would be gone */
     &pass_insert_amp, /* of what is new */
     &pass_fold_casts,
     &pass_fold_constants,

@@ -85,7 +85,9 @@ typedef struct LossScale {
     ScaleKind kind;
     double init, growth, backoff, least, most; /* powers of two */
     int64_t interval, hysteresis;
-    bool refills; /* an applied step gives the hysteresis back */
+    bool refills;    /* an applied step gives the hysteresis back */
+    bool fast_start; /* of ops/scaler.h */
+    bool fresh;      /* a checkpoint without a scale may be loaded: it starts anew */
 } LossScale;
 
 typedef struct Precision {

@@ -12,10 +12,12 @@ typedef struct Results {
     size_t n, cap, cap_names;
 } Results;
 
-/* What results are named with: a gradient is `grad.NAME`, our own states are `qcc.m/NAME` .. */
+/* What results are named with: a gradient is `grad.NAME`, our own states are `qcc.m/NAME` ..; a result qcc.latched is
+ * the scale that all gradients have. */
 #define GRADIENT_PREFIX "grad."
 #define CLIPPED_PREFIX  "qcc.clipped/"
 #define GRADIENT_SCALE  "qcc.grad_scale"
+#define LATCHED_SCALE   "qcc.latched"
 
 /* The results of `g`; lists grow in `arena`. */
 Results results_of(Graph *g, Arena *arena);

@@ -8,6 +8,7 @@
 #include "passes/amp_table.h"
 #include "passes/loss_read.h"
 #include "passes/optimizer_read.h"
+#include "passes/scale_read.h"
 
 enum { MOST_GROUPS = 8, MOST_TEXTS = 8 };
 
@@ -17,7 +18,7 @@ typedef struct Words {
     const char *groups[MOST_GROUPS];
     const char *tables[MOST_TEXTS];
     size_t n_tables;
-    const char **train, **freeze, **whole, **losses, **keep_wide;
+    const char **train, **freeze, **whole, **losses, **keep_wide, *loss_scale;
     size_t n_losses;
 } Words;
 
@@ -74,6 +75,7 @@ static Status set_option(Words *w, Diag *diag, const char *option, const char *v
         { "--optimizer", &w->optimizer.optimizer, NULL, NULL },
         { "--lr", &w->optimizer.lr, NULL, NULL },
         { "--schedule", &w->optimizer.schedule, NULL, NULL },
+        { "--loss-scale", &w->loss_scale, NULL, NULL },
         { "--group", w->optimizer.n_groups < MOST_GROUPS ? &w->groups[w->optimizer.n_groups] : NULL, NULL, NULL },
         { "--clip-norm", NULL, &w->recipe->clip_norm, NULL },
         { "--clip-value", NULL, &w->recipe->clip_value, NULL },
@@ -152,6 +154,8 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options, c
         TRY(loss_read(&losses[i], w.losses[i], arena, ir->diag));
     r->losses = losses;
     r->n_losses = w.n_losses;
+    if (w.loss_scale)
+        TRY(loss_scale_read(&r->precision.scale, w.loss_scale, arena, ir->diag));
     return recipe_read_optimizer(r, &w.optimizer, ir->ops, arena, ir->diag);
 }
 

@@ -137,7 +137,7 @@ static void loop_step(Loop *l, const Trial *t, int step)
 
 static Status build_text(Language *l, const char *text, const char *options, Module **m)
 {
-    static const char *const names[] = { "differentiate", "accumulate", "clip", "update", "ema" };
+    static const char *const names[] = { "differentiate", "scale-loss", "accumulate", "clip", "update", "ema" };
     const Pass *passes[COUNT(names)];
     Recipe *recipe = NEW(&l->arena, Recipe);
     for (size_t i = 0; i < COUNT(names); i++)
