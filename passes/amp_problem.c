@@ -180,18 +180,18 @@ static int copy_of(AmpGraph *a, Node *value)
 }
 
 /* The widest operand that votes decides for class W. */
-static double rounding_price(AmpClass c)
+static double rounding_price(AmpClass c, double elements)
 {
     switch (c) {
     case AMP_E:
     case AMP_S:
-        return ROUNDS_BENIGN;
+        return ROUNDS_BENIGN * elements;
     case AMP_W:
         return INFINITY;
     case AMP_FI:
-        return ROUNDS_WEAK;
+        return ROUNDS_WEAK * elements;
     default:
-        return ROUNDS_MOVED;
+        return ROUNDS_MOVED * elements;
     }
 }
 
@@ -219,7 +219,7 @@ static void follow(AmpGraph *a, const Node *n, int result, double elements)
         const bool leads = votes(def) || !voted;
         add_tie(a, (AmpTie){ .a = v,
                              .b = result,
-                             .wide_narrow = leads ? rounding_price(r->class) * elements : 0,
+                             .wide_narrow = leads ? rounding_price(r->class, elements) : 0,
                              .leads = leads });
         variable(a, result)->led |= leads;
     }
@@ -329,9 +329,21 @@ static int result_of(AmpGraph *a, Node *n)
     return -1;
 }
 
+/* Whether a call gives no floats, but truths or indices: what a rounding turns is turned altogether (C-14). */
+static bool decides(const Node *n)
+{
+    for (int k = 0; k < type_results(n->type); k++) {
+        const Type *t = type_result(n->type, k);
+        if (t->kind != TYPE_TENSOR || dtype_is_float(t->dtype))
+            return false;
+    }
+    return true;
+}
+
 static void read_operands(AmpGraph *a, Node *n)
 {
     const AmpRole *r = &amp_note(a, n)->role;
+    const double price = reading_price(decides(n) ? AMP_FI : r->class);
     for (int i = 0; i < n->n_in; i++) {
         Node *def = amp_origin(a, in(n, i));
         const AmpReading reading = amp_reading(a, n, i);
@@ -341,7 +353,7 @@ static void read_operands(AmpGraph *a, Node *n)
         else if (reading == AMP_WITH_US && result >= 0)
             read_with(a, def, result, !amp_rounds_behind(a, n, def));
         else if (reading != AMP_NOT_READ)
-            read_as_it_is(a, def, reading_price(r->class));
+            read_as_it_is(a, def, price);
     }
 }
 
