@@ -51,6 +51,18 @@ static const char short_help[] =
     "  qcc --list-ops         what can be evaluated; with grad what can be differentiated\n"
     "  qcc --version -v       what this machine has, and what is missing\n";
 
+static const char table_help[] =
+    "\n"
+    "tables of classes, one line each: SELECTOR key=value ..   # and a comment\n"
+    "  op:Conv                  calls of an operator, by its ONNX name or its word\n"
+    "  op:Resize[mode=linear]   those whose attributes, defaults filled in, have these values\n"
+    "  REGEX                    nodes whose name matches\n"
+    "  default, or op:*         operators of ONNX that no other line names, unless they only move data\n"
+    "  fp16=T bf16=T            classes for --amp fp16, --amp bf16 (qcc --list-ops amp); C: what the condition says\n"
+    "  wide=1,2                 operands that stay f32; - for none\n"
+    "  reason=range             range, precision, index, schema, kernel, meaning or -\n"
+    "What a line does not say stays; of several lines the last counts; --keep-fp32 comes last.\n";
+
 /* ---- plain text ---- */
 
 static void option_line(Text *t, const OptionSpec *o)
@@ -77,6 +89,8 @@ static void topic_lines(Text *t, Topic topic, bool everyday)
         any = true;
         option_line(t, o);
     }
+    if (topic == TOPIC_QUANT && !everyday)
+        text_add(t, table_help);
 }
 
 static void usage_lines(Text *t, const Command *c)

@@ -90,9 +90,22 @@ static void sum_grad(Text *t)
                 covered, marked);
 }
 
+static void list_mask(Text *t, const char *what, uint32_t mask)
+{
+    text_add(t, mask ? what : "");
+    for (int i = 0; mask >> i && i < 32; i++)
+        if (mask >> i & 1)
+            text_printf(t, "%s%d", mask & ((1u << i) - 1) ? "," : " ", i);
+}
+
+/* What stays f32 beside narrow values, and whether results are small whatever comes. */
 static void answer_amp(Text *t, const OpDef *def)
 {
-    text_printf(t, "%-3s %-3s %s", amp_word(def->amp.f16), amp_word(def->amp.bf16), amp_reason(def->amp.reason));
+    const AmpCard *card = &def->amp;
+    text_printf(t, "%-3s %-3s %s", amp_word(card->f16), amp_word(card->bf16), amp_reason(card->reason));
+    list_mask(t, "; wide", card->wide);
+    list_mask(t, "; wide results", card->wide_out);
+    text_add(t, card->bounded ? "; bounded" : "");
 }
 
 static void answer_quant(Text *t, const OpDef *def)
@@ -112,8 +125,10 @@ static void answer_types(Text *t, const OpDef *def)
 }
 
 static const Question questions[] = {
-    { NULL, "meaning", answer_meaning, NULL },         { "grad", "operands with a gradient", answer_grad, sum_grad },
-    { "amp", "fp16, bf16, reason", answer_amp, NULL }, { "quant", "first operand -> result", answer_quant, NULL },
+    { NULL, "meaning", answer_meaning, NULL },
+    { "grad", "operands with a gradient", answer_grad, sum_grad },
+    { "amp", "fp16, bf16, reason, what stays f32", answer_amp, NULL },
+    { "quant", "first operand -> result", answer_quant, NULL },
     { "types", "element types", answer_types, NULL },
 };
 
