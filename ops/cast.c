@@ -54,7 +54,7 @@ static void cast_floats(const CastAttr *at, Tensor *y, const Tensor *x)
 enum { BLOCK = 1024 };
 
 /* Through the arithmetic that holds every value of the operand. */
-static void cast_blocks(Tensor *y, const Tensor *x)
+static void cast_blocks(Tensor *y, const Tensor *x, RoundingCounts *counts)
 {
     const int64_t n = tensor_elements(x);
     const DType from = x->type->dtype;
@@ -69,9 +69,11 @@ static void cast_blocks(Tensor *y, const Tensor *x)
         if (from == F64) {
             load_f64(block.d, x, at, k);
             store_f64(y, at, block.d, k);
+            rounding_count_f64(counts, y, at, block.d, k);
         } else if (dtype_is_float(from)) {
             load_f32(block.f, x, at, k);
             store_f32(y, at, block.f, k);
+            rounding_count_f32(counts, y, at, block.f, k);
         } else if (from == U64) {
             load_u64(block.u, x, at, k);
             store_u64(y, at, block.u, k);
@@ -96,7 +98,7 @@ static Status eval_cast(Eval *e)
     if (f8_of(to) || to == F8E8M0)
         cast_floats(at, eval_out(e, 0), x);
     else
-        cast_blocks(eval_out(e, 0), x);
+        cast_blocks(eval_out(e, 0), x, eval_options(e)->rounding);
     return OK;
 }
 

@@ -127,15 +127,18 @@ u64 *eval_out_u64(Eval *e, int i)
 
 void eval_round_results(Eval *e)
 {
+    RoundingCounts *counts = e->machine->options->rounding;
     for (const EvalStore *s = e->stores; s; s = s->next) {
         Tensor *t = e->out[s->result];
         const int64_t n = tensor_elements(t);
         switch (s->arithmetic) {
         case ARITH_F32:
             kernels_store_f32(e->kernels, t, 0, s->buffer, n);
+            rounding_count_f32(counts, t, 0, s->buffer, n);
             break;
         case ARITH_F64:
             kernels_store_f64(e->kernels, t, 0, s->buffer, n);
+            rounding_count_f64(counts, t, 0, s->buffer, n);
             break;
         case ARITH_I64:
             kernels_store_i64(e->kernels, t, 0, s->buffer, n);

@@ -10,6 +10,7 @@
 #include "ir/build.h"
 #include "ops/scalar.h"
 #include "ops/kernels.h"
+#include "ops/rounding.h"
 
 typedef enum RandomSource { RANDOM_PHILOX, RANDOM_NUMPY } RandomSource;
 
@@ -21,6 +22,8 @@ typedef struct EvalOptions {
     const _Atomic int *stop, *stop_too;                              /* not 0: end with INTERRUPTED between two nodes */
     void (*observe)(void *user, const Node *n, const Tensor *value); /* sees every value of the outer graph */
     void *user;
+    RoundingCounts
+        *rounding; /* added to as results are stored; what a node added is there when observe sees it; or null */
 } EvalOptions;
 
 /* Evaluates a graph: one tensor an input in, one tensor a result out (each held once; null for absent results).

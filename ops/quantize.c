@@ -184,6 +184,7 @@ static void dequantize_block(const Grain *g, Eval *e, const f32 *scale, const i6
             v[i] = (f32)(zero_i ? code[i] - zero_i[at[i]] : code[i]) * scale[at[i]];
     }
     store_f32(e->out[0], first, v, n);
+    rounding_count_f32(eval_options(e)->rounding, e->out[0], first, v, n);
 }
 
 static Status eval_dequantize_linear(Eval *e)

@@ -39,6 +39,7 @@ typedef struct RowRun {
     Space space;
     Tensor *out;
     char *direct; /* the result's data when it is of the arithmetic */
+    RoundingCounts *rounding;
     double k[ROW_SCALARS];
 } RowRun;
 
@@ -72,9 +73,11 @@ static void store_block(const RowRun *r, int64_t at, const void *from, int64_t n
     switch (r->arithmetic) {
     case ARITH_F32:
         kernels_store_f32(r->kernels, r->out, at, from, n);
+        rounding_count_f32(r->rounding, r->out, at, from, n);
         break;
     case ARITH_F64:
         kernels_store_f64(r->kernels, r->out, at, from, n);
+        rounding_count_f64(r->rounding, r->out, at, from, n);
         break;
     case ARITH_I64:
         kernels_store_i64(r->kernels, r->out, at, from, n);
@@ -220,6 +223,7 @@ Status eval_row(Eval *e)
     const Type **types = eval_scratch(e, (size_t)r.n, sizeof *types);
     for (int i = 0; i < r.n; i++)
         types[i] = eval_has(e, i) ? e->in[i]->type : NULL;
+    r.rounding = eval_options(e)->rounding;
     r.arithmetic = row_arithmetic(row, r.n, types);
     r.size = r.arithmetic == ARITH_F32 ? sizeof(f32) : WIDEST;
     r.loop = kernels_row(e->kernels, row->number, r.arithmetic);
