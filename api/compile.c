@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/amp_report.h"
 #include "api/out.h"
 #include "api/recipe.h"
 #include "api/step.h"
@@ -169,6 +170,7 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
 {
     Graph *g = NULL, *eval;
     TRY(recipe_read(s, line));
+    amp_report_open(s);
     TRY(bound_model(s, line, &g));
     TRY(recipe_read_losses(s, g, line));
     find_whole(s, g);
@@ -222,6 +224,8 @@ Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
     Status status = made ? OK : model_supported(m);
     if (status == OK)
         status = made ? read_step(s, line) : build_graphs(s, line);
+    if (status == OK && !made)
+        status = amp_report_check(s, line);
     if (status != OK) {
         step_drop(s);
         return status;
@@ -232,11 +236,12 @@ Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
     return OK;
 }
 
-Status step_again(const qcc_step *made, qcc_step **step)
+Status step_again(const qcc_step *made, const char *changes, qcc_step **step)
 {
     CommandLine line;
     qcc_step *s = step_new(made->model);
-    Status status = options_read_text(&s->cx->diag, &s->arena, "options of the step", made->facts.options,
+    Status status = options_read_text(&s->cx->diag, &s->arena, "options of the step",
+                                      arena_printf(&s->arena, "%s %s", made->facts.options, changes),
                                       1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line);
     s->facts.tables = made->facts.tables;
     s->facts.n_tables = made->facts.n_tables;

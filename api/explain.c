@@ -205,7 +205,7 @@ static Status step_of(Command *c, qcc_model *m, qcc_step **s)
         return OK;
     TRY(step_compile(m, &c->line, &made));
     *s = made;
-    return model_is_step(m) && !made->facts.silent ? step_again(made, s) : OK;
+    return model_is_step(m) && !made->facts.silent ? step_again(made, "", s) : OK;
 }
 
 Status command_explain(Command *c)

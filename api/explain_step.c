@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/amp_report.h"
 #include "api/explain.h"
 #include "api/words.h"
-#include "base/number_text.h"
 #include "ir/print.h"
 #include "passes/footprint.h"
 #include "passes/groups.h"
@@ -16,13 +16,6 @@ static void label(Text *t, const char *word)
 {
     text_printf(t, "  %s ", word);
     text_pad(t, COLUMN);
-}
-
-static const char *number(Arena *arena, double x)
-{
-    char digits[NUMBER_TEXT];
-    f64_to_text(digits, x);
-    return arena_string(arena, digits);
 }
 
 /* ---- loss ---- */
@@ -101,7 +94,7 @@ static void tell_schedule(Text *t, const qcc_step *s)
     label(t, "schedule");
     text_add(t, words[x->kind]);
     if (x->warmup_ratio > 0)
-        text_printf(t, ", warm-up over %s of the steps", number(arena, x->warmup_ratio));
+        text_printf(t, ", warm-up over %s of the steps", number_text(arena, x->warmup_ratio));
     else if (x->warmup)
         text_printf(t, ", warm-up over %" PRId64 " steps", x->warmup);
     if (x->kind != SCHEDULE_CONSTANT && x->total)
@@ -118,11 +111,11 @@ static void tell_extras(Text *t, const qcc_step *s)
     Arena *arena = &s->cx->scratch;
     if (r->clip_norm > 0) {
         label(t, "clip");
-        text_printf(t, "norm of all gradients %s\n", number(arena, r->clip_norm));
+        text_printf(t, "norm of all gradients %s\n", number_text(arena, r->clip_norm));
     }
     if (r->clip_value > 0) {
         label(t, "clip");
-        text_printf(t, "every gradient %s\n", number(arena, r->clip_value));
+        text_printf(t, "every gradient %s\n", number_text(arena, r->clip_value));
     }
     if (r->accumulate > 1) {
         label(t, "accumulate");
@@ -130,7 +123,7 @@ static void tell_extras(Text *t, const qcc_step *s)
     }
     if (r->ema > 0) {
         label(t, "average");
-        text_printf(t, "decay %s, deployed in place of the weights\n", number(arena, r->ema));
+        text_printf(t, "decay %s, deployed in place of the weights\n", number_text(arena, r->ema));
     }
     label(t, "modes");
     text_printf(t, "batch normalization %s, dropout %s\n", r->frozen_norms ? "frozen (--bn)" : "learns its statistics",
@@ -224,5 +217,6 @@ void explain_step(Text *t, const qcc_step *s)
         tell_extras(t, s);
         tell_choices(t, s);
     }
+    amp_report_tell(t, s);
     tell_size(t, s);
 }

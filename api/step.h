@@ -99,8 +99,9 @@ const StepTarget *step_target(const qcc_step *s, const char *input);
 /* Compiles a model by the options of a line, those of reading it included; the context owns the step. */
 Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step);
 
-/* Compiles the model in front of a step by the options that it was made with: what was decided then is known again. */
-Status step_again(const qcc_step *made, qcc_step **step);
+/* Compiles the model in front of a step by the options that it was made with: what was decided then is known again.
+ * `changes` are options that count instead, "" for none. */
+Status step_again(const qcc_step *made, const char *changes, qcc_step **step);
 
 /* Whether a model that was read is a step already. */
 bool model_is_step(const qcc_model *m);

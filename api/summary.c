@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/amp_report.h"
 #include "api/census.h"
 #include "api/summary.h"
 #include "api/train.h"
@@ -175,10 +176,14 @@ static Status tell_memory(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
     const Footprint f = footprint_of(module_graph(s->module, "step"), arena);
+    Footprint wide;
+    const char *instead = "";
+    if (s->recipe.precision.ledger && amp_report_wide(s, &wide))
+        instead = arena_printf(arena, " instead of %s", bytes_text(arena, wide.activations));
     return line(out, arena, "memory",
-                arena_printf(arena, "%s: weights %s, optimizer %s, gradients %s, activations %s",
+                arena_printf(arena, "%s: weights %s, optimizer %s, gradients %s, activations %s%s",
                              bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
-                             bytes_text(arena, f.gradients), bytes_text(arena, f.activations)),
+                             bytes_text(arena, f.gradients), bytes_text(arena, f.activations), instead),
                 NULL);
 }
 
@@ -200,21 +205,6 @@ Status summary_memory(Out *out, const qcc_step *s)
     return OK;
 }
 
-static bool is_narrow(const Type *t)
-{
-    return t->kind == TYPE_TENSOR && (t->dtype == F16 || t->dtype == BF16);
-}
-
-/* Casts between precisions that we placed: what mixed precision costs. */
-static size_t casts_of(Graph *g)
-{
-    size_t n = 0;
-    for (Node *k = walk_first(g); k; k = walk_next(g, k))
-        n += (k->op == OP_cast || k->op == OP_amp_cast) && k->flags & NODE_OURS &&
-             (is_narrow(k->type) || is_narrow(in(k, 0)->type));
-    return n;
-}
-
 Status summary_tell(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
@@ -225,10 +215,10 @@ Status summary_tell(Out *out, const qcc_step *s)
     if (s->recipe.choices)
         TRY(tell_parameters(out, s));
     TRY(line(out, arena, "optimizer", s->facts.optimizer, "--optimizer --lr"));
-    TRY(line(out, arena, "precision", "f32: this build has neither --quant nor --amp yet", NULL));
+    TRY(line(out, arena, "precision", amp_report_precision(arena, s),
+             s->recipe.precision.on ? "--amp --keep-fp32" : "--amp"));
     TRY(line(out, arena, "step",
-             arena_printf(arena, "%s nodes; casts %zu", grouped(arena, (int64_t)s->facts.nodes),
-                          casts_of(module_graph(s->module, "step"))),
+             arena_printf(arena, "%s nodes; %s", grouped(arena, (int64_t)s->facts.nodes), amp_report_casts(arena, s)),
              NULL));
     return tell_memory(out, s);
 }

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/number_text.h"
+
 static const char *scaled(Arena *arena, uint64_t n, const char *const *units)
 {
     double x = (double)n;
@@ -33,4 +35,11 @@ const char *name_text(Arena *arena, const char *name)
     text_open(&t, arena);
     text_escape(&t, name, strlen(name), LONGEST);
     return text_get(&t);
+}
+
+const char *number_text(Arena *arena, double x)
+{
+    char digits[NUMBER_TEXT];
+    f64_to_text(digits, x);
+    return arena_string(arena, digits);
 }

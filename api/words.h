@@ -9,6 +9,9 @@
 const char *bytes_text(Arena *arena, uint64_t bytes);
 const char *count_text(Arena *arena, uint64_t n);
 
+/* "0.25": the fewest digits that read back as x. */
+const char *number_text(Arena *arena, double x);
+
 /* A name from a file as it may be printed: control characters and ill-formed UTF-8 escaped, long ones cut. */
 const char *name_text(Arena *arena, const char *name);
 

@@ -57,6 +57,7 @@ typedef struct AmpProblem {
     size_t n, cap;
     AmpTie *tie;
     size_t n_ties, cap_ties;
+    double read; /* elements that class T reads narrow, whatever the labels */
 } AmpProblem;
 
 /* What a labelling costs; INFINITY where a price or a fixed label forbids it. */
@@ -70,24 +71,73 @@ void amp_cut(AmpProblem *p);
 
 /* ---- the ledger ---- */
 
+/* Why a result is wide whatever follows, where its class does not say so. */
+#define AMP_PINS(_)                                                                                                    \
+    _(NOTHING, "")                                                                                                     \
+    _(CONSTANT, "a constant does not survive narrowing (C-16)")                                                        \
+    _(GUARD, "guards against zero (C-17)")                                                                             \
+    _(SEED, "multiplies the seed of the gradients")                                                                    \
+    _(RANGE, "may leave the range of f16")                                                                             \
+    _(GRADIENT, "is the gradient of a parameter")
+
+typedef enum AmpPin {
+#define AMP_PIN_ENUMERATOR(id, text) AMP_PIN_##id,
+    AMP_PINS(AMP_PIN_ENUMERATOR)
+#undef AMP_PIN_ENUMERATOR
+} AmpPin;
+
 /* What became of one node. */
 typedef struct AmpDecision {
     uint32_t src;
     Op op;
     const char *value, *label; /* names of value and node; may be null */
+    const char *title, *where; /* what people call the operator, and the node */
     bool backward;
+    AmpClass card; /* the class that the card says */
     AmpRole role;
-    bool narrow;   /* its (first) result is stored narrow */
+    AmpPin pin;
+    bool gives;    /* f32 as it stands in the model */
+    bool narrow;   /* a result of it is stored narrow */
     bool computes; /* it computes narrow: its type is */
     int64_t saved; /* bytes, against f32 */
+    double work;   /* multiply-adds of what the card says computes narrow; estimated, 0: not known */
 } AmpDecision;
 
+/* What all runs on one graph decided. */
 struct AmpLedger {
     Arena *arena;
     AmpDecision *list;
     size_t n, cap;
-    double cost, walk_cost, wide_cost; /* bytes of the plan, of the painting walk's, of none; forward and backward */
-    int64_t inserted, folded;          /* amp_casts */
+    double cost, walk_cost, wide_cost; /* bytes moved: of the plan, of the painting walk's, of f32 */
+    int64_t inserted;                  /* amp_casts that stood when the last run was done */
 };
+
+/* Multiply-adds of the forward nodes that could compute narrow and of those that do; where no
+ * size is known nodes count instead. */
+typedef struct AmpShare {
+    double all, narrow;
+    size_t nodes, narrow_nodes;
+} AmpShare;
+
+AmpShare amp_share(const AmpLedger *l);
+
+/* amp_casts of a graph by what becomes of them: copies take memory of their own, the others do not. */
+typedef struct AmpCasts {
+    int64_t all;
+    int64_t loaded;       /* widenings: whoever reads does it */
+    int64_t stored;       /* narrowings that are the only form in which their value is kept: whoever computes does it */
+    int64_t written;      /* narrowings by the update: shadows of weights */
+    int64_t materialised; /* copies: of a value that is kept wide as well, of an input or state; what leaves widened */
+    int64_t weights;      /* of these, of states that are trained: each step would cast them */
+    double bytes;         /* of the materialised ones */
+} AmpCasts;
+
+AmpCasts amp_casts_of(Graph *g);
+
+/* Multiply-adds of a node of class T, estimated from shapes; 0 where they are not known. */
+double amp_work(const Node *n);
+
+/* "guards against zero (C-17)". */
+const char *amp_pin_text(AmpPin pin);
 
 #endif

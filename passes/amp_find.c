@@ -128,6 +128,7 @@ static void find_role(AmpGraph *a, const Node *n)
     if (r->class == AMP_T && !reads_values(a, n))
         r->class = AMP_N;
     const Node *unfit = unfit_operand(a, n);
+    note->unfit = unfit != NULL;
     if (unfit)
         be_wide(r, constant_text(a, unfit));
     note->seeded = n->flags & NODE_BACKWARD && spreads(r->class) && is_seeded(a, n);

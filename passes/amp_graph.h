@@ -4,6 +4,9 @@
 
 #include "passes/amp.h"
 
+/* Of an element. */
+enum { WIDE_BYTES = 4, NARROW_BYTES = 2 };
+
 /* What is known of a node. */
 typedef struct AmpNote {
     bool narrowed; /* its f32 result is typed narrow, by us */
@@ -12,6 +15,7 @@ typedef struct AmpNote {
     bool pinned;   /* its result is wide whatever follows: its range, a guard, a gradient of a parameter */
     bool seeded;   /* it is the seed of the gradients, moved */
     bool large;    /* in f16: its result may leave the range */
+    bool unfit;    /* a constant among its operands does not survive narrowing */
     int variable;  /* + 1, of its value; of a producer of several results: of those that move together */
     int copy;      /* + 1, of the narrow copy of its value */
     AmpRole role;

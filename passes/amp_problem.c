@@ -8,8 +8,6 @@
 #include "ops/control.h"
 #include "passes/amp_graph.h"
 
-enum { WIDE_BYTES = 4, NARROW_BYTES = 2 };
-
 /* Bytes an element that a rounding behind a wide operand, or for the sake of bytes alone, counts as. */
 enum { ROUNDS_MOVED = 0, ROUNDS_BENIGN = 1, ROUNDS_WEAK = 4, ROUNDS_RESULT = 8 };
 
@@ -294,6 +292,7 @@ static void read_as_it_is(AmpGraph *a, Node *def, double price)
 static void read_narrowly(AmpGraph *a, Node *def)
 {
     fix(a, copy_of(a, def), AMP_NARROW);
+    a->problem.read += size_of(def);
 }
 
 bool amp_rounds_behind(AmpGraph *a, const Node *n, const Node *def)

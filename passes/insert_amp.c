@@ -41,9 +41,9 @@ static void solve(AmpGraph *a, const Precision *precision)
     AmpLedger *ledger = precision->ledger;
     if (!ledger)
         return;
-    ledger->cost += cost;
-    ledger->walk_cost += walk;
-    ledger->wide_cost += price_of_wide(p);
+    ledger->cost += cost + NARROW_BYTES * p->read;
+    ledger->walk_cost += walk + NARROW_BYTES * p->read;
+    ledger->wide_cost += price_of_wide(p) + WIDE_BYTES * p->read;
 }
 
 static Status insert_amp(Graph *g, PassRun *run)

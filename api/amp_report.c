@@ -1,0 +1,360 @@
+#include "api/amp_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/words.h"
+#include "passes/amp.h"
+
+const char *amp_report_width(DType narrow)
+{
+    return narrow == F16 ? "fp16" : "bf16";
+}
+
+void amp_report_open(qcc_step *s)
+{
+    if (!s->recipe.precision.on)
+        return;
+    s->recipe.precision.ledger = NEW(&s->arena, AmpLedger);
+    s->recipe.precision.ledger->arena = &s->arena;
+}
+
+/* ---- the summary ---- */
+
+/* "53 Conv, 1 MatMul narrow", the most frequent first; "none narrow". */
+static void tell_narrow(Text *t, Arena *arena, const AmpLedger *l)
+{
+    Map counts;
+    bool any = false;
+    map_open(&counts, arena);
+    for (size_t i = 0; i < l->n; i++)
+        if (!l->list[i].backward && l->list[i].role.class == AMP_T)
+            map_put(&counts, l->list[i].title, NULL)->value.i++;
+    for (;;) {
+        MapEntry *most = NULL;
+        for (size_t i = 0; i < counts.n; i++)
+            if (counts.entries[i].value.i > (most ? most->value.i : 0))
+                most = &counts.entries[i];
+        if (!most)
+            break;
+        text_printf(t, "%s%" PRId64 " %s", any ? ", " : "", most->value.i, most->key);
+        most->value.i = 0;
+        any = true;
+    }
+    text_add(t, any ? " narrow" : "none narrow");
+}
+
+/* "61 follow, 37 in f32 (12 FO, 25 F)": the other forward nodes, by how their results are stored. */
+static void tell_others(Text *t, const AmpLedger *l)
+{
+    static const AmpClass order[] = { AMP_T, AMP_FO, AMP_F, AMP_EX, AMP_FI, AMP_X,
+                                      AMP_S, AMP_E,  AMP_W, AMP_P,  AMP_PW, AMP_PM };
+    size_t follow = 0, wide = 0, of[AMP_C + 1] = { 0 };
+    bool any = false;
+    for (size_t i = 0; i < l->n; i++) {
+        const AmpDecision *d = &l->list[i];
+        if (d->backward || d->role.class == AMP_T)
+            continue;
+        follow += d->narrow;
+        wide += d->gives && !d->narrow;
+        of[d->role.class] += d->gives && !d->narrow;
+    }
+    text_printf(t, "; %zu follow, %zu in f32", follow, wide);
+    for (size_t i = 0; i < COUNT(order); i++)
+        if (of[order[i]]) {
+            text_printf(t, "%s%zu %s", any ? ", " : " (", of[order[i]], amp_word(order[i]));
+            any = true;
+        }
+    text_add(t, any ? ")" : "");
+}
+
+static void tell_scale(Text *t, Arena *arena, const Precision *p)
+{
+    const ScaleKind kind = p->scale.kind != SCALE_DEFAULT ? p->scale.kind
+                           : p->on && p->narrow == F16    ? SCALE_DYNAMIC
+                                                          : SCALE_OFF;
+    if (kind == SCALE_STATIC)
+        text_printf(t, "; loss scale %s", number_text(arena, p->scale.init));
+    else
+        text_printf(t, "; loss scale %s", kind == SCALE_DYNAMIC ? "dynamic" : "off");
+}
+
+const char *amp_report_precision(Arena *arena, const qcc_step *s)
+{
+    const Precision *p = &s->recipe.precision;
+    Text t;
+    text_open(&t, arena);
+    if (s->facts.silent)
+        return "as the text of the step says";
+    if (!p->on)
+        return "f32";
+    text_add(&t, amp_report_width(p->narrow));
+    if (p->ledger) {
+        text_add(&t, ": ");
+        tell_narrow(&t, arena, p->ledger);
+        tell_others(&t, p->ledger);
+    }
+    tell_scale(&t, arena, p);
+    return text_get(&t);
+}
+
+const char *amp_report_casts(Arena *arena, const qcc_step *s)
+{
+    const AmpLedger *l = s->recipe.precision.ledger;
+    const AmpCasts c = amp_casts_of(module_graph(s->module, "step"));
+    if (!l)
+        return arena_printf(arena, "casts %" PRId64, c.materialised);
+    const int64_t left = c.all - c.written, folded = l->inserted > left ? l->inserted - left : 0;
+    return arena_printf(arena, "casts %" PRId64 " (%" PRId64 " inserted, %" PRId64 " folded)", c.materialised,
+                        l->inserted, folded);
+}
+
+bool amp_report_wide(const qcc_step *s, Footprint *f)
+{
+    qcc_step *wide;
+    Diag *d = &s->cx->diag;
+    const Diag was = *d;
+    d->report = NULL;
+    d->warnings_are_errors = false;
+    const bool made = s->facts.origin && step_again(s, "--amp off", &wide) == OK;
+    *d = was;
+    if (!made)
+        return false;
+    *f = footprint_of(module_graph(wide->module, "step"), &s->cx->scratch);
+    step_close(wide);
+    return true;
+}
+
+/* ---- why a node is as it is ---- */
+
+/* "class F for range, --keep-fp32 'head'". */
+static void tell_reason(Text *t, const AmpDecision *d)
+{
+    const AmpRole *r = &d->role;
+    text_printf(t, "class %s", amp_word(r->class));
+    if (r->forced)
+        text_printf(t, " by %s (%s on its card)", r->forced, amp_word(d->card));
+    else if (r->reason != REASON_NONE && amp_keeps_wide(r->class))
+        text_printf(t, " for %s", amp_reason(r->reason));
+    if (d->pin != AMP_PIN_NOTHING)
+        text_printf(t, ", %s", amp_pin_text(d->pin));
+}
+
+static const char *stored(const Precision *p, const AmpDecision *d)
+{
+    return !d->gives ? "-" : d->narrow ? amp_report_width(p->narrow) : "f32";
+}
+
+static const char *computes(const Precision *p, const AmpDecision *d)
+{
+    return d->computes ? amp_report_width(p->narrow) : "f32";
+}
+
+/* ---- remarks, warnings, the fraction ---- */
+
+static void remark_decisions(qcc_step *s)
+{
+    const Precision *p = &s->recipe.precision;
+    for (size_t i = 0; i < p->ledger->n; i++) {
+        const AmpDecision *d = &p->ledger->list[i];
+        Place place = NOWHERE;
+        Text t;
+        place.where = d->where;
+        text_open(&t, &s->cx->scratch);
+        tell_reason(&t, d);
+        remark(&s->cx->diag, "amp", place, "%s%s stored as %s, computes in %s: %s", d->title,
+               d->backward ? " (backward)" : "", stored(p, d), computes(p, d), text_get(&t));
+    }
+}
+
+/* Adds the forward nodes that could compute narrow and do not. */
+static void name_wide(Message *m, const AmpLedger *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const AmpDecision *d = &l->list[i];
+        Text t;
+        if (d->backward || d->card != AMP_T || d->computes)
+            continue;
+        text_open(&t, m->diag->arena);
+        tell_reason(&t, d);
+        message_at(m, "%s %s: %s", d->where, d->title, text_get(&t));
+    }
+}
+
+static Status warn_of_nothing(qcc_step *s, const AmpLedger *l)
+{
+    const AmpShare share = amp_share(l);
+    if (share.narrow_nodes)
+        return OK;
+    Place place = NOWHERE;
+    place.where = arena_printf(&s->cx->scratch, "--amp %s", amp_report_width(s->recipe.precision.narrow));
+    Message *m = message_new(&s->cx->diag, SEVERITY_WARNING, OK, place, "nothing computes narrow: %s",
+                             share.nodes ? "every operator that could is kept in f32"
+                                         : "no operator of the model is of class T (products and convolutions)");
+    name_wide(m, l);
+    message_try(m, "--amp off");
+    return message_send(m);
+}
+
+static Status warn_of_bytes(qcc_step *s, const AmpLedger *l)
+{
+    Arena *arena = &s->cx->scratch;
+    if (l->cost <= l->wide_cost || !amp_share(l).narrow_nodes)
+        return OK;
+    Place place = NOWHERE;
+    place.where = arena_printf(arena, "--amp %s", amp_report_width(s->recipe.precision.narrow));
+    Message *m = message_new(&s->cx->diag, SEVERITY_WARNING, OK, place,
+                             "moves more bytes than f32: %s instead of %s a step, casts included",
+                             bytes_text(arena, (uint64_t)l->cost), bytes_text(arena, (uint64_t)l->wide_cost));
+    message_try(m, "--amp off");
+    return message_send(m);
+}
+
+/* The part of the work of class T that runs narrow. */
+static double fraction_of(const AmpLedger *l)
+{
+    const AmpShare s = l ? amp_share(l) : (AmpShare){ 0 };
+    if (s.all > 0)
+        return s.narrow / s.all;
+    return s.nodes ? (double)s.narrow_nodes / (double)s.nodes : 0;
+}
+
+static Status require_fraction(qcc_step *s, const AmpLedger *l, double wanted)
+{
+    const double have = fraction_of(l);
+    if (have >= wanted)
+        return OK;
+    Arena *arena = &s->cx->scratch;
+    Place place = NOWHERE;
+    place.where = arena_printf(arena, "--require-amp-fraction %s", number_text(arena, wanted));
+    Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, MISMATCH, place, "%s of the multiply-adds run narrow%s",
+                             number_text(arena, floor(have * 1e4) / 1e4), l ? "" : ": --amp is off");
+    if (l)
+        name_wide(m, l);
+    else
+        message_try(m, "--amp bf16");
+    return message_send(m);
+}
+
+Status amp_report_check(qcc_step *s, const CommandLine *line)
+{
+    const AmpLedger *l = s->recipe.precision.ledger;
+    if (l)
+        remark_decisions(s);
+    if (option_given(line, OPT_require_amp))
+        TRY(require_fraction(s, l, option_real(line, OPT_require_amp, 0)));
+    if (l) {
+        TRY(warn_of_nothing(s, l));
+        TRY(warn_of_bytes(s, l));
+    }
+    return OK;
+}
+
+/* ---- explain ---- */
+
+enum { COLUMN = 17 };
+
+static void label(Text *t, const char *word)
+{
+    text_printf(t, "  %s ", word);
+    text_pad(t, COLUMN);
+}
+
+static void tell_costs(Text *t, Arena *arena, const qcc_step *s)
+{
+    const AmpLedger *l = s->recipe.precision.ledger;
+    label(t, "plan");
+    text_printf(t, "%s moved a step by %s, %s by the walk, %s in f32\n", bytes_text(arena, (uint64_t)l->cost),
+                s->recipe.precision.walks ? "the walk" : "the cut", bytes_text(arena, (uint64_t)l->walk_cost),
+                bytes_text(arena, (uint64_t)l->wide_cost));
+    const AmpCasts c = amp_casts_of(module_graph(s->module, "step"));
+    label(t, "casts");
+    text_printf(t,
+                "%" PRId64 " inserted, %" PRId64 " left: %" PRId64 " copies (%s), %" PRId64 " on store, %" PRId64
+                " on load, %" PRId64 " by the update\n",
+                l->inserted, c.all, c.materialised, bytes_text(arena, (uint64_t)c.bytes), c.stored, c.loaded,
+                c.written);
+}
+
+void amp_report_tell(Text *t, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const Precision *p = &s->recipe.precision;
+    size_t left = 0;
+    if (s->facts.silent)
+        return;
+    label(t, "precision");
+    text_printf(t, "%s\n", amp_report_precision(arena, s));
+    if (!p->ledger)
+        return;
+    tell_costs(t, arena, s);
+    for (size_t i = 0; i < p->ledger->n; i++) {
+        const AmpDecision *d = &p->ledger->list[i];
+        if (d->backward && s->cx->verbosity < 1) {
+            left++;
+            continue;
+        }
+        label(t, "");
+        text_printf(t, "%-5s %-5s %s %s%s: ", stored(p, d), computes(p, d), name_text(arena, d->where), d->title,
+                    d->backward ? ", backward" : "");
+        tell_reason(t, d);
+        if (d->saved)
+            text_printf(t, "; saves %s", bytes_text(arena, (uint64_t)d->saved));
+        text_char(t, '\n');
+    }
+    if (left) {
+        label(t, "");
+        text_printf(t, "and %zu backward nodes (-v)\n", left);
+    }
+}
+
+static bool is_of(const AmpDecision *d, const Node *n)
+{
+    return n->label ? d->label && strcmp(d->label, n->label) == 0 : n->src && d->src == n->src;
+}
+
+static bool stands_for(const Node *k, const Node *n)
+{
+    return n->label ? k->label && strcmp(k->label, n->label) == 0 : n->src && k->src == n->src;
+}
+
+/* amp_casts that feed a node of the step, or read it. */
+static void count_edges(const Node *k, size_t *down, size_t *up)
+{
+    for (int i = 0; i < k->n_in; i++)
+        if (in(k, i) && in(k, i)->op == OP_amp_cast)
+            (*(in(k, i)->type->dtype == F32 ? up : down))++;
+    for (const Use *u = k->uses; u; u = u->next)
+        if (u->user->op == OP_amp_cast)
+            (*(u->user->type->dtype == F32 ? up : down))++;
+}
+
+void amp_report_node(Text *t, const qcc_step *s, const Node *n)
+{
+    Arena *arena = &s->cx->scratch;
+    const Precision *p = &s->recipe.precision;
+    size_t down = 0, up = 0;
+    bool any = false;
+    for (size_t i = 0; p->ledger && i < p->ledger->n; i++) {
+        const AmpDecision *d = &p->ledger->list[i];
+        if (!is_of(d, n))
+            continue;
+        label(t, any ? "" : "precision");
+        any = true;
+        text_printf(t, "%s%s: ", d->title, d->backward ? ", backward" : "");
+        tell_reason(t, d);
+        text_printf(t, "; stored as %s, computes in %s", stored(p, d), computes(p, d));
+        if (d->saved)
+            text_printf(t, "; saves %s", bytes_text(arena, (uint64_t)d->saved));
+        text_char(t, '\n');
+    }
+    if (!any)
+        return;
+    Graph *g = module_graph(s->module, "step");
+    for (Node *k = walk_first(g); k; k = walk_next(g, k))
+        if (stands_for(k, n) && k->op != OP_amp_cast)
+            count_edges(k, &down, &up);
+    label(t, "casts");
+    text_printf(t, "%zu narrow, %zu widen on the edges of its nodes in the step\n", down, up);
+}

@@ -1,0 +1,33 @@
+/* What mixed precision decided, as people read it. */
+#ifndef API_AMP_REPORT_H
+#define API_AMP_REPORT_H
+
+#include "api/step.h"
+#include "passes/footprint.h"
+
+/* Lets the passes write down what they decide of a step that is to be compiled. */
+void amp_report_open(qcc_step *s);
+
+/* Says what a step that was compiled gains: a remark for each node, warnings where it gains nothing; MISMATCH where
+ * less than --require-amp-fraction of the work runs narrow. */
+Status amp_report_check(qcc_step *s, const CommandLine *line);
+
+/* "bf16: 53 Conv, 1 MatMul narrow; 61 follow, 37 in f32 (12 FO, 25 F); loss scale off": the line of the summary. */
+const char *amp_report_precision(Arena *arena, const qcc_step *s);
+
+/* "casts 12 (310 inserted, 298 folded)"; without mixed precision "casts 0". */
+const char *amp_report_casts(Arena *arena, const qcc_step *s);
+
+/* Finds the footprint of the same step in f32, which is compiled for that, in silence; false when that fails. */
+bool amp_report_wide(const qcc_step *s, Footprint *f);
+
+/* Appends the decisions of a step, a line each, and what the plan costs. */
+void amp_report_tell(Text *t, const qcc_step *s);
+
+/* Appends what was decided of the nodes of a step that stand for a model's node, and the casts beside them. */
+void amp_report_node(Text *t, const qcc_step *s, const Node *n);
+
+/* "fp16" or "bf16", as options say it. */
+const char *amp_report_width(DType narrow);
+
+#endif
