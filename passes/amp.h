@@ -22,11 +22,13 @@ typedef struct AmpRole {
 
 typedef struct AmpRoles AmpRoles;
 
-/* Opens the roles of a graph's nodes by the precision of a recipe; selectors that match nothing are USAGE. */
+/* Opens the roles of the nodes that a graph has now, by the precision of a recipe; selectors that match nothing, and
+ * operators without a class unless they are forgiven, are USAGE.  Roles live in the pass's arena, what `forced` points to
+ * in the graph's. */
 Status amp_roles_open(Graph *g, PassRun *run, const Precision *p, AmpRoles **roles);
 void amp_roles_close(AmpRoles *r);
 
-/* The role of a node. */
+/* The role of a node; of one that is newer than the roles what its card says. */
 AmpRole amp_role(const AmpRoles *r, const Node *n);
 
 /* ---- the choice ---- */
