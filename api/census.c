@@ -5,6 +5,11 @@
 
 #include "api/words.h"
 
+static bool is_cast(Str op)
+{
+    return str_is(op, "Cast") || str_is(op, "CastLike");
+}
+
 static void count(Census *c, Arena *arena, const char *op)
 {
     MapEntry *e = map_find(&c->ops, op);
@@ -12,7 +17,7 @@ static void count(Census *c, Arena *arena, const char *op)
         e = map_put(&c->ops, arena_string(arena, op), NULL);
     e->value.i++;
     c->nodes++;
-    c->casts += strcmp(op, "Cast") == 0;
+    c->casts += is_cast(str(op));
     c->norms += strcmp(op, "BatchNormalization") == 0;
     c->dropouts += strcmp(op, "Dropout") == 0;
 }
@@ -69,6 +74,9 @@ Census census_of(qcc_model *m, Arena *arena)
         for (size_t i = 0; i < g->n_node; i++)
             count_node(&c, arena, &w, g->node[i]);
     }
+    for (size_t i = 0; i < m->spine.model->n_functions; i++)
+        for (size_t k = 0; k < m->spine.model->functions[i]->n_node; k++)
+            c.casts += is_cast(str_of(m->spine.model->functions[i]->node[k]->op_type));
     return c;
 }
 

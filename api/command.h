@@ -39,7 +39,4 @@ Status command_wants(Command *c, size_t n);
 /* What the evaluator is asked for by --seed, --threads and --rng. */
 EvalOptions command_eval(Command *c);
 
-/* Whether this build writes the form that --for asks for. */
-Status export_form(Diag *d, const CommandLine *line);
-
 #endif

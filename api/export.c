@@ -7,43 +7,6 @@
 #include "api/words.h"
 #include "frontends/onnx/export.h"
 
-/* ---- what is written ---- */
-
-/* A text whose first graph is a step has no model in front that could be deployed. */
-static Status has_model(const qcc_model *m)
-{
-    if (m->has_spine || !module_graph(m->module, "step"))
-        return OK;
-    Message *msg = message_new(&m->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
-                               "is the text of a training step: the model in front of it is not in there");
-    message_try(msg, "qcc --export MODEL --checkpoint PATH -o OUT.onnx");
-    return message_send(msg);
-}
-
-/* The file's own bytes, what is in training form turned to inference: nothing was trained or quantized. */
-static Status export_float(qcc_model *m, Out *o)
-{
-    TRY(has_model(m));
-    if (!m->has_spine)
-        TRY(model_as_file(m));
-    const Sink sink = out_sink(o);
-    const ExportEdits nothing = { .path = o->is_file ? o->to.path : NULL };
-    return onnx_export(&m->spine, &m->cx->diag, &nothing, &sink);
-}
-
-Status export_form(Diag *d, const CommandLine *line)
-{
-    const char *form = option_text(line, OPT_for_);
-    Place place = ON_COMMAND_LINE;
-    if (!form || strcmp(form, "float") == 0)
-        return OK;
-    place.where = "--for";
-    Message *msg = message_new(d, SEVERITY_ERROR, USAGE, place, "this build has no %s yet: '%s' needs it",
-                               capability_name(NEEDS_QUANT), form);
-    message_try(msg, "--for float");
-    return message_send(msg);
-}
-
 /* ---- with the states of a run ---- */
 
 /* --checkpoint, and --verify, which compares with the graph that trains: both need the step. */
@@ -52,7 +15,7 @@ static Status open_step(Command *c, qcc_model *m, Exported *e)
     const char *path = option_text(&c->line, OPT_checkpoint);
     if (!path && !option_given(&c->line, OPT_verify))
         return OK;
-    TRY(has_model(m));
+    TRY(export_has_model(m));
     TRY(step_compile(m, &c->line, &e->step));
     TRY(session_start(e->step, (uint64_t)option_count(&c->line, OPT_seed, 0), &c->cx->stop, &e->session));
     return path ? session_take(c->cx, e->step, e->session->run, path) : OK;
@@ -60,22 +23,18 @@ static Status open_step(Command *c, qcc_model *m, Exported *e)
 
 static Status write_model(Command *c, qcc_model *m, const Exported *e, Out *o)
 {
-    return option_text(&c->line, OPT_checkpoint) ? session_export(e->session, o, e->path) : export_float(m, o);
-}
-
-static Status check_casts(Command *c, qcc_model *m)
-{
-    const int64_t most = option_count(&c->line, OPT_max_casts, INT64_MAX);
-    const Census before = census_of(m, &c->cx->scratch);
-    if ((int64_t)before.casts <= most)
-        return OK;
-    Place place = NOWHERE;
-    place.where = "--max-casts";
-    return fail_as(&c->cx->diag, MISMATCH, place, "the exported model has %zu Cast nodes, and %" PRId64 " are allowed",
-                   before.casts, most);
+    const char *path = o->is_file ? o->to.path : NULL;
+    if (option_text(&c->line, OPT_checkpoint))
+        return session_export(e->session, &e->form, o, e->path);
+    return export_model(m, &e->form, NULL, o, path);
 }
 
 /* ---- what is told ---- */
+
+static bool is_cast(const char *op)
+{
+    return strcmp(op, "Cast") == 0 || strcmp(op, "CastLike") == 0;
+}
 
 static const char *signature_text(Arena *arena, const qcc_model *m)
 {
@@ -89,27 +48,35 @@ static const char *signature_text(Arena *arena, const qcc_model *m)
     return text_get(&t);
 }
 
-static void tell_counts(Text *t, const Census *before, const Census *after, Arena *arena)
+static void tell_count(Text *t, bool *any, const char *op, int64_t before, int64_t after)
 {
-    const OpCount *list = census_sorted(before, arena);
-    bool any = false;
-    for (size_t i = 0; i < before->ops.n; i++) {
-        const int64_t now = census_count(after, list[i].op);
-        if (now == list[i].n)
-            continue;
-        if (!any)
-            text_printf(t, "  %-25s %8s %8s\n", "operator", "before", "after");
-        any = true;
-        text_printf(t, "  %-25s %8" PRId64 " %8" PRId64 "\n", list[i].op, list[i].n, now);
-    }
-    if (after->casts)
-        text_printf(t, "  %-25s %8zu %8zu\n", "Cast", before->casts, after->casts);
+    if (!*any)
+        text_printf(t, "  %-25s %8s %8s\n", "operator", "before", "after");
+    *any = true;
+    text_printf(t, "  %-25s %8" PRId64 " %8" PRId64 "\n", op, before, after);
 }
 
-static void tell_form(Text *t, const qcc_model *m)
+/* What changed, and the casts whenever there is something to say of them. */
+static void tell_counts(Text *t, const Census *before, const Census *after, Arena *arena)
+{
+    const OpCount *old = census_sorted(before, arena), *new = census_sorted(after, arena);
+    bool any = false;
+    for (size_t i = 0; i < before->ops.n; i++)
+        if (!is_cast(old[i].op) && census_count(after, old[i].op) != old[i].n)
+            tell_count(t, &any, old[i].op, old[i].n, census_count(after, old[i].op));
+    for (size_t i = 0; i < after->ops.n; i++)
+        if (!is_cast(new[i].op) && !census_count(before, new[i].op))
+            tell_count(t, &any, new[i].op, 0, new[i].n);
+    if (any || before->casts || after->casts)
+        tell_count(t, &any, "Cast", (int64_t)before->casts, (int64_t)after->casts);
+}
+
+static void tell_form(Text *t, const qcc_model *m, const ExportForm *form)
 {
     const Onnx__ModelProto *p = m->spine.model;
     text_add(t, "for float");
+    if (form->narrows)
+        text_printf(t, ", %s", form->dtype);
     for (size_t i = 0; i < p->n_opset_import; i++)
         if (!p->opset_import[i]->domain.len)
             text_printf(t, ", opset %" PRId64, p->opset_import[i]->version);
@@ -133,7 +100,7 @@ static bool binds(const CommandLine *line)
 }
 
 /* Reads the file that was written: what is told of it is what is in it. */
-static Status tell_export(Command *c, qcc_model *m, const char *path)
+static Status tell_export(Command *c, qcc_model *m, const char *path, const ExportForm *form)
 {
     Arena *arena = &c->cx->scratch;
     const char *before, *after;
@@ -147,7 +114,7 @@ static Status tell_export(Command *c, qcc_model *m, const char *path)
     after = signature_text(arena, written);
     text_open(&t, arena);
     text_printf(&t, "%s   ", path);
-    tell_form(&t, written);
+    tell_form(&t, written, form);
     text_printf(&t, ", %s, signature ", bytes_text(arena, stat(path, &there) == 0 ? (uint64_t)there.st_size : 0));
     if (strcmp(before, after) == 0)
         text_printf(&t, "unchanged: %s\n", after);
@@ -176,7 +143,7 @@ static Status export_to_file(Command *c, qcc_model *m, Exported *e)
         TRY(export_verify_data(c, e));
     TRY(out_open(&o, c->cx, &sink));
     TRY(out_close(&o, write_model(c, m, e, &o)));
-    TRY(tell_export(c, m, e->path));
+    TRY(tell_export(c, m, e->path, &e->form));
     return option_given(&c->line, OPT_verify) ? export_verify(c, e) : OK;
 }
 
@@ -187,9 +154,8 @@ Status command_export(Command *c)
     TRY(command_wants(c, 1));
     if (!e.path)
         return where_to(c);
-    TRY(export_form(&c->cx->diag, &c->line));
+    TRY(export_form(c->cx, &c->line, &e.form));
     TRY(command_model(c, 0, &m));
-    TRY(check_casts(c, m));
     if (strcmp(e.path, "-") != 0)
         return export_to_file(c, m, &e);
     if (option_given(&c->line, OPT_verify))
@@ -212,12 +178,13 @@ static Status do_export(void *arg)
     Export *e = arg;
     qcc_context *cx = e->model->cx;
     CommandLine line;
+    ExportForm form;
     Out o;
     cx->diag.file = e->model->file;
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
-    TRY(export_form(&cx->diag, &line));
+    TRY(export_form(cx, &line, &form));
     TRY(out_open(&o, cx, e->sink));
-    return out_close(&o, export_float(e->model, &o));
+    return out_close(&o, export_model(e->model, &form, NULL, &o, o.is_file ? o.to.path : NULL));
 }
 
 qcc_status qcc_export(qcc_model *model, const char *options, const qcc_sink *sink)

@@ -4,12 +4,33 @@
 
 #include "api/command.h"
 #include "api/step.h"
+#include "frontends/onnx/narrow.h"
+#include "frontends/onnx/step.h"
+
+/* What an exported file is to be. */
+typedef struct ExportForm {
+    bool narrows; /* to narrow.to */
+    NarrowOptions narrow;
+    const char *dtype;  /* as the line says it */
+    int64_t most_casts; /* Cast and CastLike nodes it may have */
+} ExportForm;
+
+/* Reads it from a line; what it points to lives in the scratch of the call. */
+Status export_form(qcc_context *cx, const CommandLine *line, ExportForm *form);
+
+/* USAGE for the text of a step, which has no model that could be deployed. */
+Status export_has_model(const qcc_model *m);
+
+/* Writes the deployable model, with final states (null: as it is); `path`, which the output fills, may be null.
+ * MISMATCH when it would have more casts than it may. */
+Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o, const char *path);
 
 /* An exported file, and what it was made of. */
 typedef struct Exported {
     qcc_step *step;       /* null: the model was exported as it is */
     qcc_session *session; /* with the states that went into the file */
     const char *path;
+    ExportForm form;
     bool measures; /* --verify has a target */
 } Exported;
 

@@ -8,8 +8,12 @@
 #include "api/train.h"
 #include "api/words.h"
 
-/* A model in front of a loss that is computed in another order may end in other last bits. */
-static const double most_apart = 1e-5; /* of the largest value */
+/* A model in front of a loss that is computed in another order may end in other last bits; one in a narrower type rounds
+ * at every node. */
+static double most_apart(const ExportForm *form) /* of the largest value */
+{
+    return !form->narrows ? 1e-5 : form->narrow.to == F16 ? 0x1p-6 : 0x1p-3;
+}
 
 enum { COLUMN = 28 };
 
@@ -187,6 +191,23 @@ static Status compare_weights(Verify *v, size_t *n, size_t *equal)
 
 /* ---- outputs ---- */
 
+/* A value in the element type that an input has. */
+static const Tensor *own_value(qcc_model *m, size_t i, const Tensor *given)
+{
+    Arena *arena = &m->cx->scratch;
+    const Type *wanted = m->inputs[i].type, *type = given->type;
+    const bool rounds = wanted->kind == TYPE_TENSOR && dtype_is_float(wanted->dtype) && dtype_is_float(type->dtype);
+    Tensor *own = NEW(arena, Tensor);
+    *own = *given;
+    own->type = type_tensor(&m->ir.types, rounds ? wanted->dtype : type->dtype, type->rank, type->dims);
+    if (own->type->dtype == type->dtype)
+        return own;
+    own = tensor_new(arena, own->type);
+    for (int64_t k = 0; k < tensor_elements(given); k++)
+        tensor_set_f64(own, k, tensor_get_f64(given, k));
+    return own;
+}
+
 /* A batch as values of a model's own types; dimension 0 as it is. */
 static Status evaluate_batch(Verify *v, qcc_model *m, const Batch *batch)
 {
@@ -200,10 +221,7 @@ static Status evaluate_batch(Verify *v, qcc_model *m, const Batch *batch)
         if (!given)
             return fail_as(&v->c->cx->diag, USAGE, ON_COMMAND_LINE, "--verify: input %s gets nothing",
                            m->inputs[i].name);
-        Tensor *own = NEW(arena, Tensor);
-        *own = *given;
-        own->type = type_tensor(&m->ir.types, given->type->dtype, given->type->rank, given->type->dims);
-        inputs[i] = own;
+        inputs[i] = own_value(m, i, given);
     }
     const EvalOptions how = command_eval(v->c);
     return model_evaluate(m, &how, inputs);
@@ -211,8 +229,9 @@ static Status evaluate_batch(Verify *v, qcc_model *m, const Batch *batch)
 
 static bool same_shape(const Type *a, const Type *b)
 {
-    return a->kind == TYPE_TENSOR && b->kind == TYPE_TENSOR && a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    const bool tensors = a->kind == TYPE_TENSOR && b->kind == TYPE_TENSOR;
+    const bool alike = tensors && (a->dtype == b->dtype || (dtype_is_float(a->dtype) && dtype_is_float(b->dtype)));
+    return alike && a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
 /* Counts what is equal of the samples that count. */
@@ -293,9 +312,9 @@ static void row(Text *t, const char *what, const char *with, const char *how_man
 }
 
 /* Whether one output is as it should be; its row of the table. */
-static bool tell_output(Text *t, Arena *arena, const char *name, const Compared *o)
+static bool tell_output(Text *t, Arena *arena, const char *name, const Compared *o, double most)
 {
-    const double bound = most_apart * o->largest;
+    const double bound = most * o->largest;
     text_printf(t, "%s", "");
     row(t, name_text(arena, name), "graph", percent(arena, o->equal, o->n));
     if (o->equal != o->n)
@@ -316,7 +335,7 @@ static Status tell_verify(Verify *v, const Validation *seen, size_t n_weights, s
     text_char(&t, '\n');
     for (size_t i = 0; i < v->after->n_outputs; i++)
         if (v->outputs[i].n || v->outputs[i].apart > 0)
-            good &= tell_output(&t, arena, v->after->outputs[i].name, &v->outputs[i]);
+            good &= tell_output(&t, arena, v->after->outputs[i].name, &v->outputs[i], most_apart(&v->e->form));
     if (v->measures && seen->has_metric)
         text_printf(&t, "%-10s before %.4f   training graph %.4f   this file %.4f\n", metric_name(seen->metric.kind),
                     metric_value(&v->metric[0]), metric_value(&seen->metric), metric_value(&v->metric[1]));

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/command.h"
-#include "api/step.h"
+#include "api/export.h"
 #include "base/sha256.h"
 #include "frontends/onnx/step.h"
 #include "passes/choices.h"
@@ -73,16 +72,13 @@ static Twin *twins_of(const qcc_session *s, size_t *n)
     return twins;
 }
 
-Status session_export(qcc_session *s, Out *o, const char *path)
+Status session_export(qcc_session *s, const ExportForm *form, Out *o, const char *path)
 {
-    qcc_model *m = s->step->model;
+    static const ExportForm plain = { .most_casts = INT64_MAX };
     FinalStates states = { .path = path };
-    const Sink sink = out_sink(o);
-    if (!m->has_spine)
-        TRY(model_as_file(m));
     states.list = final_states(s, &states.n);
     states.twins = twins_of(s, &states.n_twins);
-    return onnx_export_states(&m->spine, &m->cx->diag, &states, &sink);
+    return export_model(s->step->model, form ? form : &plain, &states, o, path);
 }
 
 /* ---- checkpoints ---- */
@@ -350,12 +346,13 @@ static Status do_export(void *arg)
     const StateCall *c = arg;
     qcc_context *cx = c->session->cx;
     CommandLine line;
+    ExportForm form;
     Out o;
     cx->diag.file = c->session->step->model->file;
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export_session", c->options, 1 << TOPIC_EMIT, &line));
-    TRY(export_form(&cx->diag, &line));
+    TRY(export_form(cx, &line, &form));
     TRY(out_open(&o, cx, c->sink));
-    return out_close(&o, session_export(c->session, &o, c->sink->path));
+    return out_close(&o, session_export(c->session, &form, &o, c->sink->path));
 }
 
 qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink)

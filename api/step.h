@@ -137,8 +137,11 @@ const Tensor *session_final(const qcc_session *s, const State *state);
 /* Puts those values in place of the last ones: what runs is what is deployed. */
 Status session_deploy(qcc_session *s);
 
-/* Writes the deployable model with a session's states; `path`, which the output fills, may be null. */
-Status session_export(qcc_session *s, Out *o, const char *path);
+struct ExportForm;
+
+/* Writes the deployable model with a session's states, in a form (null: as the file is); `path`, which the output fills,
+ * may be null. */
+Status session_export(qcc_session *s, const struct ExportForm *form, Out *o, const char *path);
 
 /* Puts the weights of a checkpoint (a file, or the newest of a folder) into a session. */
 Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *path);

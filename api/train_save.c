@@ -316,7 +316,7 @@ static Status write_model(Trainer *t, const char *path)
     struct stat there;
     const qcc_sink sink = qcc_to_file(path);
     TRY(out_open(&o, t->cx, &sink));
-    TRY(out_close(&o, session_export(t->session, &o, path)));
+    TRY(out_close(&o, session_export(t->session, NULL, &o, path)));
     const uint64_t bytes = stat(path, &there) == 0 ? (uint64_t)there.st_size : 0;
     return out_printf(t->c->out, "wrote %s (%s)\n", path, bytes_text(&t->cx->scratch, bytes));
 }

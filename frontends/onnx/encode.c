@@ -118,6 +118,11 @@ static bool admits(const OnnxTypes *types, const Type *type)
     return type->kind == TYPE_TENSOR && (mask >> dtype_onnx(type->dtype) & 1);
 }
 
+bool encode_takes(const OnnxSchema *s, const OnnxParam *p, const Type *type)
+{
+    return admits(&s->types[p->types], type);
+}
+
 /* One value against its formal parameter; values of one variable must have one type. */
 static bool fits(const OnnxSchema *s, const OnnxParam *p, const Type *type, const Type **bound)
 {

@@ -27,6 +27,9 @@ bool encode_is_standard(const Node *n, int opset);
 /* Results that a node must name under its ONNX name; 0 under one of ours. */
 int encode_least_outputs(const Node *n, int opset);
 
+/* Whether a value of that type may stand where a schema has this parameter. */
+bool encode_takes(const OnnxSchema *s, const OnnxParam *p, const Type *type);
+
 /* Whether the first result of an operator may have that type in an opset. */
 bool encode_admits(const char *op, int opset, const Type *type);
 

@@ -328,12 +328,18 @@ static Status want_states(Final *f)
     return all_have_a_place(f);
 }
 
-static Status export_final(Final *f, const Sink *sink)
+static Status settle_all(Final *f)
 {
     TRY(hold_model(f));
     TRY(want_states(f));
     for (size_t i = 0; i < f->held.n; i++) /* what an alias names comes before it */
         TRY(settle(f, f->held.entries[i].value.p));
+    return OK;
+}
+
+static Status export_final(Final *f, const Sink *sink)
+{
+    TRY(settle_all(f));
     return onnx_export(f->spine, f->diag,
                        &(ExportEdits){ .weights = f->weights,
                                        .n_weights = f->n_weights,
@@ -347,22 +353,58 @@ static Status export_final(Final *f, const Sink *sink)
                        sink);
 }
 
+static void final_open(Final *f, Ir *ir, Frame *frame)
+{
+    ir_open(ir, f->arena, NULL, f->diag);
+    ir->limits = f->spine->limits;
+    importer_open(&f->im, ir, f->arena, f->spine, NULL);
+    f->im.frame = frame;
+    map_open(&f->held, f->arena);
+    map_open(&f->wanted, f->arena);
+}
+
 Status onnx_export_states(Spine *s, Diag *d, const FinalStates *states, const Sink *sink)
 {
     Arena arena;
     Heap heap;
     Ir ir;
+    Frame frame = { 0 };
     Final f = { .spine = s, .arena = &arena, .heap = &heap, .diag = d, .states = states };
     arena_open(&arena, s->memory);
     heap_open(&heap, s->memory);
-    ir_open(&ir, &arena, NULL, d);
-    ir.limits = s->limits;
-    importer_open(&f.im, &ir, &arena, s, NULL);
-    f.im.frame = &(Frame){ 0 };
-    map_open(&f.held, &arena);
-    map_open(&f.wanted, &arena);
+    final_open(&f, &ir, &frame);
     const Status status = export_final(&f, sink);
     heap_close(&heap);
     arena_close(&arena);
     return status;
+}
+
+/* ---- into a graph ---- */
+
+static void put_value(Final *f, Node *n)
+{
+    const MapEntry *e = n->name ? map_find(&f->held, n->name) : NULL;
+    const Held *h = e ? e->value.p : NULL;
+    if (!h || !h->now)
+        return;
+    Tensor *t = NEW(f->arena, Tensor);
+    ValueAttr *attr = NEW(f->arena, ValueAttr);
+    *t = *h->now;
+    t->type = n->type;
+    attr->value = payload_of(f->arena, t);
+    attr->value->name = node_payload(n) ? node_payload(n)->name : NULL;
+    n->attr = attr;
+}
+
+Status onnx_put_states(Spine *s, Diag *d, const FinalStates *states, Graph *g, Heap *heap)
+{
+    Ir *ir = NEW(g->arena, Ir);
+    Frame frame = { 0 };
+    Final f = { .spine = s, .arena = g->arena, .heap = heap, .diag = d, .states = states };
+    final_open(&f, ir, &frame);
+    TRY(settle_all(&f));
+    for (Node *n = g->first; n; n = n->next)
+        if (n->op == OP_param)
+            put_value(&f, n);
+    return OK;
 }

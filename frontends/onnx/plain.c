@@ -175,7 +175,7 @@ static bool widen(Node *n)
     return true;
 }
 
-static bool said(Node *n, Status *status)
+bool plain_node(Node *n, Status *status)
 {
     for (size_t i = 0; i < COUNT(sayings); i++) {
         if (sayings[i].op != n->op)
@@ -216,7 +216,7 @@ Status plain_graph(Graph *g, Map *left)
         bool standard = op_of(n)->structural || n->op == OP_tuple || encode_is_standard(n, ONNX_OPSET_NEWEST);
         Graph *at = n->graph;
         before = n->prev;
-        if (!standard && (widen(n) || said(n, &status))) {
+        if (!standard && (widen(n) || plain_node(n, &status))) {
             n = before ? before->next : at->first;
             continue;
         }

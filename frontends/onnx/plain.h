@@ -8,4 +8,8 @@
  * then); the names of ops that stay go into `left`, a map. */
 Status plain_graph(Graph *g, Map *left);
 
+/* The same of one call, which may have an ONNX name: false when nothing else means the same, or after a failure, which
+ * *status then says. */
+bool plain_node(Node *n, Status *status);
+
 #endif

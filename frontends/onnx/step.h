@@ -66,4 +66,8 @@ typedef struct FinalStates {
  * spine of a model or of a step. */
 Status onnx_export_states(Spine *s, Diag *d, const FinalStates *states, const Sink *sink);
 
+/* Puts the same values into the parameters of a graph that was imported from that spine; they live in the arena of the
+ * graph and in `heap`, or are those of `states`. */
+Status onnx_put_states(Spine *s, Diag *d, const FinalStates *states, Graph *g, Heap *heap);
+
 #endif

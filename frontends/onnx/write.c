@@ -28,6 +28,19 @@ static Onnx__ValueInfoProto *with_dims(Onnx__ValueInfoProto *v, const DimNames *
     return v;
 }
 
+/* A dimension keeps the name that it has in the file a graph came from. */
+static Onnx__ValueInfoProto *with_shape(Onnx__ValueInfoProto *v, Onnx__ValueInfoProto *const *list, size_t n)
+{
+    const Str name = str_of(v->name);
+    for (size_t i = 0; i < n; i++) {
+        const Onnx__TypeProto *t = list[i]->type;
+        if (str_is(str_of(list[i]->name), name.p) && t && v->type &&
+            t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && v->type->value_case == t->value_case)
+            v->type->tensor_type->shape = t->tensor_type->shape;
+    }
+    return v;
+}
+
 /* A state is an initializer that a reader makes a state again. */
 static Status write_state(Writer *w, Level *l, const Node *n)
 {
@@ -61,6 +74,8 @@ static Status write_inputs(Writer *w, Level *l, bool states_are_inputs)
             l->proto->input[l->proto->n_input++] =
                 with_dims(encode_value(w->arena, value_name(w, n), n->type), names ? &names[i] : NULL);
     }
+    for (size_t i = 0; w->like && i < l->proto->n_input; i++)
+        with_shape(l->proto->input[i], w->like->input, w->like->n_input);
     return OK;
 }
 
@@ -113,8 +128,9 @@ static void write_outputs(Writer *w, Level *l, const char *const *names, bool as
     for (int i = 0; i < n; i++) {
         const Node *value = graph_result(l->graph, i);
         const char *text = graph_result_name(l->graph, i);
-        l->proto->output[l->proto->n_output++] =
+        Onnx__ValueInfoProto *v =
             with_dims(encode_value(w->arena, names[i], value ? value->type : NULL), dims ? &dims[i] : NULL);
+        l->proto->output[l->proto->n_output++] = w->like ? with_shape(v, w->like->output, w->like->n_output) : v;
         if (!value || strcmp(names[i], value_name(w, value)) == 0)
             continue;
         Onnx__NodeProto *o = add_identity(w, l, value_name(w, value), names[i], value->type);
@@ -230,15 +246,39 @@ static Status write_model(Writer *w, Onnx__ModelProto *model, const Sink *sink, 
     return beside_close(&beside, status);
 }
 
-static Status write_graph(Writer *w, Graph *g, const Sink *sink, const char *path, bool states_are_inputs)
+/* What a file says of itself, without our notes. */
+static void keep_frame(Writer *w, Onnx__ModelProto *model, const Onnx__ModelProto *from)
+{
+    Onnx__GraphProto *graph = model->graph;
+    const Onnx__StringStringEntryProto *prop;
+    *model = *from;
+    model->graph = graph;
+    model->n_functions = model->n_training_info = model->n_opset_import = model->n_metadata_props = 0;
+    model->metadata_props = NEWS(w->arena, Onnx__StringStringEntryProto *, from->n_metadata_props + 1);
+    for (size_t i = 0; i < from->n_metadata_props; i++) {
+        prop = from->metadata_props[i];
+        if (prop->key.len < 4 || memcmp(prop->key.data, "qcc.", 4) != 0)
+            model->metadata_props[model->n_metadata_props++] = from->metadata_props[i];
+    }
+    if (from->graph && from->graph->has_doc_string) {
+        graph->has_doc_string = 1;
+        graph->doc_string = from->graph->doc_string;
+    }
+}
+
+static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, const Sink *sink, const char *path,
+                          bool states_are_inputs)
 {
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
     TRY(write_root(w, g, &graph, states_are_inputs));
     model.graph = &graph;
-    model.has_ir_version = model.has_producer_name = 1;
-    model.ir_version = ir_version_of(w);
+    model.has_producer_name = 1;
     model.producer_name = encode_text("qcc");
+    if (from)
+        keep_frame(w, &model, from);
+    model.has_ir_version = 1;
+    model.ir_version = ir_version_of(w);
     model.opset_import = NEWS(w->arena, Onnx__OperatorSetIdProto *, 4);
     model.opset_import[model.n_opset_import++] = opset_import(w, "", w->opset);
     if (w->needs_qcc)
@@ -257,7 +297,7 @@ static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const S
     writer_open(&w, g->ir, &arena, d, lowest_opset(g));
     if (names)
         w.signature = *names;
-    const Status status = write_graph(&w, g, sink, path, states_are_inputs);
+    const Status status = write_graph(&w, g, NULL, sink, path, states_are_inputs);
     writer_close(&w);
     arena_close(&arena);
     return status;
@@ -271,6 +311,46 @@ Status onnx_write(Graph *g, Diag *d, const Sink *sink)
 Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path)
 {
     return write_anew(g, d, names, sink, path, false);
+}
+
+/* ---- for others ---- */
+
+static bool has_no_name(const Node *n, int opset)
+{
+    const bool constant = n->op == OP_const || n->op == OP_param;
+    if (constant)
+        return !encode_admits("Constant", opset, n->type);
+    return n->op == OP_opaque || (!op_of(n)->structural && !encode_is_standard(n, opset));
+}
+
+static Status all_standard(Graph *g, Diag *d, int opset)
+{
+    Message *m = NULL;
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        if (!has_no_name(n, opset))
+            continue;
+        if (!m)
+            m = message_new(d, SEVERITY_ERROR, UNSUPPORTED, NOWHERE,
+                            "nodes have no standard name in opset %d with the types they have", opset);
+        message_at(m, "%s, %s", node_place(n).where, op_of(n)->name);
+    }
+    return m ? message_send(m) : OK;
+}
+
+Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, const char *path)
+{
+    Arena arena;
+    Writer w;
+    const int opset = lowest_opset(g);
+    TRY(all_standard(g, d, opset));
+    arena_open(&arena, g->ir->memory);
+    writer_open(&w, g->ir, &arena, d, opset);
+    w.bare = true;
+    w.like = from->model->graph;
+    const Status status = write_graph(&w, g, from->model, sink, path, false);
+    writer_close(&w);
+    arena_close(&arena);
+    return status;
 }
 
 /* ---- a step as a function ---- */

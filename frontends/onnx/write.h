@@ -6,7 +6,7 @@
 #ifndef FRONTENDS_ONNX_WRITE_H
 #define FRONTENDS_ONNX_WRITE_H
 
-#include "frontends/onnx/splice.h"
+#include "frontends/onnx/spine.h"
 #include "ir/graph.h"
 
 /* Names of the dimensions of an input or output that have no size; null: nameless. */
@@ -23,6 +23,10 @@ typedef struct SignatureNames {
  * too large for one file go beside it; null: there is no such place.  UNSUPPORTED, naming them, when it has operators
  * that are not understood. */
 Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path);
+
+/* Writes a graph for others: nothing of ours is noted, the rest of the file and the shapes of the signature are those of
+ * the spine it was imported from.  UNSUPPORTED, naming them, when nodes have no standard name. */
+Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, const char *path);
 
 /* The same without names, and without a place.  */
 Status onnx_write(Graph *g, Diag *d, const Sink *sink);

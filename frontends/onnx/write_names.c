@@ -66,6 +66,8 @@ bool name_tells(const Writer *w, const char *onnx, const char *text)
 
 void note(Writer *w, Onnx__StringStringEntryProto ***list, size_t *n, const char *key, const char *value)
 {
+    if (w->bare)
+        return;
     Onnx__StringStringEntryProto *e = NEW(w->arena, Onnx__StringStringEntryProto);
     onnx__string_string_entry_proto__init(e);
     e->has_key = e->has_value = 1;
