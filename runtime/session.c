@@ -143,6 +143,7 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
     name_results(s, s->eval_graph, &s->eval_result);
     link_results(s);
     find_sides(s);
+    status = status == OK ? scaling_open(s) : status;
     for (size_t i = 0; i < s->n_states && status == OK; i++)
         status = set_initial(s, &s->states[i]);
     if (status != OK) {
@@ -168,6 +169,7 @@ void session_close(Session *s)
 {
     if (!s)
         return;
+    scaler_leave(s);
     evaluation_close(s->step);
     evaluation_close(s->eval);
     heap_close(&s->heap);
@@ -246,6 +248,8 @@ const Tensor *session_view(Session *s, const char *name)
         shadows_refresh(s);
     if (state)
         return state->value;
+    if (of && (s->phase == PHASE_BACKWARD || s->phase == PHASE_DONE))
+        session_unscale(s, NULL);
     if (of && of->sum)
         return of->sum;
     if (of && s->phase != PHASE_IDLE) /* an evaluation since leaves gradients alone */
@@ -309,8 +313,7 @@ void session_commit(Session *s, State *state, Tensor *value)
     state->version++;
 }
 
-/* For the nodes of the run under way that have not read a state yet. */
-static void put_on(Session *s, const State *state)
+void session_put_on(Session *s, const State *state)
 {
     const Node *input = state->slot >= 0 ? s->graph->inputs[state->slot] : NULL;
     const bool runs = s->phase == PHASE_FORWARD || s->phase == PHASE_BACKWARD;
@@ -322,7 +325,7 @@ static void set_state(Session *s, State *state, Tensor *value)
 {
     session_commit(s, state, value);
     session_keep_value(s, &state->pending, NULL);
-    put_on(s, state);
+    session_put_on(s, state);
 }
 
 /* Shadows of what was set, for the run under way; without one the next forward makes them. */
@@ -332,7 +335,7 @@ static void set_shadows(Session *s)
         return;
     shadows_refresh(s);
     for (size_t i = s->n_states - s->n_shadows; i < s->n_states; i++)
-        put_on(s, &s->states[i]);
+        session_put_on(s, &s->states[i]);
 }
 
 void session_forget_sums(Session *s)
@@ -371,6 +374,8 @@ Status session_put(Session *s, const char *name, const Tensor *value)
     const Type *want = state ? state->type : graph_result(s->graph, of->gradient)->type;
     if (value->type != want)
         return session_wrong_type(s, name, value->type, want);
+    if (state && state == s->scaling.scale)
+        return scaling_put(s, value);
     Tensor *copy = session_copy(s, value);
     if (state) {
         set_state(s, state, copy);
@@ -381,6 +386,7 @@ Status session_put(Session *s, const char *name, const Tensor *value)
         tensor_drop(&s->heap, copy);
         return fail_as(s->ir->diag, USAGE, NOWHERE, "%s: gradients are there between backward and update", name);
     }
+    session_unscale(s, NULL);
     if (of->sum) {
         tensor_drop(&s->heap, of->sum);
         of->sum = copy;

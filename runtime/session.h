@@ -7,6 +7,7 @@
 #define RUNTIME_SESSION_H
 
 #include "ops/eval.h"
+#include "ops/scaler.h"
 
 enum RunWhat {
     RUN_FORWARD = 1,
@@ -40,6 +41,11 @@ typedef struct RunResult {
     bool finite;   /* loss and gradient norm, as far as the step has them */
     bool has_loss, has_norm, has_rate;
     double loss, norm, rate;
+
+    bool has_scale;           /* the loss is scaled; after an update: */
+    double scale, next_scale; /* of the gradients of this step; of the next one's */
+    int64_t found;            /* bits of ops/scaler.h: what was not finite, and whether the scale can still help */
+    const char *first_bad;    /* the trained state with the first gradient that was not finite; null: none */
 } RunResult;
 
 typedef struct SessionOptions {
@@ -81,6 +87,30 @@ Status session_put(Session *s, const char *name, const Tensor *value);
 /* Makes values[i] the value of state i, null leaving it as it is: tensors of its type, each alone in some heap over the
  * same memory, which become the session's.  It cannot fail. */
 void session_adopt(Session *s, Tensor *const *values);
+
+/* Where a session stands between two steps. */
+typedef enum SessionStage {
+    SESSION_READY,         /* no gradients are there */
+    SESSION_HAS_GRADIENTS, /* multiplied with the scale that backward found */
+    SESSION_UNSCALED,      /* divided by it */
+    SESSION_STEPPED,       /* the update is done; the scale that it shares has not moved yet (runtime/scaler.h) */
+} SessionStage;
+
+SessionStage session_stage(const Session *s);
+
+/* Divides the gradients at hand by their scale, as a view or a put of one does too, so that the host has them as they
+ * are; what the update then does is the same.  A second time it sets *already (which may be null) and touches nothing.
+ * USAGE when there are none.  Of a type narrower than f32 they may underflow here, as they do without a scale. */
+Status session_unscale(Session *s, bool *already);
+
+/* Forgets gradients that are not to be used: the step is not counted.  USAGE when there are none. */
+Status session_abandon(Session *s);
+
+/* The state of the scale; false where the loss is not scaled. */
+bool session_scaler(const Session *s, ScalerState *state);
+
+/* Lets a dynamic scale stay as it is, or move again. */
+Status session_freeze_scale(Session *s, bool stays);
 
 /* Forgets the run under way and the sums of gradients: the next run begins with forward. */
 void session_forget(Session *s);

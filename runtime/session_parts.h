@@ -2,7 +2,7 @@
 #ifndef RUNTIME_SESSION_PARTS_H
 #define RUNTIME_SESSION_PARTS_H
 
-#include "runtime/session.h"
+#include "runtime/scaler.h"
 
 /* An input that the caller binds. */
 typedef struct Input {
@@ -13,6 +13,20 @@ typedef struct Input {
 } Input;
 
 typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Phase;
+
+/* The scale of the loss (session_scale.c). */
+typedef struct Scaling {
+    State *scale, *counters; /* qcc.scale, qcc.scaler; null: the loss is not scaled */
+    const ScalerRules *rules;
+    const Node *latch, *found;
+    Tensor *latched; /* what the gradients at hand were multiplied with; null before the first */
+    bool unscaled;   /* they were divided by it since */
+    int64_t flags;   /* what forwards found since gradients began to add up */
+    int64_t own[2];  /* of the last step: place of the first gradient that was not finite, and flags */
+    bool stepped;    /* since the shared scale moved */
+    Scaler *shared;  /* null: the session moves its scale itself */
+    Session *next;   /* that shares it */
+} Scaling;
 
 struct Session {
     Ir *ir;
@@ -32,6 +46,7 @@ struct Session {
     EvalOptions options;
     Phase phase;
     bool evaluated; /* results are those of @eval */
+    Scaling scaling;
 };
 
 /* Whether a name is that of a gradient: grad.NAME. */
@@ -63,6 +78,33 @@ void shadows_refresh(Session *s);
 
 /* Says of the shadow of a state whose own next value was committed that it is that of the master's. */
 void shadows_commit(Session *s);
+
+/* Finds the scale of the loss in the signature, if the step has one. */
+Status scaling_open(Session *s);
+
+/* Before a backward: its gradients get the scale of now, or, going on with those that were added up, that of those. */
+void scaling_begin(Session *s, bool goes_on);
+
+/* After it: notes the scale, and keeps gradients of a window that was unscaled alike. */
+void scaling_latch(Session *s, bool goes_on);
+
+/* Before an update: lets it know all that was found, and run as far as that. */
+Status scaling_find(Session *s);
+
+/* After it: whether the states change; those of the scale have changed. */
+bool scaling_commit(Session *s);
+
+/* What a result tells of the scale. */
+void scaling_tell(const Session *s, RunResult *r);
+
+/* Puts a scale, into all sessions that share it: USAGE when it is none. */
+Status scaling_put(Session *s, const Tensor *value);
+
+/* For the nodes of the run under way that have not read a state yet. */
+void session_put_on(Session *s, const State *state);
+
+/* Runs a side up to a node; one that was interrupted may be run on. */
+Status session_side(Session *s, const Node *end);
 
 /* Forgets gradients that were added up, and the states that went with them. */
 void session_forget_sums(Session *s);

@@ -93,13 +93,20 @@ static void accumulate(Session *s)
     }
 }
 
-/* Runs a side; one that was interrupted may be run on. */
-static Status side(Session *s, const Node *end)
+Status session_side(Session *s, const Node *end)
 {
     const Status status = evaluation_until(s->step, end);
     if (status != OK && status != INTERRUPTED)
         s->phase = PHASE_IDLE;
     return status;
+}
+
+static bool has_sums(const Session *s)
+{
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->states[i].sum)
+            return true;
+    return false;
 }
 
 static Status backward(Session *s, bool accumulates)
@@ -110,9 +117,12 @@ static Status backward(Session *s, bool accumulates)
     for (size_t i = 0; i < s->n_inputs; i++)
         if (s->inputs[i].slot >= 0 && s->inputs[i].bound && session_is_gradient(s->inputs[i].name))
             evaluation_put(s->step, s->graph->inputs[s->inputs[i].slot], &s->inputs[i].tensor);
+    const bool goes_on = accumulates && has_sums(s);
     s->evaluated = false;
-    TRY(side(s, s->update));
+    scaling_begin(s, goes_on);
+    TRY(session_side(s, s->update));
     s->phase = PHASE_BACKWARD;
+    scaling_latch(s, goes_on);
     if (accumulates)
         accumulate(s);
     else
@@ -129,13 +139,21 @@ static bool scalar(const Session *s, const char *name, double *value)
     return true;
 }
 
+/* Loss and norm, of a step without a scale. */
+static bool is_finite(const Session *s)
+{
+    double loss, norm;
+    return (!scalar(s, "loss", &loss) || isfinite(loss)) && (!scalar(s, "grad_norm", &norm) || isfinite(norm));
+}
+
 static void tell(const Session *s, RunResult *r)
 {
     r->step = s->steps;
     r->has_loss = scalar(s, "loss", &r->loss);
     r->has_norm = scalar(s, "grad_norm", &r->norm);
     r->has_rate = scalar(s, "lr", &r->rate);
-    r->finite = (!r->has_loss || isfinite(r->loss)) && (!r->has_norm || isfinite(r->norm));
+    r->finite = is_finite(s);
+    scaling_tell(s, r);
 }
 
 static void commit(Session *s)
@@ -143,7 +161,7 @@ static void commit(Session *s)
     for (size_t i = 0; i < s->n_states; i++) {
         State *state = &s->states[i];
         const Tensor *next = state->next >= 0 ? evaluation_value(s->step, graph_result(s->graph, state->next)) : NULL;
-        if (next)
+        if (next && state != s->scaling.scale && state != s->scaling.counters)
             session_commit(s, state, keep(s, next));
     }
     shadows_commit(s);
@@ -157,11 +175,11 @@ static Status update(Session *s, RunResult *r)
         if (s->states[i].sum)
             evaluation_put(s->step, graph_result(s->graph, s->states[i].gradient), s->states[i].sum);
     s->evaluated = false;
-    TRY(side(s, NULL));
+    TRY(scaling_find(s));
+    TRY(session_side(s, NULL));
     s->phase = PHASE_DONE;
-    tell(s, r);
-    r->applied = r->finite;
-    if (r->finite)
+    r->applied = s->scaling.scale ? scaling_commit(s) : is_finite(s);
+    if (r->applied)
         commit(s);
     session_forget_sums(s);
     return OK;
@@ -216,6 +234,8 @@ Status session_replay(Session *s, void (*observe)(void *user, const Node *n, con
     TRY(missing_inputs(s, s->graph, false, false));
     shadows_refresh(s);
     set_arguments(s, s->graph, false);
+    if (s->scaling.latched) /* since then the scale may have moved */
+        s->arguments[s->scaling.scale->slot] = s->scaling.latched;
     TRY(evaluate(s->graph, &options, &s->heap, s->arguments, results));
     for (int i = 0; i < graph_n_results(s->graph); i++)
         if (results[i])
