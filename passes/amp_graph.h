@@ -93,6 +93,9 @@ void amp_place(AmpGraph *a);
 /* The label of a value; wide where there is no choice. */
 AmpLabel amp_label(AmpGraph *a, const Node *value);
 
+/* Whether a wide value has a narrow copy. */
+bool amp_copied(AmpGraph *a, const Node *value);
+
 /* Writes down what was decided; null: nobody asks. */
 void amp_record(AmpGraph *a, AmpLedger *ledger);
 

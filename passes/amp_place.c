@@ -65,12 +65,6 @@ static void retype(AmpGraph *a, Node *n, bool narrow)
     amp_note(a, n)->narrowed = narrow;
 }
 
-static bool copy_exists(AmpGraph *a, const Node *value)
-{
-    const int c = amp_note(a, value)->copy;
-    return c && a->problem.variable[c - 1].label == AMP_NARROW;
-}
-
 /* The first value that a call gives in its own type. */
 static const Node *first_value(AmpGraph *a, const Node *n)
 {
@@ -94,7 +88,7 @@ static bool computes_narrow(AmpGraph *a, const Node *n)
     for (int i = 0; i < n->n_in; i++) {
         const Node *def = amp_origin(a, in(n, i));
         if (amp_reading(a, n, i) == AMP_WITH_US && amp_label(a, def) != AMP_NARROW && amp_rounds_behind(a, n, def) &&
-            !copy_exists(a, def))
+            !amp_copied(a, def))
             return false;
     }
     return true;
@@ -138,6 +132,13 @@ static bool result_is_value(AmpGraph *a, const Node *n, int k)
            (t->dtype == F32 || ((t->dtype == F16 || t->dtype == BF16) && amp_note(a, n)->narrowed));
 }
 
+static void retype_parts(AmpGraph *a, const Node *n, int k, bool narrow)
+{
+    for (const Use *u = n->type->kind == TYPE_TUPLE ? n->uses : NULL; u; u = u->next)
+        if (u->user->op == OP_part && ((const PartAttr *)u->user->attr)->index == k)
+            retype(a, u->user, narrow);
+}
+
 static void set_types(AmpGraph *a, Node *n, bool (*is_narrow)(AmpGraph *a, const Node *n, int k))
 {
     const int n_out = type_results(n->type);
@@ -145,13 +146,11 @@ static void set_types(AmpGraph *a, Node *n, bool (*is_narrow)(AmpGraph *a, const
     bool any = false;
     for (int k = 0; k < n_out; k++) {
         const bool value = result_is_value(a, n, k), narrow = value && is_narrow(a, n, k);
-        Node *part = amp_part(n, k);
         types[k] = type_result(n->type, k);
         if (!value)
             continue;
         types[k] = amp_type(a, types[k], narrow ? a->narrow : F32);
-        if (part && part != n)
-            retype(a, part, narrow);
+        retype_parts(a, n, k, narrow);
         any |= narrow;
     }
     n->type = n->type->kind == TYPE_TUPLE ? type_tuple(&a->g->ir->types, n_out, types) : types[0];

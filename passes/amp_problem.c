@@ -129,9 +129,23 @@ static void store(AmpVariable *v, const Node *value)
 
 static int make_variable(AmpGraph *a, Node *value);
 
+/* Of several parts that are one result: the one that has the variable.  Parts of the way back have their own: what they
+ * read stands. */
+static Node *same_value(const AmpGraph *a, const Node *value)
+{
+    int k;
+    const Node *p = amp_producer(value, &k);
+    for (Use *u = p == value ? NULL : p->uses; u; u = u->next)
+        if (u->user->op == OP_part && ((const PartAttr *)u->user->attr)->index == k &&
+            amp_may_change(a, u->user) == amp_may_change(a, value))
+            return u->user;
+    return (Node *)(uintptr_t)value;
+}
+
 static int variable_of(AmpGraph *a, Node *value)
 {
     int k;
+    value = same_value(a, value);
     Node *p = (Node *)(uintptr_t)amp_producer(value, &k);
     AmpNote *own = amp_note(a, value), *note = amp_note(a, p);
     const bool shares = p != value && moves(&note->role) && !has_bit(note->role.wide_out, k);
@@ -148,8 +162,14 @@ static int variable_of(AmpGraph *a, Node *value)
 
 AmpLabel amp_label(AmpGraph *a, const Node *value)
 {
-    const int v = amp_note(a, value)->variable;
+    const int v = amp_note(a, same_value(a, value))->variable;
     return v ? variable(a, v - 1)->label : AMP_WIDE;
+}
+
+bool amp_copied(AmpGraph *a, const Node *value)
+{
+    const int c = amp_note(a, same_value(a, value))->copy;
+    return c && variable(a, c - 1)->label == AMP_NARROW;
 }
 
 static double copy_price(AmpGraph *a, const Node *value)
@@ -169,7 +189,7 @@ static double copy_price(AmpGraph *a, const Node *value)
 static int copy_of(AmpGraph *a, Node *value)
 {
     const int v = variable_of(a, value);
-    AmpNote *note = amp_note(a, value);
+    AmpNote *note = amp_note(a, same_value(a, value));
     if (!note->copy) {
         note->copy = add_variable(a, NULL, v) + 1;
         add_tie(a, (AmpTie){ .a = v, .b = note->copy - 1, .wide_narrow = copy_price(a, value) });
@@ -228,6 +248,13 @@ static bool follows(AmpClass c)
     return c == AMP_E || c == AMP_S || c == AMP_W || c == AMP_FI || c == AMP_P || c == AMP_PW || c == AMP_PM;
 }
 
+/* Whether a reader takes a value narrowly, or moves it: then it reads the narrow copy once there is one. */
+static bool follows_width(AmpGraph *a, const Use *u)
+{
+    const AmpReading r = amp_reading(a, u->user, (int)(u - u->user->in));
+    return r == AMP_NARROWLY || r == AMP_WITH_US;
+}
+
 /* Whether a value on the way back is an edge of adjoints, which is rounded: nobody reads it but through a rounding.
  * Inside an adjoint everything is f32. */
 static bool is_edge(AmpGraph *a, const Node *value)
@@ -235,7 +262,7 @@ static bool is_edge(AmpGraph *a, const Node *value)
     if (value->type->dtype != F32 || !a->backward)
         return true;
     for (const Use *u = value->uses; u; u = u->next)
-        if (u->user->op != OP_amp_cast || u->user->type->dtype == F32)
+        if (u->user->op == OP_amp_cast ? u->user->type->dtype == F32 : !follows_width(a, u))
             return false;
     return true;
 }
