@@ -97,6 +97,101 @@ static const char *check_insertion(AmpTrial *t)
     return wrong;
 }
 
+/* ---- and its backward side ---- */
+
+/* What a forward node is: its type and what it reads. */
+typedef struct Stands {
+    const Type *type;
+    const Node **in;
+} Stands;
+
+static Stands *note_forward(const AmpTrial *t, Graph *g)
+{
+    Stands *s = NEWS(&t->c->arena, Stands, g->n_ids + 1);
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        s[n->id] = (Stands){ n->type, NEWS(&t->c->arena, const Node *, n->n_in + 1) };
+        for (int i = 0; i < n->n_in; i++)
+            s[n->id].in[i] = in(n, i);
+    }
+    return s;
+}
+
+static const char *forward_moved(const AmpTrial *t, Graph *g, const Stands *s, uint32_t n_ids)
+{
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        bool same = n->id >= n_ids || n->type == s[n->id].type || n->flags & NODE_BACKWARD;
+        for (int i = 0; same && n->id < n_ids && !(n->flags & NODE_BACKWARD) && i < n->n_in; i++)
+            same = s[n->id].in[i] == in(n, i);
+        if (!same)
+            return arena_printf(&t->c->arena, "forward %s %s is another", op_of(n)->name, n->name ? n->name : "");
+    }
+    return NULL;
+}
+
+/* Whether a graph has a loss and nothing behind it. */
+static bool is_forward_step(Graph *g)
+{
+    bool loss = false;
+    for (int i = 0; i < graph_n_results(g); i++) {
+        const char *name = graph_result_name(g, i);
+        loss |= name && strcmp(name, "loss") == 0;
+        if (name && strncmp(name, "grad.", 5) == 0)
+            return false;
+    }
+    for (const Node *n = g->first; n && loss; n = n->next)
+        loss = !(n->flags & NODE_BACKWARD);
+    return loss;
+}
+
+static const char *check_step_way(AmpTrial *t, AmpWay way)
+{
+    Graph *g = graph_copy(t->graph, &t->c->arena);
+    AmpLedger *ledger = amp_ledger(t);
+    const char *wrong = amp_run(t, g, "insert-amp", way, NULL);
+    if (!wrong)
+        wrong = amp_run(t, g, "differentiate", way, NULL);
+    if (wrong)
+        return wrong;
+    Graph *bare = graph_copy(g, &t->c->arena);
+    const uint32_t n_ids = g->n_ids;
+    const Stands *stands = note_forward(t, g);
+    wrong = amp_run(t, g, "insert-amp", way, ledger);
+    if (!wrong)
+        wrong = forward_moved(t, g, stands, n_ids);
+    if (!wrong && (wrong = cast_twice(t, g)))
+        wrong = amp_say(t, way, "%s\n%s", wrong, amp_text(t, g));
+    if (!wrong && !(ledger->cost <= ledger->walk_cost))
+        wrong = amp_say(t, way, "costs %g, the walk %g", ledger->cost, ledger->walk_cost);
+    if (wrong)
+        return wrong;
+    const char *once = amp_text(t, g);
+    wrong = amp_run(t, g, "insert-amp", way, NULL);
+    if (!wrong)
+        wrong = amp_differs(t, way, "the second time", once, amp_text(t, g));
+    if (!wrong)
+        wrong = amp_run(t, g, "strip-casts", way, NULL);
+    if (!wrong)
+        wrong = amp_run(t, bare, "strip-casts", way, NULL);
+    return wrong ? wrong : amp_differs(t, way, "stripped", amp_text(t, bare), amp_text(t, g));
+}
+
+static const char *check_step(AmpTrial *t)
+{
+    const char *wrong = NULL;
+    for (int i = 0; i < AMP_WAYS && !wrong && is_forward_step(t->graph); i++)
+        wrong = check_step_way(t, amp_ways[i]);
+    return wrong;
+}
+
+static void steps_hold(void **state)
+{
+    (void)state;
+    int seen;
+    const int bad = amp_check_models(check_step, &seen);
+    assert_true(seen > 200);
+    assert_int_equal(bad, 0);
+}
+
 static void models_hold(void **state)
 {
     (void)state;
@@ -122,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_hold),
         cmocka_unit_test(samples_hold),
+        cmocka_unit_test(steps_hold),
     };
     return cmocka_run_group_tests_name("amp", tests, NULL, NULL);
 }
