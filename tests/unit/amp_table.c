@@ -241,6 +241,30 @@ static Status each_mistake(void *arg)
     return OK;
 }
 
+/* Whatever a file holds is read or refused. */
+static Status each_damage(void *arg)
+{
+    enum { TURNS = 3000 };
+    static const char text[] = "# lists\nop:Conv fp16=T bf16=T wide=2 reason=-\nop:Gelu[approximate=tanh] fp16=F\n"
+                               "/head/ bf16=F\nop:Transpose[perm=[1, 0]] fp16=C\ndefault fp16=E\n";
+    static const char odd[] = "\n \t[]=,:#-*0129\"\\opfF\xff";
+    Context *c = arg;
+    Rng rng = { 5 };
+    size_t read = 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        char damaged[sizeof text];
+        const AmpTable *t;
+        memcpy(damaged, text, sizeof text);
+        for (int64_t k = rng_range(&rng, 1, 3); k > 0; k--)
+            damaged[rng_below(&rng, sizeof text - 1)] = odd[rng_below(&rng, sizeof odd)];
+        const Status status = amp_table_read(&t, "lists.txt", damaged, c->ir.ops, &c->arena, &c->diag);
+        assert_true(status == OK || status == USAGE);
+        read += status == OK;
+    }
+    assert_true(read > 0 && read < TURNS);
+    return OK;
+}
+
 #define TEST(body)                                                                                                     \
     static void test_##body(void **state)                                                                              \
     {                                                                                                                  \
@@ -252,6 +276,7 @@ TEST(lines_say_what_they_say)
 TEST(masks_and_reasons)
 TEST(a_name_that_matches_nothing)
 TEST(each_mistake)
+TEST(each_damage)
 
 int main(void)
 {
@@ -261,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_masks_and_reasons),
         cmocka_unit_test(test_a_name_that_matches_nothing),
         cmocka_unit_test(test_each_mistake),
+        cmocka_unit_test(test_each_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
