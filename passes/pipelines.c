@@ -7,6 +7,7 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "passes/pattern.h"
 #include "passes/trial.h"
 
 #define PASS(name) extern const Pass pass_##name;
@@ -151,6 +152,7 @@ typedef struct Stage {
     const Pass *pass;
     Graph *graph;
     Graph *before; /* a copy, when values are compared */
+    Exactness may; /* what was done to values */
     Arena scratch;
 } Stage;
 
@@ -180,8 +182,7 @@ static Status check_values(Stage *s)
 {
     for (uint64_t k = 0; k < 3; k++) {
         bool ran;
-        const char *difference =
-            trial_compare(s->before, s->graph, s->pass->may, s->options->seed + k, &s->scratch, &ran);
+        const char *difference = trial_compare(s->before, s->graph, s->may, s->options->seed + k, &s->scratch, &ran);
         if (difference)
             return blame(s, "the values changed: ", difference);
     }
@@ -237,10 +238,21 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The loosest rule that was applied; of other passes, what they may do. */
+static Exactness loosest(const PassRun *run)
+{
+    const Pass *pass = run->pass;
+    Exactness may = run->applied ? EXACT : pass->may;
+    for (size_t i = 0; run->applied && i < pass->n_rules; i++)
+        if (run->applied[i] && pass->rules[i].exactness > may)
+            may = pass->rules[i].exactness;
+    return may;
+}
+
 static Status run_stage(Stage *s, int64_t *left)
 {
     Graph *g = s->graph;
-    PassRun run = { .options = &s->options->pass, .diag = g->ir->diag, .allowed = -1 };
+    PassRun run = { .pass = s->pass, .options = &s->options->pass, .diag = g->ir->diag, .allowed = -1 };
     const bool counts = s->options->report; /* a walk over all nodes: only for who listens */
     PassReport report = { .pass = s->pass, .before = counts ? graph_count(g) : 0 };
     if (*left == 0)
@@ -252,6 +264,7 @@ static Status run_stage(Stage *s, int64_t *left)
     const double start = now();
     TRY(pass_run(s->pass, g, &run));
     report.seconds = now() - start;
+    s->may = loosest(&run);
     report.changes = run.changes;
     report.applied = run.applied;
     report.after = counts ? graph_count(g) : 0;

@@ -21,9 +21,10 @@ typedef struct Driver {
     Status status;
 } Driver;
 
-/* What rules lower, in this order. */
+/* What rules lower, in this order.  Casts weigh nothing, nor do constants: their bytes count.  Of two places for a cast that cost the same
+ * the one counts where fewer bytes are moved: narrow as early, wide as late as possible. */
 typedef struct Measure {
-    int64_t weight, cast_bytes, nodes;
+    int64_t weight, cast_bytes, nodes, bytes, casts;
 } Measure;
 
 static Note *note(Driver *d, const Node *n)
@@ -60,44 +61,76 @@ static void enqueue_readers(Driver *d, Node *n)
 
 /* ---- the measure ---- */
 
+static int64_t bytes_of(const Node *n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < type_results(n->type); i++) {
+        size_t bytes;
+        const Type *t = type_result(n->type, i);
+        if (t->kind == TYPE_TENSOR && type_known(t) && type_bytes(t, &bytes) && bytes < INT64_MAX / 4)
+            sum += (int64_t)bytes;
+    }
+    return sum;
+}
+
 static void measure_add(Measure *m, const Node *n, int sign)
 {
-    size_t bytes;
     const OpDef *def = op_of(n);
+    const int64_t bytes = bytes_of(n);
+    m->bytes += sign * bytes;
+    if (n->op == OP_cast || n->op == OP_amp_cast) {
+        m->cast_bytes += sign * bytes;
+        m->casts += sign;
+        return;
+    }
     if (!def->structural)
         m->weight += sign * (def->weight ? def->weight : 1);
-    if ((n->op == OP_cast || n->op == OP_amp_cast) && type_known(n->type) && type_bytes(n->type, &bytes))
-        m->cast_bytes += sign * (int64_t)bytes;
-    m->nodes += sign;
+    m->nodes += sign * (n->op != OP_const);
 }
 
 static bool measure_falls(const Measure *m)
 {
-    return m->weight != 0 ? m->weight < 0 : m->cast_bytes != 0 ? m->cast_bytes < 0 : m->nodes < 0;
+    const int64_t parts[] = { m->weight, m->cast_bytes, m->nodes, m->bytes, m->casts };
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (parts[i])
+            return parts[i] < 0;
+    return false;
 }
 
-/* Of the matched calls, those that nobody reads once the root is gone. */
-static void measure_gone(Measure *m, const Match *match, const Node *by)
+/* Nodes that nobody reads once a root is gone, as far as the list reaches. */
+typedef struct Dead {
+    const Node *node[64];
+    int n;
+} Dead;
+
+static bool is_dead(const Dead *d, const Node *n)
 {
-    bool gone[MATCH_NODES] = { true };
-    bool more = true;
-    measure_add(m, match->root, -1);
-    while (more) {
-        more = false;
-        for (int i = 1; i < match->n_nodes; i++) {
-            bool dies = !gone[i] && match->node[i] != by;
-            for (int k = 0; k < i && dies; k++)
-                dies = match->node[k] != match->node[i];
-            for (const Use *u = match->node[i]->uses; u && dies; u = u->next) {
-                bool reader_dies = false;
-                for (int k = 0; k < match->n_nodes; k++)
-                    reader_dies |= gone[k] && match->node[k] == u->user;
-                dies = reader_dies;
-            }
-            if (!dies)
-                continue;
-            gone[i] = more = true;
-            measure_add(m, match->node[i], -1);
+    for (int i = 0; i < d->n; i++)
+        if (d->node[i] == n)
+            return true;
+    return false;
+}
+
+static bool dies(const Dead *d, const Node *n)
+{
+    if (n->op == OP_input || n->op == OP_state)
+        return false;
+    for (const Use *u = n->uses; u; u = u->next)
+        if (!is_dead(d, u->user))
+            return false;
+    return true;
+}
+
+/* The root and what only it kept alive; what the replacement is built from has other readers already. */
+static void measure_gone(Measure *m, const Node *root, const Node *by)
+{
+    Dead d = { { root }, 1 };
+    for (int i = 0; i < d.n; i++) {
+        measure_add(m, d.node[i], -1);
+        for (int k = 0; k < d.node[i]->n_in; k++) {
+            const Node *operand = in(d.node[i], k);
+            if (operand && operand != by && d.n < (int)COUNT(d.node) && !is_dead(&d, operand) && dies(&d, operand))
+                d.node[d.n++] = operand;
         }
     }
 }
@@ -143,7 +176,7 @@ static bool lowers(const Match *m, const Node *mark, const Node *by)
     Measure change = { 0 };
     for (const Node *n = m->root->prev; n != mark; n = n->prev)
         measure_add(&change, n, 1);
-    measure_gone(&change, m, by);
+    measure_gone(&change, m->root, by);
     return measure_falls(&change);
 }
 
@@ -199,17 +232,20 @@ static bool apply(Driver *d, const Rule *r, Match *m)
 
 /* ---- which rules ---- */
 
-static bool all_ours(const Match *m)
+/* What an ELASTIC rule may touch: a root that is ours, and no cast that is not. */
+static bool casts_are_ours(const Match *m)
 {
-    for (int i = 0; i < m->n_nodes; i++)
-        if (!(m->node[i]->flags & NODE_OURS))
+    for (int i = 0; i < m->n_nodes; i++) {
+        const Node *n = m->node[i];
+        if (!(n->flags & NODE_OURS) && (n == m->root || n->op == OP_cast || n->op == OP_amp_cast))
             return false;
+    }
     return true;
 }
 
 static bool allowed(const Driver *d, const Rule *r, const Match *m)
 {
-    if (r->exactness == ELASTIC && (d->run->options->exact_casts || !all_ours(m)))
+    if (r->exactness == ELASTIC && (d->run->options->exact_casts || !casts_are_ours(m)))
         return false;
     return !r->when || r->when(m);
 }

@@ -113,7 +113,8 @@ static Node *leaf(Instance *made, int index, const Node *sampled, const Type *be
         return made->leaf[index] =
                    graph_input(made->graph, NULL,
                                type_tensor(&made->graph->ir->types, beside->dtype, beside->rank - 1, beside->dims + 1));
-    if (sampled && (!beside || rng_below(made->rng, 2))) {
+    const bool asks = sampled && sampled->type->kind == TYPE_TENSOR && sampled->type->dtype == BOOL;
+    if (sampled && (!beside || rng_below(made->rng, asks ? 8 : 2))) {
         /* integers steer (axes, shapes): they stay what was sampled */
         if (steers(sampled) && index > 0 && rng_below(made->rng, 4))
             return made->leaf[index] = steer(made);
@@ -137,12 +138,28 @@ static Node *call(Instance *made, Op op, const void *attr, int n, Node **operand
     return y;
 }
 
+static DType amp_width(Rng *rng)
+{
+    static const DType widths[] = { F32, F16, BF16 };
+    return widths[rng_below(rng, (int64_t)COUNT(widths))];
+}
+
+/* What a cast is of: the shape of its surroundings, in another type. */
+static const Type *before_cast(Instance *made, Op op, const Type *beside)
+{
+    if (op != OP_amp_cast || !beside || beside->kind != TYPE_TENSOR)
+        return beside;
+    return type_with_dtype(&made->graph->ir->types, beside, amp_width(made->rng));
+}
+
 static const void *attributes(Instance *made, const Pattern *p, Op op, const Node *sampled)
 {
     const AttrSpec *specs = made->graph->ir->ops->defs[op]->attrs;
     void *attr = attrs_copy(made->graph->arena, specs, sampled ? sampled->attr : NULL);
     if (op == OP_cast && rng_below(made->rng, 2)) /* there and back is worth more tries than chance gives it */
         ((CastAttr *)attr)->to = (int)made->usual->dtype + 1;
+    if (op == OP_amp_cast)
+        ((CastAttr *)attr)->to = (int)amp_width(made->rng) + 1;
     for (; p->kind == PATTERN_WITH || p->kind == PATTERN_ONCE; p = p->in[0])
         for (const AttrSpec *s = p->kind == PATTERN_WITH ? specs : NULL; s && s->kind != ATTR_END; s++) {
             const char *dot = arena_printf(made->graph->arena, ".%s", s->name);
@@ -150,6 +167,15 @@ static const void *attributes(Instance *made, const Pattern *p, Op op, const Nod
                 attr_copy_field(s, attr, p->attr);
         }
     return attr;
+}
+
+/* A further operand of a call that reads a cast: floats are cast from the same type, mostly. */
+static Node *beside_cast(Instance *made, const Node *first, Node *sampled)
+{
+    if (!first || !sampled || first->op != OP_amp_cast || sampled->type->dtype != F32 || rng_below(made->rng, 4) == 0)
+        return sampled;
+    const Type *like = type_with_dtype(&made->graph->ir->types, sampled->type, in(first, 0)->type->dtype);
+    return build_amp_cast(&made->build, graph_input(made->graph, NULL, like), F32);
 }
 
 static Node *instance_call(Instance *made, const Pattern *outer, const Type *beside)
@@ -160,6 +186,7 @@ static Node *instance_call(Instance *made, const Pattern *outer, const Type *bes
     Node *operands[PATTERN_OPERANDS + 8] = { NULL };
     int n = 0;
     const Type *sibling = NULL;
+    beside = before_cast(made, op, beside);
     for (int pass = 0; pass < 2; pass++) /* calls first: the others follow their types */
         for (int i = 0; i < PATTERN_OPERANDS && p->in[i] && !made->failed; i++) {
             const Pattern *q = inside(p->in[i]);
@@ -173,7 +200,8 @@ static Node *instance_call(Instance *made, const Pattern *outer, const Type *bes
         }
     for (int i = 0; i < PATTERN_OPERANDS && p->in[i]; i++)
         for (int k = i; p->in[i]->kind == PATTERN_REST && s && k < s->n_in && k < (int)COUNT(operands); k++) {
-            operands[k] = steers(in(s, k)) && rng_below(made->rng, 2) ? steer(made) : in(s, k);
+            operands[k] =
+                steers(in(s, k)) && rng_below(made->rng, 2) ? steer(made) : beside_cast(made, operands[0], in(s, k));
             n = k + 1;
         }
     const int most = made->graph->ir->ops->defs[op]->max_out;
@@ -192,7 +220,7 @@ static Node *instance(Instance *made, const Pattern *p, const Node *sampled, con
     case PATTERN_LEAF:
         return leaf(made, q->index, sampled, beside);
     case PATTERN_OP:
-        return instance_call(made, p, beside);
+        return instance_call(made, p, beside ? beside : sampled ? sampled->type : NULL);
     case PATTERN_EQ:
         return constant_of(made, like, q->value, rng_below(made->rng, 2));
     case PATTERN_CONST:
