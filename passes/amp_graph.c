@@ -143,11 +143,6 @@ void amp_graph_open(AmpGraph *a, Graph *g, PassRun *run)
 
 /* ---- how operands are read ---- */
 
-static bool has_bit(uint32_t mask, int i)
-{
-    return mask >> (i < 31 ? i : 31) & 1;
-}
-
 AmpReading amp_reading(AmpGraph *a, const Node *n, int i)
 {
     const AmpNote *note = amp_note(a, n);
@@ -156,12 +151,33 @@ AmpReading amp_reading(AmpGraph *a, const Node *n, int i)
         return AMP_NOT_READ;
     switch (note->role.class) {
     case AMP_T:
-        return has_bit(note->role.wide, i) ? AMP_AS_IT_IS : AMP_NARROWLY;
+        return amp_has(note->role.wide, i) ? AMP_AS_IT_IS : AMP_NARROWLY;
     case AMP_P:
     case AMP_PW:
     case AMP_PM:
-        return has_bit(note->role.wide, i) ? AMP_AS_IT_IS : AMP_WITH_US;
+        return amp_has(note->role.wide, i) ? AMP_AS_IT_IS : AMP_WITH_US;
     default:
         return AMP_AS_IT_IS;
     }
+}
+
+/* ---- calls with several results, and bodies ---- */
+
+Node *amp_part(const Node *n, int k)
+{
+    if (n->type->kind != TYPE_TUPLE)
+        return (Node *)(uintptr_t)n;
+    for (Use *u = n->uses; u; u = u->next)
+        if (u->user->op == OP_part && ((const PartAttr *)u->user->attr)->index == k)
+            return u->user;
+    return NULL;
+}
+
+Node *amp_carried(AmpGraph *a, const Node *n, int k)
+{
+    int operand, result;
+    for (int i = 0; state_of_call(n, i, &operand, &result); i++)
+        if (result == amp_body_result(n, k) && amp_is_value(a, n->regions[0]->inputs[operand]))
+            return n->regions[0]->inputs[operand];
+    return NULL;
 }

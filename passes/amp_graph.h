@@ -90,6 +90,12 @@ void amp_state_problem(AmpGraph *a);
 /* Changes the graph to what the labels say; counts amp_casts that came. */
 void amp_place(AmpGraph *a);
 
+/* Whether a mask of operands or results has one; the last bit stands for all beyond. */
+static inline bool amp_has(uint32_t mask, int i)
+{
+    return mask >> (i < 31 ? i : 31) & 1;
+}
+
 /* The label of a value; wide where there is no choice. */
 AmpLabel amp_label(AmpGraph *a, const Node *value);
 

@@ -70,7 +70,7 @@ static const Node *first_value(AmpGraph *a, const Node *n)
 {
     for (int k = 0; k < type_results(n->type); k++) {
         const Node *part = amp_part(n, k);
-        if (part && amp_is_value(a, part) && !(amp_note(a, n)->role.wide_out >> (k < 31 ? k : 31) & 1))
+        if (part && amp_is_value(a, part) && !amp_has(amp_note(a, n)->role.wide_out, k))
             return part;
     }
     return NULL;
@@ -161,7 +161,7 @@ static bool result_is_narrow(AmpGraph *a, const Node *n, int k)
 {
     const AmpNote *note = amp_note(a, n);
     const Node *part = amp_part(n, k);
-    if (note->role.wide_out >> (k < 31 ? k : 31) & 1)
+    if (amp_has(note->role.wide_out, k))
         return false;
     return note->role.class != AMP_T || !amp_says_result(n) || (part && amp_label(a, part) == AMP_NARROW);
 }
