@@ -55,6 +55,7 @@ static Payload *rounded(const Narrowing *x, Payload *from)
 typedef struct Loss {
     int64_t n, too_large, vanished, left; /* finite values that became infinite; others that became 0, or did not */
     float large, tiny;                    /* one of each */
+    bool beyond_bf16;                     /* some of them are lost there too */
 } Loss;
 
 static void look_at_block(Loss *l, DType to, const float *values, size_t n)
@@ -67,6 +68,8 @@ static void look_at_block(Loss *l, DType to, const float *values, size_t n)
     else
         f16_to_f32_block(back, codes, n);
     for (size_t i = 0; i < n; i++) {
+        const float wide = bf16_to_f32(bf16_from_f32(values[i]));
+        l->beyond_bf16 |= (isinf(wide) && !isinf(values[i])) || (wide == 0 && values[i] != 0);
         if (isinf(back[i]) && !isinf(values[i])) {
             l->large = l->too_large++ ? l->large : values[i];
         } else if (back[i] == 0 && values[i] != 0) {
@@ -96,6 +99,7 @@ static Status look_at(const Narrowing *x, Payload *p, Loss *l)
 typedef struct Losses {
     const char **list;
     size_t n, cap;
+    bool beyond_bf16;
     int64_t weights, vanished; /* of constants that survive as a whole */
 } Losses;
 
@@ -117,6 +121,7 @@ static void note_loss(const Narrowing *x, Losses *all, const Node *n, const Loss
         all->vanished += l->vanished;
         return;
     }
+    all->beyond_bf16 |= l->beyond_bf16;
     GROW(x->arena, all->list, all->n, all->cap);
     all->list[all->n++] =
         l->too_large ? arena_printf(x->arena, "%s: %g is beyond %s and becomes infinite (%" PRId64 " of %" PRId64 ")",
@@ -141,7 +146,7 @@ static Status tell_losses(const Narrowing *x, const Losses *all)
                              "%zu constant%s would not survive as %s", all->n, all->n == 1 ? "" : "s", type);
     for (size_t i = 0; i < all->n; i++)
         message_at(m, "%s", all->list[i]);
-    if (!rounds && f16)
+    if (!rounds && f16 && !all->beyond_bf16)
         message_try(m, "--dtype bf16");
     if (!rounds)
         message_try(m, "--round-constants, which writes them as they are rounded");

@@ -208,7 +208,8 @@ QCC_CHECKED qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs,
  * bytes. */
 QCC_CHECKED qcc_status qcc_emit(qcc_model *model, const char *kind, const char *options, const qcc_sink *sink);
 
-/* Writes the deployable model: byte-identical to what was read when nothing was trained or quantized. */
+/* Writes the deployable model: byte-identical to what was read when nothing was trained or quantized.  `options`:
+ * --dtype fp16|bf16 with --keep-io and --round-constants, --max-casts N (QCC_MISMATCH when there are more); null: none. */
 QCC_CHECKED qcc_status qcc_export(qcc_model *model, const char *options, const qcc_sink *sink);
 
 /* ---- training steps ---- */
@@ -295,8 +296,8 @@ QCC_CHECKED qcc_status qcc_get_property(qcc_session *session, const char *key, c
 QCC_CHECKED qcc_status qcc_save(qcc_session *session, const qcc_sink *sink);
 QCC_CHECKED qcc_status qcc_load(qcc_session *session, const qcc_source *source);
 
-/* Writes the deployable model with the session's weights, averaged ones where there are any.  `options`: --for float;
- * null: that. */
+/* Writes the deployable model with the session's weights, averaged ones where there are any.  `options`: those of
+ * qcc_export. */
 QCC_CHECKED qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink);
 
 /* Asks a session to stop: the run under way, or the next one, ends with QCC_INTERRUPTED and changes nothing.  Any thread

@@ -450,6 +450,34 @@ static void a_load_that_fails_changes_nothing(void **state)
     assert_int_equal(h.blocks, 0);
 }
 
+/* In fp16 with the signature of f32: the results are close to those of @eval. */
+static void exports_narrow(qcc_context *cx, Trainee *t)
+{
+    static Bytes model;
+    const qcc_sink sink = bytes_sink(&model);
+    qcc_model *m;
+    qcc_tensor narrow, ours, x = trainee_tensor(t->x);
+    qcc_value_info v;
+    assert_int_equal(qcc_export_session(t->session, "--dtype fp16", &sink), QCC_OK);
+    qcc_source source = qcc_bytes(model.p, model.n);
+    assert_int_equal(qcc_read(cx, &source, NULL, &m), QCC_OK);
+    assert_int_equal(qcc_input(m, 0, &v), QCC_OK);
+    assert_int_equal(v.shape.dtype, QCC_F16);
+    qcc_model_free(m);
+    model.n = 0;
+    assert_int_equal(qcc_export_session(t->session, "--dtype fp16 --keep-io '*' --max-casts 2", &sink), QCC_OK);
+    source = qcc_bytes(model.p, model.n);
+    assert_int_equal(qcc_read(cx, &source, NULL, &m), QCC_OK);
+    assert_int_equal(qcc_run_model(m, &x, 1, &narrow, 1), QCC_OK);
+    assert_int_equal(qcc_run(t->session, QCC_EVAL, NULL), QCC_OK);
+    assert_int_equal(qcc_view(t->session, "logits", &ours), QCC_OK);
+    assert_int_equal(narrow.bytes, ours.bytes);
+    for (size_t i = 0; i < ours.bytes / sizeof(float); i++)
+        assert_true(fabsf(((const float *)narrow.data)[i] - ((const float *)ours.data)[i]) < 0.02F);
+    assert_memory_not_equal(narrow.data, ours.data, ours.bytes);
+    qcc_model_free(m);
+}
+
 static void models_and_steps_come_out(void **state)
 {
     static Bytes model, step, twice;
@@ -463,8 +491,11 @@ static void models_and_steps_come_out(void **state)
     assert_int_equal(qcc_export_session(t.session, "--for trt", &sink), QCC_USAGE);
     assert_int_equal(qcc_export_session(t.session, "--batch 3", &sink), QCC_USAGE);
     assert_int_equal(qcc_export_session(t.session, "--nonsense", &sink), QCC_USAGE);
+    assert_int_equal(qcc_export_session(t.session, "--keep-io '*'", &sink), QCC_USAGE);
+    assert_int_equal(qcc_export_session(t.session, "--dtype fp16 --keep-io '*' --max-casts 1", &sink), QCC_MISMATCH);
     assert_int_equal(model.n, 0);
-    assert_int_equal(qcc_export_session(t.session, "--for float", &sink), QCC_OK);
+    exports_narrow(cx, &t);
+    assert_int_equal(qcc_export_session(t.session, "--for float --max-casts 0", &sink), QCC_OK);
 
     /* The exported model says what @eval said. */
     qcc_source source = qcc_bytes(model.p, model.n);
