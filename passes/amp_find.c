@@ -75,9 +75,8 @@ static bool reads_large(AmpGraph *a, const Node *n)
 
 static bool is_seed(const Node *n)
 {
-    if (n->op == OP_state)
-        return n->name && strcmp(n->name, "qcc.scale") == 0;
-    return n->op == OP_const && n->flags & NODE_BACKWARD && n->name && strcmp(n->name, "seed") == 0;
+    return n->op == OP_latch ||
+           (n->op == OP_const && n->flags & NODE_BACKWARD && n->name && strcmp(n->name, "seed") == 0);
 }
 
 /* Whether a value is nothing but the seed, moved and multiplied with constants. */
