@@ -169,6 +169,29 @@ HALF float bf16_to_f32(uint16_t h)
     return half_f32((uint32_t)h << 16);
 }
 
+/* An f32 as a bf16 and what that lacks, in units of the last bit: half a unit rounds away from zero, so that the sign of
+ * `lo` alone says whether it did, and both together give every number back to the bit.  (With ties to even they would
+ * not, for half of the ties.)  Beyond the largest bf16 hi is infinite and lo still brings the number back.  A NaN stays
+ * one; of its payload the leading bits are kept. */
+typedef struct SplitMaster {
+    uint16_t hi;
+    int16_t lo;
+} SplitMaster;
+HALF SplitMaster master_split_f32(float x)
+{
+    uint32_t b = half_bits32(x), a = HALF_ABS32(b), up = (a >> 15) & 1, nan = half_nan32(a, 7);
+    int lo = (int)(a & 0xffff) - (up ? 0x10000 : 0);
+    SplitMaster m;
+    m.hi = (uint16_t)(HALF_SIGN32(b) << 15 | (nan ? 0x7f80 | nan : (a >> 16) + up));
+    m.lo = (int16_t)(nan ? 0 : lo);
+    return m;
+}
+HALF float master_join_f32(uint16_t hi, int16_t lo)
+{
+    uint32_t a = hi & 0x7fffu, below = lo < 0 ? 1 : 0;
+    return half_f32((uint32_t)(hi & 0x8000) << 16 | ((a - below) << 16 | (uint16_t)lo));
+}
+
 /* f8e4m3fn: no infinity, NaN is 0x7f and 0xff, largest 448. */
 HALF uint8_t half_f8e4m3fn(uint32_t sign, uint32_t code, uint32_t nan, bool saturate)
 {

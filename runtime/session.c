@@ -126,7 +126,8 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
                                  .pool = options->pool,
                                  .seed = options->seed,
                                  .stop = options->stop,
-                                 .stop_too = options->stop_too } };
+                                 .stop_too = options->stop_too,
+                                 .rounding = options->rounding } };
     if (!s->graph)
         return fail(m->ir->diag, NOWHERE, "has no graph @step: it is no training step");
     const size_t n = s->graph->n_inputs + (s->eval_graph ? s->eval_graph->n_inputs : 0);

@@ -53,6 +53,7 @@ typedef struct SessionOptions {
     Parallel *pool;
     uint64_t seed;
     const _Atomic int *stop, *stop_too; /* as of EvalOptions */
+    RoundingCounts *rounding;           /* likewise */
 } SessionOptions;
 
 typedef struct Session Session;

@@ -1,0 +1,3 @@
+# every f32 pattern
+add_test(NAME unit/master-all COMMAND test_unit_master all WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+set_tests_properties(unit/master-all PROPERTIES LABELS slow TIMEOUT 600)
