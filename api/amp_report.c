@@ -6,6 +6,7 @@
 
 #include "api/words.h"
 #include "passes/amp.h"
+#include "passes/footprint.h"
 
 const char *amp_report_width(DType narrow)
 {
@@ -110,26 +111,41 @@ const char *amp_report_casts(Arena *arena, const qcc_step *s)
                         l->inserted, folded);
 }
 
-bool amp_report_wide(const qcc_step *s, Footprint *f)
+const char *amp_report_kept(Arena *arena, const qcc_step *s)
 {
     qcc_step *wide;
     Diag *d = &s->cx->diag;
     const Diag was = *d;
+    if (!s->recipe.precision.ledger || !s->facts.origin)
+        return "";
     d->report = NULL;
     d->warnings_are_errors = false;
-    const bool made = s->facts.origin && step_again(s, "--amp off", &wide) == OK;
+    const bool made = step_again(s, "--amp off", &wide) == OK;
     *d = was;
     if (!made)
-        return false;
-    *f = footprint_of(module_graph(wide->module, "step"), &s->cx->scratch);
+        return "";
+    const uint64_t kept = footprint_kept(module_graph(s->module, "step")),
+                   instead = footprint_kept(module_graph(wide->module, "step"));
     step_close(wide);
-    return true;
+    return arena_printf(arena, ", kept for backward %s instead of %s", bytes_text(arena, kept),
+                        bytes_text(arena, instead));
 }
 
 /* ---- why a node is as it is ---- */
 
-/* "class F for range, --keep-fp32 'head'". */
-static void tell_reason(Text *t, const AmpDecision *d)
+/* Why a class that follows did not. */
+static const char *why_wide(const Precision *p, const AmpDecision *d)
+{
+    const AmpClass c = d->role.class;
+    const bool follows =
+        c == AMP_E || c == AMP_S || c == AMP_W || c == AMP_FI || c == AMP_P || c == AMP_PW || c == AMP_PM;
+    if (!follows || !d->gives || d->narrow || d->pin != AMP_PIN_NOTHING)
+        return "";
+    return c == AMP_W || p->walks ? ", follows what it reads" : ", wide costs less";
+}
+
+/* "class F by --keep-fp32 'head' (T on its card)", "class FO for range", "class W, guards against zero (C-17)". */
+static void tell_reason(Text *t, const Precision *p, const AmpDecision *d)
 {
     const AmpRole *r = &d->role;
     text_printf(t, "class %s", amp_word(r->class));
@@ -139,6 +155,7 @@ static void tell_reason(Text *t, const AmpDecision *d)
         text_printf(t, " for %s", amp_reason(r->reason));
     if (d->pin != AMP_PIN_NOTHING)
         text_printf(t, ", %s", amp_pin_text(d->pin));
+    text_add(t, why_wide(p, d));
 }
 
 static const char *stored(const Precision *p, const AmpDecision *d)
@@ -162,22 +179,23 @@ static void remark_decisions(qcc_step *s)
         Text t;
         place.where = d->where;
         text_open(&t, &s->cx->scratch);
-        tell_reason(&t, d);
+        tell_reason(&t, p, d);
         remark(&s->cx->diag, "amp", place, "%s%s stored as %s, computes in %s: %s", d->title,
                d->backward ? " (backward)" : "", stored(p, d), computes(p, d), text_get(&t));
     }
 }
 
 /* Adds the forward nodes that could compute narrow and do not. */
-static void name_wide(Message *m, const AmpLedger *l)
+static void name_wide(Message *m, const Precision *p)
 {
+    const AmpLedger *l = p->ledger;
     for (size_t i = 0; i < l->n; i++) {
         const AmpDecision *d = &l->list[i];
         Text t;
         if (d->backward || d->card != AMP_T || d->computes)
             continue;
         text_open(&t, m->diag->arena);
-        tell_reason(&t, d);
+        tell_reason(&t, p, d);
         message_at(m, "%s %s: %s", d->where, d->title, text_get(&t));
     }
 }
@@ -192,7 +210,7 @@ static Status warn_of_nothing(qcc_step *s, const AmpLedger *l)
     Message *m = message_new(&s->cx->diag, SEVERITY_WARNING, OK, place, "nothing computes narrow: %s",
                              share.nodes ? "every operator that could is kept in f32"
                                          : "no operator of the model is of class T (products and convolutions)");
-    name_wide(m, l);
+    name_wide(m, &s->recipe.precision);
     message_try(m, "--amp off");
     return message_send(m);
 }
@@ -231,7 +249,7 @@ static Status require_fraction(qcc_step *s, const AmpLedger *l, double wanted)
     Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, MISMATCH, place, "%s of the multiply-adds run narrow%s",
                              number_text(arena, floor(have * 1e4) / 1e4), l ? "" : ": --amp is off");
     if (l)
-        name_wide(m, l);
+        name_wide(m, &s->recipe.precision);
     else
         message_try(m, "--amp bf16");
     return message_send(m);
@@ -271,8 +289,8 @@ static void tell_costs(Text *t, Arena *arena, const qcc_step *s)
     const AmpCasts c = amp_casts_of(module_graph(s->module, "step"));
     label(t, "casts");
     text_printf(t,
-                "%" PRId64 " inserted, %" PRId64 " left: %" PRId64 " copies (%s), %" PRId64 " on store, %" PRId64
-                " on load, %" PRId64 " by the update\n",
+                "%" PRId64 " inserted, %" PRId64 " left: copies %" PRId64 " (%s), on store %" PRId64
+                ", on load %" PRId64 ", by the update %" PRId64 "\n",
                 l->inserted, c.all, c.materialised, bytes_text(arena, (uint64_t)c.bytes), c.stored, c.loaded,
                 c.written);
 }
@@ -298,7 +316,7 @@ void amp_report_tell(Text *t, const qcc_step *s)
         label(t, "");
         text_printf(t, "%-5s %-5s %s %s%s: ", stored(p, d), computes(p, d), name_text(arena, d->where), d->title,
                     d->backward ? ", backward" : "");
-        tell_reason(t, d);
+        tell_reason(t, p, d);
         if (d->saved)
             text_printf(t, "; saves %s", bytes_text(arena, (uint64_t)d->saved));
         text_char(t, '\n');
@@ -343,7 +361,7 @@ void amp_report_node(Text *t, const qcc_step *s, const Node *n)
         label(t, any ? "" : "precision");
         any = true;
         text_printf(t, "%s%s: ", d->title, d->backward ? ", backward" : "");
-        tell_reason(t, d);
+        tell_reason(t, p, d);
         text_printf(t, "; stored as %s, computes in %s", stored(p, d), computes(p, d));
         if (d->saved)
             text_printf(t, "; saves %s", bytes_text(arena, (uint64_t)d->saved));

@@ -176,14 +176,10 @@ static Status tell_memory(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
     const Footprint f = footprint_of(module_graph(s->module, "step"), arena);
-    Footprint wide;
-    const char *instead = "";
-    if (s->recipe.precision.ledger && amp_report_wide(s, &wide))
-        instead = arena_printf(arena, " instead of %s", bytes_text(arena, wide.activations));
     return line(out, arena, "memory",
-                arena_printf(arena, "%s: weights %s, optimizer %s, gradients %s, activations %s%s",
+                arena_printf(arena, "%s: weights %s, optimizer %s, gradients %s, activations %s",
                              bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
-                             bytes_text(arena, f.gradients), bytes_text(arena, f.activations), instead),
+                             bytes_text(arena, f.gradients), bytes_text(arena, f.activations)),
                 NULL);
 }
 
@@ -218,7 +214,8 @@ Status summary_tell(Out *out, const qcc_step *s)
     TRY(line(out, arena, "precision", amp_report_precision(arena, s),
              s->recipe.precision.on ? "--amp --keep-fp32" : "--amp"));
     TRY(line(out, arena, "step",
-             arena_printf(arena, "%s nodes; %s", grouped(arena, (int64_t)s->facts.nodes), amp_report_casts(arena, s)),
+             arena_printf(arena, "%s nodes; %s%s", grouped(arena, (int64_t)s->facts.nodes), amp_report_casts(arena, s),
+                          amp_report_kept(arena, s)),
              NULL));
     return tell_memory(out, s);
 }

@@ -74,13 +74,16 @@ void amp_cut(AmpProblem *p);
 /* ---- the ledger ---- */
 
 /* Why a result is wide whatever follows, where its class does not say so. */
-#define AMP_PINS(_)                                                                                                    \
-    _(NOTHING, "")                                                                                                     \
-    _(CONSTANT, "a constant does not survive narrowing (C-16)")                                                        \
-    _(GUARD, "guards against zero (C-17)")                                                                             \
-    _(SEED, "multiplies the seed of the gradients")                                                                    \
-    _(RANGE, "may leave the range of f16")                                                                             \
-    _(GRADIENT, "is the gradient of a parameter")
+/* clang-format off */
+#define AMP_PINS(_)                                                      \
+    _( NOTHING,  ""                                                    ) \
+    _( CONSTANT, "a constant does not survive narrowing (C-16)"        ) \
+    _( GUARD,    "guards against zero (C-17)"                          ) \
+    _( SEED,     "multiplies the seed of the gradients"                ) \
+    _( RANGE,    "may leave the range of f16"                          ) \
+    _( GRADIENT, "is the gradient of a parameter"                      ) \
+    _( INSIDE,   "is inside of an adjoint"                             )
+/* clang-format on */
 
 typedef enum AmpPin {
 #define AMP_PIN_ENUMERATOR(id, text) AMP_PIN_##id,

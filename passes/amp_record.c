@@ -27,13 +27,22 @@ static bool stays_wide(AmpClass c)
     return c == AMP_FO || c == AMP_EX || c == AMP_F || c == AMP_X;
 }
 
+/* Whether a backward value was fixed wide though its class follows. */
+static bool is_inside(AmpGraph *a, const Node *n)
+{
+    const AmpClass c = amp_note(a, n)->role.class;
+    const int v = amp_note(a, n)->variable;
+    return n->flags & NODE_BACKWARD && v && a->problem.variable[v - 1].fixed == AMP_WIDE &&
+           (c == AMP_E || c == AMP_S || c == AMP_W || c == AMP_FI);
+}
+
 static AmpPin pin_of(AmpGraph *a, const Node *n)
 {
     const AmpNote *note = amp_note(a, n);
     if (note->unfit)
         return AMP_PIN_CONSTANT;
     if (!note->pinned)
-        return AMP_PIN_NOTHING;
+        return is_inside(a, n) ? AMP_PIN_INSIDE : AMP_PIN_NOTHING;
     if (note->seeded)
         return AMP_PIN_SEED;
     if (amp_eps_guard(n))

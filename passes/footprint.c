@@ -105,3 +105,20 @@ Footprint footprint_of(Graph *g, Arena *scratch)
     f.total = f.weights + f.optimizer + f.other_state + f.gradients + f.activations;
     return f;
 }
+
+static bool is_read_backward(const Node *n)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (u->user->flags & NODE_BACKWARD)
+            return true;
+    return false;
+}
+
+uint64_t footprint_kept(Graph *g)
+{
+    uint64_t sum = 0;
+    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+        if (takes_room(n) && !(n->flags & (NODE_BACKWARD | NODE_UPDATE)) && !n->n_regions && is_read_backward(n))
+            sum += bytes_of(n->type);
+    return sum;
+}

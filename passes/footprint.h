@@ -18,4 +18,7 @@ typedef struct Footprint {
  * Values of unknown shape count as nothing. */
 Footprint footprint_of(Graph *g, Arena *scratch);
 
+/* Bytes of forward values that the backward side reads: what has to be there all the time between, on any device. */
+uint64_t footprint_kept(Graph *g);
+
 #endif
