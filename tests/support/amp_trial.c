@@ -49,6 +49,20 @@ const char *amp_differs(const AmpTrial *t, AmpWay way, const char *what, const c
 
 /* ---- passes ---- */
 
+bool amp_is_step(Graph *g)
+{
+    bool loss = false;
+    for (int i = 0; i < graph_n_results(g); i++) {
+        const char *name = graph_result_name(g, i);
+        loss |= name && strcmp(name, "loss") == 0;
+        if (name && strncmp(name, "grad.", 5) == 0)
+            return false;
+    }
+    for (const Node *n = g->first; n && loss; n = n->next)
+        loss = !(n->flags & NODE_BACKWARD);
+    return loss;
+}
+
 AmpLedger *amp_ledger(const AmpTrial *t)
 {
     AmpLedger *l = NEW(&t->c->arena, AmpLedger);

@@ -35,6 +35,9 @@ int amp_check_samples(AmpCheck *check, int *seen);
 /* Runs a pass by the way's recipe; null or what is wrong, a graph that does not verify included.  `ledger` may be null. */
 const char *amp_run(const AmpTrial *t, Graph *g, const char *pass, AmpWay way, AmpLedger *ledger);
 
+/* Whether a graph has a loss and nothing behind it: it can be differentiated. */
+bool amp_is_step(Graph *g);
+
 /* An empty ledger. */
 AmpLedger *amp_ledger(const AmpTrial *t);
 

@@ -128,21 +128,6 @@ static const char *forward_moved(const AmpTrial *t, Graph *g, const Stands *s, u
     return NULL;
 }
 
-/* Whether a graph has a loss and nothing behind it. */
-static bool is_forward_step(Graph *g)
-{
-    bool loss = false;
-    for (int i = 0; i < graph_n_results(g); i++) {
-        const char *name = graph_result_name(g, i);
-        loss |= name && strcmp(name, "loss") == 0;
-        if (name && strncmp(name, "grad.", 5) == 0)
-            return false;
-    }
-    for (const Node *n = g->first; n && loss; n = n->next)
-        loss = !(n->flags & NODE_BACKWARD);
-    return loss;
-}
-
 static const char *check_step_way(AmpTrial *t, AmpWay way)
 {
     Graph *g = graph_copy(t->graph, &t->c->arena);
@@ -178,7 +163,7 @@ static const char *check_step_way(AmpTrial *t, AmpWay way)
 static const char *check_step(AmpTrial *t)
 {
     const char *wrong = NULL;
-    for (int i = 0; i < AMP_WAYS && !wrong && is_forward_step(t->graph); i++)
+    for (int i = 0; i < AMP_WAYS && !wrong && amp_is_step(t->graph); i++)
         wrong = check_step_way(t, amp_ways[i]);
     return wrong;
 }

@@ -37,6 +37,7 @@ static AmpProblem draw_problem(Arena *a, Rng *rng, size_t n, int infinite)
                                                          : AMP_NARROW,
                             .wide_price = draw_price(rng, infinite),
                             .narrow_price = draw_price(rng, infinite) - (double)rng_below(rng, 3) };
+        v->moves &= v->copy_of < 0;
     }
     for (size_t i = 0; i < p.n_ties; i++)
         p.tie[i] = (AmpTie){ .a = (int)rng_below(rng, (int64_t)n),
@@ -92,6 +93,8 @@ static Status no_labelling_is_cheaper(void *context)
         const unsigned got = narrow_ones(&p);
         check_that(amp_cost(&p) == least, "round %d: %g, not %g", round, amp_cost(&p), least);
         check_that(isinf(least) || got == want, "round %d: narrow %x, not %x", round, got, want);
+        amp_walk(&p);
+        check_that(amp_cost(&p) >= least, "round %d: the walk costs %g, the cut %g", round, amp_cost(&p), least);
         forbidden += isinf(least);
         mixed += !isinf(least) && got && got != (1u << p.n) - 1;
         arena_reset(&x->arena, mark);
