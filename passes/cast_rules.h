@@ -48,6 +48,11 @@ Node *cast_behind(Build *b, const Match *m);
 bool may_go_before(const Match *m);
 Node *cast_before(Build *b, const Match *m);
 
+/* C-11: a contraction gives what the cast of its result gave. */
+bool may_give_wide(const Match *m);
+bool may_give_narrow(const Match *m);
+Node *give_as_cast(Build *b, const Match *m);
+
 /* C-14: a comparison with a constant, made with narrow values that give the same answers. */
 bool compares_widened(const Match *m);
 Node *compare_narrow(Build *b, const Match *m);

@@ -106,6 +106,7 @@ static Node *dequantize_narrow(Build *b, const Match *m)
     _(gather_elements) _(gather_nd)
 #define ORDERS(_)      _(relu) _(clip) _(max) _(min) _(max_pool) _(global_max_pool) _(reduce_max) _(reduce_min)
 #define SIGNS(_)       _(abs) _(neg)
+#define SUMS(_)        _(matmul) _(gemm) _(conv) _(conv_transpose) _(conv_weight_grad)
 #define COMPARES(_)    _(equal) _(less) _(less_or_equal) _(greater) _(greater_or_equal)
 
 #define MOVES_MANY(_)  _(concat) _(scatter_elements) _(scatter_nd) _(tensor_scatter)
@@ -116,6 +117,9 @@ static Node *dequantize_narrow(Build *b, const Match *m)
 #define C9_BEFORE(word)  BEFORE("c9", word)
 #define C10_BEHIND(word) BEHIND("c10", word)
 #define C10_BEFORE(word) BEFORE("c10", word)
+
+#define GIVES_WIDE(word)   { "c11-wide-" #word,   ELASTIC, P(amp_cast, P(word, X, REST(0))), NULL, give_as_cast, may_give_wide },
+#define GIVES_NARROW(word) { "c11-narrow-" #word, EXACT,   P(amp_cast, P(word, X, REST(0))), NULL, give_as_cast, may_give_narrow },
 
 #define BOTH(word)  { "c14-widened-" #word,        EXACT, P(word, P(amp_cast, X), P(amp_cast, Y)), P(word, X, Y), NULL, compares_widened },
 #define RIGHT(word) { "c14-" #word "-constant",    EXACT, P(word, P(amp_cast, X), CONST), NULL, compare_narrow, compares_widened },
@@ -146,6 +150,8 @@ static const Rule rules[] = {
     { "c9-cast-before-where",     EXACT,     P(amp_cast, P(where, Z, X, Y)),              NULL, cast_before, may_go_before },
 
     ORDERS(C10_BEHIND) SIGNS(C10_BEHIND) SIGNS(C10_BEFORE)
+
+    SUMS(GIVES_WIDE) SUMS(GIVES_NARROW)
 
     COMPARES(BOTH) COMPARES(RIGHT)
     LEFT(less) LEFT(less_or_equal) LEFT(greater) LEFT(greater_or_equal)

@@ -158,6 +158,9 @@ static const void *attributes(Instance *made, const Pattern *p, Op op, const Nod
     void *attr = attrs_copy(made->graph->arena, specs, sampled ? sampled->attr : NULL);
     if (op == OP_cast && rng_below(made->rng, 2)) /* there and back is worth more tries than chance gives it */
         ((CastAttr *)attr)->to = (int)made->usual->dtype + 1;
+    const AttrSpec *out = attr_find(specs, str("out"));
+    if (out && rng_below(made->rng, 3) == 0)
+        *(int *)attr_at(out, attr) = (int)F32 + 1;
     if (op == OP_amp_cast)
         ((CastAttr *)attr)->to = (int)amp_width(made->rng) + 1;
     for (; p->kind == PATTERN_WITH || p->kind == PATTERN_ONCE; p = p->in[0])
