@@ -255,13 +255,23 @@ static Status require_fraction(qcc_step *s, const AmpLedger *l, double wanted)
     return message_send(m);
 }
 
+Status amp_report_require(qcc_step *s, const CommandLine *line)
+{
+    const double wanted = option_real(line, OPT_require_amp, 0);
+    if (!option_given(line, OPT_require_amp))
+        return OK;
+    if (wanted < 0 || wanted > 1)
+        return fail_as(&s->cx->diag, USAGE, ON_COMMAND_LINE, "--require-amp-fraction %s: a fraction is between 0 and 1",
+                       number_text(&s->cx->scratch, wanted));
+    return require_fraction(s, s->recipe.precision.ledger, wanted);
+}
+
 Status amp_report_check(qcc_step *s, const CommandLine *line)
 {
     const AmpLedger *l = s->recipe.precision.ledger;
     if (l)
         remark_decisions(s);
-    if (option_given(line, OPT_require_amp))
-        TRY(require_fraction(s, l, option_real(line, OPT_require_amp, 0)));
+    TRY(amp_report_require(s, line));
     if (l) {
         TRY(warn_of_nothing(s, l));
         TRY(warn_of_bytes(s, l));

@@ -11,6 +11,9 @@ void amp_report_open(qcc_step *s);
  * less than --require-amp-fraction of the work runs narrow. */
 Status amp_report_check(qcc_step *s, const CommandLine *line);
 
+/* The last of it alone. */
+Status amp_report_require(qcc_step *s, const CommandLine *line);
+
 /* "bf16: 53 Conv, 1 MatMul narrow; 61 follow, 37 in f32 (12 FO, 25 F); loss scale off": the line of the summary. */
 const char *amp_report_precision(Arena *arena, const qcc_step *s);
 

@@ -216,6 +216,21 @@ bool model_is_step(const qcc_model *m)
     return m->has_spine ? onnx_is_step(&m->spine) : module_graph(m->module, "step") != NULL;
 }
 
+/* What is required of a step that was made before: it is made again, so that what was decided is known. */
+static Status check_made(const qcc_step *made, const CommandLine *line)
+{
+    qcc_step *again;
+    if (!option_given(line, OPT_require_amp))
+        return OK;
+    if (made->facts.silent)
+        return fail_as(&made->cx->diag, USAGE, ON_COMMAND_LINE,
+                       "--require-amp-fraction: the text of a step does not say how it was made");
+    TRY(step_again(made, "", &again));
+    const Status status = amp_report_require(again, line);
+    step_close(again);
+    return status;
+}
+
 Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
 {
     qcc_step *s = step_new(m);
@@ -224,8 +239,8 @@ Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
     Status status = made ? OK : model_supported(m);
     if (status == OK)
         status = made ? read_step(s, line) : build_graphs(s, line);
-    if (status == OK && !made)
-        status = amp_report_check(s, line);
+    if (status == OK)
+        status = made ? check_made(s, line) : amp_report_check(s, line);
     if (status != OK) {
         step_drop(s);
         return status;

@@ -133,7 +133,6 @@ typedef struct AmpCasts {
     int64_t stored;       /* narrowings that are the only form in which their value is kept: whoever computes does it */
     int64_t written;      /* narrowings by the update: shadows of weights */
     int64_t materialised; /* copies: of a value that is kept wide as well, of an input or state; what leaves widened */
-    int64_t weights;      /* of these, of states that are trained: each step would cast them */
     double bytes;         /* of the materialised ones */
 } AmpCasts;
 

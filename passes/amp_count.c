@@ -61,7 +61,6 @@ static void count_cast(AmpCasts *c, const Node *cast)
         return;
     }
     c->materialised++;
-    c->weights += value->op == OP_state && value->flags & NODE_TRAINED;
     if (type_known(cast->type) && type_bytes(cast->type, &bytes))
         c->bytes += (double)bytes;
 }
