@@ -7,6 +7,7 @@
 #include "api/words.h"
 #include "passes/amp.h"
 #include "passes/footprint.h"
+#include "passes/scale_read.h"
 
 const char *amp_report_width(DType narrow)
 {
@@ -70,15 +71,11 @@ static void tell_others(Text *t, const AmpLedger *l)
     text_add(t, any ? ")" : "");
 }
 
-static void tell_scale(Text *t, Arena *arena, const Precision *p)
+static void tell_scale(Text *t, Arena *arena, const qcc_step *s)
 {
-    const ScaleKind kind = p->scale.kind != SCALE_DEFAULT ? p->scale.kind
-                           : p->on && p->narrow == F16    ? SCALE_DYNAMIC
-                                                          : SCALE_OFF;
-    if (kind == SCALE_STATIC)
-        text_printf(t, "; loss scale %s", number_text(arena, p->scale.init));
-    else
-        text_printf(t, "; loss scale %s", kind == SCALE_DYNAMIC ? "dynamic" : "off");
+    const LossScale scale = recipe_loss_scale(&s->recipe);
+    if (s->recipe.precision.on || scale.kind != SCALE_OFF)
+        text_printf(t, "; loss scale %s", loss_scale_text(arena, &scale));
 }
 
 const char *amp_report_precision(Arena *arena, const qcc_step *s)
@@ -88,15 +85,13 @@ const char *amp_report_precision(Arena *arena, const qcc_step *s)
     text_open(&t, arena);
     if (s->facts.silent)
         return "as the text of the step says";
-    if (!p->on)
-        return "f32";
-    text_add(&t, amp_report_width(p->narrow));
-    if (p->ledger) {
+    text_add(&t, p->on ? amp_report_width(p->narrow) : "f32");
+    if (p->on && p->ledger) {
         text_add(&t, ": ");
         tell_narrow(&t, arena, p->ledger);
         tell_others(&t, p->ledger);
     }
-    tell_scale(&t, arena, p);
+    tell_scale(&t, arena, s);
     return text_get(&t);
 }
 

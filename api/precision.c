@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "passes/amp_shipped.h"
 #include "passes/amp_table.h"
+#include "passes/scale_read.h"
 
 /* ---- tables ---- */
 
@@ -142,6 +143,19 @@ static Status warn_of_idle(qcc_step *s, const CommandLine *line)
     return OK;
 }
 
+static Status read_scale(qcc_step *s, const CommandLine *line)
+{
+    const char *text = option_text(line, OPT_loss_scale);
+    Place place = NOWHERE;
+    place.where = "--loss-scale";
+    if (text)
+        TRY(loss_scale_read(&s->recipe.precision.scale, text, &s->arena, &s->cx->diag));
+    if (!text || !loss_scale_is_idle(&s->recipe))
+        return OK;
+    return warn(&s->cx->diag, place,
+                "changes nothing here: gradients of f32 and bf16 do not underflow (it helps --amp fp16)");
+}
+
 Status precision_read(qcc_step *s, const CommandLine *line)
 {
     Precision *p = &s->recipe.precision;
@@ -157,5 +171,6 @@ Status precision_read(qcc_step *s, const CommandLine *line)
     for (size_t at = 0; (text = option_next(line, OPT_keep_fp32, &at));)
         kept[p->n_keep_wide++] = arena_string(&s->arena, text);
     TRY(warn_of_idle(s, line));
+    TRY(read_scale(s, line));
     return read_tables(s, line);
 }

@@ -75,7 +75,7 @@ static const Option kept[] = { OPT_train,     OPT_freeze,      OPT_tie,        O
                                OPT_optimizer, OPT_lr,          OPT_group,      OPT_schedule,   OPT_dim,
                                OPT_shape,     OPT_constant,    OPT_clip_norm,  OPT_clip_value, OPT_accumulate,
                                OPT_ema,       OPT_batch,       OPT_opset,      OPT_amp,        OPT_amp_table,
-                               OPT_keep_fp32, OPT_exact_casts, OPT_amp_solver, OPT_lenient };
+                               OPT_keep_fp32, OPT_exact_casts, OPT_amp_solver, OPT_lenient,    OPT_loss_scale };
 
 /* Adds what a line gives for an option; in an identity the content of a table counts, not where it stands. */
 static void add_values(qcc_step *s, CommandLine *all, const CommandLine *line, Option o, bool identity)
@@ -87,7 +87,7 @@ static void add_values(qcc_step *s, CommandLine *all, const CommandLine *line, O
     }
 }
 
-/* The options that make the step what it is, the loss being said even where it was guessed. */
+/* The options that make the step what it is (rates and scales of the loss may change between runs), the loss being said even where it was guessed. */
 static const char *options_of(qcc_step *s, const CommandLine *line, bool identity)
 {
     CommandLine all = { 0 };
@@ -95,7 +95,7 @@ static const char *options_of(qcc_step *s, const CommandLine *line, bool identit
     for (size_t i = 0; i < s->recipe.n_losses; i++)
         option_add(&s->arena, &all, OPT_loss, loss_text(&s->arena, &s->recipe.losses[i]));
     for (size_t k = 0; k < COUNT(kept); k++)
-        if (!identity || (kept[k] != OPT_lr && kept[k] != OPT_schedule))
+        if (!identity || (kept[k] != OPT_lr && kept[k] != OPT_schedule && kept[k] != OPT_loss_scale))
             add_values(s, &all, line, kept[k], identity);
     text_open(&t, &s->arena);
     options_print_line(&t, &all);

@@ -109,6 +109,8 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
     text_open(&step, &s->cx->scratch);
     for (size_t i = 0; i < n; i++) {
         const bool ours = strncmp(states[i].name, "qcc.", 4) == 0;
+        if (strcmp(states[i].name, "qcc.scale") == 0 || strcmp(states[i].name, "qcc.scaler") == 0)
+            continue; /* a run may go on with or without */
         text_printf(ours ? &step : &model, "%s ", states[i].name);
         type_print(ours ? &step : &model, states[i].type);
         text_printf(ours ? &step : &model, " %d\n", states[i].trained);
@@ -118,12 +120,44 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
     info->step_hash = s->step_hash = hash_text(&s->arena, &step);
 }
 
+void session_keep_states(qcc_session *s, const NamedTensor *states, size_t n)
+{
+    NamedTensor *kept = NEWS(&s->arena, NamedTensor, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        Tensor *t = tensor_alloc(&s->texts, states[i].tensor->type);
+        if (t->bytes)
+            memcpy(t->data, states[i].tensor->data, t->bytes);
+        kept[i] = (NamedTensor){ arena_string(&s->arena, states[i].name), t };
+    }
+    s->kept = kept;
+    s->n_kept = n;
+}
+
+/* A state of the session with what a file had behind it. */
+static const Tensor *lengthened(qcc_session *s, const Tensor *value, const Tensor *kept)
+{
+    Tensor *t = tensor_new(&s->cx->scratch, kept->type);
+    memcpy(t->data, kept->data, kept->bytes);
+    memcpy(t->data, value->data, value->bytes < kept->bytes ? value->bytes : kept->bytes);
+    return t;
+}
+
 NamedTensor *session_tensors(qcc_session *s, size_t *n)
 {
-    const State *states = session_states(s->run, n);
-    NamedTensor *all = NEWS(&s->cx->scratch, NamedTensor, *n + 1);
-    for (size_t i = 0; i < *n; i++)
-        all[i] = (NamedTensor){ states[i].name, states[i].value };
+    size_t n_states;
+    const State *states = session_states(s->run, &n_states);
+    NamedTensor *all = NEWS(&s->cx->scratch, NamedTensor, n_states + s->n_kept + 1);
+    for (*n = 0; *n < n_states; (*n)++)
+        all[*n] = (NamedTensor){ states[*n].name, states[*n].value };
+    for (size_t k = 0; k < s->n_kept; k++) {
+        size_t i = 0;
+        while (i < n_states && strcmp(states[i].name, s->kept[k].name) != 0)
+            i++;
+        if (i < n_states)
+            all[i].tensor = lengthened(s, states[i].value, s->kept[k].tensor);
+        else
+            all[(*n)++] = s->kept[k];
+    }
     return all;
 }
 
@@ -215,10 +249,13 @@ static Status load_from(qcc_session *s, Heap *heap, const qcc_source *from)
         slots[i] = (StateSlot){ states[i].name, step_path(s->step, states[i].name), states[i].type };
     session_identify(s, &own);
     const CheckpointReader r = { &s->step->model->ir.types, heap, &s->cx->scratch, &s->cx->diag, &s->cx->limits };
-    const CheckpointWanted wanted = {
-        .model_hash = own.model_hash, .step_hash = own.step_hash, .slots = slots, .n = n
-    };
+    const CheckpointWanted wanted = { .model_hash = own.model_hash,
+                                      .step_hash = own.step_hash,
+                                      .slots = slots,
+                                      .n = n,
+                                      .fresh_scale = s->step->recipe.precision.scale.fresh };
     TRY(load_any(&r, from, &wanted, &loaded));
+    session_keep_states(s, loaded.kept, loaded.n_kept);
     properties_replace(s, heap, loaded.info.properties, loaded.info.n_properties); /* the last that wants memory */
     session_forget(s->run);
     session_adopt(s->run, loaded.states);

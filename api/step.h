@@ -77,6 +77,8 @@ struct qcc_session {
     Heap texts;                         /* of the properties */
     const char *model_hash, *step_hash; /* null until they are asked for */
     uint64_t seed;                      /* as the host sees it */
+    NamedTensor *kept;                  /* states of checkpoints that this step has no place for; values in texts */
+    size_t n_kept;
     _Atomic int stop;
     bool poisoned; /* a run failed for memory: only ending it is legal */
 };
@@ -155,6 +157,9 @@ void session_identify(qcc_session *s, CheckpointInfo *info);
 
 /* All states of a session by name, and its properties; in the scratch of the call. */
 NamedTensor *session_tensors(qcc_session *s, size_t *n);
+
+/* Keeps states that a checkpoint has and the step does not know, for the next one that is saved. */
+void session_keep_states(qcc_session *s, const NamedTensor *states, size_t n);
 SafePair *session_properties(qcc_session *s);
 
 /* Says which value of the last step was the first that was not finite. */

@@ -138,13 +138,15 @@ static Status resume(Trainer *t, Heap *heap)
                                       .step_hash = t->info.step_hash,
                                       .options = t->info.options,
                                       .slots = slots,
-                                      .n = n };
+                                      .n = n,
+                                      .fresh_scale = t->step->recipe.precision.scale.fresh };
     TRY(checkpoint_load(&from, t->folder, &wanted, &loaded));
     if (!loaded.file && t->o.must_resume)
         return fail_as(t->d, IO, (Place){ .file = t->folder, .byte = -1 }, "holds no checkpoint to go on from");
     if (!loaded.file)
         return out_printf(t->c->out, "%-16s nothing in %s yet: a new run\n", "resume", t->folder);
     TRY(put_all(t, slots, loaded.states, n));
+    session_keep_states(t->session, loaded.kept, loaded.n_kept);
     TRY(check_order(t, &loaded));
     note_changes(t, &loaded.info);
     t->resumed_from = arena_string(&t->step->arena, loaded.file);

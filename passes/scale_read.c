@@ -96,7 +96,9 @@ static Status read_power(const Settings *s, const Setting *x, double from, doubl
 
 static Status set_key(LossScale *to, const Settings *s, const Setting *x)
 {
-    const char *known[COUNT(keys)];
+    const char *known[COUNT(keys) + COUNT(spellings)];
+    for (size_t i = 0; i < COUNT(spellings); i++)
+        known[COUNT(keys) + i] = spellings[i].theirs;
     for (size_t i = 0; i < COUNT(keys); i++) {
         void *at = (char *)to + keys[i].at;
         known[i] = keys[i].word;
@@ -212,5 +214,7 @@ const char *loss_scale_text(Arena *arena, const LossScale *s)
     f64_to_text(number, s->init);
     if (s->kind == SCALE_OFF)
         return "off";
-    return arena_printf(arena, s->kind == SCALE_STATIC ? "static %s" : "dynamic from %s", number);
+    if (s->kind == SCALE_DYNAMIC && s->init == defaults.init)
+        return "dynamic";
+    return arena_printf(arena, s->kind == SCALE_STATIC ? "%s" : "dynamic from %s", number);
 }

@@ -18,7 +18,7 @@ ScalerRules loss_scale_rules(const LossScale *s);
 /* Whether it was asked for where it changes nothing: gradients of this precision do not underflow. */
 bool loss_scale_is_idle(const Recipe *r);
 
-/* "dynamic from 65536", "static 1024", "off". */
+/* "dynamic", "dynamic from 1024", "1024", "off". */
 const char *loss_scale_text(Arena *arena, const LossScale *s);
 
 #endif

@@ -118,7 +118,8 @@ typedef struct CheckpointWanted {
     const char *options;                /* that the step was compiled with, for messages; null: not known */
     const StateSlot *slots;
     size_t n;
-    bool others; /* states of the file that have no slot are fine */
+    bool others;      /* states of the file that have no slot are fine */
+    bool fresh_scale; /* a file may lack the states of the scale of a loss */
 } CheckpointWanted;
 
 typedef struct CheckpointLoaded {
@@ -126,6 +127,9 @@ typedef struct CheckpointLoaded {
     CheckpointInfo info;
     Tensor **states; /* one a slot, in the caller's heap; nothing live was touched */
     StateReport report;
+    NamedTensor *kept; /* states of a scale of the loss that find no place, and counters behind those that do: whoever
+                          saves again saves them too; in the caller's heap */
+    size_t n_kept;
 } CheckpointLoaded;
 
 /* What reading needs. */

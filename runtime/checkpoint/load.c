@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "ops/scaler.h"
 #include "runtime/checkpoint/content.h"
 #include "runtime/checkpoint/folder.h"
 #include "runtime/checkpoint/match.h"
@@ -131,6 +132,23 @@ static bool model_differs(const StateReport *r)
     return has_weights(r->missing, r->n_missing) || has_weights(r->misshapen, r->n_misshapen);
 }
 
+/* States of the scale of a loss that the file lacks: not missed where they may begin anew. */
+static Status check_scale(const CheckpointReader *r, const Probe *p, const CheckpointWanted *w, StateReport *report)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_missing; i++)
+        if (!match_is_scale(report->missing[i]))
+            report->missing[n++] = report->missing[i];
+    const bool lacks = n < report->n_missing;
+    report->n_missing = n;
+    if (!lacks || w->fresh_scale)
+        return OK;
+    Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
+                             "has no state of a loss scale: it was saved by a run without one");
+    message_try(m, "--loss-scale dynamic:fresh=true to begin a scale here, or --loss-scale off");
+    return message_send(m);
+}
+
 static bool differ(const char *got, const char *want)
 {
     return want && (!got || strcmp(got, want) != 0);
@@ -150,6 +168,7 @@ static Status check_wanted(const CheckpointReader *r, const Probe *p, const Chec
         return refuse(r, p, "was saved by a run of another model", p->info.model_hash, w->model_hash);
     if (step)
         return refuse(r, p, "was saved by a step compiled with other options", p->info.step_hash, w->step_hash);
+    TRY(check_scale(r, p, w, report));
     if (report->n_missing || report->n_misshapen || (report->n_unexpected && !w->others))
         return refuse_misfit(r, p, "does not fit this step", report);
     return OK;
@@ -222,15 +241,68 @@ static void check_step(const CheckpointReader *r, Probe *p, uint64_t named)
         p->damage = arena_printf(r->arena, "its name says step %" PRIu64 ", it says %" PRIu64, named, p->info.step);
 }
 
+/* Slots for what is kept without one, behind those that are wanted. */
+static CheckpointWanted with_kept(const CheckpointReader *r, const Probe *p, const CheckpointWanted *w, int64_t *to,
+                                  CheckpointLoaded *loaded)
+{
+    enum { MOST = 2 }; /* scale and counters */
+    CheckpointWanted all = *w;
+    StateSlot *slots = NEWS(r->arena, StateSlot, w->n + MOST);
+    if (w->n)
+        memcpy(slots, w->slots, w->n * sizeof *slots);
+    loaded->kept = NEWS(r->arena, NamedTensor, MOST);
+    for (size_t i = 0; i < p->table.n && loaded->n_kept < MOST; i++) {
+        const SafeTensor *t = &p->table.list[i];
+        if (to[i] >= 0 || !match_is_scale(t->name))
+            continue;
+        const char *name = arena_string(r->arena, t->name);
+        to[i] = (int64_t)all.n;
+        slots[all.n++] = (StateSlot){ name, NULL, t->type };
+        loaded->kept[loaded->n_kept++] = (NamedTensor){ name, NULL };
+    }
+    all.slots = slots;
+    return all;
+}
+
+/* What was read as kept, and the counters that we know out of a longer vector. */
+static void settle_kept(const CheckpointReader *r, const CheckpointWanted *w, CheckpointLoaded *loaded)
+{
+    for (size_t k = 0; k < loaded->n_kept; k++) {
+        Tensor *t = loaded->states[w->n + k];
+        loaded->kept[k].tensor = t;
+        for (size_t i = 0; i < w->n; i++) {
+            if (strcmp(w->slots[i].name, loaded->kept[k].name) != 0 || loaded->states[i])
+                continue;
+            loaded->states[i] = tensor_alloc(r->heap, w->slots[i].type);
+            memcpy(loaded->states[i]->data, t->data, loaded->states[i]->bytes);
+        }
+    }
+}
+
+/* A scale of 0, or one that is no power of two, would spoil every gradient. */
+static Status check_value(const CheckpointReader *r, const Probe *p, const CheckpointWanted *w, Tensor *const *states)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (states[i] && strcmp(w->slots[i].name, "qcc.scale") == 0 && states[i]->type->dtype == F32 &&
+            states[i]->type->rank == 0 && !scaler_is_scale(*(const float *)states[i]->data))
+            return fail_as(r->diag, INVALID, (Place){ .file = p->path, .byte = -1 }, "qcc.scale: %g is no power of two",
+                           tensor_get_f64(states[i], 0));
+    return OK;
+}
+
 static Status load_one(const CheckpointReader *r, Probe *p, const CheckpointWanted *w, CheckpointLoaded *loaded)
 {
     int64_t *to = NULL;
     if (p->damage)
         return OK;
     TRY(check_wanted(r, p, w, &loaded->report, &to));
-    loaded->states = NEWS(r->arena, Tensor *, w->n);
-    read_states(r, p, w, to, loaded->states);
+    loaded->n_kept = 0;
+    const CheckpointWanted all = with_kept(r, p, w, to, loaded);
+    loaded->states = NEWS(r->arena, Tensor *, all.n + 1);
+    read_states(r, p, &all, to, loaded->states);
     if (!p->damage) {
+        TRY(check_value(r, p, &all, loaded->states));
+        settle_kept(r, w, loaded);
         loaded->file = p->path;
         loaded->info = p->info;
     }

@@ -46,6 +46,18 @@ static bool fits(const Type *file, const Type *slot, bool convert, bool *convert
     return !*converted || (convert && dtype_is_float(file->dtype) && dtype_is_float(slot->dtype));
 }
 
+bool match_is_scale(const char *name)
+{
+    return strcmp(name, "qcc.scale") == 0 || strcmp(name, "qcc.scaler") == 0;
+}
+
+/* Counters as a later version may have them: the ones that we know come first. */
+static bool is_longer(const Type *file, const StateSlot *slot)
+{
+    return strcmp(slot->name, "qcc.scaler") == 0 && file->dtype == slot->type->dtype && file->rank == 1 &&
+           slot->type->rank == 1 && file->dims[0] > slot->type->dims[0];
+}
+
 /* Slots by both names; a name of one slot wins over the path name of another. */
 static void index_slots(Map *map, Arena *arena, const StateSlot *slots, size_t n)
 {
@@ -73,7 +85,7 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
     for (size_t i = 0; i < s->n; i++) {
         const SafeTensor *t = &s->list[i];
         const MapEntry *e = map_find(&by_name, t->name);
-        const bool ours = convert && strncmp(t->name, "qcc.", 4) == 0;
+        const bool ours = (convert && strncmp(t->name, "qcc.", 4) == 0) || match_is_scale(t->name);
         to[i] = -1;
         if (!e || seen[e->value.u]) {
             if (!ours)
@@ -82,6 +94,10 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
         }
         const StateSlot *slot = &slots[e->value.u];
         seen[e->value.u] = true;
+        if (is_longer(t->type, slot)) {
+            report->n_matched++;
+            continue;
+        }
         if (!fits(t->type, slot->type, convert, &converted)) {
             report_misshapen(arena, report, slot->name, t->type, slot->type);
             continue;

@@ -9,6 +9,9 @@
 int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots, size_t n, bool convert,
                      StateReport *report);
 
+/* Whether a state is one of the scale of a loss, which a step may have or not: qcc.scale, qcc.scaler. */
+bool match_is_scale(const char *name);
+
 /* Notes a name in a list of a report. */
 void report_missing(Arena *arena, StateReport *r, const char *name);
 void report_unexpected(Arena *arena, StateReport *r, const char *name);

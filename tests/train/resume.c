@@ -21,6 +21,9 @@ static const struct {
     { "scheduled", "rich.qir", "--schedule cosine:warmup=5 --lr 1e-2", true },
     { "validated", "rich.qir", "--val x.npy --val-target y.npy --lr 1e-2 --last keep", true },
     { "split", "rich.qir", "--val-split 0.2 --metric f1 --best val_accuracy --optimizer lamb:lr=1e-2", true },
+    { "scaled", "rich.qir", "--amp fp16 --loss-scale dynamic:init=2^24,interval=3 --on-nonfinite skip:30", false },
+    { "skipping scaled", "toy.qir",
+      "--data x=hot.npy --target y.npy --amp fp16 --clip-norm 1 --on-nonfinite skip:30 --lr 0.1", false },
     { "skipping", "toy.qir", "--data x=hot.npy --target y.npy --on-nonfinite skip:9 --lr 0.1", false },
 };
 
@@ -92,6 +95,25 @@ static void write_hot(int64_t n)
     free(x);
 }
 
+/* Runs of one model with a scale of the loss, without, and with it again. */
+static void change_scale(void)
+{
+    static const char line[] = "train toy.qir --data x.npy --target y.npy --batch 14 --amp fp16 --on-nonfinite skip:30 "
+                               "--checkpoint %s.safetensors";
+    char text[300];
+    shell("rm -f whole.safetensors cut.safetensors");
+    snprintf(text, sizeof text, line, "cut");
+    check(qcc("%s --steps 6", text) == 0, "scaled");
+    check(qcc("%s --steps 6 --resume=must --loss-scale off", text) == 0, "a scale that is not used is kept");
+    check(qcc("%s --steps 9 --resume=must", text) == 0, "and found again");
+    snprintf(text, sizeof text, line, "whole");
+    check(qcc("%s --steps 3 --loss-scale off", text) == 0, "without a scale");
+    check(qcc("%s --steps 6 --resume=must", text) == 2, "there is no scale to go on with");
+    check(file_has("err.txt", "--loss-scale dynamic:fresh=true"), "what helps is not said");
+    check(qcc("%s --steps 6 --resume=must --loss-scale dynamic:fresh=true", text) == 0, "a new one");
+    check(qcc("%s --steps 9 --resume=must", text) == 0, "and it goes on");
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -107,6 +129,7 @@ int main(int argc, char **argv)
         for (int k = all ? 1 : 1 + (int)i % 3; k < STEPS; k += all ? 1 : 19)
             cut_at(i, k);
     }
+    change_scale();
     if (all) {
         kill_often(SIGTERM);
         kill_often(SIGKILL);

@@ -87,6 +87,76 @@ static Status without_files(void *arg)
     return OK;
 }
 
+/* ---- the scale of a loss ---- */
+
+static NamedTensor scale_state(Context *c, const char *name, DType dtype, int rank, int64_t n)
+{
+    Tensor *t = tensor_new(&c->arena, type_tensor(&c->ir.types, dtype, rank, &n));
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_i64(t, i, dtype == F32 ? 1024 : 100 + i);
+    return (NamedTensor){ name, t };
+}
+
+/* Loads what `n` of the states make up as a file; wanted are w, and a scale where `scaled` says so. */
+static Status load_scale(Context *c, const NamedTensor *states, size_t n, bool scaled, bool fresh, CheckpointLoaded *l)
+{
+    Text t;
+    const Limits limits = LIMITS_DEFAULT;
+    CheckpointInfo info = info_at(3);
+    info.run = run_a;
+    text_open(&t, &c->arena);
+    assert_int_equal(checkpoint_put((Sink){ into_text, &t }, &c->memory, &c->diag, &info, states, n), OK);
+    StateSlot *slots = NEWS(&c->arena, StateSlot, 3);
+    slots[0] = (StateSlot){ "w", NULL, type_scalar(&c->ir.types, F32) };
+    slots[1] = (StateSlot){ "qcc.scale", NULL, type_scalar(&c->ir.types, F32) };
+    slots[2] = (StateSlot){ "qcc.scaler", NULL, type_vector(&c->ir.types, I64, 8) };
+    const CheckpointReader reader = { &c->ir.types, &c->heap, &c->arena, &c->diag, &limits };
+    const CheckpointWanted wanted = { .slots = slots, .n = scaled ? 3 : 1, .fresh_scale = fresh };
+    return checkpoint_get(&reader, &(SafeBytes){ "file", t.n, out_of_text, t.p }, &wanted, l);
+}
+
+static const Tensor *kept_state(const CheckpointLoaded *l, const char *name)
+{
+    for (size_t i = 0; i < l->n_kept; i++)
+        if (strcmp(l->kept[i].name, name) == 0)
+            return l->kept[i].tensor;
+    assert_true(false);
+    return NULL;
+}
+
+/* A run may go on with a scale that it had, begin one when told to, keep one that it does not use, and keep counters
+ * that a later version wrote. */
+static Status scales(void *arg)
+{
+    Context *c = arg;
+    CheckpointLoaded l;
+    NamedTensor all[] = { scale_state(c, "w", F32, 0, 0), scale_state(c, "qcc.scale", F32, 0, 0),
+                          scale_state(c, "qcc.scaler", I64, 1, 8) };
+    assert_int_equal(load_scale(c, all, 3, true, false, &l), OK);
+    assert_true(l.n_kept == 0 && tensor_get_f64(l.states[1], 0) == 1024);
+    for (int i = 0; i < 8; i++)
+        assert_true(tensor_get_i64(l.states[2], i) == 100 + i);
+    assert_int_equal(load_scale(c, all, 1, true, false, &l), USAGE);
+    assert_non_null(strstr(c->last, "has no state of a loss scale"));
+    assert_int_equal(load_scale(c, all, 2, true, false, &l), USAGE);
+    assert_int_equal(load_scale(c, all, 1, true, true, &l), OK);
+    assert_true(l.states[0] && !l.states[1] && !l.states[2] && l.n_kept == 0);
+    assert_int_equal(load_scale(c, all, 3, false, false, &l), OK);
+    assert_true(l.n_kept == 2 && tensor_get_f64(kept_state(&l, "qcc.scale"), 0) == 1024 &&
+                tensor_get_i64(kept_state(&l, "qcc.scaler"), 7) == 107);
+    all[2] = scale_state(c, "qcc.scaler", I64, 1, 11);
+    assert_int_equal(load_scale(c, all, 3, true, false, &l), OK);
+    assert_true(l.states[2]->bytes == 64 && tensor_get_i64(l.states[2], 7) == 107 && l.n_kept == 1 &&
+                tensor_get_i64(l.kept[0].tensor, 10) == 110);
+    all[2] = scale_state(c, "qcc.scaler", I64, 1, 7);
+    assert_int_equal(load_scale(c, all, 3, true, false, &l), USAGE);
+    all[2] = scale_state(c, "qcc.scaler", I64, 1, 8);
+    tensor_set_f64((Tensor *)(uintptr_t)all[1].tensor, 0, 3);
+    assert_int_equal(load_scale(c, all, 3, true, false, &l), INVALID);
+    assert_non_null(strstr(c->last, "qcc.scale: 3 is no power of two"));
+    return OK;
+}
+
 /* ---- damage ---- */
 
 static void refuse(Context *c, const char *path, const char *what)
@@ -452,6 +522,7 @@ TEST(clears_what_was_left)
 TEST(keeping)
 TEST(no_growth)
 TEST(initial_weights)
+TEST(scales)
 
 int main(void)
 {
@@ -466,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_keeping),
         cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_initial_weights),
+        cmocka_unit_test(test_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
