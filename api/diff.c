@@ -34,6 +34,30 @@ static void count_line(Text *t, const char *op, int64_t a, int64_t b)
     text_printf(t, a == b ? "\n" : "  %+" PRId64 "\n", b - a);
 }
 
+/* Nodes by the float type that they give: the first result decides. */
+static void count_floats(qcc_model *m, int64_t counts[DTYPE_COUNT])
+{
+    for (Node *n = walk_first(m->graph); n; n = walk_next(m->graph, n)) {
+        const Type *type = type_results(n->type) ? type_result(n->type, 0) : n->type;
+        if (!op_of(n)->structural && type->kind == TYPE_TENSOR && dtype_is_float(type->dtype))
+            counts[type->dtype]++;
+    }
+}
+
+/* Said where something is not f32. */
+static void diff_precision(Diff *d)
+{
+    int64_t a[DTYPE_COUNT] = { 0 }, b[DTYPE_COUNT] = { 0 };
+    bool mixed = false;
+    count_floats(d->model[0], a);
+    count_floats(d->model[1], b);
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        mixed |= i != F32 && (a[i] || b[i]);
+    for (int i = 0; i < DTYPE_COUNT && mixed; i++)
+        if (a[i] || b[i])
+            count_line(&d->text, arena_printf(d->arena, "nodes in %s", dtype_name((DType)i)), a[i], b[i]);
+}
+
 static void diff_ops(Diff *d)
 {
     const Census a = census_of(d->model[0], d->arena), b = census_of(d->model[1], d->arena);
@@ -48,6 +72,7 @@ static void diff_ops(Diff *d)
             count_line(t, list[i].op, 0, list[i].n);
     count_line(t, "all nodes", (int64_t)a.nodes, (int64_t)b.nodes);
     count_line(t, "casts", (int64_t)a.casts, (int64_t)b.casts);
+    diff_precision(d);
 }
 
 /* ---- the signature ---- */

@@ -142,7 +142,7 @@ static Status export_to_file(Command *c, qcc_model *m, Exported *e)
     if (option_given(&c->line, OPT_verify))
         TRY(export_verify_data(c, e));
     TRY(out_open(&o, c->cx, &sink));
-    TRY(out_close(&o, write_model(c, m, e, &o)));
+    TRY(export_close(&o, write_model(c, m, e, &o)));
     TRY(tell_export(c, m, e->path, &e->form));
     return option_given(&c->line, OPT_verify) ? export_verify(c, e) : OK;
 }
@@ -184,7 +184,7 @@ static Status do_export(void *arg)
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
     TRY(export_form(cx, &line, &form));
     TRY(out_open(&o, cx, e->sink));
-    return out_close(&o, export_model(e->model, &form, NULL, &o, o.is_file ? o.to.path : NULL));
+    return export_close(&o, export_model(e->model, &form, NULL, &o, o.is_file ? o.to.path : NULL));
 }
 
 qcc_status qcc_export(qcc_model *model, const char *options, const qcc_sink *sink)

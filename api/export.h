@@ -25,6 +25,9 @@ Status export_has_model(const qcc_model *m);
  * MISMATCH when it would have more casts than it may. */
 Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o, const char *path);
 
+/* Ends what was exported to: a file appears only when `status`, which is given back, is OK. */
+Status export_close(Out *o, Status status);
+
 /* An exported file, and what it was made of. */
 typedef struct Exported {
     qcc_step *step;       /* null: the model was exported as it is */

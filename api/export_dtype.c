@@ -65,6 +65,12 @@ static Status check_casts(const ExportForm *form, Diag *d, size_t casts)
                    form->most_casts);
 }
 
+Status export_close(Out *o, Status status)
+{
+    const Status closed = out_close(o, status == MISMATCH ? UNSUPPORTED : status);
+    return status == OK ? closed : status;
+}
+
 /* ---- the file in another type ---- */
 
 static size_t casts_of(Graph *g)

@@ -389,7 +389,7 @@ static Status do_export(void *arg)
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export_session", c->options, 1 << TOPIC_EMIT, &line));
     TRY(export_form(cx, &line, &form));
     TRY(out_open(&o, cx, c->sink));
-    return out_close(&o, session_export(c->session, &form, &o, c->sink->path));
+    return export_close(&o, session_export(c->session, &form, &o, c->sink->path));
 }
 
 qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink)
