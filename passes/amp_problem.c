@@ -62,17 +62,22 @@ static void read_operands(AmpGraph *a, Node *n)
 
 /* ---- where narrowing is of use: behind a narrow call, and on the way to one ---- */
 
+/* Ties stand about in the order of the nodes: one sweep each way spreads along whole chains. */
 static bool spread_use(AmpProblem *p, bool *behind, bool *before)
 {
     bool more = false;
     for (size_t i = 0; i < p->n_ties; i++) {
         const AmpTie *t = &p->tie[i];
-        const AmpVariable *b = &p->variable[t->b];
         const bool on = t->leads && behind[t->a] && !behind[t->b];
-        const bool back = b->copy_of < 0 && b->moves && before[t->b] && !before[t->a];
         behind[t->b] |= on;
+        more |= on;
+    }
+    for (size_t i = p->n_ties; i-- > 0;) {
+        const AmpTie *t = &p->tie[i];
+        const AmpVariable *b = &p->variable[t->b];
+        const bool back = b->copy_of < 0 && b->moves && before[t->b] && !before[t->a];
         before[t->a] |= back;
-        more |= on || back;
+        more |= back;
     }
     return more;
 }

@@ -98,11 +98,43 @@ static void nothing_narrow_is_nothing_changed(void **state)
     with_context(convert_nothing);
 }
 
+/* A chain of moves, long as a program unrolled, is painted back from its end in one go: twice as long takes twice the
+ * time, by either solver. */
+static Status paint_a_chain(void *context)
+{
+    enum { LONG = 20000 };
+    Context *c = context;
+    const AmpTrial t = { .c = c };
+    for (int walks = 0; walks < 2; walks++) {
+        Graph *g = graph_new(&c->ir, &c->arena, "f");
+        Build b = build_at_end(g);
+        Node *x = graph_input(g, "x", type_tensor(&c->ir.types, F32, 2, (const int64_t[]){ 4, 4 })),
+             *y = CALL(&b, exp, x);
+        for (int i = 0; i < LONG; i++)
+            y = CALL(&b, relu, y);
+        y = CALL(&b, matmul, y, x);
+        graph_return(g, 1, &y, NULL);
+        assert_null(amp_run(&t, g, "insert-amp", (AmpWay){ BF16, walks }, NULL));
+        int narrow = 0;
+        for (const Node *n = g->first; n; n = n->next)
+            narrow += n->op == OP_relu && n->type->dtype == BF16;
+        assert_int_equal(narrow, LONG);
+    }
+    return OK;
+}
+
+static void long_chains_are_painted(void **state)
+{
+    (void)state;
+    with_context(paint_a_chain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_leave_the_range_of_f16),
         cmocka_unit_test(nothing_narrow_is_nothing_changed),
+        cmocka_unit_test(long_chains_are_painted),
     };
     return cmocka_run_group_tests_name("amp_insert", tests, NULL, NULL);
 }
