@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/words.h"
-#include "passes/amp.h"
 #include "passes/footprint.h"
 #include "passes/scale_read.h"
 
@@ -106,18 +105,36 @@ const char *amp_report_casts(Arena *arena, const qcc_step *s)
                         l->inserted, folded);
 }
 
+typedef struct Silence {
+    Diag *diag;
+    Diag before;
+} Silence;
+
+static void speak_again(void *silence)
+{
+    const Silence *s = silence;
+    *s->diag = s->before;
+}
+
+/* The same step in f32; null where it cannot be made. */
+static qcc_step *compile_wide(const qcc_step *s)
+{
+    Cleanup cleanup;
+    Silence silence = { &s->cx->diag, s->cx->diag };
+    qcc_step *wide = NULL;
+    cleanup_push(&s->cx->memory, &cleanup, speak_again, &silence);
+    s->cx->diag.report = NULL;
+    s->cx->diag.warnings_are_errors = false;
+    const Status status = step_again(s, "--amp off", &wide);
+    cleanup_drop(&cleanup);
+    speak_again(&silence);
+    return status == OK ? wide : NULL;
+}
+
 const char *amp_report_kept(Arena *arena, const qcc_step *s)
 {
-    qcc_step *wide;
-    Diag *d = &s->cx->diag;
-    const Diag was = *d;
-    if (!s->recipe.precision.ledger || !s->facts.origin)
-        return "";
-    d->report = NULL;
-    d->warnings_are_errors = false;
-    const bool made = step_again(s, "--amp off", &wide) == OK;
-    *d = was;
-    if (!made)
+    qcc_step *wide = s->recipe.precision.ledger && s->facts.origin ? compile_wide(s) : NULL;
+    if (!wide)
         return "";
     const uint64_t kept = footprint_kept(module_graph(s->module, "step")),
                    instead = footprint_kept(module_graph(wide->module, "step"));
@@ -139,8 +156,7 @@ static const char *why_wide(const Precision *p, const AmpDecision *d)
     return c == AMP_W || p->walks ? ", follows what it reads" : ", wide costs less";
 }
 
-/* "class F by --keep-fp32 'head' (T on its card)", "class FO for range", "class W, guards against zero (C-17)". */
-static void tell_reason(Text *t, const Precision *p, const AmpDecision *d)
+void amp_report_reason(Text *t, const Precision *p, const AmpDecision *d)
 {
     const AmpRole *r = &d->role;
     text_printf(t, "class %s", amp_word(r->class));
@@ -153,12 +169,12 @@ static void tell_reason(Text *t, const Precision *p, const AmpDecision *d)
     text_add(t, why_wide(p, d));
 }
 
-static const char *stored(const Precision *p, const AmpDecision *d)
+const char *amp_report_stored(const Precision *p, const AmpDecision *d)
 {
     return !d->gives ? "-" : d->narrow ? amp_report_width(p->narrow) : "f32";
 }
 
-static const char *computes(const Precision *p, const AmpDecision *d)
+const char *amp_report_computes(const Precision *p, const AmpDecision *d)
 {
     return d->computes ? amp_report_width(p->narrow) : "f32";
 }
@@ -174,9 +190,9 @@ static void remark_decisions(qcc_step *s)
         Text t;
         place.where = d->where;
         text_open(&t, &s->cx->scratch);
-        tell_reason(&t, p, d);
+        amp_report_reason(&t, p, d);
         remark(&s->cx->diag, "amp", place, "%s%s stored as %s, computes in %s: %s", d->title,
-               d->backward ? " (backward)" : "", stored(p, d), computes(p, d), text_get(&t));
+               d->backward ? " (backward)" : "", amp_report_stored(p, d), amp_report_computes(p, d), text_get(&t));
     }
 }
 
@@ -190,7 +206,7 @@ static void name_wide(Message *m, const Precision *p)
         if (d->backward || d->card != AMP_T || d->computes)
             continue;
         text_open(&t, m->diag->arena);
-        tell_reason(&t, p, d);
+        amp_report_reason(&t, p, d);
         message_at(m, "%s %s: %s", d->where, d->title, text_get(&t));
     }
 }
@@ -272,112 +288,4 @@ Status amp_report_check(qcc_step *s, const CommandLine *line)
         TRY(warn_of_bytes(s, l));
     }
     return OK;
-}
-
-/* ---- explain ---- */
-
-enum { COLUMN = 17 };
-
-static void label(Text *t, const char *word)
-{
-    text_printf(t, "  %s ", word);
-    text_pad(t, COLUMN);
-}
-
-static void tell_costs(Text *t, Arena *arena, const qcc_step *s)
-{
-    const AmpLedger *l = s->recipe.precision.ledger;
-    label(t, "plan");
-    text_printf(t, "%s moved a step by %s, %s by the walk, %s in f32\n", bytes_text(arena, (uint64_t)l->cost),
-                s->recipe.precision.walks ? "the walk" : "the cut", bytes_text(arena, (uint64_t)l->walk_cost),
-                bytes_text(arena, (uint64_t)l->wide_cost));
-    const AmpCasts c = amp_casts_of(module_graph(s->module, "step"));
-    label(t, "casts");
-    text_printf(t,
-                "%" PRId64 " inserted, %" PRId64 " left: copies %" PRId64 " (%s), on store %" PRId64
-                ", on load %" PRId64 ", by the update %" PRId64 "\n",
-                l->inserted, c.all, c.materialised, bytes_text(arena, (uint64_t)c.bytes), c.stored, c.loaded,
-                c.written);
-}
-
-void amp_report_tell(Text *t, const qcc_step *s)
-{
-    Arena *arena = &s->cx->scratch;
-    const Precision *p = &s->recipe.precision;
-    size_t left = 0;
-    if (s->facts.silent)
-        return;
-    label(t, "precision");
-    text_printf(t, "%s\n", amp_report_precision(arena, s));
-    if (!p->ledger)
-        return;
-    tell_costs(t, arena, s);
-    for (size_t i = 0; i < p->ledger->n; i++) {
-        const AmpDecision *d = &p->ledger->list[i];
-        if (d->backward && s->cx->verbosity < 1) {
-            left++;
-            continue;
-        }
-        label(t, "");
-        text_printf(t, "%-5s %-5s %s %s%s: ", stored(p, d), computes(p, d), name_text(arena, d->where), d->title,
-                    d->backward ? ", backward" : "");
-        tell_reason(t, p, d);
-        if (d->saved)
-            text_printf(t, "; saves %s", bytes_text(arena, (uint64_t)d->saved));
-        text_char(t, '\n');
-    }
-    if (left) {
-        label(t, "");
-        text_printf(t, "and %zu backward nodes (-v)\n", left);
-    }
-}
-
-static bool is_of(const AmpDecision *d, const Node *n)
-{
-    return n->label ? d->label && strcmp(d->label, n->label) == 0 : n->src && d->src == n->src;
-}
-
-static bool stands_for(const Node *k, const Node *n)
-{
-    return n->label ? k->label && strcmp(k->label, n->label) == 0 : n->src && k->src == n->src;
-}
-
-/* amp_casts that feed a node of the step, or read it. */
-static void count_edges(const Node *k, size_t *down, size_t *up)
-{
-    for (int i = 0; i < k->n_in; i++)
-        if (in(k, i) && in(k, i)->op == OP_amp_cast)
-            (*(in(k, i)->type->dtype == F32 ? up : down))++;
-    for (const Use *u = k->uses; u; u = u->next)
-        if (u->user->op == OP_amp_cast)
-            (*(u->user->type->dtype == F32 ? up : down))++;
-}
-
-void amp_report_node(Text *t, const qcc_step *s, const Node *n)
-{
-    Arena *arena = &s->cx->scratch;
-    const Precision *p = &s->recipe.precision;
-    size_t down = 0, up = 0;
-    bool any = false;
-    for (size_t i = 0; p->ledger && i < p->ledger->n; i++) {
-        const AmpDecision *d = &p->ledger->list[i];
-        if (!is_of(d, n))
-            continue;
-        label(t, any ? "" : "precision");
-        any = true;
-        text_printf(t, "%s%s: ", d->title, d->backward ? ", backward" : "");
-        tell_reason(t, p, d);
-        text_printf(t, "; stored as %s, computes in %s", stored(p, d), computes(p, d));
-        if (d->saved)
-            text_printf(t, "; saves %s", bytes_text(arena, (uint64_t)d->saved));
-        text_char(t, '\n');
-    }
-    if (!any)
-        return;
-    Graph *g = module_graph(s->module, "step");
-    for (Node *k = walk_first(g); k; k = walk_next(g, k))
-        if (stands_for(k, n) && k->op != OP_amp_cast)
-            count_edges(k, &down, &up);
-    label(t, "casts");
-    text_printf(t, "%zu narrow, %zu widen on the edges of its nodes in the step\n", down, up);
 }

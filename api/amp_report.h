@@ -3,6 +3,7 @@
 #define API_AMP_REPORT_H
 
 #include "api/step.h"
+#include "passes/amp.h"
 
 /* Lets the passes write down what they decide of a step that is to be compiled. */
 void amp_report_open(qcc_step *s);
@@ -24,11 +25,12 @@ const char *amp_report_casts(Arena *arena, const qcc_step *s);
  * nothing where there is no mixed precision. */
 const char *amp_report_kept(Arena *arena, const qcc_step *s);
 
-/* Appends the decisions of a step, a line each, and what the plan costs. */
-void amp_report_tell(Text *t, const qcc_step *s);
+/* Appends why a node is as it is: "class F by --keep-fp32 'head' (T on its card)", "class W, guards against zero (C-17)". */
+void amp_report_reason(Text *t, const Precision *p, const AmpDecision *d);
 
-/* Appends what was decided of the nodes of a step that stand for a model's node, and the casts beside them. */
-void amp_report_node(Text *t, const qcc_step *s, const Node *n);
+/* The types in which its result is stored, and it computes: "fp16"; "-" where it gives no floats. */
+const char *amp_report_stored(const Precision *p, const AmpDecision *d);
+const char *amp_report_computes(const Precision *p, const AmpDecision *d);
 
 /* "fp16" or "bf16", as options say it. */
 const char *amp_report_width(DType narrow);

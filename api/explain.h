@@ -24,4 +24,10 @@ bool explain_is_diverged(const char *path);
 /* Replays the step and says which value was the first that was not finite. */
 Status explain_diverged(Command *c, const char *folder);
 
+/* Appends the decisions of a step, a line each, and what the plan costs. */
+void explain_precision(Text *t, const qcc_step *s);
+
+/* Appends what was decided of the nodes of a step that stand for a model's node, and the casts beside them. */
+void explain_widths(Text *t, const qcc_step *s, const Node *n);
+
 #endif

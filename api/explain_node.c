@@ -1,7 +1,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/amp_report.h"
 #include "api/explain.h"
 #include "api/select.h"
 #include "api/words.h"
@@ -218,7 +217,7 @@ static void tell_node(Page *p, const Node *n)
     tell_class(p, n, "bf16", def->amp.bf16, BF16);
     tell_roles(p, n);
     if (p->step)
-        amp_report_node(&p->text, p->step, n);
+        explain_widths(&p->text, p->step, n);
     tell_gradient(p, n);
 }
 

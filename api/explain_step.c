@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/amp_report.h"
 #include "api/explain.h"
 #include "api/words.h"
 #include "ir/print.h"
@@ -217,6 +216,6 @@ void explain_step(Text *t, const qcc_step *s)
         tell_extras(t, s);
         tell_choices(t, s);
     }
-    amp_report_tell(t, s);
+    explain_precision(t, s);
     tell_size(t, s);
 }
