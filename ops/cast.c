@@ -53,34 +53,49 @@ static void cast_floats(const CastAttr *at, Tensor *y, const Tensor *x)
 
 enum { BLOCK = 1024 };
 
+typedef struct CastRun {
+    const Kernels *kernels;
+    const Tensor *x;
+    Tensor *y;
+    RoundingCounts *rounding;
+} CastRun;
+
+typedef union CastBlock {
+    f32 f[BLOCK];
+    f64 d[BLOCK];
+    i64 i[BLOCK];
+    u64 u[BLOCK];
+} CastBlock;
+
 /* Through the arithmetic that holds every value of the operand. */
-static void cast_blocks(Tensor *y, const Tensor *x, RoundingCounts *counts)
+static void cast_block(const CastRun *r, CastBlock *block, int64_t at, int64_t n)
 {
-    const int64_t n = tensor_elements(x);
-    const DType from = x->type->dtype;
-    union {
-        f32 f[BLOCK];
-        f64 d[BLOCK];
-        i64 i[BLOCK];
-        u64 u[BLOCK];
-    } block;
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        const int64_t k = n - at < BLOCK ? n - at : BLOCK;
-        if (from == F64) {
-            load_f64(block.d, x, at, k);
-            store_f64(y, at, block.d, k);
-            rounding_count_f64(counts, y, at, block.d, k);
-        } else if (dtype_is_float(from)) {
-            load_f32(block.f, x, at, k);
-            store_f32(y, at, block.f, k);
-            rounding_count_f32(counts, y, at, block.f, k);
-        } else if (from == U64) {
-            load_u64(block.u, x, at, k);
-            store_u64(y, at, block.u, k);
-        } else {
-            load_i64(block.i, x, at, k);
-            store_i64(y, at, block.i, k);
-        }
+    const DType from = r->x->type->dtype;
+    if (from == F64) {
+        kernels_load_f64(r->kernels, block->d, r->x, at, n);
+        kernels_store_f64(r->kernels, r->y, at, block->d, n);
+        rounding_count_f64(r->rounding, r->y, at, block->d, n);
+    } else if (dtype_is_float(from)) {
+        kernels_load_f32(r->kernels, block->f, r->x, at, n);
+        kernels_store_f32(r->kernels, r->y, at, block->f, n);
+        rounding_count_f32(r->rounding, r->y, at, block->f, n);
+    } else if (from == U64) {
+        kernels_load_u64(r->kernels, block->u, r->x, at, n);
+        kernels_store_u64(r->kernels, r->y, at, block->u, n);
+    } else {
+        kernels_load_i64(r->kernels, block->i, r->x, at, n);
+        kernels_store_i64(r->kernels, r->y, at, block->i, n);
+    }
+}
+
+static void cast_blocks(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const CastRun *r = arg;
+    CastBlock block;
+    (void)worker;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t at = b * BLOCK, left = tensor_elements(r->x) - at;
+        cast_block(r, &block, at, left < BLOCK ? left : BLOCK);
     }
 }
 
@@ -95,10 +110,12 @@ static Status eval_cast(Eval *e)
     }
     if (x->type->dtype == STRING || to == STRING)
         return eval_fail(e, "strings are not converted");
-    if (f8_of(to) || to == F8E8M0)
+    if (f8_of(to) || to == F8E8M0) {
         cast_floats(at, eval_out(e, 0), x);
-    else
-        cast_blocks(eval_out(e, 0), x, eval_options(e)->rounding);
+        return OK;
+    }
+    CastRun r = { e->kernels, x, eval_out(e, 0), eval_options(e)->rounding };
+    parallel(e->pool, (tensor_elements(x) + BLOCK - 1) / BLOCK, cast_blocks, &r);
     return OK;
 }
 

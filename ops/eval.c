@@ -125,28 +125,54 @@ u64 *eval_out_u64(Eval *e, int i)
     return out_buffer(e, i, ARITH_U64, U64, sizeof(u64));
 }
 
+enum { ROUND_BLOCK = 4096 };
+
+typedef struct RoundRun {
+    const Kernels *kernels;
+    const EvalStore *store;
+    Tensor *to;
+    RoundingCounts *counts;
+} RoundRun;
+
+static void round_block(const RoundRun *r, int64_t at, int64_t n)
+{
+    switch (r->store->arithmetic) {
+    case ARITH_F32: {
+        const f32 *from = (const f32 *)r->store->buffer + at;
+        kernels_store_f32(r->kernels, r->to, at, from, n);
+        rounding_count_f32(r->counts, r->to, at, from, n);
+        break;
+    }
+    case ARITH_F64: {
+        const f64 *from = (const f64 *)r->store->buffer + at;
+        kernels_store_f64(r->kernels, r->to, at, from, n);
+        rounding_count_f64(r->counts, r->to, at, from, n);
+        break;
+    }
+    case ARITH_I64:
+        kernels_store_i64(r->kernels, r->to, at, (const i64 *)r->store->buffer + at, n);
+        break;
+    case ARITH_U64:
+        kernels_store_u64(r->kernels, r->to, at, (const u64 *)r->store->buffer + at, n);
+        break;
+    }
+}
+
+static void round_blocks(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const RoundRun *r = arg;
+    (void)worker;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t at = b * ROUND_BLOCK, left = tensor_elements(r->to) - at;
+        round_block(r, at, left < ROUND_BLOCK ? left : ROUND_BLOCK);
+    }
+}
+
 void eval_round_results(Eval *e)
 {
-    RoundingCounts *counts = e->machine->options->rounding;
     for (const EvalStore *s = e->stores; s; s = s->next) {
-        Tensor *t = e->out[s->result];
-        const int64_t n = tensor_elements(t);
-        switch (s->arithmetic) {
-        case ARITH_F32:
-            kernels_store_f32(e->kernels, t, 0, s->buffer, n);
-            rounding_count_f32(counts, t, 0, s->buffer, n);
-            break;
-        case ARITH_F64:
-            kernels_store_f64(e->kernels, t, 0, s->buffer, n);
-            rounding_count_f64(counts, t, 0, s->buffer, n);
-            break;
-        case ARITH_I64:
-            kernels_store_i64(e->kernels, t, 0, s->buffer, n);
-            break;
-        case ARITH_U64:
-            kernels_store_u64(e->kernels, t, 0, s->buffer, n);
-            break;
-        }
+        RoundRun r = { e->kernels, s, e->out[s->result], e->machine->options->rounding };
+        parallel(e->pool, (tensor_elements(r.to) + ROUND_BLOCK - 1) / ROUND_BLOCK, round_blocks, &r);
     }
 }
 
