@@ -5,13 +5,16 @@
 /* Those that normalize by batches of 4 learn slowly: at a faster rate f32 itself ends up to 2 % apart when its inputs
  * move by a thousandth. */
 const TorchTask torch_tasks[TASKS] = {
-    { "mlp", "adam:lr=5e-3", { 4, 8 }, { 4 }, 0, 5 },
-    { "cnn", "adam:lr=2e-3", { 4, 2, 8, 8 }, { 4 }, 0, 5 },
-    { "transformer", "adam:lr=5e-3", { 4, 6 }, { 4, 6 }, 11, 11 },
-    { "convnext", "adam:lr=5e-3", { 4, 2, 8, 8 }, { 4 }, 0, 5 },
-    { "mobilenet", "adam:lr=2e-3", { 4, 4, 5, 5 }, { 4 }, 0, 5 },
-    { "unet", "adam:lr=5e-3", { 4, 2, 6, 6 }, { 4, 6, 6 }, 0, 3 },
-    { "lstm", "adam:lr=5e-3", { 4, 6, 5 }, { 4 }, 0, 5 },
+    { "torch/mlp", "adam:lr=5e-3", { 4, 8 }, { 4 }, 0, 5 },
+    { "torch/cnn", "adam:lr=2e-3", { 4, 2, 8, 8 }, { 4 }, 0, 5 },
+    { "torch/transformer", "adam:lr=5e-3", { 4, 6 }, { 4, 6 }, 11, 11 },
+    { "torch/convnext", "adam:lr=5e-3", { 4, 2, 8, 8 }, { 4 }, 0, 5 },
+    { "torch/mobilenet", "adam:lr=2e-3", { 4, 4, 5, 5 }, { 4 }, 0, 5 },
+    { "torch/unet", "adam:lr=5e-3", { 4, 2, 6, 6 }, { 4, 6, 6 }, 0, 3 },
+    { "torch/lstm", "adam:lr=5e-3", { 4, 6, 5 }, { 4 }, 0, 5 },
+    { "exports/tied", "adam:lr=5e-3", { 4, 6 }, { 4, 6 }, 130, 130 },
+    { "exports/rotary", "adam:lr=5e-3", { 4, 6 }, { 4, 6 }, 260, 260 },
+    { "exports/patches", "adam:lr=5e-3", { 4, 2, 8, 8 }, { 4 }, 0, 5 },
 };
 
 int64_t task_size(const int64_t *dims, int most)

@@ -1,16 +1,16 @@
-/* Something to learn for the models that PyTorch exported (tests/data/torch). */
+/* Something to learn for the models that PyTorch exported (tests/data/torch, tests/data/exports). */
 #ifndef TESTS_SUPPORT_TORCH_TASKS_H
 #define TESTS_SUPPORT_TORCH_TASKS_H
 
 #include <stdint.h>
 
-enum { TASK_ROOM = 4096, TASKS = 7 };
+enum { TASK_ROOM = 4096, TASKS = 10 };
 
 /* What a model takes and is to answer. */
 typedef struct TorchTask {
-    const char *name, *optimizer;
-    int64_t x[4], target[3]; /* dimensions, 0: no more */
-    int64_t words;           /* x holds words below this; 0: it holds numbers */
+    const char *name, *optimizer; /* of the file: "torch/mlp" */
+    int64_t x[4], target[3];      /* dimensions, 0: no more */
+    int64_t words;                /* x holds words below this; 0: it holds numbers */
     int64_t classes;
 } TorchTask;
 

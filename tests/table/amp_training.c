@@ -49,7 +49,7 @@ static qcc_session *start(qcc_context *cx, const TorchTask *t, const char *preci
     char path[ROOM], options[ROOM];
     qcc_model *model;
     qcc_session *s;
-    snprintf(path, sizeof path, QCC_SOURCE_DIR "/tests/data/torch/%s.onnx", t->name);
+    snprintf(path, sizeof path, QCC_SOURCE_DIR "/tests/data/%s.onnx", t->name);
     snprintf(options, sizeof options, "--optimizer %s %s", t->optimizer, precision);
     const qcc_source source = qcc_file(path);
     assert_int_equal(qcc_read(cx, &source, NULL, &model), QCC_OK);
@@ -156,7 +156,7 @@ static void loses_as_f32_does(void **state)
         for (size_t k = 0; k < COUNT(precisions); k++) {
             const double narrow = train(&torch_tasks[i], precisions[k]);
             const double off = fabs(narrow - wide) / wide;
-            print_message("%-12s f32 %.5f, %s %.5f: %.2f %%\n", torch_tasks[i].name, wide, precisions[k], narrow,
+            print_message("%-18s f32 %.5f, %s %.5f: %.2f %%\n", torch_tasks[i].name, wide, precisions[k], narrow,
                           100 * off);
             if (!(off <= 0.02))
                 print_error("%s, %s: %g, not %g\n", torch_tasks[i].name, precisions[k], narrow, wide), bad++;
