@@ -121,6 +121,18 @@ static bool is_narrowed(AmpGraph *a, const Node *n)
     return amp_has_open_body(p) ? body_narrowed(a, p, k) : reads_narrowed(a, p);
 }
 
+/* Bodies before the calls whose results they give. */
+static void note_narrowed(AmpGraph *a, Graph *g)
+{
+    for (Node *n = g->first; n; n = n->next) {
+        if (amp_has_open_body(n))
+            note_parameters(a, n);
+        for (int r = 0; r < n->n_regions; r++)
+            note_narrowed(a, n->regions[r]);
+        amp_note(a, n)->narrowed = is_narrowed(a, n);
+    }
+}
+
 void amp_graph_open(AmpGraph *a, Graph *g, PassRun *run)
 {
     size_t n = 0;
@@ -133,12 +145,7 @@ void amp_graph_open(AmpGraph *a, Graph *g, PassRun *run)
     }
     a->n = n;
     a->problem = (AmpProblem){ .arena = run->scratch };
-    /* a body comes behind its call and before what reads the results */
-    for (size_t i = 0; i < n; i++) {
-        amp_note(a, a->nodes[i])->narrowed = is_narrowed(a, a->nodes[i]);
-        if (amp_has_open_body(a->nodes[i]))
-            note_parameters(a, a->nodes[i]);
-    }
+    note_narrowed(a, g);
 }
 
 /* ---- how operands are read ---- */
