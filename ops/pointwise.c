@@ -120,9 +120,18 @@ static const Type *infer_where(Infer *q)
 
 /* ---- mixed precision ---- */
 
+/* Conditions are those of the graph without amp_casts. */
+static const Node *behind_casts(const Node *x)
+{
+    while (x && x->op == OP_amp_cast)
+        x = in(x, 0);
+    return x;
+}
+
 /* Powers of what lies within a few units stay there. */
 static bool is_bounded(const Node *x)
 {
+    x = behind_casts(x);
     return x && op_of(x)->amp.bounded;
 }
 
@@ -146,17 +155,24 @@ static AmpClass amp_pow(const Node *n, DType target)
 /* A square spreads the range. */
 static AmpClass amp_mul(const Node *n, DType target)
 {
-    return target == F16 && in(n, 0) == in(n, 1) && !is_bounded(in(n, 0)) ? AMP_EX : AMP_W;
+    const bool square = behind_casts(in(n, 0)) == behind_casts(in(n, 1));
+    return target == F16 && square && !is_bounded(in(n, 0)) ? AMP_EX : AMP_W;
+}
+
+static bool divides(const Node *x)
+{
+    for (const Use *u = x->uses; u; u = u->next)
+        if (u->user->op == OP_reciprocal || (u->user->op == OP_div && u == &u->user->in[1]) ||
+            (u->user->op == OP_amp_cast && divides(u->user)))
+            return true;
+    return false;
 }
 
 /* What divides by a root divides by whatever rounding leaves of it. */
 static AmpClass amp_sqrt(const Node *n, DType target)
 {
     (void)target;
-    for (const Use *u = n->uses; u; u = u->next)
-        if (u->user->op == OP_reciprocal || (u->user->op == OP_div && u == &u->user->in[1]))
-            return AMP_FI;
-    return AMP_E;
+    return divides(n) ? AMP_FI : AMP_E;
 }
 
 /* Long sums grow beyond their terms. */

@@ -79,51 +79,72 @@ static bool is_open(const AmpRole *role, const Node *n, bool moves_too)
            (moves_too || (c != AMP_P && c != AMP_PW && c != AMP_PM));
 }
 
-/* What a line says in place of what was said before. */
-static void apply_line(AmpRoles *r, const AmpLine *line, const Node *n)
+/* What a role becomes by a line. */
+static AmpRole role_by_line(const AmpRoles *r, const AmpLine *line, const Node *n)
 {
-    AmpRole *role = &slot(r, n)->role;
+    AmpRole role = slot(r, n)->role;
     const DType narrow = r->precision->narrow;
     AmpClass said = narrow == F16 ? line->f16 : line->bf16;
     if (said == AMP_C)
         said = role_of_card(n, narrow).class;
-    if (said != AMP_UNSET && said != role->class) {
-        role->class = said;
-        role->reason = REASON_NONE;
-        role->forced = line->shown;
+    if (said != AMP_UNSET && said != role.class) {
+        role.class = said;
+        role.reason = REASON_NONE;
+        role.forced = line->shown;
     }
-    if (line->says_wide && line->wide != role->wide) {
-        role->wide = line->wide;
-        role->forced = line->shown;
+    if (line->says_wide && line->wide != role.wide) {
+        role.wide = line->wide;
+        role.forced = line->shown;
     }
     if (line->says_reason)
-        role->reason = amp_keeps_wide(role->class) ? line->reason : REASON_NONE;
+        role.reason = amp_keeps_wide(role.class) ? line->reason : REASON_NONE;
+    return role;
 }
 
-static void apply_to_ops(AmpRoles *r, const AmpTable *t, const AmpLine *line)
+/* Lets a line speak, where the node can be what it says. */
+static Status apply_line(AmpRoles *r, const AmpLine *line, const Node *n)
+{
+    AmpRole *role = &slot(r, n)->role, next = role_by_line(r, line, n);
+    const DType narrow = r->precision->narrow;
+    const bool changes = next.class != role->class || next.wide != role->wide;
+    if (!changes || amp_class_fits(n, &next, narrow, r->run->scratch)) {
+        *role = next;
+        return OK;
+    }
+    if (line->kind != AMP_LINE_OP || *line->told)
+        return OK;
+    *line->told = true;
+    return warn(r->graph->ir->diag, (Place){ .where = line->shown, .byte = -1 },
+                "%s: %s cannot be %s in %s with these operands; it stays %s", node_place(n).where, op_of(n)->name,
+                amp_word(next.class), dtype_name(narrow), amp_word(role->class));
+}
+
+static Status apply_to_ops(AmpRoles *r, const AmpTable *t, const AmpLine *line)
 {
     for (Node *n = walk_first(r->graph); n; n = walk_next(r->graph, n))
         if (amp_line_takes(t, line, n, r->run->scratch) &&
             (line->kind == AMP_LINE_OP || is_open(&slot(r, n)->role, n, false)))
-            apply_line(r, line, n);
+            TRY(apply_line(r, line, n));
+    return OK;
 }
 
 static Status apply_to_names(AmpRoles *r, const AmpLine *line)
 {
     Selector s;
     Graph *g = r->graph;
+    Status status = OK;
     TRY(selector_open(&s, g, r->run->scratch, &r->paths, line->shown, line->names));
     bool any = false;
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         if (!selector_takes(&s, n))
             continue;
         any = true;
-        if (is_open(&slot(r, n)->role, n, true))
-            apply_line(r, line, n);
+        if (status == OK && is_open(&slot(r, n)->role, n, true))
+            status = apply_line(r, line, n);
     }
     selector_close(&s);
-    if (any || *line->told)
-        return OK;
+    if (status != OK || any || *line->told)
+        return status;
     *line->told = true;
     return warn(g->ir->diag, (Place){ .where = line->shown, .byte = -1 }, "'%s' matches no node", line->names);
 }
@@ -133,10 +154,10 @@ static Status apply_table(AmpRoles *r, const AmpTable *t)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->lines[i].kind == AMP_LINE_DEFAULT)
-            apply_to_ops(r, t, &t->lines[i]);
+            TRY(apply_to_ops(r, t, &t->lines[i]));
     for (size_t i = 0; i < t->n; i++)
         if (t->lines[i].kind == AMP_LINE_OP)
-            apply_to_ops(r, t, &t->lines[i]);
+            TRY(apply_to_ops(r, t, &t->lines[i]));
         else if (t->lines[i].kind == AMP_LINE_NAMES)
             TRY(apply_to_names(r, &t->lines[i]));
     return OK;

@@ -34,7 +34,7 @@ typedef struct AmpLine {
     bool says_wide, says_reason;
     uint32_t wide;
     AmpReason reason;
-    bool *told; /* that it matches nothing */
+    bool *told; /* that it matches nothing, or cannot be so */
 } AmpLine;
 
 struct AmpTable {
@@ -50,6 +50,10 @@ Status amp_table_read(const AmpTable **table, const char *file, const char *text
 
 /* Whether an op or default line means a node. */
 bool amp_line_takes(const AmpTable *t, const AmpLine *line, const Node *n, Arena *scratch);
+
+/* Whether a node can be what a table makes of it: nothing but tensors goes in and out, and its operator takes narrow
+ * operands where it is to be narrow itself (passes/amp_fits.c). */
+bool amp_class_fits(const Node *n, const AmpRole *role, DType narrow, Arena *scratch);
 
 /* Appends the line of a card. */
 void amp_table_print(Text *out, const char *title, const OpDef *def);
