@@ -127,35 +127,39 @@ static const Type *type_of(Narrowing *x, const Node *n)
     return type_tuple(types, count, parts);
 }
 
-/* Attributes that say the type of a result follow it. */
-static Status follow(Narrowing *x, Node *n)
+/* An attribute that says the type of a result follows it. */
+static void follow(Node *n)
 {
-    static const char *const saying[] = { "to", "dtype", "output_dtype", "output_datatype" };
     const char *complaint;
-    void *attr = NULL;
+    const AttrSpec *s = says_type(n);
+    const Type *type = s ? type_result(n->type, 0) : NULL;
+    while (type && (type->kind == TYPE_SEQ || type->kind == TYPE_OPTIONAL))
+        type = type->parts[0];
+    if (!type || type->kind != TYPE_TENSOR || !dtype_is_float(type->dtype) || type->dtype == F64)
+        return;
+    const int said = *(const int *)attr_at(s, n->attr), says = (int)type->dtype + 1;
+    if (said == says || (!said && node_infer(n, &complaint) == n->type))
+        return;
+    void *attr = attrs_copy(n->graph->arena, op_of(n)->attrs, n->attr);
+    *(int *)attr_at(s, attr) = says;
+    n->attr = attr;
+}
+
+/* So does the value that fills a result; absent it is an f32 zero. */
+static Status fill(Narrowing *x, Node *n)
+{
+    Graph *g = n->graph;
     for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++) {
         Payload *p = s->kind == ATTR_PAYLOAD ? *(Payload **)attr_at(s, n->attr) : NULL;
-        const int said = s->kind == ATTR_DTYPE ? *(const int *)attr_at(s, n->attr) : -1;
-        bool says = false;
-        for (size_t i = 0; i < COUNT(saying); i++)
-            says |= said >= 0 && strcmp(s->name, saying[i]) == 0;
-        if (!(says && (said == 0 || said == F32 + 1)) && !(s->kind == ATTR_PAYLOAD && (!p || holds_f32(p->type))))
+        if (s->kind != ATTR_PAYLOAD || (p && !holds_f32(p->type)))
             continue;
-        const Type *inferred = said ? NULL : node_infer(n, &complaint);
-        if (said == 0 && inferred == n->type)
-            continue;
-        attr = attr ? attr : attrs_copy(n->graph->arena, op_of(n)->attrs, n->attr);
-        if (says) {
-            *(int *)attr_at(s, attr) = (int)x->options->to + 1;
-            continue;
-        }
-        if (!p)
-            p = payload_of(n->graph->arena, tensor_new(n->graph->arena, type_vector(&x->graph->ir->types, F32, 1)));
+        void *attr = attrs_copy(g->arena, op_of(n)->attrs, n->attr);
+        p = p ? p : payload_of(g->arena, tensor_new(g->arena, type_vector(&g->ir->types, F32, 1)));
         *(Payload **)attr_at(s, attr) = p = narrow_payload(x, p);
         if (!p)
             return UNSUPPORTED;
+        n->attr = attr;
     }
-    n->attr = attr ? attr : n->attr;
     return OK;
 }
 
@@ -169,8 +173,6 @@ static void retype_inputs(Narrowing *x, const Graph *g)
 static Status retype(Narrowing *x)
 {
     Graph *g = x->graph;
-    Node **changed = NULL;
-    size_t n_changed = 0, cap = 0;
     for (size_t i = 0; i < g->n_inputs; i++)
         if (!narrow_keeps(x, g->inputs[i]->name))
             g->inputs[i]->type = type_of(x, g->inputs[i]);
@@ -178,14 +180,13 @@ static Status retype(Narrowing *x)
         for (int r = 0; r < n->n_regions; r++)
             retype_inputs(x, n->regions[r]);
         const Type *type = op_of(n)->structural && n->op != OP_part && n->op != OP_tuple ? n->type : type_of(x, n);
-        if (type == n->type)
-            continue;
+        if (type != n->type)
+            TRY(fill(x, n));
         n->type = type;
-        GROW(x->arena, changed, n_changed, cap);
-        changed[n_changed++] = n;
     }
-    for (size_t i = 0; i < n_changed; i++)
-        TRY(follow(x, changed[i]));
+    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+        if (!op_of(n)->structural)
+            follow(n);
     return OK;
 }
 

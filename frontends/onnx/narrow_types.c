@@ -34,6 +34,16 @@ const Type *narrowed(Types *types, const Type *type, DType to)
     return type;
 }
 
+const AttrSpec *says_type(const Node *n)
+{
+    static const char *const saying[] = { "to", "dtype", "output_dtype", "output_datatype" };
+    for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++)
+        for (size_t i = 0; i < COUNT(saying); i++)
+            if (s->kind == ATTR_DTYPE && strcmp(s->name, saying[i]) == 0)
+                return s;
+    return NULL;
+}
+
 /* ---- sets ---- */
 
 static int set_of(Narrowing *x, int k)
@@ -130,8 +140,8 @@ static bool is_group(const Type *type)
 static const OnnxSchema *schema_of(const Node *n)
 {
     const OnnxName *name = &op_of(n)->onnx;
-    const bool standard = name->op && n->op != OP_bit_cast && encode_is_standard(n, ONNX_OPSET_NEWEST);
-    return standard ? schema_find(name->domain ? name->domain : "", name->op, ONNX_OPSET_NEWEST) : NULL;
+    const bool standard = name->op && !name->domain && n->op != OP_bit_cast && encode_is_standard(n, ONNX_OPSET_NEWEST);
+    return standard ? schema_find("", name->op, ONNX_OPSET_NEWEST) : NULL;
 }
 
 /* Slots of one type variable are one set, and everything is where sequences are. */
@@ -158,6 +168,46 @@ static void tie_call(Narrowing *x, const Node *n)
             unite(x, k, *same);
         if (same)
             *same = k;
+    }
+}
+
+/* What the card would say of a call with narrow operands; null: nothing. */
+static const Type *imagined(Narrowing *x, const Node *n)
+{
+    Ir *ir = x->graph->ir;
+    const Type **types = NEWS(x->arena, const Type *, n->n_in + 1);
+    for (int i = 0; i < n->n_in; i++)
+        types[i] = in(n, i) ? narrowed(&ir->types, in(n, i)->type, x->options->to) : NULL;
+    Infer q = { .ir = ir,
+                .types = &ir->types,
+                .def = op_of(n),
+                .attr = n->attr,
+                .n_in = n->n_in,
+                .in = types,
+                .value = NEWS(x->arena, const Tensor *, n->n_in + 1),
+                .n_out = type_results(n->type),
+                .scratch = x->arena };
+    return op_of(n)->infer(&q);
+}
+
+/* Results with a type variable of their own: an attribute says what they are, or they follow the operands, or they are
+ * f32 in any case. */
+static void tie_results(Narrowing *x, const Node *n)
+{
+    const int own = own_operands(n), count = type_results(n->type);
+    int k, lead;
+    const Type *type;
+    if (count < 2 || n->n_regions || says_type(n))
+        return;
+    const bool leads = slot(x, n, own, &lead, &type);
+    const Type *like = imagined(x, n);
+    for (int i = 1; like && i < count; i++) {
+        if (!slot(x, n, own + i, &k, &type) || (leads && set_of(x, k) == set_of(x, lead)))
+            continue;
+        if (type_result(like, i)->dtype == F32)
+            want_wide(x, k, n);
+        else if (leads)
+            unite(x, k, lead);
     }
 }
 
@@ -246,6 +296,7 @@ static void tie_node(Narrowing *x, const Node *n)
         tie_operands(x, n->regions[r]->ret);
         tie_body(x, n, n->regions[r]);
     }
+    tie_results(x, n);
     if (!n->n_regions)
         tie_constants(x, n);
     mark_weights(x, n);

@@ -35,6 +35,9 @@ bool holds_f32(const Type *type);
 /* The same type with other float elements. */
 const Type *narrowed(Types *types, const Type *type, DType to);
 
+/* The attribute that says the element type of a result; null: there is none. */
+const AttrSpec *says_type(const Node *n);
+
 /* The inputs and outputs that stay f32 as the options say. */
 bool narrow_keeps(const Narrowing *x, const char *name);
 

@@ -1,4 +1,5 @@
 /* Models in one narrower float type: what becomes narrow, what stays, what is refused. */
+#include "frontends/onnx/encode.h"
 #include "frontends/onnx/narrow.h"
 #include "ir/parse.h"
 #include "ir/print.h"
@@ -241,8 +242,96 @@ static void models_become_narrow(void **state)
     with_context(every_case);
 }
 
+/* ---- every operator ---- */
+
+typedef struct Sample {
+    Context *c;
+    const OpDef *def;
+    DType to;
+    int narrow, refused;
+} Sample;
+
+/* A sample alone in a graph; null where no result is f32, or the operator is no ONNX model's. */
+static Graph *sample_graph(Sample *s, int variant, int *result)
+{
+    Op op;
+    op_find(&ops_table, str(s->def->name), &op);
+    Rng rng = { (uint64_t)op << 32 | (uint64_t)variant };
+    Graph *g = graph_new(&s->c->ir, &s->c->arena, "f");
+    Build b = build_at_end(g);
+    Node *y = s->def->sample(&b, &rng, variant);
+    if (!y || !encode_is_standard(y, ONNX_OPSET_NEWEST))
+        return NULL;
+    for (int i = 0; i < type_results(y->type); i++) {
+        const Type *type = type_result(y->type, i);
+        if (type->kind != TYPE_TENSOR || type->dtype != F32)
+            continue;
+        Node *out = build_part(&b, y, i);
+        graph_return(g, 1, &out, NULL);
+        *result = i;
+        return g;
+    }
+    return NULL;
+}
+
+/* Narrow and still standard, or refused in words. */
+static int narrow_sample(Sample *s, int variant)
+{
+    const NarrowOptions o = { .to = s->to, .rounds = true };
+    int result;
+    Graph *g = sample_graph(s, variant, &result);
+    if (!g)
+        return 0;
+    s->c->last = "";
+    const Status status = onnx_narrow(g, &s->c->diag, &o);
+    if (status == UNSUPPORTED && strstr(s->c->last, "no form with")) {
+        s->refused++;
+        return 0;
+    }
+    bool good = status == OK && graph_result(g, 0)->type->dtype == s->to;
+    for (Node *n = walk_first(g); good && n; n = walk_next(g, n))
+        good = op_of(n)->structural || n->op == OP_tuple || encode_is_standard(n, ONNX_OPSET_NEWEST);
+    s->narrow += good;
+    if (!good)
+        print_error("%s, variant %d, %s: %s\n%s\n", s->def->name, variant, dtype_name(s->to), s->c->last,
+                    text_of(s->c, g));
+    return !good;
+}
+
+static Status narrow_samples(void *arg)
+{
+    Sample *s = arg;
+    int bad = 0;
+    for (int v = 0; v < s->def->n_variants; v++)
+        bad += narrow_sample(s, v);
+    return bad ? INVALID : OK;
+}
+
+static void every_operator_is_narrow_or_named(void **state)
+{
+    static const DType types[] = { F16, BF16 };
+    int bad = 0, narrow[2] = { 0 }, refused[2] = { 0 };
+    (void)state;
+    for (size_t i = 0; i < 2 * ops_table.n; i++) {
+        Context c;
+        Sample s = { .c = &c, .def = ops_table.defs[i / 2], .to = types[i % 2] };
+        if (!s.def->sample)
+            continue;
+        context_open(&c);
+        bad += guarded(&c.memory, narrow_samples, &s) != OK;
+        narrow[i % 2] += s.narrow;
+        refused[i % 2] += s.refused;
+        context_close(&c);
+    }
+    for (int k = 0; k < 2; k++)
+        print_message("%s: %d samples narrow, %d refused\n", dtype_name(types[k]), narrow[k], refused[k]);
+    assert_int_equal(bad, 0);
+    assert_true(narrow[0] > 300 && narrow[1] > 200 && refused[0] > 0 && refused[1] > refused[0]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(models_become_narrow) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(models_become_narrow),
+                                        cmocka_unit_test(every_operator_is_narrow_or_named) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
