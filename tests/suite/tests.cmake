@@ -28,6 +28,12 @@ if(TARGET qcc_api)
     set_tests_properties(suite/onnx-1.22 PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
 endif()
 
+# Mixed precision in the same models, and in what trains them.
+foreach(laws IN ITEMS amp amp_order amp_values)
+    add_test(NAME suite/${laws} COMMAND test_table_${laws} /usr/share/libonnx-testdata/data)
+    set_tests_properties(suite/${laws} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
+endforeach()
+
 # The same models through their text.
 add_executable(suite_text suite/text.c golden/values.c)
 target_link_libraries(suite_text PRIVATE test_support)

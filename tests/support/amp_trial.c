@@ -54,7 +54,7 @@ bool amp_is_step(Graph *g)
     bool loss = false;
     for (int i = 0; i < graph_n_results(g); i++) {
         const char *name = graph_result_name(g, i);
-        loss |= name && strcmp(name, "loss") == 0;
+        loss |= name && strcmp(name, "loss") == 0 && graph_result(g, i)->type->rank == 0;
         if (name && strncmp(name, "grad.", 5) == 0)
             return false;
     }
@@ -95,6 +95,7 @@ const char *amp_run(const AmpTrial *t, Graph *g, const char *pass, AmpWay way, A
 typedef struct Tour {
     AmpCheck *check;
     int seen, bad;
+    bool lenient;     /* files that cannot be read are passed over */
     const char *path; /* of a model, */
     const OpDef *def; /* or a card */
     Context *c;
@@ -137,7 +138,8 @@ static Graph *trained(Context *c, const Graph *model)
 static void visit_model(Tour *w, Graph *g)
 {
     Context *c = w->c;
-    const char *name = w->path + sizeof QCC_SOURCE_DIR;
+    const bool ours = strncmp(w->path, QCC_SOURCE_DIR, sizeof QCC_SOURCE_DIR - 1) == 0;
+    const char *name = ours ? w->path + sizeof QCC_SOURCE_DIR : w->path;
     Hush hush;
     visit(w, name, g, NULL);
     hush_begin(&hush, &c->ir, &c->arena);
@@ -192,16 +194,15 @@ static Status visit_file(void *tour)
 
 static void visit_files(Tour *w, const char *pattern)
 {
-    char path[1024];
     glob_t found;
-    snprintf(path, sizeof path, "%s/%s", QCC_SOURCE_DIR, pattern);
-    assert_int_equal(glob(path, 0, NULL, &found), 0);
+    const int status = glob(pattern, 0, NULL, &found);
+    assert_true(status == 0 || (w->lenient && status == GLOB_NOMATCH));
     for (size_t i = 0; i < found.gl_pathc; i++) {
         Context c;
         w->path = found.gl_pathv[i];
         w->c = &c;
         context_open(&c);
-        if (guarded(&c.memory, visit_file, w) != OK)
+        if (guarded(&c.memory, visit_file, w) != OK && !w->lenient)
             print_error("%s: %s\n", w->path, c.last ? c.last : "no message"), w->bad++;
         context_close(&c);
     }
@@ -210,14 +211,32 @@ static void visit_files(Tour *w, const char *pattern)
 
 int amp_check_models(AmpCheck *check, int *seen)
 {
-    static const char *const files[] = { "examples/models/*.qir", "tests/data/torch/*.onnx",
-                                         "tests/data/exports/*.onnx", "tests/golden/passes/*/*.qir",
-                                         "tests/golden/ops/*/*.qir" };
+    static const char *const files[] = {
+        QCC_SOURCE_DIR "/examples/models/*.qir",     QCC_SOURCE_DIR "/tests/data/torch/*.onnx",
+        QCC_SOURCE_DIR "/tests/data/exports/*.onnx", QCC_SOURCE_DIR "/tests/golden/passes/*/*.qir",
+        QCC_SOURCE_DIR "/tests/golden/ops/*/*.qir",
+    };
     Tour w = { .check = check };
     for (size_t i = 0; i < COUNT(files); i++)
         visit_files(&w, files[i]);
     *seen = w.seen;
     return w.bad;
+}
+
+int amp_check_folder(const char *folder, size_t n, AmpCheck *const *checks)
+{
+    enum { SKIPPED = 77 };
+    char pattern[1024];
+    int seen = 0, bad = 0;
+    snprintf(pattern, sizeof pattern, "%s/*/*/model.onnx", folder);
+    for (size_t i = 0; i < n; i++) {
+        Tour w = { .check = checks[i], .lenient = true };
+        visit_files(&w, pattern);
+        seen += w.seen;
+        bad += w.bad;
+    }
+    printf("%d graphs, %d wrong\n", seen, bad);
+    return !seen ? SKIPPED : bad != 0;
 }
 
 /* ---- samples ---- */

@@ -29,7 +29,11 @@ typedef const char *AmpCheck(AmpTrial *t);
  * number of graphs where something is wrong, all of them reported.  `*seen` counts graphs. */
 int amp_check_models(AmpCheck *check, int *seen);
 
-/* The same for the samples of every card but amp_cast: on constants as they are, and on inputs where the card lets them be. */
+/* Checks the models FOLDER/SET/NAME/model.onnx, as they are read and as they are trained, where they can be; the exit
+ * status of a test: 77 when there are none. */
+int amp_check_folder(const char *folder, size_t n, AmpCheck *const *checks);
+
+/* The same as amp_check_models for the samples of every card but amp_cast: on constants as they are, and on inputs where the card lets them be. */
 int amp_check_samples(AmpCheck *check, int *seen);
 
 /* Runs a pass by the way's recipe; null or what is wrong, a graph that does not verify included.  `ledger` may be null. */

@@ -197,8 +197,10 @@ static void samples_hold(void **state)
     assert_int_equal(bad, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2)
+        return amp_check_folder(argv[1], 2, (AmpCheck *const[]){ check_insertion, check_step });
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_hold),
         cmocka_unit_test(samples_hold),

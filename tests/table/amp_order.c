@@ -161,8 +161,10 @@ static void order_does_not_matter(void **state)
     assert_int_equal(bad, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2)
+        return amp_check_folder(argv[1], 1, (AmpCheck *const[]){ check_order });
     const struct CMUnitTest tests[] = { cmocka_unit_test(order_does_not_matter) };
     return cmocka_run_group_tests_name("amp_order", tests, NULL, NULL);
 }

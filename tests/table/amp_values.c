@@ -192,8 +192,10 @@ static void samples_compute_the_same(void **state)
     assert_int_equal(bad, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2)
+        return amp_check_folder(argv[1], 2, (AmpCheck *const[]){ check_values, check_gradients });
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_compute_the_same),
         cmocka_unit_test(samples_compute_the_same),
