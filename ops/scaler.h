@@ -56,16 +56,22 @@ Q_FN ScalerState scaler_begin(const ScalerRules *r, f32 scale)
     return s;
 }
 
+/* Counters of a file may be anything: they wrap. */
+Q_FN i64 scaler_count(i64 n, i64 by)
+{
+    return (i64)((u64)n + (u64)by);
+}
+
 /* A step that changed nothing. */
 Q_FN ScalerState scaler_skip(const ScalerRules *r, ScalerState s)
 {
     const bool forward = (s.flags & SCALER_FORWARD) != 0, moves = r->dynamic && !(s.flags & SCALER_FROZEN),
                low = s.scale <= r->least;
     const f32 last = r->least < SCALER_LAST ? r->least : SCALER_LAST, floor = low && !forward ? last : r->least;
-    s.skipped++;
-    s.consecutive_skips++;
+    s.skipped = scaler_count(s.skipped, 1);
+    s.consecutive_skips = scaler_count(s.consecutive_skips, 1);
     s.growth_tracker = 0;
-    s.hysteresis_left--;
+    s.hysteresis_left = scaler_count(s.hysteresis_left, -1);
     if ((moves && low) || s.consecutive_skips > SCALER_MANY)
         s.flags |= SCALER_STUCK;
     if (moves && !forward && s.scale <= last)
@@ -82,11 +88,11 @@ Q_FN ScalerState scaler_skip(const ScalerRules *r, ScalerState s)
 Q_FN ScalerState scaler_apply(const ScalerRules *r, ScalerState s)
 {
     const bool warm = r->fast_start && s.scale < SCALER_WARM && r->interval > SCALER_WARM_INTERVAL;
-    s.applied++;
+    s.applied = scaler_count(s.applied, 1);
     s.consecutive_skips = 0;
     if (r->refills)
         s.hysteresis_left = r->hysteresis;
-    s.growth_tracker++;
+    s.growth_tracker = scaler_count(s.growth_tracker, 1);
     if (s.growth_tracker >= (warm ? SCALER_WARM_INTERVAL : r->interval)) {
         const f32 higher = s.scale * r->growth;
         s.growth_tracker = 0;
@@ -102,7 +108,7 @@ Q_FN ScalerState scaler_apply(const ScalerRules *r, ScalerState s)
 Q_FN ScalerState scaler_next(const ScalerRules *r, ScalerState s, i64 first, i64 flags)
 {
     const i64 found = flags & SCALER_FOUND;
-    s.attempted++;
+    s.attempted = scaler_count(s.attempted, 1);
     s.flags = (s.flags & SCALER_FROZEN) | found;
     s.first_bad = found ? first : -1;
     return found ? scaler_skip(r, s) : scaler_apply(r, s);
