@@ -42,38 +42,54 @@ static bool is_narrow_itself(const AmpTrial *t)
     return false;
 }
 
-static const char *run(const AmpTrial *t, Graph *g, const char *pass, AmpWay way, const AmpTable *table)
+/* What a run is told beside its way. */
+typedef struct Said {
+    const AmpTable *table;
+    const char *const *kept;
+    size_t n_kept;
+} Said;
+
+static const char *run(const AmpTrial *t, Graph *g, const char *pass, AmpWay way, const Said *said)
 {
-    const Recipe recipe = {
-        .precision = { .on = true, .narrow = way.narrow, .walks = way.walks, .tables = &table, .n_tables = 1 }
-    };
+    const Recipe recipe = { .precision = { .on = true,
+                                           .narrow = way.narrow,
+                                           .walks = way.walks,
+                                           .tables = &said->table,
+                                           .n_tables = 1,
+                                           .keep_wide = said->kept,
+                                           .n_keep_wide = said->n_kept } };
     const PassOptions options = { .recipe = &recipe };
     PassRun run = { .options = &options, .allowed = -1 };
     t->c->last = NULL;
     if (pass_run(pass_find(pass), g, &run) != OK)
         return amp_say(t, way, "%s fails: %s", pass, t->c->last);
     if (verify(g, NULL) != OK)
-        return amp_say(t, way, "no graph after %s: %s\n%s\n%s", pass, t->c->last, table->text, amp_text(t, g));
+        return amp_say(t, way, "no graph after %s: %s\n%s\n%s", pass, t->c->last, said->table->text, amp_text(t, g));
     return NULL;
+}
+
+static const char *check_said(const AmpTrial *t, AmpWay way, const Said *said, const char *bare, bool settles)
+{
+    Graph *g = graph_copy(t->graph, &t->c->arena);
+    const char *wrong = run(t, g, "insert-amp", way, said);
+    if (wrong)
+        return wrong;
+    const char *once = amp_text(t, g);
+    Graph *again = graph_copy(g, &t->c->arena);
+    wrong = settles ? run(t, again, "insert-amp", way, said) : NULL;
+    if (!wrong && settles)
+        wrong = amp_differs(t, way, "the second time", once, amp_text(t, again));
+    if (!wrong)
+        wrong = run(t, g, "strip-casts", way, said);
+    return wrong ? wrong : amp_differs(t, way, "stripped", bare, amp_text(t, g));
 }
 
 static const char *check_table(const AmpTrial *t, AmpWay way, const char *name, const char *text, const char *bare,
                                bool settles)
 {
-    const AmpTable *table;
-    Graph *g = graph_copy(t->graph, &t->c->arena);
-    assert_int_equal(amp_table_read(&table, name, text, t->c->ir.ops, &t->c->arena, &t->c->diag), OK);
-    const char *wrong = run(t, g, "insert-amp", way, table);
-    if (wrong)
-        return wrong;
-    const char *once = amp_text(t, g);
-    Graph *again = graph_copy(g, &t->c->arena);
-    wrong = settles ? run(t, again, "insert-amp", way, table) : NULL;
-    if (!wrong && settles)
-        wrong = amp_differs(t, way, "the second time", once, amp_text(t, again));
-    if (!wrong)
-        wrong = run(t, g, "strip-casts", way, table);
-    return wrong ? wrong : amp_differs(t, way, "stripped", bare, amp_text(t, g));
+    Said said = { .n_kept = 0 };
+    assert_int_equal(amp_table_read(&said.table, name, text, t->c->ir.ops, &t->c->arena, &t->c->diag), OK);
+    return check_said(t, way, &said, bare, settles);
 }
 
 static const char *check_lists(AmpTrial *t)
@@ -96,6 +112,24 @@ static const char *check_random(AmpTrial *t, bool narrow_too)
     const char *text = amp_text(t, bare);
     for (int i = 0; i < AMP_WAYS && !wrong && !is_narrow_itself(t); i++)
         wrong = check_table(t, amp_ways[i], "wild.txt", wild_table(t, &rng, narrow_too), text, !narrow_too);
+    return wrong;
+}
+
+/* One node of three, by its operator. */
+static const char *check_kept(AmpTrial *t)
+{
+    static Rng rng = { 99 };
+    const char **kept = NEWS(&t->c->arena, const char *, graph_count(t->graph) + 1), *wrong;
+    Graph *bare = graph_copy(t->graph, &t->c->arena);
+    Said said = { .kept = kept };
+    wrong = amp_run(t, bare, "strip-casts", amp_ways[0], NULL);
+    const char *text = amp_text(t, bare);
+    assert_int_equal(amp_table_read(&said.table, "none.txt", "", t->c->ir.ops, &t->c->arena, &t->c->diag), OK);
+    for (Node *n = walk_first(t->graph); n; n = walk_next(t->graph, n))
+        if (!op_of(n)->structural && rng_below(&rng, 3) == 0)
+            kept[said.n_kept++] = arena_printf(&t->c->arena, "op:%s", op_of(n)->name);
+    for (int i = 0; i < AMP_WAYS && !wrong && !is_narrow_itself(t); i++)
+        wrong = check_said(t, amp_ways[i], &said, text, true);
     return wrong;
 }
 
@@ -124,6 +158,12 @@ static void lists_of_others(void **state)
     on_everything(check_lists);
 }
 
+static void random_operators_that_stay_wide(void **state)
+{
+    (void)state;
+    on_everything(check_kept);
+}
+
 static void random_tables_of_wide_classes(void **state)
 {
     (void)state;
@@ -140,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_others),
+        cmocka_unit_test(random_operators_that_stay_wide),
         cmocka_unit_test(random_tables_of_wide_classes),
         cmocka_unit_test(random_tables),
     };
