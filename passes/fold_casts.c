@@ -17,6 +17,7 @@
  * arithmetic, steps or decisions (docs/passes.md has the list). */
 #include "ops/attrs.h"
 #include "ops/quantize.h"
+#include "passes/amp.h"
 #include "passes/cast_rules.h"
 
 /* ---- C-1, C-2 ---- */
@@ -173,6 +174,28 @@ static const Rule rules[] = {
 };
 /* clang-format on */
 
-const Pass pass_fold_casts = {
-    .name = "fold-casts", .needs = TYPED, .may = ELASTIC, .rules = rules, .n_rules = COUNT(rules)
-};
+/* The ledger says how results are stored: those that are wide now (C-11) were meant to be narrow. */
+static void tell(Graph *g, PassRun *run)
+{
+    const Recipe *recipe = run->options->recipe;
+    const AmpLedger *ledger = recipe ? recipe->precision.ledger : NULL;
+    for (Node *n = walk_first(g); n && ledger; n = walk_next(g, n)) {
+        if (!is_wide(n) || !attr_find(op_of(n)->attrs, str("out")))
+            continue;
+        for (size_t i = 0; i < ledger->n; i++) {
+            AmpDecision *d = &ledger->list[i];
+            if (d->narrow && d->op == n->op && d->src == n->src && d->value == n->name &&
+                d->backward == ((n->flags & NODE_BACKWARD) != 0)) {
+                d->narrow = false;
+                d->saved = 0;
+            }
+        }
+    }
+}
+
+const Pass pass_fold_casts = { .name = "fold-casts",
+                               .needs = TYPED,
+                               .may = ELASTIC,
+                               .rules = rules,
+                               .n_rules = COUNT(rules),
+                               .after = tell };

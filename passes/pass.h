@@ -58,6 +58,7 @@ typedef struct Pass {
     const Rule *rules;
     size_t n_rules;
     Status (*run)(Graph *g, PassRun *run); /* null: the rules, to their fixpoint */
+    void (*after)(Graph *g, PassRun *run); /* notes for whoever asks what became of the graph; may be null */
 } Pass;
 
 /* The pass of that name (hyphens, or underlines), or null. */

@@ -43,6 +43,8 @@ Status pass_run(const Pass *pass, Graph *g, PassRun *run)
     own.options = own.options ? own.options : &defaults;
     own.diag = own.diag ? own.diag : g->ir->diag;
     const Status status = pass->run ? pass->run(g, &own) : rules_run(pass->rules, pass->n_rules, g, &own);
+    if (status == OK && pass->after)
+        pass->after(g, &own);
     arena_close(&scratch);
     if (run) {
         run->changes = own.changes;

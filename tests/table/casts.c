@@ -175,11 +175,35 @@ static void casts_of_both_kinds(void **state)
                 }
 }
 
+/* What --exact-casts keeps and the default leaves out: a rounding of ours, and only of ours. */
+static void roundings_of_ours_may_go(void **state)
+{
+    static const struct {
+        Op inner, outer;
+        bool goes;
+    } kinds[] = { { OP_amp_cast, OP_amp_cast, true },
+                  { OP_cast, OP_amp_cast, false },
+                  { OP_amp_cast, OP_cast, false } };
+    (void)state;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        for (int exact = 0; exact < 2; exact++) {
+            Language l;
+            language_open(&l);
+            const Chain c = { F32, BF16, F32, kinds[k].inner, kinds[k].outer };
+            Graph *g = chain_graph(&l, &c, false);
+            PassRun run = { .options = &(PassOptions){ .exact_casts = exact }, .allowed = -1 };
+            assert_int_equal(pass_run(pass_find("fold-casts"), g, &run), OK);
+            check_that((run.changes > 0) == (kinds[k].goes && !exact), "%s", text_of(&l, &c));
+            language_close(&l);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(casts_of_casts),
         cmocka_unit_test(casts_of_both_kinds),
+        cmocka_unit_test(roundings_of_ours_may_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
