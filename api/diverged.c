@@ -118,18 +118,33 @@ static Status read_words(Replay *r)
     return fail(&cx->diag, (Place){ .file = path, .byte = -1 }, "names no model and step: qcc train did not write it");
 }
 
-static Status compile_again(Replay *r)
+/* Takes what makes a step narrow out of a line; whether there was something. */
+static bool widen(CommandLine *line)
+{
+    static const Option narrow[] = { OPT_amp,        OPT_amp_table,   OPT_keep_fp32,
+                                     OPT_loss_scale, OPT_exact_casts, OPT_require_amp };
+    size_t n = 0;
+    const char *amp = option_text(line, OPT_amp);
+    const bool was = amp && strcmp(amp, "off") != 0;
+    for (size_t i = 0; i < line->n_given; i++) {
+        bool goes = false;
+        for (size_t k = 0; k < COUNT(narrow); k++)
+            goes |= line->given[i].option == narrow[k];
+        if (!goes)
+            line->given[n++] = line->given[i];
+    }
+    line->n_given = n;
+    return was;
+}
+
+static Status compile_again(Replay *r, CommandLine *line)
 {
     qcc_model *m;
-    CommandLine line;
     qcc_context *cx = r->c->cx;
     const qcc_source source = { .path = r->model };
-    TRY(options_read_text(&cx->diag, &cx->scratch, "options.txt", r->compiled,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
-    TRY(model_read(cx, &source, &line, &m));
-    TRY(step_compile(m, &line, &r->made));
-    TRY(session_start(r->made, r->seed, &cx->hurry, &r->session));
-    return session_take_all(r->session, inside(&cx->scratch, r->folder, "state.safetensors"));
+    TRY(model_read(cx, &source, line, &m));
+    TRY(step_compile(m, line, &r->made));
+    return session_start(r->made, r->seed, &cx->hurry, &r->session);
 }
 
 static Status bind_batch(Replay *r)
@@ -165,23 +180,67 @@ static Status tell_number(Out *out, const char *what, double x)
     return isnan(x) ? out_printf(out, "%-8s nan\n", what) : out_printf(out, "%-8s %g\n", what, x);
 }
 
+/* Runs the step, and says what came of it. */
+static Status run_again(Replay *r, RunResult *result)
+{
+    Out *out = r->c->out;
+    TRY(bind_batch(r));
+    session_set_step(r->session->run, (uint64_t)r->step - 1);
+    TRY(session_run(r->session->run, RUN_STEP, result));
+    if (result->has_loss)
+        TRY(tell_number(out, "loss", result->loss));
+    return result->has_norm ? tell_number(out, "|g|", result->norm) : OK;
+}
+
+static Status tell_culprit(Replay *r)
+{
+    Culprit culprit;
+    TRY(session_culprit(r->session, &culprit));
+    return session_explain(r->c->out, r->session, &culprit);
+}
+
+/* The same step without mixed precision: whether it is the narrow types that overflow. */
+static Status run_wide(Replay *r, CommandLine *line, const char *states)
+{
+    RunResult result;
+    TRY(compile_again(r, line));
+    TRY(session_take(r->c->cx, r->made, r->session->run, states));
+    TRY(out_printf(r->c->out, "in f32   the same step:\n"));
+    TRY(run_again(r, &result));
+    if (result.finite)
+        return out_printf(r->c->out, "         finite: it is the narrow types that overflow\n");
+    return tell_culprit(r);
+}
+
+static Status replay_wide(const Replay *narrow, CommandLine *line, const char *states)
+{
+    Replay r = *narrow;
+    if (!widen(line))
+        return OK;
+    heap_open(&r.heap, &r.c->cx->memory);
+    const Status status = run_wide(&r, line, states);
+    heap_close(&r.heap);
+    return status;
+}
+
 static Status replay(Replay *r)
 {
     RunResult result;
-    Out *out = r->c->out;
+    CommandLine line;
+    qcc_context *cx = r->c->cx;
+    const char *states = inside(&cx->scratch, r->folder, "state.safetensors");
     TRY(read_words(r));
-    TRY(compile_again(r));
-    TRY(bind_batch(r));
-    session_set_step(r->session->run, (uint64_t)r->step - 1);
-    TRY(session_run(r->session->run, RUN_STEP, &result));
-    TRY(out_printf(out, "%s    step %" PRId64 " of %s, seed %" PRIu64 "\n", r->folder, r->step, r->model, r->seed));
-    if (result.has_loss)
-        TRY(tell_number(out, "loss", result.loss));
-    if (result.has_norm)
-        TRY(tell_number(out, "|g|", result.norm));
-    if (result.finite)
-        return out_printf(out, "replayed it is finite: this build, or the model's file, is not what it was\n");
-    return session_explain(out, r->session);
+    TRY(options_read_text(&cx->diag, &cx->scratch, "options.txt", r->compiled,
+                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    TRY(compile_again(r, &line));
+    TRY(session_take_all(r->session, states));
+    TRY(out_printf(r->c->out, "%s    step %" PRId64 " of %s, seed %" PRIu64 "\n", r->folder, r->step, r->model,
+                   r->seed));
+    TRY(run_again(r, &result));
+    TRY(result.finite
+            ? out_printf(r->c->out, "replayed it is finite: this build, or the model's file, is not what it was\n")
+            : tell_culprit(r));
+    return replay_wide(r, &line, states);
 }
 
 Status explain_diverged(Command *c, const char *folder)

@@ -136,6 +136,7 @@ static Status read_stop(Diag *d, Arena *arena, const CommandLine *line, RunOptio
 static Status read_nonfinite(Diag *d, const CommandLine *line, RunOptions *o)
 {
     const char *text = option_text(line, OPT_on_nonfinite);
+    o->skips_said = text != NULL;
     if (!text || strcmp(text, "stop") == 0)
         return OK;
     if (strncmp(text, "skip", 4) == 0 && (!text[4] || text[4] == ':')) {

@@ -34,6 +34,7 @@ typedef struct RunOptions {
     bool has_metric;
     bool resume, must_resume, no_save;
     int64_t skips; /* steps in a row that may be skipped for not being finite; 0: the first one ends the run */
+    bool skips_said;
 } RunOptions;
 
 /* Reads them; USAGE with what is wrong. */

@@ -1,6 +1,5 @@
-/* A session's states on their way out and in: checkpoints, the deployable model, and why a step was not finite. */
+/* A session's states on their way out and in: checkpoints and the deployable model. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "api/export.h"
@@ -286,47 +285,6 @@ Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *p
             status = session_put(run, slots[i].name, loaded.states[i]);
     heap_close(&heap);
     return status;
-}
-
-/* ---- a step that was not finite ---- */
-
-/* The first value that is not finite. */
-typedef struct Culprit {
-    const Node *node;
-    int64_t nans, infs, n;
-} Culprit;
-
-static void look(void *user, const Node *n, const Tensor *value)
-{
-    Culprit *c = user;
-    if (c->node || !value || value->type->kind != TYPE_TENSOR || !dtype_is_float(value->type->dtype))
-        return;
-    const int64_t size = tensor_elements(value);
-    for (int64_t i = 0; i < size; i++) {
-        const double x = tensor_get_f64(value, i);
-        c->nans += isnan(x) != 0;
-        c->infs += isinf(x) != 0;
-    }
-    c->n = size;
-    if (c->nans || c->infs)
-        c->node = n;
-}
-
-Status session_explain(Out *out, qcc_session *s)
-{
-    Culprit c = { 0 };
-    Arena *arena = &s->cx->scratch;
-    TRY(session_replay(s->run, look, &c));
-    if (!c.node)
-        return OK;
-    const bool backward = c.node->flags & NODE_BACKWARD, update = c.node->flags & NODE_UPDATE;
-    const Node *call = c.node->op == OP_part ? in(c.node, 0) : c.node; /* a result of a call that has several */
-    const char *where = node_place(call).where, *op = op_of(call)->name;
-    TRY(out_printf(out, "why      %s%s%s: ", where, strcmp(where, op) != 0 ? ", " : "",
-                   strcmp(where, op) != 0 ? op : ""));
-    TRY(out_printf(out, "%s of %" PRId64 " values %s", arena_printf(arena, "%" PRId64, c.nans + c.infs), c.n,
-                   c.nans ? c.infs ? "NaN or infinite" : "NaN" : "infinite"));
-    return out_printf(out, " in the %s pass\n", update ? "update" : backward ? "backward" : "forward");
 }
 
 /* ---- the public calls ---- */

@@ -162,8 +162,22 @@ NamedTensor *session_tensors(qcc_session *s, size_t *n);
 void session_keep_states(qcc_session *s, const NamedTensor *states, size_t n);
 SafePair *session_properties(qcc_session *s);
 
-/* Says which value of the last step was the first that was not finite. */
-Status session_explain(Out *out, qcc_session *s);
+/* ---- api/culprit.c ---- */
+
+/* The first value of a step that was not finite. */
+typedef struct Culprit {
+    const Node *node;              /* null: all of them were */
+    int64_t nans, above, below, n; /* elements that are NaN, +inf, -inf, and how many there are */
+} Culprit;
+
+/* Runs the last step once more to find it; values that hold -inf alone are masks as long as there is another. */
+Status session_culprit(qcc_session *s, Culprit *c);
+
+/* Whether the culprit is a value of the forward side. */
+bool culprit_is_forward(const Culprit *c);
+
+/* Says which value it is, and with mixed precision how it is stored and what would mend it. */
+Status session_explain(Out *out, qcc_session *s, const Culprit *c);
 
 /* The value of a property, or null. */
 const char *property_get(const qcc_session *s, const char *key);

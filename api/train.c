@@ -107,28 +107,18 @@ static Status one_step(Trainer *t, bool *over)
     if (t->o.last == FEED_PAD)
         batch->valid = batch->rows;
     TRY(train_bind(t->step, t->run, &t->cx->scratch, &t->data, batch));
+    t->scales = session_scaler(t->run, &t->scaler_before);
     TRY(session_run(t->run, RUN_STEP, &t->last));
+    session_scaler(t->run, &t->scaler);
     t->last_rows = batch->valid;
     t->done++;
     t->skipped += !t->last.applied;
     t->skipped_in_a_row = t->last.applied ? 0 : t->skipped_in_a_row + 1;
-    if (t->last.applied)
+    if (t->last.applied) {
         t->good = t->done;
+        t->forwards_in_a_row = 0;
+    }
     return OK;
-}
-
-static Status diverged(Trainer *t)
-{
-    const char *what = t->last.has_loss && !isfinite(t->last.loss) ? "loss" : "gradients";
-    TRY(out_printf(t->c->out,
-                   "step %" PRId64 "  stopped: the %s %s not finite; step %" PRId64 " was the last good one\n", t->done,
-                   what, *what == 'l' ? "is" : "are", t->good));
-    TRY(session_explain(t->c->out, t->session));
-    t->done--; /* what is left behind stands before the step */
-    t->skipped--;
-    t->skipped_in_a_row--;
-    TRY(train_bundle(t));
-    return MISMATCH;
 }
 
 static double value_named(const Trainer *t, const Validation *v, const char *name)
@@ -223,8 +213,12 @@ static Status run_steps(Trainer *t, const char **reason)
         const bool ends = t->batches > 0 && t->done % t->batches == 0, last = t->done == t->steps;
         const uint64_t epoch = t->batches > 0 ? (uint64_t)((t->done - 1) / t->batches) : 0;
         TRY(train_tell_step(t, epoch, ends || last));
-        if (!t->last.applied && t->skipped_in_a_row > t->o.skips)
-            return diverged(t);
+        if (!t->last.applied) {
+            bool stops;
+            TRY(train_skipped(t, &stops));
+            if (stops)
+                return train_diverged(t);
+        }
         if (ends || (last && t->batches > 0 && t->val_feed))
             TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
         if (train_save_is_due(t))

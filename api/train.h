@@ -5,6 +5,7 @@
 #include "api/command.h"
 #include "api/run_options.h"
 #include "api/step.h"
+#include "ops/scaler.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/data/feed.h"
 #include "runtime/log/board.h"
@@ -50,6 +51,12 @@ typedef struct Trainer {
     int64_t done, skipped; /* steps begun and skipped so far */
     int64_t skipped_in_a_row;
     int64_t good; /* the last step that was applied */
+    bool scales;  /* the step scales its loss: states of the scaler before and after the last step */
+    ScalerState scaler_before, scaler;
+    int64_t forwards_in_a_row; /* that were not finite */
+    Culprit culprit;           /* of step culprit_of */
+    int64_t culprit_of;
+    bool warned_low;
     RunResult last;
     int64_t last_rows;
     CheckpointTarget target;
@@ -136,6 +143,18 @@ Status train_finish_states(Trainer *t);
 
 /* Writes what -o, --gradients and the rule "never ends with nothing" ask for. */
 Status train_finish_outputs(Trainer *t);
+
+/* ---- api/train_skip.c ---- */
+
+/* What a step that was not applied means: a line, unless the run ends with it. */
+Status train_skipped(Trainer *t, bool *stops);
+
+/* Why a step was not applied, in a few words; and the parameter whose gradient was the first, null: none. */
+const char *train_skip_reason(const Trainer *t);
+const char *train_first_bad(const Trainer *t);
+
+/* Ends a run that diverged: why, and what is left behind, which stands before the step.  Answers MISMATCH. */
+Status train_diverged(Trainer *t);
 
 /* ---- api/diverged.c ---- */
 

@@ -199,13 +199,22 @@ static void show_progress(Trainer *t, uint64_t epoch, bool ends)
                     bar);
 }
 
+/* The scale that the step ran with. */
+static LogValue logged_scale(const Trainer *t)
+{
+    return t->scales ? logged_f32(t->scaler_before.scale) : (LogValue){ 0 };
+}
+
 Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
 {
     const RunResult *r = &t->last;
     t->progress.samples += t->last_rows;
     show_progress(t, epoch, last);
     if (option_text(&t->c->line, OPT_log) && !r->applied) {
-        const LogSkip line = { .step = logged_int(t->done), .reason = logged_text("not finite") };
+        const LogSkip line = { .step = logged_int(t->done),
+                               .reason = logged_text(train_skip_reason(t)),
+                               .where = logged_text(train_first_bad(t)),
+                               .loss_scale = logged_scale(t) };
         TRY(log_skip(&t->log, &line, NULL, 0));
     }
     if (option_text(&t->c->line, OPT_log)) {
@@ -214,14 +223,17 @@ Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
                                .loss = r->has_loss ? logged_f32((float)r->loss) : (LogValue){ 0 },
                                .lr = r->has_rate ? logged_f32((float)r->rate) : (LogValue){ 0 },
                                .grad_norm = r->has_norm ? logged_f32((float)r->norm) : (LogValue){ 0 },
+                               .loss_scale = logged_scale(t),
                                .skipped = logged_int(t->skipped),
                                .items_per_s = logged_f32((float)rate(t)) };
         TRY(log_step(&t->log, &line, NULL, 0));
     }
     if (!option_text(&t->c->line, OPT_tensorboard))
         return OK;
-    BoardScalar all[3];
+    BoardScalar all[4];
     size_t n = 0;
+    if (t->scales)
+        all[n++] = (BoardScalar){ "loss_scale", t->scaler_before.scale };
     if (r->has_loss)
         all[n++] = (BoardScalar){ "loss", (float)r->loss };
     if (r->has_rate)

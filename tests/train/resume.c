@@ -24,6 +24,7 @@ static const struct {
     { "scaled", "rich.qir", "--amp fp16 --loss-scale dynamic:init=2^24,interval=3 --on-nonfinite skip:30", false },
     { "skipping scaled", "toy.qir",
       "--data x=hot.npy --target y.npy --amp fp16 --clip-norm 1 --on-nonfinite skip:30 --lr 0.1", false },
+    { "narrow", "rich.qir", "--amp bf16 --ema 0.9 --accumulate 2 --lr 1e-2", false },
     { "skipping", "toy.qir", "--data x=hot.npy --target y.npy --on-nonfinite skip:9 --lr 0.1", false },
 };
 
