@@ -29,7 +29,7 @@ if(TARGET qcc_api)
 endif()
 
 # Mixed precision in the same models, and in what trains them.
-foreach(laws IN ITEMS amp amp_order amp_values)
+foreach(laws IN ITEMS amp amp_order amp_steps amp_values)
     add_test(NAME suite/${laws} COMMAND test_table_${laws} /usr/share/libonnx-testdata/data)
     set_tests_properties(suite/${laws} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
 endforeach()
