@@ -200,6 +200,10 @@ static qcc_status everything(Host *h, float flat[FLAT])
     if (file)
         file->n = 0;
     if (status == QCC_OK)
+        status = qcc_export_session(t->session, "--dtype fp16 --keep-io '*'", &sink);
+    if (file)
+        file->n = 0;
+    if (status == QCC_OK)
         status = qcc_write_step(t->step, &sink);
     qcc_close(cx);
     free(t);
