@@ -194,6 +194,39 @@ bool plain_node(Node *n, Status *status)
     return reverse_inline(n, status);
 }
 
+/* A narrow call that reads f32 beside narrow operands is one on f32 operands, rounded. */
+static bool even_out(Node *n, Status *status)
+{
+    bool wide = false;
+    Node **ins = NEWS(n->graph->arena, Node *, n->n_in + 1);
+    Build b = build_before(n);
+    if (n->type->kind != TYPE_TENSOR || !dtype_is_narrow(n->type->dtype) || n->n_regions)
+        return false;
+    for (int i = 0; i < n->n_in; i++) {
+        ins[i] = in(n, i);
+        wide |= ins[i] && ins[i]->type->kind == TYPE_TENSOR && ins[i]->type->dtype == F32;
+    }
+    if (!wide)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (ins[i] && ins[i]->type->kind == TYPE_TENSOR && dtype_is_narrow(ins[i]->type->dtype))
+            ins[i] = build_cast(&b, ins[i], F32);
+    Node *y = build_cast(&b, build_node(&b, n->op, n->attr, n->n_in, ins), n->type->dtype);
+    *status = b.status;
+    if (!y || y->type != n->type)
+        return false;
+    stand_in(n, y);
+    node_remove(n);
+    return true;
+}
+
+/* Expansions first: they know which widths lie inside. */
+static bool replaced(Node *n, Status *status)
+{
+    return (op_of(n)->expand && plain_node(n, status)) || (*status == OK && widen(n)) ||
+           (*status == OK && plain_node(n, status)) || (*status == OK && even_out(n, status));
+}
+
 /* What several results expanded to is held together by a tuple that no model has. */
 static void drop_tuples(Graph *g)
 {
@@ -216,7 +249,7 @@ Status plain_graph(Graph *g, Map *left)
         bool standard = op_of(n)->structural || n->op == OP_tuple || encode_is_standard(n, ONNX_OPSET_NEWEST);
         Graph *at = n->graph;
         before = n->prev;
-        if (!standard && (widen(n) || plain_node(n, &status))) {
+        if (!standard && replaced(n, &status)) {
             n = before ? before->next : at->first;
             continue;
         }
