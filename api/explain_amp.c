@@ -30,6 +30,31 @@ static void tell_costs(Text *t, Arena *arena, const qcc_step *s)
                 c.written);
 }
 
+/* "12.7 k of 12.7 k multiply-adds forward run narrow, by an estimate". */
+static void tell_work(Text *t, Arena *arena, const AmpLedger *l)
+{
+    const AmpShare share = amp_share(l);
+    label(t, "work");
+    text_printf(t, "%s of %s multiply-adds forward run narrow, by an estimate\n",
+                count_text(arena, (uint64_t)share.narrow), count_text(arena, (uint64_t)share.all));
+}
+
+/* Why results are wide whose classes would follow, and how many. */
+static void tell_pins(Text *t, const AmpLedger *l)
+{
+    size_t n[AMP_PIN_COUNT] = { 0 };
+    bool any = false;
+    for (size_t i = 0; i < l->n; i++)
+        n[l->list[i].pin]++;
+    for (int k = AMP_PIN_NOTHING + 1; k < AMP_PIN_COUNT; k++) {
+        if (!n[k])
+            continue;
+        label(t, any ? "" : "kept wide");
+        any = true;
+        text_printf(t, "%zu: %s\n", n[k], amp_pin_text((AmpPin)k));
+    }
+}
+
 void explain_precision(Text *t, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
@@ -42,6 +67,8 @@ void explain_precision(Text *t, const qcc_step *s)
     if (!p->ledger)
         return;
     tell_costs(t, arena, s);
+    tell_work(t, arena, p->ledger);
+    tell_pins(t, p->ledger);
     for (size_t i = 0; i < p->ledger->n; i++) {
         const AmpDecision *d = &p->ledger->list[i];
         if (d->backward && s->cx->verbosity < 1) {

@@ -89,6 +89,7 @@ typedef enum AmpPin {
 #define AMP_PIN_ENUMERATOR(id, text) AMP_PIN_##id,
     AMP_PINS(AMP_PIN_ENUMERATOR)
 #undef AMP_PIN_ENUMERATOR
+        AMP_PIN_COUNT
 } AmpPin;
 
 /* What became of one node. */
