@@ -27,6 +27,17 @@ static const char idle_text[] = "graph @step(%grad.y: f32[], state %w: f32[] = 1
                                 "    %w1: f32[] = add(%w, %g) side=update\n"
                                 "}\n";
 
+static const char narrow_text[] = "graph @step(%x: f32[2], state %w: f32[2] = [1, 2] trained) -> "
+                                  "(%loss, %grad.w = %g, %w = %w1) {\n"
+                                  "    %xn: f16[2] = amp_cast(%x, to=f16)\n"
+                                  "    %wn: f16[2] = amp_cast(%w, to=f16)\n"
+                                  "    %p: f16[2] = mul(%xn, %wn)\n"
+                                  "    %u: f32[2] = amp_cast(%p, to=f32)\n"
+                                  "    %loss: f32[] = reduce_sum(%u, keepdims=false)\n"
+                                  "    %g: f32[2] = identity(%x) side=backward\n"
+                                  "    %w1: f32[2] = sub(%w, %g) side=update\n"
+                                  "}\n";
+
 typedef struct Case {
     Language l;
     Session *s;
@@ -42,15 +53,18 @@ static void expect(Case *c, const char *name, double a, double b)
     assert_true(tensor_elements(t) == 1 || tensor_get_f64(t, 1) == b);
 }
 
-static Status open_case(void *arg)
+static Status open_text(Case *c, const char *text, const SessionOptions *options)
 {
-    Case *c = arg;
-    static const SessionOptions options = { 0 };
-    Module *m = language_parse(&c->l, step_text, NULL);
+    Module *m = language_parse(&c->l, text, NULL);
     assert_non_null(m);
-    TRY(session_open(m, &options, &c->l.arena, &c->s));
+    TRY(session_open(m, options, &c->l.arena, &c->s));
     c->value = (Tensor){ .type = type_vector(&m->ir->types, F32, 2), .data = c->x, .bytes = sizeof c->x, .refs = 1 };
     return OK;
+}
+
+static Status open_case(void *arg)
+{
+    return open_text(arg, step_text, &(SessionOptions){ 0 });
 }
 
 static RunResult run(Case *c, unsigned what, float a, float b)
@@ -136,6 +150,20 @@ static Status idle_gradient(void *arg)
     return OK;
 }
 
+/* What rounding did to the results of a step is added up over the steps. */
+static Status roundings(void *arg)
+{
+    Case *c = arg;
+    RoundingCounts counts = { 0 };
+    TRY(open_text(c, narrow_text, &(SessionOptions){ .rounding = &counts }));
+    run(c, RUN_STEP, 3, 0x1p-16f);
+    assert_true(counts.rounded == 6 && counts.subnormal == 2 && counts.flushed == 0 && counts.overflowed == 0);
+    run(c, RUN_STEP, 65536, 1e-9f);
+    assert_true(counts.rounded == 12 && counts.subnormal == 2 && counts.flushed == 1 && counts.overflowed == 1);
+    session_close(c->s);
+    return OK;
+}
+
 static Status refusals(void *arg)
 {
     Case *c = arg;
@@ -166,14 +194,15 @@ TEST(whole_steps)
 TEST(parts)
 TEST(sums)
 TEST(idle_gradient)
+TEST(roundings)
 TEST(refusals)
 #undef TEST
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_steps),   cmocka_unit_test(test_parts),    cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_idle_gradient), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_whole_steps),   cmocka_unit_test(test_parts),     cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_idle_gradient), cmocka_unit_test(test_roundings), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
