@@ -16,6 +16,7 @@ struct AmpRoles {
     const Precision *precision;
     Map paths;
     Facts slots;
+    bool has[OP_COUNT];   /* operators that are there */
     Map by_src, by_label; /* of forward nodes that are forced to f32 -> by what */
 };
 
@@ -121,6 +122,8 @@ static Status apply_line(AmpRoles *r, const AmpLine *line, const Node *n)
 
 static Status apply_to_ops(AmpRoles *r, const AmpTable *t, const AmpLine *line)
 {
+    if (line->kind == AMP_LINE_OP && !r->has[line->op])
+        return OK;
     for (Node *n = walk_first(r->graph); n; n = walk_next(r->graph, n))
         if (amp_line_takes(t, line, n, r->run->scratch) &&
             (line->kind == AMP_LINE_OP || is_open(&slot(r, n)->role, n, false)))
@@ -270,8 +273,10 @@ static Status settle_unset(AmpRoles *r)
 static Status decide(AmpRoles *r)
 {
     Graph *g = r->graph;
-    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         *slot(r, n) = (RoleSlot){ true, role_of_card(n, r->precision->narrow) };
+        r->has[n->op] = true;
+    }
     for (size_t i = 0; i < r->precision->n_tables; i++)
         TRY(apply_table(r, r->precision->tables[i]));
     for (size_t i = 0; i < r->precision->n_keep_wide; i++)

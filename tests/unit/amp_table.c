@@ -200,6 +200,39 @@ static Status a_name_that_matches_nothing(void *arg)
     return OK;
 }
 
+/* Narrow calls take operands of one type, losses give f32, bodies are not asked. */
+static Status what_cannot_be_stays(void *arg)
+{
+    static const char text[] = "graph @f(%x: f32[2], %c: bool[]) -> (%l, %i) {\n"
+                               "    %a: f32[2] = add(%x, %x)\n"
+                               "    %l: f32[] = mse(%a, %x)\n"
+                               "    %i: f32[2] = if(%c, %x) { (%p: f32[2]) -> (%n)\n"
+                               "        %n: f32[2] = neg(%p)\n"
+                               "    } { (%p: f32[2]) -> (%p)\n"
+                               "    }\n"
+                               "}\n";
+    static const struct {
+        const char *table, *said;
+    } lines[] = {
+        { "op:mse fp16=T", "lists.txt:1: warning: node l: mse cannot be T in f16 with these operands; it stays FO" },
+        { "op:Add fp16=T wide=0", "lists.txt:1: warning: node a: add cannot be T in f16 with these operands" },
+        { "op:If fp16=W", "if cannot be W in f16 with these operands; it stays P" },
+        { "op:Neg fp16=T\nop:Add fp16=PW", "" },
+    };
+    Context *c = arg;
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        Module *m = NULL;
+        c->last = "";
+        assert_int_equal(parse_module(&c->ir, &c->arena, str(text), "t.qir", NULL, NULL, &m), OK);
+        roles_by(c, m->graphs[0], table_of(c, lines[i].table), F16);
+        if (!strstr(c->last, lines[i].said) || !*lines[i].said != !*c->last) {
+            print_error("%s: %s\nnot: %s\n", lines[i].table, c->last, lines[i].said);
+            assert_true(false);
+        }
+    }
+    return OK;
+}
+
 /* ---- mistakes ---- */
 
 static Status each_mistake(void *arg)
@@ -275,6 +308,7 @@ TEST(what_is_printed_changes_nothing)
 TEST(lines_say_what_they_say)
 TEST(masks_and_reasons)
 TEST(a_name_that_matches_nothing)
+TEST(what_cannot_be_stays)
 TEST(each_mistake)
 TEST(each_damage)
 
@@ -285,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_lines_say_what_they_say),
         cmocka_unit_test(test_masks_and_reasons),
         cmocka_unit_test(test_a_name_that_matches_nothing),
+        cmocka_unit_test(test_what_cannot_be_stays),
         cmocka_unit_test(test_each_mistake),
         cmocka_unit_test(test_each_damage),
     };
