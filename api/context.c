@@ -111,6 +111,8 @@ void qcc_close(qcc_context *cx)
     if (!cx || cx->busy)
         return;
     context_forget(cx, NULL, NULL, NULL);
+    while (cx->scalers)
+        scaler_end(cx->scalers);
     parallel_close(cx->pool);
     arena_close(&cx->scratch);
     if (cx->locale)

@@ -30,6 +30,7 @@ struct qcc_context {
     qcc_model *models;
     qcc_step *steps;
     qcc_session *sessions;
+    qcc_scaler *scalers;
 };
 
 /* Runs fn(arg) as a call of the context: refused in a forked child and inside callbacks, with a landing point for

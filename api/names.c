@@ -41,6 +41,10 @@ const char *qcc_status_name(qcc_status status)
         return "busy";
     case QCC_FORKED:
         return "forked";
+    case QCC_ALREADY:
+        return "already";
+    case QCC_PENDING:
+        return "pending";
     case QCC_INTERRUPTED:
         return "interrupted";
     }

@@ -194,7 +194,7 @@ qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *te
 /* Names that people use for states of ours. */
 static const char *own_name(const char *name)
 {
-    return strcmp(name, "lr_factor") == 0 ? "qcc.lr_factor" : name;
+    return strcmp(name, "lr_factor") == 0 ? "qcc.lr_factor" : strcmp(name, "loss_scale") == 0 ? "qcc.scale" : name;
 }
 
 static Status do_put(Call *c)
@@ -262,13 +262,21 @@ qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result)
     if (status != QCC_OK || !result)
         return status;
     const RunResult *r = &c.result;
+    ScalerState scaler;
+    const bool scales = session_scaler(session->run, &scaler);
     const qcc_result all = { .size = result->size < sizeof all ? result->size : sizeof all,
                              .step = r->step,
                              .applied = r->applied,
                              .finite = r->finite,
                              .loss = r->has_loss ? r->loss : NAN,
                              .grad_norm = r->has_norm ? r->norm : NAN,
-                             .lr = r->has_rate ? r->rate : NAN };
+                             .lr = r->has_rate ? r->rate : NAN,
+                             .loss_scale = r->has_scale ? r->scale : NAN,
+                             .next_loss_scale = r->has_scale ? r->next_scale : NAN,
+                             .applied_steps = scales ? (uint64_t)scaler.applied : 0,
+                             .skipped_steps = scales ? (uint64_t)scaler.skipped : 0,
+                             .first_bad = r->first_bad,
+                             .finite_loss = !r->has_loss || isfinite(r->loss) };
     memcpy(result, &all, all.size);
     return QCC_OK;
 }

@@ -124,6 +124,9 @@ qcc_status session_call(qcc_session *s, Status (*fn)(void *arg), void *arg, bool
 /* Gives a session back. */
 void session_end(qcc_session *s);
 
+/* Gives a scale that sessions share back. */
+void scaler_end(qcc_scaler *s);
+
 /* The name that people see of a parameter; null: its own. */
 const char *step_path(const qcc_step *s, const char *name);
 

@@ -49,19 +49,28 @@ void scaler_leave(Session *s)
     s->scaling.stepped = false;
 }
 
+bool scaler_is_pending(const Scaler *c)
+{
+    for (const Session *s = c->first; s; s = s->scaling.next) {
+        const SessionStage stage = session_stage(s);
+        if (stage == SESSION_HAS_GRADIENTS || stage == SESSION_UNSCALED)
+            return true;
+    }
+    return false;
+}
+
 /* What all found; false after a complaint. */
 static bool join_found(const Scaler *c, int64_t *first, int64_t *flags)
 {
     bool any = false;
     *first = -1;
     *flags = 0;
+    if (scaler_is_pending(c)) {
+        fail_as(c->diag, USAGE, NOWHERE,
+                "a session that shares the scale has gradients that were neither used by an update nor abandoned");
+        return false;
+    }
     for (const Session *s = c->first; s; s = s->scaling.next) {
-        const SessionStage stage = session_stage(s);
-        if (stage == SESSION_HAS_GRADIENTS || stage == SESSION_UNSCALED)
-            return fail_as(c->diag, USAGE, NOWHERE,
-                           "a session that shares the scale has gradients that were neither used by an update nor "
-                           "abandoned"),
-                   false;
         if (!s->scaling.stepped)
             continue;
         any = true;

@@ -18,6 +18,9 @@ Status scaler_join(Scaler *c, Session *s);
 /* Gives a session a scale of its own again. */
 void scaler_leave(Session *s);
 
+/* Whether a session that shares the scale has gradients that were neither used nor abandoned. */
+bool scaler_is_pending(const Scaler *c);
+
 /* Moves the scale by what the sessions found since the last time: bits are joined by or.  USAGE, with nothing changed,
  * while one of them has gradients that were neither used nor abandoned, or none has made a step. */
 Status scaler_update(Scaler *c);

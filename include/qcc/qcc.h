@@ -38,8 +38,10 @@ typedef enum qcc_status {
     QCC_DEVICE = 6,
     QCC_INTERNAL = 7, /* a mistake in qcc */
     QCC_NO_MEMORY = 8,
-    QCC_BUSY = 9,    /* called from inside a callback */
-    QCC_FORKED = 10, /* the context belongs to the parent process */
+    QCC_BUSY = 9,     /* called from inside a callback */
+    QCC_FORKED = 10,  /* the context belongs to the parent process */
+    QCC_ALREADY = 11, /* there was nothing left to do */
+    QCC_PENDING = 12, /* gradients wait to be used or abandoned */
     QCC_INTERRUPTED = 130
 } qcc_status;
 
@@ -47,6 +49,7 @@ typedef struct qcc_context qcc_context;
 typedef struct qcc_model qcc_model;
 typedef struct qcc_step qcc_step;
 typedef struct qcc_session qcc_session;
+typedef struct qcc_scaler qcc_scaler;
 
 /* ---- messages ---- */
 
@@ -266,6 +269,13 @@ typedef struct qcc_result {
     int applied;                /* the states changed */
     int finite;                 /* loss and gradients are; a step that is not changes nothing */
     double loss, grad_norm, lr; /* NaN where the step has none, or the side has not run */
+
+    double loss_scale;      /* what the loss of this step was multiplied with; NaN: it is not scaled */
+    double next_loss_scale; /* and of the next one */
+    uint64_t applied_steps,
+        skipped_steps;     /* of a scaled loss, so far; a schedule of the host's own follows the first */
+    const char *first_bad; /* the parameter with the first gradient that was not finite; null: none */
+    int finite_loss;       /* 0: the loss is not finite, which no scale mends */
 } qcc_result;
 
 /* Runs; `result` may be null.  A run that fails or is interrupted leaves states and the number of the step as they were;
@@ -273,12 +283,42 @@ typedef struct qcc_result {
 QCC_CHECKED qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result);
 
 /* A value by name: an output, "loss", a parameter or other state, the gradient "grad.NAME" of any parameter that is
- * trained, "seed".  It is the session's own and valid until the session's next call. */
+ * trained (never scaled), "loss_scale", "seed".  It is the session's own and valid until the session's next call. */
 QCC_CHECKED qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor);
 
-/* Copies a value into a state (a parameter, "lr_factor", "qcc.m/NAME"), also for what the step under way has still to do;
+/* Copies a value into a state (a parameter, "lr_factor", "loss_scale": a power of two, "qcc.m/NAME"), also for what the
+ * step under way has still to do;
  * or into a gradient, between backward and update; or into "seed", a u64, which random operators draw from (0). */
 QCC_CHECKED qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor);
+
+/* ---- loss scaling ---- */
+
+/* Divides the gradients at hand by the scale that they have, so that the update takes them as they are; what it does is
+ * the same.  A second time it answers QCC_ALREADY and touches nothing; without gradients QCC_USAGE.  Views and puts of
+ * gradients do this by themselves. */
+QCC_CHECKED qcc_status qcc_unscale(qcc_session *session);
+
+/* Gives up the gradients at hand: the step is not counted, and nothing changes.  Without gradients QCC_USAGE. */
+QCC_CHECKED qcc_status qcc_abandon(qcc_session *session);
+
+/* Keeps a dynamic scale as it is, or (0) lets it move again. */
+QCC_CHECKED qcc_status qcc_freeze_loss_scale(qcc_session *session, int stays);
+
+/* One scale for several sessions of a context, as the two steps of a GAN have it.  A session whose own gradients are not
+ * finite skips its update; with `together` all that have gradients do.  The scale moves by qcc_scaler_update alone. */
+QCC_CHECKED qcc_status qcc_scaler_open(qcc_context *context, int together, qcc_scaler **scaler);
+
+/* Gives each session a scale of its own again; null is allowed. */
+QCC_API void qcc_scaler_close(qcc_scaler *scaler);
+
+/* Lets a session without gradients take the scale of those before it.  It leaves when it ends. */
+QCC_CHECKED qcc_status qcc_scaler_join(qcc_scaler *scaler, qcc_session *session);
+
+/* Moves the scale by what all updates since the last time found.  While a session has gradients that were neither used
+ * nor abandoned it answers QCC_PENDING, and nothing changes. */
+QCC_CHECKED qcc_status qcc_scaler_update(qcc_scaler *scaler);
+
+/* ---- parameters and properties ---- */
 
 /* All trained parameters as one vector of floats, in the order of qcc_parameter; `n` is its length. */
 QCC_API size_t qcc_flat_size(const qcc_session *session);
