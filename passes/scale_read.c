@@ -82,14 +82,23 @@ static bool read_number(const char *text, double *v)
     return text && f64_from_text(text, strlen(text), v);
 }
 
+/* 0.5, 2, 2^64. */
+static const char *power_text(Arena *arena, double v)
+{
+    char number[NUMBER_TEXT];
+    int exponent;
+    frexp(v, &exponent);
+    f64_to_text(number, v);
+    return v < 0.01 || v > 1e6 ? arena_printf(arena, "2^%d", exponent - 1) : arena_string(arena, number);
+}
+
 static Status read_power(const Settings *s, const Setting *x, double from, double to, double *out)
 {
     if (read_number(x->value, out) && is_power(*out, from, to))
         return OK;
-    char low[NUMBER_TEXT], high[NUMBER_TEXT];
-    f64_to_text(low, from);
-    f64_to_text(high, to);
-    return setting_fail(s, x, arena_printf(s->arena, "a power of two from %s to %s, as 1024 or 2^10", low, high));
+    return setting_fail(s, x,
+                        arena_printf(s->arena, "a power of two from %s to %s, as 1024 or 2^10",
+                                     power_text(s->arena, from), power_text(s->arena, to)));
 }
 
 /* ---- settings ---- */
@@ -137,8 +146,8 @@ static Status check_together(const LossScale *l, const Settings *s)
     const Place place = { .where = s->option, .byte = -1 };
     if (l->least <= l->init && l->init <= l->most)
         return OK;
-    return fail_as(s->diag, USAGE, place, "dynamic: init %g is not between min %g and max %g", l->init, l->least,
-                   l->most);
+    return fail_as(s->diag, USAGE, place, "dynamic: init %s is not between min %s and max %s",
+                   power_text(s->arena, l->init), power_text(s->arena, l->least), power_text(s->arena, l->most));
 }
 
 /* "static:1024", "static:scale=1024" */
@@ -169,8 +178,10 @@ Status loss_scale_read(LossScale *to, const char *text, Arena *arena, Diag *diag
     to->kind = kinds[kind];
     if (to->kind == SCALE_STATIC)
         return set_static(to, &s);
+    if (to->kind == SCALE_OFF && s.n)
+        return setting_fail(&s, &s.list[0], "nothing: off has no settings");
     for (size_t i = 0; i < s.n; i++)
-        TRY(to->kind == SCALE_OFF ? setting_unknown(&s, &s.list[i], 0, NULL) : set_one(to, &s, s.list[i]));
+        TRY(set_one(to, &s, s.list[i]));
     return to->kind == SCALE_DYNAMIC ? check_together(to, &s) : OK;
 }
 
