@@ -145,20 +145,25 @@ static void follow(Node *n)
     n->attr = attr;
 }
 
-/* So does the value that fills a result; absent it is an f32 zero. */
+/* So do a type that is stated, and the value that fills a result; absent that is an f32 zero. */
 static Status fill(Narrowing *x, Node *n)
 {
     Graph *g = n->graph;
     for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++) {
         Payload *p = s->kind == ATTR_PAYLOAD ? *(Payload **)attr_at(s, n->attr) : NULL;
-        if (s->kind != ATTR_PAYLOAD || (p && !holds_f32(p->type)))
+        const Type *type = s->kind == ATTR_TYPE ? *(const Type **)attr_at(s, n->attr) : NULL;
+        if (!(type && holds_f32(type)) && (s->kind != ATTR_PAYLOAD || (p && !holds_f32(p->type))))
             continue;
         void *attr = attrs_copy(g->arena, op_of(n)->attrs, n->attr);
+        n->attr = attr;
+        if (type) {
+            *(const Type **)attr_at(s, attr) = narrowed(&g->ir->types, type, x->options->to);
+            continue;
+        }
         p = p ? p : payload_of(g->arena, tensor_new(g->arena, type_vector(&g->ir->types, F32, 1)));
         *(Payload **)attr_at(s, attr) = p = narrow_payload(x, p);
         if (!p)
             return UNSUPPORTED;
-        n->attr = attr;
     }
     return OK;
 }
