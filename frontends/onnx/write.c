@@ -323,6 +323,16 @@ static bool has_no_name(const Node *n, int opset)
     return n->op == OP_opaque || (!op_of(n)->structural && !encode_is_standard(n, opset));
 }
 
+/* The opset of a file, as far as we know it. */
+static int opset_of(const Onnx__ModelProto *model)
+{
+    int64_t version = 0;
+    for (size_t i = 0; i < model->n_opset_import; i++)
+        if (!model->opset_import[i]->domain.len || str_is(str_of(model->opset_import[i]->domain), "ai.onnx"))
+            version = model->opset_import[i]->version;
+    return version > ONNX_OPSET_NEWEST ? ONNX_OPSET_NEWEST : (int)version;
+}
+
 static Status all_standard(Graph *g, Diag *d, int opset)
 {
     Message *m = NULL;
@@ -341,7 +351,8 @@ Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sin
 {
     Arena arena;
     Writer w;
-    const int opset = lowest_opset(g);
+    const int lowest = lowest_opset(g), own = opset_of(from->model);
+    const int opset = own > lowest ? own : lowest;
     TRY(all_standard(g, d, opset));
     arena_open(&arena, g->ir->memory);
     writer_open(&w, g->ir, &arena, d, opset);

@@ -25,7 +25,7 @@ typedef struct SignatureNames {
 Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path);
 
 /* Writes a graph for others: nothing of ours is noted, the rest of the file and the shapes of the signature are those of
- * the spine it was imported from.  UNSUPPORTED, naming them, when nodes have no standard name. */
+ * the spine it was imported from, whose opset is raised where it has to be.  UNSUPPORTED, naming them, when nodes have no standard name. */
 Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, const char *path);
 
 /* The same without names, and without a place.  */
