@@ -102,7 +102,7 @@ static void note_parameters(AmpGraph *a, const Node *n)
 }
 
 /* Of a result of a call with regions: what its body gives. */
-static bool body_narrowed(AmpGraph *a, const Node *call, int k)
+bool amp_body_narrowed(AmpGraph *a, const Node *call, int k)
 {
     const Graph *body = call->regions[0];
     const int at = amp_body_result(call, k);
@@ -118,7 +118,7 @@ static bool is_narrowed(AmpGraph *a, const Node *n)
         return reads_narrowed(a, n);
     if (!is_narrow(n->type) || n->op == OP_amp_cast || !p)
         return false;
-    return amp_has_open_body(p) ? body_narrowed(a, p, k) : reads_narrowed(a, p);
+    return amp_has_open_body(p) ? amp_body_narrowed(a, p, k) : reads_narrowed(a, p);
 }
 
 /* Bodies before the calls whose results they give. */

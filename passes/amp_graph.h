@@ -75,6 +75,9 @@ bool amp_says_result(const Node *n);
  * has as many, the operand is: the data travel narrow. */
 bool amp_rounds_behind(AmpGraph *a, const Node *n, const Node *operand);
 
+/* Whether result k of a call with bodies is narrow because we narrowed what they give. */
+bool amp_body_narrowed(AmpGraph *a, const Node *call, int k);
+
 /* Whether insertion understands the regions of a call: if, loop, scan. */
 bool amp_has_open_body(const Node *n);
 

@@ -128,8 +128,8 @@ static bool result_is_value(AmpGraph *a, const Node *n, int k)
     const Type *t = type_result(n->type, k);
     if (part)
         return amp_is_value(a, part);
-    return t->kind == TYPE_TENSOR &&
-           (t->dtype == F32 || ((t->dtype == F16 || t->dtype == BF16) && amp_note(a, n)->narrowed));
+    const bool narrowed = amp_has_open_body(n) ? amp_body_narrowed(a, n, k) : amp_note(a, n)->narrowed;
+    return t->kind == TYPE_TENSOR && (t->dtype == F32 || ((t->dtype == F16 || t->dtype == BF16) && narrowed));
 }
 
 static void retype_parts(AmpGraph *a, const Node *n, int k, bool narrow)
@@ -194,6 +194,7 @@ static bool slot_is_narrow(AmpGraph *a, const Node *n, int k)
 
 static void enter_body(AmpGraph *a, Node *n)
 {
+    set_types(a, n, slot_is_narrow); /* while parameters are noted as they were */
     for (int i = 0; i < n->n_in; i++) {
         const int k = n->op == OP_if ? i - 1 : i;
         Node *value = amp_origin(a, in(n, i));
@@ -205,7 +206,6 @@ static void enter_body(AmpGraph *a, Node *n)
             if (amp_is_value(a, n->regions[r]->inputs[k]))
                 retype(a, n->regions[r]->inputs[k], narrow);
     }
-    set_types(a, n, slot_is_narrow);
 }
 
 static void leave_body(AmpGraph *a, Node *n)
@@ -291,11 +291,11 @@ static void strip_node(AmpGraph *a, Node *n)
         say_wide(a, n, "out", false);
         say_wide(a, n, "state_type", false);
     }
+    set_types(a, n, result_is_wide); /* while parameters are noted as they were */
     for (int r = 0; r < n->n_regions && amp_has_open_body(n); r++)
         for (size_t k = 0; k < n->regions[r]->n_inputs; k++)
             if (amp_is_value(a, n->regions[r]->inputs[k]))
                 retype(a, n->regions[r]->inputs[k], false);
-    set_types(a, n, result_is_wide);
 }
 
 void amp_strip(AmpGraph *a)
