@@ -315,3 +315,31 @@ int amp_check_samples(AmpCheck *check, int *seen)
     *seen = w.seen;
     return w.bad;
 }
+
+/* ---- random graphs ---- */
+
+static Status visit_random(void *tour)
+{
+    Tour *w = tour;
+    Graph *g = amp_random(w->c, (uint64_t)w->seen);
+    if (!g)
+        return INVALID;
+    visit(w, arena_printf(&w->c->arena, "random graph %d", w->seen), g, NULL);
+    return OK;
+}
+
+int amp_check_random(AmpCheck *check, int n)
+{
+    Tour w = { .check = check };
+    while (w.seen < n) {
+        Context c;
+        w.c = &c;
+        context_open(&c);
+        if (guarded(&c.memory, visit_random, &w) != OK) {
+            print_error("random graph %d: %s\n", w.seen++, c.last ? c.last : "no message");
+            w.bad++;
+        }
+        context_close(&c);
+    }
+    return w.bad;
+}

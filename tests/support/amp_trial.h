@@ -36,6 +36,12 @@ int amp_check_folder(const char *folder, size_t n, AmpCheck *const *checks);
 /* The same as amp_check_models for the samples of every card but amp_cast: on constants as they are, and on inputs where the card lets them be. */
 int amp_check_samples(AmpCheck *check, int *seen);
 
+/* The same for random graphs with products, moves, parts, own casts and bodies in bodies, each of them with a loss. */
+int amp_check_random(AmpCheck *check, int n);
+
+/* One of them. */
+Graph *amp_random(Context *c, uint64_t seed);
+
 /* Runs a pass by the way's recipe; null or what is wrong, a graph that does not verify included.  `ledger` may be null. */
 const char *amp_run(const AmpTrial *t, Graph *g, const char *pass, AmpWay way, AmpLedger *ledger);
 

@@ -161,10 +161,19 @@ static void order_does_not_matter(void **state)
     assert_int_equal(bad, 0);
 }
 
+static void random_graphs_hold(void **state)
+{
+    (void)state;
+    assert_int_equal(amp_check_random(check_order, 300), 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2)
         return amp_check_folder(argv[1], 1, (AmpCheck *const[]){ check_order });
-    const struct CMUnitTest tests[] = { cmocka_unit_test(order_does_not_matter) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(random_graphs_hold),
+    };
     return cmocka_run_group_tests_name("amp_order", tests, NULL, NULL);
 }
