@@ -217,7 +217,7 @@ static void keep_values(Case *k, const qcc_tensor *results)
 
 static void computes_the_same(Case *k, DType to)
 {
-    const double most = to == F16 ? 4e-3 : 3e-2;
+    const double most = to == F16 ? 0x1p-8 : 0x1p-5;
     qcc_tensor want[MOST_VALUES], got[MOST_VALUES], kept[MOST_VALUES];
     run(k, k->plain, want);
     run(k, k->narrow, got);
