@@ -16,7 +16,7 @@ static uint16_t code_of(double v, DType t)
     return t == F16 ? f16_from_f64(v) : bf16_from_f64(v);
 }
 
-/* The neighbour away from zero, and towards it; both zeros have the least numbers of either sign beside them. */
+/* The next value above, and below; 0 and -0 are one place. */
 static uint16_t next_up(uint16_t code)
 {
     if (code == 0x8000)

@@ -128,11 +128,14 @@ bool may_go_before(const Match *m)
     return is_narrow(m->root) && is_wide(move) && move->uses && !move->uses->next && only_moves(move);
 }
 
+/* As far as one looks. */
 static bool stands_before(const Node *n, const Node *at)
 {
-    while (at && at != n)
-        at = at->prev;
-    return at != NULL;
+    enum { FARTHEST = 1 << 14 };
+    for (int far = 0; at && far < FARTHEST; far++, at = at->prev)
+        if (at == n)
+            return true;
+    return false;
 }
 
 /* The value in the narrow type: what it was widened from, a copy that is there, or a new one. */

@@ -15,6 +15,7 @@
  * A `cast` is the user's: it goes where not a bit changes, and it stays where it stands.  An `amp_cast` is ours: it
  * moves, and a rounding of ours may go (ELASTIC).  Two roundings are never made one otherwise, and nothing moves across
  * arithmetic, steps or decisions (docs/passes.md has the list). */
+#include "base/hash.h"
 #include "ops/attrs.h"
 #include "ops/quantize.h"
 #include "passes/amp.h"
@@ -174,28 +175,36 @@ static const Rule rules[] = {
 };
 /* clang-format on */
 
+/* What a decision and the node that it became have in common. */
+static uint64_t key_of(uint32_t src, Op op, const char *name, bool backward, int64_t bytes)
+{
+    const uint64_t h = hash_word(hash_word(src, op), (uint64_t)(uintptr_t)name);
+    return hash_word(h, (uint64_t)bytes << 1 | backward);
+}
+
 /* The ledger says how results are stored: those that are wide now (C-11) were meant to be narrow. */
 static void tell(Graph *g, PassRun *run)
 {
     const Recipe *recipe = run->options->recipe;
     const AmpLedger *ledger = recipe ? recipe->precision.ledger : NULL;
-    for (Node *n = walk_first(g); n && ledger; n = walk_next(g, n)) {
-        if (!is_wide(n) || !attr_find(op_of(n)->attrs, str("out")))
+    Map wide;
+    map_open(&wide, run->scratch);
+    for (Node *n = walk_first(g); n && ledger; n = walk_next(g, n))
+        if (is_wide(n) && type_known(n->type) && attr_find(op_of(n)->attrs, str("out")))
+            map_put_u64(&wide, key_of(n->src, n->op, n->name, n->flags & NODE_BACKWARD, 2 * type_elements(n->type)),
+                        NULL)
+                ->value.i++;
+    for (size_t i = 0; ledger && i < ledger->n; i++) {
+        AmpDecision *d = &ledger->list[i];
+        MapEntry *e = d->narrow ? map_find_u64(&wide, key_of(d->src, d->op, d->value, d->backward, d->saved)) : NULL;
+        if (!e || e->value.i == 0)
             continue;
-        for (size_t i = 0; i < ledger->n; i++) {
-            AmpDecision *d = &ledger->list[i];
-            if (d->narrow && d->op == n->op && d->src == n->src && d->value == n->name &&
-                d->backward == ((n->flags & NODE_BACKWARD) != 0)) {
-                d->narrow = false;
-                d->saved = 0;
-            }
-        }
+        e->value.i--;
+        d->narrow = false;
+        d->saved = 0;
     }
 }
 
-const Pass pass_fold_casts = { .name = "fold-casts",
-                               .needs = TYPED,
-                               .may = ELASTIC,
-                               .rules = rules,
-                               .n_rules = COUNT(rules),
-                               .after = tell };
+const Pass pass_fold_casts = {
+    .name = "fold-casts", .needs = TYPED, .may = ELASTIC, .rules = rules, .n_rules = COUNT(rules), .after = tell
+};
