@@ -5,6 +5,7 @@
 #include "api/explain.h"
 #include "api/words.h"
 #include "ir/print.h"
+#include "ops/shadow.h"
 #include "passes/footprint.h"
 #include "passes/groups.h"
 #include "passes/optimizer_read.h"
@@ -172,7 +173,10 @@ static void tell_states(Text *t, const qcc_step *s)
             continue;
         label(t, any ? "" : "states");
         any = true;
-        text_printf(t, "%-9s  %s %s\n", n->flags & NODE_TRAINED ? "trained" : "kept",
+        text_printf(t, "%-9s  %s %s\n",
+                    shadow_master(n->name)    ? "shadow"
+                    : n->flags & NODE_TRAINED ? "trained"
+                                              : "kept",
                     name_text(&s->cx->scratch, n->name), type_text(&s->cx->scratch, n->type));
     }
 }

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ops/shadow.h"
+
 void report_missing(Arena *arena, StateReport *r, const char *name)
 {
     GROW(arena, r->missing, r->n_missing, r->cap_missing);
@@ -85,7 +87,8 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
     for (size_t i = 0; i < s->n; i++) {
         const SafeTensor *t = &s->list[i];
         const MapEntry *e = map_find(&by_name, t->name);
-        const bool ours = (convert && strncmp(t->name, "qcc.", 4) == 0) || match_is_scale(t->name);
+        const bool ours = (convert && strncmp(t->name, "qcc.", 4) == 0) || match_is_scale(t->name) ||
+                          shadow_master(t->name); /* which are made from masters, whatever a file says */
         to[i] = -1;
         if (!e || seen[e->value.u]) {
             if (!ours)

@@ -157,6 +157,17 @@ static Status scales(void *arg)
     return OK;
 }
 
+/* Shadows that somebody saved are nobody's loss. */
+static Status shadows(void *arg)
+{
+    Context *c = arg;
+    CheckpointLoaded l;
+    const NamedTensor all[] = { scale_state(c, "w", F32, 0, 0), scale_state(c, "qcc.shadow/w", BF16, 0, 0) };
+    assert_int_equal(load_scale(c, all, 2, false, false, &l), OK);
+    assert_true(l.states[0] && l.n_kept == 0 && l.report.n_unexpected == 0);
+    return OK;
+}
+
 /* ---- damage ---- */
 
 static void refuse(Context *c, const char *path, const char *what)
@@ -523,6 +534,7 @@ TEST(keeping)
 TEST(no_growth)
 TEST(initial_weights)
 TEST(scales)
+TEST(shadows)
 
 int main(void)
 {
@@ -538,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_initial_weights),
         cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_shadows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
