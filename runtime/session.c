@@ -329,16 +329,6 @@ static void set_state(Session *s, State *state, Tensor *value)
     session_put_on(s, state);
 }
 
-/* Shadows of what was set, for the run under way; without one the next forward makes them. */
-static void set_shadows(Session *s)
-{
-    if (s->phase != PHASE_FORWARD && s->phase != PHASE_BACKWARD)
-        return;
-    shadows_refresh(s);
-    for (size_t i = s->n_states - s->n_shadows; i < s->n_states; i++)
-        session_put_on(s, &s->states[i]);
-}
-
 void session_forget_sums(Session *s)
 {
     for (size_t i = 0; i < s->n_states; i++) {
@@ -356,13 +346,16 @@ void session_forget(Session *s)
 
 void session_adopt(Session *s, Tensor *const *values)
 {
+    for (size_t i = 0; i < s->n_states - s->n_shadows; i++)
+        if (values[i])
+            shadows_prepare(s, &s->states[i], values[i]); /* all memory first */
     for (size_t i = 0; i < s->n_states - s->n_shadows; i++) {
         if (!values[i])
             continue;
         heap_take(&s->heap, values[i]);
         set_state(s, &s->states[i], values[i]);
     }
-    set_shadows(s);
+    shadows_set(s);
 }
 
 Status session_put(Session *s, const char *name, const Tensor *value)
@@ -379,8 +372,9 @@ Status session_put(Session *s, const char *name, const Tensor *value)
         return scaling_put(s, value);
     Tensor *copy = session_copy(s, value);
     if (state) {
+        shadows_prepare(s, state, copy);
         set_state(s, state, copy);
-        set_shadows(s);
+        shadows_set(s);
         return OK;
     }
     if (s->phase != PHASE_BACKWARD) {

@@ -86,7 +86,8 @@ const Tensor *session_view(Session *s, const char *name);
 Status session_put(Session *s, const char *name, const Tensor *value);
 
 /* Makes values[i] the value of state i, null leaving it as it is: tensors of its type, each alone in some heap over the
- * same memory, which become the session's.  It cannot fail, but in the middle of a step, where shadows want memory. */
+ * same memory, which become the session's.  Only the middle of a step wants memory for it (ops/shadow.h), and nothing
+ * changes before that is there. */
 void session_adopt(Session *s, Tensor *const *values);
 
 /* Where a session stands between two steps. */

@@ -73,6 +73,12 @@ void session_commit(Session *s, State *state, Tensor *value);
 /* Finds the shadows among the states, puts them to the end and links them to their masters. */
 Status shadows_open(Session *s);
 
+/* Rounds a value that a state is about to get, where a run under way reads its shadow. */
+void shadows_prepare(Session *s, const State *state, const Tensor *value);
+
+/* Once the states have their values: shadows get what was prepared, the run under way too.  It wants no memory. */
+void shadows_set(Session *s);
+
 /* Rounds every master that changed since into its shadow, and every shadow that was never made. */
 void shadows_refresh(Session *s);
 

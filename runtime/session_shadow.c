@@ -44,10 +44,41 @@ Status shadows_open(Session *s)
     return OK;
 }
 
+static State *first_shadow(const Session *s)
+{
+    return s->states + s->n_states - s->n_shadows;
+}
+
+void shadows_prepare(Session *s, const State *state, const Tensor *value)
+{
+    if (s->phase != PHASE_FORWARD && s->phase != PHASE_BACKWARD)
+        return; /* the next forward makes them */
+    for (State *shadow = first_shadow(s); shadow < s->states + s->n_states; shadow++) {
+        if (shadow->master != state)
+            continue;
+        Tensor *rounded = tensor_alloc(&s->heap, shadow->type);
+        shadow_fill(rounded, value);
+        session_keep_value(s, &shadow->pending, rounded);
+    }
+}
+
+void shadows_set(Session *s)
+{
+    for (State *shadow = first_shadow(s); shadow < s->states + s->n_states; shadow++) {
+        if (!shadow->pending)
+            continue;
+        session_keep_value(s, &shadow->value, shadow->pending);
+        shadow->pending = NULL;
+        shadow->version = shadow->master->version;
+        session_put_on(s, shadow);
+    }
+}
+
 void shadows_refresh(Session *s)
 {
     for (size_t i = s->n_states - s->n_shadows; i < s->n_states; i++) {
         State *state = &s->states[i];
+        session_keep_value(s, &state->pending, NULL); /* of a write that found no memory */
         if (state->version == state->master->version)
             continue;
         Tensor *value = tensor_alloc(&s->heap, state->type); /* the one before may be held by a run */

@@ -134,7 +134,12 @@ static void a_flat_write(Trainee *t)
         all[i] *= 1.0123f;
     assert_int_equal(qcc_set_flat(t->s, all, n), QCC_OK);
     shadows_are_rounded_masters(t);
-    step(t, QCC_STEP, 1);
+    step(t, QCC_FORWARD, 1);
+    for (size_t i = 0; i < n; i++)
+        all[i] *= 0.987f;
+    assert_int_equal(qcc_set_flat(t->s, all, n), QCC_OK); /* in the middle of a step */
+    shadows_are_rounded_masters(t);
+    assert_int_equal(qcc_run(t->s, QCC_BACKWARD | QCC_UPDATE, NULL), QCC_OK);
     shadows_are_rounded_masters(t);
     test_free(all);
 }
