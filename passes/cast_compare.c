@@ -74,9 +74,9 @@ Node *compare_narrow(Build *b, const Match *m)
     const DType narrow = m->x[0]->type->dtype;
     if (!c)
         return NULL;
-    Tensor *t = tensor_new(b->graph->arena, type_with_dtype(&b->graph->ir->types, c->type, narrow));
+    Tensor *t = tensor_new(b->graph->arena, c->type);
     for (int64_t i = 0; i < tensor_elements(t); i++)
         tensor_set_f64(t, i, compared(m->root->op, left, tensor_get_f64(c, i), narrow));
-    Node *k = build_const(b, t);
+    Node *k = build_amp_cast(b, build_const(b, t), narrow); /* of ours, so that it can be taken out again */
     return build_node(b, m->root->op, m->root->attr, 2, (Node *[]){ left ? k : m->x[0], left ? m->x[0] : k });
 }

@@ -1,5 +1,6 @@
 /* C-9 and C-10: casts change places with what only moves or orders values.  The measure of rules says in which
  * direction: fewer elements first, then fewer bytes that travel. */
+#include "base/half.h"
 #include "ops/attrs.h"
 #include "passes/cast_rules.h"
 
@@ -60,38 +61,17 @@ bool may_go_behind(const Match *m)
     return data_operands(m->root) == 1 && (x->op != OP_state || is_taken_from_table(m->root));
 }
 
-/* The constant in another type, where that changes none of its values. */
-static Node *constant_as(Build *b, const Node *n, DType to)
+/* Whether the type holds every value of a constant. */
+static bool holds_all(const Node *n, DType to)
 {
-    const Tensor *t = n->op == OP_const ? node_constant(n, LARGEST_NARROWED) : NULL;
-    if (!t)
-        return NULL;
-    Tensor *own = tensor_new(b->graph->arena, type_with_dtype(&b->graph->ir->types, t->type, to));
-    for (int64_t i = 0; i < tensor_elements(t); i++) {
+    const Tensor *t = n->op == OP_const && is_wide(n) ? node_constant(n, LARGEST_NARROWED) : NULL;
+    for (int64_t i = 0; t && i < tensor_elements(t); i++) {
         const double v = tensor_get_f64(t, i);
-        tensor_set_f64(own, i, v);
-        const double got = tensor_get_f64(own, i);
+        const double got = to == F16 ? (double)f16_to_f32(f16_from_f64(v)) : (double)bf16_to_f32(bf16_from_f64(v));
         if (got != v && (got == got || v == v))
-            return NULL;
+            return false;
     }
-    return build_const(b, own);
-}
-
-/* The data operand before its cast; null: it has no such form. */
-static Node *uncast(Build *b, Node *operand, DType to)
-{
-    if (operand->op == OP_amp_cast && in(operand, 0)->type->dtype == to)
-        return in(operand, 0);
-    return constant_as(b, operand, to);
-}
-
-/* The call on other operands; it stays what it was to the model. */
-static Node *call_again(Build *b, const Node *n, Node *const *ins)
-{
-    Build own = build_as(b, n);
-    Node *y = build_node(&own, n->op, n->attr, n->n_in, ins);
-    b->status = own.status;
-    return y;
+    return t;
 }
 
 static Node *our_cast(Build *b, Node *x, DType to)
@@ -100,6 +80,23 @@ static Node *our_cast(Build *b, Node *x, DType to)
     own.src = 0;
     own.label = NULL;
     Node *y = build_amp_cast(&own, x, to);
+    b->status = own.status;
+    return y;
+}
+
+/* The data operand before its cast; null: it has no such form. */
+static Node *uncast(Build *b, Node *operand, DType to)
+{
+    if (operand->op == OP_amp_cast && in(operand, 0)->type->dtype == to)
+        return in(operand, 0);
+    return holds_all(operand, to) ? our_cast(b, operand, to) : NULL;
+}
+
+/* The call on other operands; it stays what it was to the model. */
+static Node *call_again(Build *b, const Node *n, Node *const *ins)
+{
+    Build own = build_as(b, n);
+    Node *y = build_node(&own, n->op, n->attr, n->n_in, ins);
     b->status = own.status;
     return y;
 }

@@ -21,8 +21,9 @@ typedef struct Driver {
     Status status;
 } Driver;
 
-/* What rules lower, in this order.  Casts weigh nothing, nor do constants: their bytes count.  Of two places for a cast that cost the same
- * the one counts where fewer bytes are moved: narrow as early, wide as late as possible. */
+/* What rules lower, in this order.  Casts weigh nothing, nor do constants: their bytes count, but for casts of
+ * constants.  Of two places for a cast that cost the same the one counts where fewer bytes are moved: narrow as early,
+ * wide as late as possible. */
 typedef struct Measure {
     int64_t weight, cast_bytes, nodes, bytes, casts;
 } Measure;
@@ -77,10 +78,13 @@ static void measure_add(Measure *m, const Node *n, int sign)
 {
     const OpDef *def = op_of(n);
     const int64_t bytes = bytes_of(n);
+    const bool casts = n->op == OP_cast || n->op == OP_amp_cast;
+    m->casts += sign * casts;
+    if (casts && in(n, 0)->op == OP_const)
+        return; /* it is folded */
     m->bytes += sign * bytes;
-    if (n->op == OP_cast || n->op == OP_amp_cast) {
+    if (casts) {
         m->cast_bytes += sign * bytes;
-        m->casts += sign;
         return;
     }
     if (!def->structural)
