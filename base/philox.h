@@ -13,6 +13,7 @@
 #define QCC_FIXED_WIDTH
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
+typedef short int16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long uint64_t;
 typedef long int64_t;
