@@ -109,6 +109,14 @@ static void automata_agree(void **state)
         one_stream(&rng, 50);
 }
 
+static void automata_agree_for_long(void **state)
+{
+    (void)state;
+    Rng rng = { 8 };
+    for (int i = 0; i < 1000000; i++)
+        one_stream(&rng, 50);
+}
+
 /* Overflow halves; the floor and the cap hold; an interval that falls below the counter lets the scale grow. */
 static void rules_by_hand(void **state)
 {
@@ -546,8 +554,11 @@ CASE(windows)
 CASE(shared)
 CASE(external)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const struct CMUnitTest all[] = { cmocka_unit_test(automata_agree_for_long) };
+    if (argc > 1 && strcmp(argv[1], "all") == 0)
+        return cmocka_run_group_tests(all, NULL, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(automata_agree),
         cmocka_unit_test(rules_by_hand),
