@@ -118,6 +118,7 @@ typedef struct AmpCard {
     AmpReason reason;
     AmpClass (*when)(const Node *n, DType target); /* of AMP_C */
     uint32_t wide_out;                             /* results that stay f32, a bit each */
+    uint32_t nonzero;                              /* operands that epsilons keep off zero, a bit each */
     bool bounded;                                  /* results lie within a few units, whatever the operands are */
 } AmpCard;
 
@@ -176,7 +177,8 @@ typedef struct OpDef {
     uint32_t differentiable; /* operands, a bit each */
     uint32_t trainable;      /* operands that are parameters by default, a bit each */
 
-    int weight; /* cost for the measure of rules; 0 counts as 1 */
+    int weight;                    /* cost for the measure of rules; 0 counts as 1 */
+    double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/work.h) */
     FuseClass fuse;
     bool commutative;
     AmpCard amp;

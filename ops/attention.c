@@ -8,6 +8,7 @@
 #include "ops/make.h"
 #include "ops/norm.h"
 #include "ops/shapes.h"
+#include "ops/work.h"
 
 static const AttrSpec attention_attrs[] = {
     ATTR(AttentionAttr, is_causal, BOOL, false),
@@ -383,6 +384,7 @@ const OpDef op_attention = {
     .differentiable = 7 | 8 | 16 | 32,
     .trainable = 7,
     .weight = 80,
+    .work = work_attention,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 8, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_INPUT, QUANT_INPUT, QUANT_FLOAT }, .out = QUANT_FLOAT },

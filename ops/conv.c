@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/contract.h"
+#include "ops/work.h"
 #include "ops/shapes.h"
 #include "ops/window.h"
 
@@ -255,6 +256,7 @@ const OpDef op_conv = {
     .differentiable = 7,
     .trainable = 6,
     .weight = 40,
+    .work = work_conv,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS }, .out = QUANT_INPUT, .weight_axis = 0 },

@@ -1,6 +1,7 @@
 /* gemm: alpha A' B' + beta C. */
 #include "ops/make.h"
 #include "ops/contract.h"
+#include "ops/work.h"
 
 static const AttrSpec gemm_attrs[] = {
     ATTR(GemmAttr, alpha, FLOAT, 1),     ATTR(GemmAttr, beta, FLOAT, 1),     ATTR(GemmAttr, transA, BOOL, false),
@@ -96,6 +97,7 @@ const OpDef op_gemm = {
     .differentiable = 7,
     .trainable = 7,
     .weight = 22,
+    .work = work_gemm,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS }, .out = QUANT_INPUT, .weight_axis = 1 },

@@ -3,6 +3,7 @@
 
 #include "ops/contract.h"
 #include "ops/shapes.h"
+#include "ops/work.h"
 
 static const AttrSpec matmul_attrs[] = {
     ATTR_OURS(MatmulAttr, ta, BOOL, false),
@@ -304,6 +305,7 @@ const OpDef op_matmul = {
     .differentiable = 3,
     .trainable = 3,
     .weight = 20,
+    .work = work_matmul,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, matmul_class },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT }, .out = QUANT_INPUT, .weight_axis = -1 },

@@ -1,5 +1,6 @@
 /* The cards of lstm, gru and rnn. */
 #include "ops/recurrent.h"
+#include "ops/work.h"
 
 static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
                                        ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0), ATTR_LAST };
@@ -39,6 +40,7 @@ static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
         .differentiable = differ,                                                                                      \
         .trainable = 14 | ((differ)&128),                                                                              \
         .weight = 60,                                                                                                  \
+        .work = work_recurrent,                                                                                        \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL, .wide_out = n_results == 3 ? 4 : 0 },                          \
         .quant = { .in = { QUANT_FLOAT, QUANT_WEIGHT, QUANT_WEIGHT, QUANT_FLOAT }, .out = QUANT_FLOAT },               \

@@ -102,16 +102,7 @@ static bool carries(const Node *n)
 /* Whether the value of that operand must not be zero. */
 static bool is_guarded(const Node *n, int operand)
 {
-    switch (n->op) {
-    case OP_div:
-        return operand == 1;
-    case OP_log:
-    case OP_reciprocal:
-    case OP_pow:
-        return operand == 0;
-    default:
-        return false;
-    }
+    return operand < 32 && op_of(n)->amp.nonzero >> operand & 1;
 }
 
 /* Whether a value comes from a guard. */

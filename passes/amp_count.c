@@ -1,7 +1,5 @@
 /* Figures of mixed precision: casts that are left, work that runs narrow. */
-#include <math.h>
-
-#include "ops/contract.h"
+#include "ops/work.h"
 #include "passes/amp.h"
 
 const char *amp_pin_text(AmpPin pin)
@@ -76,47 +74,10 @@ AmpCasts amp_casts_of(Graph *g)
 
 /* ---- work ---- */
 
-static double elements(const Type *t)
-{
-    if (t->kind == TYPE_TUPLE && t->n_parts)
-        t = t->parts[0];
-    return t->kind == TYPE_TENSOR && type_known(t) ? (double)type_elements(t) : 0;
-}
-
-static double dim_from_end(const Node *value, int k)
-{
-    const Type *t = value->type;
-    return t->kind == TYPE_TENSOR && t->rank >= k && t->dims[t->rank - k] > 0 ? (double)t->dims[t->rank - k] : 1;
-}
-
-/* Elements of a convolution's weight that meet one element of the other side. */
-static double per_channel(const Node *weight)
-{
-    return elements(weight->type) / dim_from_end(weight, weight->type->rank);
-}
-
 double amp_work(const Node *n)
 {
-    const Node *x = in(n, 0), *w = in(n, 1);
-    const double y = elements(n->type);
-    switch (n->op) {
-    case OP_matmul:
-        return y * dim_from_end(x, ((const MatmulAttr *)n->attr)->ta && x->type->rank > 1 ? 2 : 1);
-    case OP_gemm:
-        return y * dim_from_end(x, ((const GemmAttr *)n->attr)->transA ? 2 : 1);
-    case OP_conv:
-        return y * per_channel(w);
-    case OP_conv_transpose:
-        return elements(x->type) * per_channel(w);
-    case OP_lstm:
-    case OP_gru:
-    case OP_rnn:
-        return elements(x->type) / dim_from_end(x, 1) * (elements(w->type) + elements(in(n, 2)->type));
-    case OP_attention:
-        return 2 * elements(x->type) * dim_from_end(w, 2);
-    default: /* of a product of two matrices it is exactly that */
-        return w ? sqrt(elements(x->type) * elements(w->type) * y) : 0;
-    }
+    const OpDef *d = op_of(n);
+    return d->work ? d->work(n) : work_product(n);
 }
 
 AmpShare amp_share(const AmpLedger *l)
