@@ -7,5 +7,5 @@ set_tests_properties(python/files PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # Steps, by onnx's checker.
 add_test(NAME python/steps COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/run $<TARGET_FILE:test_table_step_files>
-         ${CMAKE_CURRENT_SOURCE_DIR}/python/steps.py onnx)
+         ${CMAKE_CURRENT_SOURCE_DIR}/python/steps.py onnx.checker)
 set_tests_properties(python/steps PROPERTIES LABELS fast SKIP_RETURN_CODE 77)

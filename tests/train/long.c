@@ -36,7 +36,7 @@ static double used(pid_t child)
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
-static int descriptors(pid_t child)
+static int descriptors_now(pid_t child)
 {
     char path[64];
     int n = 0;
@@ -47,6 +47,18 @@ static int descriptors(pid_t child)
     if (d)
         closedir(d);
     return n;
+}
+
+/* What is held all along: a checkpoint that is being written has a descriptor as well, for some milliseconds. */
+static int descriptors(pid_t child)
+{
+    int least = descriptors_now(child);
+    for (int i = 0; i < 40; i++) {
+        sleep_ms(5);
+        const int n = descriptors_now(child);
+        least = n < least ? n : least;
+    }
+    return least;
 }
 
 /* Steps that the log has so far. */
@@ -99,7 +111,7 @@ int main(int argc, char **argv)
     const int open_later = descriptors(child);
     check(later > 0 && later - rss < 1024, "memory grows from %ld to %ld kB between %ld and %ld steps", rss, later,
           first, at);
-    check(open_later <= open, "%d descriptors, then %d", open, open_later);
+    check(open_later == open, "%d descriptors, then %d", open, open_later);
     check(late < 1.5 * early, "a step takes %g s, then %g s", early, late);
     const int code = qcc_wait(child);
     check(code == 0, "exit %d", code);
