@@ -215,6 +215,9 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     Call call = { context, argc, argv, out };
     if (!context || (argc > 1 && !argv) || !out)
         return QCC_USAGE;
+    qcc_status status = context_enter(context);
+    if (status != QCC_OK)
+        return status;
     const qcc_session *session = context->sessions;
     const qcc_step *step = context->steps;
     const qcc_model *model = context->models;
@@ -222,14 +225,13 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const int threads = context->options.threads;
     const bool strict = context->diag.warnings_are_errors;
     const int verbosity = context->verbosity;
-    const qcc_status status = context_call(context, do_command, &call);
-    if (status == QCC_BUSY || status == QCC_FORKED)
-        return status;
+    status = context_run(context, do_command, &call);
     context_forget(context, session, step, model);
     context->limits = limits;
     context->options.threads = threads;
     context->diag.warnings_are_errors = strict;
     context->verbosity = verbosity;
     context->as_json = false;
+    context_let_go(context);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "api/context.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -108,7 +109,7 @@ void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step 
 
 void qcc_close(qcc_context *cx)
 {
-    if (!cx || cx->busy)
+    if (!cx || !context_take(cx))
         return;
     context_forget(cx, NULL, NULL, NULL);
     while (cx->scalers)
@@ -138,20 +139,35 @@ void qcc_request_save(qcc_context *cx)
     cx->save = 1;
 }
 
-qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
+bool context_take(qcc_context *cx)
+{
+    return !atomic_exchange_explicit(&cx->busy, true, memory_order_acquire);
+}
+
+void context_let_go(qcc_context *cx)
+{
+    atomic_store_explicit(&cx->busy, false, memory_order_release);
+}
+
+qcc_status context_enter(qcc_context *cx)
 {
     if (!cx)
         return QCC_USAGE;
     if (cx->pid != (long)getpid())
         return QCC_FORKED;
-    if (cx->busy)
+    if (!context_take(cx))
         return QCC_BUSY;
-    if (cx->poisoned)
-        return QCC_INTERNAL;
+    if (!cx->poisoned)
+        return QCC_OK;
+    context_let_go(cx);
+    return QCC_INTERNAL;
+}
+
+qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
+{
     const int error = errno;
     const FpEnv environment = fp_env_enter();      /* the host may round otherwise, */
     const locale_t locale = uselocale(cx->locale); /* and write its numbers otherwise */
-    cx->busy = true;
     cx->stop = cx->hurry = cx->save = cx->grace = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
     Status status = guarded(&cx->memory, fn, arg);
@@ -166,9 +182,18 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     arena_close(&cx->scratch);
     arena_keep(&cx->scratch);
     cx->diag.file = NULL;
-    cx->busy = false;
     uselocale(locale);
     fp_env_leave(environment);
     errno = error;
     return (qcc_status)status;
+}
+
+qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
+{
+    qcc_status status = context_enter(cx);
+    if (status != QCC_OK)
+        return status;
+    status = context_run(cx, fn, arg);
+    context_let_go(cx);
+    return status;
 }

@@ -23,18 +23,29 @@ struct qcc_context {
     _Atomic int hurry; /* not 0: at once */
     _Atomic int save;  /* a run is asked for a checkpoint */
     _Atomic int grace; /* seconds that a run asked to end has; 0: nothing was said */
-    bool busy;
-    bool poisoned; /* after a mistake of ours: only closing is legal */
-    bool as_json;  /* messages, as the command was asked to */
-    int verbosity; /* of the command: -1 errors alone, 0, 1 remarks too */
+    _Atomic bool busy; /* a call runs: of this thread, which then is in a callback, or of another */
+    bool poisoned;     /* after a mistake of ours: only closing is legal */
+    bool as_json;      /* messages, as the command was asked to */
+    int verbosity;     /* of the command: -1 errors alone, 0, 1 remarks too */
     qcc_model *models;
     qcc_step *steps;
     qcc_session *sessions;
     qcc_scaler *scalers;
 };
 
-/* Runs fn(arg) as a call of the context: refused in a forked child and inside callbacks, with a landing point for
- * exhausted memory, leaving errno alone. */
+/* Takes the context for a call, in one step that no other thread can come between; false while a call runs. */
+bool context_take(qcc_context *cx);
+
+/* Ends what context_take began. */
+void context_let_go(qcc_context *cx);
+
+/* Takes the context for a call: refused in a forked child, inside callbacks, and while another thread is in a call. */
+qcc_status context_enter(qcc_context *cx);
+
+/* Runs fn(arg) as the call that was entered, with a landing point for exhausted memory, leaving errno alone. */
+qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg);
+
+/* Enters, runs fn(arg) and lets go. */
 qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg);
 
 /* The threads of the context; null for one. */

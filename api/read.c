@@ -232,6 +232,10 @@ qcc_status qcc_read(qcc_context *context, const qcc_source *source, const char *
 
 void qcc_model_free(qcc_model *model)
 {
-    if (model && !model->cx->busy && !model->freed)
+    qcc_context *cx = model ? model->cx : NULL;
+    if (!cx || !context_take(cx))
+        return;
+    if (!model->freed)
         model_close(model);
+    context_let_go(cx);
 }

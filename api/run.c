@@ -234,12 +234,16 @@ qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs, size_t n_in
     Run r = { .model = model, .inputs = inputs, .n_inputs = n_inputs, .n_outputs = n_outputs };
     if (!model || (n_inputs && !inputs) || (n_outputs && !outputs))
         return QCC_USAGE;
-    const qcc_status status = context_call(model->cx, do_run, &r);
+    qcc_status status = context_enter(model->cx);
+    if (status != QCC_OK)
+        return status;
+    status = context_run(model->cx, do_run, &r);
     for (size_t i = 0; status == QCC_OK && i < n_outputs; i++) {
         const Tensor *t = model->results[i];
         outputs[i] = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
         for (int k = 0; k < t->type->rank; k++)
             outputs[i].dims[k] = t->type->dims[k];
     }
+    context_let_go(model->cx);
     return status;
 }

@@ -101,8 +101,11 @@ void scaler_end(qcc_scaler *s)
 
 void qcc_scaler_close(qcc_scaler *scaler)
 {
-    if (scaler && !scaler->cx->busy)
-        scaler_end(scaler);
+    qcc_context *cx = scaler ? scaler->cx : NULL;
+    if (!cx || !context_take(cx))
+        return;
+    scaler_end(scaler);
+    context_let_go(cx);
 }
 
 static Status do_join(void *arg)

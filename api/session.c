@@ -114,8 +114,11 @@ qcc_status qcc_start(qcc_step *step, qcc_session **session)
 
 void qcc_end(qcc_session *session)
 {
-    if (session && !session->cx->busy)
-        session_end(session);
+    qcc_context *cx = session ? session->cx : NULL;
+    if (!cx || !context_take(cx))
+        return;
+    session_end(session);
+    context_let_go(cx);
 }
 
 /* ---- calls of a session ---- */
@@ -128,6 +131,8 @@ typedef struct Call {
     qcc_tensor *seen;
     unsigned what;
     RunResult result;
+    ScalerState scaler;
+    bool scales;
     float *flat;
     const float *flat_in;
     size_t n;
@@ -146,10 +151,12 @@ qcc_status session_call(qcc_session *s, Status (*fn)(void *arg), void *arg, bool
 {
     if (!s)
         return QCC_USAGE;
-    if (s->poisoned && s->cx->pid == (long)getpid() && !s->cx->busy)
-        return QCC_NO_MEMORY;
-    const qcc_status status = context_call(s->cx, fn, arg);
+    qcc_status status = context_enter(s->cx);
+    if (status != QCC_OK)
+        return status;
+    status = s->poisoned ? QCC_NO_MEMORY : context_run(s->cx, fn, arg);
     s->poisoned |= runs && status == QCC_NO_MEMORY;
+    context_let_go(s->cx);
     return status;
 }
 
@@ -250,6 +257,7 @@ static Status do_run(Call *c)
     const Status status = session_run(c->session->run, c->what, &c->result);
     if (status == INTERRUPTED)
         c->session->stop = 0;
+    c->scales = status == OK && session_scaler(c->session->run, &c->scaler);
     return status;
 }
 
@@ -262,8 +270,6 @@ qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result)
     if (status != QCC_OK || !result)
         return status;
     const RunResult *r = &c.result;
-    ScalerState scaler;
-    const bool scales = session_scaler(session->run, &scaler);
     const qcc_result all = { .size = result->size < sizeof all ? result->size : sizeof all,
                              .step = r->step,
                              .applied = r->applied,
@@ -273,8 +279,8 @@ qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result)
                              .lr = r->has_rate ? r->rate : NAN,
                              .loss_scale = r->has_scale ? r->scale : NAN,
                              .next_loss_scale = r->has_scale ? r->next_scale : NAN,
-                             .applied_steps = scales ? (uint64_t)scaler.applied : 0,
-                             .skipped_steps = scales ? (uint64_t)scaler.skipped : 0,
+                             .applied_steps = c.scales ? (uint64_t)c.scaler.applied : 0,
+                             .skipped_steps = c.scales ? (uint64_t)c.scaler.skipped : 0,
                              .first_bad = r->first_bad,
                              .finite_loss = !r->has_loss || isfinite(r->loss) };
     memcpy(result, &all, all.size);

@@ -66,8 +66,12 @@ void step_close(qcc_step *s)
 
 void qcc_step_free(qcc_step *step)
 {
-    if (step && !step->cx->busy && !step->freed)
+    qcc_context *cx = step ? step->cx : NULL;
+    if (!cx || !context_take(cx))
+        return;
+    if (!step->freed)
         step_close(step);
+    context_let_go(cx);
 }
 
 /* ---- signature ---- */

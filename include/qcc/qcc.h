@@ -2,9 +2,9 @@
  *
  * What is not in this header does not exist.  Everything is reached through handles; a handle is destroyed by the
  * function named beside it.  Nothing is printed and nothing touches a file system unless a path or a source says so.
- * A context serves one thread at a time; contexts are independent of each other.  Every call that can fail answers
- * with a qcc_status and leaves its results untouched when it is not QCC_OK; what went wrong was then told, once, to
- * the context's report function. */
+ * A context serves one thread at a time, a second is answered QCC_BUSY; contexts are independent of each other.  Every
+ * call that can fail answers with a qcc_status and leaves its results untouched when it is not QCC_OK; what went wrong
+ * was then told, once, to the context's report function. */
 #ifndef QCC_QCC_H
 #define QCC_QCC_H
 
@@ -38,7 +38,7 @@ typedef enum qcc_status {
     QCC_DEVICE = 6,
     QCC_INTERNAL = 7, /* a mistake in qcc */
     QCC_NO_MEMORY = 8,
-    QCC_BUSY = 9,     /* called from inside a callback */
+    QCC_BUSY = 9,     /* called from inside a callback, or while another thread is in a call */
     QCC_FORKED = 10,  /* the context belongs to the parent process */
     QCC_ALREADY = 11, /* there was nothing left to do */
     QCC_PENDING = 12, /* gradients wait to be used or abandoned */
@@ -94,7 +94,7 @@ typedef struct qcc_context_options {
 QCC_CHECKED qcc_status qcc_open(const qcc_context_options *options, qcc_context **context);
 
 /* Gives everything back, the handles made from it included.  Null is allowed; in a forked child only memory is freed;
- * from inside a callback nothing happens. */
+ * from inside a callback, and while another thread is in a call, nothing happens. */
 QCC_API void qcc_close(qcc_context *context);
 
 /* Ends the call that runs in the context with QCC_INTERRUPTED as soon as it can; any thread or signal handler may ask.  A

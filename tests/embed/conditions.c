@@ -1,4 +1,4 @@
-/* Training under conditions that a host may have: stops, threads, forks, no memory, small stacks, odd arithmetic. */
+/* Training under conditions that a host may have: stops, no memory, odd arithmetic and locales, few descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
 
-#include "embed/trainee.h"
+#include "embed/everything.h"
 
 /* ---- stops ---- */
 
@@ -153,202 +152,6 @@ static void a_stop_changes_nothing(void **state)
     for (uint64_t i = 0; i < steps; i++)
         assert_int_equal(qcc_run(free_running.session, QCC_STEP, NULL), QCC_OK);
     assert_true(sum_of(s.session) == sum_of(free_running.session));
-    qcc_close(cx);
-    assert_int_equal(h.blocks, 0);
-}
-
-/* ---- threads and processes ---- */
-
-typedef struct Worker {
-    qcc_status status;
-    float flat[FLAT];
-} Worker;
-
-/* Everything, in whatever thread. */
-static qcc_status everything(Host *h, float flat[FLAT])
-{
-    static const char *const places[] = { "a", "b" };
-    const qcc_context_options o = options_of(h);
-    qcc_context *cx = NULL;
-    Trainee *t = calloc(1, sizeof *t);
-    Bytes *file = calloc(1, sizeof *file);
-    qcc_status status = t && file ? qcc_open(&o, &cx) : QCC_NO_MEMORY;
-    if (status == QCC_OK)
-        status = trainee_try(t, cx, TRAINEE_OPTIONS " --clip-norm 1 --ema 0.9");
-    if (status == QCC_OK)
-        status = trainee_bind(t);
-    for (unsigned i = 0; status == QCC_OK && i < 4; i++) {
-        trainee_fill(t, i);
-        status = qcc_run(t->session, i == 1 ? QCC_FORWARD | QCC_BACKWARD | QCC_ACCUMULATE : QCC_STEP, NULL);
-        if (status == QCC_OK)
-            status = qcc_set_property(t->session, places[i % 2], "here");
-    }
-    qcc_sink sink = { .write = bytes_put, .user = file };
-    if (status == QCC_OK)
-        status = qcc_save(t->session, &sink);
-    const qcc_source source = file ? bytes_source(file) : (qcc_source){ 0 };
-    if (status == QCC_OK)
-        status = qcc_load(t->session, &source);
-    if (status == QCC_OK)
-        status = qcc_get_flat(t->session, flat, FLAT);
-    if (status == QCC_OK)
-        status = qcc_set_flat(t->session, flat, FLAT);
-    if (file)
-        file->n = 0;
-    if (status == QCC_OK)
-        status = qcc_export_session(t->session, NULL, &sink);
-    if (file)
-        file->n = 0;
-    if (status == QCC_OK)
-        status = qcc_export_session(t->session, "--dtype fp16 --keep-io '*'", &sink);
-    if (file)
-        file->n = 0;
-    if (status == QCC_OK)
-        status = qcc_write_step(t->step, &sink);
-    qcc_close(cx);
-    free(t);
-    free(file);
-    return status;
-}
-
-static void *work(void *arg)
-{
-    Worker *w = arg;
-    Host h = { 0 };
-    w->status = everything(&h, w->flat);
-    if (h.blocks)
-        w->status = QCC_INTERNAL;
-    return NULL;
-}
-
-static void run_workers(Worker *w, size_t n, size_t stack)
-{
-    pthread_t threads[8];
-    pthread_attr_t attr;
-    assert_int_equal(pthread_attr_init(&attr), 0);
-    if (stack)
-        assert_int_equal(pthread_attr_setstacksize(&attr, stack), 0);
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(pthread_create(&threads[i], &attr, work, &w[i]), 0);
-    for (size_t i = 0; i < n; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(w[i].status, QCC_OK);
-        assert_memory_equal(w[i].flat, w[0].flat, sizeof w[0].flat);
-    }
-    pthread_attr_destroy(&attr);
-}
-
-static void contexts_train_side_by_side(void **state)
-{
-    Worker w[4] = { { QCC_OK, { 0 } } };
-    (void)state;
-    run_workers(w, 4, 0);
-}
-
-static void a_small_stack_is_enough(void **state)
-{
-    Worker w = { QCC_OK, { 0 } };
-    (void)state;
-    run_workers(&w, 1, 64 << 10);
-}
-
-static size_t tasks(void)
-{
-    size_t n = 0;
-    FILE *f = fopen("/proc/self/status", "re");
-    for (char line[256]; f && fgets(line, sizeof line, f);)
-        if (sscanf(line, "Threads: %zu", &n) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return n;
-}
-
-static void one_thread_starts_none(void **state)
-{
-    Host h = { 0 };
-    Trainee t;
-    const size_t before = tasks();
-    qcc_context *cx = open_with(&h);
-    (void)state;
-    trainee_open(&t, cx, TRAINEE_OPTIONS);
-    trainee_run(&t, 0, 2);
-    assert_int_equal(tasks(), before);
-    qcc_close(cx);
-}
-
-static void a_child_may_only_let_go(void **state)
-{
-    Host h = { 0 };
-    Trainee t;
-    qcc_context *cx = open_with(&h);
-    float flat[FLAT];
-    (void)state;
-    trainee_open(&t, cx, TRAINEE_OPTIONS);
-    trainee_run(&t, 0, 1);
-    const pid_t child = fork();
-    if (child == 0) {
-        qcc_step *step = NULL;
-        int wrong = qcc_run(t.session, QCC_STEP, NULL) != QCC_FORKED;
-        wrong += qcc_get_flat(t.session, flat, FLAT) != QCC_FORKED;
-        wrong += qcc_compile(t.model, NULL, &step) != QCC_FORKED || step;
-        qcc_end(t.session);
-        qcc_step_free(t.step);
-        qcc_close(cx);
-        _exit(wrong || h.blocks ? 1 : 0);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    trainee_run(&t, 1, 2);
-    qcc_close(cx);
-}
-
-/* ---- callbacks ---- */
-
-typedef struct Reenter {
-    Trainee *t;
-    qcc_context *context;
-    qcc_status seen[6];
-} Reenter;
-
-static qcc_status reenter(void *user, const void *bytes, size_t n)
-{
-    Reenter *r = user;
-    qcc_tensor v;
-    (void)bytes, (void)n;
-    r->seen[0] = qcc_run(r->t->session, QCC_STEP, NULL);
-    r->seen[1] = qcc_view(r->t->session, "w1", &v);
-    r->seen[2] = qcc_compile(r->t->model, NULL, &r->t->step);
-    r->seen[3] = qcc_start(r->t->step, &r->t->session);
-    r->seen[4] = qcc_set_property(r->t->session, "a", "b");
-    r->seen[5] = qcc_plan(r->t->step, &(qcc_memory){ .size = sizeof(qcc_memory) });
-    qcc_end(r->t->session); /* ignored, all of them */
-    qcc_step_free(r->t->step);
-    qcc_model_free(r->t->model);
-    qcc_close(r->context);
-    return qcc_n_parameters(r->t->step) == 4 ? QCC_OK : QCC_INTERNAL; /* questions are answered */
-}
-
-static void callbacks_find_it_busy(void **state)
-{
-    Host h = { 0 };
-    Trainee t;
-    qcc_context *cx = open_with(&h);
-    Reenter r = { .t = &t, .context = cx };
-    const qcc_sink sink = { .write = reenter, .user = &r };
-    (void)state;
-    trainee_open(&t, cx, TRAINEE_OPTIONS);
-    for (int what = 0; what < 3; what++) {
-        memset(r.seen, 0, sizeof r.seen);
-        assert_int_equal(what == 0   ? qcc_save(t.session, &sink)
-                         : what == 1 ? qcc_export_session(t.session, NULL, &sink)
-                                     : qcc_write_step(t.step, &sink),
-                         QCC_OK);
-        for (size_t i = 0; i < sizeof r.seen / sizeof *r.seen; i++)
-            assert_int_equal(r.seen[i], QCC_BUSY);
-    }
-    trainee_run(&t, 0, 1);
     qcc_close(cx);
     assert_int_equal(h.blocks, 0);
 }
@@ -565,11 +368,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stop_changes_nothing),
-        cmocka_unit_test(contexts_train_side_by_side),
-        cmocka_unit_test(a_small_stack_is_enough),
-        cmocka_unit_test(one_thread_starts_none),
-        cmocka_unit_test(a_child_may_only_let_go),
-        cmocka_unit_test(callbacks_find_it_busy),
         cmocka_unit_test(memory_may_run_out_anywhere),
         cmocka_unit_test(a_call_without_memory_changes_nothing),
         cmocka_unit_test(nothing_grows),

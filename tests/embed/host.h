@@ -19,6 +19,7 @@
 /* An allocator that counts, and refuses the n-th request. */
 typedef struct Host {
     size_t blocks, bytes, requests, fail_at;
+    int threads; /* 0: one */
     int messages;
     qcc_status last;
     char text[512];
@@ -63,7 +64,7 @@ static inline qcc_context_options options_of(Host *h)
                                   .user = h,
                                   .alloc = host_alloc,
                                   .release = host_release,
-                                  .threads = 1 };
+                                  .threads = h->threads ? h->threads : 1 };
 }
 
 static inline qcc_context *open_with(Host *h)
