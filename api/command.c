@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "api/words.h"
 #include "base/file.h"
 
 /* ---- what verbs share ---- */
@@ -176,10 +177,27 @@ static qcc_status say_nothing(void *user, const void *bytes, size_t n)
     return QCC_OK;
 }
 
+/* Whether files are written beside what is printed: they are worth the work even where nobody can read the words. */
+static bool has_files(const CommandLine *l)
+{
+    return writes_itself(l) || option_given(l, OPT_output);
+}
+
 static bool is_silent(const CommandLine *l)
 {
     const char *path = option_text(l, OPT_output_path);
     return option_given(l, OPT_quiet) && writes_itself(l) && l->verb != VERB_eval && !(path && strcmp(path, "-") == 0);
+}
+
+/* No verb ends badly without a word: where neither results nor an error say what happened, the status does. */
+static Status say_something(Command *c, Status status)
+{
+    const bool said = c->cx->diag.n_errors || (status == MISMATCH && !is_silent(&c->line)) || status == INTERRUPTED ||
+                      (status == IO && c->out->lost);
+    if (status == OK || said)
+        return status;
+    return fail_as(&c->cx->diag, status, (Place){ .file = c->line.n_paths ? c->line.paths[0] : NULL, .byte = -1 },
+                   "%s: %s", verb_name(c->line.verb), exit_text(status));
 }
 
 typedef struct Call {
@@ -205,8 +223,9 @@ static Status do_command(void *arg)
         sink = (qcc_sink){ .write = say_nothing };
     TRY(check_output(&c));
     TRY(out_open(&out, c.cx, &sink));
+    out.if_lost = has_files(&c.line) ? OUT_GOES_ON : OUT_ENDS;
     c.out = &out;
-    return out_close(&out, carry_out(&c));
+    return say_something(&c, out_close(&out, carry_out(&c)));
 }
 
 /* Models that the command read go with it, whatever happened. */

@@ -52,13 +52,14 @@ static Status write_batch(Trainer *t, const char *path)
 
 Status train_bundle(Trainer *t)
 {
+    uint64_t bytes;
     Arena *arena = &t->cx->scratch;
     const char *run = t->folder && !checkpoint_is_file(t->folder) ? arena_printf(arena, "%s/", t->folder) : "",
                *folder = arena_printf(arena, "%sdiverged-%" PRId64, run, t->done + 1);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return file_failed(t->d, folder, "cannot be made", errno);
     TRY(write_words(t, inside(arena, folder, "options.txt")));
-    TRY(train_write_state(t, inside(arena, folder, "state.safetensors"), false));
+    TRY(train_write_state(t, t->d, inside(arena, folder, "state.safetensors"), &bytes));
     TRY(write_batch(t, inside(arena, folder, "batch.npz")));
     return out_printf(t->c->out,
                       "saved    %s: the state before the step, its batch, the options   next: qcc explain %s\n", folder,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/command.h"
+#include "api/words.h"
 
 /* clang-format off */
 static const struct { const char *word, *form, *help; } verbs[VERB_COUNT] = {
@@ -20,22 +21,6 @@ static const char *const titles[TOPIC_COUNT] = {
     [TOPIC_LOSS] = "parameters, loss and optimizer",
     [TOPIC_QUANT] = "precision and quantization",
     [TOPIC_DEVELOPER] = "passes (in qcc_opt)",
-};
-
-/* The exit codes, and when. */
-static const struct {
-    int code;
-    const char *when;
-} exits[] = {
-    { 0, "done" },
-    { 1, "a verification found a difference, or training diverged" },
-    { 2, "the command line" },
-    { 3, "an invalid model or invalid data" },
-    { 4, "an operator or type that is not supported; all of them are listed" },
-    { 5, "a file cannot be read or written" },
-    { 6, "a device" },
-    { 7, "a mistake in qcc, or no memory" },
-    { 130, "interrupted" },
 };
 
 static const char short_help[] =
@@ -109,8 +94,8 @@ static void usage_lines(Text *t, const Command *c)
 static void exit_lines(Text *t)
 {
     text_add(t, "exit codes\n");
-    for (size_t i = 0; i < COUNT(exits); i++)
-        text_printf(t, "  %-4d %s\n", exits[i].code, exits[i].when);
+    for (size_t i = 0; i < n_exit_codes; i++)
+        text_printf(t, "  %-4d %s\n", exit_codes[i].code, exit_codes[i].when);
 }
 
 static void print_all(Text *t, const Command *c, bool everyday)
@@ -189,8 +174,8 @@ static void print_man(Text *t)
                 roff_option(t, &option_specs[i]);
     }
     text_add(t, ".SH EXIT STATUS\n");
-    for (size_t i = 0; i < COUNT(exits); i++)
-        text_printf(t, ".TP\n%d\n%s\n", exits[i].code, exits[i].when);
+    for (size_t i = 0; i < n_exit_codes; i++)
+        text_printf(t, ".TP\n%d\n%s\n", exit_codes[i].code, exit_codes[i].when);
 }
 
 /* ---- completion for bash ---- */

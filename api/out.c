@@ -48,7 +48,7 @@ Status out_open(Out *o, qcc_context *cx, const qcc_sink *sink)
         return OK;
     }
     if (stat(sink->path, &s) == 0 && !S_ISREG(s.st_mode)) {
-        o->fd = open(sink->path, O_WRONLY | O_CLOEXEC);
+        o->fd = file_above_standard(open(sink->path, O_WRONLY | O_CLOEXEC));
         if (o->fd < 0)
             return cannot_write(o, errno);
         cleanup_push(&cx->memory, &o->cleanup, close_stream, o);
@@ -58,18 +58,34 @@ Status out_open(Out *o, qcc_context *cx, const qcc_sink *sink)
     return file_create(&o->file, &cx->scratch, &cx->diag, sink->path);
 }
 
-static Status write_stream(Out *o, const char *bytes, size_t n)
+/* 0 or an errno. */
+static int write_stream(const Out *o, const char *bytes, size_t n)
 {
     while (n) {
         const ssize_t got = file_write_quietly(o->fd, bytes, n);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0)
-            return cannot_write(o, errno);
+        if (got <= 0)
+            return got < 0 ? errno : ENOSPC;
         bytes += got;
         n -= (size_t)got;
     }
-    return OK;
+    return 0;
+}
+
+/* The same by the host's function, which may leave an errno that says why it failed. */
+static int write_sink(const Out *o, const void *bytes, size_t n)
+{
+    errno = 0;
+    return o->to.write(o->to.user, bytes, n) == QCC_OK ? 0 : errno ? errno : EIO;
+}
+
+static Status lost(Out *o, int error)
+{
+    o->lost = error;
+    if (o->if_lost == OUT_GOES_ON)
+        return OK;
+    return o->if_lost == OUT_ENDS && error == EPIPE && !o->to.path ? IO : cannot_write(o, error);
 }
 
 Status out_bytes(Out *o, const void *bytes, size_t n)
@@ -77,10 +93,10 @@ Status out_bytes(Out *o, const void *bytes, size_t n)
     o->bytes += n;
     if (o->is_file)
         return file_write(&o->file, bytes, n);
-    if (o->fd >= 0)
-        return write_stream(o, bytes, n);
-    const qcc_status status = o->to.write(o->to.user, bytes, n);
-    return status == QCC_OK ? OK : cannot_write(o, EIO);
+    if (o->lost)
+        return o->if_lost == OUT_GOES_ON ? OK : IO;
+    const int error = o->fd >= 0 ? write_stream(o, bytes, n) : write_sink(o, bytes, n);
+    return error ? lost(o, error) : OK;
 }
 
 Status out_printf(Out *o, const char *format, ...)
@@ -104,11 +120,16 @@ Status out_close(Out *o, Status status)
     }
     if (o->is_file) {
         file_drop(&o->file);
-    } else if (o->fd > STDOUT_FILENO) {
+        return status;
+    }
+    if (o->fd > STDOUT_FILENO) {
         cleanup_drop(&o->cleanup);
         close(o->fd);
     }
-    return status;
+    if (!o->lost || o->if_lost != OUT_GOES_ON)
+        return status;
+    const Status said = cannot_write(o, o->lost);
+    return status == OK ? said : status;
 }
 
 static Status put(void *user, const void *bytes, size_t n)

@@ -6,12 +6,21 @@
 #include "base/file.h"
 #include "base/sink.h"
 
+/* What a stream or the host's function that takes no more bytes means. */
+typedef enum OutLoss {
+    OUT_FAILS,  /* an error */
+    OUT_ENDS,   /* the same, but a function that says that its reader has left (EPIPE) is not told so */
+    OUT_GOES_ON /* what is said is lost, and the work it tells of goes on; out_close answers IO */
+} OutLoss;
+
 typedef struct Out {
     qcc_context *cx;
     qcc_sink to;
     FileOut file;
     bool is_file;
     int fd; /* of a stream; -1: none */
+    OutLoss if_lost;
+    int lost; /* errno of the first write that failed; 0: none did */
     uint64_t bytes;
     Cleanup cleanup;
 } Out;

@@ -158,7 +158,7 @@ static FeedLast read_last(const CommandLine *line)
 Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptions *o)
 {
     const char *metric = option_text(line, OPT_metric), *best = option_text(line, OPT_best),
-               *resume = option_text(line, OPT_resume);
+               *resume = option_text(line, OPT_resume), *save_error = option_text(line, OPT_on_save_error);
     *o = (RunOptions){ .epochs = option_count(line, OPT_epochs, 0),
                        .steps = option_count(line, OPT_steps, 0),
                        .shuffle = !option_given(line, OPT_no_shuffle),
@@ -170,7 +170,8 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
                        .no_best = best && strcmp(best, "none") == 0,
                        .resume = option_given(line, OPT_resume) > 0,
                        .must_resume = resume && strcmp(resume, "must") == 0,
-                       .no_save = option_given(line, OPT_no_save) > 0 };
+                       .no_save = option_given(line, OPT_no_save) > 0,
+                       .save_error_stops = save_error && strcmp(save_error, "stop") == 0 };
     if (o->epochs && o->steps)
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--epochs and --steps: one of the two says when training ends");
     if (option_text(line, OPT_keep) && o->keep < 2)

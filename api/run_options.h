@@ -33,7 +33,8 @@ typedef struct RunOptions {
     MetricKind metric;
     bool has_metric;
     bool resume, must_resume, no_save;
-    int64_t skips; /* steps in a row that may be skipped for not being finite; 0: the first one ends the run */
+    bool save_error_stops; /* --on-save-error */
+    int64_t skips;         /* steps in a row that may be skipped for not being finite; 0: the first one ends the run */
     bool skips_said;
 } RunOptions;
 

@@ -158,19 +158,18 @@ static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
     const double score = rises ? metric_value(&v.metric) : v.loss;
     const bool judged = !t->o.no_best && (rises || v.has_loss);
     const bool up = rises && metric_rises(v.metric.kind);
-    const bool best = judged && isfinite(score) && (!t->best_known || (up ? score > t->best : score < t->best));
-    if (best) {
-        t->best = score;
-        t->best_epoch = epoch;
-        t->best_known = true;
-    }
-    const char *saved = NULL;
-    if (t->saving && (best || train_save_is_due(t))) {
-        TRY(train_save(t, best));
-        saved = t->saved_as;
-    }
+    const bool best =
+        judged && isfinite(score) && (!t->best.known || (up ? score > t->best.value : score < t->best.value));
+    const Best before = t->best;
+    if (best)
+        t->best = (Best){ .known = true, .value = score, .epoch = epoch };
+    bool saved = false;
+    if (t->saving && (best || train_save_is_due(t)))
+        TRY(train_save(t, best, &saved));
+    if (best && t->saving && !saved) /* a better one is saved as the best, not this one, which is lost */
+        t->best = before;
     *stop = stop_holds(t, &v);
-    return train_tell_validation(t, &v, epoch, best, saved);
+    return train_tell_validation(t, &v, epoch, best, saved ? t->saved_as : NULL);
 }
 
 /* Why the run ends now; null: it goes on. */
@@ -183,13 +182,20 @@ static const char *why_stop(const Trainer *t)
     return stop_holds(t, NULL) ? "stopped" : NULL;
 }
 
+static Status save_if_due(Trainer *t)
+{
+    bool saved;
+    return train_save_is_due(t) ? train_save(t, false, &saved) : OK;
+}
+
 /* A signal asked for a checkpoint now. */
 static Status save_asked(Trainer *t)
 {
     if (!t->cx->save)
         return OK;
     t->cx->save = 0;
-    return t->saved_at != t->done ? train_save(t, false) : OK;
+    bool saved;
+    return t->saved_at != t->done ? train_save(t, false, &saved) : OK;
 }
 
 /* A run that was cut between the last step of an epoch and its validation makes up for it. */
@@ -221,8 +227,7 @@ static Status run_steps(Trainer *t, const char **reason)
         }
         if (ends || (last && t->batches > 0 && t->val_feed))
             TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
-        if (train_save_is_due(t))
-            TRY(train_save(t, false));
+        TRY(save_if_due(t));
         TRY(save_asked(t));
         *reason = stop ? "stopped" : why_stop(t);
         arena_reset(&t->cx->scratch, mark);
@@ -254,12 +259,7 @@ static Status run(Trainer *t)
     TRY(train_tell_start(t));
     t->saved_when = train_clock();
     const Status status = run_steps(t, &reason);
-    if (status != OK && status != INTERRUPTED && status != MISMATCH)
-        return status;
-    TRY(train_finish_states(t));
-    TRY(train_tell_end(t, status, status == MISMATCH ? "diverged" : status == INTERRUPTED ? "interrupted" : reason));
-    TRY(train_finish_outputs(t));
-    return status;
+    return train_end(t, status, reason);
 }
 
 Status command_train(Command *c)

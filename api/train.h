@@ -35,6 +35,13 @@ typedef struct Progress {
     int64_t first, samples; /* step and samples that this process began at */
 } Progress;
 
+/* The best validation so far. */
+typedef struct Best {
+    bool known;
+    double value;
+    int64_t epoch;
+} Best;
+
 typedef struct Trainer {
     Command *c;
     qcc_context *cx;
@@ -62,15 +69,15 @@ typedef struct Trainer {
     CheckpointTarget target;
     const char *saved_as; /* the file of the last checkpoint, with its size */
     bool saving;          /* the target is open */
+    double retry_at;      /* the clock, when a save that failed is tried again; 0: none did */
+    double retry_wait;    /* seconds that were waited for the last one */
     const char *folder;   /* what --checkpoint says; null: nothing was said */
     CheckpointInfo info;
     char run_id[17];
     int64_t saved_at;     /* step of the last checkpoint */
     int64_t validated_at; /* step of the last validation */
     double saved_when;
-    bool best_known;
-    double best;
-    int64_t best_epoch;
+    Best best;
     Log log;
     Board board;
     Progress progress;
@@ -129,20 +136,27 @@ Status train_restore(Trainer *t);
 /* Notes what a resumed run has changed, unless nothing was known or it is the same. */
 void train_note(Trainer *t, const char *what, const char *then, const char *now);
 
-/* Saves a checkpoint; `best` lets it be the best one.  A run without --checkpoint writes its final state early. */
-Status train_save(Trainer *t, bool best);
+/* Saves a checkpoint; `best` lets it be the best one.  A run without --checkpoint writes its final state early.  One that
+ * cannot be saved is warned of and tried again, unless --on-save-error says stop; *saved says whether it was. */
+Status train_save(Trainer *t, bool best, bool *saved);
+
+/* The same for the end of a run: what fails is an error. */
+Status train_save_last(Trainer *t);
 
 /* Whether the interval of --every is over. */
 bool train_save_is_due(const Trainer *t);
 
-/* Writes the state of the run into one file; `tells` says so, with the command that comes next. */
-Status train_write_state(Trainer *t, const char *path, bool tells);
+/* Writes the state of the run into one file. */
+Status train_write_state(Trainer *t, Diag *d, const char *path, uint64_t *bytes);
 
-/* The checkpoint of the end. */
-Status train_finish_states(Trainer *t);
+/* Whether -o names a model rather than a state. */
+bool train_is_model(const char *path);
 
-/* Writes what -o, --gradients and the rule "never ends with nothing" ask for. */
-Status train_finish_outputs(Trainer *t);
+/* ---- api/train_end.c ---- */
+
+/* Writes what a run that ended with `status` leaves, tells of it, and answers how the verb ends; `reason` says why it
+ * ended early, null: it did not. */
+Status train_end(Trainer *t, Status status, const char *reason);
 
 /* ---- api/train_skip.c ---- */
 

@@ -1,15 +1,12 @@
-/* What a run leaves: checkpoints, the final state, the deployable model, and what a diverged step was. */
+/* The states of a run: where they come from, where they and what else it writes go, and when they are saved. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/data.h"
 #include "api/train.h"
 #include "api/words.h"
 #include "frontends/onnx/step.h"
-#include "runtime/write/npz.h"
 
 static const char *data_text(Trainer *t)
 {
@@ -160,9 +157,9 @@ static Status resume(Trainer *t, Heap *heap)
     t->skipped_in_a_row = count_of(&loaded.info, "qcc.skipped_in_a_row");
     t->good = t->done - t->skipped_in_a_row;
     t->validated_at = count_of(&loaded.info, "qcc.validated");
-    t->best_known = property_of(&loaded.info, "qcc.best_epoch") != NULL;
-    t->best_epoch = count_of(&loaded.info, "qcc.best_epoch");
-    t->best = loaded.info.best;
+    t->best = (Best){ .known = property_of(&loaded.info, "qcc.best_epoch") != NULL,
+                      .value = loaded.info.best,
+                      .epoch = count_of(&loaded.info, "qcc.best_epoch") };
     t->saved_at = t->done;
     session_set_step(t->run, (uint64_t)t->done);
     return OK;
@@ -193,6 +190,11 @@ static bool ends_in(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
+bool train_is_model(const char *path)
+{
+    return ends_in(path, ".onnx");
+}
+
 /* Whether a file can be made there, found out before hours have passed. */
 static Status try_path(Trainer *t, const char *path)
 {
@@ -206,7 +208,7 @@ Status train_open_outputs(Trainer *t)
 {
     const char *out = option_text(&t->c->line, OPT_output_path), *log = option_text(&t->c->line, OPT_log),
                *gradients = option_text(&t->c->line, OPT_gradients), *board = option_text(&t->c->line, OPT_tensorboard);
-    if (out && !ends_in(out, ".onnx") && !ends_in(out, ".safetensors")) {
+    if (out && !train_is_model(out) && !ends_in(out, ".safetensors")) {
         Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, (Place){ .file = out, .byte = -1 },
                                  "is neither a model nor a state");
         message_try(m, "-o %s.onnx, or -o %s.safetensors", out, out);
@@ -246,14 +248,14 @@ static void note_place(Trainer *t)
     t->info.step = (uint64_t)t->done;
     t->info.epoch = batches ? (uint64_t)(t->done / batches) : 0;
     t->info.position = (uint64_t)((batches ? t->done % batches : t->done) * dataset_batch(t->data.set));
-    t->info.best = t->best;
+    t->info.best = t->best.value;
     property_set(t->session, "qcc.order", order_text(t));
     set_count(t, "qcc.skipped", t->skipped);
     set_count(t, "qcc.skipped_in_a_row", t->skipped_in_a_row);
     if (t->val_feed)
         set_count(t, "qcc.validated", t->validated_at);
-    if (t->best_known)
-        set_count(t, "qcc.best_epoch", t->best_epoch);
+    if (t->best.known)
+        set_count(t, "qcc.best_epoch", t->best.epoch);
     t->info.properties = session_properties(t->session);
     t->info.n_properties = t->session->n_properties;
 }
@@ -267,10 +269,12 @@ bool train_save_is_due(const Trainer *t)
         return true;
     if (v->epochs && t->batches > 0 && t->done % (t->batches * v->epochs) == 0)
         return true;
+    if (t->retry_at > 0 && train_clock() >= t->retry_at)
+        return true;
     return v->seconds > 0 && train_clock() - t->saved_when >= v->seconds;
 }
 
-Status train_write_state(Trainer *t, const char *path, bool tells)
+Status train_write_state(Trainer *t, Diag *d, const char *path, uint64_t *bytes)
 {
     CheckpointTarget target;
     CheckpointSaved saved;
@@ -278,84 +282,94 @@ Status train_write_state(Trainer *t, const char *path, bool tells)
     const NamedTensor *states = session_tensors(t->session, &n);
     const CheckpointWish wish = { .path = path, .run = t->run_id, .limits = &t->cx->limits };
     note_place(t);
-    TRY(checkpoint_open(&target, &t->cx->memory, t->d, &wish));
+    TRY(checkpoint_open(&target, &t->cx->memory, d, &wish));
     const Status status = checkpoint_save(&target, &t->cx->scratch, &t->info, states, n, false, &saved);
     checkpoint_close(&target);
     TRY(status);
-    return tells ? out_printf(t->c->out, "wrote %s (%s)   next: %s\n", path, bytes_text(&t->cx->scratch, saved.bytes),
-                              step_next_command(t->step, &t->cx->scratch, path))
-                 : OK;
+    *bytes = saved.bytes;
+    return OK;
 }
 
-Status train_save(Trainer *t, bool best)
+static Status log_saved(Trainer *t, const CheckpointSaved *saved, bool best)
+{
+    const LogSave line = { .step = logged_int(t->done),
+                           .file = logged_text(saved->path),
+                           .bytes = logged_int((int64_t)saved->bytes),
+                           .best = logged_flag(best) };
+    return option_text(&t->c->line, OPT_log) ? log_save(&t->log, &line, NULL, 0) : OK;
+}
+
+/* What goes wrong is told to `d`. */
+static Status save(Trainer *t, Diag *d, bool best)
 {
     size_t n;
+    uint64_t bytes;
     CheckpointSaved saved;
     if (!t->saving)
-        return t->o.no_save ? OK : train_write_state(t, t->step->facts.trained_path, false);
+        return t->o.no_save ? OK : train_write_state(t, d, t->step->facts.trained_path, &bytes);
     const NamedTensor *states = session_tensors(t->session, &n);
+    const uint64_t best_step = t->info.best_step;
+    Diag *usual = t->target.diag;
     if (best)
         t->info.best_step = (uint64_t)t->done;
     note_place(t);
-    TRY(checkpoint_save(&t->target, &t->cx->scratch, &t->info, states, n, best, &saved));
+    t->target.diag = d;
+    const Status status = checkpoint_save(&t->target, &t->cx->scratch, &t->info, states, n, best, &saved);
+    t->target.diag = usual;
+    if (status != OK)
+        t->info.best_step = best_step;
+    TRY(status);
     t->saved_at = t->done;
     t->saved_when = train_clock();
+    t->retry_at = t->retry_wait = 0;
     t->saved_as = arena_printf(&t->cx->scratch, "%s (%s)", saved.path, bytes_text(&t->cx->scratch, saved.bytes));
-    if (!option_text(&t->c->line, OPT_log))
+    return log_saved(t, &saved, best);
+}
+
+Status train_save_last(Trainer *t)
+{
+    return save(t, t->d, false);
+}
+
+/* The first error of a save, kept instead of told; what is no error is told as it is. */
+typedef struct Caught {
+    Diag diag, *usual;
+    const Message *error;
+} Caught;
+
+static void catch_error(void *user, const Message *m)
+{
+    Caught *c = user;
+    if (m->severity != SEVERITY_ERROR)
+        c->usual->report(c->usual->user, m);
+    else if (!c->error)
+        c->error = m;
+}
+
+static Status warn_unsaved(Trainer *t, const Message *m)
+{
+    enum { FIRST_WAIT = 10, LONGEST_WAIT = 600 }; /* seconds */
+    const double next = t->retry_wait > 0 ? t->retry_wait * 2 : FIRST_WAIT;
+    t->retry_wait = next < LONGEST_WAIT ? next : LONGEST_WAIT;
+    t->retry_at = train_clock() + t->retry_wait;
+    Message *w =
+        message_new(t->d, SEVERITY_WARNING, OK, m->place, "step %" PRId64 " is not saved, %s: tried again in %s",
+                    t->done, m->text, duration_text(&t->cx->scratch, t->retry_wait));
+    message_try(w, "--on-save-error stop, to end the run instead");
+    return message_send(w);
+}
+
+Status train_save(Trainer *t, bool best, bool *saved)
+{
+    Caught caught = { .usual = t->d };
+    *saved = false;
+    if (t->o.save_error_stops) {
+        TRY(save(t, t->d, best));
+        *saved = true;
         return OK;
-    const LogSave line = { .step = logged_int(t->done),
-                           .file = logged_text(saved.path),
-                           .bytes = logged_int((int64_t)saved.bytes),
-                           .best = logged_flag(best) };
-    return log_save(&t->log, &line, NULL, 0);
-}
-
-/* ---- the end ---- */
-
-static Status write_model(Trainer *t, const char *path)
-{
-    Out o;
-    struct stat there;
-    const qcc_sink sink = qcc_to_file(path);
-    TRY(out_open(&o, t->cx, &sink));
-    TRY(out_close(&o, session_export(t->session, NULL, &o, path)));
-    const uint64_t bytes = stat(path, &there) == 0 ? (uint64_t)there.st_size : 0;
-    return out_printf(t->c->out, "wrote %s (%s)\n", path, bytes_text(&t->cx->scratch, bytes));
-}
-
-static Status write_gradients(Trainer *t, const char *path)
-{
-    size_t n, k = 0;
-    Out o;
-    const State *states = session_states(t->run, &n);
-    NamedTensor *all = NEWS(&t->cx->scratch, NamedTensor, n + 1);
-    const qcc_sink sink = qcc_to_file(path);
-    for (size_t i = 0; i < n; i++) {
-        const char *name = arena_printf(&t->cx->scratch, "grad.%s", states[i].name);
-        const Tensor *g = states[i].gradient >= 0 ? session_view(t->run, name) : NULL;
-        if (g)
-            all[k++] = (NamedTensor){ states[i].name, g };
     }
-    TRY(out_open(&o, t->cx, &sink));
-    return out_close(&o, npz_write(&t->cx->scratch, out_sink(&o), all, k));
-}
-
-Status train_finish_states(Trainer *t)
-{
-    return t->saving && t->saved_at != t->done ? train_save(t, false) : OK;
-}
-
-Status train_finish_outputs(Trainer *t)
-{
-    const char *out = option_text(&t->c->line, OPT_output_path), *gradients = option_text(&t->c->line, OPT_gradients);
-    if (gradients && t->last.step)
-        TRY(write_gradients(t, gradients));
-    if (out)
-        return ends_in(out, ".onnx") ? write_model(t, out) : train_write_state(t, out, true);
-    if (!t->folder && !t->o.no_save)
-        return train_write_state(t, t->step->facts.trained_path, true);
-    if (t->folder)
-        return out_printf(t->c->out, "saved %s   next: %s\n", t->folder,
-                          step_next_command(t->step, &t->cx->scratch, t->folder));
-    return OK;
+    diag_open(&caught.diag, &t->cx->scratch, catch_error, &caught);
+    const Status status = save(t, &caught.diag, best);
+    *saved = status == OK;
+    return status == IO && caught.error ? warn_unsaved(t, caught.error) : status;
 }

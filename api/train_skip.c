@@ -150,8 +150,12 @@ static const char *why_stopped(Trainer *t)
 Status train_diverged(Trainer *t)
 {
     TRY(find_culprit(t));
-    TRY(out_printf(t->c->out, "step %" PRId64 "  stopped: %s; step %" PRId64 " was the last good one\n", t->done,
-                   why_stopped(t), t->good));
+    const char *what =
+        arena_printf(&t->cx->scratch, "step %" PRId64 "  stopped: %s; step %" PRId64 " was the last good one", t->done,
+                     why_stopped(t), t->good);
+    if (t->cx->verbosity < 0) /* -q: what went wrong is said all the same */
+        fail_as(t->d, MISMATCH, (Place){ .file = t->c->line.paths[0], .byte = -1 }, "%s", what);
+    TRY(out_printf(t->c->out, "%s\n", what));
     TRY(session_explain(t->c->out, t->session, &t->culprit));
     const char *first = train_first_bad(t);
     if (first && !culprit_is_forward(&t->culprit))

@@ -123,7 +123,10 @@ Status train_tell_start(Trainer *t)
     t->progress.began = t->progress.last = train_clock();
     t->progress.first = t->done;
     TRY(log_begin(t));
-    return tell_notes(t);
+    TRY(tell_notes(t));
+    log_go_on(&t->log); /* what can be written now is written */
+    board_go_on(&t->board);
+    return OK;
 }
 
 /* ---- steps ---- */
@@ -286,8 +289,8 @@ Status train_tell_end(Trainer *t, Status status, const char *reason)
     const char *best = t->o.by_accuracy ? "accuracy" : "val loss";
     TRY(out_printf(t->c->out, "%-16s %s steps, %" PRId64 " skipped, %s", reason ? reason : "done",
                    grouped(arena, t->done), t->skipped, duration_text(arena, seconds)));
-    if (t->best_known)
-        TRY(out_printf(t->c->out, "; best %s %.4g at epoch %" PRId64, best, t->best, t->best_epoch));
+    if (t->best.known)
+        TRY(out_printf(t->c->out, "; best %s %.4g at epoch %" PRId64, best, t->best.value, t->best.epoch));
     TRY(out_printf(t->c->out, "\n"));
     if (!option_text(&t->c->line, OPT_log))
         return OK;

@@ -5,6 +5,29 @@
 
 #include "base/number_text.h"
 
+const ExitCode exit_codes[] = {
+    { OK, "done" },
+    { MISMATCH, "a verification found a difference, or training diverged" },
+    { USAGE, "the command line" },
+    { INVALID, "an invalid model or invalid data" },
+    { UNSUPPORTED, "an operator or type that is not supported; all of them are listed" },
+    { IO, "a file cannot be read or written" },
+    { DEVICE, "a device" },
+    { INTERNAL, "a mistake in qcc, or no memory" },
+    { INTERRUPTED, "interrupted" },
+};
+
+const size_t n_exit_codes = COUNT(exit_codes);
+
+const char *exit_text(Status status)
+{
+    const Status code = status > INTERNAL && status != INTERRUPTED ? INTERNAL : status;
+    for (size_t i = 0; i < n_exit_codes; i++)
+        if (exit_codes[i].code == code)
+            return exit_codes[i].when;
+    return "";
+}
+
 static const char *scaled(Arena *arena, uint64_t n, const char *const *units)
 {
     double x = (double)n;

@@ -15,4 +15,16 @@ const char *number_text(Arena *arena, double x);
 /* A name from a file as it may be printed: control characters and ill-formed UTF-8 escaped, long ones cut. */
 const char *name_text(Arena *arena, const char *name);
 
+/* The exit codes of the command, and when it ends with them. */
+typedef struct ExitCode {
+    Status code;
+    const char *when;
+} ExitCode;
+
+extern const ExitCode exit_codes[];
+extern const size_t n_exit_codes;
+
+/* When the command ends with `status`. */
+const char *exit_text(Status status);
+
 #endif

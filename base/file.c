@@ -256,6 +256,16 @@ ssize_t file_write_quietly(int fd, const void *bytes, size_t n)
     return got;
 }
 
+int file_above_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+    close(fd);
+    errno = error;
+    return above;
+}
+
 void file_drop(FileOut *f)
 {
     cleanup_drop(&f->cleanup);

@@ -63,6 +63,10 @@ Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken);
 /* Forgets what was written. */
 void file_drop(FileOut *f);
 
+/* The same descriptor, numbered above the standard streams: where the host has closed those, its own words would go
+ * into a file that is written to.  -1 stays -1. */
+int file_above_standard(int fd);
+
 /* write() that answers EPIPE and EFBIG where the process would get a signal. */
 ssize_t file_write_quietly(int fd, const void *bytes, size_t n);
 

@@ -1,5 +1,6 @@
 /* The command: a context, its words on standard error, its results on standard output. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,12 @@
 /* Which context a signal is to interrupt: handlers have no argument. */
 static qcc_context *running;
 
+static void interrupt(void)
+{
+    qcc_interrupt(running);
+    alarm(qcc_grace(running));
+}
+
 /* The first signal lets a training run finish its step and save, the second one ends the process at once. */
 static void on_signal(int number)
 {
@@ -18,8 +25,16 @@ static void on_signal(int number)
     if (seen)
         _exit(128 + SIGINT);
     seen = number;
-    qcc_interrupt(running);
-    alarm(qcc_grace(running));
+    interrupt();
+}
+
+/* The terminal is gone, or the time on the processor is used up: both are said again and again, and mean it once. */
+static void on_notice(int number)
+{
+    static volatile sig_atomic_t seen;
+    if (!seen)
+        interrupt();
+    seen = number;
 }
 
 /* The step takes longer than there is time for: it is given up, what was before it is saved. */
@@ -33,6 +48,18 @@ static void on_save(int number)
 {
     (void)number;
     qcc_request_save(running);
+}
+
+/* Whoever started us may have closed standard streams: what is opened next must not be taken for one of them.  A folder
+ * can be neither read nor written. */
+static void occupy_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/", O_RDONLY | O_DIRECTORY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* A bar stands on a line of its own, which whatever comes next takes away. */
@@ -60,6 +87,7 @@ static int columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/* Leaves an errno where it fails, which says why. */
 static qcc_status put(void *user, const void *bytes, size_t n)
 {
     (void)user;
@@ -85,27 +113,49 @@ static void handle(int number, void (*handler)(int))
     sigaction(number, &action, NULL);
 }
 
+/* nohup means it. */
+static void handle_hangup(void)
+{
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        handle(SIGHUP, on_notice);
+}
+
 static void handle_signals(void)
 {
     handle(SIGINT, on_signal);
     handle(SIGTERM, on_signal);
+    handle_hangup();
+    handle(SIGXCPU, on_notice);
     handle(SIGALRM, on_alarm);
     handle(SIGUSR1, on_save);
+}
+
+/* Behind the last word there is nothing left to interrupt. */
+static void forget_signals(void)
+{
+    static const int over[] = { SIGHUP, SIGXCPU, SIGALRM, SIGUSR1 };
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++)
+        signal(over[i], SIG_IGN);
 }
 
 int main(int argc, char **argv)
 {
     const qcc_context_options options = { .size = sizeof options, .report = report, .columns = columns() };
     const qcc_sink out = { .write = put };
+    occupy_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* writing answers EPIPE, */
+    signal(SIGXFSZ, SIG_IGN); /* and EFBIG */
     qcc_status status = qcc_open(&options, &running);
     if (status == QCC_OK) {
         handle_signals();
         status = qcc_command(running, argc, (const char *const *)argv, &out);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        signal(SIGALRM, SIG_IGN);
-        signal(SIGUSR1, SIG_IGN);
+        forget_signals();
         qcc_close(running);
+    } else {
+        fprintf(stderr, "qcc: cannot start: %s\n", qcc_status_name(status));
     }
     if (status == QCC_INTERRUPTED)
         fputs("interrupted\n", stderr);

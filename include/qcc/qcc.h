@@ -126,7 +126,8 @@ typedef struct qcc_source {
     const char *name; /* for messages, where there is no path */
 } qcc_source;
 
-/* Where bytes go: a file (written aside and renamed when complete) or the host. */
+/* Where bytes go: a file (written aside and renamed when complete) or the host, whose function may leave an errno that
+ * says why it answers otherwise than QCC_OK. */
 typedef struct qcc_sink {
     const char *path; /* "-" is standard output */
     qcc_status (*write)(void *user, const void *bytes, size_t n);

@@ -73,9 +73,29 @@ static uint32_t masked(const void *bytes, size_t n)
     return (c >> 15 | c << 17) + 0xa282ead8u;
 }
 
+static Status lost(Board *b, int error, off_t before)
+{
+    char text[128];
+    if (before >= 0 && ftruncate(b->fd, before) != 0) { /* then its last record is cut, which readers pass over */
+    }
+    b->lost = b->goes_on;
+    if (!b->goes_on)
+        return file_failed(b->diag, b->path, "cannot be written", error);
+    return warn(b->diag, (Place){ .file = b->path, .byte = -1 }, "cannot be written: %s: the run goes on without it",
+                strerror_r(error, text, sizeof text));
+}
+
+void board_go_on(Board *b)
+{
+    b->goes_on = true;
+}
+
 static Status put_record(Board *b, const Text *event)
 {
     Text t;
+    if (b->lost)
+        return OK;
+    const off_t before = lseek(b->fd, 0, SEEK_END);
     text_open(&t, &b->record);
     put_little(&t, event->n, 8);
     put_little(&t, masked(t.p, 8), 4);
@@ -86,7 +106,7 @@ static Status put_record(Board *b, const Text *event)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return file_failed(b->diag, b->path, "cannot be written", got < 0 ? errno : ENOSPC);
+            return lost(b, got < 0 ? errno : ENOSPC, before);
         done += (size_t)got;
     }
     return OK;
@@ -129,7 +149,7 @@ static Status create(Board *b, const char *folder, double wall_time)
     for (int i = 0;; i++) {
         b->path = arena_printf(&b->arena, "%s/events.out.tfevents.%010" PRId64 ".%s.%ld.%d", folder, (int64_t)wall_time,
                                host_name(&b->arena), (long)getpid(), i);
-        b->fd = open(b->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        b->fd = file_above_standard(open(b->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
         if (b->fd >= 0)
             return OK;
         if (errno != EEXIST)

@@ -9,6 +9,7 @@ typedef struct Board {
     const char *path; /* of the file, in the board's arena */
     Arena arena, record;
     int fd;
+    bool goes_on, lost; /* as those of a log */
 } Board;
 
 typedef struct BoardScalar {
@@ -22,6 +23,9 @@ Status board_open(Board *b, Memory *memory, Diag *diag, const char *folder, doub
 
 /* One event with the numbers of a step. */
 Status board_scalars(Board *b, double wall_time, int64_t step, const BoardScalar *scalars, size_t n);
+
+/* From now on an event that cannot be written is a warning, and the last one. */
+void board_go_on(Board *b);
 
 /* Gives everything back; an unopened (zeroed) board is fine. */
 void board_close(Board *b);

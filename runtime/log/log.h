@@ -73,6 +73,8 @@ typedef struct Log {
     const char *path;
     Arena arena; /* of one line */
     int fd;
+    bool goes_on; /* what cannot be written is a warning from now on */
+    bool lost;    /* and that has happened: the lines behind it are dropped */
 } Log;
 
 /* Opens a log that begins; what is there is replaced when it is a log, refused when it is something else.  The log
@@ -82,6 +84,9 @@ Status log_open(Log *l, Memory *memory, Diag *diag, const char *path);
 /* Opens the log of a run that goes on after `step`: lines from the first one of a later step on are cut off, and so is
  * a line that was not finished.  A log that is not there begins. */
 Status log_resume(Log *l, Memory *memory, Diag *diag, const char *path, int64_t step);
+
+/* From now on a line that cannot be written is a warning, and the last one: the run goes on without its log. */
+void log_go_on(Log *l);
 
 /* Gives everything back; null is allowed and an unopened (zeroed) log is fine. */
 void log_close(Log *l);

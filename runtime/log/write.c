@@ -11,8 +11,25 @@
 
 enum { CHUNK = 1 << 16, LONGEST_LINE = 1 << 20 };
 
+static Status lost(Log *l, int error)
+{
+    char text[128];
+    l->lost = l->goes_on;
+    if (!l->goes_on)
+        return file_failed(l->diag, l->path, "cannot be written", error);
+    return warn(l->diag, (Place){ .file = l->path, .byte = -1 }, "cannot be written: %s: the run goes on without it",
+                strerror_r(error, text, sizeof text));
+}
+
+void log_go_on(Log *l)
+{
+    l->goes_on = true;
+}
+
 Status log_write(Log *l, const char *line, size_t n)
 {
+    if (l->lost)
+        return OK;
     const off_t before = lseek(l->fd, 0, SEEK_END);
     for (size_t done = 0; done < n;) {
         const ssize_t got = file_write_quietly(l->fd, line + done, n - done);
@@ -22,7 +39,7 @@ Status log_write(Log *l, const char *line, size_t n)
             const int error = got < 0 ? errno : ENOSPC;
             if (before >= 0 && done && ftruncate(l->fd, before) != 0) { /* then it is repaired by log_resume */
             }
-            return file_failed(l->diag, l->path, "cannot be written", error);
+            return lost(l, error);
         }
         done += (size_t)got;
     }
@@ -127,14 +144,24 @@ static void undo(void *thing)
     close(l->fd);
 }
 
+/* A file is read too, since lines may have to go from it.  What is no file is only written to: whoever reads a named pipe
+ * must be the only reader, or nobody would notice that he has left. */
+static int open_path(const char *path)
+{
+    struct stat st;
+    const bool file = stat(path, &st) != 0 || S_ISREG(st.st_mode);
+    int fd = file ? open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+    if (!file || (fd < 0 && errno == EACCES))
+        fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    return file_above_standard(fd);
+}
+
 static Status open_log(Log *l, Memory *memory, Diag *diag, const char *path, int64_t step)
 {
     Cleanup cleanup;
     *l = (Log){ .diag = diag, .path = path };
     arena_open(&l->arena, memory);
-    l->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (l->fd < 0 && (errno == EACCES || errno == EINVAL || errno == ENXIO || errno == ESPIPE))
-        l->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC); /* what can only be written to */
+    l->fd = open_path(path);
     Status status = OK;
     if (l->fd < 0) {
         status = file_failed(diag, path, "cannot be written", errno);

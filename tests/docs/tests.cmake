@@ -10,4 +10,4 @@ add_test(NAME docs/names COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/docs/names $<TARGET
 set_tests_properties(docs/commands docs/ops-reference docs/names PROPERTIES LABELS fast)
 add_custom_target(docs_update COMMAND op_manual > ${CMAKE_SOURCE_DIR}/docs/ops-reference.md
                   COMMAND test_docs --update ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR} ${pages}
-                  DEPENDS test_docs op_manual qcc qcc_opt VERBATIM)
+                  DEPENDS test_docs op_manual qcc qcc_opt glyphs VERBATIM)

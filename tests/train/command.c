@@ -17,7 +17,7 @@ void begin(const char *qcc)
 {
     snprintf(folder, sizeof folder, "/tmp/qcc-train-XXXXXX");
     program = realpath(qcc, NULL);
-    if (!program || !mkdtemp(folder) || chdir(folder) != 0) {
+    if (!program || setenv("QCC", program, 1) != 0 || !mkdtemp(folder) || chdir(folder) != 0) {
         perror(qcc);
         exit(2);
     }

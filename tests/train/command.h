@@ -25,7 +25,7 @@ int qcc(const char *format, ...) __attribute__((format(printf, 1, 2)));
 pid_t qcc_start_process(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int qcc_wait(pid_t child);
 
-/* Runs any command line; its exit code. */
+/* Runs any command line, in which "$QCC" is the program; its exit code. */
 int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The whole of a file, 0-terminated; to be freed.  Null when there is none. */

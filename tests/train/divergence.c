@@ -51,6 +51,10 @@ static void stops(void)
     check(is_there("diverged-4/batch.npz") && file_has("diverged-4/options.txt", "--no-shuffle"),
           "no batch, no options");
 
+    check(qcc(HOT "--steps 40 -q --no-save") == 1 && file_count("err.txt", "\n") == 1, "-q: not one line");
+    check(file_has("err.txt", "toy.qir: step 4  stopped: the gradients are not finite"), "-q: not that line");
+    check(qcc(HOT "--steps 40") == 1, "once more");
+
     shell("grep '^why' out.txt >why.txt");
     check(qcc("explain diverged-4") == 0, "explain");
     check(file_has("out.txt", "step 4 of toy.qir"), "explain does not say what it replays");

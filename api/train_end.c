@@ -1,0 +1,157 @@
+/* How a run ends: what it leaves is written first, and told then, since words may find nobody any more.
+ *
+ * A run that ends as it should, or by a signal, or with a step that diverged, writes its last checkpoint and what -o and
+ * --gradients name.  One that an error ends leaves its states, and no model that somebody might deploy.  Where a place
+ * fails, the states go to the one that a run has which names none. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/data.h"
+#include "api/train.h"
+#include "api/words.h"
+#include "runtime/write/npz.h"
+
+/* ---- what is written ---- */
+
+static Status write_model(Trainer *t, const char *path, uint64_t *bytes)
+{
+    Out o;
+    struct stat there;
+    const qcc_sink sink = qcc_to_file(path);
+    TRY(out_open(&o, t->cx, &sink));
+    TRY(out_close(&o, session_export(t->session, NULL, &o, path)));
+    *bytes = stat(path, &there) == 0 ? (uint64_t)there.st_size : 0;
+    return OK;
+}
+
+static Status write_gradients(Trainer *t, const char *path)
+{
+    size_t n, k = 0;
+    Out o;
+    const State *states = session_states(t->run, &n);
+    NamedTensor *all = NEWS(&t->cx->scratch, NamedTensor, n + 1);
+    const qcc_sink sink = qcc_to_file(path);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = arena_printf(&t->cx->scratch, "grad.%s", states[i].name);
+        const Tensor *g = states[i].gradient >= 0 ? session_view(t->run, name) : NULL;
+        if (g)
+            all[k++] = (NamedTensor){ states[i].name, g };
+    }
+    TRY(out_open(&o, t->cx, &sink));
+    return out_close(&o, npz_write(&t->cx->scratch, out_sink(&o), all, k));
+}
+
+/* ---- the order of it ---- */
+
+typedef struct End {
+    Trainer *t;
+    bool regular;  /* no error ended the run */
+    bool saved;    /* the last checkpoint is there */
+    bool left;     /* the states, or a model with them, are in a file */
+    Status status; /* the first failure of writing */
+    Text told;     /* what is said of it, at the end */
+} End;
+
+static void note_failure(End *e, Status status)
+{
+    if (e->status == OK)
+        e->status = status;
+}
+
+static void leave_state(End *e, const char *path)
+{
+    uint64_t bytes;
+    Trainer *t = e->t;
+    const Status status = train_write_state(t, t->d, path, &bytes);
+    note_failure(e, status);
+    if (status != OK)
+        return;
+    e->left = true;
+    text_printf(&e->told, "wrote %s (%s)   next: %s\n", path, bytes_text(&t->cx->scratch, bytes),
+                step_next_command(t->step, &t->cx->scratch, path));
+}
+
+static void leave_model(End *e, const char *path)
+{
+    uint64_t bytes;
+    const Status status = write_model(e->t, path, &bytes);
+    note_failure(e, status);
+    if (status != OK)
+        return;
+    e->left = true;
+    text_printf(&e->told, "wrote %s (%s)\n", path, bytes_text(&e->t->cx->scratch, bytes));
+}
+
+static void leave_checkpoint(End *e)
+{
+    Trainer *t = e->t;
+    const Status status = t->saved_at != t->done ? train_save_last(t) : OK;
+    note_failure(e, status);
+    e->saved = status == OK;
+    e->left |= e->saved;
+}
+
+static void leave_all(End *e)
+{
+    Trainer *t = e->t;
+    const char *out = option_text(&t->c->line, OPT_output_path), *gradients = option_text(&t->c->line, OPT_gradients);
+    if (t->saving)
+        leave_checkpoint(e);
+    if (e->regular && gradients && t->last.step)
+        note_failure(e, write_gradients(t, gradients));
+    if (e->regular && out && train_is_model(out))
+        leave_model(e, out);
+    else if (e->regular && out)
+        leave_state(e, out);
+    if (!e->left && !t->o.no_save)
+        leave_state(e, t->step->facts.trained_path);
+    if (e->saved && !(e->regular && out))
+        text_printf(&e->told, "saved %s   next: %s\n", t->folder,
+                    step_next_command(t->step, &t->cx->scratch, t->folder));
+}
+
+static const char *reason_of(Status status, const char *reason)
+{
+    switch (status) {
+    case OK:
+        return reason;
+    case MISMATCH:
+        return "diverged";
+    case INTERRUPTED:
+        return "interrupted";
+    default:
+        return "failed";
+    }
+}
+
+/* A log or a board that could not be written to the end is an output that is not there. */
+static Status check_logs(Trainer *t)
+{
+    const struct {
+        bool lost;
+        const char *path;
+    } all[] = { { t->log.lost, t->log.path }, { t->board.lost, t->board.path } };
+    Status status = OK;
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i].lost)
+            status = fail_as(t->d, IO, (Place){ .file = all[i].path, .byte = -1 },
+                             "is not whole: the run went on without it");
+    return status;
+}
+
+Status train_end(Trainer *t, Status status, const char *reason)
+{
+    End e = { .t = t, .regular = status == OK || status == INTERRUPTED || status == MISMATCH };
+    if (!e.regular && t->done == t->progress.first)
+        return status; /* nothing has happened */
+    text_open(&e.told, &t->cx->scratch);
+    leave_all(&e);
+    const Status first = status != OK ? status : e.status;
+    const Status told = train_tell_end(t, first, reason_of(first, reason));
+    const Status words = out_bytes(t->c->out, e.told.p, e.told.n), logs = check_logs(t);
+    const Status all[] = { first, told, words, logs };
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i] != OK)
+            return all[i];
+    return OK;
+}
