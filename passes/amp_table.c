@@ -6,6 +6,7 @@
 #include "base/number_text.h"
 #include "ir/print.h"
 #include "ops/words.h"
+#include "passes/select.h"
 
 enum { LAST_OPERAND = 31 };
 
@@ -222,8 +223,8 @@ static Status read_selector(const Reader *r, const char *at, const char *text, A
     line->kind = AMP_LINE_DEFAULT;
     if (strcmp(text, "default") == 0 || strcmp(text, "op:*") == 0)
         return OK;
-    if (strncmp(text, "op:", 3) == 0)
-        return read_op(r, at + 3, text + 3, line);
+    if (selector_op(text))
+        return read_op(r, at + 3, selector_op(text), line);
     line->kind = AMP_LINE_NAMES;
     line->names = text;
     return OK;
@@ -258,7 +259,7 @@ static Status read_line(Reader *r)
         r->at++;
     if (!*r->at || *r->at == '#')
         return OK;
-    word = next_word(r, strncmp(r->at, "op:", 3) == 0, &at);
+    word = next_word(r, selector_op(r->at), &at);
     TRY(read_selector(r, at, word, &line));
     for (word = next_word(r, false, &at); *word && *word != '#'; word = next_word(r, false, &at)) {
         TRY(read_setting(r, at, word, &line));

@@ -1,40 +1,61 @@
 #include "passes/select.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "ops/path.h"
 #include "ops/words.h"
 
-static void free_expression(void *thing)
+const char *selector_op(const char *text)
 {
-    regfree(thing);
+    return strncmp(text, "op:", 3) == 0 ? text + 3 : NULL;
+}
+
+/* Signs are shown where they stand; long patterns without. */
+static Place place_of(const Selector *s, const PatternFault *fault)
+{
+    enum { WIDEST = 200 };
+    Place p = { .where = s->option, .byte = -1, .column = 1 };
+    for (size_t i = 0; i < fault->at; i++)
+        p.column += ((unsigned char)s->text[i] & 0xc0) != 0x80;
+    p.source = strlen(s->text) <= WIDEST ? s->text : NULL;
+    return p;
+}
+
+static Status is_none(const Selector *s, const PatternFault *fault, int64_t most)
+{
+    Message *m = fault->is_large ? message_new(s->diag, SEVERITY_ERROR, USAGE, place_of(s, fault),
+                                               "the selector exceeds the limit selector_states (%" PRId64 ")", most)
+                                 : message_new(s->diag, SEVERITY_ERROR, USAGE, place_of(s, fault),
+                                               "'%s' is no selector: %s", s->text, fault->what);
+    if (fault->is_large)
+        message_try(m, "smaller counts, or --limits FILE with selector_states=%" PRId64, 10 * most);
+    else if (fault->instead)
+        message_try(m, "%s", fault->instead);
+    return message_send(m);
 }
 
 Status selector_open(Selector *s, Graph *g, Arena *arena, const Map *paths, const char *option, const char *text)
 {
-    const bool by_op = strncmp(text, "op:", 3) == 0;
+    PatternFault fault;
+    const int64_t most = g->ir->limits.selector_states;
     *s = (Selector){ .option = option, .text = text, .diag = g->ir->diag, .arena = arena, .paths = paths };
-    s->op = by_op ? text + 3 : NULL;
-    if (by_op)
+    s->op = selector_op(text);
+    if (s->op)
         return OK;
-    const int error = regcomp(&s->regex, text, REG_EXTENDED | REG_NOSUB);
-    if (error) {
-        char why[128];
-        regerror(error, &s->regex, why, sizeof why);
-        return fail_as(s->diag, USAGE, (Place){ .where = option, .byte = -1 }, "'%s' is no regular expression: %s",
-                       text, why);
-    }
-    cleanup_push(g->ir->memory, &s->cleanup, free_expression, &s->regex);
-    return OK;
+    arena_open(&s->own, g->ir->memory);
+    s->pattern = pattern_read(&s->own, text, most, &fault);
+    if (s->pattern)
+        return OK;
+    arena_close(&s->own);
+    return is_none(s, &fault, most);
 }
 
 void selector_close(Selector *s)
 {
-    if (s->op)
-        return;
-    cleanup_drop(&s->cleanup);
-    regfree(&s->regex);
+    if (!s->op)
+        arena_close(&s->own);
 }
 
 static bool is_parameter(const Node *n)
@@ -44,7 +65,7 @@ static bool is_parameter(const Node *n)
 
 static bool matches(const Selector *s, const char *name)
 {
-    return name && regexec(&s->regex, name, 0, NULL, 0) == 0;
+    return name && pattern_finds(s->pattern, name);
 }
 
 static bool has_op(const Selector *s, const Node *n)

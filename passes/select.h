@@ -1,26 +1,28 @@
-/* Selectors: extended regular expressions, unanchored, over names of nodes and parameters; op:NAME selects by operator.
+/* Selectors: patterns (base/pattern.h), unanchored, over names of nodes and parameters; op:NAME selects by operator.
  *
  * A parameter is known by its name, its path name and the names of the nodes that read it, also behind what only moves
  * it; op:Conv are the parameters that a Conv reads. */
 #ifndef PASSES_SELECT_H
 #define PASSES_SELECT_H
 
-#include <regex.h>
-
+#include "base/pattern.h"
 #include "ir/graph.h"
 
 typedef struct Selector {
     const char *option; /* for messages: "--freeze" */
     const char *text;
-    const char *op; /* of op:NAME; null: the expression */
+    const char *op; /* of op:NAME; null: the pattern */
     Diag *diag;
     Arena *arena;     /* for what is made on the way */
     const Map *paths; /* of the graph (ops/path.h) */
-    regex_t regex;
-    Cleanup cleanup;
+    Arena own;        /* of the pattern */
+    Pattern *pattern;
 } Selector;
 
-/* Takes a selector apart; USAGE when it is no regular expression.  Until selector_close it holds memory of its own. */
+/* The operator that a selector names: what follows op:; null: it is a pattern. */
+const char *selector_op(const char *text);
+
+/* Takes a selector apart; USAGE when it is no pattern.  Until selector_close it holds memory of its own. */
 Status selector_open(Selector *s, Graph *g, Arena *arena, const Map *paths, const char *option, const char *text);
 void selector_close(Selector *s);
 

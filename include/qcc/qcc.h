@@ -76,7 +76,7 @@ QCC_API void qcc_report_stderr(void *user, const qcc_message *message);
 /* ---- context ---- */
 
 /* Memory comes from `alloc`, blocks aligned to 64 bytes, on the thread that made the call.  The C library's own parts
- * (open folders, regular expressions of selectors) and jansson use malloc all the same. */
+ * (open folders) and jansson use malloc all the same. */
 typedef struct qcc_context_options {
     size_t size;                                            /* sizeof(qcc_context_options) */
     void (*report)(void *user, const qcc_message *message); /* null: messages are dropped */
