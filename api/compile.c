@@ -260,6 +260,9 @@ Status step_again(const qcc_step *made, const char *changes, qcc_step **step)
                                       1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line);
     s->facts.tables = made->facts.tables;
     s->facts.n_tables = made->facts.n_tables;
+    s->facts.weights = made->facts.weights;
+    s->facts.n_weights = made->facts.n_weights;
+    s->facts.recorded = true;
     if (status == OK)
         status = build_graphs(s, &line);
     if (status != OK) {

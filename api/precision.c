@@ -35,8 +35,11 @@ static Status table_text(qcc_step *s, const char *file, const char **text)
             *text = s->facts.tables[i].text;
             return OK;
         }
-    if (!file_exists(file)) {
+    if (s->facts.recorded || !file_exists(file)) {
         *text = amp_table_shipped(file);
+        if (s->facts.recorded && !*text)
+            return fail(&s->cx->diag, (Place){ .where = "--amp-table", .byte = -1 },
+                        "the step does not hold the table %s, and names no file to be opened", file);
         return *text ? OK : no_table(s, file);
     }
     TRY(file_read(&s->arena, &s->cx->diag, file, s->cx->limits.string_bytes, "string_bytes", &bytes));

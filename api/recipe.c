@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 
-#include "api/data.h"
 #include "ops/path.h"
 #include "passes/choices.h"
 #include "passes/loss_read.h"
@@ -40,19 +39,6 @@ static Status read_optimizer(qcc_step *s, const CommandLine *line)
     return OK;
 }
 
-/* Weights of classes are files. */
-static Status read_weights(qcc_step *s, LossSpec *losses, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        Tensor *t;
-        if (!losses[i].weight_file)
-            continue;
-        TRY(data_read(s->model, &s->model->data, losses[i].weight_file, NULL, &t));
-        losses[i].weight = t;
-    }
-    return OK;
-}
-
 static Status read_losses(qcc_step *s, Graph *g, const CommandLine *line)
 {
     size_t n;
@@ -64,7 +50,7 @@ static Status read_losses(qcc_step *s, Graph *g, const CommandLine *line)
         TRY(loss_guess(&losses[0], &s->facts.loss_why, g, &s->arena, &s->cx->diag));
         n = 1;
     }
-    TRY(read_weights(s, losses, n));
+    TRY(recipe_read_weights(s, losses, n));
     s->recipe.losses = losses;
     s->recipe.n_losses = n;
     return OK;
@@ -222,6 +208,7 @@ LossSpec *recipe_masked(qcc_step *s)
 #define NOTE_MODEL    "qcc.model"
 #define NOTE_WHY      "qcc.loss_why"
 #define NOTE_TABLES   "qcc.amp_table"
+#define NOTE_WEIGHTS  "qcc.loss_weights"
 
 /* The ties that were made again, as JSON: [["state","twin",transposed],..]. */
 static const char *ties_text(qcc_step *s)
@@ -246,8 +233,8 @@ static const char *ties_text(qcc_step *s)
 
 Status recipe_to_notes(qcc_step *s, StepNotes *notes)
 {
-    StepNote *list = NEWS(&s->arena, StepNote, 6);
-    const char *ties = ties_text(s), *tables = precision_tables_text(s);
+    StepNote *list = NEWS(&s->arena, StepNote, 7);
+    const char *ties = ties_text(s), *tables = precision_tables_text(s), *weights = recipe_weights_text(s);
     size_t n = 0;
     list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };
     list[n++] = (StepNote){ NOTE_IDENTITY, s->facts.identity };
@@ -255,6 +242,8 @@ Status recipe_to_notes(qcc_step *s, StepNotes *notes)
         list[n++] = (StepNote){ NOTE_TIES, ties };
     if (tables)
         list[n++] = (StepNote){ NOTE_TABLES, tables };
+    if (weights)
+        list[n++] = (StepNote){ NOTE_WEIGHTS, weights };
     if (s->facts.origin)
         list[n++] = (StepNote){ NOTE_MODEL, s->facts.origin };
     if (s->facts.loss_why)
@@ -312,6 +301,18 @@ static Status read_ties(qcc_step *s, const char *text)
     return good ? OK : fail(&s->cx->diag, NOWHERE, "metadata %s is no list of ties", NOTE_TIES);
 }
 
+/* A step remembers what was compiled in, nothing else: a file does not say where logs go, or what is to be loaded. */
+static Status check_noted(qcc_step *s, const CommandLine *line)
+{
+    for (size_t i = 0; i < line->n_given; i++) {
+        const Option o = line->given[i].option;
+        if (!is_compiled(o) && o != OPT_lr)
+            return fail(&s->cx->diag, (Place){ .where = "metadata " NOTE_OPTIONS, .byte = -1 },
+                        "%s is nothing that a step remembers", option_specs[o].name);
+    }
+    return OK;
+}
+
 Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
 {
     CommandLine line = { 0 };
@@ -319,8 +320,11 @@ Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
     Graph *g = module_graph(s->module, "eval");
     TRY(options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, options,
                           1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    TRY(check_noted(s, &line));
+    s->facts.recorded = true;
     TRY(read_ties(s, note(notes, NOTE_TIES)));
     TRY(precision_tables_read(s, note(notes, NOTE_TABLES)));
+    TRY(recipe_weights_read(s, note(notes, NOTE_WEIGHTS)));
     TRY(precision_read(s, &line));
     TRY(read_optimizer(s, &line));
     if (g && option_given(&line, OPT_loss)) {

@@ -14,6 +14,13 @@ Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line);
 /* The same losses, each weighing its samples by an input, so that samples of weight 0 are as if they were not there. */
 LossSpec *recipe_masked(qcc_step *s);
 
+/* Reads the weights of classes that losses name: of a step's file out of it, else out of files (api/recipe_weights.c). */
+Status recipe_read_weights(qcc_step *s, LossSpec *losses, size_t n);
+
+/* These weights as JSON for the notes of a step, null when it has none; and back. */
+const char *recipe_weights_text(qcc_step *s);
+Status recipe_weights_read(qcc_step *s, const char *text);
+
 /* Reads what a line says of mixed precision, tables included (api/precision.c). */
 Status precision_read(qcc_step *s, const CommandLine *line);
 

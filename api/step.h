@@ -29,6 +29,9 @@ typedef struct StepFacts {
     const char *identity;    /* of these, what the meaning of a checkpoint depends on */
     const TableText *tables; /* of --amp-table; known before they are asked for when a step is made again */
     size_t n_tables;
+    const NamedTensor *weights; /* of classes, by the file they came from; known where a file of a step holds them */
+    size_t n_weights;
+    bool recorded;            /* the options are those of a file, which names no files to be opened */
     const char *trained_path; /* where a run without a destination leaves its states */
     size_t nodes;
 } StepFacts;
