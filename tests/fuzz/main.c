@@ -63,12 +63,15 @@ static size_t splice(uint8_t *out, const Sample *a, const Sample *b, Rng *r)
     return head + b->n - from;
 }
 
+/* Changes in the form of the input, and others that do not care for it. */
 static size_t mutate(uint8_t *out, const Corpus *c, const Sample *s, Rng *r)
 {
     size_t n = s->n;
     memcpy(out, s->bytes, n);
     if (rng_below(r, 4) == 0)
         n = splice(out, s, &c->samples[rng_below(r, (int64_t)c->n)], r);
+    if (fuzz_form != FUZZ_BYTES && rng_below(r, 3))
+        return fuzz_mutate(out, n, 2 * MOST_BYTES, rng_u64(r));
     for (int64_t k = rng_below(r, 6); n && k >= 0; k--) {
         const size_t at = (size_t)rng_below(r, (int64_t)n), length = (size_t)rng_below(r, 16) % (n - at);
         switch (rng_below(r, 4)) {

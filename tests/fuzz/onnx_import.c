@@ -1,28 +1,13 @@
 /* Any bytes as a model, through the library's own door: read, written as text, evaluated on zeros; small limits keep
  * each of these short.  Whatever comes of it, every block goes back. */
-#include "fuzz/fuzz.h"
-#include "qcc/qcc.h"
+#include "fuzz/host.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
+const FuzzForm fuzz_form = FUZZ_WIRE;
+
 enum { MOST_BYTES = 1 << 16, MOST_VALUES = 16 };
-
-static void *take(void *user, size_t size)
-{
-    long *blocks = user;
-    void *block = aligned_alloc(64, (size + 63) / 64 * 64);
-    *blocks += block != NULL;
-    return block;
-}
-
-static void give_back(void *user, void *block, size_t size)
-{
-    long *blocks = user;
-    (void)size;
-    *blocks -= block != NULL;
-    free(block);
-}
 
 static qcc_status drop(void *user, const void *bytes, size_t n)
 {
@@ -72,20 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const kinds[] = { "ir", "onnx", "json", "dot" };
     long blocks = 0;
-    const qcc_context_options options = {
-        .size = sizeof options,
-        .user = &blocks,
-        .alloc = take,
-        .release = give_back,
-        .threads = 1,
-        .memory = UINT64_C(1) << 30,
-        .limits = "eval_bytes=65536,loop_iterations=50,inlined_nodes=1000,fold_work=1000000,fold_total=65536",
-    };
+    qcc_context *cx = fuzz_open(&blocks, UINT64_C(1) << 30);
     const qcc_source source = qcc_bytes(data, size);
-    qcc_context *cx;
     qcc_model *m = NULL;
-    if (qcc_open(&options, &cx) != QCC_OK)
-        abort();
     if (qcc_read(cx, &source, NULL, &m) == QCC_INTERNAL)
         abort();
     for (size_t i = 0; m && i < sizeof kinds / sizeof *kinds; i++)
@@ -94,8 +68,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (m)
         evaluate_on_zeros(m);
     qcc_model_free(m);
-    qcc_close(cx);
-    if (blocks)
-        abort();
+    fuzz_close(cx, &blocks);
     return 0;
 }

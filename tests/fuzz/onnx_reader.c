@@ -1,10 +1,11 @@
 /* libFuzzer: whatever bytes come, the ONNX reader ends in a message or a model, and a model comes back byte for byte. */
 #include "frontends/onnx/payload.h"
+#include "fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+const FuzzForm fuzz_form = FUZZ_WIRE;
 
 typedef struct Run {
     Memory memory;

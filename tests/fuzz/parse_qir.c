@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const FuzzForm fuzz_form = FUZZ_TEXT;
+
 enum { MOST = 1 << 16 }; /* bytes of constants that are printed back: initial values are cheap to say */
 
 static int64_t bytes_said(const Module *m)

@@ -7,6 +7,8 @@
 #include "api/options.h"
 #include "fuzz/fuzz.h"
 
+const FuzzForm fuzz_form = FUZZ_TEXT;
+
 typedef struct Input {
     Memory memory;
     const char *bytes;

@@ -1,0 +1,19 @@
+/* Any bytes as a table of --amp-table. */
+#include "fuzz/text.h"
+#include "ops/cards.h"
+#include "passes/amp_table.h"
+
+const FuzzForm fuzz_form = FUZZ_TEXT;
+
+static Status read_table(void *arg)
+{
+    TextFuzz *z = arg;
+    const AmpTable *table;
+    return amp_table_read(&table, "fuzz", z->text, &ops_table, &z->arena, &z->diag);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    text_fuzz(data, size, read_table);
+    return 0;
+}
