@@ -8,6 +8,8 @@
 #include "base/limits.h"
 #include "base/pattern.h"
 
+const FuzzForm fuzz_form = FUZZ_TEXT;
+
 typedef struct Run {
     Memory memory;
     char *text; /* what came, with a NUL behind it */
