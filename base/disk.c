@@ -14,7 +14,7 @@ static int real_create(const Disk *d, const char *path)
     (void)d;
     const int fd = file_above_standard(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (fd >= 0)
-        (void)flock(fd, LOCK_EX | LOCK_NB); /* somebody writes here: file_is_abandoned */
+        (void)flock(fd, LOCK_EX | LOCK_NB); /* somebody writes here: leftovers_abandoned */
     return fd;
 }
 

@@ -4,14 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/leftovers.h"
 
 static Place of_file(const char *path)
 {
@@ -144,24 +143,10 @@ const char *file_folder(Arena *arena, const char *path)
     return slash == path ? "/" : arena_copy(arena, path, (size_t)(slash - path));
 }
 
-bool file_is_temporary(const char *name, const char *stem, long *pid)
+const char *file_in(Arena *arena, const char *folder, const char *name)
 {
-    const size_t n = strlen(stem);
-    int end = 0, number;
-    if (strncmp(name, stem, n) != 0 || sscanf(name + n, ".tmp-%ld-%d%n", pid, &number, &end) != 2)
-        return false;
-    return name[n + (size_t)end] == 0 && *pid > 0;
-}
-
-bool file_is_abandoned(const char *path, long pid)
-{
-    if (pid != (long)getpid())
-        return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    const bool ended = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-    if (fd >= 0)
-        close(fd);
-    return ended;
+    const size_t n = strlen(folder);
+    return arena_printf(arena, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", name);
 }
 
 Status file_create_on(FileOut *f, const Disk *disk, Arena *arena, Diag *diag, const char *path)
@@ -171,6 +156,7 @@ Status file_create_on(FileOut *f, const Disk *disk, Arena *arena, Diag *diag, co
     f->folder = file_folder(arena, path);
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         f->most = limit.rlim_cur; /* past it the process would get a signal */
+    leftovers_clear_of(disk, arena, path);
     for (int i = 0; f->fd < 0; i++) {
         f->temporary = arena_printf(arena, "%s.tmp-%ld-%d", path, (long)getpid(), i);
         f->fd = disk->create(disk, f->temporary);

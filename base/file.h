@@ -34,7 +34,8 @@ typedef struct FileOut {
     Cleanup cleanup;
 } FileOut;
 
-/* Starts to write; the caller must end it with file_keep or file_drop. */
+/* Starts to write; the caller must end it with file_keep or file_drop.  What processes that were killed left of the same
+ * file is cleared. */
 Status file_create(FileOut *f, Arena *arena, Diag *diag, const char *path);
 
 /* The same through a table of calls. */
@@ -73,11 +74,8 @@ ssize_t file_write_quietly(int fd, const void *bytes, size_t n);
 /* The folder that holds a path. */
 const char *file_folder(Arena *arena, const char *path);
 
-/* Whether a name that begins with `stem` is that of a temporary file, and of which process. */
-bool file_is_temporary(const char *name, const char *stem, long *pid);
-
-/* Whether the process that wrote a temporary file has ended, or the one that has its number now is not writing it. */
-bool file_is_abandoned(const char *path, long pid);
+/* A path in a folder. */
+const char *file_in(Arena *arena, const char *folder, const char *name);
 
 /* Reports that something could not be done to a path. */
 Status file_failed(Diag *diag, const char *path, const char *what, int error);

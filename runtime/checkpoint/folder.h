@@ -14,9 +14,6 @@ typedef struct CheckpointFile {
 /* The name of the file of a step; `run` is added where another run has the name, else null. */
 const char *folder_name(Arena *arena, uint64_t step, const char *run);
 
-/* A path in a folder. */
-const char *folder_path(Arena *arena, const char *folder, const char *name);
-
 /* The step that a name stands for; false when it is no name of a checkpoint. */
 bool folder_step(const char *name, uint64_t *step);
 
@@ -29,8 +26,8 @@ const char *folder_link(Arena *arena, const char *folder, const char *link);
 /* Lets a link point to a file of the folder; that it cannot is no failure, links are hints. */
 void folder_point(const Disk *disk, Arena *arena, const char *folder, const char *link, const char *name);
 
-/* Removes temporary files of processes that are no more; with `alone`, of every process: nobody else writes here.
- * Only those of `stem`, or of any checkpoint where that is null. */
-void folder_clear(const Disk *disk, Arena *arena, const char *folder, const char *stem, bool alone);
+/* Removes temporary files and links of processes that are no more; with `alone`, of every process: nobody else writes
+ * here. */
+void folder_clear(const Disk *disk, Arena *arena, const char *folder, bool alone);
 
 #endif

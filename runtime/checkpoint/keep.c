@@ -37,7 +37,7 @@ static bool own(CheckpointTarget *t, Arena *scratch, const char *name, bool whol
     Probe p;
     Types types;
     types_open(&types, scratch);
-    probe_open(&p, &types, scratch, &t->limits, folder_path(scratch, t->wish.path, name));
+    probe_open(&p, &types, scratch, &t->limits, file_in(scratch, t->wish.path, name));
     if (p.damage || strcmp(p.info.run, t->wish.run) != 0 || (whole && !probe_verify(&p)))
         return false;
     if (whole)
@@ -61,7 +61,7 @@ void keep_newest(CheckpointTarget *t, Arena *scratch, const char *just_saved, ui
         if (whole < keep) {
             whole += own(t, scratch, name, true);
         } else if (list[i].step != best_step && own(t, scratch, name, false)) {
-            t->wish.disk->remove(t->wish.disk, folder_path(scratch, t->wish.path, name));
+            t->wish.disk->remove(t->wish.disk, file_in(scratch, t->wish.path, name));
             if (place_of(t, name) < t->n_whole)
                 forget(t, place_of(t, name));
         }

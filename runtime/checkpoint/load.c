@@ -27,7 +27,7 @@ static const char *run_of_link(const CheckpointReader *r, const char *folder)
     const char *last = folder_link(r->arena, folder, "last");
     if (!last)
         return NULL;
-    probe_open(&p, r->types, r->arena, r->limits, folder_path(r->arena, folder, last));
+    probe_open(&p, r->types, r->arena, r->limits, file_in(r->arena, folder, last));
     return p.damage ? NULL : p.info.run;
 }
 
@@ -54,7 +54,7 @@ static Status list_folder(const CheckpointReader *r, const char *folder, Candida
     const char *run = run_of_link(r, folder);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n; i++) {
-            const char *path = folder_path(r->arena, folder, list[i].name);
+            const char *path = file_in(r->arena, folder, list[i].name);
             if (pass == 0)
                 later[i] = !is_of_run(r, path, run);
             if (later[i] == (pass == 1)) {

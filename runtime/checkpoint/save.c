@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/leftovers.h"
 #include "ir/safetensors_head.h"
 #include "runtime/checkpoint/content.h"
 #include "runtime/checkpoint/folder.h"
@@ -56,12 +57,12 @@ static Status open_folder(CheckpointTarget *t, Arena *scratch)
 {
     Cleanup cleanup;
     TRY(make_folder(t, scratch));
-    const char *lock = folder_path(scratch, t->wish.path, CHECKPOINT_LOCK);
+    const char *lock = file_in(scratch, t->wish.path, CHECKPOINT_LOCK);
     TRY(file_lock(&t->lock, t->diag, lock));
     cleanup_push(t->memory, &cleanup, undo_lock, &t->lock);
     const Status status = t->wish.fresh ? refuse_old(t, scratch) : OK;
     if (status == OK) {
-        folder_clear(t->wish.disk, scratch, t->wish.path, NULL, t->lock.held);
+        folder_clear(t->wish.disk, scratch, t->wish.path, t->lock.held);
         t->cap_whole = (size_t)(t->wish.keep > CHECKPOINT_KEEP_LEAST ? t->wish.keep : CHECKPOINT_KEEP_LEAST) + 1;
         t->whole = memory_block(t->memory, t->cap_whole * sizeof *t->whole);
     }
@@ -69,12 +70,6 @@ static Status open_folder(CheckpointTarget *t, Arena *scratch)
     if (status != OK)
         file_unlock(&t->lock);
     return status;
-}
-
-static void clear_file(CheckpointTarget *t, Arena *scratch)
-{
-    const char *slash = strrchr(t->wish.path, '/');
-    folder_clear(t->wish.disk, scratch, file_folder(scratch, t->wish.path), slash ? slash + 1 : t->wish.path, false);
 }
 
 Status checkpoint_open(CheckpointTarget *t, Memory *memory, Diag *diag, const CheckpointWish *wish)
@@ -91,7 +86,7 @@ Status checkpoint_open(CheckpointTarget *t, Memory *memory, Diag *diag, const Ch
     if (t->is_folder)
         status = open_folder(t, &scratch);
     else
-        clear_file(t, &scratch);
+        leftovers_clear_of(t->wish.disk, &scratch, wish->path);
     arena_close(&scratch);
     return status;
 }
@@ -233,7 +228,7 @@ static Status give_name(Save *s)
         return OK;
     if (!is_own(s, s->path)) {
         s->name = folder_name(s->scratch, s->info->step, s->t->wish.run);
-        s->path = folder_path(s->scratch, s->t->wish.path, s->name);
+        s->path = file_in(s->scratch, s->t->wish.path, s->name);
     }
     return file_keep_as(&s->file, s->path, true, &taken);
 }
@@ -266,7 +261,7 @@ static Status save(Save *s, bool best)
     CheckpointTarget *t = s->t;
     TRY(make_head(s));
     s->name = t->is_folder ? folder_name(s->scratch, s->info->step, NULL) : NULL;
-    s->path = s->name ? folder_path(s->scratch, t->wish.path, s->name) : t->wish.path;
+    s->path = s->name ? file_in(s->scratch, t->wish.path, s->name) : t->wish.path;
     TRY(write_twice(s));
     TRY(give_name(s));
     if (!t->is_folder)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sha1.h"
 #include "base/sha256.h"
 
 static int compare_words(const void *a, const void *b)
@@ -142,12 +143,69 @@ static void sha256_of_every_length(void **state)
     assert_string_equal(text, "638791e3f8e8d588fbb4d15a20286e0676006b5e66fc723a5d9a16c3076a164e");
 }
 
+static void expect_sha1(const char *bytes, size_t n, size_t times, const char *want)
+{
+    for (size_t piece = 1; piece <= n + 2; piece++) {
+        Sha1 s;
+        uint8_t digest[SHA1_BYTES];
+        char text[SHA1_TEXT];
+        (piece % 2 ? sha1_begin_plain : sha1_begin)(&s);
+        for (size_t t = 0; t < times; t++)
+            for (size_t i = 0; i < n; i += piece)
+                sha1_add(&s, bytes + i, n - i < piece ? n - i : piece);
+        sha1_end(&s, digest);
+        sha1_text(text, digest);
+        assert_string_equal(text, want);
+    }
+}
+
+/* The same messages: examples of FIPS 180-4 and RFC 3174. */
+static void sha1_known_answers(void **state)
+{
+    (void)state;
+    expect_sha1("", 0, 1, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+    expect_sha1("abc", 3, 1, "a9993e364706816aba3e25717850c26c9cd0d89d");
+    const char *two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    expect_sha1(two, 56, 1, "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+    expect_sha1("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 50, 20000,
+                "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
+    expect_sha1("0123456701234567012345670123456701234567012345670123456701234567", 64, 10,
+                "dea356a2cddd90c7a7ecedc5ebb563934f460452");
+}
+
+/* Every length about the block's end and several blocks, as one digest of digests. */
+static void sha1_of_every_length(void **state)
+{
+    (void)state;
+    unsigned char bytes[400];
+    uint8_t digest[SHA1_BYTES], plain[SHA1_BYTES];
+    char text[SHA1_TEXT];
+    Sha1 all, one;
+    sha1_begin(&all);
+    for (size_t n = 0; n <= sizeof bytes; n++) {
+        if (n)
+            bytes[n - 1] = (unsigned char)(n * 7);
+        sha1_begin(&one);
+        sha1_add(&one, bytes, n);
+        sha1_end(&one, digest);
+        sha1_begin_plain(&one);
+        sha1_add(&one, bytes, n);
+        sha1_end(&one, plain);
+        assert_memory_equal(plain, digest, sizeof digest);
+        sha1_add(&all, digest, sizeof digest);
+    }
+    sha1_end(&all, digest);
+    sha1_text(text, digest);
+    assert_string_equal(text, "7565b78ad6c83801c3dd10a017e5d397807e329d");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(similar_keys_do_not_collide), cmocka_unit_test(every_bit_matters),
         cmocka_unit_test(low_bits_fill_tables_evenly), cmocka_unit_test(reads_exactly_its_bytes),
         cmocka_unit_test(sha256_known_answers),        cmocka_unit_test(sha256_of_every_length),
+        cmocka_unit_test(sha1_known_answers),          cmocka_unit_test(sha1_of_every_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
