@@ -1,11 +1,9 @@
 /* compile: MODEL.onnx to STEP.onnx, the default verb. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/command.h"
 #include "api/summary.h"
 #include "api/train.h"
-#include "api/words.h"
 
 /* "dir/resnet50.onnx" to "resnet50.step.onnx", in the working directory. */
 static const char *default_path(Arena *arena, const char *model)
@@ -31,13 +29,10 @@ static const char *next_line(const qcc_step *s, Arena *arena, const char *path)
 static Status write_file(Command *c, qcc_step *s, const char *path)
 {
     Out o;
-    struct stat there;
     const qcc_sink sink = qcc_to_file(path);
     TRY(out_open(&o, c->cx, &sink));
-    TRY(out_close(&o, step_write(s, &o, path)));
-    const uint64_t bytes = stat(path, &there) == 0 ? (uint64_t)there.st_size : 0;
-    return out_printf(c->out, "wrote %s (%s)   next: %s\n", path, bytes_text(&c->cx->scratch, bytes),
-                      next_line(s, &c->cx->scratch, path));
+    TRY(out_close(&o, step_write(s, &o)));
+    return out_printf(c->out, "wrote %s   next: %s\n", out_told(&o), next_line(s, &c->cx->scratch, path));
 }
 
 Status command_compile(Command *c)
@@ -49,7 +44,7 @@ Status command_compile(Command *c)
     TRY(command_model(c, 0, &m));
     TRY(step_compile(m, &c->line, &s));
     if (path && strcmp(path, "-") == 0)
-        return step_write(s, c->out, NULL);
+        return step_write(s, c->out);
     TRY(summary_tell(c->out, s));
     if (option_given(&c->line, OPT_dry_run))
         return summary_memory(c->out, s);

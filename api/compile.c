@@ -309,7 +309,7 @@ qcc_status qcc_compile(qcc_model *model, const char *options, qcc_step **step)
 
 /* ---- the file ---- */
 
-Status step_write(qcc_step *s, Out *o, const char *path)
+Status step_write(qcc_step *s, Out *o)
 {
     qcc_model *m = s->model;
     Diag *d = &m->cx->diag;
@@ -318,7 +318,7 @@ Status step_write(qcc_step *s, Out *o, const char *path)
     TRY(recipe_to_notes(s, &notes));
     if (!m->has_spine)
         TRY(model_as_file(m));
-    return onnx_write_step(&m->spine, s->module, &notes, d, &sink, path);
+    return onnx_write_step(&m->spine, s->module, &notes, d, &sink, out_beside(o));
 }
 
 typedef struct WriteStep {
@@ -332,7 +332,7 @@ static Status do_write(void *arg)
     Out o;
     w->step->cx->diag.file = w->step->model->file;
     TRY(out_open(&o, w->step->cx, w->sink));
-    return out_close(&o, step_write(w->step, &o, w->sink->path));
+    return out_close(&o, step_write(w->step, &o));
 }
 
 qcc_status qcc_write_step(qcc_step *step, const qcc_sink *sink)

@@ -73,10 +73,10 @@ static Status write_onnx(const Emitted *e, Out *o)
     const qcc_model *m = e->m;
     const Sink sink = out_sink(o);
     if (e->step)
-        return step_write(e->step, o, o->is_file ? o->to.path : NULL);
+        return step_write(e->step, o);
     const SignatureNames names = { dim_names(&m->cx->scratch, m->inputs, m->n_inputs),
                                    dim_names(&m->cx->scratch, m->outputs, m->n_outputs) };
-    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, o->is_file ? o->to.path : NULL);
+    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, out_beside(o));
 }
 
 /* The step alone, as a model that anybody can run: states in, next states out. */

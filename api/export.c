@@ -1,6 +1,5 @@
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/census.h"
 #include "api/export.h"
@@ -23,10 +22,9 @@ static Status open_step(Command *c, qcc_model *m, Exported *e)
 
 static Status write_model(Command *c, qcc_model *m, const Exported *e, Out *o)
 {
-    const char *path = o->is_file ? o->to.path : NULL;
     if (option_text(&c->line, OPT_checkpoint))
-        return session_export(e->session, &e->form, o, e->path);
-    return export_model(m, &e->form, NULL, o, path);
+        return session_export(e->session, &e->form, o);
+    return export_model(m, &e->form, NULL, o);
 }
 
 /* ---- what is told ---- */
@@ -100,11 +98,10 @@ static bool binds(const CommandLine *line)
 }
 
 /* Reads the file that was written: what is told of it is what is in it. */
-static Status tell_export(Command *c, qcc_model *m, const char *path, const ExportForm *form)
+static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportForm *form)
 {
     Arena *arena = &c->cx->scratch;
-    const char *before, *after;
-    struct stat there;
+    const char *before, *after, *path = o->to.path;
     qcc_model *written;
     Text t;
     if (binds(&c->line))
@@ -115,7 +112,10 @@ static Status tell_export(Command *c, qcc_model *m, const char *path, const Expo
     text_open(&t, arena);
     text_printf(&t, "%s   ", path);
     tell_form(&t, written, form);
-    text_printf(&t, ", %s, signature ", bytes_text(arena, stat(path, &there) == 0 ? (uint64_t)there.st_size : 0));
+    text_printf(&t, ", %s", bytes_text(arena, o->bytes));
+    if (o->is_model && o->beside.kept)
+        text_printf(&t, " and %s in %s", bytes_text(arena, o->beside.at), o->beside.path);
+    text_add(&t, ", signature ");
     if (strcmp(before, after) == 0)
         text_printf(&t, "unchanged: %s\n", after);
     else
@@ -143,7 +143,7 @@ static Status export_to_file(Command *c, qcc_model *m, Exported *e)
         TRY(export_verify_data(c, e));
     TRY(out_open(&o, c->cx, &sink));
     TRY(export_close(&o, write_model(c, m, e, &o)));
-    TRY(tell_export(c, m, e->path, &e->form));
+    TRY(tell_export(c, m, &o, &e->form));
     return option_given(&c->line, OPT_verify) ? export_verify(c, e) : OK;
 }
 
@@ -184,7 +184,7 @@ static Status do_export(void *arg)
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
     TRY(export_form(cx, &line, &form));
     TRY(out_open(&o, cx, e->sink));
-    return export_close(&o, export_model(e->model, &form, NULL, &o, o.is_file ? o.to.path : NULL));
+    return export_close(&o, export_model(e->model, &form, NULL, &o));
 }
 
 qcc_status qcc_export(qcc_model *model, const char *options, const qcc_sink *sink)

@@ -21,9 +21,9 @@ Status export_form(qcc_context *cx, const CommandLine *line, ExportForm *form);
 /* USAGE for the text of a step, which has no model that could be deployed. */
 Status export_has_model(const qcc_model *m);
 
-/* Writes the deployable model, with final states (null: as it is); `path`, which the output fills, may be null.
- * MISMATCH when it would have more casts than it may. */
-Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o, const char *path);
+/* Writes the deployable model, with final states (null: as it is).  MISMATCH when it would have more casts than it
+ * may. */
+Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o);
 
 /* Ends what was exported to: a file appears only when `status`, which is given back, is OK. */
 Status export_close(Out *o, Status status);

@@ -92,7 +92,7 @@ static Status import_plain(qcc_model *m, Arena *arena, Graph **g)
 }
 
 static Status write_narrow(qcc_model *m, const ExportForm *form, const FinalStates *states, const Sink *sink,
-                           const char *path, Arena *arena, Heap *heap)
+                           Beside *beside, Arena *arena, Heap *heap)
 {
     Graph *g;
     Diag *d = &m->cx->diag;
@@ -102,17 +102,17 @@ static Status write_narrow(qcc_model *m, const ExportForm *form, const FinalStat
         TRY(onnx_put_states(&m->spine, d, states, g, heap));
     TRY(onnx_narrow(g, d, &form->narrow));
     TRY(check_casts(form, d, casts_of(g)));
-    return onnx_write_deployed(g, d, &m->spine, sink, path);
+    return onnx_write_deployed(g, d, &m->spine, sink, beside);
 }
 
-static Status export_narrow(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o, const char *path)
+static Status export_narrow(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o)
 {
     Arena arena;
     Heap heap;
     const Sink sink = out_sink(o);
     arena_open(&arena, &m->cx->memory);
     heap_open(&heap, &m->cx->memory);
-    const Status status = write_narrow(m, form, states, &sink, path, &arena, &heap);
+    const Status status = write_narrow(m, form, states, &sink, out_beside(o), &arena, &heap);
     heap_close(&heap);
     arena_close(&arena);
     return status;
@@ -131,15 +131,15 @@ Status export_has_model(const qcc_model *m)
     return message_send(msg);
 }
 
-Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o, const char *path)
+Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o)
 {
     const Sink sink = out_sink(o);
-    const ExportEdits nothing = { .path = path };
+    const ExportEdits nothing = { .beside = out_beside(o) };
     TRY(export_has_model(m));
     if (!m->has_spine)
         TRY(model_as_file(m));
     if (form->narrows)
-        return export_narrow(m, form, states, o, path);
+        return export_narrow(m, form, states, o);
     TRY(check_casts(form, &m->cx->diag, census_of(m, &m->cx->scratch).casts)); /* edits bring none */
     return states ? onnx_export_states(&m->spine, &m->cx->diag, states, &sink)
                   : onnx_export(&m->spine, &m->cx->diag, &nothing, &sink);

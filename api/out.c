@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/words.h"
+
 qcc_source qcc_file(const char *path)
 {
     return (qcc_source){ .path = path };
@@ -112,14 +114,21 @@ Status out_printf(Out *o, const char *format, ...)
     return status;
 }
 
+static Status keep(Out *o)
+{
+    return o->is_model ? beside_keep(&o->beside, &o->file) : file_keep(&o->file);
+}
+
 Status out_close(Out *o, Status status)
 {
     if (o->is_file && (status == OK || status == MISMATCH)) {
-        const Status kept = file_keep(&o->file);
+        const Status kept = keep(o);
         return kept == OK ? status : kept;
     }
     if (o->is_file) {
         file_drop(&o->file);
+        if (o->is_model)
+            beside_drop(&o->beside);
         return status;
     }
     if (o->fd > STDOUT_FILENO) {
@@ -130,6 +139,25 @@ Status out_close(Out *o, Status status)
         return status;
     const Status said = cannot_write(o, o->lost);
     return status == OK ? said : status;
+}
+
+Beside *out_beside(Out *o)
+{
+    if (!o->is_file)
+        return NULL;
+    if (!o->is_model)
+        beside_open(&o->beside, &o->cx->scratch, &o->cx->diag, &o->cx->limits, o->file.disk, o->to.path);
+    o->is_model = true;
+    return &o->beside;
+}
+
+const char *out_told(const Out *o)
+{
+    Arena *arena = &o->cx->scratch;
+    const char *model = arena_printf(arena, "%s (%s)", o->to.path, bytes_text(arena, o->bytes));
+    if (!o->is_model || !o->beside.kept)
+        return model;
+    return arena_printf(arena, "%s and %s (%s)", model, o->beside.path, bytes_text(arena, o->beside.at));
 }
 
 static Status put(void *user, const void *bytes, size_t n)

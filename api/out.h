@@ -5,6 +5,7 @@
 #include "api/context.h"
 #include "base/file.h"
 #include "base/sink.h"
+#include "frontends/onnx/beside.h"
 
 /* What a stream or the host's function that takes no more bytes means. */
 typedef enum OutLoss {
@@ -17,7 +18,8 @@ typedef struct Out {
     qcc_context *cx;
     qcc_sink to;
     FileOut file;
-    bool is_file;
+    Beside beside; /* of a model that is written to it */
+    bool is_file, is_model;
     int fd; /* of a stream; -1: none */
     OutLoss if_lost;
     int lost; /* errno of the first write that failed; 0: none did */
@@ -34,8 +36,14 @@ Status out_bytes(Out *o, const void *bytes, size_t n);
 /* Writes what printf would print. */
 Status out_printf(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Ends it: a file gets its name when `status`, which is passed on, is OK or MISMATCH. */
+/* Ends it: a file, and what lies beside it, gets its name when `status`, which is passed on, is OK or MISMATCH. */
 Status out_close(Out *o, Status status);
+
+/* What may lie beside the model that is written here; null: nothing can. */
+Beside *out_beside(Out *o);
+
+/* What became of it, once it is closed: "m.onnx (10.1 kB) and m.onnx.0123456789abcdef.data (62.7 kB)". */
+const char *out_told(const Out *o);
 
 /* The same place as a sink of frontends. */
 Sink out_sink(Out *o);

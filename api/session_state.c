@@ -71,13 +71,13 @@ static Twin *twins_of(const qcc_session *s, size_t *n)
     return twins;
 }
 
-Status session_export(qcc_session *s, const ExportForm *form, Out *o, const char *path)
+Status session_export(qcc_session *s, const ExportForm *form, Out *o)
 {
     static const ExportForm plain = { .most_casts = INT64_MAX };
-    FinalStates states = { .path = path };
+    FinalStates states = { .beside = out_beside(o) };
     states.list = final_states(s, &states.n);
     states.twins = twins_of(s, &states.n_twins);
-    return export_model(s->step->model, form ? form : &plain, &states, o, path);
+    return export_model(s->step->model, form ? form : &plain, &states, o);
 }
 
 /* ---- checkpoints ---- */
@@ -347,7 +347,7 @@ static Status do_export(void *arg)
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export_session", c->options, 1 << TOPIC_EMIT, &line));
     TRY(export_form(cx, &line, &form));
     TRY(out_open(&o, cx, c->sink));
-    return export_close(&o, session_export(c->session, &form, &o, c->sink->path));
+    return export_close(&o, session_export(c->session, &form, &o));
 }
 
 qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink)

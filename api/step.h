@@ -112,7 +112,7 @@ Status step_again(const qcc_step *made, const char *changes, qcc_step **step);
 bool model_is_step(const qcc_model *m);
 
 /* Writes STEP.onnx; `path`, which the output fills, may be null. */
-Status step_write(qcc_step *s, Out *o, const char *path);
+Status step_write(qcc_step *s, Out *o);
 
 /* Gives a step back, or marks it to go with its last session. */
 void step_close(qcc_step *s);
@@ -149,7 +149,7 @@ struct ExportForm;
 
 /* Writes the deployable model with a session's states, in a form (null: as the file is); `path`, which the output fills,
  * may be null. */
-Status session_export(qcc_session *s, const struct ExportForm *form, Out *o, const char *path);
+Status session_export(qcc_session *s, const struct ExportForm *form, Out *o);
 
 /* Puts the weights of a checkpoint (a file, or the newest of a folder) into a session. */
 Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *path);

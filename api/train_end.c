@@ -4,7 +4,6 @@
  * --gradients name.  One that an error ends leaves its states, and no model that somebody might deploy.  Where a place
  * fails, the states go to the one that a run has which names none. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/data.h"
 #include "api/train.h"
@@ -13,14 +12,14 @@
 
 /* ---- what is written ---- */
 
-static Status write_model(Trainer *t, const char *path, uint64_t *bytes)
+/* `told`: the files that it is. */
+static Status write_model(Trainer *t, const char *path, const char **told)
 {
     Out o;
-    struct stat there;
     const qcc_sink sink = qcc_to_file(path);
     TRY(out_open(&o, t->cx, &sink));
-    TRY(out_close(&o, session_export(t->session, NULL, &o, path)));
-    *bytes = stat(path, &there) == 0 ? (uint64_t)there.st_size : 0;
+    TRY(out_close(&o, session_export(t->session, NULL, &o)));
+    *told = out_told(&o);
     return OK;
 }
 
@@ -73,13 +72,13 @@ static void leave_state(End *e, const char *path)
 
 static void leave_model(End *e, const char *path)
 {
-    uint64_t bytes;
-    const Status status = write_model(e->t, path, &bytes);
+    const char *told;
+    const Status status = write_model(e->t, path, &told);
     note_failure(e, status);
     if (status != OK)
         return;
     e->left = true;
-    text_printf(&e->told, "wrote %s (%s)\n", path, bytes_text(&e->t->cx->scratch, bytes));
+    text_printf(&e->told, "wrote %s\n", told);
 }
 
 static void leave_checkpoint(End *e)

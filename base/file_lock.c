@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -42,4 +44,27 @@ void file_unlock(FileLock *lock)
     if (lock->fd >= 0)
         close(lock->fd);
     *lock = (FileLock){ .fd = -1 };
+}
+
+int folder_lock(const char *folder)
+{
+    const struct timespec a_moment = { .tv_nsec = 10000000 };
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    for (int i = 0; i < FOLDER_LOCK_SECONDS * 100; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return fd;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            break;
+        nanosleep(&a_moment, NULL);
+    }
+    close(fd);
+    return -1;
+}
+
+void folder_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
 }

@@ -15,4 +15,13 @@ Status file_lock(FileLock *lock, Diag *diag, const char *path);
 /* Gives it back; the file stays. */
 void file_unlock(FileLock *lock);
 
+enum { FOLDER_LOCK_SECONDS = 10 };
+
+/* Locks a folder itself, for as long as names in it change together, and waits so long for who has it: a descriptor;
+ * -1 where that cannot be had, which is no failure. */
+int folder_lock(const char *folder);
+
+/* Gives it back; -1 is none. */
+void folder_unlock(int lock);
+
 #endif

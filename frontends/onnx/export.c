@@ -6,6 +6,7 @@
 #include "frontends/onnx/encode.h"
 #include "frontends/onnx/inference.h"
 #include "frontends/onnx/layout.h"
+#include "frontends/onnx/pack.h"
 #include "frontends/onnx/payload.h"
 #include "frontends/onnx/relocate.h"
 
@@ -29,29 +30,29 @@ static void add_edit(Exporter *x, Edit e)
     x->edits[x->n++] = e;
 }
 
-/* A message in place of one that lies in the message whose body begins at `within`. */
+/* An edit whose value is a message, packed when it is written: where its data lies is settled by then. */
+static void add_message(Exporter *x, Edit e, const ProtobufCMessage *message)
+{
+    e.write = put_packed;
+    e.user = (void *)(uintptr_t)message;
+    add_edit(x, e);
+}
+
+/* A message in place of one that lies in the message whose body begins at `within`; it lives as long as the export. */
 static void replace_message(Exporter *x, uint64_t within, uint64_t at, uint64_t size, const ProtobufCMessage *by)
 {
-    const size_t n = protobuf_c_message_get_packed_size(by);
-    uint8_t *bytes = arena_alloc(&x->arena, n ? n : 1);
-    protobuf_c_message_pack(by, bytes);
-    Edit e = edit_value(within, at, size, n);
-    e.bytes = bytes;
-    add_edit(x, e);
+    add_message(x, edit_value(within, at, size, protobuf_c_message_get_packed_size(by)), by);
 }
 
 /* A field of a message behind the last one of the main graph. */
 static void append_message(Exporter *x, uint32_t field, const ProtobufCMessage *message)
 {
-    const size_t n = protobuf_c_message_get_packed_size(message);
-    uint8_t *bytes = arena_alloc(&x->arena, n ? n : 1);
-    protobuf_c_message_pack(message, bytes);
-    Edit e = {
-        .within = x->graph->source_at, .offset = x->graph->source_at + x->graph->source_size, .n = n, .bytes = bytes
-    };
+    Edit e = { .within = x->graph->source_at,
+               .offset = x->graph->source_at + x->graph->source_size,
+               .n = protobuf_c_message_get_packed_size(message) };
     e.n_head = (uint8_t)varint_write(e.head, (uint64_t)field << 3 | WIRE_BYTES);
-    e.n_head = (uint8_t)(e.n_head + varint_write(e.head + e.n_head, n));
-    add_edit(x, e);
+    e.n_head = (uint8_t)(e.n_head + varint_write(e.head + e.n_head, e.n));
+    add_message(x, e, message);
 }
 
 static Status check_weight(Exporter *x, const WeightEdit *w, const Onnx__TensorProto *t)
@@ -70,38 +71,40 @@ static Status check_weight(Exporter *x, const WeightEdit *w, const Onnx__TensorP
 
 static Status edit_initializer(Exporter *x, const WeightEdit *w, const Onnx__TensorProto *t)
 {
-    Onnx__TensorProto to = *t;
+    Onnx__TensorProto *to = NEW(&x->arena, Onnx__TensorProto);
+    *to = *t;
     TRY(check_weight(x, w, t));
-    TRY(relocate_value(&x->relocation, t, w->value, &to));
-    const bool same_notes = to.n_metadata_props == t->n_metadata_props;
-    if (same_notes && to.has_raw_data && t->has_raw_data && t->raw_data.len == SPAN_BYTES) {
+    TRY(relocate_value(&x->relocation, t, w->value, to));
+    const bool same_notes = to->n_metadata_props == t->n_metadata_props;
+    if (same_notes && to->has_raw_data && t->has_raw_data && t->raw_data.len == SPAN_BYTES) {
         const Span span = span_read(t->raw_data.data);
         Edit e = edit_value(t->source_at, span.offset, span.length, w->value->bytes);
         e.bytes = w->value->data;
         add_edit(x, e);
         return OK;
     }
-    replace_message(x, x->graph->source_at, t->source_at, t->source_size, &to.base);
+    replace_message(x, x->graph->source_at, t->source_at, t->source_size, &to->base);
     return OK;
 }
 
 static Status edit_constant(Exporter *x, const WeightEdit *w, const Onnx__NodeProto *node)
 {
-    Onnx__NodeProto copy = *node;
-    Onnx__AttributeProto attribute;
-    Onnx__TensorProto to;
-    Onnx__AttributeProto *list[1] = { &attribute };
+    Onnx__NodeProto *copy = NEW(&x->arena, Onnx__NodeProto);
+    Onnx__AttributeProto *attribute = NEW(&x->arena, Onnx__AttributeProto);
+    Onnx__TensorProto *to = NEW(&x->arena, Onnx__TensorProto);
     if (node->n_attribute != 1 || !node->attribute[0]->t)
         return fail(x->diag, (Place){ .where = w->name, .byte = -1 }, "is no tensor that could be replaced");
     TRY(check_weight(x, w, node->attribute[0]->t));
-    attribute = *node->attribute[0];
-    to = *attribute.t;
-    TRY(relocate_value(&x->relocation, attribute.t, w->value, &to));
-    attribute.t = &to;
-    copy.attribute = list;
-    copy.has_source_at = copy.has_source_size = 0;
-    relocation_forget(&x->arena, &copy.metadata_props, &copy.n_metadata_props);
-    replace_message(x, x->graph->source_at, node->source_at, node->source_size, &copy.base);
+    *copy = *node;
+    *attribute = *node->attribute[0];
+    *to = *attribute->t;
+    TRY(relocate_value(&x->relocation, attribute->t, w->value, to));
+    attribute->t = to;
+    copy->attribute = NEWS(&x->arena, Onnx__AttributeProto *, 1);
+    copy->attribute[0] = attribute;
+    copy->has_source_at = copy->has_source_size = 0;
+    relocation_forget(&x->arena, &copy->metadata_props, &copy->n_metadata_props);
+    replace_message(x, x->graph->source_at, node->source_at, node->source_size, &copy->base);
     return OK;
 }
 
@@ -252,7 +255,7 @@ static Status too_large(Exporter *x, const ExportEdits *edits, bool *large)
         size += edits->weights[i].value->bytes;
     for (size_t i = 0; i < edits->n_more; i++)
         size += edits->more[i].value->bytes;
-    if (!edits->path || size <= most)
+    if (!edits->beside || size <= most)
         return OK;
     relocation_open(&x->relocation, x->spine, &x->arena, x->diag, NULL, false);
     x->sizing = true;
@@ -270,12 +273,11 @@ static Status write_edited(Exporter *x, const ExportEdits *edits, const Sink *si
     bool large;
     TRY(layout_read(x->spine, x->diag, &x->arena, &x->layout));
     TRY(too_large(x, edits, &large));
-    relocation_open(&x->relocation, x->spine, &x->arena, x->diag, edits->path, large);
-    Status status = collect(x, edits);
+    relocation_open(&x->relocation, x->spine, &x->arena, x->diag, edits->beside, large);
+    const Status status = collect(x, edits);
     const Splice how = splice_of(x);
-    if (status == OK)
-        status = splice_write(&how, sink, NULL);
-    return beside_close(&x->relocation.beside, status);
+    relocation_settle(&x->relocation);
+    return status == OK ? splice_write(&how, sink, NULL) : status;
 }
 
 Status onnx_export(Spine *s, Diag *d, const ExportEdits *edits, const Sink *sink)

@@ -2,7 +2,7 @@
 #ifndef FRONTENDS_ONNX_EXPORT_H
 #define FRONTENDS_ONNX_EXPORT_H
 
-#include "frontends/onnx/spine.h"
+#include "frontends/onnx/beside.h"
 #include "ir/tensor.h"
 
 /* A new value for an initializer, or for the tensor of the Constant node whose output has that name. */
@@ -32,7 +32,7 @@ typedef struct ExportEdits {
     size_t n_more;
     const size_t *without; /* sparse initializers to leave out */
     size_t n_without;
-    const char *path; /* the file that the sink fills, so that weights may lie beside it; null: there is none */
+    Beside *beside; /* what may lie beside the file that the sink fills; null: nothing */
 } ExportEdits;
 
 /* Writes the model of a spine with edits (null: none), in inference form: nodes that the file has in training form

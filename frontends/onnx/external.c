@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/digest.h"
+
 #ifdef SYS_openat2
 #include <linux/openat2.h>
 #endif
@@ -102,12 +104,21 @@ int open_beneath(int folder, const char *path, OpenHow how)
 
 /* ---- what the model says ---- */
 
+/* What is known of a file since it was first used. */
+typedef struct ExternalFile {
+    FileId id;
+    bool hashed, told;       /* told: its checksum was complained of */
+    uint8_t sum[SHA1_BYTES]; /* of all of it, once that was wanted */
+} ExternalFile;
+
 typedef struct External {
     const char *location;
     uint64_t offset, length;
-    bool has_length;
+    bool has_length, has_checksum;
+    Str checksum; /* as the model says it */
     int fd;
     FileId id;
+    ExternalFile *file;
     Cleanup cleanup;
     Place place;
 } External;
@@ -177,6 +188,8 @@ static Status read_keys(Spine *s, Diag *d, const Onnx__TensorProto *t, External 
     e->has_length = seen[KEY_LENGTH];
     if (e->has_length && !decimal(value[KEY_LENGTH], &e->length))
         return fail(d, e->place, "external data: the length is no number");
+    e->has_checksum = seen[KEY_CHECKSUM];
+    e->checksum = value[KEY_CHECKSUM];
     return OK;
 }
 
@@ -204,7 +217,7 @@ static const char *open_fault(int error)
 }
 
 /* The same location must always be the same file. */
-static Status check_known(Spine *s, Diag *d, const External *e)
+static Status check_known(Spine *s, Diag *d, External *e)
 {
     MapEntry *known = map_find(&s->external, e->location);
 
@@ -212,12 +225,13 @@ static Status check_known(Spine *s, Diag *d, const External *e)
         if ((int64_t)s->external.n >= s->limits.external_files)
             return fail(d, e->place, "external data exceeds the limit external_files (%" PRId64 ")",
                         s->limits.external_files);
-        FileId *id = NEW(&s->arena, FileId);
-        *id = e->id;
-        map_put(&s->external, e->location, NULL)->value.p = id;
+        e->file = NEW(&s->arena, ExternalFile);
+        *e->file = (ExternalFile){ .id = e->id };
+        map_put(&s->external, e->location, NULL)->value.p = e->file;
         return OK;
     }
-    if (!file_same(known->value.cp, &e->id))
+    e->file = known->value.p;
+    if (!file_same(&e->file->id, &e->id))
         return fail_as(d, IO, e->place, "external data %s: the file has changed since it was first read", e->location);
     return OK;
 }
@@ -262,12 +276,76 @@ static Status read_range(External *e, Diag *d, void *out, size_t bytes)
     return OK;
 }
 
+/* ---- the checksum ---- */
+
+/* Forty hexadecimal digits, in either case. */
+static bool is_sha1(Str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (!((text.p[i] >= '0' && text.p[i] <= '9') || ((text.p[i] | 32) >= 'a' && (text.p[i] | 32) <= 'f')))
+            return false;
+    return text.n == SHA1_TEXT - 1;
+}
+
+/* Said once of a file, however many tensors are asked for. */
+static Status mismatch(const External *e, Diag *d, const char *got)
+{
+    if (e->file->told)
+        return INVALID;
+    e->file->told = true;
+    Message *m = message_new(d, SEVERITY_ERROR, INVALID, e->place,
+                             "external data %s: its SHA-1 is %s, and the model says %.*s: the file is damaged, or "
+                             "another model's",
+                             e->location, got, STR_ARG(e->checksum));
+    message_try(m, "the %s that was written with the model, or both files anew", e->location);
+    return message_send(m);
+}
+
+/* Reads the whole file, the first time that any of it is wanted. */
+static Status hash_file(Spine *s, Diag *d, External *e)
+{
+    FileId after;
+    const int error = digest_sha1(s->memory, e->fd, e->id.size, e->file->sum);
+    if (error)
+        return fail_as(d, IO, e->place, "external data %s: %s", e->location,
+                       error < 0 ? "the file became shorter" : strerror(error));
+    if (!file_id(e->fd, &after) || !file_same(&after, &e->id))
+        return fail_as(d, IO, e->place, "external data %s: the file changed while it was read", e->location);
+    e->file->hashed = true;
+    return OK;
+}
+
+static Status check_sum(Spine *s, Diag *d, External *e)
+{
+    char got[SHA1_TEXT];
+    if (!e->has_checksum)
+        return OK;
+    if (!is_sha1(e->checksum)) {
+        const bool told = e->file->told;
+        e->file->told = true;
+        return told ? OK
+                    : warn(d, e->place, "external data %s: the checksum is no SHA-1, and is not compared", e->location);
+    }
+    if (!e->file->hashed)
+        TRY(hash_file(s, d, e));
+    sha1_text(got, e->file->sum);
+    for (size_t i = 0; i < e->checksum.n; i++) {
+        const char c = e->checksum.p[i];
+        if (got[i] != (c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c))
+            return mismatch(e, d, got);
+    }
+    return OK;
+}
+
 static Status use(Spine *s, Diag *d, External *e, uint64_t bytes, void *out)
 {
     TRY(open_file(s, d, e));
     TRY(check_known(s, d, e));
     TRY(check_range(e, d, bytes));
-    return out ? read_range(e, d, out, (size_t)bytes) : OK;
+    if (!out)
+        return OK;
+    TRY(check_sum(s, d, e));
+    return read_range(e, d, out, (size_t)bytes);
 }
 
 static Status serve(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, uint64_t bytes, void *out)

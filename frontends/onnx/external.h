@@ -2,8 +2,10 @@
  *
  * What a model names is untrusted: the path is relative and stays beneath the model's folder, no part of it is a link,
  * what it ends at is a regular file with one name, and the range lies inside that file.  A file is opened for each read
- * and must be the one first seen.  ONNX's `checksum` is accepted and not compared: it covers the whole file, of which we
- * read parts. */
+ * and must be the one first seen.
+ *
+ * ONNX's `checksum` is the SHA-1 of the whole file.  Where a model has it, the file is read once from end to end before
+ * the first of its tensors is, and compared; who reads no tensor reads none of the file. */
 #ifndef FRONTENDS_ONNX_EXTERNAL_H
 #define FRONTENDS_ONNX_EXTERNAL_H
 

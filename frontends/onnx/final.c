@@ -349,7 +349,7 @@ static Status export_final(Final *f, const Sink *sink)
                                        .n_more = f->n_more,
                                        .without = f->without,
                                        .n_without = f->n_without,
-                                       .path = f->states->path },
+                                       .beside = f->states->beside },
                        sink);
 }
 

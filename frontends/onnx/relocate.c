@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontends/onnx/names.h"
+#include "frontends/onnx/pack.h"
 #include "frontends/onnx/payload.h"
 #include "ops/schema.h"
 
@@ -11,16 +12,17 @@ static bool is_external(const Onnx__TensorProto *t)
     return t->has_data_location && t->data_location == 1;
 }
 
-static bool lies_in(const Onnx__TensorProto *t, const char *name)
+/* The name of the file that a tensor lies in; not of our naming: n = 0. */
+static Str data_name(const Onnx__TensorProto *t)
 {
     for (size_t i = 0; i < t->n_external_data; i++) {
         Str at = str_of(t->external_data[i]->value);
         while (at.n > 2 && at.p[0] == '.' && at.p[1] == '/')
             at = (Str){ at.p + 2, at.n - 2 };
-        if (str_is(str_of(t->external_data[i]->key), "location") && str_is(at, name))
-            return true;
+        if (str_is(str_of(t->external_data[i]->key), "location"))
+            return at;
     }
-    return false;
+    return (Str){ 0 };
 }
 
 /* ---- all tensors of a model ---- */
@@ -99,21 +101,30 @@ static Status each_tensor(Relocation *r, Status (*visit)(void *user, const Onnx_
     return visit_model(&w, r->spine->model);
 }
 
-static Status look_for_clash(void *user, const Onnx__TensorProto *t, bool initializer)
+/* What the model in hand goes on reading. */
+static Status note_read(void *user, const Onnx__TensorProto *t, bool initializer)
 {
     Relocation *r = user;
+    const Str name = is_external(t) ? data_name(t) : (Str){ 0 };
     (void)initializer;
-    r->clashes = r->clashes || (is_external(t) && r->stays && r->beside.name && lies_in(t, r->beside.name));
+    if (name.n && !map_find_n(&r->beside->read, name.p, name.n))
+        map_put(&r->beside->read, arena_copy(r->beside->arena, name.p, name.n), NULL);
     return OK;
 }
 
-void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, const char *path, bool all)
+void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, Beside *beside, bool all)
 {
-    *r = (Relocation){ .spine = s, .diag = d, .arena = arena, .all = all && path };
-    beside_open(&r->beside, arena, d, path);
+    *r = (Relocation){ .spine = s, .diag = d, .arena = arena, .beside = beside, .all = all && beside };
     map_open(&r->replaced, arena);
-    r->stays = !path || beside_is_folder(&r->beside, s->source.folder);
-    each_tensor(r, look_for_clash);
+    r->stays = !beside || beside_is_folder(beside, s->source.folder);
+    if (beside && r->stays)
+        each_tensor(r, note_read);
+}
+
+void relocation_settle(Relocation *r)
+{
+    if (r->beside)
+        beside_settle(r->beside);
 }
 
 typedef struct Reading {
@@ -142,25 +153,15 @@ static Status copy_elements(void *user, const Sink *sink)
     return status;
 }
 
-/* The file that this one would replace may hold tensors that stay there. */
-static Status not_over_its_own(Relocation *r)
+static void replace_body(Relocation *r, const Onnx__TensorProto *t, Onnx__TensorProto *by)
 {
-    if (!r->clashes)
-        return OK;
-    Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = r->spine->source.name, .byte = -1 },
-                             "its weights lie in %s, which would be replaced", r->beside.name);
-    message_try(m, "another name for what is written");
-    return message_send(m);
-}
-
-static void replace_body(Relocation *r, const Onnx__TensorProto *t, const Onnx__TensorProto *by)
-{
-    const size_t n = protobuf_c_message_get_packed_size(&by->base);
-    uint8_t *bytes = arena_alloc(r->arena, n + 1);
-    protobuf_c_message_pack(&by->base, bytes);
     GROW(r->arena, r->edits, r->n, r->cap);
-    r->edits[r->n++] =
-        (Edit){ .within = t->source_at, .offset = t->source_at, .length = t->source_size, .n = n, .bytes = bytes };
+    r->edits[r->n++] = (Edit){ .within = t->source_at,
+                               .offset = t->source_at,
+                               .length = t->source_size,
+                               .n = protobuf_c_message_get_packed_size(&by->base),
+                               .write = put_packed,
+                               .user = &by->base };
 }
 
 static bool says_value(const Onnx__StringStringEntryProto *e)
@@ -190,24 +191,24 @@ static void forget_elements(Onnx__TensorProto *t)
 
 static Status move(Relocation *r, const Onnx__TensorProto *t, const TensorInfo *info)
 {
-    Onnx__TensorProto to = *t;
+    Onnx__TensorProto *to = NEW(r->arena, Onnx__TensorProto);
     Reading x = { r, t, info->bytes };
-    forget_elements(&to);
+    *to = *t;
+    forget_elements(to);
     if (info->bytes >= BESIDE_LEAST) {
-        TRY(not_over_its_own(r));
-        TRY(beside_add(&r->beside, &to, info->bytes, copy_elements, &x));
+        TRY(beside_add(r->beside, to, info->bytes, copy_elements, &x));
     } else {
         Heap heap;
         void *block;
         heap_open(&heap, r->spine->memory);
         const Status status = read_into(&x, &heap, &block);
-        to.has_raw_data = 1;
-        to.raw_data.len = info->bytes;
-        to.raw_data.data = (uint8_t *)arena_copy(r->arena, block, info->bytes);
+        to->has_raw_data = 1;
+        to->raw_data.len = info->bytes;
+        to->raw_data.data = (uint8_t *)arena_copy(r->arena, block, info->bytes);
         heap_close(&heap);
         TRY(status);
     }
-    replace_body(r, t, &to);
+    replace_body(r, t, to);
     return OK;
 }
 
@@ -237,10 +238,8 @@ Status relocate_value(Relocation *r, const Onnx__TensorProto *t, const Tensor *v
     relocation_forget(r->arena, &to->metadata_props, &to->n_metadata_props);
     if (t)
         map_put_u64(&r->replaced, t->source_at, NULL);
-    if (r->beside.path && value->bytes >= BESIDE_LEAST && (r->all || (t && is_external(t)))) {
-        TRY(not_over_its_own(r));
-        return beside_add(&r->beside, to, value->bytes, put_value, (void *)(uintptr_t)value);
-    }
+    if (r->beside && value->bytes >= BESIDE_LEAST && (r->all || (t && is_external(t))))
+        return beside_add(r->beside, to, value->bytes, put_value, (void *)(uintptr_t)value);
     to->has_raw_data = 1;
     to->raw_data = (ProtobufCBinaryData){ value->bytes, value->data };
     return OK;
@@ -248,5 +247,5 @@ Status relocate_value(Relocation *r, const Onnx__TensorProto *t, const Tensor *v
 
 Status relocate_rest(Relocation *r)
 {
-    return r->beside.path ? each_tensor(r, visit_tensor) : OK;
+    return r->beside ? each_tensor(r, visit_tensor) : OK;
 }

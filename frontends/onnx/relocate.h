@@ -10,17 +10,16 @@ typedef struct Relocation {
     Spine *spine;
     Diag *diag;
     Arena *arena;
-    Beside beside;
-    bool stays;   /* the model goes to the folder it came from: external data is found there */
-    bool all;     /* initializers that are not small go beside, whatever they were */
-    bool clashes; /* the file beside would replace one that the model reads */
-    Map replaced; /* where the body of a tensor begins that somebody else edits */
+    Beside *beside; /* null: there is no such place */
+    bool stays;     /* the model goes to the folder it came from: external data is found there */
+    bool all;       /* initializers that are not small go beside, whatever they were */
+    Map replaced;   /* where the body of a tensor begins that somebody else edits */
     Edit *edits;
     size_t n, cap;
 } Relocation;
 
-/* For the model of a spine that is written to `path`; null: nothing moves. */
-void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, const char *path, bool all);
+/* For the model of a spine that is written with `beside`; null: nothing moves. */
+void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, Beside *beside, bool all);
 
 /* A tensor of the file, or null for a new one, with another value: `to`, a copy of its message, gets the elements, or
  * where they are put.  The value must live as long as `to`. */
@@ -31,5 +30,8 @@ bool relocation_forget(Arena *arena, Onnx__StringStringEntryProto ***notes, size
 
 /* Edits for all other tensors that have to move. */
 Status relocate_rest(Relocation *r);
+
+/* Says that nothing more moves: messages may be written. */
+void relocation_settle(Relocation *r);
 
 #endif

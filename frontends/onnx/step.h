@@ -21,10 +21,10 @@ typedef struct StepNotes {
     size_t n;
 } StepNotes;
 
-/* Writes the graphs of a module, the first of which is @step, behind the model of a spine; `path`, the file that the
- * sink fills, may be null, and then nothing can lie beside it.  UNSUPPORTED, naming them, when there are operators that
+/* Writes the graphs of a module, the first of which is @step, behind the model of a spine; `beside`, for the file
+ * that the sink fills, may be null, and then nothing can lie beside it.  UNSUPPORTED, naming them, when there are operators that
  * are not understood. */
-Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink, const char *path);
+Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink, Beside *beside);
 
 /* Whether a model that was read is a step of ours. */
 bool onnx_is_step(const Spine *s);
@@ -57,7 +57,7 @@ typedef struct FinalStates {
     size_t n;
     const Twin *twins;
     size_t n_twins;
-    const char *path; /* the file that the sink fills; null: nothing can lie beside it */
+    Beside *beside; /* the file that the sink fills; null: nothing can lie beside it */
 } FinalStates;
 
 /* Writes the deployable model with final states where its parameters were: initializers, Constants, and aliases, which

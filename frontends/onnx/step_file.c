@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontends/onnx/layout.h"
+#include "frontends/onnx/pack.h"
 #include "frontends/onnx/relocate.h"
 #include "frontends/onnx/step_writer.h"
 
@@ -73,12 +74,6 @@ typedef struct Edits {
     size_t n, cap;
 } Edits;
 
-static Status put_tail(void *user, const Sink *sink)
-{
-    const Onnx__ModelProto *tail = user;
-    return put_message(&tail->base, sink);
-}
-
 static Splice splice_of(StepWriter *x, const Edits *e)
 {
     return (Splice){ .source = &x->spine->source,
@@ -116,7 +111,7 @@ static Status put_file(StepWriter *x, Relocation *r, const Layout *l, Onnx__Mode
 {
     Edits e = { 0 };
     if (r->all)
-        TRY(beside_move_all(&r->beside, &x->algorithm));
+        TRY(beside_move_all(r->beside, &x->algorithm));
     TRY(relocate_rest(r));
     for (size_t i = 0; i < r->n; i++)
         add_edit(x, &e, r->edits[i]);
@@ -126,12 +121,13 @@ static Status put_file(StepWriter *x, Relocation *r, const Layout *l, Onnx__Mode
     const size_t n = protobuf_c_message_get_packed_size(&tail->base);
     if (n > (size_t)x->spine->limits.model_bytes)
         return step_refuse(x, "step", "is larger than one file may be (limit model_bytes)");
-    add_edit(x, &e, layout_edit_tail(l, x->spine, n, put_tail, tail));
+    add_edit(x, &e, layout_edit_tail(l, x->spine, n, put_packed, tail));
     const Splice how = splice_of(x, &e);
+    relocation_settle(r);
     return splice_write(&how, sink, NULL);
 }
 
-static Status write_file(StepWriter *x, const StepNotes *notes, const Sink *sink, const char *path)
+static Status write_file(StepWriter *x, const StepNotes *notes, const Sink *sink, Beside *beside)
 {
     Onnx__ModelProto tail = ONNX__MODEL_PROTO__INIT;
     Onnx__TrainingInfoProto *info = &x->info;
@@ -145,11 +141,11 @@ static Status write_file(StepWriter *x, const StepNotes *notes, const Sink *sink
     TRY(add_import(x, &layout, &tail, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST, x->w.needs_preview));
     TRY(add_notes(x, &layout, &tail, notes));
     const uint64_t size = layout.model + protobuf_c_message_get_packed_size(&tail.base);
-    relocation_open(&r, x->spine, x->w.arena, x->w.diag, path, size > (uint64_t)beside_threshold(&x->spine->limits));
-    return beside_close(&r.beside, put_file(x, &r, &layout, &tail, sink));
+    relocation_open(&r, x->spine, x->w.arena, x->w.diag, beside, size > (uint64_t)beside_threshold(&x->spine->limits));
+    return put_file(x, &r, &layout, &tail, sink);
 }
 
-static Status write_step(StepWriter *x, const StepNotes *notes, const Sink *sink, const char *path)
+static Status write_step(StepWriter *x, const StepNotes *notes, const Sink *sink, Beside *beside)
 {
     static const char name[] = "qcc.step";
     TRY(step_read_model(x));
@@ -159,10 +155,10 @@ static Status write_step(StepWriter *x, const StepNotes *notes, const Sink *sink
     x->algorithm.name = encode_text(name);
     x->level.proto = &x->algorithm;
     TRY(step_write_graphs(x));
-    return write_file(x, notes, sink, path);
+    return write_file(x, notes, sink, beside);
 }
 
-Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink, const char *path)
+Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink, Beside *beside)
 {
     Arena arena;
     StepWriter x = { .spine = s, .module = m };
@@ -178,7 +174,7 @@ Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *
     map_open(&x.states, &arena);
     const Status status = s->model->n_training_info && !onnx_is_step(s)
                               ? step_refuse(&x, "training_info", "is there already, and not of ours")
-                              : write_step(&x, notes, sink, path);
+                              : write_step(&x, notes, sink, beside);
     writer_close(&x.w);
     arena_close(&arena);
     return status;

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "frontends/onnx/beside.h"
+#include "frontends/onnx/pack.h"
 #include "frontends/onnx/plain.h"
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/writer.h"
@@ -194,27 +194,6 @@ Onnx__OperatorSetIdProto *opset_import(Writer *w, const char *domain, int64_t ve
     return o;
 }
 
-/* protobuf-c's buffer over our sink. */
-typedef struct SinkBuffer {
-    ProtobufCBuffer base;
-    const Sink *sink;
-    Status status;
-} SinkBuffer;
-
-static void append_to_sink(ProtobufCBuffer *base, size_t n, const uint8_t *bytes)
-{
-    SinkBuffer *b = (SinkBuffer *)(void *)base;
-    if (b->status == OK)
-        b->status = b->sink->put(b->sink->user, bytes, n);
-}
-
-Status put_message(const ProtobufCMessage *message, const Sink *sink)
-{
-    SinkBuffer buffer = { { append_to_sink }, sink, OK };
-    protobuf_c_message_pack_to_buffer(message, &buffer.base);
-    return buffer.status;
-}
-
 static Status write_root(Writer *w, Graph *g, Onnx__GraphProto *proto, bool states_are_inputs)
 {
     static const char *const anonymous = "main";
@@ -230,20 +209,17 @@ static Status write_root(Writer *w, Graph *g, Onnx__GraphProto *proto, bool stat
 }
 
 /* Large models leave their weights in a file beside them. */
-static Status write_model(Writer *w, Onnx__ModelProto *model, const Sink *sink, const char *path)
+static Status write_model(Writer *w, Onnx__ModelProto *model, const Sink *sink, Beside *beside)
 {
-    Beside beside;
-    beside_open(&beside, w->arena, w->diag, path);
-    Status status = OK;
-    if (path && protobuf_c_message_get_packed_size(&model->base) > (size_t)beside_threshold(&w->ir->limits))
-        status = beside_move_all(&beside, model->graph);
-    if (status == OK && protobuf_c_message_get_packed_size(&model->base) > (size_t)w->ir->limits.model_bytes)
-        status = fail_as(w->diag, UNSUPPORTED, NOWHERE,
-                         "the model is larger than one file may be (limit model_bytes, %" PRId64 ")",
-                         w->ir->limits.model_bytes);
-    if (status == OK)
-        status = put_message(&model->base, sink);
-    return beside_close(&beside, status);
+    if (beside && protobuf_c_message_get_packed_size(&model->base) > (size_t)beside_threshold(&w->ir->limits))
+        TRY(beside_move_all(beside, model->graph));
+    if (protobuf_c_message_get_packed_size(&model->base) > (size_t)w->ir->limits.model_bytes)
+        return fail_as(w->diag, UNSUPPORTED, NOWHERE,
+                       "the model is larger than one file may be (limit model_bytes, %" PRId64 ")",
+                       w->ir->limits.model_bytes);
+    if (beside)
+        beside_settle(beside);
+    return put_message(&model->base, sink);
 }
 
 /* What a file says of itself, without our notes. */
@@ -266,7 +242,7 @@ static void keep_frame(Writer *w, Onnx__ModelProto *model, const Onnx__ModelProt
     }
 }
 
-static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, const Sink *sink, const char *path,
+static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, const Sink *sink, Beside *beside,
                           bool states_are_inputs)
 {
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
@@ -285,10 +261,10 @@ static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, con
         model.opset_import[model.n_opset_import++] = opset_import(w, QCC_DOMAIN, QCC_DOMAIN_VERSION);
     if (w->needs_preview)
         model.opset_import[model.n_opset_import++] = opset_import(w, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST);
-    return write_model(w, &model, sink, path);
+    return write_model(w, &model, sink, beside);
 }
 
-static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path,
+static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, Beside *beside,
                          bool states_are_inputs)
 {
     Arena arena;
@@ -297,7 +273,7 @@ static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const S
     writer_open(&w, g->ir, &arena, d, lowest_opset(g));
     if (names)
         w.signature = *names;
-    const Status status = write_graph(&w, g, NULL, sink, path, states_are_inputs);
+    const Status status = write_graph(&w, g, NULL, sink, beside, states_are_inputs);
     writer_close(&w);
     arena_close(&arena);
     return status;
@@ -308,9 +284,9 @@ Status onnx_write(Graph *g, Diag *d, const Sink *sink)
     return write_anew(g, d, NULL, sink, NULL, false);
 }
 
-Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path)
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, Beside *beside)
 {
-    return write_anew(g, d, names, sink, path, false);
+    return write_anew(g, d, names, sink, beside, false);
 }
 
 /* ---- for others ---- */
@@ -347,7 +323,7 @@ static Status all_standard(Graph *g, Diag *d, int opset)
     return m ? message_send(m) : OK;
 }
 
-Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, const char *path)
+Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, Beside *beside)
 {
     Arena arena;
     Writer w;
@@ -358,7 +334,7 @@ Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sin
     writer_open(&w, g->ir, &arena, d, opset);
     w.bare = true;
     w.like = from->model->graph;
-    const Status status = write_graph(&w, g, from->model, sink, path, false);
+    const Status status = write_graph(&w, g, from->model, sink, beside, false);
     writer_close(&w);
     arena_close(&arena);
     return status;

@@ -6,7 +6,7 @@
 #ifndef FRONTENDS_ONNX_WRITE_H
 #define FRONTENDS_ONNX_WRITE_H
 
-#include "frontends/onnx/spine.h"
+#include "frontends/onnx/beside.h"
 #include "ir/graph.h"
 
 /* Names of the dimensions of an input or output that have no size; null: nameless. */
@@ -19,14 +19,14 @@ typedef struct SignatureNames {
     const DimNames *inputs, *outputs;
 } SignatureNames;
 
-/* Writes a graph; `names` may be null, and either list of it.  `path` is the file that the sink fills: weights that are
- * too large for one file go beside it; null: there is no such place.  UNSUPPORTED, naming them, when it has operators
+/* Writes a graph; `names` may be null, and either list of it.  Weights that are too large for
+ * one file go to `beside`, what lies beside the file that the sink fills; null: there is no such place.  UNSUPPORTED, naming them, when it has operators
  * that are not understood. */
-Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, const char *path);
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, Beside *beside);
 
 /* Writes a graph for others: nothing of ours is noted, the rest of the file and the shapes of the signature are those of
  * the spine it was imported from, whose opset is raised where it has to be.  UNSUPPORTED, naming them, when nodes have no standard name. */
-Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, const char *path);
+Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, Beside *beside);
 
 /* The same without names, and without a place.  */
 Status onnx_write(Graph *g, Diag *d, const Sink *sink);

@@ -114,7 +114,4 @@ Status write_nodes(Writer *w, Level *root);
 /* An import of a domain. */
 Onnx__OperatorSetIdProto *opset_import(Writer *w, const char *domain, int64_t version);
 
-/* Puts a message. */
-Status put_message(const ProtobufCMessage *message, const Sink *sink);
-
 #endif

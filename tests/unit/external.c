@@ -590,7 +590,7 @@ static void odd_keys_of_external_data(void **state)
 
     (void)state;
     build_external(&c);
-    put_entry(&c.bytes, "checksum", "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+    put_entry(&c.bytes, "checksum", "fe5567e8d769550852182cdf69d74bb16dff8e29");
     put_entry(&c.bytes, "basepath", "/etc");
     write_file(c.file, c.bytes.p, c.bytes.n);
     assert_int_equal(fixture_run(&f, read_external, &c), OK);
