@@ -1,8 +1,8 @@
 #include "api/command.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
+#include "api/destinations.h"
 #include "api/words.h"
 #include "base/file.h"
 
@@ -65,22 +65,6 @@ static Status check_device(Command *c)
     return message_send(m);
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode);
-}
-
-static Status check_output(Command *c)
-{
-    const char *path = option_text(&c->line, OPT_output_path);
-    for (size_t i = 0; path && i < c->line.n_paths; i++)
-        if (same_file(path, c->line.paths[i]))
-            return fail_as(&c->cx->diag, USAGE, (Place){ .file = path, .byte = -1 },
-                           "is the input: it is not replaced");
-    return OK;
-}
-
 /* ---- dispatch ---- */
 
 static Status verb_is_missing(Command *c)
@@ -117,7 +101,6 @@ static Status dispatch(Command *c)
     if (!l->verb_said && !l->n_paths && !l->n_given)
         return command_help(c);
     TRY(check_device(c));
-    TRY(check_output(c));
     return verbs[l->verb](c);
 }
 
@@ -207,9 +190,8 @@ typedef struct Call {
     const qcc_sink *sink;
 } Call;
 
-static Status do_command(void *arg)
+static Status do_line(const Call *call, FileSet *files)
 {
-    const Call *call = arg;
     Command c = { .cx = call->cx };
     Out out;
     qcc_sink sink = *call->sink;
@@ -221,11 +203,25 @@ static Status do_command(void *arg)
         sink = qcc_to_file(path);
     if (is_silent(&c.line))
         sink = (qcc_sink){ .write = say_nothing };
-    TRY(check_output(&c));
+    TRY(destinations_check(&c, files, sink.path && strcmp(sink.path, "-") == 0));
     TRY(out_open(&out, c.cx, &sink));
     out.if_lost = has_files(&c.line) ? OUT_GOES_ON : OUT_ENDS;
     c.out = &out;
     return say_something(&c, out_close(&out, carry_out(&c)));
+}
+
+static Status do_command(void *arg)
+{
+    const Call *call = arg;
+    Arena arena;
+    FileSet files;
+    arena_open(&arena, &call->cx->memory);
+    file_set_open(&files, &arena);
+    call->cx->diag.files = &files;
+    const Status status = do_line(call, &files);
+    call->cx->diag.files = NULL;
+    arena_close(&arena);
+    return status;
 }
 
 /* Models that the command read go with it, whatever happened. */

@@ -1,7 +1,7 @@
 /* compile: MODEL.onnx to STEP.onnx, the default verb. */
 #include <string.h>
 
-#include "api/command.h"
+#include "api/destinations.h"
 #include "api/summary.h"
 #include "api/train.h"
 
@@ -50,5 +50,9 @@ Status command_compile(Command *c)
         return summary_memory(c->out, s);
     if (!path && model_is_step(m))
         return OK;
-    return write_file(c, s, path ? path : default_path(&c->cx->scratch, m->file));
+    if (path)
+        return write_file(c, s, path);
+    path = default_path(&c->cx->scratch, m->file);
+    TRY(destination_add(c->cx, path, "the step"));
+    return write_file(c, s, path);
 }

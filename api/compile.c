@@ -331,6 +331,7 @@ static Status do_write(void *arg)
     const WriteStep *w = arg;
     Out o;
     w->step->cx->diag.file = w->step->model->file;
+    model_guard(w->step->model);
     TRY(out_open(&o, w->step->cx, w->sink));
     return out_close(&o, step_write(w->step, &o));
 }

@@ -170,6 +170,7 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     const locale_t locale = uselocale(cx->locale); /* and write its numbers otherwise */
     cx->stop = cx->hurry = cx->save = cx->grace = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
+    cx->diag.files = NULL;
     Status status = guarded(&cx->memory, fn, arg);
     if (status == NO_MEMORY)
         report_no_memory(cx);

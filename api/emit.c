@@ -178,6 +178,7 @@ static Status do_emit(void *arg)
     cx->diag.file = e->model->file;
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, 1 << TOPIC_EMIT | 1 << TOPIC_LOSS, &line));
     line = line_join(&cx->scratch, &e->model->line, &line);
+    model_guard(e->model);
     TRY(out_open(&o, cx, e->sink));
     return out_close(&o, emit(e->model, &line, e->kind, &o));
 }

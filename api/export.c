@@ -183,6 +183,7 @@ static Status do_export(void *arg)
     cx->diag.file = e->model->file;
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
     TRY(export_form(cx, &line, &form));
+    model_guard(e->model);
     TRY(out_open(&o, cx, e->sink));
     return export_close(&o, export_model(e->model, &form, NULL, &o));
 }

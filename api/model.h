@@ -4,6 +4,7 @@
 
 #include "api/context.h"
 #include "api/options.h"
+#include "base/file_set.h"
 #include "frontends/onnx/import.h"
 
 /* An input or output of the signature. */
@@ -31,12 +32,17 @@ struct qcc_model {
     size_t n_inputs, n_outputs;
     Tensor **results; /* of the last run */
     CommandLine line; /* the options it was read with */
+    FileSet files;    /* what was read for it */
+    FileSet *outer;   /* while it is read: that of the command */
     size_t users;     /* steps */
     bool freed;       /* by its owner: it goes with its last step */
 };
 
 /* Reads a model; `line` holds the model options.  The caller, or the context, closes it. */
 Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *line, qcc_model **model);
+
+/* From here to the end of the call nothing is written over what the model was read from. */
+void model_guard(qcc_model *m);
 
 /* Gives the model back. */
 void model_close(qcc_model *m);

@@ -32,6 +32,18 @@ const char *capability_name(Capability c)
     return names[c];
 }
 
+FileRole option_role(const OptionSpec *o, Verb v)
+{
+    static const FileRole roles[] = {
+        [ARG_FILE_IN] = ROLE_READ,     [ARG_PAIR_IN] = ROLE_READ,    [ARG_DATA] = ROLE_READ,
+        [ARG_DATA_LIST] = ROLE_READ,   [ARG_DIR_IN] = ROLE_READ,     [ARG_FILE_OUT] = ROLE_WRITTEN,
+        [ARG_PAIR_OUT] = ROLE_WRITTEN, [ARG_DIR_OUT] = ROLE_WRITTEN, [ARG_STATES] = ROLE_READ,
+    };
+    if (!(o->verbs >> v & 1))
+        return ROLE_NONE;
+    return o->kind == ARG_STATES && v == VERB_train ? ROLE_WRITTEN : roles[o->kind];
+}
+
 size_t option_names(const char *names[OPT_COUNT])
 {
     for (size_t i = 0; i < OPT_COUNT; i++)
@@ -97,6 +109,8 @@ Status option_check(Diag *d, Place place, const OptionSpec *o, const char *value
     case ARG_REAL:
         return f64_from_text(value, length, &x) ? OK : bad_value(d, place, "a number", value);
     case ARG_PAIR:
+    case ARG_PAIR_IN:
+    case ARG_PAIR_OUT:
         return strchr(value, '=') > value ? OK : bad_value(d, place, o->form, value);
     case ARG_CHOICE:
         return is_choice(o->form, value) ? OK : bad_choice(d, place, o, value);
@@ -107,7 +121,11 @@ Status option_check(Diag *d, Place place, const OptionSpec *o, const char *value
     case ARG_SELECTOR:
     case ARG_FILE_IN:
     case ARG_FILE_OUT:
-    case ARG_DIR:
+    case ARG_DATA:
+    case ARG_DATA_LIST:
+    case ARG_DIR_IN:
+    case ARG_DIR_OUT:
+    case ARG_STATES:
         break;
     }
     return length ? OK : bad_value(d, place, o->form, value);

@@ -63,8 +63,17 @@ typedef enum ArgKind {
     ARG_SELECTOR,
     ARG_FILE_IN,
     ARG_FILE_OUT,
-    ARG_DIR
+    ARG_PAIR_IN,   /* NAME=FILE that is read */
+    ARG_PAIR_OUT,  /* NAME=FILE that is written */
+    ARG_DATA,      /* [NAME=]FILE[:opt,..], and words that are no file */
+    ARG_DATA_LIST, /* several, NAME=FILE[:opt,..],.. */
+    ARG_DIR_IN,
+    ARG_DIR_OUT,
+    ARG_STATES /* a file or folder of checkpoints: train writes it, every other verb reads it */
 } ArgKind;
+
+/* What a verb does with the files that an option names. */
+typedef enum FileRole { ROLE_NONE, ROLE_READ, ROLE_WRITTEN } FileRole;
 
 /* What an option needs that a build may lack. */
 typedef enum Capability {
@@ -150,6 +159,9 @@ bool line_wants_step(const CommandLine *line);
 
 /* What a capability is called: "training". */
 const char *capability_name(Capability c);
+
+/* What a verb does with the files of an option; none where it does not apply. */
+FileRole option_role(const OptionSpec *o, Verb v);
 
 /* The name of a verb. */
 const char *verb_name(Verb v);

@@ -43,7 +43,7 @@ Status out_open(Out *o, qcc_context *cx, const qcc_sink *sink)
     struct stat s;
     *o = (Out){ .cx = cx, .to = *sink, .fd = -1 };
     o->cleanup.next = o->cleanup.prev = &o->cleanup;
-    if (!sink->path)
+    if (!sink->path || (sink->write && strcmp(sink->path, "-") == 0))
         return sink->write ? OK : fail_as(&cx->diag, USAGE, NOWHERE, "a sink without path and function");
     if (strcmp(sink->path, "-") == 0) {
         o->fd = STDOUT_FILENO;

@@ -7,6 +7,7 @@
 static void undo_model(void *thing)
 {
     qcc_model *m = thing;
+    m->cx->diag.files = m->outer;
     memory_release(&m->cx->memory, m, sizeof *m);
 }
 
@@ -21,6 +22,9 @@ static qcc_model *model_new(qcc_context *cx)
     heap_open(&m->data, &cx->memory);
     ir_open(&m->ir, &m->arena, &ops_table, &cx->diag);
     m->ir.limits = cx->limits;
+    file_set_open(&m->files, &m->arena);
+    m->outer = cx->diag.files;
+    cx->diag.files = &m->files;
     return m;
 }
 
@@ -192,7 +196,12 @@ Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *
     m->file = arena_string(&m->arena, name);
     m->line = line_join(&m->arena, &(CommandLine){ 0 }, line);
     cx->diag.file = m->file;
-    const Status status = read_any(m, source, line);
+    Status status = read_any(m, source, line);
+    cx->diag.files = m->outer;
+    if (status == OK && m->outer) {
+        file_set_join(m->outer, &m->files);
+        status = file_set_check(m->outer, &cx->diag);
+    }
     if (status != OK) {
         model_close(m);
         return status;
@@ -200,6 +209,11 @@ Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *
     model_keep(m);
     *model = m;
     return OK;
+}
+
+void model_guard(qcc_model *m)
+{
+    m->cx->diag.files = &m->files;
 }
 
 /* ---- the public calls ---- */

@@ -280,6 +280,8 @@ Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *p
     Status status = checkpoint_load(&r, path, &wanted, &loaded);
     if (status == OK && !loaded.file)
         status = fail_as(&cx->diag, IO, (Place){ .file = path, .byte = -1 }, "holds no checkpoint");
+    if (status == OK && cx->diag.files)
+        file_set_reads(cx->diag.files, loaded.file, "what --checkpoint reads");
     for (size_t i = 0; i < k && status == OK; i++)
         if (loaded.states[i])
             status = session_put(run, slots[i].name, loaded.states[i]);
@@ -300,6 +302,7 @@ static Status do_save(void *arg)
 {
     const StateCall *c = arg;
     const char *path = c->sink->path;
+    model_guard(c->session->step->model);
     return path && strcmp(path, "-") != 0 ? save_file(c->session, path) : save_bytes(c->session, c->sink);
 }
 
@@ -346,6 +349,7 @@ static Status do_export(void *arg)
     cx->diag.file = c->session->step->model->file;
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export_session", c->options, 1 << TOPIC_EMIT, &line));
     TRY(export_form(cx, &line, &form));
+    model_guard(c->session->step->model);
     TRY(out_open(&o, cx, c->sink));
     return export_close(&o, session_export(c->session, &form, &o));
 }

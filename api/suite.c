@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "api/compare.h"
+#include "base/file_set.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/value.h"
 #include "frontends/onnx/write.h"
@@ -237,11 +238,13 @@ static Status run_case(void *arg)
     return sets || c->verdict != VERDICT_PASSED ? OK : verdict(c, VERDICT_SKIPPED, "has no test data");
 }
 
-static void run_folder(Memory *m, const SuiteOptions *o, const char *dir, const char *name, SuiteCount *count)
+static void run_folder(Memory *m, const SuiteOptions *o, struct FileSet *files, const char *dir, const char *name,
+                       SuiteCount *count)
 {
     Case c = { .memory = m, .options = o, .op = "(unread)" };
     arena_open(&c.arena, m);
     diag_open(&c.diag, &c.arena, note_message, &c);
+    c.diag.files = files;
     ir_open(&c.ir, &c.arena, &ops_table, &c.diag);
     heap_open(&c.heap, m);
     c.folder = arena_printf(&c.arena, "%s/%s", dir, name);
@@ -316,6 +319,7 @@ static Status read_exceptions(Arena *arena, Diag *d, const char *which, Map *exc
     FILE *f = fopen(path, "re");
     if (!f)
         return fail_as(d, IO, (Place){ .file = path, .byte = -1 }, "cannot be read: %s", strerror(errno));
+    file_is_read(d, path, "what --exceptions reads", fileno(f));
     while (fgets(line, sizeof line, f)) {
         const size_t name = strcspn(line, " \t\n#");
         if (!name)
@@ -349,7 +353,7 @@ Status suite_run(Memory *m, Diag *d, const char *dir, const SuiteOptions *option
                 options->tell(options->user, VERDICT_SKIPPED, names[i], "(exception)", except->value.cp);
             continue;
         }
-        run_folder(m, options, dir, names[i], count);
+        run_folder(m, options, d->files, dir, names[i], count);
     }
     arena_close(&arena);
     return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/data.h"
+#include "api/destinations.h"
 #include "api/train.h"
 #include "api/words.h"
 #include "frontends/onnx/step.h"
@@ -225,6 +226,7 @@ Status train_open_outputs(Trainer *t)
         TRY(checkpoint_open(&t->target, &t->cx->memory, t->d, &wish));
         t->saving = true;
     } else if (!out && !t->o.no_save) {
+        TRY(destination_add(t->cx, t->step->facts.trained_path, "the final state"));
         TRY(try_path(t, t->step->facts.trained_path));
     }
     if (log)

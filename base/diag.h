@@ -23,6 +23,7 @@ typedef struct Place {
 #define NOWHERE ((Place){ .byte = -1 })
 
 typedef struct Diag Diag;
+struct FileSet;
 
 typedef struct Message {
     Diag *diag;
@@ -45,7 +46,8 @@ struct Diag {
     void *user;
     bool warnings_are_errors;
     size_t n_errors, n_warnings;
-    Status first; /* of the first error */
+    Status first;          /* of the first error */
+    struct FileSet *files; /* what is read and written meanwhile (base/file_set.h); null: nobody asks */
 };
 
 enum { DIAG_MOST_AT = 20 };

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_set.h"
 #include "base/leftovers.h"
 
 static Place of_file(const char *path)
@@ -49,6 +50,21 @@ static Status read_all(Diag *diag, const char *path, int fd, uint64_t offset, ch
     return OK;
 }
 
+static void close_descriptor(void *thing)
+{
+    close(*(int *)thing);
+}
+
+static void note_open(Diag *diag, const char *path, int *fd)
+{
+    Cleanup cleanup;
+    if (!diag->files)
+        return;
+    cleanup_push(diag->files->arena->memory, &cleanup, close_descriptor, fd);
+    file_is_read(diag, path, "a file that is read", *fd);
+    cleanup_drop(&cleanup);
+}
+
 Status file_open(Diag *diag, const char *path, int *fd, uint64_t *size)
 {
     struct stat st;
@@ -60,13 +76,9 @@ Status file_open(Diag *diag, const char *path, int *fd, uint64_t *size)
         *fd = -1;
         return fail_as(diag, IO, of_file(path), "is not a regular file");
     }
+    note_open(diag, path, fd);
     *size = (uint64_t)st.st_size;
     return OK;
-}
-
-static void close_descriptor(void *thing)
-{
-    close(*(int *)thing);
 }
 
 Status file_read(Arena *arena, Diag *diag, const char *path, int64_t limit, const char *limit_name, Str *bytes)
@@ -152,6 +164,7 @@ const char *file_in(Arena *arena, const char *folder, const char *name)
 Status file_create_on(FileOut *f, const Disk *disk, Arena *arena, Diag *diag, const char *path)
 {
     struct rlimit limit;
+    TRY(file_may_write(diag, path));
     *f = (FileOut){ .diag = diag, .disk = disk, .path = path, .fd = -1, .back = -1, .most = UINT64_MAX };
     f->folder = file_folder(arena, path);
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
@@ -261,7 +274,12 @@ void file_drop(FileOut *f)
 Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken)
 {
     const Disk *d = f->disk;
+    const Status status = file_may_write(f->diag, path); /* more is known to be read than when it was begun */
     *taken = false;
+    if (status != OK) {
+        file_drop(f);
+        return status;
+    }
     if ((f->back < 0 && d->sync(d, f->fd) != 0) || d->rename(d, f->temporary, path, replace) != 0) {
         const int error = errno;
         *taken = error == EEXIST && !replace;
@@ -270,6 +288,7 @@ Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken)
         file_drop(f);
         return cannot_write(f, error);
     }
+    file_is_made(f->diag, f->fd);
     cleanup_drop(&f->cleanup);
     close_both(f);
     return d->sync_folder(d, f->folder) == 0 ? OK : cannot_write(f, errno);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_set.h"
 
 static Status taken(Diag *diag, int fd, const char *path)
 {
@@ -25,6 +26,7 @@ Status file_lock(FileLock *lock, Diag *diag, const char *path)
     char text[32];
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     *lock = (FileLock){ .fd = -1 };
+    TRY(file_may_write(diag, path));
     const int fd = file_above_standard(open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (fd < 0)
         return file_failed(diag, path, "cannot be written", errno);

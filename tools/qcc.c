@@ -144,7 +144,7 @@ static void forget_signals(void)
 int main(int argc, char **argv)
 {
     const qcc_context_options options = { .size = sizeof options, .report = report, .columns = columns() };
-    const qcc_sink out = { .write = put };
+    const qcc_sink out = { .path = "-", .write = put };
     occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing answers EPIPE, */
     signal(SIGXFSZ, SIG_IGN); /* and EFBIG */

@@ -14,6 +14,8 @@
 #include <linux/openat2.h>
 #endif
 
+#include "base/file_set.h"
+
 enum { READ_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, LONGEST_PATH = 4096 };
 
 /* ---- opening ---- */
@@ -228,6 +230,7 @@ static Status check_known(Spine *s, Diag *d, External *e)
         e->file = NEW(&s->arena, ExternalFile);
         *e->file = (ExternalFile){ .id = e->id };
         map_put(&s->external, e->location, NULL)->value.p = e->file;
+        file_is_read(d, e->location, "external data of the model", e->fd);
         return OK;
     }
     e->file = known->value.p;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_set.h"
+
 enum {
     FIRST_READ = 4096,         /* after a jump: the next thing is often another jump */
     LARGEST_READ = 0x7ffff000, /* what Linux serves at once */
@@ -80,6 +82,7 @@ Status source_open(Source *s, Memory *m, Diag *d, const char *path)
                        error < 0 ? "not a regular file" : strerror(error));
     }
     s->size = s->id.size;
+    file_is_read(d, path, "the model", s->fd);
     open_folder(s, m, path);
     return OK;
 }

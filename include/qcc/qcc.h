@@ -129,7 +129,7 @@ typedef struct qcc_source {
 /* Where bytes go: a file (written aside and renamed when complete) or the host, whose function may leave an errno that
  * says why it answers otherwise than QCC_OK. */
 typedef struct qcc_sink {
-    const char *path; /* "-" is standard output */
+    const char *path; /* "-" is standard output, which `write` writes to if there is one */
     qcc_status (*write)(void *user, const void *bytes, size_t n);
     void *user;
 } qcc_sink;

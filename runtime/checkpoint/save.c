@@ -253,6 +253,7 @@ static Status write_twice(Save *s)
 {
     Diag quiet;
     diag_open(&quiet, s->scratch, NULL, NULL);
+    quiet.files = s->t->diag->files;
     return write_file(s, &quiet) == OK ? OK : write_file(s, s->t->diag);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_set.h"
 
 enum { CHUNK = 1 << 16, LONGEST_LINE = 1 << 20 };
 
@@ -159,6 +160,8 @@ static int open_path(const char *path)
 static Status open_log(Log *l, Memory *memory, Diag *diag, const char *path, int64_t step)
 {
     Cleanup cleanup;
+    *l = (Log){ 0 };
+    TRY(file_may_write(diag, path));
     *l = (Log){ .diag = diag, .path = path };
     arena_open(&l->arena, memory);
     l->fd = open_path(path);

@@ -32,6 +32,79 @@ static qcc_tensor x_tensor(void)
     return (qcc_tensor){ QCC_F32, 2, { 3, 4 }, x, sizeof x };
 }
 
+/* ---- files ---- */
+
+static void copy_file(const char *from, const char *to)
+{
+    char block[4096];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_true(in && out);
+    const size_t n = fread(block, 1, sizeof block, in);
+    assert_in_range(n, 1, sizeof block - 1);
+    assert_int_equal(fwrite(block, 1, n, out), n);
+    fclose(in);
+    fclose(out);
+}
+
+static void same_bytes(const char *path, const void *bytes, size_t n)
+{
+    char now[4096];
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(now, 1, sizeof now, f), n);
+    assert_memory_equal(now, bytes, n);
+    fclose(f);
+}
+
+/* Whatever a model is written as, the files that it was read from stay, until it is freed. */
+static void a_sink_spares_what_its_model_was_read_from(void **state)
+{
+    static const char *const others[] = { "spare.onnx", "w.bin", "./w.bin", "link.bin" };
+    static const float w[6] = { 1, 2, 3, 4, 5, 6 };
+    char folder[] = "/tmp/qcc-spare-XXXXXX", before[4096];
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    qcc_model *m, *other;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    const int here = open(".", O_RDONLY | O_DIRECTORY);
+    assert_int_equal(chdir(folder), 0);
+    copy_file(MODELS "external.onnx", "spare.onnx");
+    FILE *f = fopen("w.bin", "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(w, 1, sizeof w, f), sizeof w);
+    fclose(f);
+    f = fopen("spare.onnx", "rb");
+    assert_non_null(f);
+    const size_t n = fread(before, 1, sizeof before, f);
+    fclose(f);
+    assert_int_equal(symlink("w.bin", "link.bin"), 0);
+    assert_int_equal(read_file(cx, "spare.onnx", &m), QCC_OK);
+    assert_int_equal(read_file(cx, MLP, &other), QCC_OK);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const qcc_sink sink = qcc_to_file(others[i]);
+        h.text[0] = 0;
+        assert_int_equal(qcc_export(m, NULL, &sink), QCC_USAGE);
+        assert_non_null(strstr(h.text, i ? "is also external data of the model: it is not replaced"
+                                         : "is also the model: it is not replaced"));
+        assert_int_equal(qcc_emit(m, "dot", NULL, &sink), QCC_USAGE);
+        same_bytes("w.bin", w, sizeof w);
+        same_bytes("spare.onnx", before, n);
+    }
+    const qcc_sink copy = qcc_to_file("copy.onnx"), place = qcc_to_file("spare.onnx");
+    assert_int_equal(qcc_export(m, NULL, &copy), QCC_OK);
+    qcc_model_free(m);
+    assert_int_equal(qcc_export(other, NULL, &place), QCC_OK);
+    assert_int_equal(qcc_export(other, NULL, &place), QCC_OK); /* it was read elsewhere */
+    qcc_close(cx);
+    static const char *const all[] = { "copy.onnx", "spare.onnx", "w.bin", "link.bin" };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_int_equal(remove(all[i]), 0);
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* ---- what it does ---- */
 
 static void the_signature_has_names(void **state)
@@ -576,6 +649,7 @@ int main(void)
         cmocka_unit_test(a_small_stack_is_enough),
         cmocka_unit_test(the_rounding_mode_of_the_host_does_not_matter),
         cmocka_unit_test(no_descriptor_is_left_open),
+        cmocka_unit_test(a_sink_spares_what_its_model_was_read_from),
         cmocka_unit_test(older_and_odd_options_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

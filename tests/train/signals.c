@@ -74,7 +74,7 @@ static void leaves_something(void)
 static void checks_places(void)
 {
     static const char *const options[] = { "-o no/out.onnx", "--checkpoint x.npy/run", "--log no/l.jsonl",
-                                           "--gradients no/g.npz", "--tensorboard x.npy" };
+                                           "--gradients no/g.npz", "--tensorboard out.safetensors" };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const double began = now();
         const int code = qcc(TOY "--steps 100000000 %s", options[i]);
