@@ -150,6 +150,8 @@ static inline size_t each_model(void (*visit)(const char *path, void *arg), void
         visit(found.gl_pathv[i], arg);
     size_t n = found.gl_pathc;
     globfree(&found);
+    if (n == 0)
+        printf("skipped: no models of ONNX's tests; package libonnx-testdata\n");
     return n;
 }
 

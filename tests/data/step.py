@@ -4,19 +4,15 @@
 
 For each NAME.step.onnx: onnx's checker takes the combined graph (the model's, and the algorithm behind it), and
 onnxruntime runs the file as the model that it also is.  For each NAME.flat.onnx: onnxruntime computes the outputs that
-NAME.values holds, from its inputs (lines: "in" or "out", name, element type, shape, numbers).  Exits with 77 where
-onnx or onnxruntime is missing.
+NAME.values holds, from its inputs (lines: "in" or "out", name, element type, shape, numbers).
 """
 import glob
 import os
 import sys
 
-try:
-    import numpy as np
-    import onnx
-    import onnxruntime
-except ImportError:
-    sys.exit(77)
+import numpy as np
+import onnx
+import onnxruntime
 
 
 def combined(model):

@@ -4,7 +4,7 @@
  *
  * A page holds blocks marked ```console: lines "$ COMMAND", lines "> MORE" that belong to the command before them, and
  * what the command wrote, to both streams.  The commands of a page run one after the other in one temporary folder, in
- * which `examples` is a link to SOURCE/examples, with BIN first in the PATH.  "..." as a line stands for any
+ * which `examples` is a link to SOURCE/examples, with BIN first in the PATH, then SOURCE/build/oracles/bin.  "..." as a line stands for any
  * number of lines, "..." in a line for any text.  A line <!-- needs: COMMAND --> before a block skips it where COMMAND
  * fails; <!-- do: COMMAND --> prepares what a page takes for granted, with $SOURCE.  --update writes what the commands wrote in place of what differs. */
 #include <stdbool.h>
@@ -188,7 +188,7 @@ static void hear_comment(Page *page)
         page->failed++;
     }
     if (run_comment(page, needs, command) > 0) {
-        printf("%s: a block is skipped, for it needs: %s\n", page->path, command);
+        printf("skipped: a block of %s; it needs: %s\n", page->path, command);
         page->skip = true;
     }
 }
@@ -263,6 +263,16 @@ static void add_to_path(const char *bin)
     free(path.p);
 }
 
+/* The Python of `tools/setup oracles` is the one that pages find. */
+static void add_oracles(const char *source)
+{
+    Bytes bin = { NULL, 0, 0 };
+    add(&bin, source, strlen(source));
+    add(&bin, "/build/oracles/bin", 18);
+    add_to_path(bin.p);
+    free(bin.p);
+}
+
 int main(int argc, char **argv)
 {
     const bool update = argc > 1 && strcmp(argv[1], "--update") == 0;
@@ -272,8 +282,9 @@ int main(int argc, char **argv)
         fputs("usage: run [--update] BIN SOURCE PAGE...\n", stderr);
         return 2;
     }
-    add_to_path(word[0]);
     setenv("SOURCE", word[1], 1);
+    add_oracles(word[1]);
+    add_to_path(word[0]);
     setenv("LC_ALL", "C", 1);
     for (char **page = word + 2; *page; page++)
         failed += check_page(*page, word[1], update, &commands);

@@ -59,7 +59,7 @@ static inline bool nvrtc_open(Nvrtc *nvrtc)
         !nvrtc_symbol(nvrtc, "nvrtcGetProgramLog", &nvrtc->log) ||
         !nvrtc_symbol(nvrtc, "nvrtcGetPTXSize", &nvrtc->ptx_size) || !nvrtc_symbol(nvrtc, "nvrtcGetPTX", &nvrtc->ptx) ||
         !nvrtc_symbol(nvrtc, "nvrtcDestroyProgram", &nvrtc->destroy)) {
-        fprintf(stderr, "skipped: NVRTC is not installed\n");
+        fprintf(stderr, "skipped: NVRTC is not installed; a CUDA toolkit\n");
         return false;
     }
     return true;

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
             o.through = strcmp(argv[i + 1], "qir") == 0 ? FORM_QIR : FORM_ONNX;
     }
     if (argc < 2 || stat(argv[1], &s) != 0) {
-        printf("skipped: no folder %s\n", argc < 2 ? "given" : argv[1]);
+        printf("skipped: no folder %s; package libonnx-testdata\n", argc < 2 ? "given" : argv[1]);
         return SKIP;
     }
     memory_open(&m, NULL);

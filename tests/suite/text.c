@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[2], "--least") == 0)
         least = atoi(argv[3]);
     if (n < 0) {
-        printf("%s is not there: install libonnx-testdata\n", argc > 1 ? argv[1] : "the folder");
+        printf("skipped: %s is not there; package libonnx-testdata\n", argc > 1 ? argv[1] : "the folder");
         return SKIPPED;
     }
     for (int i = 0; i < n; i++) {

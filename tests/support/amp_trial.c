@@ -235,6 +235,8 @@ int amp_check_folder(const char *folder, size_t n, AmpCheck *const *checks)
         seen += w.seen;
         bad += w.bad;
     }
+    if (!seen)
+        printf("skipped: no models in %s; package libonnx-testdata\n", folder);
     printf("%d graphs, %d wrong\n", seen, bad);
     return !seen ? SKIPPED : bad != 0;
 }

@@ -709,8 +709,10 @@ static void large_models_open_at_once(void **state)
     put(&head, t.p, t.n);
     int fd = open(in_folder("big.onnx"), O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(write(fd, head.p, head.n) == (ssize_t)head.n);
-    if (ftruncate(fd, (off_t)(head.n + n)) != 0)
+    if (ftruncate(fd, (off_t)(head.n + n)) != 0) {
+        print_message("skipped: no file of 3 GB with holes can be made here\n");
         skip();
+    }
     assert_int_equal(pwrite(fd, "z", 1, (off_t)(head.n + n) - 1), 1);
     close(fd);
 
@@ -739,8 +741,10 @@ static void large_external_data_opens_at_once(void **state)
     write_file(in_folder("big.onnx"), m.p, m.n);
     free(m.p);
     int fd = open(in_folder("huge"), O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (ftruncate(fd, (off_t)n) != 0)
+    if (ftruncate(fd, (off_t)n) != 0) {
+        print_message("skipped: no file of 3 GB with holes can be made here\n");
         skip();
+    }
     close(fd);
     double start = seconds();
     if (fixture_run(&f, open_big, &last))

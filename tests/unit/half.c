@@ -390,7 +390,7 @@ static void agrees_with_the_processor(void **state)
         return;
     }
 #endif
-    print_message("no F16C here\n");
+    print_message("skipped: this processor has no F16C\n");
     skip();
 }
 

@@ -162,7 +162,7 @@ int main(void)
     language_open(&j.l);
     j.browser = find_browser(&j.l.arena);
     if (!j.browser || !j.folder) {
-        printf("skipped: no chromium in the PATH (package chromium)\n");
+        printf("skipped: no browser in the PATH; package chromium\n");
         return SKIPPED;
     }
     const Status status = guarded(&j.l.memory, write_pages, &j);
