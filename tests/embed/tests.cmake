@@ -7,6 +7,14 @@ foreach(name library session conditions threads scaling)
     add_test(NAME embed/${name} COMMAND test_embed_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
     set_tests_properties(embed/${name} PROPERTIES LABELS fast)
 endforeach()
+# Every verb, in places of several kinds.
+add_executable(test_embed_lines embed/lines.c train/command.c)
+target_link_libraries(test_embed_lines PRIVATE qcc_shared Threads::Threads)
+target_include_directories(test_embed_lines PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+add_test(NAME embed/places COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/embed/places $<TARGET_FILE:test_embed_lines>
+                                   ${CMAKE_CURRENT_SOURCE_DIR}/command/models ${CMAKE_SOURCE_DIR}/examples/models
+         WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+set_tests_properties(embed/places PROPERTIES LABELS fast)
 add_executable(test_embed_unload embed/unload.c)
 target_include_directories(test_embed_unload PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(test_embed_unload PRIVATE ${CMAKE_DL_LIBS})
