@@ -139,6 +139,13 @@ void qcc_request_save(qcc_context *cx)
     cx->save = 1;
 }
 
+/* What was said first tells why: a value that could not be read, where it was not needed after all, or a file whose bytes
+ * did not come, which is not what it would be to hold the wrong ones. */
+static Status outcome_of(Status status, Status first)
+{
+    return status == OK || first == IO ? first : status;
+}
+
 bool context_take(qcc_context *cx)
 {
     return !atomic_exchange_explicit(&cx->busy, true, memory_order_acquire);
@@ -178,8 +185,8 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
         fail_as(&cx->diag, INTERNAL, NOWHERE, "a mistake of qcc's own, please report it: %s", cx->memory.mistake);
         cx->poisoned = true;
     }
-    if (status == OK && cx->diag.n_errors) /* a value that cannot be read, where it was not needed after all */
-        status = cx->diag.first;
+    if ((status == OK || status == INVALID) && cx->diag.n_errors)
+        status = outcome_of(status, cx->diag.first);
     arena_close(&cx->scratch);
     arena_keep(&cx->scratch);
     cx->diag.file = NULL;

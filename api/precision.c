@@ -2,10 +2,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "api/recipe.h"
 #include "base/hash.h"
+#include "ir/json_text.h"
 #include "passes/amp_shipped.h"
 #include "passes/amp_table.h"
 #include "passes/scale_read.h"
@@ -119,7 +118,8 @@ static bool read_table_texts(qcc_step *s, json_t *all)
 Status precision_tables_read(qcc_step *s, const char *text)
 {
     Cleanup cleanup;
-    json_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    json_error_t error;
+    json_t *all = text ? json_text(&s->cx->memory, text, strlen(text), 0, &error) : NULL;
     if (!text)
         return OK;
     if (!all)

@@ -3,8 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "ir/json_text.h"
 #include "ops/path.h"
 #include "passes/choices.h"
 #include "passes/loss_read.h"
@@ -285,7 +284,8 @@ static Status read_ties(qcc_step *s, const char *text)
 {
     Cleanup cleanup;
     bool good = true;
-    json_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    json_error_t error;
+    json_t *all = text ? json_text(&s->cx->memory, text, strlen(text), 0, &error) : NULL;
     s->recipe.choices = NEW(&s->arena, Choices);
     if (!text)
         return OK;

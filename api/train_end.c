@@ -40,6 +40,12 @@ static Status write_gradients(Trainer *t, const char *path)
     return out_close(&o, npz_write(&t->cx->scratch, out_sink(&o), all, k));
 }
 
+/* A run that had no step left to do has none of what a step leaves. */
+static Status warn_no_step(Trainer *t, const char *path)
+{
+    return warn(t->d, ON_COMMAND_LINE, "--gradients: %s is not written, this run made no step", path);
+}
+
 /* ---- the order of it ---- */
 
 typedef struct End {
@@ -96,8 +102,8 @@ static void leave_all(End *e)
     const char *out = option_text(&t->c->line, OPT_output_path), *gradients = option_text(&t->c->line, OPT_gradients);
     if (t->saving)
         leave_checkpoint(e);
-    if (e->regular && gradients && t->last.step)
-        note_failure(e, write_gradients(t, gradients));
+    if (e->regular && gradients)
+        note_failure(e, t->last.step ? write_gradients(t, gradients) : warn_no_step(t, gradients));
     if (e->regular && out && train_is_model(out))
         leave_model(e, out);
     else if (e->regular && out)

@@ -68,7 +68,9 @@ static void note_open(Diag *diag, const char *path, int *fd)
 Status file_open(Diag *diag, const char *path, int *fd, uint64_t *size)
 {
     struct stat st;
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    do
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (*fd < 0 && errno == EINTR);
     if (*fd < 0)
         return file_failed(diag, path, "cannot be opened", errno);
     if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {

@@ -1,12 +1,12 @@
 #include "ir/safetensors.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "ir/json_text.h"
 
 enum { PREFIX = 8, DEEPEST_HEADER = 4 };
 static const uint64_t longest_header = 100000000; /* of the format */
@@ -216,7 +216,7 @@ static Status read_file(Reading *r)
     json_error_t error;
     Cleanup cleanup;
     TRY(read_header(r, &json));
-    json_t *header = json_loadb(json.p, json.n, JSON_REJECT_DUPLICATES, &error);
+    json_t *header = json_text(r->arena->memory, json.p, json.n, JSON_REJECT_DUPLICATES, &error);
     if (!header)
         return bad(r, NULL, arena_printf(&r->scratch, "the header is no JSON: %s", error.text));
     cleanup_push(r->arena->memory, &cleanup, drop_json, header);

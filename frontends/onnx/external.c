@@ -253,6 +253,9 @@ static Status check_range(const External *e, Diag *d, uint64_t bytes)
 
 static Status open_file(Spine *s, Diag *d, External *e)
 {
+    if (s->source.folder < 0 && s->source.folder_error)
+        return fail_as(d, IO, e->place, "external data %s: the folder cannot be opened: %s", e->location,
+                       strerror(s->source.folder_error));
     if (s->source.folder < 0)
         return fail(d, e->place, "external data %s: a model that is no file has no folder to look in", e->location);
     e->fd = open_beneath(s->source.folder, e->location, s->linked_data ? OPEN_LINKED : OPEN_BENEATH);

@@ -64,6 +64,7 @@ static void open_folder(Source *s, Memory *m, const char *path)
     const char *folder = !slash ? "." : slash == path ? "/" : arena_copy(&scratch, path, (size_t)(slash - path));
     s->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     s->owns_folder = s->folder >= 0;
+    s->folder_error = s->folder < 0 ? errno : 0;
     arena_close(&scratch);
 }
 

@@ -18,9 +18,10 @@ typedef struct Source Source;
 struct Source {
     const char *name; /* for messages; the owner keeps it alive */
     uint64_t size;
-    int fd;     /* -1: not a file */
-    int folder; /* the folder that external data lies beneath; -1: none */
-    FileId id;  /* of a file */
+    int fd;           /* -1: not a file */
+    int folder;       /* the folder that external data lies beneath; -1: none */
+    int folder_error; /* why there is none beside a file; 0 */
+    FileId id;        /* of a file */
     const uint8_t *bytes;
     Status (*read)(void *user, uint64_t offset, void *buffer, size_t n); /* the host's reader; must give n bytes */
     void *user;

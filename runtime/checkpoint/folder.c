@@ -86,12 +86,19 @@ const char *folder_link(Arena *arena, const char *folder, const char *link)
     return folder_step(target, &step) ? arena_string(arena, target) : NULL;
 }
 
-void folder_point(const Disk *disk, Arena *arena, const char *folder, const char *link, const char *name)
+Status folder_point(const Disk *disk, Arena *arena, Diag *diag, const char *folder, const char *link, const char *name)
 {
+    char text[128];
     const char *path = file_in(arena, folder, link);
     const char *temporary = arena_printf(arena, "%s.tmp-%ld-0", path, (long)getpid());
-    if (disk->point(disk, name, temporary) == 0 && disk->rename(disk, temporary, path, true) != 0)
+    const bool made = disk->point(disk, name, temporary) == 0;
+    if (made && disk->rename(disk, temporary, path, true) == 0)
+        return OK;
+    const int error = errno;
+    if (made)
         disk->remove(disk, temporary);
+    return warn(diag, (Place){ .file = path, .byte = -1 }, "cannot be made to point to %s: %s", name,
+                strerror_r(error, text, sizeof text));
 }
 
 static bool is_stem(const char *stem)

@@ -23,8 +23,8 @@ Status folder_list(Arena *arena, Diag *diag, const char *folder, CheckpointFile 
 /* The name that a link in the folder points to; null when there is none, or it points elsewhere. */
 const char *folder_link(Arena *arena, const char *folder, const char *link);
 
-/* Lets a link point to a file of the folder; that it cannot is no failure, links are hints. */
-void folder_point(const Disk *disk, Arena *arena, const char *folder, const char *link, const char *name);
+/* Lets a link point to a file of the folder; that it cannot is a warning, links are hints. */
+Status folder_point(const Disk *disk, Arena *arena, Diag *diag, const char *folder, const char *link, const char *name);
 
 /* Removes temporary files and links of processes that are no more; with `alone`, of every process: nobody else writes
  * here. */

@@ -311,12 +311,15 @@ static Status load_one(const CheckpointReader *r, Probe *p, const CheckpointWant
 
 /* ---- all of them ---- */
 
-static Status none_whole(const CheckpointReader *r, const char *path, const Candidates *c, const char *const *damages)
+static Status none_whole(const CheckpointReader *r, const char *path, const Candidates *c, const char *const *damages,
+                         Status why)
 {
     if (!c->is_folder)
-        return fail(r->diag, (Place){ .file = c->paths[0], .byte = -1 }, "%s", damages[0]);
-    Message *m = message_new(r->diag, SEVERITY_ERROR, INVALID, (Place){ .file = path, .byte = -1 },
-                             "none of its %zu checkpoints is whole", c->n);
+        return fail_as(r->diag, why, (Place){ .file = c->paths[0], .byte = -1 }, "%s", damages[0]);
+    Message *m = message_new(r->diag, SEVERITY_ERROR, why, (Place){ .file = path, .byte = -1 },
+                             why == IO ? "none of its %zu checkpoints can be read and is whole"
+                                       : "none of its %zu checkpoints is whole",
+                             c->n);
     for (size_t i = 0; i < c->n; i++)
         message_at(m, "%s: %s", c->paths[i], damages[i]);
     return message_send(m);
@@ -326,6 +329,7 @@ Status checkpoint_load(const CheckpointReader *r, const char *path, const Checkp
                        CheckpointLoaded *loaded)
 {
     Candidates c;
+    Status why = INVALID;
     *loaded = (CheckpointLoaded){ 0 };
     TRY(find_candidates(r, path, &c));
     const char **damages = NEWS(r->arena, const char *, c.n);
@@ -335,6 +339,7 @@ Status checkpoint_load(const CheckpointReader *r, const char *path, const Checkp
         check_step(r, p, c.steps[i]);
         TRY(load_one(r, p, wanted, loaded));
         damages[i] = p->damage;
+        why = p->unread ? IO : why;
         if (loaded->file) {
             for (size_t k = 0; k < i; k++)
                 TRY(warn(r->diag, (Place){ .file = c.paths[k], .byte = -1 }, "%s: passed over for %s", damages[k],
@@ -342,7 +347,7 @@ Status checkpoint_load(const CheckpointReader *r, const char *path, const Checkp
             return OK;
         }
     }
-    return c.n ? none_whole(r, path, &c, damages) : OK;
+    return c.n ? none_whole(r, path, &c, damages, why) : OK;
 }
 
 Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const CheckpointWanted *wanted,
@@ -352,5 +357,7 @@ Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const Ch
     *loaded = (CheckpointLoaded){ 0 };
     probe_open_bytes(p, r->types, r->arena, r->limits, from);
     TRY(load_one(r, p, wanted, loaded));
-    return p->damage ? fail(r->diag, (Place){ .file = from->name, .byte = -1 }, "%s", p->damage) : OK;
+    if (!p->damage)
+        return OK;
+    return fail_as(r->diag, p->unread ? IO : INVALID, (Place){ .file = from->name, .byte = -1 }, "%s", p->damage);
 }

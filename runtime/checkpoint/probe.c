@@ -5,9 +5,11 @@
 static void hear(void *user, const Message *m)
 {
     Probe *p = user;
-    if (!p->damage)
-        p->damage =
-            arena_printf(p->arena, "%s%s%s", m->place.where ? m->place.where : "", m->place.where ? ": " : "", m->text);
+    if (p->damage)
+        return;
+    p->unread = m->status == IO;
+    p->damage =
+        arena_printf(p->arena, "%s%s%s", m->place.where ? m->place.where : "", m->place.where ? ": " : "", m->text);
 }
 
 static void begin(Probe *p, Arena *arena, const char *path)

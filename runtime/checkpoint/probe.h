@@ -10,6 +10,7 @@ typedef struct Probe {
     SafeTensors table;
     CheckpointInfo info;
     const char *damage; /* null: none was seen */
+    bool unread;        /* its bytes did not come: the file may be whole */
     Diag quiet;         /* what the reader says becomes the damage */
 } Probe;
 

@@ -268,11 +268,11 @@ static Status save(Save *s, bool best)
     if (!t->is_folder)
         return OK;
     keep_note(t, s->name);
-    folder_point(t->wish.disk, s->scratch, t->wish.path, "last", s->name);
-    if (best)
-        folder_point(t->wish.disk, s->scratch, t->wish.path, "best", s->name);
+    Status pointed = folder_point(t->wish.disk, s->scratch, t->diag, t->wish.path, "last", s->name);
+    if (best && pointed == OK)
+        pointed = folder_point(t->wish.disk, s->scratch, t->diag, t->wish.path, "best", s->name);
     keep_newest(t, s->scratch, s->name, s->info->best_step);
-    return OK;
+    return pointed;
 }
 
 Status checkpoint_save(CheckpointTarget *t, Arena *arena, const CheckpointInfo *info, const NamedTensor *states,

@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/file_set.h"
+#include "ir/json_text.h"
 
 enum { CHUNK = 1 << 16, LONGEST_LINE = 1 << 20 };
 
@@ -70,7 +70,7 @@ static Status foreign(const Log *l)
 static Status see_line(Scan *s)
 {
     json_error_t error;
-    json_t *o = json_loadb(s->line.p, s->line.n, 0, &error);
+    json_t *o = json_text(s->l->arena.memory, s->line.p, s->line.n, 0, &error);
     const json_t *step = json_object_get(o, "step");
     const char *event = json_string_value(json_object_get(o, "event"));
     const bool begins = event && strcmp(event, "start") == 0 && json_is_integer(json_object_get(o, "schema"));

@@ -1,0 +1,13 @@
+/* JSON text as jansson's tree. */
+#ifndef IR_JSON_TEXT_H
+#define IR_JSON_TEXT_H
+
+#include <jansson.h>
+
+#include "base/memory.h"
+
+/* What a text says, to be given back by json_decref; null where it is no JSON.  jansson takes malloc's memory and calls a
+ * text wrong when there is none: then it jumps. */
+json_t *json_text(Memory *memory, const char *text, size_t n, size_t flags, json_error_t *error);
+
+#endif
