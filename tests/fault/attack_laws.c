@@ -193,7 +193,7 @@ static const char *law_of_entry(const Reference *r, const Tree *now, const Entry
     if (is_lock(e->name))
         return NULL;
     if (is_events(e->name) && !tree_find(&r->old, e->name))
-        return records_are_whole(e, torn) ? NULL : complain(e->name, "has a record that is not whole");
+        return records_are_whole(e, torn || allowed->cut) ? NULL : complain(e->name, "has a record that is not whole");
     if (is_log(e->name) && tree_find(&r->new, e->name))
         return law_of_log(r, e, torn);
     if (is_words(e->name) && tree_find(&r->new, e->name))

@@ -21,7 +21,8 @@ typedef struct Reference {
 /* What an attack may leave. */
 typedef struct Allowed {
     bool left;     /* temporary files */
-    bool torn;     /* the last line or record of a log */
+    bool torn;     /* the last line of a log, or record of an event file */
+    bool cut;      /* the last record of an event file: nobody goes on with it */
     bool dangling; /* a link that could not be moved */
     bool saved;    /* what a signal asked for */
 } Allowed;

@@ -29,6 +29,6 @@ if(NOT QCC_SANITIZE) # their runtimes want to come first
         set(test fault/attacks-${tier})
         add_test(NAME ${test} COMMAND fault_attacks ${CMAKE_BINARY_DIR}/qcc $<TARGET_FILE:fault_interpose> ${tier})
     endforeach()
-    set_tests_properties(fault/attacks-some PROPERTIES LABELS fast)
+    set_tests_properties(fault/attacks-some PROPERTIES LABELS fast ENVIRONMENT QCC_SWEEP=1)
     set_tests_properties(fault/attacks-many PROPERTIES LABELS slow TIMEOUT 3600)
 endif()
