@@ -201,8 +201,13 @@ static Status save_asked(Trainer *t)
 /* A run that was cut between the last step of an epoch and its validation makes up for it. */
 static Status validate_first(Trainer *t, bool *stop)
 {
+    bool saved;
     const bool at_end = t->batches > 0 && t->done && t->done % t->batches == 0;
-    return t->resumed_from && at_end && t->validated_at != t->done ? end_epoch(t, t->done / t->batches, stop) : OK;
+    if (!t->resumed_from || !at_end || t->validated_at == t->done || !t->val_feed)
+        return OK;
+    t->saved_at = -1; /* the checkpoint says nothing of it */
+    TRY(end_epoch(t, t->done / t->batches, stop));
+    return t->saving && t->saved_at != t->done ? train_save(t, false, &saved) : OK;
 }
 
 static Status run_steps(Trainer *t, const char **reason)

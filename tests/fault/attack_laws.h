@@ -6,13 +6,13 @@
 #include "fault/attack_scenes.h"
 #include "fault/attack_tree.h"
 
-enum { MOST_STOPS = 8 };
+enum { MOST_STOPS = 16 };
 
 /* What a scene leaves when nothing fails. */
 typedef struct Reference {
     const Scene *scene;
     Tree inputs, old, new;
-    Tree stops[MOST_STOPS]; /* a training that stopped behind each step */
+    Tree stops[MOST_STOPS]; /* a training that stopped behind each step, and one that had to save elsewhere */
     int n_stops;
     Outcome outcome;
     Entry probe_old, probe_new;
@@ -24,7 +24,7 @@ typedef struct Allowed {
     bool torn;     /* the last line of a log, or record of an event file */
     bool cut;      /* the last record of an event file: nobody goes on with it */
     bool dangling; /* a link that could not be moved */
-    bool saved;    /* what a signal asked for */
+    bool unjudged; /* checkpoints of a step whose validation was interrupted */
 } Allowed;
 
 /* Files: each is old or new, or what a training that stopped had; none is missing, and none is there that is not known.

@@ -57,6 +57,7 @@ static const Fault faults[] = {
     { TARGET_any, DEED_SIGNAL, SIGXCPU, false }, { TARGET_any, DEED_SIGNAL, SIGUSR1, true },
 };
 /* clang-format on */
+enum { INTERRUPTED = 130 };
 enum { N_FAULTS = sizeof faults / sizeof *faults, MOST_SEEN = 4096 };
 
 typedef struct Sweep {
@@ -130,20 +131,31 @@ static bool ask(Sweep *s, Entry *answer)
     return good;
 }
 
-/* A training that stops behind each step, and before the first. */
+static void make_stop(Sweep *s, const char *line, const Attack *a)
+{
+    Outcome o;
+    Reference *r = &s->reference;
+    tree_write(&r->old, ".");
+    attack_run(line, a, &o);
+    s->runs++;
+    tree_read(&r->stops[r->n_stops++], ".");
+    outcome_drop(&o);
+}
+
+/* A training that stops behind each step, and before the first; and one whose output cannot get its name, so that the
+ * states go where those of a run without outputs are. */
 static void make_stops(Sweep *s)
 {
-    Reference *r = &s->reference;
-    Attack early = { .target = TARGET_any, .deed = DEED_SIGNAL, .value = SIGTERM, .at = 1 };
-    for (r->n_stops = 0; r->n_stops < r->scene->steps; r->n_stops++) {
+    const Attack early = { .target = TARGET_any, .deed = DEED_SIGNAL, .value = SIGTERM, .at = 1 };
+    const Attack elsewhere = { .target = TARGET_rename, .deed = DEED_FAIL, .value = EACCES, .at = 1 };
+    const Scene *scene = s->reference.scene;
+    if (scene->steps)
+        make_stop(s, scene->command, &early);
+    for (int i = 1; i <= scene->steps; i++) {
         char line[1024];
-        Outcome o;
-        tree_write(&r->old, ".");
-        snprintf(line, sizeof line, "%s --stop-if step>%d.5", r->scene->command, r->n_stops - 1);
-        attack_run(line, r->n_stops ? &no_attack : &early, &o);
-        s->runs++;
-        tree_read(&r->stops[r->n_stops], ".");
-        outcome_drop(&o);
+        snprintf(line, sizeof line, "%s --stop-if step>%d.5", scene->command, i - 1);
+        make_stop(s, line, &no_attack);
+        make_stop(s, line, &elsewhere);
     }
 }
 
@@ -214,7 +226,7 @@ static const char *law_of_return(Sweep *s, const Tree *left)
 {
     Tree now;
     Outcome o;
-    const Allowed allowed = { .saved = true, .cut = true, .dangling = true, .left = true }; /* by the run before */
+    const Allowed allowed = { .unjudged = true, .cut = true, .dangling = true, .left = true }; /* by the run before */
     const Reference *r = &s->reference;
     const uint64_t hash = tree_hash(left);
     for (int i = 0; i < s->n_seen; i++)
@@ -240,13 +252,15 @@ static Allowed allowed_by(const Attack *a, const Outcome *o)
         .left = o->ended || dying || (signal && a->from_then_on) || a->target == TARGET_remove,
         .torn = o->ended || dying || a->deed == DEED_TEAR || a->target == TARGET_write || a->target == TARGET_truncate,
         .dangling = strstr(o->err, "cannot be made to point to") != NULL,
-        .saved = signal && a->value == SIGUSR1,
+        .unjudged = o->code == INTERRUPTED,
     };
 }
 
 /* Where it goes on from is another place when the newest checkpoint could not be read, which it says. */
 static bool says_the_same(const Reference *r, const Attack *a, const Outcome *o)
 {
+    if (r->scene->code && o->err[0])
+        return true;
     return a->deed == DEED_SIGNAL || strcmp(o->out, r->outcome.out) == 0 || strstr(o->err, ": passed over for ");
 }
 
