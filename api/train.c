@@ -202,11 +202,11 @@ static Status save_asked(Trainer *t)
 static Status validate_first(Trainer *t, bool *stop)
 {
     bool saved;
-    const bool at_end = t->batches > 0 && t->done && t->done % t->batches == 0;
+    const bool at_end = t->batches > 0 && t->done && (t->done % t->batches == 0 || t->done == t->steps);
     if (!t->resumed_from || !at_end || t->validated_at == t->done || !t->val_feed)
         return OK;
     t->saved_at = -1; /* the checkpoint says nothing of it */
-    TRY(end_epoch(t, t->done / t->batches, stop));
+    TRY(end_epoch(t, (t->done - 1) / t->batches + 1, stop));
     return t->saving && t->saved_at != t->done ? train_save(t, false, &saved) : OK;
 }
 
