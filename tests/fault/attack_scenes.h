@@ -7,8 +7,7 @@ typedef struct Scene {
     const char *before;  /* command lines, `;` between them, whose results are the old ones */
     const char *command; /* the one under attack */
     const char *again;   /* what is run behind it; null: the same */
-    const char *set;     /* files that belong together, a space between them; null: each by itself */
-    const char *probe;   /* what reads the set and writes probe.npy */
+    const char *probe;   /* what reads files that belong together and writes probe.npy; null: there are none */
     int code;            /* how it ends when nothing fails */
     int steps;           /* of a training: after each of them it may have stopped */
 } Scene;

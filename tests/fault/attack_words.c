@@ -23,7 +23,7 @@ static const char *const before[] = { TRAIN "--steps 4 --every 2", NULL };
 
 static const Saying sayings[] = {
     { "run e.onnx --input x=x.npy", TARGET_open, DEED_FAIL, EIO, false, 5,
-      "external data e.onnx.data: the folder cannot be opened: Input/output error" },
+      ".data: the folder cannot be opened: Input/output error" },
     { "run m.onnx --input x=x.npy", TARGET_read, DEED_FAIL, EIO, false, 5, "m.onnx: byte" },
     { "run m.onnx --input x=x.npy", TARGET_memory, DEED_FAIL, ENOMEM, true, 7, "qcc: cannot start: no memory" },
     { "export s.onnx --checkpoint a.safetensors -o d.onnx", TARGET_open, DEED_FAIL, EACCES, false, 5,

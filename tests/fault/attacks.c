@@ -226,7 +226,7 @@ static const char *law_of_return(Sweep *s, const Tree *left)
 {
     Tree now;
     Outcome o;
-    const Allowed allowed = { .unjudged = true, .cut = true, .dangling = true, .left = true }; /* by the run before */
+    const Allowed allowed = { .unjudged = true, .cut = true, .dangling = true }; /* by the run before */
     const Reference *r = &s->reference;
     const uint64_t hash = tree_hash(left);
     for (int i = 0; i < s->n_seen; i++)
