@@ -1,11 +1,10 @@
 /* Weights of classes are files when a step is compiled; its file holds their values, so that reading it opens nothing. */
 #include <string.h>
 
-#include <jansson.h>
-
 #include "api/data.h"
 #include "api/recipe.h"
 #include "base/number_text.h"
+#include "ir/json_text.h"
 #include "passes/loss_read.h"
 
 #define NOTE "qcc.loss_weights"
@@ -121,7 +120,8 @@ static void drop_json(void *thing)
 Status recipe_weights_read(qcc_step *s, const char *text)
 {
     Cleanup cleanup;
-    json_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    json_error_t error;
+    json_t *all = text ? json_text(&s->cx->memory, text, strlen(text), 0, &error) : NULL;
     const size_t n = json_array_size(all);
     if (!text)
         return OK;

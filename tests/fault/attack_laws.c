@@ -346,5 +346,8 @@ static bool holds_all(const Tree *now, const Tree *then)
 
 bool law_of_sets_is_open(const Reference *r, const Tree *now)
 {
-    return r->scene->probe && !holds_all(now, &r->old) && !holds_all(now, &r->new);
+    bool open = r->scene->probe && !holds_all(now, &r->old) && !holds_all(now, &r->new);
+    for (int i = 0; open && i < r->n_stops; i++)
+        open = !holds_all(now, &r->stops[i]);
+    return open;
 }

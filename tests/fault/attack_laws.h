@@ -37,7 +37,7 @@ const char *law_of_success(const Reference *r, const Tree *now, const char *said
 /* How it ended, and that it said why. */
 const char *law_of_ending(const Reference *r, const Outcome *o);
 
-/* Whether files that belong together are neither all old nor all new, so that they must be asked what they are. */
+/* Whether files that belong together are not those of one run, so that they must be asked what they are. */
 bool law_of_sets_is_open(const Reference *r, const Tree *now);
 
 #endif
