@@ -35,7 +35,7 @@
     _( eval_bytes,         17179869184,     "bytes of one tensor that is computed"                 ) \
     _( loop_iterations,    1000000,         "turns of all loops of one evaluation"                 ) \
     _( data_bytes,         4294967296,      "bytes of data files held in memory: inflated or parsed") \
-    _( selector_states,    10000,           "states of one selector, its counts multiplied out"    )
+    _( selector_states,    2000,            "states of one selector, its counts multiplied out"    )
 /* clang-format on */
 
 typedef struct Limits {
