@@ -2,6 +2,8 @@
 
 #include "api/kind.h"
 #include "api/model.h"
+#include "frontends/onnx/step.h"
+#include "frontends/onnx/step_digest.h"
 #include "passes/rebatch.h"
 
 static void undo_model(void *thing)
@@ -125,12 +127,31 @@ static Status read_rebatch(qcc_model *m, const ImportOptions *o)
     return rebatch_prove(m->graph, original, 0);
 }
 
+/* A step is used as it was written, or not at all. */
+static Status check_digest(qcc_model *m, const CommandLine *line)
+{
+    Diag *d = &m->cx->diag;
+    StepDigest found;
+    TRY(step_digest_check(&m->spine, d, &found));
+    if (found == STEP_DIGEST_NONE && onnx_is_step(&m->spine))
+        remark(d, "step", NOWHERE, "has no digest: whether it is as it was written cannot be told");
+    if (found != STEP_DIGEST_DIFFERS)
+        return OK;
+    if (option_given(line, OPT_accept_changed))
+        return warn(d, NOWHERE, "has changed since it was written: taken as it is now");
+    Message *msg = message_new(d, SEVERITY_ERROR, INVALID, NOWHERE,
+                               "has changed since it was written: its digest is not that of its bytes");
+    message_try(msg, "--accept-changed-step if it was changed on purpose; otherwise write it again");
+    return message_send(msg);
+}
+
 static Status read_onnx(qcc_model *m, const CommandLine *line)
 {
     qcc_context *cx = m->cx;
     ImportOptions o = { 0 };
     TRY(spine_read(&m->spine, &cx->memory, &cx->diag, &cx->limits, &onnx__model_proto__descriptor));
     m->has_spine = true;
+    TRY(check_digest(m, line));
     TRY(bindings_read(m, line, &o));
     TRY(onnx_import(&m->ir, &m->arena, &m->spine, &o, &m->module));
     m->graph = m->module->graphs[0];

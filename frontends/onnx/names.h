@@ -50,7 +50,8 @@ enum { QCC_DOMAIN_VERSION = 1 };
 
 /* ---- metadata of the file of a step ---- */
 
-#define QCC_FILE_BYTES "qcc.file.bytes" /* of the model in front */
-#define QCC_FILE_IR    "qcc.file.ir"    /* the model's ir_version; "": it has none */
+#define QCC_FILE_BYTES  "qcc.file.bytes"  /* of the model in front */
+#define QCC_FILE_DIGEST "qcc.file.digest" /* of the whole file (step_digest.h) */
+#define QCC_FILE_IR     "qcc.file.ir"     /* the model's ir_version; "": it has none */
 
 #endif

@@ -5,6 +5,7 @@
 #include "frontends/onnx/layout.h"
 #include "frontends/onnx/pack.h"
 #include "frontends/onnx/relocate.h"
+#include "frontends/onnx/step_digest.h"
 #include "frontends/onnx/step_writer.h"
 
 /* The version of a domain among the first imports of a file; 0: none. */
@@ -74,6 +75,19 @@ typedef struct Edits {
     size_t n, cap;
 } Edits;
 
+/* What is ours, and behind it the digest of all of the file. */
+typedef struct Tail {
+    Onnx__ModelProto model;
+    DigestSink digest;
+} Tail;
+
+static Status put_tail(void *user, const Sink *sink)
+{
+    Tail *tail = user;
+    TRY(put_packed(&tail->model, sink));
+    return step_digest_end(&tail->digest, sink);
+}
+
 static Splice splice_of(StepWriter *x, const Edits *e)
 {
     return (Splice){ .source = &x->spine->source,
@@ -107,7 +121,7 @@ static Status note_file(StepWriter *x, Onnx__ModelProto *tail, const Layout *l, 
 }
 
 /* The model, then everything of ours. */
-static Status put_file(StepWriter *x, Relocation *r, const Layout *l, Onnx__ModelProto *tail, const Sink *sink)
+static Status put_file(StepWriter *x, Relocation *r, const Layout *l, Tail *tail, const Sink *sink)
 {
     Edits e = { 0 };
     if (r->all)
@@ -117,30 +131,31 @@ static Status put_file(StepWriter *x, Relocation *r, const Layout *l, Onnx__Mode
         add_edit(x, &e, r->edits[i]);
     if (!x->spine->model->has_ir_version || ir_version(x) != (uint64_t)x->spine->model->ir_version)
         add_edit(x, &e, layout_edit_ir(l, true, ir_version(x)));
-    TRY(note_file(x, tail, l, &e));
-    const size_t n = protobuf_c_message_get_packed_size(&tail->base);
+    TRY(note_file(x, &tail->model, l, &e));
+    const size_t n = protobuf_c_message_get_packed_size(&tail->model.base) + STEP_DIGEST_BYTES;
     if (n > (size_t)x->spine->limits.model_bytes)
         return step_refuse(x, "step", "is larger than one file may be (limit model_bytes)");
-    add_edit(x, &e, layout_edit_tail(l, x->spine, n, put_packed, tail));
+    add_edit(x, &e, layout_edit_tail(l, x->spine, n, put_tail, tail));
     const Splice how = splice_of(x, &e);
     relocation_settle(r);
-    return splice_write(&how, sink, NULL);
+    const Sink hashed = step_digest_begin(&tail->digest, sink);
+    return splice_write(&how, &hashed, NULL);
 }
 
 static Status write_file(StepWriter *x, const StepNotes *notes, const Sink *sink, Beside *beside)
 {
-    Onnx__ModelProto tail = ONNX__MODEL_PROTO__INIT;
+    Tail tail = { .model = ONNX__MODEL_PROTO__INIT };
     Onnx__TrainingInfoProto *info = &x->info;
     Layout layout;
     Relocation r;
     TRY(layout_read(x->spine, x->w.diag, x->w.arena, &layout));
     info->algorithm = &x->algorithm;
-    tail.training_info = &info;
-    tail.n_training_info = 1;
-    TRY(add_import(x, &layout, &tail, QCC_DOMAIN, QCC_DOMAIN_VERSION, x->w.needs_qcc));
-    TRY(add_import(x, &layout, &tail, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST, x->w.needs_preview));
-    TRY(add_notes(x, &layout, &tail, notes));
-    const uint64_t size = layout.model + protobuf_c_message_get_packed_size(&tail.base);
+    tail.model.training_info = &info;
+    tail.model.n_training_info = 1;
+    TRY(add_import(x, &layout, &tail.model, QCC_DOMAIN, QCC_DOMAIN_VERSION, x->w.needs_qcc));
+    TRY(add_import(x, &layout, &tail.model, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST, x->w.needs_preview));
+    TRY(add_notes(x, &layout, &tail.model, notes));
+    const uint64_t size = layout.model + protobuf_c_message_get_packed_size(&tail.model.base);
     relocation_open(&r, x->spine, x->w.arena, x->w.diag, beside, size > (uint64_t)beside_threshold(&x->spine->limits));
     return put_file(x, &r, &layout, &tail, sink);
 }
