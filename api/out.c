@@ -87,7 +87,7 @@ static Status lost(Out *o, int error)
     o->lost = error;
     if (o->if_lost == OUT_GOES_ON)
         return OK;
-    return o->if_lost == OUT_ENDS && error == EPIPE && !o->to.path ? IO : cannot_write(o, error);
+    return o->if_lost == OUT_ENDS && error == EPIPE && o->to.write ? IO : cannot_write(o, error);
 }
 
 Status out_bytes(Out *o, const void *bytes, size_t n)

@@ -132,6 +132,9 @@ static void results_are_missed(void)
               "%s >/dev/full: not one word of it", lines[i]);
         check(shell("\"$QCC\" %s >&- 2>err.txt", lines[i]) == 5, "%s >&-", lines[i]);
         check(file_count("err.txt", "\n") == 1, "%s >&-: not one word of it", lines[i]);
+        check(run_unread(lines[i]) == 5, "%s | true", lines[i]);
+        const bool says = strstr(lines[i], "eval") != NULL; /* it goes on, and answers at the end */
+        check(file_count("err.txt", "\n") == says, "%s | true: words", lines[i]);
     }
 }
 
