@@ -55,9 +55,12 @@ Status train_bundle(Trainer *t)
     uint64_t bytes;
     Arena *arena = &t->cx->scratch;
     const char *run = t->folder && !checkpoint_is_file(t->folder) ? arena_printf(arena, "%s/", t->folder) : "",
-               *folder = arena_printf(arena, "%sdiverged-%" PRId64, run, t->done + 1);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return file_failed(t->d, folder, "cannot be made", errno);
+               *plain = arena_printf(arena, "%sdiverged-%" PRId64, run, t->done + 1), *folder = plain;
+    for (int i = 2; mkdir(folder, 0777) != 0; i++) { /* what another run left stays */
+        if (errno != EEXIST)
+            return file_failed(t->d, folder, "cannot be made", errno);
+        folder = arena_printf(arena, "%s.%d", plain, i);
+    }
     TRY(write_words(t, inside(arena, folder, "options.txt")));
     TRY(train_write_state(t, t->d, inside(arena, folder, "state.safetensors"), &bytes));
     TRY(write_batch(t, inside(arena, folder, "batch.npz")));

@@ -170,10 +170,13 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
                        .no_best = best && strcmp(best, "none") == 0,
                        .resume = option_given(line, OPT_resume) > 0,
                        .must_resume = resume && strcmp(resume, "must") == 0,
+                       .overwrite = option_given(line, OPT_overwrite) > 0,
                        .no_save = option_given(line, OPT_no_save) > 0,
                        .save_error_stops = save_error && strcmp(save_error, "stop") == 0 };
     if (o->epochs && o->steps)
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--epochs and --steps: one of the two says when training ends");
+    if (o->overwrite && o->resume)
+        return fail_as(d, USAGE, ON_COMMAND_LINE, "--overwrite: a run that goes on (--resume) replaces nothing");
     if (option_text(line, OPT_keep) && o->keep < 2)
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--keep %d: at least 2 checkpoints are kept", o->keep);
     o->has_metric = metric && metric_find(metric, &o->metric);

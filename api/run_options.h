@@ -32,7 +32,7 @@ typedef struct RunOptions {
     bool by_accuracy, no_best; /* --best */
     MetricKind metric;
     bool has_metric;
-    bool resume, must_resume, no_save;
+    bool resume, must_resume, overwrite, no_save;
     bool save_error_stops; /* --on-save-error */
     int64_t skips;         /* steps in a row that may be skipped for not being finite; 0: the first one ends the run */
     bool skips_said;

@@ -67,11 +67,12 @@ typedef struct Trainer {
     RunResult last;
     int64_t last_rows;
     CheckpointTarget target;
-    const char *saved_as; /* the file of the last checkpoint, with its size */
-    bool saving;          /* the target is open */
-    double retry_at;      /* the clock, when a save that failed is tried again; 0: none did */
-    double retry_wait;    /* seconds that were waited for the last one */
-    const char *folder;   /* what --checkpoint says; null: nothing was said */
+    const char *saved_as;   /* the file of the last checkpoint, with its size */
+    const char *final_path; /* where the final states were written that no option names; null: nowhere yet */
+    bool saving;            /* the target is open */
+    double retry_at;        /* the clock, when a save that failed is tried again; 0: none did */
+    double retry_wait;      /* seconds that were waited for the last one */
+    const char *folder;     /* what --checkpoint says; null: nothing was said */
     CheckpointInfo info;
     char run_id[17];
     int64_t saved_at;     /* step of the last checkpoint */
@@ -127,6 +128,9 @@ Status validate_and(Command *c, qcc_step *s, Session *run, const TrainData *data
 
 /* ---- api/train_save.c ---- */
 
+/* Where a run leaves its states that has no other place: a name that is free, until it was written once. */
+const char *train_final_path(Trainer *t);
+
 /* Checks and opens the destinations before the first step. */
 Status train_open_outputs(Trainer *t);
 
@@ -148,6 +152,9 @@ bool train_save_is_due(const Trainer *t);
 
 /* Writes the state of the run into one file. */
 Status train_write_state(Trainer *t, Diag *d, const char *path, uint64_t *bytes);
+
+/* The same into train_final_path(), which stays. */
+Status train_write_final(Trainer *t, Diag *d, uint64_t *bytes);
 
 /* Whether -o names a model rather than a state. */
 bool train_is_model(const char *path);

@@ -63,14 +63,17 @@ static void note_failure(End *e, Status status)
         e->status = status;
 }
 
+/* `path`: null where no option says one. */
 static void leave_state(End *e, const char *path)
 {
     uint64_t bytes;
     Trainer *t = e->t;
-    const Status status = train_write_state(t, t->d, path, &bytes);
+    const Status status = path ? train_write_state(t, t->d, path, &bytes) : train_write_final(t, t->d, &bytes);
     note_failure(e, status);
     if (status != OK)
         return;
+    if (!path)
+        path = t->final_path;
     e->left = true;
     text_printf(&e->told, "wrote %s (%s)   next: %s\n", path, bytes_text(&t->cx->scratch, bytes),
                 step_next_command(t->step, &t->cx->scratch, path));
@@ -109,7 +112,7 @@ static void leave_all(End *e)
     else if (e->regular && out)
         leave_state(e, out);
     if (!e->left && !t->o.no_save)
-        leave_state(e, t->step->facts.trained_path);
+        leave_state(e, NULL);
     if (e->saved && !(e->regular && out))
         text_printf(&e->told, "saved %s   next: %s\n", t->folder,
                     step_next_command(t->step, &t->cx->scratch, t->folder));

@@ -205,6 +205,24 @@ static Status try_path(Trainer *t, const char *path)
     return OK;
 }
 
+const char *train_final_path(Trainer *t)
+{
+    const char *plain = t->step->facts.trained_path, *path = plain;
+    const int n = (int)(strlen(plain) - strlen(".safetensors"));
+    if (t->final_path)
+        return t->final_path;
+    for (int i = 2; file_exists(path) && !t->o.overwrite; i++)
+        path = arena_printf(&t->step->arena, "%.*s-%d.safetensors", n, plain, i);
+    return path;
+}
+
+/* States at -o are replaced by the run that wrote them and goes on, or where that is said. */
+static Status check_states(Trainer *t, const char *out)
+{
+    const bool own = t->o.resume && checkpoint_is_of(out, t->run_id, &t->cx->memory, &t->cx->limits);
+    return own || t->o.overwrite ? OK : checkpoint_is_free(out, "-o", &t->cx->memory, t->d, &t->cx->limits);
+}
+
 Status train_open_outputs(Trainer *t)
 {
     const char *out = option_text(&t->c->line, OPT_output_path), *log = option_text(&t->c->line, OPT_log),
@@ -215,19 +233,25 @@ Status train_open_outputs(Trainer *t)
         message_try(m, "-o %s.onnx, or -o %s.safetensors", out, out);
         return message_send(m);
     }
+    if (out && !train_is_model(out))
+        TRY(check_states(t, out));
     if (out)
         TRY(try_path(t, out));
     if (gradients)
         TRY(try_path(t, gradients));
     if (t->folder) {
-        const CheckpointWish wish = {
-            .path = t->folder, .run = t->run_id, .keep = t->o.keep, .fresh = !t->o.resume, .limits = &t->cx->limits
-        };
+        const CheckpointWish wish = { .path = t->folder,
+                                      .run = t->run_id,
+                                      .keep = t->o.keep,
+                                      .fresh = !t->o.resume && !t->o.overwrite,
+                                      .replaces = t->o.overwrite,
+                                      .limits = &t->cx->limits };
         TRY(checkpoint_open(&t->target, &t->cx->memory, t->d, &wish));
         t->saving = true;
     } else if (!out && !t->o.no_save) {
-        TRY(destination_add(t->cx, t->step->facts.trained_path, "the final state"));
-        TRY(try_path(t, t->step->facts.trained_path));
+        const char *path = train_final_path(t);
+        TRY(destination_add(t->cx, path, "the final state"));
+        TRY(try_path(t, path));
     }
     if (log)
         TRY(t->resumed_from ? log_resume(&t->log, &t->cx->memory, t->d, log, t->done)
@@ -292,6 +316,14 @@ Status train_write_state(Trainer *t, Diag *d, const char *path, uint64_t *bytes)
     return OK;
 }
 
+Status train_write_final(Trainer *t, Diag *d, uint64_t *bytes)
+{
+    const char *path = train_final_path(t);
+    TRY(train_write_state(t, d, path, bytes));
+    t->final_path = path;
+    return OK;
+}
+
 static Status log_saved(Trainer *t, const CheckpointSaved *saved, bool best)
 {
     const LogSave line = { .step = logged_int(t->done),
@@ -308,7 +340,7 @@ static Status save(Trainer *t, Diag *d, bool best)
     uint64_t bytes;
     CheckpointSaved saved;
     if (!t->saving)
-        return t->o.no_save ? OK : train_write_state(t, d, t->step->facts.trained_path, &bytes);
+        return t->o.no_save ? OK : train_write_final(t, d, &bytes);
     const NamedTensor *states = session_tensors(t->session, &n);
     const uint64_t best_step = t->info.best_step;
     Diag *usual = t->target.diag;

@@ -50,11 +50,13 @@ typedef struct CheckpointInfo {
 /* ---- saving ---- */
 
 typedef struct CheckpointWish {
-    const char *path;     /* a folder, or FILE.safetensors, which each save replaces */
-    const char *run;      /* hexadecimal digits */
-    int keep;             /* whole files of this run to keep in a folder, besides the best; 0: all */
-    bool fresh;           /* the run begins: a folder that holds checkpoints is refused (USAGE) */
-    const Disk *disk;     /* null: disk_real */
+    const char
+        *path; /* a folder, or FILE.safetensors, which each save replaces: the first one only what `fresh` lets it */
+    const char *run;  /* hexadecimal digits */
+    int keep;         /* whole files of this run to keep in a folder, besides the best; 0: all */
+    bool fresh;       /* the run begins: a file that is there, or a folder that holds checkpoints, is refused (USAGE) */
+    bool replaces;    /* the first save takes the place of all checkpoints that a folder holds */
+    const Disk *disk; /* null: disk_real */
     const Limits *limits; /* null: LIMITS_DEFAULT */
 } CheckpointWish;
 
@@ -63,7 +65,7 @@ typedef struct CheckpointTarget {
     Limits limits;
     Memory *memory;
     Diag *diag;
-    bool is_folder;
+    bool is_folder, begun; /* something was saved */
     FileLock lock;
     char (*whole)[CHECKPOINT_NAME]; /* files of this run that were found whole */
     size_t n_whole, cap_whole;
@@ -76,6 +78,13 @@ typedef struct CheckpointSaved {
 
 /* Whether a path names one file (it ends in .safetensors and is no folder) rather than a folder. */
 bool checkpoint_is_file(const char *path);
+
+/* Whether a file is a checkpoint of a run. */
+bool checkpoint_is_of(const char *path, const char *run, Memory *memory, const Limits *limits);
+
+/* OK unless something is there that a run which begins would replace: reports what it is (USAGE).  `option` is how the
+ * path was said. */
+Status checkpoint_is_free(const char *path, const char *option, Memory *memory, Diag *diag, const Limits *limits);
 
 /* The id of a run: the same for the same model, step, seed, shuffle key and data, so that a run that was cut and resumed
  * ends in the same bytes as one that was not. */

@@ -34,6 +34,48 @@ static Status make_folder(const CheckpointTarget *t, Arena *scratch)
     return errno == EEXIST ? OK : file_failed(t->diag, t->wish.path, "cannot be made", errno);
 }
 
+bool checkpoint_is_of(const char *path, const char *run, Memory *memory, const Limits *limits)
+{
+    Probe p;
+    Types types;
+    Arena scratch;
+    arena_open(&scratch, memory);
+    types_open(&types, &scratch);
+    probe_open(&p, &types, &scratch, limits, path);
+    const bool is = !p.damage && strcmp(p.info.run, run) == 0;
+    arena_close(&scratch);
+    return is;
+}
+
+static Status refuse_file(const char *path, const char *option, Arena *scratch, Diag *diag, const Limits *limits)
+{
+    Probe p;
+    Types types;
+    struct stat st;
+    if (lstat(path, &st) != 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+        return OK;
+    types_open(&types, scratch);
+    probe_open(&p, &types, scratch, limits, path);
+    const Place place = { .file = path, .byte = -1 };
+    Message *m = p.damage ? message_new(diag, SEVERITY_ERROR, USAGE, place, "is there already")
+                          : message_new(diag, SEVERITY_ERROR, USAGE, place,
+                                        "holds the states of a run already, up to step %" PRIu64, p.info.step);
+    if (!p.damage && strcmp(option, "--checkpoint") == 0)
+        message_try(m, "--resume");
+    message_try(m, "%s another file", option);
+    message_try(m, "--overwrite");
+    return message_send(m);
+}
+
+Status checkpoint_is_free(const char *path, const char *option, Memory *memory, Diag *diag, const Limits *limits)
+{
+    Arena scratch;
+    arena_open(&scratch, memory);
+    const Status status = refuse_file(path, option, &scratch, diag, limits);
+    arena_close(&scratch);
+    return status;
+}
+
 static Status refuse_old(const CheckpointTarget *t, Arena *scratch)
 {
     CheckpointFile *list;
@@ -45,6 +87,7 @@ static Status refuse_old(const CheckpointTarget *t, Arena *scratch)
                              "holds checkpoints of a run already, up to step %" PRIu64, list[0].step);
     message_try(m, "--resume");
     message_try(m, "--checkpoint another folder");
+    message_try(m, "--overwrite");
     return message_send(m);
 }
 
@@ -85,7 +128,7 @@ Status checkpoint_open(CheckpointTarget *t, Memory *memory, Diag *diag, const Ch
     arena_open(&scratch, memory);
     if (t->is_folder)
         status = open_folder(t, &scratch);
-    else
+    else if (!wish->fresh || (status = refuse_file(wish->path, "--checkpoint", &scratch, diag, &t->limits)) == OK)
         leftovers_clear_of(t->wish.disk, &scratch, wish->path);
     arena_close(&scratch);
     return status;
@@ -218,11 +261,24 @@ static bool is_own(const Save *s, const char *path)
     return !p.damage && strcmp(p.info.run, s->t->wish.run) == 0;
 }
 
+/* The first save of a run that begins replaces nothing that came there since. */
+static Status name_file(Save *s)
+{
+    bool taken;
+    if (!s->t->wish.fresh || s->t->begun)
+        return file_keep(&s->file);
+    TRY(file_keep_as(&s->file, s->path, false, &taken));
+    if (!taken)
+        return OK;
+    file_drop(&s->file);
+    return fail_as(s->t->diag, IO, (Place){ .file = s->path, .byte = -1 }, "another run has written it meanwhile");
+}
+
 static Status give_name(Save *s)
 {
     bool taken;
     if (!s->t->is_folder)
-        return file_keep(&s->file);
+        return name_file(s);
     TRY(file_keep_as(&s->file, s->path, false, &taken));
     if (!taken)
         return OK;
@@ -257,6 +313,21 @@ static Status write_twice(Save *s)
     return write_file(s, &quiet) == OK ? OK : write_file(s, s->t->diag);
 }
 
+/* What the folder held before this run saved: nobody else has the lock. */
+static void forget_others(Save *s)
+{
+    const CheckpointTarget *t = s->t;
+    const Disk *disk = t->wish.disk;
+    CheckpointFile *list;
+    size_t n;
+    if (folder_list(s->scratch, t->diag, t->wish.path, &list, &n) != OK)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, s->name) != 0)
+            disk->remove(disk, file_in(s->scratch, t->wish.path, list[i].name));
+    disk->remove(disk, file_in(s->scratch, t->wish.path, "best"));
+}
+
 static Status save(Save *s, bool best)
 {
     CheckpointTarget *t = s->t;
@@ -265,8 +336,12 @@ static Status save(Save *s, bool best)
     s->path = s->name ? file_in(s->scratch, t->wish.path, s->name) : t->wish.path;
     TRY(write_twice(s));
     TRY(give_name(s));
+    const bool first = !t->begun;
+    t->begun = true;
     if (!t->is_folder)
         return OK;
+    if (first && t->wish.replaces)
+        forget_others(s);
     keep_note(t, s->name);
     Status pointed = folder_point(t->wish.disk, s->scratch, t->diag, t->wish.path, "last", s->name);
     if (best && pointed == OK)

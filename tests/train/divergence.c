@@ -54,6 +54,9 @@ static void stops(void)
     check(qcc(HOT "--steps 40 -q --no-save") == 1 && file_count("err.txt", "\n") == 1, "-q: not one line");
     check(file_has("err.txt", "toy.qir: step 4  stopped: the gradients are not finite"), "-q: not that line");
     check(qcc(HOT "--steps 40") == 1, "once more");
+    check(same_files("diverged-4/state.safetensors", "diverged-4.3/state.safetensors") && is_there("diverged-4.2"),
+          "what the first run left has not stayed");
+    check(same_files("toy.trained.safetensors", "toy.trained-2.safetensors"), "the states of the first run");
 
     shell("grep '^why' out.txt >why.txt");
     check(qcc("explain diverged-4") == 0, "explain");
@@ -71,6 +74,7 @@ static void stops(void)
 /* The forward pass overflows: the node that did it has a name. */
 static void names_the_node(void)
 {
+    shell("rm -rf diverged-*"); /* of other runs, which would stay */
     write_text("inf.qir", "graph @inf(%x: f32[?,8]) -> (%logits) {\n"
                           "    param %w: f32[8,4] = kaiming(seed=1)\n"
                           "    %wide: f32[?,4] = matmul(%x, %w) node=\"/head/MatMul\"\n"

@@ -326,13 +326,57 @@ static Status one_writer(void *arg)
     assert_int_equal(load_step(c, arena_printf(&c->arena, "%s/best", inner), 10), 10);
     const CheckpointWish wish = { .path = inner, .run = run_b, .fresh = true };
     assert_int_equal(checkpoint_open(&b, &c->memory, &c->diag, &wish), USAGE);
-    assert_string_equal(c->last, arena_printf(&c->arena,
-                                              "%s: holds checkpoints of a run already, up to step 10\n"
-                                              "  try: --resume\n  try: --checkpoint another folder\n",
-                                              inner));
+    assert_string_equal(c->last,
+                        arena_printf(&c->arena,
+                                     "%s: holds checkpoints of a run already, up to step 10\n"
+                                     "  try: --resume\n  try: --checkpoint another folder\n  try: --overwrite\n",
+                                     inner));
     remove_folder(inner);
     remove_folder(folder);
     assert_int_equal(open_target(c, &a, inner, run_a, 2, NULL), IO); /* its parent is gone */
+    return OK;
+}
+
+/* What another run saved stays, also where it came after this one began; with `replaces` it goes, and not before
+ * there is something instead. */
+static Status replaces_when_it_may(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget a, b;
+    const char *folder = new_folder(c), *one = arena_printf(&c->arena, "%s/one.safetensors", folder),
+               *run = arena_printf(&c->arena, "%s/run", folder),
+               *old = file_in(&c->arena, run, "step-00000009.safetensors");
+    const CheckpointWish fresh = { .path = one, .run = run_a, .fresh = true },
+                         replaces = { .path = run, .run = run_a, .replaces = true };
+    assert_int_equal(checkpoint_open(&a, &c->memory, &c->diag, &fresh), OK);
+    assert_int_equal(open_target(c, &b, one, run_b, 0, NULL), OK);
+    assert_int_equal(save_at(c, &b, 5, 10, false), OK);
+    assert_int_equal(save_at(c, &a, 1, 10, false), IO);
+    assert_non_null(strstr(c->last, "another run has written it meanwhile"));
+    assert_int_equal(load_step(c, one, 10), 5);
+    assert_int_equal(remove(one), 0);
+    assert_int_equal(save_at(c, &a, 1, 10, false), OK);
+    assert_int_equal(save_at(c, &a, 2, 10, false), OK); /* its own */
+    checkpoint_close(&a);
+    checkpoint_close(&b);
+    assert_int_equal(checkpoint_open(&a, &c->memory, &c->diag, &fresh), USAGE);
+    assert_non_null(strstr(c->last, "holds the states of a run already, up to step 2"));
+    assert_int_equal(load_step(c, one, 10), 2);
+
+    assert_int_equal(open_target(c, &b, run, run_b, 0, NULL), OK);
+    assert_int_equal(save_at(c, &b, 1, 10, false), OK);
+    assert_int_equal(save_at(c, &b, 9, 10, true), OK);
+    checkpoint_close(&b);
+    assert_int_equal(checkpoint_open(&a, &c->memory, &c->diag, &replaces), OK);
+    assert_int_equal(load_step(c, run, 10), 9);
+    assert_int_equal(save_at(c, &a, 1, 10, false), OK);
+    assert_int_not_equal(access(old, F_OK), 0);
+    assert_int_equal(load_step(c, run, 10), 1);
+    assert_int_equal(save_at(c, &a, 2, 10, false), OK);
+    assert_int_equal(load_step(c, run, 10), 2);
+    checkpoint_close(&a);
+    remove_folder(run);
+    remove_folder(folder);
     return OK;
 }
 
@@ -529,6 +573,7 @@ TEST(every_byte_counts)
 TEST(falls_back)
 TEST(misfits)
 TEST(one_writer)
+TEST(replaces_when_it_may)
 TEST(clears_what_was_left)
 TEST(keeping)
 TEST(no_growth)
@@ -545,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_falls_back),
         cmocka_unit_test(test_misfits),
         cmocka_unit_test(test_one_writer),
+        cmocka_unit_test(test_replaces_when_it_may),
         cmocka_unit_test(test_clears_what_was_left),
         cmocka_unit_test(test_keeping),
         cmocka_unit_test(test_no_growth),
