@@ -32,25 +32,29 @@ Node *build_typed(Build *b, Op op, const void *attr, int n_in, Node *const *ins,
 /* Constants up to this many bytes are shown to infer: shapes, axes, scales, never weights. */
 enum { LARGEST_SHOWN = 1 << 20 };
 
+const Tensor *infer_known(const Infer *q, int i)
+{
+    if (q->value)
+        return q->value[i];
+    return q->nodes && q->nodes[i] ? node_constant(q->nodes[i], LARGEST_SHOWN) : NULL;
+}
+
 static const Type *ask(Ir *ir, Op op, const void *attr, int n_in, Node *const *ins, int n_out, const Type *declared,
                        int n_regions, Graph *const *regions, const char **complaint)
 {
     const OpDef *def = ir->ops->defs[op];
     enum { FEW = 16 };
     const Type *few_types[FEW], **types = n_in <= FEW ? few_types : NEWS(ir->arena, const Type *, n_in);
-    const Tensor *few_values[FEW], **values = n_in <= FEW ? few_values : NEWS(ir->arena, const Tensor *, n_in);
 
-    for (int i = 0; i < n_in; i++) {
+    for (int i = 0; i < n_in; i++)
         types[i] = ins[i] ? ins[i]->type : NULL;
-        values[i] = ins[i] ? node_constant(ins[i], LARGEST_SHOWN) : NULL;
-    }
     Infer q = { .ir = ir,
                 .types = &ir->types,
                 .def = def,
                 .attr = attr,
                 .n_in = n_in,
                 .in = types,
-                .value = values,
+                .nodes = ins,
                 .n_out = n_out,
                 .declared = declared,
                 .regions = regions,

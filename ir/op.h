@@ -45,15 +45,21 @@ typedef struct Infer {
     const struct OpDef *def;
     const void *attr;
     int n_in;
-    const Type *const *in;      /* null: absent operand */
-    const Tensor *const *value; /* of operands that are constants; null otherwise.  The array is never null */
-    int n_out;                  /* results asked for */
-    const Type *declared;       /* what the node says it is; null while it is being built */
+    const Type *const *in; /* null: absent operand */
+    const Tensor *const
+        *value; /* of operands that are constants; null: those of `nodes` are read when they are wanted */
+    Node *const *nodes;
+    int n_out;            /* results asked for */
+    const Type *declared; /* what the node says it is; null while it is being built */
     Graph *const *regions;
     int n_regions;
     const char *complaint; /* set by infer_fail */
     Arena *scratch;
 } Infer;
+
+/* The value of an operand that is a small constant; null otherwise.  Nothing is read that no operator asks for: weights
+ * may lie in files that nobody else touches. */
+const Tensor *infer_known(const Infer *q, int i);
 
 /* States why a call is illegal; returns null, for infer to return. */
 const Type *infer_fail(Infer *q, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -88,7 +88,7 @@ bool infer_axis(Infer *q, int64_t axis, int rank, int *out)
 
 const int64_t *infer_ints(Infer *q, int i, int64_t *n)
 {
-    const Tensor *t = infer_has(q, i) ? q->value[i] : NULL;
+    const Tensor *t = infer_has(q, i) ? infer_known(q, i) : NULL;
     if (!t || t->type->kind != TYPE_TENSOR || !dtype_is_integer(t->type->dtype))
         return NULL;
     *n = tensor_elements(t);

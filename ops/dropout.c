@@ -41,8 +41,8 @@ static const Type *infer_dropout(Infer *q)
         const Type *r = infer_tensor(q, RATIO);
         if (!r || !check_scalar(q, RATIO, "ratio", dtype_is_float(r->dtype)))
             return NULL;
-        if (q->value[RATIO] && type_elements(r) == 1 && !ratio_is_legal(tensor_get_f64(q->value[RATIO], 0)))
-            return infer_fail(q, "ratio must be in [0, 1), got %g", tensor_get_f64(q->value[RATIO], 0));
+        if (infer_known(q, RATIO) && type_elements(r) == 1 && !ratio_is_legal(tensor_get_f64(infer_known(q, RATIO), 0)))
+            return infer_fail(q, "ratio must be in [0, 1), got %g", tensor_get_f64(infer_known(q, RATIO), 0));
     }
     if (infer_has(q, TRAINING)) {
         const Type *t = infer_tensor(q, TRAINING);

@@ -102,7 +102,7 @@ static bool count_ints(int64_t start, int64_t limit, int64_t delta, uint64_t *n)
 static bool count_steps(Infer *q, int64_t *n)
 {
     const double most = (double)q->ir->limits.elements;
-    const Tensor *const *v = q->value;
+    const Tensor *const v[] = { infer_known(q, 0), infer_known(q, 1), infer_known(q, 2) };
     uint64_t steps = 0;
     double d = 0;
     if (dtype_is_float(q->in[0]->dtype)) {
@@ -140,7 +140,7 @@ static const Type *infer_range(Infer *q)
     if (stash != dtype_onnx(F32) && stash != dtype_onnx(F64))
         return infer_fail(q, "stash_type %" PRId64 " is neither f32 (%d) nor f64 (%d)", stash, dtype_onnx(F32),
                           dtype_onnx(F64));
-    if (q->value[0] && q->value[1] && q->value[2] && !count_steps(q, &n))
+    if (infer_known(q, 0) && infer_known(q, 1) && infer_known(q, 2) && !count_steps(q, &n))
         return NULL;
     return infer_dims(q, q->in[0]->dtype, 1, &n);
 }
@@ -287,8 +287,8 @@ static const Type *infer_one_hot(Infer *q)
         return infer_fail(q, "depth must be one number, not %s", type_text(q->scratch, depth));
     if (!dims_fit(type_elements(values), 2))
         return infer_fail(q, "values must be two elements, not %s", type_text(q->scratch, values));
-    if (q->value[1] && (!whole(q->value[1], 0, &n) || n < 0))
-        return infer_fail(q, "depth is %g", tensor_get_f64(q->value[1], 0));
+    if (infer_known(q, 1) && (!whole(infer_known(q, 1), 0, &n) || n < 0))
+        return infer_fail(q, "depth is %g", tensor_get_f64(infer_known(q, 1), 0));
     if (x->rank < 0)
         return type_unranked(q->types, values->dtype);
     if (!infer_axis(q, ((const OneHotAttr *)q->attr)->axis, x->rank + 1, &axis))

@@ -22,12 +22,12 @@ static bool goes_on(const Graph *body)
 /* The number of turns where it is certain; ? otherwise. */
 static int64_t turns(const Infer *q, const Graph *body)
 {
-    if (!infer_has(q, 0) || !q->value[0])
+    if (!infer_has(q, 0) || !infer_known(q, 0))
         return DIM_UNKNOWN;
-    const int64_t most = tensor_get_i64(q->value[0], 0);
+    const int64_t most = tensor_get_i64(infer_known(q, 0), 0);
     if (most <= 0)
         return 0;
-    const bool starts = !infer_has(q, 1) || (q->value[1] && tensor_get_i64(q->value[1], 0));
+    const bool starts = !infer_has(q, 1) || (infer_known(q, 1) && tensor_get_i64(infer_known(q, 1), 0));
     const bool stays = !infer_has(q, 1) || goes_on(body);
     return starts && stays && most <= q->ir->limits.loop_iterations ? most : DIM_UNKNOWN;
 }

@@ -59,7 +59,7 @@ static const Type *infer_some(Infer *q, const Type *x)
 
 static const Tensor *value_of(const Infer *q, int i)
 {
-    return infer_has(q, i) && given(q->in[i]) ? q->value[i] : NULL;
+    return infer_has(q, i) && given(q->in[i]) ? infer_known(q, i) : NULL;
 }
 
 static const Type *infer_resize(Infer *q)
@@ -83,7 +83,7 @@ static const Type *infer_resize(Infer *q)
     if (x->rank < 0)
         return x;
     const bool crops = at->coordinate_transformation_mode == COORD_TF_CROP_AND_RESIZE;
-    if ((!value_of(q, SCALES) && !value_of(q, SIZES)) || (crops && infer_has(q, ROI) && !q->value[ROI]))
+    if ((!value_of(q, SCALES) && !value_of(q, SIZES)) || (crops && infer_has(q, ROI) && !infer_known(q, ROI)))
         return infer_some(q, x);
 
     ResizePlan p;

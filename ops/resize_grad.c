@@ -37,7 +37,7 @@ static const Type *infer_resize_grad(Infer *q)
         return NULL;
     for (int i = 0; i < OPERANDS; i++) {
         in[i] = i == DY ? x : infer_has(q, i) ? q->in[i] : NULL;
-        value[i] = i == DY || !infer_has(q, i) ? NULL : q->value[i];
+        value[i] = i == DY || !infer_has(q, i) ? NULL : infer_known(q, i);
     }
     Infer inner = *q;
     inner.in = in;

@@ -65,7 +65,7 @@ static const AttrSpec compress_attrs[] = { ATTR(AxisAttr, axis, INT, AXIS_NONE),
 /* The number of slices that are kept, where the conditions are known. */
 static int64_t kept(const Infer *q)
 {
-    const Tensor *t = q->value[1];
+    const Tensor *t = infer_known(q, 1);
     int64_t n = 0;
     for (int64_t i = 0; t && i < tensor_elements(t); i++)
         n += tensor_get_i64(t, i) != 0;

@@ -16,7 +16,7 @@ const Type *infer_sequence(Infer *q, int i)
 
 const Tensor *infer_sequence_value(const Infer *q, int i)
 {
-    const Tensor *t = infer_has(q, i) ? q->value[i] : NULL;
+    const Tensor *t = infer_has(q, i) ? infer_known(q, i) : NULL;
     return t && t->type->kind == TYPE_SEQ ? t : NULL;
 }
 

@@ -85,7 +85,7 @@ ROW(f64, f64, 0)
 
 bool infer_number(const Infer *q, int i, int64_t *v)
 {
-    const Tensor *t = infer_has(q, i) ? q->value[i] : NULL;
+    const Tensor *t = infer_has(q, i) ? infer_known(q, i) : NULL;
     if (!t || t->type->kind != TYPE_TENSOR || !dtype_is_integer(t->type->dtype) || tensor_elements(t) != 1)
         return false;
     *v = tensor_get_i64(t, 0);

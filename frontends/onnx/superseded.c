@@ -193,7 +193,7 @@ static void settle(Superseded *s, Data *d, bool alone)
     if (d->read || !file_exists(path))
         return;
     if (!d->named)
-        d->why = "qcc did not name it";
+        d->why = "it is not named after this model";
     else if (!d->why && map_find(&b->read, d->name))
         d->why = "a model that is open reads it";
     else if (!d->why && (s->busy || !alone))
