@@ -145,6 +145,7 @@ static Status at_once(void *arg)
     assert_true(pipe(ready) == 0 && pipe(done) == 0);
     const pid_t child = fork();
     if (child == 0) {
+        close(done[1]); /* so that it ends with us, whatever happens */
         _exit(file_create(&one, &c->arena, &c->diag, in_folder(c, "b")) != OK || write(ready[1], "r", 1) != 1 ||
               read(done[0], &byte, 1) != 1 || file_keep(&one) != OK);
     }
