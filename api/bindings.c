@@ -132,6 +132,20 @@ static Status read_shapes(qcc_model *m, const CommandLine *line, ImportOptions *
     return OK;
 }
 
+/* A container, or an element type that nothing here computes with, is not bound to the tensor of a file. */
+static Status takes_value(qcc_model *m, const char *name)
+{
+    const Onnx__GraphProto *g = m->spine.model->graph;
+    for (size_t i = 0; i < g->n_input; i++) {
+        const Onnx__ValueInfoProto *v = g->input[i];
+        const Type *type = str_is(str_of(v->name), name) ? onnx_type(&m->ir, v->type) : NULL;
+        if (type && (type->kind != TYPE_TENSOR || type->dtype == STRING))
+            return fail_as(&m->cx->diag, UNSUPPORTED, on_option(OPT_constant), "input %s is %s: no constant of numbers",
+                           name, type_text(&m->cx->scratch, type));
+    }
+    return OK;
+}
+
 static Status read_values(qcc_model *m, const CommandLine *line, ImportOptions *o)
 {
     const char *pair, **names;
@@ -144,7 +158,8 @@ static Status read_values(qcc_model *m, const CommandLine *line, ImportOptions *
         b->input = pair_split(&m->arena, pair, &path);
         if (!known(b->input, names, n))
             return no_such(m, OPT_constant, "input", b->input, names, n);
-        TRY(data_read(m, &m->data, path, NULL, &t));
+        TRY(takes_value(m, b->input));
+        TRY(data_read(m, &m->data, path, b->input, NULL, &t));
         b->value = t;
     }
     o->values = values;

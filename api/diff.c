@@ -218,6 +218,26 @@ static Map weights_of(qcc_model *m, Arena *arena)
     return map;
 }
 
+/* A text of a graph keeps names of strings, not what they are. */
+static Status string_change(Diff *d, Payload *a, Payload *b, const char **change)
+{
+    Payload *const both[2] = { a, b };
+    const Str *texts[2];
+    for (int k = 0; k < 2; k++) {
+        texts[k] = payload_strings(both[k], d->arena, &d->c->cx->diag);
+        if (both[k]->broken)
+            return INVALID;
+    }
+    const char *what = texts[0] && texts[1] ? NULL : "not all values are there to be compared";
+    const int64_t n = type_elements(a->type);
+    for (int64_t i = 0; !what && i < n; i++)
+        if (texts[0][i].n != texts[1][i].n || memcmp(texts[0][i].p, texts[1][i].p, texts[0][i].n) != 0)
+            what = "other values";
+    if (what)
+        *change = arena_printf(d->arena, "%s, %s", type_text(d->arena, a->type), what);
+    return OK;
+}
+
 /* What differs between two payloads; null: nothing. */
 static Status payload_change(Diff *d, Payload *a, Payload *b, const char **change)
 {
@@ -229,7 +249,9 @@ static Status payload_change(Diff *d, Payload *a, Payload *b, const char **chang
         *change = arena_printf(d->arena, "%s -> %s", before, after);
         return OK;
     }
-    if (a->type->dtype == STRING || !type_bytes(a->type, &bytes))
+    if (a->type->dtype == STRING)
+        return string_change(d, a, b, change);
+    if (!type_bytes(a->type, &bytes))
         return OK;
     const void *x = payload_bytes(a, &d->heap, &block[0], &d->c->cx->diag);
     const void *y = x ? payload_bytes(b, &d->heap, &block[1], &d->c->cx->diag) : NULL;

@@ -14,7 +14,7 @@
 static const Type *input_type(Diff *d, qcc_model *m, const Value *v)
 {
     int64_t dims[MAX_RANK];
-    if (v->type->kind != TYPE_TENSOR || v->type->rank < 0) {
+    if (v->type->kind != TYPE_TENSOR || v->type->rank < 0 || v->type->dtype == STRING) {
         text_printf(&d->text, "  not compared: input %s is %s\n", name_text(d->arena, v->name), v->text);
         return NULL;
     }
@@ -55,7 +55,7 @@ static Status given_input(Diff *d, int which, size_t i, const Tensor **value, co
         Tensor *t;
         if (strcmp(name, m->inputs[i].name) != 0)
             continue;
-        TRY(data_read(m, &m->data, path, m->inputs[i].type, &t));
+        TRY(data_read(m, &m->data, path, name, m->inputs[i].type, &t));
         *value = t;
         *file = path;
     }

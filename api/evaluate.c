@@ -35,10 +35,11 @@ Status model_initial(qcc_model *m, size_t i, const Tensor **value)
     const Node *n = m->graph->inputs[i];
     Payload *p = ((const ValueAttr *)n->attr)->value;
     const char *master = shadow_master(n->name);
-    if (p) {
+    if (p && tensor_holds(n->type)) {
         *value = payload_tensor(p, &m->arena, &m->cx->diag);
         return *value ? OK : INVALID;
     }
+    TRY(tensor_wants_numbers(&m->cx->diag, NOWHERE, arena_printf(&m->cx->scratch, "state %s", n->name), n->type));
     Tensor *own = tensor_new(&m->arena, n->type);
     *value = own;
     for (size_t k = 0; master && k < m->n_inputs; k++)

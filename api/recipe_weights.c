@@ -30,7 +30,7 @@ static Status read_one(qcc_step *s, LossSpec *loss)
         message_try(m, "compile it again, with --loss %s", loss_text(&s->cx->scratch, loss));
         return message_send(m);
     }
-    TRY(data_read(s->model, &s->model->data, loss->weight_file, NULL, &t));
+    TRY(data_read(s->model, &s->model->data, loss->weight_file, NULL, NULL, &t));
     loss->weight = t;
     return OK;
 }

@@ -48,7 +48,7 @@ static Status read_inputs(Command *c, qcc_model *m, const Tensor **inputs)
         size_t i;
         Tensor *t;
         TRY(find_input(m, name, "--input", &i));
-        TRY(data_read(m, &m->data, path, m->inputs[i].type, &t));
+        TRY(data_read(m, &m->data, path, name, m->inputs[i].type, &t));
         TRY(fit_input(m, i, t, path, &sizes));
         inputs[i] = t;
     }
@@ -103,8 +103,9 @@ static Status write_outputs(Command *c, qcc_model *m)
         size_t i;
         TRY(find_output(m, name, "--output", &i));
         if (!m->results[i] || m->results[i]->type->kind != TYPE_TENSOR)
-            return fail_as(&c->cx->diag, UNSUPPORTED, (Place){ .file = path, .byte = -1 }, "output %s is no tensor",
-                           name);
+            return fail_as(&c->cx->diag, UNSUPPORTED, (Place){ .file = path, .byte = -1 },
+                           "output %s is %s: a file holds one tensor", name,
+                           m->results[i] ? type_text(&c->cx->scratch, m->results[i]->type) : "absent");
         TRY(data_write(c->out, path, m->results[i]));
     }
     return OK;
@@ -129,7 +130,7 @@ static Status expect_one(Command *c, qcc_model *m, const char *pair, bool *same)
     size_t i;
     Tensor *want;
     TRY(find_output(m, name, "--expect", &i));
-    TRY(data_read(m, &m->data, path, m->results[i] ? m->results[i]->type : m->outputs[i].type, &want));
+    TRY(data_read(m, &m->data, path, name, m->results[i] ? m->results[i]->type : m->outputs[i].type, &want));
     const char *why = m->results[i] ? compare_values(&c->cx->scratch, m->results[i], want, rtol, atol) : "is absent";
     if (why) {
         *same = false;
@@ -190,7 +191,9 @@ static Status take_input(qcc_model *m, size_t i, const qcc_tensor *given, const 
     Diag *d = &m->cx->diag;
     const Place place = { .where = m->inputs[i].name, .byte = -1 };
     size_t bytes;
-    if ((int)given->dtype < 0 || given->dtype >= QCC_STRING || given->rank < 0 || given->rank > MAX_RANK)
+    if (given->dtype == QCC_STRING)
+        return fail_as(d, USAGE, place, "is %s, and given is string: only tensors of numbers go in", m->inputs[i].text);
+    if ((int)given->dtype < 0 || given->dtype > QCC_STRING || given->rank < 0 || given->rank > MAX_RANK)
         return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
     for (int k = 0; k < given->rank; k++)
         if (given->dims[k] < 0 || given->dims[k] > m->cx->limits.dim)
@@ -224,7 +227,8 @@ static Status do_run(void *arg)
     TRY(model_evaluate(m, &how, inputs));
     for (size_t i = 0; i < m->n_outputs; i++)
         if (!m->results[i] || m->results[i]->type->kind != TYPE_TENSOR)
-            return fail_as(&m->cx->diag, UNSUPPORTED, NOWHERE, "output %s is no tensor", m->outputs[i].name);
+            return fail_as(&m->cx->diag, UNSUPPORTED, NOWHERE, "output %s is %s, which is no tensor",
+                           m->outputs[i].name, m->outputs[i].text);
     return OK;
 }
 

@@ -94,7 +94,7 @@ static Status read_values(Case *c, const char *set, const char *kind, size_t n,
         const char *path = arena_printf(&c->arena, "%s/%s_%zu.pb", set, kind, i);
         if (!exists(path))
             continue; /* an input that this set leaves out */
-        TRY(onnx_value_read(&c->ir, &c->heap, path, onnx_type(&c->ir, infos[i]->type), &values[i]));
+        TRY(onnx_value_read(&c->ir, &c->heap, path, NULL, onnx_type(&c->ir, infos[i]->type), &values[i]));
         if (!shapes || values[i]->type->kind != TYPE_TENSOR)
             continue;
         const Str name = str_of(infos[i]->name);

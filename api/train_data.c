@@ -66,7 +66,7 @@ static Status read_fills(Command *c, DataFill **fills, size_t *n)
 
 static Status read_proto(void *user, Heap *heap, const char *path, const Type *declared, Tensor **value)
 {
-    return data_read(user, heap, path, declared, value);
+    return data_read(user, heap, path, NULL, declared, value);
 }
 
 Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out)
@@ -78,6 +78,8 @@ Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool
     const DataOptions options = { .read_proto = read_proto, .user = s->model };
     TRY(read_specs(c, data, target, &specs, &n_specs));
     TRY(read_fills(c, &fills, &n_fills));
+    if (!g)
+        return fail_as(&c->cx->diag, USAGE, NOWHERE, "the step has no graph @%s", eval ? "eval" : "step");
     out->inputs = NEWS(&s->arena, DataInput, g->n_inputs + 1);
     out->n_inputs = 0;
     for (size_t i = 0; i < g->n_inputs; i++) {

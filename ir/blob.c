@@ -54,7 +54,7 @@ const void *payload_bytes(Payload *p, Heap *heap, void **block, Diag *diag)
     *block = NULL;
     if (p->tensor)
         return p->tensor->data;
-    if (!p->read || !type_bytes(p->type, &bytes))
+    if (!p->read || !tensor_holds(p->type) || !type_bytes(p->type, &bytes))
         return NULL;
     *block = heap_alloc(heap, bytes ? bytes : 1);
     return p->read(p, *block, bytes, diag) == OK ? *block : NULL;

@@ -11,10 +11,25 @@ static Tensor *shaped(Tensor *t, const Type *type, void *data, size_t bytes)
     return t;
 }
 
+bool tensor_holds(const Type *type)
+{
+    return type->kind == TYPE_TENSOR && type->dtype != STRING && type_known(type);
+}
+
+Status tensor_wants_numbers(Diag *diag, Place place, const char *what, const Type *type)
+{
+    if (tensor_holds(type))
+        return OK;
+    const char *text = type_text(diag->arena, type);
+    if (type->kind == TYPE_TENSOR && type->dtype != STRING)
+        return fail_as(diag, USAGE, place, "%s is %s, which has no size", what, text);
+    return fail_as(diag, UNSUPPORTED, place, "%s is %s: only tensors of numbers have values here", what, text);
+}
+
 Tensor *tensor_new(Arena *arena, const Type *type)
 {
     size_t bytes;
-    BUG_IF(arena->memory, type->kind != TYPE_TENSOR);
+    BUG_IF(arena->memory, type->kind != TYPE_TENSOR || type->dtype == STRING);
     if (!type_bytes(type, &bytes))
         memory_exhausted(arena->memory);
     return shaped(NEW(arena, Tensor), type, arena_alloc(arena, bytes ? bytes : 1), bytes);
@@ -24,7 +39,7 @@ Tensor *tensor_alloc(Heap *heap, const Type *type)
 {
     enum { HEADER = 64 };
     size_t bytes;
-    BUG_IF(heap->memory, type->kind != TYPE_TENSOR || sizeof(Tensor) > HEADER);
+    BUG_IF(heap->memory, type->kind != TYPE_TENSOR || type->dtype == STRING || sizeof(Tensor) > HEADER);
     if (!type_bytes(type, &bytes) || bytes > PTRDIFF_MAX - 2 * HEADER)
         memory_exhausted(heap->memory);
     char *block = heap_alloc(heap, bytes + HEADER); /* one block: the head, then the data, both aligned */
@@ -94,7 +109,7 @@ const Tensor *payload_tensor(Payload *p, Arena *arena, Diag *diag)
 {
     if (p->tensor)
         return p->tensor;
-    if (!p->read || p->broken || !type_known(p->type))
+    if (!p->read || p->broken || !tensor_holds(p->type))
         return NULL;
     Tensor *t = tensor_new(arena, p->type);
     p->broken = p->read(p, t->data, t->bytes, diag) != OK;
@@ -103,11 +118,26 @@ const Tensor *payload_tensor(Payload *p, Arena *arena, Diag *diag)
     return p->tensor = t;
 }
 
+const Str *payload_strings(Payload *p, Arena *arena, Diag *diag)
+{
+    size_t bytes;
+    if (p->type->kind != TYPE_TENSOR || p->type->dtype != STRING || !p->read || p->broken ||
+        !type_bytes(p->type, &bytes))
+        return NULL;
+    Str *texts = arena_alloc(arena, bytes ? bytes : 1);
+    p->broken = p->read(p, texts, bytes, diag) != OK;
+    return p->broken ? NULL : texts;
+}
+
+/* A tensor of strings is never made; one that was put together by hand has no words to read or to overwrite. */
 static uint64_t load_bits(const Tensor *t, int64_t i)
 {
     const int bits = dtype_bits(t->type->dtype);
     const unsigned char *p = t->data;
     uint64_t word = 0;
+    DEBUG_IF(bits > 64);
+    if (bits > 64)
+        return 0;
     if (bits < 8)
         return (uint64_t)(p[i * bits / 8] >> (i * bits % 8)) & ((1u << bits) - 1);
     memcpy(&word, p + i * (bits / 8), (size_t)bits / 8);
@@ -118,6 +148,9 @@ static void store_bits(Tensor *t, int64_t i, uint64_t word)
 {
     const int bits = dtype_bits(t->type->dtype);
     unsigned char *p = t->data;
+    DEBUG_IF(bits > 64);
+    if (bits > 64)
+        return;
     if (bits < 8) {
         const int shift = (int)(i * bits % 8);
         const unsigned mask = ((1u << bits) - 1) << shift;
@@ -136,7 +169,6 @@ static int64_t sign_extend(uint64_t word, int bits)
 int64_t tensor_get_i64(const Tensor *t, int64_t i)
 {
     const DType d = t->type->dtype;
-    DEBUG_IF(d == STRING);
     if (dtype_is_float(d))
         return (int64_t)tensor_get_f64(t, i);
     const uint64_t word = load_bits(t, i);

@@ -42,10 +42,19 @@ static inline int64_t tensor_elements(const Tensor *t)
     return type_elements(t->type);
 }
 
-/* A zeroed tensor of a known type in an arena. */
+/* Whether host tensors hold values of this type: a known tensor of numbers.  Strings have no bits, and what is no tensor
+ * has items. */
+bool tensor_holds(const Type *type) __attribute__((warn_unused_result));
+
+/* OK where they do; else reports that `what` is of a type whose values are not held (UNSUPPORTED).  Whoever makes a
+ * tensor of a type that a model states asks first: making it is a mistake of ours otherwise. */
+Status tensor_wants_numbers(Diag *diag, Place place, const char *what, const Type *type)
+    __attribute__((warn_unused_result));
+
+/* A zeroed tensor of a known type of numbers in an arena. */
 Tensor *tensor_new(Arena *arena, const Type *type);
 
-/* A tensor of a known type in a heap, not zeroed, held once. */
+/* A tensor of a known type of numbers in a heap, not zeroed, held once. */
 Tensor *tensor_alloc(Heap *heap, const Type *type);
 
 /* One more holder. */
@@ -60,8 +69,12 @@ Tensor *tensor_group(Heap *heap, const Type *type, size_t n, Tensor *const *item
 /* A payload over a tensor that is there. */
 Payload *payload_of(Arena *arena, const Tensor *t);
 
-/* The tensor of a payload, read on first use into `arena`; null after a reported failure. */
+/* The tensor of a payload, read on first use into `arena`; null after a reported failure, and where tensor_holds says
+ * no or nothing can be read. */
 const Tensor *payload_tensor(Payload *p, Arena *arena, Diag *diag);
+
+/* The texts of a payload of strings, read into `arena`; null where they are not there, or after a reported failure. */
+const Str *payload_strings(Payload *p, Arena *arena, Diag *diag);
 
 /* The i-th element as a number: every type that converts exactly, the nearest double otherwise. */
 double tensor_get_f64(const Tensor *t, int64_t i);

@@ -172,6 +172,8 @@ static Status run_structure(Machine *m, const Node *n, const Tensor *const *in, 
 {
     if (n->op == OP_const || n->op == OP_param) {
         Payload *p = node_payload(n);
+        if (!tensor_holds(n->type))
+            TRY(tensor_wants_numbers(m->ir->diag, node_place(n), "its value", n->type));
         const Tensor *t = p ? payload_tensor(p, m->ir->arena, m->ir->diag) : NULL;
         if (!t)
             return fail(m->ir->diag, node_place(n), "its value cannot be read");

@@ -122,7 +122,8 @@ static Node *own_output(Attach *a, const LossSpec *l)
     if (!y || y->type->kind != TYPE_TENSOR || !type_known(y->type) || type_elements(y->type) != 1 ||
         !dtype_is_float(y->type->dtype)) {
         a->b.status = fail_as(a->run->diag, USAGE, y ? node_place(y) : NOWHERE,
-                              "--loss output:%s: a scalar float output is wanted", l->outputs[0]);
+                              "--loss output:%s: a scalar float output is wanted, it is %s", l->outputs[0],
+                              y ? type_text(a->g->arena, y->type) : "not there");
         return NULL;
     }
     y = make_cast(&a->b, y, make_width(y->type->dtype));

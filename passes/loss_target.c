@@ -128,6 +128,11 @@ bool loss_target(const Graph *g, const Recipe *r, size_t i, Arena *arena, Diag *
                           t->output, type_text(diag->arena, t->scores->type));
         return false;
     }
+    if (t->scores->type->rank < 0) {
+        *status = fail_as(diag, USAGE, on_option(), "%s: output %s is %s, wanted is a known rank", loss_word(l->kind),
+                          t->output, type_text(diag->arena, t->scores->type));
+        return false;
+    }
     t->input = needs_names(r) ? arena_printf(arena, "target.%s", t->output) : "target";
     look_behind(t, l, &axis);
     if (t->op == OP_cross_entropy || t->op == OP_nll)

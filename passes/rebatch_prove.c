@@ -32,6 +32,11 @@ static Tensor *chunk_of(Graph *g, const Tensor *whole, const Type *type, int64_t
     return t;
 }
 
+static const char *value_named(const Graph *g, const char *what, const char *name)
+{
+    return name ? arena_printf(g->arena, "%s %s", what, name) : arena_printf(g->arena, "%s without name", what);
+}
+
 static Status prove_chunk(Graph *original, Heap *heap, const Tensor *const *inputs, Tensor *const *results, Graph *g,
                           int64_t k)
 {
@@ -44,6 +49,9 @@ static Status prove_chunk(Graph *original, Heap *heap, const Tensor *const *inpu
     TRY(evaluate(original, NULL, heap, part, want));
     for (int i = 0; i < n; i++) {
         const bool follows = results[i]->type != want[i]->type;
+        if (follows)
+            TRY(tensor_wants_numbers(g->ir->diag, (Place){ .where = "--batch", .byte = -1 },
+                                     value_named(g, "result", graph_result_name(g, i)), want[i]->type));
         const Tensor *got = follows ? chunk_of(g, results[i], want[i]->type, k) : results[i];
         if (!tensor_same(got, want[i]))
             return fail_as(g->ir->diag, UNSUPPORTED, NOWHERE,
@@ -73,9 +81,8 @@ static Status prove(Graph *big, Graph *small, uint64_t seed)
     Status status = OK;
     for (size_t i = 0; i < big->n_inputs && status == OK; i++) {
         const Node *in = big->inputs[i];
-        if (!type_known(in->type) || in->type->kind != TYPE_TENSOR)
-            status =
-                fail_as(big->ir->diag, USAGE, NOWHERE, "input %s has no size", in->name ? in->name : "without name");
+        status = tensor_wants_numbers(big->ir->diag, (Place){ .where = "--batch", .byte = -1 },
+                                      value_named(big, "input", in->name), in->type);
         inputs[i] = status == OK ? seeded(big, in->type, &rng) : NULL;
     }
     if (status == OK)

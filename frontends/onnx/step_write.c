@@ -186,6 +186,7 @@ static Status add_state(StepWriter *x, const Node *n)
 static Status write_zeros(StepWriter *x, const StepState *s)
 {
     Types *types = &x->w.ir->types;
+    TRY(tensor_wants_numbers(x->w.diag, NOWHERE, arena_printf(x->w.arena, "state %s", s->name), s->type));
     Onnx__SparseTensorProto *t = NEW(x->w.arena, Onnx__SparseTensorProto);
     onnx__sparse_tensor_proto__init(t);
     t->values = encode_tensor(x->w.arena, tensor_new(x->w.arena, type_vector(types, s->type->dtype, 0)));

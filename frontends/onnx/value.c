@@ -10,6 +10,7 @@ typedef struct Reader {
     Ir *ir;
     Heap *heap;
     Spine spine;
+    Place place;
 } Reader;
 
 static Status read_tensor(Reader *r, const Onnx__TensorProto *t, const Type *declared, Tensor **value)
@@ -19,14 +20,14 @@ static Status read_tensor(Reader *r, const Onnx__TensorProto *t, const Type *dec
     Diag *d = r->ir->diag;
     TRY(tensor_info(&r->spine, d, NULL, t, &info));
     if (!dtype_from_onnx(info.dtype, &dtype) || info.rank > MAX_RANK)
-        return fail_as(d, UNSUPPORTED, NOWHERE, "element type %d, rank %d", info.dtype, info.rank);
-    if (dtype == STRING)
-        return fail_as(d, UNSUPPORTED, NOWHERE, "strings are not evaluated");
+        return fail_as(d, UNSUPPORTED, r->place, "element type %d, rank %d", info.dtype, info.rank);
     if (dtype == U16 && declared && declared->kind == TYPE_TENSOR &&
         (declared->dtype == BF16 || declared->dtype == F16))
         dtype = declared->dtype;
     TRY(tensor_check(&r->spine, d, NULL, t, &info));
-    *value = tensor_alloc(r->heap, type_tensor(&r->ir->types, dtype, info.rank, info.dims));
+    const Type *type = type_tensor(&r->ir->types, dtype, info.rank, info.dims);
+    TRY(tensor_wants_numbers(d, r->place, "the value", type));
+    *value = tensor_alloc(r->heap, type);
     return tensor_read(&r->spine, d, NULL, t, (*value)->data, (*value)->bytes);
 }
 
@@ -36,7 +37,7 @@ static Status read_sequence(Reader *r, const Onnx__SequenceProto *s, const Type 
     const size_t n = s->n_tensor_values ? s->n_tensor_values : s->n_sequence_values;
     Tensor **items = NEWS(r->ir->arena, Tensor *, n + 1);
     if (depth == DEEPEST)
-        return fail(r->ir->diag, NOWHERE, "sequences nest deeper than %d", DEEPEST);
+        return fail(r->ir->diag, r->place, "sequences nest deeper than %d", DEEPEST);
     for (size_t i = 0; i < n; i++) {
         if (s->n_tensor_values)
             TRY(read_tensor(r, s->tensor_values[i], element, &items[i]));
@@ -63,9 +64,9 @@ static Status read_optional(Reader *r, const Onnx__OptionalProto *o, const Type 
     return OK;
 }
 
-Status onnx_value_read(Ir *ir, Heap *heap, const char *path, const Type *declared, Tensor **value)
+Status onnx_value_read(Ir *ir, Heap *heap, const char *path, const char *name, const Type *declared, Tensor **value)
 {
-    Reader r = { .ir = ir, .heap = heap };
+    Reader r = { .ir = ir, .heap = heap, .place = { .file = path, .where = name, .byte = -1 } };
     const TypeKind kind = declared ? declared->kind : TYPE_TENSOR;
     const ProtobufCMessageDescriptor *type = kind == TYPE_SEQ        ? &onnx__sequence_proto__descriptor
                                              : kind == TYPE_OPTIONAL ? &onnx__optional_proto__descriptor

@@ -47,6 +47,8 @@ static Status write_state(Writer *w, Level *l, const Node *n)
     Payload *p = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
     const char *name = value_name(w, n), *said = p ? init_text(w, p) : "none";
     if (!p)
+        TRY(tensor_wants_numbers(w->diag, NOWHERE, arena_printf(w->arena, "state %s", name), n->type));
+    if (!p)
         p = payload_init(w->arena, n->type, (Init){ .kind = INIT_ZEROS });
     Onnx__TensorProto *t = write_payload(w, p, (Place){ .where = name, .byte = -1 });
     if (!t)
@@ -61,6 +63,14 @@ static Status write_state(Writer *w, Level *l, const Node *n)
     return OK;
 }
 
+/* A type of the file's that the graph keeps as a word, in whatever holds it. */
+static bool is_opaque(const Type *type)
+{
+    while (type->kind == TYPE_SEQ || type->kind == TYPE_OPTIONAL)
+        type = type->parts[0];
+    return type->kind == TYPE_OPAQUE;
+}
+
 static Status write_inputs(Writer *w, Level *l, bool states_are_inputs)
 {
     const Graph *g = l->graph;
@@ -68,6 +78,9 @@ static Status write_inputs(Writer *w, Level *l, bool states_are_inputs)
     l->proto->input = NEWS(w->arena, Onnx__ValueInfoProto *, g->n_inputs + 1);
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
+        if (is_opaque(n->type))
+            return fail_as(w->diag, UNSUPPORTED, NOWHERE, "input %s: %s cannot be written anew", value_name(w, n),
+                           type_text(w->arena, n->type));
         if (n->op == OP_state && !states_are_inputs)
             TRY(write_state(w, l, n));
         else
@@ -318,7 +331,7 @@ static Status all_standard(Graph *g, Diag *d, int opset)
         if (!m)
             m = message_new(d, SEVERITY_ERROR, UNSUPPORTED, NOWHERE,
                             "nodes have no standard name in opset %d with the types they have", opset);
-        message_at(m, "%s, %s", node_place(n).where, op_of(n)->name);
+        message_at(m, "%s, %s of type %s", node_place(n).where, op_of(n)->name, type_text(d->arena, n->type));
     }
     return m ? message_send(m) : OK;
 }

@@ -193,7 +193,8 @@ static Status write_call(Writer *w, Level *l, const Node *n, Onnx__NodeProto **o
     const bool standard = encode_is_standard(n, w->opset);
     const char *complaint;
     if (n->op == OP_opaque || (def->structural && n->op != OP_tuple))
-        return fail_as(w->diag, UNSUPPORTED, node_place(n), "%s cannot be written anew", def->name);
+        return fail_as(w->diag, UNSUPPORTED, node_place(n), "%s of type %s cannot be written anew", def->name,
+                       type_text(w->arena, n->type));
     Onnx__NodeProto *o = standard ? new_node(w, def->onnx.op, def->onnx.domain ? def->onnx.domain : "")
                                   : new_node(w, def->name, QCC_DOMAIN);
     *out = o;

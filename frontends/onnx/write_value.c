@@ -12,8 +12,12 @@ Onnx__TensorProto *write_payload(Writer *w, Payload *p, Place place)
     void *block;
     w->dtypes |= 1u << p->type->dtype;
     if (p->type->kind == TYPE_TENSOR && p->type->dtype == STRING) {
-        const Tensor *text = payload_tensor(p, w->ir->arena, w->diag);
-        return text ? encode_tensor(w->arena, text) : (fail(w->diag, place, "its value cannot be read"), NULL);
+        t.data = (void *)(uintptr_t)payload_strings(p, w->ir->arena, w->diag);
+        if (t.data)
+            return encode_tensor(w->arena, &t);
+        if (!p->broken)
+            fail(w->diag, place, "its value, %s, cannot be read", type_text(w->arena, p->type));
+        return NULL;
     }
     t.data = (void *)(uintptr_t)payload_bytes(p, &w->heap, &block, w->diag);
     if (!t.data || !type_bytes(p->type, &t.bytes)) {

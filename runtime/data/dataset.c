@@ -315,14 +315,15 @@ static Status check_inputs(Binding *b)
 {
     for (size_t i = 0; i < b->ds->n; i++) {
         const DataInput *in = &b->ds->inputs[i];
-        if (!in->type || in->type->kind != TYPE_TENSOR || !type_known(in->type) || in->type->dtype == STRING)
-            return fail_as(b->d, UNSUPPORTED, NOWHERE, "input %s: data are for tensors of numbers of a known shape",
-                           in->name);
+        if (!in->type || !tensor_holds(in->type))
+            return fail_as(b->d, UNSUPPORTED, NOWHERE, "input %s %s: data are for tensors of numbers of a known shape",
+                           in->name, in->type ? type_text(b->d->arena, in->type) : "without a type");
     }
     for (size_t i = 0; i < b->n_specs; i++)
         if (b->specs[i].kind == DATA_FILE && b->ds->inputs[b->input_of[i]].type->rank < 1)
-            return fail_as(b->d, USAGE, on_spec(&b->specs[i]), "input %s is one number: --fill gives it",
-                           b->ds->inputs[b->input_of[i]].name);
+            return fail_as(b->d, USAGE, on_spec(&b->specs[i]), "input %s %s is one number: --fill gives it",
+                           b->ds->inputs[b->input_of[i]].name,
+                           input_shown(b->d->arena, &b->ds->inputs[b->input_of[i]]));
     return OK;
 }
 

@@ -13,6 +13,8 @@ const char *input_shown(Arena *arena, const DataInput *input)
     const Type *type = input->type;
     if (input->shown)
         return input->shown;
+    if (type->kind != TYPE_TENSOR || type->rank < 0)
+        return type_text(arena, type);
     text_open(&t, arena);
     text_printf(&t, "%s[", dtype_name(type->dtype));
     for (int i = 0; i < type->rank; i++) {

@@ -359,7 +359,7 @@ static Status tables(void *arg)
 
 static Status read_proto(void *user, Heap *heap, const char *path, const Type *declared, Tensor **value)
 {
-    return onnx_value_read(&((Context *)user)->ir, heap, path, declared, value);
+    return onnx_value_read(&((Context *)user)->ir, heap, path, NULL, declared, value);
 }
 
 static Status tensor_protos(void *arg)
