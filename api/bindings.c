@@ -37,12 +37,18 @@ static Status no_such(qcc_model *m, Option o, const char *what, const char *name
     return message_send(msg);
 }
 
-static bool known(const char *name, const char *const *names, size_t n)
+/* Asked once for each option: a line may have as many as there are inputs. */
+static Map set_of(qcc_model *m, const char *const *names, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    Map set;
+    map_open(&set, &m->cx->scratch);
+    for (size_t i = 0; i < n; i++) {
+        bool fresh;
+        MapEntry *e = map_put(&set, names[i], &fresh);
+        if (fresh)
+            e->value.u = i;
+    }
+    return set;
 }
 
 static Status bad_number(qcc_model *m, Option o, const char *got)
@@ -84,6 +90,7 @@ static Status read_dims(qcc_model *m, const CommandLine *line, ImportOptions *o)
 {
     const char *pair, **names;
     const size_t n = dim_names(m, &names);
+    const Map known = set_of(m, names, n);
     DimBinding *dims = NEWS(&m->arena, DimBinding, option_given(line, OPT_dim) + 1);
     for (size_t at = 0; (pair = option_next(line, OPT_dim, &at));) {
         const char *value;
@@ -91,7 +98,7 @@ static Status read_dims(qcc_model *m, const CommandLine *line, ImportOptions *o)
         b->name = pair_split(&m->arena, pair, &value);
         if (!i64_from_text(value, strlen(value), &b->value) || b->value < 0)
             return bad_number(m, OPT_dim, pair);
-        if (!known(b->name, names, n))
+        if (!map_find(&known, b->name))
             return no_such(m, OPT_dim, "dimension", b->name, names, n);
         o->n_dims++;
     }
@@ -121,11 +128,12 @@ static Status read_shapes(qcc_model *m, const CommandLine *line, ImportOptions *
 {
     const char *text, **names;
     const size_t n = input_names(m, &names);
+    const Map known = set_of(m, names, n);
     ShapeBinding *shapes = NEWS(&m->arena, ShapeBinding, option_given(line, OPT_shape) + 1);
     for (size_t at = 0; (text = option_next(line, OPT_shape, &at));) {
         ShapeBinding *b = &shapes[o->n_shapes++];
         TRY(read_shape(m, text, b));
-        if (!known(b->input, names, n))
+        if (!map_find(&known, b->input))
             return no_such(m, OPT_shape, "input", b->input, names, n);
     }
     o->shapes = shapes;
@@ -133,32 +141,30 @@ static Status read_shapes(qcc_model *m, const CommandLine *line, ImportOptions *
 }
 
 /* A container, or an element type that nothing here computes with, is not bound to the tensor of a file. */
-static Status takes_value(qcc_model *m, const char *name)
+static Status takes_value(qcc_model *m, size_t i, const char *name)
 {
-    const Onnx__GraphProto *g = m->spine.model->graph;
-    for (size_t i = 0; i < g->n_input; i++) {
-        const Onnx__ValueInfoProto *v = g->input[i];
-        const Type *type = str_is(str_of(v->name), name) ? onnx_type(&m->ir, v->type) : NULL;
-        if (type && (type->kind != TYPE_TENSOR || type->dtype == STRING))
-            return fail_as(&m->cx->diag, UNSUPPORTED, on_option(OPT_constant), "input %s is %s: no constant of numbers",
-                           name, type_text(&m->cx->scratch, type));
-    }
-    return OK;
+    const Type *type = onnx_type(&m->ir, m->spine.model->graph->input[i]->type);
+    if (!type || (type->kind == TYPE_TENSOR && type->dtype != STRING))
+        return OK;
+    return fail_as(&m->cx->diag, UNSUPPORTED, on_option(OPT_constant), "input %s is %s: no constant of numbers", name,
+                   type_text(&m->cx->scratch, type));
 }
 
 static Status read_values(qcc_model *m, const CommandLine *line, ImportOptions *o)
 {
     const char *pair, **names;
     const size_t n = input_names(m, &names);
+    const Map known = set_of(m, names, n);
     ValueBinding *values = NEWS(&m->arena, ValueBinding, option_given(line, OPT_constant) + 1);
     for (size_t at = 0; (pair = option_next(line, OPT_constant, &at));) {
         const char *path;
         Tensor *t;
         ValueBinding *b = &values[o->n_values++];
         b->input = pair_split(&m->arena, pair, &path);
-        if (!known(b->input, names, n))
+        const MapEntry *e = map_find(&known, b->input);
+        if (!e)
             return no_such(m, OPT_constant, "input", b->input, names, n);
-        TRY(takes_value(m, b->input));
+        TRY(takes_value(m, e->value.u, b->input));
         TRY(data_read(m, &m->data, path, b->input, NULL, &t));
         b->value = t;
     }

@@ -77,34 +77,39 @@ static void diff_ops(Diff *d)
 
 /* ---- the signature ---- */
 
-static const Value *value_named(const Value *values, size_t n, const char *name)
+/* The values of one side of a signature. */
+typedef struct Side {
+    const Value *values;
+    size_t n;
+    const Map *names;
+} Side;
+
+static const Value *value_named(const Side *side, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(values[i].name, name) == 0)
-            return &values[i];
-    return NULL;
+    const MapEntry *e = map_find(side->names, name);
+    return e ? &side->values[e->value.u] : NULL;
 }
 
-static size_t diff_values(Diff *d, const char *word, const Value *a, size_t n_a, const Value *b, size_t n_b)
+static size_t diff_values(Diff *d, const char *word, Side a, Side b)
 {
     Text *t = &d->text;
     size_t changed = 0;
-    for (size_t i = 0; i < n_a; i++) {
-        const Value *other = value_named(b, n_b, a[i].name);
-        if (other && strcmp(other->text, a[i].text) == 0)
+    for (size_t i = 0; i < a.n; i++) {
+        const Value *other = value_named(&b, a.values[i].name);
+        if (other && strcmp(other->text, a.values[i].text) == 0)
             continue;
         changed++;
         label(t, word);
-        escaped(t, a[i].name);
-        text_printf(t, " %s -> %s\n", a[i].text, other ? other->text : "absent");
+        escaped(t, a.values[i].name);
+        text_printf(t, " %s -> %s\n", a.values[i].text, other ? other->text : "absent");
     }
-    for (size_t i = 0; i < n_b; i++) {
-        if (value_named(a, n_a, b[i].name))
+    for (size_t i = 0; i < b.n; i++) {
+        if (value_named(&a, b.values[i].name))
             continue;
         changed++;
         label(t, word);
-        escaped(t, b[i].name);
-        text_printf(t, " absent -> %s\n", b[i].text);
+        escaped(t, b.values[i].name);
+        text_printf(t, " absent -> %s\n", b.values[i].text);
     }
     return changed;
 }
@@ -113,8 +118,10 @@ static void diff_signature(Diff *d)
 {
     const qcc_model *a = d->model[0], *b = d->model[1];
     text_add(&d->text, "signature\n");
-    size_t n = diff_values(d, "input", a->inputs, a->n_inputs, b->inputs, b->n_inputs);
-    n += diff_values(d, "output", a->outputs, a->n_outputs, b->outputs, b->n_outputs);
+    size_t n = diff_values(d, "input", (Side){ a->inputs, a->n_inputs, &a->input_names },
+                           (Side){ b->inputs, b->n_inputs, &b->input_names });
+    n += diff_values(d, "output", (Side){ a->outputs, a->n_outputs, &a->output_names },
+                     (Side){ b->outputs, b->n_outputs, &b->output_names });
     if (!n)
         text_add(&d->text, "  equal\n");
 }

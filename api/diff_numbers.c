@@ -45,20 +45,30 @@ static Tensor *random_tensor(Diff *d, const Type *type, uint64_t seed)
     return t;
 }
 
-static Status given_input(Diff *d, int which, size_t i, const Tensor **value, const char **file)
+/* The files of the inputs by name; the last of a name counts. */
+static Map given_files(Diff *d)
 {
-    qcc_model *m = d->model[which];
     const char *pair;
-    *value = NULL;
+    Map files;
+    map_open(&files, d->arena);
     for (size_t at = 0; (pair = option_next(&d->c->line, OPT_input, &at));) {
         const char *path, *name = pair_split(d->arena, pair, &path);
-        Tensor *t;
-        if (strcmp(name, m->inputs[i].name) != 0)
-            continue;
-        TRY(data_read(m, &m->data, path, name, m->inputs[i].type, &t));
-        *value = t;
-        *file = path;
+        map_put(&files, name, NULL)->value.cp = path;
     }
+    return files;
+}
+
+static Status given_input(Diff *d, int which, size_t i, const Map *files, const Tensor **value, const char **file)
+{
+    qcc_model *m = d->model[which];
+    const MapEntry *e = map_find(files, m->inputs[i].name);
+    Tensor *t;
+    *value = NULL;
+    if (!e)
+        return OK;
+    *file = e->value.cp;
+    TRY(data_read(m, &m->data, *file, m->inputs[i].name, m->inputs[i].type, &t));
+    *value = t;
     return OK;
 }
 
@@ -132,13 +142,14 @@ static Status run_one(Diff *d, int which, bool *ran)
 {
     qcc_model *m = d->model[which];
     const Tensor **inputs = NEWS(d->arena, const Tensor *, m->n_inputs + 1);
+    const Map files = given_files(d);
     Map sizes;
     *ran = false;
     m->cx->diag.file = m->file;
     map_open(&sizes, d->arena);
     for (size_t i = 0; i < m->n_inputs; i++) {
         const char *file = NULL;
-        TRY(given_input(d, which, i, &inputs[i], &file));
+        TRY(given_input(d, which, i, &files, &inputs[i], &file));
         if (!inputs[i] && m->graph->inputs[i]->op == OP_state)
             TRY(model_initial(m, i, &inputs[i]));
         if (!inputs[i]) {
@@ -223,12 +234,13 @@ Status diff_numbers(Diff *d)
     if (!ran)
         return OK;
     size_t compared = 0;
-    for (size_t i = 0; i < d->model[0]->n_outputs; i++)
-        for (size_t k = 0; k < d->model[1]->n_outputs; k++)
-            if (strcmp(d->model[0]->outputs[i].name, d->model[1]->outputs[k].name) == 0) {
-                within &= tell_output(d, i, k);
-                compared++;
-            }
+    for (size_t i = 0; i < d->model[0]->n_outputs; i++) {
+        const MapEntry *e = map_find(&d->model[1]->output_names, d->model[0]->outputs[i].name);
+        if (!e)
+            continue;
+        within &= tell_output(d, i, e->value.u);
+        compared++;
+    }
     if (!compared)
         text_add(&d->text, "  not compared: no output has the same name in both\n");
     return judged && !within ? MISMATCH : OK;

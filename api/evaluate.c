@@ -5,17 +5,14 @@
 #include "ops/shadow.h"
 
 /* A result that is one of the inputs, whose memory is the caller's, becomes a copy. */
-static Tensor *own_result(qcc_model *m, Tensor *t, const Tensor *const *inputs)
+static Tensor *own_result(qcc_model *m, Tensor *t, const Map *inputs)
 {
-    for (size_t i = 0; i < m->n_inputs; i++) {
-        if (t != inputs[i] || !t || t->type->kind != TYPE_TENSOR)
-            continue;
-        Tensor *copy = tensor_alloc(&m->heap, t->type);
-        if (t->bytes)
-            memcpy(copy->data, t->data, t->bytes);
-        return copy;
-    }
-    return t;
+    if (!t || t->type->kind != TYPE_TENSOR || !map_find_u64(inputs, (uintptr_t)t))
+        return t;
+    Tensor *copy = tensor_alloc(&m->heap, t->type);
+    if (t->bytes)
+        memcpy(copy->data, t->data, t->bytes);
+    return copy;
 }
 
 Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
@@ -25,8 +22,12 @@ Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const 
     heap_open(&m->heap, &m->cx->memory);
     heap_keep(&m->heap);
     TRY(evaluate(m->graph, how, &m->heap, inputs, m->results));
+    Map given;
+    map_open(&given, &m->cx->scratch);
+    for (size_t i = 0; i < m->n_inputs; i++)
+        map_put_u64(&given, (uintptr_t)inputs[i], NULL);
     for (size_t i = 0; i < m->n_outputs; i++)
-        m->results[i] = own_result(m, m->results[i], inputs);
+        m->results[i] = own_result(m, m->results[i], &given);
     return OK;
 }
 

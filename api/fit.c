@@ -20,25 +20,22 @@ static Status no_such_value(qcc_model *m, const char *option, const char *what, 
     return message_send(msg);
 }
 
-static bool find(const Value *values, size_t n, const char *name, size_t *at)
+static bool find(const Map *names, const char *name, size_t *at)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(values[i].name, name) == 0) {
-            *at = i;
-            return true;
-        }
-    return false;
+    const MapEntry *e = map_find(names, name);
+    if (e)
+        *at = e->value.u;
+    return e;
 }
 
 Status find_input(qcc_model *m, const char *name, const char *option, size_t *i)
 {
-    return find(m->inputs, m->n_inputs, name, i) ? OK : no_such_value(m, option, "input", name, m->inputs, m->n_inputs);
+    return find(&m->input_names, name, i) ? OK : no_such_value(m, option, "input", name, m->inputs, m->n_inputs);
 }
 
 Status find_output(qcc_model *m, const char *name, const char *option, size_t *i)
 {
-    return find(m->outputs, m->n_outputs, name, i) ? OK
-                                                   : no_such_value(m, option, "output", name, m->outputs, m->n_outputs);
+    return find(&m->output_names, name, i) ? OK : no_such_value(m, option, "output", name, m->outputs, m->n_outputs);
 }
 
 static const char *numpy_name(Arena *a, DType t)

@@ -30,12 +30,13 @@ struct qcc_model {
     Graph *graph;
     Value *inputs, *outputs;
     size_t n_inputs, n_outputs;
-    Tensor **results; /* of the last run */
-    CommandLine line; /* the options it was read with */
-    FileSet files;    /* what was read for it */
-    FileSet *outer;   /* while it is read: that of the command */
-    size_t users;     /* steps */
-    bool freed;       /* by its owner: it goes with its last step */
+    Map input_names, output_names; /* to the first value of each name */
+    Tensor **results;              /* of the last run */
+    CommandLine line;              /* the options it was read with */
+    FileSet files;                 /* what was read for it */
+    FileSet *outer;                /* while it is read: that of the command */
+    size_t users;                  /* steps */
+    bool freed;                    /* by its owner: it goes with its last step */
 };
 
 /* Reads a model; `line` holds the model options.  The caller, or the context, closes it. */

@@ -70,6 +70,17 @@ static void fill_value(qcc_model *m, Value *v, const char *name, const Type *typ
     v->text = value_text(&m->arena, v);
 }
 
+static void index_names(Map *map, Arena *arena, const Value *values, size_t n)
+{
+    map_open(map, arena);
+    for (size_t i = 0; i < n; i++) {
+        bool fresh;
+        MapEntry *e = map_put(map, values[i].name, &fresh);
+        if (fresh)
+            e->value.u = i;
+    }
+}
+
 Status model_signature(qcc_model *m)
 {
     const Graph *g = m->graph;
@@ -91,6 +102,8 @@ Status model_signature(qcc_model *m)
         fill_value(m, &m->outputs[i], graph_result_name(g, (int)i), r ? r->type : type_none(&m->ir.types),
                    spine ? &out : NULL);
     }
+    index_names(&m->input_names, &m->arena, m->inputs, m->n_inputs);
+    index_names(&m->output_names, &m->arena, m->outputs, m->n_outputs);
     m->results = NEWS(&m->arena, Tensor *, m->n_outputs + 1);
     return OK;
 }

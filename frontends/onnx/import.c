@@ -63,10 +63,8 @@ Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g)
 
 static const Tensor *bound_value(const Importer *im, const char *name)
 {
-    for (size_t i = 0; i < im->options->n_values; i++)
-        if (strcmp(im->options->values[i].input, name) == 0)
-            return im->options->values[i].value;
-    return NULL;
+    const MapEntry *e = map_find(&im->values, name);
+    return e ? e->value.cp : NULL;
 }
 
 static Status import_inputs(Importer *im, Scope *s, const Onnx__GraphProto *g)
@@ -199,10 +197,36 @@ bool function_index(const Importer *im, Arena *scratch, const Onnx__NodeProto *o
     return e;
 }
 
+/* The first of a name counts. */
+static void bind(Map *map, const char *name, const void *what)
+{
+    bool fresh;
+    MapEntry *e = map_put(map, name, &fresh);
+    if (fresh)
+        e->value.cp = what;
+}
+
+/* Files may have as many inputs as a line has options. */
+static void read_bindings(Importer *im)
+{
+    const ImportOptions *o = im->options;
+    map_open(&im->dims, im->arena);
+    map_open(&im->shapes, im->arena);
+    map_open(&im->values, im->arena);
+    for (size_t i = 0; i < o->n_dims; i++)
+        bind(&im->dims, o->dims[i].name, &o->dims[i]);
+    for (size_t i = 0; i < o->n_shapes; i++)
+        if (o->shapes[i].input)
+            bind(&im->shapes, o->shapes[i].input, &o->shapes[i]);
+    for (size_t i = 0; i < o->n_values; i++)
+        bind(&im->values, o->values[i].input, o->values[i].value);
+}
+
 void importer_open(Importer *im, Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options)
 {
     static const ImportOptions nothing = { 0 };
     *im = (Importer){ .ir = ir, .arena = arena, .spine = spine, .options = options ? options : &nothing, .prefix = "" };
+    read_bindings(im);
     map_open(&im->texts, arena);
     map_open(&im->payloads, arena);
 }

@@ -40,10 +40,11 @@ struct Importer {
     Spine *spine;
     const ImportOptions *options;
     Frame *frame;
-    Map functions;     /* "domain\nname\noverload" -> FunctionProto */
-    uint32_t n_src;    /* nodes of the file so far */
-    int depth;         /* of graphs in graphs */
-    const char *where; /* place of the node at hand */
+    Map dims, shapes, values; /* of the options, by name: DimBinding, ShapeBinding, Tensor */
+    Map functions;            /* "domain\nname\noverload" -> FunctionProto */
+    uint32_t n_src;           /* nodes of the file so far */
+    int depth;                /* of graphs in graphs */
+    const char *where;        /* place of the node at hand */
     /* of files of ours */
     const char *prefix; /* of every name of the graph at hand */
     Map texts;          /* name in the file -> name of the value, null for none */

@@ -17,29 +17,30 @@ static const char *type_word(const Narrowing *x)
 
 bool narrow_keeps(const Narrowing *x, const char *name)
 {
-    for (size_t i = 0; i < x->options->n_keep; i++)
-        if (strcmp(x->options->keep[i], name) == 0)
-            return true;
-    return x->options->keep_all;
+    return x->options->keep_all || map_find(&x->keep, name);
 }
 
-static bool in_signature(const Graph *g, const char *name)
+static Map signature_names(const Narrowing *x)
 {
+    const Graph *g = x->graph;
+    Map names;
+    map_open(&names, x->arena);
     for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, name) == 0)
-            return true;
+        if (g->inputs[i]->name)
+            map_put(&names, g->inputs[i]->name, NULL);
     for (int i = 0; i < graph_n_results(g); i++)
-        if (graph_result_name(g, i) && strcmp(graph_result_name(g, i), name) == 0)
-            return true;
-    return false;
+        if (graph_result_name(g, i))
+            map_put(&names, graph_result_name(g, i), NULL);
+    return names;
 }
 
 static Status check_kept(const Narrowing *x)
 {
     const Graph *g = x->graph;
+    const Map names = signature_names(x);
     for (size_t i = 0; i < x->options->n_keep; i++) {
         const char *name = x->options->keep[i];
-        if (in_signature(g, name))
+        if (map_find(&names, name))
             continue;
         Message *m = message_new(x->diag, SEVERITY_ERROR, USAGE, (Place){ .where = "--keep-io", .byte = -1 },
                                  "no input or output is called %s", name);
@@ -291,6 +292,9 @@ Status onnx_narrow(Graph *g, Diag *d, const NarrowOptions *o)
     Arena arena;
     Narrowing x = { .graph = g, .diag = d, .arena = &arena, .options = o };
     arena_open(&arena, g->ir->memory);
+    map_open(&x.keep, &arena);
+    for (size_t i = 0; i < o->n_keep; i++)
+        map_put(&x.keep, o->keep[i], NULL);
     const Status status = narrow(&x);
     arena_close(&arena);
     return status;

@@ -22,6 +22,7 @@ typedef struct Narrowing {
     Diag *diag;
     Arena *arena; /* ends with the call */
     const NarrowOptions *options;
+    Map keep;    /* the names of the options */
     Facts slots; /* by node: where its operands and results begin among the kin */
     Kin *kin;
     size_t n, cap;

@@ -101,19 +101,18 @@ static int64_t bound_dim(const Importer *im, const Onnx__TensorShapeProto__Dimen
 {
     const Str name =
         d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? str_of(d->dim_param) : str("");
-    const ImportOptions *o = im->options;
-    for (size_t i = 0; name.n && i < o->n_dims; i++)
-        if (str_is(name, o->dims[i].name))
-            return o->dims[i].value;
-    return batch ? o->batch : 0;
+    const MapEntry *e = name.n ? map_find_n(&im->dims, name.p, name.n) : NULL;
+    if (e)
+        return ((const DimBinding *)e->value.cp)->value;
+    return batch ? im->options->batch : 0;
 }
 
 const Type *bound_type(Importer *im, const Onnx__ValueInfoProto *v, const Type *type, const char *name)
 {
-    const ImportOptions *o = im->options;
-    for (size_t i = 0; i < o->n_shapes; i++)
-        if (strcmp(o->shapes[i].input, name) == 0 && type->kind == TYPE_TENSOR)
-            return type_tensor(&im->ir->types, type->dtype, o->shapes[i].rank, o->shapes[i].dims);
+    const MapEntry *e = type->kind == TYPE_TENSOR ? map_find(&im->shapes, name) : NULL;
+    const ShapeBinding *bound = e ? e->value.cp : NULL;
+    if (bound)
+        return type_tensor(&im->ir->types, type->dtype, bound->rank, bound->dims);
     if (type->kind != TYPE_TENSOR || type->rank < 0 || !v->type->tensor_type->shape)
         return type;
     int64_t dims[MAX_RANK];

@@ -28,16 +28,24 @@ static Onnx__ValueInfoProto *with_dims(Onnx__ValueInfoProto *v, const DimNames *
     return v;
 }
 
-/* A dimension keeps the name that it has in the file a graph came from. */
-static Onnx__ValueInfoProto *with_shape(Onnx__ValueInfoProto *v, Onnx__ValueInfoProto *const *list, size_t n)
+/* The tensors among what a file says of its inputs or outputs, by name. */
+static Map tensors_of(Arena *arena, Onnx__ValueInfoProto *const *list, size_t n)
 {
-    const Str name = str_of(v->name);
-    for (size_t i = 0; i < n; i++) {
-        const Onnx__TypeProto *t = list[i]->type;
-        if (str_is(str_of(list[i]->name), name.p) && t && v->type &&
-            t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && v->type->value_case == t->value_case)
-            v->type->tensor_type->shape = t->tensor_type->shape;
-    }
+    Map map;
+    map_open(&map, arena);
+    for (size_t i = 0; i < n; i++)
+        if (list[i]->name.len && list[i]->type && list[i]->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+            map_put_n(&map, (const char *)list[i]->name.data, list[i]->name.len, NULL)->value.p = list[i];
+    return map;
+}
+
+/* A dimension keeps the name that it has in the file a graph came from. */
+static Onnx__ValueInfoProto *with_shape(Onnx__ValueInfoProto *v, const Map *like)
+{
+    const MapEntry *e = map_find_n(like, (const char *)v->name.data, v->name.len);
+    const Onnx__ValueInfoProto *from = e ? e->value.cp : NULL;
+    if (from && v->type && v->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        v->type->tensor_type->shape = from->type->tensor_type->shape;
     return v;
 }
 
@@ -87,8 +95,11 @@ static Status write_inputs(Writer *w, Level *l, bool states_are_inputs)
             l->proto->input[l->proto->n_input++] =
                 with_dims(encode_value(w->arena, value_name(w, n), n->type), names ? &names[i] : NULL);
     }
-    for (size_t i = 0; w->like && i < l->proto->n_input; i++)
-        with_shape(l->proto->input[i], w->like->input, w->like->n_input);
+    if (!w->like)
+        return OK;
+    const Map like = tensors_of(w->arena, w->like->input, w->like->n_input);
+    for (size_t i = 0; i < l->proto->n_input; i++)
+        with_shape(l->proto->input[i], &like);
     return OK;
 }
 
@@ -99,12 +110,14 @@ static bool leaves_as_itself(const Graph *g, int i)
     return n && (n->op != OP_state || !n->name) && (!text || (n->name && strcmp(text, n->name) == 0));
 }
 
-static bool names_input(const Graph *g, const char *text)
+static Map names_of_inputs(Arena *arena, const Graph *g)
 {
+    Map map;
+    map_open(&map, arena);
     for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, text) == 0)
-            return true;
-    return false;
+        if (g->inputs[i]->name)
+            map_put(&map, g->inputs[i]->name, NULL);
+    return map;
 }
 
 /* What leaves has its name before anything inside the graph gets one. */
@@ -112,6 +125,7 @@ static const char **claim_results(Writer *w, const Graph *g)
 {
     const int n = graph_n_results(g);
     const char **names = NEWS(w->arena, const char *, n + 1);
+    const Map inputs = names_of_inputs(w->arena, g);
     Map seen;
     map_open(&seen, w->arena);
     for (int i = 0; i < n; i++) {
@@ -127,7 +141,7 @@ static const char **claim_results(Writer *w, const Graph *g)
         const char *text = graph_result_name(g, i);
         text = text || names[i] ? text : graph_result(g, i)->name;
         if (!names[i])
-            names[i] = claim_name(w, names_input(g, text) ? arena_printf(w->arena, "%s.next", text) : text);
+            names[i] = claim_name(w, map_find(&inputs, text) ? arena_printf(w->arena, "%s.next", text) : text);
     }
     return names;
 }
@@ -137,13 +151,14 @@ static void write_outputs(Writer *w, Level *l, const char *const *names, bool as
 {
     const int n = graph_n_results(l->graph);
     const DimNames *dims = w->signature.outputs;
+    const Map like = tensors_of(w->arena, w->like ? w->like->output : NULL, w->like ? w->like->n_output : 0);
     l->proto->output = NEWS(w->arena, Onnx__ValueInfoProto *, n + 1);
     for (int i = 0; i < n; i++) {
         const Node *value = graph_result(l->graph, i);
         const char *text = graph_result_name(l->graph, i);
         Onnx__ValueInfoProto *v =
             with_dims(encode_value(w->arena, names[i], value ? value->type : NULL), dims ? &dims[i] : NULL);
-        l->proto->output[l->proto->n_output++] = w->like ? with_shape(v, w->like->output, w->like->n_output) : v;
+        l->proto->output[l->proto->n_output++] = with_shape(v, &like);
         if (!value || strcmp(names[i], value_name(w, value)) == 0)
             continue;
         Onnx__NodeProto *o = add_identity(w, l, value_name(w, value), names[i], value->type);

@@ -14,6 +14,7 @@ typedef struct Binding {
     const DataSpec *specs;
     const DataFill *fills;
     size_t *input_of; /* of each spec */
+    Map names;        /* of the inputs, to the first of each name */
 } Binding;
 
 static Place on_spec(const DataSpec *spec)
@@ -38,12 +39,23 @@ static Status unknown_input(Binding *b, Place place, const char *name)
     return message_send(m);
 }
 
+static void name_inputs(Binding *b)
+{
+    map_open(&b->names, &b->ds->arena);
+    for (size_t i = 0; i < b->ds->n; i++) {
+        bool fresh;
+        MapEntry *e = map_put(&b->names, b->ds->inputs[i].name, &fresh);
+        if (fresh)
+            e->value.u = i;
+    }
+}
+
 static Status find_input(Binding *b, Place place, const char *name, size_t *input)
 {
-    for (*input = 0; *input < b->ds->n; ++*input)
-        if (strcmp(b->ds->inputs[*input].name, name) == 0)
-            return OK;
-    return unknown_input(b, place, name);
+    const MapEntry *e = map_find(&b->names, name);
+    if (e)
+        *input = e->value.u;
+    return e ? OK : unknown_input(b, place, name);
 }
 
 /* The input that a spec names.  Where there is one target, a target has whatever name it is given. */
@@ -51,14 +63,14 @@ static Status find_named(Binding *b, const DataSpec *spec, size_t *input)
 {
     const Dataset *ds = b->ds;
     size_t targets = 0, only = 0;
-    for (size_t i = 0; i < ds->n; i++) {
-        if (strcmp(ds->inputs[i].name, spec->name) == 0) {
-            *input = i;
-            return OK;
-        }
+    const MapEntry *e = map_find(&b->names, spec->name);
+    if (e) {
+        *input = e->value.u;
+        return OK;
+    }
+    for (size_t i = 0; i < ds->n; i++)
         if (ds->inputs[i].target && targets++ == 0)
             only = i;
-    }
     *input = only;
     return spec->target && targets == 1 ? OK : unknown_input(b, on_spec(spec), spec->name);
 }
@@ -377,6 +389,7 @@ Status dataset_open(Dataset **dataset, Memory *m, Types *types, Diag *d, const L
     for (size_t i = 0; i < n_inputs; i++)
         ds->lanes[i].input = &ds->inputs[i];
     Binding b = { .ds = ds, .d = d, .n_specs = n_specs, .n_fills = n_fills, .specs = kept, .fills = fills };
+    name_inputs(&b);
     const Status status = bind_all(&b);
     if (status != OK)
         dataset_close(ds);
