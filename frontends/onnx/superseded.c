@@ -84,8 +84,7 @@ static void see_temporary(Superseded *s, const char *name)
 {
     const Beside *b = s->beside;
     long pid;
-    if (!leftovers_name(name, b->stem, &pid) &&
-        !leftovers_name(name, arena_printf(b->arena, "%s.data", b->stem), &pid))
+    if (!leftovers_name(name, b->stem, &pid) && !leftovers_name(name, arena_printf(b->arena, "%s.data", b->stem), &pid))
         return;
     const char *path = file_in(b->arena, b->folder, name);
     if (leftovers_abandoned(path, pid))
