@@ -195,8 +195,8 @@ static Status do_line(const Call *call, FileSet *files)
     Command c = { .cx = call->cx };
     Out out;
     qcc_sink sink = *call->sink;
-    const int n = call->argc > 0 ? call->argc - 1 : 0;
-    TRY(options_read(&c.cx->diag, &c.cx->scratch, n, call->argv + 1, &c.line));
+    const int n = call->argc > 1 ? call->argc - 1 : 0;
+    TRY(options_read(&c.cx->diag, &c.cx->scratch, n, n ? call->argv + 1 : NULL, &c.line));
     TRY(apply_settings(&c));
     const char *path = option_text(&c.line, OPT_output_path);
     if (path && strcmp(path, "-") != 0 && !writes_itself(&c.line))
@@ -219,16 +219,23 @@ static Status do_command(void *arg)
     file_set_open(&files, &arena);
     call->cx->diag.files = &files;
     const Status status = do_line(call, &files);
-    call->cx->diag.files = NULL;
     arena_close(&arena);
     return status;
+}
+
+static bool all_there(int argc, const char *const *argv)
+{
+    for (int i = 1; i < argc; i++) /* what argv[0] is does not matter */
+        if (!argv || !argv[i])
+            return false;
+    return true;
 }
 
 /* Models that the command read go with it, whatever happened. */
 qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, const qcc_sink *out)
 {
     Call call = { context, argc, argv, out };
-    if (!context || (argc > 1 && !argv) || !out)
+    if (!context || !out || !all_there(argc, argv))
         return QCC_USAGE;
     qcc_status status = context_enter(context);
     if (status != QCC_OK)
@@ -241,6 +248,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const bool strict = context->diag.warnings_are_errors;
     const int verbosity = context->verbosity;
     status = context_run(context, do_command, &call);
+    context->diag.files = NULL; /* they lay in frames that a jump may have passed */
     context_forget(context, session, step, model);
     context->limits = limits;
     context->options.threads = threads;

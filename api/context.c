@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,18 +9,6 @@
 #include "api/report.h"
 #include "api/step.h"
 #include "base/fp_env.h"
-
-static void *default_alloc(void *user, size_t size)
-{
-    (void)user;
-    return aligned_alloc(64, (size + 63) / 64 * 64);
-}
-
-static void default_release(void *user, void *block, size_t size)
-{
-    (void)user, (void)size;
-    free(block);
-}
 
 /* The options as this version knows them; a caller built for an older one gave fewer. */
 static bool take_options(const qcc_context_options *given, qcc_context_options *o)
@@ -35,8 +22,8 @@ static bool take_options(const qcc_context_options *given, qcc_context_options *
     if (!o->alloc != !o->release || o->threads < 0)
         return false;
     if (!o->alloc) {
-        o->alloc = default_alloc;
-        o->release = default_release;
+        o->alloc = memory_host.alloc;
+        o->release = memory_host.release;
     }
     return true;
 }
@@ -182,7 +169,7 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     if (status == NO_MEMORY)
         report_no_memory(cx);
     if (cx->memory.mistake && status == INTERNAL) { /* what it left behind is not to be trusted */
-        fail_as(&cx->diag, INTERNAL, NOWHERE, "a mistake of qcc's own, please report it: %s", cx->memory.mistake);
+        (void)fail_as(&cx->diag, INTERNAL, NOWHERE, "a mistake of qcc's own, please report it: %s", cx->memory.mistake);
         cx->poisoned = true;
     }
     if ((status == OK || status == INVALID) && cx->diag.n_errors)

@@ -6,6 +6,7 @@
 #include "api/diff.h"
 #include "api/step.h"
 #include "api/words.h"
+#include "base/bytes.h"
 #include "ir/print.h"
 
 enum { COLUMN = 17, MOST_LISTED = 12, LONGEST = 200 };
@@ -232,13 +233,13 @@ static Status string_change(Diff *d, Payload *a, Payload *b, const char **change
     const Str *texts[2];
     for (int k = 0; k < 2; k++) {
         texts[k] = payload_strings(both[k], d->arena, &d->c->cx->diag);
-        if (both[k]->broken)
-            return INVALID;
+        if (both[k]->failed)
+            return both[k]->failed;
     }
     const char *what = texts[0] && texts[1] ? NULL : "not all values are there to be compared";
     const int64_t n = type_elements(a->type);
     for (int64_t i = 0; !what && i < n; i++)
-        if (texts[0][i].n != texts[1][i].n || memcmp(texts[0][i].p, texts[1][i].p, texts[0][i].n) != 0)
+        if (!str_equal(texts[0][i], texts[1][i]))
             what = "other values";
     if (what)
         *change = arena_printf(d->arena, "%s, %s", type_text(d->arena, a->type), what);
@@ -262,11 +263,11 @@ static Status payload_change(Diff *d, Payload *a, Payload *b, const char **chang
         return OK;
     const void *x = payload_bytes(a, &d->heap, &block[0], &d->c->cx->diag);
     const void *y = x ? payload_bytes(b, &d->heap, &block[1], &d->c->cx->diag) : NULL;
-    if (y && memcmp(x, y, bytes) != 0)
+    if (y && !bytes_equal(x, y, bytes))
         *change = arena_printf(d->arena, "%s, other values", before);
     heap_free(&d->heap, block[0]);
     heap_free(&d->heap, block[1]);
-    return y || !bytes ? OK : INVALID;
+    return y || !bytes ? OK : a->failed ? a->failed : b->failed ? b->failed : INVALID;
 }
 
 static Status diff_weights(Diff *d)

@@ -54,7 +54,7 @@ static Status write_ir(const Emitted *e, Out *o)
         Message *msg = message_new(&m->cx->diag, SEVERITY_NOTE, OK, NOWHERE,
                                    "%zu constants are named only: the text is too large with them", blobs.n);
         message_try(msg, "-o FILE.qir, which keeps them in FILE.qir.safetensors");
-        message_send(msg);
+        (void)message_send(msg);
     }
     return out_bytes(o, text.p, text.n);
 }

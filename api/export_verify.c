@@ -7,6 +7,8 @@
 #include "api/export.h"
 #include "api/train.h"
 #include "api/words.h"
+#include "base/bytes.h"
+#include "ir/blob.h"
 
 /* A model in front of a loss that is computed in another order may end in other last bits; one in a narrower type rounds
  * at every node. */
@@ -163,7 +165,28 @@ static bool same_values(Arena *arena, const Tensor *file, const Tensor *state)
             tensor_set_f64(rounded, i, tensor_get_f64(state, i));
         else
             tensor_set_i64(rounded, i, tensor_get_i64(state, i));
-    return memcmp(rounded->data, file->data, file->bytes) == 0;
+    return bytes_equal(rounded->data, file->data, file->bytes);
+}
+
+/* Whether the file holds a state as it was trained; what it holds is looked at once and given back. */
+static bool holds_state(Verify *v, const State *state, const Tensor *want)
+{
+    Heap heap;
+    void *block;
+    bool same = false;
+    qcc_context *cx = v->c->cx;
+    const Node *n = parameter(v->after, state->name);
+    Payload *p = n ? node_payload(n) : NULL;
+    const ArenaMark mark = arena_mark(&cx->scratch);
+    heap_open(&heap, &cx->memory);
+    Tensor have = { .type = p ? p->type : NULL };
+    if (p && p->type->kind == TYPE_TENSOR && type_bytes(p->type, &have.bytes)) {
+        have.data = (void *)(uintptr_t)payload_bytes(p, &heap, &block, &cx->diag);
+        same = have.data && same_values(&cx->scratch, &have, want);
+    }
+    heap_close(&heap);
+    arena_reset(&cx->scratch, mark);
+    return same;
 }
 
 static Status compare_weights(Verify *v, size_t *n, size_t *equal)
@@ -172,16 +195,12 @@ static Status compare_weights(Verify *v, size_t *n, size_t *equal)
     const State *states = session_states(v->run, &n_states);
     *n = *equal = 0;
     for (size_t i = 0; i < n_states; i++) {
-        const Tensor *want = session_final(v->e->session, &states[i]), *have;
-        const ArenaMark mark = arena_mark(&v->c->cx->scratch);
-        Node *p = want ? parameter(v->after, states[i].name) : NULL;
+        const Tensor *want = session_final(v->e->session, &states[i]);
         if (!want)
             continue;
         ++*n;
-        have = p ? payload_tensor(node_payload(p), &v->c->cx->scratch, &v->c->cx->diag) : NULL;
-        const bool same = have && same_values(&v->c->cx->scratch, have, want);
+        const bool same = holds_state(v, &states[i], want);
         *equal += same;
-        arena_reset(&v->c->cx->scratch, mark);
         if (!same)
             (void)fail_as(&v->c->cx->diag, MISMATCH, (Place){ .file = v->e->path, .where = states[i].name, .byte = -1 },
                           "is not the state that was trained");
@@ -231,7 +250,7 @@ static bool same_shape(const Type *a, const Type *b)
 {
     const bool tensors = a->kind == TYPE_TENSOR && b->kind == TYPE_TENSOR;
     const bool alike = tensors && (a->dtype == b->dtype || (dtype_is_float(a->dtype) && dtype_is_float(b->dtype)));
-    return alike && a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return alike && a->rank == b->rank && bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
 /* Counts what is equal of the samples that count. */

@@ -25,6 +25,7 @@ struct qcc_model {
     Ir ir;
     Spine spine;
     bool has_spine;
+    bool lent;        /* the source is memory or a reader of the host's */
     const char *file; /* as the user wrote it */
     Module *module;
     Graph *graph;

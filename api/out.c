@@ -121,6 +121,8 @@ static Status keep(Out *o)
 
 Status out_close(Out *o, Status status)
 {
+    if (status == OK && o->cx->diag.n_errors) /* something was not read: what was written is not the whole */
+        status = o->cx->diag.first;
     if (o->is_file && (status == OK || status == MISMATCH)) {
         const Status kept = keep(o);
         return kept == OK ? status : kept;

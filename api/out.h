@@ -36,7 +36,8 @@ Status out_bytes(Out *o, const void *bytes, size_t n);
 /* Writes what printf would print. */
 Status out_printf(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Ends it: a file, and what lies beside it, gets its name when `status`, which is passed on, is OK or MISMATCH. */
+/* Ends it: a file, and what lies beside it, gets its name when `status`, which is passed on, is OK or MISMATCH; after an
+ * error that was said and not handed up `status` is that one's. */
 Status out_close(Out *o, Status status);
 
 /* What may lie beside the model that is written here; null: nothing can. */

@@ -77,6 +77,7 @@ static Status host_read(void *user, uint64_t offset, void *buffer, size_t n)
 static Status open_source(qcc_model *m, const qcc_source *source)
 {
     qcc_context *cx = m->cx;
+    m->lent = !source->path;
     if (source->path)
         return source_open(&m->spine.source, &cx->memory, &cx->diag, m->file);
     if (source->read) {
@@ -180,6 +181,7 @@ static Status read_text(qcc_model *m, const qcc_source *source)
         text.p = copy;
     }
     source_close(s);
+    m->lent = false;
     return status == OK ? model_read_text(m, source, text) : status;
 }
 
@@ -270,7 +272,10 @@ void qcc_model_free(qcc_model *model)
     qcc_context *cx = model ? model->cx : NULL;
     if (!cx || !context_take(cx))
         return;
-    if (!model->freed)
+    if (!model->freed) {
+        if (model->users && model->lent)
+            source_own(&model->spine.source); /* the host may take its memory back now */
         model_close(model);
+    }
     context_let_go(cx);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/export.h"
+#include "base/bytes.h"
 #include "base/sha256.h"
 #include "frontends/onnx/step.h"
 #include "passes/choices.h"
@@ -125,7 +126,7 @@ void session_keep_states(qcc_session *s, const NamedTensor *states, size_t n)
     for (size_t i = 0; i < n; i++) {
         Tensor *t = tensor_alloc(&s->texts, states[i].tensor->type);
         if (t->bytes)
-            memcpy(t->data, states[i].tensor->data, t->bytes);
+            bytes_copy(t->data, states[i].tensor->data, t->bytes);
         kept[i] = (NamedTensor){ arena_string(&s->arena, states[i].name), t };
     }
     s->kept = kept;
@@ -136,8 +137,8 @@ void session_keep_states(qcc_session *s, const NamedTensor *states, size_t n)
 static const Tensor *lengthened(qcc_session *s, const Tensor *value, const Tensor *kept)
 {
     Tensor *t = tensor_new(&s->cx->scratch, kept->type);
-    memcpy(t->data, kept->data, kept->bytes);
-    memcpy(t->data, value->data, value->bytes < kept->bytes ? value->bytes : kept->bytes);
+    bytes_copy(t->data, kept->data, kept->bytes);
+    bytes_copy(t->data, value->data, value->bytes < kept->bytes ? value->bytes : kept->bytes);
     return t;
 }
 

@@ -154,7 +154,7 @@ Status train_diverged(Trainer *t)
         arena_printf(&t->cx->scratch, "step %" PRId64 "  stopped: %s; step %" PRId64 " was the last good one", t->done,
                      why_stopped(t), t->good);
     if (t->cx->verbosity < 0) /* -q: what went wrong is said all the same */
-        fail_as(t->d, MISMATCH, (Place){ .file = t->c->line.paths[0], .byte = -1 }, "%s", what);
+        (void)fail_as(t->d, MISMATCH, (Place){ .file = t->c->line.paths[0], .byte = -1 }, "%s", what);
     TRY(out_printf(t->c->out, "%s\n", what));
     TRY(session_explain(t->c->out, t->session, &t->culprit));
     const char *first = train_first_bad(t);

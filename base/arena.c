@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/poison.h"
+
 enum { FIRST_CHUNK = 4096 - 64, LARGEST_CHUNK = 1 << 20, ALIGNMENT = 16 };
 
 struct ArenaChunk {
@@ -81,18 +83,21 @@ static void add_chunk(Arena *a, size_t size)
     a->chunk = c;
     a->at = c->bytes;
     a->end = (char *)c + want;
+    poison(a->at, (size_t)(a->end - a->at));
 }
 
 void *arena_room(Arena *a, size_t size)
 {
     if (size > PTRDIFF_MAX / 2)
         memory_exhausted(a->memory);
-    const size_t need = ((size ? size : 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* nothing has a place, too */
+    const size_t place = size ? size : 1; /* nothing has a place, too */
+    const size_t need = (place + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + RED_ZONE;
     if (need > (size_t)(a->end - a->at))
         add_chunk(a, need);
 
     void *p = a->at;
     a->at += need;
+    unpoison(p, size);
     return p;
 }
 
@@ -109,11 +114,21 @@ void *arena_array(Arena *a, size_t n, size_t size)
     return arena_alloc(a, bytes);
 }
 
+static bool holds(const Arena *a, const void *p)
+{
+    for (const ArenaChunk *c = a->chunk; c; c = c->older)
+        if ((const char *)p >= c->bytes && (const char *)p < (const char *)c + c->size)
+            return true;
+    return false;
+}
+
 void *arena_grow(Arena *a, const void *old, size_t old_n, size_t new_n, size_t size)
 {
     void *p = arena_array(a, new_n, size);
     if (old_n)
         memcpy(p, old, old_n * size);
+    if (RED_ZONE > 0 && holds(a, old))
+        poison(old, old_n * size); /* who kept a pointer into it is found */
     return p;
 }
 
@@ -127,6 +142,7 @@ static void drop_chunk(Arena *a, ArenaChunk *c)
     if (a->reuses && (!a->spare || a->spare->size < c->size)) {
         release_spare(a);
         a->spare = c;
+        poison(c->bytes, c->size - sizeof *c);
     } else {
         memory_release(a->memory, c, c->size);
     }
@@ -138,9 +154,11 @@ void arena_reset(Arena *a, ArenaMark mark)
         ArenaChunk *older = a->chunk->older;
         drop_chunk(a, a->chunk);
         a->chunk = older;
+        a->at = a->end = older ? (char *)older + older->size : NULL;
     }
+    if (a->chunk)
+        poison(mark.at, (size_t)(a->at - mark.at)); /* the rest was never given */
     a->at = mark.at;
-    a->end = a->chunk ? (char *)a->chunk + a->chunk->size : NULL;
 }
 
 char *arena_copy(Arena *a, const char *text, size_t n)

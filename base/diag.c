@@ -106,7 +106,7 @@ void remark(Diag *d, const char *topic, Place place, const char *format, ...)
     Message *m = new_message(d, SEVERITY_REMARK, OK, place, format, args);
     va_end(args);
     m->topic = topic;
-    message_send(m);
+    (void)message_send(m);
 }
 
 static void add(Text *out, const char *text, size_t most)

@@ -1,5 +1,7 @@
 #include "base/heap.h"
 
+#include "base/poison.h"
+
 enum { HEADER = 64 };
 _Static_assert(sizeof(HeapBlock) <= HEADER, "the header keeps the alignment of what follows");
 
@@ -69,14 +71,23 @@ static void link_block(Heap *h, HeapBlock *b)
     b->prev->next = b->next->prev = b;
 }
 
+/* Takes one that waits: the last that came, whose pages are warm; where poison finds uses of what was freed, the first. */
+static HeapBlock *take_spare(HeapBlock **spare)
+{
+    while (RED_ZONE > 0 && (*spare)->next)
+        spare = &(*spare)->next;
+    HeapBlock *b = *spare;
+    *spare = b->next;
+    return b;
+}
+
 /* A block that waited, of this class or one little larger; or else a fresh one. */
 static HeapBlock *reused(Heap *h, size_t *size)
 {
     const int class = class_of(size);
     for (int i = class; class >= 0 && i <= class + LARGER; i++)
         if (h->spare[i]) {
-            HeapBlock *b = h->spare[i];
-            h->spare[i] = b->next;
+            HeapBlock *b = take_spare(&h->spare[i]);
             *size = b->size;
             return b;
         }
@@ -90,11 +101,14 @@ void *heap_alloc(Heap *h, size_t size)
 {
     if (size > PTRDIFF_MAX - HEADER)
         memory_exhausted(h->memory);
-    size += HEADER;
-    HeapBlock *b = h->reuses ? reused(h, &size) : memory_block(h->memory, size);
-    b->size = size;
+    size_t whole = size + HEADER;
+    HeapBlock *b = h->reuses ? reused(h, &whole) : memory_block(h->memory, whole);
+    char *block = (char *)b + HEADER;
+    b->size = whole;
     link_block(h, b);
-    return (char *)b + HEADER;
+    poison(b + 1, whole - sizeof *b);
+    unpoison(block, size);
+    return block;
 }
 
 void heap_take(Heap *h, void *block)
@@ -117,6 +131,7 @@ void heap_free(Heap *h, void *block)
     if (class >= 0 && size == b->size) { /* one from before heap_reuse may be of no class */
         b->next = h->spare[class];
         h->spare[class] = b;
+        poison(block, b->size - HEADER);
         return;
     }
     memory_release(h->memory, b, b->size);

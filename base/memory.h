@@ -18,6 +18,9 @@ typedef struct Allocator {
     void *user;
 } Allocator;
 
+/* malloc and free, aligned to 64. */
+extern const Allocator memory_host;
+
 /* What must be undone when a jump passes by: registered before the thing it undoes exists. */
 typedef struct Cleanup {
     struct Cleanup *next, *prev;

@@ -1,4 +1,5 @@
 #include "base/sha256.h"
+#include "base/bytes.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -140,7 +141,7 @@ void sha256_add(Sha256 *s, const void *bytes, size_t n)
     s->length += n;
     if (held) {
         size_t part = n < 64 - held ? n : 64 - held;
-        memcpy(s->block + held, p, part);
+        bytes_copy(s->block + held, p, part);
         p += part, n -= part;
         if (held + part < 64)
             return;
@@ -151,7 +152,7 @@ void sha256_add(Sha256 *s, const void *bytes, size_t n)
     p += n / 64 * 64;
     n %= 64;
     if (n)
-        memcpy(s->block, p, n);
+        bytes_copy(s->block, p, n);
 }
 
 void sha256_end(Sha256 *s, uint8_t out[SHA256_BYTES])

@@ -2,7 +2,15 @@
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 
-typedef enum Status {
+/* Where the compiler can tell (clang): an answer that nobody looks at is an error, whichever function gave it; one that is
+ * of no use, because the failure was reported and the caller goes on, is cast to void. */
+#ifdef __clang__
+#define ANSWER __attribute__((warn_unused_result))
+#else
+#define ANSWER
+#endif
+
+typedef enum ANSWER Status {
     OK = 0,
     MISMATCH = 1,    /* verification failed, training diverged */
     USAGE = 2,       /* the caller's words are off */

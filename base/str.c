@@ -1,4 +1,5 @@
 #include "base/str.h"
+#include "base/bytes.h"
 
 #include <string.h>
 
@@ -9,7 +10,7 @@ Str str(const char *text)
 
 bool str_equal(Str a, Str b)
 {
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+    return a.n == b.n && bytes_equal(a.p, b.p, a.n);
 }
 
 bool str_is(Str a, const char *text)

@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "base/bytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,8 +27,7 @@ static void reserve(Text *t, size_t more)
 void text_bytes(Text *t, const void *bytes, size_t n)
 {
     reserve(t, n);
-    if (n)
-        memcpy(t->p + t->n, bytes, n);
+    bytes_copy(t->p + t->n, bytes, n);
     t->n += n;
     t->p[t->n] = 0;
 }

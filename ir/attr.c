@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "ir/tensor.h"
 
 static size_t field_size(AttrKind kind)
@@ -141,11 +142,11 @@ static bool field_equal(const AttrSpec *s, const void *a, const void *b)
         return strings_equal(*(const char *const *)a, *(const char *const *)b);
     case ATTR_INTS: {
         const Ints *x = a, *y = b;
-        return x->n == y->n && !x->v == !y->v && (x->n == 0 || memcmp(x->v, y->v, (size_t)x->n * sizeof *x->v) == 0);
+        return x->n == y->n && !x->v == !y->v && bytes_equal(x->v, y->v, (size_t)x->n * sizeof *x->v);
     }
     case ATTR_FLOATS: {
         const Floats *x = a, *y = b;
-        return x->n == y->n && !x->v == !y->v && (x->n == 0 || memcmp(x->v, y->v, (size_t)x->n * sizeof *x->v) == 0);
+        return x->n == y->n && !x->v == !y->v && bytes_equal(x->v, y->v, (size_t)x->n * sizeof *x->v);
     }
     case ATTR_STRS: {
         const Strs *x = a, *y = b;

@@ -57,7 +57,8 @@ const void *payload_bytes(Payload *p, Heap *heap, void **block, Diag *diag)
     if (!p->read || !tensor_holds(p->type) || !type_bytes(p->type, &bytes))
         return NULL;
     *block = heap_alloc(heap, bytes ? bytes : 1);
-    return p->read(p, *block, bytes, diag) == OK ? *block : NULL;
+    p->failed = p->read(p, *block, bytes, diag);
+    return p->failed ? NULL : *block;
 }
 
 /* ---- writing ---- */
@@ -75,7 +76,9 @@ static Status write_payload(FileOut *file, Payload *p, Ir *ir)
     size_t size;
     heap_open(&heap, ir->memory);
     const void *bytes = payload_bytes(p, &heap, &block, ir->diag);
-    Status status = bytes && type_bytes(p->type, &size) ? file_write(file, bytes, size) : INVALID;
+    Status status = bytes && type_bytes(p->type, &size) ? file_write(file, bytes, size)
+                    : p->failed                         ? p->failed
+                                                        : INVALID;
     heap_close(&heap);
     return status;
 }
@@ -133,6 +136,7 @@ Status blobs_read(Blobs *b, Ir *ir, const char *path)
                         t->name);
         Payload *p = NEW(b->arena, Payload);
         *p = (Payload){ .type = t->type,
+                        .arena = b->arena,
                         .name = t->name,
                         .read = read_blob,
                         .owner = &file->from,

@@ -29,7 +29,7 @@ Node *build_typed(Build *b, Op op, const void *attr, int n_in, Node *const *ins,
     return b->status == OK ? place_node(b, op, attr, n_in, ins, type) : NULL;
 }
 
-/* Constants up to this many bytes are shown to infer: shapes, axes, scales, never weights. */
+/* Constants up to this many bytes are read where infer asks for them: shapes, axes, scales, never weights. */
 enum { LARGEST_SHOWN = 1 << 20 };
 
 const Tensor *infer_known(const Infer *q, int i)

@@ -97,7 +97,9 @@ Payload *payload_init(Arena *arena, const Type *type, Init init)
     Payload *p = NEW(arena, Payload);
     uint32_t bits;
     memcpy(&bits, &init.scale, sizeof bits);
-    *p = (Payload){ .type = type, .read = read_init, .where = (uint64_t)bits << 32 | init.kind, .length = init.seed };
+    *p = (Payload){
+        .type = type, .arena = arena, .read = read_init, .where = (uint64_t)bits << 32 | init.kind, .length = init.seed
+    };
     return p;
 }
 

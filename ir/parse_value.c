@@ -142,7 +142,9 @@ static Status blob(Parser *p, const Type *type, Payload **payload)
         return parse_wanted(p, "a string");
     if (type->dtype == STRING) {
         *payload = NEW(p->arena, Payload);
-        **payload = (Payload){ .type = type, .name = name.text.p }; /* what the strings are is not in the text */
+        **payload = (Payload){ .type = type,
+                               .arena = p->arena,
+                               .name = name.text.p }; /* what the strings are is not in the text */
     } else {
         *payload = p->blobs ? blobs_find(p->blobs, name.text, type, &fits) : NULL;
         if (!*payload)

@@ -65,7 +65,7 @@ static void print_bytes(Printer *p, Payload *payload, bool as_hex)
     heap_open(&heap, p->memory);
     const void *bytes = payload_bytes(payload, &heap, &block, p->diag);
     if (!bytes || !type_bytes(payload->type, &size)) {
-        p->status = INVALID;
+        p->status = payload->failed ? payload->failed : INVALID;
     } else if (as_hex) {
         print_hex(p->out, bytes, size);
     } else {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/half.h"
 
 static Tensor *shaped(Tensor *t, const Type *type, void *data, size_t bytes)
@@ -101,32 +102,36 @@ Payload *payload_of(Arena *arena, const Tensor *t)
 {
     Payload *p = NEW(arena, Payload);
     p->type = t->type;
+    p->arena = arena;
     p->tensor = t;
     return p;
 }
 
-const Tensor *payload_tensor(Payload *p, Arena *arena, Diag *diag)
+const Tensor *payload_tensor(Payload *p, Diag *diag)
 {
     if (p->tensor)
         return p->tensor;
-    if (!p->read || p->broken || !tensor_holds(p->type))
+    if (!p->read || p->failed || !tensor_holds(p->type))
         return NULL;
-    Tensor *t = tensor_new(arena, p->type);
-    p->broken = p->read(p, t->data, t->bytes, diag) != OK;
-    if (p->broken)
-        return NULL;
-    return p->tensor = t;
+    Tensor *t = tensor_new(p->arena, p->type);
+    p->failed = p->read(p, t->data, t->bytes, diag);
+    return p->failed ? NULL : (p->tensor = t);
+}
+
+Status payload_failed(const Payload *p, Diag *diag, Place place)
+{
+    return p && p->failed ? p->failed : fail(diag, place, "its value cannot be read");
 }
 
 const Str *payload_strings(Payload *p, Arena *arena, Diag *diag)
 {
     size_t bytes;
-    if (p->type->kind != TYPE_TENSOR || p->type->dtype != STRING || !p->read || p->broken ||
+    if (p->type->kind != TYPE_TENSOR || p->type->dtype != STRING || !p->read || p->failed ||
         !type_bytes(p->type, &bytes))
         return NULL;
     Str *texts = arena_alloc(arena, bytes ? bytes : 1);
-    p->broken = p->read(p, texts, bytes, diag) != OK;
-    return p->broken ? NULL : texts;
+    p->failed = p->read(p, texts, bytes, diag);
+    return p->failed ? NULL : texts;
 }
 
 /* A tensor of strings is never made; one that was put together by hand has no words to read or to overwrite. */
@@ -287,7 +292,7 @@ static bool same_elements(const Tensor *a, const Tensor *b)
 {
     if (a->bytes != b->bytes)
         return false;
-    if (memcmp(a->data, b->data, a->bytes) == 0)
+    if (bytes_equal(a->data, b->data, a->bytes))
         return true;
     const bool is_float = dtype_is_float(a->type->dtype);
     if (!is_float && dtype_bits(a->type->dtype) >= 8)

@@ -28,12 +28,13 @@ typedef struct Payload Payload;
 struct Payload {
     const Type *type;
     const char *name;     /* for blobs and messages; may be null */
+    Arena *arena;         /* it lies there, and so does what is read of it: never in a place that goes before it */
     const Tensor *tensor; /* once read */
     Status (*read)(Payload *self, void *out, size_t bytes, Diag *diag);
     void *owner;     /* whose bytes they are */
     uint64_t where;  /* for the owner */
     uint64_t length; /* for the owner */
-    bool broken;     /* reading failed, and was said */
+    Status failed;   /* what reading it answered last, which was said; OK: nothing, so far */
 };
 
 /* Elements of a tensor. */
@@ -69,9 +70,12 @@ Tensor *tensor_group(Heap *heap, const Type *type, size_t n, Tensor *const *item
 /* A payload over a tensor that is there. */
 Payload *payload_of(Arena *arena, const Tensor *t);
 
-/* The tensor of a payload, read on first use into `arena`; null after a reported failure, and where tensor_holds says
- * no or nothing can be read. */
-const Tensor *payload_tensor(Payload *p, Arena *arena, Diag *diag);
+/* The tensor of a payload, read on first use and kept as long as the payload; null after a reported failure, and where
+ * tensor_holds says no or nothing can be read.  Who looks once at what may be large asks payload_bytes(). */
+const Tensor *payload_tensor(Payload *p, Diag *diag);
+
+/* The status of a payload that gave nothing: of the failure that its reader reported, or of one that is reported here. */
+Status payload_failed(const Payload *p, Diag *diag, Place place);
 
 /* The texts of a payload of strings, read into `arena`; null where they are not there, or after a reported failure. */
 const Str *payload_strings(Payload *p, Arena *arena, Diag *diag);

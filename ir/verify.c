@@ -49,7 +49,7 @@ static void complain(Verify *v, const Node *n, const char *format, ...)
     const char *text = arena_vprintf(&v->scratch, format, args);
     va_end(args);
     v->complaints++;
-    fail(v->diag, n ? source_map_place(v->source, n) : NOWHERE, "%s", text);
+    (void)fail(v->diag, n ? source_map_place(v->source, n) : NOWHERE, "%s", text);
 }
 
 static const char *value_text(Verify *v, const Node *n)

@@ -136,7 +136,8 @@ static const Type *actual_type(Machine *m, const Node *n, Eval *e)
                 .scratch = e->scratch };
     const Type *type = e->def->infer(&q);
     if (!type)
-        fail(m->ir->diag, node_place(n), "%s %s", e->def->name, q.complaint ? q.complaint : "is not a legal call");
+        (void)fail(m->ir->diag, node_place(n), "%s %s", e->def->name,
+                   q.complaint ? q.complaint : "is not a legal call");
     return type;
 }
 
@@ -174,9 +175,9 @@ static Status run_structure(Machine *m, const Node *n, const Tensor *const *in, 
         Payload *p = node_payload(n);
         if (!tensor_holds(n->type))
             TRY(tensor_wants_numbers(m->ir->diag, node_place(n), "its value", n->type));
-        const Tensor *t = p ? payload_tensor(p, m->ir->arena, m->ir->diag) : NULL;
+        const Tensor *t = p ? payload_tensor(p, m->ir->diag) : NULL;
         if (!t)
-            return fail(m->ir->diag, node_place(n), "its value cannot be read");
+            return payload_failed(p, m->ir->diag, node_place(n));
         *value = tensor_hold(t);
         return OK;
     }

@@ -13,9 +13,9 @@ int64_t *places_indices(Eval *e, int i, int64_t extent)
     for (int64_t k = 0; k < n; k++) {
         const int64_t given = at[k];
         if (!index_wrap(&at[k], extent)) {
-            eval_fail(e,
-                      "index %" PRId64 " at position %" PRId64 " of operand %d is outside [%" PRId64 ", %" PRId64 ")",
-                      given, k, i, -extent, extent);
+            (void)eval_fail(
+                e, "index %" PRId64 " at position %" PRId64 " of operand %d is outside [%" PRId64 ", %" PRId64 ")",
+                given, k, i, -extent, extent);
             return NULL;
         }
     }
@@ -59,7 +59,7 @@ Places places_nd(Eval *e, const Type *data, int indices, int batch)
         for (int k = 0; k < depth; k++) {
             int64_t index = tuples[i * depth + k];
             if (!index_wrap(&index, data->dims[batch + k])) {
-                eval_fail(
+                (void)eval_fail(
                     e, "index %" PRId64 " at position %" PRId64 " of operand %d is outside the %" PRId64 " of axis %d",
                     tuples[i * depth + k], i * depth + k, indices, data->dims[batch + k], batch + k);
                 p.at = NULL;

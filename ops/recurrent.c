@@ -170,7 +170,7 @@ const Type *infer_recurrent(Infer *q, const Cell *cell)
 static int64_t length_of(Eval *e, const int64_t *lens, int64_t b, int64_t steps)
 {
     if (lens && (lens[b] < 0 || lens[b] > steps)) {
-        eval_fail(e, "sequence %" PRId64 " has %" PRId64 " steps of %" PRId64, b, lens[b], steps);
+        (void)eval_fail(e, "sequence %" PRId64 " has %" PRId64 " steps of %" PRId64, b, lens[b], steps);
         return -1;
     }
     return lens ? lens[b] : steps;

@@ -46,7 +46,7 @@ static bool position(Eval *e, int i, int64_t n, int64_t *at)
     *at = given;
     if (index_wrap(at, n))
         return true;
-    eval_fail(e, "position %" PRId64 " is outside [%" PRId64 ", %" PRId64 ")", given, -n, n);
+    (void)eval_fail(e, "position %" PRId64 " is outside [%" PRId64 ", %" PRId64 ")", given, -n, n);
     return false;
 }
 

@@ -1,4 +1,5 @@
 #include "passes/constant_values.h"
+#include "base/bytes.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,7 +90,7 @@ bool is_copy(const Node *a, const Node *b, bool transposed)
     if (!x || !y || x->bytes != y->bytes || is_one_value(a))
         return false;
     if (!transposed)
-        return memcmp(x->data, y->data, x->bytes) == 0;
+        return bytes_equal(x->data, y->data, x->bytes);
     const int64_t rows = t->dims[0], columns = t->dims[1];
     const size_t size = x->bytes / (size_t)(rows * columns);
     for (int64_t i = 0; i < rows; i++)

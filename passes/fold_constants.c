@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/bytes.h"
 #include "passes/constant_values.h"
 #include "passes/fold.h"
 #include "passes/trial.h"
@@ -174,7 +175,7 @@ static Node *constant_before(Node *n, const Tensor *value)
     Tensor *own = tensor_new(n->graph->arena, value->type);
     Build b = build_before(n);
     if (value->bytes)
-        memcpy(own->data, value->data, value->bytes);
+        bytes_copy(own->data, value->data, value->bytes);
     return build_const(&b, own);
 }
 

@@ -165,7 +165,7 @@ OptimizerGroup recipe_default_optimizer(const OpTable *ops, Arena *arena)
     diag_open(&none, arena, NULL, NULL);
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].word, "adamw") == 0)
-            start_kind(&r, &kinds[i], arena, &none);
+            (void)start_kind(&r, &kinds[i], arena, &none);
     group.lr = 1e-4;
     group.spares_vectors = true;
     return group;

@@ -65,7 +65,7 @@ int settings_kind(const Settings *s, const char *what, size_t n, const char *con
     for (size_t i = 0; i < n; i++)
         text_printf(&all, "%s%s", i ? ", " : "", words[i]);
     message_try(m, "%s", nearest ? nearest : text_get(&all));
-    message_send(m);
+    (void)message_send(m);
     return -1;
 }
 

@@ -66,8 +66,9 @@ static bool join_found(const Scaler *c, int64_t *first, int64_t *flags)
     *first = -1;
     *flags = 0;
     if (scaler_is_pending(c)) {
-        fail_as(c->diag, USAGE, NOWHERE,
-                "a session that shares the scale has gradients that were neither used by an update nor abandoned");
+        (void)fail_as(
+            c->diag, USAGE, NOWHERE,
+            "a session that shares the scale has gradients that were neither used by an update nor abandoned");
         return false;
     }
     for (const Session *s = c->first; s; s = s->scaling.next) {
@@ -79,7 +80,7 @@ static bool join_found(const Scaler *c, int64_t *first, int64_t *flags)
         *flags |= s->scaling.own[1];
     }
     if (!any)
-        fail_as(c->diag, USAGE, NOWHERE, "no session that shares the scale has made a step since it moved");
+        (void)fail_as(c->diag, USAGE, NOWHERE, "no session that shares the scale has made a step since it moved");
     return any;
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/session_parts.h"
+#include "base/bytes.h"
 
 #include <string.h>
 
@@ -94,7 +95,7 @@ Tensor *session_copy(Session *s, const Tensor *t)
 {
     Tensor *copy = tensor_alloc(&s->heap, t->type);
     if (t->bytes)
-        memcpy(copy->data, t->data, t->bytes);
+        bytes_copy(copy->data, t->data, t->bytes);
     return copy;
 }
 
@@ -109,7 +110,7 @@ static Status set_initial(Session *s, State *state)
             memset(state->value->data, 0, state->value->bytes);
         return OK;
     }
-    const Tensor *t = payload_tensor(state->initial, s->ir->arena, s->ir->diag);
+    const Tensor *t = payload_tensor(state->initial, s->ir->diag);
     if (!t)
         return INVALID;
     state->value = session_copy(s, t);
@@ -251,7 +252,7 @@ const Tensor *session_view(Session *s, const char *name)
     if (state)
         return state->value;
     if (of && (s->phase == PHASE_BACKWARD || s->phase == PHASE_DONE))
-        session_unscale(s, NULL);
+        (void)session_unscale(s, NULL);
     if (of && of->sum)
         return of->sum;
     if (of && s->phase != PHASE_IDLE) /* an evaluation since leaves gradients alone */
@@ -382,7 +383,7 @@ Status session_put(Session *s, const char *name, const Tensor *value)
         tensor_drop(&s->heap, copy);
         return fail_as(s->ir->diag, USAGE, NOWHERE, "%s: gradients are there between backward and update", name);
     }
-    session_unscale(s, NULL);
+    (void)session_unscale(s, NULL);
     if (of->sum) {
         tensor_drop(&s->heap, of->sum);
         of->sum = copy;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "runtime/session_parts.h"
 
 enum { NEVER = 0 }; /* version of a shadow that was not made yet; values begin with version 1 */
@@ -26,7 +27,7 @@ static void part_states(Session *s)
 static bool same_shape(const Type *a, const Type *b)
 {
     return a->kind == TYPE_TENSOR && b->kind == TYPE_TENSOR && a->rank == b->rank && type_known(a) &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+           bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
 Status shadows_open(Session *s)

@@ -259,7 +259,7 @@ static Onnx__AttributeProto *list_attribute(Arena *arena, const AttrSpec *s, con
     return a;
 }
 
-static Onnx__AttributeProto *encode_attribute(Arena *arena, Diag *d, Ir *ir, const AttrSpec *s, const void *at)
+static Onnx__AttributeProto *encode_attribute(Arena *arena, Diag *d, const AttrSpec *s, const void *at)
 {
     Onnx__AttributeProto *a;
     switch (s->kind) {
@@ -283,7 +283,7 @@ static Onnx__AttributeProto *encode_attribute(Arena *arena, Diag *d, Ir *ir, con
     case ATTR_STRS:
         return list_attribute(arena, s, at);
     case ATTR_PAYLOAD: {
-        const Tensor *t = payload_tensor(*(Payload *const *)at, ir->arena, d);
+        const Tensor *t = payload_tensor(*(Payload *const *)at, d);
         return t ? encode_tensor_attribute(arena, s->name, encode_tensor(arena, t)) : NULL;
     }
     case ATTR_TYPE:
@@ -306,7 +306,7 @@ Status encode_attributes(Arena *arena, Diag *d, const Node *n, bool standard, On
         if ((standard && s->ours) || (!required && attr_is_default(s, n->attr)))
             continue;
         GROW(arena, o->attribute, o->n_attribute, cap);
-        Onnx__AttributeProto *a = encode_attribute(arena, d, n->graph->ir, s, attr_at(s, n->attr));
+        Onnx__AttributeProto *a = encode_attribute(arena, d, s, attr_at(s, n->attr));
         if (!a)
             return fail(d, node_place(n), "attribute %s cannot be written", s->name);
         o->attribute[o->n_attribute++] = a;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "frontends/onnx/names.h"
 #include "frontends/onnx/ours.h"
 
@@ -228,7 +229,7 @@ static Payload *list_payload(Importer *im, DType dtype, bool scalar, int n, cons
     Types *types = &im->ir->types;
     Tensor *t = tensor_new(im->arena, scalar ? type_scalar(types, dtype) : type_vector(types, dtype, n));
     if (bytes)
-        memcpy(t->data, values, bytes);
+        bytes_copy(t->data, values, bytes);
     return payload_of(im->arena, t);
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "frontends/onnx/encode.h"
+#include "base/bytes.h"
 #include "frontends/onnx/fill.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/names.h"
@@ -172,8 +173,8 @@ static Status holds(Final *f, const Held *h, const Tensor *now, const Tensor *va
     void *block = NULL;
     const void *bytes = now ? now->data : payload_bytes(payload_of_held(h), f->heap, &block, f->diag);
     if (!bytes)
-        return fail(f->diag, place_of(h->name), "cannot be read");
-    *same = memcmp(bytes, value->data, value->bytes) == 0;
+        return payload_failed(payload_of_held(h), f->diag, place_of(h->name));
+    *same = bytes_equal(bytes, value->data, value->bytes);
     heap_free(f->heap, block);
     return OK;
 }
@@ -187,7 +188,7 @@ static Status file_value(Final *f, const Held *h, const Tensor **out)
     *t = (Tensor){ .type = p->type };
     t->data = (void *)(uintptr_t)payload_bytes(p, f->heap, &block, f->diag);
     if (!t->data || !type_bytes(p->type, &t->bytes))
-        return fail(f->diag, place_of(h->name), "cannot be read");
+        return payload_failed(p, f->diag, place_of(h->name));
     *out = t;
     return OK;
 }

@@ -43,9 +43,11 @@ static Payload *rounded(const Narrowing *x, Payload *from)
 {
     Ir *ir = x->graph->ir;
     Rounded *r = NEW(x->graph->arena, Rounded);
-    r->payload = (Payload){
-        .type = narrowed(&ir->types, from->type, x->options->to), .name = from->name, .read = read_rounded, .owner = r
-    };
+    r->payload = (Payload){ .type = narrowed(&ir->types, from->type, x->options->to),
+                            .arena = x->graph->arena,
+                            .name = from->name,
+                            .read = read_rounded,
+                            .owner = r };
     r->from = from;
     r->memory = ir->memory;
     return &r->payload;
@@ -91,7 +93,7 @@ static Status look_at(const Narrowing *x, Payload *p, Loss *l)
     for (size_t at = 0, n = bytes / sizeof(float); values && at < n; at += BLOCK)
         look_at_block(l, x->options->to, values + at, n - at < BLOCK ? n - at : BLOCK);
     heap_close(&heap);
-    return values ? OK : fail(x->diag, NOWHERE, "a constant cannot be read");
+    return values ? OK : payload_failed(p, x->diag, NOWHERE);
 }
 
 /* ---- complaints ---- */
@@ -138,7 +140,7 @@ static Status tell_losses(const Narrowing *x, const Losses *all)
         Message *note = message_new(x->diag, SEVERITY_NOTE, OK, NOWHERE,
                                     "%" PRId64 " of %" PRId64 " constant values are below the smallest %s and become 0",
                                     all->vanished, all->weights, type);
-        message_send(note);
+        (void)message_send(note);
     }
     if (!all->n)
         return OK;

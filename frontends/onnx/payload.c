@@ -395,7 +395,12 @@ Payload *payload_of_proto(Spine *s, Arena *arena, const Type *type, const Onnx__
     ProtoPayload *p = NEW(arena, ProtoPayload);
 
     *p = (ProtoPayload){
-        .payload = { .type = type, .name = where, .read = read_payload, .owner = s, .where = t->source_at },
+        .payload = { .type = type,
+                     .arena = arena,
+                     .name = where,
+                     .read = read_payload,
+                     .owner = s,
+                     .where = t->source_at },
         .proto = t,
         .where = where,
     };

@@ -118,7 +118,7 @@ void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, Beside *bes
     map_open(&r->replaced, arena);
     r->stays = !beside || beside_is_folder(beside, s->source.folder);
     if (beside && r->stays)
-        each_tensor(r, note_read);
+        (void)each_tensor(r, note_read);
 }
 
 void relocation_settle(Relocation *r)

@@ -1,4 +1,5 @@
 #include "frontends/onnx/skeleton.h"
+#include "base/bytes.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -144,7 +145,7 @@ static Status append(void *user, const void *bytes, size_t n)
 {
     Skeleton *s = user;
 
-    memcpy(s->to, bytes, n);
+    bytes_copy(s->to, bytes, n);
     s->to += n;
     return OK;
 }

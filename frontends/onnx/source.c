@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include "base/file_set.h"
+#include "base/hash.h"
 
 enum {
+    LOOKED_AT_WHOLE = 65536,   /* of a source in memory, to see whether it is still the same */
+    LOOKS = 1024,              /* of a larger one: words, */
+    END_BYTES = 4096,          /* and the bytes at both ends */
     FIRST_READ = 4096,         /* after a jump: the next thing is often another jump */
     LARGEST_READ = 0x7ffff000, /* what Linux serves at once */
 };
@@ -51,8 +55,10 @@ static void close_source(void *thing)
         close(s->fd);
     if (s->owns_folder && s->folder >= 0)
         close(s->folder);
+    if (s->owns_bytes)
+        memory_release(s->memory, (void *)(uintptr_t)s->bytes, (size_t)s->size);
     s->fd = s->folder = -1;
-    s->owns_fd = s->owns_folder = false;
+    s->owns_fd = s->owns_folder = s->owns_bytes = false;
 }
 
 static void open_folder(Source *s, Memory *m, const char *path)
@@ -88,9 +94,22 @@ Status source_open(Source *s, Memory *m, Diag *d, const char *path)
     return OK;
 }
 
+/* All of a small source; of a large one both ends and words here and there: memory that was given back, or filled with
+ * another file, is seen, and the pages of weights that nobody asked for stay where they are. */
+static uint64_t look_at(const uint8_t *bytes, size_t n)
+{
+    if (n <= LOOKED_AT_WHOLE)
+        return hash64(bytes, n, 0);
+    uint64_t h = hash64(bytes, END_BYTES, n);
+    for (size_t i = 1; i < LOOKS; i++)
+        h = hash_word(h, hash_load(bytes + n / LOOKS * i, sizeof h));
+    return hash64(bytes + n - END_BYTES, END_BYTES, h);
+}
+
 void source_memory(Source *s, Memory *m, const char *name, const void *bytes, size_t n)
 {
     *s = (Source){ .name = name, .size = n, .fd = -1, .folder = -1, .bytes = bytes, .memory = m };
+    s->seen = look_at(bytes, n);
     cleanup_push(m, &s->cleanup, close_source, s);
 }
 
@@ -114,6 +133,23 @@ Status source_folder(Source *s, Diag *d, const char *path)
 void source_keep(Source *s)
 {
     cleanup_drop(&s->cleanup);
+}
+
+void source_own(Source *s)
+{
+    if (s->owns_bytes || (!s->bytes && !s->read) || !s->size)
+        return;
+    uint8_t *copy = s->size <= SIZE_MAX ? memory_try_block(s->memory, (size_t)s->size) : NULL;
+    if (copy && s->bytes)
+        memcpy(copy, s->bytes, (size_t)s->size);
+    s->lost = !copy || (s->read && s->read(s->user, 0, copy, (size_t)s->size) != OK);
+    if (s->read && !s->lost)
+        s->seen = look_at(copy, (size_t)s->size);
+    s->read = NULL;
+    s->bytes = s->lost ? NULL : copy;
+    s->owns_bytes = !s->lost;
+    if (s->lost)
+        memory_release(s->memory, copy, (size_t)s->size);
 }
 
 void source_close(Source *s)
@@ -158,6 +194,9 @@ Status source_read(Source *s, Diag *d, uint64_t offset, void *buffer, size_t n)
         Status status = s->read(s->user, offset, buffer, n);
         return status ? fail_as(d, status, place_of(s, (int64_t)offset), "the host's reader failed") : OK;
     }
+    if (s->lost)
+        return fail_as(d, IO, place_of(s, (int64_t)offset),
+                       "cannot be read: the host took it back with the model, and there was no memory for a copy");
     int error = read_exactly(s->fd, offset, buffer, n);
     if (error)
         return fail_as(d, IO, place_of(s, (int64_t)offset), "cannot be read: %s",
@@ -169,6 +208,8 @@ Status source_unchanged(Source *s, Diag *d)
 {
     FileId now;
 
+    if (s->bytes && look_at(s->bytes, (size_t)s->size) != s->seen)
+        return fail(d, place_of(s, -1), "the bytes have changed since they were read");
     if (s->fd < 0)
         return OK;
     if (!file_id(s->fd, &now))

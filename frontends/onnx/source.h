@@ -23,9 +23,11 @@ struct Source {
     int folder_error; /* why there is none beside a file; 0 */
     FileId id;        /* of a file */
     const uint8_t *bytes;
+    uint64_t seen; /* what a look at `bytes` gave when they were handed over */
+    bool lost;     /* the host took back what it was asked for, and there was no memory for a copy */
     Status (*read)(void *user, uint64_t offset, void *buffer, size_t n); /* the host's reader; must give n bytes */
     void *user;
-    bool owns_fd, owns_folder;
+    bool owns_fd, owns_folder, owns_bytes;
     Memory *memory;
     Cleanup cleanup;
 };
@@ -33,7 +35,7 @@ struct Source {
 /* Opens a regular file and its folder; they stay open until source_close, or until a jump passes. */
 Status source_open(Source *s, Memory *m, Diag *d, const char *path);
 
-/* A source over n bytes of the caller's, which must stay where they are.  It has no folder. */
+/* A source over n bytes of the caller's, which stay as they are until source_close or source_own.  It has no folder. */
 void source_memory(Source *s, Memory *m, const char *name, const void *bytes, size_t n);
 
 /* A source over the host's reader.  It has no folder. */
@@ -46,13 +48,18 @@ Status source_folder(Source *s, Diag *d, const char *path);
 /* Keeps the source open past guarded(): a jump no longer closes it, its owner must. */
 void source_keep(Source *s);
 
+/* Takes a copy of what is the caller's memory or comes from the host's reader, so that neither is asked again.  It cannot
+ * fail: where there is no memory the next read does. */
+void source_own(Source *s);
+
 /* Closes what the source opened; closing twice is allowed. */
 void source_close(Source *s);
 
 /* Reads exactly n bytes at `offset`, whatever the system splits them into. */
 Status source_read(Source *s, Diag *d, uint64_t offset, void *buffer, size_t n);
 
-/* OK if a file is still the one that was opened: same size and time of modification. */
+/* OK if a file is still the one that was opened, of the same size and time of modification; and bytes in memory those
+ * that were handed over, as far as a look here and there can tell. */
 Status source_unchanged(Source *s, Diag *d);
 
 /* Whether two identities are of one file in one state. */

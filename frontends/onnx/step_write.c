@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/payload.h"
 #include "ir/blob.h"
@@ -84,7 +85,7 @@ static bool holds_the_same(StepWriter *x, const Node *n, Payload *p, const Onnx_
     const void *have = payload_bytes(p, &x->w.heap, &blocks[0], x->w.diag);
     blocks[1] = heap_alloc(&x->w.heap, bytes ? bytes : 1);
     same = have && tensor_read(x->spine, x->w.diag, n->name, t, blocks[1], bytes) == OK &&
-           memcmp(have, blocks[1], bytes) == 0;
+           bytes_equal(have, blocks[1], bytes);
     heap_free(&x->w.heap, blocks[0]);
     heap_free(&x->w.heap, blocks[1]);
     return same;
@@ -156,7 +157,7 @@ static Status same_beginning(StepWriter *x, const StepState *s, const Node *n)
         first = payload_init(x->w.arena, s->type, (Init){ .kind = INIT_ZEROS });
     const void *have = payload_bytes(first, &x->w.heap, &blocks[0], x->w.diag);
     const void *want = payload_bytes(p, &x->w.heap, &blocks[1], x->w.diag);
-    const bool same = have && want && type_bytes(s->type, &bytes) && memcmp(have, want, bytes) == 0;
+    const bool same = have && want && type_bytes(s->type, &bytes) && bytes_equal(have, want, bytes);
     heap_free(&x->w.heap, blocks[0]);
     heap_free(&x->w.heap, blocks[1]);
     return same ? OK : step_refuse(x, s->name, "is a state that begins with two different values");
@@ -218,7 +219,7 @@ static Status write_state(StepWriter *x, const StepState *s)
         p = payload_init(x->w.arena, s->type, (Init){ .kind = INIT_ZEROS });
     Onnx__TensorProto *t = write_payload(&x->w, p, (Place){ .where = s->name, .byte = -1 });
     if (!t)
-        return INVALID;
+        return p->failed ? p->failed : INVALID;
     t->has_name = 1;
     t->name = encode_text(s->onnx);
     note_payload(&x->w, t, p, s->onnx, carry(&x->w, p, s->onnx, NULL, false));

@@ -218,7 +218,7 @@ static void tell(const Superseded *s)
         message_at(m, "%s: %s", d->name, d->why);
     }
     if (m)
-        message_send(m);
+        (void)message_send(m);
 }
 
 void superseded_clear(Superseded *s, bool alone, bool replaced)

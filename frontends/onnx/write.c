@@ -60,7 +60,7 @@ static Status write_state(Writer *w, Level *l, const Node *n)
         p = payload_init(w->arena, n->type, (Init){ .kind = INIT_ZEROS });
     Onnx__TensorProto *t = write_payload(w, p, (Place){ .where = name, .byte = -1 });
     if (!t)
-        return INVALID;
+        return p->failed ? p->failed : INVALID;
     t->has_name = 1;
     t->name = encode_text(name);
     note(w, &t->metadata_props, &t->n_metadata_props, QCC_STATE, marks_text(w, n));

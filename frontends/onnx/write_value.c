@@ -15,13 +15,13 @@ Onnx__TensorProto *write_payload(Writer *w, Payload *p, Place place)
         t.data = (void *)(uintptr_t)payload_strings(p, w->ir->arena, w->diag);
         if (t.data)
             return encode_tensor(w->arena, &t);
-        if (!p->broken)
-            fail(w->diag, place, "its value, %s, cannot be read", type_text(w->arena, p->type));
+        if (!p->failed)
+            (void)fail(w->diag, place, "its value, %s, cannot be read", type_text(w->arena, p->type));
         return NULL;
     }
     t.data = (void *)(uintptr_t)payload_bytes(p, &w->heap, &block, w->diag);
     if (!t.data || !type_bytes(p->type, &t.bytes)) {
-        fail(w->diag, place, "its value cannot be read");
+        (void)payload_failed(p, w->diag, place);
         return NULL;
     }
     return encode_tensor(w->arena, &t);
@@ -78,7 +78,7 @@ static Status write_initializer(Writer *w, Level *l, const Node *n, Payload *p, 
     Onnx__TensorProto *t = write_payload(w, p, node_place(n));
     const char *said = init_text(w, p);
     if (!t)
-        return INVALID;
+        return p->failed ? p->failed : INVALID;
     t->has_name = 1;
     t->name = encode_text(name);
     if (said)
@@ -101,7 +101,7 @@ static Status write_value(Writer *w, const Node *n, Payload *p, const Carrier *s
     const char *said = init_text(w, p);
     Onnx__TensorProto *t = write_payload(w, p, node_place(n));
     if (!t)
-        return INVALID;
+        return p->failed ? p->failed : INVALID;
     if (p->name) {
         t->has_name = 1;
         t->name = encode_text(p->name);

@@ -160,7 +160,6 @@ static void put_script(Html *h)
 
 Status view_html(const Module *m, Diag *d, const Sink *sink)
 {
-    (void)d;
     Arena arena, scratch;
     Quill q;
     arena_open(&arena, m->ir->memory);
@@ -171,7 +170,7 @@ Status view_html(const Module *m, Diag *d, const Sink *sink)
     put_head(&h);
     put_body(&h);
     put(&h, "<script type=\"application/json\" id=\"model\">");
-    json_scene(&(Json){ .q = &q, .memory = m->ir->memory }, &s);
+    json_scene(&(Json){ .q = &q, .memory = m->ir->memory, .diag = d }, &s);
     put(&h, "</script>\n");
     put_script(&h);
     const Status status = quill_end(&q);

@@ -203,13 +203,12 @@ void json_scene(Json *j, const Scene *s)
 
 Status view_json(const Module *m, Diag *d, const Sink *sink)
 {
-    (void)d;
     Arena arena;
     Quill q;
     arena_open(&arena, m->ir->memory);
     quill_open(&q, &arena, sink);
     const Scene s = scene_of(m, &arena);
-    json_scene(&(Json){ .q = &q, .memory = m->ir->memory }, &s);
+    json_scene(&(Json){ .q = &q, .memory = m->ir->memory, .diag = d }, &s);
     const Status status = quill_end(&q);
     arena_close(&arena);
     return status;

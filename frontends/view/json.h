@@ -10,6 +10,7 @@
 typedef struct Json {
     Quill *q;
     Memory *memory;
+    Diag *diag;
     Arena *scratch;    /* of json_scene, reset after each node */
     uint64_t may_read; /* the same: bytes of constants that may still be read from files */
 } Json;

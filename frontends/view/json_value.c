@@ -82,10 +82,8 @@ static void add_first(Json *j, Payload *p, size_t bytes)
 {
     Heap heap;
     void *block = NULL;
-    Diag quiet; /* a value that cannot be read is left out: the graph can still be looked at */
-    diag_open(&quiet, j->scratch, NULL, NULL);
     heap_open(&heap, j->memory);
-    const void *data = payload_bytes(p, &heap, &block, &quiet);
+    const void *data = payload_bytes(p, &heap, &block, j->diag);
     if (data) {
         const Tensor t = { .type = p->type, .data = (void *)(uintptr_t)data, .bytes = bytes };
         const int64_t n = tensor_elements(&t);
@@ -96,6 +94,8 @@ static void add_first(Json *j, Payload *p, size_t bytes)
             add_element(j, &t, i);
         }
         text_char(&j->q->text, ']');
+    } else if (p->failed && j->q->status == OK) { /* said: what is written must not pass for the whole */
+        j->q->status = p->failed;
     }
     heap_close(&heap);
 }

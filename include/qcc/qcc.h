@@ -116,7 +116,11 @@ QCC_API const char *qcc_status_name(qcc_status status);
 
 /* ---- sources and sinks ---- */
 
-/* Where bytes come from: a file, memory, or the host. */
+/* Where bytes come from: a file, memory, or the host.  Weights of a model are read when they are wanted, not before: `bytes`,
+ * and what `read` serves, stay as they are until qcc_model_free of that model or qcc_close; a step or session that lives
+ * longer takes a copy in qcc_model_free, which may call `read` once more.  A file or bytes that changed meanwhile are
+ * noticed when the next weight is read, bytes as far as a look here and there can tell: QCC_IO, QCC_INVALID.  qcc_load
+ * wants nothing of its source once it returned, qcc_read nothing of .qir text. */
 typedef struct qcc_source {
     const char *path; /* a file; null otherwise */
     const void *bytes;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "ops/scaler.h"
+#include "base/bytes.h"
 #include "runtime/checkpoint/content.h"
 #include "runtime/checkpoint/folder.h"
 #include "runtime/checkpoint/match.h"
@@ -213,8 +214,10 @@ static void read_and_hash(const CheckpointReader *r, Probe *p, const CheckpointW
     if (safetensors_bytes(&p->table, &p->quiet, 0, head, n) == OK && (!stored || !content_begin(&sha, head, n)))
         p->damage = "has no " CHECKPOINT_HASH;
     for (size_t i = 0; i < p->table.n && !p->damage; i++)
-        read_tensor(r, p, &p->table.list[i], to[i] < 0 ? NULL : &w->slots[to[i]], &sha, chunk,
-                    to[i] < 0 ? NULL : &states[to[i]]);
+        if (read_tensor(r, p, &p->table.list[i], to[i] < 0 ? NULL : &w->slots[to[i]], &sha, chunk,
+                        to[i] < 0 ? NULL : &states[to[i]]) != OK &&
+            !p->damage)
+            p->damage = "cannot be read";
     if (p->damage)
         return;
     sha256_end(&sha, digest);
@@ -274,7 +277,7 @@ static void settle_kept(const CheckpointReader *r, const CheckpointWanted *w, Ch
             if (strcmp(w->slots[i].name, loaded->kept[k].name) != 0 || loaded->states[i])
                 continue;
             loaded->states[i] = tensor_alloc(r->heap, w->slots[i].type);
-            memcpy(loaded->states[i]->data, t->data, loaded->states[i]->bytes);
+            bytes_copy(loaded->states[i]->data, t->data, loaded->states[i]->bytes);
         }
     }
 }

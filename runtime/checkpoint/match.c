@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "ops/shadow.h"
 
 void report_missing(Arena *arena, StateReport *r, const char *name)
@@ -26,7 +27,7 @@ void report_misshapen(Arena *arena, StateReport *r, const char *name, const Type
 
 static bool same_shape(const Type *a, const Type *b)
 {
-    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return a->rank == b->rank && bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
 /* Types that the format cannot name were stored as bytes. */

@@ -53,7 +53,7 @@ static void fill(const Feed *feed, Slot *slot)
     for (int64_t r = 0; r < slot->rows; r++)
         slot->samples[r] = sample_at(feed, slot->epoch, from + r);
     const FpEnv was = fp_env_enter();
-    read_lanes(feed, slot);
+    slot->fault.status = read_lanes(feed, slot);
     fp_env_leave(was);
     slot->filled = true;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/checked.h"
 
 /* ---- words ---- */
@@ -63,7 +64,7 @@ static Shape without_ones(const Shape *s)
 static bool shapes_agree(const Shape *a, const Shape *b)
 {
     const Shape x = without_ones(a), y = without_ones(b);
-    return x.rank == y.rank && memcmp(x.dims, y.dims, (size_t)x.rank * sizeof *x.dims) == 0;
+    return x.rank == y.rank && bytes_equal(x.dims, y.dims, (size_t)x.rank * sizeof *x.dims);
 }
 
 /* Channels from the last place to the first. */

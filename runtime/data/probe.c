@@ -55,7 +55,7 @@ Status data_tensor(Types *types, Heap *heap, Diag *d, const Limits *limits, cons
         if (status == OK)
             *value = t;
         else
-            fault_send(&f, d), tensor_drop(heap, t);
+            (void)fault_send(&f, d), tensor_drop(heap, t);
         samples_close(&s);
     }
     arena_close(&scratch);

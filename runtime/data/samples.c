@@ -23,8 +23,9 @@ void *opening_hold(Opening *o, uint64_t n)
     uint64_t *held = o->q->held;
     const uint64_t most = (uint64_t)o->q->limits->data_bytes;
     if (n > most || *held > most - n) {
-        opening_fail(o, "%" PRIu64 " bytes are to be held in memory, more than the limit data_bytes (%" PRIu64 ")",
-                     *held + n < n ? UINT64_MAX : *held + n, most);
+        (void)opening_fail(o,
+                           "%" PRIu64 " bytes are to be held in memory, more than the limit data_bytes (%" PRIu64 ")",
+                           *held + n < n ? UINT64_MAX : *held + n, most);
         return NULL;
     }
     *held += n;

@@ -128,7 +128,7 @@ static Status convert_record(Record *r, Slot *slot, Tensor *out)
     fp_env_leave(was);
     if (status == OK)
         return OK;
-    fault_where(&f, "record %" PRId64, s->records);
+    (void)fault_where(&f, "record %" PRId64, s->records);
     return fault_send(&f, r->d);
 }
 

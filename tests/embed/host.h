@@ -33,11 +33,11 @@ static inline void *host_alloc(void *user, size_t size)
     h->requests++;
     if (h->requests == h->fail_at)
         return NULL;
-    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
-    if (p) {
-        h->blocks++;
-        h->bytes += size;
-    }
+    void *p;
+    if (posix_memalign(&p, 64, size) != 0)
+        return NULL;
+    h->blocks++;
+    h->bytes += size;
     return p;
 }
 

@@ -36,7 +36,7 @@ static Status once(void *arg)
             abort();
         return OK;
     }
-    verify_module(m, &l->source);
+    (void)verify_module(m, &l->source);
     if (bytes_said(m) >= MOST)
         return OK;
     const char *printed = language_print(l, m, NULL);
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     l.memory.budget = (uint64_t)1 << 30;
     text_open(&l.input, &l.arena);
     text_bytes(&l.input, data, size);
-    guarded(&l.memory, once, &l);
+    (void)guarded(&l.memory, once, &l);
     language_close(&l);
     return 0;
 }

@@ -115,13 +115,13 @@ static bool errors_as_expected(Case *c)
             !golden_meet(&c->golden, &c->language.arena, c->language.list[i]))
             good = false;
     if (!good)
-        complain(c, "errors that nobody expects:",
-                 arena_printf(&c->language.arena, "\n%s", text_get(&c->language.messages)));
+        (void)complain(c, "errors that nobody expects:",
+                       arena_printf(&c->language.arena, "\n%s", text_get(&c->language.messages)));
     for (size_t i = 0; i < c->golden.n_errors; i++) {
         const Expected *e = &c->golden.errors[i];
         if (!e->met) {
-            complain(c, "an error that did not come:",
-                     arena_printf(&c->language.arena, " line %d: %.*s\n", e->line, STR_ARG(e->text)));
+            (void)complain(c, "an error that did not come:",
+                           arena_printf(&c->language.arena, " line %d: %.*s\n", e->line, STR_ARG(e->text)));
             good = false;
         }
     }

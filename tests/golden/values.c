@@ -76,7 +76,7 @@ static Tensor **evaluate_after(Graph *g, const Graph *before, Heap *heap, Arena 
     for (size_t i = 0; i < g->n_inputs; i++) {
         inputs[i] = input_of(g->inputs[i], before, arena);
         if (!inputs[i]) {
-            fail(g->ir->diag, node_place(g->inputs[i]), "an input of this type has no sample (# no-values)");
+            (void)fail(g->ir->diag, node_place(g->inputs[i]), "an input of this type has no sample (# no-values)");
             return NULL;
         }
     }

@@ -66,11 +66,11 @@ static void lap(Corpus *c)
 static void *counted_alloc(void *user, size_t size)
 {
     Corpus *c = user;
-    void *block = aligned_alloc(64, (size + 63) / 64 * 64);
-    if (block) {
-        c->blocks++;
-        c->bytes += (int64_t)size;
-    }
+    void *block;
+    if (posix_memalign(&block, 64, size) != 0)
+        return NULL;
+    c->blocks++;
+    c->bytes += (int64_t)size;
     return block;
 }
 

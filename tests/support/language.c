@@ -98,7 +98,7 @@ Module *language_parse(Language *l, const char *text, Blobs *blobs)
 {
     Module *m;
     l->messages.n = l->n_list = 0;
-    parse_module(&l->ir, &l->arena, str(text), "test.qir", blobs, &l->source, &m);
+    (void)parse_module(&l->ir, &l->arena, str(text), "test.qir", blobs, &l->source, &m);
     return m;
 }
 

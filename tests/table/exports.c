@@ -172,8 +172,8 @@ static void leaves_the_rest_alone(Case *k)
             for (b = new->first; b && (!b->name || strcmp(b->name, a->name) != 0);)
                 b = b->next;
         HOLDS(k, b && b->op == OP_param && b->type == a->type, "%s is gone\n", a->name);
-        const Tensor *was = payload_tensor(node_payload(a), &k->c.arena, &k->c.diag);
-        const Tensor *now = payload_tensor(node_payload(b), &k->c.arena, &k->c.diag);
+        const Tensor *was = payload_tensor(node_payload(a), &k->c.diag);
+        const Tensor *now = payload_tensor(node_payload(b), &k->c.diag);
         const bool same = memcmp(was->data, now->data, was->bytes) == 0;
         const bool buffer = strstr(a->name, "inv_freq") || strstr(a->name, "mask");
         buffers += buffer;

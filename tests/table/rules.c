@@ -278,8 +278,8 @@ static void try_rule(const Pass *pass, const Rule *rule, uint64_t seed, Tally *t
             if (difference) {
                 Text t;
                 text_open(&t, &l.arena);
-                print_graph(&t, before, NULL);
-                print_graph(&t, made.graph, NULL);
+                (void)print_graph(&t, before, NULL);
+                (void)print_graph(&t, made.graph, NULL);
                 fail_msg("%s: %s (seed %d)\n%.2000s", rule->name, difference, (int)seed, text_get(&t));
             }
         }

@@ -25,7 +25,7 @@ static Str npy_of(Context *c, DType dtype, int rank, const int64_t *dims, double
     for (int64_t k = 0; k < tensor_elements(x); k++)
         tensor_set_f64(x, k, value(k));
     text_open(&t, &c->arena);
-    npy_write(&c->arena, x, append, &t);
+    (void)npy_write(&c->arena, x, append, &t);
     return (Str){ t.p, t.n };
 }
 

@@ -102,11 +102,51 @@ static void other_weights_fail(void **state)
     qcc_close(t.cx);
 }
 
+/* A weight of more bytes than any that is shown to infer: it is read when it is compared, and again when the file runs. */
+static void weights_that_are_read_late_are_read_again(void **state)
+{
+    Trial t = { 0 };
+    char large[] = "/tmp/qcc.verify.XXXXXX.onnx";
+    static const char text[] = "graph @net(%x: f32[?,4]) -> (%y) {\n"
+                               "    param %v: f32[4,700] = kaiming(seed=1)\n"
+                               "    param %w: f32[700,700] = kaiming(seed=2)\n"
+                               "    %h: f32[?,700] = matmul(%x, %v)\n"
+                               "    %y: f32[?,700] = matmul(%h, %w)\n"
+                               "}\n";
+    (void)state;
+    begin(&t);
+    const int fd = mkstemps(large, 5);
+    close(fd);
+    static float values[700 * 700];
+    for (size_t i = 0; i < COUNT(values); i++)
+        values[i] = (float)(i % 7) - 3;
+    qcc_model *m;
+    qcc_step *s;
+    qcc_session *run;
+    const qcc_tensor v = { QCC_F32, 2, { 4, 700 }, values, 4 * 700 * sizeof(float) };
+    const qcc_tensor w = { QCC_F32, 2, { 700, 700 }, values, sizeof values };
+    qcc_source from = qcc_bytes(text, sizeof text - 1);
+    const qcc_sink to = qcc_to_file(large);
+    from.name = "net.qir";
+    assert_int_equal(qcc_read(t.cx, &from, "", &m), QCC_OK);
+    assert_int_equal(qcc_compile(m, "--batch 2", &s), QCC_OK);
+    assert_int_equal(qcc_start(s, &run), QCC_OK);
+    assert_int_equal(qcc_put(run, "v", &v), QCC_OK);
+    assert_int_equal(qcc_put(run, "w", &w), QCC_OK);
+    assert_int_equal(qcc_export_session(run, "", &to), QCC_OK);
+    t.model = t.file = large;
+    assert_int_equal(context_call(t.cx, compare, &t), QCC_OK);
+    assert_true(t.passed && t.equal);
+    unlink(large);
+    qcc_close(t.cx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_model_itself_passes),
         cmocka_unit_test(other_weights_fail),
+        cmocka_unit_test(weights_that_are_read_late_are_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

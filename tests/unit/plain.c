@@ -38,7 +38,7 @@ static const char *text_of(Context *c, const Graph *g)
 {
     Text t;
     text_open(&t, &c->arena);
-    print_graph(&t, g, NULL);
+    (void)print_graph(&t, g, NULL);
     return text_get(&t);
 }
 

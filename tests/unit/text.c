@@ -187,7 +187,7 @@ static void names_in_messages_are_escaped(void **state)
     Diag d;
     bench_open(&b);
     diag_open(&d, &b.a, keep, &b.t);
-    fail(&d, (Place){ .file = "m\n.onnx", .where = "node \x1b[31m", .byte = -1 }, "named %s", "a\nb");
+    (void)fail(&d, (Place){ .file = "m\n.onnx", .where = "node \x1b[31m", .byte = -1 }, "named %s", "a\nb");
     check_text(&b, "m\\x0a.onnx: node \\x1b[31m: named a\\x0ab\n");
 }
 
