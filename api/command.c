@@ -5,6 +5,7 @@
 #include "api/destinations.h"
 #include "api/words.h"
 #include "base/file.h"
+#include "base/machine_memory.h"
 
 /* ---- what verbs share ---- */
 
@@ -33,6 +34,18 @@ Status command_model(Command *c, size_t i, qcc_model **model)
 
 /* ---- settings of the whole command ---- */
 
+/* Models and data come from others: the command holds no more than a part of the machine unless it is told to. */
+static Status bound_memory(Command *c)
+{
+    qcc_context *cx = c->cx;
+    const char *text = option_text(&c->line, OPT_memory_limit);
+    if (!text && cx->options.memory)
+        return OK;
+    TRY(memory_limit_read(&cx->diag, text ? text : "90%", machine_memory(""), &cx->memory.budget));
+    cx->bounded = true;
+    return OK;
+}
+
 static Status apply_settings(Command *c)
 {
     qcc_context *cx = c->cx;
@@ -40,6 +53,7 @@ static Status apply_settings(Command *c)
     const char *messages = option_text(l, OPT_messages), *limits = option_text(l, OPT_limits);
     cx->as_json = messages && strcmp(messages, "json") == 0;
     cx->verbosity = option_given(l, OPT_quiet) ? -1 : option_given(l, OPT_verbose);
+    TRY(bound_memory(c));
     if (option_given(l, OPT_warning))
         cx->diag.warnings_are_errors = true;
     if (option_text(l, OPT_threads) && !cx->pool)
@@ -247,13 +261,18 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const int threads = context->options.threads;
     const bool strict = context->diag.warnings_are_errors;
     const int verbosity = context->verbosity;
+    const uint64_t budget = context->memory.budget;
+    context->memory.stop = &context->stop;
     status = context_run(context, do_command, &call);
+    context->memory.stop = NULL;
     context->diag.files = NULL; /* they lay in frames that a jump may have passed */
     context_forget(context, session, step, model);
     context->limits = limits;
     context->options.threads = threads;
     context->diag.warnings_are_errors = strict;
     context->verbosity = verbosity;
+    context->memory.budget = budget;
+    context->bounded = false;
     context->as_json = false;
     context_let_go(context);
     return status;

@@ -163,6 +163,7 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     const FpEnv environment = fp_env_enter();      /* the host may round otherwise, */
     const locale_t locale = uselocale(cx->locale); /* and write its numbers otherwise */
     cx->stop = cx->hurry = cx->save = cx->grace = 0;
+    cx->memory.held = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
     cx->diag.files = NULL;
     Status status = guarded(&cx->memory, fn, arg);
@@ -188,7 +189,9 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     qcc_status status = context_enter(cx);
     if (status != QCC_OK)
         return status;
+    cx->memory.stop = &cx->stop; /* calls of sessions end between two nodes instead, so that they may go on */
     status = context_run(cx, fn, arg);
+    cx->memory.stop = NULL;
     context_let_go(cx);
     return status;
 }

@@ -26,6 +26,7 @@ struct qcc_context {
     _Atomic bool busy; /* a call runs: of this thread, which then is in a callback, or of another */
     bool poisoned;     /* after a mistake of ours: only closing is legal */
     bool as_json;      /* messages, as the command was asked to */
+    bool bounded;      /* the bound on memory is the command's own */
     int verbosity;     /* of the command: -1 errors alone, 0, 1 remarks too */
     qcc_model *models;
     qcc_step *steps;
@@ -53,6 +54,9 @@ Parallel *context_pool(qcc_context *cx);
 
 /* Gives back the handles that were opened after these, the newest first. */
 void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step *step, const qcc_model *model);
+
+/* What --memory-limit says, in bytes, 0: none; USAGE where it says nothing.  `machine` is what there is, 0: not known. */
+Status memory_limit_read(Diag *d, const char *text, uint64_t machine, uint64_t *bytes);
 
 /* Applies "name=value" pairs, separated by commas or lines, to limits. */
 Status limits_read(Diag *d, Place place, Str text, Limits *limits);

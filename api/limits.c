@@ -65,3 +65,42 @@ Status limits_read(Diag *d, Place place, Str text, Limits *limits)
     }
     return OK;
 }
+
+/* ---- memory ---- */
+
+static bool unit_of(const char *unit, double *bytes)
+{
+    static const struct {
+        const char *word;
+        double bytes;
+    } units[] = { { "", 1 },     { "K", 1e3 },  { "M", 1e6 },      { "G", 1e9 },      { "T", 1e12 },
+                  { "kB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 },     { "TB", 1e12 },    { "KB", 1e3 },
+                  { "k", 1e3 },  { "g", 1e9 },  { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
+                  { "m", 1e6 },  { "t", 1e12 }, { "TiB", 0x1p40 } };
+    for (size_t i = 0; i < COUNT(units); i++)
+        if (strcmp(units[i].word, unit) == 0) {
+            *bytes = units[i].bytes;
+            return true;
+        }
+    return false;
+}
+
+Status memory_limit_read(Diag *d, const char *text, uint64_t machine, uint64_t *bytes)
+{
+    double x, unit;
+    const size_t n = f64_read(text, strlen(text), &x);
+    const bool part = n && strcmp(text + n, "%") == 0;
+    if (strcmp(text, "none") == 0) {
+        *bytes = 0;
+        return OK;
+    }
+    if (part && x > 0 && x <= 100) {
+        *bytes = (uint64_t)((double)machine * x / 100);
+        return OK;
+    }
+    if (!n || part || !(x > 0) || !unit_of(text + n, &unit) || x * unit < 1 || x * unit >= 0x1p63)
+        return fail_as(d, USAGE, (Place){ .where = "--memory-limit", .byte = -1 },
+                       "wants a size like 12G or 800MB, a part like 80%%, or none: got '%s'", text);
+    *bytes = (uint64_t)(x * unit);
+    return OK;
+}

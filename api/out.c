@@ -92,6 +92,7 @@ static Status lost(Out *o, int error)
 
 Status out_bytes(Out *o, const void *bytes, size_t n)
 {
+    memory_poll(&o->cx->memory);
     o->bytes += n;
     if (o->is_file)
         return file_write(&o->file, bytes, n);

@@ -219,7 +219,9 @@ Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *
     m->file = arena_string(&m->arena, name);
     m->line = line_join(&m->arena, &(CommandLine){ 0 }, line);
     cx->diag.file = m->file;
+    const MemoryWork before = memory_work(&cx->memory, memory_tell_text, m->file);
     Status status = read_any(m, source, line);
+    cx->memory.work = before;
     cx->diag.files = m->outer;
     if (status == OK && m->outer) {
         file_set_join(m->outer, &m->files);

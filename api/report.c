@@ -100,13 +100,52 @@ void report_progress(qcc_context *cx, const char *text, bool bar)
         cx->options.report(cx->options.user, &message);
 }
 
+/* ---- memory that there is not ---- */
+
+enum { NO_MEMORY_TEXT = 800, NO_MEMORY_WHAT = 500 };
+
+static void bytes_into(char out[32], uint64_t bytes)
+{
+    static const char *const units[] = { "bytes", "kB", "MB", "GB", "TB" };
+    double x = (double)bytes;
+    size_t unit = 0;
+    for (; x >= 1000 && unit + 1 < COUNT(units); unit++)
+        x /= 1000;
+    snprintf(out, 32, unit ? "%.2f %s" : "%.0f %s", x, units[unit]);
+}
+
+/* Names come from files: what is no sign that JSON and terminals leave alone is left out. */
+static const char *plain(char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == '"' || *p == '\\' || *p == 0x7f)
+            *p = '?';
+    return text;
+}
+
+/* There may be no memory left for the message either: it stands in this frame. */
 void report_no_memory(qcc_context *cx)
 {
-    static const qcc_message message = { .severity = QCC_ERROR,
-                                         .status = QCC_NO_MEMORY,
-                                         .text = "qcc: out of memory\n",
-                                         .what = "out of memory",
-                                         .byte = -1 };
+    MemoryRefusal *r = &cx->memory.refusal;
+    char text[NO_MEMORY_TEXT], what[NO_MEMORY_WHAT], wanted[32], used[32], budget[32], limit[128];
+    bytes_into(wanted, r->wanted);
+    bytes_into(used, r->used);
+    bytes_into(budget, cx->memory.budget);
+    snprintf(limit, sizeof limit, "of the bound %s on memory%s are", budget, cx->bounded ? " (--memory-limit)" : "");
+    snprintf(what, sizeof what, "out of memory: %s wanted%s%s; %s %s in use%s", r->wanted ? wanted : "more is",
+             r->work[0] ? " for " : "", plain(r->work), used, r->by_budget ? limit : "are",
+             r->by_budget ? "" : ", and the system gives no more");
+    const char *try = !r->by_budget ? "a smaller --batch"
+                      : cx->bounded ? "--memory-limit none, or a smaller --batch"
+                                    : "a smaller --batch, or a higher bound";
+    if (cx->as_json)
+        snprintf(text, sizeof text, "{\"severity\":\"error\",\"exit\":%d,\"what\":\"%s\",\"try\":[\"%s\"]}\n",
+                 (int)INTERNAL, what, try);
+    else
+        snprintf(text, sizeof text, "qcc: %s\n  try: %s\n", what, try);
+    const qcc_message message = {
+        .severity = QCC_ERROR, .status = QCC_NO_MEMORY, .text = text, .what = what, .byte = -1, .try_ = &try, .n_try = 1
+    };
     if (cx->options.report)
         cx->options.report(cx->options.user, &message);
 }

@@ -259,7 +259,7 @@ static void run_folder(Memory *m, const SuiteOptions *o, struct FileSet *files, 
     count->passed += c.verdict == VERDICT_PASSED;
     count->failed += c.verdict == VERDICT_FAILED;
     count->skipped += c.verdict == VERDICT_SKIPPED;
-    if (o->tell)
+    if (o->tell && status != INTERRUPTED)
         o->tell(o->user, c.verdict, name, c.op, c.why);
     if (c.again.memory)
         spine_close(&c.again);
@@ -267,6 +267,7 @@ static void run_folder(Memory *m, const SuiteOptions *o, struct FileSet *files, 
         spine_close(&c.spine);
     heap_close(&c.heap);
     arena_close(&c.arena);
+    memory_poll(m);
 }
 
 static int by_name(const void *a, const void *b)

@@ -247,6 +247,7 @@ static Status run_steps(Trainer *t, const char **reason)
 static Status prepare(Trainer *t)
 {
     TRY(train_open_feeds(t));
+    t->cx->memory.held++; /* from here on a run that is asked to stop finishes its step and saves */
     TRY(session_start(t->step, t->o.seed, &t->cx->hurry, &t->session));
     t->run = t->session->run;
     TRY(train_restore(t));

@@ -88,6 +88,7 @@ static void add_chunk(Arena *a, size_t size)
 
 void *arena_room(Arena *a, size_t size)
 {
+    memory_poll(a->memory);
     if (size > PTRDIFF_MAX / 2)
         memory_exhausted(a->memory);
     const size_t place = size ? size : 1; /* nothing has a place, too */

@@ -66,6 +66,7 @@ static void undo_down_to(Memory *m, Cleanup *mark)
 Status guarded(Memory *m, Status (*fn)(void *arg), void *arg)
 {
     Landing here = { .outer = m->landing };
+    const MemoryWork work = m->work;
     volatile Status status;
 
     cleanup_push(m, &here.mark, NULL, NULL);
@@ -76,6 +77,7 @@ Status guarded(Memory *m, Status (*fn)(void *arg), void *arg)
         status = here.status;
     }
     m->landing = here.outer;
+    m->work = work;
     cleanup_drop(&here.mark);
     return status;
 }
@@ -86,13 +88,35 @@ static _Noreturn void jump(Memory *m, Status status)
     if (!m->landing)
         __builtin_trap(); /* nobody entered through guarded(): there is no frame to go to */
     m->landing->status = status;
+    m->held++; /* what is being undone is not interrupted */
     undo_down_to(m, &m->landing->mark);
+    m->held--;
     longjmp(m->landing->point, 1);
+}
+
+/* Whoever was at work says so before it goes. */
+static _Noreturn void refuse(Memory *m, uint64_t wanted)
+{
+    m->refusal = (MemoryRefusal){ .wanted = wanted, .used = m->used };
+    m->refusal.by_budget = m->budget && (wanted > m->budget || m->used > m->budget - wanted);
+    if (m->work.tell)
+        m->work.tell(m->refusal.work, sizeof m->refusal.work, m->work.thing);
+    jump(m, NO_MEMORY);
+}
+
+void memory_tell_text(char *out, size_t n, const void *text)
+{
+    snprintf(out, n, "%s", (const char *)text);
 }
 
 void memory_exhausted(Memory *m)
 {
-    jump(m, NO_MEMORY);
+    refuse(m, 0);
+}
+
+void memory_interrupt(Memory *m)
+{
+    jump(m, INTERRUPTED);
 }
 
 void memory_bug(Memory *m, const char *mistake)
@@ -124,9 +148,10 @@ void *memory_try_block(Memory *m, size_t size)
 
 void *memory_block(Memory *m, size_t size)
 {
+    memory_poll(m);
     void *block = memory_try_block(m, size);
     if (!block)
-        memory_exhausted(m);
+        refuse(m, size);
     return block;
 }
 

@@ -113,6 +113,7 @@ static bool spread(MinCut *c, const double *terminal, Decided side)
     }
     for (size_t at = 0; at < n; at++) {
         const uint32_t u = c->queue[at];
+        memory_poll(c->arena->memory);
         for (uint32_t i = c->first[u]; i < c->first[u + 1]; i++) {
             const Arc r = c->out[i].arc, along = side == SOURCE_SIDE ? r : r ^ 1;
             const uint32_t v = c->out[i].to;
@@ -235,6 +236,7 @@ static void drain(MinCut *c)
             enqueue(c, (uint32_t)i);
     while (c->waiting && done < enough) {
         const uint32_t u = dequeue(c);
+        memory_poll(c->arena->memory);
         while (c->level[u] != NOWHERE && !discharge(c, u)) {
             rise(c, u);
             done += RISE + c->first[u + 1] - c->first[u];

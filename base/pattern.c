@@ -15,7 +15,7 @@ typedef struct StateSet {
     bool at_end; /* it is if the text ends here */
 } StateSet;
 
-struct Pattern {
+struct TextPattern {
     const PatternState *states;
     const PatternRange *ranges;
     size_t n;
@@ -79,7 +79,7 @@ static void sort(uint32_t *x, size_t n)
     }
 }
 
-static uint32_t class_of(const Pattern *p, uint32_t character)
+static uint32_t class_of(const TextPattern *p, uint32_t character)
 {
     size_t low = 0, high = p->n_classes;
     while (high - low > 1) {
@@ -92,7 +92,7 @@ static uint32_t class_of(const Pattern *p, uint32_t character)
     return (uint32_t)low;
 }
 
-static void open_classes(Pattern *p, Arena *a, const PatternCode *code)
+static void open_classes(TextPattern *p, Arena *a, const PatternCode *code)
 {
     size_t n = 0;
     p->classes = NEWS(a, uint32_t, 2 * code->n_ranges + 1);
@@ -110,7 +110,7 @@ static void open_classes(Pattern *p, Arena *a, const PatternCode *code)
         p->ascii[c] = class_of(p, c);
 }
 
-static bool takes(const Pattern *p, const PatternState *s, uint32_t character)
+static bool takes(const TextPattern *p, const PatternState *s, uint32_t character)
 {
     const PatternRange *ranges = p->ranges + s->first;
     int32_t low = 0, high = s->second;
@@ -126,7 +126,7 @@ static bool takes(const Pattern *p, const PatternState *s, uint32_t character)
 
 /* ---- sets of states ---- */
 
-static void push(Pattern *p, size_t *n, size_t state)
+static void push(TextPattern *p, size_t *n, size_t state)
 {
     if (p->marks[state] == p->walk)
         return;
@@ -135,7 +135,7 @@ static void push(Pattern *p, size_t *n, size_t state)
 }
 
 /* Adds to the set under way what a state leads to without a character; whether the pattern is found there. */
-static bool add(Pattern *p, StateSet *set, size_t from, bool begins, bool ends)
+static bool add(TextPattern *p, StateSet *set, size_t from, bool begins, bool ends)
 {
     size_t n = 0;
     bool found = false;
@@ -157,7 +157,7 @@ static bool add(Pattern *p, StateSet *set, size_t from, bool begins, bool ends)
 }
 
 /* A walk marks the states that it has seen with its number. */
-static void begin_walk(Pattern *p)
+static void begin_walk(TextPattern *p)
 {
     if (!++p->walk) {
         memset(p->marks, 0, p->n * sizeof *p->marks);
@@ -166,7 +166,7 @@ static void begin_walk(Pattern *p)
 }
 
 /* What is known of a set as a whole once it has all its members. */
-static void finish(Pattern *p, StateSet *set, bool begins)
+static void finish(TextPattern *p, StateSet *set, bool begins)
 {
     set->hash = 0;
     for (size_t i = 0; i < set->n; i++)
@@ -181,7 +181,7 @@ static void finish(Pattern *p, StateSet *set, bool begins)
     }
 }
 
-static void forget(Pattern *p)
+static void forget(TextPattern *p)
 {
     StateSet *begin = &p->sets[0];
     *begin = (StateSet){ 0 };
@@ -196,7 +196,7 @@ static void forget(Pattern *p)
 }
 
 /* The set's place: where an equal one is, or where it belongs. */
-static size_t slot_of(const Pattern *p, const StateSet *set)
+static size_t slot_of(const TextPattern *p, const StateSet *set)
 {
     size_t slot = set->hash % p->n_slots;
     for (; p->slots[slot]; slot = (slot + 1) % p->n_slots) {
@@ -209,7 +209,7 @@ static size_t slot_of(const Pattern *p, const StateSet *set)
 }
 
 /* Keeps a set whose members stand behind those of all others, or finds the equal one. */
-static int32_t keep(Pattern *p, const StateSet *set)
+static int32_t keep(TextPattern *p, const StateSet *set)
 {
     const size_t slot = slot_of(p, set);
     if (p->slots[slot])
@@ -224,7 +224,7 @@ static int32_t keep(Pattern *p, const StateSet *set)
 }
 
 /* The set behind one and a character of a class; a match may begin there too. */
-static int32_t follow(Pattern *p, int32_t number, uint32_t class)
+static int32_t follow(TextPattern *p, int32_t number, uint32_t class)
 {
     StateSet *from = &p->sets[number], set = { .first = p->n_members };
     begin_walk(p);
@@ -243,10 +243,10 @@ static int32_t follow(Pattern *p, int32_t number, uint32_t class)
     return keep(p, &set);
 }
 
-Pattern *pattern_open(Arena *a, const PatternCode *code)
+TextPattern *pattern_open(Arena *a, const PatternCode *code)
 {
-    Pattern *p = NEW(a, Pattern);
-    *p = (Pattern){ .states = code->states, .ranges = code->ranges, .n = code->n };
+    TextPattern *p = NEW(a, TextPattern);
+    *p = (TextPattern){ .states = code->states, .ranges = code->ranges, .n = code->n };
     open_classes(p, a, code);
     p->most_sets = MOST_STEPS / p->n_classes;
     p->most_sets = p->most_sets > MOST_SETS ? MOST_SETS : p->most_sets < LEAST_SETS ? LEAST_SETS : p->most_sets;
@@ -262,7 +262,7 @@ Pattern *pattern_open(Arena *a, const PatternCode *code)
     return p;
 }
 
-bool pattern_finds(Pattern *p, const char *text)
+bool pattern_finds(TextPattern *p, const char *text)
 {
     int32_t at = 0;
     for (;;) {

@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 
-typedef struct Pattern Pattern;
+typedef struct TextPattern TextPattern;
 
 /* What is wrong with an expression. */
 typedef struct PatternFault {
@@ -25,9 +25,9 @@ typedef struct PatternFault {
 } PatternFault;
 
 /* Reads an expression into the arena; null, and the fault, where it is none or has more than `most` states. */
-Pattern *pattern_read(Arena *a, const char *text, int64_t most, PatternFault *fault);
+TextPattern *pattern_read(Arena *a, const char *text, int64_t most, PatternFault *fault);
 
 /* Whether it is found anywhere in a text. */
-bool pattern_finds(Pattern *p, const char *text);
+bool pattern_finds(TextPattern *p, const char *text);
 
 #endif

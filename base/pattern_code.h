@@ -37,6 +37,6 @@ typedef struct PatternCode {
 uint32_t pattern_character(const char **text);
 
 /* The walker over code that is complete. */
-Pattern *pattern_open(Arena *a, const PatternCode *code);
+TextPattern *pattern_open(Arena *a, const PatternCode *code);
 
 #endif

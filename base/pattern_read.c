@@ -461,7 +461,7 @@ static bool read_piece(Reader *r)
     }
 }
 
-Pattern *pattern_read(Arena *a, const char *text, int64_t most, PatternFault *fault)
+TextPattern *pattern_read(Arena *a, const char *text, int64_t most, PatternFault *fault)
 {
     enum { LARGEST = 1 << 24 };
     Reader r = { .arena = a, .text = text, .at = text, .most = LARGEST, .fault = fault };

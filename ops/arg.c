@@ -98,7 +98,7 @@ static Status eval_arg(Eval *e, bool min)
                  .last = at->select_last_index };
     for (int d = axis + 1; d < x->rank; d++)
         r.inner *= x->dims[d];
-    parallel(e->pool, type_elements(eval_type(e, 0)), run_arg, &r);
+    eval_parallel(e, type_elements(eval_type(e, 0)), run_arg, &r);
     return OK;
 }
 

@@ -115,7 +115,7 @@ static Status eval_cast(Eval *e)
         return OK;
     }
     CastRun r = { e->kernels, x, eval_out(e, 0), eval_options(e)->rounding };
-    parallel(e->pool, (tensor_elements(x) + BLOCK - 1) / BLOCK, cast_blocks, &r);
+    eval_parallel(e, (tensor_elements(x) + BLOCK - 1) / BLOCK, cast_blocks, &r);
     return OK;
 }
 

@@ -219,7 +219,7 @@ static Status eval_conv(Eval *e)
     r.columns = eval_room(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
     const int64_t blocks = x->dims[0] * r.groups * r.tiles;
     split_results(&r, blocks, parallel_threads(e->pool));
-    parallel(e->pool, blocks * r.parts, conv_blocks, &r);
+    eval_parallel(e, blocks * r.parts, conv_blocks, &r);
     return OK;
 }
 

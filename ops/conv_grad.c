@@ -181,7 +181,7 @@ static Status eval_conv_weight_grad(Eval *e)
     split_work(&r, (int64_t)element, parallel_threads(e->pool));
     r.scratch_bytes = (size_t)((r.direct ? 0 : r.part * r.block) + (r.block + r.part) * r.results) * element;
     r.scratch = eval_room(e, (size_t)parallel_threads(e->pool), r.scratch_bytes);
-    parallel(e->pool, r.groups * r.parts, wide ? weight_rows_f64 : weight_rows_f32, &r);
+    eval_parallel(e, r.groups * r.parts, wide ? weight_rows_f64 : weight_rows_f32, &r);
     return OK;
 }
 

@@ -171,7 +171,7 @@ static void accumulate(Eval *e, int x, int x_zero, int w, int w_zero, i32 *acc)
     c.out = window_product(c.w.rank, c.w.out);
     c.x = centred(e, x, x_zero, 1);
     c.filter = centred(e, w, w_zero, tw->dims[0]);
-    parallel(e->pool, tx->dims[0] * tw->dims[0], conv_planes, &c);
+    eval_parallel(e, tx->dims[0] * tw->dims[0], conv_planes, &c);
 }
 
 static Status eval_conv_integer(Eval *e)

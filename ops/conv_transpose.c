@@ -164,7 +164,7 @@ static Status eval_conv_transpose(Eval *e)
     r.blocks = (r.results + r.block - 1) / r.block;
     r.columns_bytes = (size_t)(r.block * each) * (r.f64 ? sizeof(f64) : sizeof(f32));
     r.columns = eval_room(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
-    parallel(e->pool, x->dims[0] * r.groups * r.blocks, spread_blocks, &r);
+    eval_parallel(e, x->dims[0] * r.groups * r.blocks, spread_blocks, &r);
     return OK;
 }
 

@@ -99,7 +99,7 @@ static Status eval_cum(Eval *e, bool product)
     for (int d = axis + 1; d < x->rank; d++)
         r.inner *= x->dims[d];
     if (type_elements(x) > 0)
-        parallel(e->pool, type_elements(x) / r.size, run_cum, &r);
+        eval_parallel(e, type_elements(x) / r.size, run_cum, &r);
     return OK;
 }
 

@@ -264,7 +264,7 @@ static Status eval_deform_columns(Eval *e)
     const Type *x = e->in[0]->type;
     ColumnsRun r = columns_run(e, 0, -1, x->dims[1], x->dims + 2, x->rank - 2);
     if (tensor_elements(e->out[0]))
-        parallel(e->pool, x->dims[0] * x->dims[1], eval_is_f64(e) ? columns_f64 : columns_f32, &r);
+        eval_parallel(e, x->dims[0] * x->dims[1], eval_is_f64(e) ? columns_f64 : columns_f32, &r);
     return OK;
 }
 
@@ -274,7 +274,7 @@ static Status eval_deform_columns_grad(Eval *e)
     const int64_t *d = e->in[0]->type->dims;
     ColumnsRun r = columns_run(e, -1, 0, d[1], extents.v, extents.n);
     if (tensor_elements(e->out[0]))
-        parallel(e->pool, d[0] * d[1], eval_is_f64(e) ? spread_f64 : spread_f32, &r);
+        eval_parallel(e, d[0] * d[1], eval_is_f64(e) ? spread_f64 : spread_f32, &r);
     return OK;
 }
 
@@ -283,7 +283,7 @@ static Status eval_deform_columns_offset_grad(Eval *e)
     const Type *x = e->in[0]->type;
     ColumnsRun r = columns_run(e, 0, 2, x->dims[1], x->dims + 2, x->rank - 2);
     if (tensor_elements(e->out[0]))
-        parallel(e->pool, x->dims[0] * r.s.groups * r.s.taps, eval_is_f64(e) ? steer_f64 : steer_f32, &r);
+        eval_parallel(e, x->dims[0] * r.s.groups * r.s.taps, eval_is_f64(e) ? steer_f64 : steer_f32, &r);
     return OK;
 }
 

@@ -118,7 +118,7 @@ static Status eval_deform_conv(Eval *e)
     r.results = filter->dims[0] / at->group;
     (r.f64 ? steered_operands_f64 : steered_operands_f32)(e, &r);
     r.columns = eval_scratch(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
-    parallel(e->pool, x->dims[0] * r.groups, steered_groups, &r);
+    eval_parallel(e, x->dims[0] * r.groups, steered_groups, &r);
     return OK;
 }
 

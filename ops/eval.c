@@ -51,6 +51,42 @@ void *eval_scratch(Eval *e, size_t n, size_t size)
     return memset(eval_room(e, n, size), 0, n * size);
 }
 
+bool eval_stopped(const Eval *e)
+{
+    const EvalOptions *o = e->machine->options;
+    return (o->stop && *o->stop) || (o->stop_too && *o->stop_too) || memory_stopped(e->ir->memory);
+}
+
+typedef struct Region {
+    const Eval *e;
+    ParallelFn fn;
+    void *arg;
+    int64_t piece;
+} Region;
+
+/* One thread's part, in pieces. */
+static void run_pieces(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Region *r = arg;
+    for (int64_t at = begin; at < end && !eval_stopped(r->e); at += r->piece)
+        r->fn(r->arg, at, end - at < r->piece ? end : at + r->piece, worker);
+}
+
+/* Small calls are done in one piece: some kernels prepare what all of a piece reads. */
+void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg)
+{
+    enum { SMALL = 1 << 18, PIECES = 64 };
+    Region r = { e, fn, arg, n > 0 ? n : 1 };
+    int64_t elements = 0;
+    for (int i = 0; i < e->n_in; i++)
+        elements += e->in[i] && e->in[i]->type->kind == TYPE_TENSOR ? tensor_elements(e->in[i]) : 0;
+    for (int i = 0; i < e->n_out; i++)
+        elements += e->out[i] && e->out[i]->type->kind == TYPE_TENSOR ? tensor_elements(e->out[i]) : 0;
+    if (elements > SMALL)
+        r.piece = n / ((int64_t)parallel_threads(e->pool) * PIECES) + 1;
+    parallel(e->pool, n, run_pieces, &r);
+}
+
 int64_t eval_elements(const Eval *e, int i)
 {
     return tensor_elements(e->in[i]);
@@ -172,7 +208,7 @@ void eval_round_results(Eval *e)
 {
     for (const EvalStore *s = e->stores; s; s = s->next) {
         RoundRun r = { e->kernels, s, e->out[s->result], e->machine->options->rounding };
-        parallel(e->pool, (tensor_elements(r.to) + ROUND_BLOCK - 1) / ROUND_BLOCK, round_blocks, &r);
+        eval_parallel(e, (tensor_elements(r.to) + ROUND_BLOCK - 1) / ROUND_BLOCK, round_blocks, &r);
     }
 }
 

@@ -112,6 +112,13 @@ f64 *eval_out_f64(Eval *e, int i);
 i64 *eval_out_i64(Eval *e, int i);
 u64 *eval_out_u64(Eval *e, int i);
 
+/* parallel() over the threads of the evaluation; when that is asked to stop, what has not begun is left out, and the call
+ * ends with INTERRUPTED, whatever came of it. */
+void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg);
+
+/* Whether the evaluation is asked to stop: kernels that run long on one thread look, and leave the rest out. */
+bool eval_stopped(const Eval *e);
+
 /* Elements of operand i. */
 int64_t eval_elements(const Eval *e, int i);
 

@@ -110,7 +110,7 @@ static Status eval_grid_sample_grad(Eval *e)
     r.grid = wide ? (const void *)eval_f64(e, 1) : eval_f32(e, 1);
     r.result = wide ? (void *)eval_out_f64(e, 0) : eval_out_f32(e, 0);
     if (tensor_elements(e->out[0]))
-        parallel(e->pool, r.s.images * r.s.channels, wide ? spread_channels_f64 : spread_channels_f32, &r);
+        eval_parallel(e, r.s.images * r.s.channels, wide ? spread_channels_f64 : spread_channels_f32, &r);
     return OK;
 }
 
@@ -126,7 +126,7 @@ static Status eval_grid_sample_grid_grad(Eval *e)
     r.grid = wide ? (const void *)eval_f64(e, 1) : eval_f32(e, 1);
     r.dy = wide ? (const void *)eval_f64(e, 2) : eval_f32(e, 2);
     r.result = wide ? (void *)eval_out_f64(e, 0) : eval_out_f32(e, 0);
-    parallel(e->pool, r.s.images * r.s.out, wide ? steer_f64 : steer_f32, &r);
+    eval_parallel(e, r.s.images * r.s.out, wide ? steer_f64 : steer_f32, &r);
     return OK;
 }
 

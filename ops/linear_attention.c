@@ -184,7 +184,7 @@ typedef struct LinearRun {
         else if (size)                                                                                                 \
             memset(r->state, 0, size);                                                                                 \
         r->fresh = eval_scratch(e, (size_t)parallel_threads(e->pool) * (size_t)r->dv, sizeof(T));                      \
-        parallel(e->pool, r->batch * r->heads, linear_heads_##T, r);                                                   \
+        eval_parallel(e, r->batch * r->heads, linear_heads_##T, r);                                                    \
     }
 LINEAR(f32)
 LINEAR(f64)

@@ -2,6 +2,7 @@
 #include "ops/machine.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ops/cards.h"
@@ -168,6 +169,35 @@ static Status run_card(Eval *e)
                    e->def->name);
 }
 
+/* ---- what is under way, where there is no memory for it ---- */
+
+/* "/fc1/MatMul matmul f32[32,1000]", cut where it is too long. */
+static void tell_node(char *out, size_t n, const Node *node, const Type *type)
+{
+    const char *label = node->label ? node->label : node->name;
+    const Type *t = type->kind == TYPE_TENSOR ? type : NULL;
+    int at = snprintf(out, n, "%s%s%s", label ? label : "", label ? " " : "", op_of(node)->name);
+    if (t && at < (int)n)
+        at += snprintf(out + at, n - (size_t)at, " %s[", dtype_name(t->dtype));
+    for (int i = 0; t && i < t->rank && at < (int)n; i++)
+        at += snprintf(out + at, n - (size_t)at, "%s%" PRId64, i ? "," : "", t->dims[i]);
+    if (t && at < (int)n)
+        snprintf(out + at, n - (size_t)at, "]");
+}
+
+static void tell_structure(char *out, size_t n, const void *thing)
+{
+    const Node *node = thing;
+    tell_node(out, n, node, node->type);
+}
+
+static void tell_call(char *out, size_t n, const void *thing)
+{
+    const Eval *e = thing;
+    if (e->node)
+        tell_node(out, n, e->node, e->type);
+}
+
 /* What the structural words mean. */
 static Status run_structure(Machine *m, const Node *n, const Tensor *const *in, Tensor **value)
 {
@@ -219,12 +249,17 @@ static Status run_call(Machine *m, const Node *n, const Tensor *const *in, Tenso
                          type_text(&m->scratch, n->type));
     TRY(refuse_strings(&e));
     TRY(check_size(&e));
-    const Status status = run_card(&e);
+    const MemoryWork before = memory_work(m->ir->memory, tell_call, &e);
+    Status status = run_card(&e);
+    m->ir->memory->work = before;
+    if (status == OK)
+        eval_round_results(&e);
+    if (eval_stopped(&e)) /* a kernel may have left out the rest */
+        status = INTERRUPTED;
     for (int i = 0; i < n_out && status != OK; i++)
         if (e.out[i])
             tensor_drop(m->heap, e.out[i]);
     TRY(status);
-    eval_round_results(&e);
     for (int i = 0; i < n_out; i++)
         BUG_IF(m->ir->memory, !e.out[i]);
     if (n->type->kind != TYPE_TUPLE) {
@@ -257,7 +292,10 @@ static Status run_node(Machine *m, Facts *slots, const Node *n)
 
     Slot *slot = fact(slots, n);
     slot->readers = node_n_uses(n);
-    TRY((op_of(n)->structural ? run_structure : run_call)(m, n, operands, &slot->value));
+    const MemoryWork before = memory_work(m->ir->memory, tell_structure, n);
+    const Status status = (op_of(n)->structural ? run_structure : run_call)(m, n, operands, &slot->value);
+    m->ir->memory->work = before;
+    TRY(status);
     if (m->depth == 1 && m->options->observe)
         m->options->observe(m->options->user, n, slot->value);
     release_operands(m, slots, n);

@@ -246,7 +246,7 @@ static Status eval_matmul(Eval *e)
         r.packed = eval_room(e, (size_t)parallel_threads(e->pool) * (r.packed_a + r.packed_b), sizeof(f32));
     }
     r.tiles = (m + TILE_ROWS - 1) / TILE_ROWS;
-    parallel(e->pool, stack * r.tiles, matmul_tiles, &r);
+    eval_parallel(e, stack * r.tiles, matmul_tiles, &r);
     return OK;
 }
 

@@ -146,7 +146,7 @@ static void product_rows(void *arg, int64_t begin, int64_t end, int worker)
 static void product_i32(Eval *e, const Product *p, const i32 *a, const i32 *b, i32 *c)
 {
     RowsJob job = { p, a, b, c };
-    parallel(e->pool, p->batches * p->m, product_rows, &job);
+    eval_parallel(e, p->batches * p->m, product_rows, &job);
 }
 
 static const Type *infer_matmul_integer(Infer *q)

@@ -309,7 +309,7 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
         r.indices = eval_out_i64(e, 1);
     r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);
     if (r.out)
-        parallel(e->pool, x->dims[0] * x->dims[1], fn, &r);
+        eval_parallel(e, x->dims[0] * x->dims[1], fn, &r);
     return OK;
 }
 

@@ -147,7 +147,7 @@ static Status eval_pool_grad(Eval *e, int dy, const int64_t *extents)
     if (dy)
         r.x = wide ? (const void *)eval_f64(e, 0) : eval_f32(e, 0);
     if (tensor_elements(e->out[0]))
-        parallel(e->pool, t->dims[0] * t->dims[1], wide ? pool_grads_f64 : pool_grads_f32, &r);
+        eval_parallel(e, t->dims[0] * t->dims[1], wide ? pool_grads_f64 : pool_grads_f32, &r);
     return OK;
 }
 

@@ -116,10 +116,10 @@ static void turn_cols(void *arg, int64_t begin, int64_t end, int worker)
 static void turn(Eval *e, Turn *t)
 {
     if (t->inner == 1) {
-        parallel(e->pool, (int64_t)((t->outer + ROWS - 1) / ROWS), turn_rows, t);
+        eval_parallel(e, (int64_t)((t->outer + ROWS - 1) / ROWS), turn_rows, t);
     } else {
         t->tiles = (t->inner + TILE - 1) / TILE;
-        parallel(e->pool, (int64_t)(t->outer * t->tiles), turn_cols, t);
+        eval_parallel(e, (int64_t)(t->outer * t->tiles), turn_cols, t);
     }
 }
 

@@ -90,7 +90,7 @@ typedef struct ResizeBack {
             resize_around(p->rank, now, axis, &outer, &r.inner);                                                       \
             now[axis] = p->in[axis];                                                                                   \
             r.dx = i ? eval_scratch(e, (size_t)(outer * r.in), (size_t)r.inner * sizeof(T)) : dx;                      \
-            parallel(e->pool, outer, resize_back_##T, &r);                                                             \
+            eval_parallel(e, outer, resize_back_##T, &r);                                                              \
             dy = r.dx;                                                                                                 \
         }                                                                                                              \
         if (dy != dx)                                                                                                  \

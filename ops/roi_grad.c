@@ -145,7 +145,7 @@ static Status eval_roi_grad(Eval *e, const int64_t *batch, const ParallelFn fns[
         if (batch && too_fine(e, &r, i))
             return eval_fail(e, "region %" PRId64 " asks for more than %d points a bin", i, (int)LARGEST_GRID);
     }
-    parallel(e->pool, r.dims[1], fns[eval_is_f64(e)], &r);
+    eval_parallel(e, r.dims[1], fns[eval_is_f64(e)], &r);
     return OK;
 }
 

@@ -234,6 +234,6 @@ Status eval_row(Eval *e)
     for (int i = 0; i < r.n; i++)
         open_operand(e, &r, i);
     r.direct = r.out->type->dtype == dtype_of(r.arithmetic) ? r.out->data : NULL;
-    parallel(e->pool, (r.space.total + BLOCK - 1) / BLOCK, run_blocks, &r);
+    eval_parallel(e, (r.space.total + BLOCK - 1) / BLOCK, run_blocks, &r);
     return OK;
 }

@@ -151,7 +151,7 @@ static Status softmax_along(Eval *e, int64_t axis, bool log)
         *(k == d ? &r.n : &r.inner) *= (size_t)t->dims[k];
     r.room_size = r.inner + (log ? r.n * r.inner : 0);
     r.room = eval_room(e, r.room_size * (size_t)parallel_threads(e->pool), r.element);
-    parallel(e->pool, type_elements(t) / (int64_t)(r.n * r.inner), softmax_range, &r);
+    eval_parallel(e, type_elements(t) / (int64_t)(r.n * r.inner), softmax_range, &r);
     return OK;
 }
 

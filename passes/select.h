@@ -16,7 +16,7 @@ typedef struct Selector {
     Arena *arena;     /* for what is made on the way */
     const Map *paths; /* of the graph (ops/path.h) */
     Arena own;        /* of the pattern */
-    Pattern *pattern;
+    TextPattern *pattern;
 } Selector;
 
 /* The operator that a selector names: what follows op:; null: it is a pattern. */

@@ -184,6 +184,7 @@ Status source_read(Source *s, Diag *d, uint64_t offset, void *buffer, size_t n)
     if (offset > s->size || n > s->size - offset)
         return fail(d, place_of(s, (int64_t)s->size), "the data ends here; %zu bytes at byte %" PRIu64 " are wanted", n,
                     offset);
+    memory_poll(s->memory);
     if (n == 0)
         return OK;
     if (s->bytes) {

@@ -33,7 +33,7 @@ static void *message_alloc(void *user, size_t size)
 {
     Spine *s = user;
 
-    if (size > INT32_MAX)
+    if (size > INT32_MAX || memory_stopped(s->memory)) /* unpack() jumps: protobuf-c's frames end first */
         return NULL;
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (s->message_bytes + size > (uint64_t)s->limits.parse_bytes) {
@@ -91,6 +91,7 @@ static Status unpack(Spine *s, Diag *d, const uint8_t *bytes, size_t n)
     s->root = protobuf_c_message_unpack(s->type, &allocator, n, bytes);
     if (s->root)
         return OK;
+    memory_poll(s->memory);
     if (s->over_budget)
         return fail(d, place, "reading exceeds the limit parse_bytes (%" PRId64 ")", s->limits.parse_bytes);
     if (s->out_of_memory)

@@ -390,7 +390,9 @@ Status wire_walk(const Wire *wire)
     w.frames = NEWS(wire->arena, WireFrame, w.deepest + 1);
     window_open(&w.window, wire->source, wire->diag, wire->arena);
     push(&w, wire->type, 0, wire->source->size, NULL);
-    while (w.depth > 0)
+    while (w.depth > 0) {
+        memory_poll(wire->arena->memory);
         TRY(step(&w));
+    }
     return OK;
 }

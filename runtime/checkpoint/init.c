@@ -43,7 +43,9 @@ static Status read_member(const CheckpointReader *r, Arena *scratch, const Zip *
     if (m->size > (uint64_t)r->limits->data_bytes)
         return fail(r->diag, place, "%" PRIu64 " bytes, more than the limit data_bytes (%" PRId64 ")", m->size,
                     r->limits->data_bytes);
+    const MemoryWork before = memory_work(r->arena->memory, memory_tell_text, z->from.name);
     void *block = heap_alloc(r->heap, m->size);
+    r->arena->memory->work = before;
     Status status = zip_inflate(z, m, scratch, r->diag, block);
     bytes = bytes_of(z->from.name, block, m->size);
     if (status == OK)

@@ -345,6 +345,7 @@ static Status read_records(Csv *c)
     TRY(read_names(c));
     TRY(choose_columns(c));
     for (;;) {
+        memory_poll(o->scratch.memory);
         while (at_blank_line(c))
             step(c);
         if (peek(c) < 0)

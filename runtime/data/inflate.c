@@ -80,8 +80,12 @@ Status inflate_some(Inflate *i, void *out, size_t n, size_t *got)
 
 Status inflate_all(Inflate *i, void *out, size_t n)
 {
-    size_t got;
-    TRY(inflate_some(i, out, n, &got));
+    enum { STEP = 1 << 22 };
+    size_t got = 0, more = 1;
+    for (; got < n && more; got += more) {
+        memory_poll(i->d->arena->memory);
+        TRY(inflate_some(i, (char *)out + got, n - got < STEP ? n - got : STEP, &more));
+    }
     return got == n ? OK
                     : fail(i->d, place_of(i), "inflates to %zu bytes less than the %zu that are wanted", n - got, n);
 }

@@ -320,7 +320,9 @@ Status samples_open(Samples *s, const SamplesQuery *q)
     heap_keep(&s->heap); /* its end is ours */
     cleanup_push(q->memory, &s->cleanup, close_samples, s);
     arena_open(&o.scratch, q->memory);
+    const MemoryWork before = memory_work(q->memory, memory_tell_text, s->path);
     const Status status = open_file(&o);
+    q->memory->work = before;
     arena_close(&o.scratch);
     if (status != OK)
         samples_close(s);

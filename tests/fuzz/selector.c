@@ -16,7 +16,7 @@ typedef struct Run {
     size_t n;
 } Run;
 
-static void search(Pattern *p, const char *text, const char *end)
+static void search(TextPattern *p, const char *text, const char *end)
 {
     while (text < end) {
         const bool found = pattern_finds(p, text);
@@ -38,7 +38,7 @@ static Status run(void *arg)
     for (char *p = text; p < end; p++)
         *p = *p == '\n' ? 0 : *p;
     arena_open(&arena, &r->memory);
-    Pattern *p = pattern_read(&arena, pattern, LIMITS_DEFAULT.selector_states, &fault);
+    TextPattern *p = pattern_read(&arena, pattern, LIMITS_DEFAULT.selector_states, &fault);
     if (!p && (!fault.what || fault.at > strlen(pattern)))
         abort();
     if (p)

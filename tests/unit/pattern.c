@@ -29,7 +29,7 @@ static void close_lab(Lab *l)
     assert_int_equal(l->memory.used, 0);
 }
 
-static Pattern *read_pattern(Lab *l, const char *text)
+static TextPattern *read_pattern(Lab *l, const char *text)
 {
     return pattern_read(&l->arena, text, LIMITS_DEFAULT.selector_states, &l->fault);
 }
@@ -116,7 +116,7 @@ static void finds_what_is_meant(void **state)
     Lab l;
     open_lab(&l);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        Pattern *p = read_pattern(&l, cases[i].pattern);
+        TextPattern *p = read_pattern(&l, cases[i].pattern);
         check_that(p, "%s: %s", cases[i].pattern, l.fault.what);
         check_that(pattern_finds(p, cases[i].text) == cases[i].found, "%s in %s", cases[i].pattern, cases[i].text);
     }
@@ -211,7 +211,7 @@ static void length_is_bounded(void **state)
         for (size_t k = 0; k + n < LONG; k += n)
             memcpy(text + k, repeated[i], n + 1);
         open_lab(&l);
-        Pattern *p = read_pattern(&l, text);
+        TextPattern *p = read_pattern(&l, text);
         check_that(repeated[i][0] == '(' && repeated[i][1] == ')' ? p != NULL : !p && l.fault.is_large, "%s",
                    repeated[i]);
         assert_in_range(l.memory.peak, 1, 8 << 20);
@@ -237,7 +237,7 @@ static void memory_does_not_grow_with_texts(void **state)
     Rng rng = { 3 };
     char text[4097];
     open_lab(&l);
-    Pattern *p = read_pattern(&l, "x|a[ab]{40}c|(ab?){0,300}(ba){200}c");
+    TextPattern *p = read_pattern(&l, "x|a[ab]{40}c|(ab?){0,300}(ba){200}c");
     assert_non_null(p);
     const uint64_t used = l.memory.used;
     for (int i = 0; i < 50; i++) {
@@ -362,7 +362,7 @@ static void compare(Lab *l, const char *pattern, Rng *rng, int64_t *found, int64
     if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
         return;
     const ArenaMark mark = arena_mark(&l->arena);
-    Pattern *p = read_pattern(l, pattern);
+    TextPattern *p = read_pattern(l, pattern);
     check_that(p, "%s: %s", pattern, l->fault.what);
     for (int i = 0; i < TEXTS; i++) {
         draw_text(rng, text);
@@ -409,7 +409,7 @@ static void agrees_on_any_signs(void **state)
             pattern[k] = signs[rng_below(&rng, sizeof signs - 1)];
         pattern[n] = 0;
         const ArenaMark mark = arena_mark(&l.arena);
-        Pattern *p = read_pattern(&l, pattern);
+        TextPattern *p = read_pattern(&l, pattern);
         arena_reset(&l.arena, mark);
         refused += !p;
         const char *bracket = strchr(pattern, '['), *escape = bracket ? strchr(bracket, '\\') : NULL;
