@@ -130,6 +130,11 @@ bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+bool file_is_absent(const char *path)
+{
+    return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 static void close_both(FileOut *f)
 {
     f->disk->close(f->disk, f->fd);

@@ -24,6 +24,9 @@ Status file_size(Diag *diag, const char *path, uint64_t *size);
 /* Whether something of that name is there. */
 bool file_exists(const char *path);
 
+/* Whether it is known that nothing has that name: not what could not be found out. */
+bool file_is_absent(const char *path);
+
 /* A file being written under a temporary name in the same folder. */
 typedef struct FileOut {
     Diag *diag;

@@ -153,8 +153,7 @@ static bool any_to_go(const Superseded *s)
 static void ask_models(Superseded *s)
 {
     Beside *b = s->beside;
-    const bool there = file_exists(b->model);
-    if (there && refers_each(b->arena->memory, b->limits, b->model, read_by_new, s) != OK && !s->why)
+    if (!file_is_absent(b->model) && refers_each(b->arena->memory, b->limits, b->model, read_by_new, s) != OK && !s->why)
         s->why = arena_printf(b->arena, "%s cannot be read", b->stem);
     if (!any_to_go(s))
         return;
