@@ -50,17 +50,23 @@ static Status write_batch(Trainer *t, const char *path)
     return out_close(&o, npz_write(&t->cx->scratch, out_sink(&o), all, n));
 }
 
+/* Whether a folder holds the step of another run: that stays. */
+static bool is_of_another(Trainer *t, const char *folder)
+{
+    const char *state = inside(&t->cx->scratch, folder, "state.safetensors");
+    return file_exists(state) && !checkpoint_is_of(state, t->run_id, &t->cx->memory, &t->cx->limits);
+}
+
 Status train_bundle(Trainer *t)
 {
     uint64_t bytes;
     Arena *arena = &t->cx->scratch;
     const char *run = t->folder && !checkpoint_is_file(t->folder) ? arena_printf(arena, "%s/", t->folder) : "",
                *plain = arena_printf(arena, "%sdiverged-%" PRId64, run, t->done + 1), *folder = plain;
-    for (int i = 2; mkdir(folder, 0777) != 0; i++) { /* what another run left stays */
-        if (errno != EEXIST)
-            return file_failed(t->d, folder, "cannot be made", errno);
+    for (int i = 2; is_of_another(t, folder); i++)
         folder = arena_printf(arena, "%s.%d", plain, i);
-    }
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return file_failed(t->d, folder, "cannot be made", errno);
     TRY(write_words(t, inside(arena, folder, "options.txt")));
     TRY(train_write_state(t, t->d, inside(arena, folder, "state.safetensors"), &bytes));
     TRY(write_batch(t, inside(arena, folder, "batch.npz")));

@@ -15,6 +15,8 @@ int entries_each(Memory *memory, const char *folder, size_t most, void (*see)(vo
     const struct dirent *e;
     size_t n = 0;
     DIR *d = opendir(folder);
+    if (!d && errno == ENOMEM)
+        memory_exhausted(memory);
     if (!d)
         return errno;
     cleanup_push(memory, &cleanup, close_folder, d);

@@ -270,6 +270,8 @@ static Status name_file(Save *s)
     TRY(file_keep_as(&s->file, s->path, false, &taken));
     if (!taken)
         return OK;
+    if (is_own(s, s->path)) /* a save that failed behind the renaming */
+        return file_keep(&s->file);
     file_drop(&s->file);
     return fail_as(s->t->diag, IO, (Place){ .file = s->path, .byte = -1 }, "another run has written it meanwhile");
 }
