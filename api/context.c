@@ -67,15 +67,16 @@ qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
     *cx = (qcc_context){
         .options = o, .limits = LIMITS_DEFAULT, .kernels = kernels_best(), .pid = (long)getpid(), .verbosity = 1
     };
-    cx->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     memory_open(&cx->memory, &(Allocator){ o.alloc, o.release, o.user });
+    cx->memory.strict = true;
     cx->memory.budget = o.memory;
     cx->memory.used = cx->memory.peak = sizeof *cx;
     arena_open(&cx->scratch, &cx->memory);
     arena_keep(&cx->scratch);
     diag_open(&cx->diag, &cx->scratch, report_message, cx);
     cx->diag.warnings_are_errors = o.warnings_are_errors != 0;
-    const qcc_status status = context_call(cx, open_limits, cx);
+    cx->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const qcc_status status = cx->locale ? context_call(cx, open_limits, cx) : QCC_NO_MEMORY;
     if (status != QCC_OK) {
         qcc_close(cx);
         return status;
@@ -94,10 +95,9 @@ void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step 
         model_close(cx->models);
 }
 
-void qcc_close(qcc_context *cx)
+static void close_all(void *context)
 {
-    if (!cx || !context_take(cx))
-        return;
+    qcc_context *cx = context;
     context_forget(cx, NULL, NULL, NULL);
     while (cx->scalers)
         scaler_end(cx->scalers);
@@ -105,7 +105,16 @@ void qcc_close(qcc_context *cx)
     arena_close(&cx->scratch);
     if (cx->locale)
         freelocale(cx->locale);
-    cx->options.release(cx->options.user, cx, sizeof *cx);
+    cx->closed = true;
+}
+
+void qcc_close(qcc_context *cx)
+{
+    if (!cx)
+        return;
+    context_release(cx, close_all, cx);
+    if (cx->closed)
+        cx->options.release(cx->options.user, cx, sizeof *cx);
 }
 
 void qcc_interrupt(qcc_context *cx)
@@ -143,6 +152,37 @@ void context_let_go(qcc_context *cx)
     atomic_store_explicit(&cx->busy, false, memory_order_release);
 }
 
+typedef struct Release {
+    void (*release)(void *thing);
+    void *thing;
+} Release;
+
+static Status do_release(void *arg)
+{
+    const Release *r = arg;
+    r->release(r->thing);
+    return OK;
+}
+
+void context_release(qcc_context *cx, void (*release)(void *thing), void *thing)
+{
+    Release r = { release, thing };
+    if (!context_take(cx)) /* the host's own release may not call back either */
+        return;
+    const int error = errno;
+    if (memory_closing(&cx->memory, do_release, &r) != OK)
+        cx->poisoned = true; /* a mistake of ours left it half closed: the rest is lost, the host lives */
+    if (!cx->closed)
+        context_let_go(cx);
+    errno = error;
+}
+
+static Status tell_mistake(void *arg)
+{
+    qcc_context *cx = arg;
+    return fail_as(&cx->diag, INTERNAL, NOWHERE, "a mistake of qcc's own, please report it: %s", cx->memory.mistake);
+}
+
 qcc_status context_enter(qcc_context *cx)
 {
     if (!cx)
@@ -170,7 +210,8 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     if (status == NO_MEMORY)
         report_no_memory(cx);
     if (cx->memory.mistake && status == INTERNAL) { /* what it left behind is not to be trusted */
-        (void)fail_as(&cx->diag, INTERNAL, NOWHERE, "a mistake of qcc's own, please report it: %s", cx->memory.mistake);
+        if (guarded(&cx->memory, tell_mistake, cx) == NO_MEMORY)
+            report_mistake(cx);
         cx->poisoned = true;
     }
     if ((status == OK || status == INVALID) && cx->diag.n_errors)

@@ -25,6 +25,7 @@ struct qcc_context {
     _Atomic int grace; /* seconds that a run asked to end has; 0: nothing was said */
     _Atomic bool busy; /* a call runs: of this thread, which then is in a callback, or of another */
     bool poisoned;     /* after a mistake of ours: only closing is legal */
+    bool closed;       /* everything was given back */
     bool as_json;      /* messages, as the command was asked to */
     bool bounded;      /* the bound on memory is the command's own */
     int verbosity;     /* of the command: -1 errors alone, 0, 1 remarks too */
@@ -48,6 +49,10 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg);
 
 /* Enters, runs fn(arg) and lets go. */
 qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg);
+
+/* Runs release(thing), which gives back something that hosts hold: it asks for no memory, so that it works where there is
+ * none.  Inside a callback nothing happens; the host's errno stays. */
+void context_release(qcc_context *cx, void (*release)(void *thing), void *thing);
 
 /* The threads of the context; null for one. */
 Parallel *context_pool(qcc_context *cx);

@@ -269,15 +269,27 @@ qcc_status qcc_read(qcc_context *context, const qcc_source *source, const char *
     return status;
 }
 
+/* The host may take the memory that it lent back now, and steps may still want to read there. */
+static Status own_bytes(void *model)
+{
+    source_own(&((qcc_model *)model)->spine.source);
+    return OK;
+}
+
+static void release_model(void *model)
+{
+    if (!((qcc_model *)model)->freed)
+        model_close(model);
+}
+
 void qcc_model_free(qcc_model *model)
 {
-    qcc_context *cx = model ? model->cx : NULL;
-    if (!cx || !context_take(cx))
+    if (!model)
         return;
-    if (!model->freed) {
-        if (model->users && model->lent)
-            source_own(&model->spine.source); /* the host may take its memory back now */
-        model_close(model);
+    qcc_context *cx = model->cx;
+    if (!model->freed && model->users && model->lent && context_take(cx)) {
+        (void)guarded(&cx->memory, own_bytes, model); /* what cannot be kept is lost, and said where it is wanted */
+        context_let_go(cx);
     }
-    context_let_go(cx);
+    context_release(cx, release_model, model);
 }

@@ -100,6 +100,13 @@ void report_progress(qcc_context *cx, const char *text, bool bar)
         cx->options.report(cx->options.user, &message);
 }
 
+/* Messages that need no memory. */
+static void report_static(qcc_context *cx, const qcc_message *message)
+{
+    if (cx->options.report)
+        cx->options.report(cx->options.user, message);
+}
+
 /* ---- memory that there is not ---- */
 
 enum { NO_MEMORY_TEXT = 800, NO_MEMORY_WHAT = 500 };
@@ -146,8 +153,17 @@ void report_no_memory(qcc_context *cx)
     const qcc_message message = {
         .severity = QCC_ERROR, .status = QCC_NO_MEMORY, .text = text, .what = what, .byte = -1, .try_ = &try, .n_try = 1
     };
-    if (cx->options.report)
-        cx->options.report(cx->options.user, &message);
+    report_static(cx, &message);
+}
+
+void report_mistake(qcc_context *cx)
+{
+    static const qcc_message message = { .severity = QCC_ERROR,
+                                         .status = QCC_INTERNAL,
+                                         .text = "qcc: a mistake of qcc's own, and no memory to say which\n",
+                                         .what = "a mistake of qcc's own, and no memory to say which",
+                                         .byte = -1 };
+    report_static(cx, &message);
 }
 
 void qcc_report_stderr(void *user, const qcc_message *message)

@@ -13,4 +13,7 @@ void report_progress(qcc_context *cx, const char *text, bool bar);
 /* Tells that memory ran out; needs none. */
 void report_no_memory(qcc_context *cx);
 
+/* Tells that a mistake of ours was met where there is no memory to say which. */
+void report_mistake(qcc_context *cx);
+
 #endif

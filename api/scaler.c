@@ -99,13 +99,15 @@ void scaler_end(qcc_scaler *s)
     memory_release(&cx->memory, s, sizeof *s);
 }
 
+static void release_scaler(void *scaler)
+{
+    scaler_end(scaler);
+}
+
 void qcc_scaler_close(qcc_scaler *scaler)
 {
-    qcc_context *cx = scaler ? scaler->cx : NULL;
-    if (!cx || !context_take(cx))
-        return;
-    scaler_end(scaler);
-    context_let_go(cx);
+    if (scaler)
+        context_release(scaler->cx, release_scaler, scaler);
 }
 
 static Status do_join(void *arg)

@@ -112,13 +112,15 @@ qcc_status qcc_start(qcc_step *step, qcc_session **session)
     return status;
 }
 
+static void release_session(void *session)
+{
+    session_end(session);
+}
+
 void qcc_end(qcc_session *session)
 {
-    qcc_context *cx = session ? session->cx : NULL;
-    if (!cx || !context_take(cx))
-        return;
-    session_end(session);
-    context_let_go(cx);
+    if (session)
+        context_release(session->cx, release_session, session);
 }
 
 /* ---- calls of a session ---- */

@@ -64,14 +64,16 @@ void step_close(qcc_step *s)
         model_close(m);
 }
 
+static void release_step(void *step)
+{
+    if (!((qcc_step *)step)->freed)
+        step_close(step);
+}
+
 void qcc_step_free(qcc_step *step)
 {
-    qcc_context *cx = step ? step->cx : NULL;
-    if (!cx || !context_take(cx))
-        return;
-    if (!step->freed)
-        step_close(step);
-    context_let_go(cx);
+    if (step)
+        context_release(step->cx, release_step, step);
 }
 
 /* ---- signature ---- */

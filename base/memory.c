@@ -56,11 +56,14 @@ void cleanup_drop(Cleanup *c)
 
 static void undo_down_to(Memory *m, Cleanup *mark)
 {
+    const bool was = m->closing;
+    m->closing = true;
     while (m->cleanups.prev != mark) {
         Cleanup *c = m->cleanups.prev;
         cleanup_drop(c);
         c->undo(c->thing);
     }
+    m->closing = was;
 }
 
 Status guarded(Memory *m, Status (*fn)(void *arg), void *arg)
@@ -82,11 +85,20 @@ Status guarded(Memory *m, Status (*fn)(void *arg), void *arg)
     return status;
 }
 
+Status memory_closing(Memory *m, Status (*fn)(void *arg), void *arg)
+{
+    const bool was = m->closing;
+    m->closing = true;
+    const Status status = guarded(m, fn, arg);
+    m->closing = was;
+    return status;
+}
+
 /* Cleanups run before the jump: what they undo lives in the frames that it discards. */
 static _Noreturn void jump(Memory *m, Status status)
 {
     if (!m->landing)
-        __builtin_trap(); /* nobody entered through guarded(): there is no frame to go to */
+        __builtin_trap(); /* no frame to go to: never below a public call, each has its landing point (api/context.c) */
     m->landing->status = status;
     m->held++; /* what is being undone is not interrupted */
     undo_down_to(m, &m->landing->mark);
@@ -129,8 +141,22 @@ void memory_bug(Memory *m, const char *mistake)
     jump(m, INTERNAL);
 }
 
+/* What gives back must not ask, and nobody asks outside of a call: there would be no way out. */
+static void check_request(const Memory *m)
+{
+#ifdef QCC_DEBUG
+    if (m->strict && (m->closing || !m->landing)) { /* a context's */
+        fprintf(stderr, "memory is asked for %s\n", m->closing ? "while something is given back" : "outside of a call");
+        abort();
+    }
+#else
+    (void)m;
+#endif
+}
+
 void *memory_try_block(Memory *m, size_t size)
 {
+    check_request(m);
     m->requests++;
     if (m->requests == m->fail_at)
         return NULL;

@@ -59,6 +59,8 @@ typedef struct Memory {
     MemoryRefusal refusal; /* the last that ended a call */
     Landing *landing;
     const char *mistake; /* of ours, after guarded() answered INTERNAL because of it; null: none so far */
+    bool closing;        /* what runs gives memory back: it may ask for none */
+    bool strict;         /* of a context: debug builds abort at requests without a landing point, or while closing */
     Cleanup cleanups;    /* ring */
 } Memory;
 
@@ -74,6 +76,10 @@ void *memory_block(Memory *m, size_t size);
 
 /* The same, but null instead of a jump: for threads that are not the verb's and for library callbacks. */
 void *memory_try_block(Memory *m, size_t size);
+
+/* Runs fn(arg), which gives things back and asks for nothing: closing works where memory has run out.  Should it ask all
+ * the same the answer is that of guarded(). */
+Status memory_closing(Memory *m, Status (*fn)(void *arg), void *arg);
 
 /* Gives a block back; `size` is what was asked. */
 void memory_release(Memory *m, void *block, size_t size);

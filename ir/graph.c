@@ -316,6 +316,8 @@ Place node_place(const Node *n)
     return (Place){ .where = where, .byte = -1 };
 }
 
+enum { FACTS_PER_CHUNK = 1024 };
+
 Facts facts_open(Arena *scratch, size_t slot_size)
 {
     return (Facts){ .arena = scratch, .slot = slot_size };
@@ -323,8 +325,7 @@ Facts facts_open(Arena *scratch, size_t slot_size)
 
 void *fact(Facts *f, const Node *n)
 {
-    enum { PER_CHUNK = 1024 };
-    const size_t chunk = n->id / PER_CHUNK;
+    const size_t chunk = n->id / FACTS_PER_CHUNK;
     if (chunk >= f->n_chunks) {
         size_t want = f->n_chunks ? f->n_chunks : 8;
         while (want <= chunk)
@@ -333,8 +334,14 @@ void *fact(Facts *f, const Node *n)
         f->n_chunks = want;
     }
     if (!f->chunks[chunk])
-        f->chunks[chunk] = arena_array(f->arena, PER_CHUNK, f->slot);
-    return f->chunks[chunk] + n->id % PER_CHUNK * f->slot;
+        f->chunks[chunk] = arena_array(f->arena, FACTS_PER_CHUNK, f->slot);
+    return f->chunks[chunk] + n->id % FACTS_PER_CHUNK * f->slot;
+}
+
+void *fact_known(const Facts *f, const Node *n)
+{
+    const size_t chunk = n->id / FACTS_PER_CHUNK;
+    return chunk < f->n_chunks && f->chunks[chunk] ? f->chunks[chunk] + n->id % FACTS_PER_CHUNK * f->slot : NULL;
 }
 
 Module *module_new(Ir *ir, Arena *arena)

@@ -177,6 +177,9 @@ Facts facts_open(Arena *scratch, size_t slot_size);
 /* The slot of a node. */
 void *fact(Facts *f, const Node *n);
 
+/* The same where it was asked for before; otherwise it may be null.  It takes no memory. */
+void *fact_known(const Facts *f, const Node *n);
+
 /* Graphs that share state by name, and where they came from. */
 typedef struct Module {
     Ir *ir;

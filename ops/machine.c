@@ -330,13 +330,24 @@ static void frame_open(Frame *f, Graph *g)
     f->slots = facts_open(&f->arena, sizeof(Slot));
 }
 
-static void frame_put(Machine *m, Frame *f, const Node *n, const Tensor *value)
+static void slot_put(Machine *m, Slot *s, const Tensor *value)
 {
-    Slot *s = slot_of(f, n);
     Tensor *held = value ? tensor_hold(value) : NULL;
     if (s->value)
         tensor_drop(m->heap, s->value);
     s->value = held;
+}
+
+static void frame_put(Machine *m, Frame *f, const Node *n, const Tensor *value)
+{
+    slot_put(m, slot_of(f, n), value);
+}
+
+static void frame_take(Machine *m, Frame *f, const Node *n)
+{
+    Slot *s = fact_known(&f->slots, n);
+    if (s)
+        slot_put(m, s, NULL);
 }
 
 static void frame_begin(Machine *m, Frame *f, const Tensor *const *arguments)
@@ -379,7 +390,16 @@ static void frame_results(Frame *f, Tensor **results)
 static void frame_drop_inputs(Machine *m, Frame *f)
 {
     for (size_t i = 0; i < f->graph->n_inputs; i++)
-        frame_put(m, f, f->graph->inputs[i], NULL);
+        frame_take(m, f, f->graph->inputs[i]);
+}
+
+/* One that was left half way holds values still.  Nothing is asked for: this is how an evaluation ends that found no
+ * memory. */
+static void frame_drop_all(Machine *m, Frame *f)
+{
+    frame_drop_inputs(m, f);
+    for (const Node *n = f->graph->first; n; n = n->next)
+        frame_take(m, f, n);
 }
 
 static Status run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Tensor **results)
@@ -394,8 +414,10 @@ static Status run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Te
     if (status == OK) {
         frame_results(&f, results);
         release_operands(m, &f.slots, g->ret);
+        frame_drop_inputs(m, &f);
+    } else {
+        frame_drop_all(m, &f);
     }
-    frame_drop_inputs(m, &f);
     arena_close(&f.arena);
     m->depth--;
     return status;
@@ -457,18 +479,9 @@ void evaluation_keep(Evaluation *e)
     arena_keep(&e->frame.arena);
 }
 
-/* An evaluation that was left half way holds values still. */
-static void drop_all(Evaluation *e)
-{
-    Frame *f = &e->frame;
-    frame_drop_inputs(&e->machine, f);
-    for (const Node *n = f->graph->first; n; n = n->next)
-        frame_put(&e->machine, f, n, NULL);
-}
-
 void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs)
 {
-    drop_all(e);
+    frame_drop_all(&e->machine, &e->frame);
     e->options.step = step;
     e->machine.turns = 0;
     e->machine.depth = 1; /* as evaluate() counts */
@@ -488,7 +501,8 @@ Status evaluation_until(Evaluation *e, const Node *end)
 
 const Tensor *evaluation_value(Evaluation *e, const Node *n)
 {
-    return slot_of(&e->frame, n)->value;
+    const Slot *s = fact_known(&e->frame.slots, n);
+    return s ? s->value : NULL;
 }
 
 void evaluation_put(Evaluation *e, const Node *n, const Tensor *value)
@@ -500,7 +514,7 @@ void evaluation_close(Evaluation *e)
 {
     if (!e)
         return;
-    drop_all(e);
+    frame_drop_all(&e->machine, &e->frame);
     arena_close(&e->frame.arena);
     machine_close(&e->machine);
 }

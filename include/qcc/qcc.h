@@ -4,7 +4,8 @@
  * function named beside it.  Nothing is printed and nothing touches a file system unless a path or a source says so.
  * A context serves one thread at a time, a second is answered QCC_BUSY; contexts are independent of each other.  Every
  * call that can fail answers with a qcc_status and leaves its results untouched when it is not QCC_OK; what went wrong
- * was then told, once, to the context's report function. */
+ * was then told, once, to the context's report function.  A call that finds no memory answers
+ * QCC_NO_MEMORY; those without a status need none. */
 #ifndef QCC_QCC_H
 #define QCC_QCC_H
 

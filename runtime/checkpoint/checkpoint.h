@@ -69,6 +69,7 @@ typedef struct CheckpointTarget {
     FileLock lock;
     char (*whole)[CHECKPOINT_NAME]; /* files of this run that were found whole */
     size_t n_whole, cap_whole;
+    Cleanup cleanup; /* a jump closes it */
 } CheckpointTarget;
 
 typedef struct CheckpointSaved {

@@ -91,28 +91,27 @@ static Status refuse_old(const CheckpointTarget *t, Arena *scratch)
     return message_send(m);
 }
 
-static void undo_lock(void *thing)
-{
-    file_unlock(thing);
-}
-
 static Status open_folder(CheckpointTarget *t, Arena *scratch)
 {
-    Cleanup cleanup;
     TRY(make_folder(t, scratch));
     const char *lock = file_in(scratch, t->wish.path, CHECKPOINT_LOCK);
     TRY(file_lock(&t->lock, t->diag, lock));
-    cleanup_push(t->memory, &cleanup, undo_lock, &t->lock);
-    const Status status = t->wish.fresh ? refuse_old(t, scratch) : OK;
-    if (status == OK) {
-        folder_clear(t->wish.disk, scratch, t->wish.path, t->lock.held);
-        t->cap_whole = (size_t)(t->wish.keep > CHECKPOINT_KEEP_LEAST ? t->wish.keep : CHECKPOINT_KEEP_LEAST) + 1;
-        t->whole = memory_block(t->memory, t->cap_whole * sizeof *t->whole);
-    }
-    cleanup_drop(&cleanup);
-    if (status != OK)
-        file_unlock(&t->lock);
-    return status;
+    if (t->wish.fresh)
+        TRY(refuse_old(t, scratch));
+    folder_clear(t->wish.disk, scratch, t->wish.path, t->lock.held);
+    const size_t n = (size_t)(t->wish.keep > CHECKPOINT_KEEP_LEAST ? t->wish.keep : CHECKPOINT_KEEP_LEAST) + 1;
+    t->whole = memory_block(t->memory, n * sizeof *t->whole);
+    t->cap_whole = n;
+    return OK;
+}
+
+static void close_target(void *thing)
+{
+    CheckpointTarget *t = thing;
+    memory_release(t->memory, t->whole, t->cap_whole * sizeof *t->whole);
+    t->whole = NULL;
+    t->cap_whole = t->n_whole = 0;
+    file_unlock(&t->lock);
 }
 
 Status checkpoint_open(CheckpointTarget *t, Memory *memory, Diag *diag, const CheckpointWish *wish)
@@ -125,21 +124,22 @@ Status checkpoint_open(CheckpointTarget *t, Memory *memory, Diag *diag, const Ch
         t->wish.disk = &disk_real;
     t->is_folder = !checkpoint_is_file(wish->path);
     BUG_IF(memory, strlen(wish->run) > 16);
+    cleanup_push(memory, &t->cleanup, close_target, t);
     arena_open(&scratch, memory);
     if (t->is_folder)
         status = open_folder(t, &scratch);
     else if (!wish->fresh || (status = refuse_file(wish->path, "--checkpoint", &scratch, diag, &t->limits)) == OK)
         leftovers_clear_of(t->wish.disk, &scratch, wish->path);
     arena_close(&scratch);
+    if (status != OK)
+        checkpoint_close(t);
     return status;
 }
 
 void checkpoint_close(CheckpointTarget *t)
 {
-    memory_release(t->memory, t->whole, t->cap_whole * sizeof *t->whole);
-    t->whole = NULL;
-    t->cap_whole = t->n_whole = 0;
-    file_unlock(&t->lock);
+    cleanup_drop(&t->cleanup);
+    close_target(t);
 }
 
 /* ---- one save ---- */

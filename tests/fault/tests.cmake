@@ -32,3 +32,15 @@ if(NOT QCC_SANITIZE) # their runtimes want to come first
     set_tests_properties(fault/attacks-some PROPERTIES LABELS fast ENVIRONMENT QCC_SWEEP=1)
     set_tests_properties(fault/attacks-many PROPERTIES LABELS slow TIMEOUT 3600)
 endif()
+# Every call of the library, with everything open: what the next programs share.
+add_library(fault_world STATIC fault/world.c)
+target_link_libraries(fault_world PUBLIC qcc_static)
+target_include_directories(fault_world PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
+set(fault_folder ${CMAKE_CURRENT_BINARY_DIR}/fault)
+file(MAKE_DIRECTORY ${fault_folder})
+# What closes, with no memory at all.
+add_executable(fault_closing fault/closing.c)
+target_link_libraries(fault_closing PRIVATE fault_world)
+add_test(NAME fault/closing COMMAND fault_closing ${CMAKE_SOURCE_DIR}/include/qcc/qcc.h ${fault_folder}
+                                    ${CMAKE_CURRENT_SOURCE_DIR}/data/torch/mlp.onnx)
+set_tests_properties(fault/closing PROPERTIES LABELS fast)

@@ -182,10 +182,15 @@ static void facts_grow_and_stay(void **state)
     Graph *g = graph_new(&l.ir, &l.arena, "g");
     Node *x = graph_input(g, "x", type_scalar(&l.ir.types, F32)), *nodes[5000];
     Facts facts = facts_open(&l.arena, sizeof(int));
+    assert_null(fact_known(&facts, x));
     int *first = fact(&facts, x);
+    assert_ptr_equal(fact_known(&facts, x), first);
     *first = 7;
     for (int i = 0; i < 5000; i++) {
         nodes[i] = graph_insert(g, NULL, OP_identity, x->type, 1, &x);
+        const uint64_t before = l.memory.requests;
+        fact_known(&facts, nodes[i]);
+        assert_true(l.memory.requests == before);
         int *slot = fact(&facts, nodes[i]);
         assert_int_equal(*slot, 0);
         *slot = i;
