@@ -128,9 +128,9 @@ static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
     ImportOptions o = { 0 };
     Module *module;
     const CommandLine bound = with_past(s, line);
-    TRY(bindings_read(m, &bound, &o));
+    TRY(bindings_read(m, s->ir, &s->data, &bound, &o));
     o.batch = batch;
-    TRY(onnx_import(&m->ir, &s->arena, &m->spine, &o, &module));
+    TRY(onnx_import(s->ir, &s->arena, &m->spine, &o, &module));
     *g = module->graphs[0];
     TRY(check_sizes(s, *g));
     return change_batch(s, *g, said ? batch : 0);
@@ -163,7 +163,7 @@ static Status run_pipeline(qcc_step *s, const char *name, Graph *g)
 
 static const char *interned(qcc_step *s, const char *name)
 {
-    return name_of(&s->model->ir.names, name, strlen(name));
+    return name_of(&s->ir->names, name, strlen(name));
 }
 
 static Status build_graphs(qcc_step *s, const CommandLine *line)
@@ -187,7 +187,7 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     TRY(status);
     g->name = interned(s, "step");
     eval->name = interned(s, "eval");
-    s->module = module_new(&s->model->ir, &s->arena);
+    s->module = module_new(s->ir, &s->arena);
     module_add(s->module, g);
     module_add(s->module, eval);
     s->facts.batch = batch_of(g);
@@ -200,10 +200,12 @@ static Status read_step(qcc_step *s, const CommandLine *line)
 {
     qcc_model *m = s->model;
     StepNotes notes = { 0 };
-    if (m->has_spine)
-        TRY(onnx_read_step(&m->ir, &s->arena, &m->spine, &s->module, &notes));
-    else
+    if (m->has_spine) {
+        TRY(onnx_read_step(s->ir, &s->arena, &m->spine, &s->module, &notes));
+    } else {
         s->module = m->module;
+        s->ir = &m->ir;
+    }
     TRY(recipe_from_notes(s, &notes));
     TRY(recipe_refuse(s, line));
     s->facts.batch = batch_of(module_graph(s->module, "step"));

@@ -21,21 +21,21 @@ static Status foreign_data(Diag *d, const char *path, const uint8_t *head, size_
     return m ? message_send(m) : OK;
 }
 
-Status data_read(qcc_model *m, Heap *heap, const char *path, const char *name, const Type *declared, Tensor **value)
+Status data_read(Ir *ir, Heap *heap, const char *path, const char *name, const Type *declared, Tensor **value)
 {
     uint8_t head[8] = { 0 };
     uint64_t size;
-    Diag *d = &m->cx->diag;
+    Diag *d = ir->diag;
     if (declared && declared->kind == TYPE_OPAQUE)
         return fail_as(d, UNSUPPORTED, (Place){ .file = path, .where = name, .byte = -1 },
-                       "%s: no file holds values of it", type_text(&m->cx->scratch, declared));
+                       "%s: no file holds values of it", type_text(d->arena, declared));
     TRY(file_size(d, path, &size));
     const size_t n = size < sizeof head ? (size_t)size : sizeof head;
     TRY(file_read_at(d, path, size, 0, head, n));
     if (npy_is(head, n))
-        return npy_read(&m->ir.types, heap, d, &m->cx->limits, path, declared, value);
+        return npy_read(&ir->types, heap, d, &ir->limits, path, declared, value);
     TRY(foreign_data(d, path, head, n));
-    return onnx_value_read(&m->ir, heap, arena_string(&m->arena, path), name, declared, value);
+    return onnx_value_read(ir, heap, arena_string(ir->arena, path), name, declared, value);
 }
 
 static Status put(void *user, const void *bytes, size_t n)

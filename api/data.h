@@ -7,7 +7,7 @@
 
 /* Reads a value: .npy, or an ONNX TensorProto (or sequence, optional) as the declared type, which may be null, says.
  * `name` is whose value it is, for messages, and may be null. */
-Status data_read(qcc_model *m, Heap *heap, const char *path, const char *name, const Type *declared, Tensor **value);
+Status data_read(Ir *ir, Heap *heap, const char *path, const char *name, const Type *declared, Tensor **value);
 
 /* Writes a tensor as .npy; "-" is where results go. */
 Status data_write(Out *results, const char *path, const Tensor *t);

@@ -67,7 +67,7 @@ static Status given_input(Diff *d, int which, size_t i, const Map *files, const 
     if (!e)
         return OK;
     *file = e->value.cp;
-    TRY(data_read(m, &m->data, *file, m->inputs[i].name, m->inputs[i].type, &t));
+    TRY(data_read(&m->ir, &m->data, *file, m->inputs[i].name, m->inputs[i].type, &t));
     *value = t;
     return OK;
 }

@@ -178,7 +178,7 @@ static Status bind_batch(Replay *r)
         if (strncmp(v->name, "qcc.", 4) == 0)
             continue;
         data.inputs[data.n_inputs] = (DataInput){ .name = v->name, .type = v->type };
-        TRY(data_tensor(&s->model->ir.types, &r->heap, &cx->diag, &cx->limits, &options, &spec, v->type,
+        TRY(data_tensor(&s->ir->types, &r->heap, &cx->diag, &cx->limits, &options, &spec, v->type,
                         &values[data.n_inputs++]));
     }
     return train_bind(s, r->session->run, &cx->scratch, &data, &batch);

@@ -133,7 +133,10 @@ static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out 
             TRY(step_compile(m, line, &e.step));
             e.module = e.step->module;
         }
-        return forms[i].write(&e, o);
+        const Status status = forms[i].write(&e, o);
+        if (e.step)
+            step_close(e.step);
+        return status;
     }
     return no_form(m->cx, kind);
 }

@@ -61,7 +61,7 @@ static void tell_optimizer(Text *t, const qcc_step *s)
     for (size_t i = 0; i < r->n_groups; i++) {
         const size_t n = members_of(s, i);
         label(t, i ? "" : "optimizer");
-        text_printf(t, "%s for %zu parameter%s", optimizer_text(&s->cx->scratch, s->model->ir.ops, &r->groups[i]), n,
+        text_printf(t, "%s for %zu parameter%s", optimizer_text(&s->cx->scratch, s->ir->ops, &r->groups[i]), n,
                     n == 1 ? "" : "s");
         if (r->groups[i].selector)
             text_printf(t, " that --group '%s' takes", r->groups[i].selector);
@@ -78,7 +78,7 @@ void explain_group(Text *t, const qcc_step *s, const char *name)
         if (!g->inputs[i]->name || strcmp(g->inputs[i]->name, name) != 0)
             continue;
         const OptimizerGroup *group = recipe_group(&s->recipe, g->inputs[i]);
-        text_add(t, optimizer_text(&s->cx->scratch, s->model->ir.ops, group));
+        text_add(t, optimizer_text(&s->cx->scratch, s->ir->ops, group));
         if (group->selector)
             text_printf(t, ", of --group '%s'", group->selector);
         if (group->spares_vectors && g->inputs[i]->type->rank <= 1)

@@ -82,11 +82,11 @@ static size_t casts_of(Graph *g)
 }
 
 /* The model as its file says it, nothing bound; training form turned to inference. */
-static Status import_plain(qcc_model *m, Arena *arena, Graph **g)
+static Status import_plain(qcc_model *m, Ir *ir, Graph **g)
 {
     Module *module;
     const ImportOptions o = { .opset = option_count(&m->line, OPT_opset, 0) };
-    TRY(onnx_import(&m->ir, arena, &m->spine, &o, &module));
+    TRY(onnx_import(ir, ir->arena, &m->spine, &o, &module));
     *g = module->graphs[0];
     return pass_run(pass_find("enter-inference"), *g, NULL);
 }
@@ -95,9 +95,12 @@ static Status write_narrow(qcc_model *m, const ExportForm *form, const FinalStat
                            Beside *beside, Arena *arena, Heap *heap)
 {
     Graph *g;
+    Ir ir; /* what is made for the file goes with it */
     Diag *d = &m->cx->diag;
+    ir_open(&ir, arena, &ops_table, d);
+    ir.limits = m->ir.limits;
     TRY(model_supported(m));
-    TRY(import_plain(m, arena, &g));
+    TRY(import_plain(m, &ir, &g));
     if (states)
         TRY(onnx_put_states(&m->spine, d, states, g, heap));
     TRY(onnx_narrow(g, d, &form->narrow));

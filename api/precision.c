@@ -59,7 +59,7 @@ static Status read_tables(qcc_step *s, const CommandLine *line)
     for (size_t at = 0; (file = option_next(line, OPT_amp_table, &at)); i++) {
         texts[i].file = arena_string(&s->arena, file);
         TRY(table_text(s, file, &texts[i].text));
-        TRY(amp_table_read(&tables[i], file, texts[i].text, s->model->ir.ops, &s->arena, &s->cx->diag));
+        TRY(amp_table_read(&tables[i], file, texts[i].text, s->ir->ops, &s->arena, &s->cx->diag));
     }
     p->tables = tables;
     s->facts.tables = texts;

@@ -11,21 +11,24 @@ const char *property_get(const qcc_session *s, const char *key)
     return NULL;
 }
 
-static const char *text_in(Heap *heap, const char *text)
+/* Both texts in one block: it is there or not. */
+static Property property_in(Heap *heap, const char *key, const char *value)
 {
-    const size_t n = strlen(text) + 1;
-    return memcpy(heap_alloc(heap, n), text, n);
+    const size_t n = strlen(key) + 1, m = strlen(value) + 1;
+    char *block = heap_alloc(heap, n + m);
+    memcpy(block, key, n);
+    memcpy(block + n, value, m);
+    return (Property){ block, block + n };
 }
 
-static void forget_text(qcc_session *s, const char *text)
+static void *block_of(const Property *p)
 {
-    heap_free(&s->texts, (void *)(uintptr_t)text);
+    return (void *)(uintptr_t)p->key;
 }
 
 static void remove_property(qcc_session *s, size_t i)
 {
-    forget_text(s, s->properties[i].key);
-    forget_text(s, s->properties[i].value);
+    heap_free(&s->texts, block_of(&s->properties[i]));
     s->properties[i] = s->properties[--s->n_properties];
 }
 
@@ -41,9 +44,7 @@ static void add_property(qcc_session *s, const char *key, const char *value)
         s->properties = more;
         s->cap_properties = cap;
     }
-    Property *p = &s->properties[s->n_properties];
-    p->key = text_in(&s->texts, key);
-    p->value = text_in(&s->texts, value);
+    s->properties[s->n_properties] = property_in(&s->texts, key, value);
     s->n_properties++;
 }
 
@@ -56,9 +57,9 @@ void property_set(qcc_session *s, const char *key, const char *value)
     if (!value && i < s->n_properties) {
         remove_property(s, i);
     } else if (value && i < s->n_properties) {
-        const char *text = text_in(&s->texts, value);
-        forget_text(s, p[i].value);
-        p[i].value = text;
+        const Property now = property_in(&s->texts, key, value);
+        heap_free(&s->texts, block_of(&p[i]));
+        p[i] = now;
     } else if (value) {
         add_property(s, key, value);
     }
@@ -68,15 +69,13 @@ void properties_replace(qcc_session *s, Heap *heap, const SafePair *pairs, size_
 {
     Property *all = heap_alloc(heap, (n + 1) * sizeof *all);
     for (size_t i = 0; i < n; i++)
-        all[i] = (Property){ text_in(heap, pairs[i].key), text_in(heap, pairs[i].value) };
+        all[i] = property_in(heap, pairs[i].key, pairs[i].value);
     while (s->n_properties)
         remove_property(s, s->n_properties - 1);
     heap_free(&s->texts, s->properties);
     heap_take(&s->texts, all);
-    for (size_t i = 0; i < n; i++) {
-        heap_take(&s->texts, (void *)(uintptr_t)all[i].key);
-        heap_take(&s->texts, (void *)(uintptr_t)all[i].value);
-    }
+    for (size_t i = 0; i < n; i++)
+        heap_take(&s->texts, block_of(&all[i]));
     s->properties = all;
     s->n_properties = n;
     s->cap_properties = n + 1;

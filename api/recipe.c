@@ -33,8 +33,8 @@ static Status read_optimizer(qcc_step *s, const CommandLine *line)
                              .lr = option_text(line, OPT_lr),
                              .schedule = option_text(line, OPT_schedule) };
     words.groups = texts_of(s, line, OPT_group, &words.n_groups);
-    TRY(recipe_read_optimizer(&s->recipe, &words, s->model->ir.ops, &s->arena, &s->cx->diag));
-    s->facts.optimizer = optimizer_text(&s->arena, s->model->ir.ops, &s->recipe.groups[0]);
+    TRY(recipe_read_optimizer(&s->recipe, &words, s->ir->ops, &s->arena, &s->cx->diag));
+    s->facts.optimizer = optimizer_text(&s->arena, s->ir->ops, &s->recipe.groups[0]);
     return OK;
 }
 

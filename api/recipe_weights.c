@@ -30,7 +30,7 @@ static Status read_one(qcc_step *s, LossSpec *loss)
         message_try(m, "compile it again, with --loss %s", loss_text(&s->cx->scratch, loss));
         return message_send(m);
     }
-    TRY(data_read(s->model, &s->model->data, loss->weight_file, NULL, NULL, &t));
+    TRY(data_read(s->ir, &s->data, loss->weight_file, NULL, NULL, &t));
     loss->weight = t;
     return OK;
 }
@@ -107,7 +107,7 @@ static bool get_weights(qcc_step *s, json_t *one, NamedTensor *w)
         if (d[i] < 0 || __builtin_mul_overflow(n, d[i], &n) || (uint64_t)n > strlen(values))
             return false;
     }
-    Tensor *t = tensor_new(&s->arena, type_tensor(&s->model->ir.types, dtype, (int)json_array_size(dims), d));
+    Tensor *t = tensor_new(&s->arena, type_tensor(&s->ir->types, dtype, (int)json_array_size(dims), d));
     *w = (NamedTensor){ arena_string(&s->arena, file), t };
     return get_values(t, values);
 }

@@ -48,7 +48,7 @@ static Status read_inputs(Command *c, qcc_model *m, const Tensor **inputs)
         size_t i;
         Tensor *t;
         TRY(find_input(m, name, "--input", &i));
-        TRY(data_read(m, &m->data, path, name, m->inputs[i].type, &t));
+        TRY(data_read(&m->ir, &m->data, path, name, m->inputs[i].type, &t));
         TRY(fit_input(m, i, t, path, &sizes));
         inputs[i] = t;
     }
@@ -130,7 +130,7 @@ static Status expect_one(Command *c, qcc_model *m, const char *pair, bool *same)
     size_t i;
     Tensor *want;
     TRY(find_output(m, name, "--expect", &i));
-    TRY(data_read(m, &m->data, path, name, m->results[i] ? m->results[i]->type : m->outputs[i].type, &want));
+    TRY(data_read(&m->ir, &m->data, path, name, m->results[i] ? m->results[i]->type : m->outputs[i].type, &want));
     const char *why = m->results[i] ? compare_values(&c->cx->scratch, m->results[i], want, rtol, atol) : "is absent";
     if (why) {
         *same = false;

@@ -180,7 +180,7 @@ static Status take_tensor(qcc_session *s, const char *name, const qcc_tensor *gi
     for (int k = 0; k < given->rank; k++)
         if (given->dims[k] < 0 || given->dims[k] > s->cx->limits.dim)
             return fail_as(d, USAGE, place, "dimension %d is %lld", k, (long long)given->dims[k]);
-    *t = (Tensor){ .type = type_tensor(&s->step->model->ir.types, (DType)given->dtype, given->rank, given->dims),
+    *t = (Tensor){ .type = type_tensor(&s->step->ir->types, (DType)given->dtype, given->rank, given->dims),
                    .data = given->data,
                    .refs = 1 };
     if (!type_bytes(t->type, &bytes) || bytes != given->bytes || (bytes && !given->data))

@@ -83,16 +83,14 @@ Status session_export(qcc_session *s, const ExportForm *form, Out *o)
 
 /* ---- checkpoints ---- */
 
-static const char *hash_text(Arena *arena, const Text *t)
+static void hash_text(char hash[SHA256_TEXT], const Text *t)
 {
     uint8_t digest[SHA256_BYTES];
-    char text[SHA256_TEXT];
     Sha256 s;
     sha256_begin(&s);
     sha256_add(&s, t->p, t->n);
     sha256_end(&s, digest);
-    sha256_text(text, digest);
-    return arena_string(arena, text);
+    sha256_text(hash, digest);
 }
 
 /* Everything that the meaning of a state depends on: names, types, losses; not the rate. */
@@ -103,7 +101,7 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
     const State *states = session_states(s->run, &n);
     info->model_hash = s->model_hash;
     info->step_hash = s->step_hash;
-    if (s->step_hash)
+    if (s->step_hash[0])
         return;
     text_open(&model, &s->cx->scratch);
     text_open(&step, &s->cx->scratch);
@@ -116,18 +114,41 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
         text_printf(ours ? &step : &model, " %d\n", states[i].trained);
     }
     text_printf(&step, "%s", s->step->facts.identity);
-    info->model_hash = s->model_hash = hash_text(&s->arena, &model);
-    info->step_hash = s->step_hash = hash_text(&s->arena, &step);
+    hash_text(s->model_hash, &model);
+    hash_text(s->step_hash, &step);
 }
 
-void session_keep_states(qcc_session *s, const NamedTensor *states, size_t n)
+NamedTensor *session_copy_states(Heap *heap, const NamedTensor *states, size_t n)
 {
-    NamedTensor *kept = NEWS(&s->arena, NamedTensor, n + 1);
+    NamedTensor *copies = heap_alloc(heap, (n + 1) * sizeof *copies);
     for (size_t i = 0; i < n; i++) {
-        Tensor *t = tensor_alloc(&s->texts, states[i].tensor->type);
+        const size_t length = strlen(states[i].name) + 1;
+        char *name = memcpy(heap_alloc(heap, length), states[i].name, length);
+        Tensor *t = tensor_alloc(heap, states[i].tensor->type);
         if (t->bytes)
             bytes_copy(t->data, states[i].tensor->data, t->bytes);
-        kept[i] = (NamedTensor){ arena_string(&s->arena, states[i].name), t };
+        copies[i] = (NamedTensor){ name, t };
+    }
+    return copies;
+}
+
+/* A name or a value, which is a block of a heap. */
+static void *block_of(const void *kept)
+{
+    return (void *)(uintptr_t)kept;
+}
+
+void session_keep_states(qcc_session *s, NamedTensor *kept, size_t n)
+{
+    for (size_t i = 0; i < s->n_kept; i++) {
+        heap_free(&s->texts, block_of(s->kept[i].name));
+        heap_free(&s->texts, block_of(s->kept[i].tensor));
+    }
+    heap_free(&s->texts, s->kept);
+    heap_take(&s->texts, kept);
+    for (size_t i = 0; i < n; i++) {
+        heap_take(&s->texts, block_of(kept[i].name));
+        heap_take(&s->texts, block_of(kept[i].tensor));
     }
     s->kept = kept;
     s->n_kept = n;
@@ -248,15 +269,16 @@ static Status load_from(qcc_session *s, Heap *heap, const qcc_source *from)
     for (size_t i = 0; i < n; i++)
         slots[i] = (StateSlot){ states[i].name, step_path(s->step, states[i].name), states[i].type };
     session_identify(s, &own);
-    const CheckpointReader r = { &s->step->model->ir.types, heap, &s->cx->scratch, &s->cx->diag, &s->cx->limits };
+    const CheckpointReader r = { &s->step->ir->types, heap, &s->cx->scratch, &s->cx->diag, &s->cx->limits };
     const CheckpointWanted wanted = { .model_hash = own.model_hash,
                                       .step_hash = own.step_hash,
                                       .slots = slots,
                                       .n = n,
                                       .fresh_scale = s->step->recipe.precision.scale.fresh };
     TRY(load_any(&r, from, &wanted, &loaded));
-    session_keep_states(s, loaded.kept, loaded.n_kept);
+    NamedTensor *kept = session_copy_states(heap, loaded.kept, loaded.n_kept);
     properties_replace(s, heap, loaded.info.properties, loaded.info.n_properties); /* the last that wants memory */
+    session_keep_states(s, kept, loaded.n_kept);
     session_forget(s->run);
     session_adopt(s->run, loaded.states);
     session_set_step(s->run, loaded.info.step);
@@ -276,7 +298,7 @@ Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *p
         if (strncmp(states[i].name, "qcc.", 4) != 0 || strncmp(states[i].name, "qcc.ema/", 8) == 0)
             slots[k++] = (StateSlot){ states[i].name, step_path(step, states[i].name), states[i].type };
     heap_open(&heap, &cx->memory);
-    const CheckpointReader r = { &step->model->ir.types, &heap, &cx->scratch, &cx->diag, &cx->limits };
+    const CheckpointReader r = { &step->ir->types, &heap, &cx->scratch, &cx->diag, &cx->limits };
     const CheckpointWanted wanted = { .slots = slots, .n = k, .others = true };
     Status status = checkpoint_load(&r, path, &wanted, &loaded);
     if (status == OK && !loaded.file)

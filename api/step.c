@@ -21,11 +21,16 @@ qcc_step *step_new(qcc_model *m)
     *s = (qcc_step){ .cx = cx, .model = m };
     cleanup_push(&cx->memory, &s->cleanup, undo_step, s);
     arena_open(&s->arena, &cx->memory);
+    heap_open(&s->data, &cx->memory);
+    ir_open(&s->own, &s->arena, &ops_table, &cx->diag);
+    s->own.limits = cx->limits;
+    s->ir = &s->own;
     return s;
 }
 
 void step_drop(qcc_step *s)
 {
+    heap_close(&s->data);
     arena_close(&s->arena);
     cleanup_drop(&s->cleanup);
     memory_release(&s->cx->memory, s, sizeof *s);
@@ -36,6 +41,7 @@ void step_keep(qcc_step *s)
     qcc_context *cx = s->cx;
     cleanup_drop(&s->cleanup);
     arena_keep(&s->arena);
+    heap_keep(&s->data);
     s->model->users++;
     s->next = cx->steps;
     if (s->next)
@@ -58,6 +64,7 @@ void step_close(qcc_step *s)
     s->freed = true;
     if (s->users)
         return;
+    heap_close(&s->data);
     arena_close(&s->arena);
     memory_release(&cx->memory, s, sizeof *s);
     if (--m->users == 0 && m->freed)

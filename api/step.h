@@ -4,6 +4,7 @@
 
 #include "api/model.h"
 #include "api/out.h"
+#include "base/sha256.h"
 #include "passes/recipe.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/session.h"
@@ -51,7 +52,10 @@ struct qcc_step {
     qcc_step *next, *prev; /* of the context */
     Cleanup cleanup;
     Arena arena;
-    qcc_model *model; /* whose types, names and payloads it reads; kept as long as the step is */
+    qcc_model *model; /* whose file and payloads it reads; kept as long as the step is */
+    Ir *ir; /* types and names of its graphs: its own, which go with it; of a step that came as text the model's */
+    Ir own;
+    Heap data; /* values that were read for it */
     Module *module;
     Recipe recipe;
     StepFacts facts;
@@ -77,10 +81,10 @@ struct qcc_session {
     Session *run;
     Property *properties;
     size_t n_properties, cap_properties;
-    Heap texts;                         /* of the properties */
-    const char *model_hash, *step_hash; /* null until they are asked for */
-    uint64_t seed;                      /* as the host sees it */
-    NamedTensor *kept;                  /* states of checkpoints that this step has no place for; values in texts */
+    Heap texts;                                           /* of the properties */
+    char model_hash[SHA256_TEXT], step_hash[SHA256_TEXT]; /* empty until they are asked for */
+    uint64_t seed;                                        /* as the host sees it */
+    NamedTensor *kept; /* states of checkpoints that this step has no place for; values in texts */
     size_t n_kept;
     _Atomic int stop;
     bool poisoned; /* a run failed for memory: only ending it is legal */
@@ -164,8 +168,13 @@ void session_identify(qcc_session *s, CheckpointInfo *info);
 /* All states of a session by name, and its properties; in the scratch of the call. */
 NamedTensor *session_tensors(qcc_session *s, size_t *n);
 
-/* Keeps states that a checkpoint has and the step does not know, for the next one that is saved. */
-void session_keep_states(qcc_session *s, const NamedTensor *states, size_t n);
+/* Keeps states that a checkpoint has and the step does not know, for the next one that is saved: copies that become the
+ * session's. */
+void session_keep_states(qcc_session *s, NamedTensor *kept, size_t n);
+
+/* Copies of states for it, in `heap`: all the memory that keeping them wants. */
+NamedTensor *session_copy_states(Heap *heap, const NamedTensor *states, size_t n);
+
 SafePair *session_properties(qcc_session *s);
 
 /* ---- api/culprit.c ---- */

@@ -75,7 +75,7 @@ Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool
     DataSpec *specs;
     DataFill *fills;
     size_t n_specs, n_fills;
-    const DataOptions options = { .read_proto = read_proto, .user = s->model };
+    const DataOptions options = { .read_proto = read_proto, .user = s->ir };
     TRY(read_specs(c, data, target, &specs, &n_specs));
     TRY(read_fills(c, &fills, &n_fills));
     if (!g)
@@ -90,8 +90,8 @@ Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool
         *input = (DataInput){ .name = n->name, .type = n->type, .target = is_target(n->name) };
         set_role(s, n, input);
     }
-    TRY(dataset_open(&out->set, &c->cx->memory, &s->model->ir.types, &c->cx->diag, &c->cx->limits, &options,
-                     out->n_inputs, out->inputs, n_specs, specs, n_fills, fills));
+    TRY(dataset_open(&out->set, &c->cx->memory, &s->ir->types, &c->cx->diag, &c->cx->limits, &options, out->n_inputs,
+                     out->inputs, n_specs, specs, n_fills, fills));
     return OK;
 }
 
@@ -171,7 +171,7 @@ Status train_dims(Command *c, qcc_model *m)
     DataSpec *specs;
     size_t n;
     Arena *arena = &c->cx->scratch;
-    const DataOptions options = { .read_proto = read_proto, .user = m };
+    const DataOptions options = { .read_proto = read_proto, .user = &m->ir };
     TRY(read_specs(c, OPT_data, OPT_val, &specs, &n));
     for (size_t i = 0; i < n; i++) {
         const Value *v = specs[i].kind == DATA_FILE ? input_of(m, &specs[i], n) : NULL;

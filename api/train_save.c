@@ -49,7 +49,7 @@ static StateSlot *slots_of(Trainer *t, size_t *n, bool trained)
 
 static CheckpointReader reader(Trainer *t, Heap *heap)
 {
-    return (CheckpointReader){ &t->step->model->ir.types, heap, &t->cx->scratch, t->d, &t->cx->limits };
+    return (CheckpointReader){ &t->step->ir->types, heap, &t->cx->scratch, t->d, &t->cx->limits };
 }
 
 static Status put_all(Trainer *t, const StateSlot *slots, Tensor *const *states, size_t n)
@@ -144,7 +144,7 @@ static Status resume(Trainer *t, Heap *heap)
     if (!loaded.file)
         return out_printf(t->c->out, "%-16s nothing in %s yet: a new run\n", "resume", t->folder);
     TRY(put_all(t, slots, loaded.states, n));
-    session_keep_states(t->session, loaded.kept, loaded.n_kept);
+    session_keep_states(t->session, session_copy_states(heap, loaded.kept, loaded.n_kept), loaded.n_kept);
     TRY(check_order(t, &loaded));
     note_changes(t, &loaded.info);
     t->resumed_from = arena_string(&t->step->arena, loaded.file);

@@ -69,7 +69,7 @@ static ArenaChunk *take_chunk(Arena *a, size_t *size)
 
 static void add_chunk(Arena *a, size_t size)
 {
-    size_t want = a->chunk ? a->chunk->size * 2 : FIRST_CHUNK;
+    size_t want = a->memory->apart ? 0 : a->chunk ? a->chunk->size * 2 : FIRST_CHUNK;
     if (want > LARGEST_CHUNK)
         want = LARGEST_CHUNK;
     if (size > PTRDIFF_MAX / 2)

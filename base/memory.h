@@ -59,6 +59,7 @@ typedef struct Memory {
     MemoryRefusal refusal; /* the last that ended a call */
     Landing *landing;
     const char *mistake; /* of ours, after guarded() answered INTERNAL because of it; null: none so far */
+    bool apart;          /* tests: what an arena gives is a block of its own, so that each may fail and none hides */
     bool closing;        /* what runs gives memory back: it may ask for none */
     bool strict;         /* of a context: debug builds abort at requests without a landing point, or while closing */
     Cleanup cleanups;    /* ring */

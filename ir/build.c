@@ -44,7 +44,7 @@ static const Type *ask(Ir *ir, Op op, const void *attr, int n_in, Node *const *i
 {
     const OpDef *def = ir->ops->defs[op];
     enum { FEW = 16 };
-    const Type *few_types[FEW], **types = n_in <= FEW ? few_types : NEWS(ir->arena, const Type *, n_in);
+    const Type *few_types[FEW], **types = n_in <= FEW ? few_types : NEWS(ir->diag->arena, const Type *, n_in);
 
     for (int i = 0; i < n_in; i++)
         types[i] = ins[i] ? ins[i]->type : NULL;
@@ -59,12 +59,12 @@ static const Type *ask(Ir *ir, Op op, const void *attr, int n_in, Node *const *i
                 .declared = declared,
                 .regions = regions,
                 .n_regions = n_regions,
-                .scratch = ir->arena };
+                .scratch = ir->diag->arena };
     const Type *type = NULL;
     if (!op_takes(def, n_in))
         infer_fail(&q, "takes %d%s operands, not %d", def->min_in,
                    def->max_in < 0             ? " or more"
-                   : def->max_in > def->min_in ? arena_printf(ir->arena, " to %d", def->max_in)
+                   : def->max_in > def->min_in ? arena_printf(ir->diag->arena, " to %d", def->max_in)
                                                : "",
                    n_in);
     else if (!def->infer)
@@ -87,7 +87,7 @@ Node *build_with_regions(Build *b, Op op, const void *attr, int n_in, Node *cons
     const Type *type = ask(ir, op, full, n_in, ins, n_out, NULL, n_regions, regions, &complaint);
     if (!type) {
         const char *where =
-            b->src     ? arena_printf(ir->arena, "node %u%s%s", b->src, b->label ? " " : "", b->label ? b->label : "")
+            b->src ? arena_printf(ir->diag->arena, "node %u%s%s", b->src, b->label ? " " : "", b->label ? b->label : "")
             : b->label ? b->label
                        : def->name;
         b->status = fail(ir->diag, (Place){ .where = where, .byte = -1 }, "%s %s", def->name, complaint);
@@ -165,7 +165,7 @@ const Type *node_infer(const Node *n, const char **complaint)
 {
     Ir *ir = n->graph->ir;
     enum { FEW = 16 };
-    Node *few[FEW], **ins = n->n_in <= FEW ? few : NEWS(ir->arena, Node *, n->n_in);
+    Node *few[FEW], **ins = n->n_in <= FEW ? few : NEWS(ir->diag->arena, Node *, n->n_in);
     for (int i = 0; i < n->n_in; i++)
         ins[i] = in(n, i);
     return ask(ir, n->op, n->attr, n->n_in, ins, type_results(n->type), n->type, n->n_regions, n->regions, complaint);

@@ -310,9 +310,10 @@ Place node_place(const Node *n)
 {
     const Ir *ir = n->graph->ir;
     const char *label = n->label ? n->label : n->name;
-    const char *where = n->src  ? arena_printf(ir->arena, "node %u%s%s", n->src, label ? " " : "", label ? label : "")
-                        : label ? arena_printf(ir->arena, "node %s", label)
-                                : arena_printf(ir->arena, "%s", op_of(n)->name);
+    const char *where = n->src
+                            ? arena_printf(ir->diag->arena, "node %u%s%s", n->src, label ? " " : "", label ? label : "")
+                        : label ? arena_printf(ir->diag->arena, "node %s", label)
+                                : arena_printf(ir->diag->arena, "%s", op_of(n)->name);
     return (Place){ .where = where, .byte = -1 };
 }
 

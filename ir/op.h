@@ -168,7 +168,7 @@ typedef struct OpDef {
     const Row *row;
     Status (*eval)(Eval *e);
     Node *(*expand)(Build *b, const Site *s);
-    bool expand_needs_values; /* the expansion depends on the values of operands */
+    bool expand_needs_values; /* the expansion depends on the values of operands that are integers */
 
     /* an implementation of `expand` for the evaluator that agrees in every bit; may be null */
     Status (*fast)(Eval *e);

@@ -148,6 +148,7 @@ static const Type *intern(Types *t, Type want)
     const size_t parts = (size_t)want.n_parts * sizeof(Type *);
     const size_t bytes = sizeof(Key) + dims + parts;
     _Alignas(16) char small[STACK_BYTES];
+    const ArenaMark mark = arena_mark(t->arena);
     char *key = bytes <= sizeof small ? small : arena_alloc(t->arena, bytes);
 
     Key head;
@@ -164,8 +165,10 @@ static const Type *intern(Types *t, Type want)
         memcpy(key + sizeof head + dims, want.parts, parts);
 
     const MapEntry *e = map_find_n(&t->map, key, bytes);
-    if (e)
+    if (e) {
+        arena_reset(t->arena, mark);
         return e->value.cp;
+    }
 
     char *kept = key == small ? arena_copy(t->arena, key, bytes) : key;
     Type *type = NEW(t->arena, Type);
@@ -219,7 +222,9 @@ const Type *type_none(Types *t)
 
 const Type *type_opaque(Types *t, const char *text)
 {
-    const MapEntry *e = map_put(&t->map, arena_string(t->arena, text), NULL);
+    const MapEntry *e = map_find(&t->map, text);
+    if (!e)
+        e = map_put(&t->map, arena_string(t->arena, text), NULL);
     return intern(t, (Type){ .kind = TYPE_OPAQUE, .text = e->key });
 }
 
@@ -353,12 +358,17 @@ const Type *type_meet(Types *t, const Type *a, const Type *b)
         return meet_tensors(t, a, b);
     if (a->kind != TYPE_TUPLE || a->n_parts != b->n_parts)
         return type_known(b) ? b : a;
-    const Type **parts = NEWS(t->arena, const Type *, a->n_parts);
+    enum { FEW = 32 };
+    Arena many;
+    arena_open(&many, t->arena->memory);
+    const Type *few[FEW], **parts = a->n_parts <= FEW ? few : NEWS(&many, const Type *, a->n_parts);
     for (int i = 0; i < a->n_parts; i++)
         parts[i] = a->parts[i]->kind == TYPE_TENSOR && b->parts[i]->kind == TYPE_TENSOR
                        ? meet_tensors(t, a->parts[i], b->parts[i])
                        : a->parts[i];
-    return type_tuple(t, a->n_parts, parts);
+    const Type *met = type_tuple(t, a->n_parts, parts);
+    arena_close(&many);
+    return met;
 }
 
 static const Type *join_tensors(Types *t, const Type *a, const Type *b)

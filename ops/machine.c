@@ -10,11 +10,11 @@
 
 enum { DEEPEST = 40 }; /* regions in regions and expansions in expansions: a bounded recursion */
 
-/* An expansion made for given operand types. */
+/* An expansion made for given operand types, and, where it depends on them, values. */
 typedef struct Expansion {
     struct Expansion *next;
     const Type **types;
-    int n_types;
+    const Tensor **values; /* copies; null: it does not depend on this one */
     Graph *graph;
 } Expansion;
 
@@ -47,12 +47,25 @@ Status eval_region(Eval *e, Graph *region, int64_t turn, int n, const Tensor *co
     return status;
 }
 
-static bool same_types(const Expansion *x, int n, const Tensor *const *in)
+static bool same_operands(const Expansion *x, int n, const Tensor *const *in)
 {
     for (int i = 0; i < n; i++)
-        if (x->types[i] != (in[i] ? in[i]->type : NULL))
+        if (x->types[i] != (in[i] ? in[i]->type : NULL) ||
+            (x->values[i] && in[i]->bytes && memcmp(x->values[i]->data, in[i]->data, in[i]->bytes) != 0))
             return false;
     return true;
+}
+
+/* What an expansion may see of an operand: integers, such as axes. */
+static const Tensor *shown_value(Machine *m, const Eval *e, int i)
+{
+    const Tensor *t = e->in[i];
+    if (!e->def->expand_needs_values || t->type->kind != TYPE_TENSOR || !dtype_is_integer(t->type->dtype))
+        return NULL;
+    Tensor *copy = tensor_new(&m->arena, t->type);
+    if (t->bytes)
+        memcpy(copy->data, t->data, t->bytes);
+    return copy;
 }
 
 /* The op's meaning in smaller ops, as a graph of its own over the actual operand types. */
@@ -60,8 +73,8 @@ static Status expand(Machine *m, Eval *e, Graph **graph)
 {
     bool fresh;
     MapEntry *entry = map_put_u64(&m->expansions, (uintptr_t)e->node, &fresh);
-    for (Expansion *x = entry->value.p; x && !e->def->expand_needs_values; x = x->next)
-        if (same_types(x, e->n_in, e->in)) {
+    for (Expansion *x = entry->value.p; x; x = x->next)
+        if (same_operands(x, e->n_in, e->in)) {
             *graph = x->graph;
             return OK;
         }
@@ -70,13 +83,13 @@ static Status expand(Machine *m, Eval *e, Graph **graph)
     x->types = NEWS(&m->arena, const Type *, e->n_in + 1);
     x->graph = graph_new(m->ir, &m->arena, NULL);
     Node **ins = NEWS(&m->arena, Node *, e->n_in + 1);
-    const Tensor **values = NEWS(&m->arena, const Tensor *, e->n_in + 1);
+    x->values = NEWS(&m->arena, const Tensor *, e->n_in + 1);
     for (int i = 0; i < e->n_in; i++) {
         if (!e->in[i])
             continue;
         x->types[i] = e->in[i]->type;
         ins[i] = graph_input(x->graph, NULL, e->in[i]->type);
-        values[i] = e->def->expand_needs_values ? e->in[i] : NULL;
+        x->values[i] = shown_value(m, e, i);
     }
     Build b = build_at_end(x->graph);
     if (e->node) { /* what goes wrong inside is said at the node that expands */
@@ -86,7 +99,7 @@ static Status expand(Machine *m, Eval *e, Graph **graph)
     const Site site = { .attr = e->attr,
                         .n_in = e->n_in,
                         .in = ins,
-                        .value = values,
+                        .value = x->values,
                         .type = e->type,
                         .n_out = e->n_out,
                         .regions = e->node ? e->node->regions : NULL,

@@ -94,7 +94,7 @@ void amp_record(AmpGraph *a, AmpLedger *ledger)
                           .value = n->name,
                           .label = n->label,
                           .title = op_title(ledger->arena, n),
-                          .where = node_place(n).where,
+                          .where = arena_string(ledger->arena, node_place(n).where),
                           .backward = n->flags & NODE_BACKWARD,
                           .card = class_of_card(a, n),
                           .role = amp_note(a, n)->role,

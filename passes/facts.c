@@ -8,7 +8,7 @@ static Status check_typed(Graph *g)
     Status status = OK;
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         const char *complaint = NULL;
-        Arena *arena = g->ir->arena;
+        Arena *arena = g->ir->diag->arena;
         const Type *type = node_infer(n, &complaint);
         if (!type)
             status = fail(g->ir->diag, node_place(n), "%s %s", op_of(n)->name, complaint);
@@ -54,7 +54,7 @@ static void name_inputs(Message *m, const Graph *g)
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
         if (n->type->kind == TYPE_TENSOR && !type_known(n->type))
-            message_try(m, "%s", shape_option(g->ir->arena, n));
+            message_try(m, "%s", shape_option(g->ir->diag->arena, n));
     }
 }
 
@@ -69,8 +69,8 @@ static Status check_shaped(Graph *g)
             continue;
         if (!m)
             m = message_new(g->ir->diag, SEVERITY_ERROR, INVALID, node_place(n),
-                            "the shape of a value is not known: %s", type_text(g->ir->arena, n->type));
-        message_at(m, "%s: %s", node_place(n).where, type_text(g->ir->arena, n->type));
+                            "the shape of a value is not known: %s", type_text(g->ir->diag->arena, n->type));
+        message_at(m, "%s: %s", node_place(n).where, type_text(g->ir->diag->arena, n->type));
     }
     arena_close(&scratch);
     if (!m)

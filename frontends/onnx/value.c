@@ -35,7 +35,7 @@ static Status read_sequence(Reader *r, const Onnx__SequenceProto *s, const Type 
 {
     const Type *element = declared && declared->kind == TYPE_SEQ ? declared->parts[0] : NULL;
     const size_t n = s->n_tensor_values ? s->n_tensor_values : s->n_sequence_values;
-    Tensor **items = NEWS(r->ir->arena, Tensor *, n + 1);
+    Tensor **items = NEWS(r->ir->diag->arena, Tensor *, n + 1);
     if (depth == DEEPEST)
         return fail(r->ir->diag, r->place, "sequences nest deeper than %d", DEEPEST);
     for (size_t i = 0; i < n; i++) {

@@ -44,3 +44,9 @@ target_link_libraries(fault_closing PRIVATE fault_world)
 add_test(NAME fault/closing COMMAND fault_closing ${CMAKE_SOURCE_DIR}/include/qcc/qcc.h ${fault_folder}
                                     ${CMAKE_CURRENT_SOURCE_DIR}/data/torch/mlp.onnx)
 set_tests_properties(fault/closing PROPERTIES LABELS fast)
+# What every call leaves behind: nothing.
+add_executable(fault_growth fault/growth.c)
+target_link_libraries(fault_growth PRIVATE fault_world)
+target_include_directories(fault_growth PRIVATE ${CMAKE_SOURCE_DIR})
+add_test(NAME fault/growth COMMAND fault_growth ${fault_folder} ${CMAKE_CURRENT_SOURCE_DIR}/data/torch/mlp.onnx)
+set_tests_properties(fault/growth PROPERTIES LABELS fast)

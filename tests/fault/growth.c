@@ -1,0 +1,61 @@
+/* Nothing grows: every call is made again and again, with what gives back what it made, and the context holds after many
+ * rounds what it held after a few.  Arenas give each request a block of its own here: no byte hides in a chunk. */
+
+#include "api/context.h"
+#include "fault/world.h"
+
+enum { WARM = 8, ROUNDS = 12 };
+
+static qcc_status rounds(World *w, const Verb *verb, int n)
+{
+    qcc_status status = QCC_OK;
+    for (int i = 0; i < n && status == QCC_OK; i++, w->round++)
+        status = verb->run(w);
+    return status;
+}
+
+/* What a round adds; texts of properties differ in length, and come back. */
+static int measure(World *w, const Verb *verb)
+{
+    qcc_status status = rounds(w, verb, WARM);
+    const size_t blocks = w->host.blocks, bytes = w->host.bytes;
+    if (status == QCC_OK)
+        status = rounds(w, verb, ROUNDS);
+    const bool grows = w->host.blocks != blocks || w->host.bytes != bytes;
+    if (grows || status != QCC_OK)
+        printf("%s, %s: status %d (%s), %zu blocks and %zu bytes, %zu rounds later %zu and %zu\n",
+               w->file ? w->file : "text", verb->name, (int)status, w->host.text, blocks, bytes, (size_t)ROUNDS,
+               w->host.blocks, w->host.bytes);
+    return grows || status != QCC_OK;
+}
+
+static int sweep(World *w, const char *file, const char *options)
+{
+    const Host fresh = { 0 };
+    int bad = 0;
+    w->host = fresh;
+    w->file = file;
+    w->options = options;
+    if (world_open(w) != QCC_OK) {
+        printf("%s: %s\n", file ? file : "text", w->host.text);
+        return 1;
+    }
+    w->context->memory.apart = true;
+    for (size_t v = 0; v < world_n_verbs; v++)
+        bad += measure(w, &world_verbs[v]);
+    return bad + !world_close(w);
+}
+
+int main(int argc, char **argv)
+{
+    static World w;
+    int bad = 0;
+    if (argc < 2)
+        return 2;
+    w.folder = argv[1];
+    bad += sweep(&w, NULL, "--loss mse --optimizer adamw:lr=1e-2 --amp fp16 --ema 0.9 --clip-norm 1");
+    for (int i = 2; i < argc; i++)
+        bad += sweep(&w, argv[i], "--optimizer sgd:lr=1e-2");
+    printf("%zu calls, %d models, %d that grow\n", world_n_verbs, argc - 1, bad);
+    return bad != 0;
+}
