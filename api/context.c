@@ -85,14 +85,30 @@ qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
     return QCC_OK;
 }
 
+typedef struct Forget {
+    qcc_context *cx;
+    const qcc_session *session;
+    const qcc_step *step;
+    const qcc_model *model;
+} Forget;
+
+static Status do_forget(void *arg)
+{
+    const Forget *f = arg;
+    while (f->cx->sessions != f->session)
+        session_end(f->cx->sessions);
+    while (f->cx->steps != f->step)
+        step_close(f->cx->steps);
+    while (f->cx->models != f->model)
+        model_close(f->cx->models);
+    return OK;
+}
+
 void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step *step, const qcc_model *model)
 {
-    while (cx->sessions != session)
-        session_end(cx->sessions);
-    while (cx->steps != step)
-        step_close(cx->steps);
-    while (cx->models != model)
-        model_close(cx->models);
+    Forget f = { cx, session, step, model };
+    if (memory_closing(&cx->memory, do_forget, &f) != OK)
+        cx->poisoned = true; /* as in context_release */
 }
 
 static void close_all(void *context)
@@ -219,6 +235,7 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     arena_close(&cx->scratch);
     arena_keep(&cx->scratch);
     cx->diag.file = NULL;
+    cx->diag.files = NULL; /* of a command that a jump left */
     uselocale(locale);
     fp_env_leave(environment);
     errno = error;

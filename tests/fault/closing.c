@@ -181,7 +181,7 @@ int main(int argc, char **argv)
         return 2;
     int bad = forgotten(argv[1]);
     w.folder = argv[2];
-    w.options = "--loss mse --optimizer adamw:lr=1e-2 --amp fp16 --ema 0.9 --clip-norm 1";
+    w.options = WORLD_TEXT_OPTIONS " --amp fp16";
     bad += sweep(&w, &trials);
     w.file = argv[3];
     w.options = "--optimizer sgd:lr=1e-2";

@@ -2,7 +2,7 @@
  * rounds what it held after a few.  Arenas give each request a block of its own here: no byte hides in a chunk. */
 
 #include "api/context.h"
-#include "fault/world.h"
+#include "fault/commands.h"
 
 enum { WARM = 8, ROUNDS = 12 };
 
@@ -29,6 +29,31 @@ static int measure(World *w, const Verb *verb)
     return grows || status != QCC_OK;
 }
 
+/* A context that does nothing but commands. */
+static int measure_commands(World *w, const char *tests)
+{
+    const Host fresh = { 0 };
+    int bad = !commands_prepare(w, tests);
+    w->host = fresh;
+    const qcc_context_options o = options_of(&w->host);
+    if (qcc_open(&o, &w->context) != QCC_OK)
+        return 1;
+    w->context->memory.apart = true;
+    for (size_t i = 0; i < n_command_texts; i++) {
+        const CommandText *c = &command_texts[i];
+        qcc_status status = command_do(w, tests, c);
+        const size_t blocks = w->host.blocks, bytes = w->host.bytes;
+        for (int k = 0; k < 2 && status == c->wanted; k++)
+            status = command_do(w, tests, c);
+        const bool grows = w->host.blocks != blocks || w->host.bytes != bytes;
+        if (status != c->wanted || grows)
+            printf("qcc %s: status %d, %zu bytes, later %zu: %s\n", c->text, (int)status, bytes, w->host.bytes,
+                   w->host.text);
+        bad += status != c->wanted || grows;
+    }
+    return bad + !world_close(w) + commands_left_halves(w);
+}
+
 static int sweep(World *w, const char *file, const char *options)
 {
     const Host fresh = { 0 };
@@ -50,12 +75,13 @@ int main(int argc, char **argv)
 {
     static World w;
     int bad = 0;
-    if (argc < 2)
+    if (argc < 3)
         return 2;
     w.folder = argv[1];
-    bad += sweep(&w, NULL, "--loss mse --optimizer adamw:lr=1e-2 --amp fp16 --ema 0.9 --clip-norm 1");
-    for (int i = 2; i < argc; i++)
+    bad += measure_commands(&w, argv[2]);
+    bad += sweep(&w, NULL, WORLD_TEXT_OPTIONS " --amp fp16");
+    for (int i = 3; i < argc; i++)
         bad += sweep(&w, argv[i], "--optimizer sgd:lr=1e-2");
-    printf("%zu calls, %d models, %d that grow\n", world_n_verbs, argc - 1, bad);
+    printf("%zu commands, %zu calls of %d models, %d that grow\n", n_command_texts, world_n_verbs, argc - 2, bad);
     return bad != 0;
 }

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-/* With dropout, so that a step depends on seed and number. */
+/* With dropout, so that a step depends on seed and number, and an operator whose meaning depends on values. */
 static const char text[] = "graph @net(%x: f32[?,4]) -> (%logits) {\n"
                            "    param %w1: f32[8,4] = kaiming(seed=1)\n"
                            "    param %b1: f32[8] = zeros\n"
@@ -11,7 +11,10 @@ static const char text[] = "graph @net(%x: f32[?,4]) -> (%logits) {\n"
                            "    %h: f32[?,8] = gemm(%x, %w1, %b1, transB=true)\n"
                            "    %a: f32[?,8] = tanh(%h)\n"
                            "    %d: f32[?,8] = dropout(%a)\n"
-                           "    %logits: f32[?,4] = gemm(%d, %w2, %b2, transB=true)\n"
+                           "    %z: f32[?,4] = gemm(%d, %w2, %b2, transB=true)\n"
+                           "    const %axes: i64[1] = [1]\n"
+                           "    %norm: f32[?,1] = reduce_log_sum_exp(%z, %axes)\n"
+                           "    %logits: f32[?,4] = sub(%z, %norm)\n"
                            "}\n";
 
 /* ---- opening and closing ---- */
@@ -104,12 +107,24 @@ static qcc_status start(World *w, qcc_session **session)
     return status;
 }
 
+static qcc_status start_plain(World *w)
+{
+    qcc_step *step;
+    qcc_status status = qcc_compile(w->model, WORLD_TEXT_OPTIONS " --amp fp16 --loss-scale off", &step);
+    if (status != QCC_OK)
+        return status;
+    status = qcc_start(step, &w->plain);
+    qcc_step_free(step); /* it goes with its session */
+    return status;
+}
+
 qcc_status world_restart(World *w)
 {
     qcc_end(w->session);
     qcc_end(w->other);
+    qcc_end(w->plain);
     qcc_scaler_close(w->scaler);
-    w->session = w->other = NULL;
+    w->session = w->other = w->plain = NULL;
     w->scaler = NULL;
     qcc_status status = scales(w) ? qcc_scaler_open(w->context, 0, &w->scaler) : QCC_OK;
     if (status == QCC_OK)
@@ -121,7 +136,9 @@ qcc_status world_restart(World *w)
     if (status == QCC_OK && w->scaler)
         status = qcc_scaler_update(w->scaler);
     const qcc_sink sink = to_bytes(&w->saved);
-    return status == QCC_OK ? qcc_save(w->session, &sink) : status;
+    if (status == QCC_OK)
+        status = qcc_save(w->session, &sink);
+    return status == QCC_OK && scales(w) ? start_plain(w) : status;
 }
 
 qcc_status world_open(World *w)
@@ -130,7 +147,7 @@ qcc_status world_open(World *w)
     w->context = NULL;
     w->model = NULL;
     w->step = NULL;
-    w->session = w->other = NULL;
+    w->session = w->other = w->plain = NULL;
     w->scaler = NULL;
     w->round = 0;
     qcc_status status = qcc_open(&o, &w->context);
@@ -447,6 +464,15 @@ static qcc_status do_save(World *w)
     return status;
 }
 
+/* A step without a scale keeps what the checkpoint of one with a scale says of it. */
+static qcc_status do_load_elsewhere(World *w)
+{
+    const qcc_source source = qcc_bytes(w->saved.p, w->saved.n);
+    qcc_status status = w->plain ? qcc_load(w->plain, &source) : QCC_OK;
+    const qcc_sink sink = world_nowhere();
+    return status == QCC_OK && w->plain ? qcc_save(w->plain, &sink) : status;
+}
+
 static qcc_status do_save_file(World *w)
 {
     const qcc_sink sink = qcc_to_file(world_path(w, "state.safetensors"));
@@ -487,7 +513,7 @@ static qcc_status do_export_session(World *w)
 static qcc_status do_export_session_narrow(World *w)
 {
     const qcc_sink sink = world_nowhere();
-    return qcc_export_session(w->session, "--dtype fp16 --keep-io '*'", &sink);
+    return qcc_export_session(w->session, "--dtype fp16 --keep-io '*' --round-constants", &sink);
 }
 
 /* ---- verbs: one scale for several sessions ---- */
@@ -525,6 +551,52 @@ static qcc_status do_freeze(World *w)
     return status;
 }
 
+/* ---- verbs that are refused ---- */
+
+static qcc_status expect(qcc_status got, qcc_status wanted)
+{
+    return got == wanted ? QCC_OK : got == QCC_OK ? QCC_INTERNAL : got;
+}
+
+static qcc_status do_bad_model(World *w)
+{
+    static const char bytes[] = "graph @net(%x: f32[4]) -> (%y) {\n    %y: f32[4] = tanhh(%x)\n}\n";
+    qcc_source source = qcc_bytes(bytes, sizeof bytes - 1);
+    qcc_model *m;
+    source.name = "bad.qir";
+    return expect(qcc_read(w->context, &source, NULL, &m), QCC_INVALID);
+}
+
+static qcc_status do_bad_options(World *w)
+{
+    qcc_step *step;
+    return expect(qcc_compile(w->model, "--loss nonsense", &step), QCC_USAGE);
+}
+
+/* Known to be wrong after most of the work is done. */
+static qcc_status do_bad_step(World *w)
+{
+    qcc_step *step;
+    return expect(qcc_compile(w->model, "--optimizer sgd --ema 0.5 --train nothing", &step), QCC_USAGE);
+}
+
+static qcc_status do_bad_checkpoint(World *w)
+{
+    const qcc_source source = qcc_bytes(w->saved.p, w->saved.n - 1);
+    return expect(qcc_load(w->session, &source), QCC_INVALID);
+}
+
+static qcc_status do_bad_run(World *w)
+{
+    qcc_session *s;
+    qcc_status status = qcc_start(w->step, &s);
+    if (status == QCC_OK) {
+        status = expect(qcc_run(s, QCC_STEP, NULL), QCC_USAGE);
+        qcc_end(s);
+    }
+    return status;
+}
+
 /* ---- all of them ---- */
 
 const Verb world_verbs[] = {
@@ -558,6 +630,7 @@ const Verb world_verbs[] = {
     { "flat", do_flat, false },
     { "properties", do_property, false },
     { "save", do_save, false },
+    { "load into another step", do_load_elsewhere, false },
     { "save to a file", do_save_file, false },
     { "load", do_load, false },
     { "load a file", do_load_file, false },
@@ -566,6 +639,11 @@ const Verb world_verbs[] = {
     { "export_session --dtype", do_export_session_narrow, false },
     { "scaler", do_scaler, false },
     { "freeze_loss_scale", do_freeze, false },
+    { "read a bad model", do_bad_model, false },
+    { "compile with bad options", do_bad_options, false },
+    { "compile what cannot be", do_bad_step, false },
+    { "load a bad checkpoint", do_bad_checkpoint, false },
+    { "run without inputs", do_bad_run, false },
 };
 
 const size_t world_n_verbs = sizeof world_verbs / sizeof *world_verbs;

@@ -7,6 +7,9 @@
 
 enum { WORLD_MOST_INPUTS = 8, WORLD_MOST_BYTES = 1 << 16, WORLD_MOST_FLAT = 1 << 14 };
 
+/* Options for the text, without a scale. */
+#define WORLD_TEXT_OPTIONS "--loss mse --optimizer adamw:lr=1e-2 --ema 0.9 --clip-norm 1"
+
 /* Bytes that a sink gathers. */
 typedef struct WorldBytes {
     unsigned char p[1 << 18];
@@ -23,7 +26,8 @@ typedef struct World {
     qcc_step *step;
     qcc_session *session, *other; /* the second one shares the scale of the first where the step has one */
     qcc_scaler *scaler;
-    unsigned round; /* of the verbs so far: texts and values change with it */
+    qcc_session *plain; /* of a step without a scale, where the step above has one; null otherwise */
+    unsigned round;     /* of the verbs so far: texts and values change with it */
     _Alignas(64) char inputs[WORLD_MOST_INPUTS][WORLD_MOST_BYTES];
     WorldBytes saved, written;
 } World;
