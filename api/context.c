@@ -222,7 +222,12 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     cx->memory.held = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
     cx->diag.files = NULL;
+    const qcc_session *session = cx->sessions;
+    const qcc_step *step = cx->steps;
+    const qcc_model *model = cx->models;
     Status status = guarded(&cx->memory, fn, arg);
+    if (status != OK) /* what was made on the way belongs to nobody */
+        context_forget(cx, session, step, model);
     if (status == NO_MEMORY)
         report_no_memory(cx);
     if (cx->memory.mistake && status == INTERNAL) { /* what it left behind is not to be trusted */

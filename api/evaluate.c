@@ -19,15 +19,19 @@ Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const 
 {
     memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
     heap_close(&m->heap);
-    heap_open(&m->heap, &m->cx->memory);
-    heap_keep(&m->heap);
-    TRY(evaluate(m->graph, how, &m->heap, inputs, m->results));
+    heap_open(&m->heap, &m->cx->memory); /* a jump takes what was made so far, and so does a failure */
+    const Status status = evaluate(m->graph, how, &m->heap, inputs, m->results);
+    if (status != OK) {
+        heap_close(&m->heap);
+        return status;
+    }
     Map given;
     map_open(&given, &m->cx->scratch);
     for (size_t i = 0; i < m->n_inputs; i++)
         map_put_u64(&given, (uintptr_t)inputs[i], NULL);
     for (size_t i = 0; i < m->n_outputs; i++)
         m->results[i] = own_result(m, m->results[i], &given);
+    heap_keep(&m->heap);
     return OK;
 }
 

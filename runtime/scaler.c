@@ -9,13 +9,41 @@ static bool same_rules(const ScalerRules *a, const ScalerRules *b)
            a->fast_start == b->fast_start && a->dynamic == b->dynamic;
 }
 
-/* The values of the first session in all others. */
-static void spread(Scaler *c)
+static Tensor *copy_in(Heap *heap, const Tensor *value)
 {
-    for (Session *s = c->first->scaling.next; s; s = s->scaling.next) {
-        session_commit(s, s->scaling.scale, session_copy(s, c->first->scaling.scale->value));
-        session_commit(s, s->scaling.counters, session_copy(s, c->first->scaling.counters->value));
+    Tensor *t = value ? tensor_alloc(heap, value->type) : NULL;
+    if (t)
+        memcpy(t->data, value->data, value->bytes);
+    return t;
+}
+
+static void adopt(Session *s, State *state, Tensor *value)
+{
+    if (!value)
+        return;
+    heap_take(&s->heap, value);
+    session_commit(s, state, value);
+    session_put_on(s, state);
+}
+
+void scaling_set(Session *first, const Tensor *scale, const Tensor *counters)
+{
+    Heap heap;
+    size_t n = 0, k = 0;
+    for (const Session *s = first; s; s = s->scaling.next)
+        n++;
+    Tensor **copies = NEWS(first->ir->diag->arena, Tensor *, 2 * n);
+    heap_open(&heap, first->ir->memory); /* a jump leaves nothing of them */
+    for (size_t i = 0; i < n; i++) {
+        copies[k++] = copy_in(&heap, scale);
+        copies[k++] = copy_in(&heap, counters);
     }
+    k = 0;
+    for (Session *s = first; s; s = s->scaling.next) {
+        adopt(s, s->scaling.scale, copies[k++]);
+        adopt(s, s->scaling.counters, copies[k++]);
+    }
+    heap_close(&heap);
 }
 
 Status scaler_join(Scaler *c, Session *s)
@@ -26,12 +54,13 @@ Status scaler_join(Scaler *c, Session *s)
         return fail_as(c->diag, USAGE, NOWHERE, "a session shares a scale already, or has gradients");
     if (c->first && !same_rules(c->first->scaling.rules, s->scaling.rules))
         return fail_as(c->diag, USAGE, NOWHERE, "sessions that share a scale were compiled with other --loss-scale");
+    if (c->first)
+        scaling_set(s, c->first->scaling.scale->value, c->first->scaling.counters->value);
     Session **end = &c->first;
     while (*end)
         end = &(*end)->scaling.next;
     *end = s;
     s->scaling.shared = c;
-    spread(c);
     return OK;
 }
 
@@ -92,15 +121,11 @@ Status scaler_update(Scaler *c)
         return USAGE;
     Session *s = c->first;
     session_scaler(s, &state);
-    const ScalerState next = scaler_next(s->scaling.rules, state, first, flags);
-    Tensor *scale = tensor_alloc(&s->heap, s->scaling.scale->type),
-           *packed = tensor_alloc(&s->heap, s->scaling.counters->type);
+    ScalerState next = scaler_next(s->scaling.rules, state, first, flags);
     scaler_pack(&next, counters);
-    memcpy(scale->data, &next.scale, sizeof next.scale);
-    memcpy(packed->data, counters, sizeof counters);
-    session_commit(s, s->scaling.scale, scale);
-    session_commit(s, s->scaling.counters, packed);
-    spread(c);
+    const Tensor scale = { .type = s->scaling.scale->type, .data = &next.scale, .bytes = sizeof next.scale },
+                 packed = { .type = s->scaling.counters->type, .data = counters, .bytes = sizeof counters };
+    scaling_set(s, &scale, &packed);
     for (; s; s = s->scaling.next)
         s->scaling.stepped = false;
     return OK;

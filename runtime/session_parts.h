@@ -106,6 +106,10 @@ void scaling_tell(const Session *s, RunResult *r);
 /* Puts a scale, into all sessions that share it: USAGE when it is none. */
 Status scaling_put(Session *s, const Tensor *value);
 
+/* Sets scale and counters (null: as they are) of a session and those after it that share the scale: of all or, where memory
+ * ends, of none. */
+void scaling_set(Session *first, const Tensor *scale, const Tensor *counters);
+
 /* For the nodes of the run under way that have not read a state yet. */
 void session_put_on(Session *s, const State *state);
 

@@ -265,10 +265,7 @@ Status scaling_put(Session *s, const Tensor *value)
     if (!scaler_is_scale(value_of(value)))
         return fail_as(s->ir->diag, USAGE, NOWHERE, "qcc.scale: %g is no power of two", (double)value_of(value));
     const Scaler *c = s->scaling.shared;
-    for (Session *o = c ? c->first : s; o; o = o->scaling.next) {
-        session_commit(o, o->scaling.scale, session_copy(o, value));
-        session_put_on(o, o->scaling.scale);
-    }
+    scaling_set(c ? c->first : s, value, NULL);
     return OK;
 }
 
@@ -276,13 +273,11 @@ Status session_freeze_scale(Session *s, bool stays)
 {
     if (!s->scaling.scale)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "the loss is not scaled");
-    const Scaler *c = s->scaling.shared;
-    for (Session *o = c ? c->first : s; o; o = o->scaling.next) {
-        Tensor *counters = session_copy(o, o->scaling.counters->value);
-        int64_t flags = ((int64_t *)counters->data)[6] & ~(int64_t)SCALER_FROZEN;
-        ((int64_t *)counters->data)[6] = stays ? flags | SCALER_FROZEN : flags;
-        session_commit(o, o->scaling.counters, counters);
-        session_put_on(o, o->scaling.counters);
-    }
+    const Scaler *c = s->scaling.shared; /* whose sessions have equal counters */
+    int64_t values[SCALER_COUNTERS];
+    const Tensor counters = { .type = s->scaling.counters->type, .data = values, .bytes = sizeof values };
+    memcpy(values, s->scaling.counters->value->data, sizeof values);
+    values[6] = (values[6] & ~(int64_t)SCALER_FROZEN) | (stays ? SCALER_FROZEN : 0);
+    scaling_set(c ? c->first : s, NULL, &counters);
     return OK;
 }

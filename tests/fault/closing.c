@@ -140,6 +140,8 @@ static bool trial(World *w, const Verb *verb, size_t served, size_t order, bool 
         printf("%s: %s\n", w->file ? w->file : "text", w->host.text);
         return false;
     }
+    if (verb->before && verb->before(w) != QCC_OK)
+        return false;
     if (served != SIZE_MAX)
         host_refuse(&w->host, served, true);
     const qcc_status status = verb->run(w);

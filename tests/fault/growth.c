@@ -10,7 +10,7 @@ static qcc_status rounds(World *w, const Verb *verb, int n)
 {
     qcc_status status = QCC_OK;
     for (int i = 0; i < n && status == QCC_OK; i++, w->round++)
-        status = verb->run(w);
+        status = verb->before && verb->before(w) != QCC_OK ? QCC_INTERNAL : verb->run(w);
     return status;
 }
 

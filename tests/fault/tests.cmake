@@ -50,3 +50,17 @@ target_link_libraries(fault_growth PRIVATE fault_world)
 target_include_directories(fault_growth PRIVATE ${CMAKE_SOURCE_DIR})
 add_test(NAME fault/growth COMMAND fault_growth ${fault_folder}/growth ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/data/torch/mlp.onnx)
 set_tests_properties(fault/growth PROPERTIES LABELS fast)
+# Every call, with each request of memory refused, once or from then on.  Where requests are many, which ones depends on the
+# commit.
+execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} rev-parse --short=8 HEAD OUTPUT_VARIABLE fault_offset
+                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+add_executable(fault_calls fault/calls.c fault/refuse_malloc.c)
+target_link_libraries(fault_calls PRIVATE fault_world)
+target_include_directories(fault_calls PRIVATE ${CMAKE_SOURCE_DIR})
+foreach(tier some many)
+    add_test(NAME fault/calls-${tier} COMMAND fault_calls ${fault_folder}/calls ${tier}
+                                              ${CMAKE_CURRENT_SOURCE_DIR}/data/torch/mlp.onnx)
+    set_tests_properties(fault/calls-${tier} PROPERTIES ENVIRONMENT QCC_SWEEP=${fault_offset} RESOURCE_LOCK fault_calls)
+endforeach()
+set_tests_properties(fault/calls-some PROPERTIES LABELS fast)
+set_tests_properties(fault/calls-many PROPERTIES LABELS slow)

@@ -543,12 +543,27 @@ static qcc_status do_scaler(World *w)
     return status;
 }
 
+static qcc_status step_both(World *w)
+{
+    if (w->scaler)
+        (void)!qcc_scaler_update(w->scaler); /* after an update that failed there is one to be made */
+    const qcc_status status = qcc_run(w->session, QCC_STEP, NULL);
+    return status == QCC_OK ? qcc_run(w->other, QCC_STEP, NULL) : status;
+}
+
+static qcc_status do_scaler_update(World *w)
+{
+    return w->scaler ? qcc_scaler_update(w->scaler) : QCC_OK;
+}
+
+static qcc_status freeze(World *w)
+{
+    return w->scaler ? qcc_freeze_loss_scale(w->session, 1) : QCC_OK;
+}
+
 static qcc_status do_freeze(World *w)
 {
-    qcc_status status = w->scaler ? qcc_freeze_loss_scale(w->session, 1) : QCC_OK;
-    if (status == QCC_OK && w->scaler)
-        status = qcc_freeze_loss_scale(w->session, 0);
-    return status;
+    return w->scaler ? qcc_freeze_loss_scale(w->session, 0) : QCC_OK;
 }
 
 /* ---- verbs that are refused ---- */
@@ -638,7 +653,8 @@ const Verb world_verbs[] = {
     { "export_session", do_export_session, false },
     { "export_session --dtype", do_export_session_narrow, false },
     { "scaler", do_scaler, false },
-    { "freeze_loss_scale", do_freeze, false },
+    { "scaler_update", do_scaler_update, false, step_both },
+    { "freeze_loss_scale", do_freeze, false, freeze },
     { "read a bad model", do_bad_model, false },
     { "compile with bad options", do_bad_options, false },
     { "compile what cannot be", do_bad_step, false },

@@ -36,7 +36,8 @@ typedef struct World {
 typedef struct Verb {
     const char *name;
     qcc_status (*run)(World *w);
-    bool runs; /* one that ends for memory leaves the session to qcc_end */
+    bool runs;                      /* one that ends for memory leaves the session to qcc_end */
+    qcc_status (*before)(World *w); /* what it needs, with all the memory there is; null: nothing */
 } Verb;
 
 extern const Verb world_verbs[];
