@@ -33,7 +33,8 @@ const CommandText command_texts[] = {
     { "diff " MODEL " " MODEL " --batch 2", QCC_OK },
     { "export " MODEL " -o @/same.onnx", QCC_OK },
     { "export " MODEL " --dtype fp16 --round-constants -o @/narrow.onnx", QCC_OK },
-    { "train " MODEL DATA " --steps 3 --checkpoint @/one.safetensors --log @/log.jsonl --tensorboard @/board"
+    { "train " MODEL DATA
+      " --steps 3 --overwrite --checkpoint @/one.safetensors --log @/log.jsonl --tensorboard @/board"
       " --gradients @/gradients.safetensors -o @/trained.onnx",
       QCC_OK },
     { "train " MODEL DATA " --steps 4 --amp fp16 --checkpoint @/run --resume --val @/x.csv --every 2 --no-save",

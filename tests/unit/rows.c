@@ -59,9 +59,13 @@ static void mixed_and_absent_operands(void **state)
 static Node *words(Build *b, int n, const char *const *v)
 {
     const int64_t dims[] = { n };
-    Tensor *t = tensor_new(b->graph->arena, type_tensor(&b->graph->ir->types, STRING, 1, dims));
+    Arena *arena = b->graph->arena;
+    Str *texts = NEWS(arena, Str, n);
+    Tensor *t = NEW(arena, Tensor);
+    *t = (Tensor){ .type = type_tensor(&b->graph->ir->types, STRING, 1, dims), .data = texts, .refs = 1 };
+    t->bytes = (size_t)n * sizeof *texts;
     for (int i = 0; i < n; i++)
-        ((Str *)t->data)[i] = str(v[i]);
+        texts[i] = str(v[i]);
     return build_const(b, t);
 }
 
