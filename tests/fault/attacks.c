@@ -222,10 +222,11 @@ static const char *law_of_sets(Sweep *s, const Tree *now)
 }
 
 /* The next run does all that this one did not, and clears what it left. */
-static const char *law_of_return(Sweep *s, const Tree *left)
+static const char *law_of_return(Sweep *s, const Outcome *first, const Tree *left)
 {
     Tree now;
     Outcome o;
+    char said[8192];
     const Allowed allowed = { .unjudged = true, .cut = true, .dangling = true }; /* by the run before */
     const Reference *r = &s->reference;
     const uint64_t hash = tree_hash(left);
@@ -236,8 +237,9 @@ static const char *law_of_return(Sweep *s, const Tree *left)
     s->runs++;
     tree_read(&now, ".");
     const char *wrong = o.code == r->scene->code ? law_of_files(r, &now, &allowed) : "the next run fails";
+    snprintf(said, sizeof said, "%s%s", first->err, o.err);
     if (!wrong)
-        wrong = law_of_success(r, &now, o.err, true);
+        wrong = law_of_success(r, &now, said, true);
     if (!wrong && s->n_seen < MOST_SEEN)
         s->seen[s->n_seen++] = hash;
     tree_drop(&now);
@@ -252,16 +254,17 @@ static Allowed allowed_by(const Attack *a, const Outcome *o)
         .left = o->ended || dying || (signal && a->from_then_on) || a->target == TARGET_remove,
         .torn = o->ended || dying || a->deed == DEED_TEAR || a->target == TARGET_write || a->target == TARGET_truncate,
         .dangling = strstr(o->err, "cannot be made to point to") != NULL,
-        .unjudged = o->code == INTERRUPTED,
+        .unjudged = o->code == INTERRUPTED || strstr(o->err, " is not saved"),
     };
 }
 
-/* Where it goes on from is another place when the newest checkpoint could not be read, which it says. */
+/* Words differ where a run says why: the newest checkpoint could not be read or saved, or what was said first is an error. */
 static bool says_the_same(const Reference *r, const Attack *a, const Outcome *o)
 {
-    if (r->scene->code && o->err[0])
+    if (a->deed == DEED_SIGNAL || (r->scene->code && o->err[0]))
         return true;
-    return a->deed == DEED_SIGNAL || strcmp(o->out, r->outcome.out) == 0 || strstr(o->err, ": passed over for ");
+    return strcmp(o->out, r->outcome.out) == 0 || strstr(o->err, ": passed over for ") ||
+           strstr(o->err, " is not saved");
 }
 
 static const char *judge(Sweep *s, const Attack *a, const Outcome *o, const Tree *now)
@@ -298,7 +301,7 @@ static void attack_once(Sweep *s, const Attack *a)
     if (wrong)
         tell(s, a, wrong, &o);
     const bool changed = !tree_same(&now, &r->old);
-    if (changed && !wrong && (wrong = law_of_return(s, &now)))
+    if (changed && !wrong && (wrong = law_of_return(s, &o, &now)))
         tell(s, a, wrong, NULL);
     if (changed)
         tree_write(&r->old, ".");
