@@ -12,7 +12,10 @@
 static int real_create(const Disk *d, const char *path)
 {
     (void)d;
-    const int fd = file_above_standard(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    int fd;
+    do
+        fd = file_above_standard(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    while (fd < 0 && errno == EINTR);
     if (fd >= 0)
         (void)flock(fd, LOCK_EX | LOCK_NB); /* somebody writes here: leftovers_abandoned */
     return fd;
@@ -21,7 +24,11 @@ static int real_create(const Disk *d, const char *path)
 static int real_open(const Disk *d, const char *path)
 {
     (void)d;
-    return open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    while (fd < 0 && errno == EINTR);
+    return fd;
 }
 
 static int real_reserve(const Disk *d, int fd, uint64_t bytes)
