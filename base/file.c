@@ -295,6 +295,7 @@ Status file_keep_as(FileOut *f, const char *path, bool replace, bool *taken)
         file_drop(f);
         return cannot_write(f, error);
     }
+    f->named = true;
     file_is_made(f->diag, f->fd);
     cleanup_drop(&f->cleanup);
     close_both(f);

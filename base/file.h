@@ -33,6 +33,7 @@ typedef struct FileOut {
     const Disk *disk;
     const char *path, *temporary, *folder;
     int fd, back;      /* to write, and locked while it is open; to read back */
+    bool named;        /* it has its name, also where that may not be on the disk */
     uint64_t at, most; /* written; what the process may write (RLIMIT_FSIZE) */
     Cleanup cleanup;
 } FileOut;

@@ -267,11 +267,10 @@ static Status name_file(Save *s)
     bool taken;
     if (!s->t->wish.fresh || s->t->begun)
         return file_keep(&s->file);
-    TRY(file_keep_as(&s->file, s->path, false, &taken));
-    if (!taken)
-        return OK;
-    if (is_own(s, s->path)) /* a save that failed behind the renaming */
-        return file_keep(&s->file);
+    const Status status = file_keep_as(&s->file, s->path, false, &taken);
+    s->t->begun = s->file.named; /* what is there is ours, however that ended */
+    if (status != OK || !taken)
+        return status;
     file_drop(&s->file);
     return fail_as(s->t->diag, IO, (Place){ .file = s->path, .byte = -1 }, "another run has written it meanwhile");
 }

@@ -11,6 +11,7 @@
 #define OTHER   "train m.onnx " DATA "--steps 3 --lr 0.02 --progress none "
 #define DIVERGE "train m.onnx " DATA "--steps 6 --optimizer sgd:lr=3e38 --progress none --every 1 --checkpoint run "
 #define FOLDER  TRAIN "--val-split 0.2 --every 2 --keep 2 --checkpoint run --log log.jsonl "
+#define OVER    FOLDER "--overwrite --seed 2 "
 #define ALL     FOLDER "--tensorboard board --gradients g.npz -o o.onnx "
 
 /* clang-format off */
@@ -39,13 +40,19 @@ const Scene attack_scenes[] = {
     { .name = "train", .before = OTHER "--no-save --log log.jsonl --tensorboard board --gradients g.npz -o o.onnx",
       .command = ALL, .again = ALL "--resume", .steps = 6 },
     { .name = "train on", .before = ALL "--stop-if step>2.5", .command = ALL "--resume", .steps = 6 },
+    { .name = "train anew", .before = FOLDER "--stop-if step>4.5", .command = OVER, .steps = 6 },
     { .name = "train a file", .command = TRAIN "--every 2 --checkpoint run.safetensors",
       .again = TRAIN "--every 2 --checkpoint run.safetensors --resume", .steps = 6 },
     { .name = "train a file on", .before = TRAIN "--checkpoint run.safetensors --stop-if step>2.5",
       .command = TRAIN "--every 2 --checkpoint run.safetensors --resume", .steps = 6 },
-    { .name = "train a state", .before = OTHER "-o o.safetensors", .command = TRAIN "--overwrite -o o.safetensors",
+    { .name = "train a file anew", .before = OTHER "--checkpoint run.safetensors",
+      .command = TRAIN "--every 2 --checkpoint run.safetensors --overwrite", .steps = 6 },
+    { .name = "train a state", .command = TRAIN "-o o.safetensors", .again = TRAIN "-o o.safetensors --overwrite",
       .steps = 6 },
-    { .name = "train only", .before = OTHER, .command = TRAIN "--overwrite", .steps = 6 },
+    { .name = "train a state anew", .before = OTHER "-o o.safetensors",
+      .command = TRAIN "-o o.safetensors --overwrite", .steps = 6 },
+    { .name = "train only", .command = TRAIN, .again = TRAIN "--overwrite", .steps = 6 },
+    { .name = "train only anew", .before = OTHER, .command = TRAIN "--overwrite", .steps = 6 },
     { .name = "train external", .before = "train f.onnx " DATA "--steps 2 -o sub/t.onnx",
       .command = "train e.onnx " DATA "--steps 4 --lr 0.01 -o sub/t.onnx", .steps = 4,
       .probe = "run sub/t.onnx --input x=x.npy --output logits=probe.npy" },

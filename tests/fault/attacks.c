@@ -48,7 +48,7 @@ static const Fault faults[] = {
     { TARGET_say, DEED_FAIL, EIO, true }, { TARGET_say, DEED_FAIL, ENOSPC, true },
     { TARGET_say, DEED_FAIL, EPIPE, true }, { TARGET_say, DEED_FAIL, EINTR, false },
     { TARGET_say, DEED_HALF, 0, true },
-    { TARGET_memory, DEED_FAIL, ENOMEM, true },
+    { TARGET_memory, DEED_FAIL, ENOMEM, false },
     { TARGET_thread, DEED_FAIL, EAGAIN, true },
     { TARGET_any, DEED_FAIL, EIO, true },
     { TARGET_any, DEED_KILL, 0, false },

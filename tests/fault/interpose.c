@@ -391,6 +391,14 @@ void *aligned_alloc(size_t alignment, size_t n)
     return no_memory() ? NULL : __libc_memalign(alignment, n);
 }
 
+int posix_memalign(void **block, size_t alignment, size_t n)
+{
+    void *made = no_memory() ? NULL : __libc_memalign(alignment, n);
+    if (made)
+        *block = made;
+    return made ? 0 : ENOMEM;
+}
+
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *arg)
 {
     REAL(pthread_create);
