@@ -6,6 +6,12 @@ set_tests_properties(command PROPERTIES LABELS fast)
 add_custom_target(command_update COMMAND test_command --update ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/command
                   ${cases} DEPENDS test_command qcc qcc_opt VERBATIM)
 
+if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
+    add_test(NAME command/stops COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/stops ${CMAKE_BINARY_DIR}/qcc
+                                        ${CMAKE_SOURCE_DIR}/examples/models)
+    set_tests_properties(command/stops PROPERTIES LABELS slow)
+endif()
+
 add_executable(test_large command/large.c)
 target_include_directories(test_large PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(test_large PRIVATE ${floors} PkgConfig::CMOCKA m)
