@@ -142,15 +142,41 @@ static void make_stop(Sweep *s, const char *line, const Attack *a)
     outcome_drop(&o);
 }
 
+/* Whether a run saved states or a model. */
+static bool has_saved(const Reference *r, const Tree *now)
+{
+    bool has = false;
+    for (int i = 0; !has && i < now->n; i++) {
+        const Entry *e = &now->list[i], *old = tree_find(&r->old, e->name);
+        has = (strstr(e->name, ".safetensors") || strstr(e->name, ".onnx")) && !(old && entry_same(old, e));
+    }
+    return has;
+}
+
+/* A training that is asked to end before its first step: by a signal at the first call behind which it saves something. */
+static void make_first_stop(Sweep *s)
+{
+    Reference *r = &s->reference;
+    Attack a = { .target = TARGET_any, .deed = DEED_SIGNAL, .value = SIGTERM };
+    for (long low = 0, high = r->outcome.attack.seen[TARGET_any]; high - low > 1;) {
+        a.at = low + (high - low) / 2;
+        make_stop(s, r->scene->command, &a);
+        const bool saved = has_saved(r, &r->stops[--r->n_stops]);
+        tree_drop(&r->stops[r->n_stops]);
+        *(saved ? &high : &low) = a.at;
+        a.at = high;
+    }
+    make_stop(s, r->scene->command, &a);
+}
+
 /* A training that stops behind each step, and before the first; and one whose output cannot get its name, so that the
  * states go where those of a run without outputs are. */
 static void make_stops(Sweep *s)
 {
-    const Attack early = { .target = TARGET_any, .deed = DEED_SIGNAL, .value = SIGTERM, .at = 1 };
     const Attack elsewhere = { .target = TARGET_rename, .deed = DEED_FAIL, .value = EACCES, .at = 1 };
     const Scene *scene = s->reference.scene;
     if (scene->steps)
-        make_stop(s, scene->command, &early);
+        make_first_stop(s);
     for (int i = 1; i <= scene->steps; i++) {
         char line[1024];
         snprintf(line, sizeof line, "%s --stop-if step>%d.5", scene->command, i - 1);
