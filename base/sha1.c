@@ -15,12 +15,23 @@ static uint32_t rotate(uint32_t x, int by)
 /* Square roots of 2, 3, 5 and 10. */
 static const uint32_t constants[4] = { 0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6 };
 
-static uint32_t mix(int t, uint32_t b, uint32_t c, uint32_t d)
-{
-    if (t < 20)
-        return (b & c) | (~b & d);
-    return t >= 40 && t < 60 ? (b & c) | (b & d) | (c & d) : b ^ c ^ d;
-}
+/* One round: the five words stay where they are and the roles move on by one, so that nothing is copied. */
+#define ROUND(T, MIX, A, B, C, D, E)                                                                                   \
+    do {                                                                                                               \
+        E += rotate(A, 5) + MIX(B, C, D) + constants[(T) / 20] + w[T];                                                 \
+        B = rotate(B, 30);                                                                                             \
+    } while (0)
+#define CHOOSE(B, C, D)   (((B) & (C)) | (~(B) & (D)))
+#define PARITY(B, C, D)   ((B) ^ (C) ^ (D))
+#define MAJORITY(B, C, D) (((B) & (C)) | ((B) & (D)) | ((C) & (D)))
+#define TWENTY(FROM, MIX)                                                                                              \
+    for (int t = FROM; t < FROM + 20; t += 5) {                                                                        \
+        ROUND(t, MIX, a, b, c, d, e);                                                                                  \
+        ROUND(t + 1, MIX, e, a, b, c, d);                                                                              \
+        ROUND(t + 2, MIX, d, e, a, b, c);                                                                              \
+        ROUND(t + 3, MIX, c, d, e, a, b);                                                                              \
+        ROUND(t + 4, MIX, b, c, d, e, a);                                                                              \
+    }
 
 static void compress_one(uint32_t state[5], const unsigned char *block)
 {
@@ -30,12 +41,18 @@ static void compress_one(uint32_t state[5], const unsigned char *block)
     for (int t = 16; t < 80; t++)
         w[t] = rotate(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
-    for (int t = 0; t < 80; t++) {
-        const uint32_t next = rotate(a, 5) + mix(t, b, c, d) + e + constants[t / 20] + w[t];
-        e = d, d = c, c = rotate(b, 30), b = a, a = next;
-    }
+    TWENTY(0, CHOOSE)
+    TWENTY(20, PARITY)
+    TWENTY(40, MAJORITY)
+    TWENTY(60, PARITY)
     state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e;
 }
+
+#undef ROUND
+#undef CHOOSE
+#undef PARITY
+#undef MAJORITY
+#undef TWENTY
 
 static void compress_plain(uint32_t state[5], const unsigned char *blocks, size_t n)
 {
