@@ -80,7 +80,7 @@ const char *precision_table_identity(const qcc_step *s, const char *file)
 const char *precision_tables_text(qcc_step *s)
 {
     Text t;
-    text_open(&t, &s->arena);
+    text_open(&t, &s->cx->scratch);
     for (size_t i = 0; i < s->facts.n_tables; i++) {
         const TableText *x = &s->facts.tables[i];
         text_add(&t, i ? ",[" : "[[");

@@ -238,7 +238,9 @@ Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *
 
 void model_guard(qcc_model *m)
 {
-    m->cx->diag.files = &m->files;
+    FileSet *call = NEW(&m->cx->scratch, FileSet);
+    file_set_open_over(call, &m->cx->scratch, &m->files);
+    m->cx->diag.files = call;
 }
 
 /* ---- the public calls ---- */

@@ -215,7 +215,7 @@ static const char *ties_text(qcc_step *s)
     const Choices *c = s->recipe.choices;
     Text t;
     bool any = false;
-    text_open(&t, &s->arena);
+    text_open(&t, &s->cx->scratch);
     for (size_t i = 0; c && i < c->n; i++) {
         const Choice *x = &c->list[i];
         if (x->kind != CHOICE_TIED)
@@ -227,12 +227,12 @@ static const char *ties_text(qcc_step *s)
         text_add(&t, x->transposed ? ",true]" : ",false]");
         any = true;
     }
-    return any ? arena_printf(&s->arena, "[%s]", text_get(&t)) : NULL;
+    return any ? arena_printf(&s->cx->scratch, "[%s]", text_get(&t)) : NULL;
 }
 
 Status recipe_to_notes(qcc_step *s, StepNotes *notes)
 {
-    StepNote *list = NEWS(&s->arena, StepNote, 7);
+    StepNote *list = NEWS(&s->cx->scratch, StepNote, 7);
     const char *ties = ties_text(s), *tables = precision_tables_text(s), *weights = recipe_weights_text(s);
     size_t n = 0;
     list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };

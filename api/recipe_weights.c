@@ -9,11 +9,20 @@
 
 #define NOTE "qcc.loss_weights"
 
-static const Tensor *recorded(const qcc_step *s, const char *file)
+/* The weights may be those of a step that this one is made from again. */
+static const Tensor *own_copy(qcc_step *s, const Tensor *w)
+{
+    Tensor *t = tensor_new(&s->arena, type_tensor(&s->ir->types, w->type->dtype, w->type->rank, w->type->dims));
+    if (w->bytes)
+        memcpy(t->data, w->data, w->bytes);
+    return t;
+}
+
+static const Tensor *recorded(qcc_step *s, const char *file)
 {
     for (size_t i = 0; i < s->facts.n_weights; i++)
         if (strcmp(s->facts.weights[i].name, file) == 0)
-            return s->facts.weights[i].tensor;
+            return own_copy(s, s->facts.weights[i].tensor);
     return NULL;
 }
 
@@ -64,7 +73,7 @@ const char *recipe_weights_text(qcc_step *s)
 {
     Text t;
     bool any = false;
-    text_open(&t, &s->arena);
+    text_open(&t, &s->cx->scratch);
     for (size_t i = 0; i < s->recipe.n_losses; i++) {
         const LossSpec *l = &s->recipe.losses[i];
         if (!l->weight_file || !l->weight)

@@ -275,6 +275,16 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static void close_folder(void *folder)
+{
+    closedir(folder);
+}
+
+static void close_lines(void *file)
+{
+    fclose(file);
+}
+
 /* The names of the folders that hold a model, sorted. */
 static Status list_folders(Arena *arena, Diag *d, const char *dir, const char ***names, size_t *n)
 {
@@ -284,12 +294,15 @@ static Status list_folders(Arena *arena, Diag *d, const char *dir, const char **
     *n = 0;
     if (!folder)
         return fail_as(d, IO, (Place){ .file = dir, .byte = -1 }, "cannot be read: %s", strerror(errno));
+    Cleanup cleanup;
+    cleanup_push(arena->memory, &cleanup, close_folder, folder);
     for (const struct dirent *e; (e = readdir(folder));) {
         if (e->d_name[0] == '.' || !exists(arena_printf(arena, "%s/%s/model.onnx", dir, e->d_name)))
             continue;
         GROW(arena, *names, *n, cap);
         (*names)[(*n)++] = arena_string(arena, e->d_name);
     }
+    cleanup_drop(&cleanup);
     closedir(folder);
     if (*n)
         qsort(*names, *n, sizeof **names, by_name);
@@ -320,6 +333,8 @@ static Status read_exceptions(Arena *arena, Diag *d, const char *which, Map *exc
     FILE *f = fopen(path, "re");
     if (!f)
         return fail_as(d, IO, (Place){ .file = path, .byte = -1 }, "cannot be read: %s", strerror(errno));
+    Cleanup cleanup;
+    cleanup_push(arena->memory, &cleanup, close_lines, f);
     file_is_read(d, path, "what --exceptions reads", fileno(f));
     while (fgets(line, sizeof line, f)) {
         const size_t name = strcspn(line, " \t\n#");
@@ -330,6 +345,7 @@ static Status read_exceptions(Arena *arena, Diag *d, const char *which, Map *exc
         if (meant(&reason, tag ? tag + 1 : NULL))
             map_put(exceptions, arena_copy(arena, line, name), NULL)->value.cp = reason;
     }
+    cleanup_drop(&cleanup);
     fclose(f);
     return OK;
 }

@@ -119,9 +119,26 @@ void file_set_open(FileSet *s, Arena *arena)
     map_open(&s->made, arena);
 }
 
+void file_set_open_over(FileSet *s, Arena *arena, const FileSet *outer)
+{
+    file_set_open(s, arena);
+    s->outer = outer;
+}
+
+/* What is read at a place, in the set or in those that it lies over. */
+static const FileUse *read_at(const FileSet *s, const FilePlace *place)
+{
+    for (; s; s = s->outer) {
+        const MapEntry *e = find_in(&s->by_place, place);
+        if (e)
+            return &s->reads[e->value.u];
+    }
+    return NULL;
+}
+
 static void add_read(FileSet *s, const char *path, const char *what, const FilePlace *place)
 {
-    if (place->name || find_in(&s->by_place, place) || find_in(&s->made, place))
+    if (place->name || read_at(s, place) || find_in(&s->made, place))
         return;
     GROW(s->arena, s->reads, s->n_reads, s->cap_reads);
     s->reads[s->n_reads] =
@@ -150,10 +167,10 @@ void file_set_reads_open(FileSet *s, const char *path, const char *what, int fd)
 
 static Status check_use(const FileSet *s, Diag *d, const FileUse *use)
 {
-    const MapEntry *read = find_in(&s->by_place, &use->place);
+    const FileUse *read = read_at(s, &use->place);
     if (!read || (use->takes_folder && use->place.is_folder))
         return OK;
-    return refuse(d, use, &s->reads[read->value.u]);
+    return refuse(d, use, read);
 }
 
 static Status add_write(FileSet *s, Diag *d, const FileUse *use)

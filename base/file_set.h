@@ -27,7 +27,8 @@ typedef struct FileUse {
 
 typedef struct FileSet {
     Arena *arena;
-    FileUse *reads, *writes; /* the writes are those that the command line names */
+    const struct FileSet *outer; /* whose reads count too; null: none */
+    FileUse *reads, *writes;     /* the writes are those that the command line names */
     size_t n_reads, n_writes, cap_reads, cap_writes;
     Map by_place; /* of the reads */
     Map made;     /* places of files that were written: reading them again is no reading */
@@ -35,6 +36,9 @@ typedef struct FileSet {
 
 /* An empty set in an arena. */
 void file_set_open(FileSet *s, Arena *arena);
+
+/* An empty set for one call, over one that stays as it is: what the call reads and writes is forgotten with its arena. */
+void file_set_open_over(FileSet *s, Arena *arena, const FileSet *outer);
 
 /* A file that is going to be read, by its path: nothing where there is none.  What is said here counts more than what
  * whoever opens the file says. */

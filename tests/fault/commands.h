@@ -7,6 +7,7 @@
 typedef struct CommandText {
     const char *text;  /* words between blanks; MODEL, TESTS/.. and @/.., which is the folder, are replaced */
     qcc_status wanted; /* where nothing fails */
+    qcc_status also;   /* what it may answer for want of memory, beside that there is none; 0: nothing */
 } CommandText;
 
 extern const CommandText command_texts[];

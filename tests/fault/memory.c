@@ -1,5 +1,5 @@
 /* Memory that runs out: every golden file is read, verified, passed through every pipeline, evaluated and printed, again
- * and again, each time with one request of memory that fails.  Each time the answer is NO_MEMORY and all that was taken came back. */
+ * and again, each time with one request of memory that fails, or that one and all that follow.  Each time the answer is NO_MEMORY and all that was taken came back. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "ir/verify.h"
 #include "ops/eval.h"
 #include "passes/pipelines.h"
+#include "support/host.h"
 #include "support/language.h"
 
 enum { DEEPEST = 4, MOST_REQUESTS = 100000 };
@@ -59,29 +60,29 @@ static Status work(void *arg)
 /* The first requests fail one after the other, later ones at growing distances; QCC_SWEEP=full leaves none out. */
 static int next_after(int n)
 {
-    enum { DENSE = 32, SPARSE = 12 };
+    enum { DENSE = 20, SPARSE = 7 };
     const char *sweep = getenv("QCC_SWEEP");
     const bool full = sweep && strcmp(sweep, "full") == 0;
     return full || n < DENSE ? 1 : n / SPARSE;
 }
 
-/* How many requests failed in turn; negative after a leak or another answer. */
-static int starve(const char *path, const char *text)
+/* How many requests failed in turn, once or with all that follow; negative after a leak or another answer. */
+static int starve(const char *path, const char *text, bool lasts)
 {
     Work w = { .text = text };
-    memory_open(&w.language.memory, NULL);
     int failed = 0;
     for (int n = 1; n < MOST_REQUESTS; n += next_after(n)) {
+        Host h = { .fail_at = (size_t)n, .from_then_on = lasts };
         Memory *m = &w.language.memory;
-        m->requests = 0;
-        m->fail_at = (uint64_t)n;
+        memory_open(m, &(Allocator){ host_alloc, host_release, &h });
         const Status status = guarded(m, work, &w);
-        if (m->used || m->cleanups.next != &m->cleanups || (status != OK && status != NO_MEMORY)) {
-            printf("%s: request %d: status %d, %llu bytes not given back\n", path, n, (int)status,
-                   (unsigned long long)m->used);
+        const bool answers = status == NO_MEMORY ? h.refused > 0 : status == OK;
+        if (m->used || h.blocks || h.broken || m->cleanups.next != &m->cleanups || !answers) {
+            printf("%s: request %d%s: status %d, %zu bytes not given back, %zu blocks broken\n", path, n,
+                   lasts ? " and all that follow" : "", (int)status, h.bytes, h.broken);
             return -1;
         }
-        if (status == OK)
+        if (!h.refused)
             return failed;
         failed++;
     }
@@ -103,10 +104,13 @@ static void run_file(const char *path, Tally *t)
     language_open(&l);
     if (file_read(&l.arena, &l.diag, path, 1 << 24, "model_bytes", &text) == OK) {
         const char *arrow = strstr(text.p, "\n==>");
-        const int requests = starve(path, arrow ? arena_copy(&l.arena, text.p, (size_t)(arrow + 1 - text.p)) : text.p);
+        const char *model = arrow ? arena_copy(&l.arena, text.p, (size_t)(arrow + 1 - text.p)) : text.p;
+        for (int lasts = 0; lasts < 2; lasts++) {
+            const int requests = starve(path, model, lasts);
+            t->requests += requests > 0 ? requests : 0;
+            t->failed += requests < 0;
+        }
         t->files++;
-        t->requests += requests > 0 ? requests : 0;
-        t->failed += requests < 0;
     }
     language_close(&l);
 }

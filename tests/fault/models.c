@@ -1,37 +1,10 @@
 /* Memory that the host refuses: every seed model is read, written in each form and run, once for each block asked for,
- * which is not given.  Each time the answer is NO_MEMORY or all went well, and every block that was given came back. */
+ * which is not given, and once with none given from there on.  Each time the answer is NO_MEMORY or all went well, and every block that was given came back. */
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "qcc/qcc.h"
+#include "support/host.h"
 
 enum { EACH = 200, STRIDE = 7, MOST_BLOCKS = 100000, MOST_VALUES = 8, MOST_BYTES = 4096 };
-
-typedef struct Host {
-    long given, asked, refuse; /* blocks out; asked for so far; which one is refused */
-} Host;
-
-static void *take(void *user, size_t size)
-{
-    Host *h = user;
-    if (++h->asked == h->refuse)
-        return NULL;
-    void *block;
-    if (posix_memalign(&block, 64, size) != 0)
-        return NULL;
-    h->given++;
-    return block;
-}
-
-static void give_back(void *user, void *block, size_t size)
-{
-    Host *h = user;
-    (void)size;
-    h->given -= block != NULL;
-    free(block);
-}
 
 static qcc_status drop(void *user, const void *bytes, size_t n)
 {
@@ -71,9 +44,7 @@ static qcc_status narrow(qcc_model *m)
 static qcc_status everything(Host *h, const char *path)
 {
     static const char *const kinds[] = { "ir", "onnx", "json", "dot", "html" };
-    const qcc_context_options options = {
-        .size = sizeof options, .user = h, .alloc = take, .release = give_back, .threads = 1
-    };
+    const qcc_context_options options = options_of(h);
     const qcc_source source = qcc_file(path);
     qcc_context *cx;
     qcc_model *m = NULL;
@@ -92,18 +63,17 @@ static qcc_status everything(Host *h, const char *path)
     return status;
 }
 
-static int sweep(const char *path, long *runs)
+static int sweep(const char *path, bool lasts, long *runs)
 {
-    for (Host h = { .refuse = 1 }; h.refuse < MOST_BLOCKS; h.refuse += h.refuse < EACH ? 1 : STRIDE, ++*runs) {
-        h.given = h.asked = 0;
+    for (size_t n = 1; n < MOST_BLOCKS; n += n < EACH ? 1 : STRIDE, ++*runs) {
+        Host h = { .fail_at = n, .from_then_on = lasts };
         const qcc_status status = everything(&h, path);
-        const int refused = h.asked >= h.refuse;
-        if (h.given || (status != QCC_OK && status != QCC_NO_MEMORY) || (!refused && status != QCC_OK)) {
-            printf("%s: block %ld refused: %s, %ld blocks are left\n", path, h.refuse, qcc_status_name(status),
-                   h.given);
+        if (h.blocks || h.broken || (status != QCC_OK && status != QCC_NO_MEMORY) || (!h.refused && status != QCC_OK)) {
+            printf("%s: block %zu refused%s: %s, %zu blocks are left, %zu came back broken\n", path, n,
+                   lasts ? ", and all that follow" : "", qcc_status_name(status), h.blocks, h.broken);
             return 1;
         }
-        if (!refused)
+        if (!h.refused)
             return 0;
     }
     printf("%s: has no end\n", path);
@@ -119,7 +89,8 @@ int main(int argc, char **argv)
     snprintf(pattern, sizeof pattern, "%s/*.onnx", argc > 1 ? argv[1] : ".");
     glob(pattern, 0, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++)
-        failed += sweep(found.gl_pathv[i], &runs);
+        for (int lasts = 0; lasts < 2; lasts++)
+            failed += sweep(found.gl_pathv[i], lasts, &runs);
     printf("%zu models, %ld runs, %d failed\n", found.gl_pathc, runs, failed);
     failed += !found.gl_pathc;
     globfree(&found);

@@ -151,6 +151,8 @@ qcc_status world_open(World *w)
     w->scaler = NULL;
     w->round = 0;
     qcc_status status = qcc_open(&o, &w->context);
+    if (status == QCC_OK && w->opened)
+        w->opened(w->context);
     if (status == QCC_OK)
         status = read_model(w, &w->model);
     if (status == QCC_OK)

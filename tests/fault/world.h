@@ -18,9 +18,10 @@ typedef struct WorldBytes {
 
 typedef struct World {
     Host host;
-    const char *file;    /* the model; null: a small one, as text in memory */
-    const char *options; /* of the step */
-    const char *folder;  /* where files go */
+    const char *file;                     /* the model; null: a small one, as text in memory */
+    const char *options;                  /* of the step */
+    const char *folder;                   /* where files go */
+    void (*opened)(qcc_context *context); /* sees the context before anything is made in it; null: nobody does */
     qcc_context *context;
     qcc_model *model;
     qcc_step *step;

@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_HOST_H
 #define TESTS_SUPPORT_HOST_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -80,6 +81,15 @@ static inline void host_release(void *user, void *block, size_t size)
     h->bytes -= size;
     memset(p, 0, sizeof head);
     free(p);
+}
+
+/* Descriptors that are open. */
+static inline size_t host_descriptors(void)
+{
+    size_t n = 0;
+    for (int fd = 0; fd < 64; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
 }
 
 static inline void host_report(void *user, const qcc_message *m)
