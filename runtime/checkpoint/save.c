@@ -314,19 +314,16 @@ static Status write_twice(Save *s)
     return write_file(s, &quiet) == OK ? OK : write_file(s, s->t->diag);
 }
 
-/* What the folder held before this run saved: nobody else has the lock. */
-static void forget_others(Save *s)
+/* Links come before what they pointed to goes. */
+static Status settle(Save *s, bool first, bool best)
 {
     const CheckpointTarget *t = s->t;
-    const Disk *disk = t->wish.disk;
-    CheckpointFile *list;
-    size_t n;
-    if (folder_list(s->scratch, t->diag, t->wish.path, &list, &n) != OK)
-        return;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i].name, s->name) != 0)
-            disk->remove(disk, file_in(s->scratch, t->wish.path, list[i].name));
-    disk->remove(disk, file_in(s->scratch, t->wish.path, "best"));
+    TRY(folder_point(t->wish.disk, s->scratch, t->diag, t->wish.path, "last", s->name));
+    if (first && t->wish.replaces)
+        TRY(keep_alone(t, s->scratch, s->name));
+    if (best)
+        TRY(folder_point(t->wish.disk, s->scratch, t->diag, t->wish.path, "best", s->name));
+    return keep_newest(s->t, s->scratch, s->name, s->info->best_step);
 }
 
 static Status save(Save *s, bool best)
@@ -341,14 +338,8 @@ static Status save(Save *s, bool best)
     t->begun = true;
     if (!t->is_folder)
         return OK;
-    if (first && t->wish.replaces)
-        forget_others(s);
     keep_note(t, s->name);
-    Status pointed = folder_point(t->wish.disk, s->scratch, t->diag, t->wish.path, "last", s->name);
-    if (best && pointed == OK)
-        pointed = folder_point(t->wish.disk, s->scratch, t->diag, t->wish.path, "best", s->name);
-    keep_newest(t, s->scratch, s->name, s->info->best_step);
-    return pointed;
+    return settle(s, first, best);
 }
 
 Status checkpoint_save(CheckpointTarget *t, Arena *arena, const CheckpointInfo *info, const NamedTensor *states,

@@ -30,6 +30,10 @@ static const Saying sayings[] = {
       "a.safetensors: cannot be opened: Permission denied" },
     { TRAIN "--steps 6 --resume", TARGET_link, DEED_FAIL, ENOSPC, false, 0,
       "run/last: warning: cannot be made to point to step-00000006.safetensors: No space left on device" },
+    { TRAIN "--steps 6 --every 1 --keep 2 --resume", TARGET_remove, DEED_FAIL, EACCES, true, 0,
+      "run/step-00000002.safetensors: warning: is old and cannot be removed: Permission denied" },
+    { TRAIN "--steps 6 --every 1 --keep 2 --resume", TARGET_list, DEED_FAIL, EIO, true, 0,
+      "run: warning: old checkpoints stay, the folder cannot be read: Input/output error" },
     { TRAIN "--steps 6 --resume", TARGET_list, DEED_FAIL, EIO, false, 5, "run: cannot be read: Input/output error" },
     { TRAIN "--steps 6 --resume", TARGET_open, DEED_FAIL, EIO, false, 0,
       "run/step-00000004.safetensors: warning: cannot be opened: Input/output error: passed over for "

@@ -284,13 +284,33 @@ static Allowed allowed_by(const Attack *a, const Outcome *o)
     };
 }
 
-/* Words differ where a run says why: the newest checkpoint could not be read or saved, or what was said first is an error. */
+/* Whether it is said that checkpoints stay that should have gone. */
+static bool says_old(const Outcome *o)
+{
+    return strstr(o->err, " is old and cannot be removed") || strstr(o->err, "old checkpoints stay");
+}
+
+/* Words differ where a run says why: a checkpoint could not be read, saved or removed, or what was said first is an
+ * error. */
 static bool says_the_same(const Reference *r, const Attack *a, const Outcome *o)
 {
-    if (a->deed == DEED_SIGNAL || (r->scene->code && o->err[0]))
+    if (a->deed == DEED_SIGNAL || (r->scene->code && o->err[0]) || strcmp(o->out, r->outcome.out) == 0)
         return true;
-    return strcmp(o->out, r->outcome.out) == 0 || strstr(o->err, ": passed over for ") ||
-           strstr(o->err, " is not saved");
+    return strstr(o->err, ": passed over for ") || strstr(o->err, " is not saved") || says_old(o);
+}
+
+static bool is_old(const Reference *r, const Entry *e)
+{
+    return strstr(e->name, "/step-") && !strstr(e->name, ".tmp-") && !tree_find(&r->new, e->name);
+}
+
+/* Checkpoints that should have gone do not stay without a word. */
+static const char *law_of_old(const Reference *r, const Attack *a, const Outcome *o, const Tree *now)
+{
+    for (int i = 0; a->target == TARGET_remove && i < now->n; i++)
+        if (is_old(r, &now->list[i]) && !says_old(o))
+            return "an old checkpoint stays without a word";
+    return NULL;
 }
 
 static const char *judge(Sweep *s, const Attack *a, const Outcome *o, const Tree *now)
@@ -302,6 +322,8 @@ static const char *judge(Sweep *s, const Attack *a, const Outcome *o, const Tree
         wrong = law_of_files(r, now, &allowed);
     if (!wrong && !o->ended && o->code == r->scene->code) {
         wrong = law_of_success(r, now, o->err, false);
+        if (!wrong)
+            wrong = law_of_old(r, a, o, now);
         if (!wrong && !says_the_same(r, a, o))
             wrong = "says something else";
     }
