@@ -44,50 +44,88 @@ static bool is_past(const char *input)
     return strncmp(input, "past_", 5) == 0;
 }
 
-/* Whether an input that is no cache of the past has a dimension of that name too. */
-static bool is_present(const qcc_model *m, const char *dim)
+/* The dimensions that have a size by themselves or by the line: those of inputs that are no caches of the past, and
+ * those that --dim names. */
+static Map present_dims(qcc_step *s, const CommandLine *line)
 {
+    const qcc_model *m = s->model;
+    const char *pair;
+    Map dims;
+    map_open(&dims, &s->cx->scratch);
     for (size_t i = 0; i < m->n_inputs; i++)
         for (int k = 0; !is_past(m->inputs[i].name) && k < m->inputs[i].type->rank; k++)
-            if (m->inputs[i].dims[k] && strcmp(m->inputs[i].dims[k], dim) == 0)
-                return true;
-    return false;
+            if (m->inputs[i].dims[k])
+                map_put(&dims, m->inputs[i].dims[k], NULL);
+    for (size_t at = 0; (pair = option_next(line, OPT_dim, &at));) {
+        const char *value;
+        map_put(&dims, pair_split(&s->cx->scratch, pair, &value), NULL);
+    }
+    return dims;
 }
 
 /* Caches of what came before (past_key_values ..) are empty unless the line says how long they are. */
 static CommandLine with_past(qcc_step *s, const CommandLine *line)
 {
     const qcc_model *m = s->model;
+    const Map present = present_dims(s, line);
     CommandLine empty = { 0 }, all = line_join(&s->arena, &empty, line);
     for (size_t i = 0; i < m->n_inputs; i++) {
         const Value *v = &m->inputs[i];
         if (!is_past(v->name) || v->type->kind != TYPE_TENSOR)
             continue;
         for (int k = 1; k < v->type->rank; k++)
-            if (v->type->dims[k] < 0 && v->dims[k] && !is_present(m, v->dims[k]) &&
-                !pair_given(&s->arena, line, OPT_dim, v->dims[k]))
+            if (v->type->dims[k] < 0 && v->dims[k] && !map_find(&present, v->dims[k]))
                 option_add(&s->arena, &all, OPT_dim, arena_printf(&s->arena, "%s=0", v->dims[k]));
     }
     return all;
 }
 
-static const Node *input_of(const Graph *g, const char *name)
+/* The first of a name counts. */
+static Map inputs_of(Arena *arena, const Graph *g)
 {
-    for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, name) == 0)
-            return g->inputs[i];
-    return NULL;
+    Map map;
+    map_open(&map, arena);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        bool fresh = false;
+        MapEntry *e = g->inputs[i]->name ? map_put(&map, g->inputs[i]->name, &fresh) : NULL;
+        if (fresh)
+            e->value.cp = g->inputs[i];
+    }
+    return map;
+}
+
+/* An axis that has a dimension, and the next one that has it too. */
+typedef struct Axis {
+    const char *input;
+    int axis;
+    struct Axis *next;
+} Axis;
+
+/* The axes of each symbolic dimension, in the order of the signature. */
+static Map axes_of(qcc_step *s, const Map *inputs)
+{
+    Arena *a = &s->cx->scratch;
+    const qcc_model *m = s->model;
+    Map dims;
+    map_open(&dims, a);
+    for (size_t i = m->n_inputs; i-- > 0;)
+        for (int k = m->inputs[i].type->rank; map_find(inputs, m->inputs[i].name) && k-- > 0;)
+            if (m->inputs[i].dims[k]) {
+                MapEntry *e = map_put(&dims, m->inputs[i].dims[k], NULL);
+                Axis *axis = NEW(a, Axis);
+                *axis = (Axis){ m->inputs[i].name, k, e->value.p };
+                e->value.p = axis;
+            }
+    return dims;
 }
 
 /* A symbolic dimension that nothing binds, and every input that has it. */
-static Status no_size(qcc_step *s, const Graph *g, const char *dim)
+static Status no_size(qcc_step *s, const Map *axes, const char *dim)
 {
-    const qcc_model *m = s->model;
+    const MapEntry *e = map_find(axes, dim);
     Message *msg = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "dimension %s has no size", dim);
-    for (size_t i = 0; i < m->n_inputs; i++)
-        for (int k = 0; input_of(g, m->inputs[i].name) && k < m->inputs[i].type->rank; k++)
-            if (m->inputs[i].dims[k] && strcmp(m->inputs[i].dims[k], dim) == 0)
-                message_at(msg, "%s[%d]", m->inputs[i].name, k);
+    for (const Axis *a = e ? e->value.cp : NULL; a; a = a->next)
+        message_at(msg, "%s[%d]", a->input, a->axis);
     message_try(msg, "--dim %s=1024", dim);
     return message_send(msg);
 }
@@ -97,17 +135,19 @@ static Status check_sizes(qcc_step *s, const Graph *g)
 {
     const qcc_model *m = s->model;
     Status status = OK;
+    const Map inputs = inputs_of(&s->cx->scratch, g), axes = axes_of(s, &inputs);
     Map seen;
     map_open(&seen, &s->cx->scratch);
     for (size_t i = 0; i < m->n_inputs; i++) {
         const Value *v = &m->inputs[i];
-        const Node *n = input_of(g, v->name);
+        const MapEntry *e = map_find(&inputs, v->name);
+        const Node *n = e ? e->value.cp : NULL;
         for (int k = 0; n && n->uses && n->type->kind == TYPE_TENSOR && k < n->type->rank; k++) {
             bool fresh = false;
             if (n->type->dims[k] < 0 && v->dims[k])
                 map_put(&seen, v->dims[k], &fresh);
             if (fresh)
-                status = no_size(s, g, v->dims[k]);
+                status = no_size(s, &axes, v->dims[k]);
         }
     }
     return status;

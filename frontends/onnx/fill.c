@@ -99,9 +99,13 @@ static Status referred_attr(Importer *im, const Onnx__AttributeProto *a, CallAtt
     return OK;
 }
 
-static Status check_attr(Importer *im, const Call *c, const CallAttr *a, const OnnxSchema *schema)
+/* A schema has few attributes; an operator that nobody knows may have any number. */
+static Status check_attr(Importer *im, const Call *c, const CallAttr *a, const OnnxSchema *schema, Map *seen)
 {
-    if (call_attr(c, a->name))
+    bool fresh = true;
+    if (!schema)
+        map_put(seen, a->name, &fresh);
+    if (schema ? call_attr(c, a->name) != NULL : !fresh)
         return fail(im->ir->diag, importer_place(im), "attribute %s is given twice", a->name);
     if (!schema)
         return OK;
@@ -120,6 +124,8 @@ Status read_attrs(Importer *im, Call *c, const Onnx__NodeProto *o, const OnnxSch
     if (o->n_attribute > (size_t)im->ir->limits.attributes)
         return fail(im->ir->diag, importer_place(im), "%zu attributes are more than the limit attributes (%" PRId64 ")",
                     o->n_attribute, im->ir->limits.attributes);
+    Map seen;
+    map_open(&seen, im->arena);
     for (size_t i = 0; i < o->n_attribute; i++) {
         CallAttr a;
         bool there = true;
@@ -129,7 +135,7 @@ Status read_attrs(Importer *im, Call *c, const Onnx__NodeProto *o, const OnnxSch
             TRY(read_attr(im, &a, o->attribute[i]));
         if (!there)
             continue;
-        TRY(check_attr(im, c, &a, schema));
+        TRY(check_attr(im, c, &a, schema, &seen));
         GROW(im->arena, c->attrs, c->n_attrs, c->cap_attrs);
         c->attrs[c->n_attrs++] = a;
     }

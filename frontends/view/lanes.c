@@ -11,6 +11,11 @@ typedef struct Layout {
     uint32_t *order;  /* nodes by row, in each by number */
     int32_t *height;  /* of each node: the longest path from it */
     uint32_t *reader; /* of each node: its first reader, from 1; 0: none */
+    uint32_t *uses;   /* the edges that read node i: uses[ends[i]] to uses[ends[i + 1] - 1] */
+    uint32_t *ends;
+    uint32_t *who; /* reads by that edge */
+    uint32_t
+        *placed; /* of each node: the first of its edges that is drawn and whose value has a lane, from 1; 0: none */
     int32_t *free_at; /* of each lane: the first row that may use it */
     int32_t n_free, cap_free;
 } Layout;
@@ -22,6 +27,28 @@ static int32_t longest_path(const Layout *l, uint32_t i)
         if (l->out->row[l->g->reads[e]] >= row)
             row = l->out->row[l->g->reads[e]] + 1;
     return row;
+}
+
+/* Who reads what. */
+static void list_uses(Layout *l)
+{
+    const LaneGraph *g = l->g;
+    const uint32_t n_edges = g->edges[g->n];
+    uint32_t *at = NEWS(l->scratch, uint32_t, g->n + 1);
+    l->uses = NEWS(l->scratch, uint32_t, n_edges + 1);
+    l->ends = NEWS(l->scratch, uint32_t, g->n + 1);
+    l->who = NEWS(l->scratch, uint32_t, n_edges + 1);
+    l->placed = NEWS(l->scratch, uint32_t, g->n + 1);
+    for (uint32_t e = 0; e < n_edges; e++)
+        l->ends[g->reads[e] + 1]++;
+    for (uint32_t i = 0; i < g->n; i++)
+        l->ends[i + 1] += l->ends[i];
+    for (uint32_t i = 0; i < g->n; i++)
+        for (uint32_t e = g->edges[i]; e < g->edges[i + 1]; e++) {
+            const uint32_t from = g->reads[e];
+            l->who[e] = i;
+            l->uses[l->ends[from] + at[from]++] = e;
+        }
 }
 
 /* What only comes from constants is as late as it can be; so are inputs. */
@@ -125,6 +152,11 @@ static void take(Layout *l, uint32_t i, int32_t lane)
     }
     const int32_t row = l->out->row[i], reach = l->out->reach[i];
     l->out->lane[i] = lane;
+    for (uint32_t k = l->ends[i]; k < l->ends[i + 1]; k++) {
+        const uint32_t e = l->uses[k], who = l->who[e];
+        if (!l->out->tag[e] && (!l->placed[who] || e + 1 < l->placed[who]))
+            l->placed[who] = e + 1;
+    }
     l->free_at[lane] = reach > row ? reach : row + 1;
 }
 
@@ -150,11 +182,8 @@ static int32_t wished_lane(const Layout *l, uint32_t i)
     for (uint32_t e = g->edges[i]; e < g->edges[i + 1]; e++)
         if (!l->out->tag[e])
             return l->out->lane[g->reads[e]];
-    const uint32_t reader = l->reader[i];
-    for (uint32_t e = reader ? g->edges[reader - 1] : 0; reader && e < g->edges[reader]; e++)
-        if (l->out->lane[g->reads[e]] >= 0 && !l->out->tag[e])
-            return l->out->lane[g->reads[e]] + 1;
-    return 0;
+    const uint32_t reader = l->reader[i], placed = reader ? l->placed[reader - 1] : 0;
+    return placed ? l->out->lane[g->reads[placed - 1]] + 1 : 0;
 }
 
 static int32_t nearest_lane(const Layout *l, int32_t wish, int32_t row)
@@ -250,6 +279,7 @@ Lanes lanes_of(const LaneGraph *g, LaneRules rules, Arena *arena)
         .order = NEWS(&scratch, uint32_t, g->n + 1),
         .reader = NEWS(&scratch, uint32_t, g->n + 1),
     };
+    list_uses(&l);
     for (uint32_t i = 0; i < g->n; i++)
         out.row[i] = longest_path(&l, i);
     sink_sources(&l);

@@ -480,7 +480,7 @@ const Shape shapes[] = {
     { "properties", properties, 1000 },
     { "opsets",     opsets,     1000 },
     { "unknown",    unknown,    300 },
-    { "attributes", attributes, 500 },
+    { "attributes", attributes, 200 },
     { "wide",       wide,       500 },
     { "small",      small,      500 },
 };
