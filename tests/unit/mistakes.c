@@ -5,6 +5,14 @@
 #include "api/context.h"
 #include "support/host.h"
 
+#ifdef QCC_DEBUG
+/* Debug builds abort at a mistake. */
+int main(void)
+{
+    puts("skipped: mistakes that are answered; a release build");
+    return 0;
+}
+#else
 static Status stumble(void *arg)
 {
     qcc_context *cx = arg;
@@ -34,10 +42,7 @@ static qcc_context *opened(Host *h)
 
 static void a_mistake_is_told_and_ends_the_context(void **state)
 {
-    (void)state, (void)stumble;
-#ifdef QCC_DEBUG
-    skip(); /* debug builds abort */
-#else
+    (void)state;
     Host h = { 0 };
     qcc_context *cx = opened(&h);
     assert_int_equal(context_call(cx, stumble, cx), QCC_INTERNAL);
@@ -45,15 +50,11 @@ static void a_mistake_is_told_and_ends_the_context(void **state)
     assert_int_equal(context_call(cx, fine, cx), QCC_INTERNAL);
     qcc_close(cx);
     assert_int_equal(h.blocks, 0);
-#endif
 }
 
 static void a_mistake_without_memory_is_told_too(void **state)
 {
     (void)state;
-#ifdef QCC_DEBUG
-    skip();
-#else
     Host h = { 0 };
     qcc_context *cx = opened(&h);
     host_refuse(&h, 0, true);
@@ -61,15 +62,11 @@ static void a_mistake_without_memory_is_told_too(void **state)
     assert_string_equal(h.text, "qcc: a mistake of qcc's own, and no memory to say which\n");
     qcc_close(cx);
     assert_int_equal(h.blocks, 0);
-#endif
 }
 
 static void closing_has_a_landing(void **state)
 {
-    (void)state, (void)greedy;
-#ifdef QCC_DEBUG
-    skip();
-#else
+    (void)state;
     Host h = { 0 };
     qcc_context *cx = opened(&h);
     host_refuse(&h, 0, true);
@@ -78,7 +75,6 @@ static void closing_has_a_landing(void **state)
     assert_int_equal(context_call(cx, fine, cx), QCC_INTERNAL);
     qcc_close(cx);
     assert_int_equal(h.blocks, 0);
-#endif
 }
 
 int main(void)
@@ -90,3 +86,4 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+#endif

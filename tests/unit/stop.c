@@ -132,11 +132,11 @@ static Status kernels(void *arg)
     enum { LARGE = 1 << 20, SMALL = 1000 };
     Context *c = arg;
     Pieces small = { .stop_at = 0 }, large = { .stop_at = 0 }, cut_off = { .stop_at = 5 };
-    run_pieces(c, &small, SMALL);
+    TRY(run_pieces(c, &small, SMALL));
     assert_true(small.begun == 1 && small.done == SMALL && !small.gap);
-    run_pieces(c, &large, LARGE);
+    TRY(run_pieces(c, &large, LARGE));
     assert_true(large.begun >= 60 && large.begun <= 70 && large.done == LARGE && !large.gap);
-    run_pieces(c, &cut_off, LARGE);
+    TRY(run_pieces(c, &cut_off, LARGE));
     assert_int_equal(cut_off.begun, 5);
     assert_true(cut_off.done < LARGE / 10);
     return OK;
