@@ -33,7 +33,7 @@ if(NOT QCC_SANITIZE) # their runtimes want to come first
     set_tests_properties(fault/attacks-many PROPERTIES LABELS "slow;long" TIMEOUT 3600)
 endif()
 # Every call of the library, with everything open: what the next programs share.
-add_library(fault_world STATIC fault/world.c fault/commands.c)
+add_library(fault_world STATIC fault/world.c fault/world_verbs.c fault/commands.c)
 target_link_libraries(fault_world PUBLIC qcc_static)
 target_include_directories(fault_world PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
 set(fault_folder ${CMAKE_CURRENT_BINARY_DIR}/fault)

@@ -62,6 +62,12 @@ uint64_t world_state(World *w);
 /* A sink that forgets what it is given. */
 qcc_sink world_nowhere(void);
 
+/* A sink that gathers bytes, from the first on. */
+qcc_sink world_gather(WorldBytes *bytes);
+
+/* Reads the model once more. */
+qcc_status world_read(World *w, qcc_model **model);
+
 /* A path in the folder, valid until the next one. */
 const char *world_path(const World *w, const char *name);
 
