@@ -6,7 +6,7 @@ if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE AND CMAKE_BUILD_TYPE STREQUAL "Release"
     foreach(shape chain prefix beside outputs inputs passed dimensions weights unread constants operands uses regions captures
                   functions infos properties opsets unknown attributes wide small)
         add_test(NAME work/${shape} COMMAND test_work $<TARGET_FILE:qcc> ${shape})
-        if(shape MATCHES "^(outputs|wide|small)$")
+        if(shape MATCHES "^(outputs|small)$")
             set(labels slow)
         else()
             set(labels "slow;long") # half a minute each
