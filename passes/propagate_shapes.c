@@ -66,8 +66,8 @@ static Status ask(Shapes *s, Node *n)
         return INVALID;
     if (!type)
         return fail(ir->diag, node_place(n), "%s %s", op_of(n)->name, complaint);
-    return fail(ir->diag, node_place(n), "%s gives %s, declared is %s", op_of(n)->name, type_text(ir->diag->arena, type),
-                type_text(ir->diag->arena, n->type));
+    return fail(ir->diag, node_place(n), "%s gives %s, declared is %s", op_of(n)->name,
+                type_text(ir->diag->arena, type), type_text(ir->diag->arena, n->type));
 }
 
 static void enter_regions(Shapes *s, Node *n)

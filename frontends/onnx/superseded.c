@@ -153,7 +153,8 @@ static bool any_to_go(const Superseded *s)
 static void ask_models(Superseded *s)
 {
     Beside *b = s->beside;
-    if (!file_is_absent(b->model) && refers_each(b->arena->memory, b->limits, b->model, read_by_new, s) != OK && !s->why)
+    if (!file_is_absent(b->model) && refers_each(b->arena->memory, b->limits, b->model, read_by_new, s) != OK &&
+        !s->why)
         s->why = arena_printf(b->arena, "%s cannot be read", b->stem);
     if (!any_to_go(s))
         return;
