@@ -163,6 +163,7 @@ int main(void)
     j.browser = find_browser(&j.l.arena);
     if (!j.browser || !j.folder) {
         printf("skipped: no browser in the PATH; package chromium\n");
+        language_close(&j.l);
         return SKIPPED;
     }
     const Status status = guarded(&j.l.memory, write_pages, &j);
