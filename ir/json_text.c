@@ -7,13 +7,26 @@ static bool has_memory(void)
     return small != NULL;
 }
 
+/* Room for the longest string that the text may hold, which the parser does not miss when it is not there. */
+static bool has_room(Memory *memory, size_t n)
+{
+    void *room = memory_try_block(memory, n + 1);
+    if (room)
+        memory_release(memory, room, n + 1);
+    return room != NULL;
+}
+
 json_t *json_text(Memory *memory, const char *text, size_t n, size_t flags, json_error_t *error)
 {
-    enum { TRIES = 2 }; /* a text that is wrong stays wrong */
-    json_t *all = NULL;
-    for (int i = 0; i < TRIES && !all; i++)
-        all = json_loadb(text, n, flags, error);
-    if (!all && (json_error_code(error) == json_error_out_of_memory || !has_memory()))
+    if (!has_room(memory, n))
         memory_exhausted(memory);
+    json_t *all = json_loadb(text, n, flags, error), *again = json_loadb(text, n, flags, error);
+    const bool same = all && again ? json_equal(all, again) : all == again;
+    const bool lacks = !same || (!all && (json_error_code(error) == json_error_out_of_memory || !has_memory()));
+    json_decref(again);
+    if (lacks) {
+        json_decref(all);
+        memory_exhausted(memory);
+    }
     return all;
 }

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 
-/* What a text says, to be given back by json_decref; null where it is no JSON.  jansson takes malloc's memory and calls a
- * text wrong when there is none: then it jumps. */
+/* What a text says, to be given back by json_decref; null where it is no JSON.  jansson takes malloc's memory; where that
+ * lacks it calls a text wrong, or leaves out characters without a word: then this jumps. */
 json_t *json_text(Memory *memory, const char *text, size_t n, size_t flags, json_error_t *error);
 
 #endif

@@ -62,6 +62,31 @@ static bool is_said(const Saying *s, const Tree *start)
     return said;
 }
 
+/* Commands that read JSON, whose parser may lose characters where memory lacks: each request fails in turn. */
+static int starve(const Tree *start)
+{
+    static const char *const commands[] = { "eval s.onnx --data x.npy --target y.npy --checkpoint a.safetensors",
+                                            TRAIN "--steps 4 --resume --log log.jsonl" };
+    enum { NO_MEMORY = 7 };
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        bool more = true;
+        for (long at = 1; more; at++) {
+            Outcome o;
+            const Attack a = { .target = TARGET_memory, .deed = DEED_FAIL, .value = ENOMEM, .at = at };
+            attack_run(commands[i], &a, &o);
+            more = o.attack.struck;
+            if (o.code != 0 && o.code != NO_MEMORY) {
+                printf("qcc %s: memory %ld: exit %d, %s", commands[i], at, o.code, o.err);
+                wrong++;
+            }
+            outcome_drop(&o);
+            tree_write(start, ".");
+        }
+    }
+    return wrong;
+}
+
 int attack_words(void)
 {
     enum { N = sizeof sayings / sizeof *sayings };
@@ -80,6 +105,7 @@ int attack_words(void)
             printf("qcc %s: never says %s\n", sayings[i].command, sayings[i].words);
             failed++;
         }
+    failed += starve(&start);
     tree_drop(&start);
     printf("%d sayings, %d failed\n", N, failed);
     return failed;

@@ -48,7 +48,7 @@ static const Fault faults[] = {
     { TARGET_say, DEED_FAIL, EIO, true }, { TARGET_say, DEED_FAIL, ENOSPC, true },
     { TARGET_say, DEED_FAIL, EPIPE, true }, { TARGET_say, DEED_FAIL, EINTR, false },
     { TARGET_say, DEED_HALF, 0, true },
-    { TARGET_memory, DEED_FAIL, ENOMEM, false },
+    { TARGET_memory, DEED_FAIL, ENOMEM, true },
     { TARGET_thread, DEED_FAIL, EAGAIN, true },
     { TARGET_any, DEED_FAIL, EIO, true },
     { TARGET_any, DEED_KILL, 0, false },
@@ -424,7 +424,7 @@ int main(int argc, char **argv)
     const char *how = getenv("QCC_SWEEP"), *word = argc > 4 ? argv[4] : "";
     s.whole = !*word;
     s.full = how && strcmp(how, "full") == 0;
-    s.each = strcmp(argv[3], "many") == 0 ? 40 : 1;
+    s.each = strcmp(argv[3], "many") == 0 ? 20 : 1;
     s.seed = how && !s.full ? strtoull(how, NULL, 10) : seed_of(argv[1]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     attack_begin(argv[1], argv[2]);
