@@ -232,11 +232,13 @@ static Status evaluate_batch(Verify *v, qcc_model *m, const Batch *batch)
 {
     Arena *arena = &v->c->cx->scratch;
     const Tensor **inputs = NEWS(arena, const Tensor *, m->n_inputs + 1);
+    Map data;
+    map_open(&data, arena);
+    for (size_t k = 0; k < v->data.n_inputs; k++)
+        map_put(&data, v->data.inputs[k].name, NULL)->value.cp = batch->values[k];
     for (size_t i = 0; i < m->n_inputs; i++) {
-        const Tensor *given = NULL;
-        for (size_t k = 0; k < v->data.n_inputs; k++)
-            if (strcmp(v->data.inputs[k].name, m->inputs[i].name) == 0)
-                given = batch->values[k];
+        const MapEntry *e = map_find(&data, m->inputs[i].name);
+        const Tensor *given = e ? e->value.cp : NULL;
         if (!given)
             return fail_as(&v->c->cx->diag, USAGE, ON_COMMAND_LINE, "--verify: input %s gets nothing",
                            m->inputs[i].name);

@@ -147,7 +147,7 @@ static Way way_of(const Accumulating *a, size_t i, Node **state)
 {
     const Type *t = a->results.node[i]->type;
     const char *name = results_name(&a->results, i);
-    Node *input = name ? input_named(a->g, name) : NULL;
+    Node *input = name ? results_input(&a->results, name) : NULL;
     *state = input && input->op == OP_state ? input : NULL;
     if (*state)
         return WAY_STATE;

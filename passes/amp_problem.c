@@ -12,9 +12,11 @@ static double reading_price(AmpClass reader)
 bool amp_rounds_behind(AmpGraph *a, const Node *n, const Node *def)
 {
     int found = 0;
-    for (int i = 0; i < n->n_in; i++)
+    if (n->type->kind != TYPE_TENSOR || amp_elements(n->type) >= amp_elements(def->type))
+        return false;
+    for (int i = 0; i < n->n_in && found < 2; i++) /* asked of each operand: two are enough to know */
         found += amp_reading(a, n, i) == AMP_WITH_US;
-    return found == 1 && n->type->kind == TYPE_TENSOR && amp_elements(n->type) < amp_elements(def->type);
+    return found == 1;
 }
 
 /* The variable of what a call gives; -1: nothing that is chosen. */

@@ -66,7 +66,7 @@ static Status ema(Graph *g, PassRun *run)
     const size_t n = a.results.n;
     for (size_t i = 0; i < n; i++) {
         const char *name = results_name(&a.results, i);
-        Node *x = name ? input_named(g, name) : NULL;
+        Node *x = name ? results_input(&a.results, name) : NULL;
         if (!x || x->op != OP_state || !(x->flags & NODE_TRAINED))
             continue;
         average(&a, x, a.results.node[i]);

@@ -37,8 +37,9 @@ static void find(Found *f, int i)
 Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *diag)
 {
     Found scalars = { 0 }, floats = { 0 };
+    const Judgement *judged = outputs_judged(g, arena);
     for (int i = 0; i < graph_n_results(g); i++) {
-        if (output_may_be_judged(g, i))
+        if (judged[i] == JUDGED)
             find(graph_result(g, i)->type->rank == 0 ? &scalars : &floats, i);
     }
     if (scalars.n == 1) {

@@ -4,7 +4,6 @@
 
 #include "ops/reduction.h"
 #include "ops/shapes.h"
-#include "passes/results.h"
 
 bool output_is_float(const Node *y)
 {
@@ -38,30 +37,46 @@ int activation_axis(const Node *activation)
     return axis_wrap(axis, activation->type->rank);
 }
 
-bool output_is_shadowed(const Graph *g, int i)
+/* What an activation among the results reads: the activation is the output that people mean. */
+static Map shadowed(const Graph *g, Arena *arena)
 {
+    Map nodes;
+    map_open(&nodes, arena);
     for (int k = 0; k < graph_n_results(g); k++) {
         const Node *activation = graph_result(g, k) ? output_activation(graph_result(g, k)) : NULL;
-        if (k != i && activation && in(activation, 0) == graph_result(g, i))
-            return true;
+        if (activation && in(activation, 0))
+            map_put_u64(&nodes, in(activation, 0)->id, NULL);
     }
-    return false;
+    return nodes;
 }
 
-static bool is_next_state(const Graph *g, int i)
+static Map states_of(const Graph *g, Arena *arena)
 {
-    const Node *input = input_named(g, graph_result_name(g, i));
-    return input && input->op == OP_state;
+    Map names;
+    map_open(&names, arena);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        bool fresh = false;
+        MapEntry *e = g->inputs[i]->name ? map_put(&names, g->inputs[i]->name, &fresh) : NULL;
+        if (fresh)
+            e->value.i = g->inputs[i]->op == OP_state;
+    }
+    return names;
 }
 
-static bool is_named_float(const Graph *g, int i)
+const Judgement *outputs_judged(const Graph *g, Arena *arena)
 {
-    return output_is_float(graph_result(g, i)) && graph_result_name(g, i) && !is_next_state(g, i);
-}
-
-bool output_may_be_judged(const Graph *g, int i)
-{
-    return is_named_float(g, i) && !output_is_shadowed(g, i);
+    const int n = graph_n_results(g);
+    Judgement *of = NEWS(arena, Judgement, n + 1);
+    const Map nodes = shadowed(g, arena), states = states_of(g, arena);
+    for (int i = 0; i < n; i++) {
+        const Node *y = graph_result(g, i);
+        const char *name = graph_result_name(g, i);
+        const MapEntry *state = name ? map_find(&states, name) : NULL;
+        if (!output_is_float(y) || !name || (state && state->value.i))
+            continue;
+        of[i] = map_find_u64(&nodes, y->id) ? JUDGED_BEHIND : JUDGED;
+    }
+    return of;
 }
 
 int usual_class_axis(const Graph *g, const Type *scores)
@@ -93,15 +108,16 @@ Status loss_not_guessed(const Graph *g, Arena *arena, Diag *diag)
 {
     enum { MOST_SHOWN = 8 };
     Text try;
+    const Judgement *judged = outputs_judged(g, arena);
     int n = 0, shown = 0;
     text_open(&try, arena);
     for (int i = 0; i < graph_n_results(g); i++) {
         const Node *y = graph_result(g, i);
         const char *name = graph_result_name(g, i);
-        if (!is_named_float(g, i))
+        if (judged[i] == JUDGED_NOT)
             continue;
         n++;
-        if (output_may_be_judged(g, i) && shown++ < MOST_SHOWN)
+        if (judged[i] == JUDGED && shown++ < MOST_SHOWN)
             text_printf(&try, "%s | ", proposal(y, name, arena));
     }
     text_add(&try, "--loss output:NAME for a model that computes its own");

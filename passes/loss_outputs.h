@@ -16,12 +16,12 @@ Node *output_activation(const Node *y);
 /* The axis of a softmax or log_softmax, from 0. */
 int activation_axis(const Node *activation);
 
-/* Whether result i is an output of the model for a loss: floats with a name, not the next value of a state, and not what
- * another output is an activation of. */
-bool output_may_be_judged(const Graph *g, int i);
+/* What a loss may be made of: a float with a name that is no next state; JUDGED_BEHIND is what an activation among the
+ * outputs reads, which is meant instead. */
+typedef enum Judgement { JUDGED_NOT, JUDGED_BEHIND, JUDGED } Judgement;
 
-/* Whether another output is an activation of this one: the loss is said of that. */
-bool output_is_shadowed(const Graph *g, int i);
+/* Of each result. */
+const Judgement *outputs_judged(const Graph *g, Arena *arena);
 
 /* The axis of classes where nobody says it: the last one where the inputs are tokens and the rank is 3, else 1. */
 int usual_class_axis(const Graph *g, const Type *scores);

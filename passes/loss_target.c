@@ -28,10 +28,11 @@ Node *loss_output(const Graph *g, const char *name)
 static Status no_output(const Graph *g, const char *name, Diag *diag, Arena *arena)
 {
     const char **names = NEWS(arena, const char *, graph_n_results(g) + 1);
+    const Judgement *judged = outputs_judged(g, arena);
     size_t n = 0;
     Text try;
     for (int i = 0; i < graph_n_results(g); i++)
-        if (output_may_be_judged(g, i))
+        if (judged[i] == JUDGED)
             names[n++] = graph_result_name(g, i);
     const char *nearest = str_nearest(name, names, n);
     text_open(&try, arena);
@@ -54,8 +55,9 @@ static Node *find_output(const Graph *g, const LossSpec *l, Arena *arena, Diag *
         *status = found ? OK : no_output(g, *name, diag, arena);
         return found;
     }
+    const Judgement *judged = outputs_judged(g, arena);
     for (int i = 0; i < graph_n_results(g); i++) {
-        if (!output_may_be_judged(g, i) || output_is_scalar(graph_result(g, i)))
+        if (judged[i] != JUDGED || output_is_scalar(graph_result(g, i)))
             continue;
         found = graph_result(g, i);
         *name = graph_result_name(g, i);

@@ -41,14 +41,17 @@ static const Node *operand(const Node *n, int i)
     return in(n, i);
 }
 
-/* The first bytes of a constant tell most of them apart. */
+/* The first bytes of a constant tell most of them apart, and where one lies that was not read yet. */
 static uint64_t constant_hash(const Node *n, uint64_t h)
 {
+    enum { MOST = 1 << 16 };
     const Payload *p = node_payload(n);
     const Tensor *t = p ? p->tensor : NULL;
-    if (!t || !t->data)
+    if (!p)
         return h;
-    return hash64(t->data, t->bytes < 256 ? t->bytes : 256, h);
+    if (!t || !t->data)
+        return hash_word(hash_word(h, p->where), p->length);
+    return hash64(t->data, t->bytes < MOST ? t->bytes : MOST, h);
 }
 
 static uint64_t hash_of(const Node *n)

@@ -2,9 +2,17 @@
 
 #include <string.h>
 
+/* Names to places, as far as they were read: both lists grow while a pass runs. */
+typedef struct ResultsIndex {
+    Map results, inputs;
+    size_t n_results, n_inputs;
+} ResultsIndex;
+
 Results results_of(Graph *g, Arena *arena)
 {
-    Results r = { .g = g, .arena = arena };
+    Results r = { .g = g, .arena = arena, .index = NEW(arena, ResultsIndex) };
+    map_open(&r.index->results, arena);
+    map_open(&r.index->inputs, arena);
     for (int i = 0; i < graph_n_results(g); i++)
         results_add(&r, g->results ? g->results[i] : NULL, graph_result(g, i));
     return r;
@@ -15,14 +23,21 @@ const char *results_name(const Results *r, size_t i)
     return r->name[i] || !r->node[i] ? r->name[i] : r->node[i]->name;
 }
 
+static void put_first(Map *map, const char *name, size_t i)
+{
+    bool fresh = false;
+    MapEntry *e = name ? map_put(map, name, &fresh) : NULL;
+    if (fresh)
+        e->value.u = i;
+}
+
 int results_find(const Results *r, const char *name)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        const char *have = results_name(r, i);
-        if (have && strcmp(have, name) == 0)
-            return (int)i;
-    }
-    return -1;
+    ResultsIndex *x = r->index;
+    for (; x->n_results < r->n; x->n_results++)
+        put_first(&x->results, results_name(r, x->n_results), x->n_results);
+    const MapEntry *e = map_find(&x->results, name);
+    return e ? (int)e->value.u : -1;
 }
 
 void results_add(Results *r, const char *name, Node *value)
@@ -34,17 +49,29 @@ void results_add(Results *r, const char *name, Node *value)
     r->name[r->n++] = name;
 }
 
+void results_drop(Results *r, const bool *gone, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        if (i < n && gone[i])
+            continue;
+        r->node[kept] = r->node[i];
+        r->name[kept++] = r->name[i];
+    }
+    r->n = kept;
+    map_open(&r->index->results, r->arena); /* places changed */
+    r->index->n_results = 0;
+}
+
 Node *results_take(Results *r, const char *name)
 {
     const int at = results_find(r, name);
     if (at < 0)
         return NULL;
     Node *value = r->node[at];
-    r->n--;
-    for (size_t i = (size_t)at; i < r->n; i++) {
-        r->node[i] = r->node[i + 1];
-        r->name[i] = r->name[i + 1];
-    }
+    bool *gone = NEWS(r->arena, bool, r->n);
+    gone[at] = true;
+    results_drop(r, gone, r->n);
     return value;
 }
 
@@ -61,12 +88,21 @@ Node *input_named(const Graph *g, const char *name)
     return NULL;
 }
 
+Node *results_input(const Results *r, const char *name)
+{
+    ResultsIndex *x = r->index;
+    for (; x->n_inputs < r->g->n_inputs; x->n_inputs++)
+        put_first(&x->inputs, r->g->inputs[x->n_inputs]->name, x->n_inputs);
+    const MapEntry *e = map_find(&x->inputs, name);
+    return e ? r->g->inputs[e->value.u] : NULL;
+}
+
 Node *results_trained(const Results *r, size_t i)
 {
     const char *name = results_name(r, i);
     if (!r->node[i] || !name || strncmp(name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) != 0)
         return NULL;
-    Node *x = input_named(r->g, name + sizeof GRADIENT_PREFIX - 1);
+    Node *x = results_input(r, name + sizeof GRADIENT_PREFIX - 1);
     return x && x->op == OP_state && x->flags & NODE_TRAINED ? x : NULL;
 }
 

@@ -10,6 +10,7 @@ typedef struct Results {
     Node **node;
     const char **name; /* null: the value's own */
     size_t n, cap, cap_names;
+    struct ResultsIndex *index;
 } Results;
 
 /* What results are named with: a gradient is `grad.NAME`, our own states are `qcc.m/NAME` ..; a result qcc.latched is
@@ -19,7 +20,7 @@ typedef struct Results {
 #define GRADIENT_SCALE  "qcc.grad_scale"
 #define LATCHED_SCALE   "qcc.latched"
 
-/* The results of `g`; lists grow in `arena`. */
+/* The results of `g`; lists grow in `arena`.  A value that is among them keeps its name. */
 Results results_of(Graph *g, Arena *arena);
 
 /* The name under which result i leaves; null when it has none. */
@@ -34,8 +35,14 @@ void results_add(Results *r, const char *name, Node *value);
 /* Takes a result out by name and gives its value; null when there is none. */
 Node *results_take(Results *r, const char *name);
 
+/* Takes out those of the first n that are `gone`. */
+void results_drop(Results *r, const bool *gone, size_t n);
+
 /* Makes the list the results of the graph. */
 void results_set(const Results *r);
+
+/* The input or state by name, of a pass that takes none away; null when there is none. */
+Node *results_input(const Results *r, const char *name);
 
 /* The trained state whose gradient result i is; null when it is none. */
 Node *results_trained(const Results *r, size_t i);

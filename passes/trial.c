@@ -80,7 +80,7 @@ const Tensor *trial_initial(const Node *state, Arena *scratch)
     const ValueAttr *initial = state->attr;
     if (initial && initial->value)
         return payload_tensor(initial->value, state->graph->ir->diag);
-    if (!type_known(state->type) || state->type->kind != TYPE_TENSOR)
+    if (!tensor_holds(state->type))
         return NULL;
     return tensor_new(scratch, state->type);
 }

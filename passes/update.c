@@ -139,11 +139,15 @@ static Status update(Graph *g, PassRun *run)
         x[i] = results_trained(&u.results, i);
         gradient[i] = u.results.node[i];
     }
+    bool *gone = NEWS(run->scratch, bool, n + 1);
     for (size_t i = 0; i < n; i++) {
-        Node *clipped = x[i] ? results_take(&u.results, name_with(g, CLIPPED_PREFIX, x[i]->name)) : NULL;
+        const int clipped = x[i] ? results_find(&u.results, name_with(g, CLIPPED_PREFIX, x[i]->name)) : -1;
+        if (clipped >= 0 && (size_t)clipped < n)
+            gone[clipped] = true;
         if (x[i])
-            update_parameter(&u, x[i], clipped ? clipped : gradient[i]);
+            update_parameter(&u, x[i], clipped >= 0 ? u.results.node[clipped] : gradient[i]);
     }
+    results_drop(&u.results, gone, n);
     results_add(&u.results, "lr", rate_of(&u, recipe.groups[0].lr));
     results_add(&u.results, "qcc.step", u.step);
     results_set(&u.results);

@@ -123,6 +123,7 @@ void write_files(int n)
     write_lines("l.cfg", n, "", "nodes=1000000");
     write_lines("t.amp", n, "", "op:Tanh fp16=F bf16=F wide=- reason=-");
     write_file("x.npy", array(2, 0));
+    write_file("s.npy", array(2, 2));
     write_file("n.npy", array(2, n));
     for (int row = 0; row < 4; row++)
         for (int i = 0; i < n; i++)

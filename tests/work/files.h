@@ -8,7 +8,7 @@
 void write_file(const char *path, Bytes b);
 
 /* Writes into the folder at hand: c.cfg and l.cfg with n lines of options and limits, t.amp with n lines of classes,
- * x.npy f32[2], n.npy f32[2,n], wide.csv with n columns, w.safetensors with n tensors, a.npz with n arrays, and the
+ * x.npy f32[2], s.npy f32[2,2], n.npy f32[2,n], wide.csv with n columns, w.safetensors with n tensors, a.npz with n arrays, and the
  * folder ckpt with n files that have the names of checkpoints. */
 void write_files(int n);
 

@@ -41,9 +41,17 @@ static const struct {
     { "weights", "M --loss mse:y --optimizer adam --ema 0.9 --clip-norm 1 -o O" },
     { "weights", "train M --loss mse:y --data x=x.npy --target x.npy --steps 1 --no-save --init w.safetensors" },
     { "weights", "train M --loss mse:y --data x=x.npy --target x.npy --steps 1 --checkpoint O.ckpt" },
+    { "layers", "M --loss mse:y --amp fp16 --optimizer adam --ema 0.9 --clip-norm 1 -o O" },
+    { "layers", "M --loss mse:y --amp bf16 --batch 8 --accumulate 2 -o O" },
+    { "layers", "explain M --loss mse:y --amp bf16 -v" },
+    { "layers", "train M --loss mse:y --amp fp16 --data x=s.npy --target s.npy --steps 2 --checkpoint O.ckpt" },
+    { "layers", "eval S --data x=s.npy --target s.npy" },
+    { "layers", "export S -o O --verify x=s.npy,target=s.npy" },
     { "dimensions", "check M (--dim d#=2)" },
     { "dimensions", "check M (--shape p#:2)" },
     { "dimensions", "check M (--const p#=x.npy)" },
+    { "outputs", "M -o O" },
+    { "outputs", "M --loss mse:none -o O" },
     { "inputs", "run M --input x=x.npy (--input x#=x.npy)" },
     { "inputs", "diff M M (--input x#=x.npy)" },
     { "inputs", "export M --dtype fp16 --keep-io [x#,] -o O" },
@@ -66,7 +74,7 @@ enum { MOST_WORDS = 8000, WORD = 64 };
 
 /* Four times as many take so much more at most: n log n does less.  Where one in thirty instructions at n looks at pairs
  * it is more. */
-static const double most = 4.3;
+static const double most = 4.4;
 
 typedef struct Work {
     const char *qcc, *shape, *word;
@@ -241,7 +249,7 @@ static void prepare(const Work *w, const Shape *s)
             abort();
         add(&words, w->qcc);
         words_of(&words, "M --loss mse:y -o S", 0);
-        if (strcmp(s->name, "weights") == 0)
+        if (strcmp(s->name, "weights") == 0 || strcmp(s->name, "layers") == 0)
             carry_out(folders[i], &words);
     }
 }

@@ -1,5 +1,7 @@
 #include "work/shapes.h"
 
+#include <stdbool.h>
+
 /* A model under construction: parts of the graph in the order they came, and of the model around it. */
 typedef struct Draft {
     Bytes graph, rest;
@@ -428,6 +430,43 @@ static Bytes attributes(int n)
     return finish(&d);
 }
 
+static Bytes square(const char *name, bool is_type)
+{
+    Bytes d = { 0 }, shape = { 0 }, tensor = { 0 }, type = { 0 }, info = { 0 };
+    if (!is_type) {
+        put_int(&info, 1, 2);
+        put_int(&info, 1, 2);
+        put_int(&info, 2, FLOAT);
+        put_text(&info, 8, name);
+        put_bytes(&info, 9, "\0\0\200?\0\0\0@\0\0\0@\0\0\200?", 16);
+        return info;
+    }
+    put_int(&d, 1, 2);
+    put_bytes(&shape, 1, d.p, d.n);
+    put_message(&shape, 1, d);
+    put_int(&tensor, 1, FLOAT);
+    put_message(&tensor, 2, shape);
+    put_message(&type, 1, tensor);
+    put_text(&info, 1, name);
+    put_message(&info, 2, type);
+    return info;
+}
+
+/* Products with weights, which mixed precision computes narrow. */
+static Bytes layers(int n)
+{
+    Draft d = { 0 };
+    char w[LONGEST], from[LONGEST], to[LONGEST], product[LONGEST];
+    put_message(&d.graph, 11, square("x", true));
+    for (int i = 0; i < n; i++) {
+        put_message(&d.graph, 5, square(nth(w, "w", i), false));
+        node(&d, "MatMul", i ? nth(from, "h", i - 1) : "x", w, nth(product, "m", i));
+        node(&d, "Tanh", product, NULL, i + 1 < n ? nth(to, "h", i) : "y");
+    }
+    put_message(&d.graph, 12, square("y", true));
+    return finish(&d);
+}
+
 /* A network on samples of n numbers, in batches of two. */
 static Bytes wide(int n)
 {
@@ -481,6 +520,7 @@ const Shape shapes[] = {
     { "opsets",     opsets,     1000 },
     { "unknown",    unknown,    300 },
     { "attributes", attributes, 200 },
+    { "layers",     layers,     150 },
     { "wide",       wide,       500 },
     { "small",      small,      500 },
 };
