@@ -131,14 +131,30 @@ static void handle_signals(void)
     handle(SIGUSR1, on_save);
 }
 
-/* Behind the last word there is nothing left to interrupt. */
-static void forget_signals(void)
+/* What the command answers, once it is known. */
+static volatile sig_atomic_t answer;
+
+static void on_late(int number)
+{
+    (void)number;
+    _exit(answer);
+}
+
+/* Behind the last word there is nothing left to interrupt: whoever is impatient gets the answer at once. */
+static void settle_signals(qcc_status status)
 {
     static const int over[] = { SIGHUP, SIGXCPU, SIGALRM, SIGUSR1 };
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    answer = (sig_atomic_t)status;
+    handle(SIGINT, on_late);
+    handle(SIGTERM, on_late);
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         signal(over[i], SIG_IGN);
+}
+
+/* An exit code that the pages list. */
+static qcc_status known(qcc_status status)
+{
+    return status <= QCC_INTERNAL || status == QCC_INTERRUPTED ? status : QCC_INTERNAL;
 }
 
 int main(int argc, char **argv)
@@ -152,12 +168,13 @@ int main(int argc, char **argv)
     if (status == QCC_OK) {
         handle_signals();
         status = qcc_command(running, argc, (const char *const *)argv, &out);
-        forget_signals();
+        if (status == QCC_INTERRUPTED)
+            fputs("interrupted\n", stderr);
+        status = known(status);
+        settle_signals(status);
         qcc_close(running);
     } else {
         fprintf(stderr, "qcc: cannot start: %s\n", qcc_status_name(status));
     }
-    if (status == QCC_INTERRUPTED)
-        fputs("interrupted\n", stderr);
-    return status <= QCC_INTERNAL || status == QCC_INTERRUPTED ? (int)status : (int)QCC_INTERNAL;
+    return (int)known(status);
 }

@@ -7,8 +7,7 @@ add_custom_target(command_update COMMAND test_command --update ${CMAKE_BINARY_DI
                   ${cases} DEPENDS test_command qcc qcc_opt VERBATIM)
 
 if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
-    add_test(NAME command/stops COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/stops ${CMAKE_BINARY_DIR}/qcc
-                                        ${CMAKE_SOURCE_DIR}/examples/models)
+    add_test(NAME command/stops COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/stops ${CMAKE_BINARY_DIR}/qcc)
     set_tests_properties(command/stops PROPERTIES LABELS slow)
 endif()
 
