@@ -74,7 +74,7 @@ static Status read_model(void *arg)
         for (size_t i = 0; g && i < g->n_initializer; i++)
             read_tensor(r, &s, g->initializer[i]);
         if (g && g->n_initializer)
-            splice_back(r, &s, g->initializer[g->n_initializer - 1]);
+            (void)splice_back(r, &s, g->initializer[g->n_initializer - 1]);
         spine_close(&s);
     }
     arena_close(&r->arena);
@@ -86,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Run r = { .limits = LIMITS_DEFAULT, .data = data, .size = size };
 
     memory_open(&r.memory, NULL);
-    guarded(&r.memory, read_model, &r);
+    if (guarded(&r.memory, read_model, &r) == INTERNAL)
+        abort();
     if (r.memory.used)
         abort();
     return 0;
