@@ -1,0 +1,163 @@
+"""Exports the models of models.py in the four forms in which PyTorch writes them, with what PyTorch says of each.
+
+usage: OMP_NUM_THREADS=1 python make.py OUT [NAME...]      (torch 2.15, onnx, onnxscript, safetensors)
+
+NAME-FORM.onnx        dyn: the default; dynraw: training mode, optimize=False; leg, legtrain: dynamo=False, in inference form
+                      with folding, and in training form without
+NAME.safetensors      inputs in.*, target, parameters param.* before the first step, outputs out (inference) and out.train,
+                      gradients grad.* of the first step, losses of ten steps of SGD and AdamW, loss.sgd and loss.adamw, and
+                      as .moved those that PyTorch finds when its input is changed by 1e-7.  Dropout is off.
+NAME.json             parameters (name, shape, and other names of the same tensor) and buffers
+Traces of the stack are cut to the lines of models.py.
+"""
+import contextlib
+import copy
+import io
+import json
+import os
+import sys
+import warnings
+
+import onnx
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import nn
+
+from models import MODELS
+
+OWN_AXES = {'gcn'}  # no batch: the first axis of an input is its own
+
+
+def loss_of(kind, y, target):
+    if kind == 'own':
+        return y
+    if kind == 'class':
+        return F.cross_entropy(y, target)
+    if kind == 'next':
+        return F.cross_entropy(y.flatten(0, 1), target.flatten())
+    return F.mse_loss(y, target)
+
+
+def target_of(kind, y):
+    if kind == 'own':
+        return None
+    if kind == 'class':
+        return torch.randint(0, y.shape[1], (y.shape[0],))
+    if kind == 'next':
+        return torch.randint(0, y.shape[2], y.shape[:2])
+    return torch.randn_like(y)
+
+
+def in_training(model):
+    model.train()
+    for m in model.modules():
+        if isinstance(m, nn.Dropout):
+            m.eval()
+    return model
+
+
+def train(model, optimizer, x, target, kind, frozen):
+    model = copy.deepcopy(model)
+    in_training(model) if not frozen else model.eval()
+    chosen = optimizer(model.parameters())
+    losses = []
+    for step in range(10):
+        chosen.zero_grad()
+        loss = loss_of(kind, model(*x), target)
+        loss.backward()
+        if step == 0:
+            gradients = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+        losses.append(loss.detach())
+        chosen.step()
+    return torch.stack(losses), gradients
+
+
+OPTIMIZERS = {'sgd': lambda p: torch.optim.SGD(p, lr=0.1), 'adamw': lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.01)}
+
+
+def moved(x):
+    return tuple(v * (1 + 1e-7) if v.is_floating_point() else v for v in x)
+
+
+def answers(model, x, kind):
+    model.eval()
+    y = model(*x)
+    target = target_of(kind, y)
+    out = {'out': y.detach()}
+    out.update({f'in.{i}': v for i, v in enumerate(x)})
+    if target is not None:
+        out['target'] = target
+    out.update({f'param.{n}': p.detach().clone() for n, p in model.named_parameters()})
+    out.update({f'buffer.{n}': b.clone() for n, b in model.named_buffers()})
+    for mode, frozen in (('', False), ('frozen.', True)):
+        if frozen and not any(isinstance(m, nn.BatchNorm2d) for m in model.modules()):
+            continue
+        for name, optimizer in OPTIMIZERS.items():
+            out[f'{mode}loss.{name}'], gradients = train(model, optimizer, x, target, kind, frozen)
+            out[f'{mode}loss.{name}.moved'], _ = train(model, optimizer, moved(x), target, kind, frozen)
+        out.update({f'{mode}grad.{n}': g for n, g in gradients.items()})
+    return {k: v.contiguous().clone() for k, v in out.items()}
+
+
+def facts(model):
+    names = {}
+    for n, p in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(p), []).append(n)
+    return {'parameters': [{'name': n[0], 'also': n[1:], 'shape': list(dict(model.named_parameters())[n[0]].shape)}
+                           for n in names.values()],
+            'buffers': [n for n, _ in model.named_buffers()]}
+
+
+def cut_traces(path):
+    m = onnx.load(path)
+    for node in [n for n in m.graph.node]:
+        for p in node.metadata_props:
+            if p.key.endswith('stack_trace'):
+                lines = [s.strip() for s in p.value.split('\n')]
+                own = [i for i, s in enumerate(lines) if 'models.py' in s]
+                p.value = '\n'.join(f'File "models.py", {lines[i].split(", ", 1)[1]}\n    {lines[i + 1]}' for i in own[-1:])
+    onnx.save(m, path)
+
+
+def export(name, model, x, out):
+    inputs = [f'x{i}' for i in range(len(x))]
+    batch = torch.export.Dim.DYNAMIC
+    dynamic = None if name in OWN_AXES else tuple({0: batch} for _ in x)
+    axes = None if name in OWN_AXES else {n: {0: 'batch'} for n in inputs}
+    words = dict(input_names=inputs, output_names=['y'])
+    forms = {
+        'dyn': dict(dynamo=True, dynamic_shapes=dynamic, external_data=False),
+        'dynraw': dict(dynamo=True, optimize=False, dynamic_shapes=dynamic, external_data=False),
+        'leg': dict(dynamo=False, dynamic_axes=axes),
+        'legtrain': dict(dynamo=False, dynamic_axes=axes, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False),
+    }
+    for form, options in forms.items():
+        path = os.path.join(out, f'{name}-{form}.onnx')
+        m = copy.deepcopy(model)
+        m.train() if form in ('dynraw', 'legtrain') else m.eval()
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                torch.onnx.export(m, x, path, **words, **options)
+            cut_traces(path)
+        except Exception as e:  # a form that the exporter refuses is said, and is not there
+            print(f'{name}-{form}: {type(e).__name__}: {str(e).splitlines()[0][:150] if str(e) else ""}')
+
+
+def main():
+    out, wanted = sys.argv[1], sys.argv[2:] or list(MODELS)
+    warnings.filterwarnings('ignore')
+    torch.set_num_threads(1)
+    os.makedirs(out, exist_ok=True)
+    for name in wanted:
+        make, inputs, kind = MODELS[name]
+        torch.manual_seed(1)
+        model, x = make(), inputs()
+        save_file(answers(model, x, kind), os.path.join(out, f'{name}.safetensors'))
+        with open(os.path.join(out, f'{name}.json'), 'w') as f:
+            json.dump({'loss': kind, **facts(model)}, f, indent=1)
+            f.write('\n')
+        export(name, model, x, out)
+
+
+main()
