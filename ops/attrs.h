@@ -53,6 +53,11 @@ typedef struct SplitItemsAttr { /* split_to_sequence */
     bool keepdims;
 } SplitItemsAttr;
 
+typedef struct SequenceConcatAttr { /* concat_from_sequence */
+    int64_t axis;
+    bool new_axis;
+} SequenceConcatAttr;
+
 typedef struct TopKAttr {
     int64_t axis;
     bool largest, sorted;

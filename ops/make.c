@@ -86,6 +86,14 @@ Node *make_concat(Build *b, int axis, int n, Node *const *parts)
     return with_int(b, OP_concat, "axis", axis, n, parts);
 }
 
+Node *make_split(Build *b, Node *x, int axis, Node *lengths, int n)
+{
+    void *at, *attr = attr_of(b, OP_split, "axis", &at);
+    const int64_t v = axis;
+    memcpy(at, &v, sizeof v);
+    return build_node_n(b, OP_split, attr, 2, (Node *[]){ x, lengths }, n);
+}
+
 Node *make_pad(Build *b, Node *x, int rank, const int64_t *before, const int64_t *after)
 {
     int64_t pads[2 * MAX_RANK];

@@ -36,6 +36,9 @@ Node *make_slice(Build *b, Node *x, int axis, int64_t from, int64_t to, int64_t 
 /* Parts one behind the other along an axis. */
 Node *make_concat(Build *b, int axis, int n, Node *const *parts);
 
+/* x in n parts of these lengths along an axis; build_part has them. */
+Node *make_split(Build *b, Node *x, int axis, Node *lengths, int n);
+
 /* x with that many zeros before and after each axis; negative numbers cut off. */
 Node *make_pad(Build *b, Node *x, int rank, const int64_t *before, const int64_t *after);
 

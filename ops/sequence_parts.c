@@ -9,14 +9,9 @@
 
 /* ---- concat_from_sequence ---- */
 
-typedef struct ConcatAttr {
-    int64_t axis;
-    bool new_axis;
-} ConcatAttr;
-
 static const AttrSpec concat_from_sequence_attrs[] = {
-    ATTR_REQUIRED(ConcatAttr, axis, INT),
-    ATTR(ConcatAttr, new_axis, BOOL, false),
+    ATTR_REQUIRED(SequenceConcatAttr, axis, INT),
+    ATTR(SequenceConcatAttr, new_axis, BOOL, false),
     ATTR_LAST,
 };
 
@@ -42,7 +37,7 @@ static bool extent_of(Infer *q, const Tensor *s, int axis, bool fresh, int64_t *
 
 static const Type *infer_concat_from_sequence(Infer *q)
 {
-    const ConcatAttr *at = q->attr;
+    const SequenceConcatAttr *at = q->attr;
     const Type *element = infer_sequence(q, 0);
     const Tensor *s = infer_sequence_value(q, 0);
     int64_t dims[MAX_RANK + 1], extent = DIM_UNKNOWN;
@@ -68,7 +63,7 @@ static const Type *infer_concat_from_sequence(Infer *q)
 
 static Status eval_concat_from_sequence(Eval *e)
 {
-    const ConcatAttr *at = e->attr;
+    const SequenceConcatAttr *at = e->attr;
     const Type *t = eval_type(e, 0);
     const int axis = axis_wrap(at->axis, t->rank);
     const int64_t outer = move_count(t->dims, 0, axis), inner = move_count(t->dims, axis + 1, t->rank);
@@ -95,7 +90,7 @@ static Node *sample_concat_from_sequence(Build *b, Rng *rng, int variant)
     int64_t dims[MAX_RANK];
     const int rank = variant % 2 ? variant / 2 % 4 : 1 + variant / 2 % 3, n = 1 + (int)rng_below(rng, 3);
     const int axis = (int)rng_below(rng, rank + variant % 2);
-    const ConcatAttr at = { rng_below(rng, 2) ? axis : axis - rank - variant % 2, variant % 2 };
+    const SequenceConcatAttr at = { rng_below(rng, 2) ? axis : axis - rank - variant % 2, variant % 2 };
     sample_dims(rng, rank, 3, dims);
     for (int i = 0; i < n; i++) {
         if (!at.new_axis)

@@ -22,6 +22,8 @@ static const Pass *const clean[] = {
     &pass_fold_constants,
     &pass_inline_branches,
     &pass_fold_constants,
+    &pass_open_sequences,
+    &pass_fold_constants,
     &pass_simplify,
     &pass_fold_casts,
     &pass_merge_equals,
@@ -37,6 +39,8 @@ static const Pass *const freeze[] = {
     &pass_fold_constants,
     &pass_inline_branches,
     &pass_fold_constants,
+    &pass_open_sequences,
+    &pass_fold_constants,
     &pass_simplify,
     &pass_fold_casts,
     &pass_merge_equals,
@@ -45,6 +49,7 @@ static const Pass *const freeze[] = {
 };
 /* A model that is to be trained: its parameters are chosen, the rest is folded. */
 static const Pass *const train_model[] = {
+    &pass_open_sequences, /* weights are cut by them too */
     &pass_choose_trainable,
     &pass_propagate_shapes,
     &pass_pin_types,
@@ -52,6 +57,8 @@ static const Pass *const train_model[] = {
     &pass_sink_constants,
     &pass_fold_constants,
     &pass_inline_branches,
+    &pass_fold_constants,
+    &pass_open_sequences,
     &pass_fold_constants,
     &pass_simplify,
     &pass_raise_patterns,

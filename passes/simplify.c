@@ -14,7 +14,6 @@
 #include <math.h>
 
 #include "ops/attrs.h"
-#include "passes/open_sequences.h"
 #include "passes/pattern.h"
 
 static bool known(const Match *m)
@@ -187,22 +186,6 @@ static Node *times_reciprocal(Build *b, const Match *m)
     return CALL(b, mul, m->x[0], build_const(b, r));
 }
 
-static Node *same_type(const Match *m, Node *n)
-{
-    return n && n->type == m->root->type ? n : NULL;
-}
-
-static Node *constructed_item(Build *b, const Match *m)
-{
-    (void)b;
-    return same_type(m, item_of_construct(m->node[1], m->constant[0]));
-}
-
-static Node *split_item(Build *b, const Match *m)
-{
-    return same_type(m, item_of_split(b, m->node[1], m->constant[0]));
-}
-
 static bool is_element(const Match *m)
 {
     return m->root->type == m->x[0]->type;
@@ -271,8 +254,6 @@ static const Rule rules[] = {
     { "pad-nothing",          EXACT,  P(pad, X, REST(0)),                          X,                  NULL,             pads_nothing      },
     { "dropout-inference",    EXACT,  P(dropout, X, REST(0)),                      X,                  NULL,             is_inference      },
     { "dropout-value",        EXACT,  WITH(P(part, P(dropout, X, REST(0))), PartAttr, .index = 0), X,  NULL,             is_inference      },
-    { "item-of-construct",    EXACT,  P(sequence_at, P(sequence_construct, X, REST(0)), CONST), NULL,  constructed_item, NULL              },
-    { "item-of-split",        EXACT,  P(sequence_at, P(split_to_sequence, X, REST(0)), CONST), NULL,   split_item,       NULL              },
     { "element-of-optional",  EXACT,  P(optional_get_element, P(optional, X)),     X,                  NULL,             is_element        },
     VIEWS_OF(reshape),
     VIEWS_OF(flatten),

@@ -290,11 +290,11 @@ static void options_do_what_they_say(void **state)
     h = run_clean((PipelineOptions){ .print_after = "simplify", .stop_after = "simplify" }, &nodes);
     assert_int_equal(h.prints, 1);
     assert_string_equal(h.last, "simplify");
-    assert_int_equal(h.reports, 6);
-    h = run_clean((PipelineOptions){ .pass_limit = 5 }, &nodes); /* no rule yet */
+    assert_int_equal(h.reports, 8);
+    h = run_clean((PipelineOptions){ .pass_limit = 7 }, &nodes); /* no rule yet */
     assert_int_equal(h.changes, 0);
     assert_int_equal(nodes, 4);
-    h = run_clean((PipelineOptions){ .pass_limit = 6 }, &nodes);
+    h = run_clean((PipelineOptions){ .pass_limit = 8 }, &nodes);
     assert_int_equal(h.changes, 1);
     assert_int_equal(nodes, 2);
 }
