@@ -8,6 +8,7 @@
 #include "api/step.h"
 #include "frontends/onnx/step.h"
 #include "ir/copy.h"
+#include "passes/fold.h"
 #include "passes/groups.h"
 #include "passes/pipelines.h"
 #include "passes/rebatch.h"
@@ -212,6 +213,7 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     TRY(recipe_read(s, line));
     amp_report_open(s);
     TRY(bound_model(s, line, &g));
+    TRY(fold_types(g, &s->cx->scratch)); /* an exporter may compute the axes of a shape */
     TRY(recipe_read_losses(s, g, line));
     find_whole(s, g);
     TRY(run_pipeline(s, "train-model", g));

@@ -29,6 +29,7 @@
     _( fold_output,        67108864,        "bytes of one folded constant"                         ) \
     _( fold_total,         536870912,       "bytes of all folded constants"                        ) \
     _( fold_work,          1000000000,      "scalar operations spent on folding"                   ) \
+    _( unrolled_nodes,     100000,          "nodes that turns of unrolled loops add"               ) \
     _( parse_bytes,        4294967296,      "memory for reading a model, weights apart"            ) \
     _( external_files,     1024,            "external data files"                                  ) \
     _( messages,           10000,           "messages reported"                                    ) \

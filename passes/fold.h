@@ -25,4 +25,7 @@ Status fold_node(Fold *f, Node *n, bool *folded);
 /* Folds all calls of a graph. */
 Status fold_graph(Fold *f, Graph *g);
 
+/* Types as far as the shapes that a file states and asks for tell them; a copy in the arena is folded to find them. */
+Status fold_types(Graph *g, Arena *arena);
+
 #endif

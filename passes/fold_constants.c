@@ -289,6 +289,26 @@ Status fold_graph(Fold *f, Graph *g)
     return OK;
 }
 
+Status fold_types(Graph *g, Arena *arena)
+{
+    PassRun run = { .diag = g->ir->diag };
+    const size_t n_nodes = graph_count(g);
+    Node **copies = NEWS(arena, Node *, n_nodes + 1);
+    Graph *copy = graph_copy(g, arena);
+    size_t i = 0;
+    Fold f;
+    for (Node *n = copy->first; n; n = n->next)
+        copies[i++] = n;
+    fold_open(&f, g->ir, &run, true);
+    const Status status = fold_graph(&f, copy);
+    fold_close(&f);
+    i = 0;
+    for (Node *n = g->first; status == OK && n; n = n->next, i++)
+        if ((!op_of(n)->structural || n->op == OP_part) && type_agrees(copies[i]->type, n->type))
+            n->type = type_meet(&g->ir->types, copies[i]->type, n->type);
+    return status;
+}
+
 static Status fold_constants(Graph *g, PassRun *run)
 {
     Fold f;

@@ -58,6 +58,7 @@ static const Pass *const train_model[] = {
     &pass_fold_constants,
     &pass_inline_branches,
     &pass_fold_constants,
+    &pass_unroll_loops,
     &pass_open_sequences,
     &pass_fold_constants,
     &pass_simplify,

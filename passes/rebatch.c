@@ -317,27 +317,6 @@ static Status visit_all(Rebatch *r)
     return status;
 }
 
-/* Types as far as the shapes that the file states and asks for tell them; a copy is folded to find them. */
-static Status settle_types(Graph *g, Arena *arena)
-{
-    PassRun run = { .diag = g->ir->diag };
-    const size_t n_nodes = graph_count(g);
-    Node **copies = NEWS(arena, Node *, n_nodes + 1);
-    Graph *copy = graph_copy(g, arena);
-    size_t i = 0;
-    Fold f;
-    for (Node *n = copy->first; n; n = n->next)
-        copies[i++] = n;
-    fold_open(&f, g->ir, &run, true);
-    const Status status = fold_graph(&f, copy);
-    fold_close(&f);
-    i = 0;
-    for (Node *n = g->first; status == OK && n; n = n->next, i++)
-        if ((!op_of(n)->structural || n->op == OP_part) && type_agrees(copies[i]->type, n->type))
-            n->type = type_meet(&g->ir->types, copies[i]->type, n->type);
-    return status;
-}
-
 static Status report_stuck(Rebatch *r)
 {
     Message *m =
@@ -359,7 +338,7 @@ Status rebatch(Graph *g, int64_t batch, int64_t *old)
     arena_open(&arena, g->ir->memory);
     Rebatch r = { .graph = g, .ir = g->ir, .arena = &arena, .batch = batch };
     r.before = facts_open(&arena, sizeof(const Type *));
-    Status status = settle_types(g, &arena);
+    Status status = fold_types(g, &arena);
     if (status == OK)
         status = old_batch(&r);
     for (size_t i = 0; status == OK && i < g->n_inputs; i++)
