@@ -193,7 +193,7 @@ static Status take_input(qcc_model *m, size_t i, const qcc_tensor *given, const 
     size_t bytes;
     if (given->dtype == QCC_STRING)
         return fail_as(d, USAGE, place, "is %s, and given is string: only tensors of numbers go in", m->inputs[i].text);
-    if ((int)given->dtype < 0 || given->dtype > QCC_STRING || given->rank < 0 || given->rank > MAX_RANK)
+    if (!qcc_dtype_name(given->dtype) || given->rank < 0 || given->rank > MAX_RANK)
         return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
     for (int k = 0; k < given->rank; k++)
         if (given->dims[k] < 0 || given->dims[k] > m->cx->limits.dim)

@@ -175,7 +175,7 @@ static Status take_tensor(qcc_session *s, const char *name, const qcc_tensor *gi
     size_t bytes;
     if (given->dtype == QCC_STRING)
         return fail_as(d, USAGE, place, "given is string: only tensors of numbers go in");
-    if ((int)given->dtype < 0 || given->dtype > QCC_STRING || given->rank < 0 || given->rank > MAX_RANK)
+    if (!qcc_dtype_name(given->dtype) || given->rank < 0 || given->rank > MAX_RANK)
         return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
     for (int k = 0; k < given->rank; k++)
         if (given->dims[k] < 0 || given->dims[k] > s->cx->limits.dim)

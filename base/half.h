@@ -4,7 +4,7 @@
  * that loops over it vectorize.  Narrowing rounds once, to nearest even (the rounding mode must be the default
  * one); widening is exact.  A NaN stays a NaN: its leading payload bits survive where the format has any, so every
  * pattern of f16, bf16, f8e5m2 and f8e4m3fn comes back as it was.  Out of range: f16 and bf16 give infinity; the
- * f8 formats do what ONNX Cast says for `saturate`; f4e2m1 always saturates. */
+ * f8 formats do what ONNX Cast says for `saturate`; the f6 formats and f4e2m1 always saturate. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 
@@ -274,6 +274,41 @@ HALF float f8e5m2fnuz_to_f32(uint8_t h)
 {
     uint32_t bits = (uint32_t)(h & 0x80) << 24 | half_widen(h & 0x7fu, 2, 16);
     return half_f32(h == 0x80 ? 0x7fc00000u : bits);
+}
+
+/* The f6 formats: no infinity and no NaN (one becomes -0, as in f4e2m1), largest 7.5 and 28, in the low six bits. */
+HALF uint8_t half_f6(uint32_t sign, uint32_t code, uint32_t nan)
+{
+    code = code > 31 ? 31 : code;
+    return (uint8_t)(nan ? 32 : sign << 5 | code);
+}
+HALF uint8_t f6e2m3_from_f32(float x)
+{
+    uint32_t b = half_bits32(x), a = HALF_ABS32(b);
+    return half_f6(HALF_SIGN32(b), half_narrow32(a, 3, 1), half_nan32(a, 3));
+}
+HALF uint8_t f6e2m3_from_f64(double x)
+{
+    uint64_t b = half_bits64(x), a = HALF_ABS64(b);
+    return half_f6(HALF_SIGN64(b), half_narrow64(a, 3, 1), half_nan64(a, 3));
+}
+HALF float f6e2m3_to_f32(uint8_t h)
+{
+    return half_f32((uint32_t)(h & 32) << 26 | half_widen(h & 31u, 3, 1));
+}
+HALF uint8_t f6e3m2_from_f32(float x)
+{
+    uint32_t b = half_bits32(x), a = HALF_ABS32(b);
+    return half_f6(HALF_SIGN32(b), half_narrow32(a, 2, 3), half_nan32(a, 2));
+}
+HALF uint8_t f6e3m2_from_f64(double x)
+{
+    uint64_t b = half_bits64(x), a = HALF_ABS64(b);
+    return half_f6(HALF_SIGN64(b), half_narrow64(a, 2, 3), half_nan64(a, 2));
+}
+HALF float f6e3m2_to_f32(uint8_t h)
+{
+    return half_f32((uint32_t)(h & 32) << 26 | half_widen(h & 31u, 2, 3));
 }
 
 /* f4e2m1: 0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives, in the low four bits.  It has no NaN; one becomes -0, as

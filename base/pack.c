@@ -21,6 +21,50 @@ UNPACK(unpack_i4, int8_t, 2, packed_i4)
 UNPACK(unpack_u2, uint8_t, 4, packed_u2)
 UNPACK(unpack_i2, int8_t, 4, packed_i2)
 
+/* Four elements to three bytes. */
+void unpack_u6(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n)
+{
+    size_t i = 0;
+    for (; i < n && (first + i) % 4; i++)
+        out[i] = packed_u6(in, first + i);
+    for (; n - i >= 4; i += 4) {
+        const uint8_t *p = in + (first + i) / 4 * 3;
+        const unsigned word = (unsigned)p[0] | (unsigned)p[1] << 8 | (unsigned)p[2] << 16;
+        for (unsigned j = 0; j < 4; j++)
+            out[i + j] = word >> (6 * j) & 63;
+    }
+    for (; i < n; i++)
+        out[i] = packed_u6(in, first + i);
+}
+
+void pack_6(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n)
+{
+    size_t i = 0;
+    for (; i < n && (first + i) % 4; i++)
+        packed_put6(out, first + i, in[i]);
+    for (; n - i >= 4; i += 4) {
+        uint8_t *p = out + (first + i) / 4 * 3;
+        unsigned word = 0;
+        for (unsigned j = 0; j < 4; j++)
+            word |= (in[i + j] & 63u) << (6 * j);
+        p[0] = (uint8_t)word;
+        p[1] = (uint8_t)(word >> 8);
+        p[2] = (uint8_t)(word >> 16);
+    }
+    for (; i < n; i++)
+        packed_put6(out, first + i, in[i]);
+}
+
+void unpack_bits(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n, unsigned bits)
+{
+    (bits == 6 ? unpack_u6 : bits == 4 ? unpack_u4 : unpack_u2)(out, in, first, n);
+}
+
+void pack_bits(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n, unsigned bits)
+{
+    (bits == 6 ? pack_6 : bits == 4 ? pack_4 : pack_2)(out, first, in, n);
+}
+
 void pack_4(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n)
 {
     size_t i = 0;
@@ -46,7 +90,8 @@ void pack_2(uint8_t *restrict out, size_t first, const uint8_t *restrict in, siz
 
 void pack_clear_tail(uint8_t *p, size_t n, unsigned bits)
 {
-    unsigned per_byte = 8 / bits, used = (unsigned)(n % per_byte) * bits;
-    if (used)
-        p[n / per_byte] &= (uint8_t)((1u << used) - 1);
+    const size_t whole = n / 4 * 4; /* elements that fill bytes, whatever their bits */
+    const unsigned used = (unsigned)(n - whole) * bits;
+    if (used % 8)
+        p[whole * bits / 8 + used / 8] &= (uint8_t)((1u << used % 8) - 1);
 }

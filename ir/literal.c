@@ -1,5 +1,6 @@
 #include "ir/literal.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,6 +54,8 @@ static float plainest(const Tensor *t, int64_t i)
     Tensor probe = { .type = t->type, .data = word, .bytes = sizeof word };
     if (value == truncf(value) || t->type->dtype == F8E8M0)
         return value;
+    tensor_set_f64(&probe, 0, DBL_MAX);
+    const double most = tensor_get_f64(&probe, 0); /* a larger decimal would be it only because it saturates */
     for (int p = 0; p < 8; p++) {
         float near;
         const int n = snprintf(digits, sizeof digits, "%.*e", p, (double)value);
@@ -61,7 +64,7 @@ static float plainest(const Tensor *t, int64_t i)
         if (!f32_from_text(digits, (size_t)n, &near))
             continue;
         tensor_set_f64(&probe, 0, near);
-        if (tensor_get_f64(&probe, 0) == (double)value)
+        if (tensor_get_f64(&probe, 0) == (double)value && fabs((double)near) <= most)
             return near;
     }
     return value;

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/half.h"
+#include "base/pack.h"
 
 static Tensor *shaped(Tensor *t, const Type *type, void *data, size_t bytes)
 {
@@ -144,7 +145,7 @@ static uint64_t load_bits(const Tensor *t, int64_t i)
     if (bits > 64)
         return 0;
     if (bits < 8)
-        return (uint64_t)(p[i * bits / 8] >> (i * bits % 8)) & ((1u << bits) - 1);
+        return packed_bits(p, (size_t)i, (unsigned)bits);
     memcpy(&word, p + i * (bits / 8), (size_t)bits / 8);
     return word;
 }
@@ -156,13 +157,10 @@ static void store_bits(Tensor *t, int64_t i, uint64_t word)
     DEBUG_IF(bits > 64);
     if (bits > 64)
         return;
-    if (bits < 8) {
-        const int shift = (int)(i * bits % 8);
-        const unsigned mask = ((1u << bits) - 1) << shift;
-        p[i * bits / 8] = (unsigned char)((p[i * bits / 8] & ~mask) | ((unsigned)word << shift & mask));
-    } else {
+    if (bits < 8)
+        packed_put_bits(p, (size_t)i, (unsigned)bits, (uint8_t)word);
+    else
         memcpy(p + i * (bits / 8), &word, (size_t)bits / 8);
-    }
 }
 
 static int64_t sign_extend(uint64_t word, int bits)
@@ -195,6 +193,10 @@ double tensor_get_f64(const Tensor *t, int64_t i)
     switch (t->type->dtype) {
     case F4E2M1:
         return f4e2m1_to_f32((uint8_t)word);
+    case F6E2M3:
+        return f6e2m3_to_f32((uint8_t)word);
+    case F6E3M2:
+        return f6e3m2_to_f32((uint8_t)word);
     case F8E4M3:
         return f8e4m3fn_to_f32((uint8_t)word);
     case F8E4M3FNUZ:
@@ -245,6 +247,12 @@ void tensor_set_f64(Tensor *t, int64_t i, double value)
     switch (t->type->dtype) {
     case F4E2M1:
         store_bits(t, i, f4e2m1_from_f64(value));
+        break;
+    case F6E2M3:
+        store_bits(t, i, f6e2m3_from_f64(value));
+        break;
+    case F6E3M2:
+        store_bits(t, i, f6e3m2_from_f64(value));
         break;
     case F8E4M3:
         store_bits(t, i, f8e4m3fn_from_f64(value, true));

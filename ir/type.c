@@ -65,9 +65,9 @@ static bool float_shape(DType d, int *digits, int *low, int *high)
         DType dtype;
         int digits, low, high; /* smallest power of two that is a value, largest exponent */
     } shapes[] = {
-        { F4E2M1, 2, -1, 2 },       { F8E4M3, 4, -9, 8 },     { F8E4M3FNUZ, 4, -10, 7 }, { F8E5M2, 3, -16, 15 },
-        { F8E5M2FNUZ, 3, -17, 15 }, { F8E8M0, 1, -127, 127 }, { F16, 11, -24, 15 },      { BF16, 8, -133, 127 },
-        { F32, 24, -149, 127 },     { F64, 53, -1074, 1023 },
+        { F4E2M1, 2, -1, 2 },      { F6E2M3, 4, -3, 2 },   { F6E3M2, 3, -4, 4 },       { F8E4M3, 4, -9, 8 },
+        { F8E4M3FNUZ, 4, -10, 7 }, { F8E5M2, 3, -16, 15 }, { F8E5M2FNUZ, 3, -17, 15 }, { F8E8M0, 1, -127, 127 },
+        { F16, 11, -24, 15 },      { BF16, 8, -133, 127 }, { F32, 24, -149, 127 },     { F64, 53, -1074, 1023 },
     };
     for (size_t i = 0; i < COUNT(shapes); i++) {
         if (shapes[i].dtype == d) {
@@ -88,7 +88,7 @@ static bool has_infinity(DType d)
 
 static bool has_nan(DType d)
 {
-    return d != F4E2M1;
+    return d != F4E2M1 && d != F6E2M3 && d != F6E3M2;
 }
 
 static bool has_signed_zero(DType d)

@@ -8,7 +8,8 @@
 /* clang-format off */
 typedef enum DTypeClass { CLASS_BOOL, CLASS_INT, CLASS_UINT, CLASS_FLOAT, CLASS_STRING } DTypeClass;
 
-/*     enumerator    text          bits  class         ONNX  */
+/* Hosts know the enumerators by number (qcc.h): new ones go behind the last.
+ *     enumerator    text          bits  class         ONNX  */
 #define DTYPES(_)                                            \
     _( BOOL,         "bool",       8,    CLASS_BOOL,    9  ) \
     _( I2,           "i2",         2,    CLASS_INT,     26 ) \
@@ -33,7 +34,9 @@ typedef enum DTypeClass { CLASS_BOOL, CLASS_INT, CLASS_UINT, CLASS_FLOAT, CLASS_
     _( BF16,         "bf16",       16,   CLASS_FLOAT,   16 ) \
     _( F32,          "f32",        32,   CLASS_FLOAT,   1  ) \
     _( F64,          "f64",        64,   CLASS_FLOAT,   11 ) \
-    _( STRING,       "string",     128,  CLASS_STRING,  8  )
+    _( STRING,       "string",     128,  CLASS_STRING,  8  ) \
+    _( F6E2M3,       "f6e2m3",     6,    CLASS_FLOAT,   27 ) \
+    _( F6E3M2,       "f6e3m2",     6,    CLASS_FLOAT,   28 )
 /* clang-format on */
 
 typedef enum DType {

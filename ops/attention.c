@@ -13,8 +13,10 @@
 static const AttrSpec attention_attrs[] = {
     ATTR(AttentionAttr, is_causal, BOOL, false),
     ATTR(AttentionAttr, kv_num_heads, INT, 0),
+    ATTR(AttentionAttr, left_window_size, INT, -1),
     ATTR(AttentionAttr, q_num_heads, INT, 0),
     ATTR(AttentionAttr, qk_matmul_output_mode, INT, 0),
+    ATTR(AttentionAttr, right_window_size, INT, -1),
     ATTR(AttentionAttr, scale, FLOAT, 0),
     ATTR(AttentionAttr, softcap, FLOAT, 0),
     ATTR(AttentionAttr, softmax_precision, DTYPE, 0),
@@ -144,6 +146,9 @@ static bool infer_attention_attrs(Infer *q, int rank)
         infer_fail(q, "needs q_num_heads and kv_num_heads for operands of 3 dimensions");
     else if (at->qk_matmul_output_mode < QK_PRODUCT || at->qk_matmul_output_mode > QK_PROBABILITY)
         infer_fail(q, "qk_matmul_output_mode is %" PRId64 ", wanted is 0 to 3", at->qk_matmul_output_mode);
+    else if (at->left_window_size < -1 || at->right_window_size < -1)
+        infer_fail(q, "has windows of %" PRId64 " and %" PRId64 ", wanted is at least 0, or -1 for all",
+                   at->left_window_size, at->right_window_size);
     else if (!(at->softcap >= 0))
         infer_fail(q, "softcap is %g, wanted is at least 0", (double)at->softcap);
     else if (at->softmax_precision && !dtype_is_float((DType)(at->softmax_precision - 1)))
@@ -225,10 +230,19 @@ static Node *both(Build *b, Node *x, Node *y)
     return x && y ? CALL(b, and, x, y) : x ? x : y;
 }
 
-/* Where a key may be seen, as far as position decides: null everywhere. */
+/* A window as a bound of positions: null where it reaches beyond all of them. */
+static Node *bound(Build *b, int64_t window)
+{
+    const int64_t endless = (int64_t)1 << 52;
+    return window < 0 || window >= endless ? NULL : build_scalar(b, I64, (double)window);
+}
+
+/* Where a key may be seen, as far as position decides: null everywhere.  The queries are the last of the valid keys;
+ * position i sees keys i - left .. i + right, and causal means that right is 0. */
 static Node *visible(Build *b, const Site *s, const Heads *h)
 {
     const AttentionAttr *at = s->attr;
+    Node *left = bound(b, at->left_window_size), *right = bound(b, at->is_causal ? 0 : at->right_window_size);
     const int64_t each[] = { h->batch, 1, 1, 1 };
     Node *key = make_count(b, 4, 3, h->total), *seen = NULL, *first = build_scalar(b, I64, (double)h->past);
     if (site_in(s, IN_LENGTHS)) {
@@ -236,8 +250,13 @@ static Node *visible(Build *b, const Site *s, const Heads *h)
         seen = CALL(b, less, key, length);
         first = CALL(b, sub, length, build_scalar(b, I64, (double)h->queries));
     }
-    if (at->is_causal)
-        seen = both(b, seen, CALL(b, less_or_equal, key, CALL(b, add, make_count(b, 4, 2, h->queries), first)));
+    if (!left && !right)
+        return seen;
+    Node *query = CALL(b, add, make_count(b, 4, 2, h->queries), first);
+    if (left)
+        seen = both(b, seen, CALL(b, greater_or_equal, key, CALL(b, sub, query, left)));
+    if (right)
+        seen = both(b, seen, CALL(b, less_or_equal, key, at->is_causal ? query : CALL(b, add, query, right)));
     return seen;
 }
 
@@ -352,6 +371,8 @@ static Node *sample_attention(Build *b, Rng *rng, int variant)
                              variant % 3 == 2 ? rng_range(rng, 0, total) : total };
     const AttentionAttr at = { .is_causal = rng_below(rng, 2),
                                .kv_num_heads = rank == 3 ? heads : 0,
+                               .left_window_size = rng_range(rng, -1, 2),
+                               .right_window_size = rng_range(rng, -1, 1),
                                .q_num_heads = rank == 3 ? q_heads : 0,
                                .qk_matmul_output_mode = rng_below(rng, 4),
                                .scale = rng_below(rng, 2) ? 0 : 0.5f,
@@ -388,5 +409,5 @@ const OpDef op_attention = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 8, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_INPUT, QUANT_INPUT, QUANT_FLOAT }, .out = QUANT_FLOAT },
-    .onnx = { "Attention", 24, NULL },
+    .onnx = { "Attention", 25, NULL },
 };

@@ -15,7 +15,8 @@ typedef struct LinearAttentionAttr {
 
 typedef struct AttentionAttr {
     bool is_causal;
-    int64_t kv_num_heads, q_num_heads; /* 0: operands of 4 dimensions say them */
+    int64_t kv_num_heads, q_num_heads;           /* 0: operands of 4 dimensions say them */
+    int64_t left_window_size, right_window_size; /* keys before and behind the query's own; -1: all */
     int64_t qk_matmul_output_mode;
     float scale;   /* 0: one over the root of the head size */
     float softcap; /* 0: none */

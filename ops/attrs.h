@@ -4,7 +4,7 @@
 
 #include "ir/attr.h"
 
-typedef struct AlphaAttr { /* leaky_relu, elu, celu, swish, thresholded_relu */
+typedef struct AlphaAttr { /* leaky_relu, elu, celu, swish, swiglu, thresholded_relu */
     float alpha;
 } AlphaAttr;
 

@@ -151,7 +151,7 @@ const OpDef op_cast = {
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
-    .onnx = { "Cast", 25, NULL },
+    .onnx = { "Cast", 28, NULL },
 };
 
 /* ---- amp_cast: one that mixed precision placed ---- */

@@ -313,5 +313,5 @@ const OpDef op_einsum = {
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, einsum_class },
     .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
-    .onnx = { "Einsum", 12, NULL },
+    .onnx = { "Einsum", 28, NULL },
 };

@@ -364,5 +364,5 @@ const OpDef op_one_hot = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 1u << 0 | 1u << 1, REASON_INDEX, NULL },
     .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },
-    .onnx = { "OneHot", 11, NULL },
+    .onnx = { "OneHot", 28, NULL },
 };

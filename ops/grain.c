@@ -118,6 +118,8 @@ bool dtype_is_code(DType d)
     case I16:
     case U16:
     case F4E2M1:
+    case F6E2M3:
+    case F6E3M2:
     case F8E4M3:
     case F8E4M3FNUZ:
     case F8E5M2:

@@ -11,7 +11,7 @@ Raw raw_of(Eval *e, const Tensor *t)
         return (Raw){ t->data, (size_t)bits / 8 };
     const size_t n = (size_t)tensor_elements(t);
     uint8_t *bytes = eval_scratch(e, n, 1);
-    (bits == 4 ? unpack_u4 : unpack_u2)(bytes, t->data, 0, n);
+    unpack_bits(bytes, t->data, 0, n, (unsigned)bits);
     return (Raw){ (char *)bytes, 1 };
 }
 
@@ -34,7 +34,7 @@ void raw_close(Tensor *t, Raw r)
     if (bits >= 8)
         return;
     const size_t n = (size_t)tensor_elements(t);
-    (bits == 4 ? pack_4 : pack_2)(t->data, 0, (const uint8_t *)r.data, n);
+    pack_bits(t->data, 0, (const uint8_t *)r.data, n, (unsigned)bits);
     pack_clear_tail(t->data, n, (unsigned)bits);
 }
 

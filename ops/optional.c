@@ -54,7 +54,7 @@ const OpDef op_optional = {
     .sample = sample_optional,
     .n_variants = 12,
     OPTIONALS,
-    .onnx = { "Optional", 15, NULL },
+    .onnx = { "Optional", 28, NULL },
 };
 
 /* ---- optional_get_element ---- */
@@ -107,7 +107,7 @@ const OpDef op_optional_get_element = {
     .sample = sample_optional_get_element,
     .n_variants = 12,
     OPTIONALS,
-    .onnx = { "OptionalGetElement", 18, NULL },
+    .onnx = { "OptionalGetElement", 28, NULL },
 };
 
 /* ---- optional_has_element ---- */
@@ -143,7 +143,7 @@ const OpDef op_optional_has_element = {
     .sample = sample_optional_has_element,
     .n_variants = 12,
     OPTIONALS,
-    .onnx = { "OptionalHasElement", 18, NULL },
+    .onnx = { "OptionalHasElement", 28, NULL },
 };
 
 #undef OPTIONALS

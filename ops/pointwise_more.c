@@ -1,4 +1,5 @@
-/* The elementwise ops that are made of others: mean of many, cast_like. */
+/* The elementwise ops that are made of others: mean of many, swiglu, cast_like. */
+#include "ops/attrs.h"
 #include "ops/cards.h"
 #include "ops/make.h"
 
@@ -59,6 +60,61 @@ const OpDef op_mean = {
     .amp = { AMP_W, AMP_W, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
     .onnx = { "Mean", 13, NULL },
+};
+
+/* ---- swiglu: swish(a) b ---- */
+
+static const AttrSpec swiglu_attrs[] = { ATTR(AlphaAttr, alpha, FLOAT, 1), ATTR_LAST };
+
+/* Gate and value are of one shape: nothing is broadcast. */
+static const Type *infer_swiglu(Infer *q)
+{
+    const Type *a = infer_tensor(q, 0), *b = a ? infer_tensor(q, 1) : NULL;
+    if (!b)
+        return NULL;
+    if (!dtype_is_float(a->dtype))
+        return infer_fail(q, "does not take %s", dtype_name(a->dtype));
+    if (!type_agrees(a, b))
+        return infer_fail(q, "needs a gate and a value of one type, got %s and %s", type_text(q->scratch, a),
+                          type_text(q->scratch, b));
+    return type_meet(q->types, a, b);
+}
+
+static Node *expand_swiglu(Build *b, const Site *s)
+{
+    const DType t = s->type->dtype, wide = dtype_wide(t);
+    Node *gate = CALL_ATTR(b, swish, *(const AlphaAttr *)s->attr, make_cast(b, s->in[0], wide));
+    return make_cast(b, CALL(b, mul, gate, make_cast(b, s->in[1], wide)), t);
+}
+
+static Node *sample_swiglu(Build *b, Rng *rng, int variant)
+{
+    static const DType types[] = { F32, BF16, F64, F16 };
+    const int rank = variant % 5;
+    const DType dtype = types[variant % (int)COUNT(types)];
+    const AlphaAttr at = { rng_below(rng, 2) ? 1 : 1.702f };
+    int64_t dims[MAX_RANK];
+    sample_dims(rng, rank, 5, dims);
+    return CALL_ATTR(b, swiglu, at, sample_tensor(b, rng, dtype, rank, dims, -4, 4),
+                     sample_tensor(b, rng, dtype, rank, dims, -4, 4));
+}
+
+const OpDef op_swiglu = {
+    .name = "swiglu",
+    .min_in = 2,
+    .max_in = 2,
+    .attrs = swiglu_attrs,
+    .infer = infer_swiglu,
+    .expand = expand_swiglu,
+    .sample = sample_swiglu,
+    .n_variants = 20,
+    .differentiable = 3,
+    .trainable = 3,
+    .weight = 7,
+    .fuse = FUSE_POINTWISE,
+    .amp = { AMP_W, AMP_W, 0, REASON_NONE, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .onnx = { "SwiGLU", 28, NULL },
 };
 
 typedef struct CastLikeAttr {

@@ -14,7 +14,7 @@ typedef struct AdamAttr {
 static const AttrSpec adam_attrs[] = {
     ATTR(AdamAttr, alpha, FLOAT, 0.9f),
     ATTR(AdamAttr, beta, FLOAT, 0.999f),
-    ATTR(AdamAttr, epsilon, FLOAT, 0),
+    ATTR(AdamAttr, epsilon, FLOAT, 1e-6f),
     ATTR(AdamAttr, norm_coefficient, FLOAT, 0),
     ATTR(AdamAttr, norm_coefficient_post, FLOAT, 0),
     ATTR_LAST,
@@ -26,7 +26,7 @@ typedef struct AdagradAttr {
 
 static const AttrSpec adagrad_attrs[] = {
     ATTR(AdagradAttr, decay_factor, FLOAT, 0),
-    ATTR(AdagradAttr, epsilon, FLOAT, 0),
+    ATTR(AdagradAttr, epsilon, FLOAT, 1e-6f),
     ATTR(AdagradAttr, norm_coefficient, FLOAT, 0),
     ATTR_LAST,
 };

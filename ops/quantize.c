@@ -231,7 +231,8 @@ static Draw draw_shapes(Rng *rng, int variant)
 }
 
 /* One-element scales stand for the whole tensor, whose zero point then has one element too. */
-static const DType code_types[] = { U8, I8, U16, I16, U4, I4, U2, I2, F8E4M3, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1 };
+static const DType code_types[] = { U8,     I8,         U16,    I16,        U4,     I4,     U2,    I2,
+                                    F8E4M3, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1, F6E2M3, F6E3M2 };
 static const DType real_types[] = { F32, F16, BF16 };
 static const DType scale_types[] = { F32, F16, BF16, F8E8M0 };
 
@@ -264,7 +265,7 @@ static Node *sample_quantize_linear(Build *b, Rng *rng, int variant)
 static Node *sample_dequantize_linear(Build *b, Rng *rng, int variant)
 {
     const Draw d = draw_shapes(rng, variant);
-    const DType code = variant % 14 == 13 ? I32 : code_types[variant % 14];
+    const DType code = variant % 16 == 15 ? I32 : code_types[variant % 16];
     const DType scale = scale_types[rng_below(rng, COUNT(scale_types))];
     const bool zero = rng_below(rng, 2), sign = dtype_class(code) == CLASS_INT;
     const DequantizeAttr at = { .axis = d.axis,
@@ -286,11 +287,11 @@ const OpDef op_quantize_linear = {
     .infer = infer_quantize_linear,
     .eval = eval_quantize_linear,
     .sample = sample_quantize_linear,
-    .n_variants = 42,
+    .n_variants = 48,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
-    .onnx = { "QuantizeLinear", 25, NULL },
+    .onnx = { "QuantizeLinear", 28, NULL },
 };
 
 const OpDef op_dequantize_linear = {
@@ -301,9 +302,9 @@ const OpDef op_dequantize_linear = {
     .infer = infer_dequantize_linear,
     .eval = eval_dequantize_linear,
     .sample = sample_dequantize_linear,
-    .n_variants = 42,
+    .n_variants = 48,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
-    .onnx = { "DequantizeLinear", 25, NULL },
+    .onnx = { "DequantizeLinear", 28, NULL },
 };

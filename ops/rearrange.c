@@ -162,7 +162,7 @@ const OpDef op_reverse_sequence = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
-    .onnx = { "ReverseSequence", 10, NULL },
+    .onnx = { "ReverseSequence", 28, NULL },
 };
 
 /* ---- tensor_scatter ---- */
@@ -313,8 +313,8 @@ static const Type *infer_bit_cast(Infer *q)
 
 static Node *sample_bit_cast(Build *b, Rng *rng, int variant)
 {
-    static const DType pairs[][2] = { { F32, I32 },   { I64, F64 }, { U16, BF16 }, { I8, U8 },
-                                      { I4, F4E2M1 }, { F16, I16 }, { U2, I2 },    { BOOL, U8 } };
+    static const DType pairs[][2] = { { F32, I32 }, { I64, F64 }, { U16, BF16 }, { I8, U8 },        { I4, F4E2M1 },
+                                      { F16, I16 }, { U2, I2 },   { BOOL, U8 },  { F6E2M3, F6E3M2 } };
     const int k = variant % (int)COUNT(pairs);
     int64_t dims[MAX_RANK];
     sample_dims(rng, variant % 6, 4, dims);

@@ -454,7 +454,7 @@ const OpDef op_reduce_log_sum = {
     .adjoint = adjoint_reduce_log_sum,
     .weight = 7,
     .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },
-    .onnx = { "ReduceLogSum", 18, NULL },
+    .onnx = { "ReduceLogSum", 28, NULL },
 };
 
 const OpDef op_reduce_log_sum_exp = {
@@ -466,5 +466,5 @@ const OpDef op_reduce_log_sum_exp = {
     .adjoint = adjoint_reduce_log_sum_exp,
     .weight = 20,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
-    .onnx = { "ReduceLogSumExp", 18, NULL },
+    .onnx = { "ReduceLogSumExp", 28, NULL },
 };

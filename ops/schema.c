@@ -30,6 +30,8 @@ enum {
     F8E8M0 = 1 << ONNX_FLOAT8E8M0,
     U2 = 1 << ONNX_UINT2,
     I2 = 1 << ONNX_INT2,
+    F6E2M3 = 1 << ONNX_FLOAT6E2M3,
+    F6E3M2 = 1 << ONNX_FLOAT6E3M2,
     INTS = I8 | I16 | I32 | I64,
     UINTS = U8 | U16 | U32 | U64,
     FLOATS = F16 | F32 | F64,
@@ -203,7 +205,7 @@ int schema_type_ir(int dtype)
         [ONNX_UINT64] = 1,       [ONNX_COMPLEX64] = 1,      [ONNX_COMPLEX128] = 1,  [ONNX_BFLOAT16] = 4,
         [ONNX_FLOAT8E4M3FN] = 9, [ONNX_FLOAT8E4M3FNUZ] = 9, [ONNX_FLOAT8E5M2] = 9,  [ONNX_FLOAT8E5M2FNUZ] = 9,
         [ONNX_UINT4] = 10,       [ONNX_INT4] = 10,          [ONNX_FLOAT4E2M1] = 11, [ONNX_FLOAT8E8M0] = 12,
-        [ONNX_UINT2] = 13,       [ONNX_INT2] = 13,
+        [ONNX_UINT2] = 13,       [ONNX_INT2] = 13,          [ONNX_FLOAT6E2M3] = 14, [ONNX_FLOAT6E3M2] = 14,
     };
 
     return dtype > 0 && dtype < ONNX_TYPES ? ir[dtype] : 0;

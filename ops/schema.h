@@ -37,6 +37,8 @@ enum {
     ONNX_FLOAT8E8M0,
     ONNX_UINT2,
     ONNX_INT2,
+    ONNX_FLOAT6E2M3,
+    ONNX_FLOAT6E3M2,
     ONNX_TYPES
 };
 
@@ -63,7 +65,7 @@ enum {
 #define ONNX_MANY INT_MAX /* the upper arity of a variadic list */
 
 /* The newest opset of each domain that the data describes. */
-enum { ONNX_OPSET_NEWEST = 27, ONNX_ML_NEWEST = 5, ONNX_TRAINING_NEWEST = 1, ONNX_PREVIEW_NEWEST = 1 };
+enum { ONNX_OPSET_NEWEST = 28, ONNX_ML_NEWEST = 5, ONNX_TRAINING_NEWEST = 1, ONNX_PREVIEW_NEWEST = 1 };
 
 typedef struct OnnxAttr {
     const char *name;

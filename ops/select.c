@@ -149,7 +149,7 @@ const OpDef op_compress = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
-    .onnx = { "Compress", 11, NULL },
+    .onnx = { "Compress", 28, NULL },
 };
 
 /* ---- non_zero ---- */
@@ -337,5 +337,5 @@ const OpDef op_unique = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
-    .onnx = { "Unique", 11, NULL },
+    .onnx = { "Unique", 28, NULL },
 };

@@ -111,12 +111,11 @@ typedef struct BlockAttr {
 enum { MODE_DCR, MODE_CRD };
 static const char *const block_modes[] = { "DCR", "CRD", NULL };
 
-static const AttrSpec depth_to_space_attrs[] = {
+static const AttrSpec block_attrs[] = {
     ATTR_REQUIRED(BlockAttr, blocksize, INT),
     ATTR_CHOICE(BlockAttr, mode, block_modes, MODE_DCR),
     ATTR_LAST,
 };
-static const AttrSpec space_to_depth_attrs[] = { ATTR_REQUIRED(BlockAttr, blocksize, INT), ATTR_LAST };
 
 /* An image operand and a block size that fits any 64-bit product; null after a complaint. */
 static const Type *infer_image(Infer *q)
@@ -180,11 +179,12 @@ static Status eval_depth_to_space(Eval *e)
 
 static Status eval_space_to_depth(Eval *e)
 {
-    static const int order[] = { 0, 3, 5, 1, 2, 4 };
-    const int64_t *d = e->in[0]->type->dims, s = ((const BlockAttr *)e->attr)->blocksize;
+    static const int orders[][6] = { [MODE_DCR] = { 0, 3, 5, 1, 2, 4 }, [MODE_CRD] = { 0, 1, 3, 5, 2, 4 } };
+    const BlockAttr *at = e->attr;
+    const int64_t *d = e->in[0]->type->dims, s = at->blocksize;
     const int64_t blocks[] = { d[0], d[1], d[2] / s, s, d[3] / s, s };
     Move m = { 0 };
-    permute(&m, 6, blocks, order);
+    permute(&m, 6, blocks, orders[at->mode]);
     return moved(e, &m);
 }
 
@@ -197,29 +197,20 @@ static Node *sample_depth_to_space(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, depth_to_space, at, sample_tensor(b, rng, sample_dtype(variant), 4, dims, -3, 3));
 }
 
-/* One is the other's way back; of the order CRD it is spelled out. */
+/* One is the other's way back, in the same order. */
 static void adjoint_depth_to_space(Build *b, const Site *s, Node **dx)
 {
-    const BlockAttr *at = s->attr, back = { .blocksize = at->blocksize };
-    const int64_t *x = s->in[0]->type->dims, *y = s->dout[0]->type->dims, k = at->blocksize;
-    static const int64_t order[] = { 0, 1, 3, 5, 2, 4 };
-    if (at->mode == MODE_DCR) {
-        dx[0] = CALL_ATTR(b, space_to_depth, back, s->dout[0]);
-        return;
-    }
-    Node *blocks = make_reshape(b, s->dout[0], 6, (const int64_t[]){ y[0], y[1], x[2], k, x[3], k });
-    dx[0] = make_reshape(b, make_transpose(b, blocks, 6, order), 4, x);
+    dx[0] = CALL_ATTR(b, space_to_depth, *(const BlockAttr *)s->attr, s->dout[0]);
 }
 
 static void adjoint_space_to_depth(Build *b, const Site *s, Node **dx)
 {
-    const BlockAttr back = { .blocksize = ((const BlockAttr *)s->attr)->blocksize };
-    dx[0] = CALL_ATTR(b, depth_to_space, back, s->dout[0]);
+    dx[0] = CALL_ATTR(b, depth_to_space, *(const BlockAttr *)s->attr, s->dout[0]);
 }
 
 static Node *sample_space_to_depth(Build *b, Rng *rng, int variant)
 {
-    const BlockAttr at = { .blocksize = rng_range(rng, 1, 3) };
+    const BlockAttr at = { rng_range(rng, 1, 3), variant % 2 };
     int64_t dims[4];
     sample_dims(rng, 4, 3, dims);
     dims[2] *= at.blocksize;
@@ -231,28 +222,28 @@ const OpDef op_depth_to_space = {
     .name = "depth_to_space",
     .min_in = 1,
     .max_in = 1,
-    .attrs = depth_to_space_attrs,
+    .attrs = block_attrs,
     .infer = infer_depth_to_space,
     .eval = eval_depth_to_space,
     .adjoint = adjoint_depth_to_space,
     .sample = sample_depth_to_space,
     .n_variants = 16,
     MOVES,
-    .onnx = { "DepthToSpace", 13, NULL },
+    .onnx = { "DepthToSpace", 28, NULL },
 };
 
 const OpDef op_space_to_depth = {
     .name = "space_to_depth",
     .min_in = 1,
     .max_in = 1,
-    .attrs = space_to_depth_attrs,
+    .attrs = block_attrs,
     .infer = infer_space_to_depth,
     .eval = eval_space_to_depth,
     .adjoint = adjoint_space_to_depth,
     .sample = sample_space_to_depth,
     .n_variants = 16,
     MOVES,
-    .onnx = { "SpaceToDepth", 13, NULL },
+    .onnx = { "SpaceToDepth", 28, NULL },
 };
 
 /* ---- expand ---- */

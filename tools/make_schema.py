@@ -16,9 +16,9 @@ import sys
 # Element types in the order of TensorProto.DataType; the position is the number.
 ELEMENTS = ("undefined float uint8 int8 uint16 int16 int32 int64 string bool float16 double uint32 uint64 complex64 "
             "complex128 bfloat16 float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz uint4 int4 float4e2m1 "
-            "float8e8m0 uint2 int2").split()
+            "float8e8m0 uint2 int2 float6e2m3 float6e3m2").split()
 SHORT = ("UNDEFINED F32 U8 I8 U16 I16 I32 I64 STR BOOL F16 F64 U32 U64 C64 C128 BF16 F8E4M3 F8E4M3Z F8E5M2 F8E5M2Z U4 "
-         "I4 F4E2M1 F8E8M0 U2 I2").split()
+         "I4 F4E2M1 F8E8M0 U2 I2 F6E2M3 F6E3M2").split()
 # Named unions, the largest first: a mask is written with as few words as possible.
 GROUPS = [("INTS", "I8 I16 I32 I64"), ("UINTS", "U8 U16 U32 U64"), ("FLOATS", "F16 F32 F64"),
           ("F8S", "F8E4M3 F8E4M3Z F8E5M2 F8E5M2Z"), ("COMPLEX", "C64 C128"), ("NIBBLES", "U4 I4"), ("CRUMBS", "U2 I2")]
@@ -77,9 +77,7 @@ def attribute(text):
         return "OPTIONAL(%s)" % head
     if kind in ("ints", "floats", "strings"):
         default = ",".join(ast.literal_eval(default))
-    # The table prints seven digits; the one default that needs more is the largest float.
-    real = default.replace("3.402823e+38", "0x1.fffffep+127")
-    number = {"int": ".i = %s" % default, "float": ".f = %sf" % real}.get(kind, ".i = 0")
+    number = {"int": ".i = %s" % default, "float": ".f = %sf" % default}.get(kind, ".i = 0")
     return "DEFAULT(%s, %s, %s)" % (head, quote(default), number)
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/pack.h"
 #include "frontends/onnx/external.h"
 #include "ops/schema.h"
 
@@ -12,7 +13,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are read as t
 typedef enum Store { IN_FLOAT, IN_INT32, IN_STRING, IN_INT64, IN_DOUBLE, IN_UINT64, STORES, IN_RAW = STORES } Store;
 
 /* How elements of a type are kept when they are not raw: in which field, as how many values each, in which range.
- * Types below a byte are kept as the bytes they are packed into. */
+ * Types of 2 and 4 bits are kept as the bytes they are packed into, those of 6 bits one to a value. */
 typedef struct Form {
     uint8_t bits;
     uint8_t store;
@@ -48,6 +49,8 @@ static const Form forms[ONNX_TYPES] = {
     [ONNX_FLOAT8E8M0]     = { 8,   IN_INT32,  1, 0, UINT8_MAX },
     [ONNX_UINT2]          = { 2,   IN_INT32,  1, 0, UINT8_MAX },
     [ONNX_INT2]           = { 2,   IN_INT32,  1, 0, UINT8_MAX },
+    [ONNX_FLOAT6E2M3]     = { 6,   IN_INT32,  1, 0, 63 },
+    [ONNX_FLOAT6E3M2]     = { 6,   IN_INT32,  1, 0, 63 },
 };
 _Static_assert(sizeof(Str) == 16, "a string element is a Str");
 
@@ -133,7 +136,7 @@ static uint64_t values_of(const TensorInfo *info)
 {
     const Form *form = &forms[info->dtype];
 
-    return form->bits < 8 ? info->bytes : (uint64_t)info->elements * form->values;
+    return form->bits < 6 ? info->bytes : (uint64_t)info->elements * form->values;
 }
 
 /* The values that a span of elements of fixed size holds; for others, how many it may hold at most. */
@@ -268,7 +271,10 @@ static Status store_integer(Reading *r, uint64_t value)
     if (v < r->form->low || v > r->form->high)
         return fail(r->diag, r->place, "%s: value %" PRIu64 " is %" PRId64 ", outside %" PRId64 " to %" PRId64,
                     stores[r->store].name, r->n, v, r->form->low, r->form->high);
-    memcpy(r->out + r->n * width, &v, width);
+    if (r->form->bits == 6)
+        packed_put6(r->out, r->n, (uint8_t)v);
+    else
+        memcpy(r->out + r->n * width, &v, width);
     return OK;
 }
 

@@ -169,7 +169,9 @@ typedef enum qcc_dtype {
     QCC_BF16,
     QCC_F32,
     QCC_F64,
-    QCC_STRING
+    QCC_STRING,
+    QCC_F6E2M3,
+    QCC_F6E3M2
 } qcc_dtype;
 
 enum { QCC_MAX_RANK = 16 };

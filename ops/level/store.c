@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/pack.h"
 #include "ops/level/level.h"
 
 /* Sub-byte elements, one at a time; everything else in loops the compiler vectorizes. */
@@ -15,12 +16,9 @@ static unsigned crumb(const void *data, int64_t i)
     return (unsigned)((const uint8_t *)data)[i / 4] >> (i % 4 * 2) & 3u;
 }
 
-static void put_bits(void *data, int64_t i, int bits, unsigned value)
+static unsigned sextet(const void *data, int64_t i)
 {
-    const int per = 8 / bits, shift = (int)(i % per) * bits;
-    uint8_t *p = (uint8_t *)data + i / per;
-    const unsigned mask = ((1u << bits) - 1) << shift;
-    *p = (uint8_t)((*p & ~mask) | (value << shift & mask));
+    return packed_u6(data, (size_t)i);
 }
 
 static int sign4(unsigned v)
@@ -93,6 +91,10 @@ READER(double)
             EACH((T)read_uint64_t(p, i));                                                                              \
         case F4E2M1:                                                                                                   \
             EACH(CONVERT(f4e2m1_to_f32((uint8_t)nibble(p, i))));                                                       \
+        case F6E2M3:                                                                                                   \
+            EACH(CONVERT(f6e2m3_to_f32((uint8_t)sextet(p, i))));                                                       \
+        case F6E3M2:                                                                                                   \
+            EACH(CONVERT(f6e3m2_to_f32((uint8_t)sextet(p, i))));                                                       \
         case F8E4M3:                                                                                                   \
             EACH(CONVERT(f8e4m3fn_to_f32(read_uint8_t(p, i))));                                                        \
         case F8E4M3FNUZ:                                                                                               \
@@ -133,7 +135,7 @@ LOADER(u64, q_u64)
     break
 #define PUT_BITS(bits, v)                                                                                              \
     for (int64_t i = 0; i < n; i++)                                                                                    \
-        put_bits(p, first + i, bits, (unsigned)(v));                                                                   \
+        packed_put##bits(p, (size_t)(first + i), (uint8_t)(v));                                                        \
     break
 
 #define STORER(T, AS_F32, WIDE, AS_INT, FROM)                                                                          \
@@ -164,6 +166,10 @@ LOADER(u64, q_u64)
             PUT(uint64_t, q_u64(from[i]));                                                                             \
         case F4E2M1:                                                                                                   \
             PUT_BITS(4, f4e2m1_from_##FROM(WIDE(from[i])));                                                            \
+        case F6E2M3:                                                                                                   \
+            PUT_BITS(6, f6e2m3_from_##FROM(WIDE(from[i])));                                                            \
+        case F6E3M2:                                                                                                   \
+            PUT_BITS(6, f6e3m2_from_##FROM(WIDE(from[i])));                                                            \
         case F8E4M3:                                                                                                   \
             PUT(uint8_t, f8e4m3fn_from_##FROM(WIDE(from[i]), true));                                                   \
         case F8E4M3FNUZ:                                                                                               \

@@ -57,7 +57,8 @@ Q_FN i64 shl_i64(i64 x, i64 n)
 
 Q_FN i64 shr_i64(i64 x, i64 n)
 {
-    return (i64)shr_u64((u64)x, (u64)n);
+    const u64 steps = (u64)n < 64 ? (u64)n : 63;
+    return n < 0 ? (x < 0 ? -1 : 0) : x >> steps;
 }
 
 /* x^y modulo 2^64. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/pack.h"
 
 enum { MAGIC_BYTES = 6, FIRST_BYTES = 12, LONGEST_HEAD = 1 << 20 };
 static const char magic[] = "\x93NUMPY";
@@ -29,6 +30,8 @@ static const struct {
     { "float8_e5m2fnuz", F8E5M2FNUZ },
     { "float8_e8m0fnu", F8E8M0 },
     { "float4_e2m1fn", F4E2M1 },
+    { "float6_e2m3fn", F6E2M3 },
+    { "float6_e3m2fn", F6E3M2 },
     { "int4", I4 },
     { "uint4", U4 },
     { "int2", I2 },
@@ -299,7 +302,7 @@ static Status read_elements(Heap *heap, Diag *d, const Bytes *file, const NpyHea
 /* Bytes into elements of fewer bits; the bits above must be copies of the sign, or 0. */
 static Status pack_elements(Diag *d, Place place, Tensor *t, const uint8_t *from, int64_t n)
 {
-    const int bits = dtype_bits(t->type->dtype), per = 8 / bits;
+    const int bits = dtype_bits(t->type->dtype);
     const unsigned mask = (1u << bits) - 1;
     const bool is_signed = dtype_class(t->type->dtype) == CLASS_INT;
     memset(t->data, 0, t->bytes);
@@ -307,7 +310,7 @@ static Status pack_elements(Diag *d, Place place, Tensor *t, const uint8_t *from
         const unsigned sign = is_signed && from[i] >> (bits - 1) & 1 ? ~mask & 0xff : 0;
         if ((from[i] & ~mask & 0xff) != sign && (from[i] & ~mask & 0xff) != 0)
             return fail(d, place, "element %" PRId64 " is no %s", i, dtype_name(t->type->dtype));
-        ((uint8_t *)t->data)[i / per] |= (uint8_t)((from[i] & mask) << (i % per * bits));
+        packed_put_bits(t->data, (size_t)i, (unsigned)bits, from[i]);
     }
     return OK;
 }
@@ -367,12 +370,12 @@ static Status write_unpacked(const Tensor *t, Status (*put)(void *user, const vo
 {
     uint8_t block[4096];
     const int64_t n = tensor_elements(t);
-    const int bits = dtype_bits(t->type->dtype), per = 8 / bits;
+    const int bits = dtype_bits(t->type->dtype);
     const bool is_signed = dtype_class(t->type->dtype) == CLASS_INT;
     for (int64_t i = 0; i < n;) {
         size_t k = 0;
         for (; k < sizeof block && i < n; k++, i++) {
-            unsigned v = ((const uint8_t *)t->data)[i / per] >> (i % per * bits) & ((1u << bits) - 1);
+            unsigned v = packed_bits(t->data, (size_t)i, (unsigned)bits);
             if (is_signed && v >> (bits - 1))
                 v |= 0xffu << bits;
             block[k] = (uint8_t)v;

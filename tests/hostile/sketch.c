@@ -74,9 +74,9 @@ typedef struct Tensor_ {
 static int dtype_code(const char *name)
 {
     static const char *const names[] = {
-        "undefined", "f32",  "u8",       "i8",  "u16", "i16",    "i32",  "i64",  "str",
-        "bool",      "f16",  "f64",      "u32", "u64", "c64",    "c128", "bf16", "e4m3",
-        "e4m3fnuz",  "e5m2", "e5m2fnuz", "u4",  "i4",  "f4e2m1", "e8m0", "u2",   "i2",
+        "undefined", "f32", "u8",  "i8",     "u16",  "i16",  "i32",  "i64",    "str",      "bool",
+        "f16",       "f64", "u32", "u64",    "c64",  "c128", "bf16", "e4m3",   "e4m3fnuz", "e5m2",
+        "e5m2fnuz",  "u4",  "i4",  "f4e2m1", "e8m0", "u2",   "i2",   "f6e2m3", "f6e3m2",
     };
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(names[i], name) == 0)

@@ -32,7 +32,7 @@ static const SketchCase payloads[] = {
     { "one element long", 3, "raw_data", "init w f32[3]=1,2,3,4; out w" },
     { "no data", 3, "3 elements are declared and none are stored", "init w f32[3]; out w" },
     { "type 0", 3, "element type 0 does not exist", "init w undefined[3]=1,2,3; out w" },
-    { "type 27", 3, "element type 27 does not exist", "init w 27[3]=1,2,3; out w" },
+    { "type 29", 3, "element type 29 does not exist", "init w 29[3]=1,2,3; out w" },
     { "type 999", 3, "element type 999 does not exist", "init w 999[3]=1,2,3; out w" },
     { "type -1", 3, "element type -1 does not exist", "init w -1[3]=1,2,3; out w" },
     { "complex numbers", 4, "element type 14 (complex) is not one we have", "init w c64[1]=1; y = Identity(w); out y" },

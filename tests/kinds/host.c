@@ -5,8 +5,8 @@ const char *const host_calls[HOST_CALLS] = { "qcc_run_model", "qcc_bind", "qcc_p
 
 enum { MOST_INPUTS = 4, MOST_BYTES = 256 };
 
-static const unsigned char elements_bits[] = { 8,  2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64,
-                                               64, 4, 8, 8, 8, 8, 8, 16, 16, 32, 64, 128 };
+static const unsigned char elements_bits[] = { 8, 2, 2, 4, 4, 8, 8,  16, 16, 32, 32,  64, 64,
+                                               4, 8, 8, 8, 8, 8, 16, 16, 32, 64, 128, 6,  6 };
 
 /* A tensor of the declared type, of strings too, as a host that knows no better makes it. */
 static void fill(const qcc_value_info *v, qcc_tensor *t, void *room)

@@ -4,7 +4,7 @@
 
 #include "onnx_bytes.h"
 
-enum { ELEMENTS = 26 }; /* of TensorProto.DataType, from 1 on */
+enum { ELEMENTS = 28 }; /* of TensorProto.DataType, from 1 on */
 
 /* What holds the elements. */
 /* clang-format off */

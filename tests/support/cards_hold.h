@@ -38,7 +38,37 @@ static inline const char *card_lacks(const OpDef *d)
     return NULL;
 }
 
-/* Attribute names and counts agree with what ONNX says of the operator. */
+/* The default of one attribute, said by the card and by ONNX: floats and integers that both have. */
+static inline bool default_differs(const AttrSpec *a, const OnnxAttr *s, const void *defaults)
+{
+    const void *at = attr_at(a, (void *)(uintptr_t)defaults);
+    if (!s->fallback)
+        return false;
+    if (s->type == ONNX_ATTR_FLOAT && a->kind == ATTR_FLOAT)
+        return *(const float *)at != s->f;
+    if (s->type == ONNX_ATTR_INT && a->kind == ATTR_INT)
+        return *(const int64_t *)at != s->i;
+    return s->type == ONNX_ATTR_INT && a->kind == ATTR_BOOL && *(const bool *)at != (s->i != 0);
+}
+
+static inline int defaults_disagree(const OpDef *d, const OnnxSchema *s)
+{
+    Memory m;
+    Arena arena;
+    int bad = 0;
+    memory_open(&m, NULL);
+    arena_open(&arena, &m);
+    const void *defaults = attrs_default(&arena, d->attrs);
+    for (int i = 0; i < s->n_attr; i++) {
+        const AttrSpec *a = attr_find(d->attrs, str(s->attr[i].name));
+        if (a && default_differs(a, &s->attr[i], defaults))
+            print_error("%s: the default of %s is not %s\n", d->name, a->name, s->attr[i].fallback), bad++;
+    }
+    arena_close(&arena);
+    return bad;
+}
+
+/* Attribute names, defaults and counts agree with what ONNX says of the operator. */
 static inline int card_disagreements(const OpDef *d)
 {
     const OnnxSchema *s = schema_find(d->onnx.domain ? d->onnx.domain : "", d->onnx.op, ONNX_OPSET_NEWEST);
@@ -57,7 +87,7 @@ static inline int card_disagreements(const OpDef *d)
         print_error("%s: takes %d to %d operands, ONNX %d to %d\n", d->name, d->min_in, d->max_in, s->min_in,
                     s->max_in),
             bad++;
-    return bad;
+    return bad + defaults_disagree(d, s);
 }
 
 /* ---- samples ---- */

@@ -4,15 +4,16 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "base/pack.h"
 #include "ops/eval.h"
 #include "passes/cast_rules.h"
 #include "support/language.h"
 #include "unit/check.h"
 
 static const DType types[] = {
-    BOOL, I8,  I32, F8E4M3, F8E5M2, F16,        BF16,       F32,    F64,
+    BOOL, I8,  I32, F8E4M3, F8E5M2, F16,    BF16,   F32,        F64,
 #ifdef SWEEP /* casts_sweep.c: more of everything */
-    U8,   I16, U32, I64,    F4E2M1, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0,
+    U8,   I16, U32, I64,    F4E2M1, F6E2M3, F6E3M2, F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0,
 #endif
 };
 
@@ -57,7 +58,7 @@ static void draw_block(Tensor *t, Rng *rng, int block)
         for (int i = 0; i < n && dtype_bits(d) == 8; i++)
             bytes[i] = (uint8_t)(d == BOOL ? i & 1 : i);
         for (int i = 0; i < n && dtype_bits(d) < 8; i++)
-            bytes[i * dtype_bits(d) / 8] = (uint8_t)i;
+            packed_put_bits(bytes, (size_t)i, (unsigned)dtype_bits(d), (uint8_t)i);
         return;
     }
     for (size_t i = 0; i < t->bytes / 8; i++)

@@ -17,7 +17,7 @@ typedef enum Kind {
     IEEE,  /* f16, bf16, f8e5m2 */
     FN,    /* f8e4m3fn */
     FNUZ,  /* f8e4m3fnuz, f8e5m2fnuz */
-    SMALL, /* f4e2m1: no NaN, always saturates */
+    SMALL, /* f4e2m1, f6: no NaN, always saturate */
 } Kind;
 
 typedef struct Format {
@@ -55,6 +55,8 @@ ADAPT(f8e4m3fnuz, (x, saturate))
 ADAPT(f8e5m2, (x, saturate))
 ADAPT(f8e5m2fnuz, (x, saturate))
 ADAPT(f4e2m1, (x))
+ADAPT(f6e2m3, (x))
+ADAPT(f6e3m2, (x))
 ADAPT_TO(f16, uint16_t)
 ADAPT_TO(bf16, uint16_t)
 ADAPT_TO(f8e4m3fn, uint8_t)
@@ -62,6 +64,8 @@ ADAPT_TO(f8e4m3fnuz, uint8_t)
 ADAPT_TO(f8e5m2, uint8_t)
 ADAPT_TO(f8e5m2fnuz, uint8_t)
 ADAPT_TO(f4e2m1, uint8_t)
+ADAPT_TO(f6e2m3, uint8_t)
+ADAPT_TO(f6e3m2, uint8_t)
 
 #define ROW(NAME, ...)                                                                                                 \
     {                                                                                                                  \
@@ -71,7 +75,8 @@ static const Format formats[] = {
     ROW(f16, IEEE, 10, 15, 16, 0x7c00, 0x7e00, false), ROW(bf16, IEEE, 7, 127, 16, 0x7f80, 0x7fc0, false),
     ROW(f8e4m3fn, FN, 3, 7, 8, 0x7f, 0x7f, true),      ROW(f8e4m3fnuz, FNUZ, 3, 8, 8, 0x80, 0x80, true),
     ROW(f8e5m2, IEEE, 2, 15, 8, 0x7c, 0x7e, true),     ROW(f8e5m2fnuz, FNUZ, 2, 16, 8, 0x80, 0x80, true),
-    ROW(f4e2m1, SMALL, 1, 1, 4, 8, 8, false),
+    ROW(f4e2m1, SMALL, 1, 1, 4, 8, 8, false),          ROW(f6e2m3, SMALL, 3, 1, 6, 32, 32, false),
+    ROW(f6e3m2, SMALL, 2, 3, 6, 32, 32, false),
 };
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 

@@ -39,7 +39,9 @@ static Status attention_rounds_probabilities(void *arg)
         Build b = fresh(c);
         Node *q = DRAW(&b, &rng, t, 2, 3, 5, 7), *k = DRAW(&b, &rng, t, 2, 3, 6, 7), *v = DRAW(&b, &rng, t, 2, 3, 6, 4),
              *mask = DRAW(&b, &rng, F32, 5, 6);
-        Node *y = CALL_ATTR(&b, attention, ((AttentionAttr){ .scale = 0.3f }), q, k, v, mask);
+        Node *y = CALL_ATTR(&b, attention,
+                            ((AttentionAttr){ .left_window_size = -1, .right_window_size = -1, .scale = 0.3f }), q, k,
+                            v, mask);
         Node *scores = CALL_ATTR(&b, matmul, turned, wide(&b, q), wide(&b, k));
         scores = CALL(&b, add, CALL(&b, mul, scores, build_scalar(&b, F32, (double)0.3f)), mask);
         Node *p = rounded(&b, make_softmax(&b, scores, 3), t);

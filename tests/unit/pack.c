@@ -39,6 +39,18 @@ static void every_byte_unpacks(void **state)
             assert_int_equal(s[i], as_signed(bits_at(&in, i, 2), 2));
         }
     }
+    for (unsigned bits = 0; bits < 1u << 12; bits++) { /* every pair of neighbours, at every place in three bytes */
+        for (size_t at = 0; at < 3; at++) {
+            const uint32_t word = bits << 6 * at;
+            const uint8_t in[3] = { (uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16) };
+            uint8_t u[4], back[3] = { 0 };
+            unpack_u6(u, in, 0, 4);
+            for (size_t i = 0; i < 4; i++)
+                assert_int_equal(u[i], bits_at(in, i, 6));
+            pack_6(back, 0, u, 4);
+            assert_memory_equal(back, in, 3);
+        }
+    }
     assert_int_equal(packed_u4((const uint8_t[]){ 0x21 }, 0), 1); /* the first element is the low half */
 }
 
@@ -51,15 +63,17 @@ static void parts_unpack(void **state)
     int8_t s[4 * BYTES + 1];
     for (size_t i = 0; i < BYTES; i++)
         in[i] = (uint8_t)(i * 151 + 29);
-    for (unsigned width = 2; width <= 4; width += 2)
+    for (unsigned width = 2; width <= 6; width += 2)
         for (size_t first = 0; first < 9; first++)
             for (size_t n = 0; n <= BYTES * 8 / width - first; n++) {
                 u[n] = 77, s[n] = 77;
-                (width == 4 ? unpack_u4 : unpack_u2)(u, in, first, n);
-                (width == 4 ? unpack_i4 : unpack_i2)(s, in, first, n);
+                unpack_bits(u, in, first, n, width);
+                if (width < 6)
+                    (width == 4 ? unpack_i4 : unpack_i2)(s, in, first, n);
                 for (size_t i = 0; i < n; i++) {
                     unsigned want = bits_at(in, first + i, width);
-                    if (u[i] != want || s[i] != as_signed(want, width))
+                    assert_int_equal(packed_bits(in, first + i, width), want);
+                    if (u[i] != want || (width < 6 && s[i] != as_signed(want, width)))
                         fail_msg("element %zu of %zu from %zu, width %u: %d and %d", i, n, first, width, u[i], s[i]);
                 }
                 assert_int_equal(u[n], 77);
@@ -73,12 +87,12 @@ static void parts_pack_and_leave_the_rest(void **state)
     uint8_t values[4 * BYTES], out[BYTES];
     for (size_t i = 0; i < sizeof values; i++)
         values[i] = (uint8_t)(i * 91 + 200); /* high bits set: they must not leak */
-    for (unsigned width = 2; width <= 4; width += 2)
+    for (unsigned width = 2; width <= 6; width += 2)
         for (int fill = 0; fill < 256; fill += 255)
             for (size_t first = 0; first < 9; first++)
                 for (size_t n = 0; n <= BYTES * 8 / width - first; n++) {
                     memset(out, fill, sizeof out);
-                    (width == 4 ? pack_4 : pack_2)(out, first, values, n);
+                    pack_bits(out, first, values, n, width);
                     for (size_t i = 0; i < BYTES * 8 / width; i++) {
                         bool inside = i >= first && i < first + n;
                         unsigned mask = (1u << width) - 1, want = (inside ? values[i - first] : (unsigned)fill) & mask;
@@ -91,14 +105,14 @@ static void parts_pack_and_leave_the_rest(void **state)
 static void tails_are_cleared(void **state)
 {
     (void)state;
-    for (unsigned width = 2; width <= 4; width += 2)
+    for (unsigned width = 2; width <= 6; width += 2)
         for (size_t n = 0; n <= 16; n++) {
-            uint8_t p[8];
+            uint8_t p[16];
             memset(p, 0xff, sizeof p);
             pack_clear_tail(p, n, width);
-            size_t whole = (n * width + 7) / 8 * 8 / width;
-            for (size_t i = 0; i < 64 / width; i++)
-                assert_int_equal(bits_at(p, i, width), i >= n && i < whole ? 0 : (1u << width) - 1);
+            const size_t end = (n * width + 7) / 8 * 8; /* bits up to here belong to bytes of the elements */
+            for (size_t bit = 0; bit < 8 * sizeof p; bit++)
+                assert_int_equal(bits_at(p, bit, 1), !(bit >= n * width && bit < end));
         }
 }
 

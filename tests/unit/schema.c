@@ -15,7 +15,7 @@ static void every_row_is_in_order_and_well_formed(void **state)
     const OnnxSchema *row = schema_all(&n);
 
     (void)state;
-    assert_int_equal(n, 639);
+    assert_int_equal(n, 659);
     for (size_t i = 0; i < n; i++) {
         const OnnxSchema *r = &row[i];
         if (i) {
@@ -110,6 +110,12 @@ static void arity_parameters_and_attributes_are_as_published(void **state)
     assert_null(schema_input(conv, 3));
     assert_null(schema_input(conv, -1));
     assert_string_equal(schema_attr(schema_find("", "MeanVarianceNormalization", 13), "axes")->fallback, "0,2,3");
+    assert_true(schema_attr(schema_find("", "Selu", 6), "alpha")->f == 1.67326319217681884765625f);
+    assert_true(schema_attr(schema_find("", "Selu", 6), "gamma")->f == 1.05070102214813232421875f);
+    assert_true(schema_attr(schema_find("ai.onnx.preview.training", "Adam", 1), "epsilon")->f == 1e-6f);
+    assert_true(schema_attr(schema_find("ai.onnx.preview.training", "Adagrad", 1), "epsilon")->f == 1e-6f);
+    assert_null(schema_attr(schema_find("", "Attention", 24), "left_window_size"));
+    assert_int_equal(schema_attr(schema_find("", "Attention", 28), "left_window_size")->i, -1);
     assert_true(schema_find("", "Upsample", 10)->deprecated);
     assert_false(schema_find("", "Upsample", 9)->deprecated);
 }
@@ -151,6 +157,8 @@ static void element_types_become_legal_at_a_version(void **state)
     assert_int_equal(schema_type_since(dropout, "T1", ONNX_FLOAT), 12);
     assert_int_equal(schema_type_ir(ONNX_FLOAT), 1);
     assert_int_equal(schema_type_ir(ONNX_INT4), 10);
+    assert_int_equal(schema_type_ir(ONNX_FLOAT6E3M2), 14);
+    assert_int_equal(schema_type_since(schema_find("", "Cast", 28), "T2", ONNX_FLOAT6E2M3), 28);
     assert_int_equal(schema_type_ir(ONNX_TYPES), 0);
     assert_int_equal(schema_type_ir(-1), 0);
 }

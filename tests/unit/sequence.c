@@ -9,7 +9,7 @@
 typedef struct Look {
     int64_t batch, q_heads, heads, queries, keys, size, v_size;
     bool causal, bools, floats, lengths;
-    int64_t past;
+    int64_t past, left, right; /* windows; -1: none */
 } Look;
 
 /* One row: what the query sees and with which weight; all zero when it sees nothing. */
@@ -28,6 +28,7 @@ static void attend(const Look *l, const Tensor *q, const Tensor *k, const Tensor
         if (l->floats)
             p[j] += at(mask, i * total + j);
         if ((l->bools && at(mask, i * total + j) == 0) || (l->causal && j > i + first) ||
+            (l->left >= 0 && j < i + first - l->left) || (l->right >= 0 && j > i + first + l->right) ||
             (lengths && j >= tensor_get_i64(lengths, n)))
             p[j] = -INFINITY;
         most = fmax(most, p[j]);
@@ -47,7 +48,7 @@ static Status attention_by_hand(void *arg)
 {
     Context *c = arg;
     Rng rng = { 41 };
-    for (int round = 0; round < 64; round++) {
+    for (int round = 0; round < 256; round++) {
         const Look l = { .batch = 2,
                          .q_heads = round & 1 ? 4 : 2,
                          .heads = 2,
@@ -59,9 +60,13 @@ static Status attention_by_hand(void *arg)
                          .bools = (round & 12) == 4,
                          .floats = (round & 12) == 8,
                          .lengths = (round & 48) == 16,
-                         .past = (round & 48) == 32 ? 2 : 0 };
+                         .past = (round & 48) == 32 ? 2 : 0,
+                         .left = round < 64 ? -1 : round % 3,
+                         .right = round < 128 ? -1 : round % 2 };
         const int64_t total = l.past + l.keys;
-        const AttentionAttr a = { .is_causal = l.causal, .qk_matmul_output_mode = 3 };
+        const AttentionAttr a = {
+            .is_causal = l.causal, .left_window_size = l.left, .right_window_size = l.right, .qk_matmul_output_mode = 3
+        };
         Build b = fresh(c);
         Node *q = DRAW(&b, &rng, F64, l.batch, l.q_heads, l.queries, l.size);
         Node *k = DRAW(&b, &rng, F64, l.batch, l.heads, l.keys, l.size);
@@ -103,7 +108,7 @@ static Status forbidden_scores_do_not_leak(void *arg)
     const int64_t dims[] = { 1, 1, 1, 1 }, keys[] = { 1, 1, 2, 1 }, row[] = { 1, 2 };
     Tensor *k = tensor_new(&c->arena, type_tensor(&c->ir.types, F32, 4, keys)), *v = tensor_new(&c->arena, k->type);
     Tensor *mask = tensor_new(&c->arena, type_tensor(&c->ir.types, F32, 2, row));
-    const AttentionAttr a = { 0 };
+    const AttentionAttr a = { .left_window_size = -1, .right_window_size = -1 };
     tensor_set_f64(k, 0, INFINITY), tensor_set_f64(k, 1, 1);
     tensor_set_f64(v, 0, 7), tensor_set_f64(v, 1, 3);
     tensor_set_f64(mask, 0, -INFINITY);
@@ -333,7 +338,8 @@ static Status bad_calls_are_refused(void *arg)
     Context *c = arg;
     Rng rng = { 46 };
     Build b = fresh(c);
-    const AttentionAttr plain = { 0 }, mode = { .qk_matmul_output_mode = 4 }, cap = { .softcap = -1 };
+    const AttentionAttr plain = { 0 }, mode = { .qk_matmul_output_mode = 4 }, cap = { .softcap = -1 },
+                        window = { .left_window_size = -2 };
     const LinearAttentionAttr linear = { .kv_num_heads = 2, .q_num_heads = 3 }, needs = { 64, 2, 2, 0, UPDATE_DELTA };
     Node *q = DRAW(&b, &rng, F32, 1, 3, 2, 4), *k = DRAW(&b, &rng, F32, 1, 2, 5, 4),
          *flat = DRAW(&b, &rng, F32, 1, 2, 4);
@@ -342,6 +348,7 @@ static Status bad_calls_are_refused(void *arg)
     expect_refused(c, &b, CALL_ATTR(&b, attention, plain, flat, flat, flat), "needs q_num_heads and kv_num_heads");
     expect_refused(c, &b, CALL_ATTR(&b, attention, mode, q, one, one), "qk_matmul_output_mode is 4");
     expect_refused(c, &b, CALL_ATTR(&b, attention, cap, q, one, one), "softcap is -1");
+    expect_refused(c, &b, CALL_ATTR(&b, attention, window, q, one, one), "has windows of -2 and 0");
     expect_refused(c, &b, CALL_ATTR(&b, attention, plain, q, one, q), "do not fit");
     expect_refused(c, &b, CALL_ATTR(&b, attention, plain, q, one, one, DRAW(&b, &rng, F32, 2, 6)),
                    "attn_mask is f32[2,6]");

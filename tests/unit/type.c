@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/pack.h"
 #include "unit/check.h"
 
 static const Type *tensor(Language *l, DType d, int rank, int64_t a, int64_t b)
@@ -145,7 +146,7 @@ static void inclusion_is_what_conversion_keeps(void **state)
                 memcpy((char *)all->data + i * bits / 8, &i, (size_t)bits / 8);
         } else {
             for (int64_t i = 0; i < n; i++)
-                ((unsigned char *)all->data)[i * bits / 8] |= (unsigned char)(i << i * bits % 8);
+                packed_put_bits(all->data, (size_t)i, (unsigned)bits, (uint8_t)i);
         }
         for (int to = 0; to < DTYPE_COUNT; to++) {
             if (to == STRING || to == from)
