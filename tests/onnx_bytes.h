@@ -131,11 +131,11 @@ static inline Bytes read_whole_file(const char *path)
     return b;
 }
 
-/* Calls visit for every model of Debian's test data and, where QCC_ONNX_1_22 names a folder, of the data there;
+/* Calls visit for every model of Debian's test data and, where QCC_ONNX_1_23 names a folder, of the data there;
  * returns how many there were. */
 static inline size_t each_model(void (*visit)(const char *path, void *arg), void *arg)
 {
-    const char *newest = getenv("QCC_ONNX_1_22");
+    const char *newest = getenv("QCC_ONNX_1_23");
     char pattern[4][1000];
     glob_t found = { 0 };
     int flags = 0;

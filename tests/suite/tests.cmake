@@ -23,9 +23,21 @@ if(TARGET qcc_api)
                  COMMAND run_suite ${CMAKE_CURRENT_SOURCE_DIR}/data/gradient --through ${form} --least 8)
         set_tests_properties(suite/gradient-through-${form} PROPERTIES LABELS suite)
     endforeach()
-    # The newer set, where it lies beside the project.
-    add_test(NAME suite/onnx-1.22 COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suite/newest $<TARGET_FILE:run_suite>)
-    set_tests_properties(suite/onnx-1.22 PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
+    # The sets of newer releases, where they lie beside the project: the newest, and the one before it.
+    foreach(release_least IN ITEMS 1.23:1825 1.22:1718)
+        string(REPLACE ":" ";" pair ${release_least})
+        list(GET pair 0 release)
+        list(GET pair 1 least)
+        add_test(NAME suite/onnx-${release}
+                 COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suite/release $<TARGET_FILE:run_suite> ${release} ${least})
+        set_tests_properties(suite/onnx-${release} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
+    endforeach()
+    # Where their attention in 16 bits differs from ours, ours is nearer to the truth.
+    add_test(NAME suite/attention-16
+             COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "onnx, ml_dtypes, numpy"
+                     ${CMAKE_CURRENT_SOURCE_DIR}/suite/attention16.py $<TARGET_FILE:qcc>
+                     ${CMAKE_SOURCE_DIR}/../shared/onnx-node-1.23.tar.xz)
+    set_tests_properties(suite/attention-16 PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
 endif()
 
 # Mixed precision in the same models, and in what trains them.
