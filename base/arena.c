@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nan_text.h"
 #include "base/poison.h"
 
 enum { FIRST_CHUNK = 4096 - 64, LARGEST_CHUNK = 1 << 20, ALIGNMENT = 16 };
@@ -184,7 +185,7 @@ char *arena_vprintf(Arena *a, const char *format, va_list args)
     const int n = vsnprintf(NULL, 0, format, args);
     char *text = arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
     if (n >= 0)
-        vsnprintf(text, (size_t)n + 1, format, again);
+        nan_unsign(format, text, (size_t)vsnprintf(text, (size_t)n + 1, format, again));
     va_end(again);
     return text;
 }

@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "base/bytes.h"
+#include "base/nan_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,11 +50,11 @@ __attribute__((format(printf, 2, 0))) static void add_vprintf(Text *t, const cha
     char small[256];
     const int n = vsnprintf(small, sizeof small, format, args);
     if (n >= 0 && (size_t)n < sizeof small) {
-        text_bytes(t, small, (size_t)n);
+        text_bytes(t, small, nan_unsign(format, small, (size_t)n));
     } else if (n >= 0) {
         reserve(t, (size_t)n);
         vsnprintf(t->p + t->n, (size_t)n + 1, format, again);
-        t->n += (size_t)n;
+        t->n += nan_unsign(format, t->p + t->n, (size_t)n);
     }
     va_end(again);
 }

@@ -1,6 +1,7 @@
 /* Strings, text under construction, and the one shape of messages. */
 #include "base/diag.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "unit/check.h"
@@ -167,6 +168,23 @@ static void messages_have_one_shape(void **state)
                    "  try: --dim n=4\n");
 }
 
+/* A NaN has no sign that means anything; names keep theirs. */
+static void nan_has_no_sign(void **state)
+{
+    (void)state;
+    Bench b;
+    const double nan = -__builtin_nan("");
+    bench_open(&b);
+    text_printf(&b.t, "|g| %.3g  min %g, x=%g (%5.1f) %g.", nan, nan, nan, nan, nan);
+    text_printf(&b.t, " %s %g", "f/-nan x-nan -nano", nan);
+    text_printf(&b.t, " %s", "-nan");
+    text_printf(&b.t, " %300s%g", "", nan);
+    text_add(&b.t, arena_printf(&b.a, " %d%% %e", 1, nan));
+    char want[512];
+    snprintf(want, sizeof want, "|g| nan  min nan, x=nan ( nan) nan. f/-nan x-nan -nano nan -nan %300snan 1%% nan", "");
+    check_text(&b, want);
+}
+
 static void warnings_may_be_errors(void **state)
 {
     (void)state;
@@ -194,11 +212,17 @@ static void names_in_messages_are_escaped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_add_up),          cmocka_unit_test(long_formats_are_whole),
-        cmocka_unit_test(holes_are_filled),       cmocka_unit_test(quoting),
-        cmocka_unit_test(json_strings),           cmocka_unit_test(utf8),
-        cmocka_unit_test(nearest_words),          cmocka_unit_test(messages_have_one_shape),
-        cmocka_unit_test(warnings_may_be_errors), cmocka_unit_test(names_in_messages_are_escaped),
+        cmocka_unit_test(pieces_add_up),
+        cmocka_unit_test(long_formats_are_whole),
+        cmocka_unit_test(holes_are_filled),
+        cmocka_unit_test(quoting),
+        cmocka_unit_test(json_strings),
+        cmocka_unit_test(utf8),
+        cmocka_unit_test(nearest_words),
+        cmocka_unit_test(messages_have_one_shape),
+        cmocka_unit_test(nan_has_no_sign),
+        cmocka_unit_test(warnings_may_be_errors),
+        cmocka_unit_test(names_in_messages_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
