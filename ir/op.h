@@ -190,8 +190,9 @@ typedef struct OpDef {
     AmpCard amp;
     QuantCard quant;
     OnnxName onnx;
-    bool structural;   /* input, const, return ...: no meaning to evaluate */
-    const char *brief; /* one sentence for the manual; null: the ONNX operator's */
+    int (*least_version)(const Node *n); /* of ONNX that means a call so, where older ones do not; 0, null: all do */
+    bool structural;                     /* input, const, return ...: no meaning to evaluate */
+    const char *brief;                   /* one sentence for the manual; null: the ONNX operator's */
 } OpDef;
 
 struct OpTable {

@@ -382,6 +382,7 @@ const OpDef op_max_pool = {
     .amp = { AMP_PM, AMP_PM, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },
     .onnx = { "MaxPool", 22, NULL },
+    .least_version = window_least_version,
 };
 
 const OpDef op_average_pool = {
@@ -400,6 +401,7 @@ const OpDef op_average_pool = {
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
     .onnx = { "AveragePool", 22, NULL },
+    .least_version = window_least_version,
 };
 
 const OpDef op_lp_pool = {
@@ -418,4 +420,5 @@ const OpDef op_lp_pool = {
     .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
     .onnx = { "LpPool", 22, NULL },
+    .least_version = window_least_version,
 };

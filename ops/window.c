@@ -104,6 +104,35 @@ const char *window_place(Window *w, Arena *arena, const WindowAttr *at, int rank
     return wrong;
 }
 
+/* Whether rounding up may find a window that begins in the padding behind the data, and leaves it out. */
+static bool may_leave_out(const Window *w, int i)
+{
+    int64_t span = 1;
+    if (w->kernel[i] < 0 || !span_of(w, i, &span))
+        return true;
+    const int64_t room = w->in[i] + w->begin[i] + w->end[i] - span;
+    if (w->in[i] < 0)
+        return w->stride[i] + w->end[i] > span;
+    return room >= 0 && room % w->stride[i] != 0 && (room / w->stride[i] + 1) * w->stride[i] >= w->in[i] + w->begin[i];
+}
+
+int window_least_version(const Node *n)
+{
+    enum { SAYS_SO = 22 };
+    Window w;
+    const WindowAttr *at = n->attr;
+    const Type *x = in(n, 0)->type;
+    if (!at->ceil_mode)
+        return 0;
+    if (at->auto_pad != PAD_NOTSET || x->rank < 3 ||
+        read_attrs(&w, n->graph->arena, at, x->rank - 2, x->dims + 2, NULL))
+        return SAYS_SO;
+    for (int i = 0; i < w.rank; i++)
+        if (may_leave_out(&w, i))
+            return SAYS_SO;
+    return 0;
+}
+
 /* What is left of stride * (in - 1) + more + span when it becomes `out` is the padding. */
 static const char *place_axis_transposed(Window *w, Arena *arena, int auto_pad, int i, int64_t more, int64_t wanted)
 {

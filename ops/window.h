@@ -70,6 +70,10 @@ typedef struct Window {
 const char *window_place(Window *w, Arena *arena, const WindowAttr *at, int rank, const int64_t *in,
                          const int64_t *kernel);
 
+/* The version of ONNX's pools that gives a call this result: before 22 rounding up kept windows that begin behind the
+ * data. */
+int window_least_version(const Node *n);
+
 /* The transposed window: `in` is what the window of the forward direction gives, w->out what it covers. */
 const char *window_place_transposed(Window *w, Arena *arena, const ConvTransposeAttr *at, int rank, const int64_t *in,
                                     const int64_t *kernel);

@@ -193,15 +193,18 @@ static Status leave_out_sparse(Exporter *x, size_t i)
 /* Nodes in training form, unless somebody else edits them. */
 static Status turn_nodes(Exporter *x, const ExportEdits *edits)
 {
-    NodeEdit *turned;
-    size_t n_turned;
-    TRY(inference_edits(x->spine, &x->arena, x->diag, &turned, &n_turned));
-    for (size_t i = 0; i < n_turned; i++) {
+    InferenceEdits turned;
+    TRY(inference_edits(x->spine, &x->arena, x->diag, &turned));
+    for (size_t i = 0; i < turned.n_nodes; i++) {
         bool edited = false;
         for (size_t k = 0; k < edits->n_nodes; k++)
-            edited = edited || edits->nodes[k].node == turned[i].node;
+            edited = edited || edits->nodes[k].node == turned.nodes[i].node;
         if (!edited)
-            TRY(edit_node(x, &turned[i]));
+            TRY(edit_node(x, &turned.nodes[i]));
+    }
+    for (size_t i = 0; i < turned.n_without; i++) {
+        map_put_u64(&x->relocation.replaced, turned.without[i]->source_at, NULL);
+        leave_out(x, turned.without[i]->source_at, turned.without[i]->source_size);
     }
     return OK;
 }

@@ -95,6 +95,104 @@ static bool results_read(const Onnx__NodeProto *o, const Map *reads)
     return false;
 }
 
+/* ---- what is left behind ---- */
+
+typedef struct Reads {
+    Arena *arena;
+    Map names; /* that somebody reads, and how often */
+    const Onnx__GraphProto **bodies;
+    size_t n, cap;
+} Reads;
+
+static void read_name(Reads *r, ProtobufCBinaryData name)
+{
+    if (name.len)
+        map_put_n(&r->names, (const char *)name.data, name.len, NULL)->value.i++;
+}
+
+static void read_body(Reads *r, const Onnx__GraphProto *g)
+{
+    if (!g)
+        return;
+    GROW(r->arena, r->bodies, r->n, r->cap);
+    r->bodies[r->n++] = g;
+}
+
+/* Who reads what in a graph and in the bodies below it, in which names of the graph may be read. */
+static void count_reads(Reads *r, const Onnx__GraphProto *root)
+{
+    read_body(r, root);
+    while (r->n) {
+        const Onnx__GraphProto *g = r->bodies[--r->n];
+        for (size_t i = 0; i < g->n_output; i++)
+            read_name(r, g->output[i]->name);
+        for (size_t i = 0; i < g->n_node; i++) {
+            const Onnx__NodeProto *o = g->node[i];
+            for (size_t k = 0; k < o->n_input; k++)
+                read_name(r, o->input[k]);
+            for (size_t k = 0; k < o->n_attribute; k++) {
+                read_body(r, o->attribute[k]->g);
+                for (size_t b = 0; b < o->attribute[k]->n_graphs; b++)
+                    read_body(r, o->attribute[k]->graphs[b]);
+            }
+        }
+    }
+}
+
+/* Constants by their place among the nodes, initializers by theirs behind all nodes; none that is an input, too. */
+static void find_places(Map *places, Arena *arena, const Onnx__GraphProto *g)
+{
+    Map inputs;
+    map_open(places, arena);
+    map_open(&inputs, arena);
+    for (size_t i = 0; i < g->n_input; i++)
+        map_put_n(&inputs, (const char *)g->input[i]->name.data, g->input[i]->name.len, NULL);
+    for (size_t i = 0; i < g->n_node; i++) {
+        const Onnx__NodeProto *o = g->node[i];
+        if (str_is(str_of(o->op_type), "Constant") && o->n_output == 1)
+            map_put_n(places, (const char *)o->output[0].data, o->output[0].len, NULL)->value.u = i;
+    }
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        const Str name = str_of(g->initializer[i]->name);
+        if (!map_find_n(&inputs, name.p, name.n))
+            map_put_n(places, name.p, name.n, NULL)->value.u = g->n_node + i;
+    }
+}
+
+static void drop_place(InferenceEdits *e, Arena *arena, const Onnx__GraphProto *g, size_t place)
+{
+    if (place < g->n_node) {
+        GROW(arena, e->nodes, e->n_nodes, e->cap_nodes);
+        e->nodes[e->n_nodes++] = (NodeEdit){ place, NULL };
+    } else {
+        GROW(arena, e->without, e->n_without, e->cap_without);
+        e->without[e->n_without++] = g->initializer[place - g->n_node];
+    }
+}
+
+/* What said whether Dropout trains goes with the last one that read it. */
+static void drop_modes(InferenceEdits *e, Arena *arena, const Onnx__GraphProto *g)
+{
+    Map places;
+    Reads r = { .arena = arena };
+    const size_t turned = e->n_nodes;
+    if (!turned)
+        return;
+    map_open(&r.names, arena);
+    count_reads(&r, g);
+    find_places(&places, arena, g);
+    for (size_t i = 0; i < turned; i++) {
+        const Onnx__NodeProto *was = g->node[e->nodes[i].node];
+        for (size_t k = e->nodes[i].by->n_input; k < was->n_input; k++) {
+            const Str name = str_of(was->input[k]);
+            MapEntry *reads = map_find_n(&r.names, name.p, name.n);
+            const MapEntry *place = map_find_n(&places, name.p, name.n);
+            if (reads && --reads->value.i == 0 && place)
+                drop_place(e, arena, g, place->value.u);
+        }
+    }
+}
+
 static int64_t opset_of(const Onnx__ModelProto *model)
 {
     for (size_t i = 0; i < model->n_opset_import; i++) {
@@ -105,16 +203,14 @@ static int64_t opset_of(const Onnx__ModelProto *model)
     return 1;
 }
 
-Status inference_edits(Spine *spine, Arena *arena, Diag *d, NodeEdit **edits, size_t *n)
+Status inference_edits(Spine *spine, Arena *arena, Diag *d, InferenceEdits *edits)
 {
     const Onnx__GraphProto *g = spine->model->graph;
     const int64_t opset = opset_of(spine->model);
-    size_t cap = 0;
     Map reads;
     map_open(&reads, arena);
     collect_reads(g, &reads);
-    *edits = NULL;
-    *n = 0;
+    *edits = (InferenceEdits){ 0 };
     for (size_t i = 0; i < g->n_node; i++) {
         const Onnx__NodeProto *o = g->node[i];
         const bool norm = str_is(str_of(o->op_type), "BatchNormalization");
@@ -134,8 +230,9 @@ Status inference_edits(Spine *spine, Arena *arena, Diag *d, NodeEdit **edits, si
             copy->n_output = 1;
         if (drop && opset >= 12)
             copy->n_input = o->n_input > 2 ? 2 : o->n_input;
-        GROW(arena, *edits, *n, cap);
-        (*edits)[(*n)++] = (NodeEdit){ i, copy };
+        GROW(arena, edits->nodes, edits->n_nodes, edits->cap_nodes);
+        edits->nodes[edits->n_nodes++] = (NodeEdit){ i, copy };
     }
+    drop_modes(edits, arena, g);
     return OK;
 }

@@ -187,7 +187,8 @@ static int oldest_opset(const Node *n)
         oldest = s->since;
         opset = s->since - 1;
     }
-    return oldest;
+    const int least = op_of(n)->least_version ? op_of(n)->least_version(n) : 0;
+    return least > oldest && oldest ? least : oldest;
 }
 
 /* The lowest opset in which every node that has a standard name has it. */

@@ -10,3 +10,8 @@ set_tests_properties(python/files PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 add_test(NAME python/steps COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/run $<TARGET_FILE:test_table_step_files>
          ${CMAKE_CURRENT_SOURCE_DIR}/python/steps.py onnx.checker)
 set_tests_properties(python/steps PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
+# A sample of every op as a file, by the checker with shapes and types inferred.
+add_test(NAME python/samples COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/run $<TARGET_FILE:test_table_onnx_trip>
+         ${CMAKE_CURRENT_SOURCE_DIR}/python/samples.py onnx.checker)
+set_tests_properties(python/samples PROPERTIES LABELS fast SKIP_RETURN_CODE 77)

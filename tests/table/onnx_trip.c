@@ -1,14 +1,30 @@
-/* A sample of every op as an ONNX model: written and read back it is the same text and has the same values. */
+/* A sample of every op as an ONNX model: written and read back it is the same text and has the same values.
+ *
+ *     onnx_trip           compares
+ *     onnx_trip FOLDER    writes the models there, for other programs to look at */
+#include <stdlib.h>
+
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/write.h"
 #include "ir/print.h"
 #include "testing.h"
+
+static const char *folder; /* null: they are compared */
 
 typedef struct Case {
     Context *c;
     const OpDef *def;
     int n;
 } Case;
+
+static void write_sample(const Case *k, int variant, const Text *model)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.%d.onnx", folder, k->def->name, variant);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(model->p, 1, model->n, f) != model->n || fclose(f) != 0)
+        abort();
+}
 
 static const char *printed(Context *c, const Graph *g)
 {
@@ -51,7 +67,7 @@ static bool calls(Graph *g, Op op)
     return false;
 }
 
-static const char *difference(Case *k, Graph *g, Op op)
+static const char *difference(Case *k, Graph *g, Op op, int variant)
 {
     Context *c = k->c;
     Text model;
@@ -62,6 +78,10 @@ static const char *difference(Case *k, Graph *g, Op op)
     text_open(&model, &c->arena);
     if (onnx_write(g, &c->diag, &(Sink){ append, &model }) != OK)
         return c->last;
+    if (folder) {
+        write_sample(k, variant, &model);
+        return NULL;
+    }
     source_memory(&s.source, &c->memory, "sample", model.p, model.n);
     if (spine_read(&s, &c->memory, &c->diag, &c->ir.limits, &onnx__model_proto__descriptor) != OK)
         return c->last;
@@ -94,7 +114,7 @@ static Status check_op(void *arg)
         for (int i = 0; i < n; i++)
             results[i] = build_part(&b, y, i);
         graph_return(g, n, results, NULL);
-        const char *why = difference(k, g, op);
+        const char *why = difference(k, g, op, v);
         if (why)
             print_error("%s, variant %d: %s\n%s", k->def->name, v, why, printed(k->c, g)), bad++;
         k->n++;
@@ -122,8 +142,9 @@ static void samples_are_models(void **state)
     assert_int_equal(bad, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(samples_are_models) };
+    folder = argc == 2 ? argv[1] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
