@@ -8,6 +8,7 @@
 #include "api/step.h"
 #include "frontends/onnx/step.h"
 #include "ir/copy.h"
+#include "passes/choices.h"
 #include "passes/fold.h"
 #include "passes/groups.h"
 #include "passes/pipelines.h"
@@ -260,6 +261,36 @@ bool model_is_step(const qcc_model *m)
     return m->has_spine ? onnx_is_step(&m->spine) : module_graph(m->module, "step") != NULL;
 }
 
+/* Whether a step changes anything: one that does not is no step, whatever its options say. */
+static bool trains(const qcc_step *s)
+{
+    const Graph *g = module_graph(s->module, "step");
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->op == OP_state && g->inputs[i]->flags & NODE_TRAINED)
+            return true;
+    return false;
+}
+
+/* One who freezes everything means it: statistics may move, and there is a warning. */
+static Status check_trains(qcc_step *s, const CommandLine *line)
+{
+    const Choices *c = s->recipe.choices;
+    const size_t n = c ? c->n : 0;
+    if (trains(s) || option_given(line, OPT_freeze))
+        return OK;
+    Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
+                             n ? "there is nothing to train: none of %zu parameters is chosen"
+                               : "there is nothing to train: the model has no parameters",
+                             n);
+    for (size_t i = 0; i < n; i++)
+        message_at(m, "%s: %s", c->list[i].path, c->list[i].reason);
+    if (n)
+        message_try(m, "--train '%s'", c->list[0].path);
+    else
+        message_try(m, "torch.onnx.export(.., export_params=True); qcc eval and qcc run need no parameters");
+    return message_send(m);
+}
+
 /* What is required of a step that was made before: it is made again, so that what was decided is known. */
 static Status check_made(const qcc_step *made, const CommandLine *line)
 {
@@ -283,6 +314,8 @@ Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
     Status status = made ? OK : model_supported(m);
     if (status == OK)
         status = made ? read_step(s, line) : build_graphs(s, line);
+    if (status == OK && !made && (line->verb == VERB_compile || line->verb == VERB_train))
+        status = check_trains(s, line);
     if (status == OK)
         status = made ? check_made(s, line) : amp_report_check(s, line);
     if (status != OK) {

@@ -28,7 +28,7 @@ struct qcc_context {
     bool closed;       /* everything was given back */
     bool as_json;      /* messages, as the command was asked to */
     bool bounded;      /* the bound on memory is the command's own */
-    int verbosity;     /* of the command: -1 errors alone, 0, 1 remarks too */
+    int verbosity;     /* of the command: -1 errors and warnings alone, 0, 1 remarks too */
     qcc_model *models;
     qcc_step *steps;
     qcc_session *sessions;

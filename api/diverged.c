@@ -184,10 +184,9 @@ static Status bind_batch(Replay *r)
     return train_bind(s, r->session->run, &cx->scratch, &data, &batch);
 }
 
-/* A NaN has no sign that means anything. */
 static Status tell_number(Out *out, const char *what, double x)
 {
-    return isnan(x) ? out_printf(out, "%-8s nan\n", what) : out_printf(out, "%-8s %g\n", what, x);
+    return out_printf(out, "%-8s %g\n", what, x);
 }
 
 /* Runs the step, and says what came of it. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/train.h"
+#include "api/weights.h"
 
 typedef struct Evaluated {
     TrainData data;
@@ -12,15 +13,16 @@ typedef struct Evaluated {
 } Evaluated;
 
 /* --checkpoint: the states of a run in place of the model's own, as they are deployed. */
-static Status load_states(Command *c, qcc_step *s, qcc_session *session)
+static Status load_states(Command *c, qcc_session *session)
 {
+    const char *words;
     const char *path = option_text(&c->line, OPT_checkpoint);
     if (!path)
         path = option_text(&c->line, OPT_init);
     if (!path)
         return OK;
-    TRY(session_take(c->cx, s, session->run, path));
-    return session_deploy(session);
+    TRY(session_take_final(session, path, weights_said(&c->line), &words));
+    return words ? out_printf(c->out, "weights  %s\n", words) : OK;
 }
 
 static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOptions *o)
@@ -30,7 +32,7 @@ static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOpti
     TRY(train_data_open(c, s, OPT_data, OPT_target, true, &e->data));
     TRY(feed_open(&e->feed, e->data.set, &c->cx->diag, &all));
     TRY(session_start(s, o->seed, &c->cx->stop, &e->session));
-    TRY(load_states(c, s, e->session));
+    TRY(load_states(c, e->session));
     TRY(validate(c, s, e->session->run, &e->data, e->feed, o, &v));
     TRY(out_printf(c->out, "samples  %" PRId64 "\n", v.samples));
     if (v.has_loss)
@@ -48,6 +50,7 @@ Status command_measure(Command *c)
     Evaluated e = { 0 };
     TRY(command_wants(c, 1));
     TRY(run_options_read(&c->cx->diag, &c->cx->scratch, &c->line, &o));
+    TRY(weights_want_states(&c->cx->diag, &c->line));
     if (!option_given(&c->line, OPT_data)) {
         Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "eval: on what?");
         message_try(m, "qcc eval %s --data x=x.npy --target y.npy", c->line.paths[0]);

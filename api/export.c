@@ -3,6 +3,7 @@
 
 #include "api/census.h"
 #include "api/export.h"
+#include "api/weights.h"
 #include "api/words.h"
 #include "frontends/onnx/export.h"
 
@@ -17,7 +18,7 @@ static Status open_step(Command *c, qcc_model *m, Exported *e)
     TRY(export_has_model(m));
     TRY(step_compile(m, &c->line, &e->step));
     TRY(session_start(e->step, (uint64_t)option_count(&c->line, OPT_seed, 0), &c->cx->stop, &e->session));
-    return path ? session_take(c->cx, e->step, e->session->run, path) : OK;
+    return path ? session_take_final(e->session, path, e->form.weights, &e->weights) : OK;
 }
 
 static Status write_model(Command *c, qcc_model *m, const Exported *e, Out *o)
@@ -98,7 +99,7 @@ static bool binds(const CommandLine *line)
 }
 
 /* Reads the file that was written: what is told of it is what is in it. */
-static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportForm *form)
+static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportForm *form, const char *words)
 {
     Arena *arena = &c->cx->scratch;
     const char *before, *after, *path = o->to.path;
@@ -115,6 +116,9 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportFo
     text_printf(&t, ", %s", bytes_text(arena, o->bytes));
     if (o->is_model && o->beside.kept)
         text_printf(&t, " and %s in %s", bytes_text(arena, o->beside.at), o->beside.path);
+    const char *others = out_others(o);
+    if (others)
+        text_printf(&t, ", %s", others);
     text_add(&t, ", signature ");
     if (strcmp(before, after) == 0)
         text_printf(&t, "unchanged: %s\n", after);
@@ -122,6 +126,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportFo
         text_printf(&t, "changed: %s\n  before %s\n", after, before);
     const Census old = census_of(m, arena), new = census_of(written, arena);
     tell_counts(&t, &old, &new, arena);
+    if (words)
+        text_printf(&t, "  %s\n", words);
     return out_bytes(c->out, t.p, t.n);
 }
 
@@ -143,7 +149,7 @@ static Status export_to_file(Command *c, qcc_model *m, Exported *e)
         TRY(export_verify_data(c, e));
     TRY(out_open(&o, c->cx, &sink));
     TRY(export_close(&o, write_model(c, m, e, &o)));
-    TRY(tell_export(c, m, &o, &e->form));
+    TRY(tell_export(c, m, &o, &e->form, e->weights));
     return option_given(&c->line, OPT_verify) ? export_verify(c, e) : OK;
 }
 
@@ -155,6 +161,7 @@ Status command_export(Command *c)
     if (!e.path)
         return where_to(c);
     TRY(export_form(c->cx, &c->line, &e.form));
+    TRY(weights_want_states(&c->cx->diag, &c->line));
     TRY(command_model(c, 0, &m));
     if (strcmp(e.path, "-") != 0)
         return export_to_file(c, m, &e);
@@ -183,6 +190,7 @@ static Status do_export(void *arg)
     cx->diag.file = e->model->file;
     TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
     TRY(export_form(cx, &line, &form));
+    TRY(weights_want_states(&cx->diag, &line));
     model_guard(e->model);
     TRY(out_open(&o, cx, e->sink));
     return export_close(&o, export_model(e->model, &form, NULL, &o));

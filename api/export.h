@@ -11,8 +11,9 @@
 typedef struct ExportForm {
     bool narrows; /* to narrow.to */
     NarrowOptions narrow;
-    const char *dtype;  /* as the line says it */
-    int64_t most_casts; /* Cast and CastLike nodes it may have */
+    const char *dtype;   /* as the line says it */
+    int64_t most_casts;  /* Cast and CastLike nodes it may have */
+    WeightsKind weights; /* of a session */
 } ExportForm;
 
 /* Reads it from a line; what it points to lives in the scratch of the call. */
@@ -34,7 +35,8 @@ typedef struct Exported {
     qcc_session *session; /* with the states that went into the file */
     const char *path;
     ExportForm form;
-    bool measures; /* --verify has a target */
+    const char *weights; /* whose weights went into it, in words; null: there was no choice */
+    bool measures;       /* --verify has a target */
 } Exported;
 
 /* Reads what --verify names, and complains of data that does not fit: before anything is written. */

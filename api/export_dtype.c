@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/census.h"
+#include "api/weights.h"
 #include "api/export.h"
 #include "frontends/onnx/narrow.h"
 #include "frontends/onnx/write.h"
@@ -45,7 +46,8 @@ Status export_form(qcc_context *cx, const CommandLine *line, ExportForm *form)
     TRY(read_for(&cx->diag, line));
     *form = (ExportForm){ .narrows = dtype && strcmp(dtype, "f32") != 0,
                           .most_casts = option_count(line, OPT_max_casts, INT64_MAX),
-                          .dtype = dtype };
+                          .dtype = dtype,
+                          .weights = weights_said(line) };
     form->narrow.to = form->narrows && strcmp(dtype, "bf16") == 0 ? BF16 : F16;
     form->narrow.rounds = option_given(line, OPT_round_constants) > 0;
     if (!keep)

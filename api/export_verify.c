@@ -5,6 +5,7 @@
 
 #include "api/evaluate.h"
 #include "api/export.h"
+#include "api/weights.h"
 #include "api/train.h"
 #include "api/words.h"
 #include "base/bytes.h"

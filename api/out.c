@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/words.h"
+#include "frontends/onnx/refers.h"
 
 qcc_source qcc_file(const char *path)
 {
@@ -154,13 +155,51 @@ Beside *out_beside(Out *o)
     return &o->beside;
 }
 
+/* Files that a model which was written reads, its own data apart. */
+typedef struct Others {
+    const Out *o;
+    Map seen;
+    Text text;
+    uint64_t bytes;
+} Others;
+
+static void see_other(void *user, const char *location)
+{
+    Others *x = user;
+    bool fresh;
+    struct stat s;
+    Arena *arena = &x->o->cx->scratch;
+    map_put(&x->seen, arena_string(arena, location), &fresh);
+    if (!fresh || (x->o->beside.kept && strcmp(location, x->o->beside.name) == 0))
+        return;
+    const char *path = arena_printf(arena, "%s/%s", file_folder(arena, x->o->to.path), location);
+    if (stat(path, &s) != 0 || s.st_size < 0)
+        return;
+    x->bytes += (uint64_t)s.st_size;
+    text_printf(&x->text, "%s%s (%s)", x->text.n ? ", " : "", location, bytes_text(arena, (uint64_t)s.st_size));
+}
+
+const char *out_others(const Out *o)
+{
+    Others x = { .o = o };
+    qcc_context *cx = o->cx;
+    if (!o->is_model)
+        return NULL;
+    map_open(&x.seen, &cx->scratch);
+    text_open(&x.text, &cx->scratch);
+    if (refers_each(&cx->memory, &cx->limits, o->to.path, see_other, &x) != OK || !x.text.n)
+        return NULL;
+    const uint64_t all = o->bytes + (o->beside.kept ? o->beside.at : 0) + x.bytes;
+    return arena_printf(&cx->scratch, "reads %s: %s in all", text_get(&x.text), bytes_text(&cx->scratch, all));
+}
+
 const char *out_told(const Out *o)
 {
     Arena *arena = &o->cx->scratch;
-    const char *model = arena_printf(arena, "%s (%s)", o->to.path, bytes_text(arena, o->bytes));
-    if (!o->is_model || !o->beside.kept)
-        return model;
-    return arena_printf(arena, "%s and %s (%s)", model, o->beside.path, bytes_text(arena, o->beside.at));
+    const char *told = arena_printf(arena, "%s (%s)", o->to.path, bytes_text(arena, o->bytes)), *others = out_others(o);
+    if (o->is_model && o->beside.kept)
+        told = arena_printf(arena, "%s and %s (%s)", told, o->beside.path, bytes_text(arena, o->beside.at));
+    return others ? arena_printf(arena, "%s; it %s", told, others) : told;
 }
 
 static Status put(void *user, const void *bytes, size_t n)

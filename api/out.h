@@ -43,6 +43,10 @@ Status out_close(Out *o, Status status);
 /* What may lie beside the model that is written here; null: nothing can. */
 Beside *out_beside(Out *o);
 
+/* The files with weights that a model which was written reads where they were: "reads w.bin (62.7 kB): 72.8 kB in all";
+ * null: it reads none but its own data. */
+const char *out_others(const Out *o);
+
 /* What became of it, once it is closed: "m.onnx (10.1 kB) and m.onnx.0123456789abcdef.data (62.7 kB)". */
 const char *out_told(const Out *o);
 

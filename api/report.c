@@ -56,7 +56,7 @@ static const char *message_json(Arena *arena, const Message *m)
 
 static bool wanted(const qcc_context *cx, Severity s)
 {
-    static const int least[] = { -1, 0, 1, 0 };
+    static const int least[] = { -1, -1, 1, 0 }; /* -q leaves warnings alone, too */
     return cx->verbosity >= least[s];
 }
 

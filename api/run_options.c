@@ -166,6 +166,7 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
                        .seed = (uint64_t)option_count(line, OPT_seed, 0),
                        .grace = 25,
                        .keep = (int)option_count(line, OPT_keep, 3),
+                       .patience = option_count(line, OPT_patience, 0),
                        .by_accuracy = best && strcmp(best, "val_accuracy") == 0,
                        .no_best = best && strcmp(best, "none") == 0,
                        .resume = option_given(line, OPT_resume) > 0,
@@ -179,6 +180,11 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--overwrite: a run that goes on (--resume) replaces nothing");
     if (option_text(line, OPT_keep) && o->keep < 2)
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--keep %d: at least 2 checkpoints are kept", o->keep);
+    if (option_text(line, OPT_patience) && !o->patience)
+        return fail_as(d, USAGE, ON_COMMAND_LINE, "--patience 0: at least one validation has to come");
+    if (o->no_best && (o->patience || option_given(line, OPT_best_output)))
+        return fail_as(d, USAGE, ON_COMMAND_LINE, "--best none: nothing is the best for %s",
+                       o->patience ? "--patience" : "--best-output");
     o->has_metric = metric && metric_find(metric, &o->metric);
     TRY(read_duration(d, line, OPT_max_time, &o->max_seconds));
     TRY(read_duration(d, line, OPT_grace, &o->grace));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/export.h"
+#include "api/weights.h"
 #include "base/bytes.h"
 #include "base/sha256.h"
 #include "frontends/onnx/step.h"
@@ -25,26 +26,6 @@ const char *step_next_command(const qcc_step *s, Arena *arena, const char *check
 }
 
 /* ---- the deployable model ---- */
-
-const Tensor *session_final(const qcc_session *s, const State *state)
-{
-    if (strncmp(state->name, "qcc.", 4) == 0)
-        return NULL;
-    const Tensor *averaged = session_view(s->run, arena_printf(&s->cx->scratch, "qcc.ema/%s", state->name));
-    return averaged ? averaged : state->value;
-}
-
-Status session_deploy(qcc_session *s)
-{
-    size_t n;
-    const State *states = session_states(s->run, &n);
-    for (size_t i = 0; i < n; i++) {
-        const Tensor *value = session_final(s, &states[i]);
-        if (value && value != states[i].value)
-            TRY(session_put(s->run, states[i].name, value));
-    }
-    return OK;
-}
 
 /* The states that go into the file. */
 static FinalState *final_states(qcc_session *s, size_t *n)
@@ -76,8 +57,12 @@ Status session_export(qcc_session *s, const ExportForm *form, Out *o)
 {
     static const ExportForm plain = { .most_casts = INT64_MAX };
     FinalStates states = { .beside = out_beside(o) };
+    const WeightsKind usual = s->weights;
+    if (form && form->weights != WEIGHTS_UNSAID)
+        s->weights = form->weights;
     states.list = final_states(s, &states.n);
     states.twins = twins_of(s, &states.n_twins);
+    s->weights = usual;
     return export_model(s->step->model, form ? form : &plain, &states, o);
 }
 
@@ -267,7 +252,7 @@ static Status load_from(qcc_session *s, Heap *heap, const qcc_source *from)
     const State *states = session_states(s->run, &n);
     StateSlot *slots = NEWS(&s->cx->scratch, StateSlot, n + 1);
     for (size_t i = 0; i < n; i++)
-        slots[i] = (StateSlot){ states[i].name, step_path(s->step, states[i].name), states[i].type };
+        slots[i] = (StateSlot){ states[i].name, step_path(s->step, states[i].name), states[i].type, false };
     session_identify(s, &own);
     const CheckpointReader r = { &s->step->ir->types, heap, &s->cx->scratch, &s->cx->diag, &s->cx->limits };
     const CheckpointWanted wanted = { .model_hash = own.model_hash,
@@ -296,7 +281,7 @@ Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *p
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
         if (strncmp(states[i].name, "qcc.", 4) != 0 || strncmp(states[i].name, "qcc.ema/", 8) == 0)
-            slots[k++] = (StateSlot){ states[i].name, step_path(step, states[i].name), states[i].type };
+            slots[k++] = (StateSlot){ states[i].name, step_path(step, states[i].name), states[i].type, false };
     heap_open(&heap, &cx->memory);
     const CheckpointReader r = { &step->ir->types, &heap, &cx->scratch, &cx->diag, &cx->limits };
     const CheckpointWanted wanted = { .slots = slots, .n = k, .others = true };

@@ -139,6 +139,14 @@ qcc_status qcc_parameter(const qcc_step *step, size_t i, qcc_value_info *info)
     return QCC_OK;
 }
 
+double step_work(const qcc_step *s)
+{
+    double sum = 0;
+    for (Node *n = walk_first(module_graph(s->module, "step")); n; n = walk_next(module_graph(s->module, "step"), n))
+        sum += op_of(n)->work ? op_of(n)->work(n) : 0;
+    return sum;
+}
+
 /* ---- memory ---- */
 
 typedef struct Plan {

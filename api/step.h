@@ -67,6 +67,9 @@ struct qcc_step {
     bool freed;   /* by its owner: it goes with its last session */
 };
 
+/* Which weights are judged and deployed (api/weights.h). */
+typedef enum WeightsKind { WEIGHTS_UNSAID, WEIGHTS_RAW, WEIGHTS_AVERAGED } WeightsKind;
+
 /* A property that travels with checkpoints. */
 typedef struct Property {
     const char *key, *value;
@@ -86,6 +89,7 @@ struct qcc_session {
     uint64_t seed;                                        /* as the host sees it */
     NamedTensor *kept; /* states of checkpoints that this step has no place for; values in texts */
     size_t n_kept;
+    WeightsKind weights;
     _Atomic int stop;
     bool poisoned; /* a run failed for memory: only ending it is legal */
 };
@@ -143,19 +147,13 @@ Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line);
 /* The command line that exports what a run left. */
 const char *step_next_command(const qcc_step *s, Arena *arena, const char *checkpoint);
 
-/* The value that a state of the model is deployed with: the averaged one where there is one; null for states of ours. */
-const Tensor *session_final(const qcc_session *s, const State *state);
-
-/* Puts those values in place of the last ones: what runs is what is deployed. */
-Status session_deploy(qcc_session *s);
-
 struct ExportForm;
 
 /* Writes the deployable model with a session's states, in a form (null: as the file is); `path`, which the output fills,
  * may be null. */
 Status session_export(qcc_session *s, const struct ExportForm *form, Out *o);
 
-/* Puts the weights of a checkpoint (a file, or the newest of a folder) into a session. */
+/* Puts the weights of a checkpoint (a file, or the newest of a folder) into a session, and the averages that it keeps. */
 Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *path);
 
 /* Puts all states of a session's checkpoint back, with its step and properties. */
@@ -193,6 +191,9 @@ bool culprit_is_forward(const Culprit *c);
 
 /* Says which value it is, and with mixed precision how it is stored and what would mend it. */
 Status session_explain(Out *out, qcc_session *s, const Culprit *c);
+
+/* Multiply-adds of a step, about. */
+double step_work(const qcc_step *s);
 
 /* The value of a property, or null. */
 const char *property_get(const qcc_session *s, const char *key);

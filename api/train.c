@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/summary.h"
+#include "api/weights.h"
 
 /* ---- the parts ---- */
 
@@ -138,21 +139,63 @@ static double value_named(const Trainer *t, const Validation *v, const char *nam
     return NAN;
 }
 
-static bool stop_holds(const Trainer *t, const Validation *v)
+static bool stop_holds(Trainer *t, const Validation *v)
 {
     if (!t->o.stop.what)
         return false;
     const double x = value_named(t, v, t->o.stop.what);
-    return t->o.stop.above ? x > t->o.stop.bound : x < t->o.stop.bound;
+    const bool holds = t->o.stop.above ? x > t->o.stop.bound : x < t->o.stop.bound;
+    if (holds)
+        t->why = arena_printf(&t->step->arena, "--stop-if '%s': %s was %.6g", option_text(&t->c->line, OPT_stop_if),
+                              t->o.stop.what, x);
+    return holds;
+}
+
+static bool out_of_patience(Trainer *t)
+{
+    if (!t->o.patience || t->stale < t->o.patience)
+        return false;
+    t->why = arena_printf(&t->step->arena, "--patience %" PRId64 ": none was better since epoch %" PRId64,
+                          t->o.patience, t->best.epoch);
+    return true;
+}
+
+/* The mean loss of the epoch that ends here. */
+static void end_losses(Trainer *t)
+{
+    t->epoch_loss = t->loss_steps ? t->loss_sum / (double)t->loss_steps : NAN;
+    t->epoch_steps = t->loss_steps;
+    t->loss_sum = 0;
+    t->loss_steps = 0;
+}
+
+static void add_loss(Trainer *t)
+{
+    if (!t->last.has_loss || !t->last.applied)
+        return;
+    t->loss_sum += t->last.loss;
+    t->loss_steps++;
+}
+
+/* Validation of the weights that are deployed. */
+static Status judge(Trainer *t, Validation *v)
+{
+    if (t->averaged)
+        session_exchange_averages(t->session);
+    const Status status = validate(t->c, t->step, t->run, &t->val_data, t->val_feed, &t->o, v);
+    if (t->averaged)
+        session_exchange_averages(t->session);
+    return status;
 }
 
 /* After an epoch: validation, and whether it is the best one so far. */
 static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
 {
     Validation v;
+    end_losses(t);
     if (!t->val_feed)
-        return OK;
-    TRY(validate(t->c, t->step, t->run, &t->val_data, t->val_feed, &t->o, &v));
+        return train_tell_epoch(t, epoch);
+    TRY(judge(t, &v));
     t->validated_at = t->done;
     const bool rises = t->o.by_accuracy && v.has_metric;
     const double score = rises ? metric_value(&v.metric) : v.loss;
@@ -161,24 +204,32 @@ static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
     const bool best =
         judged && isfinite(score) && (!t->best.known || (up ? score > t->best.value : score < t->best.value));
     const Best before = t->best;
+    const int64_t stale = t->stale;
     if (best)
         t->best = (Best){ .known = true, .value = score, .epoch = epoch };
-    bool saved = false;
+    t->stale = best || !judged ? 0 : t->stale + 1;
+    bool saved = false, written = true;
+    if (best && option_given(&t->c->line, OPT_best_output))
+        TRY(train_write_best(t, &written));
     if (t->saving && (best || train_save_is_due(t)))
         TRY(train_save(t, best, &saved));
-    if (best && t->saving && !saved) /* a better one is saved as the best, not this one, which is lost */
+    if (best && ((t->saving && !saved) || !written)) { /* a better one is the best, not this one, which is lost */
         t->best = before;
-    *stop = stop_holds(t, &v);
+        t->stale = stale;
+    }
+    *stop = stop_holds(t, &v) || out_of_patience(t);
     return train_tell_validation(t, &v, epoch, best, saved ? t->saved_as : NULL);
 }
 
 /* Why the run ends now; null: it goes on. */
-static const char *why_stop(const Trainer *t)
+static const char *why_stop(Trainer *t)
 {
     if (t->cx->stop)
         return "interrupted";
-    if (t->o.max_seconds > 0 && train_clock() - t->progress.began >= t->o.max_seconds)
+    if (t->o.max_seconds > 0 && train_clock() - t->progress.began >= t->o.max_seconds) {
+        t->why = arena_printf(&t->step->arena, "--max-time %s", option_text(&t->c->line, OPT_max_time));
         return "out of time";
+    }
     return stop_holds(t, NULL) ? "stopped" : NULL;
 }
 
@@ -216,6 +267,7 @@ static Status run_steps(Trainer *t, const char **reason)
     if (t->cx->stop) /* asked to end before the first step */
         return INTERRUPTED;
     TRY(validate_first(t, &stop));
+    train_tell_first(t);
     while ((!t->steps || t->done < t->steps) && !stop) {
         const ArenaMark mark = arena_mark(&t->cx->scratch);
         TRY(one_step(t, &over));
@@ -223,6 +275,7 @@ static Status run_steps(Trainer *t, const char **reason)
             return OK;
         const bool ends = t->batches > 0 && t->done % t->batches == 0, last = t->done == t->steps;
         const uint64_t epoch = t->batches > 0 ? (uint64_t)((t->done - 1) / t->batches) : 0;
+        add_loss(t);
         TRY(train_tell_step(t, epoch, ends || last));
         if (!t->last.applied) {
             bool stops;
@@ -244,6 +297,30 @@ static Status run_steps(Trainer *t, const char **reason)
 
 /* ---- the whole ---- */
 
+/* --weights: what is validated is what is deployed. */
+static Status set_weights(Trainer *t)
+{
+    qcc_session *s = t->session;
+    const char *before = property_get(s, "qcc.weights");
+    s->weights = weights_said(&t->c->line);
+    if (s->weights == WEIGHTS_AVERAGED && !session_has_averages(s)) {
+        Place place = ON_COMMAND_LINE;
+        place.where = option_specs[OPT_weights].name;
+        Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, place, "this step averages no weights");
+        message_try(m, "--ema 0.999");
+        return message_send(m);
+    }
+    if (s->weights == WEIGHTS_UNSAID)
+        s->weights = WEIGHTS_AVERAGED; /* not what a checkpoint notes: each run says it anew */
+    t->averaged = session_is_averaged(s);
+    if (before && t->averaged != (strcmp(before, "averaged") == 0)) { /* the best so far was another kind of best */
+        train_note(t, "weights", before, t->averaged ? "averaged" : "raw");
+        t->best = (Best){ 0 };
+    }
+    session_note_weights(s);
+    return OK;
+}
+
 static Status prepare(Trainer *t)
 {
     TRY(train_open_feeds(t));
@@ -251,6 +328,7 @@ static Status prepare(Trainer *t)
     TRY(session_start(t->step, t->o.seed, &t->cx->hurry, &t->session));
     t->run = t->session->run;
     TRY(train_restore(t));
+    TRY(set_weights(t));
     TRY(set_length(t));
     TRY(set_total(t));
     TRY(step_set_rate(t->step, t->run, &t->c->line));
@@ -268,6 +346,22 @@ static Status run(Trainer *t)
     return train_end(t, status, reason);
 }
 
+/* --dry-run: what was decided, and whether the data that are named fit; nothing runs. */
+static Status rehearse(Trainer *t)
+{
+    Batch batch;
+    TRY(summary_tell(t->c->out, t->step));
+    TRY(summary_memory(t->c->out, t->step));
+    if (!option_given(&t->c->line, OPT_data))
+        return OK;
+    TRY(train_open_feeds(t));
+    TRY(train_tell_data(t));
+    if (t->batches < 0) /* a stream is read once */
+        return OK;
+    TRY(feed_batch(t->feed, t->d, 0, 0, &batch));
+    return t->val_feed ? feed_batch(t->val_feed, t->d, 0, 0, &batch) : OK;
+}
+
 Status command_train(Command *c)
 {
     qcc_model *m;
@@ -280,12 +374,8 @@ Status command_train(Command *c)
     if (!model_is_step(m))
         TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &t.step));
-    if (option_given(&c->line, OPT_dry_run)) {
-        TRY(summary_tell(c->out, t.step));
-        return summary_memory(c->out, t.step);
-    }
     cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
-    const Status status = run(&t);
+    const Status status = option_given(&c->line, OPT_dry_run) ? rehearse(&t) : run(&t);
     cleanup_drop(&t.cleanup);
     close_all(&t);
     return status;

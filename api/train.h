@@ -69,6 +69,7 @@ typedef struct Trainer {
     CheckpointTarget target;
     const char *saved_as;   /* the file of the last checkpoint, with its size */
     const char *final_path; /* where the final states were written that no option names; null: nowhere yet */
+    bool averaged;          /* the averages of the weights are judged and deployed, not the last ones */
     bool saving;            /* the target is open */
     double retry_at;        /* the clock, when a save that failed is tried again; 0: none did */
     double retry_wait;      /* seconds that were waited for the last one */
@@ -79,6 +80,14 @@ typedef struct Trainer {
     int64_t validated_at; /* step of the last validation */
     double saved_when;
     Best best;
+    int64_t stale;   /* validations since the best one */
+    const char *why; /* the condition that ended the run, in words; null: none did */
+    double loss_sum; /* of steps since the last epoch ended, and how many they are */
+    int64_t loss_steps;
+    double epoch_loss; /* the mean over an epoch, the last one that ended; steps it is of, 0: none did */
+    int64_t epoch_steps;
+    const char *best_told; /* what was written of the best; null: nothing */
+    bool best_lost;        /* it could not be written */
     Log log;
     Board board;
     Progress progress;
@@ -144,6 +153,9 @@ void train_note(Trainer *t, const char *what, const char *then, const char *now)
  * cannot be saved is warned of and tried again, unless --on-save-error says stop; *saved says whether it was. */
 Status train_save(Trainer *t, bool best, bool *saved);
 
+/* Lets `write` write a file, of which an error is a warning; *written says whether it did. */
+Status train_try(Trainer *t, Status (*write)(Trainer *t, const char *path), const char *path, bool *written);
+
 /* The same for the end of a run: what fails is an error. */
 Status train_save_last(Trainer *t);
 
@@ -165,6 +177,9 @@ bool train_is_model(const char *path);
  * ended early, null: it did not. */
 Status train_end(Trainer *t, Status status, const char *reason);
 
+/* Writes what --best-output names; one that cannot be written is warned of, *written says whether it was. */
+Status train_write_best(Trainer *t, bool *written);
+
 /* ---- api/train_skip.c ---- */
 
 /* What a step that was not applied means: a line, unless the run ends with it. */
@@ -184,11 +199,20 @@ Status train_bundle(Trainer *t);
 
 /* ---- api/train_tell.c ---- */
 
+/* Which data there are, and how many. */
+Status train_tell_data(Trainer *t);
+
 /* The head of the run. */
 Status train_tell_start(Trainer *t);
 
 /* A step: log, board and progress. */
 Status train_tell_step(Trainer *t, uint64_t epoch, bool last);
+
+/* An epoch ends without a validation. */
+Status train_tell_epoch(Trainer *t, int64_t epoch);
+
+/* What the run is about to do, where its first step may take long. */
+void train_tell_first(Trainer *t);
 
 /* A validation; `best` when no one before was better. */
 Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved);

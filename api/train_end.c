@@ -3,6 +3,7 @@
  * A run that ends as it should, or by a signal, or with a step that diverged, writes its last checkpoint and what -o and
  * --gradients name.  One that an error ends leaves its states, and no model that somebody might deploy.  Where a place
  * fails, the states go to the one that a run has which names none. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/data.h"
@@ -20,6 +21,28 @@ static Status write_model(Trainer *t, const char *path, const char **told)
     TRY(out_open(&o, t->cx, &sink));
     TRY(out_close(&o, session_export(t->session, NULL, &o)));
     *told = out_told(&o);
+    return OK;
+}
+
+static Status put_best(Trainer *t, const char *path)
+{
+    uint64_t bytes;
+    const char *told;
+    if (!train_is_model(path)) {
+        TRY(train_write_state(t, t->d, path, &bytes));
+        t->best_told = arena_printf(&t->step->arena, "%s (%s)", path, bytes_text(&t->cx->scratch, bytes));
+        return OK;
+    }
+    TRY(write_model(t, path, &told));
+    t->best_told = arena_string(&t->step->arena, told);
+    return OK;
+}
+
+Status train_write_best(Trainer *t, bool *written)
+{
+    const char *path = option_text(&t->c->line, OPT_best_output);
+    TRY(train_try(t, put_best, path, written));
+    t->best_lost = !*written;
     return OK;
 }
 
@@ -113,6 +136,8 @@ static void leave_all(End *e)
         leave_state(e, out);
     if (!e->left && !t->o.no_save)
         leave_state(e, NULL);
+    if (t->best_told)
+        text_printf(&e->told, "wrote %s, the best: epoch %" PRId64 "\n", t->best_told, t->best.epoch);
     if (e->saved && !(e->regular && out))
         text_printf(&e->told, "saved %s   next: %s\n", t->folder,
                     step_next_command(t->step, &t->cx->scratch, t->folder));
@@ -132,7 +157,7 @@ static const char *reason_of(Status status, const char *reason)
     }
 }
 
-/* A log or a board that could not be written to the end is an output that is not there. */
+/* A log, a board or a best model that could not be written to the end is an output that is not there. */
 static Status check_logs(Trainer *t)
 {
     const struct {
@@ -140,11 +165,30 @@ static Status check_logs(Trainer *t)
         const char *path;
     } all[] = { { t->log.lost, t->log.path }, { t->board.lost, t->board.path } };
     Status status = OK;
+    if (t->best_lost)
+        status = fail_as(t->d, IO, (Place){ .file = option_text(&t->c->line, OPT_best_output), .byte = -1 },
+                         "is not the best model: that could not be written");
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i].lost)
             status = fail_as(t->d, IO, (Place){ .file = all[i].path, .byte = -1 },
                              "is not whole: the run went on without it");
     return status;
+}
+
+/* How an interrupted run goes on, where its states are. */
+static void tell_resume(End *e)
+{
+    Trainer *t = e->t;
+    Text line;
+    const char *from = e->saved ? t->folder : t->final_path;
+    if (!from)
+        return;
+    text_open(&line, &t->cx->scratch);
+    options_print_line(&line, &t->c->line);
+    text_printf(&e->told, "to go on: qcc train %s", text_get(&line));
+    if (!t->folder)
+        text_printf(&e->told, " --checkpoint %s", from);
+    text_printf(&e->told, "%s\n", t->o.resume ? "" : " --resume");
 }
 
 Status train_end(Trainer *t, Status status, const char *reason)
@@ -154,6 +198,8 @@ Status train_end(Trainer *t, Status status, const char *reason)
         return status; /* nothing has happened */
     text_open(&e.told, &t->cx->scratch);
     leave_all(&e);
+    if (status == INTERRUPTED)
+        tell_resume(&e);
     const Status first = status != OK ? status : e.status;
     const Status told = train_tell_end(t, first, reason_of(first, reason));
     const Status words = out_bytes(t->c->out, e.told.p, e.told.n), logs = check_logs(t);

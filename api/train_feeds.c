@@ -79,6 +79,16 @@ static Status check_keep(Trainer *t)
     return message_send(m);
 }
 
+/* An option of the line that nothing answers without a validation; null: there is none. */
+static const char *wants_validation(const CommandLine *line)
+{
+    static const Option all[] = { OPT_best, OPT_patience, OPT_best_output };
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (option_given(line, all[i]))
+            return option_specs[all[i]].name;
+    return NULL;
+}
+
 /* What is to be judged has to be measured: found out before the first epoch, not behind it. */
 static Status check_judges(Trainer *t)
 {
@@ -90,11 +100,9 @@ static Status check_judges(Trainer *t)
     if (validates)
         TRY(validation_metric(t->c, t->step, &t->o, &v));
     Message *m = NULL;
-    if (!validates && (on_val || option_given(&t->c->line, OPT_best) || t->o.has_metric))
-        m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "%s: nothing is validated",
-                        on_val            ? "--stop-if"
-                        : t->o.has_metric ? "--metric"
-                                          : "--best");
+    const char *wants = on_val ? "--stop-if" : t->o.has_metric ? "--metric" : wants_validation(&t->c->line);
+    if (!validates && wants)
+        m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "%s: nothing is validated", wants);
     else if (validates && t->o.by_accuracy && !v.has_metric)
         m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "--best val_accuracy: there is no metric");
     else if (validates && on_metric && !(v.has_metric && v.metric.kind == kind))

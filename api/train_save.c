@@ -42,7 +42,7 @@ static StateSlot *slots_of(Trainer *t, size_t *n, bool trained)
     size_t k = 0;
     for (size_t i = 0; i < *n; i++)
         if (!trained || strncmp(states[i].name, "qcc.", 4) != 0)
-            slots[k++] = (StateSlot){ states[i].name, step_path(t->step, states[i].name), states[i].type };
+            slots[k++] = (StateSlot){ states[i].name, step_path(t->step, states[i].name), states[i].type, false };
     *n = k;
     return slots;
 }
@@ -158,6 +158,7 @@ static Status resume(Trainer *t, Heap *heap)
     t->skipped_in_a_row = count_of(&loaded.info, "qcc.skipped_in_a_row");
     t->good = t->done - t->skipped_in_a_row;
     t->validated_at = count_of(&loaded.info, "qcc.validated");
+    t->stale = count_of(&loaded.info, "qcc.stale");
     t->best = (Best){ .known = property_of(&loaded.info, "qcc.best_epoch") != NULL,
                       .value = loaded.info.best,
                       .epoch = count_of(&loaded.info, "qcc.best_epoch") };
@@ -216,27 +217,36 @@ const char *train_final_path(Trainer *t)
     return path;
 }
 
-/* States at -o are replaced by the run that wrote them and goes on, or where that is said. */
-static Status check_states(Trainer *t, const char *out)
+/* States that are named are replaced by the run that wrote them and goes on, or where that is said. */
+static Status check_states(Trainer *t, const char *out, const char *option)
 {
     const bool own = t->o.resume && checkpoint_is_of(out, t->run_id, &t->cx->memory, &t->cx->limits);
-    return own || t->o.overwrite ? OK : checkpoint_is_free(out, "-o", &t->cx->memory, t->d, &t->cx->limits);
+    return own || t->o.overwrite ? OK : checkpoint_is_free(out, option, &t->cx->memory, t->d, &t->cx->limits);
+}
+
+/* A model, or states: what -o and --best-output write. */
+static Status check_output(Trainer *t, Option o)
+{
+    const char *out = option_text(&t->c->line, o), *name = option_specs[o].name;
+    if (!out)
+        return OK;
+    if (!train_is_model(out) && !ends_in(out, ".safetensors")) {
+        Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, (Place){ .file = out, .byte = -1 },
+                                 "is neither a model nor a state");
+        message_try(m, "%s %s.onnx, or %s %s.safetensors", name, out, name, out);
+        return message_send(m);
+    }
+    if (!train_is_model(out))
+        TRY(check_states(t, out, name));
+    return try_path(t, out);
 }
 
 Status train_open_outputs(Trainer *t)
 {
     const char *out = option_text(&t->c->line, OPT_output_path), *log = option_text(&t->c->line, OPT_log),
                *gradients = option_text(&t->c->line, OPT_gradients), *board = option_text(&t->c->line, OPT_tensorboard);
-    if (out && !train_is_model(out) && !ends_in(out, ".safetensors")) {
-        Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, (Place){ .file = out, .byte = -1 },
-                                 "is neither a model nor a state");
-        message_try(m, "-o %s.onnx, or -o %s.safetensors", out, out);
-        return message_send(m);
-    }
-    if (out && !train_is_model(out))
-        TRY(check_states(t, out));
-    if (out)
-        TRY(try_path(t, out));
+    TRY(check_output(t, OPT_output_path));
+    TRY(check_output(t, OPT_best_output));
     if (gradients)
         TRY(try_path(t, gradients));
     if (t->folder) {
@@ -282,6 +292,8 @@ static void note_place(Trainer *t)
         set_count(t, "qcc.validated", t->validated_at);
     if (t->best.known)
         set_count(t, "qcc.best_epoch", t->best.epoch);
+    if (t->o.patience)
+        set_count(t, "qcc.stale", t->stale);
     t->info.properties = session_properties(t->session);
     t->info.n_properties = t->session->n_properties;
 }
@@ -391,6 +403,20 @@ static Status warn_unsaved(Trainer *t, const Message *m)
                     t->done, m->text, duration_text(&t->cx->scratch, t->retry_wait));
     message_try(w, "--on-save-error stop, to end the run instead");
     return message_send(w);
+}
+
+Status train_try(Trainer *t, Status (*write)(Trainer *t, const char *path), const char *path, bool *written)
+{
+    Diag usual = *t->d;
+    Caught caught = { .usual = &usual };
+    t->d->report = catch_error;
+    t->d->user = &caught;
+    const Status status = write(t, path);
+    *t->d = usual;
+    *written = status == OK;
+    if (status != IO || !caught.error)
+        return status;
+    return warn(t->d, caught.error->place, "the best model is not written, %s", caught.error->text);
 }
 
 Status train_save(Trainer *t, bool best, bool *saved)

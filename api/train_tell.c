@@ -7,6 +7,7 @@
 
 #include "api/report.h"
 #include "api/train.h"
+#include "api/weights.h"
 #include "api/words.h"
 
 double train_clock(void)
@@ -77,6 +78,12 @@ static Status tell_samples(Trainer *t)
     return out_printf(t->c->out, "\n");
 }
 
+Status train_tell_data(Trainer *t)
+{
+    TRY(tell_data(t, &t->data));
+    return tell_samples(t);
+}
+
 static Status log_begin(Trainer *t)
 {
     Text command;
@@ -109,8 +116,7 @@ static Status tell_notes(Trainer *t)
 Status train_tell_start(Trainer *t)
 {
     Arena *arena = &t->cx->scratch;
-    TRY(tell_data(t, &t->data));
-    TRY(tell_samples(t));
+    TRY(train_tell_data(t));
     if (t->resumed_from)
         TRY(out_printf(t->c->out, "%-16s goes on after step %" PRId64 " of %s\n", "run", t->done, t->resumed_from));
     else
@@ -120,6 +126,9 @@ Status train_tell_start(Trainer *t)
                        t->o.keep));
     if (!t->resumed_from)
         TRY(out_printf(t->c->out, "\n"));
+    if (session_has_averages(t->session))
+        TRY(out_printf(t->c->out, "%-16s %s are validated and deployed   --weights\n", "weights",
+                       t->averaged ? "averages (--ema)" : "the last ones, not the averages,"));
     t->progress.began = t->progress.last = train_clock();
     t->progress.first = t->done;
     TRY(log_begin(t));
@@ -183,7 +192,7 @@ static const char *progress_json(Trainer *t, uint64_t epoch)
     Text l;
     text_open(&l, &t->cx->scratch);
     text_printf(&l, "{\"event\":\"progress\",\"step\":%" PRId64 ",\"steps\":%" PRId64 ",\"epoch\":%" PRIu64, t->done,
-                t->steps, epoch);
+                t->steps, epoch + 1);
     if (t->last.has_loss && isfinite(t->last.loss))
         text_printf(&l, ",\"loss\":%.9g", t->last.loss);
     text_printf(&l, ",\"items_per_s\":%.6g}", rate(t));
@@ -222,7 +231,7 @@ Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
     }
     if (option_text(&t->c->line, OPT_log)) {
         const LogStep line = { .step = logged_int(t->done),
-                               .epoch = logged_int((int64_t)epoch),
+                               .epoch = logged_int((int64_t)epoch + 1),
                                .loss = r->has_loss ? logged_f32((float)r->loss) : (LogValue){ 0 },
                                .lr = r->has_rate ? logged_f32((float)r->rate) : (LogValue){ 0 },
                                .grad_norm = r->has_norm ? logged_f32((float)r->norm) : (LogValue){ 0 },
@@ -246,6 +255,44 @@ Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
     return board_scalars(&t->board, train_wall_clock(), t->done, all, n);
 }
 
+/* ---- epochs ---- */
+
+static Status tell_epoch(Trainer *t, int64_t epoch)
+{
+    TRY(out_printf(t->c->out, "epoch %" PRId64 " done    ", epoch));
+    return t->epoch_steps ? out_printf(t->c->out, " loss %.4g", t->epoch_loss) : OK;
+}
+
+static Status log_epoch_end(Trainer *t, int64_t epoch)
+{
+    if (!option_text(&t->c->line, OPT_log) || !t->epoch_steps)
+        return OK;
+    const LogEpoch line = { .step = logged_int(t->done),
+                            .epoch = logged_int(epoch),
+                            .steps = logged_int(t->epoch_steps),
+                            .train_loss = logged_f32((float)t->epoch_loss) };
+    return log_epoch(&t->log, &line, NULL, 0);
+}
+
+Status train_tell_epoch(Trainer *t, int64_t epoch)
+{
+    if (t->epoch_steps) {
+        TRY(tell_epoch(t, epoch));
+        TRY(out_printf(t->c->out, "\n"));
+    }
+    return log_epoch_end(t, epoch);
+}
+
+void train_tell_first(Trainer *t)
+{
+    enum { LONG = 2000000000 }; /* multiply-adds: about a second */
+    const bool bar = t->progress.kind == PROGRESS_BAR;
+    if (t->steps && t->done >= t->steps)
+        return;
+    if (bar || (t->progress.kind == PROGRESS_PLAIN && step_work(t->step) > LONG))
+        report_progress(t->cx, arena_printf(&t->cx->scratch, "step %" PRId64 " begins", t->done + 1), bar);
+}
+
 /* ---- validation ---- */
 
 Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)
@@ -263,14 +310,15 @@ Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, boo
         extra[n] = (LogExtra){ name, logged_f32((float)metric) };
         scalars[n++] = (BoardScalar){ arena_printf(&t->cx->scratch, "val/%s", name), (float)metric };
     }
-    TRY(out_printf(t->c->out, "epoch %" PRId64 " done    ", epoch));
+    TRY(tell_epoch(t, epoch));
     if (v->has_loss)
-        TRY(out_printf(t->c->out, " val loss %.4g", v->loss));
+        TRY(out_printf(t->c->out, "%s val loss %.4g", t->epoch_steps ? " " : "", v->loss));
     if (name)
         TRY(out_printf(t->c->out, "  %s %.4g", name, metric));
     TRY(out_printf(t->c->out, "%s%s%s\n", best ? "  best so far" : "", saved ? ", saved " : "", saved ? saved : ""));
     if (option_text(&t->c->line, OPT_tensorboard))
         TRY(board_scalars(&t->board, train_wall_clock(), t->done, scalars, n));
+    TRY(log_epoch_end(t, epoch));
     if (!option_text(&t->c->line, OPT_log))
         return OK;
     const LogVal line = { .step = logged_int(t->done),
@@ -282,16 +330,28 @@ Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, boo
 
 /* ---- end ---- */
 
+/* ", loss 0.37 over the last 20": the mean of the steps since an epoch ended, or of the last epoch. */
+static const char *last_loss(Trainer *t)
+{
+    Arena *arena = &t->cx->scratch;
+    const int64_t n = t->loss_steps ? t->loss_steps : t->epoch_steps;
+    const double loss = t->loss_steps ? t->loss_sum / (double)t->loss_steps : t->epoch_loss;
+    if (!n)
+        return "";
+    return arena_printf(arena, ", loss %.4g over %s%s", loss, n == t->done ? "all" : "the last ",
+                        n == t->done ? "" : grouped(arena, n));
+}
+
 Status train_tell_end(Trainer *t, Status status, const char *reason)
 {
     Arena *arena = &t->cx->scratch;
     const double seconds = train_clock() - t->progress.began;
     const char *best = t->o.by_accuracy ? "accuracy" : "val loss";
-    TRY(out_printf(t->c->out, "%-16s %s steps, %" PRId64 " skipped, %s", reason ? reason : "done",
-                   grouped(arena, t->done), t->skipped, duration_text(arena, seconds)));
+    TRY(out_printf(t->c->out, "%-16s %s steps, %" PRId64 " skipped%s, %s", reason ? reason : "done",
+                   grouped(arena, t->done), t->skipped, last_loss(t), duration_text(arena, seconds)));
     if (t->best.known)
         TRY(out_printf(t->c->out, "; best %s %.4g at epoch %" PRId64, best, t->best.value, t->best.epoch));
-    TRY(out_printf(t->c->out, "\n"));
+    TRY(out_printf(t->c->out, "%s%s\n", t->why ? "; " : "", t->why ? t->why : ""));
     if (!option_text(&t->c->line, OPT_log))
         return OK;
     const LogEnd line = { .step = logged_int(t->done),
@@ -299,5 +359,6 @@ Status train_tell_end(Trainer *t, Status status, const char *reason)
                           .reason = logged_text(reason),
                           .skipped = logged_int(t->skipped),
                           .seconds = logged_f64(seconds) };
-    return log_end(&t->log, &line, NULL, 0);
+    const LogExtra why = { "condition", logged_text(t->why) };
+    return log_end(&t->log, &line, &why, t->why != NULL);
 }

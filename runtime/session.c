@@ -346,6 +346,18 @@ void session_forget(Session *s)
     s->evaluated = false;
 }
 
+void session_exchange(Session *s, const char *a, const char *b)
+{
+    State *x = session_state(s, a), *y = session_state(s, b);
+    if (!x || !y || x->type != y->type)
+        return;
+    Tensor *value = x->value;
+    x->value = y->value;
+    y->value = value;
+    x->version++; /* shadows follow */
+    y->version++;
+}
+
 void session_adopt(Session *s, Tensor *const *values)
 {
     for (size_t i = 0; i < s->n_states - s->n_shadows; i++)

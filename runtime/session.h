@@ -85,6 +85,9 @@ const Tensor *session_view(Session *s, const char *name);
  * gradient. */
 Status session_put(Session *s, const char *name, const Tensor *value);
 
+/* Exchanges the values of two states of one type, between two steps. */
+void session_exchange(Session *s, const char *a, const char *b);
+
 /* Makes values[i] the value of state i, null leaving it as it is: tensors of its type, each alone in some heap over the
  * same memory, which become the session's.  Only the middle of a step wants memory for it (ops/shadow.h), and nothing
  * changes before that is there. */

@@ -18,12 +18,31 @@ static void interrupt(void)
     alarm(qcc_grace(running));
 }
 
+/* Who writes to the terminal: a bar stands in its last line until whatever comes next takes it away, on either stream. */
+static volatile sig_atomic_t bar_is_there;
+
+static void clear_bar(void)
+{
+    static const char clear[] = "\r\033[K";
+    if (!bar_is_there)
+        return;
+    bar_is_there = 0;
+    for (size_t n = 0; n < sizeof clear - 1;) {
+        const ssize_t got = write(STDERR_FILENO, clear + n, sizeof clear - 1 - n);
+        if (got <= 0 && !(got < 0 && errno == EINTR))
+            return;
+        n += got > 0 ? (size_t)got : 0;
+    }
+}
+
 /* The first signal lets a training run finish its step and save, the second one ends the process at once. */
 static void on_signal(int number)
 {
     static volatile sig_atomic_t seen;
-    if (seen)
+    if (seen) {
+        clear_bar();
         _exit(128 + SIGINT);
+    }
     seen = number;
     interrupt();
 }
@@ -62,22 +81,6 @@ static void occupy_standard_streams(void)
         close(fd);
 }
 
-/* A bar stands on a line of its own, which whatever comes next takes away. */
-static void report(void *user, const qcc_message *message)
-{
-    static int bar;
-    (void)user;
-    const int is_bar = message->severity == QCC_PROGRESS && message->topic && strcmp(message->topic, "bar") == 0;
-    if (bar || is_bar)
-        fputs("\r\033[K", stderr);
-    fputs(message->text, stderr);
-    if (message->severity == QCC_PROGRESS && !is_bar)
-        fputc('\n', stderr);
-    bar = is_bar;
-    if (is_bar)
-        fflush(stderr);
-}
-
 /* How wide the terminal is that progress goes to; 0: it is none. */
 static int columns(void)
 {
@@ -87,10 +90,33 @@ static int columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/* A bar that were longer than its line could not be taken away. */
+static void draw_bar(const char *text)
+{
+    const int wide = columns();
+    fprintf(stderr, "%.*s", wide > 1 ? wide - 1 : (int)strlen(text), text);
+    fflush(stderr);
+    bar_is_there = 1;
+}
+
+static void report(void *user, const qcc_message *message)
+{
+    (void)user;
+    clear_bar();
+    if (message->severity == QCC_PROGRESS && message->topic && strcmp(message->topic, "bar") == 0) {
+        draw_bar(message->text);
+        return;
+    }
+    fputs(message->text, stderr);
+    if (message->severity == QCC_PROGRESS)
+        fputc('\n', stderr);
+}
+
 /* Leaves an errno where it fails, which says why. */
 static qcc_status put(void *user, const void *bytes, size_t n)
 {
     (void)user;
+    clear_bar();
     for (const char *p = bytes; n;) {
         const ssize_t got = write(STDOUT_FILENO, p, n);
         if (got < 0 && errno == EINTR)
@@ -168,6 +194,7 @@ int main(int argc, char **argv)
     if (status == QCC_OK) {
         handle_signals();
         status = qcc_command(running, argc, (const char *const *)argv, &out);
+        clear_bar();
         if (status == QCC_INTERRUPTED)
             fputs("interrupted\n", stderr);
         status = known(status);

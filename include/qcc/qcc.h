@@ -345,7 +345,7 @@ QCC_CHECKED qcc_status qcc_save(qcc_session *session, const qcc_sink *sink);
 QCC_CHECKED qcc_status qcc_load(qcc_session *session, const qcc_source *source);
 
 /* Writes the deployable model with the session's weights, averaged ones where there are any.  `options`: those of
- * qcc_export. */
+ * qcc_export, and --weights raw for the last ones. */
 QCC_CHECKED qcc_status qcc_export_session(qcc_session *session, const char *options, const qcc_sink *sink);
 
 /* Asks a session to stop: the run under way, or the next one, ends with QCC_INTERRUPTED and changes nothing.  Any thread

@@ -114,6 +114,7 @@ typedef struct StateSlot {
     const char *name;
     const char *path_name; /* another name it may have in a file; null: none */
     const Type *type;
+    bool may_lack; /* a file without it is fine */
 } StateSlot;
 
 /* How a file fits the slots; each list is of names, those misshapen with both types. */

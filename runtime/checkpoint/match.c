@@ -111,7 +111,7 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
         report->n_converted += converted;
     }
     for (size_t i = 0; i < n; i++)
-        if (!seen[i])
+        if (!seen[i] && !slots[i].may_lack)
             report_missing(arena, report, slots[i].name);
     return to;
 }

@@ -45,6 +45,7 @@ static inline LogValue logged_flag(bool flag)
 /* clang-format off */
 #define LOG_START_FIELDS(_) _(run) _(qcc) _(model_hash) _(command) _(device) _(resumed_from)
 #define LOG_STEP_FIELDS(_)  _(step) _(epoch) _(loss) _(lr) _(grad_norm) _(loss_scale) _(skipped) _(items_per_s)
+#define LOG_EPOCH_FIELDS(_) _(step) _(epoch) _(steps) _(train_loss)
 #define LOG_VAL_FIELDS(_)   _(step) _(epoch) _(samples) _(best)
 #define LOG_SKIP_FIELDS(_)  _(step) _(reason) _(where) _(loss_scale)
 #define LOG_SAVE_FIELDS(_)  _(step) _(file) _(bytes) _(best)
@@ -55,6 +56,7 @@ static inline LogValue logged_flag(bool flag)
 #define LOG_EVENTS(_)                         \
     _( start,  LogStart, LOG_START_FIELDS )   \
     _( step,   LogStep,  LOG_STEP_FIELDS  )   \
+    _( epoch,  LogEpoch, LOG_EPOCH_FIELDS ) \
     _( val,    LogVal,   LOG_VAL_FIELDS   )   \
     _( skip,   LogSkip,  LOG_SKIP_FIELDS  )   \
     _( save,   LogSave,  LOG_SAVE_FIELDS  )   \

@@ -2,7 +2,7 @@
  *
  *     run [--update] QCC FOLDER FILE...
  *
- * A file holds cases: a line "$ COMMAND", run by sh in FOLDER with qcc first in the PATH and an empty folder $T, then
+ * A file holds cases: a line "$ COMMAND", run by sh in FOLDER with qcc first in the PATH and a folder $T that the file begins empty, then
  * what it wrote: "| " before lines of standard output, "! " before those of standard error, "= N" for an exit code
  * that is not 0.  Lines that begin with # and empty lines separate cases.  --update writes the files anew. */
 #include <errno.h>
@@ -146,27 +146,37 @@ static bool run_file(const char *path, const char *t, bool update, int *cases)
     return same || update;
 }
 
+/* Each file has a folder of its own: what another one leaves is nothing to it. */
+static bool run_in_folder(const char *path, bool update, int *cases)
+{
+    char t[] = "/tmp/qcc.command.XXXXXX", clear[64];
+    if (!mkdtemp(t))
+        exit(2);
+    setenv("T", t, 1);
+    const bool good = run_file(path, t, update, cases);
+    snprintf(clear, sizeof clear, "rm -rf %s", t);
+    if (system(clear) != 0)
+        exit(2);
+    return good;
+}
+
 int main(int argc, char **argv)
 {
     int at = 1, cases = 0, failed = 0;
     const bool update = argc > 1 && strcmp(argv[1], "--update") == 0;
-    char t[] = "/tmp/qcc.command.XXXXXX", path[4096];
+    char path[4096];
     at += update;
-    if (argc < at + 3 || !mkdtemp(t)) {
+    if (argc < at + 3) {
         fprintf(stderr, "usage: run [--update] QCC-FOLDER FOLDER FILE...\n");
         return 2;
     }
     snprintf(path, sizeof path, "%s:%s", argv[at], getenv("PATH"));
     setenv("PATH", path, 1);
-    setenv("T", t, 1);
     setenv("LC_ALL", "C", 1);
     if (chdir(argv[at + 1]) != 0)
         return 2;
     for (int i = at + 2; i < argc; i++)
-        failed += !run_file(argv[i], t, update, &cases);
-    snprintf(path, sizeof path, "rm -rf %s", t);
-    if (system(path) != 0)
-        return 2;
+        failed += !run_in_folder(argv[i], update, &cases);
     printf("%d command lines, %d files differ\n", cases, failed);
     return failed || !cases;
 }

@@ -148,7 +148,7 @@ Status load_from(Context *c, const char *path, int64_t width, CheckpointLoaded *
     static const Limits limits = { LIMITS(LIMIT_VALUE) };
     StateSlot *slots = NEWS(&c->arena, StateSlot, N_STATES);
     for (int i = 0; i < N_STATES; i++)
-        slots[i] = (StateSlot){ samples[i].name, NULL, type_at(c, i, width) };
+        slots[i] = (StateSlot){ samples[i].name, NULL, type_at(c, i, width), false };
     return checkpoint_load(
         &(CheckpointReader){ &c->ir.types, &c->heap, &c->arena, &c->diag, &limits }, path,
         &(CheckpointWanted){ .model_hash = "model", .step_hash = "step", .slots = slots, .n = N_STATES }, loaded);

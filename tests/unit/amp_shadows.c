@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/step.h"
+#include "api/weights.h"
 #include "base/half.h"
 #include "ops/shadow.h"
 #include "qcc/qcc.h"

@@ -76,7 +76,7 @@ static Status without_files(void *arg)
     checkpoint_close(&target);
     assert_true(str_equal((Str){ t.p, t.n }, whole_file(c, step_path(c, folder, 9))));
     const SafeBytes bytes = { "memory", t.n, out_of_text, t.p };
-    const StateSlot some = { "qcc.step", NULL, type_scalar(&c->ir.types, I64) };
+    const StateSlot some = { "qcc.step", NULL, type_scalar(&c->ir.types, I64), false };
     const CheckpointWanted wanted = { .slots = &some, .n = 1, .others = true };
     assert_int_equal(checkpoint_get(&reader, &bytes, &wanted, &l), OK);
     assert_true(l.info.step == 9 && tensor_get_i64(l.states[0], 0) == 70);
@@ -107,9 +107,9 @@ static Status load_scale(Context *c, const NamedTensor *states, size_t n, bool s
     text_open(&t, &c->arena);
     assert_int_equal(checkpoint_put((Sink){ into_text, &t }, &c->memory, &c->diag, &info, states, n), OK);
     StateSlot *slots = NEWS(&c->arena, StateSlot, 3);
-    slots[0] = (StateSlot){ "w", NULL, type_scalar(&c->ir.types, F32) };
-    slots[1] = (StateSlot){ "qcc.scale", NULL, type_scalar(&c->ir.types, F32) };
-    slots[2] = (StateSlot){ "qcc.scaler", NULL, type_vector(&c->ir.types, I64, 8) };
+    slots[0] = (StateSlot){ "w", NULL, type_scalar(&c->ir.types, F32), false };
+    slots[1] = (StateSlot){ "qcc.scale", NULL, type_scalar(&c->ir.types, F32), false };
+    slots[2] = (StateSlot){ "qcc.scaler", NULL, type_vector(&c->ir.types, I64, 8), false };
     const CheckpointReader reader = { &c->ir.types, &c->heap, &c->arena, &c->diag, &limits };
     const CheckpointWanted wanted = { .slots = slots, .n = scaled ? 3 : 1, .fresh_scale = fresh };
     return checkpoint_get(&reader, &(SafeBytes){ "file", t.n, out_of_text, t.p }, &wanted, l);
@@ -274,7 +274,9 @@ static Status misfits(void *arg)
                                               one));
     assert_int_equal(wants(c, one, "model", "other", NULL, 0), USAGE);
     assert_non_null(strstr(c->last, "was saved by a step compiled with other options: step, other wanted"));
-    const StateSlot slots[] = { { "w.a", NULL, f64s }, { "w.c", NULL, f32s }, { "mask\n\"\xc3\xa9\"", NULL, f32s } };
+    const StateSlot slots[] = { { "w.a", NULL, f64s, false },
+                                { "w.c", NULL, f32s, false },
+                                { "mask\n\"\xc3\xa9\"", NULL, f32s, false } };
     assert_int_equal(wants(c, one, NULL, NULL, slots, COUNT(slots)), USAGE);
     assert_string_equal(c->last,
                         arena_printf(&c->arena,
@@ -287,7 +289,7 @@ static Status misfits(void *arg)
                                      one, one));
     CheckpointLoaded l;
     const Limits limits = LIMITS_DEFAULT;
-    const StateSlot some = { "w.a", NULL, type_vector(&c->ir.types, F64, 10) };
+    const StateSlot some = { "w.a", NULL, type_vector(&c->ir.types, F64, 10), false };
     const CheckpointWanted part = { .model_hash = "model", .slots = &some, .n = 1, .others = true };
     assert_int_equal(
         checkpoint_load(&(CheckpointReader){ &c->ir.types, &c->heap, &c->arena, &c->diag, &limits }, one, &part, &l),
@@ -524,10 +526,10 @@ static Status initial_weights(void *arg)
     assert_int_equal(open_target(c, &t, one, run_a, 0, NULL), OK);
     assert_int_equal(checkpoint_save(&t, &c->arena, &info, stored, COUNT(stored), false, &saved), OK);
     checkpoint_close(&t);
-    const StateSlot slots[] = { { "onnx::Conv_193", "layer1.weight", f32s },
-                                { "bias", "layer1.bias", f32s },
-                                { "other", NULL, f32s },
-                                { "short", NULL, type_vector(&c->ir.types, F32, 2) } };
+    const StateSlot slots[] = { { "onnx::Conv_193", "layer1.weight", f32s, false },
+                                { "bias", "layer1.bias", f32s, false },
+                                { "other", NULL, f32s, false },
+                                { "short", NULL, type_vector(&c->ir.types, F32, 2), false } };
     assert_int_equal(checkpoint_init(&reader, one, slots, COUNT(slots), states, &report), OK);
     assert_true(tensor_get_f64(states[0], 1) == 1.5 && states[0]->type == f32s);
     assert_true(tensor_get_f64(states[1], 2) == 2.5);
@@ -543,7 +545,8 @@ static Status initial_weights(void *arg)
     text_open(&npz, &c->arena);
     assert_int_equal(npz_write(&c->arena, (Sink){ into_text, &npz }, stored, 4), OK);
     put_bytes(one, npz.p, npz.n);
-    const StateSlot same[] = { { "odd", NULL, f32s }, { "bias", NULL, type_vector(&c->ir.types, F64, 3) } };
+    const StateSlot same[] = { { "odd", NULL, f32s, false },
+                               { "bias", NULL, type_vector(&c->ir.types, F64, 3), false } };
     assert_int_equal(checkpoint_init(&reader, one, same, COUNT(same), states, &report), OK);
     assert_true(tensor_get_f64(states[0], 2) == 2.5 && tensor_get_f64(states[1], 2) == 2.5);
     assert_true(states[1]->type == same[1].type && report.n_matched == 2 && report.n_converted == 1);
