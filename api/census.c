@@ -47,9 +47,11 @@ static void count_node(Census *c, Arena *arena, Waiting *w, const Onnx__NodeProt
     else
         count(c, arena, arena_copy(arena, op.p, op.n));
     c->training += str_is(op, "Dropout") && n->n_input > 2 && n->input[2].len;
+    c->trained_norms += str_is(op, "BatchNormalization") && n->n_output > 1;
     for (size_t i = 0; i < n->n_attribute; i++) {
         const Onnx__AttributeProto *a = n->attribute[i];
         c->training += is_training(n, a);
+        c->trained_norms += is_training(n, a) && n->n_output <= 1; /* the others are counted */
         if (a->g)
             add(w, arena, a->g);
         for (size_t k = 0; k < a->n_graphs; k++)

@@ -9,6 +9,7 @@ typedef struct Census {
     Map ops; /* name -> count, in order of appearance */
     size_t nodes;
     size_t casts, norms, dropouts, training; /* BatchNormalization; nodes in training mode */
+    size_t trained_norms;                    /* BatchNormalization in training mode */
 } Census;
 
 /* Counts; everything lives in `arena`. */

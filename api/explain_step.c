@@ -126,7 +126,10 @@ static void tell_extras(Text *t, const qcc_step *s)
         text_printf(t, "decay %s, deployed in place of the weights\n", number_text(arena, r->ema));
     }
     label(t, "modes");
-    text_printf(t, "batch normalization %s, dropout %s\n", r->frozen_norms ? "frozen (--bn)" : "learns its statistics",
+    text_printf(t, "batch normalization %s, dropout %s\n",
+                r->frozen_norms  ? "frozen (--bn)"
+                : r->torch_norms ? "learns its statistics, the variance by n - 1 as PyTorch (--bn)"
+                                 : "learns its statistics",
                 r->no_dropout ? "off (--dropout)" : "on");
 }
 

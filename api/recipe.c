@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/census.h"
 #include "ir/json_text.h"
 #include "ops/path.h"
 #include "passes/choices.h"
@@ -154,6 +155,13 @@ static const char *said_of(qcc_step *s, const CommandLine *line)
     return text_get(&t);
 }
 
+/* A file that PyTorch wrote with its norms in training form is to be trained as PyTorch would. */
+static bool learns_in_torch(const qcc_step *s)
+{
+    const Onnx__ModelProto *p = s->model->has_spine ? s->model->spine.model : NULL;
+    return p && str_is(str_of(p->producer_name), "pytorch") && census_of(s->model, &s->cx->scratch).trained_norms;
+}
+
 Status recipe_read(qcc_step *s, const CommandLine *line)
 {
     Recipe *r = &s->recipe;
@@ -161,6 +169,7 @@ Status recipe_read(qcc_step *s, const CommandLine *line)
     r->freeze = texts_of(s, line, OPT_freeze, &r->n_freeze);
     r->untied = says(line, OPT_tie, "off");
     r->frozen_norms = says(line, OPT_bn, "frozen");
+    r->torch_norms = option_given(line, OPT_bn) ? says(line, OPT_bn, "pytorch") : learns_in_torch(s);
     r->no_dropout = says(line, OPT_dropout, "off");
     r->clip_norm = option_real(line, OPT_clip_norm, 0);
     r->clip_value = option_real(line, OPT_clip_value, 0);

@@ -172,6 +172,16 @@ static Status tell_parameters(Out *out, const qcc_step *s)
     return line(out, arena, "trainable", text_get(&t), "--train --freeze");
 }
 
+/* How the variance is remembered, where that is not ONNX's way. */
+static Status tell_statistics(Out *out, const qcc_step *s)
+{
+    int64_t elements = 0;
+    const bool any = choices_count(s->recipe.choices, CHOICE_STATISTIC, &elements) > 0;
+    if (!any || !s->recipe.torch_norms || s->recipe.frozen_norms)
+        return OK;
+    return line(out, &s->cx->scratch, "statistics", "the running variance divides by n - 1, as PyTorch does", "--bn");
+}
+
 static Status tell_memory(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
@@ -210,6 +220,8 @@ Status summary_tell(Out *out, const qcc_step *s)
     TRY(tell_losses(out, s));
     if (s->recipe.choices)
         TRY(tell_parameters(out, s));
+    if (s->recipe.choices)
+        TRY(tell_statistics(out, s));
     TRY(line(out, arena, "optimizer", s->facts.optimizer, "--optimizer --lr"));
     TRY(line(out, arena, "precision", amp_report_precision(arena, s),
              s->recipe.precision.on ? "--amp --keep-fp32" : "--amp"));

@@ -10,6 +10,7 @@ static const AttrSpec batch_normalization_attrs[] = {
     ATTR(BatchNormAttr, epsilon, FLOAT, 1e-5f),
     ATTR(BatchNormAttr, momentum, FLOAT, 0.9f),
     ATTR(BatchNormAttr, training_mode, BOOL, false),
+    ATTR_OURS(BatchNormAttr, unbiased, BOOL, false),
     ATTR_LAST,
 };
 
@@ -73,12 +74,17 @@ static Moments batch_moments(Build *b, DType t, Node *x, Node *running, int rank
     return (Moments){ CALL(b, sub, d, shift), CALL(b, add, running, shift), var };
 }
 
-/* old * momentum + new * (1 - momentum), in the type of the old one. */
-static Node *run_on(Build *b, DType t, Node *old, Node *fresh, float momentum, const Type *type)
+double batch_norm_correction(const BatchNormAttr *at, double rows)
+{
+    return at->unbiased && rows > 1 ? rows / (rows - 1) : 1;
+}
+
+/* old * momentum + new * share, in the type of the old one. */
+static Node *run_on(Build *b, DType t, Node *old, Node *fresh, float momentum, double share, const Type *type)
 {
     Node *flat = make_reshape(b, fresh, 1, type->dims);
     Node *kept = CALL(b, mul, make_cast(b, old, t), build_scalar(b, t, (double)momentum));
-    Node *added = CALL(b, mul, flat, build_scalar(b, t, 1 - (double)momentum));
+    Node *added = CALL(b, mul, flat, build_scalar(b, t, share));
     return make_cast(b, CALL(b, add, kept, added), type->dtype);
 }
 
@@ -104,8 +110,10 @@ static Node *expand_batch_normalization(Build *b, const Site *s)
     y = make_cast(b, y, x->dtype);
     if (s->n_out == 1)
         return y;
-    Node *parts[] = { y, run_on(b, t, s->in[3], m.mean, at->momentum, s->in[3]->type),
-                      s->n_out > 2 ? run_on(b, t, s->in[4], m.var, at->momentum, s->in[4]->type) : NULL };
+    const double share = 1 - (double)at->momentum, rows = channels ? (double)(type_elements(x) / channels) : 0;
+    const double of_var = share * batch_norm_correction(at, rows);
+    Node *parts[] = { y, run_on(b, t, s->in[3], m.mean, at->momentum, share, s->in[3]->type),
+                      s->n_out > 2 ? run_on(b, t, s->in[4], m.var, at->momentum, of_var, s->in[4]->type) : NULL };
     return b->status == OK ? build_tuple(b, s->n_out, parts) : NULL;
 }
 
@@ -114,7 +122,9 @@ static Node *sample_batch_normalization(Build *b, Rng *rng, int variant)
     int64_t dims[MAX_RANK];
     const int rank = 1 + variant % 5;
     const DType dtype = sample_float(rng), stats = dtype == F16 ? F32 : dtype;
-    const BatchNormAttr at = { .epsilon = 1e-3f, .momentum = 0.75f, .training_mode = variant / 5 % 2 };
+    const BatchNormAttr at = {
+        .epsilon = 1e-3f, .momentum = 0.75f, .training_mode = variant / 5 % 2, .unbiased = variant / 10 % 2
+    };
     sample_dims(rng, rank, 4, dims);
     const int64_t c = rank < 2 ? 1 : dims[1];
     Node *in[] = { sample_tensor(b, rng, dtype, rank, dims, -2, 2), sample_tensor(b, rng, stats, 1, &c, -2, 2),

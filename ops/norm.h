@@ -7,6 +7,7 @@
 typedef struct BatchNormAttr {
     float epsilon, momentum;
     bool training_mode;
+    bool unbiased; /* the variance that is remembered is divided by n - 1, which PyTorch does and ONNX does not */
 } BatchNormAttr;
 
 typedef struct NormAttr {
@@ -44,6 +45,9 @@ bool infer_vector(Infer *q, int i, int64_t n);
 
 /* Operand 0 must be floats of at least `least` dimensions; null after a complaint. */
 const Type *infer_floats(Infer *q, int least);
+
+/* What the variance of that many rows is multiplied with before it is remembered: rows / (rows - 1), or 1. */
+double batch_norm_correction(const BatchNormAttr *at, double rows);
 
 /* x - mean over the axes, with the mean and 1 / sqrt(variance + epsilon). */
 typedef struct Standard {

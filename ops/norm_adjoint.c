@@ -222,6 +222,7 @@ static void back_given(Build *b, const Site *s, const Batch *k, Node **dx)
 static void back_running(Build *b, const Site *s, const Batch *k, Node **dx)
 {
     const double kept = (double)k->at->momentum, fresh = (1 - kept) / k->rows;
+    const double correction = batch_norm_correction(k->at, (double)k->rows);
     for (int i = 1; i < s->n_out; i++) {
         if (!s->dout[i])
             continue;
@@ -231,7 +232,7 @@ static void back_running(Build *b, const Site *s, const Batch *k, Node **dx)
         if (!s->want[0])
             continue;
         Node *each = make_channels(b, dy, s->in[1]->type->dims[0], k->rank);
-        each = CALL(b, mul, each, build_scalar(b, k->t, i == 1 ? fresh : 2 * fresh));
+        each = CALL(b, mul, each, build_scalar(b, k->t, i == 1 ? fresh : 2 * fresh * correction));
         dx[0] = plus(b, dx[0], i == 1 ? each : CALL(b, mul, each, k->centered));
     }
 }

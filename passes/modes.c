@@ -59,11 +59,12 @@ static bool is_own_state(const Graph *g, const Node *n)
     return n && n->op == OP_state && n->name && n->graph == g && !(n->flags & NODE_TRAINED);
 }
 
-static Node *norm_again(Build *b, const Node *n, bool training)
+static Node *norm_again(Build *b, const Node *n, bool training, bool unbiased)
 {
     BatchNormAttr at = *(const BatchNormAttr *)n->attr;
     Node *const ins[] = { in(n, 0), in(n, SCALE), in(n, BIAS), in(n, MEAN), in(n, VAR) };
     at.training_mode = training;
+    at.unbiased = unbiased;
     return build_node_n(b, OP_batch_normalization, &at, COUNT(ins), ins, training ? 3 : 1);
 }
 
@@ -77,7 +78,7 @@ static Status train_norm(Graph *g, PassRun *run, Node *n, Results *next)
         return OK;
     }
     Build b = build_before(n);
-    fresh = norm_again(&b, n, true);
+    fresh = norm_again(&b, n, true, run->options->recipe && run->options->recipe->torch_norms);
     for (int k = 0; k < 3; k++) {
         parts[k] = fresh ? build_part(&b, fresh, k) : NULL;
         TRY(b.status);
@@ -94,7 +95,7 @@ static Status infer_norm(PassRun *run, Node *n)
     if (!((const BatchNormAttr *)n->attr)->training_mode)
         return OK;
     Build b = build_before(n);
-    Node *y = norm_again(&b, n, false);
+    Node *y = norm_again(&b, n, false, false);
     TRY(b.status);
     replace_result(n, 0, y);
     replace_result(n, 1, in(n, MEAN));

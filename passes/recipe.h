@@ -121,6 +121,7 @@ typedef struct Recipe {
     size_t n_freeze;
     bool untied;       /* broken ties stay broken */
     bool frozen_norms; /* BatchNormalization keeps its statistics */
+    bool torch_norms;  /* and divides the variance that it remembers by n - 1 */
     bool no_dropout;   /* Dropout stays in inference form */
     Choices *choices;  /* filled by choose-trainable; null: nobody asks */
 

@@ -30,6 +30,12 @@ static bool turns_off(const char *option, const char *value, const char *which, 
     return it_is;
 }
 
+static bool sets_norms(Recipe *r, const char *option, const char *value)
+{
+    return turns_off(option, value, "--bn", "frozen", &r->frozen_norms) &&
+           turns_off(option, value, "--bn", "pytorch", &r->torch_norms);
+}
+
 static bool adds_text(const char *option, const char *value, const char *which, const char **list, size_t *n)
 {
     const bool it_is = strcmp(option, which) == 0 && *n < MOST_TEXTS;
@@ -59,8 +65,7 @@ static bool set_choice(Words *w, const char *option, const char *value)
            adds_text(option, value, "--keep-fp32", w->keep_wide, &r->precision.n_keep_wide) ||
            adds_text(option, value, "--amp-table", w->tables, &w->n_tables) ||
            turns_off(option, value, "--amp-solver", "walk", &r->precision.walks) ||
-           turns_off(option, value, "--tie", "off", &r->untied) ||
-           turns_off(option, value, "--bn", "frozen", &r->frozen_norms) ||
+           turns_off(option, value, "--tie", "off", &r->untied) || sets_norms(r, option, value) ||
            turns_off(option, value, "--dropout", "off", &r->no_dropout);
 }
 
