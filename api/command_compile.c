@@ -42,6 +42,7 @@ Status command_compile(Command *c)
     const char *path = option_text(&c->line, OPT_output_path);
     TRY(command_wants(c, 1));
     TRY(command_model(c, 0, &m));
+    TRY(command_dims(c, m));
     TRY(step_compile(m, &c->line, &s));
     if (path && strcmp(path, "-") == 0)
         return step_write(s, c->out);

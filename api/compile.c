@@ -13,6 +13,7 @@
 #include "passes/groups.h"
 #include "passes/pipelines.h"
 #include "passes/rebatch.h"
+#include "passes/trial.h"
 
 enum { DEFAULT_BATCH = 32 };
 
@@ -121,6 +122,31 @@ static Map axes_of(qcc_step *s, const Map *inputs)
     return dims;
 }
 
+/* Whether the model takes a dimension of that size, as far as its shapes say. */
+static bool takes_size(qcc_step *s, const char *dim, int64_t size)
+{
+    Hush hush;
+    Module *module;
+    Arena *a = &s->cx->scratch;
+    const DimBinding binding = { .name = dim, .value = size };
+    const ImportOptions o = { .dims = &binding, .n_dims = 1, .batch = 1 };
+    hush_begin(&hush, s->ir, a);
+    Status status = onnx_import(s->ir, a, &s->model->spine, &o, &module);
+    if (status == OK)
+        status = fold_types(module->graphs[0], a);
+    hush_end(&hush);
+    return status == OK;
+}
+
+/* A size to try: as long as people use, or as long as the tables of the model are; 0 when none is taken. */
+static int64_t size_that_fits(qcc_step *s, const char *dim)
+{
+    int64_t size = 1024;
+    while (size && !takes_size(s, dim, size))
+        size /= 2;
+    return size;
+}
+
 /* A symbolic dimension that nothing binds, and every input that has it. */
 static Status no_size(qcc_step *s, const Map *axes, const char *dim)
 {
@@ -128,7 +154,9 @@ static Status no_size(qcc_step *s, const Map *axes, const char *dim)
     Message *msg = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "dimension %s has no size", dim);
     for (const Axis *a = e ? e->value.cp : NULL; a; a = a->next)
         message_at(msg, "%s[%d]", a->input, a->axis);
-    message_try(msg, "--dim %s=1024", dim);
+    const int64_t size = size_that_fits(s, dim);
+    if (size)
+        message_try(msg, "--dim %s=%" PRId64, dim, size);
     return message_send(msg);
 }
 

@@ -57,8 +57,7 @@ Status command_measure(Command *c)
         return message_send(m);
     }
     TRY(command_model(c, 0, &m));
-    if (!model_is_step(m))
-        TRY(train_dims(c, m));
+    TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &s));
     const Status status = evaluate_data(c, s, &e, &o);
     feed_close(e.feed);

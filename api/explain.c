@@ -4,6 +4,7 @@
 #include "api/census.h"
 #include "api/command.h"
 #include "api/explain.h"
+#include "api/train.h"
 #include "api/words.h"
 #include "ops/path.h"
 
@@ -218,6 +219,7 @@ Status command_explain(Command *c)
     if (explain_is_diverged(c->line.paths[0]))
         return explain_diverged(c, c->line.paths[0]);
     TRY(command_model(c, 0, &m));
+    TRY(command_dims(c, m));
     TRY(step_of(c, m, &s));
     const Map paths = path_names(m->graph, &m->arena);
     if (option_given(&c->line, OPT_node))

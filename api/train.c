@@ -371,8 +371,7 @@ Status command_train(Command *c)
     t.folder = option_text(&c->line, OPT_checkpoint);
     c->cx->grace = (int)ceil(t.o.grace);
     TRY(command_model(c, 0, &m));
-    if (!model_is_step(m))
-        TRY(train_dims(c, m));
+    TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &t.step));
     cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
     const Status status = option_given(&c->line, OPT_dry_run) ? rehearse(&t) : run(&t);

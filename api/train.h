@@ -111,6 +111,9 @@ bool train_masks(const qcc_step *s, const char *graph);
 /* Dimensions of a model that its data files say; adds them to the line as options. */
 Status train_dims(Command *c, qcc_model *m);
 
+/* The same for a verb that only looks at the shape of the data. */
+Status command_dims(Command *c, qcc_model *m);
+
 /* ---- api/train_feeds.c ---- */
 
 /* Opens the data to train on and those to validate on; what cannot be is found before the first step. */

@@ -170,6 +170,8 @@ Status train_dims(Command *c, qcc_model *m)
 {
     DataSpec *specs;
     size_t n;
+    if (model_is_step(m))
+        return OK;
     Arena *arena = &c->cx->scratch;
     const DataOptions options = { .read_proto = read_proto, .user = &m->ir };
     TRY(read_specs(c, OPT_data, OPT_val, &specs, &n));
@@ -188,4 +190,12 @@ Status train_dims(Command *c, qcc_model *m)
                            arena_printf(arena, "%s=%lld", v->dims[k], (long long)have->dims[k]));
     }
     return OK;
+}
+
+Status command_dims(Command *c, qcc_model *m)
+{
+    const Place place = { .where = option_specs[OPT_data].name, .byte = -1 };
+    if (model_is_step(m) && option_given(&c->line, OPT_data))
+        return fail_as(&c->cx->diag, USAGE, place, "the sizes of a step are bound already");
+    return train_dims(c, m);
 }

@@ -29,6 +29,7 @@
 #include "base/bytes.h"
 #include "passes/constant_values.h"
 #include "passes/fold.h"
+#include "passes/table_rows.h"
 #include "passes/trial.h"
 
 static bool is_counted(const Type *t)
@@ -279,8 +280,11 @@ Status fold_node(Fold *f, Node *n, bool *folded)
 
 Status fold_graph(Fold *f, Graph *g)
 {
+    const Tables t = f->stated ? tables_open(g, f->run->scratch) : (Tables){ .slices = NULL };
     for (Node *n = walk_first(g), *next; n; n = next) {
         bool folded;
+        if (f->stated)
+            TRY(tables_check(&t, n));
         TRY(fold_node(f, n, &folded));
         next = walk_next(g, n);
         if (folded && !n->uses)
@@ -291,7 +295,7 @@ Status fold_graph(Fold *f, Graph *g)
 
 Status fold_types(Graph *g, Arena *arena)
 {
-    PassRun run = { .diag = g->ir->diag };
+    PassRun run = { .diag = g->ir->diag, .scratch = arena };
     const size_t n_nodes = graph_count(g);
     Node **copies = NEWS(arena, Node *, n_nodes + 1);
     Graph *copy = graph_copy(g, arena);

@@ -13,9 +13,21 @@ enum { STEPS = 20, ROOM = 512 };
 static const struct {
     const char *folder, *name;
 } models[] = {
-    { "torch", "mlp" },          { "torch", "cnn" },       { "torch", "transformer" }, { "torch", "lstm" },
-    { "torch", "convnext" },     { "torch", "mobilenet" }, { "torch", "unet" },        { "exports", "tied" },
-    { "exports", "statistics" }, { "exports", "rotary" },  { "exports", "patches" },
+    { "torch", "mlp" },
+    { "torch", "cnn" },
+    { "torch", "transformer" },
+    { "torch", "lstm" },
+    { "torch", "convnext" },
+    { "torch", "mobilenet" },
+    { "torch", "unet" },
+    { "exports", "tied" },
+    { "exports", "statistics" },
+    { "exports", "rotary" },
+    { "exports", "patches" },
+    { "pytorch", "splits" },
+    { "pytorch", "splits-legacy" },
+    { "pytorch", "bags" },
+    { "pytorch", "bags-legacy" },
 };
 
 static const struct {
