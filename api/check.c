@@ -5,6 +5,7 @@
 #include "api/command.h"
 #include "api/step.h"
 #include "api/suite.h"
+#include "ops/schema.h"
 #include "ir/verify.h"
 
 /* ---- files ---- */
@@ -144,7 +145,8 @@ static Status check_suite(Command *c, const char *dir)
         status = print_table(&t);
     arena_close(&t.arena);
     TRY(status);
-    TRY(out_printf(c->out, "%d passed, %d failed, %d skipped\n", count.passed, count.failed, count.skipped));
+    TRY(out_printf(c->out, "%d passed, %d failed, %d skipped, read as ONNX %s defines operators\n", count.passed,
+                   count.failed, count.skipped, ONNX_RELEASE));
     if (!(count.passed + count.failed + count.skipped)) {
         Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, (Place){ .file = dir, .byte = -1 },
                                  "holds no folder with a model.onnx%s", o.filter ? " whose name matches --filter" : "");

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "api/command.h"
+#include "ops/schema.h"
 
 /* A library that is looked for at run time, under the first of its names that is there. */
 typedef struct Sought {
@@ -93,6 +94,8 @@ Status command_doctor(Command *c)
     TRY(out_printf(c->out, "qcc %s\n", qcc_version()));
     if (!option_given(&c->line, OPT_verbose))
         return OK;
+    TRY(out_printf(c->out, "operators\n  ONNX         %s: opset %d, IR %d\n", ONNX_RELEASE, ONNX_OPSET_NEWEST,
+                   ONNX_IR_NEWEST));
     TRY(tell_libraries(c));
     TRY(tell_processor(c));
     return tell_capabilities(c);

@@ -7,6 +7,7 @@
 #include "api/train.h"
 #include "api/words.h"
 #include "ops/path.h"
+#include "ops/schema.h"
 
 enum { COLUMN = 17 };
 
@@ -183,9 +184,25 @@ static void tell_missing(Text *t, qcc_model *m, Arena *arena)
     text_char(t, '\n');
 }
 
-static void tell_extras(Text *t, qcc_model *m)
+/* Operators whose schema is younger than the opset by which the file asks for it: other releases read another one. */
+static void tell_backdated(Text *t, const Onnx__ModelProto *p, const Census *c)
+{
+    for (size_t i = 0; i < c->ops.n; i++) {
+        const OnnxSchema *row = schema_find("", c->ops.entries[i].key, (int)opset_of(p));
+        const OnnxBackdated *b = row ? schema_backdated(row) : NULL;
+        if (!b || opset_of(p) >= b->opset)
+            continue;
+        label(t, "back-dated");
+        text_printf(t, "%s is read as ONNX %s defines it for opset %d on; older releases know an older one\n", b->op,
+                    b->release, b->since);
+    }
+}
+
+static void tell_extras(Text *t, qcc_model *m, const Census *c)
 {
     const Onnx__ModelProto *p = m->has_spine ? m->spine.model : NULL;
+    if (p)
+        tell_backdated(t, p, c);
     if (p && p->n_functions) {
         label(t, "functions");
         text_printf(t, "%zu of the model's own, inlined\n", p->n_functions);
@@ -231,7 +248,7 @@ Status command_explain(Command *c)
     tell_values(&t, m->n_outputs == 1 ? "output" : "outputs", m->outputs, m->n_outputs, NULL);
     tell_ops(&t, &census, a);
     tell_weights(&t, m, &paths, a, option_given(&c->line, OPT_verbose) > 0);
-    tell_extras(&t, m);
+    tell_extras(&t, m, &census);
     tell_missing(&t, m, a);
     if (s)
         explain_step(&t, s);

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/data/npy.h"
+
 static Status no_such_value(qcc_model *m, const char *option, const char *what, const char *name, const Value *values,
                             size_t n)
 {
@@ -41,8 +43,8 @@ Status find_output(qcc_model *m, const char *name, const char *option, size_t *i
 static const char *numpy_name(Arena *a, DType t)
 {
     static const char *const stem[] = { "bool", "int", "uint", "float", "str" };
-    if (t == BF16)
-        return "ml_dtypes.bfloat16";
+    if (npy_ml_dtype(t))
+        return arena_printf(a, "ml_dtypes.%s", npy_ml_dtype(t));
     const DTypeClass c = dtype_class(t);
     return c == CLASS_BOOL ? "numpy.bool_" : arena_printf(a, "numpy.%s%d", stem[c], dtype_bits(t));
 }

@@ -106,6 +106,27 @@ const OnnxSchema *schema_find(const char *domain, const char *op, int version)
     return &rows[low - 1];
 }
 
+static const OnnxBackdated backdated[] = {
+    { "Attention", 25, "1.23", 28 },
+};
+
+const OnnxBackdated *schema_backdated(const OnnxSchema *row)
+{
+    for (size_t i = 0; i < sizeof backdated / sizeof *backdated; i++)
+        if (backdated[i].since == row->since && strcmp(backdated[i].op, row->op) == 0 &&
+            strcmp(row->domain, "ai.onnx") == 0)
+            return &backdated[i];
+    return NULL;
+}
+
+const OnnxSchema *schema_settled(const char *domain, const char *op, int version)
+{
+    const OnnxSchema *row = schema_find(domain, op, version);
+    for (const OnnxBackdated *b; row && (b = schema_backdated(row)) && version < b->opset;)
+        row = schema_find(domain, op, row->since - 1);
+    return row;
+}
+
 const OnnxSchema *schema_all(size_t *n)
 {
     *n = N_ROWS;

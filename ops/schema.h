@@ -64,6 +64,10 @@ enum {
 
 #define ONNX_MANY INT_MAX /* the upper arity of a variadic list */
 
+/* The release of ONNX whose table the data is, and the IR version that it writes: every file is read by this one. */
+#define ONNX_RELEASE "1.23"
+enum { ONNX_IR_NEWEST = 14 };
+
 /* The newest opset of each domain that the data describes. */
 enum { ONNX_OPSET_NEWEST = 28, ONNX_ML_NEWEST = 5, ONNX_TRAINING_NEWEST = 1, ONNX_PREVIEW_NEWEST = 1 };
 
@@ -113,6 +117,22 @@ typedef struct OnnxSchema {
 /* The schema that binds in a model which imports `version` of the domain: the newest that is not newer than that,
  * or NULL.  The domain "" is "ai.onnx". */
 const OnnxSchema *schema_find(const char *domain, const char *op, int version);
+
+/* What a release added at a version that older releases had published without it: back-dated.  They read a model of that
+ * version by another schema. */
+typedef struct OnnxBackdated {
+    const char *op;
+    int since;
+    const char *release;
+    int opset; /* that came with the release: whoever knows it knows the row */
+} OnnxBackdated;
+
+/* How a row is back-dated; null: it came with its version. */
+const OnnxBackdated *schema_backdated(const OnnxSchema *row);
+
+/* As schema_find, but as every release does that knows the version: back-dated rows count from the opset of their release
+ * on.  What is written goes by this. */
+const OnnxSchema *schema_settled(const char *domain, const char *op, int version);
 
 /* All rows, ordered by domain, operator and version; `*n` gets their number. */
 const OnnxSchema *schema_all(size_t *n);

@@ -138,7 +138,7 @@ static bool fits(const OnnxSchema *s, const OnnxParam *p, const Type *type, cons
 
 bool encode_admits(const char *op, int opset, const Type *type)
 {
-    const OnnxSchema *s = schema_find("", op, opset);
+    const OnnxSchema *s = schema_settled("", op, opset);
     return s && !s->deprecated && admits(&s->types[schema_output(s, 0)->types], type);
 }
 
@@ -172,7 +172,7 @@ static bool attributes_known(const Node *n, const OnnxSchema *schema)
 int encode_least_outputs(const Node *n, int opset)
 {
     const OnnxName *name = &op_of(n)->onnx;
-    const OnnxSchema *s = name->op ? schema_find(name->domain ? name->domain : "", name->op, opset) : NULL;
+    const OnnxSchema *s = name->op ? schema_settled(name->domain ? name->domain : "", name->op, opset) : NULL;
     return s && encode_is_standard(n, opset) ? s->min_out : 0;
 }
 
@@ -183,7 +183,7 @@ bool encode_is_standard(const Node *n, int opset)
     const Type *bound[MOST_TYPES] = { NULL };
     if (!name->op || (name->domain && strcmp(name->domain, ONNX_PREVIEW) != 0))
         return false;
-    const OnnxSchema *newest = schema_of(name), *s = name->domain ? newest : schema_find("", name->op, opset);
+    const OnnxSchema *newest = schema_of(name), *s = name->domain ? newest : schema_settled("", name->op, opset);
     if (!s || s->n_types > MOST_TYPES || !means_the_same(s, newest) || !attributes_known(n, s))
         return false;
     const int own = own_operands(n);

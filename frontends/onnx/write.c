@@ -181,11 +181,11 @@ static int oldest_opset(const Node *n)
     if (!op || (o->domain && !constant))
         return 0;
     for (int opset = ONNX_OPSET_NEWEST; opset >= 13;) {
-        const OnnxSchema *s = schema_find("", op, opset);
+        const OnnxSchema *s = schema_settled("", op, opset);
         if (!s || !(constant ? encode_admits(op, opset, n->type) : encode_is_standard(n, opset)))
             break;
-        oldest = s->since;
-        opset = s->since - 1;
+        oldest = schema_backdated(s) ? schema_backdated(s)->opset : s->since;
+        opset = oldest - 1;
     }
     const int least = op_of(n)->least_version ? op_of(n)->least_version(n) : 0;
     return least > oldest && oldest ? least : oldest;
@@ -206,7 +206,7 @@ static int lowest_opset(Graph *g)
 static int64_t ir_version_of(const Writer *w)
 {
     const int n = w->opset;
-    int64_t v = n >= 25 ? 13 : n == 24 ? 12 : n == 23 ? 11 : n >= 21 ? 10 : n >= 19 ? 9 : 8;
+    int64_t v = n >= 28 ? ONNX_IR_NEWEST : n >= 25 ? 13 : n == 24 ? 12 : n == 23 ? 11 : n >= 21 ? 10 : n >= 19 ? 9 : 8;
     for (int d = 0; d < DTYPE_COUNT; d++)
         if (w->dtypes >> d & 1 && schema_type_ir(dtype_onnx((DType)d)) > v)
             v = schema_type_ir(dtype_onnx((DType)d));

@@ -38,6 +38,14 @@ static const struct {
     { "uint2", U2 },
 };
 
+const char *npy_ml_dtype(DType dtype)
+{
+    for (size_t i = 0; i < COUNT(names_of_ml_dtypes); i++)
+        if (names_of_ml_dtypes[i].dtype == dtype)
+            return names_of_ml_dtypes[i].name;
+    return NULL;
+}
+
 bool npy_is(const void *bytes, size_t n)
 {
     return n >= MAGIC_BYTES && memcmp(bytes, magic, MAGIC_BYTES) == 0;

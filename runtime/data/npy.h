@@ -21,6 +21,9 @@ typedef struct NpyHead {
 /* Whether the bytes begin a .npy file. */
 bool npy_is(const void *bytes, size_t n);
 
+/* The name that the package ml_dtypes gives a type; null: it is NumPy's own, or nobody's. */
+const char *npy_ml_dtype(DType dtype);
+
 /* Reads the head.  `declared` (may be null) says what raw bytes are. */
 Status npy_head(Diag *d, const Limits *limits, const Bytes *file, const Type *declared, NpyHead *head);
 

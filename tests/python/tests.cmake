@@ -15,3 +15,8 @@ set_tests_properties(python/steps PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 add_test(NAME python/samples COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/run $<TARGET_FILE:test_table_onnx_trip>
          ${CMAKE_CURRENT_SOURCE_DIR}/python/samples.py onnx.checker)
 set_tests_properties(python/samples PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
+# Types below 16 bits, by onnx's reference implementation.
+add_test(NAME python/narrow_types
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'onnx.checker, onnx.reference, ml_dtypes' ${CMAKE_CURRENT_SOURCE_DIR}/python/narrow_types.py $<TARGET_FILE:qcc> $f")
+set_tests_properties(python/narrow_types PROPERTIES LABELS slow SKIP_RETURN_CODE 77)

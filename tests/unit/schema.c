@@ -163,6 +163,29 @@ static void element_types_become_legal_at_a_version(void **state)
     assert_int_equal(schema_type_ir(-1), 0);
 }
 
+/* Attention 25 came with 1.23, whose opset is 28: what is read has it from 25 on, what is written from 28 on. */
+static void back_dated_rows_are_written_from_their_release_on(void **state)
+{
+    (void)state;
+    size_t n, found = 0;
+    const OnnxSchema *row = schema_all(&n);
+    for (size_t i = 0; i < n; i++) {
+        const OnnxBackdated *b = schema_backdated(&row[i]);
+        if (!b) {
+            assert_ptr_equal(schema_settled(row[i].domain, row[i].op, row[i].since), &row[i]);
+            continue;
+        }
+        found++;
+        assert_true(b->since < b->opset && b->opset <= ONNX_OPSET_NEWEST);
+        assert_ptr_equal(schema_find(row[i].domain, row[i].op, b->since), &row[i]);
+        assert_ptr_equal(schema_settled(row[i].domain, row[i].op, b->since), &row[i - 1]);
+        assert_ptr_equal(schema_settled(row[i].domain, row[i].op, b->opset - 1), &row[i - 1]);
+        assert_ptr_equal(schema_settled(row[i].domain, row[i].op, b->opset), &row[i]);
+    }
+    assert_int_equal(found, 1);
+    assert_null(schema_settled("", "Nothing", 28));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +196,7 @@ int main(void)
         cmocka_unit_test(arity_parameters_and_attributes_are_as_published),
         cmocka_unit_test(type_constraints_are_as_published),
         cmocka_unit_test(element_types_become_legal_at_a_version),
+        cmocka_unit_test(back_dated_rows_are_written_from_their_release_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
