@@ -56,16 +56,16 @@ static Status check_kept(const Narrowing *x)
 
 /* ---- operators without the type ---- */
 
-static const OnnxSchema *newest_schema(const Node *n)
+static const OnnxSchema *schema_of(const Node *n)
 {
     const OnnxName *name = &op_of(n)->onnx;
-    return name->op ? schema_find(name->domain ? name->domain : "", name->op, ONNX_OPSET_NEWEST) : NULL;
+    return name->op ? schema_find(name->domain ? name->domain : "", name->op, narrow_opset(n)) : NULL;
 }
 
 /* Whether an operator never gives the type, rather than not taking it in one place. */
 static bool gives_none(const Narrowing *x, const Node *n)
 {
-    const OnnxSchema *s = newest_schema(n);
+    const OnnxSchema *s = schema_of(n);
     const Type *type = type_result(n->type, 0);
     return !s || !encode_takes(s, schema_output(s, 0), narrowed(&x->graph->ir->types, type, x->options->to));
 }
@@ -76,7 +76,7 @@ static Status no_form(const Narrowing *x, Node *const *list, size_t n)
     Message *m = message_new(x->diag, SEVERITY_ERROR, UNSUPPORTED, NOWHERE, "%zu operator%s no form with %s", n,
                              n == 1 ? " has" : "s have", type_word(x));
     for (size_t i = 0; i < n; i++) {
-        const OnnxSchema *s = newest_schema(list[i]);
+        const OnnxSchema *s = schema_of(list[i]);
         message_at(m, "%s, %s", node_place(list[i]).where, s ? s->op : op_of(list[i])->name);
         for (int k = 0; s && k < s->n_types; k++)
             kept &= !(s->types[k].tensor >> ONNX_FLOAT & 1) || s->types[k].tensor >> ONNX_FLOAT16 & 1;

@@ -137,11 +137,17 @@ static bool is_group(const Type *type)
     return type->kind == TYPE_SEQ || type->kind == TYPE_OPTIONAL;
 }
 
+int narrow_opset(const Node *n)
+{
+    return op_of(n)->expand ? ONNX_OPSET_NEWEST - 1 : ONNX_OPSET_NEWEST;
+}
+
 static const OnnxSchema *schema_of(const Node *n)
 {
     const OnnxName *name = &op_of(n)->onnx;
-    const bool standard = name->op && !name->domain && n->op != OP_bit_cast && encode_is_standard(n, ONNX_OPSET_NEWEST);
-    return standard ? schema_find("", name->op, ONNX_OPSET_NEWEST) : NULL;
+    const int opset = narrow_opset(n);
+    const bool standard = name->op && !name->domain && n->op != OP_bit_cast && encode_is_standard(n, opset);
+    return standard ? schema_find("", name->op, opset) : NULL;
 }
 
 /* Slots of one type variable are one set, and everything is where sequences are. */

@@ -39,6 +39,10 @@ const Type *narrowed(Types *types, const Type *type, DType to);
 /* The attribute that says the element type of a result; null: there is none. */
 const AttrSpec *says_type(const Node *n);
 
+/* The opset by whose schema a call is asked for the type.  What can be taken apart does not raise a file to the newest
+ * opset, which runtimes are slow to learn: it is asked as of the one before. */
+int narrow_opset(const Node *n);
+
 /* The inputs and outputs that stay f32 as the options say. */
 bool narrow_keeps(const Narrowing *x, const char *name);
 

@@ -133,11 +133,16 @@ static const Case cases[] = {
       "    %t: f16[2,4] = cast(%s, to=f16)\n"
       "    %y: f16[2,4] = tanh(%t)\n"
       "}\n" },
-    { "Einsum has bf16 since opset 28",
+    { "Einsum, which has bf16 in the newest opset alone, is a product",
       "graph @f(%x: f32[2,4], %w: f32[4,3]) -> (%y) {\n"
       "    %y: f32[2,3] = einsum(%x, %w, equation=\"ij,jk->ik\")\n"
       "}\n",
-      NULL, "bf16[2,3] = einsum(", .to = BF16 },
+      NULL, "matmul(", .to = BF16 },
+    { "SwiGLU, which the newest opset brought, is taken apart",
+      "graph @f(%x: f32[2,4], %w: f32[2,4]) -> (%y) {\n"
+      "    %y: f32[2,4] = swiglu(%x, %w)\n"
+      "}\n",
+      NULL, "f16[2,4] = swish(" },
     { "operators without the type are named, all of them",
       "graph @f(%x: f32[4,2]) -> (%y) {\n"
       "    %a: f32[4,2] = shrink(%x) node=\"/pick\"\n"
