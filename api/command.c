@@ -86,7 +86,7 @@ static Status verb_is_missing(Command *c)
     Place place = ON_COMMAND_LINE;
     place.where = verb_name(c->line.verb);
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "this build has no such verb yet");
-    message_try(m, "train, eval, run, check, diff, explain, export, or MODEL --emit ir|onnx|json|dot|html");
+    message_try(m, "train, eval, predict, run, check, diff, explain, export, or MODEL --emit ir|onnx|json|dot|html");
     return message_send(m);
 }
 
@@ -94,7 +94,7 @@ static Status verb_is_missing(Command *c)
 static Status (*const verbs[VERB_COUNT])(Command *c) = {
     [VERB_compile] = command_emit,  [VERB_export] = command_export,   [VERB_run] = command_run,
     [VERB_check] = command_check,   [VERB_explain] = command_explain, [VERB_diff] = command_diff,
-    [VERB_train] = command_train,   [VERB_eval] = command_measure,
+    [VERB_predict] = command_predict, [VERB_train] = command_train,   [VERB_eval] = command_measure,
 };
 /* clang-format on */
 
@@ -163,7 +163,7 @@ static bool writes_itself(const CommandLine *l)
 {
     if (option_given(l, OPT_help) || option_given(l, OPT_version) || option_given(l, OPT_print_config))
         return false;
-    return l->verb == VERB_train || l->verb == VERB_eval || l->verb == VERB_export ||
+    return l->verb == VERB_train || l->verb == VERB_eval || l->verb == VERB_export || l->verb == VERB_predict ||
            (l->verb == VERB_compile && l->n_paths && !option_given(l, OPT_emit));
 }
 

@@ -15,6 +15,7 @@ typedef struct Command {
 Status command_compile(Command *c);
 Status command_train(Command *c);
 Status command_measure(Command *c);
+Status command_predict(Command *c);
 Status command_run(Command *c);
 Status command_check(Command *c);
 Status command_emit(Command *c);

@@ -65,7 +65,7 @@ static Status destination(Walk *w, const OptionSpec *o, const char *value)
 {
     FileUse use = { .path = value, .what = o->name };
     use.another = arena_printf(w->arena, "%s ", o->name);
-    if (o->kind == ARG_PAIR_OUT) {
+    if (o->kind == ARG_OUTPUT && strchr(value, '=')) {
         const char *name = pair_split(w->arena, value, &use.path);
         use.what = arena_printf(w->arena, "%s %s", o->name, name);
         use.another = arena_printf(w->arena, "%s %s=", o->name, name);
@@ -87,7 +87,7 @@ static bool overridden(const CommandLine *l, size_t i)
 {
     for (size_t k = i + 1; k < l->n_given; k++)
         if (l->given[k].option == l->given[i].option)
-            return option_specs[l->given[i].option].kind != ARG_PAIR_OUT;
+            return option_specs[l->given[i].option].kind != ARG_OUTPUT;
     return false;
 }
 

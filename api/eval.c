@@ -3,8 +3,27 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/rows.h"
 #include "api/train.h"
 #include "api/weights.h"
+
+/* --output: what @eval gives for each sample. */
+typedef struct Outputs {
+    qcc_session *session;
+    Feed *feed;
+    Rows *rows;
+    size_t n_rows;
+} Outputs;
+
+static Status keep_rows(void *user, const Batch *batch, const Validation *v)
+{
+    Outputs *o = user;
+    (void)v;
+    for (size_t i = 0; i < o->n_rows; i++)
+        TRY(rows_add(&o->rows[i], session_view(o->session->run, o->rows[i].name), batch->rows, batch->valid,
+                     feed_samples(o->feed)));
+    return OK;
+}
 
 typedef struct Evaluated {
     TrainData data;
@@ -33,7 +52,14 @@ static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOpti
     TRY(feed_open(&e->feed, e->data.set, &c->cx->diag, &all));
     TRY(session_start(s, o->seed, &c->cx->stop, &e->session));
     TRY(load_states(c, e->session));
-    TRY(validate(c, s, e->session->run, &e->data, e->feed, o, &v));
+    const StepTarget *target = step_target(s, NULL);
+    Outputs outputs = { .session = e->session, .feed = e->feed };
+    const BatchWatch watch = { keep_rows, &outputs };
+    TRY(rows_read(c, s->model, target ? target->output : NULL, &outputs.rows, &outputs.n_rows));
+    if (outputs.n_rows && feed_batches(e->feed) < 0)
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--output: a stream has no end that a file could say");
+    const Status status = validate_and(c, s, e->session->run, &e->data, e->feed, o, &v, outputs.n_rows ? &watch : NULL);
+    TRY(rows_close(c, outputs.rows, outputs.n_rows, status));
     TRY(out_printf(c->out, "samples  %" PRId64 "\n", v.samples));
     if (v.has_loss)
         TRY(out_printf(c->out, "loss  %.6g\n", v.loss));

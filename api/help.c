@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/command.h"
+#include "api/kinds.h"
 #include "api/words.h"
 
 /* clang-format off */
@@ -30,11 +31,11 @@ static const char short_help[] =
     "  qcc train model.step.onnx --data x.npy --target y.npy             train it\n"
     "  qcc --export model.step.onnx --checkpoint PATH -o trained.onnx    deploy it\n"
     "\n"
-    "Other verbs: eval, run, check, explain, diff.  Text of graphs (.qir) goes wherever a model does.\n"
+    "Other verbs: eval, predict, run, check, explain, diff.  Text of graphs (.qir) goes wherever a model does.\n"
     "\n"
-    "  qcc --help             everyday options; --help=all has the rest\n"
+    "  qcc --help             everyday options; help VERB those of a verb, --help=all the rest\n"
     "  qcc --list-ops         what can be evaluated; with grad what can be differentiated\n"
-    "  qcc --version -v       what this machine has, and what is missing\n";
+    "  qcc doctor             what this machine has, and what is missing\n";
 
 static const char table_help[] =
     "\n"
@@ -76,6 +77,8 @@ static void topic_lines(Text *t, Topic topic, bool everyday)
     }
     if (topic == TOPIC_QUANT && !everyday)
         text_add(t, table_help);
+    if (topic == TOPIC_LOSS && !everyday)
+        kinds_print(t, t->arena);
 }
 
 static void usage_lines(Text *t, const Command *c)
@@ -107,11 +110,36 @@ static void print_all(Text *t, const Command *c, bool everyday)
     if (everyday) {
         text_add(t,
                  "\nSelectors are extended regular expressions over names of parameters and nodes; op:Conv selects by "
-                 "operator.\nmore: --help=all|quant|loss|data|exit|verify|developer\n");
+                 "operator.\nmore: qcc help VERB, --help=all|quant|loss|data|exit|verify|developer\n");
     } else {
         text_char(t, '\n');
         exit_lines(t);
     }
+}
+
+/* The page of one verb: what it takes, general options but for the everyday ones left out. */
+static void print_verb(Text *t, Verb v)
+{
+    text_printf(t, "usage\n  qcc %s%s%s\n\n%s\n", v == VERB_compile ? "" : verbs[v].word, v == VERB_compile ? "" : " ",
+                verbs[v].form, verbs[v].help);
+    for (int topic = TOPIC_COUNT; topic-- > 0;) {
+        const Topic order[] = { TOPIC_GENERAL, TOPIC_EMIT,   TOPIC_QUANT, TOPIC_LOSS,
+                                TOPIC_MODEL,   TOPIC_VERIFY, TOPIC_DATA };
+        bool any = false;
+        if (topic >= (int)COUNT(order))
+            continue;
+        for (int i = 0; i < OPT_COUNT; i++) {
+            const OptionSpec *o = &option_specs[i];
+            if (o->topic != order[topic] || !(o->verbs >> v & 1) || (o->topic == TOPIC_GENERAL && !o->everyday))
+                continue;
+            if (!any)
+                text_printf(t, "\n%s\n", titles[order[topic]]);
+            any = true;
+            option_line(t, o);
+        }
+    }
+    text_printf(t, "\nmore: qcc --help=all%s\n",
+                V_STEP >> v & 1 ? "; settings of --loss, --optimizer and --schedule: qcc --help=loss" : "");
 }
 
 /* ---- the manual page ---- */
@@ -180,12 +208,19 @@ static void print_man(Text *t)
 
 /* ---- completion for bash ---- */
 
-static void print_completion(Text *t)
+/* Words after the options that take a choice, and the kinds and settings of --loss, --optimizer and --schedule: : and =
+ * part words for the shell, so the value is put together again. */
+static void print_choices(Text *t)
 {
-    text_add(
-        t,
-        "# bash completion for qcc\n_qcc()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-        "    case $prev in\n");
+    text_add(t, "    local i=$COMP_CWORD option value last words\n"
+                "    while ((i > 0)) && [[ ${COMP_WORDS[i]} != --* ]]; do i=$((i - 1)); done\n"
+                "    option=${COMP_WORDS[i]}\n"
+                "    value=$(IFS=; echo \"${COMP_WORDS[*]:i+1:COMP_CWORD-i}\")\n"
+                "    [[ $cur == [:=] ]] && cur=\n"
+                "    case $option in\n");
+    for (int i = 0; i < OPT_COUNT; i++)
+        kinds_complete(t, t->arena, (Option)i);
+    text_add(t, "    esac\n    case $prev in\n");
     for (int i = 0; i < OPT_COUNT; i++) {
         const OptionSpec *o = &option_specs[i];
         if (o->kind != ARG_CHOICE || option_may_lack(o))
@@ -195,14 +230,22 @@ static void print_completion(Text *t)
             text_char(t, *p == '|' ? ' ' : *p);
         text_add(t, "\" -- \"$cur\")); return ;;\n");
     }
-    text_add(t, "    esac\n    if [[ $cur == -* ]]; then\n        COMPREPLY=($(compgen -W \"");
+    text_add(t, "    esac\n");
+}
+
+static void print_completion(Text *t)
+{
+    text_add(t, "# bash completion for qcc\n_qcc()\n{\n"
+                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n");
+    print_choices(t);
+    text_add(t, "    if [[ $cur == -* ]]; then\n        COMPREPLY=($(compgen -W \"");
     for (int i = 0; i < OPT_COUNT; i++)
         text_printf(t, "%s%s", i ? " " : "", option_specs[i].name);
     text_add(t, "\" -- \"$cur\"))\n    elif ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W \"");
     for (int v = 0; v < VERB_COUNT; v++)
         if (command_has((Verb)v))
             text_printf(t, "%s ", verbs[v].word);
-    text_add(t, "\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n    else\n"
+    text_add(t, "help doctor\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n    else\n"
                 "        COMPREPLY=($(compgen -f -- \"$cur\"))\n    fi\n}\ncomplete -o filenames -F _qcc qcc\n");
 }
 
@@ -220,6 +263,8 @@ Status command_help(Command *c)
     text_open(&t, &c->cx->scratch);
     if (!option_given(&c->line, OPT_help))
         text_add(&t, short_help);
+    else if (!word && c->line.verb_said)
+        print_verb(&t, c->line.verb);
     else if (!word || strcmp(word, "all") == 0)
         print_all(&t, c, !word);
     else if (strcmp(word, "exit") == 0)

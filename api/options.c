@@ -35,9 +35,9 @@ const char *capability_name(Capability c)
 FileRole option_role(const OptionSpec *o, Verb v)
 {
     static const FileRole roles[] = {
-        [ARG_FILE_IN] = ROLE_READ,     [ARG_PAIR_IN] = ROLE_READ,    [ARG_DATA] = ROLE_READ,
-        [ARG_DATA_LIST] = ROLE_READ,   [ARG_DIR_IN] = ROLE_READ,     [ARG_FILE_OUT] = ROLE_WRITTEN,
-        [ARG_PAIR_OUT] = ROLE_WRITTEN, [ARG_DIR_OUT] = ROLE_WRITTEN, [ARG_STATES] = ROLE_READ,
+        [ARG_FILE_IN] = ROLE_READ,   [ARG_PAIR_IN] = ROLE_READ,    [ARG_DATA] = ROLE_READ,
+        [ARG_DATA_LIST] = ROLE_READ, [ARG_DIR_IN] = ROLE_READ,     [ARG_FILE_OUT] = ROLE_WRITTEN,
+        [ARG_OUTPUT] = ROLE_WRITTEN, [ARG_DIR_OUT] = ROLE_WRITTEN, [ARG_STATES] = ROLE_READ,
     };
     if (!(o->verbs >> v & 1))
         return ROLE_NONE;
@@ -79,6 +79,11 @@ static bool is_choice(const char *form, const char *value)
     return false;
 }
 
+bool option_is_choice(const OptionSpec *o, const char *word)
+{
+    return is_choice(o->form, word);
+}
+
 static Status bad_choice(Diag *d, Place place, const OptionSpec *o, const char *value)
 {
     const char *words[16] = { NULL };
@@ -110,7 +115,6 @@ Status option_check(Diag *d, Place place, const OptionSpec *o, const char *value
         return f64_from_text(value, length, &x) ? OK : bad_value(d, place, "a number", value);
     case ARG_PAIR:
     case ARG_PAIR_IN:
-    case ARG_PAIR_OUT:
         return strchr(value, '=') > value ? OK : bad_value(d, place, o->form, value);
     case ARG_CHOICE:
         return is_choice(o->form, value) ? OK : bad_choice(d, place, o, value);
@@ -123,6 +127,7 @@ Status option_check(Diag *d, Place place, const OptionSpec *o, const char *value
     case ARG_FILE_OUT:
     case ARG_DATA:
     case ARG_DATA_LIST:
+    case ARG_OUTPUT:
     case ARG_DIR_IN:
     case ARG_DIR_OUT:
     case ARG_STATES:

@@ -11,6 +11,7 @@
     _( export,  "MODEL|STEP [-o FILE]",               "write the deployable model, with the states of --checkpoint"  ) \
     _( train,   "MODEL|STEP --data .. --target ..",   "train, save and export"                                       ) \
     _( eval,    "MODEL|STEP --data .. --target ..",   "loss and metrics over data, every sample counted once"        ) \
+    _( predict, "MODEL --data .. --output y.npy",     "what a model gives for every sample of a data set"            ) \
     _( run,     "MODEL --input x=x.npy",              "evaluate a model on given inputs"                             ) \
     _( check,   "PATH...",                            "validate models; --suite DIR runs ONNX conformance folders"   ) \
     _( bench,   "MODEL|STEP",                         "measure speed"                                                ) \
@@ -30,6 +31,7 @@ enum VerbSets {
     V_EXPORT = 1 << VERB_export,
     V_TRAIN = 1 << VERB_train,
     V_EVAL = 1 << VERB_eval,
+    V_PREDICT = 1 << VERB_predict,
     V_RUN = 1 << VERB_run,
     V_CHECK = 1 << VERB_check,
     V_BENCH = 1 << VERB_bench,
@@ -64,7 +66,7 @@ typedef enum ArgKind {
     ARG_FILE_IN,
     ARG_FILE_OUT,
     ARG_PAIR_IN,   /* NAME=FILE that is read */
-    ARG_PAIR_OUT,  /* NAME=FILE that is written */
+    ARG_OUTPUT,    /* [NAME=]FILE that is written */
     ARG_DATA,      /* [NAME=]FILE[:opt,..], and words that are no file */
     ARG_DATA_LIST, /* several, NAME=FILE[:opt,..],.. */
     ARG_DIR_IN,
@@ -153,6 +155,9 @@ static inline bool option_may_lack(const OptionSpec *o)
 {
     return o->form[0] == '[' && o->form[1] == '=';
 }
+
+/* Whether a CHOICE has that word. */
+bool option_is_choice(const OptionSpec *o, const char *word);
 
 /* Whether a line says something of how a model is trained, so that a step has to be made of it. */
 bool line_wants_step(const CommandLine *line);

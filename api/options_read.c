@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "api/options.h"
+#include "base/file.h"
 
 typedef struct Reader {
     Diag *d;
@@ -16,10 +17,35 @@ static Place place_of(const Reader *r, const char *where)
     return (Place){ .file = r->who, .where = where, .byte = -1 };
 }
 
+/* clang-format off */
+static const struct { const char *theirs, *ours; } synonyms[] = {
+#define SYNONYM(theirs, ours) { theirs, ours },
+#include "api/synonyms.def"
+#undef SYNONYM
+};
+/* clang-format on */
+
+/* What others mean by a word: one of ours written with _, or another word of theirs; null: nobody says so. */
+static const char *meant_by(Arena *arena, const char *name)
+{
+    char *dashed = arena_string(arena, name);
+    for (char *p = dashed; *p; p++)
+        *p = *p == '_' ? '-' : *p;
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (strcmp(option_specs[i].name, dashed) == 0)
+            return option_specs[i].name;
+    for (size_t i = 0; i < COUNT(synonyms); i++)
+        if (strcmp(synonyms[i].theirs, dashed) == 0)
+            return synonyms[i].ours;
+    return NULL;
+}
+
 static Status unknown_option(Reader *r, const char *name)
 {
     const char *names[OPT_COUNT];
-    const char *near = name[1] == '-' ? str_nearest(name, names, option_names(names)) : NULL;
+    const char *near = meant_by(r->d->arena, name);
+    if (!near && name[1] == '-')
+        near = str_nearest(name, names, option_names(names));
     Message *m = message_new(r->d, SEVERITY_ERROR, USAGE, place_of(r, name), "is no option");
     message_try(m, "%s", near ? near : "qcc --help");
     return message_send(m);
@@ -30,7 +56,7 @@ static bool find_option(Reader *r, const char *word, Option *option, const char 
 {
     const bool is_long = word[1] == '-';
     const size_t n = is_long ? strcspn(word, "=") : 2;
-    *name = arena_copy(r->arena, word, n);
+    *name = strcmp(word, "-h") == 0 ? option_specs[OPT_help].name : arena_copy(r->arena, word, n);
     *value = word[n] ? word + n + is_long : NULL;
     for (int i = 0; i < OPT_COUNT; i++)
         if (strcmp(option_specs[i].name, *name) == 0) {
@@ -64,9 +90,33 @@ static Status read_option(Reader *r, const char *word)
     return OK;
 }
 
+/* help [VERB|TOPIC], and doctor: words that say what options do. */
+static bool read_word(Reader *r, const char *word)
+{
+    CommandLine *l = r->line;
+    if (file_exists(word) || l->verb_said || l->n_paths)
+        return false;
+    if (strcmp(word, "doctor") == 0) {
+        option_add(r->arena, l, OPT_version, NULL);
+        option_add(r->arena, l, OPT_verbose, NULL);
+        return true;
+    }
+    const bool asks = l->n_given && l->given[l->n_given - 1].option == OPT_help && !l->given[l->n_given - 1].value;
+    if (asks && option_is_choice(&option_specs[OPT_help], word)) {
+        l->given[l->n_given - 1].value = word;
+        return true;
+    }
+    if (strcmp(word, "help") != 0)
+        return false;
+    option_add(r->arena, l, OPT_help, NULL);
+    return true;
+}
+
 static void read_path(Reader *r, const char *word)
 {
     CommandLine *l = r->line;
+    if (read_word(r, word))
+        return;
     if (!l->verb_said && !l->n_paths) {
         for (int v = 0; v < VERB_COUNT; v++)
             if (strcmp(word, verb_name((Verb)v)) == 0) {
@@ -102,6 +152,8 @@ static Status check_option(Reader *r, const Given *given)
     if (!(o->verbs & 1u << l->verb)) {
         Message *m =
             message_new(r->d, SEVERITY_ERROR, USAGE, place_of(r, o->name), "does not apply to %s", verb_name(l->verb));
+        if (given->option == OPT_output)
+            message_try(m, "-o FILE");
         for (int v = 0; v < VERB_COUNT; v++)
             if (o->verbs & 1u << v)
                 message_try(m, "qcc %s .. %s%s%s", verb_name((Verb)v), o->name, *o->form ? " " : "", o->form);

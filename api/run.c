@@ -7,7 +7,9 @@
 #include "api/data.h"
 #include "api/evaluate.h"
 #include "api/fit.h"
+#include "api/train.h"
 #include "api/words.h"
+#include "base/bytes.h"
 
 /* ---- inputs ---- */
 
@@ -38,17 +40,79 @@ static Status all_given(Command *c, qcc_model *m, const Tensor **inputs)
     return message_send(msg);
 }
 
+/* The input that a text names: [NAME=]FILE[:opt,..]. */
+static Status input_spec(Command *c, qcc_model *m, const char *text, DataSpec *spec, size_t *i)
+{
+    TRY(data_spec_read(&c->cx->diag, &c->cx->scratch, "--input", text, spec));
+    if (spec->kind != DATA_FILE)
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--input: %s is no file", text);
+    if (!spec->name && m->n_inputs != 1)
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--input: wants NAME=FILE: got '%s'", text);
+    if (!spec->name)
+        spec->name = m->inputs[0].name;
+    return find_input(m, spec->name, "--input", i);
+}
+
+/* Forms that data_read does not know. */
+static bool is_data_form(const char *path)
+{
+    static const char *const ends[] = { ".csv", ".npz", ".idx", ".gz", ".bin", ".raw", ".safetensors" };
+    const size_t n = strlen(path);
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (n > strlen(ends[i]) && strcmp(path + n - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/* An array as --data would read it: all its samples as one value. */
+static Status input_samples(Command *c, qcc_model *m, const DataSpec *spec, size_t i, Tensor **value)
+{
+    Dataset *set;
+    Feed *feed = NULL;
+    Batch batch;
+    int64_t dims[MAX_RANK];
+    qcc_context *cx = c->cx;
+    const Type *t = NULL;
+    const FeedOptions all = { .last = FEED_PAD, .once = true, .threads = 1 };
+    const DataOptions options = train_data_options(&m->ir);
+    DataInput in = { .name = m->inputs[i].name };
+    TRY(predict_batch_type(c, m, spec, i, &t));
+    memcpy(dims, t->dims, sizeof *dims * (size_t)t->rank);
+    for (int pass = 0; pass < 2; pass++) { /* how many there are is known when they are open */
+        in.type = type_tensor(&m->ir.types, t->dtype, t->rank, dims);
+        TRY(dataset_open(&set, &cx->memory, &m->ir.types, &cx->diag, &cx->limits, &options, 1, &in, 1, spec, 0, NULL));
+        if (pass)
+            break;
+        dims[0] = dataset_samples(set);
+        dataset_close(set);
+    }
+    Status status = feed_open(&feed, set, &cx->diag, &all);
+    if (status == OK)
+        status = feed_batch(feed, &cx->diag, 0, 0, &batch);
+    if (status == OK) {
+        *value = tensor_alloc(&m->data, in.type);
+        bytes_copy((*value)->data, batch.values[0]->data, (*value)->bytes);
+    }
+    feed_close(feed);
+    dataset_close(set);
+    return status;
+}
+
 static Status read_inputs(Command *c, qcc_model *m, const Tensor **inputs)
 {
     const char *pair;
     Map sizes;
     map_open(&sizes, &c->cx->scratch);
     for (size_t at = 0; (pair = option_next(&c->line, OPT_input, &at));) {
-        const char *path, *name = pair_split(&c->cx->scratch, pair, &path);
+        DataSpec spec;
         size_t i;
         Tensor *t;
-        TRY(find_input(m, name, "--input", &i));
-        TRY(data_read(&m->ir, &m->data, path, name, m->inputs[i].type, &t));
+        TRY(input_spec(c, m, pair, &spec, &i));
+        const char *path = spec.path;
+        if (spec.given || is_data_form(path))
+            TRY(input_samples(c, m, &spec, i, &t));
+        else
+            TRY(data_read(&m->ir, &m->data, path, spec.name, m->inputs[i].type, &t));
         TRY(fit_input(m, i, t, path, &sizes));
         inputs[i] = t;
     }
@@ -99,8 +163,12 @@ static Status write_outputs(Command *c, qcc_model *m)
 {
     const char *pair;
     for (size_t at = 0; (pair = option_next(&c->line, OPT_output, &at));) {
-        const char *path, *name = pair_split(&c->cx->scratch, pair, &path);
+        const char *path = pair, *name = m->n_outputs ? m->outputs[0].name : "";
         size_t i;
+        if (strchr(pair, '='))
+            name = pair_split(&c->cx->scratch, pair, &path);
+        else if (m->n_outputs != 1)
+            return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--output: wants NAME=FILE: got '%s'", pair);
         TRY(find_output(m, name, "--output", &i));
         if (!m->results[i] || m->results[i]->type->kind != TYPE_TENSOR)
             return fail_as(&c->cx->diag, UNSUPPORTED, (Place){ .file = path, .byte = -1 },
@@ -158,6 +226,8 @@ EvalOptions command_eval(Command *c)
 
 Status command_run(Command *c)
 {
+    if (option_given(&c->line, OPT_data))
+        return command_predict(c);
     qcc_model *m;
     const char *pair;
     bool same = true;

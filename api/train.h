@@ -99,6 +99,13 @@ typedef struct Trainer {
 
 /* ---- api/train_data.c ---- */
 
+/* What --data and --target (or others of the kind) say, and --fill; in the scratch of the call. */
+Status train_read_specs(Command *c, Option data, Option target, DataSpec **specs, size_t *n);
+Status train_read_fills(Command *c, DataFill **fills, size_t *n);
+
+/* How data are read that only ONNX knows. */
+DataOptions train_data_options(Ir *ir);
+
 /* Opens what --data, --target and --fill (or --val..) name for the inputs of the step's graph @step, or @eval. */
 Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out);
 
@@ -118,6 +125,11 @@ Status command_dims(Command *c, qcc_model *m);
 
 /* Opens the data to train on and those to validate on; what cannot be is found before the first step. */
 Status train_open_feeds(Trainer *t);
+
+/* ---- api/predict.c ---- */
+
+/* The type of a batch of a model's input that a spec (null: nothing) feeds: what the model leaves open the data say. */
+Status predict_batch_type(Command *c, qcc_model *m, const DataSpec *spec, size_t i, const Type **type);
 
 /* ---- api/validate.c ---- */
 

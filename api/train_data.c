@@ -42,7 +42,7 @@ static void set_role(const qcc_step *s, const Node *n, DataInput *input)
         }
 }
 
-static Status read_specs(Command *c, Option data, Option target, DataSpec **specs, size_t *n)
+Status train_read_specs(Command *c, Option data, Option target, DataSpec **specs, size_t *n)
 {
     const Option sides[] = { data, target };
     const char *text;
@@ -54,7 +54,7 @@ static Status read_specs(Command *c, Option data, Option target, DataSpec **spec
     return OK;
 }
 
-static Status read_fills(Command *c, DataFill **fills, size_t *n)
+Status train_read_fills(Command *c, DataFill **fills, size_t *n)
 {
     const char *text;
     *n = 0;
@@ -69,6 +69,11 @@ static Status read_proto(void *user, Heap *heap, const char *path, const Type *d
     return data_read(user, heap, path, NULL, declared, value);
 }
 
+DataOptions train_data_options(Ir *ir)
+{
+    return (DataOptions){ .read_proto = read_proto, .user = ir };
+}
+
 Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out)
 {
     const Graph *g = module_graph(s->module, eval ? "eval" : "step");
@@ -76,8 +81,8 @@ Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool
     DataFill *fills;
     size_t n_specs, n_fills;
     const DataOptions options = { .read_proto = read_proto, .user = s->ir };
-    TRY(read_specs(c, data, target, &specs, &n_specs));
-    TRY(read_fills(c, &fills, &n_fills));
+    TRY(train_read_specs(c, data, target, &specs, &n_specs));
+    TRY(train_read_fills(c, &fills, &n_fills));
     if (!g)
         return fail_as(&c->cx->diag, USAGE, NOWHERE, "the step has no graph @%s", eval ? "eval" : "step");
     out->inputs = NEWS(&s->arena, DataInput, g->n_inputs + 1);
@@ -174,7 +179,7 @@ Status train_dims(Command *c, qcc_model *m)
         return OK;
     Arena *arena = &c->cx->scratch;
     const DataOptions options = { .read_proto = read_proto, .user = &m->ir };
-    TRY(read_specs(c, OPT_data, OPT_val, &specs, &n));
+    TRY(train_read_specs(c, OPT_data, OPT_val, &specs, &n));
     for (size_t i = 0; i < n; i++) {
         const Value *v = specs[i].kind == DATA_FILE ? input_of(m, &specs[i], n) : NULL;
         const Type *have = NULL;

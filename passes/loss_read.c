@@ -17,6 +17,12 @@ static const char *const words[] = {
 #undef WORD
 };
 
+static const char *const meanings[] = {
+#define MEANING(id, word, op, what) what,
+    LOSSES(MEANING)
+#undef MEANING
+};
+
 enum LossSets {
     CLASSES = 1 << LOSS_CROSS_ENTROPY | 1 << LOSS_NLL,
     EACH = 1 << LOSS_MSE | 1 << LOSS_L1 | 1 << LOSS_HUBER | 1 << LOSS_BCE_LOGITS,
@@ -132,6 +138,20 @@ LossSpec loss_of(LossKind kind)
 const char *loss_word(LossKind kind)
 {
     return words[kind];
+}
+
+const char *loss_what(LossKind kind)
+{
+    return meanings[kind];
+}
+
+size_t loss_settings(LossKind kind, const char **settings, size_t most)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(keys) && n < most; i++)
+        if (keys[i].kinds >> kind & 1)
+            settings[n++] = keys[i].key;
+    return n;
 }
 
 static Status wants_outputs(const Settings *s, const LossSpec *l)

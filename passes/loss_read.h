@@ -10,6 +10,12 @@ LossSpec loss_of(LossKind kind);
 /* "cross_entropy". */
 const char *loss_word(LossKind kind);
 
+/* What a loss is, in words: "squared differences". */
+const char *loss_what(LossKind kind);
+
+/* The keys that a kind has, at most `most` of them; returns their number. */
+size_t loss_settings(LossKind kind, const char **settings, size_t most);
+
 /* Reads "cross_entropy:logits,axis=-1,label_smoothing=0.1": USAGE with the nearest word where one is not known. */
 Status loss_read(LossSpec *l, const char *text, Arena *arena, Diag *diag);
 

@@ -332,3 +332,64 @@ const char *optimizer_text(Arena *arena, const OpTable *ops, const OptimizerGrou
     }
     return best;
 }
+
+/* ---- what there is ---- */
+
+size_t optimizer_kinds(void)
+{
+    return COUNT(kinds);
+}
+
+const char *optimizer_kind(size_t i)
+{
+    return kinds[i].word;
+}
+
+size_t optimizer_settings(size_t i, const OpTable *ops, Arena *arena, const char **settings, size_t most)
+{
+    Diag none;
+    OptimizerGroup start;
+    Reading r = { .ops = ops, .group = &start };
+    char number[NUMBER_TEXT];
+    size_t n = 0;
+    diag_open(&none, arena, NULL, NULL);
+    if (start_kind(&r, &kinds[i], arena, &none) != OK)
+        return 0;
+    f64_to_text(number, start.lr);
+    settings[n++] = arena_printf(arena, "lr=%s", number);
+    for (const AttrSpec *a = attrs_of(&r); a->kind != ATTR_END && n < most; a++) {
+        const void *at = attr_at(a, start.attr);
+        if (a->kind == ATTR_FLOAT)
+            f32_to_text(number, *(const float *)at);
+        const char *value = a->kind == ATTR_FLOAT ? number : *(const bool *)at ? "true" : "false";
+        settings[n++] = arena_printf(arena, "%s=%s", a->name, value);
+    }
+    return n;
+}
+
+size_t schedule_kinds(void)
+{
+    return COUNT(plans);
+}
+
+const char *schedule_kind(size_t i)
+{
+    return plans[i].word;
+}
+
+size_t schedule_settings(size_t i, const char **settings, size_t most)
+{
+    size_t n = 0;
+    for (; n < SCHEDULE_KEYS && n < most && plans[i].keys[n]; n++)
+        settings[n] = plans[i].keys[n];
+    return n;
+}
+
+bool setting_spelling(size_t i, const char **theirs, const char **ours)
+{
+    if (i >= COUNT(spellings))
+        return false;
+    *theirs = spellings[i].theirs;
+    *ours = spellings[i].ours;
+    return true;
+}

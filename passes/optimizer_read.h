@@ -19,6 +19,19 @@ Status recipe_read_optimizer(Recipe *r, const OptimizerWords *words, const OpTab
 /* What the bare command trains with: adamw with rate 1e-4, and weight decay 0.01 on what is no vector. */
 OptimizerGroup recipe_default_optimizer(const OpTable *ops, Arena *arena);
 
+/* The kinds of optimizers by number, and the settings of one with what they are: "lr=0.001", at most `most` of them. */
+size_t optimizer_kinds(void);
+const char *optimizer_kind(size_t i);
+size_t optimizer_settings(size_t i, const OpTable *ops, Arena *arena, const char **settings, size_t most);
+
+/* The same of schedules, without what they are. */
+size_t schedule_kinds(void);
+const char *schedule_kind(size_t i);
+size_t schedule_settings(size_t i, const char **settings, size_t most);
+
+/* What others call a setting of either, by number; false behind the last one. */
+bool setting_spelling(size_t i, const char **theirs, const char **ours);
+
 /* "adamw lr 0.0001, weight_decay 0.01": the kind that made a group and what it changed. */
 const char *optimizer_text(Arena *arena, const OpTable *ops, const OptimizerGroup *group);
 

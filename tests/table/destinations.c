@@ -117,7 +117,7 @@ static const char *value_of(Arena *a, const OptionSpec *o, const char *path, int
 {
     switch (o->kind) {
     case ARG_PAIR_IN:
-    case ARG_PAIR_OUT:
+    case ARG_OUTPUT:
         return arena_printf(a, "x=%s", path);
     case ARG_DATA:
         return arena_printf(a, way & 1 ? "x=%s" : "x=%s:f32", path);

@@ -70,7 +70,7 @@ static const char *value_for(const OptionSpec *o)
     static const char *const values[] = {
         [ARG_COUNT] = "3",       [ARG_REAL] = "0.5",          [ARG_TEXT] = "x:3",    [ARG_PAIR] = "a=b",
         [ARG_SELECTOR] = "fc1",  [ARG_FILE_IN] = "f",         [ARG_FILE_OUT] = "f",  [ARG_DIR_IN] = "d",
-        [ARG_DEVICE] = "cuda:1", [ARG_DIR_OUT] = "d",         [ARG_PAIR_IN] = "a=f", [ARG_PAIR_OUT] = "a=f",
+        [ARG_DEVICE] = "cuda:1", [ARG_DIR_OUT] = "d",         [ARG_PAIR_IN] = "a=f", [ARG_OUTPUT] = "a=f",
         [ARG_DATA] = "x=f",      [ARG_DATA_LIST] = "x=f,y=f", [ARG_STATES] = "f"
     };
     return o->kind == ARG_FLAG || o->kind == ARG_CHOICE ? NULL : values[o->kind];
