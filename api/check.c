@@ -33,6 +33,14 @@ static Status tell_model(Command *c, qcc_model *m, size_t step)
         nodes += !op_of(n)->structural || n->op == OP_opaque;
         lacking += node_lacks_card(n);
     }
+    if (out_is_json(c->out)) {
+        const LogExtra fields[] = { { "file", logged_text(m->file) },
+                                    { "ok", logged_flag(true) },
+                                    { "nodes", logged_int((int64_t)nodes) },
+                                    { "unsupported", logged_int((int64_t)lacking) },
+                                    { "step_nodes", step ? logged_int((int64_t)step) : (LogValue){ 0 } } };
+        return out_event(c->out, "check", fields, COUNT(fields));
+    }
     TRY(out_printf(c->out, "%s: ok, %zu node%s", m->file, nodes, nodes == 1 ? "" : "s"));
     if (lacking)
         TRY(out_printf(c->out, ", %zu of them without a meaning here", lacking));
@@ -145,8 +153,14 @@ static Status check_suite(Command *c, const char *dir)
         status = print_table(&t);
     arena_close(&t.arena);
     TRY(status);
-    TRY(out_printf(c->out, "%d passed, %d failed, %d skipped, read as ONNX %s defines operators\n", count.passed,
-                   count.failed, count.skipped, ONNX_RELEASE));
+    const LogExtra fields[] = { { "passed", logged_int(count.passed) },
+                                { "failed", logged_int(count.failed) },
+                                { "skipped", logged_int(count.skipped) } };
+    if (out_is_json(c->out))
+        TRY(out_event(c->out, "suite", fields, COUNT(fields)));
+    else
+        TRY(out_printf(c->out, "%d passed, %d failed, %d skipped, read as ONNX %s defines operators\n", count.passed,
+                       count.failed, count.skipped, ONNX_RELEASE));
     if (!(count.passed + count.failed + count.skipped)) {
         Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, (Place){ .file = dir, .byte = -1 },
                                  "holds no folder with a model.onnx%s", o.filter ? " whose name matches --filter" : "");

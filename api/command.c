@@ -180,8 +180,21 @@ static bool has_files(const CommandLine *l)
     return writes_itself(l) || option_given(l, OPT_output);
 }
 
-static bool is_silent(const CommandLine *l)
+/* Whether results are words, which --messages json turns to objects, and no document that somebody asked for. */
+static bool speaks_json(const Command *c)
 {
+    const CommandLine *l = &c->line;
+    const char *path = option_text(l, OPT_output_path), *output = option_text(l, OPT_output);
+    const bool piped = (path && strcmp(path, "-") == 0) || (output && strcmp(output + strcspn(output, "="), "=-") == 0);
+    return c->cx->as_json && !piped && !option_given(l, OPT_emit) && !option_given(l, OPT_help) &&
+           !option_given(l, OPT_print_config) && !option_given(l, OPT_print_table);
+}
+
+static bool is_silent(const Command *c)
+{
+    const CommandLine *l = &c->line;
+    if (speaks_json(c))
+        return false;
     const char *path = option_text(l, OPT_output_path);
     return option_given(l, OPT_quiet) && writes_itself(l) && l->verb != VERB_eval && !(path && strcmp(path, "-") == 0);
 }
@@ -189,7 +202,7 @@ static bool is_silent(const CommandLine *l)
 /* No verb ends badly without a word: where neither results nor an error say what happened, the status does. */
 static Status say_something(Command *c, Status status)
 {
-    const bool said = c->cx->diag.n_errors || (status == MISMATCH && !is_silent(&c->line)) || status == INTERRUPTED ||
+    const bool said = c->cx->diag.n_errors || (status == MISMATCH && !is_silent(c)) || status == INTERRUPTED ||
                       (status == IO && c->out->lost);
     if (status == OK || said)
         return status;
@@ -215,10 +228,12 @@ static Status do_line(const Call *call, FileSet *files)
     const char *path = option_text(&c.line, OPT_output_path);
     if (path && strcmp(path, "-") != 0 && !writes_itself(&c.line))
         sink = qcc_to_file(path);
-    if (is_silent(&c.line))
+    if (is_silent(&c))
         sink = (qcc_sink){ .write = say_nothing };
     TRY(destinations_check(&c, files, sink.path && strcmp(sink.path, "-") == 0));
     TRY(out_open(&out, c.cx, &sink));
+    if (speaks_json(&c))
+        out_speak_json(&out);
     out.if_lost = has_files(&c.line) ? OUT_GOES_ON : OUT_ENDS;
     c.out = &out;
     return say_something(&c, out_close(&out, carry_out(&c)));

@@ -32,6 +32,13 @@ static Status write_file(Command *c, qcc_step *s, const char *path)
     const qcc_sink sink = qcc_to_file(path);
     TRY(out_open(&o, c->cx, &sink));
     TRY(out_close(&o, step_write(s, &o)));
+    const LogExtra fields[] = { { "file", logged_text(path) },
+                                { "bytes", logged_int((int64_t)o.bytes) },
+                                { "data", o.beside.kept ? logged_text(o.beside.path) : (LogValue){ 0 } },
+                                { "reads", logged_text(out_others(&o)) },
+                                { "next", logged_text(next_line(s, &c->cx->scratch, path)) } };
+    if (out_is_json(c->out))
+        return out_event(c->out, "wrote", fields, COUNT(fields));
     return out_printf(c->out, "wrote %s   next: %s\n", out_told(&o), next_line(s, &c->cx->scratch, path));
 }
 

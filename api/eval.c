@@ -41,6 +41,9 @@ static Status load_states(Command *c, qcc_session *session)
     if (!path)
         return OK;
     TRY(session_take_final(session, path, weights_said(&c->line), &words));
+    const LogExtra told = { "text", logged_text(words) };
+    if (words && out_is_json(c->out))
+        return out_event(c->out, "weights", &told, 1);
     return words ? out_printf(c->out, "weights  %s\n", words) : OK;
 }
 
@@ -60,6 +63,13 @@ static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOpti
         return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--output: a stream has no end that a file could say");
     const Status status = validate_and(c, s, e->session->run, &e->data, e->feed, o, &v, outputs.n_rows ? &watch : NULL);
     TRY(rows_close(c, outputs.rows, outputs.n_rows, status));
+    if (out_is_json(c->out)) {
+        const LogExtra fields[] = { { "samples", logged_int(v.samples) },
+                                    { "eval_loss", v.has_loss ? logged_f64(v.loss) : (LogValue){ 0 } },
+                                    { v.has_metric ? metric_name(v.metric.kind) : "metric",
+                                      v.has_metric ? logged_f64(metric_value(&v.metric)) : (LogValue){ 0 } } };
+        return out_event(c->out, "eval", fields, COUNT(fields));
+    }
     TRY(out_printf(c->out, "samples  %" PRId64 "\n", v.samples));
     if (v.has_loss)
         TRY(out_printf(c->out, "loss  %.6g\n", v.loss));

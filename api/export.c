@@ -110,6 +110,17 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportFo
     TRY(read_plain(c, path, &written));
     before = signature_text(arena, m);
     after = signature_text(arena, written);
+    if (out_is_json(c->out)) {
+        const LogExtra fields[] = { { "file", logged_text(path) },
+                                    { "bytes", logged_int((int64_t)o->bytes) },
+                                    { "data",
+                                      o->is_model && o->beside.kept ? logged_text(o->beside.path) : (LogValue){ 0 } },
+                                    { "reads", logged_text(out_others(o)) },
+                                    { "signature", logged_text(after) },
+                                    { "signature_before", logged_text(before) },
+                                    { "weights", logged_text(words) } };
+        return out_event(c->out, "wrote", fields, COUNT(fields));
+    }
     text_open(&t, arena);
     text_printf(&t, "%s   ", path);
     tell_form(&t, written, form);

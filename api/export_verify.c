@@ -361,6 +361,11 @@ static Status tell_verify(Verify *v, const Validation *seen, size_t n_weights, s
     if (v->measures && seen->has_metric)
         text_printf(&t, "%-10s before %.4f   training graph %.4f   this file %.4f\n", metric_name(seen->metric.kind),
                     metric_value(&v->metric[0]), metric_value(&seen->metric), metric_value(&v->metric[1]));
+    const LogExtra fields[] = { { "samples", logged_int(seen->samples) },
+                                { "weights", logged_int((int64_t)n_weights) },
+                                { "weights_equal", logged_int((int64_t)equal) },
+                                { "passed", logged_flag(good) } };
+    TRY(out_event(v->c->out, "verify", fields, COUNT(fields)));
     text_add(&t, good ? "PASSED\n" : "FAILED\n");
     TRY(out_bytes(v->c->out, t.p, t.n));
     return good ? OK : MISMATCH;

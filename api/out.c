@@ -91,7 +91,55 @@ static Status lost(Out *o, int error)
     return o->if_lost == OUT_ENDS && error == EPIPE && o->to.write ? IO : cannot_write(o, error);
 }
 
+/* ---- results as objects ---- */
+
+static Status raw_bytes(Out *o, const void *bytes, size_t n);
+
+void out_speak_json(Out *o)
+{
+    o->as_json = true;
+    text_open(&o->words, &o->cx->scratch);
+}
+
+Status out_objects(Out *o, const Text *lines)
+{
+    return lines->n ? raw_bytes(o, lines->p, lines->n) : OK;
+}
+
+Status out_event(Out *o, const char *event, const LogExtra *fields, size_t n)
+{
+    Text line;
+    if (!o->as_json)
+        return OK;
+    text_open(&line, &o->cx->scratch);
+    log_any_line(&line, event, fields, n);
+    return out_objects(o, &line);
+}
+
+/* Lines of words: -q leaves them out. */
+static Status wrap_words(Out *o, const char *bytes, size_t n)
+{
+    for (const char *end; n && (end = memchr(bytes, '\n', n));) {
+        const size_t length = (size_t)(end - bytes);
+        text_bytes(&o->words, bytes, length);
+        const LogExtra text = { "text", logged_text(text_get(&o->words)) };
+        if (o->words.n && o->cx->verbosity >= 0)
+            TRY(out_event(o, "text", &text, 1));
+        text_open(&o->words, &o->cx->scratch);
+        bytes = end + 1;
+        n -= length + 1;
+    }
+    if (n)
+        text_bytes(&o->words, bytes, n);
+    return OK;
+}
+
 Status out_bytes(Out *o, const void *bytes, size_t n)
+{
+    return o->as_json ? wrap_words(o, bytes, n) : raw_bytes(o, bytes, n);
+}
+
+static Status raw_bytes(Out *o, const void *bytes, size_t n)
 {
     memory_poll(&o->cx->memory);
     o->bytes += n;
@@ -111,7 +159,7 @@ Status out_printf(Out *o, const char *format, ...)
     const char *text = arena_vprintf(&o->cx->scratch, format, args);
     va_end(args);
     const Status status = out_bytes(o, text, strlen(text));
-    if (status == OK)
+    if (status == OK && !o->as_json) /* words of a line that is not whole stay */
         arena_reset(&o->cx->scratch, mark);
     return status;
 }
@@ -123,6 +171,8 @@ static Status keep(Out *o)
 
 Status out_close(Out *o, Status status)
 {
+    if (o->as_json && o->words.n)
+        (void)wrap_words(o, "\n", 1);
     if (status == OK && o->cx->diag.n_errors) /* something was not read: what was written is not the whole */
         status = o->cx->diag.first;
     if (o->is_file && (status == OK || status == MISMATCH)) {

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/sink.h"
 #include "frontends/onnx/beside.h"
+#include "runtime/log/log.h"
 
 /* What a stream or the host's function that takes no more bytes means. */
 typedef enum OutLoss {
@@ -24,6 +25,8 @@ typedef struct Out {
     OutLoss if_lost;
     int lost; /* errno of the first write that failed; 0: none did */
     uint64_t bytes;
+    bool as_json; /* results are objects, a line each; words that are none become {"event":"text"} */
+    Text words;   /* of a line that is not whole */
     Cleanup cleanup;
 } Out;
 
@@ -35,6 +38,19 @@ Status out_bytes(Out *o, const void *bytes, size_t n);
 
 /* Writes what printf would print. */
 Status out_printf(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Results as objects (--messages json): from now on, and whether they are. */
+void out_speak_json(Out *o);
+static inline bool out_is_json(const Out *o)
+{
+    return o->as_json;
+}
+
+/* Where results are objects, writes one; elsewhere nothing. */
+Status out_event(Out *o, const char *event, const LogExtra *fields, size_t n);
+
+/* Writes lines that are objects already. */
+Status out_objects(Out *o, const Text *lines);
 
 /* Ends it: a file, and what lies beside it, gets its name when `status`, which is passed on, is OK or MISMATCH; after an
  * error that was said and not handed up `status` is that one's. */

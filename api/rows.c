@@ -157,7 +157,13 @@ Status rows_close(Command *c, Rows *rows, size_t n, Status status)
         if (!rows[i].begun)
             continue;
         const Status closed = out_close(&rows[i].out, status);
-        if (status == OK && closed == OK)
+        const LogExtra fields[] = { { "file", logged_text(rows[i].path) },
+                                    { "bytes", logged_int((int64_t)rows[i].out.bytes) },
+                                    { "output", logged_text(rows[i].name) },
+                                    { "samples", logged_int(rows[i].n) } };
+        if (status == OK && closed == OK && out_is_json(c->out))
+            (void)out_event(c->out, "wrote", fields, COUNT(fields));
+        else if (status == OK && closed == OK)
             (void)out_printf(c->out, "wrote %s (%s): %s, %" PRId64 " samples\n", rows[i].path,
                              bytes_text(&c->cx->scratch, rows[i].out.bytes), rows[i].name, rows[i].n);
         status = status == OK ? closed : status;

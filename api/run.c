@@ -144,6 +144,15 @@ static Status tell_result(Command *c, const char *name, const Tensor *t)
         most = x > most ? x : most;
         sum += x;
     }
+    if (out_is_json(c->out)) {
+        const LogExtra fields[] = { { "name", logged_text(name) },
+                                    { "type", logged_text(type_text(&c->cx->scratch, t->type)) },
+                                    { "min", n ? logged_f64(least) : (LogValue){ 0 } },
+                                    { "mean", n ? logged_f64(sum / (double)n) : (LogValue){ 0 } },
+                                    { "max", n ? logged_f64(most) : (LogValue){ 0 } },
+                                    { "not_finite", logged_int(odd) } };
+        return out_event(c->out, "output", fields, COUNT(fields));
+    }
     text_open(&line, &c->cx->scratch);
     text_printf(&line, "%s  %s", name, type_text(&c->cx->scratch, t->type));
     if (n)
@@ -200,12 +209,20 @@ static Status expect_one(Command *c, qcc_model *m, const char *pair, bool *same)
     TRY(find_output(m, name, "--expect", &i));
     TRY(data_read(&m->ir, &m->data, path, name, m->results[i] ? m->results[i]->type : m->outputs[i].type, &want));
     const char *why = m->results[i] ? compare_values(&c->cx->scratch, m->results[i], want, rtol, atol) : "is absent";
+    const LogExtra fields[] = { { "name", logged_text(shown) },
+                                { "file", logged_text(path) },
+                                { "agrees", logged_flag(!why) },
+                                { "why", logged_text(why) } };
+    if (out_is_json(c->out))
+        TRY(out_event(c->out, "expect", fields, COUNT(fields)));
     if (why) {
         *same = false;
         const Place place = { .file = path, .where = name, .byte = -1 };
         (void)fail_as(&c->cx->diag, MISMATCH, place, "%s (rtol %g, atol %g)", why, rtol, atol);
-        return out_printf(c->out, "%s  differs from %s\n", shown, path);
+        return out_is_json(c->out) ? OK : out_printf(c->out, "%s  differs from %s\n", shown, path);
     }
+    if (out_is_json(c->out))
+        return OK;
     const bool tensor = want->type->kind == TYPE_TENSOR;
     const double most = tensor ? largest_difference(m->results[i], want) : 0;
     return out_printf(c->out, "%s  agrees with %s: largest difference %.3g (rtol %g, atol %g)\n", shown, path, most,

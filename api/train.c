@@ -352,7 +352,8 @@ static Status rehearse(Trainer *t)
     Batch batch;
     TRY(summary_tell(t->c->out, t->step));
     TRY(summary_memory(t->c->out, t->step));
-    if (!option_given(&t->c->line, OPT_data))
+    const bool targets = !t->step->n_targets || option_given(&t->c->line, OPT_target);
+    if (!option_given(&t->c->line, OPT_data) || !targets) /* data alone say sizes */
         return OK;
     TRY(train_open_feeds(t));
     TRY(train_tell_data(t));

@@ -232,6 +232,9 @@ void train_tell_first(Trainer *t);
 /* A validation; `best` when no one before was better. */
 Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved);
 
+/* A checkpoint was saved. */
+Status train_log_save(Trainer *t, const LogSave *line);
+
 /* The end. */
 Status train_tell_end(Trainer *t, Status status, const char *reason);
 

@@ -14,13 +14,14 @@
 /* ---- what is written ---- */
 
 /* `told`: the files that it is. */
-static Status write_model(Trainer *t, const char *path, const char **told)
+static Status write_model(Trainer *t, const char *path, const char **told, uint64_t *bytes)
 {
     Out o;
     const qcc_sink sink = qcc_to_file(path);
     TRY(out_open(&o, t->cx, &sink));
     TRY(out_close(&o, session_export(t->session, NULL, &o)));
     *told = out_told(&o);
+    *bytes = o.bytes;
     return OK;
 }
 
@@ -33,7 +34,7 @@ static Status put_best(Trainer *t, const char *path)
         t->best_told = arena_printf(&t->step->arena, "%s (%s)", path, bytes_text(&t->cx->scratch, bytes));
         return OK;
     }
-    TRY(write_model(t, path, &told));
+    TRY(write_model(t, path, &told, &bytes));
     t->best_told = arena_string(&t->step->arena, told);
     return OK;
 }
@@ -78,12 +79,24 @@ typedef struct End {
     bool left;     /* the states, or a model with them, are in a file */
     Status status; /* the first failure of writing */
     Text told;     /* what is said of it, at the end */
+    Text objects;  /* the same as objects */
 } End;
 
 static void note_failure(End *e, Status status)
 {
     if (e->status == OK)
         e->status = status;
+}
+
+static void tell_file(End *e, const char *path, uint64_t bytes, const char *text)
+{
+    const LogExtra fields[] = { { "file", logged_text(path) },
+                                { "bytes", bytes ? logged_int((int64_t)bytes) : (LogValue){ 0 } },
+                                { "text", logged_text(text) } };
+    if (out_is_json(e->t->c->out))
+        log_any_line(&e->objects, "wrote", fields, COUNT(fields));
+    else
+        text_printf(&e->told, "wrote %s\n", text);
 }
 
 /* `path`: null where no option says one. */
@@ -98,19 +111,21 @@ static void leave_state(End *e, const char *path)
     if (!path)
         path = t->final_path;
     e->left = true;
-    text_printf(&e->told, "wrote %s (%s)   next: %s\n", path, bytes_text(&t->cx->scratch, bytes),
-                step_next_command(t->step, &t->cx->scratch, path));
+    tell_file(e, path, bytes,
+              arena_printf(&t->cx->scratch, "%s (%s)   next: %s", path, bytes_text(&t->cx->scratch, bytes),
+                           step_next_command(t->step, &t->cx->scratch, path)));
 }
 
 static void leave_model(End *e, const char *path)
 {
+    uint64_t bytes;
     const char *told;
-    const Status status = write_model(e->t, path, &told);
+    const Status status = write_model(e->t, path, &told, &bytes);
     note_failure(e, status);
     if (status != OK)
         return;
     e->left = true;
-    text_printf(&e->told, "wrote %s\n", told);
+    tell_file(e, path, bytes, told);
 }
 
 static void leave_checkpoint(End *e)
@@ -137,7 +152,8 @@ static void leave_all(End *e)
     if (!e->left && !t->o.no_save)
         leave_state(e, NULL);
     if (t->best_told)
-        text_printf(&e->told, "wrote %s, the best: epoch %" PRId64 "\n", t->best_told, t->best.epoch);
+        tell_file(e, option_text(&t->c->line, OPT_best_output), 0,
+                  arena_printf(&t->cx->scratch, "%s, the best: epoch %" PRId64, t->best_told, t->best.epoch));
     if (e->saved && !(e->regular && out))
         text_printf(&e->told, "saved %s   next: %s\n", t->folder,
                     step_next_command(t->step, &t->cx->scratch, t->folder));
@@ -197,13 +213,15 @@ Status train_end(Trainer *t, Status status, const char *reason)
     if (!e.regular && t->done == t->progress.first)
         return status; /* nothing has happened */
     text_open(&e.told, &t->cx->scratch);
+    text_open(&e.objects, &t->cx->scratch);
     leave_all(&e);
     if (status == INTERRUPTED)
         tell_resume(&e);
     const Status first = status != OK ? status : e.status;
     const Status told = train_tell_end(t, first, reason_of(first, reason));
+    const Status files = out_objects(t->c->out, &e.objects);
     const Status words = out_bytes(t->c->out, e.told.p, e.told.n), logs = check_logs(t);
-    const Status all[] = { first, told, words, logs };
+    const Status all[] = { first, told, files, words, logs };
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i] != OK)
             return all[i];

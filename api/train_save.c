@@ -342,7 +342,7 @@ static Status log_saved(Trainer *t, const CheckpointSaved *saved, bool best)
                            .file = logged_text(saved->path),
                            .bytes = logged_int((int64_t)saved->bytes),
                            .best = logged_flag(best) };
-    return option_text(&t->c->line, OPT_log) ? log_save(&t->log, &line, NULL, 0) : OK;
+    return train_log_save(t, &line);
 }
 
 /* What goes wrong is told to `d`. */

@@ -60,6 +60,8 @@ static Status tell_skip(Trainer *t)
 {
     Arena *arena = &t->cx->scratch;
     const char *first = train_first_bad(t);
+    if (out_is_json(t->c->out)) /* its event was told */
+        return OK;
     TRY(out_printf(t->c->out, "step %" PRId64 "  skipped: %s", t->done, train_skip_reason(t)));
     if (first)
         TRY(out_printf(t->c->out, ", first in %s", first));

@@ -84,11 +84,21 @@ Status train_tell_data(Trainer *t)
     return tell_samples(t);
 }
 
+/* An event goes to the log, and to the results where these are objects. */
+#define TELL(t, event, values, extra, n)                                                                                 \
+    do {                                                                                                               \
+        Text x_;                                                                                                       \
+        text_open(&x_, &(t)->cx->scratch);                                                                             \
+        if (out_is_json((t)->c->out))                                                                                  \
+            log_##event##_line(&x_, values, extra, n);                                                                   \
+        TRY(out_objects((t)->c->out, &x_));                                                                            \
+        if (option_text(&(t)->c->line, OPT_log))                                                                       \
+            TRY(log_##event(&(t)->log, values, extra, n));                                                               \
+    } while (0)
+
 static Status log_begin(Trainer *t)
 {
     Text command;
-    if (!option_text(&t->c->line, OPT_log))
-        return OK;
     text_open(&command, &t->cx->scratch);
     options_print_line(&command, &t->c->line);
     const LogStart line = { .run = logged_text(t->run_id),
@@ -97,7 +107,8 @@ static Status log_begin(Trainer *t)
                             .command = logged_text(text_get(&command)),
                             .device = logged_text("reference"),
                             .resumed_from = logged_text(t->resumed_from) };
-    return log_start(&t->log, &line, NULL, 0);
+    TELL(t, start, &line, NULL, 0);
+    return OK;
 }
 
 static Status tell_notes(Trainer *t)
@@ -105,9 +116,9 @@ static Status tell_notes(Trainer *t)
     for (const char *p = t->notes_open ? text_get(&t->notes) : ""; *p;) {
         const size_t n = strcspn(p, "\n");
         const LogNote line = { .step = logged_int(t->done), .text = logged_text(arena_copy(&t->cx->scratch, p, n)) };
-        TRY(out_printf(t->c->out, "%-16s %.*s\n", "note", (int)n, p));
-        if (option_text(&t->c->line, OPT_log))
-            TRY(log_note(&t->log, &line, NULL, 0));
+        if (!out_is_json(t->c->out))
+            TRY(out_printf(t->c->out, "%-16s %.*s\n", "note", (int)n, p));
+        TELL(t, note, &line, NULL, 0);
         p += n + (p[n] == '\n');
     }
     return OK;
@@ -222,12 +233,12 @@ Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
     const RunResult *r = &t->last;
     t->progress.samples += t->last_rows;
     show_progress(t, epoch, last);
-    if (option_text(&t->c->line, OPT_log) && !r->applied) {
+    if (!r->applied) {
         const LogSkip line = { .step = logged_int(t->done),
                                .reason = logged_text(train_skip_reason(t)),
                                .where = logged_text(train_first_bad(t)),
                                .loss_scale = logged_scale(t) };
-        TRY(log_skip(&t->log, &line, NULL, 0));
+        TELL(t, skip, &line, NULL, 0);
     }
     if (option_text(&t->c->line, OPT_log)) {
         const LogStep line = { .step = logged_int(t->done),
@@ -265,18 +276,19 @@ static Status tell_epoch(Trainer *t, int64_t epoch)
 
 static Status log_epoch_end(Trainer *t, int64_t epoch)
 {
-    if (!option_text(&t->c->line, OPT_log) || !t->epoch_steps)
+    if (!t->epoch_steps)
         return OK;
     const LogEpoch line = { .step = logged_int(t->done),
                             .epoch = logged_int(epoch),
                             .steps = logged_int(t->epoch_steps),
                             .train_loss = logged_f32((float)t->epoch_loss) };
-    return log_epoch(&t->log, &line, NULL, 0);
+    TELL(t, epoch, &line, NULL, 0);
+    return OK;
 }
 
 Status train_tell_epoch(Trainer *t, int64_t epoch)
 {
-    if (t->epoch_steps) {
+    if (t->epoch_steps && !out_is_json(t->c->out)) {
         TRY(tell_epoch(t, epoch));
         TRY(out_printf(t->c->out, "\n"));
     }
@@ -293,7 +305,23 @@ void train_tell_first(Trainer *t)
         report_progress(t->cx, arena_printf(&t->cx->scratch, "step %" PRId64 " begins", t->done + 1), bar);
 }
 
+Status train_log_save(Trainer *t, const LogSave *line)
+{
+    TELL(t, save, line, NULL, 0);
+    return OK;
+}
+
 /* ---- validation ---- */
+
+static Status tell_judged(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)
+{
+    TRY(tell_epoch(t, epoch));
+    if (v->has_loss)
+        TRY(out_printf(t->c->out, "%s val loss %.4g", t->epoch_steps ? " " : "", v->loss));
+    if (v->has_metric)
+        TRY(out_printf(t->c->out, "  %s %.4g", metric_name(v->metric.kind), metric_value(&v->metric)));
+    return out_printf(t->c->out, "%s%s%s\n", best ? "  best so far" : "", saved ? ", saved " : "", saved ? saved : "");
+}
 
 Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)
 {
@@ -310,22 +338,17 @@ Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, boo
         extra[n] = (LogExtra){ name, logged_f32((float)metric) };
         scalars[n++] = (BoardScalar){ arena_printf(&t->cx->scratch, "val/%s", name), (float)metric };
     }
-    TRY(tell_epoch(t, epoch));
-    if (v->has_loss)
-        TRY(out_printf(t->c->out, "%s val loss %.4g", t->epoch_steps ? " " : "", v->loss));
-    if (name)
-        TRY(out_printf(t->c->out, "  %s %.4g", name, metric));
-    TRY(out_printf(t->c->out, "%s%s%s\n", best ? "  best so far" : "", saved ? ", saved " : "", saved ? saved : ""));
+    if (!out_is_json(t->c->out))
+        TRY(tell_judged(t, v, epoch, best, saved));
     if (option_text(&t->c->line, OPT_tensorboard))
         TRY(board_scalars(&t->board, train_wall_clock(), t->done, scalars, n));
     TRY(log_epoch_end(t, epoch));
-    if (!option_text(&t->c->line, OPT_log))
-        return OK;
     const LogVal line = { .step = logged_int(t->done),
                           .epoch = logged_int(epoch),
                           .samples = logged_int(v->samples),
                           .best = logged_flag(best) };
-    return log_val(&t->log, &line, extra, n);
+    TELL(t, val, &line, extra, n);
+    return OK;
 }
 
 /* ---- end ---- */
@@ -342,23 +365,29 @@ static const char *last_loss(Trainer *t)
                         n == t->done ? "" : grouped(arena, n));
 }
 
-Status train_tell_end(Trainer *t, Status status, const char *reason)
+/* The last line of the run. */
+static Status tell_last(Trainer *t, const char *reason, double seconds)
 {
     Arena *arena = &t->cx->scratch;
-    const double seconds = train_clock() - t->progress.began;
     const char *best = t->o.by_accuracy ? "accuracy" : "val loss";
     TRY(out_printf(t->c->out, "%-16s %s steps, %" PRId64 " skipped%s, %s", reason ? reason : "done",
                    grouped(arena, t->done), t->skipped, last_loss(t), duration_text(arena, seconds)));
     if (t->best.known)
         TRY(out_printf(t->c->out, "; best %s %.4g at epoch %" PRId64, best, t->best.value, t->best.epoch));
-    TRY(out_printf(t->c->out, "%s%s\n", t->why ? "; " : "", t->why ? t->why : ""));
-    if (!option_text(&t->c->line, OPT_log))
-        return OK;
+    return out_printf(t->c->out, "%s%s\n", t->why ? "; " : "", t->why ? t->why : "");
+}
+
+Status train_tell_end(Trainer *t, Status status, const char *reason)
+{
+    const double seconds = train_clock() - t->progress.began;
+    if (!out_is_json(t->c->out))
+        TRY(tell_last(t, reason, seconds));
     const LogEnd line = { .step = logged_int(t->done),
                           .status = logged_int((int64_t)status),
                           .reason = logged_text(reason),
                           .skipped = logged_int(t->skipped),
                           .seconds = logged_f64(seconds) };
     const LogExtra why = { "condition", logged_text(t->why) };
-    return log_end(&t->log, &line, &why, t->why != NULL);
+    TELL(t, end, &line, &why, t->why != NULL);
+    return OK;
 }

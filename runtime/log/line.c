@@ -59,6 +59,11 @@ static void add_line(Text *out, const char *event, const char *const *names, con
     text_add(out, "}\n");
 }
 
+void log_any_line(Text *out, const char *event, const LogExtra *fields, size_t n)
+{
+    add_line(out, event, NULL, NULL, 0, fields, n);
+}
+
 #define NAME(name) #name,
 #define DEFINE(event, Struct, FIELDS)                                                                                  \
     void log_##event##_line(Text *out, const Struct *values, const LogExtra *extra, size_t n)                          \

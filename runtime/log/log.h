@@ -95,6 +95,9 @@ void log_close(Log *l);
 
 /* One event: a struct of values, log_EVENT(log, values, extra, n) writes its line, log_EVENT_line(out, ...) appends it
  * to a text instead. */
+/* Appends a line of fields that no table lists: {"event":"eval","samples":3}. */
+void log_any_line(Text *out, const char *event, const LogExtra *fields, size_t n);
+
 #define LOG_VALUE(name) LogValue name;
 #define LOG_DECLARE(event, Struct, FIELDS)                                                                             \
     typedef struct Struct {                                                                                            \
