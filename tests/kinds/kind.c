@@ -253,9 +253,9 @@ static void makes(Bytes *g, Kind k)
         break;
     case ROLE_MADE:
         if (k.holder == HOLD_OPTIONAL_SEQ)
-            put_message(g, 1, node("SequenceConstruct", "odd_v", NULL, "list"));
+            put_message(g, 1, node("SequenceConstruct", "odd_v", NULL, "odd_list"));
         n = k.holder == HOLD_SEQ ? node("SequenceConstruct", "odd_v", NULL, "odd_o")
-                                 : node("Optional", k.holder == HOLD_OPTIONAL ? "odd_v" : "list", NULL, "odd_o");
+                                 : node("Optional", k.holder == HOLD_OPTIONAL ? "odd_v" : "odd_list", NULL, "odd_o");
         break;
     case ROLE_BATCHED:
         n = node("Concat", "odd_x", "odd_v", "odd_o");
