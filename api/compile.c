@@ -346,6 +346,8 @@ Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
         status = check_trains(s, line);
     if (status == OK)
         status = made ? check_made(s, line) : amp_report_check(s, line);
+    if (status == OK && !made)
+        status = step_tell_exporter(s);
     if (status != OK) {
         step_drop(s);
         return status;

@@ -162,12 +162,29 @@ static bool learns_in_torch(const qcc_step *s)
     return p && str_is(str_of(p->producer_name), "pytorch") && census_of(s->model, &s->cx->scratch).trained_norms;
 }
 
+static Status read_tie_options(qcc_step *s, const CommandLine *line)
+{
+    size_t n;
+    const char *const *texts = texts_of(s, line, OPT_tie, &n);
+    const char **pairs = NEWS(&s->arena, const char *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const char *sign = strchr(texts[i], '=');
+        if (sign && sign != texts[i] && sign[1])
+            pairs[s->recipe.n_ties++] = texts[i];
+        else if (strcmp(texts[i], "auto") != 0 && strcmp(texts[i], "off") != 0)
+            return fail_as(&s->cx->diag, USAGE, ON_COMMAND_LINE, "--tie %s: wants auto, off or NAME=NAME", texts[i]);
+    }
+    s->recipe.ties = pairs;
+    s->recipe.untied = n && strcmp(texts[n - 1], "off") == 0;
+    return OK;
+}
+
 Status recipe_read(qcc_step *s, const CommandLine *line)
 {
     Recipe *r = &s->recipe;
     r->train = texts_of(s, line, OPT_train, &r->n_train);
     r->freeze = texts_of(s, line, OPT_freeze, &r->n_freeze);
-    r->untied = says(line, OPT_tie, "off");
+    TRY(read_tie_options(s, line));
     r->frozen_norms = says(line, OPT_bn, "frozen");
     r->torch_norms = option_given(line, OPT_bn) ? says(line, OPT_bn, "pytorch") : learns_in_torch(s);
     r->no_dropout = says(line, OPT_dropout, "off");

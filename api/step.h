@@ -109,6 +109,12 @@ void step_signature(qcc_step *s);
 /* What is known of a target by the name of its input; null: of the first one.  Null when there is none. */
 const StepTarget *step_target(const qcc_step *s, const char *input);
 
+/* Convolutions into whose weights PyTorch's exporter folded a BatchNormalization. */
+size_t exporter_folded_norms(const qcc_model *m);
+
+/* Warns of parameters that the exporter's signature names and the file does not hold, or not apart from others. */
+Status step_tell_exporter(const qcc_step *s);
+
 /* Compiles a model by the options of a line, those of reading it included; the context owns the step. */
 Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step);
 

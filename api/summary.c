@@ -29,29 +29,11 @@ static Status line(Out *out, Arena *arena, const char *what, const char *text, c
     return out_bytes(out, t.p, t.n);
 }
 
-static bool starts_with(Str text, const char *with)
-{
-    return text.n >= strlen(with) && memcmp(text.p, with, strlen(with)) == 0;
-}
-
-/* Convolutions whose weights PyTorch's exporter made out of those of the convolution and of the norm behind it. */
-static size_t folded_norms(const qcc_model *m)
-{
-    size_t n = 0;
-    const Onnx__GraphProto *g = m->spine.model->graph;
-    for (size_t i = 0; g && i < g->n_node; i++) {
-        const Onnx__NodeProto *k = g->node[i];
-        const bool conv = str_is(str_of(k->op_type), "Conv") && k->n_input == 3;
-        n += conv && starts_with(str_of(k->input[1]), "onnx::Conv_") && starts_with(str_of(k->input[2]), "onnx::Conv_");
-    }
-    return n;
-}
-
 /* ", inference form: BatchNorm folded (53), no Dropout" */
 static void tell_form(Text *t, const qcc_step *s)
 {
     const Census c = census_of(s->model, &s->cx->scratch);
-    const size_t folded = s->model->has_spine ? folded_norms(s->model) : 0;
+    const size_t folded = exporter_folded_norms(s->model);
     text_printf(t, ", %s form: ", c.training ? "training" : "inference");
     if (c.norms)
         text_printf(t, "%zu BatchNorm", c.norms);

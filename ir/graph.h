@@ -33,6 +33,11 @@ enum NodeFlags {
     NODE_BACKWARD = 2, /* of the backward side */
     NODE_UPDATE = 4,   /* of the optimizer's side */
     NODE_TRAINED = 8,  /* a state that gradients change */
+    /* of a param: what the exporter says of it; its label is its name in the module */
+    NODE_PARAMETER = 16, /* it is learned */
+    NODE_FIXED = 32,     /* it is not: a buffer of the module, or, without a label, nothing that the module holds */
+    NODE_TURNED = 64,    /* it is the transpose of what the module holds; of a state too */
+    NODE_SAID = NODE_PARAMETER | NODE_FIXED | NODE_TURNED,
 };
 
 struct Node {

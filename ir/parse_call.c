@@ -127,8 +127,28 @@ static Status mark_label(Parser *p, Node *n)
     return parse_next(p);
 }
 
+/* A mark that is a word alone; false: it is none. */
+static bool at_flag(const Parser *p, uint16_t *flag)
+{
+    static const struct {
+        const char *word;
+        uint16_t flag;
+    } flags[] = { { "ours", NODE_OURS },
+                  { "trained", NODE_TRAINED },
+                  { "parameter", NODE_PARAMETER },
+                  { "fixed", NODE_FIXED },
+                  { "turned", NODE_TURNED } };
+    for (size_t i = 0; i < COUNT(flags); i++)
+        if (parse_at_word(p, flags[i].word)) {
+            *flag = flags[i].flag;
+            return true;
+        }
+    return false;
+}
+
 Status parse_marks(Parser *p, Node *n)
 {
+    uint16_t flag;
     for (;;) {
         if (parse_at_sign(p, '!'))
             TRY(mark_src(p, n));
@@ -136,8 +156,8 @@ Status parse_marks(Parser *p, Node *n)
             TRY(mark_side(p, n));
         else if (parse_at_word(p, "node"))
             TRY(mark_label(p, n));
-        else if (parse_at_word(p, "ours") || parse_at_word(p, "trained")) {
-            n->flags |= parse_at_word(p, "ours") ? NODE_OURS : NODE_TRAINED;
+        else if (at_flag(p, &flag)) {
+            n->flags |= flag;
             TRY(parse_next(p));
         } else
             return OK;

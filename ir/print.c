@@ -62,6 +62,12 @@ static void print_marks(Text *out, const Node *n)
         text_add(out, " ours");
     if (n->flags & NODE_TRAINED)
         text_add(out, " trained");
+    if (n->flags & NODE_PARAMETER)
+        text_add(out, " parameter");
+    if (n->flags & NODE_FIXED)
+        text_add(out, " fixed");
+    if (n->flags & NODE_TURNED)
+        text_add(out, " turned");
     if (n->flags & NODE_BACKWARD)
         text_add(out, " side=backward");
     if (n->flags & NODE_UPDATE)

@@ -28,6 +28,33 @@ bool name_is_made_up(const char *name)
     return false;
 }
 
+bool name_is_computed(const char *name)
+{
+    static const char *const calls[] = {
+        "abs",     "add",        "arange",   "bitwise_and",   "bmm",     "cat",         "clamp",         "clone",
+        "cos",     "cumsum",     "div",      "embedding",     "eq",      "exp",         "expand",        "eye",
+        "flip",    "floor",      "full",     "full_like",     "gather",  "ge",          "getitem",       "gt",
+        "index",   "le",         "linspace", "log",           "lt",      "masked_fill", "matmul",        "mean",
+        "mm",      "mul",        "ne",       "neg",           "ones",    "ones_like",   "outer",         "permute",
+        "pow",     "reciprocal", "repeat",   "reshape",       "rsqrt",   "rsub",        "scalar_tensor", "select",
+        "sigmoid", "sin",        "slice",    "slice_scatter", "softmax", "sqrt",        "squeeze",       "stack",
+        "sub",     "sum",        "t",        "tanh",          "tile",    "to",          "transpose",     "tril",
+        "triu",    "unsqueeze",  "view",     "where",         "zeros",   "zeros_like",
+    };
+    size_t n = strlen(name);
+    const char *last = strrchr(name, '_');
+    if (last && all_digits(last + 1))
+        n = (size_t)(last - name);
+    static const char overload[] = "_default";
+    const size_t tail = sizeof overload - 1;
+    if (n > tail && memcmp(name + n - tail, overload, tail) == 0)
+        n -= tail;
+    for (size_t i = 0; i < COUNT(calls); i++)
+        if (strlen(calls[i]) == n && memcmp(calls[i], name, n) == 0)
+            return true;
+    return false;
+}
+
 /* "weight", "bias", "running_mean", ...: what the operand is called in a module. */
 static const char *operand_name(Arena *arena, const Node *reader, int slot)
 {
@@ -45,7 +72,10 @@ static const char *operand_name(Arena *arena, const Node *reader, int slot)
         { "input_var", "running_var" },
         { "data", "weight" },
     };
+    static const char *const recurrent[] = { [1] = "weight_ih", [2] = "weight_hh", [3] = "bias" };
     const OpDef *def = op_of(reader);
+    if ((reader->op == OP_lstm || reader->op == OP_gru || reader->op == OP_rnn) && slot >= 1 && slot <= 3)
+        return recurrent[slot];
     const OnnxSchema *schema =
         def->onnx.op ? schema_find(def->onnx.domain ? def->onnx.domain : "", def->onnx.op, ONNX_OPSET_NEWEST) : NULL;
     const OnnxParam *p = schema ? schema_input(schema, slot) : NULL;
@@ -112,24 +142,32 @@ typedef struct Paths {
     Map paths, taken;
 } Paths;
 
+/* What the exporter calls a parameter is its label; that of a Constant node is the node's. */
+static bool is_labelled(const Node *n)
+{
+    return is_parameter(n) && !n->src && n->label && n->name;
+}
+
 static void keep_name(Paths *p, const Node *n)
 {
-    if (is_parameter(n) && n->name && !name_is_made_up(n->name))
+    if (is_parameter(n) && n->name && !is_labelled(n) && !name_is_made_up(n->name))
         map_put(&p->taken, n->name, NULL);
 }
 
 static void give_path(Paths *p, const Node *n)
 {
-    if (!is_parameter(n) || !n->name || !name_is_made_up(n->name) || !dtype_is_float(n->type->dtype))
+    const bool labelled = is_labelled(n);
+    if (!labelled && (!is_parameter(n) || !n->name || !name_is_made_up(n->name) || !dtype_is_float(n->type->dtype)))
         return;
-    const char *path = path_of(p->arena, n);
+    const char *path = labelled ? n->label : path_of(p->arena, n);
     if (!path)
         return;
     bool fresh;
     const char *shown = path;
     for (int k = 2; map_put(&p->taken, shown, &fresh), !fresh; k++)
         shown = arena_printf(p->arena, "%s#%d", path, k);
-    map_put(&p->paths, n->name, NULL)->value.cp = shown;
+    if (strcmp(shown, n->name) != 0)
+        map_put(&p->paths, n->name, NULL)->value.cp = shown;
 }
 
 Map path_names(Graph *g, Arena *arena)

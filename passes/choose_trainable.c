@@ -24,30 +24,9 @@
 #include <string.h>
 
 #include "ops/path.h"
-#include "passes/choices.h"
+#include "passes/candidates.h"
 #include "passes/constant_values.h"
-#include "passes/pass.h"
 #include "passes/select.h"
-#include "passes/weight_use.h"
-
-typedef struct Candidate {
-    Node *node;
-    WeightUse use;
-    Choice choice;
-    bool stated;   /* by a Constant node, not an initializer */
-    bool selected; /* by --train */
-    const Node *tied_to;
-} Candidate;
-
-typedef struct Choosing {
-    Graph *graph;
-    PassRun *run;
-    const Recipe *recipe;
-    Arena *scratch;
-    Map paths;
-    Candidate *list;
-    size_t n, cap;
-} Choosing;
 
 /* ---- the candidates ---- */
 
@@ -79,6 +58,7 @@ static void find_candidates(Choosing *c)
         GROW(c->scratch, c->list, c->n, c->cap);
         Candidate *k = &c->list[c->n++];
         *k = (Candidate){ .node = n, .use = *(WeightUse *)fact(&uses, n) };
+        c->evidence |= (n->flags & NODE_SAID) != 0;
         k->stated = n->src && !map_find_u64(&initializers, (uintptr_t)p);
         k->choice = (Choice){ .name = n->name ? n->name : "",
                               .path = n->name ? path_name(&c->paths, n) : "",
@@ -88,7 +68,7 @@ static void find_candidates(Choosing *c)
     }
 }
 
-static void choose(Candidate *k, ChoiceKind kind, const char *reason)
+void choose(Candidate *k, ChoiceKind kind, const char *reason)
 {
     k->choice.kind = kind;
     k->choice.reason = reason;
@@ -99,7 +79,57 @@ static void choose(Candidate *k, ChoiceKind kind, const char *reason)
 /* The name is none that a module gave: made up, or that of a Constant node. */
 static bool is_nameless(const char *name)
 {
-    return name_is_made_up(name) || strstr(name, "Constant");
+    return name_is_made_up(name) || name_is_computed(name) || strstr(name, "Constant");
+}
+
+/* Values that nobody learned, whatever reads them. */
+static const char *is_made(const Node *n)
+{
+    static const struct {
+        bool (*holds)(const Node *n);
+        const char *reason;
+    } kinds[] = {
+        { is_counting, "counts: positions" },
+        { is_additive_mask, "an additive mask: 0 or below -50" },
+        { is_whole_numbers, "whole numbers: a mask, grid or table" },
+        { is_identity_matrix, "an identity matrix" },
+        { is_sinusoidal, "sines and cosines of positions" },
+        { is_antisymmetric, "coordinates around a middle" },
+    };
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (kinds[i].holds(n))
+            return kinds[i].reason;
+    return NULL;
+}
+
+/* Zeros along the last axis, which modules have of rank 1 where they learn them. */
+static bool is_zero_row(const Node *n)
+{
+    const Type *t = n->type;
+    return t->rank > 1 && t->dims[t->rank - 1] != 1 && is_zeros(n);
+}
+
+/* Why what is met element by element is no parameter; null: it may be one. */
+static const char *scale_objection(const Candidate *k)
+{
+    const Node *n = k->node;
+    const WeightUse *use = &k->use;
+    const bool one = type_elements(n->type) == 1;
+    if (one && is_nameless(k->choice.name))
+        return "a number that no module named";
+    if (name_is_computed(k->choice.name))
+        return "a value that the exporter computed";
+    if (is_progression(n))
+        return "numbers at equal distances: a grid";
+    if (use->added)
+        return is_zero_row(n) && !name_is_made_up(k->choice.name)
+                   ? "all zeros: a mask, or an offset that nothing trained"
+                   : NULL;
+    if (one && use->divides && !use->computed)
+        return "a number that data are divided by";
+    if (one && use->multiplied && !use->computed)
+        return "a number that data are multiplied with";
+    return long_axes(n->type) > 1 ? "a table that data are multiplied with" : NULL;
 }
 
 /* Why a parameter that is used as a weight is none all the same; null: it is one. */
@@ -110,22 +140,17 @@ static const char *values_object(const Choosing *c, const Candidate *k)
         return "a number in a Constant node";
     if (k->stated && is_nameless(k->choice.name) && is_one_value(n))
         return "one repeated value in a Constant node";
-    if (norm)
-        return norm->op == OP_instance_normalization && is_nameless(k->choice.name) && is_one_value(n)
-                   ? "one repeated value of an InstanceNormalization without parameters"
-                   : NULL;
+    if (norm && norm->op == OP_instance_normalization && is_nameless(k->choice.name) && is_one_value(n))
+        return "one repeated value of an InstanceNormalization without parameters";
     if (n->type->rank == 0 && is_nameless(k->choice.name))
         return "a number that no module named";
-    if (is_counting(n))
-        return "counts: positions";
-    if (is_additive_mask(n))
-        return "an additive mask: 0 or below -50";
-    if (is_whole_numbers(n))
-        return "whole numbers: a mask, grid or table";
+    const char *made = norm && !is_symmetric(norm) ? NULL : is_made(n);
+    if (made || norm)
+        return made;
     for (size_t i = 0; k->use.multiplied && i < c->n; i++)
         if (c->list[i].use.multiplied && are_cosines_and_sines(n, c->list[i].node))
             return "cosines and sines of positions";
-    return NULL;
+    return scale_objection(k);
 }
 
 static void choose_by_use(const Choosing *c, Candidate *k)
@@ -169,6 +194,33 @@ static bool has_gradient(const Node *n)
     return is_float(n) && dtype_bits(n->type->dtype) >= 16;
 }
 
+static bool is_read(const WeightUse *use)
+{
+    for (int i = 0; i < USE_KINDS; i++)
+        if (use->reader[i])
+            return true;
+    return false;
+}
+
+/* What the exporter says is stronger than what readers and values look like. */
+static void choose_as_said(const Choosing *c, Candidate *k)
+{
+    const WeightUse *use = &k->use;
+    const UseKind as = use->reader[USE_WEIGHT] ? USE_WEIGHT : USE_SCALE;
+    Arena *arena = c->graph->arena;
+    if (!is_read(use))
+        choose(k, CHOICE_CONSTANT, "nothing reads it");
+    else if (k->node->flags & NODE_PARAMETER)
+        choose(k, CHOICE_TRAINED,
+               use->reader[as]
+                   ? arena_printf(arena, "a parameter by the exporter's signature; %s", use_reason(arena, use, as))
+                   : "a parameter by the exporter's signature");
+    else
+        choose(k, CHOICE_CONSTANT,
+               k->node->label ? "a buffer by the exporter's signature"
+                              : "neither parameter nor buffer in the exporter's signature");
+}
+
 static void choose_by_rules(const Choosing *c, Candidate *k)
 {
     if (!has_gradient(k->node))
@@ -176,6 +228,8 @@ static void choose_by_rules(const Choosing *c, Candidate *k)
                arena_printf(c->graph->arena, "%s is not trained", type_text(c->graph->arena, k->node->type)));
     else if (is_statistic(&k->use))
         choose_statistic(c, k);
+    else if (k->node->flags & NODE_SAID)
+        choose_as_said(c, k);
     else
         choose_by_use(c, k);
     if (k->choice.kind != CHOICE_CONSTANT && (k->node->graph != c->graph || !k->node->name))
@@ -229,63 +283,6 @@ static Status choose_by_selectors(Choosing *c)
     return OK;
 }
 
-/* ---- ties ---- */
-
-/* The reader that takes n for operand `slot`, if there is one. */
-static bool read_as(const Node *n, Op op, int slot)
-{
-    for (const Use *u = n->uses; u; u = u->next)
-        if (u->user->op == op && u == u->user->in + slot)
-            return true;
-    return false;
-}
-
-static bool ties(const Candidate *table, Candidate *weight)
-{
-    enum { LEAST = 4096 };
-    if (table->node == weight->node || weight->tied_to || type_elements(table->node->type) < LEAST ||
-        !(read_as(weight->node, OP_matmul, 1) || read_as(weight->node, OP_gemm, 1)) ||
-        read_as(weight->node, OP_gather, 0))
-        return false;
-    for (int transposed = 1; transposed >= 0; transposed--)
-        if (is_copy(table->node, weight->node, transposed)) {
-            weight->choice.transposed = transposed;
-            return true;
-        }
-    return false;
-}
-
-/* Tied parameters are one: frozen where one of them is. */
-static void tie(Choosing *c, Candidate *table, Candidate *weight)
-{
-    const bool trained = table->choice.kind == CHOICE_TRAINED && weight->choice.kind == CHOICE_TRAINED;
-    if (!trained) {
-        Candidate *other = table->choice.kind == CHOICE_TRAINED ? table : weight;
-        Candidate *frozen = other == table ? weight : table;
-        if (other->choice.kind == CHOICE_TRAINED)
-            choose(other, CHOICE_CONSTANT,
-                   arena_printf(c->graph->arena, "equals %s, which is not trained", frozen->choice.path));
-        return;
-    }
-    weight->tied_to = table->node;
-    weight->choice.tied_to = table->choice.name;
-    choose(weight, CHOICE_TIED,
-           arena_printf(c->graph->arena, "equals %s%s", table->choice.path,
-                        weight->choice.transposed ? " transposed" : ""));
-}
-
-static void find_ties(Choosing *c)
-{
-    for (size_t i = 0; i < c->n && !c->recipe->untied; i++) {
-        Candidate *table = &c->list[i];
-        if (!is_float(table->node) || !read_as(table->node, OP_gather, 0) || table->node->graph != c->graph)
-            continue;
-        for (size_t k = 0; k < c->n; k++)
-            if (c->list[k].node->graph == c->graph && ties(table, &c->list[k]))
-                tie(c, table, &c->list[k]);
-    }
-}
-
 /* ---- the graph ---- */
 
 static Node *become_state(Choosing *c, Candidate *k)
@@ -294,14 +291,22 @@ static Node *become_state(Choosing *c, Candidate *k)
     const char *name = n->name;
     n->name = NULL;
     Node *state = graph_state(c->graph, name, n->type, n->attr);
-    state->flags = n->flags;
+    state->flags = n->flags & (uint16_t) ~(NODE_PARAMETER | NODE_FIXED);
     state->src = n->src;
-    state->label = n->label;
+    state->label = n->label && !n->src && strcmp(n->label, name) == 0 ? NULL : n->label;
     if (k->choice.kind == CHOICE_TRAINED)
         state->flags |= NODE_TRAINED;
     graph_replace(n, state);
     node_remove(n);
     return state;
+}
+
+static void become_constant(Node *n)
+{
+    n->op = OP_const;
+    n->flags &= (uint16_t)~NODE_SAID;
+    if (!n->src)
+        n->label = NULL;
 }
 
 static Status stand_for(Choosing *c, const Candidate *k, Node *state)
@@ -327,7 +332,7 @@ static Status apply(Choosing *c)
         Candidate *k = &c->list[i];
         const Node *was = k->node;
         if (k->choice.kind == CHOICE_CONSTANT)
-            k->node->op = OP_const;
+            become_constant(k->node);
         else if (k->choice.kind != CHOICE_TIED)
             map_put_u64(&states, (uintptr_t)was, NULL)->value.p = become_state(c, k);
     }
@@ -380,7 +385,7 @@ static Status choose_trainable(Graph *g, PassRun *run)
     for (size_t i = 0; i < c.n; i++)
         choose_by_rules(&c, &c.list[i]);
     TRY(choose_by_selectors(&c));
-    find_ties(&c);
+    TRY(find_ties(&c));
     tell(&c);
     keep(&c);
     run->changes += (int64_t)c.n;

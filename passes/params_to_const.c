@@ -19,6 +19,9 @@ static Status params_to_const(Graph *g, PassRun *run)
         if (n->op != OP_param || !node_payload(n))
             continue;
         n->op = OP_const;
+        n->flags &= (uint16_t)~NODE_SAID;
+        if (!n->src)
+            n->label = NULL;
         run->changes++;
     }
     return OK;

@@ -119,6 +119,8 @@ typedef struct Recipe {
     size_t n_train;
     const char *const *freeze; /* selectors: these are not */
     size_t n_freeze;
+    const char *const *ties; /* NAME=NAME: parameters that are one */
+    size_t n_ties;
     bool untied;       /* broken ties stay broken */
     bool frozen_norms; /* BatchNormalization keeps its statistics */
     bool torch_norms;  /* and divides the variance that it remembers by n - 1 */

@@ -82,6 +82,8 @@ static void note(WeightUse *use, UseKind kind, const Node *reader)
     use->reader[kind] = reader; /* readers come last to first: the first one stays */
     use->n_statistics += kind == USE_STATISTIC;
     use->multiplied |= kind == USE_SCALE && reader->op == OP_mul;
+    use->divides |= kind == USE_SCALE && reader->op == OP_div;
+    use->added |= kind == USE_SCALE && reader->op != OP_mul && reader->op != OP_div;
 }
 
 static void merge(WeightUse *use, const WeightUse *more)
@@ -91,6 +93,9 @@ static void merge(WeightUse *use, const WeightUse *more)
             use->reader[k] = more->reader[k];
     use->n_statistics += more->n_statistics;
     use->multiplied |= more->multiplied;
+    use->divides |= more->divides;
+    use->added |= more->added;
+    use->computed |= more->computed;
 }
 
 /* A captured value is read by what reads the bodies' parameters for it. */
@@ -113,9 +118,10 @@ static void read_operand(Walk *w, const Node *n, int i)
     WeightUse *use = fact(&w->uses, value);
     if (n->n_regions && i >= own_operands(n))
         leave_regions(w, n, i, use);
-    else if (judge(w->origins, n, i, &kind) == GOES_ON)
+    else if (judge(w->origins, n, i, &kind) == GOES_ON) {
         merge(use, fact(&w->uses, n));
-    else
+        use->computed |= !moves_operand(n);
+    } else
         note(use, kind, n);
 }
 

@@ -21,6 +21,9 @@ typedef struct WeightUse {
     const Node *reader[USE_KINDS]; /* the first of each kind; null: none */
     int n_statistics;              /* readers that take it for their statistics */
     bool multiplied;               /* by one that takes it for a scale */
+    bool divides;                  /* one that takes it for a scale is divided by it */
+    bool added;                    /* one that takes it for a scale is no product */
+    bool computed;                 /* before it gets there it goes through more than moves: exp(w) */
 } WeightUse;
 
 /* The uses of every constant value of a graph; slots are WeightUse. */

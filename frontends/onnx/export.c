@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "frontends/onnx/encode.h"
 #include "frontends/onnx/inference.h"
 #include "frontends/onnx/layout.h"
@@ -190,18 +191,46 @@ static Status leave_out_sparse(Exporter *x, size_t i)
     return OK;
 }
 
-/* Nodes in training form, unless somebody else edits them. */
-static Status turn_nodes(Exporter *x, const ExportEdits *edits)
+/* A node that is turned and reads something else as well: what it reads in both forms follows. */
+static void read_alike(Exporter *x, NodeEdit *turned, const NodeEdit *edit)
 {
-    InferenceEdits turned;
-    TRY(inference_edits(x->spine, &x->arena, x->diag, &turned));
-    for (size_t i = 0; i < turned.n_nodes; i++) {
-        bool edited = false;
-        for (size_t k = 0; k < edits->n_nodes; k++)
-            edited = edited || edits->nodes[k].node == turned.nodes[i].node;
-        if (!edited)
-            TRY(edit_node(x, &turned.nodes[i]));
+    const Onnx__NodeProto *was = x->graph->node[turned->node];
+    Onnx__NodeProto *by = NEW(&x->arena, Onnx__NodeProto);
+    if (!turned->by)
+        return;
+    *by = *turned->by;
+    by->input = NEWS(&x->arena, ProtobufCBinaryData, by->n_input);
+    for (size_t i = 0; i < by->n_input; i++) {
+        const bool same = i < was->n_input && was->input[i].len == turned->by->input[i].len &&
+                          bytes_equal(was->input[i].data, turned->by->input[i].data, was->input[i].len);
+        by->input[i] = same ? edit->by->input[i] : turned->by->input[i];
     }
+    turned->by = by;
+}
+
+/* Nodes, and those in training form, unless somebody else edits them. */
+static Status edit_nodes(Exporter *x, const ExportEdits *edits)
+{
+    InferenceEdits turned = { 0 };
+    Map at;
+    map_open(&at, &x->arena);
+    if (!x->sizing)
+        TRY(inference_edits(x->spine, &x->arena, x->diag, &turned));
+    for (size_t i = 0; i < turned.n_nodes; i++)
+        map_put_u64(&at, turned.nodes[i].node, NULL)->value.p = &turned.nodes[i];
+    for (size_t i = 0; i < edits->n_nodes; i++) {
+        const NodeEdit *edit = &edits->nodes[i];
+        MapEntry *e = map_find_u64(&at, edit->node);
+        if (e && edit->reads)
+            read_alike(x, e->value.p, edit);
+        else
+            TRY(edit_node(x, edit));
+        if (e && !edit->reads)
+            e->value.p = NULL;
+    }
+    for (size_t i = 0; i < at.n; i++)
+        if (at.entries[i].value.p)
+            TRY(edit_node(x, at.entries[i].value.p));
     for (size_t i = 0; i < turned.n_without; i++) {
         map_put_u64(&x->relocation.replaced, turned.without[i]->source_at, NULL);
         leave_out(x, turned.without[i]->source_at, turned.without[i]->source_size);
@@ -224,13 +253,10 @@ static Status collect(Exporter *x, const ExportEdits *edits)
     if (!x->graph)
         return OK;
     TRY(edit_weights(x, edits->weights, edits->n_weights));
-    for (size_t i = 0; i < edits->n_nodes; i++)
-        TRY(edit_node(x, &edits->nodes[i]));
+    TRY(edit_nodes(x, edits));
     for (size_t i = 0; i < edits->n_without; i++)
         TRY(leave_out_sparse(x, edits->without[i]));
     TRY(add_initializers(x, edits));
-    if (!x->sizing)
-        TRY(turn_nodes(x, edits));
     TRY(relocate_rest(&x->relocation));
     for (size_t i = 0; i < x->relocation.n; i++)
         add_edit(x, x->relocation.edits[i]);

@@ -15,6 +15,7 @@ typedef struct WeightEdit {
 typedef struct NodeEdit {
     size_t node;
     const Onnx__NodeProto *by; /* tensors among its attributes hold real bytes */
+    bool reads;                /* nothing but what it reads differs */
 } NodeEdit;
 
 /* An initializer that the file does not have. */

@@ -11,7 +11,8 @@
 #include "frontends/onnx/step.h"
 #include "ir/blob.h"
 
-typedef enum HeldBy { HELD_TENSOR, HELD_SPARSE, HELD_CONSTANT, HELD_ALIAS } HeldBy;
+/* HELD_PART: one of the tensors that an initializer holds, being equal (torch.h). */
+typedef enum HeldBy { HELD_TENSOR, HELD_SPARSE, HELD_CONSTANT, HELD_ALIAS, HELD_PART } HeldBy;
 
 /* A parameter of the file. */
 typedef struct Held {
@@ -20,7 +21,8 @@ typedef struct Held {
     const Onnx__TensorProto *tensor; /* of an initializer, or of a Constant that holds one */
     const Onnx__NodeProto *node;     /* of a Constant or an alias */
     size_t index;                    /* among the nodes, or the sparse initializers */
-    struct Held *of;                 /* what an alias names */
+    const TorchHeld *part;           /* of a part: who reads it */
+    struct Held *of;                 /* what an alias names, or a part is one of */
     Payload *payload;                /* what the file holds */
     const Tensor *now;               /* what it is to hold instead; null: the same */
 } Held;
@@ -32,8 +34,9 @@ typedef struct Final {
     Heap *heap;
     Diag *diag;
     const FinalStates *states;
-    Map held;   /* name -> Held * */
-    Map wanted; /* name -> Tensor *, not yet of the file's type */
+    Map held;    /* name -> Held * */
+    Map wanted;  /* name -> Tensor *, not yet of the file's type */
+    Map readers; /* of parts that become initializers: node -> its copy */
     WeightEdit *weights;
     NodeEdit *nodes;
     NewInitializer *more;
@@ -95,6 +98,17 @@ static Status hold_node(Final *f, const Onnx__NodeProto *o, size_t index)
     return OK;
 }
 
+static void hold_parts(Final *f)
+{
+    const TorchNames *torch = torch_names(f->spine->model, f->arena);
+    for (size_t i = 0; torch && i < torch->n_parts; i++) {
+        const TorchHeld *part = torch->parts[i];
+        Held *of = map_find(&f->held, part->of)->value.p, *h = NEW(f->arena, Held);
+        *h = (Held){ .by = HELD_PART, .name = part->name, .part = part, .of = of };
+        map_put(&f->held, part->name, NULL)->value.p = h;
+    }
+}
+
 static Status hold_model(Final *f)
 {
     const Onnx__GraphProto *g = f->spine->model->graph;
@@ -105,6 +119,7 @@ static Status hold_model(Final *f)
             add_held(f, HELD_SPARSE, g->sparse_initializer[i]->values->name)->index = i;
     for (size_t i = 0; g && i < g->n_node; i++)
         TRY(hold_node(f, g->node[i], i));
+    hold_parts(f);
     return OK;
 }
 
@@ -119,7 +134,7 @@ static Status read_constant(Final *f, Held *h)
 /* What the file holds of a parameter; nothing of it is read yet. */
 static Status original(Final *f, Held *h)
 {
-    while (h->by == HELD_ALIAS)
+    while (h->of)
         h = h->of;
     if (h->payload)
         return OK;
@@ -134,7 +149,7 @@ static Status original(Final *f, Held *h)
 
 static Payload *payload_of_held(const Held *h)
 {
-    while (h->by == HELD_ALIAS)
+    while (h->of)
         h = h->of;
     return h->payload;
 }
@@ -210,7 +225,7 @@ static void add_initializer(Final *f, const char *name, const Tensor *value)
 static void add_node(Final *f, size_t index, const Onnx__NodeProto *by)
 {
     GROW(f->arena, f->nodes, f->n_nodes, f->cap_nodes);
-    f->nodes[f->n_nodes++] = (NodeEdit){ index, by };
+    f->nodes[f->n_nodes++] = (NodeEdit){ .node = index, .by = by };
 }
 
 /* A Constant that said its numbers otherwise says them as a tensor. */
@@ -225,9 +240,36 @@ static void set_constant(Final *f, const Held *h)
     add_node(f, h->index, copy);
 }
 
+/* The node that reads an initializer, to read another one; several operands of a node may change. */
+static Onnx__NodeProto *copy_of_reader(Final *f, const TorchRead *read)
+{
+    bool fresh;
+    MapEntry *e = map_put_u64(&f->readers, read->index, &fresh);
+    if (!fresh)
+        return e->value.p;
+    Onnx__NodeProto *copy = NEW(f->arena, Onnx__NodeProto);
+    *copy = *read->node;
+    copy->has_source_at = copy->has_source_size = 0;
+    copy->input = NEWS(f->arena, ProtobufCBinaryData, copy->n_input);
+    memcpy(copy->input, read->node->input, copy->n_input * sizeof *copy->input);
+    e->value.p = copy;
+    add_node(f, read->index, copy);
+    f->nodes[f->n_nodes - 1].reads = true;
+    return copy;
+}
+
+static void edit_part(Final *f, const Held *h)
+{
+    for (size_t i = 0; i < h->part->n_reads; i++)
+        copy_of_reader(f, &h->part->reads[i])->input[h->part->reads[i].slot] = encode_text(h->name);
+    add_initializer(f, h->name, h->now);
+}
+
 static void edit(Final *f, const Held *h)
 {
-    if (h->by == HELD_ALIAS) {
+    if (h->by == HELD_PART) {
+        edit_part(f, h);
+    } else if (h->by == HELD_ALIAS) {
         add_node(f, h->index, NULL);
         add_initializer(f, h->name, h->now);
     } else if (h->tensor) {
@@ -261,12 +303,12 @@ static Status settle(Final *f, Held *h)
     const MapEntry *e = map_find(&f->wanted, h->name);
     const Tensor *value = NULL;
     bool same;
-    if (!e && (h->by != HELD_ALIAS || !h->of->now))
+    if (!e && (!h->of || !h->of->now))
         return OK;
     TRY(original(f, h));
     if (e)
         TRY(convert(f, h, e->value.cp, &value));
-    if (h->by == HELD_ALIAS)
+    if (h->of)
         return settle_alias(f, h, value);
     TRY(holds(f, h, NULL, value, &same));
     if (!same) {
@@ -362,6 +404,7 @@ static void final_open(Final *f, Ir *ir, Frame *frame)
     f->im.frame = frame;
     map_open(&f->held, f->arena);
     map_open(&f->wanted, f->arena);
+    map_open(&f->readers, f->arena);
 }
 
 Status onnx_export_states(Spine *s, Diag *d, const FinalStates *states, const Sink *sink)

@@ -28,12 +28,47 @@ Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const c
         const char *said = note_of(im, t->metadata_props, t->n_metadata_props, QCC_INIT);
         *node =
             graph_state(g, shown_name(im, name), p->type, &(ValueAttr){ said && strcmp(said, "none") == 0 ? NULL : p });
-        return ours_set_marks(im, state, *node);
+        TRY(ours_set_marks(im, state, *node));
+        return ours_tensor_marks(im, t, *node);
     }
     Build b = build_at_end(g);
     *node = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
+    TRY(b.status);
     (*node)->name = shown_name(im, name);
-    return b.status;
+    return ours_tensor_marks(im, t, *node);
+}
+
+/* What the exporter says of an initializer of the model. */
+static void heed_exporter(Importer *im, const char *name, Node *n)
+{
+    const MapEntry *e = im->torch ? map_find(&im->torch->initializers, name) : NULL;
+    const TorchHeld *held = e ? e->value.cp : NULL;
+    if (!held || n->op != OP_param || n->flags || n->label)
+        return;
+    n->flags = held->flags;
+    n->label = held->label ? name_of(&im->ir->names, held->label, strlen(held->label)) : NULL;
+}
+
+/* Tensors that one initializer holds are parameters of their own, with its values. */
+static Status import_parts(Importer *im, Scope *s)
+{
+    map_open(&im->torch_parts, im->arena);
+    for (size_t i = 0; im->torch && i < im->torch->n_parts; i++) {
+        const TorchHeld *part = im->torch->parts[i];
+        const MapEntry *of = map_find(&im->payloads, part->of);
+        Build b = build_at_end(s->graph);
+        Payload *p = of ? of->value.p : NULL;
+        if (!p)
+            continue;
+        Node *n = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
+        TRY(b.status);
+        const char *name = name_of(&im->ir->names, part->name, strlen(part->name));
+        n->flags = part->flags;
+        n->label = part->label ? name_of(&im->ir->names, part->label, strlen(part->label)) : NULL;
+        TRY(scope_define(im, s, name, n));
+        map_put_u64(&im->torch_parts, (uintptr_t)part, NULL)->value.p = n;
+    }
+    return OK;
 }
 
 Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g)
@@ -43,6 +78,8 @@ Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g)
         im->where = arena_printf(im->arena, "initializer %s", name);
         Node *n;
         TRY(import_tensor(im, s->graph, g->initializer[i], name, &n));
+        if (!s->outer && !im->frame->function)
+            heed_exporter(im, name, n);
         TRY(ours_late(im, s, g->initializer[i], n));
         TRY(scope_define(im, s, name, n));
     }
@@ -250,7 +287,9 @@ Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *opti
     Graph *g = graph_new(ir, arena, name.n ? arena_copy(arena, name.p, name.n) : "main");
     Scope scope = { .graph = g, .proto = model->graph };
     map_open(&scope.values, arena);
+    im.torch = torch_names(model, arena);
     TRY(import_initializers(&im, &scope, model->graph));
+    TRY(import_parts(&im, &scope));
     TRY(import_inputs(&im, &scope, model->graph));
     TRY(import_graph_body(&im, &scope, model->graph));
 

@@ -28,7 +28,9 @@ static Status read_operands(Importer *im, Scope *s, Call *c, const Onnx__NodePro
         if (!o->input[i].len)
             continue;
         const char *name = import_name(im, o->input[i]);
-        c->in[i] = scope_value(im, s, name);
+        const TorchHeld *part = torch_part(im->torch, o, (int)i);
+        const MapEntry *param = part ? map_find_u64(&im->torch_parts, (uintptr_t)part) : NULL;
+        c->in[i] = param ? param->value.p : scope_value(im, s, name);
         if (!c->in[i] && name_is_absent(im, name))
             continue;
         if (!c->in[i])

@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/call.h"
 #include "frontends/onnx/import.h"
+#include "frontends/onnx/torch.h"
 
 /* Names visible at a point: a graph's own, and outwards those of the graphs around it. */
 typedef struct Scope {
@@ -40,6 +41,8 @@ struct Importer {
     Spine *spine;
     const ImportOptions *options;
     Frame *frame;
+    const TorchNames *torch;  /* what PyTorch's exporter says; null: nothing */
+    Map torch_parts;          /* TorchHeld -> its param node */
     Map dims, shapes, values; /* of the options, by name: DimBinding, ShapeBinding, Tensor */
     Map functions;            /* "domain\nname\noverload" -> FunctionProto */
     uint32_t n_src;           /* nodes of the file so far */

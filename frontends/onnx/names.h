@@ -34,6 +34,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 
 /* ---- metadata of a tensor ---- */
 
+/* QCC_FLAGS of a parameter, and QCC_NODE: its label */
 #define QCC_BLOB  "qcc.blob"  /* the name of the constant, where the initializer has another */
 #define QCC_AT    "qcc.at"    /* how many nodes stand before the parameter */
 #define QCC_STATE "qcc.state" /* the initializer is a state; its marks, "SRC FLAGS" */

@@ -75,6 +75,20 @@ Status ours_set_marks(Importer *im, const char *text, Node *n)
     return OK;
 }
 
+Status ours_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n)
+{
+    const char *flags = note_of(im, t->metadata_props, t->n_metadata_props, QCC_FLAGS);
+    const char *label = note_of(im, t->metadata_props, t->n_metadata_props, QCC_NODE);
+    uint64_t v;
+    if (flags) {
+        TRY(whole_number(im, flags, UINT16_MAX, &v));
+        n->flags = (uint16_t)v;
+    }
+    if (label)
+        n->label = interned(im, label);
+    return OK;
+}
+
 Status ours_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
 {
     const char *src = node_note(im, o, QCC_SRC), *flags = node_note(im, o, QCC_FLAGS);

@@ -15,6 +15,9 @@ Status note_number(Importer *im, const char **at, uint64_t most, uint64_t *value
 /* Marks of a node, and the name of its value where that is noted. */
 Status ours_marks(Importer *im, const Onnx__NodeProto *o, Build *b);
 
+/* Flags and label of a parameter or state, from the metadata of its tensor. */
+Status ours_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n);
+
 /* "SRC FLAGS" into a node. */
 Status ours_set_marks(Importer *im, const char *text, Node *n);
 

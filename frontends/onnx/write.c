@@ -66,6 +66,8 @@ static Status write_state(Writer *w, Level *l, const Node *n)
     note(w, &t->metadata_props, &t->n_metadata_props, QCC_STATE, marks_text(w, n));
     if (said)
         note(w, &t->metadata_props, &t->n_metadata_props, QCC_INIT, said);
+    if (n->label)
+        note(w, &t->metadata_props, &t->n_metadata_props, QCC_NODE, n->label);
     note_payload(w, t, p, name, carry(w, p, name, l->graph, false));
     add_initializer(w, l, t);
     return OK;

@@ -83,6 +83,10 @@ static Status write_initializer(Writer *w, Level *l, const Node *n, Payload *p, 
     t->name = encode_text(name);
     if (said)
         note(w, &t->metadata_props, &t->n_metadata_props, QCC_INIT, said);
+    if (n->flags)
+        note(w, &t->metadata_props, &t->n_metadata_props, QCC_FLAGS, arena_printf(w->arena, "%u", n->flags));
+    if (n->label)
+        note(w, &t->metadata_props, &t->n_metadata_props, QCC_NODE, n->label);
     note_payload(w, t, p, name, NULL);
     if (l->proto->n_node)
         note(w, &t->metadata_props, &t->n_metadata_props, QCC_AT, arena_printf(w->arena, "%zu", l->proto->n_node));
@@ -92,7 +96,7 @@ static Status write_initializer(Writer *w, Level *l, const Node *n, Payload *p, 
 
 static bool may_be_initializer(const Writer *w, const Level *l, const Node *n, const char *name)
 {
-    return n->op == OP_param && !n->src && !n->label && !n->flags && !w->spine && name_tells(w, name, n->name) &&
+    return n->op == OP_param && !n->src && !(n->flags & ~NODE_SAID) && !w->spine && name_tells(w, name, n->name) &&
            !(l->graph->owner && l->proto->n_node);
 }
 

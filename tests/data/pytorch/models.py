@@ -345,13 +345,13 @@ class Normed(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.register_buffer('mean', torch.tensor([0.4, 0.5, 0.6]).view(1, 3, 1, 1))
-        self.register_buffer('std', torch.tensor([0.2, 0.3, 0.25]).view(1, 3, 1, 1))
+        self.register_buffer('pixel_mean', torch.tensor([0.4, 0.5, 0.6]).view(1, 3, 1, 1))
+        self.register_buffer('pixel_std', torch.tensor([0.2, 0.3, 0.25]).view(1, 3, 1, 1))
         self.conv, self.head = nn.Conv2d(3, 6, 3), nn.Linear(6, 4)
         self.register_buffer('window', torch.hann_window(6, periodic=False).outer(torch.hann_window(6, periodic=False)) + 0.1)
 
     def forward(self, x):
-        return self.head((F.relu(self.conv((x - self.mean) / self.std)) * self.window).mean((2, 3)))
+        return self.head((F.relu(self.conv((x - self.pixel_mean) / self.pixel_std)) * self.window).mean((2, 3)))
 
 
 class Sine(nn.Module):
