@@ -120,14 +120,15 @@ static Weights weights_of(qcc_model *m, const Map *paths, Arena *arena)
         size_t bytes = 0;
         if (n->op != OP_param || !n->uses || n->type->kind != TYPE_TENSOR || !n->name)
             continue;
-        map_put_u64(&seen, (uintptr_t)node_payload(n), &fresh);
+        const void *what = n->flags & NODE_PARAMETER ? (const void *)n : node_payload(n); /* equal ones were merged */
+        map_put_u64(&seen, (uintptr_t)what, &fresh);
         if (!fresh)
             continue;
         GROW(arena, w.list, w.n, w.cap);
         w.list[w.n++] = n;
         w.elements += (uint64_t)type_elements(n->type);
         w.bytes += type_bytes(n->type, &bytes) ? bytes : 0;
-        w.renamed += strcmp(path_name(paths, n), n->name) != 0;
+        w.renamed += strcmp(path_name(paths, n), name_in_file(n)) != 0;
     }
     return w;
 }
@@ -140,9 +141,9 @@ static void tell_weight(Text *t, const Node *n, const Map *paths, Arena *arena)
     escaped(t, shown);
     text_printf(t, " %s, ", type_text(arena, n->type));
     text_add(t, type_bytes(n->type, &bytes) ? bytes_text(arena, bytes) : "unknown size");
-    if (strcmp(shown, n->name) != 0) {
+    if (strcmp(shown, name_in_file(n)) != 0) {
         text_add(t, ", in the file ");
-        escaped(t, n->name);
+        escaped(t, name_in_file(n));
     }
     text_char(t, '\n');
 }

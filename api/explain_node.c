@@ -183,9 +183,9 @@ static void tell_parameter(Page *p, const Node *n)
     text_add(&p->text, "parameter ");
     escaped(p, path_name(p->paths, n));
     text_char(&p->text, '\n');
-    if (strcmp(path_name(p->paths, n), n->name) != 0) {
+    if (strcmp(path_name(p->paths, n), name_in_file(n)) != 0) {
         label(p, "in the file");
-        escaped(p, n->name);
+        escaped(p, name_in_file(n));
         text_char(&p->text, '\n');
     }
     label(p, "type");

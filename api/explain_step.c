@@ -159,8 +159,8 @@ static void tell_choices(Text *t, const qcc_step *s)
             text_printf(t, ": %s", x->reason);
         if (x->tied_to)
             text_printf(t, "; %s stands for it%s", name_text(arena, x->tied_to), x->transposed ? ", transposed" : "");
-        if (strcmp(x->path, x->name) != 0)
-            text_printf(t, "; in the file %s", name_text(arena, x->name));
+        if (strcmp(x->path, x->file) != 0)
+            text_printf(t, "; in the file %s", name_text(arena, x->file));
         text_char(t, '\n');
     }
 }

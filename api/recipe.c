@@ -294,6 +294,7 @@ static bool read_tie(qcc_step *s, json_t *tie)
     Choices *c = s->recipe.choices;
     GROW(&s->arena, c->list, c->n, c->cap);
     c->list[c->n++] = (Choice){ .name = arena_string(&s->arena, twin),
+                                .file = arena_string(&s->arena, twin),
                                 .path = arena_string(&s->arena, twin),
                                 .kind = CHOICE_TIED,
                                 .tied_to = arena_string(&s->arena, state),

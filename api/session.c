@@ -5,6 +5,7 @@
 
 #include "api/out.h"
 #include "api/step.h"
+#include "ops/path.h"
 
 /* ---- beginning and end ---- */
 
@@ -203,9 +204,28 @@ qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *te
 }
 
 /* Names that people use for states of ours. */
-static const char *own_name(const char *name)
+/* The name of a value that a host calls by the path of its parameter: "grad.h.0.attn.weight". */
+static const char *by_path(qcc_session *s, const char *name)
 {
-    return strcmp(name, "lr_factor") == 0 ? "qcc.lr_factor" : strcmp(name, "loss_scale") == 0 ? "qcc.scale" : name;
+    static const char gradient[] = "grad.";
+    Arena *arena = &s->cx->scratch;
+    Graph *g = module_graph(s->step->module, "step");
+    const Map paths = path_names(g, arena);
+    const bool is_gradient = strncmp(name, gradient, sizeof gradient - 1) == 0;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->op == OP_state &&
+            strcmp(path_name(&paths, g->inputs[i]), name + (is_gradient ? sizeof gradient - 1 : 0)) == 0)
+            return arena_printf(arena, "%s%s", is_gradient ? gradient : "", g->inputs[i]->name);
+    return name;
+}
+
+static const char *own_name(qcc_session *s, const char *name)
+{
+    if (strcmp(name, "lr_factor") == 0)
+        return "qcc.lr_factor";
+    if (strcmp(name, "loss_scale") == 0)
+        return "qcc.scale";
+    return session_view(s->run, name) ? name : by_path(s, name);
 }
 
 static Status do_put(Call *c)
@@ -213,7 +233,7 @@ static Status do_put(Call *c)
     Tensor t;
     TRY(take_tensor(c->session, c->name, c->given, &t));
     if (strcmp(c->name, "seed") != 0)
-        return session_put(c->session->run, own_name(c->name), &t);
+        return session_put(c->session->run, own_name(c->session, c->name), &t);
     if (t.type->dtype != U64 || t.type->rank != 0)
         return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "seed: got %s, wanted u64[]",
                        type_text(&c->session->cx->scratch, t.type));
@@ -235,7 +255,7 @@ static Status do_view(Call *c)
         *c->seen = (qcc_tensor){ QCC_U64, 0, { 0 }, &c->session->seed, sizeof c->session->seed };
         return OK;
     }
-    const Tensor *t = session_view(c->session->run, own_name(c->name));
+    const Tensor *t = session_view(c->session->run, own_name(c->session, c->name));
     if (!t)
         return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "there is no value named %s now", c->name);
     if (t->type->kind != TYPE_TENSOR || t->type->rank > QCC_MAX_RANK)

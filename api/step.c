@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/out.h"
+#include "ops/path.h"
 #include "passes/footprint.h"
 
 /* ---- lifetime ---- */
@@ -85,23 +86,24 @@ void qcc_step_free(qcc_step *step)
 
 /* ---- signature ---- */
 
-static void tell(qcc_step *s, Value *v, const Node *n)
+static void tell(qcc_step *s, Value *v, const Node *n, const char *name)
 {
-    *v = (Value){ .name = n->name, .type = n->type };
+    *v = (Value){ .name = name, .type = n->type };
     v->text = type_text(&s->arena, n->type);
 }
 
 void step_signature(qcc_step *s)
 {
-    const Graph *g = module_graph(s->module, "step");
+    Graph *g = module_graph(s->module, "step");
+    const Map paths = path_names(g, &s->arena);
     s->inputs = NEWS(&s->arena, Value, g->n_inputs + 1);
     s->parameters = NEWS(&s->arena, Value, g->n_inputs + 1);
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
         if (n->op != OP_state)
-            tell(s, &s->inputs[s->n_inputs++], n);
+            tell(s, &s->inputs[s->n_inputs++], n, n->name);
         else if (n->flags & NODE_TRAINED)
-            tell(s, &s->parameters[s->n_parameters++], n);
+            tell(s, &s->parameters[s->n_parameters++], n, path_name(&paths, n));
     }
 }
 

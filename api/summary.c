@@ -139,7 +139,7 @@ static Status tell_parameters(Out *out, const qcc_step *s)
         of += x->type->kind == TYPE_TENSOR && dtype_is_float(x->type->dtype);
         if (x->kind != CHOICE_TRAINED)
             continue;
-        renamed += strcmp(x->name, x->path) != 0;
+        renamed += strcmp(x->file, x->path) != 0;
         vectors += x->type->rank <= 1;
     }
     text_open(&t, arena);

@@ -191,3 +191,10 @@ const char *path_name(const Map *paths, const Node *n)
     const MapEntry *e = n->name ? map_find(paths, n->name) : NULL;
     return e ? e->value.cp : n->name;
 }
+
+const char *name_in_file(const Node *n)
+{
+    const ValueAttr *value = is_parameter(n) && !n->src ? n->attr : NULL;
+    const char *name = value && value->value ? value->value->name : NULL;
+    return name ? name : n->name;
+}

@@ -21,4 +21,7 @@ Map path_names(Graph *g, Arena *arena);
 /* The shown name of a node: from the map, or its own. */
 const char *path_name(const Map *paths, const Node *n);
 
+/* What the file calls a parameter; graphs may call it what its module does. */
+const char *name_in_file(const Node *n);
+
 #endif

@@ -12,7 +12,8 @@ typedef enum ChoiceKind {
 } ChoiceKind;
 
 typedef struct Choice {
-    const char *name; /* in the file */
+    const char *name; /* in graphs */
+    const char *file; /* in the file */
     const char *path; /* as people see it */
     const Type *type;
     Payload *payload;

@@ -61,6 +61,7 @@ static void find_candidates(Choosing *c)
         c->evidence |= (n->flags & NODE_SAID) != 0;
         k->stated = n->src && !map_find_u64(&initializers, (uintptr_t)p);
         k->choice = (Choice){ .name = n->name ? n->name : "",
+                              .file = n->name ? name_in_file(n) : "",
                               .path = n->name ? path_name(&c->paths, n) : "",
                               .type = n->type,
                               .payload = p,

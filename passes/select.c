@@ -99,7 +99,7 @@ static bool takes_reader(const Selector *s, const Node *n)
 
 bool selector_names(const Selector *s, const Node *n)
 {
-    return !s->op && (matches(s, n->name) || matches(s, path_name(s->paths, n)));
+    return !s->op && (matches(s, n->name) || matches(s, path_name(s->paths, n)) || matches(s, name_in_file(n)));
 }
 
 bool selector_takes_parameter(const Selector *s, const Node *n)

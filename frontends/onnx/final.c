@@ -18,6 +18,7 @@ typedef enum HeldBy { HELD_TENSOR, HELD_SPARSE, HELD_CONSTANT, HELD_ALIAS, HELD_
 typedef struct Held {
     HeldBy by;
     const char *name;
+    const char *shown;               /* its name in graphs */
     const Onnx__TensorProto *tensor; /* of an initializer, or of a Constant that holds one */
     const Onnx__NodeProto *node;     /* of a Constant or an alias */
     size_t index;                    /* among the nodes, or the sparse initializers */
@@ -35,6 +36,7 @@ typedef struct Final {
     Diag *diag;
     const FinalStates *states;
     Map held;    /* name -> Held * */
+    Map shown; /* the same, by the names of graphs */
     Map wanted;  /* name -> Tensor *, not yet of the file's type */
     Map readers; /* of parts that become initializers: node -> its copy */
     WeightEdit *weights;
@@ -98,6 +100,18 @@ static Status hold_node(Final *f, const Onnx__NodeProto *o, size_t index)
     return OK;
 }
 
+/* Graphs call some tensors what the exporter's module does. */
+static void show(Final *f, const TorchNames *torch)
+{
+    for (size_t i = 0; i < f->held.n; i++) {
+        Held *h = f->held.entries[i].value.p;
+        const MapEntry *e = torch ? map_find(&torch->initializers, h->name) : NULL;
+        const TorchHeld *t = e ? e->value.cp : NULL;
+        h->shown = t && h->by != HELD_PART ? t->shown : h->name;
+        map_put(&f->shown, h->shown, NULL)->value.p = h;
+    }
+}
+
 static void hold_parts(Final *f)
 {
     const TorchNames *torch = torch_names(f->spine->model, f->arena);
@@ -107,6 +121,7 @@ static void hold_parts(Final *f)
         *h = (Held){ .by = HELD_PART, .name = part->name, .part = part, .of = of };
         map_put(&f->held, part->name, NULL)->value.p = h;
     }
+    show(f, torch);
 }
 
 static Status hold_model(Final *f)
@@ -300,7 +315,7 @@ static Status settle_alias(Final *f, Held *h, const Tensor *value)
 
 static Status settle(Final *f, Held *h)
 {
-    const MapEntry *e = map_find(&f->wanted, h->name);
+    const MapEntry *e = map_find(&f->wanted, h->shown);
     const Tensor *value = NULL;
     bool same;
     if (!e && (!h->of || !h->of->now))
@@ -350,7 +365,7 @@ static Status all_have_a_place(Final *f)
     Message *m = NULL;
     for (size_t i = 0; i < f->wanted.n; i++) {
         const char *name = f->wanted.entries[i].key;
-        if (map_find(&f->held, name))
+        if (map_find(&f->shown, name))
             continue;
         if (!m)
             m = message_new(f->diag, SEVERITY_ERROR, UNSUPPORTED, NOWHERE,
@@ -364,7 +379,7 @@ static Status want_states(Final *f)
 {
     const FinalStates *s = f->states;
     for (size_t i = 0; i < s->n; i++)
-        if (strncmp(s->list[i].name, "qcc.", 4) != 0 || map_find(&f->held, s->list[i].name))
+        if (strncmp(s->list[i].name, "qcc.", 4) != 0 || map_find(&f->shown, s->list[i].name))
             map_put(&f->wanted, s->list[i].name, NULL)->value.cp = s->list[i].value;
     for (size_t i = 0; i < s->n_twins; i++)
         TRY(want_twin(f, &s->twins[i]));
@@ -403,6 +418,7 @@ static void final_open(Final *f, Ir *ir, Frame *frame)
     importer_open(&f->im, ir, f->arena, f->spine, NULL);
     f->im.frame = frame;
     map_open(&f->held, f->arena);
+    map_open(&f->shown, f->arena);
     map_open(&f->wanted, f->arena);
     map_open(&f->readers, f->arena);
 }
@@ -427,7 +443,7 @@ Status onnx_export_states(Spine *s, Diag *d, const FinalStates *states, const Si
 
 static void put_value(Final *f, Node *n)
 {
-    const MapEntry *e = n->name ? map_find(&f->held, n->name) : NULL;
+    const MapEntry *e = n->name ? map_find(&f->shown, n->name) : NULL;
     const Held *h = e ? e->value.p : NULL;
     if (!h || !h->now)
         return;

@@ -43,8 +43,9 @@ static void heed_exporter(Importer *im, const char *name, Node *n)
 {
     const MapEntry *e = im->torch ? map_find(&im->torch->initializers, name) : NULL;
     const TorchHeld *held = e ? e->value.cp : NULL;
-    if (!held || n->op != OP_param || n->flags || n->label)
+    if (!held || n->op != OP_param || n->flags || n->label || !n->name)
         return;
+    n->name = name_of(&im->ir->names, held->shown, strlen(held->shown));
     n->flags = held->flags;
     n->label = held->label ? name_of(&im->ir->names, held->label, strlen(held->label)) : NULL;
 }
@@ -78,10 +79,10 @@ Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g)
         im->where = arena_printf(im->arena, "initializer %s", name);
         Node *n;
         TRY(import_tensor(im, s->graph, g->initializer[i], name, &n));
-        if (!s->outer && !im->frame->function)
-            heed_exporter(im, name, n);
         TRY(ours_late(im, s, g->initializer[i], n));
         TRY(scope_define(im, s, name, n));
+        if (!s->outer && !im->frame->function)
+            heed_exporter(im, name, n);
     }
     for (size_t i = 0; i < g->n_sparse_initializer; i++) {
         const Onnx__SparseTensorProto *t = g->sparse_initializer[i];

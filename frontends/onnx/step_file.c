@@ -184,6 +184,8 @@ Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *
     x.w.spine = s;
     x.w.state_all = true;
     map_open(&x.initializers, &arena);
+    map_open(&x.beginnings, &arena);
+    map_open(&x.changing, &arena);
     map_open(&x.inputs, &arena);
     map_open(&x.bound, &arena);
     map_open(&x.states, &arena);

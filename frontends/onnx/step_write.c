@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/payload.h"
+#include "frontends/onnx/torch.h"
 #include "ir/blob.h"
 #include "ir/init.h"
 #include "ir/print.h"
@@ -36,6 +37,18 @@ static Status take_name(StepWriter *x, ProtobufCBinaryData b)
     return OK;
 }
 
+/* States that are called what the exporter's module does begin with initializers of other names. */
+static void heed_exporter(StepWriter *x)
+{
+    const TorchNames *torch = torch_names(x->spine->model, x->w.arena);
+    for (size_t i = 0; torch && i < torch->initializers.n; i++) {
+        const TorchHeld *h = torch->initializers.entries[i].value.cp;
+        const MapEntry *e = map_find(&x->initializers, h->name);
+        if (e)
+            map_put(&x->beginnings, h->shown, NULL)->value.cp = e->value.cp;
+    }
+}
+
 Status step_read_model(StepWriter *x)
 {
     const Onnx__GraphProto *g = x->spine->model->graph;
@@ -45,6 +58,7 @@ Status step_read_model(StepWriter *x)
         TRY(take_name(x, g->initializer[i]->name));
         map_put(&x->initializers, text_of(x, g->initializer[i]->name), NULL)->value.cp = g->initializer[i];
     }
+    heed_exporter(x);
     for (size_t i = 0; i < g->n_sparse_initializer; i++)
         if (g->sparse_initializer[i]->values)
             TRY(take_name(x, g->sparse_initializer[i]->values->name));
@@ -91,17 +105,22 @@ static bool holds_the_same(StepWriter *x, const Node *n, Payload *p, const Onnx_
     return same;
 }
 
-/* Whether a state begins with what the model's initializer of its name holds. */
-static bool is_of_model(StepWriter *x, const Node *n, Payload *p)
+/* The model's initializer of a state's name, if the state begins with what that holds. */
+static const Onnx__TensorProto *of_model(StepWriter *x, const Node *n, Payload *p)
 {
-    const MapEntry *e = map_find(&x->initializers, n->name);
+    const MapEntry *e = map_find(&x->beginnings, n->name);
+    if (!e)
+        e = map_find(&x->initializers, n->name);
     const Onnx__TensorProto *t = e ? e->value.cp : NULL;
+    bool same = false;
     Init init;
     if (!t || !p)
-        return false;
+        return NULL;
     if (p->owner == x->spine)
-        return t->has_source_at && p->where == t->source_at;
-    return payload_is_init(p, &init) ? says_the_same(x, p, t) : holds_the_same(x, n, p, t);
+        same = t->has_source_at && p->where == t->source_at;
+    else
+        same = payload_is_init(p, &init) ? says_the_same(x, p, t) : holds_the_same(x, n, p, t);
+    return same ? t : NULL;
 }
 
 /* ---- inputs ---- */
@@ -175,8 +194,11 @@ static Status add_state(StepWriter *x, const Node *n)
     StepState *s = e->value.p = NEW(x->w.arena, StepState);
     *s = (StepState){ .name = n->name, .type = n->type };
     s->payload = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
-    s->onnx = n->name;
-    if (is_of_model(x, n, s->payload)) {
+    const Onnx__TensorProto *t = of_model(x, n, s->payload);
+    if (t) {
+        s->onnx = text_of(x, t->name);
+        s->of_model = true;
+        map_put(&x->changing, s->onnx, NULL);
         carry(&x->w, s->payload, s->onnx, NULL, false);
         return OK;
     }
@@ -211,8 +233,8 @@ static bool begins_with_zeros(const StepState *s)
 static Status write_state(StepWriter *x, const StepState *s)
 {
     Payload *p = s->payload;
-    if (strcmp(s->onnx, s->name) == 0)
-        return OK; /* the model has it */
+    if (s->of_model)
+        return OK;
     if (begins_with_zeros(s))
         return write_zeros(x, s);
     if (!p)
@@ -335,9 +357,7 @@ static void carry_model(StepWriter *x)
     for (size_t i = 0; i < g->n_initializer; i++) {
         const Onnx__TensorProto *t = g->initializer[i];
         const char *name = text_of(x, t->name);
-        const MapEntry *state = map_find(&x->states, name);
-        const bool changes = state && strcmp(((const StepState *)state->value.cp)->onnx, name) == 0;
-        if (t->has_source_at && !changes)
+        if (t->has_source_at && !map_find(&x->changing, name))
             map_put_u64(&x->w.of_model, t->source_at, NULL)->value.cp = name;
     }
 }

@@ -11,6 +11,7 @@ typedef struct StepState {
     const char *onnx; /* of its initializer */
     const Type *type;
     Payload *payload; /* of an initializer of ours; null: it begins with zeros */
+    bool of_model;    /* the model has that initializer */
 } StepState;
 
 typedef struct StepWriter {
@@ -21,6 +22,8 @@ typedef struct StepWriter {
     Onnx__GraphProto algorithm;
     Level level;
     Map initializers; /* of the model: name -> TensorProto */
+    Map beginnings;   /* those that graphs call otherwise (torch.h): name of a state -> TensorProto */
+    Map changing;     /* initializers of the model that states begin with */
     Map inputs;       /* of the model, that are no initializers: name -> ValueInfoProto */
     Map bound;        /* inputs that the step reads: ONNX name -> Type * */
     Map states;       /* name -> StepState * */

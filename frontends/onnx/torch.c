@@ -350,7 +350,7 @@ static TorchHeld *part_of(Torch *t, const Initial *x, Map *parts, const Slot *s)
     TorchHeld *part = NEW(t->arena, TorchHeld);
     const char *label = s->label ? s->label : s->tensor ? s->tensor->target : NULL;
     *part = (TorchHeld){ .label = label, .flags = flags_of(s->tensor, s->turned), .of = x->name };
-    part->name = free_name(t, label ? label : arena_printf(t->arena, "%s.constant", x->name));
+    part->name = part->shown = free_name(t, label ? label : arena_printf(t->arena, "%s.constant", x->name));
     GROW(t->arena, t->names->parts, t->names->n_parts, t->names->cap_parts);
     t->names->parts[t->names->n_parts++] = part;
     e->value.p = part;
@@ -395,6 +395,7 @@ static void hold(Torch *t, Initial *x)
     TorchTensor *base = x->own ? x->own : first ? first->tensor : NULL;
     *held = (TorchHeld){ .name = x->name, .flags = flags_of(base, !x->own && first && first->turned) };
     held->label = !x->own && first && first->label ? first->label : base ? base->target : NULL;
+    held->shown = held->label && strcmp(held->label, x->name) != 0 ? free_name(t, held->label) : x->name;
     map_put(&t->names->initializers, x->name, NULL)->value.p = held;
     if (base)
         base->held = true;

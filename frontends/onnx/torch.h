@@ -17,7 +17,8 @@ typedef struct TorchRead {
 
 /* An initializer, or what is one of several tensors that one initializer holds, being equal. */
 typedef struct TorchHeld {
-    const char *name;  /* in the file; of a part: a name that the file does not have */
+    const char *name;  /* in the file; of a part: the same as it is shown */
+    const char *shown; /* its name in graphs: what the module calls it where that is free, else the file's */
     const char *label; /* what the module calls it; null: nothing of the module */
     uint16_t flags;    /* NODE_PARAMETER or NODE_FIXED, NODE_TURNED */
     const char *of;    /* the initializer of a part; null: it is one */

@@ -241,7 +241,8 @@ QCC_CHECKED qcc_status qcc_write_step(qcc_step *step, const qcc_sink *sink);
 QCC_API size_t qcc_step_n_inputs(const qcc_step *step);
 QCC_CHECKED qcc_status qcc_step_input(const qcc_step *step, size_t i, qcc_value_info *info);
 
-/* The parameters that are trained, in the order of the flat vectors. */
+/* The parameters that are trained, in the order of the flat vectors, under the names that their modules have where the
+ * file says so; the calls that take names know those of the file as well. */
 QCC_API size_t qcc_n_parameters(const qcc_step *step);
 QCC_CHECKED qcc_status qcc_parameter(const qcc_step *step, size_t i, qcc_value_info *info);
 
