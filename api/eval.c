@@ -47,6 +47,32 @@ static Status load_states(Command *c, qcc_session *session)
     return words ? out_printf(c->out, "weights  %s\n", words) : OK;
 }
 
+static Status tell_json(Command *c, const Validation *v)
+{
+    LogExtra fields[2 + METRIC_COUNT];
+    const Metric *m;
+    size_t n = 0;
+    fields[n++] = (LogExtra){ "samples", logged_int(v->samples) };
+    if (v->has_loss)
+        fields[n++] = (LogExtra){ "eval_loss", logged_f64(v->loss) };
+    for (size_t i = 0; (m = validation_metric_at(v, i)); i++)
+        fields[n++] = (LogExtra){ metric_name(m->kind), logged_f64(metric_value(m)) };
+    return out_event(c->out, "eval", fields, n);
+}
+
+static Status tell(Command *c, const Validation *v)
+{
+    const Metric *m;
+    if (out_is_json(c->out))
+        return tell_json(c, v);
+    TRY(out_printf(c->out, "samples  %" PRId64 "\n", v->samples));
+    if (v->has_loss)
+        TRY(out_printf(c->out, "loss  %.6g\n", v->loss));
+    for (size_t i = 0; (m = validation_metric_at(v, i)); i++)
+        TRY(out_printf(c->out, "%s  %.6g\n", metric_name(m->kind), metric_value(m)));
+    return OK;
+}
+
 static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOptions *o)
 {
     Validation v;
@@ -63,19 +89,7 @@ static Status evaluate_data(Command *c, qcc_step *s, Evaluated *e, const RunOpti
         return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--output: a stream has no end that a file could say");
     const Status status = validate_and(c, s, e->session->run, &e->data, e->feed, o, &v, outputs.n_rows ? &watch : NULL);
     TRY(rows_close(c, outputs.rows, outputs.n_rows, status));
-    if (out_is_json(c->out)) {
-        const LogExtra fields[] = { { "samples", logged_int(v.samples) },
-                                    { "eval_loss", v.has_loss ? logged_f64(v.loss) : (LogValue){ 0 } },
-                                    { v.has_metric ? metric_name(v.metric.kind) : "metric",
-                                      v.has_metric ? logged_f64(metric_value(&v.metric)) : (LogValue){ 0 } } };
-        return out_event(c->out, "eval", fields, COUNT(fields));
-    }
-    TRY(out_printf(c->out, "samples  %" PRId64 "\n", v.samples));
-    if (v.has_loss)
-        TRY(out_printf(c->out, "loss  %.6g\n", v.loss));
-    if (v.has_metric)
-        TRY(out_printf(c->out, "%s  %.6g\n", metric_name(v.metric.kind), metric_value(&v.metric)));
-    return OK;
+    return tell(c, &v);
 }
 
 Status command_measure(Command *c)

@@ -236,6 +236,8 @@ Status command_explain(Command *c)
     TRY(command_wants(c, 1));
     if (explain_is_diverged(c->line.paths[0]))
         return explain_diverged(c, c->line.paths[0]);
+    if (explain_is_states(a, c->line.paths[0]))
+        return explain_states(c, c->line.paths[0]);
     TRY(command_model(c, 0, &m));
     TRY(command_dims(c, m));
     TRY(step_of(c, m, &s));

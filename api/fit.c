@@ -52,13 +52,14 @@ static const char *numpy_name(Arena *a, DType t)
 /* A permutation that would make the shapes fit is worth saying. */
 static const char *layout_that_fits(const Value *v, const Type *got)
 {
-    if (got->rank != 4 || v->type->rank != 4 || got->dtype != v->type->dtype)
+    const bool converts = dtype_is_float(v->type->dtype) || got->dtype == v->type->dtype;
+    if (got->rank != 4 || v->type->rank != 4 || !converts)
         return NULL;
     static const int from_nhwc[4] = { 0, 3, 1, 2 };
     for (int i = 0; i < 4; i++)
         if (v->type->dims[i] >= 0 && v->type->dims[i] != got->dims[from_nhwc[i]])
             return NULL;
-    return "numpy.save(path, x.transpose(0, 3, 1, 2)): the data is channels-last";
+    return ":layout=nhwc";
 }
 
 static bool only_batch_differs(const Type *want, const Type *got)
@@ -80,8 +81,13 @@ static Status does_not_fit(qcc_model *m, size_t i, const Tensor *value, const ch
                                type_text(a, value->type), v->name, v->text);
     if (value->type->kind == TYPE_TENSOR && v->type->kind == TYPE_TENSOR) {
         const char *layout = layout_that_fits(v, value->type);
-        if (layout)
-            message_try(msg, "%s", layout);
+        if (layout && file)
+            message_try(msg, "--input %s=%s%s", v->name, file, layout);
+        else if (layout)
+            message_try(msg, "x.transpose(0, 3, 1, 2): the data are channels-last");
+        else if (file && dtype_is_float(v->type->dtype) && dtype_is_integer(value->type->dtype) &&
+                 v->type->rank == value->type->rank)
+            message_try(msg, "--input %s=%s:scale=1, or scale=1/255 for pictures", v->name, file);
         else if (only_batch_differs(v->type, value->type))
             message_try(msg, "--batch %" PRId64, value->type->dims[0]);
         else if (value->type->dtype != v->type->dtype && (v->type->rank < 0 || v->type->rank == value->type->rank))

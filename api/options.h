@@ -15,7 +15,7 @@
     _( run,     "MODEL --input x=x.npy",              "evaluate a model on given inputs"                             ) \
     _( check,   "PATH...",                            "validate models; --suite DIR runs ONNX conformance folders"   ) \
     _( bench,   "MODEL|STEP",                         "measure speed"                                                ) \
-    _( explain, "MODEL|STEP",                         "what is in a model and how it is seen; --node for details"    ) \
+    _( explain, "MODEL|STEP|STATES",                  "what is in a model and how it is seen; --node for details"    ) \
     _( diff,    "A B",                                "what differs between two models, in structure and in numbers" )
 /* clang-format on */
 

@@ -155,10 +155,29 @@ static FeedLast read_last(const CommandLine *line)
     return !text || strcmp(text, "drop") == 0 ? FEED_DROP : strcmp(text, "pad") == 0 ? FEED_PAD : FEED_KEEP;
 }
 
+/* --metric, which may come several times: the first one is the one that is judged by. */
+static void read_metrics(const CommandLine *line, RunOptions *o)
+{
+    const char *text;
+    MetricKind kind;
+    for (size_t at = 0; (text = option_next(line, OPT_metric, &at));) {
+        bool again = !metric_find(text, &kind) || (o->has_metric && o->metric == kind);
+        for (size_t i = 0; i < o->n_more; i++)
+            again |= o->more[i] == kind;
+        if (again)
+            continue;
+        if (o->has_metric)
+            o->more[o->n_more++] = kind;
+        else
+            o->metric = kind;
+        o->has_metric = true;
+    }
+}
+
 Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptions *o)
 {
-    const char *metric = option_text(line, OPT_metric), *best = option_text(line, OPT_best),
-               *resume = option_text(line, OPT_resume), *save_error = option_text(line, OPT_on_save_error);
+    const char *best = option_text(line, OPT_best), *resume = option_text(line, OPT_resume),
+               *save_error = option_text(line, OPT_on_save_error);
     *o = (RunOptions){ .epochs = option_count(line, OPT_epochs, 0),
                        .steps = option_count(line, OPT_steps, 0),
                        .shuffle = !option_given(line, OPT_no_shuffle),
@@ -185,7 +204,7 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
     if (o->no_best && (o->patience || option_given(line, OPT_best_output)))
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--best none: nothing is the best for %s",
                        o->patience ? "--patience" : "--best-output");
-    o->has_metric = metric && metric_find(metric, &o->metric);
+    read_metrics(line, o);
     TRY(read_duration(d, line, OPT_max_time, &o->max_seconds));
     TRY(read_duration(d, line, OPT_grace, &o->grace));
     TRY(read_every(d, line, o));

@@ -33,6 +33,8 @@ typedef struct RunOptions {
     int64_t patience;          /* validations that may be no better; 0: any number */
     MetricKind metric;
     bool has_metric;
+    MetricKind more[METRIC_COUNT]; /* that are measured beside it */
+    size_t n_more;
     bool resume, must_resume, overwrite, no_save;
     bool save_error_stops; /* --on-save-error */
     int64_t skips;         /* steps in a row that may be skipped for not being finite; 0: the first one ends the run */

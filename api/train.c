@@ -134,8 +134,10 @@ static double value_named(const Trainer *t, const Validation *v, const char *nam
         return t->last.has_norm ? t->last.norm : NAN;
     if (v && strcmp(name, "val_loss") == 0)
         return v->has_loss ? v->loss : NAN;
-    if (v && v->has_metric && strcmp(name, metric_name(v->metric.kind)) == 0)
-        return metric_value(&v->metric);
+    const Metric *m;
+    for (size_t i = 0; v && (m = validation_metric_at(v, i)); i++)
+        if (strcmp(name, metric_name(m->kind)) == 0)
+            return metric_value(m);
     return NAN;
 }
 

@@ -24,6 +24,8 @@ typedef struct Validation {
     bool has_loss;
     Metric metric; /* the one asked for, or accuracy where it applies */
     bool has_metric;
+    Metric more[METRIC_COUNT]; /* that are measured beside it */
+    size_t n_more;
     int64_t samples;
 } Validation;
 
@@ -133,7 +135,10 @@ Status predict_batch_type(Command *c, qcc_model *m, const DataSpec *spec, size_t
 
 /* ---- api/validate.c ---- */
 
-/* Begins the metric that was asked for, or accuracy where there are classes; USAGE when the one asked for cannot be. */
+/* The metrics of a validation by number, the one that is judged by first; null behind the last one. */
+const Metric *validation_metric_at(const Validation *v, size_t i);
+
+/* Begins the metrics that were asked for, or accuracy where there are classes; USAGE when the one asked for cannot be. */
 Status validation_metric(Command *c, qcc_step *s, const RunOptions *o, Validation *v);
 
 /* Runs every sample of a feed through @eval, each one counted once. */

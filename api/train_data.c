@@ -47,10 +47,16 @@ Status train_read_specs(Command *c, Option data, Option target, DataSpec **specs
     const Option sides[] = { data, target };
     const char *text;
     *n = 0;
-    *specs = NEWS(&c->cx->scratch, DataSpec, option_given(&c->line, data) + option_given(&c->line, target) + 1);
+    *specs = NEWS(&c->cx->scratch, DataSpec, c->line.n_given + 1);
     for (size_t k = 0; k < COUNT(sides); k++)
         for (size_t at = 0; (text = option_next(&c->line, sides[k], &at));)
             TRY(data_spec_read(&c->cx->diag, &c->cx->scratch, k ? "--target" : "--data", text, &(*specs)[(*n)++]));
+    if (target != OPT_val_target || option_given(&c->line, OPT_val_target))
+        return OK;
+    for (size_t at = 0; (text = option_next(&c->line, OPT_target, &at));) { /* what no file says holds for both sides */
+        TRY(data_spec_read(&c->cx->diag, &c->cx->scratch, "--target", text, &(*specs)[*n]));
+        *n += (*specs)[*n].kind != DATA_FILE;
+    }
     return OK;
 }
 

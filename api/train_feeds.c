@@ -89,6 +89,15 @@ static const char *wants_validation(const CommandLine *line)
     return NULL;
 }
 
+static bool measures(const Validation *v, MetricKind kind)
+{
+    const Metric *m;
+    for (size_t i = 0; (m = validation_metric_at(v, i)); i++)
+        if (m->kind == kind)
+            return true;
+    return false;
+}
+
 /* What is to be judged has to be measured: found out before the first epoch, not behind it. */
 static Status check_judges(Trainer *t)
 {
@@ -105,7 +114,7 @@ static Status check_judges(Trainer *t)
         m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "%s: nothing is validated", wants);
     else if (validates && t->o.by_accuracy && !v.has_metric)
         m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "--best val_accuracy: there is no metric");
-    else if (validates && on_metric && !(v.has_metric && v.metric.kind == kind))
+    else if (validates && on_metric && !measures(&v, kind))
         m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "--stop-if: %s is not measured", stop);
     if (!m)
         return OK;

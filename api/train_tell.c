@@ -85,15 +85,15 @@ Status train_tell_data(Trainer *t)
 }
 
 /* An event goes to the log, and to the results where these are objects. */
-#define TELL(t, event, values, extra, n)                                                                                 \
+#define TELL(t, event, values, extra, n)                                                                               \
     do {                                                                                                               \
         Text x_;                                                                                                       \
         text_open(&x_, &(t)->cx->scratch);                                                                             \
         if (out_is_json((t)->c->out))                                                                                  \
-            log_##event##_line(&x_, values, extra, n);                                                                   \
+            log_##event##_line(&x_, values, extra, n);                                                                 \
         TRY(out_objects((t)->c->out, &x_));                                                                            \
         if (option_text(&(t)->c->line, OPT_log))                                                                       \
-            TRY(log_##event(&(t)->log, values, extra, n));                                                               \
+            TRY(log_##event(&(t)->log, values, extra, n));                                                             \
     } while (0)
 
 static Status log_begin(Trainer *t)
@@ -318,25 +318,26 @@ static Status tell_judged(Trainer *t, const Validation *v, int64_t epoch, bool b
     TRY(tell_epoch(t, epoch));
     if (v->has_loss)
         TRY(out_printf(t->c->out, "%s val loss %.4g", t->epoch_steps ? " " : "", v->loss));
-    if (v->has_metric)
-        TRY(out_printf(t->c->out, "  %s %.4g", metric_name(v->metric.kind), metric_value(&v->metric)));
+    const Metric *m;
+    for (size_t i = 0; (m = validation_metric_at(v, i)); i++)
+        TRY(out_printf(t->c->out, "  %s %.4g", metric_name(m->kind), metric_value(m)));
     return out_printf(t->c->out, "%s%s%s\n", best ? "  best so far" : "", saved ? ", saved " : "", saved ? saved : "");
 }
 
 Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)
 {
-    const double metric = v->has_metric ? metric_value(&v->metric) : 0;
-    const char *name = v->has_metric ? metric_name(v->metric.kind) : NULL;
-    LogExtra extra[2];
-    BoardScalar scalars[2];
+    const Metric *m;
+    LogExtra extra[1 + METRIC_COUNT];
+    BoardScalar scalars[1 + METRIC_COUNT];
     size_t n = 0;
     if (v->has_loss) {
         extra[n] = (LogExtra){ "val_loss", logged_f32((float)v->loss) };
         scalars[n++] = (BoardScalar){ "val/loss", (float)v->loss };
     }
-    if (name) {
-        extra[n] = (LogExtra){ name, logged_f32((float)metric) };
-        scalars[n++] = (BoardScalar){ arena_printf(&t->cx->scratch, "val/%s", name), (float)metric };
+    for (size_t i = 0; (m = validation_metric_at(v, i)); i++) {
+        const char *name = metric_name(m->kind);
+        extra[n] = (LogExtra){ name, logged_f32((float)metric_value(m)) };
+        scalars[n++] = (BoardScalar){ arena_printf(&t->cx->scratch, "val/%s", name), (float)metric_value(m) };
     }
     if (!out_is_json(t->c->out))
         TRY(tell_judged(t, v, epoch, best, saved));

@@ -31,9 +31,21 @@ Status validation_metric(Command *c, qcc_step *s, const RunOptions *o, Validatio
     const char *why = metric_refuses(kind, &form, scores, target);
     if (why && o->has_metric)
         return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--metric %s: %s", metric_name(kind), why);
+    for (v->n_more = 0; v->n_more < o->n_more; v->n_more++) {
+        const char *refused = metric_refuses(o->more[v->n_more], &form, scores, target);
+        if (refused)
+            return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--metric %s: %s", metric_name(o->more[v->n_more]),
+                           refused);
+        metric_begin(&v->more[v->n_more], o->more[v->n_more], &form);
+    }
     v->has_metric = !why && (o->has_metric || (t && t->classes > 0));
     metric_begin(&v->metric, kind, &form);
     return OK;
+}
+
+const Metric *validation_metric_at(const Validation *v, size_t i)
+{
+    return !v->has_metric || i > v->n_more ? NULL : i ? &v->more[i - 1] : &v->metric;
 }
 
 /* What a batch counts in the mean over all of them: the loss is a mean itself, over labels that are not to be ignored,
@@ -82,9 +94,12 @@ static Status one_batch(Command *c, qcc_step *s, Session *run, const TrainData *
         sum->weight += weight;
     }
     v->samples += batch->valid;
-    if (v->has_metric)
-        metric_add(&v->metric, &c->cx->scratch, t && t->output ? session_view(run, t->output) : NULL,
-                   t ? bound_value(data, batch, t->input) : NULL, batch->valid, weight > 0 ? r.loss : 0, weight);
+    const Tensor *scores = t && t->output ? session_view(run, t->output) : NULL;
+    const Tensor *wanted = t ? bound_value(data, batch, t->input) : NULL;
+    for (size_t i = 0; i <= v->n_more; i++)
+        if (i || v->has_metric)
+            metric_add(i ? &v->more[i - 1] : &v->metric, &c->cx->scratch, scores, wanted, batch->valid,
+                       weight > 0 ? r.loss : 0, weight);
     return OK;
 }
 

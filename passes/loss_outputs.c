@@ -91,11 +91,14 @@ int usual_class_axis(const Graph *g, const Type *scores)
 }
 
 /* What --loss would say of an output. */
-static const char *proposal(const Node *y, const char *name, Arena *arena)
+static const char *proposal(const Graph *g, const Node *y, const char *name, Arena *arena)
 {
     const Node *last = output_activation(y);
     if (output_is_scalar(y))
         return arena_printf(arena, "--loss output:%s", name);
+    const int usual = usual_class_axis(g, y->type);
+    if (!last && y->type->rank > 1 && (y->type->dims[usual] < 0 || y->type->dims[usual] > 1))
+        return arena_printf(arena, "--loss cross_entropy:%s,axis=%d | --loss mse:%s", name, usual, name);
     if (!last)
         return arena_printf(arena, "--loss mse:%s", name);
     if (last->op == OP_sigmoid)
@@ -118,7 +121,7 @@ Status loss_not_guessed(const Graph *g, Arena *arena, Diag *diag)
             continue;
         n++;
         if (judged[i] == JUDGED && shown++ < MOST_SHOWN)
-            text_printf(&try, "%s | ", proposal(y, name, arena));
+            text_printf(&try, "%s | ", proposal(g, y, name, arena));
     }
     text_add(&try, "--loss output:NAME for a model that computes its own");
     Message *m = message_new(diag, SEVERITY_ERROR, USAGE, NOWHERE, "cannot guess a loss: %d float output%s", n,

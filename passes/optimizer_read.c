@@ -71,6 +71,14 @@ static const AttrSpec *attrs_of(const Reading *r)
 
 static Status unknown_setting(const Reading *r, const Setting *x)
 {
+    if (strcmp(x->key, "optimizer") == 0) {
+        Message *m =
+            message_new(r->settings.diag, SEVERITY_ERROR, USAGE, (Place){ .where = r->settings.option, .byte = -1 },
+                        "%s: one optimizer trains all parameters of a step", r->settings.kind);
+        message_try(m, "--optimizer %s, and --group '%s:lr=0.1x' for another rate", x->value ? x->value : "KIND",
+                    r->settings.kind);
+        return message_send(m);
+    }
     const char *known[16];
     size_t n = 0;
     known[n++] = "lr";

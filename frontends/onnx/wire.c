@@ -210,6 +210,10 @@ static Status read_header(Walk *w, WireFrame *f, WireItem *item)
         return fail(w->wire->diag, place_at(w, item, item->key), "wire type %d does not exist in this format",
                     item->wire);
     }
+    if (value > f->end - item->at && f->end == w->wire->source->size)
+        return fail(w->wire->diag, place_at(w, item, item->key),
+                    "the file is cut short: %" PRIu64 " bytes are announced and %" PRIu64 " are left", value,
+                    f->end - item->at);
     if (value > f->end - item->at)
         return fail(w->wire->diag, place_at(w, item, item->key),
                     "%" PRIu64 " bytes are announced and %" PRIu64 " are left in the message", value,

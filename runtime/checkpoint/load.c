@@ -94,14 +94,58 @@ static Status refuse(const CheckpointReader *r, const Probe *p, const char *what
     return message_send(m);
 }
 
+/* The next option of a line of them, with its value; values may be quoted. */
+static Str next_option(const char **line)
+{
+    const char *p = *line + strspn(*line, " "), *begin = p;
+    for (char quote = 0; *p && (quote || p == begin || strncmp(p, " --", 3) != 0); p++)
+        if (*p == '\'')
+            quote = quote ? 0 : *p;
+    *line = p;
+    return (Str){ begin, (size_t)(p - begin) };
+}
+
+/* The options of one line that another does not have. */
+static const char *options_without(Arena *arena, const char *options, const char *others)
+{
+    Text t;
+    text_open(&t, arena);
+    for (Str one; (one = next_option(&options)).n;) {
+        bool there = false;
+        Str other;
+        for (const char *p = others; (other = next_option(&p)).n;)
+            there |= str_equal(one, other);
+        if (!there)
+            text_printf(&t, "%s%.*s", t.n ? " " : "", STR_ARG(one));
+    }
+    return t.n ? text_get(&t) : "";
+}
+
 static Status refuse_options(const CheckpointReader *r, const Probe *p, const char *options)
 {
     Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
                              "was saved by a step compiled with other options");
     message_at(m, "then  %s", p->info.options);
     message_at(m, "now   %s", options);
-    message_try(m, "%s", p->info.options);
+    const char *more = options_without(r->arena, options, p->info.options),
+               *lacking = options_without(r->arena, p->info.options, options);
+    if (*more)
+        message_try(m, "without %s%s%s", more, *lacking ? ", with " : "", lacking);
+    else
+        message_try(m, "with %s", *lacking ? lacking : p->info.options);
     return message_send(m);
+}
+
+/* A few names tell which model it is; more would hide that. */
+static void some_of(Message *m, const char *form, const char *const *names, size_t n, const char *others)
+{
+    enum { FEW = 3 };
+    const size_t shown = n > FEW + 1 ? FEW : n;
+    const char *s = strstr(form, "%s") + 2;
+    for (size_t i = 0; i < shown; i++)
+        message_at(m, "%s%s", names[i], s);
+    if (n > shown)
+        message_at(m, "%zu %s", n - shown, others);
 }
 
 static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const char *why, const StateReport *report)
@@ -109,12 +153,9 @@ static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const cha
     Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
                              "%s: %zu states match, %zu are missing, %zu unexpected, %zu misshapen", why,
                              report->n_matched, report->n_missing, report->n_unexpected, report->n_misshapen);
-    for (size_t i = 0; i < report->n_misshapen; i++)
-        message_at(m, "%s", report->misshapen[i]);
-    for (size_t i = 0; i < report->n_missing; i++)
-        message_at(m, "%s is missing", report->missing[i]);
-    for (size_t i = 0; i < report->n_unexpected; i++)
-        message_at(m, "%s is unexpected", report->unexpected[i]);
+    some_of(m, "%s", report->misshapen, report->n_misshapen, "others have other shapes");
+    some_of(m, "%s is missing", report->missing, report->n_missing, "others are missing");
+    some_of(m, "%s is unexpected", report->unexpected, report->n_unexpected, "others are unexpected");
     message_try(m, "--init %s to take the weights alone", p->path);
     return message_send(m);
 }

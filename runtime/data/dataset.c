@@ -301,6 +301,34 @@ static Status check_batch(Binding *b)
     return OK;
 }
 
+/* What labels that are no classes may mean: all of them from 1 on, or one value that is not to count. */
+static Status bad_classes(Binding *b, const Lane *l, const Fault *f)
+{
+    Dataset *ds = b->ds;
+    Fault none = { 0 };
+    const Samples *s = l->source;
+    int64_t least = INT64_MAX, most = INT64_MIN, outside = 0, odd = 0;
+    const int64_t n = samples_elements(s), count = l->input->count;
+    Message *m = message_new(b->d, SEVERITY_ERROR, f->status, (Place){ .file = f->file, .where = f->where, .byte = -1 },
+                             "%s", f->text);
+    Tensor *one = tensor_alloc(&ds->heap, type_vector(ds->types, s->dtype, 1));
+    for (int64_t i = 0; i < n && dtype_is_integer(s->dtype) && samples_read(s, &none, i, 1, one->data) == OK; i++) {
+        const int64_t x = tensor_get_i64(one, 0);
+        const bool counts = x >= 0 && x < count;
+        outside += !counts && (!outside || x != odd);
+        odd = counts ? odd : x;
+        least = x < least ? x : least;
+        most = x > most ? x : most;
+    }
+    tensor_drop(&ds->heap, one);
+    if (least == 1 && most == count)
+        message_try(m, "numpy.save(path, y - 1): the labels are 1..%" PRId64 ", classes begin at 0", count);
+    else if (outside == 1 && (odd < 0 || odd == 255)) /* what markers usually are */
+        message_try(m, "--loss cross_entropy:ignore_index=%" PRId64 ", if %" PRId64 " marks labels that do not count",
+                    odd, odd);
+    return message_send(m);
+}
+
 /* Classes are looked at before training begins: they are few bytes, and the last one may be the wrong one. */
 static Status check_classes(Binding *b)
 {
@@ -318,7 +346,7 @@ static Status check_classes(Binding *b)
         tensor_drop(&ds->heap, one);
         heap_free(&ds->heap, room);
         if (status != OK)
-            return fault_send(&f, b->d);
+            return status == INVALID ? bad_classes(b, l, &f) : fault_send(&f, b->d);
     }
     return OK;
 }

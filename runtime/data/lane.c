@@ -96,7 +96,10 @@ static Status does_not_fit(Dataset *ds, const Lane *lane, Diag *d, const Samples
     text_open(&shape, d->arena);
     for (int i = 0; i < want.rank; i++)
         text_printf(&shape, "%s%" PRId64, i ? "x" : "shape=", want.dims[i]);
-    if (!convert_can(s->dtype, input->type->dtype))
+    if (input->role == DATA_CLASSES && s->rank == input->type->rank + 1 && s->dims[s->rank - 1] == input->count)
+        message_try(m, "numpy.save(path, y.argmax(-1)): one number for each label, or --loss cross_entropy:soft for "
+                       "probabilities");
+    else if (!convert_can(s->dtype, input->type->dtype))
         message_try(m, "numpy.save(path, x.astype(numpy.int64))");
     else if (!data_given(spec, DATA_layout) && have.rank > 1 && shapes_agree(&last, &want))
         message_try(m, "%s", data_spec_with(d->arena, spec, input->name, "layout=nhwc"));

@@ -64,7 +64,6 @@ static bool is_named(const char *name, const char *wanted, const char *end)
 static Status tell_choice(Opening *o, size_t n, const char *const *names, const char *end)
 {
     const DataSpec *spec = o->q->spec;
-    const char *input = o->q->input ? o->q->input : "NAME";
     Message *m = spec->key ? message_new(o->d, SEVERITY_ERROR, USAGE, o->place, "holds no array '%s'", spec->key)
                            : message_new(o->d, SEVERITY_ERROR, USAGE, o->place, "holds %zu arrays: which one?", n);
     for (size_t i = 0; i < n; i++)
@@ -72,8 +71,9 @@ static Status tell_choice(Opening *o, size_t n, const char *const *names, const 
     if (n && !spec->key) {
         const size_t length = strlen(names[0]), e = strlen(end);
         const int shown = (int)(length > e && strcmp(names[0] + length - e, end) == 0 ? length - e : length);
-        message_try(m, "%s",
-                    data_spec_with(o->d->arena, spec, input, arena_printf(o->d->arena, "key=%.*s", shown, names[0])));
+        message_try(
+            m, "%s",
+            data_spec_with(o->d->arena, spec, o->q->input, arena_printf(o->d->arena, "key=%.*s", shown, names[0])));
     }
     return message_send(m);
 }
@@ -250,8 +250,7 @@ static Status unknown_form(Opening *o)
 {
     Message *m = message_new(o->d, SEVERITY_ERROR, INVALID, o->place, "is of no form that we read");
     message_at(m, "known are .npy, .npz, .idx, .idx.gz, .csv, .bin, .pb, .safetensors");
-    message_try(m, "%s for raw numbers",
-                data_spec_with(o->d->arena, o->q->spec, o->q->input ? o->q->input : "NAME", "u8,shape=3x32x32"));
+    message_try(m, "%s for raw numbers", data_spec_with(o->d->arena, o->q->spec, o->q->input, "u8,shape=3x32x32"));
     return message_send(m);
 }
 

@@ -285,5 +285,7 @@ Status data_fill_read(Diag *d, Arena *arena, const char *flag, const char *text,
 const char *data_spec_with(Arena *arena, const DataSpec *spec, const char *input, const char *option)
 {
     const bool any = spec->given != 0;
-    return arena_printf(arena, "%s %s=%s%s%s", spec->flag, input, spec->text, any ? "," : ":", option);
+    const char *name = spec->name ? spec->name : input;
+    return arena_printf(arena, "%s %s%s%s%s%s", spec->flag, name ? name : "", name ? "=" : "", spec->text,
+                        any ? "," : ":", option);
 }

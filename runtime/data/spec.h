@@ -84,7 +84,8 @@ static inline bool data_given(const DataSpec *spec, DataOption option)
 /* "layout"; "the element type" for DATA_dtype. */
 const char *data_option_name(DataOption option);
 
-/* The text that gives the same file with one option more: --data x=x.npy:layout=nhwc. */
+/* The text that gives the same file with one option more: --data x=x.npy:layout=nhwc.  The name is the one it has, else
+ * `input`; null: none. */
 const char *data_spec_with(Arena *arena, const DataSpec *spec, const char *input, const char *option);
 
 #endif

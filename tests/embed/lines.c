@@ -40,6 +40,7 @@ static const char *const lines[] = {
     "explain MODEL",
     "explain SMALL --node .*",
     "run MODEL --input x=x.npy --output y=out.npy",
+    "predict MODEL --data x.npy --batch 2 --output y=rows.csv",
     "MODEL --emit ir -o mlp.qir",
     "SMALL --emit json -o small.json",
     "SMALL --emit html -o small.html",
