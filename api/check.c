@@ -155,7 +155,8 @@ static Status check_suite(Command *c, const char *dir)
     TRY(status);
     const LogExtra fields[] = { { "passed", logged_int(count.passed) },
                                 { "failed", logged_int(count.failed) },
-                                { "skipped", logged_int(count.skipped) } };
+                                { "skipped", logged_int(count.skipped) },
+                                { "onnx", logged_text(ONNX_RELEASE) } };
     if (out_is_json(c->out))
         TRY(out_event(c->out, "suite", fields, COUNT(fields)));
     else
