@@ -18,6 +18,7 @@ enum { WIDE = 60, LINES = 400, LONGEST = 256 };
 typedef struct Screen {
     char lines[LINES][WIDE + 1];
     int row, column, bars; /* bars that were drawn */
+    bool begins;           /* it says that the first step is on its way */
     char escape[16];
     int n_escape;
 } Screen;
@@ -84,7 +85,8 @@ static void draw_all(Screen *s, int from, pid_t child, const char *after)
         for (ssize_t i = 0; i < n; i++) {
             feed(s, bytes[i]);
             if (n_seen + 1 < sizeof seen)
-                seen[n_seen++] = bytes[i];
+                seen[n_seen++] = bytes[i], seen[n_seen] = 0;
+            s->begins |= n_seen > 12 && strcmp(seen + n_seen - 13, "step 1 begins") == 0;
             if (after && bytes[i] == '\n' && strstr(seen, after)) {
                 kill(child, SIGINT);
                 after = NULL;
@@ -140,6 +142,7 @@ static void results_stand_alone(void)
                                      "--no-save");
     check(code == 0, "exit %d", code);
     has_no_bar(&s, "epochs");
+    check(s.begins, "nothing is said while the first step runs");
     for (int e = 1; e <= 5; e++) {
         char begin[32];
         snprintf(begin, sizeof begin, "epoch %d done ", e);
