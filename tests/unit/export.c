@@ -20,6 +20,33 @@ static bool holds(const Bytes *b, const char *text)
     return memmem(b->p, b->n, text, strlen(text)) != NULL;
 }
 
+static bool is_read(const Onnx__GraphProto *g, Str name)
+{
+    for (size_t i = 0; i < g->n_output; i++)
+        if (str_equal(str_of(g->output[i]->name), name))
+            return true;
+    for (size_t i = 0; i < g->n_node; i++)
+        for (size_t k = 0; k < g->node[i]->n_input; k++)
+            if (str_equal(str_of(g->node[i]->input[k]), name))
+                return true;
+    return false;
+}
+
+/* Constants and initializers that nobody reads; of a graph with bodies none is counted. */
+static size_t orphans(const Onnx__GraphProto *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        for (size_t k = 0; k < g->node[i]->n_attribute; k++)
+            if (g->node[i]->attribute[k]->g)
+                return 0;
+        n += str_is(str_of(g->node[i]->op_type), "Constant") && !is_read(g, str_of(g->node[i]->output[0]));
+    }
+    for (size_t i = 0; i < g->n_initializer; i++)
+        n += !is_read(g, str_of(g->initializer[i]->name));
+    return n;
+}
+
 /* Without edits: the same bytes; files in training form come out changed, and a second export changes nothing. */
 static Status export_untouched(Fixture *f, void *arg)
 {
@@ -29,6 +56,7 @@ static Status export_untouched(Fixture *f, void *arg)
     Spine s = { 0 }, t = { 0 };
     assert_int_equal(spine_open(&s, &f->memory, &f->diag, &f->limits, path), OK);
     assert_int_equal(onnx_export(&s, &f->diag, NULL, &(Sink){ append, &out }), OK);
+    const size_t unread = s.model->graph ? orphans(s.model->graph) : 0;
     spine_close(&s);
     if (in.n == out.n && memcmp(in.p, out.p, in.n) == 0) {
         tally->identical++;
@@ -38,6 +66,8 @@ static Status export_untouched(Fixture *f, void *arg)
         source_memory(&t.source, &f->memory, "exported", out.p, out.n);
         assert_int_equal(spine_read(&t, &f->memory, &f->diag, &f->limits, &onnx__model_proto__descriptor), OK);
         assert_int_equal(onnx_export(&t, &f->diag, NULL, &(Sink){ append, &again }), OK);
+        if (orphans(t.model->graph) > unread)
+            FAIL("%s: what nobody reads is left behind\n", path);
         spine_close(&t);
         assert_int_equal(out.n, again.n);
         assert_memory_equal(out.p, again.p, out.n);
@@ -63,6 +93,25 @@ static void what_was_not_trained_is_byte_identical(void **state)
         skip();
     print_message("%zu models, %zu identical, %zu turned to inference\n", tally.models, tally.identical, tally.turned);
     assert_true(tally.identical > tally.models * 9 / 10);
+}
+
+/* Models as PyTorch writes them for training: what said that they train goes with the last that asked. */
+static void nothing_is_left_behind(void **state)
+{
+    static const char *const places[] = { QCC_SOURCE_DIR "/tests/data/exports/*.onnx",
+                                          QCC_SOURCE_DIR "/tests/data/pytorch/*.onnx" };
+    Tally tally = { 0 };
+    (void)state;
+    for (size_t i = 0; i < COUNT(places); i++) {
+        glob_t found;
+        assert_int_equal(glob(places[i], 0, NULL, &found), 0);
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            if (!strstr(found.gl_pathv[k], "external"))
+                untouched(found.gl_pathv[k], &tally);
+        globfree(&found);
+    }
+    print_message("%zu models, %zu turned to inference\n", tally.models, tally.turned);
+    assert_true(tally.turned > 12);
 }
 
 /* Every initializer: written back as it was gives the same elements; with other elements those are read again. */
@@ -217,9 +266,8 @@ static void weights_that_are_not_there_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_trained_is_byte_identical),
-        cmocka_unit_test(training_form_is_turned_to_inference),
-        cmocka_unit_test(new_weights_are_read_again),
+        cmocka_unit_test(what_was_not_trained_is_byte_identical), cmocka_unit_test(nothing_is_left_behind),
+        cmocka_unit_test(training_form_is_turned_to_inference),   cmocka_unit_test(new_weights_are_read_again),
         cmocka_unit_test(weights_that_are_not_there_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
