@@ -32,6 +32,11 @@ if(TARGET qcc_api)
                  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suite/release $<TARGET_FILE:run_suite> ${release} ${least})
         set_tests_properties(suite/onnx-${release} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
     endforeach()
+    foreach(form IN ITEMS qir onnx)
+        add_test(NAME suite/onnx-1.23-through-${form}
+                 COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suite/release $<TARGET_FILE:run_suite> 1.23 1825 --through ${form})
+        set_tests_properties(suite/onnx-1.23-through-${form} PROPERTIES LABELS suite SKIP_RETURN_CODE 77)
+    endforeach()
     # Where their attention in 16 bits differs from ours, ours is nearer to the truth.
     add_test(NAME suite/attention-16
              COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "onnx, ml_dtypes, numpy"
