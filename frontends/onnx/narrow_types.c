@@ -139,7 +139,8 @@ static bool is_group(const Type *type)
 
 int narrow_opset(const Node *n)
 {
-    return op_of(n)->expand ? ONNX_OPSET_NEWEST - 1 : ONNX_OPSET_NEWEST;
+    const int before = ONNX_OPSET_NEWEST - 1;
+    return op_of(n)->expand && encode_is_standard(n, before) ? before : ONNX_OPSET_NEWEST;
 }
 
 static const OnnxSchema *schema_of(const Node *n)

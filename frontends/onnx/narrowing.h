@@ -40,7 +40,7 @@ const Type *narrowed(Types *types, const Type *type, DType to);
 const AttrSpec *says_type(const Node *n);
 
 /* The opset by whose schema a call is asked for the type.  What can be taken apart does not raise a file to the newest
- * opset, which runtimes are slow to learn: it is asked as of the one before. */
+ * opset, which runtimes are slow to learn: it is asked as of the one before, unless only the newest has the call at all. */
 int narrow_opset(const Node *n);
 
 /* The inputs and outputs that stay f32 as the options say. */

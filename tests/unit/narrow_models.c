@@ -138,11 +138,16 @@ static const Case cases[] = {
       "    %y: f32[2,3] = einsum(%x, %w, equation=\"ij,jk->ik\")\n"
       "}\n",
       NULL, "matmul(", .to = BF16 },
-    { "SwiGLU, which the newest opset brought, is taken apart",
+    { "SwiGLU, which the newest opset brought, stays",
       "graph @f(%x: f32[2,4], %w: f32[2,4]) -> (%y) {\n"
       "    %y: f32[2,4] = swiglu(%x, %w)\n"
       "}\n",
-      NULL, "f16[2,4] = swish(" },
+      NULL, "f16[2,4] = swiglu(" },
+    { "so does attention through windows",
+      "graph @f(%q: f32[1,1,4,2], %k: f32[1,1,4,2]) -> (%y) {\n"
+      "    %y: f32[1,1,4,2] = attention(%q, %k, %k, left_window_size=1)\n"
+      "}\n",
+      NULL, "f16[1,1,4,2] = attention(" },
     { "operators without the type are named, all of them",
       "graph @f(%x: f32[4,2]) -> (%y) {\n"
       "    %a: f32[4,2] = shrink(%x) node=\"/pick\"\n"
