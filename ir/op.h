@@ -180,6 +180,7 @@ typedef struct OpDef {
     /* What reaches the wanted operands, from what reaches the results (ops/reverse.h says in which form); null: the
      * expansion's adjoints serve.  The last bit of `differentiable` stands for all operands beyond. */
     void (*adjoint)(Build *b, const Site *s, Node **dx);
+    bool open_adjoint;       /* it holds where extents are only known when it runs */
     uint32_t differentiable; /* operands, a bit each */
     uint32_t trainable;      /* operands that are parameters by default, a bit each */
 

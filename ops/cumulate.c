@@ -151,6 +151,7 @@ const OpDef op_cum_sum = {
     .eval = eval_cum_sum,
     .sample = sample_cum_sum,
     .adjoint = adjoint_cum_sum,
+    .open_adjoint = true,
     .onnx = { "CumSum", 14, NULL },
 };
 

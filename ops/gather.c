@@ -54,7 +54,7 @@ static Status eval_gather(Eval *e)
 static void adjoint_gather(Build *b, const Site *s, Node **dx)
 {
     const Type *x = s->in[0]->type;
-    if (s->want[0])
+    if (s->want[0] && make_extents(b, s, 0))
         dx[0] = make_gather_back(b, x, s->in[1], axis_wrap(((const AxisAttr *)s->attr)->axis, x->rank), s->dout[0]);
 }
 
@@ -80,6 +80,7 @@ const OpDef op_gather = {
     .infer = infer_gather,
     .eval = eval_gather,
     .adjoint = adjoint_gather,
+    .open_adjoint = true,
     .sample = sample_gather,
     .n_variants = 36,
     .differentiable = 1,

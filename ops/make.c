@@ -9,10 +9,20 @@ bool make_ready(Build *b, const Site *s)
 {
     for (int i = 0; i < s->n_in; i++)
         if (s->in[i] && !type_known(s->in[i]->type)) {
-            b->status = fail(b->graph->ir->diag, node_place(s->in[i]), "%s cannot be expanded before it is known",
-                             type_text(b->graph->ir->arena, s->in[i]->type));
+            b->status =
+                fail_as(b->graph->ir->diag, UNSUPPORTED, node_place(s->in[i]),
+                        "%s cannot be expanded before it is known", type_text(b->graph->ir->arena, s->in[i]->type));
             return false;
         }
+    return b->status == OK;
+}
+
+bool make_extents(Build *b, const Site *s, int i)
+{
+    if (!type_known(s->in[i]->type) && b->status == OK)
+        b->status = fail_as(b->graph->ir->diag, UNSUPPORTED, node_place(s->call),
+                            "the gradient of %s asks for a shape that only the run tells: %s", op_of(s->call)->name,
+                            type_text(b->graph->ir->diag->arena, s->in[i]->type));
     return b->status == OK;
 }
 

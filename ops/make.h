@@ -10,6 +10,9 @@
 /* Whether every operand type is known, without which most expansions have no shape; fails the build otherwise. */
 bool make_ready(Build *b, const Site *s);
 
+/* Whether every extent of operand i is known; fails the build otherwise: of an adjoint that asks the run for others. */
+bool make_extents(Build *b, const Site *s, int i);
+
 /* The value of operand i, which must be a constant for this call to be taken apart; null after failing the build. */
 const Tensor *make_known(Build *b, const Site *s, int i);
 

@@ -25,12 +25,18 @@ static Node *kept(Build *b, const Site *s, Node *v)
 {
     const ReduceAttr *at = s->attr;
     const Type *x = s->in[0]->type;
+    if (x->rank < 0 && !make_extents(b, s, 0))
+        return NULL;
     const Tensor *axes = s->n_in > 1 ? s->value[1] : NULL;
     const int64_t n = axes ? tensor_elements(axes) : 0;
     int64_t dims[MAX_RANK];
     v = own(b, s, v);
     if (at->keepdims)
         return v;
+    if (!type_known(x) && n == 0 && at->noop_with_empty_axes)
+        return v;
+    if (!type_known(x) && n)
+        return CALL(b, unsqueeze, v, s->in[1]);
     for (int i = 0; i < x->rank; i++)
         dims[i] = n == 0 && !at->noop_with_empty_axes ? 1 : x->dims[i];
     for (int64_t i = 0; i < n; i++)
@@ -50,7 +56,20 @@ static Node *again(Build *b, const Site *s, Op op, Node *v)
 static Node *spread(Build *b, const Site *s, Node *v)
 {
     const Type *x = s->in[0]->type;
-    return make_expand(b, v, x->rank, x->dims);
+    if (type_known(x))
+        return make_expand(b, v, x->rank, x->dims);
+    Node *y = CALL(b, expand, v, CALL(b, shape, s->in[0]));
+    if (y)
+        y->type = x;
+    return y;
+}
+
+/* How many elements of x each of the result has taken, where only the run tells. */
+static Node *count_taken(Build *b, const Site *s)
+{
+    Node *of_x = CALL(b, size, s->in[0]), *of_y = CALL(b, size, s->dout[0]);
+    const DType t = type_of(s->dout[0]);
+    return CALL(b, div, build_cast(b, of_x, t), build_cast(b, of_y, t));
 }
 
 void adjoint_reduce_sum(Build *b, const Site *s, Node **dx)
@@ -63,7 +82,8 @@ void adjoint_reduce_mean(Build *b, const Site *s, Node **dx)
     const int64_t in = type_elements(s->in[0]->type), out = type_elements(s->dout[0]->type);
     if (in == 0 || out == 0)
         return;
-    Node *n = build_scalar(b, type_of(s->dout[0]), (double)(in / out));
+    const bool known = in > 0 && out > 0;
+    Node *n = known ? build_scalar(b, type_of(s->dout[0]), (double)(in / out)) : count_taken(b, s);
     dx[0] = spread(b, s, kept(b, s, CALL(b, div, s->dout[0], n)));
 }
 

@@ -187,9 +187,16 @@ static bool same_dims(const Type *a, const Type *b)
     return same;
 }
 
+static Status no_extent(Ir *ir, const Node *n, const Type *open)
+{
+    return fail_as(ir->diag, UNSUPPORTED, node_place(n),
+                   "the gradient of %s asks for a shape that only the run tells: %s", op_of(n)->name,
+                   type_text(ir->diag->arena, open));
+}
+
 /* g, of whatever shape broadcasts with `to`, in the shape of `to`: summed where `to` was broadcast, repeated where g
  * still has to be. */
-static Node *fit_shape(Build *b, Node *g, const Type *to)
+static Node *fit_shape(Build *b, Node *g, const Node *of, const Type *to)
 {
     int64_t axes[MAX_RANK], full[MAX_RANK];
     const Type *t = g->type;
@@ -198,6 +205,10 @@ static Node *fit_shape(Build *b, Node *g, const Type *to)
     bool grows = t->rank < rank;
     if (same_dims(t, to))
         return g;
+    if (!type_known(t) || !type_known(to)) {
+        b->status = no_extent(b->graph->ir, of, type_known(t) ? to : t);
+        return NULL;
+    }
     for (int i = 0; i < rank; i++) {
         const int k = i - (rank - t->rank), j = i - (rank - to->rank);
         const int64_t have = k < 0 ? 1 : t->dims[k], want = j < 0 ? 1 : to->dims[j];
@@ -229,8 +240,9 @@ static Node *sum_of(Build *b, int n, Node *const *terms)
 }
 
 /* The shares of one result together: those of one shape are added before broadcasting is undone. */
-static Node *gather(Run *r, const Mark *m, int result, const Type *type)
+static Node *gather(Run *r, const Node *of, int result, const Type *type)
 {
+    const Mark *m = mark_of(r, of);
     int n = 0, n_sums = 0;
     for (const Share *s = m->shares; s; s = s->next)
         n += s->result == result;
@@ -250,7 +262,7 @@ static Node *gather(Run *r, const Mark *m, int result, const Type *type)
                 left[rest++] = left[i];
         n = rest;
         Node *sum = sum_of(r->b, n_group, group);
-        sums[n_sums] = sum ? fit_shape(r->b, sum, type) : NULL;
+        sums[n_sums] = sum ? fit_shape(r->b, sum, of, type) : NULL;
         if (!sums[n_sums++])
             return NULL;
     }
@@ -263,7 +275,7 @@ static Node *finish(Run *r, Node *n)
     Mark *m = mark_of(r, n);
     if (m->gradient || !m->shares)
         return m->gradient;
-    m->gradient = gather(r, m, 0, n->type);
+    m->gradient = gather(r, n, 0, n->type);
     if (m->gradient && !m->x)
         m->gradient = reverse_wide(r->b, make_cast(r->b, m->gradient, n->type->dtype));
     return m->gradient;
@@ -297,8 +309,26 @@ static Status contribute(Run *r, const Node *n, Node *const *dx, const bool *wan
     return OK;
 }
 
+/* An adjoint computes with extents.  Where one is only known when it runs, it is refused, unless the card says that its
+ * adjoint asks the run too, every element has its own, or bodies of the call have theirs. */
+static Status check_extents(const Node *n)
+{
+    const Type *open = NULL;
+    const OpDef *def = op_of(n);
+    for (int i = 0; i < n->n_in && !open; i++)
+        open = in(n, i) && carries(in(n, i)) && !type_known(in(n, i)->type) ? in(n, i)->type : NULL;
+    for (int k = 0; k < type_results(n->type) && !open; k++) {
+        const Type *t = type_result(n->type, k);
+        open = t->kind == TYPE_TENSOR && !type_known(t) ? t : NULL;
+    }
+    if (!open || n->n_regions || def->open_adjoint || (def->row && n->n_in == 1))
+        return OK;
+    return no_extent(n->graph->ir, n, open);
+}
+
 static Status call_adjoint(Run *r, Node *n, Node *const *dout, const bool *want)
 {
+    TRY(check_extents(n));
     const OpDef *d = op_of(n);
     const int n_out = type_results(n->type);
     Node **ins = NEWS(r->scratch, Node *, n->n_in + 1), **dx = NEWS(r->scratch, Node *, n->n_in + 1),
@@ -346,10 +376,9 @@ static Status back_through(Run *r, Node *n)
     const int n_out = type_results(n->type);
     Node **dout = NEWS(r->scratch, Node *, n_out);
     bool *want = NEWS(r->scratch, bool, n->n_in + 1), arrives = false;
-    const Mark *m = mark_of(r, n);
     for (int k = 0; k < n_out; k++) {
         const Type *t = type_result(n->type, k);
-        dout[k] = n_out == 1 ? finish(r, n) : t->kind == TYPE_TENSOR ? gather(r, m, k, t) : NULL;
+        dout[k] = n_out == 1 ? finish(r, n) : t->kind == TYPE_TENSOR ? gather(r, n, k, t) : NULL;
         TRY(r->b->status);
         arrives |= dout[k] != NULL;
     }

@@ -95,6 +95,7 @@ const OpDef op_transpose = {
     .infer = infer_transpose,
     .eval = eval_transpose,
     .adjoint = adjoint_transpose,
+    .open_adjoint = true,
     .sample = sample_transpose,
     .n_variants = 36,
     MOVES,
