@@ -90,7 +90,7 @@ static Status set_progress(Trainer *t)
 static Status wrong_batch(Trainer *t, const Batch *batch)
 {
     return fail_as(t->d, INVALID, NOWHERE, "a batch of %" PRId64 " samples, the step takes %" PRId64, batch->rows,
-                   t->step->facts.batch);
+                   dataset_batch(t->data.set));
 }
 
 /* One step; *over says that a stream has ended. */
@@ -103,7 +103,7 @@ static Status one_step(Trainer *t, bool *over)
     *over = batch->rows == 0;
     if (*over)
         return OK;
-    if (t->step->facts.batch > 0 && batch->rows != t->step->facts.batch)
+    if (batch->rows != dataset_batch(t->data.set))
         return wrong_batch(t, batch);
     if (t->o.last == FEED_PAD)
         batch->valid = batch->rows;

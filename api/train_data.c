@@ -194,7 +194,7 @@ Status train_dims(Command *c, qcc_model *m)
         TRY(data_probe(&c->cx->memory, &m->ir.types, &c->cx->diag, &c->cx->limits, &options, &specs[i], &have));
         if (!have || have->rank != v->type->rank)
             continue;
-        for (int k = 1; k < have->rank; k++)
+        for (int k = data_given(&specs[i], DATA_static) ? 0 : 1; k < have->rank; k++)
             if (v->dims[k] && v->type->dims[k] < 0 && have->dims[k] >= 0 &&
                 !pair_given(arena, &c->line, OPT_dim, v->dims[k]))
                 option_add(arena, &c->line, OPT_dim,

@@ -131,6 +131,7 @@ Status train_open_feeds(Trainer *t)
         return no_data(t);
     TRY(check_keep(t));
     TRY(train_data_open(t->c, t->step, OPT_data, OPT_target, false, &t->data));
+    t->o.shuffle = t->o.shuffle && !dataset_is_one(t->data.set);
     const bool split = option_real(&t->c->line, OPT_val_split, 0) > 0;
     const FeedOptions train = feed_options(t, split ? FEED_TRAIN : FEED_ALL);
     TRY(feed_open(&t->feed, t->data.set, t->d, &train));

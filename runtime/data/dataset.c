@@ -201,6 +201,34 @@ static bool any_next(const Binding *b)
     return false;
 }
 
+static Status wrong_rows(Binding *b, const Lane *lane)
+{
+    const DataInput *input = lane->input;
+    return fail(b->d, (Place){ .file = lane->source->path, .byte = -1 },
+                "%" PRId64 " rows, input %s %s is given as a whole", lane->samples, input->name,
+                type_text(b->d->arena, input->type));
+}
+
+/* An array that is no samples: read once, and given to every step as it is. */
+static Status read_whole(Binding *b, Lane *lane)
+{
+    Dataset *ds = b->ds;
+    const Type *type = lane->input->type;
+    Fault f = { 0 };
+    if (lane->samples != type->dims[0])
+        return wrong_rows(b, lane);
+    void *room = heap_alloc(&ds->heap, 2 * ds->room + 1);
+    Status status = OK;
+    lane->constant = tensor_alloc(&ds->heap, type);
+    for (int64_t k = 0; status == OK && k < lane->samples; k++)
+        status = lane_read(lane, k, room, lane->constant, k, &f);
+    heap_free(&ds->heap, room);
+    lane->kind = LANE_CONSTANT;
+    lane->whole = true;
+    lane->says = arena_printf(&ds->arena, "%s, the whole in every step", lane->says);
+    return status == OK ? OK : fault_send(&f, b->d);
+}
+
 static Status open_lane(Binding *b, const DataSpec *spec, Lane *lane)
 {
     Dataset *ds = b->ds;
@@ -217,7 +245,8 @@ static Status open_lane(Binding *b, const DataSpec *spec, Lane *lane)
     TRY(open_samples(ds, b->d, spec, lane->input, &lane->source));
     lane->kind = LANE_FILE;
     lane->tail = any_next(b) ? 1 : 0;
-    return lane_fit(ds, lane, b->d);
+    TRY(lane_fit(ds, lane, b->d));
+    return data_given(spec, DATA_static) ? read_whole(b, lane) : OK;
 }
 
 /* The lane whose tokens `next` shifts. */
@@ -260,6 +289,30 @@ static Status derive_lane(Binding *b, const DataSpec *spec, Lane *lane)
 
 /* ---- what belongs together ---- */
 
+/* One of the two may be no samples: edges of a graph, a mask, a table. */
+static Status other_length(Binding *b, const Lane *l, const Lane *first)
+{
+    Message *m = message_new(b->d, SEVERITY_ERROR, INVALID, (Place){ .file = l->source->path, .byte = -1 },
+                             "%" PRId64 " samples, %s has %" PRId64, l->samples, first->source->path, first->samples);
+    const Lane *both[] = { l, first };
+    for (size_t i = 0; i < COUNT(both); i++)
+        if (both[i]->spec->kind == DATA_FILE && both[i]->samples == both[i]->input->type->dims[0])
+            message_try(m, "%s, if every step is to be given the whole array; or --const %s=%s for good",
+                        data_spec_with(b->d->arena, both[i]->spec, both[i]->input->name, "static"),
+                        both[i]->input->name, both[i]->spec->path);
+    return message_send(m);
+}
+
+/* Where nothing has samples, all arrays together are one batch: of as many rows as the target has. */
+static const Lane *whole_rows(const Dataset *ds)
+{
+    const Lane *rows = NULL;
+    for (size_t i = 0; i < ds->n; i++)
+        if (ds->lanes[i].whole && (!rows || (ds->inputs[i].target && !rows->input->target)))
+            rows = &ds->lanes[i];
+    return rows;
+}
+
 static Status check_lengths(Binding *b)
 {
     Dataset *ds = b->ds;
@@ -275,12 +328,14 @@ static Status check_lengths(Binding *b)
         if (!l->samples)
             return fail(b->d, (Place){ .file = l->source->path, .byte = -1 }, "holds no samples");
         if (first && l->samples != first->samples)
-            return fail(b->d, (Place){ .file = l->source->path, .byte = -1 }, "%" PRId64 " samples, %s has %" PRId64,
-                        l->samples, first->source->path, first->samples);
+            return other_length(b, l, first);
         first = first ? first : l;
         ds->samples = l->samples;
     }
-    if (!first && !ds->streams)
+    const Lane *rows = first ? NULL : whole_rows(ds);
+    if (rows)
+        ds->samples = ds->batch = rows->input->type->dims[0];
+    if (!first && !rows && !ds->streams)
         return fail_as(b->d, USAGE, NOWHERE, "no input is fed from a file");
     return OK;
 }
@@ -448,6 +503,11 @@ int64_t dataset_batch(const Dataset *ds)
     return ds->batch;
 }
 
+bool dataset_is_one(const Dataset *ds)
+{
+    return ds->samples == ds->batch && whole_rows(ds);
+}
+
 const char *dataset_says(const Dataset *ds, size_t input)
 {
     return ds->lanes[input].says;
@@ -456,5 +516,5 @@ const char *dataset_says(const Dataset *ds, size_t input)
 const char *dataset_path(const Dataset *ds, size_t input)
 {
     const Lane *l = &ds->lanes[input];
-    return l->kind == LANE_FILE ? l->source->path : l->kind == LANE_STREAM ? "-" : NULL;
+    return l->kind == LANE_FILE || l->whole ? l->source->path : l->kind == LANE_STREAM ? "-" : NULL;
 }

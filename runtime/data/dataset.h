@@ -51,6 +51,10 @@ int64_t dataset_samples(const Dataset *dataset);
 /* Samples of a batch: dimension 0 of the inputs. */
 int64_t dataset_batch(const Dataset *dataset);
 
+/* Whether the samples are one batch beside arrays that are given as a whole: such an array may count the rows of the
+ * batch (edges of a graph), so they keep their order. */
+bool dataset_is_one(const Dataset *dataset);
+
 /* What is given to an input, for the summary: "u8[60000,28,28] -> f32"; null for one that gets nothing. */
 const char *dataset_says(const Dataset *dataset, size_t input);
 

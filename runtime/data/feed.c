@@ -88,7 +88,7 @@ static void shorten(Feed *feed, Tensor *tail, const Tensor *full, int64_t rows)
 void slot_rows(Feed *feed, Slot *slot, int64_t rows)
 {
     for (size_t i = 0; i < feed->ds->n; i++)
-        if (slot->full[i])
+        if (slot->full[i] && !feed->ds->lanes[i].whole)
             shorten(feed, slot->tail[i], slot->full[i], rows);
 }
 

@@ -16,6 +16,7 @@ typedef struct Lane {
     int64_t step, shift;    /* elements between samples, and before the first: `next` begins one later */
     int64_t tail;           /* elements at the end that begin no sample: the one that only `next` reads */
     Tensor *constant;
+    bool whole; /* a constant that a file gave: it has rows, but no samples */
     const char *says;
 } Lane;
 

@@ -211,7 +211,7 @@ static bool is_tokens(const Opening *o)
 #define BIT(option) (1u << DATA_##option)
 /* What makes sense for a stream, and for every file. */
 #define STREAM (BIT(shape) | BIT(layout) | BIT(scale) | BIT(mean) | BIT(std))
-#define ANY    (STREAM | BIT(rows))
+#define ANY    (STREAM | BIT(rows) | BIT(static))
 
 static const struct {
     const char *name;

@@ -12,6 +12,8 @@ static const char *const names[] = {
 #undef NAME
 };
 
+#define STATIC "static"
+
 static const char *const wants[] = {
 #define WANTS(name, wants) wants,
     DATA_OPTIONS(WANTS)
@@ -20,7 +22,7 @@ static const char *const wants[] = {
 
 const char *data_option_name(DataOption option)
 {
-    return option == DATA_dtype ? "the element type" : names[option];
+    return option == DATA_dtype ? "the element type" : option == DATA_static ? STATIC : names[option];
 }
 
 typedef struct SpecReader {
@@ -49,7 +51,8 @@ static bool is_option_text(Str s)
 {
     const char *equals = memchr(s.p, '=', s.n);
     DType dtype;
-    return equals ? option_of((Str){ s.p, (size_t)(equals - s.p) }) >= 0 : dtype_from_name(s, &dtype);
+    return equals ? option_of((Str){ s.p, (size_t)(equals - s.p) }) >= 0
+                  : str_is(s, STATIC) || dtype_from_name(s, &dtype);
 }
 
 /* The first piece of a text up to one of `ends`. */
@@ -203,6 +206,11 @@ static Status read_option(SpecReader *r, Str text)
     const char *equals = memchr(text.p, '=', text.n);
     const Str name = { text.p, equals ? (size_t)(equals - text.p) : text.n };
     DType dtype;
+    if (!equals && str_is(name, STATIC)) {
+        s->given |= 1u << DATA_static;
+        r->list = -1;
+        return OK;
+    }
     if (!equals && dtype_from_name(name, &dtype) && dtype != STRING) {
         if (data_given(s, DATA_dtype))
             return fail_as(r->d, USAGE, place_of(r), "has two element types");

@@ -31,6 +31,7 @@ typedef enum DataOption {
     DATA_OPTIONS(ENUMERATOR)
 #undef ENUMERATOR
         DATA_dtype, /* u8, i64, f32 ..: written without a name */
+    DATA_static,    /* written alone: the array is no samples, every step is given the whole of it */
     DATA_OPTION_COUNT
 } DataOption;
 

@@ -63,6 +63,11 @@ static Status options(void *arg)
     assert_string_equal(s.columns[1], "pixel 1");
     assert_string_equal(s.columns[2], "3..9");
     assert_true(s.from == 0 && s.to == 7 && s.header == -1 && s.scale == 1 && s.divisor == 1);
+    s = read_ok(c, "e=e.npy:static,rows=:7");
+    assert_true(data_given(&s, DATA_static) && s.to == 7 && strcmp(s.path, "e.npy") == 0);
+    assert_true(!data_given(&s, DATA_dtype) && strcmp(data_option_name(DATA_static), "static") == 0);
+    s = read_ok(c, "e=strange.name:i64,static");
+    assert_true(data_given(&s, DATA_static) && data_given(&s, DATA_dtype) && strcmp(s.path, "strange.name") == 0);
     s = read_ok(c, "x=x.npy");
     assert_string_equal(data_spec_with(&c->arena, &s, "x", "layout=nhwc"), "--data x=x.npy:layout=nhwc");
     s = read_ok(c, "x.npy:rows=0:5");

@@ -67,6 +67,18 @@ class Cut(nn.Module):
         return self.head(self.words(x) + self.places[:, : x.shape[1]])
 
 
+class Graph(nn.Module):
+    """Nodes of a graph, and its edges as two lists of their own length."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 6), nn.Linear(6, 3)
+
+    def forward(self, x, source, target):
+        h = self.a(x)
+        return self.b(torch.relu(torch.zeros_like(h).index_add(0, target, h[source])))
+
+
 CLASSES = torch.tensor([0, 3, 1, 4])
 MODELS = {
     "splits": (Splits, lambda: (torch.randn(4, 8), CLASSES)),
@@ -144,6 +156,12 @@ def main(folder):
     legacy(Positions(), x, f"{folder}/positions-legacy.onnx", **axes)
     raw(Cut(), x, f"{folder}/cut.onnx", **dynamic)
     legacy(Cut(), x, f"{folder}/cut-legacy.onnx", **axes)
+    torch.manual_seed(7)
+    edges = torch.tensor([0, 1, 2, 3, 3, 0]), torch.tensor([1, 2, 3, 0, 1, 2])
+    path = f"{folder}/graph.onnx"
+    torch.onnx.export(Graph().train(), (torch.randn(4, 2), *edges), path, dynamo=True, optimize=False, verbose=False,
+                      input_names=["x", "source", "to"], output_names=["logits"], external_data=False)
+    plain(path)
 
 
 if __name__ == "__main__":
