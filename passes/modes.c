@@ -2,6 +2,7 @@
 
 #include "ops/draw.h"
 #include "ops/norm.h"
+#include "passes/noise.h"
 #include "passes/results.h"
 
 enum { SCALE = 1, BIAS, MEAN, VAR }; /* operands of a norm */
@@ -183,6 +184,17 @@ static void infer_dropout(PassRun *run, Node *n)
     run->changes++;
 }
 
+/* A dropout that was taken apart. */
+static void infer_noise(PassRun *run, Node *n)
+{
+    Node *x = noise_free(n);
+    if (!x)
+        return;
+    stand_in(n, x);
+    node_remove(n);
+    run->changes++;
+}
+
 Status modes_train(Graph *g, PassRun *run, bool norms, bool dropouts)
 {
     const Calls all_norms = calls_of(g, OP_batch_normalization, run->scratch);
@@ -204,9 +216,12 @@ Status modes_infer(Graph *g, PassRun *run, bool norms, bool dropouts)
 {
     const Calls all_norms = calls_of(g, OP_batch_normalization, run->scratch);
     const Calls all_dropouts = calls_of(g, OP_dropout, run->scratch);
+    const Calls all_products = calls_of(g, OP_mul, run->scratch);
     for (size_t i = 0; norms && i < all_norms.n; i++)
         TRY(infer_norm(run, all_norms.list[i]));
     for (size_t i = 0; dropouts && i < all_dropouts.n; i++)
         infer_dropout(run, all_dropouts.list[i]);
+    for (size_t i = 0; dropouts && i < all_products.n; i++)
+        infer_noise(run, all_products.list[i]);
     return OK;
 }

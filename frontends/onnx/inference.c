@@ -234,5 +234,6 @@ Status inference_edits(Spine *spine, Arena *arena, Diag *d, InferenceEdits *edit
         edits->nodes[edits->n_nodes++] = (NodeEdit){ i, copy };
     }
     drop_modes(edits, arena, g);
+    noise_edits(spine, arena, d, edits);
     return OK;
 }

@@ -16,4 +16,7 @@ typedef struct InferenceEdits {
  * with them; results and messages live in `arena`.  A node whose training results are read stays, with a warning. */
 Status inference_edits(Spine *spine, Arena *arena, Diag *d, InferenceEdits *edits);
 
+/* Adds those that make products with the noise of a dropout that was taken apart Identity nodes. */
+void noise_edits(Spine *spine, Arena *arena, Diag *d, InferenceEdits *edits);
+
 #endif

@@ -79,6 +79,22 @@ class Graph(nn.Module):
         return self.b(torch.relu(torch.zeros_like(h).index_add(0, target, h[source])))
 
 
+class Drops(nn.Module):
+    """Dropout of channels and of whole samples: PyTorch writes the draw, the comparison and the quotient."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.channels = nn.Linear(4, 6), nn.Linear(6, 6), nn.Dropout2d(0.25)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        h = torch.relu(self.a(x))
+        y = self.b(h)
+        if self.training:
+            y = y * y.new_empty(y.shape[0], 1).bernoulli_(0.8).div_(0.8)
+        return self.head(self.channels((h + y)[:, :, None, None]).flatten(1))
+
+
 CLASSES = torch.tensor([0, 3, 1, 4])
 MODELS = {
     "splits": (Splits, lambda: (torch.randn(4, 8), CLASSES)),
@@ -156,6 +172,10 @@ def main(folder):
     legacy(Positions(), x, f"{folder}/positions-legacy.onnx", **axes)
     raw(Cut(), x, f"{folder}/cut.onnx", **dynamic)
     legacy(Cut(), x, f"{folder}/cut-legacy.onnx", **axes)
+    torch.manual_seed(7)
+    drops, x = Drops(), torch.randn(4, 4)
+    save(f"{folder}/drops.safetensors", {"x": x, "logits": drops.eval()(x).detach(), "y": torch.tensor([0, 1, 2, 0])})
+    raw(drops, x, f"{folder}/drops.onnx")
     torch.manual_seed(7)
     edges = torch.tensor([0, 1, 2, 3, 3, 0]), torch.tensor([1, 2, 3, 0, 1, 2])
     path = f"{folder}/graph.onnx"
