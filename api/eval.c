@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/init_weights.h"
 #include "api/rows.h"
 #include "api/train.h"
 #include "api/weights.h"
@@ -36,8 +37,11 @@ static Status load_states(Command *c, qcc_session *session)
 {
     const char *words;
     const char *path = option_text(&c->line, OPT_checkpoint);
+    const char *init = path ? NULL : option_text(&c->line, OPT_init);
+    if (init && !is_checkpoint(c->cx, &session->step->ir->types, init))
+        return init_weights(session->step, session->run, init, option_given(&c->line, OPT_init_partial), c->out);
     if (!path)
-        path = option_text(&c->line, OPT_init);
+        path = init;
     if (!path)
         return OK;
     TRY(session_take_final(session, path, weights_said(&c->line), &words));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/init_weights.h"
 #include "api/data.h"
 #include "api/destinations.h"
 #include "api/train.h"
@@ -58,21 +59,6 @@ static Status put_all(Trainer *t, const StateSlot *slots, Tensor *const *states,
         if (states[i])
             TRY(session_put(t->run, slots[i].name, states[i]));
     return OK;
-}
-
-static Status init_weights(Trainer *t, Heap *heap, const char *path)
-{
-    size_t n;
-    Text report;
-    StateReport r;
-    const StateSlot *slots = slots_of(t, &n, true);
-    Tensor **states = NEWS(&t->cx->scratch, Tensor *, n + 1);
-    const CheckpointReader from = reader(t, heap);
-    TRY(checkpoint_init(&from, path, slots, n, states, &r));
-    TRY(put_all(t, slots, states, n));
-    text_open(&report, &t->cx->scratch);
-    state_report_print(&report, &r);
-    return out_printf(t->c->out, "%-16s %s: %s\n", "weights", path, text_get(&report));
 }
 
 /* How samples are drawn: a run that draws otherwise is another one. */
@@ -177,7 +163,7 @@ Status train_restore(Trainer *t)
         return fail_as(t->d, USAGE, ON_COMMAND_LINE, "--resume: from where? (--checkpoint PATH)");
     heap_open(&heap, &t->cx->memory);
     if (init)
-        status = init_weights(t, &heap, init);
+        status = init_weights(t->step, t->run, init, option_given(&t->c->line, OPT_init_partial), t->c->out);
     if (status == OK && t->o.resume)
         status = resume(t, &heap);
     heap_close(&heap);

@@ -286,6 +286,14 @@ static Status choose_by_selectors(Choosing *c)
 
 /* ---- the graph ---- */
 
+/* The older exporter transposes the weight of a Linear and makes up a name, where it folds constants. */
+static bool is_turned(const Choosing *c, const Candidate *k)
+{
+    const Node *reader = k->use.reader[USE_WEIGHT];
+    return !c->evidence && reader && reader->op == OP_matmul && k->node->type->rank == 2 &&
+           strncmp(k->choice.name, "onnx::MatMul_", 13) == 0;
+}
+
 static Node *become_state(Choosing *c, Candidate *k)
 {
     Node *n = k->node;
@@ -297,6 +305,8 @@ static Node *become_state(Choosing *c, Candidate *k)
     state->label = n->label && !n->src && strcmp(n->label, name) == 0 ? NULL : n->label;
     if (k->choice.kind == CHOICE_TRAINED)
         state->flags |= NODE_TRAINED;
+    if (is_turned(c, k))
+        state->flags |= NODE_TURNED;
     graph_replace(n, state);
     node_remove(n);
     return state;

@@ -37,8 +37,7 @@ typedef struct Torch {
     TorchNames *names;
     Map tensors, targets; /* TorchTensor by the name in calls, and by what the module calls it */
     Map initials, groups;
-    Map aliases; /* further names of tensors that are held */
-    Map taken;   /* names of the file, once one is wanted */
+    Map taken; /* names of the file, once one is wanted */
 } Torch;
 
 /* ---- the roles of operands ---- */
@@ -428,7 +427,7 @@ static void find_aliases(Torch *t)
             const MapEntry *e = alias ? map_find(&t->targets, alias) : NULL;
             TorchTensor *other = e ? e->value.p : NULL;
             if (other && other != s->tensor && !other->held)
-                map_put(&t->aliases, alias, NULL)->value.cp = s->tensor->target;
+                map_put(&t->names->aliases, alias, NULL)->value.cp = s->tensor->target;
         }
     }
 }
@@ -437,7 +436,7 @@ static void find_missing(Torch *t)
 {
     for (size_t i = 0; i < t->tensors.n; i++) {
         const TorchTensor *x = t->tensors.entries[i].value.p;
-        if (!x->parameter || map_find(&t->aliases, x->target))
+        if (!x->parameter || map_find(&t->names->aliases, x->target))
             continue;
         t->names->n_parameters++;
         if (x->held)
@@ -452,7 +451,7 @@ static void torch_open(Torch *t)
     map_open(&t->targets, t->arena);
     map_open(&t->initials, t->arena);
     map_open(&t->groups, t->arena);
-    map_open(&t->aliases, t->arena);
+    map_open(&t->names->aliases, t->arena);
     map_open(&t->taken, t->arena);
     map_open(&t->names->initializers, t->arena);
     map_open(&t->names->readers, t->arena);

@@ -31,6 +31,7 @@ typedef struct TorchNames {
     TorchHeld **parts;
     size_t n_parts, cap_parts;
     Map readers;          /* node -> TorchSlots *, of parts */
+    Map aliases;          /* other names of tensors that are held: name in the module -> label */
     const char **missing; /* parameters that the graph does not hold */
     size_t n_missing, cap_missing;
     size_t n_parameters;      /* of the signature, names of one tensor counted once */

@@ -114,12 +114,15 @@ typedef struct StateSlot {
     const char *name;
     const char *path_name; /* another name it may have in a file; null: none */
     const Type *type;
-    bool may_lack; /* a file without it is fine */
+    bool may_lack;    /* a file without it is fine */
+    bool turned;      /* other programs have it transposed */
+    bool own_order; /* other programs have its elements in another order */
+    const char *also; /* a third name, of the same tensor under another module; null: none */
 } StateSlot;
 
 /* How a file fits the slots; each list is of names, those misshapen with both types. */
 typedef struct StateReport {
-    size_t n_matched, n_converted;
+    size_t n_matched, n_converted, n_turned;
     const char **missing, **unexpected, **misshapen;
     size_t n_missing, n_unexpected, n_misshapen, cap_missing, cap_unexpected, cap_misshapen;
 } StateReport;
@@ -161,8 +164,9 @@ Status checkpoint_load(const CheckpointReader *r, const char *path, const Checkp
 Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const CheckpointWanted *wanted,
                       CheckpointLoaded *loaded);
 
-/* Weights for the slots from any safetensors or npz file, by name or path name, floats converted to the slot's type;
- * states[i] is null where the file has nothing that fits.  INVALID when nothing fits at all. */
+/* Weights for the slots from any safetensors or npz file, by name or path name, floats converted to the slot's type, and
+ * transposed or reshaped where the slot has them so (files of ours have every state as the slot does); states[i] is null
+ * where the file has nothing that fits.  INVALID when nothing fits at all. */
 Status checkpoint_init(const CheckpointReader *r, const char *path, const StateSlot *slots, size_t n, Tensor **states,
                        StateReport *report);
 

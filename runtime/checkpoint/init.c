@@ -107,7 +107,18 @@ static Status open_weights(const CheckpointReader *r, const char *path, Weights 
     return safetensors_open(&w->table, r->types, r->arena, r->diag, r->limits, path);
 }
 
-/* Floats of another width are converted; what the format had no name for keeps its bytes. */
+/* The same numbers with the axes swapped, of the type that is wanted. */
+static Tensor *transposed(const CheckpointReader *r, Tensor *stored, const Type *type)
+{
+    Tensor *value = tensor_alloc(r->heap, type);
+    const int64_t columns = type->dims[1], rows = type->dims[0];
+    for (int64_t i = 0; i < tensor_elements(value); i++)
+        tensor_set_f64(value, i, tensor_get_f64(stored, i % columns * rows + i / columns));
+    tensor_drop(r->heap, stored);
+    return value;
+}
+
+/* Floats of another width are converted; what the format had no name for keeps its bytes, and so does another shape. */
 static Tensor *converted(const CheckpointReader *r, Tensor *stored, const Type *type)
 {
     if (stored->type->dtype == type->dtype || !dtype_is_float(stored->type->dtype)) {
@@ -121,7 +132,7 @@ static Tensor *converted(const CheckpointReader *r, Tensor *stored, const Type *
     return value;
 }
 
-static Status take(const CheckpointReader *r, Weights *w, size_t i, const Type *type, Tensor **value)
+static Status take(const CheckpointReader *r, Weights *w, size_t i, const StateSlot *slot, Tensor **value)
 {
     const SafeTensor *t = &w->table.list[i];
     Tensor *stored;
@@ -136,7 +147,8 @@ static Status take(const CheckpointReader *r, Weights *w, size_t i, const Type *
             return status;
         }
     }
-    *value = converted(r, stored, type);
+    *value = match_is_turned(t->type, slot, match_is_ours(&w->table)) ? transposed(r, stored, slot->type)
+                                                                      : converted(r, stored, slot->type);
     return OK;
 }
 
@@ -149,7 +161,7 @@ static Status fill(const CheckpointReader *r, const char *path, Weights *w, cons
                     "none of its %zu tensors has the name and shape of a parameter", w->table.n);
     for (size_t i = 0; i < w->table.n; i++)
         if (to[i] >= 0)
-            TRY(take(r, w, i, slots[to[i]].type, &states[to[i]]));
+            TRY(take(r, w, i, &slots[to[i]], &states[to[i]]));
     return OK;
 }
 

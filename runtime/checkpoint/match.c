@@ -49,6 +49,40 @@ static bool fits(const Type *file, const Type *slot, bool convert, bool *convert
     return !*converted || (convert && dtype_is_float(file->dtype) && dtype_is_float(slot->dtype));
 }
 
+/* The dimensions that are not 1, in their order. */
+static bool same_but_ones(const Type *a, const Type *b)
+{
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a->rank && a->dims[i] == 1)
+            i++;
+        while (k < b->rank && b->dims[k] == 1)
+            k++;
+        if (i == a->rank || k == b->rank)
+            return i == a->rank && k == b->rank;
+        if (a->dims[i++] != b->dims[k++])
+            return false;
+    }
+}
+
+static bool is_reversed(const Type *a, const Type *b)
+{
+    return a->rank == 2 && b->rank == 2 && a->dims[0] == b->dims[1] && a->dims[1] == b->dims[0];
+}
+
+bool match_is_turned(const Type *file, const StateSlot *slot, bool ours)
+{
+    return !ours && is_reversed(file, slot->type) && (slot->turned || !same_shape(file, slot->type));
+}
+
+/* Weights of another program may be transposed, or have other dimensions of 1. */
+static bool fits_otherwise(const Type *file, const StateSlot *slot, bool ours, bool *converted)
+{
+    *converted = file->dtype != slot->type->dtype;
+    return !ours && (is_reversed(file, slot->type) || same_but_ones(file, slot->type)) &&
+           (!*converted || (dtype_is_float(file->dtype) && dtype_is_float(slot->type->dtype)));
+}
+
 bool match_is_scale(const char *name)
 {
     return strcmp(name, "qcc.scale") == 0 || strcmp(name, "qcc.scaler") == 0;
@@ -69,12 +103,18 @@ static void index_slots(Map *map, Arena *arena, const StateSlot *slots, size_t n
     for (size_t i = 0; i < n; i++)
         map_put(map, slots[i].name, NULL)->value.u = i;
     for (size_t i = 0; i < n; i++) {
-        if (!slots[i].path_name)
-            continue;
-        MapEntry *e = map_put(map, slots[i].path_name, &fresh);
-        if (fresh)
-            e->value.u = i;
+        const char *others[] = { slots[i].path_name, slots[i].also };
+        for (size_t k = 0; k < COUNT(others); k++) {
+            MapEntry *e = others[k] ? map_put(map, others[k], &fresh) : NULL;
+            if (e && fresh)
+                e->value.u = i;
+        }
     }
+}
+
+bool match_is_ours(const SafeTensors *s)
+{
+    return s->n_metadata && safetensors_metadata(s, "qcc.format");
 }
 
 int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots, size_t n, bool convert,
@@ -92,7 +132,7 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
                           shadow_master(t->name); /* which are made from masters, whatever a file says */
         to[i] = -1;
         if (!e || seen[e->value.u]) {
-            if (!ours)
+            if (!ours && !(convert && e))
                 report_unexpected(arena, report, t->name);
             continue;
         }
@@ -102,13 +142,21 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
             report->n_matched++;
             continue;
         }
-        if (!fits(t->type, slot->type, convert, &converted)) {
+        if (convert && slot->own_order && !match_is_ours(s)) {
+            GROW(arena, report->misshapen, report->n_misshapen, report->cap_misshapen);
+            report->misshapen[report->n_misshapen++] =
+                arena_printf(arena, "%s, whose gates stand in another order in the model", slot->name);
+            continue;
+        }
+        if (!fits(t->type, slot->type, convert, &converted) &&
+            !(convert && fits_otherwise(t->type, slot, match_is_ours(s), &converted))) {
             report_misshapen(arena, report, slot->name, t->type, slot->type);
             continue;
         }
         to[i] = (int64_t)e->value.u;
         report->n_matched++;
         report->n_converted += converted;
+        report->n_turned += convert && match_is_turned(t->type, slot, match_is_ours(s));
     }
     for (size_t i = 0; i < n; i++)
         if (!seen[i] && !slots[i].may_lack)
@@ -133,6 +181,8 @@ void state_report_print(Text *out, const StateReport *r)
     text_printf(out, "  %-11s %zu", "matched", r->n_matched);
     if (r->n_converted)
         text_printf(out, ", %zu of them converted", r->n_converted);
+    if (r->n_turned)
+        text_printf(out, ", %zu transposed", r->n_turned);
     text_char(out, '\n');
     print_list(out, "missing", r->missing, r->n_missing);
     print_list(out, "unexpected", r->unexpected, r->n_unexpected);

@@ -9,6 +9,12 @@
 int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots, size_t n, bool convert,
                      StateReport *report);
 
+/* Whether a table is that of a checkpoint of ours. */
+bool match_is_ours(const SafeTensors *s);
+
+/* Whether a tensor of a file fills a slot transposed. */
+bool match_is_turned(const Type *file, const StateSlot *slot, bool ours);
+
 /* Whether a state is one of the scale of a loss, which a step may have or not: qcc.scale, qcc.scaler. */
 bool match_is_scale(const char *name);
 

@@ -8,6 +8,7 @@ NAME.safetensors      inputs in.*, target, parameters param.* before the first s
                       gradients grad.* of the first step, losses of ten steps of SGD and AdamW, loss.sgd and loss.adamw, and
                       as .moved those that PyTorch finds when its input is changed by 1e-7.  Dropout is off.
 NAME.json             parameters (name, shape, and other names of the same tensor) and buffers
+state/NAME.safetensors, -x.npy, -y.npy: the state dict of the module with other weights, and what it makes of an input
 Traces of the stack are cut to the lines of models.py.
 """
 import contextlib
@@ -18,6 +19,7 @@ import os
 import sys
 import warnings
 
+import numpy
 import onnx
 import torch
 import torch.nn.functional as F
@@ -144,6 +146,17 @@ def export(name, model, x, out):
             print(f'{name}-{form}: {type(e).__name__}: {str(e).splitlines()[0][:150] if str(e) else ""}')
 
 
+def other_weights(name, out):
+    make, inputs, _ = MODELS[name]
+    torch.manual_seed(2)
+    model, x = make().eval(), inputs()
+    os.makedirs(os.path.join(out, 'state'), exist_ok=True)
+    stem = os.path.join(out, 'state', name)
+    save_file({k: v.contiguous().clone() for k, v in model.state_dict().items()}, f'{stem}.safetensors')
+    numpy.save(f'{stem}-x.npy', x[0].numpy())
+    numpy.save(f'{stem}-y.npy', model(*x).detach().numpy())
+
+
 def main():
     out, wanted = sys.argv[1], sys.argv[2:] or list(MODELS)
     warnings.filterwarnings('ignore')
@@ -158,6 +171,8 @@ def main():
             json.dump({'loss': kind, **facts(model)}, f, indent=1)
             f.write('\n')
         export(name, model, x, out)
+        if name in ('gpt', 'lstm'):
+            other_weights(name, out)
 
 
 main()
