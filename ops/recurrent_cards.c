@@ -35,6 +35,7 @@ static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
         .infer = infer_##word,                                                                                         \
         .eval = eval_##word,                                                                                           \
         .adjoint = adjoint_##word,                                                                                     \
+        .open_adjoint = true,                                                                                          \
         .sample = sample_##word,                                                                                       \
         .n_variants = 36,                                                                                              \
         .differentiable = differ,                                                                                      \

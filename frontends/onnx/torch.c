@@ -432,6 +432,27 @@ static void find_aliases(Torch *t)
     }
 }
 
+/* What a module calls a tensor first is its name, as it is in PyTorch's own lists. */
+static void prefer_first_names(Torch *t)
+{
+    for (size_t i = 0; i < t->names->aliases.n; i++) {
+        MapEntry *alias = &t->names->aliases.entries[i];
+        const TorchTensor *first = map_find(&t->targets, alias->key)->value.p,
+                          *held = map_find(&t->targets, alias->value.cp)->value.p;
+        if (first->order > held->order)
+            continue;
+        for (size_t k = 0; k < t->names->initializers.n; k++) {
+            TorchHeld *h = t->names->initializers.entries[k].value.p;
+            if (!h->label || strcmp(h->label, held->target) != 0)
+                continue;
+            h->label = first->target;
+            h->shown = free_name(t, first->target);
+        }
+        alias->key = held->target;
+        alias->value.cp = first->target;
+    }
+}
+
 static void find_missing(Torch *t)
 {
     for (size_t i = 0; i < t->tensors.n; i++) {
@@ -481,6 +502,7 @@ const TorchNames *torch_names(const Onnx__ModelProto *model, Arena *arena)
         hold(&t, t.initials.entries[i].value.p);
     find_aliases(&t);
     find_missing(&t);
+    prefer_first_names(&t);
     return t.names;
 }
 

@@ -52,7 +52,7 @@ static void read_line(Str line, Arena *arena, Map *tensors)
     if (!fresh)
         return;
     TorchTensor *t = NEW(arena, TorchTensor);
-    *t = (TorchTensor){ .target = arena_copy(arena, target.p, n), .parameter = parameter };
+    *t = (TorchTensor){ .target = arena_copy(arena, target.p, n), .parameter = parameter, .order = tensors->n };
     e->value.p = t;
 }
 

@@ -9,6 +9,7 @@
 typedef struct TorchTensor {
     const char *target; /* h.0.attn.weight */
     bool parameter;     /* it is learned; otherwise a buffer, or a constant in the code */
+    size_t order;       /* in the signature */
     bool held;          /* by an initializer, in whatever form */
 } TorchTensor;
 

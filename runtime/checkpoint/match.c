@@ -145,7 +145,7 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
         if (convert && slot->own_order && !match_is_ours(s)) {
             GROW(arena, report->misshapen, report->n_misshapen, report->cap_misshapen);
             report->misshapen[report->n_misshapen++] =
-                arena_printf(arena, "%s, whose gates stand in another order in the model", slot->name);
+                arena_printf(arena, "%s (in the model its gates stand in another order)", slot->name);
             continue;
         }
         if (!fits(t->type, slot->type, convert, &converted) &&
