@@ -271,6 +271,7 @@ const OpDef op_split = {
     .infer = infer_split,
     .eval = eval_split,
     .adjoint = adjoint_split,
+    .open_adjoint = true,
     .sample = sample_split,
     .n_variants = 30,
     .differentiable = 1,

@@ -132,6 +132,7 @@ const OpDef op_dropout = {
     .infer = infer_dropout,
     .eval = eval_dropout,
     .adjoint = adjoint_dropout,
+    .open_adjoint = true,
     .sample = sample_dropout,
     .n_variants = 36,
     .mode = MODE_TRAINING,

@@ -376,6 +376,7 @@ const OpDef op_max_pool = {
     .sample = sample_max_pool,
     .n_variants = 45,
     .adjoint = adjoint_max_pool,
+    .open_adjoint = true,
     .differentiable = 1,
     .weight = 4,
     .fuse = FUSE_WINDOW,

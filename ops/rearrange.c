@@ -71,6 +71,7 @@ const OpDef op_trilu = {
     .infer = infer_trilu,
     .eval = eval_trilu,
     .adjoint = adjoint_trilu,
+    .open_adjoint = true,
     .sample = sample_trilu,
     .n_variants = 28,
     .differentiable = 1,

@@ -9,11 +9,18 @@
 static void adjoint_view(Build *b, const Site *s, Node **dx)
 {
     const Type *x = s->in[0]->type;
-    dx[0] = make_reshape(b, s->dout[0], x->rank, x->dims);
+    const ReshapeAttr at = { .allowzero = true };
+    if (type_known(x)) {
+        dx[0] = make_reshape(b, s->dout[0], x->rank, x->dims);
+        return;
+    }
+    dx[0] = CALL_ATTR(b, reshape, at, s->dout[0], CALL(b, shape, s->in[0]));
+    if (dx[0])
+        dx[0]->type = x;
 }
 
 #define VIEW                                                                                                           \
-    .eval = move_whole, .adjoint = adjoint_view, .differentiable = 1, .fuse = FUSE_MOVE,                               \
+    .eval = move_whole, .adjoint = adjoint_view, .open_adjoint = true, .differentiable = 1, .fuse = FUSE_MOVE,         \
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                                     \
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true }
 

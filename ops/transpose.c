@@ -316,6 +316,7 @@ const OpDef op_expand = {
     .infer = infer_expand,
     .eval = eval_expand,
     .adjoint = adjoint_expand,
+    .open_adjoint = true,
     .sample = sample_expand,
     .n_variants = 30,
     MOVES,

@@ -23,6 +23,9 @@ typedef struct Tally {
     int open, refused; /* with extents that only the run tells: right, and refused */
 } Tally;
 
+/* Which extents only the run tells. */
+typedef enum Open { OPEN_NONE, OPEN_ALL, OPEN_FIRST, OPEN_LAST, OPENS } Open;
+
 /* One sample in f64: its float operands are inputs of a graph. */
 typedef struct Trial {
     Context *c;
@@ -37,7 +40,7 @@ typedef struct Trial {
     double *weight; /* of every element of every result */
     size_t n_weight;
     Tensor **dx;
-    bool open; /* no extent of an input is known */
+    Open open; /* which extents of an input are not known */
 } Trial;
 
 /* ---- the sample in f64 ---- */
@@ -63,12 +66,14 @@ static const Type *as_it_is(Types *types, const Type *t)
     return t;
 }
 
-/* The same with no extent known. */
-static const Type *opened(Types *types, const Type *t)
+/* The same with all extents, the first or the last one unknown. */
+static const Type *opened(Types *types, const Type *t, Open open)
 {
     int64_t dims[MAX_RANK];
-    for (int i = 0; i < t->rank; i++)
-        dims[i] = DIM_UNKNOWN;
+    for (int i = 0; i < t->rank; i++) {
+        const bool hidden = open == OPEN_ALL || (open == OPEN_FIRST ? i == 0 : i == t->rank - 1);
+        dims[i] = hidden ? DIM_UNKNOWN : t->dims[i];
+    }
     return type_tensor(types, t->dtype, t->rank, dims);
 }
 
@@ -123,7 +128,7 @@ static Node *rebuild(Trial *t, Graph *g)
             return NULL;
         t->operand[t->n] = i;
         t->x[t->n] = moved(t, v, i);
-        ins[i] = graph_input(g, NULL, t->open ? opened(&t->c->ir.types, t->x[t->n]->type) : t->x[t->n]->type);
+        ins[i] = graph_input(g, NULL, t->open ? opened(&t->c->ir.types, t->x[t->n]->type, t->open) : t->x[t->n]->type);
         t->n++;
     }
     Node *y = build_node_n(&b, call->op, call->attr, call->n_in, ins, type_results(call->type));
@@ -314,7 +319,7 @@ static Status build_open(Trial *t, const Trial *wide, const Tensor **values)
             Tensor *w = tensor_new(&t->c->arena, type);
             for (int64_t i = 0; i < tensor_elements(w); i++)
                 tensor_set_f64(w, i, t->weight[at + (size_t)i]);
-            dy[k] = graph_input(g, NULL, opened(&t->c->ir.types, type));
+            dy[k] = graph_input(g, NULL, opened(&t->c->ir.types, type, t->open));
             values[n++] = w;
         }
         at += (size_t)type_elements(type);
@@ -326,12 +331,12 @@ static Status build_open(Trial *t, const Trial *wide, const Tensor **values)
     return OK;
 }
 
-static int check_open(const Trial *wide, Tally *tally)
+static int check_open(const Trial *wide, Open open, Tally *tally)
 {
     Trial t = { .c = wide->c,
                 .sample = wide->sample,
                 .in = as_f32,
-                .open = true,
+                .open = open,
                 .n_y = wide->n_y,
                 .weight = wide->weight,
                 .n_weight = wide->n_weight };
@@ -380,7 +385,8 @@ static int check_f32(const Trial *wide, Tally *tally)
         return sample_complain(t.sample, "its gradient is not evaluated in f32");
     for (int i = 0; i < t.n; i++)
         bad += compare_f32(wide, &t, i);
-    bad += check_open(wide, tally);
+    for (Open open = OPEN_ALL; open < OPENS; open++)
+        bad += check_open(wide, open, tally);
     for (int i = 0; i < t.n; i++)
         if (t.dx[i])
             tensor_drop(&t.c->heap, t.dx[i]);
