@@ -23,20 +23,17 @@ static Status tell_missing(const qcc_step *s, const TorchNames *names)
 
 static Status tell_shared(const qcc_step *s, const TorchNames *names)
 {
-    for (size_t i = 0; i < names->n_shared; i++) {
-        const TorchHeld *x = names->shared[i];
-        Message *m =
-            message_new(&s->cx->diag, SEVERITY_WARNING, OK, NOWHERE,
-                        "%s holds several parameters that were equal, and the file does not say of all its readers "
-                        "which they read: those are trained as one",
-                        x->label ? x->label : x->name);
-        for (size_t k = 0; k < names->n_parts; k++)
-            if (strcmp(names->parts[k]->of, x->name) == 0)
-                message_at(m, "%s", names->parts[k]->name);
-        message_try(m, "torch.onnx.export(.., optimize=False), which does not merge them");
-        TRY(message_send(m));
-    }
-    return OK;
+    if (!names->n_shared)
+        return OK;
+    Message *m =
+        message_new(&s->cx->diag, SEVERITY_WARNING, OK, NOWHERE,
+                    "%zu initializer%s hold%s several parameters that were equal, and the file does not say of all "
+                    "readers which they read: those are trained as one",
+                    names->n_shared, names->n_shared == 1 ? "" : "s", names->n_shared == 1 ? "s" : "");
+    for (size_t i = 0; i < names->n_shared; i++)
+        message_at(m, "%s", names->shared[i]->shown);
+    message_try(m, "torch.onnx.export(.., optimize=False), which does not merge them");
+    return message_send(m);
 }
 
 /* The older exporter leaves two names that it made up, the newer one says that the call was a norm. */

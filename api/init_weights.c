@@ -124,10 +124,13 @@ static size_t find_folded(const Initial *x, const StateReport *r, const char **l
     const qcc_model *m = x->step->model;
     const TorchNames *torch = m->has_spine ? torch_names(m->spine.model, x->arena) : NULL;
     size_t n = 0;
+    Map folded;
+    map_open(&folded, x->arena);
     for (size_t i = 0; torch && i < torch->n_missing; i++)
-        for (size_t k = 0; k < r->n_unexpected; k++)
-            if (strcmp(torch->missing[i], r->unexpected[k]) == 0)
-                list[n++] = torch->missing[i];
+        map_put(&folded, torch->missing[i], NULL);
+    for (size_t k = 0; k < r->n_unexpected; k++)
+        if (map_find(&folded, r->unexpected[k]))
+            list[n++] = r->unexpected[k];
     return n;
 }
 

@@ -204,19 +204,26 @@ qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *te
 }
 
 /* Names that people use for states of ours. */
+static void learn_paths(qcc_session *s)
+{
+    Graph *g = module_graph(s->step->module, "step");
+    const Map paths = path_names(g, &s->arena);
+    map_open(&s->by_path, &s->arena);
+    s->knows_paths = true;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->op == OP_state)
+            map_put(&s->by_path, path_name(&paths, g->inputs[i]), NULL)->value.cp = g->inputs[i]->name;
+}
+
 /* The name of a value that a host calls by the path of its parameter: "grad.h.0.attn.weight". */
 static const char *by_path(qcc_session *s, const char *name)
 {
     static const char gradient[] = "grad.";
-    Arena *arena = &s->cx->scratch;
-    Graph *g = module_graph(s->step->module, "step");
-    const Map paths = path_names(g, arena);
     const bool is_gradient = strncmp(name, gradient, sizeof gradient - 1) == 0;
-    for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->op == OP_state &&
-            strcmp(path_name(&paths, g->inputs[i]), name + (is_gradient ? sizeof gradient - 1 : 0)) == 0)
-            return arena_printf(arena, "%s%s", is_gradient ? gradient : "", g->inputs[i]->name);
-    return name;
+    if (!s->knows_paths)
+        learn_paths(s);
+    const MapEntry *e = map_find(&s->by_path, name + (is_gradient ? sizeof gradient - 1 : 0));
+    return e ? arena_printf(&s->cx->scratch, "%s%s", is_gradient ? gradient : "", (const char *)e->value.cp) : name;
 }
 
 static const char *own_name(qcc_session *s, const char *name)

@@ -84,7 +84,9 @@ struct qcc_session {
     Session *run;
     Property *properties;
     size_t n_properties, cap_properties;
-    Heap texts;                                           /* of the properties */
+    Heap texts;  /* of the properties */
+    Map by_path; /* names of states by what their module calls them, once one is asked for */
+    bool knows_paths;
     char model_hash[SHA256_TEXT], step_hash[SHA256_TEXT]; /* empty until they are asked for */
     uint64_t seed;                                        /* as the host sees it */
     NamedTensor *kept; /* states of checkpoints that this step has no place for; values in texts */

@@ -164,8 +164,11 @@ static void give_path(Paths *p, const Node *n)
         return;
     bool fresh;
     const char *shown = path;
-    for (int k = 2; map_put(&p->taken, shown, &fresh), !fresh; k++)
-        shown = arena_printf(p->arena, "%s#%d", path, k);
+    while (map_put(&p->taken, shown, &fresh), !fresh) {
+        MapEntry *e = map_find(&p->taken, path);
+        e->value.i = e->value.i ? e->value.i + 1 : 2;
+        shown = arena_printf(p->arena, "%s#%d", path, (int)e->value.i);
+    }
     if (strcmp(shown, n->name) != 0)
         map_put(&p->paths, n->name, NULL)->value.cp = shown;
 }

@@ -130,7 +130,7 @@ static const char *scale_objection(const Candidate *k)
         return "a number that data are divided by";
     if (one && use->multiplied && !use->computed)
         return "a number that data are multiplied with";
-    return long_axes(n->type) > 1 ? "a table that data are multiplied with" : NULL;
+    return long_axes(n->type) > 1 && !use->computed ? "a table that data are multiplied with" : NULL;
 }
 
 /* Why a parameter that is used as a weight is none all the same; null: it is one. */
@@ -227,7 +227,7 @@ static void choose_by_rules(const Choosing *c, Candidate *k)
     if (!has_gradient(k->node))
         choose(k, CHOICE_CONSTANT,
                arena_printf(c->graph->arena, "%s is not trained", type_text(c->graph->arena, k->node->type)));
-    else if (is_statistic(&k->use))
+    else if (is_statistic(&k->use) && !(k->node->flags & NODE_PARAMETER))
         choose_statistic(c, k);
     else if (k->node->flags & NODE_SAID)
         choose_as_said(c, k);

@@ -119,8 +119,13 @@ static void read_operand(Walk *w, const Node *n, int i)
     if (n->n_regions && i >= own_operands(n))
         leave_regions(w, n, i, use);
     else if (judge(w->origins, n, i, &kind) == GOES_ON) {
-        merge(use, fact(&w->uses, n));
-        use->computed |= !moves_operand(n);
+        WeightUse more = *(WeightUse *)fact(&w->uses, n);
+        if (!moves_operand(n)) { /* what statistics are computed from is none */
+            more.reader[USE_STATISTIC] = NULL;
+            more.n_statistics = 0;
+            more.computed = true;
+        }
+        merge(use, &more);
     } else
         note(use, kind, n);
 }

@@ -1,35 +1,10 @@
 #include "frontends/onnx/torch.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-#include "frontends/onnx/torch_text.h"
+#include "frontends/onnx/torch_match.h"
 #include "ir/graph.h"
-
-typedef struct Initial Initial;
-
-/* An operand that is an initializer, and what the node's call says that it is. */
-typedef struct Slot {
-    TorchRead read;
-    Initial *initial;
-    TorchTensor *tensor; /* null: it is not said */
-    const char *label;   /* where it is several tensors in one */
-    bool turned;
-    bool constant; /* the operator reads none of the module's tensors there */
-    struct Slot *next_in_call, *next_of_initial;
-} Slot;
-
-struct Initial {
-    const Onnx__TensorProto *proto;
-    const char *name;
-    TorchTensor *own; /* whose name it has */
-    Slot *slots, *last;
-};
-
-/* The nodes of one call. */
-typedef struct Group {
-    TorchCall call;
-    Slot *slots, *last;
-} Group;
 
 typedef struct Torch {
     Arena *arena;
@@ -39,213 +14,6 @@ typedef struct Torch {
     Map initials, groups;
     Map taken; /* names of the file, once one is wanted */
 } Torch;
-
-/* ---- the roles of operands ---- */
-
-/* Which argument of a call an operand of its nodes holds. */
-typedef struct Role {
-    const char *call;
-    int argument;
-    const char *op;
-    int slot; /* -1: any */
-    bool turned;
-} Role;
-
-/* clang-format off */
-static const Role roles[] = {
-    { "linear",        1, "MatMul",                1, true  },
-    { "linear",        1, "Gemm",                  1, false },
-    { "linear",        2, "Gemm",                  2, false },
-    { "linear",        2, "Add",                  -1, false },
-    { "addmm",         0, "Gemm",                  2, false },
-    { "addmm",         0, "Add",                  -1, false },
-    { "addmm",         2, "Gemm",                  1, false },
-    { "addmm",         2, "MatMul",                1, false },
-    { "conv",          1, "Conv",                  1, false },
-    { "conv",          2, "Conv",                  2, false },
-    { "conv",          1, "ConvTranspose",         1, false },
-    { "conv",          2, "ConvTranspose",         2, false },
-    { "conv",          2, "Add",                  -1, false },
-    { "batch_norm",    1, "BatchNormalization",    1, false },
-    { "batch_norm",    2, "BatchNormalization",    2, false },
-    { "batch_norm",    3, "BatchNormalization",    3, false },
-    { "batch_norm",    4, "BatchNormalization",    4, false },
-    { "layer_norm",    2, "LayerNormalization",    1, false },
-    { "layer_norm",    3, "LayerNormalization",    2, false },
-    { "layer_norm",    2, "Mul",                  -1, false },
-    { "layer_norm",    3, "Add",                  -1, false },
-    { "rms_norm",      2, "RMSNormalization",      1, false },
-    { "rms_norm",      2, "Mul",                  -1, false },
-    { "group_norm",    2, "GroupNormalization",    1, false },
-    { "group_norm",    3, "GroupNormalization",    2, false },
-    { "group_norm",    2, "Mul",                  -1, false },
-    { "group_norm",    3, "Add",                  -1, false },
-    { "instance_norm", 1, "InstanceNormalization", 1, false },
-    { "instance_norm", 2, "InstanceNormalization", 2, false },
-    { "prelu",         1, "PRelu",                 1, false },
-    { "embedding",     0, "Gather",                0, false },
-    { "embedding_bag", 0, "Gather",                0, false },
-};
-/* clang-format on */
-
-/* Versions of one operator are one: conv2d and convolution, native_layer_norm and layer_norm. */
-static bool is_call(Str op, const char *name)
-{
-    static const char *const families[] = { "batch_norm", "layer_norm", "group_norm", "rms_norm", "instance_norm" };
-    if (strcmp(name, "conv") == 0)
-        return op.n >= 4 && memcmp(op.p, "conv", 4) == 0;
-    for (size_t i = 0; i < COUNT(families); i++)
-        if (strcmp(name, families[i]) == 0)
-            return op.n && memmem(op.p, op.n, name, strlen(name));
-    return str_is(op, name);
-}
-
-static bool has_roles(Str call)
-{
-    for (size_t i = 0; i < COUNT(roles); i++)
-        if (is_call(call, roles[i].call))
-            return true;
-    return false;
-}
-
-static const Role *role_of(Str call, const Slot *s)
-{
-    for (size_t i = 0; i < COUNT(roles); i++)
-        if (is_call(call, roles[i].call) && str_is(str_of(s->read.node->op_type), roles[i].op) &&
-            (roles[i].slot < 0 || roles[i].slot == s->read.slot))
-            return &roles[i];
-    return NULL;
-}
-
-static TorchTensor *argument_of(const TorchCall *c, int argument)
-{
-    for (size_t i = 0; i < c->n_refs; i++)
-        if (c->refs[i].argument == argument)
-            return c->refs[i].tensor;
-    return NULL;
-}
-
-/* A Gemm reads the weight of a Linear as the module has it, transposed by an attribute. */
-static bool reads_turned(const Slot *s)
-{
-    const Onnx__NodeProto *o = s->read.node;
-    if (!str_is(str_of(o->op_type), "Gemm") || s->read.slot != 1)
-        return false;
-    for (size_t i = 0; i < o->n_attribute; i++)
-        if (str_is(str_of(o->attribute[i]->name), "transB"))
-            return !o->attribute[i]->i;
-    return true;
-}
-
-/* ---- what a call says of its operands ---- */
-
-static bool is_float(const Initial *x)
-{
-    DType dtype;
-    return dtype_from_onnx(x->proto->data_type, &dtype) && dtype_is_float(dtype);
-}
-
-static void by_name(Group *g)
-{
-    for (Slot *s = g->slots; s; s = s->next_in_call)
-        for (size_t i = 0; i < g->call.n_refs && !s->tensor; i++)
-            if (g->call.refs[i].tensor == s->initial->own)
-                s->tensor = s->initial->own;
-}
-
-static void by_role(Group *g)
-{
-    const bool known = has_roles(g->call.op);
-    for (Slot *s = g->slots; s; s = s->next_in_call) {
-        const Role *r = s->tensor ? NULL : role_of(g->call.op, s);
-        if (r) {
-            s->tensor = argument_of(&g->call, r->argument);
-            s->turned = r->turned || (str_is(g->call.op, "linear") && reads_turned(s));
-        }
-        s->constant = known && !r && !s->tensor && g->call.n_refs;
-    }
-}
-
-/* Where one tensor is left and one initializer, they are the same. */
-static void by_rest(Group *g)
-{
-    TorchTensor *tensor = NULL;
-    const Initial *initial = NULL;
-    for (size_t i = 0; i < g->call.n_refs; i++) {
-        TorchTensor *t = g->call.refs[i].tensor;
-        bool said = t == tensor;
-        for (const Slot *s = g->slots; s; s = s->next_in_call)
-            said |= s->tensor == t;
-        if (!said && tensor)
-            return;
-        tensor = said ? tensor : t;
-    }
-    for (const Slot *s = g->slots; s; s = s->next_in_call) {
-        if (s->tensor || s->constant || !is_float(s->initial))
-            continue;
-        if (initial && initial != s->initial)
-            return;
-        initial = s->initial;
-    }
-    for (Slot *s = g->slots; tensor && initial && s; s = s->next_in_call)
-        if (s->initial == initial && !s->tensor)
-            s->tensor = tensor;
-}
-
-static const char *leaf_of(const char *target)
-{
-    const char *dot = strrchr(target, '.');
-    return dot ? dot + 1 : target;
-}
-
-/* Whether a tensor of a recurrent module is in operand `slot` of the node of a layer: weight_ih_l0, bias_hh_l1_reverse. */
-static bool is_in_layer(Arena *arena, const TorchTensor *x, int slot, int layer)
-{
-    static const char *const kinds[] = { [1] = "weight_ih", [2] = "weight_hh", [3] = "bias" };
-    const char *leaf = leaf_of(x->target), *number = arena_printf(arena, "_l%d", layer);
-    const size_t n = strlen(number);
-    const char *at = strstr(leaf, number);
-    return strncmp(leaf, kinds[slot], strlen(kinds[slot])) == 0 && at && (!at[n] || at[n] == '_');
-}
-
-/* Weights of a recurrent layer stand in another order of gates, those of its directions and both biases in one tensor. */
-static void recurrent_slot(Torch *t, const Group *g, Slot *s, int layer)
-{
-    Text label;
-    if (s->read.slot < 1 || s->read.slot > 3 || s->tensor)
-        return;
-    text_open(&label, t->arena);
-    for (size_t i = 0; i < g->call.n_refs; i++) {
-        TorchTensor *x = g->call.refs[i].tensor;
-        if (!is_in_layer(t->arena, x, s->read.slot, layer))
-            continue;
-        text_printf(&label, "%s%s", label.n ? "+" : "", x->target);
-        x->held = true;
-        if (!s->tensor)
-            s->tensor = x;
-    }
-    s->label = label.n ? text_get(&label) : NULL;
-}
-
-static bool is_recurrent(const Slot *s)
-{
-    const Str op = str_of(s->read.node->op_type);
-    return str_is(op, "LSTM") || str_is(op, "GRU") || str_is(op, "RNN");
-}
-
-/* The nodes of one call are its layers, in their order. */
-static void by_layer(Torch *t, Group *g)
-{
-    const Onnx__NodeProto *node = NULL;
-    int layer = -1;
-    for (Slot *s = g->slots; s; s = s->next_in_call) {
-        if (!is_recurrent(s))
-            continue;
-        layer += s->read.node != node;
-        node = s->read.node;
-        recurrent_slot(t, g, s, layer);
-    }
-}
 
 /* ---- the file ---- */
 
@@ -259,14 +27,14 @@ static void add_initials(Torch *t)
         MapEntry *e = map_put(&t->initials, copy, &fresh);
         if (!fresh)
             continue;
-        Initial *x = NEW(t->arena, Initial);
+        TorchInitial *x = NEW(t->arena, TorchInitial);
         const MapEntry *own = map_find(&t->targets, copy);
-        *x = (Initial){ .proto = g->initializer[i], .name = copy, .own = own ? own->value.p : NULL };
+        *x = (TorchInitial){ .proto = g->initializer[i], .name = copy, .own = own ? own->value.p : NULL };
         e->value.p = x;
     }
 }
 
-static Group *group_of(Torch *t, const Onnx__NodeProto *o)
+static TorchGroup *group_of(Torch *t, const Onnx__NodeProto *o)
 {
     TorchCall call;
     bool fresh;
@@ -274,22 +42,22 @@ static Group *group_of(Torch *t, const Onnx__NodeProto *o)
         return NULL;
     MapEntry *e = map_put_n(&t->groups, call.result.p, call.result.n, &fresh);
     if (fresh) {
-        Group *g = NEW(t->arena, Group);
-        *g = (Group){ .call = call };
+        TorchGroup *g = NEW(t->arena, TorchGroup);
+        *g = (TorchGroup){ .call = call };
         e->value.p = g;
     }
     return e->value.p;
 }
 
-static void add_slot(Torch *t, const TorchRead *read, Group *g)
+static void add_slot(Torch *t, const TorchRead *read, TorchGroup *g)
 {
     const Str name = str_of(read->node->input[read->slot]);
     const MapEntry *e = name.n ? map_find_n(&t->initials, name.p, name.n) : NULL;
     if (!e)
         return;
-    Initial *x = e->value.p;
-    Slot *s = NEW(t->arena, Slot);
-    *s = (Slot){ .read = *read, .initial = x };
+    TorchInitial *x = e->value.p;
+    TorchSlot *s = NEW(t->arena, TorchSlot);
+    *s = (TorchSlot){ .read = *read, .initial = x };
     *(x->last ? &x->last->next_of_initial : &x->slots) = s;
     x->last = s;
     if (!g)
@@ -302,7 +70,7 @@ static void add_nodes(Torch *t)
 {
     for (size_t i = 0; i < t->graph->n_node; i++) {
         const Onnx__NodeProto *o = t->graph->node[i];
-        Group *g = group_of(t, o);
+        TorchGroup *g = group_of(t, o);
         for (size_t k = 0; k < o->n_input; k++)
             add_slot(t, &(TorchRead){ o, i, (int)k }, g);
     }
@@ -328,8 +96,11 @@ static bool is_taken(Torch *t, const char *name)
 static const char *free_name(Torch *t, const char *wish)
 {
     const char *name = wish;
-    for (int k = 2; is_taken(t, name); k++)
-        name = arena_printf(t->arena, "%s#%d", wish, k);
+    while (is_taken(t, name)) {
+        MapEntry *e = map_find(&t->taken, wish);
+        e->value.i = e->value.i ? e->value.i + 1 : 2;
+        name = arena_printf(t->arena, "%s#%" PRId64, wish, e->value.i);
+    }
     map_put(&t->taken, name, NULL);
     return name;
 }
@@ -340,7 +111,7 @@ static uint16_t flags_of(const TorchTensor *tensor, bool turned)
 }
 
 /* The part of an initializer that is a tensor, or a constant; made when it is first wanted. */
-static TorchHeld *part_of(Torch *t, const Initial *x, Map *parts, const Slot *s)
+static TorchHeld *part_of(Torch *t, const TorchInitial *x, Map *parts, const TorchSlot *s)
 {
     bool fresh;
     MapEntry *e = map_put_u64(parts, (uintptr_t)s->tensor, &fresh);
@@ -356,24 +127,19 @@ static TorchHeld *part_of(Torch *t, const Initial *x, Map *parts, const Slot *s)
     return part;
 }
 
-typedef struct PartRead {
-    int slot;
-    const TorchHeld *part;
-    struct PartRead *next;
-} PartRead;
-
-static void add_read(Torch *t, TorchHeld *part, const Slot *s)
+static void add_read(Torch *t, TorchHeld *part, const TorchSlot *s)
 {
-    PartRead *r = NEW(t->arena, PartRead);
-    MapEntry *e = map_put_u64(&t->names->readers, (uintptr_t)s->read.node, NULL);
-    *r = (PartRead){ s->read.slot, part, e->value.p };
-    e->value.p = r;
+    bool fresh;
+    MapEntry *e = map_put_u64(&t->names->readers, (uintptr_t)s->read.node, &fresh);
+    if (fresh)
+        e->value.p = NEWS(t->arena, const TorchHeld *, s->read.node->n_input);
+    ((const TorchHeld **)e->value.p)[s->read.slot] = part;
     GROW(t->arena, part->reads, part->n_reads, part->cap_reads);
     part->reads[part->n_reads++] = s->read;
 }
 
 /* What a node holds in attributes stays where it is, so such a node goes on to read what it reads. */
-static bool may_read_apart(const Slot *s)
+static bool may_read_apart(const TorchSlot *s)
 {
     const Onnx__NodeProto *o = s->read.node;
     for (size_t i = 0; i < o->n_attribute; i++)
@@ -382,9 +148,9 @@ static bool may_read_apart(const Slot *s)
     return true;
 }
 
-static void hold(Torch *t, Initial *x)
+static void hold(Torch *t, TorchInitial *x)
 {
-    const Slot *first = x->slots;
+    const TorchSlot *first = x->slots;
     Map parts;
     TorchHeld *held = NEW(t->arena, TorchHeld);
     size_t untold = 0, merged = 0;
@@ -398,7 +164,7 @@ static void hold(Torch *t, Initial *x)
     map_put(&t->names->initializers, x->name, NULL)->value.p = held;
     if (base)
         base->held = true;
-    for (Slot *s = x->slots; s && base; s = s->next_of_initial) {
+    for (TorchSlot *s = x->slots; s && base; s = s->next_of_initial) {
         const bool other = s->tensor ? s->tensor != base : s->constant && base->parameter && first;
         untold += (!s->tensor && !s->constant) || (other && !may_read_apart(s));
         if (!other || !may_read_apart(s))
@@ -418,11 +184,11 @@ static void hold(Torch *t, Initial *x)
 static void find_aliases(Torch *t)
 {
     for (size_t i = 0; i < t->initials.n; i++) {
-        const Initial *x = t->initials.entries[i].value.p;
-        for (const Slot *s = x->slots; s; s = s->next_of_initial) {
+        const TorchInitial *x = t->initials.entries[i].value.p;
+        for (const TorchSlot *s = x->slots; s; s = s->next_of_initial) {
             const Str module = torch_module(s->read.node);
             const char *alias = s->tensor && module.n
-                                    ? arena_printf(t->arena, "%.*s.%s", STR_ARG(module), leaf_of(s->tensor->target))
+                                    ? arena_printf(t->arena, "%.*s.%s", STR_ARG(module), torch_leaf(s->tensor->target))
                                     : NULL;
             const MapEntry *e = alias ? map_find(&t->targets, alias) : NULL;
             TorchTensor *other = e ? e->value.p : NULL;
@@ -435,32 +201,49 @@ static void find_aliases(Torch *t)
 /* What a module calls a tensor first is its name, as it is in PyTorch's own lists. */
 static void prefer_first_names(Torch *t)
 {
-    for (size_t i = 0; i < t->names->aliases.n; i++) {
-        MapEntry *alias = &t->names->aliases.entries[i];
-        const TorchTensor *first = map_find(&t->targets, alias->key)->value.p,
-                          *held = map_find(&t->targets, alias->value.cp)->value.p;
-        if (first->order > held->order)
-            continue;
-        for (size_t k = 0; k < t->names->initializers.n; k++) {
-            TorchHeld *h = t->names->initializers.entries[k].value.p;
-            if (!h->label || strcmp(h->label, held->target) != 0)
-                continue;
-            h->label = first->target;
-            h->shown = free_name(t, first->target);
+    Map first; /* label -> the one to have instead */
+    Map aliases = t->names->aliases;
+    map_open(&first, t->arena);
+    map_open(&t->names->aliases, t->arena);
+    for (size_t i = 0; i < aliases.n; i++) {
+        const char *alias = aliases.entries[i].key, *name = aliases.entries[i].value.cp;
+        const TorchTensor *other = map_find(&t->targets, alias)->value.p, *held = map_find(&t->targets, name)->value.p;
+        if (other->order < held->order && !map_find(&first, name)) {
+            map_put(&first, name, NULL)->value.cp = alias;
+            map_put(&t->names->aliases, name, NULL)->value.cp = alias;
+        } else {
+            map_put(&t->names->aliases, alias, NULL)->value.cp = name;
         }
-        alias->key = held->target;
-        alias->value.cp = first->target;
     }
+    for (size_t k = 0; k < t->names->initializers.n && first.n; k++) {
+        TorchHeld *h = t->names->initializers.entries[k].value.p;
+        const MapEntry *e = h->label ? map_find(&first, h->label) : NULL;
+        if (!e)
+            continue;
+        h->label = e->value.cp;
+        h->shown = free_name(t, h->label);
+    }
+}
+
+/* Whether the exporter optimized nothing: it makes initializers of all Constant nodes when it does.  What nobody holds then
+ * is not used, or another name of what is. */
+static bool is_raw(const Torch *t)
+{
+    for (size_t i = 0; i < t->graph->n_node; i++)
+        if (str_is(str_of(t->graph->node[i]->op_type), "Constant"))
+            return true;
+    return false;
 }
 
 static void find_missing(Torch *t)
 {
+    const bool raw = is_raw(t);
     for (size_t i = 0; i < t->tensors.n; i++) {
         const TorchTensor *x = t->tensors.entries[i].value.p;
         if (!x->parameter || map_find(&t->names->aliases, x->target))
             continue;
         t->names->n_parameters++;
-        if (x->held)
+        if (x->held || raw)
             continue;
         GROW(t->arena, t->names->missing, t->names->n_missing, t->names->cap_missing);
         t->names->missing[t->names->n_missing++] = x->target;
@@ -490,14 +273,8 @@ const TorchNames *torch_names(const Onnx__ModelProto *model, Arena *arena)
     torch_open(&t);
     add_initials(&t);
     add_nodes(&t);
-    for (size_t i = 0; i < t.groups.n; i++) {
-        Group *g = t.groups.entries[i].value.p;
-        by_name(g);
-        by_role(g);
-        by_layer(&t, g);
-        if (!has_roles(g->call.op))
-            by_rest(g);
-    }
+    for (size_t i = 0; i < t.groups.n; i++)
+        torch_match(t.groups.entries[i].value.p, arena);
     for (size_t i = 0; i < t.initials.n; i++)
         hold(&t, t.initials.entries[i].value.p);
     find_aliases(&t);
@@ -509,8 +286,5 @@ const TorchNames *torch_names(const Onnx__ModelProto *model, Arena *arena)
 const TorchHeld *torch_part(const TorchNames *names, const Onnx__NodeProto *o, int slot)
 {
     const MapEntry *e = names && names->n_parts ? map_find_u64(&names->readers, (uintptr_t)o) : NULL;
-    for (const PartRead *r = e ? e->value.cp : NULL; r; r = r->next)
-        if (r->slot == slot)
-            return r->part;
-    return NULL;
+    return e ? ((const TorchHeld *const *)e->value.cp)[slot] : NULL;
 }

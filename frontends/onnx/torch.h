@@ -30,7 +30,7 @@ typedef struct TorchNames {
     Map initializers; /* name -> TorchHeld * */
     TorchHeld **parts;
     size_t n_parts, cap_parts;
-    Map readers;          /* node -> TorchSlots *, of parts */
+    Map readers;          /* of parts: node -> what each operand reads, TorchHeld *[] */
     Map aliases;          /* other names of tensors that are held: name in the module -> label */
     const char **missing; /* parameters that the graph does not hold */
     size_t n_missing, cap_missing;

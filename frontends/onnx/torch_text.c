@@ -78,6 +78,9 @@ static bool is_word(char c)
 
 static void add_ref(TorchCall *call, Arena *arena, TorchTensor *tensor, int argument)
 {
+    enum { MOST = 256 }; /* a call of many layers has some dozens */
+    if (call->n_refs == MOST)
+        return;
     GROW(arena, call->refs, call->n_refs, call->cap_refs);
     call->refs[call->n_refs++] = (TorchRef){ tensor, argument };
 }
