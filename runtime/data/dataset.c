@@ -340,17 +340,32 @@ static Status check_lengths(Binding *b)
     return OK;
 }
 
+static Status other_batch(const Binding *b, const DataInput *in, const DataInput *first)
+{
+    Message *m = message_new(b->d, SEVERITY_ERROR, USAGE, NOWHERE,
+                             "input %s has %" PRId64 " samples in a batch, input %s has %" PRId64, in->name,
+                             in->type->dims[0], first->name, first->type->dims[0]);
+    message_try(m, "--batch %" PRId64 " or --batch %" PRId64 ", where the file leaves the batch open",
+                in->type->dims[0], first->type->dims[0]);
+    return message_send(m);
+}
+
 static Status check_batch(Binding *b)
 {
     Dataset *ds = b->ds;
+    const DataInput *first = NULL;
     for (size_t i = 0; i < ds->n; i++) {
         const DataInput *in = &ds->inputs[i];
         const Lane *l = &ds->lanes[i];
         if (l->kind != LANE_FILE && l->kind != LANE_STREAM)
             continue;
-        if (ds->batch && in->type->dims[0] != ds->batch)
-            return fail_as(b->d, USAGE, NOWHERE, "input %s has %" PRId64 " samples in a batch, others have %" PRId64,
-                           in->name, in->type->dims[0], ds->batch);
+        if (first && in->type->dims[0] != ds->batch)
+            return other_batch(b, in, first);
+        if (!first && ds->batch && in->type->dims[0] != ds->batch)
+            return fail_as(b->d, USAGE, NOWHERE,
+                           "input %s has %" PRId64 " samples in a batch, static ones have %" PRId64, in->name,
+                           in->type->dims[0], ds->batch);
+        first = first ? first : in;
         ds->batch = in->type->dims[0];
     }
     return OK;
