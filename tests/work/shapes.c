@@ -1,6 +1,7 @@
 #include "work/shapes.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 /* A model under construction: parts of the graph in the order they came, and of the model around it. */
 typedef struct Draft {
@@ -216,6 +217,65 @@ static Bytes weights(int n)
         node(&d, i % 2 ? "Add" : "Mul", i ? nth(from, "h", i - 1) : "x", w, i + 1 < n ? nth(to, "h", i) : "y");
     }
     output(&d, "y");
+    return finish(&d);
+}
+
+static void note(Bytes *message, uint32_t field, const char *key, const char *value)
+{
+    Bytes pair = { 0 };
+    put_text(&pair, 1, key);
+    put_text(&pair, 2, value);
+    put_message(message, field, pair);
+}
+
+/* What PyTorch's exporter says of n parameters, and of the call that reads one of them. */
+static void torch_signature(Draft *d, int n)
+{
+    enum { LINE = 64, NOTES_OF_GRAPH = 16 };
+    char *text = calloc((size_t)n + 1, LINE);
+    for (int i = 0, at = 0; text && i < n; i++)
+        at += snprintf(text + at, LINE, "p_w%d: PARAMETER target='m%d.w'\n", i, i);
+    note(&d->graph, NOTES_OF_GRAPH, "pkg.torch.export.ExportedProgram.graph_signature", text ? text : "");
+    free(text);
+}
+
+static void torch_call(Draft *d, int i, int of, const char *w, const char *from, const char *to)
+{
+    enum { NOTES_OF_NODE = 9 };
+    char text[LONGEST];
+    Bytes mul = call("Mul", from, w, to);
+    snprintf(text, sizeof text, "%%c%d : [] = call_function[target=torch.ops.aten.mul.Tensor](args = (%%x, %%p_w%d))",
+             i, of);
+    note(&mul, NOTES_OF_NODE, "pkg.torch.onnx.fx_node", text);
+    put_message(&d->graph, 1, mul);
+}
+
+/* Equal parameters that the exporter merged. */
+static Bytes merged(int n)
+{
+    Draft d = { 0 };
+    char from[LONGEST], to[LONGEST];
+    input(&d, "x");
+    put_message(&d.graph, 5, weight("m0.w"));
+    for (int i = 0; i < n; i++)
+        torch_call(&d, i, i, "m0.w", i ? nth(from, "h", i - 1) : "x", i + 1 < n ? nth(to, "h", i) : "y");
+    output(&d, "y");
+    torch_signature(&d, n);
+    return finish(&d);
+}
+
+/* Copies of one parameter, and as many that the file does not hold. */
+static Bytes copies(int n)
+{
+    Draft d = { 0 };
+    char w[LONGEST], from[LONGEST], to[LONGEST];
+    input(&d, "x");
+    for (int i = 0; i < n; i++) {
+        put_message(&d.graph, 5, weight(nth(w, "val_", i)));
+        torch_call(&d, i, 0, w, i ? nth(from, "h", i - 1) : "x", i + 1 < n ? nth(to, "h", i) : "y");
+    }
+    output(&d, "y");
+    torch_signature(&d, n);
     return finish(&d);
 }
 
@@ -508,6 +568,8 @@ const Shape shapes[] = {
     { "passed",     passed,     500 },
     { "dimensions", dimensions, 500 },
     { "weights",    weights,    250 },
+    { "merged",     merged,     200 },
+    { "copies",     copies,     200 },
     { "unread",     unread,     500 },
     { "constants",  constants,  250 },
     { "operands",   operands,   300 },
