@@ -36,7 +36,7 @@ typedef struct Final {
     Diag *diag;
     const FinalStates *states;
     Map held;    /* name -> Held * */
-    Map shown; /* the same, by the names of graphs */
+    Map shown;   /* the same, by the names of graphs */
     Map wanted;  /* name -> Tensor *, not yet of the file's type */
     Map readers; /* of parts that become initializers: node -> its copy */
     WeightEdit *weights;

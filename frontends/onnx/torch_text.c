@@ -11,12 +11,12 @@ static Str note(Onnx__StringStringEntryProto *const *list, size_t n, const char 
     for (size_t i = 0; i < n; i++)
         if (str_is(str_of(list[i]->key), key))
             return str_of(list[i]->value);
-    return (Str){ NULL, 0 };
+    return (Str){ "", 0 };
 }
 
 static Str from(Str s, size_t n)
 {
-    return n < s.n ? (Str){ s.p + n, s.n - n } : (Str){ s.p + s.n, 0 };
+    return n < s.n ? (Str){ s.p + n, s.n - n } : (Str){ "", 0 };
 }
 
 /* The place of some text in another; its length where it is not there. */
@@ -130,7 +130,7 @@ bool torch_call(const Onnx__NodeProto *o, Arena *arena, const Map *tensors, Torc
 Str torch_module(const Onnx__NodeProto *o)
 {
     const Str text = note(o->metadata_props, o->n_metadata_props, SCOPES);
-    Str last = { NULL, 0 }, before = { NULL, 0 };
+    Str last = { "", 0 }, before = { "", 0 };
     for (Str rest = from(text, find(text, "'")); rest.n;) {
         const Str item = from(rest, 1);
         const size_t n = find(item, "'");

@@ -116,7 +116,7 @@ typedef struct StateSlot {
     const Type *type;
     bool may_lack;    /* a file without it is fine */
     bool turned;      /* other programs have it transposed */
-    bool own_order; /* other programs have its elements in another order */
+    bool own_order;   /* other programs have its elements in another order */
     const char *also; /* a third name, of the same tensor under another module; null: none */
 } StateSlot;
 

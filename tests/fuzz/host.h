@@ -35,7 +35,8 @@ static qcc_context *fuzz_open(long *blocks, uint64_t memory)
         .release = fuzz_give_back,
         .threads = 1,
         .memory = memory,
-        .limits = "eval_bytes=65536,loop_iterations=50,inlined_nodes=1000,unrolled_nodes=1000,fold_work=1000000,fold_total=65536",
+        .limits =
+            "eval_bytes=65536,loop_iterations=50,inlined_nodes=1000,unrolled_nodes=1000,fold_work=1000000,fold_total=65536",
     };
     qcc_context *cx;
     if (qcc_open(&options, &cx) != QCC_OK)
