@@ -255,6 +255,28 @@ qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *ten
     return name && tensor ? call(&c) : QCC_USAGE;
 }
 
+/* A name that is close to one of a value: an output, a parameter, a gradient. */
+static Status no_value(const Call *c)
+{
+    qcc_session *s = c->session;
+    Arena *arena = &s->cx->scratch;
+    const Graph *g = module_graph(s->step->module, "step");
+    const char **names = NEWS(arena, const char *, 2 * s->step->n_parameters + (size_t)graph_n_results(g) + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < s->step->n_parameters; i++) {
+        names[n++] = s->step->parameters[i].name;
+        names[n++] = arena_printf(arena, "grad.%s", s->step->parameters[i].name);
+    }
+    for (int i = 0; i < graph_n_results(g); i++)
+        if (graph_result_name(g, i))
+            names[n++] = graph_result_name(g, i);
+    Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "there is no value named %s now", c->name);
+    const char *nearest = str_nearest(c->name, names, n);
+    if (nearest)
+        message_try(m, "%s", nearest);
+    return message_send(m);
+}
+
 static Status do_view(Call *c)
 {
     if (strcmp(c->name, "seed") == 0) {
@@ -264,7 +286,7 @@ static Status do_view(Call *c)
     }
     const Tensor *t = session_view(c->session->run, own_name(c->session, c->name));
     if (!t)
-        return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "there is no value named %s now", c->name);
+        return no_value(c);
     if (t->type->kind != TYPE_TENSOR || t->type->rank > QCC_MAX_RANK)
         return fail_as(&c->session->cx->diag, UNSUPPORTED, NOWHERE, "%s is no tensor", c->name);
     *c->seen = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };

@@ -62,6 +62,11 @@ with qcc.Session(model, batch=16, loss="mse:y", optimizer="sgd:lr=0.1") as s:
     gradients = {n: s["grad." + n] for n in names}
     s.run(qcc.UPDATE)
     holds("gradient descent", all(numpy.allclose(s[n], s2[n] - 0.1 * gradients[n], atol=1e-6) for n in names))
+    try:
+        s[names[0] + "x"]
+        wrong.append("a name that is not there")
+    except qcc.Error as error:
+        holds("the nearest name", error.status == 2 and "try: " + names[0] in str(error))
     s.save("s.safetensors")
     kept = {n: s[n] for n in names}
     s[names[0]] = numpy.zeros_like(before[names[0]])
