@@ -8,6 +8,7 @@ NAME.safetensors      inputs in.*, target, parameters param.* before the first s
                       gradients grad.* of the first step, losses of ten steps of SGD and AdamW, loss.sgd and loss.adamw, and
                       as .moved those that PyTorch finds when its input is changed by 1e-7.  Dropout is off.
 NAME.json             parameters (name, shape, and other names of the same tensor) and buffers
+digits-dynraw.onnx    the network of docs/pytorch.md
 state/NAME.safetensors, -x.npy, -y.npy: the state dict of the module with other weights, and what it makes of an input
 Traces of the stack are cut to the lines of models.py.
 """
@@ -26,7 +27,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import nn
 
-from models import MODELS
+from models import MODELS, Digits
 
 OWN_AXES = {'gcn'}  # no batch: the first axis of an input is its own
 
@@ -157,11 +158,22 @@ def other_weights(name, out):
     numpy.save(f'{stem}-y.npy', model(*x).detach().numpy())
 
 
+def digits(out):
+    torch.manual_seed(1)
+    path = os.path.join(out, 'digits-dynraw.onnx')
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        torch.onnx.export(Digits().train(), (torch.randn(2, 1, 16, 16),), path, optimize=False, external_data=False,
+                          input_names=['x'], output_names=['logits'], dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    cut_traces(path)
+
+
 def main():
     out, wanted = sys.argv[1], sys.argv[2:] or list(MODELS)
     warnings.filterwarnings('ignore')
     torch.set_num_threads(1)
     os.makedirs(out, exist_ok=True)
+    if not sys.argv[2:]:
+        digits(out)
     for name in wanted:
         make, inputs, kind = MODELS[name]
         torch.manual_seed(1)

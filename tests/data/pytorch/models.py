@@ -384,6 +384,19 @@ class Detr(nn.Module):
         return self.classes(a).mean(1) + self.boxes(a).sigmoid().mean(1)
 
 
+class Digits(nn.Module):
+    """The network of docs/pytorch.md."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+                                  nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2))
+        self.drop, self.head = nn.Dropout(0.2), nn.Linear(256, 10)
+
+    def forward(self, x):
+        return self.head(self.drop(self.body(x).flatten(1)))
+
+
 def image(n=4, c=3, s=8):
     return torch.randn(n, c, s, s)
 
