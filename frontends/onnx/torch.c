@@ -138,14 +138,15 @@ static void add_read(Torch *t, TorchHeld *part, const TorchSlot *s)
     part->reads[part->n_reads++] = s->read;
 }
 
-/* What a node holds in attributes stays where it is, so such a node goes on to read what it reads. */
+/* What a node holds in attributes stays where it is, so such a node goes on to read what it reads; an Identity of an
+ * initializer is an alias of it (final.c). */
 static bool may_read_apart(const TorchSlot *s)
 {
     const Onnx__NodeProto *o = s->read.node;
     for (size_t i = 0; i < o->n_attribute; i++)
         if (o->attribute[i]->t || o->attribute[i]->g || o->attribute[i]->n_tensors || o->attribute[i]->n_graphs)
             return false;
-    return true;
+    return !str_is(str_of(o->op_type), "Identity");
 }
 
 static void hold(Torch *t, TorchInitial *x)
