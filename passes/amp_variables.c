@@ -260,6 +260,15 @@ static bool is_edge(AmpGraph *a, const Node *value)
     return true;
 }
 
+/* What comes out of a sequence or optional has the type that went in, which stays as it is. */
+static bool reads_container(const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && (in(n, i)->type->kind == TYPE_SEQ || in(n, i)->type->kind == TYPE_OPTIONAL))
+            return true;
+    return false;
+}
+
 static int make_variable(AmpGraph *a, Node *value)
 {
     int k;
@@ -283,7 +292,7 @@ static int make_variable(AmpGraph *a, Node *value)
         variable(a, v)->led = enters = true;
     else if (note->role.class == AMP_T)
         amp_fix(a, v, (note->pinned && amp_says_result(p)) || amp_has(note->role.wide_out, k) ? AMP_WIDE : AMP_NARROW);
-    else if (!follows(note->role.class) || note->pinned || amp_has(note->role.wide_out, k) ||
+    else if (!follows(note->role.class) || reads_container(p) || note->pinned || amp_has(note->role.wide_out, k) ||
              (!moves(&note->role) && !is_edge(a, value)))
         amp_fix(a, v, AMP_WIDE);
     else
