@@ -21,9 +21,11 @@ add_test(NAME python/narrow_types
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'onnx.checker, onnx.reference, ml_dtypes' ${CMAKE_CURRENT_SOURCE_DIR}/python/narrow_types.py $<TARGET_FILE:qcc> $f")
 set_tests_properties(python/narrow_types PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
-# The module of Python.
-add_test(NAME python/module
-         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle numpy ${CMAKE_CURRENT_SOURCE_DIR}/python/module.py
-                 ${CMAKE_SOURCE_DIR}/python ${CMAKE_CURRENT_SOURCE_DIR}/command/models/mlp.onnx)
-set_tests_properties(python/module PROPERTIES LABELS fast SKIP_RETURN_CODE 77
-                     ENVIRONMENT "QCC_LIBRARY=$<TARGET_FILE:qcc_shared>;PYTHONDONTWRITEBYTECODE=1")
+# The module of Python; an interpreter does not load a library with sanitizers.
+if(NOT QCC_SANITIZE)
+    add_test(NAME python/module
+             COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle numpy ${CMAKE_CURRENT_SOURCE_DIR}/python/module.py
+                     ${CMAKE_SOURCE_DIR}/python ${CMAKE_CURRENT_SOURCE_DIR}/command/models/mlp.onnx)
+    set_tests_properties(python/module PROPERTIES LABELS fast SKIP_RETURN_CODE 77
+                         ENVIRONMENT "QCC_LIBRARY=$<TARGET_FILE:qcc_shared>;PYTHONDONTWRITEBYTECODE=1")
+endif()
