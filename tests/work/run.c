@@ -38,9 +38,10 @@ static const struct {
     { "weights", "S --emit ir -o O" },
     { "weights", "S --emit onnx-step -o O" },
     { "weights", "export S -o O" },
-    { "weights", "M --loss mse:y --optimizer adam --ema 0.9 --clip-norm 1 -o O" },
-    { "weights", "train M --loss mse:y --data x=x.npy --target x.npy --steps 1 --no-save --init w.safetensors" },
-    { "weights", "train M --loss mse:y --data x=x.npy --target x.npy --steps 1 --checkpoint O.ckpt" },
+    { "weights", "M --loss mse:y --train w --optimizer adam --ema 0.9 --clip-norm 1 -o O" },
+    { "weights",
+      "train M --loss mse:y --train w --data x=x.npy --target x.npy --steps 1 --no-save --init w.safetensors" },
+    { "weights", "train M --loss mse:y --train w --data x=x.npy --target x.npy --steps 1 --checkpoint O.ckpt" },
     { "layers", "M --loss mse:y --amp fp16 --optimizer adam --ema 0.9 --clip-norm 1 -o O" },
     { "layers", "M --loss mse:y --amp bf16 --batch 8 --accumulate 2 -o O" },
     { "layers", "explain M --loss mse:y --amp bf16 -v" },
@@ -248,8 +249,9 @@ static void prepare(const Work *w, const Shape *s)
         if (chdir("..") != 0)
             abort();
         add(&words, w->qcc);
-        words_of(&words, "M --loss mse:y -o S", 0);
-        if (strcmp(s->name, "weights") == 0 || strcmp(s->name, "layers") == 0)
+        const bool scales = strcmp(s->name, "weights") == 0; /* of what goes in: normalization, unless they are named */
+        words_of(&words, scales ? "M --loss mse:y --train w -o S" : "M --loss mse:y -o S", 0);
+        if (scales || strcmp(s->name, "layers") == 0)
             carry_out(folders[i], &words);
     }
 }
