@@ -36,29 +36,12 @@ static Status tell_shared(const qcc_step *s, const TorchNames *names)
     return message_send(m);
 }
 
-/* The older exporter leaves two names that it made up, the newer one says that the call was a norm. */
-static bool holds_norm(const Onnx__NodeProto *o)
-{
-    static const char made[] = "onnx::Conv_";
-    if (!str_is(str_of(o->op_type), "Conv") && !str_is(str_of(o->op_type), "ConvTranspose"))
-        return false;
-    for (size_t i = 0; i < o->n_metadata_props; i++) {
-        const Str text = str_of(o->metadata_props[i]->value);
-        if (str_is(str_of(o->metadata_props[i]->key), "pkg.torch.onnx.fx_node"))
-            return memmem(text.p, text.n, "batch_norm", strlen("batch_norm"));
-    }
-    bool both = o->n_input == 3;
-    for (size_t i = 1; i < o->n_input; i++)
-        both = both && o->input[i].len >= strlen(made) && memcmp(o->input[i].data, made, strlen(made)) == 0;
-    return both;
-}
-
 size_t exporter_folded_norms(const qcc_model *m)
 {
     const Onnx__GraphProto *g = m->has_spine ? m->spine.model->graph : NULL;
     size_t n = 0;
     for (size_t i = 0; g && i < g->n_node; i++)
-        n += holds_norm(g->node[i]);
+        n += torch_holds_norm(g->node[i]);
     return n;
 }
 
@@ -75,7 +58,7 @@ static Status tell_folded(const qcc_step *s)
                     "trained, and nothing is normalized",
                     n, n == 1 ? "" : "s");
     for (size_t i = 0; i < g->n_node; i++)
-        if (holds_norm(g->node[i]))
+        if (torch_holds_norm(g->node[i]))
             message_at(m, "%.*s", (int)g->node[i]->name.len, (const char *)g->node[i]->name.data);
     message_try(m, "torch.onnx.export(model.train(), .., optimize=False), which keeps the norms");
     return message_send(m);

@@ -16,8 +16,9 @@ typedef struct Initial {
     Session *run;
     Arena *arena;
     const char *path;
-    StateSlot *slots; /* of states, and behind them of parameters that are constants */
-    Node **frozen;    /* those */
+    const TorchNames *torch; /* what the exporter says; null: nothing */
+    StateSlot *slots;        /* of states, and behind them of parameters that are constants */
+    Node **frozen;           /* those */
     size_t n, n_states;
 } Initial;
 
@@ -27,8 +28,7 @@ typedef struct Initial {
 static Map second_names(const Initial *x)
 {
     Map names;
-    const qcc_model *m = x->step->model;
-    const TorchNames *torch = m->has_spine ? torch_names(m->spine.model, x->arena) : NULL;
+    const TorchNames *torch = x->torch;
     map_open(&names, x->arena);
     for (size_t i = 0; torch && i < torch->aliases.n; i++)
         map_put(&names, torch->aliases.entries[i].value.cp, NULL)->value.cp = torch->aliases.entries[i].key;
@@ -121,8 +121,7 @@ static Status contradicts(const Initial *x, size_t i, const Tensor *value, bool 
 /* Parameters of the file that the model has only as what an exporter made of them. */
 static size_t find_folded(const Initial *x, const StateReport *r, const char **list)
 {
-    const qcc_model *m = x->step->model;
-    const TorchNames *torch = m->has_spine ? torch_names(m->spine.model, x->arena) : NULL;
+    const TorchNames *torch = x->torch;
     size_t n = 0;
     Map folded;
     map_open(&folded, x->arena);
@@ -151,7 +150,8 @@ static Status tell_lacks(const Initial *x, const StateReport *r, const char *con
     return message_send(m);
 }
 
-static Status put(const Initial *x, Tensor *const *values, const StateReport *r, bool partial)
+/* With --init-partial what the file says of them is left out, which is said. */
+static Status put(const Initial *x, Tensor *const *values, const StateReport *r, bool partial, Text *kept)
 {
     const char **other = NEWS(x->arena, const char *, x->n + r->n_unexpected + 1);
     size_t n_other = find_folded(x, r, other);
@@ -164,6 +164,8 @@ static Status put(const Initial *x, Tensor *const *values, const StateReport *r,
     }
     if (!partial && (r->n_missing || r->n_misshapen || n_other))
         return tell_lacks(x, r, other, n_other);
+    for (size_t i = 0; i < n_other; i++)
+        text_printf(kept, "  %-11s %s\n", i ? "" : "kept", other[i]);
     for (size_t i = 0; i < x->n_states; i++)
         if (values[i])
             TRY(session_put(x->run, x->slots[i].name, values[i]));
@@ -173,21 +175,24 @@ static Status put(const Initial *x, Tensor *const *values, const StateReport *r,
 Status init_weights(qcc_step *step, Session *run, const char *path, bool partial, Out *out)
 {
     Heap heap;
-    Text text;
+    Text text, kept;
     StateReport r;
     qcc_context *cx = step->cx;
     Initial x = { .step = step, .run = run, .arena = &cx->scratch, .path = path };
+    x.torch = step->model->has_spine ? torch_names(step->model->spine.model, x.arena) : NULL;
     open_slots(&x);
+    text_open(&kept, x.arena);
     heap_open(&heap, &cx->memory);
     const CheckpointReader from = { &step->ir->types, &heap, &cx->scratch, &cx->diag, &cx->limits };
     Tensor **values = NEWS(x.arena, Tensor *, x.n + 1);
     Status status = checkpoint_init(&from, path, x.slots, x.n, values, &r);
     if (status == OK)
-        status = put(&x, values, &r, partial);
+        status = put(&x, values, &r, partial, &kept);
     heap_close(&heap);
     TRY(status);
     text_open(&text, x.arena);
     state_report_print(&text, &r);
+    text_add(&text, text_get(&kept));
     return out_printf(out, "%-16s %s: %s\n", "weights", path, text_get(&text));
 }
 

@@ -203,7 +203,7 @@ qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *te
     return name && tensor ? call(&c) : QCC_USAGE;
 }
 
-/* Names that people use for states of ours. */
+/* Names of states by what their modules call them. */
 static void learn_paths(qcc_session *s)
 {
     Graph *g = module_graph(s->step->module, "step");
@@ -226,6 +226,7 @@ static const char *by_path(qcc_session *s, const char *name)
     return e ? arena_printf(&s->cx->scratch, "%s%s", is_gradient ? gradient : "", (const char *)e->value.cp) : name;
 }
 
+/* The name that a value has here: of a state of ours that people call otherwise, or of a parameter called by its path. */
 static const char *own_name(qcc_session *s, const char *name)
 {
     if (strcmp(name, "lr_factor") == 0)

@@ -45,4 +45,7 @@ const TorchNames *torch_names(const Onnx__ModelProto *model, Arena *arena);
 /* The part of an initializer that a node reads as operand `slot`; null: it reads what it names. */
 const TorchHeld *torch_part(const TorchNames *names, const Onnx__NodeProto *o, int slot);
 
+/* Whether a convolution holds a BatchNormalization that the exporter, this one or the older one, folded into it. */
+bool torch_holds_norm(const Onnx__NodeProto *o);
+
 #endif

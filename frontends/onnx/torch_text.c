@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "frontends/onnx/torch.h"
+
 #define SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
 #define CALL      "pkg.torch.onnx.fx_node"
 #define SCOPES    "pkg.torch.onnx.name_scopes"
@@ -140,4 +142,15 @@ Str torch_module(const Onnx__NodeProto *o)
         rest = from(rest, find(rest, "'"));
     }
     return before;
+}
+
+/* The older exporter leaves two names that it made up, the newer one says that the call was a norm. */
+bool torch_holds_norm(const Onnx__NodeProto *o)
+{
+    const Str call = note(o->metadata_props, o->n_metadata_props, CALL);
+    if (!str_is(str_of(o->op_type), "Conv") && !str_is(str_of(o->op_type), "ConvTranspose"))
+        return false;
+    if (call.n)
+        return find(call, "batch_norm") < call.n;
+    return o->n_input == 3 && starts(str_of(o->input[1]), "onnx::Conv_") && starts(str_of(o->input[2]), "onnx::Conv_");
 }
