@@ -4,7 +4,11 @@
  *
  * A file holds cases: a line "$ COMMAND", run by sh in FOLDER with qcc first in the PATH and a folder $T that the file begins empty, then
  * what it wrote: "| " before lines of standard output, "! " before those of standard error, "= N" for an exit code
- * that is not 0.  Lines that begin with # and empty lines separate cases.  --update writes the files anew. */
+ * that is not 0.  Lines that begin with # and empty lines separate cases.
+ *
+ * --update writes the files anew, but records no failure that nobody asked for: an exit code is recorded where it stands
+ * already, an error where the same line stands or "! ...", written by hand below the command.  Otherwise the file stays
+ * as it is, and what is refused is said. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -118,17 +122,70 @@ static void tell_difference(const char *path, const char *want, const char *got)
            (int)strcspn(got + start, "\n"), got + start);
 }
 
+static const char any_error[] = "! ...";
+
+/* Whether a line of an answer says that something failed: warnings do not, nor do the lines that belong to one before. */
+static bool says_failure(const char *line, size_t n)
+{
+    static const char *const harmless[] = { ": warning: ",
+                                            ": note: ",
+                                            ": remark: ",
+                                            "\"severity\":\"warning\"",
+                                            "\"severity\":\"note\"",
+                                            "\"severity\":\"remark\"" };
+    if (line[0] == '=')
+        return true;
+    if (line[0] != '!' || n < 3 || line[2] == ' ')
+        return false;
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (memmem(line, n, harmless[i], strlen(harmless[i])))
+            return false;
+    return true;
+}
+
+/* Whether a line stands in what is recorded below a command: up to the next command, comment or empty line. */
+static bool is_recorded(const char *below, const char *line, size_t n)
+{
+    while (*below && *below != '\n' && *below != '#' && !(below[0] == '$' && below[1] == ' ')) {
+        const size_t length = strcspn(below, "\n");
+        if (length == n && memcmp(below, line, n) == 0)
+            return true;
+        below += length + (below[length] == '\n');
+    }
+    return false;
+}
+
+/* Whether an answer says no failure but those that stand below its command; tells the others. */
+static bool is_recordable(const char *path, int line, const char *below, const char *answer)
+{
+    bool good = true;
+    for (size_t n; *answer; answer += n + (answer[n] == '\n')) {
+        n = strcspn(answer, "\n");
+        if (!says_failure(answer, n) || is_recorded(below, answer, n) ||
+            (answer[0] == '!' && is_recorded(below, any_error, strlen(any_error))))
+            continue;
+        printf("%s:%d: not recorded: %.*s\n", path, line, (int)n, answer);
+        good = false;
+    }
+    return good;
+}
+
 static bool run_file(const char *path, const char *t, bool update, int *cases)
 {
     Bytes want = read_file(path), got = { NULL, 0, 0 };
+    bool recordable = true;
+    int line = 1;
     add(&got, "", 0);
-    for (char *p = want.p; *p;) {
+    for (char *p = want.p; *p; line++) {
         const size_t n = strcspn(p, "\n");
         char *next = p + n + (p[n] == '\n');
         if (p[0] == '$' && p[1] == ' ') {
             char *command = strndup(p + 2, n - 2);
             add(&got, p, (size_t)(next - p));
+            const size_t from = got.n;
             run_case(&got, command, t);
+            if (update && !is_recordable(path, line, next, got.p + from))
+                recordable = false;
             free(command);
             ++*cases;
         } else if (n == 0 || p[0] == '#') {
@@ -137,13 +194,15 @@ static bool run_file(const char *path, const char *t, bool update, int *cases)
         p = next;
     }
     const bool same = strcmp(want.p, got.p) == 0;
-    if (!same && update)
+    if (!same && update && recordable)
         write_file(path, &got);
-    else if (!same)
+    else if (!same && !update)
         tell_difference(path, want.p, got.p);
+    if (!recordable)
+        printf("%s: stays as it is; below a command that is to fail write \"= N\" and \"%s\"\n", path, any_error);
     free(want.p);
     free(got.p);
-    return same || update;
+    return same || (update && recordable);
 }
 
 /* Each file has a folder of its own: what another one leaves is nothing to it. */
@@ -170,13 +229,19 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: run [--update] QCC-FOLDER FOLDER FILE...\n");
         return 2;
     }
-    snprintf(path, sizeof path, "%s:%s", argv[at], getenv("PATH"));
+    char *programs = realpath(argv[at], NULL); /* found from any folder that a command enters */
+    if (!programs) {
+        perror(argv[at]);
+        return 2;
+    }
+    snprintf(path, sizeof path, "%s:%s", programs, getenv("PATH"));
+    free(programs);
     setenv("PATH", path, 1);
     setenv("LC_ALL", "C", 1);
     if (chdir(argv[at + 1]) != 0)
         return 2;
     for (int i = at + 2; i < argc; i++)
         failed += !run_in_folder(argv[i], update, &cases);
-    printf("%d command lines, %d files differ\n", cases, failed);
+    printf("%d command lines, %d files %s\n", cases, failed, update ? "refused" : "differ");
     return failed || !cases;
 }

@@ -6,6 +6,10 @@ set_tests_properties(command PROPERTIES LABELS fast)
 add_custom_target(command_update COMMAND test_command --update ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/command
                   ${cases} DEPENDS test_command qcc qcc_opt VERBATIM)
 
+add_test(NAME command/updates COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/updates $<TARGET_FILE:test_command>
+         $<TARGET_FILE:golden_run> $<TARGET_FILE:test_docs>)
+set_tests_properties(command/updates PROPERTIES LABELS fast)
+
 if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
     add_test(NAME command/stops COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/stops ${CMAKE_BINARY_DIR}/qcc)
     set_tests_properties(command/stops PROPERTIES LABELS slow)

@@ -6,7 +6,8 @@
  * what the command wrote, to both streams.  The commands of a page run one after the other in one temporary folder, in
  * which `examples` is a link to SOURCE/examples, with BIN first in the PATH, then SOURCE/build/oracles/bin.  "..." as a line stands for any
  * number of lines, "..." in a line for any text.  A line <!-- needs: COMMAND --> before a block skips it where COMMAND
- * fails; <!-- do: COMMAND --> prepares what a page takes for granted, with $SOURCE.  --update writes what the commands wrote in place of what differs. */
+ * fails; <!-- do: COMMAND --> prepares what a page takes for granted, with $SOURCE.  --update writes what the
+ * commands wrote in place of what differs, but not what one wrote that failed: that is written by hand. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,12 +156,13 @@ static void do_command(Page *page)
         add(&page->now, want.p, want.n);
     } else {
         const Bytes got = run(command.p, &status);
-        const bool same = fits(want.p, got.p);
+        const bool same = fits(want.p, got.p), kept = same || status != 0;
         if (!same)
-            printf("%s: %.*s\nwanted:\n%sgot:\n%s", page->path, shown_n, shown, want.p, got.p);
+            printf("%s: %.*s\nwanted:\n%sgot%s:\n%s", page->path, shown_n, shown, want.p,
+                   status ? ", from a command that fails, which no update records" : "", got.p);
         page->failed += !same;
         page->commands++;
-        add(&page->now, same ? want.p : got.p, same ? want.n : got.n);
+        add(&page->now, kept ? want.p : got.p, kept ? want.n : got.n);
         free(got.p);
     }
     free(command.p);

@@ -44,6 +44,9 @@ const char *golden_message(Arena *arena, const Message *m);
 /* Marks the expectation that a message meets; false when there is none. */
 bool golden_meet(Golden *g, Arena *arena, const Message *m);
 
+/* Whether the line of a message says `# error: ...`: an update records whatever is wrong there. */
+bool golden_takes_any(const Golden *g, const Message *m);
+
 /* The file with other errors and another output; a null output leaves the arrow out. */
 Str golden_rewritten(const Golden *g, Arena *arena, const Message *const *errors, size_t n, const char *output);
 
