@@ -45,21 +45,11 @@ static void tell_losses(Text *t, const qcc_step *s)
 
 /* ---- optimizer ---- */
 
-static size_t members_of(const qcc_step *s, size_t group)
-{
-    size_t n = 0;
-    const Graph *g = module_graph(s->module, "step");
-    for (size_t i = 0; i < g->n_inputs; i++)
-        n += g->inputs[i]->op == OP_state && g->inputs[i]->flags & NODE_TRAINED &&
-             recipe_group(&s->recipe, g->inputs[i]) == &s->recipe.groups[group];
-    return n;
-}
-
 static void tell_optimizer(Text *t, const qcc_step *s)
 {
     const Recipe *r = &s->recipe;
     for (size_t i = 0; i < r->n_groups; i++) {
-        const size_t n = members_of(s, i);
+        const size_t n = recipe_members(r, module_graph(s->module, "step"), &r->groups[i]);
         label(t, i ? "" : "optimizer");
         text_printf(t, "%s for %zu parameter%s", optimizer_text(&s->cx->scratch, s->ir->ops, &r->groups[i]), n,
                     n == 1 ? "" : "s");

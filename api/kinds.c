@@ -5,6 +5,8 @@
 #include "ops/cards.h"
 #include "passes/loss_read.h"
 #include "passes/optimizer_read.h"
+#include "passes/schedule_read.h"
+#include "passes/settings.h"
 
 static size_t losses(Arena *arena, OptionKind **kinds)
 {
@@ -87,7 +89,8 @@ void kinds_print(Text *t, Arena *arena)
     } all[] = {
         { OPT_loss, "losses, and the settings of each: --loss KIND[:OUTPUT][,setting=value,..]" },
         { OPT_optimizer,
-          "optimizers, settings with what they are: --optimizer KIND[:setting=value,..]; --group takes them too" },
+          "optimizers, settings with what they are: --optimizer KIND[:setting=value,..]; for some parameters: "
+          "--group SELECTOR:[optimizer=KIND,]setting=value,.." },
         { OPT_schedule, "schedules, and the settings of each: --schedule KIND[:setting=value,..]" },
     };
     const char *theirs, *ours;

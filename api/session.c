@@ -229,8 +229,8 @@ static const char *by_path(qcc_session *s, const char *name)
 /* The name that a value has here: of a state of ours that people call otherwise, or of a parameter called by its path. */
 static const char *own_name(qcc_session *s, const char *name)
 {
-    if (strcmp(name, "lr_factor") == 0)
-        return "qcc.lr_factor";
+    if (strcmp(name, "lr_factor") == 0 || strncmp(name, "lr_factor/", strlen("lr_factor/")) == 0)
+        return arena_printf(&s->cx->scratch, "qcc.%s", name);
     if (strcmp(name, "loss_scale") == 0)
         return "qcc.scale";
     return session_view(s->run, name) ? name : by_path(s, name);

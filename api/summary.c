@@ -9,6 +9,8 @@
 #include "api/words.h"
 #include "passes/choices.h"
 #include "passes/footprint.h"
+#include "passes/groups.h"
+#include "passes/optimizer_read.h"
 
 enum { COLUMN = 17, FLAGS = 90 };
 
@@ -193,6 +195,21 @@ Status summary_memory(Out *out, const qcc_step *s)
     return OK;
 }
 
+/* The optimizer of all parameters, and of each group what it does to which. */
+static Status tell_optimizers(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    TRY(line(out, arena, "optimizer", s->facts.optimizer, "--optimizer --lr"));
+    for (size_t i = 1; i < s->recipe.n_groups; i++) {
+        const OptimizerGroup *group = &s->recipe.groups[i];
+        const size_t n = recipe_members(&s->recipe, module_graph(s->module, "step"), group);
+        const char *text = arena_printf(arena, "%s: %s, %zu parameter%s", group->selector,
+                                        optimizer_text(arena, s->ir->ops, group), n, n == 1 ? "" : "s");
+        TRY(line(out, arena, i == 1 ? "groups" : "", text, i == 1 ? "--group" : NULL));
+    }
+    return OK;
+}
+
 Status summary_tell(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
@@ -204,7 +221,7 @@ Status summary_tell(Out *out, const qcc_step *s)
         TRY(tell_parameters(out, s));
     if (s->recipe.choices)
         TRY(tell_statistics(out, s));
-    TRY(line(out, arena, "optimizer", s->facts.optimizer, "--optimizer --lr"));
+    TRY(tell_optimizers(out, s));
     TRY(line(out, arena, "precision", amp_report_precision(arena, s),
              s->recipe.precision.on ? "--amp --keep-fp32" : "--amp"));
     TRY(line(out, arena, "step",

@@ -43,6 +43,14 @@ const OptimizerGroup *recipe_group(const Recipe *r, const Node *parameter)
     return &r->groups[e ? e->value.i : 0];
 }
 
+size_t recipe_members(const Recipe *r, const Graph *g, const OptimizerGroup *group)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        n += is_trained(g->inputs[i]) && recipe_group(r, g->inputs[i]) == group;
+    return n;
+}
+
 const void *group_attr(const OptimizerGroup *group, const Node *parameter, Arena *arena)
 {
     const AttrSpec *specs = parameter->graph->ir->ops->defs[group->op]->attrs;

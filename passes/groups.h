@@ -11,6 +11,9 @@ Status recipe_assign_groups(Recipe *r, Graph *g, Arena *arena);
 /* The group of a parameter: what was assigned, or the first. */
 const OptimizerGroup *recipe_group(const Recipe *r, const Node *parameter);
 
+/* How many trained states of `g` a group trains. */
+size_t recipe_members(const Recipe *r, const Graph *g, const OptimizerGroup *group);
+
 /* The attributes that a parameter is trained with: the group's, without weight decay where the group spares it. */
 const void *group_attr(const OptimizerGroup *group, const Node *parameter, Arena *arena);
 

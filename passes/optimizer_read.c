@@ -6,6 +6,7 @@
 #include "base/number_text.h"
 #include "ops/cards.h"
 #include "passes/optimizers.def"
+#include "passes/schedule_read.h"
 #include "passes/settings.h"
 
 /* ---- the tables ---- */
@@ -32,28 +33,6 @@ static const struct {
 #undef RANGE
 };
 
-static const struct {
-    const char *theirs, *ours;
-} spellings[] = {
-#define SPELLING(theirs, ours) { #theirs, #ours },
-    SPELLINGS(SPELLING)
-#undef SPELLING
-};
-
-enum { SCHEDULE_KEYS = 6 };
-
-typedef struct Plan {
-    const char *word;
-    ScheduleKind kind;
-    const char *keys[SCHEDULE_KEYS]; /* ended by null */
-} Plan;
-
-static const Plan plans[] = {
-#define PLAN(word, kind, ...) { #word, SCHEDULE_##kind, __VA_ARGS__ },
-    SCHEDULES(PLAN)
-#undef PLAN
-};
-
 /* ---- settings of an optimizer ---- */
 
 /* A group on its way. */
@@ -61,7 +40,8 @@ typedef struct Reading {
     const OpTable *ops;
     Settings settings;
     OptimizerGroup *group;
-    double base; /* the rate that 0.1x is a part of; 0: there is none */
+    double base;   /* the rate that 0.1x is a part of; 0: there is none */
+    bool of_group; /* these are settings of --group, which may name an optimizer */
 } Reading;
 
 static const AttrSpec *attrs_of(const Reading *r)
@@ -71,21 +51,15 @@ static const AttrSpec *attrs_of(const Reading *r)
 
 static Status unknown_setting(const Reading *r, const Setting *x)
 {
-    if (strcmp(x->key, "optimizer") == 0) {
-        Message *m =
-            message_new(r->settings.diag, SEVERITY_ERROR, USAGE, (Place){ .where = r->settings.option, .byte = -1 },
-                        "%s: one optimizer trains all parameters of a step", r->settings.kind);
-        message_try(m, "--optimizer %s, and --group '%s:lr=0.1x' for another rate", x->value ? x->value : "KIND",
-                    r->settings.kind);
-        return message_send(m);
-    }
     const char *known[16];
     size_t n = 0;
     known[n++] = "lr";
-    for (const AttrSpec *a = attrs_of(r); a->kind != ATTR_END && n + 1 < COUNT(known); a++)
+    for (const AttrSpec *a = attrs_of(r); a->kind != ATTR_END && n + 2 < COUNT(known); a++)
         known[n++] = a->name;
     if (attr_find(attrs_of(r), str("beta1")))
         known[n++] = "betas";
+    if (r->of_group)
+        known[n++] = "optimizer";
     return setting_unknown(&r->settings, x, n, known);
 }
 
@@ -137,9 +111,9 @@ static Status set_betas(Reading *r, const Setting *x, const AttrSpec *first, con
 
 static Status set_one(Reading *r, Setting x)
 {
-    for (size_t i = 0; i < COUNT(spellings); i++)
-        if (strcmp(spellings[i].theirs, x.key) == 0)
-            x.key = spellings[i].ours;
+    x.key = setting_ours(x.key);
+    if (r->of_group && strcmp(x.key, "optimizer") == 0)
+        return OK; /* the group began with it */
     const AttrSpec *spec = attr_find(attrs_of(r), str(x.key)), *first = attr_find(attrs_of(r), str("beta1"));
     if (strcmp(x.key, "lr") == 0)
         return set_rate(r, &x);
@@ -193,14 +167,20 @@ static Status check_together(const Reading *r)
                    "%s: nesterov wants a momentum and no dampening", r->settings.kind);
 }
 
-static Status read_optimizer(Reading *r, const char *text, Arena *arena, Diag *diag)
+/* The number of the optimizer that the kind of a list names; -1 after a report. */
+static int kind_of(const Settings *s)
 {
-    Settings said;
     const char *words[COUNT(kinds)];
     for (size_t i = 0; i < COUNT(kinds); i++)
         words[i] = kinds[i].word;
+    return settings_kind(s, "optimizer", COUNT(kinds), words);
+}
+
+static Status read_optimizer(Reading *r, const char *text, Arena *arena, Diag *diag)
+{
+    Settings said;
     TRY(settings_read(&said, diag, arena, "--optimizer", text));
-    const int kind = settings_kind(&said, "optimizer", COUNT(kinds), words);
+    const int kind = kind_of(&said);
     if (kind < 0)
         return USAGE;
     TRY(start_kind(r, &kinds[kind], arena, diag));
@@ -209,69 +189,47 @@ static Status read_optimizer(Reading *r, const char *text, Arena *arena, Diag *d
     return check_together(r);
 }
 
+/* ---- groups ---- */
+
+/* A group with an optimizer of its own begins as that one does, not as the others. */
+static Status start_own(Reading *r, Settings *said, const Setting *own)
+{
+    Settings word = *said;
+    if (!own->value || !*own->value)
+        return setting_fail(said, own, "the name of an optimizer");
+    word.kind = own->value;
+    const int kind = kind_of(&word);
+    if (kind < 0)
+        return USAGE;
+    said->kind = arena_printf(said->arena, "%s: %s", said->kind, own->value);
+    return start_kind(r, &kinds[kind], said->arena, said->diag);
+}
+
+static Status start_group(Reading *r, const OptimizerGroup *base, Settings *said)
+{
+    for (size_t i = 0; i < said->n; i++)
+        if (strcmp(said->list[i].key, "optimizer") == 0)
+            return start_own(r, said, &said->list[i]);
+    *r->group = *base;
+    r->group->attr = attrs_copy(said->arena, attrs_of(r), base->attr);
+    return OK;
+}
+
 /* 'bias$:lr=0.1x,weight_decay=0': a selector may have colons, settings have none. */
 static Status read_group(Reading *r, const OptimizerGroup *base, const char *text, Arena *arena, Diag *diag)
 {
+    Settings said;
     const char *colon = strrchr(text, ':');
     if (!colon || colon == text || !strchr(colon, '='))
         return fail_as(diag, USAGE, (Place){ .where = "--group", .byte = -1 }, "'%s' is no SELECTOR:key=value", text);
-    *r->group = *base;
+    const char *selector = arena_copy(arena, text, (size_t)(colon - text));
+    TRY(settings_read_list(&said, diag, arena, "--group", selector, colon + 1));
+    TRY(start_group(r, base, &said));
+    r->settings = said;
     r->base = base->lr;
-    r->group->selector = arena_copy(arena, text, (size_t)(colon - text));
-    r->group->attr = attrs_copy(arena, attrs_of(r), base->attr);
-    TRY(settings_read_list(&r->settings, diag, arena, "--group", r->group->selector, colon + 1));
+    r->group->selector = selector;
     TRY(set_all(r));
     return check_together(r);
-}
-
-/* ---- schedules ---- */
-
-static Status set_schedule(Schedule *to, const Settings *s, const Plan *plan, Setting x)
-{
-    const struct {
-        const char *key;
-        int64_t *count;
-        double *real;
-        double least, below;
-    } fields[] = {
-        { "warmup", &to->warmup, NULL, 0, 0 },
-        { "total", &to->total, NULL, 0, 0 },
-        { "warmup_ratio", NULL, &to->warmup_ratio, 0, 1 },
-        { "min_lr", NULL, &to->min_lr, 0, INFINITY },
-        { "div_factor", NULL, &to->div_factor, 1, INFINITY },
-        { "final_div_factor", NULL, &to->final_div_factor, 1, INFINITY },
-    };
-    size_t n = 0;
-    for (size_t i = 0; i < COUNT(spellings); i++)
-        if (strcmp(spellings[i].theirs, x.key) == 0)
-            x.key = spellings[i].ours;
-    while (n < SCHEDULE_KEYS && plan->keys[n] && strcmp(plan->keys[n], x.key) != 0)
-        n++;
-    for (size_t i = 0; n < SCHEDULE_KEYS && plan->keys[n] && i < COUNT(fields); i++)
-        if (strcmp(fields[i].key, x.key) == 0)
-            return fields[i].count ? setting_count(s, &x, fields[i].count)
-                                   : setting_real(s, &x, fields[i].least, fields[i].below, fields[i].real);
-    for (n = 0; n < SCHEDULE_KEYS && plan->keys[n];)
-        n++;
-    return setting_unknown(s, &x, n, plan->keys);
-}
-
-static Status read_schedule(Schedule *to, const char *text, Arena *arena, Diag *diag)
-{
-    Settings s;
-    const char *words[COUNT(plans)];
-    for (size_t i = 0; i < COUNT(plans); i++)
-        words[i] = plans[i].word;
-    TRY(settings_read(&s, diag, arena, "--schedule", text));
-    const int plan = settings_kind(&s, "schedule", COUNT(plans), words);
-    if (plan < 0)
-        return USAGE;
-    *to = (Schedule){ .kind = plans[plan].kind, .div_factor = 25, .final_div_factor = 1e4 };
-    for (size_t i = 0; i < s.n; i++)
-        TRY(set_schedule(to, &s, &plans[plan], s.list[i]));
-    if (to->kind == SCHEDULE_ONECYCLE && !to->warmup && to->warmup_ratio == 0)
-        to->warmup_ratio = 0.3;
-    return OK;
 }
 
 /* ---- all of it ---- */
@@ -289,12 +247,12 @@ Status recipe_read_optimizer(Recipe *r, const OptimizerWords *words, const OpTab
         TRY(setting_real(&s, &(Setting){ "lr", words->lr }, 0, INFINITY, &groups[0].lr));
     }
     for (size_t i = 0; i < words->n_groups; i++) {
-        Reading group = { .ops = ops, .group = &groups[1 + i] };
+        Reading group = { .ops = ops, .group = &groups[1 + i], .of_group = true };
         TRY(read_group(&group, &groups[0], words->groups[i], arena, diag));
     }
     r->groups = groups;
     r->n_groups = 1 + words->n_groups;
-    return words->schedule ? read_schedule(&r->schedule, words->schedule, arena, diag) : OK;
+    return words->schedule ? schedule_read(&r->schedule, words->schedule, arena, diag) : OK;
 }
 
 /* ---- back to words ---- */
@@ -373,31 +331,4 @@ size_t optimizer_settings(size_t i, const OpTable *ops, Arena *arena, const char
         settings[n++] = arena_printf(arena, "%s=%s", a->name, value);
     }
     return n;
-}
-
-size_t schedule_kinds(void)
-{
-    return COUNT(plans);
-}
-
-const char *schedule_kind(size_t i)
-{
-    return plans[i].word;
-}
-
-size_t schedule_settings(size_t i, const char **settings, size_t most)
-{
-    size_t n = 0;
-    for (; n < SCHEDULE_KEYS && n < most && plans[i].keys[n]; n++)
-        settings[n] = plans[i].keys[n];
-    return n;
-}
-
-bool setting_spelling(size_t i, const char **theirs, const char **ours)
-{
-    if (i >= COUNT(spellings))
-        return false;
-    *theirs = spellings[i].theirs;
-    *ours = spellings[i].ours;
-    return true;
 }

@@ -10,7 +10,7 @@ typedef struct OptimizerWords {
     const char *lr;        /* "1e-3": instead of the optimizer's */
     const char *schedule;  /* "cosine:warmup=500" */
     const char *const *groups;
-    size_t n_groups; /* "bias$:lr=0.1x,weight_decay=0" */
+    size_t n_groups; /* "bias$:lr=0.1x,weight_decay=0", "fc2:optimizer=sgd,lr=0.1" */
 } OptimizerWords;
 
 /* Writes groups and schedule of a recipe into `arena`: USAGE with the nearest word where one is not known. */
@@ -23,14 +23,6 @@ OptimizerGroup recipe_default_optimizer(const OpTable *ops, Arena *arena);
 size_t optimizer_kinds(void);
 const char *optimizer_kind(size_t i);
 size_t optimizer_settings(size_t i, const OpTable *ops, Arena *arena, const char **settings, size_t most);
-
-/* The same of schedules, without what they are. */
-size_t schedule_kinds(void);
-const char *schedule_kind(size_t i);
-size_t schedule_settings(size_t i, const char **settings, size_t most);
-
-/* What others call a setting of either, by number; false behind the last one. */
-bool setting_spelling(size_t i, const char **theirs, const char **ours);
 
 /* "adamw lr 0.0001, weight_decay 0.01": the kind that made a group and what it changed. */
 const char *optimizer_text(Arena *arena, const OpTable *ops, const OptimizerGroup *group);

@@ -18,6 +18,7 @@ typedef struct Results {
 #define GRADIENT_PREFIX "grad."
 #define CLIPPED_PREFIX  "qcc.clipped/"
 #define GRADIENT_SCALE  "qcc.grad_scale"
+#define LR_FACTOR       "qcc.lr_factor" /* of all rates; with /SELECTOR behind it, of a group's */
 #define LATCHED_SCALE   "qcc.latched"
 
 /* The results of `g`; lists grow in `arena`.  A value that is among them keeps its name. */

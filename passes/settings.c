@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number_text.h"
+#include "passes/optimizers.def"
 
 static Place place_of(const Settings *s)
 {
@@ -120,4 +121,31 @@ Status setting_bool(const Settings *s, const Setting *x, bool *out)
     if (*out || strcmp(v, "false") == 0 || strcmp(v, "False") == 0 || strcmp(v, "0") == 0)
         return OK;
     return setting_fail(s, x, "true or false");
+}
+
+/* ---- spellings ---- */
+
+static const struct {
+    const char *theirs, *ours;
+} spellings[] = {
+#define SPELLING(theirs, ours) { #theirs, #ours },
+    SPELLINGS(SPELLING)
+#undef SPELLING
+};
+
+const char *setting_ours(const char *key)
+{
+    for (size_t i = 0; i < COUNT(spellings); i++)
+        if (strcmp(spellings[i].theirs, key) == 0)
+            return spellings[i].ours;
+    return key;
+}
+
+bool setting_spelling(size_t i, const char **theirs, const char **ours)
+{
+    if (i >= COUNT(spellings))
+        return false;
+    *theirs = spellings[i].theirs;
+    *ours = spellings[i].ours;
+    return true;
 }

@@ -41,6 +41,12 @@ Status setting_count(const Settings *s, const Setting *x, int64_t *out);
 /* true or false, 1 or 0, or nothing, which is true. */
 Status setting_bool(const Settings *s, const Setting *x, bool *out);
 
+/* What we call a setting that others call `key`. */
+const char *setting_ours(const char *key);
+
+/* What others call a setting, by number; false behind the last one. */
+bool setting_spelling(size_t i, const char **theirs, const char **ours);
+
 /* Reports what is wrong with a setting: USAGE. */
 Status setting_fail(const Settings *s, const Setting *x, const char *wanted);
 

@@ -30,8 +30,9 @@
  *     }
  *
  * The states of the optimizer are qcc.m/NAME and the like, qcc.step counts the steps, and the rate (result `lr`) is the
- * schedule's at that step times qcc.lr_factor, which the host may set.  A parameter reads its clipped gradient and the
- * factor of all gradients where the pass clip left them. */
+ * schedule's at that step times qcc.lr_factor, which the host may set; a group of parameters has its own (result
+ * `lr/SELECTOR`), times qcc.lr_factor/SELECTOR as well.  A parameter reads its clipped gradient and the factor of all
+ * gradients where the pass clip left them. */
 #include <string.h>
 
 #include "ir/init.h"
@@ -44,9 +45,10 @@
 
 /* ---- rates ---- */
 
-/* A rate that groups share. */
+/* The rate of a group that has been asked for. */
 typedef struct Rate {
-    double lr;
+    const OptimizerGroup *group;
+    const char *name; /* of the result */
     Node *node;
 } Rate;
 
@@ -61,17 +63,29 @@ typedef struct Updating {
     size_t n_rates, cap_rates;
 } Updating;
 
-static Node *rate_of(Updating *u, double lr)
+/* A factor of the host's: a state that begins as one. */
+static Node *host_factor(Graph *g, const char *name)
 {
+    const Type *type = type_scalar(&g->ir->types, F32);
+    const ValueAttr one = { payload_init(g->arena, type, (Init){ .kind = INIT_ONES }) };
+    return graph_state(g, name, type, &one);
+}
+
+static Node *rate_of(Updating *u, const OptimizerGroup *group)
+{
+    Graph *g = u->b.graph;
     for (size_t i = 0; i < u->n_rates; i++)
-        if (u->rates[i].lr == lr)
+        if (u->rates[i].group == group)
             return u->rates[i].node;
-    Node *rate = build_scalar(&u->b, F32, lr);
+    const char *name = group->selector ? name_with(g, "lr/", group->selector) : "lr";
+    Node *rate = build_scalar(&u->b, F32, group->lr);
     if (u->part)
         rate = CALL(&u->b, mul, rate, u->part);
     rate = CALL(&u->b, mul, rate, u->factor);
+    if (group->selector)
+        rate = CALL(&u->b, mul, rate, host_factor(g, name_with(g, LR_FACTOR "/", group->selector)));
     GROW(u->run->scratch, u->rates, u->n_rates, u->cap_rates);
-    u->rates[u->n_rates++] = (Rate){ lr, rate };
+    u->rates[u->n_rates++] = (Rate){ group, name, rate };
     return rate;
 }
 
@@ -84,7 +98,7 @@ static void update_parameter(Updating *u, Node *x, Node *gradient)
     const OpDef *def = g->ir->ops->defs[group->op];
     const void *attr = group_attr(group, x, u->run->scratch);
     const char *names[UPDATE_STATES], *state[UPDATE_STATES];
-    Node *in[UPDATE_STATE + UPDATE_STATES] = { x, gradient, rate_of(u, group->lr), u->step, u->scale };
+    Node *in[UPDATE_STATE + UPDATE_STATES] = { x, gradient, rate_of(u, group), u->step, u->scale };
     const int n = update_states(def, attr, names);
     const Type *type = type_with_dtype(&g->ir->types, x->type, make_width(x->type->dtype));
     for (int i = 0; i < n; i++) {
@@ -117,11 +131,9 @@ static Status whole_recipe(Graph *g, PassRun *run, Recipe *r)
 /* The counter of steps, and the rates' common factors. */
 static void begin(Updating *u, Graph *g)
 {
-    const Type *factor = type_scalar(&g->ir->types, F32);
-    const ValueAttr one = { payload_init(g->arena, factor, (Init){ .kind = INIT_ONES }) };
     Node *done = graph_state(g, "qcc.step", type_scalar(&g->ir->types, I64), NULL);
     u->step = CALL(&u->b, add, done, build_scalar(&u->b, I64, 1));
-    u->factor = graph_state(g, "qcc.lr_factor", factor, &one);
+    u->factor = host_factor(g, LR_FACTOR);
     u->part = schedule_part(&u->b, &u->recipe->schedule, u->recipe->groups[0].lr, u->step);
     u->scale = results_take(&u->results, GRADIENT_SCALE);
 }
@@ -148,7 +160,9 @@ static Status update(Graph *g, PassRun *run)
             update_parameter(&u, x[i], clipped >= 0 ? u.results.node[clipped] : gradient[i]);
     }
     results_drop(&u.results, gone, n);
-    results_add(&u.results, "lr", rate_of(&u, recipe.groups[0].lr));
+    (void)rate_of(&u, &recipe.groups[0]);
+    for (size_t i = 0; i < u.n_rates; i++)
+        results_add(&u.results, u.rates[i].name, u.rates[i].node);
     results_add(&u.results, "qcc.step", u.step);
     results_set(&u.results);
     return u.b.status;

@@ -295,9 +295,9 @@ QCC_CHECKED qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *
  * trained (never scaled), "loss_scale", "seed".  It is the session's own and valid until the session's next call. */
 QCC_CHECKED qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor);
 
-/* Copies a value into a state (a parameter, "lr_factor", "loss_scale": a power of two, "qcc.m/NAME"), also for what the
- * step under way has still to do;
- * or into a gradient, between backward and update; or into "seed", a u64, which random operators draw from (0). */
+/* Copies a value into a state (a parameter, "lr_factor" or that of a group, "lr_factor/SELECTOR", "loss_scale": a power
+ * of two, "qcc.m/NAME"), also for what the step under way has still to do; or into a gradient, between backward and
+ * update; or into "seed", a u64, which random operators draw from (0). */
 QCC_CHECKED qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor);
 
 /* ---- loss scaling ---- */

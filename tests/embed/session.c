@@ -261,6 +261,35 @@ static void values_can_be_put(void **state)
     qcc_close(cx);
 }
 
+/* The rate of a group of parameters is the host's to change, beside that of all. */
+static void a_group_has_its_rate(void **state)
+{
+    Host h = { 0 };
+    Trainee t;
+    qcc_context *cx = open_with(&h);
+    float off = 0, before[FLAT], flat[FLAT];
+    const qcc_tensor none = { QCC_F32, 0, { 0 }, &off, sizeof off };
+    qcc_tensor seen;
+    enum { W2 = 8 * 4 + 8 };
+    (void)state;
+    trainee_open(&t, cx, "--loss mse --optimizer adamw:lr=1e-2 --group 'w2:optimizer=sgd,lr=0.5'");
+    trainee_flat(&t, before);
+    assert_int_equal(qcc_put(t.session, "lr_factor/w2", &none), QCC_OK);
+    trainee_run(&t, 0, 1);
+    trainee_flat(&t, flat);
+    assert_memory_equal(flat + W2, before + W2, 32 * sizeof(float));
+    assert_memory_not_equal(flat, before, 32 * sizeof(float));
+    assert_int_equal(qcc_view(t.session, "lr/w2", &seen), QCC_OK);
+    assert_true(*(const float *)seen.data == 0);
+    off = 0.5f;
+    assert_int_equal(qcc_put(t.session, "lr_factor/w2", &none), QCC_OK);
+    trainee_run(&t, 1, 2);
+    assert_int_equal(qcc_view(t.session, "lr/w2", &seen), QCC_OK);
+    assert_true(*(const float *)seen.data == 0.25f);
+    assert_int_equal(qcc_put(t.session, "lr_factor/w1", &none), QCC_USAGE); /* no group */
+    qcc_close(cx);
+}
+
 static void flat_vectors_go_round(void **state)
 {
     Host h = { 0 };
@@ -677,6 +706,7 @@ int main(void)
         cmocka_unit_test(gradients_add_up),
         cmocka_unit_test(every_value_has_a_name),
         cmocka_unit_test(values_can_be_put),
+        cmocka_unit_test(a_group_has_its_rate),
         cmocka_unit_test(flat_vectors_go_round),
         cmocka_unit_test(the_seed_decides_what_is_drawn),
         cmocka_unit_test(checkpoints_are_bytes),

@@ -25,6 +25,8 @@ static const struct {
     { "skipping scaled", "toy.qir",
       "--data x=hot.npy --target y.npy --amp fp16 --clip-norm 1 --on-nonfinite skip:30 --lr 0.1", false },
     { "narrow", "rich.qir", "--amp bf16 --ema 0.9 --accumulate 2 --lr 1e-2", false },
+    { "two optimizers", "rich.qir",
+      "--optimizer adamw:lr=1e-2 --group 'fc2:optimizer=momentum,lr=0.1' --clip-norm 1 --ema 0.9 --amp fp16", false },
     { "skipping", "toy.qir", "--data x=hot.npy --target y.npy --on-nonfinite skip:9 --lr 0.1", false },
 };
 

@@ -65,6 +65,24 @@ static void groups_change_what_they_say(void **state)
     language_close(&l);
 }
 
+/* A group may have another optimizer: its kind's settings and rate, then what is said, in any order. */
+static void groups_have_optimizers(void **state)
+{
+    const char *groups[] = { "^fc2$:optimizer=sgd,lr=0.1,momentum=0.9", "b:lr=2x,optimizer=lion", "c:optimizer=adamw" };
+    const OptimizerWords words = { .lr = "2", .groups = groups, .n_groups = 3 };
+    Language l;
+    Recipe r;
+    (void)state;
+    language_open(&l);
+    check_that(read_words(&l, &words, &r) == OK, "%s", text_get(&l.messages));
+    assert_string_equal(optimizer_text(&l.arena, &l.ops, &r.groups[1]), "momentum lr 0.1");
+    assert_string_equal(optimizer_text(&l.arena, &l.ops, &r.groups[2]), "lion lr 4");
+    assert_string_equal(optimizer_text(&l.arena, &l.ops, &r.groups[3]), "adamw lr 0.001");
+    assert_string_equal(r.groups[1].selector, "^fc2$");
+    assert_true(r.groups[0].spares_vectors && !r.groups[1].spares_vectors && !r.groups[3].spares_vectors);
+    language_close(&l);
+}
+
 static void schedules_are_read(void **state)
 {
     Language l;
@@ -83,7 +101,16 @@ static void schedules_are_read(void **state)
     language_close(&l);
 }
 
-static const char *const one_group[] = { "x", "bias:", "bias:lr=0.1y", ":lr=1", "b:what=1" };
+static const char *const one_group[] = { "x",
+                                         "bias:",
+                                         "bias:lr=0.1y",
+                                         ":lr=1",
+                                         "b:what=1",
+                                         "b:optimizer=adamx",
+                                         "b:lr=1,optimizer=sgd,beta1=0",
+                                         "b:optimizer=",
+                                         "b:optimizer=nesterov,dampening=0.5",
+                                         "b:optimiser=sgd" };
 
 static const struct {
     OptimizerWords words;
@@ -113,7 +140,14 @@ static const struct {
     { { .groups = &one_group[2], .n_groups = 1 }, "--group: bias: lr is '0.1y', wanted is a number, 0 or more\n" },
     { { .groups = &one_group[3], .n_groups = 1 }, "--group: ':lr=1' is no SELECTOR:key=value\n" },
     { { .groups = &one_group[4], .n_groups = 1 },
-      "--group: b has no setting what\n  try: lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, betas\n" },
+      "--group: b has no setting what\n  try: lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, betas, optimizer\n" },
+    { { .groups = &one_group[5], .n_groups = 1 }, "--group: no optimizer is called adamx\n  try: adam\n" },
+    { { .groups = &one_group[6], .n_groups = 1 },
+      "--group: b: sgd has no setting beta1\n  try: lr, momentum, dampening, weight_decay, nesterov, optimizer\n" },
+    { { .groups = &one_group[7], .n_groups = 1 }, "--group: b: optimizer is '', wanted is the name of an optimizer\n" },
+    { { .groups = &one_group[8], .n_groups = 1 },
+      "--group: b: nesterov: nesterov wants a momentum and no dampening\n" },
+    { { .groups = &one_group[9], .n_groups = 1 }, "--group: b has no setting optimiser\n  try: optimizer\n" },
     { { .schedule = "cosin" }, "--schedule: no schedule is called cosin\n  try: cosine\n" },
     { { .schedule = "constant:min_lr=1" }, "--schedule: constant has no setting min_lr\n  try: warmup\n" },
     { { .schedule = "linear:warmup=-1" }, "--schedule: linear: warmup is '-1', wanted is a count, 0 or more\n" },
@@ -137,9 +171,8 @@ static void mistakes_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_are_read),
-        cmocka_unit_test(groups_change_what_they_say),
-        cmocka_unit_test(schedules_are_read),
+        cmocka_unit_test(kinds_are_read),         cmocka_unit_test(groups_change_what_they_say),
+        cmocka_unit_test(groups_have_optimizers), cmocka_unit_test(schedules_are_read),
         cmocka_unit_test(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,18 +33,23 @@ typedef struct Trial {
     bool adam;
     double decay, decay_b; /* decoupled */
     double clip_norm, clip_value, ema;
-    int warmup; /* then a cosine over all steps; 0: a constant rate */
+    int warmup;   /* then a cosine over all steps; 0: a constant rate */
+    bool apart_b; /* b has no adam, whatever w has */
 } Trial;
 
 static const Trial trials[] = {
-    { "--optimizer sgd:lr=0.1", 1, 0.1, 0.1, 0, false, 0, 0, 0, 0, 0, 0 },
-    { "--optimizer momentum:lr=0.05 --group ^b$:lr=0.1x", 1, 0.05, 0.005, 0.9, false, 0, 0, 0, 0, 0, 0 },
-    { "--optimizer sgd:lr=0.1,momentum=0.5 --clip-norm 0.75", 1, 0.1, 0.1, 0.5, false, 0, 0, 0.75, 0, 0, 0 },
-    { "--optimizer sgd:lr=0.1 --clip-value 0.4 --clip-norm 0.6", 1, 0.1, 0.1, 0, false, 0, 0, 0.6, 0.4, 0, 0 },
-    { "--lr 0.05 --schedule cosine:warmup=5,total=20 --ema 0.8", 1, 0.05, 0.05, 0, true, 0, 0, 0, 0, 0.8, 5 },
-    { "--optimizer adamw:lr=0.05,weight_decay=0.3 --ema 0.9", 1, 0.05, 0.05, 0, true, 0.3, 0.3, 0, 0, 0.9, 0 },
-    { "--optimizer momentum:lr=0.05 --accumulate 4 --clip-norm 0.5", 4, 0.05, 0.05, 0.9, false, 0, 0, 0.5, 0, 0, 0 },
-    { "--optimizer adam:lr=0.05 --accumulate 2 --ema 0.5", 2, 0.05, 0.05, 0, true, 0, 0, 0, 0, 0.5, 0 },
+    { "--optimizer sgd:lr=0.1", 1, 0.1, 0.1, 0, false, 0, 0, 0, 0, 0, 0, false },
+    { "--optimizer momentum:lr=0.05 --group ^b$:lr=0.1x", 1, 0.05, 0.005, 0.9, false, 0, 0, 0, 0, 0, 0, false },
+    { "--optimizer sgd:lr=0.1,momentum=0.5 --clip-norm 0.75", 1, 0.1, 0.1, 0.5, false, 0, 0, 0.75, 0, 0, 0, false },
+    { "--optimizer sgd:lr=0.1 --clip-value 0.4 --clip-norm 0.6", 1, 0.1, 0.1, 0, false, 0, 0, 0.6, 0.4, 0, 0, false },
+    { "--lr 0.05 --schedule cosine:warmup=5,total=20 --ema 0.8", 1, 0.05, 0.05, 0, true, 0, 0, 0, 0, 0.8, 5, false },
+    { "--optimizer adamw:lr=0.05,weight_decay=0.3 --ema 0.9", 1, 0.05, 0.05, 0, true, 0.3, 0.3, 0, 0, 0.9, 0, false },
+    { "--optimizer momentum:lr=0.05 --accumulate 4 --clip-norm 0.5", 4, 0.05, 0.05, 0.9, false, 0, 0, 0.5, 0, 0, 0,
+      false },
+    { "--optimizer adam:lr=0.05 --accumulate 2 --ema 0.5", 2, 0.05, 0.05, 0, true, 0, 0, 0, 0, 0.5, 0, false },
+    { "--optimizer adamw:lr=0.05,weight_decay=0.3 --group ^b$:lr=0.2,momentum=0.9,optimizer=sgd --clip-norm 0.5 --ema 0.9 "
+      "--schedule cosine:warmup=5,total=20",
+      1, 0.05, 0.2, 0.9, true, 0.3, 0, 0.5, 0, 0.9, 5, true },
 };
 
 /* ---- data ---- */
@@ -113,7 +118,7 @@ static void loop_step(Loop *l, const Trial *t, int step)
     for (int k = 0; k < NUMBERS; k++) {
         const double lr = loop_part(t, step) * (k < WIDTH ? t->lr : t->lr_b);
         l->x[k] -= lr * (k < WIDTH ? t->decay : t->decay_b) * l->x[k];
-        if (t->adam) {
+        if (t->adam && !(t->apart_b && k == WIDTH)) {
             l->m[k] = 0.9 * l->m[k] + 0.1 * g[k];
             l->v[k] = 0.999 * l->v[k] + 0.001 * g[k] * g[k];
             const double v = l->v[k] / (1 - pow(0.999, step));
@@ -240,6 +245,103 @@ static void threads_change_nothing(void **state)
     }
 }
 
+/* ---- groups ---- */
+
+static const char *const beside[] = {
+    "",
+    "--clip-norm 0.5",
+    "--clip-value 0.3 --ema 0.9",
+    "--accumulate 2",
+    "--schedule cosine:warmup=3,total=9",
+    "--loss-scale static:1024",
+};
+
+/* Runs a session from where another stands with one of the parameters, and compares what becomes of the other one. */
+static void same_update(Language *l, Session *both, Session *one, const char *follows, const char *own,
+                        const char *const *states, int step, const Tensor *before)
+{
+    RunResult r;
+    assert_int_equal(session_put(one, follows, before), OK);
+    bind_step(l, one, step);
+    assert_int_equal(session_run(one, RUN_STEP, &r), OK);
+    for (; *states; states++) {
+        const char *name = arena_printf(&l->arena, "%s%s", *states, own);
+        const Tensor *a = session_view(both, name), *b = session_view(one, name);
+        check_that(a && b, "no %s", name);
+        check_that(memcmp(a->data, b->data, a->bytes) == 0, "%s, step %d: other bits", name, step);
+    }
+    check_that(!session_view(both, arena_printf(&l->arena, "%s%s", states[1], own)), "%s: %s", own, states[1]);
+}
+
+static Session *start_beside(Language *l, const char *options, const char *more)
+{
+    Module *m;
+    Session *s;
+    const int rows = strstr(more, "accumulate") ? ROWS / 2 : ROWS;
+    check_that(build_step(l, arena_printf(&l->arena, "%s %s", options, more), rows, &m) == OK, "%s",
+               text_get(&l->messages));
+    assert_int_equal(session_open(m, &(SessionOptions){ 0 }, &l->arena, &s), OK);
+    return s;
+}
+
+static Tensor *copy_of(Language *l, const Tensor *t)
+{
+    Tensor *copy = tensor_new(&l->arena, t->type);
+    memcpy(copy->data, t->data, t->bytes);
+    return copy;
+}
+
+/* A step of two optimizers does to each parameter what a step of its optimizer alone does, to the bit. */
+static void groups_are_steps_apart(void **state)
+{
+    /* what each has, and behind the null what it has not */
+    static const char *const of_adam[] = { "", "qcc.m/", "qcc.v/", NULL, "qcc.mean/" };
+    static const char *const of_sgd[] = { "", "qcc.m/", NULL, "qcc.v/" };
+    (void)state;
+    for (size_t i = 0; i < COUNT(beside); i++) {
+        Language l;
+        language_open(&l);
+        Session *both = start_beside(
+            &l, "--optimizer adamw:lr=0.05 --group ^b$:optimizer=sgd,lr=0.1,momentum=0.9,weight_decay=0.2", beside[i]);
+        Session *adam = start_beside(&l, "--optimizer adamw:lr=0.05", beside[i]);
+        Session *sgd = start_beside(&l, "--optimizer sgd:lr=0.1,momentum=0.9,weight_decay=0.2", beside[i]);
+        for (int step = 1; step <= 9; step++) {
+            RunResult r;
+            const Tensor *w = copy_of(&l, session_view(both, "w")), *b = copy_of(&l, session_view(both, "b"));
+            bind_step(&l, both, step);
+            assert_int_equal(session_run(both, RUN_STEP, &r), OK);
+            same_update(&l, both, adam, "b", "w", of_adam, step, b);
+            same_update(&l, both, sgd, "w", "b", of_sgd, step, w);
+        }
+        session_close(both);
+        session_close(adam);
+        session_close(sgd);
+        language_close(&l);
+    }
+}
+
+/* A group's rate has a factor of its own beside that of all. */
+static void groups_have_factors(void **state)
+{
+    Language l;
+    Module *m;
+    Session *s;
+    (void)state;
+    language_open(&l);
+    assert_int_equal(build_step(&l, "--optimizer adam:lr=0.5 --group ^b$:optimizer=sgd,lr=8", ROWS, &m), OK);
+    assert_int_equal(session_open(m, &(SessionOptions){ 0 }, &l.arena, &s), OK);
+    assert_int_equal(session_put(s, "qcc.lr_factor", tensor_scalar(&l.arena, &l.ir.types, F32, 0.25)), OK);
+    assert_int_equal(session_put(s, "qcc.lr_factor/^b$", tensor_scalar(&l.arena, &l.ir.types, F32, 0.5)), OK);
+    bind_step(&l, s, 1);
+    assert_int_equal(session_run(s, RUN_STEP, NULL), OK);
+    assert_true(tensor_get_f64(session_view(s, "lr"), 0) == 0.125);
+    assert_true(tensor_get_f64(session_view(s, "lr/^b$"), 0) == 1);
+    const double g = tensor_get_f64(session_view(s, "grad.b"), 0), b = tensor_get_f64(session_view(s, "b"), 0);
+    assert_true((float)b == (float)(0.25 - g));
+    session_close(s);
+    language_close(&l);
+}
+
 /* The host may change the rate between steps. */
 static void the_factor_scales_the_rate(void **state)
 {
@@ -360,6 +462,7 @@ int main(void)
         cmocka_unit_test(steps_are_the_loop),         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(the_factor_scales_the_rate), cmocka_unit_test(turns_draw_their_own),
         cmocka_unit_test(rates_are_those_of_pytorch), cmocka_unit_test(rates_rise_fall_and_stay),
+        cmocka_unit_test(groups_are_steps_apart),     cmocka_unit_test(groups_have_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
