@@ -98,7 +98,7 @@ Status memory_closing(Memory *m, Status (*fn)(void *arg), void *arg)
 static _Noreturn void jump(Memory *m, Status status)
 {
     if (!m->landing)
-        __builtin_trap(); /* no frame to go to: never below a public call, each has its landing point (api/context.c) */
+        __builtin_trap(); /* no frame to go to: never below a public call, each has its landing point (api/hall/context.c) */
     m->landing->status = status;
     m->held++; /* what is being undone is not interrupted */
     undo_down_to(m, &m->landing->mark);

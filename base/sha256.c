@@ -1,5 +1,5 @@
-#include "base/sha256.h"
 #include "base/bytes.h"
+#include "base/sha256.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-#include "base/str.h"
 #include "base/bytes.h"
+#include "base/str.h"
 
 #include <string.h>
 

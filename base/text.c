@@ -1,6 +1,6 @@
-#include "base/text.h"
 #include "base/bytes.h"
 #include "base/nan_text.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,8 +14,8 @@
 #include "frontends/onnx/import.h"
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "ops/cards.h"
-#include "ops/eval.h"
+#include "ops/card/cards.h"
+#include "ops/card/eval.h"
 #include "passes/pipelines.h"
 
 typedef struct Bench {

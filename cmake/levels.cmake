@@ -1,4 +1,4 @@
-# ops/level/ is compiled once per instruction set; which one runs is decided by cpuid (ops/kernels.c).  Integer
+# ops/level/ is compiled once per instruction set; which one runs is decided by cpuid (ops/kernels/kernels.c).  Integer
 # arithmetic wraps everywhere in ops/.
 if(TARGET qcc_ops)
     target_compile_options(qcc_ops PRIVATE -fwrapv)

@@ -1,15 +1,15 @@
-# frontends/onnx/onnx.proto becomes C when we build; nothing generated is checked in.
+# frontends/onnx/file/onnx.proto becomes C when we build; nothing generated is checked in.
 if(TARGET qcc_frontends)
     if(NOT PROTOC_C)
         message(FATAL_ERROR "protoc-c is missing (protobuf-c-compiler)")
     endif()
     set(generated ${CMAKE_BINARY_DIR}/generated)
-    set(onnx ${generated}/frontends/onnx/onnx.pb-c)
-    file(MAKE_DIRECTORY ${generated}/frontends/onnx)
+    set(onnx ${generated}/frontends/onnx/file/onnx.pb-c)
+    file(MAKE_DIRECTORY ${generated}/frontends/onnx/file)
     add_custom_command(
         OUTPUT ${onnx}.c ${onnx}.h
-        COMMAND ${PROTOC_C} --proto_path=${CMAKE_SOURCE_DIR} --c_out=${generated} frontends/onnx/onnx.proto
-        DEPENDS ${CMAKE_SOURCE_DIR}/frontends/onnx/onnx.proto
+        COMMAND ${PROTOC_C} --proto_path=${CMAKE_SOURCE_DIR} --c_out=${generated} frontends/onnx/file/onnx.proto
+        DEPENDS ${CMAKE_SOURCE_DIR}/frontends/onnx/file/onnx.proto
         VERBATIM)
     set_source_files_properties(${onnx}.c PROPERTIES COMPILE_OPTIONS "-w;-DNDEBUG")
     target_sources(qcc_frontends PRIVATE ${onnx}.c ${onnx}.h)

@@ -177,7 +177,7 @@ typedef struct OpDef {
     int n_variants;
     OpMode mode;
 
-    /* What reaches the wanted operands, from what reaches the results (ops/reverse.h says in which form); null: the
+    /* What reaches the wanted operands, from what reaches the results (ops/control/reverse.h says in which form); null: the
      * expansion's adjoints serve.  The last bit of `differentiable` stands for all operands beyond. */
     void (*adjoint)(Build *b, const Site *s, Node **dx);
     bool open_adjoint;       /* it holds where extents are only known when it runs */
@@ -185,7 +185,7 @@ typedef struct OpDef {
     uint32_t trainable;      /* operands that are parameters by default, a bit each */
 
     int weight;                    /* cost for the measure of rules; 0 counts as 1 */
-    double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/work.h) */
+    double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/contract/work.h) */
     FuseClass fuse;
     bool commutative;
     AmpCard amp;

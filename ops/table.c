@@ -1,4 +1,4 @@
-#include "ops/cards.h"
+#include "ops/card/cards.h"
 
 static const OpDef *const cards[] = {
 #define OP(word) [OP_##word] = &op_##word,

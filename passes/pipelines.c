@@ -7,8 +7,8 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "passes/pattern.h"
-#include "passes/trial.h"
+#include "passes/engine/pattern.h"
+#include "passes/engine/trial.h"
 
 #define PASS(name) extern const Pass pass_##name;
 #include "passes/passes.def"

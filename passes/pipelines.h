@@ -2,7 +2,7 @@
 #ifndef PASSES_PIPELINES_H
 #define PASSES_PIPELINES_H
 
-#include "passes/pass.h"
+#include "passes/engine/pass.h"
 
 typedef struct Pipeline {
     const char *name;

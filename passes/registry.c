@@ -1,7 +1,7 @@
 /* The passes by name. */
 #include <string.h>
 
-#include "passes/pattern.h"
+#include "passes/engine/pattern.h"
 
 #define PASS(name) extern const Pass pass_##name;
 #include "passes/passes.def"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/cards.h"
+#include "ops/card/cards.h"
 
 typedef struct Context {
     Memory memory;

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/words.h"
+#include "api/hall/words.h"
 #include "base/number_text.h"
-#include "ops/cards.h"
-#include "ops/row.h"
-#include "ops/schema.h"
+#include "ops/card/cards.h"
+#include "ops/card/row.h"
+#include "ops/card/schema.h"
 
 static const char head[] =
     "# The operators\n"

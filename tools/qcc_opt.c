@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "frontends/onnx/import.h"
-#include "ir/verify.h"
 #include "ir/print.h"
-#include "ops/cards.h"
+#include "ir/verify.h"
+#include "ops/card/cards.h"
 #include "passes/pipelines.h"
 
 static const char usage[] =

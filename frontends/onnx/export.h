@@ -2,7 +2,7 @@
 #ifndef FRONTENDS_ONNX_EXPORT_H
 #define FRONTENDS_ONNX_EXPORT_H
 
-#include "frontends/onnx/beside.h"
+#include "frontends/onnx/file/weight_file.h"
 #include "ir/tensor.h"
 
 /* A new value for an initializer, or for the tensor of the Constant node whose output has that name. */

@@ -2,7 +2,7 @@
 #ifndef FRONTENDS_ONNX_IMPORT_H
 #define FRONTENDS_ONNX_IMPORT_H
 
-#include "frontends/onnx/spine.h"
+#include "frontends/onnx/file/spine.h"
 #include "ir/graph.h"
 
 typedef struct DimBinding {

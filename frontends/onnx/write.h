@@ -6,7 +6,7 @@
 #ifndef FRONTENDS_ONNX_WRITE_H
 #define FRONTENDS_ONNX_WRITE_H
 
-#include "frontends/onnx/beside.h"
+#include "frontends/onnx/file/weight_file.h"
 #include "ir/graph.h"
 
 /* Names of the dimensions of an input or output that have no size; null: nameless. */

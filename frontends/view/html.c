@@ -8,7 +8,7 @@
 #include "frontends/view/page.h"
 #include "frontends/view/svg.h"
 #include "frontends/view/view.h"
-#include "ops/words.h"
+#include "ops/card/words.h"
 
 enum { MOST_AWAKE = 4000 }; /* nodes that a page draws at once; more are drawn where they are looked at */
 

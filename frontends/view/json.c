@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "frontends/view/view.h"
-#include "ops/path.h"
-#include "ops/words.h"
+#include "ops/card/path.h"
+#include "ops/card/words.h"
 
 enum { MAY_READ = 1 << 27 };
 

@@ -1,6 +1,6 @@
 #include "frontends/view/scene.h"
 
-#include "ops/path.h"
+#include "ops/card/path.h"
 
 /* What is noted of a node. */
 typedef struct Mark {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/words.h"
+#include "ops/card/words.h"
 
 /* Columns of text that fit: the font is 0.6 em wide. */
 enum { GAP = ROW_PITCH - BOX_HEIGHT, WORD_COLUMNS = 16, SIDE_COLUMNS = 27, LINE_COLUMNS = 27, TAG_COLUMNS = 9 };

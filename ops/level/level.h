@@ -2,10 +2,10 @@
 #ifndef OPS_LEVEL_H
 #define OPS_LEVEL_H
 
-#include "ops/kernels.h"
-#include "ops/row.h"
+#include "ops/card/row.h"
+#include "ops/kernels/kernels.h"
 
-/* Between storage types and an arithmetic T: the loads and stores of ops/eval.h. */
+/* Between storage types and an arithmetic T: the loads and stores of ops/card/eval.h. */
 #define LEVEL_LOAD(T)  void (*load_##T)(T * to, const Tensor *from, int64_t first, int64_t n)
 #define LEVEL_STORE(T) void (*store_##T)(Tensor * to, int64_t first, const T *from, int64_t n)
 

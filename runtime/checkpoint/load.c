@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ops/scaler.h"
 #include "base/bytes.h"
+#include "ops/update/scaler.h"
 #include "runtime/checkpoint/content.h"
 #include "runtime/checkpoint/folder.h"
 #include "runtime/checkpoint/match.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "ops/shadow.h"
+#include "ops/update/shadow.h"
 
 void report_missing(Arena *arena, StateReport *r, const char *name)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/eval.h"
+#include "ops/card/eval.h"
 
 enum { BLOCK = 256 };
 

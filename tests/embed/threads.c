@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "embed/everything.h"
 #include "embed/calls.h"
+#include "embed/everything.h"
 
 /* ---- contexts side by side ---- */
 

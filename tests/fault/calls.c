@@ -4,7 +4,7 @@
  *
  * usage: calls FOLDER some|many MODEL...
  * QCC_SWEEP_OFFSET is a number, in hex, that says at which requests sparse sweeps look; many looks at more of them. */
-#include "api/context.h"
+#include "api/hall/context.h"
 #include "fault/refuse_malloc.h"
 #include "fault/world.h"
 

@@ -1,7 +1,7 @@
 /* Nothing grows: every call is made again and again, with what gives back what it made, and the context holds after many
  * rounds what it held after a few.  Arenas give each request a block of its own here: no byte hides in a chunk. */
 
-#include "api/context.h"
+#include "api/hall/context.h"
 #include "fault/commands.h"
 
 enum { WARM = 8, ROUNDS = 12 };

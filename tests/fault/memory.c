@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "ir/verify.h"
-#include "ops/eval.h"
+#include "ops/card/eval.h"
 #include "passes/pipelines.h"
 #include "support/host.h"
 #include "support/language.h"

@@ -3,7 +3,7 @@
  * written, what was there before is whole, and the same line works afterwards.
  *
  * usage: verbs FOLDER TESTS some|many (QCC_SWEEP_OFFSET as for calls.c) */
-#include "api/context.h"
+#include "api/hall/context.h"
 #include "fault/commands.h"
 #include "fault/refuse_malloc.h"
 

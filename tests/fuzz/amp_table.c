@@ -1,7 +1,7 @@
 /* Any bytes as a table of --amp-table. */
 #include "fuzz/text.h"
-#include "ops/cards.h"
-#include "passes/amp_table.h"
+#include "ops/card/cards.h"
+#include "passes/amp/table.h"
 
 const FuzzForm fuzz_form = FUZZ_TEXT;
 

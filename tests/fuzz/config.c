@@ -1,6 +1,6 @@
 /* Any bytes as a file of --config, and as one of --limits; what is in force prints, and reads back the same. */
-#include "api/context.h"
-#include "api/options.h"
+#include "api/hall/context.h"
+#include "api/options/options.h"
 #include "fuzz/text.h"
 
 const FuzzForm fuzz_form = FUZZ_TEXT;

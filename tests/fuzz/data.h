@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
-#include "ops/cards.h"
+#include "ops/card/cards.h"
 #include "runtime/data/feed.h"
 
 typedef struct DataFuzz {

@@ -1,5 +1,5 @@
 /* libFuzzer: whatever bytes come, the ONNX reader ends in a message or a model, and a model comes back byte for byte. */
-#include "frontends/onnx/payload.h"
+#include "frontends/onnx/file/payload.h"
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/context.h"
-#include "api/kind.h"
-#include "api/options.h"
+#include "api/hall/context.h"
+#include "api/model/file_kind.h"
+#include "api/options/options.h"
 #include "fuzz/fuzz.h"
 
 const FuzzForm fuzz_form = FUZZ_TEXT;

@@ -11,7 +11,7 @@
 #include "golden/file.h"
 #include "golden/values.h"
 #include "ir/verify.h"
-#include "passes/pass.h"
+#include "passes/engine/pass.h"
 #include "support/language.h"
 #include "support/recipe.h"
 

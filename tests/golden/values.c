@@ -6,9 +6,9 @@
 
 #include "base/rng.h"
 #include "ir/build.h"
-#include "ops/eval.h"
-#include "ops/shadow.h"
-#include "passes/trial.h"
+#include "ops/card/eval.h"
+#include "ops/update/shadow.h"
+#include "passes/engine/trial.h"
 
 enum { UNKNOWN_EXTENT = 2 };
 

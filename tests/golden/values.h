@@ -2,7 +2,7 @@
 #ifndef TESTS_GOLDEN_VALUES_H
 #define TESTS_GOLDEN_VALUES_H
 
-#include "passes/pass.h"
+#include "passes/engine/pass.h"
 
 /* Evaluates a graph on inputs drawn from their names; the results, null where absent.  Null after a failure. */
 Tensor **golden_evaluate(Graph *g, Heap *heap, Arena *arena);

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #undef fail
 
-#include "ops/cards.h"
-#include "ops/row.h"
+#include "ops/card/cards.h"
+#include "ops/card/row.h"
 #include "ops/text.h"
 #include "tests/nvrtc/nvrtc.h"
 

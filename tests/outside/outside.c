@@ -5,12 +5,12 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "ops/make.h"
-#include "ops/reverse.h"
+#include "ops/card/make.h"
+#include "ops/control/reverse.h"
 #include "outside/words.h"
-#include "passes/pattern.h"
+#include "passes/engine/pattern.h"
+#include "passes/engine/trial.h"
 #include "passes/pipelines.h"
-#include "passes/trial.h"
 #include "support/cards_hold.h"
 
 extern const Pass pass_distances;

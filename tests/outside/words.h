@@ -2,8 +2,8 @@
 #ifndef TESTS_OUTSIDE_WORDS_H
 #define TESTS_OUTSIDE_WORDS_H
 
-#include "ops/cards.h"
-#include "ops/attrs.h"
+#include "ops/card/attrs.h"
+#include "ops/card/cards.h"
 #include "outside/attrs.h"
 #include "outside/number.h"
 

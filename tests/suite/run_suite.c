@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "api/suite.h"
+#include "api/verbs/suite.h"
 
 enum { SKIP = 77 };
 

@@ -10,7 +10,7 @@
 #include "frontends/onnx/import.h"
 #include "golden/values.h"
 #include "ir/verify.h"
-#include "ops/eval.h"
+#include "ops/card/eval.h"
 #include "support/language.h"
 
 enum { SKIPPED = 77 };

@@ -7,9 +7,9 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "passes/loss_read.h"
+#include "passes/engine/trial.h"
 #include "passes/pipelines.h"
-#include "passes/trial.h"
+#include "passes/recipe/loss_read.h"
 
 const AmpWay amp_ways[AMP_WAYS] = { { BF16, false }, { BF16, true }, { F16, false }, { F16, true } };
 

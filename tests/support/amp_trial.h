@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_AMP_TRIAL_H
 #define TESTS_SUPPORT_AMP_TRIAL_H
 
-#include "passes/amp.h"
+#include "passes/amp/amp.h"
 #include "testing.h"
 
 /* One of the four ways to insert. */

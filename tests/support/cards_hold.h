@@ -4,7 +4,7 @@
 #define TESTS_SUPPORT_CARDS_HOLD_H
 
 #include "base/parallel.h"
-#include "ops/schema.h"
+#include "ops/card/schema.h"
 #include "testing.h"
 
 /* ---- what a card must say ---- */

@@ -1,6 +1,6 @@
 #include "support/language.h"
 
-#include "ops/cards.h"
+#include "ops/card/cards.h"
 
 /* every(...): an attribute of each kind. */
 typedef struct EveryAttr {

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/entries.h"
+#include "frontends/onnx/file/spine.h"
 #include "frontends/onnx/import.h"
-#include "frontends/onnx/spine.h"
 #include "ir/init.h"
 #include "ir/parse.h"
 

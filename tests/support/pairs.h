@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_PAIRS_H
 #define TESTS_SUPPORT_PAIRS_H
 
-#include "frontends/onnx/beside.h"
+#include "frontends/onnx/file/weight_file.h"
 #include "frontends/onnx/write.h"
 #include "testing.h"
 

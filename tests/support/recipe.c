@@ -4,11 +4,11 @@
 
 #include "base/file.h"
 #include "base/number_text.h"
-#include "passes/amp_shipped.h"
-#include "passes/amp_table.h"
-#include "passes/loss_read.h"
-#include "passes/optimizer_read.h"
-#include "passes/scale_read.h"
+#include "passes/amp/shipped.h"
+#include "passes/amp/table.h"
+#include "passes/recipe/loss_read.h"
+#include "passes/recipe/optimizer_read.h"
+#include "passes/recipe/scale_read.h"
 
 enum { MOST_GROUPS = 8, MOST_TEXTS = 8 };
 

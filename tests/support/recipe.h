@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_RECIPE_H
 #define TESTS_SUPPORT_RECIPE_H
 
-#include "passes/recipe.h"
+#include "passes/recipe/recipe.h"
 
 /* Reads "--optimizer sgd:lr=0.1 --clip-norm 1"; what is no option is reported.  Files that options name stand beside
  * `path`, which may be null. */

@@ -3,7 +3,7 @@
 #include "testing.h"
 
 #include "ir/parse.h"
-#include "ops/words.h"
+#include "ops/card/words.h"
 
 typedef struct Row {
     const char *op, *table16, *tableb16; /* in the words of the study */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "api/step.h"
+#include "api/make/step.h"
 #include "base/file.h"
 #include "ir/blob.h"
 #include "support/oracle.h"

@@ -3,9 +3,9 @@
 
 #include "base/file.h"
 #include "ir/parse.h"
-#include "ops/words.h"
-#include "passes/amp_shipped.h"
-#include "passes/amp_table.h"
+#include "ops/card/words.h"
+#include "passes/amp/shipped.h"
+#include "passes/amp/table.h"
 
 static const struct Row {
     const char *table;

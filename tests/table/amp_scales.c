@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "frontends/onnx/import.h"
-#include "ops/eval.h"
+#include "ops/card/eval.h"
 #include "passes/pipelines.h"
 #include "support/recipe.h"
 #include "support/torch_tasks.h"

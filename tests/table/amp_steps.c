@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "ops/shadow.h"
+#include "ops/update/shadow.h"
+#include "passes/engine/trial.h"
 #include "passes/pipelines.h"
-#include "passes/trial.h"
 
 /* What trial graphs have behind them already. */
 enum { DONE = 2 };

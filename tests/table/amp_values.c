@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "passes/trial.h"
+#include "passes/engine/trial.h"
 
 /* ---- inputs ---- */
 

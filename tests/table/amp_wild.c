@@ -2,9 +2,9 @@
 /* Whatever tables say, what comes out of insertion is a graph, the second time changes nothing, and stripped it is what
  * it was: tables of random classes and masks, and the lists of others, on every model, golden graph and sample. */
 #include "ir/verify.h"
-#include "ops/words.h"
-#include "passes/amp_shipped.h"
-#include "passes/amp_table.h"
+#include "ops/card/words.h"
+#include "passes/amp/shipped.h"
+#include "passes/amp/table.h"
 #include "support/amp_trial.h"
 
 /* Classes that compute wide fit everything. */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/half.h"
-#include "ops/eval.h"
-#include "passes/cast_rules.h"
+#include "ops/card/eval.h"
+#include "passes/amp/cast_rules.h"
 #include "support/language.h"
 #include "unit/check.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/half.h"
 #include "base/pack.h"
-#include "ops/eval.h"
-#include "passes/cast_rules.h"
+#include "ops/card/eval.h"
+#include "passes/amp/cast_rules.h"
 #include "support/language.h"
 #include "unit/check.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/options.h"
+#include "api/options/options.h"
 #include "base/file.h"
 #include "qcc/qcc.h"
 

@@ -7,12 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "api/step.h"
+#include "api/make/step.h"
 #include "base/file.h"
 #include "frontends/onnx/import.h"
 #include "ir/print.h"
-#include "ops/eval.h"
-#include "ops/path.h"
+#include "ops/card/eval.h"
+#include "ops/card/path.h"
 #include "support/oracle.h"
 #include "support/step_texts.h"
 

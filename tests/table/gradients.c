@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ops/reverse.h"
-#include "ops/schema.h"
+#include "ops/card/schema.h"
+#include "ops/control/reverse.h"
 #include "support/cards_hold.h"
 
 enum { MOST_OPERANDS = 32, MOST_ELEMENTS = 10, MOST_SAMPLES = 48 };

@@ -1,5 +1,5 @@
 /* The kernels of every level the machine has give the bits of the plain loop. */
-#include "ops/row.h"
+#include "ops/card/row.h"
 #include "testing.h"
 
 enum { MOST = 40000 };

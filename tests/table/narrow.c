@@ -7,10 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "api/model.h"
+#include "api/model/model.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "ops/schema.h"
+#include "ops/card/schema.h"
 #include "support/oracle.h"
 #include "testing.h"
 

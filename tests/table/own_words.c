@@ -4,10 +4,10 @@
 
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "ops/cards.h"
-#include "passes/pattern.h"
+#include "ops/card/cards.h"
+#include "passes/engine/pattern.h"
+#include "passes/engine/trial.h"
 #include "passes/pipelines.h"
-#include "passes/trial.h"
 #include "unit/check.h"
 
 /* twice(x) = x + x. */

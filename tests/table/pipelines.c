@@ -1,12 +1,13 @@
 /* Passes and pipelines: their order, what is checked after each, and the examples in their own files. */
 #include "passes/pipelines.h"
 
+#include <glob.h>
 #include <stdlib.h>
 
 #include "base/file.h"
 #include "ir/verify.h"
-#include "passes/pattern.h"
-#include "passes/trial.h"
+#include "passes/engine/pattern.h"
+#include "passes/engine/trial.h"
 #include "support/language.h"
 #include "support/recipe.h"
 #include "unit/check.h"
@@ -33,9 +34,13 @@ static void example(Language *l, const Pass *pass, Text *before, Text *after)
 {
     static const char margin[] = " *     ";
     Str file;
-    char *path = arena_printf(&l->arena, "%s/passes/%s.c", QCC_SOURCE_DIR, pass->name);
-    for (char *p = path + strlen(QCC_SOURCE_DIR); *p; p++)
+    char *pattern = arena_printf(&l->arena, "%s/passes/*/%s.c", QCC_SOURCE_DIR, pass->name);
+    for (char *p = pattern + strlen(QCC_SOURCE_DIR); *p; p++)
         *p = *p == '-' ? '_' : *p;
+    glob_t found;
+    check_that(glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc == 1, "%s: not one file", pattern);
+    const char *path = arena_printf(&l->arena, "%s", found.gl_pathv[0]);
+    globfree(&found);
     assert_int_equal(file_read(&l->arena, &l->diag, path, 1 << 20, "file", &file), OK);
     Text *to = before;
     for (const char *line = file.p, *end; line < strstr(file.p, "*/"); line = end + 1) {

@@ -2,7 +2,7 @@
  * too.  The order of summation itself is tested with ops/reduce.h. */
 #include <math.h>
 
-#include "ops/reduction.h"
+#include "ops/card/reduction.h"
 #include "testing.h"
 
 enum { REDUCTIONS = 10 };

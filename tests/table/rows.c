@@ -2,8 +2,8 @@
  * broadcasting; and the collapsed iteration space against plain index arithmetic. */
 #include <math.h>
 
-#include "ops/row.h"
-#include "ops/space.h"
+#include "ops/card/row.h"
+#include "ops/machine/space.h"
 #include "testing.h"
 
 typedef double Formula(double x, double y, double z, double a, double b);

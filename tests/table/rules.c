@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "ir/verify.h"
-#include "passes/pattern.h"
-#include "passes/trial.h"
+#include "passes/engine/pattern.h"
+#include "passes/engine/trial.h"
 #include "support/language.h"
 #include "unit/check.h"
 

@@ -1,7 +1,7 @@
 /* What adjoints give where differences cannot say: at kinks and ties, at zeros and poles, for exponents that are
  * constants.  The numbers are PyTorch's unless the name says otherwise (docs/ops.md, Adjoints). */
 #include "ir/parse.h"
-#include "ops/reverse.h"
+#include "ops/control/reverse.h"
 #include "support/calls.h"
 
 enum { MOST = 16 };

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/half.h"
-#include "passes/amp_constant.h"
+#include "passes/amp/constant.h"
 #include "support/language.h"
 #include "unit/check.h"
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "passes/amp.h"
+#include "passes/amp/amp.h"
 
 /* Fails with a formatted message. */
 #define check_that(condition, ...)                                                                                     \

@@ -2,8 +2,8 @@
 #include "testing.h"
 
 #include "ir/parse.h"
-#include "ops/words.h"
-#include "passes/amp.h"
+#include "ops/card/words.h"
+#include "passes/amp/amp.h"
 
 static const char model[] = "graph @f(%x: f32[2,3], %d: f64[2]) -> (%p, %e, %g, %q) {\n"
                             "    param %head.weight: f32[3,3] = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"

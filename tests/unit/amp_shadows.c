@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/weights.h"
+#include "api/session/weights.h"
 #include "base/half.h"
-#include "ops/shadow.h"
+#include "ops/update/shadow.h"
 #include "qcc/qcc.h"
 #include "testing.h"
 

@@ -2,8 +2,8 @@
 #include "testing.h"
 
 #include "ir/parse.h"
-#include "ops/words.h"
-#include "passes/amp_table.h"
+#include "ops/card/words.h"
+#include "passes/amp/table.h"
 
 static const AmpTable *table_of(Context *c, const char *text)
 {

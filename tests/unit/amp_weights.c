@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/step.h"
-#include "ops/shadow.h"
+#include "api/make/step.h"
+#include "ops/update/shadow.h"
 #include "qcc/qcc.h"
 #include "testing.h"
 

@@ -1,8 +1,8 @@
 /* What choose-trainable tells of its choices, and ties that no text can state. */
 #include <string.h>
 
-#include "passes/choices.h"
-#include "passes/pass.h"
+#include "passes/engine/pass.h"
+#include "passes/recipe/choices.h"
 #include "support/language.h"
 #include "unit/check.h"
 

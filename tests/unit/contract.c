@@ -1,5 +1,5 @@
 /* Contractions against loops written out: the f32 ones bit for bit, in the stated order. */
-#include "ops/contract.h"
+#include "ops/contract/contract.h"
 #include "support/calls.h"
 
 /* ---- matmul ---- */

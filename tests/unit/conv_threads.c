@@ -1,6 +1,6 @@
 /* A convolution gives the same bytes whatever the number of threads, where positions are split over them and where the
  * results are. */
-#include "ops/window.h"
+#include "ops/window/window.h"
 #include "support/calls.h"
 
 typedef struct Case {

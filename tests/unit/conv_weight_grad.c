@@ -2,7 +2,7 @@
  * threads. */
 #include <math.h>
 
-#include "ops/window.h"
+#include "ops/window/window.h"
 #include "support/calls.h"
 
 typedef struct Case {

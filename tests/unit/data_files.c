@@ -2,7 +2,7 @@
  * [4,2,3], or its lowest bits. */
 #include "testing.h"
 
-#include "frontends/onnx/value.h"
+#include "frontends/onnx/file/value.h"
 #include "support/data.h"
 
 static const char *stored(Context *c, const char *name)

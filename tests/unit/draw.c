@@ -1,5 +1,5 @@
 /* What the ops that draw give: the same numbers for the same address, NumPy's where asked, the right distributions. */
-#include "ops/draw.h"
+#include "ops/random/random_draws.h"
 
 #include <math.h>
 

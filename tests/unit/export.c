@@ -2,7 +2,7 @@
 #include "onnx_bytes.h"
 
 #include "frontends/onnx/export.h"
-#include "frontends/onnx/payload.h"
+#include "frontends/onnx/file/payload.h"
 #include "ir/type.h"
 
 typedef struct Tally {

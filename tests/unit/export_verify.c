@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "api/export.h"
+#include "api/verbs/export.h"
 #include "testing.h"
 
 typedef struct Trial {

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "frontends/onnx/external.h"
-#include "frontends/onnx/payload.h"
-#include "ops/schema.h"
+#include "frontends/onnx/file/external.h"
+#include "frontends/onnx/file/payload.h"
+#include "ops/card/schema.h"
 
 /* ---- tensors in memory ---- */
 

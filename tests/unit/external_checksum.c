@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frontends/onnx/payload.h"
-#include "ops/schema.h"
+#include "frontends/onnx/file/payload.h"
+#include "ops/card/schema.h"
 
 static char folder[64];
 static const char right[] = "fe5567e8d769550852182cdf69d74bb16dff8e29"; /* of "0123456789abcdef" */

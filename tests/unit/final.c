@@ -1,6 +1,6 @@
 /* The way out of training: final states where the file's parameters were, and weights beside a file. */
-#include "ops/eval.h"
-#include "ops/schema.h"
+#include "ops/card/eval.h"
+#include "ops/card/schema.h"
 #include "support/step_texts.h"
 
 /* ---- models by hand ---- */

@@ -11,7 +11,7 @@
 #include "frontends/onnx/import.h"
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "ops/cards.h"
+#include "ops/card/cards.h"
 #include "passes/pipelines.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

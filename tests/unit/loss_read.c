@@ -1,5 +1,5 @@
 /* Losses from words and back, and what is said of words that mean nothing. */
-#include "passes/loss_read.h"
+#include "passes/recipe/loss_read.h"
 #include "testing.h"
 
 static Status words_come_back(void *arg)

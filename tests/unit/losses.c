@@ -1,8 +1,8 @@
 /* The losses of training against what PyTorch gives, values and gradients (tests/data/losses.py). */
 #include <math.h>
 
-#include "ops/attrs.h"
-#include "ops/reverse.h"
+#include "ops/card/attrs.h"
+#include "ops/control/reverse.h"
 #include "testing.h"
 
 typedef struct Stored {

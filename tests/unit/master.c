@@ -3,7 +3,7 @@
  *     test_unit_master          a sample of all patterns, every tie, both ends
  *     test_unit_master all      all 2^32 patterns */
 #include "base/half.h"
-#include "ops/cards.h"
+#include "ops/card/cards.h"
 #include "support/calls.h"
 
 static bool is_nan(uint32_t bits)

@@ -1,6 +1,6 @@
 /* Memory, arenas and heaps: what is asked for is there, what fails jumps to its landing, and all comes back. */
-#include "base/heap.h"
 #include "base/arena.h"
+#include "base/heap.h"
 #include "base/rng.h"
 
 #include <string.h>

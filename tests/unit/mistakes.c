@@ -2,7 +2,7 @@
  * is good for closing alone, and the host lives. */
 #include "testing.h"
 
-#include "api/context.h"
+#include "api/hall/context.h"
 #include "support/host.h"
 
 #ifdef QCC_DEBUG

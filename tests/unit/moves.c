@@ -1,6 +1,6 @@
 /* Moves against index arithmetic written out, and the edges of each op. */
-#include "ops/move.h"
-#include "ops/shapes.h"
+#include "ops/card/shapes.h"
+#include "ops/move/move.h"
 #include <math.h>
 
 #include "testing.h"

@@ -1,8 +1,8 @@
 /* Calls of narrow types that multiply what they have computed themselves: the same written out, with each rounding in its
  * place, gives the same bits. */
-#include "ops/attention.h"
-#include "ops/make.h"
-#include "ops/recurrent.h"
+#include "ops/attend/attention.h"
+#include "ops/card/make.h"
+#include "ops/recurrent/recurrent.h"
 #include "support/calls.h"
 
 static const DType narrow_types[] = { F16, BF16 };

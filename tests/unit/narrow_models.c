@@ -1,6 +1,6 @@
 /* Models in one narrower float type: what becomes narrow, what stays, what is refused. */
-#include "frontends/onnx/encode.h"
 #include "frontends/onnx/narrow.h"
+#include "frontends/onnx/write/encode.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "testing.h"

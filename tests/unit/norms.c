@@ -1,5 +1,5 @@
 /* Normalizations and losses against their formulas in f64, and the corners where formulas break. */
-#include "ops/norm.h"
+#include "ops/norm/norm.h"
 #include "support/calls.h"
 
 /* Mean and variance of the elements whose index is first + i * step. */

@@ -1,7 +1,7 @@
 /* The options table and everything that is made of it. */
 #include "testing.h"
 
-#include "api/options.h"
+#include "api/options/options.h"
 #include "qcc/qcc.h"
 
 typedef struct Page {

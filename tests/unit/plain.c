@@ -1,10 +1,10 @@
 /* Words of ours said in standard words mean the same, to rounding: every sample of every word that has no ONNX name. */
 #include <math.h>
 
-#include "frontends/onnx/encode.h"
-#include "frontends/onnx/plain.h"
+#include "frontends/onnx/write/encode.h"
+#include "frontends/onnx/write/standard_words.h"
 #include "ir/print.h"
-#include "ops/eval.h"
+#include "ops/card/eval.h"
 #include "testing.h"
 
 typedef struct Case {

@@ -2,7 +2,7 @@
 #include "testing.h"
 
 #include "ir/parse.h"
-#include "passes/rebatch.h"
+#include "passes/model/rebatch.h"
 
 static Graph *graph_of(Context *c, const char *text)
 {

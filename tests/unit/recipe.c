@@ -1,6 +1,6 @@
 /* Optimizers, groups and schedules as people write them: what they become, and what is said about mistakes. */
-#include "passes/optimizer_read.h"
-#include "passes/settings.h"
+#include "passes/recipe/optimizer_read.h"
+#include "passes/recipe/settings.h"
 #include "support/language.h"
 #include "unit/check.h"
 

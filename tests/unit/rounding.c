@@ -1,7 +1,7 @@
 /* f16 and bf16 as the evaluator keeps them: every pattern survives being widened, rounding is monotone with ties to even
  * at every place, and what rounding does to results is counted. */
 #include "base/half.h"
-#include "ops/contract.h"
+#include "ops/contract/contract.h"
 #include "support/calls.h"
 
 static const char *const levels[] = { "base", "v3", "v4" };

@@ -1,12 +1,12 @@
 /* The scale of a loss: its automaton against another one, and what sessions do with it. */
-#include "ops/scaler.h"
+#include "ops/update/scaler.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "passes/pipelines.h"
-#include "passes/scale_read.h"
-#include "runtime/scaler.h"
+#include "passes/recipe/scale_read.h"
+#include "runtime/session/scaler.h"
 #include "support/language.h"
 #include "support/recipe.h"
 #include "unit/check.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "ops/schema.h"
+#include "ops/card/schema.h"
 
 static void every_row_is_in_order_and_well_formed(void **state)
 {

@@ -1,7 +1,7 @@
 /* Attention and recurrent ops: against loops, against other programs' stored numbers, and against themselves turned
  * around. */
-#include "ops/attention.h"
-#include "ops/recurrent.h"
+#include "ops/attend/attention.h"
+#include "ops/recurrent/recurrent.h"
 #include "support/calls.h"
 
 /* ---- attention ---- */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "ir/parse.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "support/language.h"
 #include "testing.h"
 

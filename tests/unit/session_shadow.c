@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "ir/parse.h"
-#include "ops/shadow.h"
-#include "runtime/session.h"
+#include "ops/update/shadow.h"
+#include "runtime/session/session.h"
 #include "support/language.h"
 #include "testing.h"
 

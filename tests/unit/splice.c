@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "frontends/onnx/spine.h"
-#include "frontends/onnx/splice.h"
+#include "frontends/onnx/file/spine.h"
+#include "frontends/onnx/file/splice.h"
 
 static Status append(void *user, const void *bytes, size_t n)
 {

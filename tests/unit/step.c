@@ -4,7 +4,7 @@
 #include "ir/parse.h"
 #include "ir/print.h"
 
-#include "ops/schema.h"
+#include "ops/card/schema.h"
 
 typedef struct Written {
     Text model, step;

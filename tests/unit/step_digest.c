@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "frontends/onnx/step_digest.h"
+#include "frontends/onnx/file/step_digest.h"
 #include "qcc/qcc.h"
 
 enum { MOST = 1 << 16, STATES = 1 << 12 };

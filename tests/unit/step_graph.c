@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "passes/pipelines.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "support/language.h"
 #include "support/recipe.h"
 #include "unit/check.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ops/eval.h"
+#include "ops/card/eval.h"
 #include "support/oracle.h"
 #include "support/step_texts.h"
 

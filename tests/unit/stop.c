@@ -1,6 +1,6 @@
 /* What is asked to stop: loops that allocate nothing look, kernels leave out what has not begun, undoing goes on. */
 #include "base/min_cut.h"
-#include "ops/machine.h"
+#include "ops/machine/machine.h"
 #include "testing.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frontends/onnx/superseded.h"
+#include "frontends/onnx/file/superseded.h"
 #include "support/pairs.h"
 #include "support/step_texts.h"
 

@@ -1,4 +1,4 @@
-#include "ops/turn.h"
+#include "ops/signal/unit_circle.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "ir/parse.h"
-#include "ops/reverse.h"
+#include "ops/control/reverse.h"
 #include "testing.h"
 
 enum { MOST_INPUTS = 8 };

@@ -1,7 +1,7 @@
 /* One step of each optimizer, repeated: against PyTorch's own, LAMB's and Lion's formulas (tests/data/optimizers.py). */
 #include <math.h>
 
-#include "ops/update.h"
+#include "ops/update/update.h"
 #include "support/language.h"
 #include "unit/check.h"
 

@@ -1,5 +1,5 @@
 /* Windows over images wide enough for what works on whole lines and planes: pools and convolutions against loops. */
-#include "ops/window.h"
+#include "ops/window/window.h"
 #include "support/calls.h"
 
 enum { IMAGES = 4, HEIGHT = 9, WIDTH = 37, AREA = HEIGHT * WIDTH };

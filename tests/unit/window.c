@@ -1,5 +1,5 @@
 /* Convolutions and pools against loops over every tap; where windows stand; what is refused. */
-#include "ops/window.h"
+#include "ops/window/window.h"
 #include "support/calls.h"
 
 /* ---- where windows stand ---- */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "ir/parse.h"
-#include "ops/reverse.h"
+#include "ops/control/reverse.h"
 #include "testing.h"
 
 /* A call of f64 operands that are waves; what reaches its result, of every operand. */

@@ -1,8 +1,8 @@
 /* The wire walk: what it accepts, what it refuses and where it says the fault lies. */
 #include "onnx_bytes.h"
 
-#include "frontends/onnx/onnx.pb-c.h"
-#include "frontends/onnx/wire.h"
+#include "frontends/onnx/file/onnx.pb-c.h"
+#include "frontends/onnx/file/wire.h"
 
 typedef struct Case {
     const void *bytes;

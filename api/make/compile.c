@@ -1,0 +1,450 @@
+/* From a model and the options of a line to a training step: @step and @eval. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/hall/out.h"
+#include "api/make/amp_report.h"
+#include "api/make/recipe.h"
+#include "api/make/step.h"
+#include "frontends/onnx/step.h"
+#include "ir/copy.h"
+#include "passes/engine/fold.h"
+#include "passes/engine/trial.h"
+#include "passes/model/rebatch.h"
+#include "passes/pipelines.h"
+#include "passes/recipe/choices.h"
+#include "passes/recipe/groups.h"
+
+enum { DEFAULT_BATCH = 32 };
+
+/* ---- the model with its dimensions bound ---- */
+
+/* The batch of a graph: dimension 0 of its first data input. */
+static int64_t batch_of(const Graph *g)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Type *t = g->inputs[i]->type;
+        if (g->inputs[i]->op == OP_input && t->kind == TYPE_TENSOR && t->rank > 0)
+            return t->dims[0];
+    }
+    return 0;
+}
+
+/* A file with a fixed batch: the constants that state it follow, and that is proved. */
+static Status change_batch(qcc_step *s, Graph *g, int64_t batch)
+{
+    int64_t old;
+    const int64_t have = batch_of(g);
+    if (!batch || have <= 0 || have == batch)
+        return OK;
+    Graph *original = graph_copy(g, &s->arena);
+    TRY(rebatch(g, batch, &old));
+    return rebatch_prove(g, original, 0);
+}
+
+static bool is_past(const char *input)
+{
+    return strncmp(input, "past_", 5) == 0;
+}
+
+/* The dimensions that have a size by themselves or by the line: those of inputs that are no caches of the past, and
+ * those that --dim names. */
+static Map present_dims(qcc_step *s, const CommandLine *line)
+{
+    const qcc_model *m = s->model;
+    const char *pair;
+    Map dims;
+    map_open(&dims, &s->cx->scratch);
+    for (size_t i = 0; i < m->n_inputs; i++)
+        for (int k = 0; !is_past(m->inputs[i].name) && k < m->inputs[i].type->rank; k++)
+            if (m->inputs[i].dims[k])
+                map_put(&dims, m->inputs[i].dims[k], NULL);
+    for (size_t at = 0; (pair = option_next(line, OPT_dim, &at));) {
+        const char *value;
+        map_put(&dims, pair_split(&s->cx->scratch, pair, &value), NULL);
+    }
+    return dims;
+}
+
+/* Caches of what came before (past_key_values ..) are empty unless the line says how long they are. */
+static CommandLine with_past(qcc_step *s, const CommandLine *line)
+{
+    const qcc_model *m = s->model;
+    const Map present = present_dims(s, line);
+    CommandLine empty = { 0 }, all = line_join(&s->arena, &empty, line);
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const Value *v = &m->inputs[i];
+        if (!is_past(v->name) || v->type->kind != TYPE_TENSOR)
+            continue;
+        for (int k = 1; k < v->type->rank; k++)
+            if (v->type->dims[k] < 0 && v->dims[k] && !map_find(&present, v->dims[k]))
+                option_add(&s->arena, &all, OPT_dim, arena_printf(&s->arena, "%s=0", v->dims[k]));
+    }
+    return all;
+}
+
+/* The first of a name counts. */
+static Map inputs_of(Arena *arena, const Graph *g)
+{
+    Map map;
+    map_open(&map, arena);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        bool fresh = false;
+        MapEntry *e = g->inputs[i]->name ? map_put(&map, g->inputs[i]->name, &fresh) : NULL;
+        if (fresh)
+            e->value.cp = g->inputs[i];
+    }
+    return map;
+}
+
+/* An axis that has a dimension, and the next one that has it too. */
+typedef struct Axis {
+    const char *input;
+    int axis;
+    struct Axis *next;
+} Axis;
+
+/* The axes of each symbolic dimension, in the order of the signature. */
+static Map axes_of(qcc_step *s, const Map *inputs)
+{
+    Arena *a = &s->cx->scratch;
+    const qcc_model *m = s->model;
+    Map dims;
+    map_open(&dims, a);
+    for (size_t i = m->n_inputs; i-- > 0;)
+        for (int k = m->inputs[i].type->rank; map_find(inputs, m->inputs[i].name) && k-- > 0;)
+            if (m->inputs[i].dims[k]) {
+                MapEntry *e = map_put(&dims, m->inputs[i].dims[k], NULL);
+                Axis *axis = NEW(a, Axis);
+                *axis = (Axis){ m->inputs[i].name, k, e->value.p };
+                e->value.p = axis;
+            }
+    return dims;
+}
+
+/* Whether the model takes a dimension of that size, as far as its shapes say. */
+static bool takes_size(qcc_step *s, const char *dim, int64_t size)
+{
+    Hush hush;
+    Module *module;
+    Arena *a = &s->cx->scratch;
+    const DimBinding binding = { .name = dim, .value = size };
+    const ImportOptions o = { .dims = &binding, .n_dims = 1, .batch = 1 };
+    hush_begin(&hush, s->ir, a);
+    Status status = onnx_import(s->ir, a, &s->model->spine, &o, &module);
+    if (status == OK)
+        status = fold_types(module->graphs[0], a);
+    hush_end(&hush);
+    return status == OK;
+}
+
+/* A size to try: as long as people use, or as long as the tables of the model are; 0 when none is taken. */
+static int64_t size_that_fits(qcc_step *s, const char *dim)
+{
+    int64_t size = 1024;
+    while (size && !takes_size(s, dim, size))
+        size /= 2;
+    return size;
+}
+
+/* A symbolic dimension that nothing binds, and every input that has it. */
+static Status no_size(qcc_step *s, const Map *axes, const char *dim)
+{
+    const MapEntry *e = map_find(axes, dim);
+    Message *msg = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "dimension %s has no size", dim);
+    for (const Axis *a = e ? e->value.cp : NULL; a; a = a->next)
+        message_at(msg, "%s[%d]", a->input, a->axis);
+    const int64_t size = size_that_fits(s, dim);
+    if (size)
+        message_try(msg, "--dim %s=%" PRId64, dim, size);
+    return message_send(msg);
+}
+
+/* Every symbolic dimension has a size: each that has none is reported once. */
+static Status check_sizes(qcc_step *s, const Graph *g)
+{
+    const qcc_model *m = s->model;
+    Status status = OK;
+    const Map inputs = inputs_of(&s->cx->scratch, g), axes = axes_of(s, &inputs);
+    Map seen;
+    map_open(&seen, &s->cx->scratch);
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const Value *v = &m->inputs[i];
+        const MapEntry *e = map_find(&inputs, v->name);
+        const Node *n = e ? e->value.cp : NULL;
+        for (int k = 0; n && n->uses && n->type->kind == TYPE_TENSOR && k < n->type->rank; k++) {
+            bool fresh = false;
+            if (n->type->dims[k] < 0 && v->dims[k])
+                map_put(&seen, v->dims[k], &fresh);
+            if (fresh)
+                status = no_size(s, &axes, v->dims[k]);
+        }
+    }
+    return status;
+}
+
+/* The model once more, for training: symbolic dimensions get their sizes. */
+static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
+{
+    qcc_model *m = s->model;
+    const int64_t turns = s->recipe.accumulate > 1 ? s->recipe.accumulate : 1;
+    const int64_t said = option_count(line, OPT_batch, 0), batch = (said ? said : DEFAULT_BATCH) / turns;
+    if ((said ? said : DEFAULT_BATCH) % turns)
+        return fail_as(&s->cx->diag, USAGE, ON_COMMAND_LINE,
+                       "--accumulate %" PRId64 ": a batch of %" PRId64 " does not divide into as many", turns,
+                       said ? said : DEFAULT_BATCH);
+    if (!m->has_spine)
+        TRY(model_as_file(m));
+    ImportOptions o = { 0 };
+    Module *module;
+    const CommandLine bound = with_past(s, line);
+    TRY(bindings_read(m, s->ir, &s->data, &bound, &o));
+    o.batch = batch;
+    TRY(onnx_import(s->ir, &s->arena, &m->spine, &o, &module));
+    *g = module->graphs[0];
+    TRY(check_sizes(s, *g));
+    return change_batch(s, *g, said ? batch : 0);
+}
+
+/* Inputs that are no samples: their first dimension is no batch. */
+static void find_whole(qcc_step *s, const Graph *g)
+{
+    const int64_t batch = batch_of(g);
+    const char **whole = NEWS(&s->arena, const char *, g->n_inputs + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Type *t = g->inputs[i]->type;
+        if (g->inputs[i]->op == OP_input && (t->kind != TYPE_TENSOR || t->rank < 1 || t->dims[0] != batch))
+            whole[n++] = g->inputs[i]->name;
+    }
+    s->recipe.whole = whole;
+    s->recipe.n_whole = n;
+}
+
+/* ---- passes ---- */
+
+static Status run_pipeline(qcc_step *s, const char *name, Graph *g)
+{
+    const PipelineOptions options = {
+        .pass = { .recipe = &s->recipe, .exact_casts = s->recipe.precision.exact_casts },
+    };
+    return pipeline_run(pipeline_find(name), g, &options);
+}
+
+static const char *interned(qcc_step *s, const char *name)
+{
+    return name_of(&s->ir->names, name, strlen(name));
+}
+
+static Status build_graphs(qcc_step *s, const CommandLine *line)
+{
+    Graph *g = NULL, *eval;
+    TRY(recipe_read(s, line));
+    amp_report_open(s);
+    TRY(bound_model(s, line, &g));
+    TRY(fold_types(g, &s->cx->scratch)); /* an exporter may compute the axes of a shape */
+    TRY(recipe_read_losses(s, g, line));
+    find_whole(s, g);
+    TRY(run_pipeline(s, "train-model", g));
+    TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
+    eval = graph_copy(g, &s->arena);
+    const LossSpec *losses = s->recipe.losses, *masked = recipe_masked(s);
+    s->recipe.losses = recipe_keeps_last(line) ? masked : losses;
+    Status status = run_pipeline(s, "train-step", g);
+    s->recipe.losses = masked;
+    if (status == OK)
+        status = run_pipeline(s, "eval-step", eval);
+    s->recipe.losses = losses;
+    TRY(status);
+    g->name = interned(s, "step");
+    eval->name = interned(s, "eval");
+    s->module = module_new(s->ir, &s->arena);
+    module_add(s->module, g);
+    module_add(s->module, eval);
+    s->facts.batch = batch_of(g);
+    s->facts.nodes = graph_count(g);
+    return OK;
+}
+
+/* A file that holds a step already. */
+static Status read_step(qcc_step *s, const CommandLine *line)
+{
+    qcc_model *m = s->model;
+    StepNotes notes = { 0 };
+    if (m->has_spine) {
+        TRY(onnx_read_step(s->ir, &s->arena, &m->spine, &s->module, &notes));
+    } else {
+        s->module = m->module;
+        s->ir = &m->ir;
+    }
+    TRY(recipe_from_notes(s, &notes));
+    TRY(recipe_refuse(s, line));
+    s->facts.batch = batch_of(module_graph(s->module, "step"));
+    s->facts.nodes = graph_count(module_graph(s->module, "step"));
+    return OK;
+}
+
+bool model_is_step(const qcc_model *m)
+{
+    return m->has_spine ? onnx_is_step(&m->spine) : module_graph(m->module, "step") != NULL;
+}
+
+/* Whether a step changes anything: one that does not is no step, whatever its options say. */
+static bool trains(const qcc_step *s)
+{
+    const Graph *g = module_graph(s->module, "step");
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->op == OP_state && g->inputs[i]->flags & NODE_TRAINED)
+            return true;
+    return false;
+}
+
+/* One who freezes everything means it: statistics may move, and there is a warning. */
+static Status check_trains(qcc_step *s, const CommandLine *line)
+{
+    const Choices *c = s->recipe.choices;
+    const size_t n = c ? c->n : 0;
+    if (trains(s) || option_given(line, OPT_freeze))
+        return OK;
+    Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
+                             n ? "there is nothing to train: none of %zu parameters is chosen"
+                               : "there is nothing to train: the model has no parameters",
+                             n);
+    for (size_t i = 0; i < n; i++)
+        message_at(m, "%s: %s", c->list[i].path, c->list[i].reason);
+    if (n)
+        message_try(m, "--train '%s'", c->list[0].path);
+    else
+        message_try(m, "torch.onnx.export(.., export_params=True); qcc eval and qcc run need no parameters");
+    return message_send(m);
+}
+
+/* What is required of a step that was made before: it is made again, so that what was decided is known. */
+static Status check_made(const qcc_step *made, const CommandLine *line)
+{
+    qcc_step *again;
+    if (!option_given(line, OPT_require_amp))
+        return OK;
+    if (made->facts.silent)
+        return fail_as(&made->cx->diag, USAGE, ON_COMMAND_LINE,
+                       "--require-amp-fraction: the text of a step does not say how it was made");
+    TRY(step_again(made, "", &again));
+    const Status status = amp_report_require(again, line);
+    step_close(again);
+    return status;
+}
+
+Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step)
+{
+    qcc_step *s = step_new(m);
+    const bool made = model_is_step(m);
+    m->cx->diag.file = m->file;
+    Status status = made ? OK : model_supported(m);
+    if (status == OK)
+        status = made ? read_step(s, line) : build_graphs(s, line);
+    if (status == OK && !made && (line->verb == VERB_compile || line->verb == VERB_train))
+        status = check_trains(s, line);
+    if (status == OK)
+        status = made ? check_made(s, line) : amp_report_check(s, line);
+    if (status == OK && !made)
+        status = step_tell_exporter(s);
+    if (status != OK) {
+        step_drop(s);
+        return status;
+    }
+    step_signature(s);
+    step_keep(s);
+    *step = s;
+    return OK;
+}
+
+Status step_again(const qcc_step *made, const char *changes, qcc_step **step)
+{
+    CommandLine line;
+    qcc_step *s = step_new(made->model);
+    Status status = options_read_text(&s->cx->diag, &s->arena, "options of the step",
+                                      arena_printf(&s->arena, "%s %s", made->facts.options, changes),
+                                      1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line);
+    s->facts.tables = made->facts.tables;
+    s->facts.n_tables = made->facts.n_tables;
+    s->facts.weights = made->facts.weights;
+    s->facts.n_weights = made->facts.n_weights;
+    s->facts.recorded = true;
+    if (status == OK)
+        status = build_graphs(s, &line);
+    if (status != OK) {
+        step_drop(s);
+        return status;
+    }
+    s->facts.loss_why = made->facts.loss_why;
+    step_signature(s);
+    step_keep(s);
+    *step = s;
+    return OK;
+}
+
+/* ---- the public calls ---- */
+
+typedef struct Compile {
+    qcc_model *model;
+    const char *options;
+    qcc_step *step;
+} Compile;
+
+static Status do_compile(void *arg)
+{
+    Compile *c = arg;
+    qcc_context *cx = c->model->cx;
+    CommandLine line;
+    cx->diag.file = c->model->file;
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_compile", c->options,
+                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    line = line_join(&cx->scratch, &c->model->line, &line);
+    return step_compile(c->model, &line, &c->step);
+}
+
+qcc_status qcc_compile(qcc_model *model, const char *options, qcc_step **step)
+{
+    Compile c = { model, options, NULL };
+    if (!model || !step || model->freed)
+        return QCC_USAGE;
+    const qcc_status status = context_call(model->cx, do_compile, &c);
+    if (status == QCC_OK)
+        *step = c.step;
+    return status;
+}
+
+/* ---- the file ---- */
+
+Status step_write(qcc_step *s, Out *o)
+{
+    qcc_model *m = s->model;
+    Diag *d = &m->cx->diag;
+    const Sink sink = out_sink(o);
+    StepNotes notes;
+    TRY(recipe_to_notes(s, &notes));
+    if (!m->has_spine)
+        TRY(model_as_file(m));
+    return onnx_write_step(&m->spine, s->module, &notes, d, &sink, out_beside(o));
+}
+
+typedef struct WriteStep {
+    qcc_step *step;
+    const qcc_sink *sink;
+} WriteStep;
+
+static Status do_write(void *arg)
+{
+    const WriteStep *w = arg;
+    Out o;
+    w->step->cx->diag.file = w->step->model->file;
+    model_guard(w->step->model);
+    TRY(out_open(&o, w->step->cx, w->sink));
+    return out_close(&o, step_write(w->step, &o));
+}
+
+qcc_status qcc_write_step(qcc_step *step, const qcc_sink *sink)
+{
+    WriteStep w = { step, sink };
+    return step && sink ? context_call(step->cx, do_write, &w) : QCC_USAGE;
+}

@@ -1,0 +1,184 @@
+/* Steps: what a model becomes to be trained, and the public calls about it. */
+#include "api/make/step.h"
+
+#include <string.h>
+
+#include "api/hall/out.h"
+#include "ops/card/path.h"
+#include "passes/step/footprint.h"
+
+/* ---- lifetime ---- */
+
+static void undo_step(void *thing)
+{
+    qcc_step *s = thing;
+    memory_release(&s->cx->memory, s, sizeof *s);
+}
+
+qcc_step *step_new(qcc_model *m)
+{
+    qcc_context *cx = m->cx;
+    qcc_step *s = memory_block(&cx->memory, sizeof *s);
+    *s = (qcc_step){ .cx = cx, .model = m };
+    cleanup_push(&cx->memory, &s->cleanup, undo_step, s);
+    arena_open(&s->arena, &cx->memory);
+    heap_open(&s->data, &cx->memory);
+    ir_open(&s->own, &s->arena, &ops_table, &cx->diag);
+    s->own.limits = cx->limits;
+    s->ir = &s->own;
+    return s;
+}
+
+void step_drop(qcc_step *s)
+{
+    heap_close(&s->data);
+    arena_close(&s->arena);
+    cleanup_drop(&s->cleanup);
+    memory_release(&s->cx->memory, s, sizeof *s);
+}
+
+void step_keep(qcc_step *s)
+{
+    qcc_context *cx = s->cx;
+    cleanup_drop(&s->cleanup);
+    arena_keep(&s->arena);
+    heap_keep(&s->data);
+    s->model->users++;
+    s->next = cx->steps;
+    if (s->next)
+        s->next->prev = s;
+    cx->steps = s;
+}
+
+void step_close(qcc_step *s)
+{
+    qcc_context *cx = s->cx;
+    qcc_model *m = s->model;
+    if (!s->freed) {
+        if (s->prev)
+            s->prev->next = s->next;
+        else if (cx->steps == s)
+            cx->steps = s->next;
+        if (s->next)
+            s->next->prev = s->prev;
+    }
+    s->freed = true;
+    if (s->users)
+        return;
+    heap_close(&s->data);
+    arena_close(&s->arena);
+    memory_release(&cx->memory, s, sizeof *s);
+    if (--m->users == 0 && m->freed)
+        model_close(m);
+}
+
+static void release_step(void *step)
+{
+    if (!((qcc_step *)step)->freed)
+        step_close(step);
+}
+
+void qcc_step_free(qcc_step *step)
+{
+    if (step)
+        context_release(step->cx, release_step, step);
+}
+
+/* ---- signature ---- */
+
+static void tell(qcc_step *s, Value *v, const Node *n, const char *name)
+{
+    *v = (Value){ .name = name, .type = n->type };
+    v->text = type_text(&s->arena, n->type);
+}
+
+void step_signature(qcc_step *s)
+{
+    Graph *g = module_graph(s->module, "step");
+    const Map paths = path_names(g, &s->arena);
+    s->inputs = NEWS(&s->arena, Value, g->n_inputs + 1);
+    s->parameters = NEWS(&s->arena, Value, g->n_inputs + 1);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        if (n->op != OP_state)
+            tell(s, &s->inputs[s->n_inputs++], n, n->name);
+        else if (n->flags & NODE_TRAINED)
+            tell(s, &s->parameters[s->n_parameters++], n, path_name(&paths, n));
+    }
+}
+
+const StepTarget *step_target(const qcc_step *s, const char *input)
+{
+    for (size_t i = 0; i < s->n_targets; i++)
+        if (!input || strcmp(s->targets[i].input, input) == 0)
+            return &s->targets[i];
+    return NULL;
+}
+
+size_t qcc_step_n_inputs(const qcc_step *step)
+{
+    return step ? step->n_inputs : 0;
+}
+
+qcc_status qcc_step_input(const qcc_step *step, size_t i, qcc_value_info *info)
+{
+    if (!step || !info || i >= step->n_inputs)
+        return QCC_USAGE;
+    value_tell(&step->inputs[i], info);
+    return QCC_OK;
+}
+
+size_t qcc_n_parameters(const qcc_step *step)
+{
+    return step ? step->n_parameters : 0;
+}
+
+qcc_status qcc_parameter(const qcc_step *step, size_t i, qcc_value_info *info)
+{
+    if (!step || !info || i >= step->n_parameters)
+        return QCC_USAGE;
+    value_tell(&step->parameters[i], info);
+    return QCC_OK;
+}
+
+double step_work(const qcc_step *s)
+{
+    double sum = 0;
+    for (Node *n = walk_first(module_graph(s->module, "step")); n; n = walk_next(module_graph(s->module, "step"), n))
+        sum += op_of(n)->work ? op_of(n)->work(n) : 0;
+    return sum;
+}
+
+/* ---- memory ---- */
+
+typedef struct Plan {
+    const qcc_step *step;
+    Footprint footprint;
+} Plan;
+
+static Status do_plan(void *arg)
+{
+    Plan *p = arg;
+    p->footprint = footprint_of(module_graph(p->step->module, "step"), &p->step->cx->scratch);
+    return OK;
+}
+
+qcc_status qcc_plan(const qcc_step *step, qcc_memory *memory)
+{
+    Plan p = { step, { 0 } };
+    if (!step || !memory || memory->size < sizeof(size_t))
+        return QCC_USAGE;
+    const qcc_status status = context_call(step->cx, do_plan, &p);
+    if (status != QCC_OK)
+        return status;
+    const Footprint *f = &p.footprint;
+    const qcc_memory all = { .size = memory->size < sizeof all ? memory->size : sizeof all,
+                             .weights = f->weights,
+                             .optimizer = f->optimizer,
+                             .other_state = f->other_state,
+                             .gradients = f->gradients,
+                             .activations = f->activations,
+                             .total = f->total };
+    memcpy(memory, &all, all.size);
+    return QCC_OK;
+}

@@ -1,0 +1,195 @@
+/* The model in another form. */
+#include <string.h>
+
+#include "api/make/step.h"
+#include "api/model/command.h"
+#include "frontends/onnx/step.h"
+#include "frontends/onnx/write.h"
+#include "frontends/view/view.h"
+#include "ir/print.h"
+
+enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex; more stay out of it */
+
+/* What is written: a model, or the step that was made of it. */
+typedef struct Emitted {
+    qcc_model *m;
+    Module *module;
+    qcc_step *step; /* null: the model */
+} Emitted;
+
+/* One way to write a model. */
+typedef struct Form {
+    const char *kind;
+    Status (*write)(const Emitted *e, Out *o);
+    bool binary;
+} Form;
+
+static uint64_t constant_bytes(const Blobs *blobs)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < blobs->n; i++) {
+        size_t bytes = 0;
+        if (type_bytes(blobs->list[i].payload->type, &bytes))
+            n += bytes;
+    }
+    return n;
+}
+
+/* Large constants go beside a file; in a stream they are hex while that is readable, else only named. */
+static Status write_ir(const Emitted *e, Out *o)
+{
+    qcc_model *m = e->m;
+    Text text;
+    Blobs blobs;
+    Arena *a = &m->cx->scratch;
+    text_open(&text, a);
+    blobs_open(&blobs, a);
+    TRY(print_module(&text, e->module, &blobs));
+    if (o->is_file && blobs.n) {
+        TRY(blobs_write(&blobs, &m->ir, arena_printf(a, "%s.safetensors", o->to.path)));
+    } else if (blobs.n && constant_bytes(&blobs) <= MOST_INLINE_BYTES) {
+        text_open(&text, a);
+        TRY(print_module(&text, e->module, NULL));
+    } else if (blobs.n) {
+        Message *msg = message_new(&m->cx->diag, SEVERITY_NOTE, OK, NOWHERE,
+                                   "%zu constants are named only: the text is too large with them", blobs.n);
+        message_try(msg, "-o FILE.qir, which keeps them in FILE.qir.safetensors");
+        (void)message_send(msg);
+    }
+    return out_bytes(o, text.p, text.n);
+}
+
+static const DimNames *dim_names(Arena *arena, const Value *values, size_t n)
+{
+    DimNames *names = NEWS(arena, DimNames, n + 1);
+    for (size_t i = 0; i < n; i++)
+        memcpy(names[i].name, values[i].dims, sizeof names[i].name);
+    return names;
+}
+
+/* Of a step this is STEP.onnx. */
+static Status write_onnx(const Emitted *e, Out *o)
+{
+    const qcc_model *m = e->m;
+    const Sink sink = out_sink(o);
+    if (e->step)
+        return step_write(e->step, o);
+    const SignatureNames names = { dim_names(&m->cx->scratch, m->inputs, m->n_inputs),
+                                   dim_names(&m->cx->scratch, m->outputs, m->n_outputs) };
+    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, out_beside(o));
+}
+
+/* The step alone, as a model that anybody can run: states in, next states out. */
+static Status write_flat(const Emitted *e, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return onnx_write_flat(module_graph(e->module, "step"), &e->m->cx->diag, &sink);
+}
+
+static Status write_html(const Emitted *e, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return view_html(e->module, &e->m->cx->diag, &sink);
+}
+
+static Status write_dot(const Emitted *e, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return view_dot(e->module, &e->m->cx->diag, &sink);
+}
+
+static Status write_json(const Emitted *e, Out *o)
+{
+    const Sink sink = out_sink(o);
+    return view_json(e->module, &e->m->cx->diag, &sink);
+}
+
+static const Form forms[] = {
+    { "ir", write_ir, false },     { "onnx", write_onnx, true }, { "onnx-step", write_flat, true },
+    { "json", write_json, false }, { "dot", write_dot, false },  { "html", write_html, false },
+};
+
+static Status no_form(qcc_context *cx, const char *kind)
+{
+    const char *words[COUNT(forms)];
+    for (size_t i = 0; i < COUNT(forms); i++)
+        words[i] = forms[i].kind;
+    Place place = ON_COMMAND_LINE;
+    place.where = "--emit";
+    Message *m = message_new(&cx->diag, SEVERITY_ERROR, USAGE, place, "this build does not write '%s'", kind);
+    for (size_t i = 0; i < COUNT(words); i++)
+        message_try(m, "--emit %s", words[i]);
+    return message_send(m);
+}
+
+/* A step is written where the file holds one, or where the line says something of training. */
+static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out *o)
+{
+    Emitted e = { .m = m, .module = m->module };
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        if (strcmp(forms[i].kind, kind) != 0)
+            continue;
+        if (model_is_step(m) || line_wants_step(line) || forms[i].write == write_flat) {
+            TRY(step_compile(m, line, &e.step));
+            e.module = e.step->module;
+        }
+        const Status status = forms[i].write(&e, o);
+        if (e.step)
+            step_close(e.step);
+        return status;
+    }
+    return no_form(m->cx, kind);
+}
+
+static Status where_to(Command *c, const char *kind)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--emit";
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "%s is no text: where to?", kind);
+    message_try(m, "qcc %s --emit %s -o FILE.onnx (- is standard output)", c->line.paths[0], kind);
+    return message_send(m);
+}
+
+Status command_emit(Command *c)
+{
+    qcc_model *m;
+    const char *kind = option_text(&c->line, OPT_emit);
+    TRY(command_wants(c, 1));
+    if (!kind)
+        return command_compile(c);
+    for (size_t i = 0; i < COUNT(forms); i++)
+        if (forms[i].binary && strcmp(forms[i].kind, kind) == 0 && !option_text(&c->line, OPT_output_path))
+            return where_to(c, kind);
+    TRY(command_model(c, 0, &m));
+    return emit(m, &c->line, kind, c->out);
+}
+
+/* ---- the public call ---- */
+
+typedef struct Emit {
+    qcc_model *model;
+    const char *kind, *options;
+    const qcc_sink *sink;
+} Emit;
+
+static Status do_emit(void *arg)
+{
+    Emit *e = arg;
+    qcc_context *cx = e->model->cx;
+    CommandLine line;
+    Out o;
+    cx->diag.file = e->model->file;
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, 1 << TOPIC_EMIT | 1 << TOPIC_LOSS, &line));
+    line = line_join(&cx->scratch, &e->model->line, &line);
+    model_guard(e->model);
+    TRY(out_open(&o, cx, e->sink));
+    return out_close(&o, emit(e->model, &line, e->kind, &o));
+}
+
+qcc_status qcc_emit(qcc_model *model, const char *kind, const char *options, const qcc_sink *sink)
+{
+    Emit e = { model, kind, options, sink };
+    if (!model || !kind || !sink)
+        return QCC_USAGE;
+    return context_call(model->cx, do_emit, &e);
+}

@@ -1,0 +1,39 @@
+/* Parts of the verb explain. */
+#ifndef API_VERBS_EXPLAIN_H
+#define API_VERBS_EXPLAIN_H
+
+#include "api/make/step.h"
+#include "api/model/command.h"
+#include "passes/recipe/choices.h"
+
+/* Everything about the nodes that the --node selectors match; with a step (else null) what trains them, too. */
+Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step *s);
+
+/* Appends every decision that made a step, and what is chosen of each parameter. */
+void explain_step(Text *t, const qcc_step *s);
+
+/* "trained", "statistic", "tied", "constant". */
+const char *choice_word(ChoiceKind kind);
+
+/* Appends a state's optimizer: "adamw lr 0.0001, group bias$". */
+void explain_group(Text *t, const qcc_step *s, const char *name);
+
+/* Whether a path is a folder that a diverged step left. */
+bool explain_is_diverged(const char *path);
+
+/* Whether a path is a file of states, or a folder of checkpoints. */
+bool explain_is_states(Arena *arena, const char *path);
+
+/* Says what is in it. */
+Status explain_states(Command *c, const char *path);
+
+/* Replays the step and says which value was the first that was not finite. */
+Status explain_diverged(Command *c, const char *folder);
+
+/* Appends the decisions of a step, a line each, and what the plan costs. */
+void explain_precision(Text *t, const qcc_step *s);
+
+/* Appends what was decided of the nodes of a step that stand for a model's node, and the casts beside them. */
+void explain_widths(Text *t, const qcc_step *s, const Node *n);
+
+#endif

@@ -1,0 +1,218 @@
+/* explain of a step: every decision, and what decided it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/hall/words.h"
+#include "api/verbs/explain.h"
+#include "ir/print.h"
+#include "ops/update/shadow.h"
+#include "passes/recipe/groups.h"
+#include "passes/recipe/optimizer_read.h"
+#include "passes/step/footprint.h"
+
+enum { COLUMN = 17 };
+
+static void label(Text *t, const char *word)
+{
+    text_printf(t, "  %s ", word);
+    text_pad(t, COLUMN);
+}
+
+/* ---- loss ---- */
+
+static void tell_losses(Text *t, const qcc_step *s)
+{
+    label(t, "loss");
+    text_printf(t, "%s", s->facts.loss);
+    if (s->facts.loss_why)
+        text_printf(t, ": %s", s->facts.loss_why);
+    else if (!s->facts.silent)
+        text_add(t, ": --loss says it");
+    text_char(t, '\n');
+    for (size_t i = 0; i < s->n_targets; i++) {
+        const StepTarget *x = &s->targets[i];
+        label(t, i ? "" : "target");
+        text_add(t, name_text(&s->cx->scratch, x->input));
+        if (x->classes)
+            text_printf(t, ": classes 0..%" PRId64 " on axis %d", x->classes - 1, x->axis);
+        if (x->ignores)
+            text_printf(t, ", %" PRId64 " does not count", x->ignored);
+        if (x->output)
+            text_printf(t, "; compared with %s", name_text(&s->cx->scratch, x->output));
+        text_char(t, '\n');
+    }
+}
+
+/* ---- optimizer ---- */
+
+static void tell_optimizer(Text *t, const qcc_step *s)
+{
+    const Recipe *r = &s->recipe;
+    for (size_t i = 0; i < r->n_groups; i++) {
+        const size_t n = recipe_members(r, module_graph(s->module, "step"), &r->groups[i]);
+        label(t, i ? "" : "optimizer");
+        text_printf(t, "%s for %zu parameter%s", optimizer_text(&s->cx->scratch, s->ir->ops, &r->groups[i]), n,
+                    n == 1 ? "" : "s");
+        if (r->groups[i].selector)
+            text_printf(t, " that --group '%s' takes", r->groups[i].selector);
+        if (r->groups[i].spares_vectors)
+            text_add(t, ", no decay on those of rank 0 and 1");
+        text_char(t, '\n');
+    }
+}
+
+void explain_group(Text *t, const qcc_step *s, const char *name)
+{
+    const Graph *g = module_graph(s->module, "step");
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        if (!g->inputs[i]->name || strcmp(g->inputs[i]->name, name) != 0)
+            continue;
+        const OptimizerGroup *group = recipe_group(&s->recipe, g->inputs[i]);
+        text_add(t, optimizer_text(&s->cx->scratch, s->ir->ops, group));
+        if (group->selector)
+            text_printf(t, ", of --group '%s'", group->selector);
+        if (group->spares_vectors && g->inputs[i]->type->rank <= 1)
+            text_add(t, ", no decay");
+    }
+}
+
+static void tell_schedule(Text *t, const qcc_step *s)
+{
+    static const char *const words[] = { "constant", "linear", "cosine", "onecycle" };
+    const Schedule *x = &s->recipe.schedule;
+    Arena *arena = &s->cx->scratch;
+    label(t, "schedule");
+    text_add(t, words[x->kind]);
+    if (x->warmup_ratio > 0)
+        text_printf(t, ", warm-up over %s of the steps", number_text(arena, x->warmup_ratio));
+    else if (x->warmup)
+        text_printf(t, ", warm-up over %" PRId64 " steps", x->warmup);
+    if (x->kind != SCHEDULE_CONSTANT && x->total)
+        text_printf(t, ", to step %" PRId64, x->total);
+    else if (x->kind != SCHEDULE_CONSTANT)
+        text_add(t, ", to the last step of the run");
+    text_add(t, "; times qcc.lr_factor\n");
+}
+
+/* What is done to gradients and weights beside. */
+static void tell_extras(Text *t, const qcc_step *s)
+{
+    const Recipe *r = &s->recipe;
+    Arena *arena = &s->cx->scratch;
+    if (r->clip_norm > 0) {
+        label(t, "clip");
+        text_printf(t, "norm of all gradients %s\n", number_text(arena, r->clip_norm));
+    }
+    if (r->clip_value > 0) {
+        label(t, "clip");
+        text_printf(t, "every gradient %s\n", number_text(arena, r->clip_value));
+    }
+    if (r->accumulate > 1) {
+        label(t, "accumulate");
+        text_printf(t, "%" PRId64 " micro-batches a step\n", r->accumulate);
+    }
+    if (r->ema > 0) {
+        label(t, "average");
+        text_printf(t, "decay %s, deployed in place of the weights\n", number_text(arena, r->ema));
+    }
+    label(t, "modes");
+    text_printf(t, "batch normalization %s, dropout %s\n",
+                r->frozen_norms  ? "frozen (--bn)"
+                : r->torch_norms ? "learns its statistics, the variance by n - 1 as PyTorch (--bn)"
+                                 : "learns its statistics",
+                r->no_dropout ? "off (--dropout)" : "on");
+}
+
+/* ---- parameters ---- */
+
+const char *choice_word(ChoiceKind kind)
+{
+    static const char *const words[] = { "trained", "statistic", "tied", "constant" };
+    return words[kind];
+}
+
+static void tell_choices(Text *t, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    const Choices *c = s->recipe.choices;
+    label(t, "choice");
+    for (int k = CHOICE_TRAINED; k <= CHOICE_CONSTANT; k++) {
+        const size_t n = choices_count(c, (ChoiceKind)k, NULL);
+        text_printf(t, "%s%zu %s", k ? ", " : "", n, choice_word((ChoiceKind)k));
+    }
+    text_char(t, '\n');
+    for (size_t i = 0; i < c->n; i++) {
+        const Choice *x = &c->list[i];
+        label(t, "");
+        text_printf(t, "%-9s  %s %s", choice_word(x->kind), name_text(arena, x->path), type_text(arena, x->type));
+        if (x->reason)
+            text_printf(t, ": %s", x->reason);
+        if (x->tied_to)
+            text_printf(t, "; %s stands for it%s", name_text(arena, x->tied_to), x->transposed ? ", transposed" : "");
+        if (strcmp(x->path, x->file) != 0)
+            text_printf(t, "; in the file %s", name_text(arena, x->file));
+        text_char(t, '\n');
+    }
+}
+
+/* Of a step that came as text: what is marked there. */
+static void tell_states(Text *t, const qcc_step *s)
+{
+    const Graph *g = module_graph(s->module, "step");
+    bool any = false;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        if (n->op != OP_state)
+            continue;
+        label(t, any ? "" : "states");
+        any = true;
+        text_printf(t, "%-9s  %s %s\n",
+                    shadow_master(n->name)    ? "shadow"
+                    : n->flags & NODE_TRAINED ? "trained"
+                                              : "kept",
+                    name_text(&s->cx->scratch, n->name), type_text(&s->cx->scratch, n->type));
+    }
+}
+
+/* ---- size ---- */
+
+static void tell_size(Text *t, const qcc_step *s)
+{
+    size_t back = 0, update = 0, all = 0;
+    Arena *arena = &s->cx->scratch;
+    Graph *g = module_graph(s->module, "step");
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        if (op_of(n)->structural)
+            continue;
+        all++;
+        back += (n->flags & NODE_BACKWARD) != 0 && !(n->flags & NODE_UPDATE);
+        update += (n->flags & NODE_UPDATE) != 0;
+    }
+    label(t, "step");
+    text_printf(t, "%zu nodes: forward %zu, backward %zu, update %zu\n", all, all - back - update, back, update);
+    const Footprint f = footprint_of(g, arena);
+    label(t, "memory");
+    text_printf(t, "%s: weights %s, optimizer %s, other states %s, gradients %s, activations %s\n",
+                bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
+                bytes_text(arena, f.other_state), bytes_text(arena, f.gradients), bytes_text(arena, f.activations));
+}
+
+void explain_step(Text *t, const qcc_step *s)
+{
+    text_printf(t, "training%s\n", model_is_step(s->model) ? "" : ", if this is how it is trained");
+    if (s->facts.batch) {
+        label(t, "batch");
+        text_printf(t, "%" PRId64 "\n", s->facts.batch);
+    }
+    tell_losses(t, s);
+    if (s->facts.silent) {
+        tell_states(t, s);
+    } else {
+        tell_optimizer(t, s);
+        tell_schedule(t, s);
+        tell_extras(t, s);
+        tell_choices(t, s);
+    }
+    explain_precision(t, s);
+    tell_size(t, s);
+}

@@ -1,0 +1,216 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/hall/words.h"
+#include "api/model/census.h"
+#include "api/session/weights.h"
+#include "api/verbs/export.h"
+#include "frontends/onnx/export.h"
+
+/* ---- with the states of a run ---- */
+
+/* --checkpoint, and --verify, which compares with the graph that trains: both need the step. */
+static Status open_step(Command *c, qcc_model *m, Exported *e)
+{
+    const char *path = option_text(&c->line, OPT_checkpoint);
+    if (!path && !option_given(&c->line, OPT_verify))
+        return OK;
+    TRY(export_has_model(m));
+    TRY(step_compile(m, &c->line, &e->step));
+    TRY(session_start(e->step, (uint64_t)option_count(&c->line, OPT_seed, 0), &c->cx->stop, &e->session));
+    return path ? session_take_final(e->session, path, e->form.weights, &e->weights) : OK;
+}
+
+static Status write_model(Command *c, qcc_model *m, const Exported *e, Out *o)
+{
+    if (option_text(&c->line, OPT_checkpoint))
+        return session_export(e->session, &e->form, o);
+    return export_model(m, &e->form, NULL, o);
+}
+
+/* ---- what is told ---- */
+
+static bool is_cast(const char *op)
+{
+    return strcmp(op, "Cast") == 0 || strcmp(op, "CastLike") == 0;
+}
+
+static const char *signature_text(Arena *arena, const qcc_model *m)
+{
+    Text t;
+    text_open(&t, arena);
+    for (size_t i = 0; i < m->n_inputs; i++)
+        text_printf(&t, "%s%s %s", i ? ", " : "", name_text(arena, m->inputs[i].name), m->inputs[i].text);
+    text_add(&t, " -> ");
+    for (size_t i = 0; i < m->n_outputs; i++)
+        text_printf(&t, "%s%s %s", i ? ", " : "", name_text(arena, m->outputs[i].name), m->outputs[i].text);
+    return text_get(&t);
+}
+
+static void tell_count(Text *t, bool *any, const char *op, int64_t before, int64_t after)
+{
+    if (!*any)
+        text_printf(t, "  %-25s %8s %8s\n", "operator", "before", "after");
+    *any = true;
+    text_printf(t, "  %-25s %8" PRId64 " %8" PRId64 "\n", op, before, after);
+}
+
+/* What changed, and the casts whenever there is something to say of them. */
+static void tell_counts(Text *t, const Census *before, const Census *after, Arena *arena)
+{
+    const OpCount *old = census_sorted(before, arena), *new = census_sorted(after, arena);
+    bool any = false;
+    for (size_t i = 0; i < before->ops.n; i++)
+        if (!is_cast(old[i].op) && census_count(after, old[i].op) != old[i].n)
+            tell_count(t, &any, old[i].op, old[i].n, census_count(after, old[i].op));
+    for (size_t i = 0; i < after->ops.n; i++)
+        if (!is_cast(new[i].op) && !census_count(before, new[i].op))
+            tell_count(t, &any, new[i].op, 0, new[i].n);
+    if (any || before->casts || after->casts)
+        tell_count(t, &any, "Cast", (int64_t)before->casts, (int64_t)after->casts);
+}
+
+static void tell_form(Text *t, const qcc_model *m, const ExportForm *form)
+{
+    const Onnx__ModelProto *p = m->spine.model;
+    text_add(t, "for float");
+    if (form->narrows)
+        text_printf(t, ", %s", form->dtype);
+    for (size_t i = 0; i < p->n_opset_import; i++)
+        if (!p->opset_import[i]->domain.len)
+            text_printf(t, ", opset %" PRId64, p->opset_import[i]->version);
+    text_printf(t, ", IR %" PRId64, p->ir_version);
+}
+
+/* The model as its file says it, whatever the line binds. */
+static Status read_plain(Command *c, const char *path, qcc_model **m)
+{
+    const CommandLine plain = { .verb = VERB_export };
+    const qcc_source source = { .path = path };
+    TRY(model_read(c->cx, &source, &plain, m));
+    c->cx->diag.file = c->line.paths[0];
+    return OK;
+}
+
+static bool binds(const CommandLine *line)
+{
+    return option_given(line, OPT_batch) || option_given(line, OPT_dim) || option_given(line, OPT_shape) ||
+           option_given(line, OPT_constant);
+}
+
+/* Reads the file that was written: what is told of it is what is in it. */
+static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportForm *form, const char *words)
+{
+    Arena *arena = &c->cx->scratch;
+    const char *before, *after, *path = o->to.path;
+    qcc_model *written;
+    Text t;
+    if (binds(&c->line))
+        TRY(read_plain(c, c->line.paths[0], &m));
+    TRY(read_plain(c, path, &written));
+    before = signature_text(arena, m);
+    after = signature_text(arena, written);
+    if (out_is_json(c->out)) {
+        const LogExtra fields[] = { { "file", logged_text(path) },
+                                    { "bytes", logged_int((int64_t)o->bytes) },
+                                    { "data",
+                                      o->is_model && o->beside.kept ? logged_text(o->beside.path) : (LogValue){ 0 } },
+                                    { "reads", logged_text(out_others(o)) },
+                                    { "signature", logged_text(after) },
+                                    { "signature_before", logged_text(before) },
+                                    { "weights", logged_text(words) } };
+        return out_event(c->out, "wrote", fields, COUNT(fields));
+    }
+    text_open(&t, arena);
+    text_printf(&t, "%s   ", path);
+    tell_form(&t, written, form);
+    text_printf(&t, ", %s", bytes_text(arena, o->bytes));
+    if (o->is_model && o->beside.kept)
+        text_printf(&t, " and %s in %s", bytes_text(arena, o->beside.at), o->beside.path);
+    const char *others = out_others(o);
+    if (others)
+        text_printf(&t, ", %s", others);
+    text_add(&t, ", signature ");
+    if (strcmp(before, after) == 0)
+        text_printf(&t, "unchanged: %s\n", after);
+    else
+        text_printf(&t, "changed: %s\n  before %s\n", after, before);
+    const Census old = census_of(m, arena), new = census_of(written, arena);
+    tell_counts(&t, &old, &new, arena);
+    if (words)
+        text_printf(&t, "  %s\n", words);
+    return out_bytes(c->out, t.p, t.n);
+}
+
+/* ---- the verb ---- */
+
+static Status where_to(Command *c)
+{
+    Message *msg = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "export: where to?");
+    message_try(msg, "qcc export %s -o FILE.onnx", c->line.paths[0]);
+    return message_send(msg);
+}
+
+static Status export_to_file(Command *c, qcc_model *m, Exported *e)
+{
+    Out o;
+    const qcc_sink sink = qcc_to_file(e->path);
+    TRY(open_step(c, m, e));
+    if (option_given(&c->line, OPT_verify))
+        TRY(export_verify_data(c, e));
+    TRY(out_open(&o, c->cx, &sink));
+    TRY(export_close(&o, write_model(c, m, e, &o)));
+    TRY(tell_export(c, m, &o, &e->form, e->weights));
+    return option_given(&c->line, OPT_verify) ? export_verify(c, e) : OK;
+}
+
+Status command_export(Command *c)
+{
+    qcc_model *m;
+    Exported e = { .path = option_text(&c->line, OPT_output_path) };
+    TRY(command_wants(c, 1));
+    if (!e.path)
+        return where_to(c);
+    TRY(export_form(c->cx, &c->line, &e.form));
+    TRY(weights_want_states(&c->cx->diag, &c->line));
+    TRY(command_model(c, 0, &m));
+    if (strcmp(e.path, "-") != 0)
+        return export_to_file(c, m, &e);
+    if (option_given(&c->line, OPT_verify))
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--verify reads the file again: -o wants a file");
+    e.path = NULL;
+    TRY(open_step(c, m, &e));
+    return write_model(c, m, &e, c->out);
+}
+
+/* ---- the public call ---- */
+
+typedef struct Export {
+    qcc_model *model;
+    const char *options;
+    const qcc_sink *sink;
+} Export;
+
+static Status do_export(void *arg)
+{
+    Export *e = arg;
+    qcc_context *cx = e->model->cx;
+    CommandLine line;
+    ExportForm form;
+    Out o;
+    cx->diag.file = e->model->file;
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
+    TRY(export_form(cx, &line, &form));
+    TRY(weights_want_states(&cx->diag, &line));
+    model_guard(e->model);
+    TRY(out_open(&o, cx, e->sink));
+    return export_close(&o, export_model(e->model, &form, NULL, &o));
+}
+
+qcc_status qcc_export(qcc_model *model, const char *options, const qcc_sink *sink)
+{
+    Export e = { model, options, sink };
+    if (!model || !sink)
+        return QCC_USAGE;
+    return context_call(model->cx, do_export, &e);
+}

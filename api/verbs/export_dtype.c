@@ -1,0 +1,151 @@
+/* export --dtype: the model in one float type, from the model as its file says it and the states of a run. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/model/census.h"
+#include "api/session/weights.h"
+#include "api/verbs/export.h"
+#include "frontends/onnx/narrow.h"
+#include "frontends/onnx/write.h"
+#include "passes/engine/pass.h"
+
+/* ---- what the line says ---- */
+
+static void read_kept(Arena *arena, const char *text, NarrowOptions *o)
+{
+    const char **keep = NEWS(arena, const char *, strlen(text) + 1);
+    while (*text) {
+        const size_t n = strcspn(text, ",");
+        if (n == 1 && *text == '*')
+            o->keep_all = true;
+        else if (n)
+            keep[o->n_keep++] = arena_copy(arena, text, n);
+        text += n + (text[n] == ',');
+    }
+    o->keep = keep;
+}
+
+/* Whom the file is for; what this build does not write is refused. */
+static Status read_for(Diag *d, const CommandLine *line)
+{
+    const char *form = option_text(line, OPT_for_);
+    Place place = ON_COMMAND_LINE;
+    if (!form || strcmp(form, "float") == 0)
+        return OK;
+    place.where = "--for";
+    Message *msg = message_new(d, SEVERITY_ERROR, USAGE, place, "this build has no %s yet: '%s' needs it",
+                               capability_name(NEEDS_QUANT), form);
+    message_try(msg, "--for float");
+    return message_send(msg);
+}
+
+Status export_form(qcc_context *cx, const CommandLine *line, ExportForm *form)
+{
+    const char *dtype = option_text(line, OPT_dtype), *keep = option_text(line, OPT_keep_io);
+    Place place = ON_COMMAND_LINE;
+    TRY(read_for(&cx->diag, line));
+    *form = (ExportForm){ .narrows = dtype && strcmp(dtype, "f32") != 0,
+                          .most_casts = option_count(line, OPT_max_casts, INT64_MAX),
+                          .dtype = dtype,
+                          .weights = weights_said(line) };
+    form->narrow.to = form->narrows && strcmp(dtype, "bf16") == 0 ? BF16 : F16;
+    form->narrow.rounds = option_given(line, OPT_round_constants) > 0;
+    if (!keep)
+        return OK;
+    read_kept(&cx->scratch, keep, &form->narrow);
+    place.where = "--keep-io";
+    return form->narrows ? OK : fail_as(&cx->diag, USAGE, place, "says what stays f32 beside --dtype fp16 or bf16");
+}
+
+static Status check_casts(const ExportForm *form, Diag *d, size_t casts)
+{
+    Place place = NOWHERE;
+    place.where = "--max-casts";
+    if ((uint64_t)casts <= (uint64_t)form->most_casts)
+        return OK;
+    return fail_as(d, MISMATCH, place, "the exported model has %zu Cast nodes, and %" PRId64 " are allowed", casts,
+                   form->most_casts);
+}
+
+Status export_close(Out *o, Status status)
+{
+    const Status closed = out_close(o, status == MISMATCH ? UNSUPPORTED : status);
+    return status == OK ? closed : status;
+}
+
+/* ---- the file in another type ---- */
+
+static size_t casts_of(Graph *g)
+{
+    size_t casts = 0;
+    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+        casts += n->op == OP_cast || n->op == OP_cast_like;
+    return casts;
+}
+
+/* The model as its file says it, nothing bound; training form turned to inference. */
+static Status import_plain(qcc_model *m, Ir *ir, Graph **g)
+{
+    Module *module;
+    const ImportOptions o = { .opset = option_count(&m->line, OPT_opset, 0) };
+    TRY(onnx_import(ir, ir->arena, &m->spine, &o, &module));
+    *g = module->graphs[0];
+    return pass_run(pass_find("enter-inference"), *g, NULL);
+}
+
+static Status write_narrow(qcc_model *m, const ExportForm *form, const FinalStates *states, const Sink *sink,
+                           Beside *beside, Arena *arena, Heap *heap)
+{
+    Graph *g;
+    Ir ir; /* what is made for the file goes with it */
+    Diag *d = &m->cx->diag;
+    ir_open(&ir, arena, &ops_table, d);
+    ir.limits = m->ir.limits;
+    TRY(model_supported(m));
+    TRY(import_plain(m, &ir, &g));
+    if (states)
+        TRY(onnx_put_states(&m->spine, d, states, g, heap));
+    TRY(onnx_narrow(g, d, &form->narrow));
+    TRY(check_casts(form, d, casts_of(g)));
+    return onnx_write_deployed(g, d, &m->spine, sink, beside);
+}
+
+static Status export_narrow(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o)
+{
+    Arena arena;
+    Heap heap;
+    const Sink sink = out_sink(o);
+    arena_open(&arena, &m->cx->memory);
+    heap_open(&heap, &m->cx->memory);
+    const Status status = write_narrow(m, form, states, &sink, out_beside(o), &arena, &heap);
+    heap_close(&heap);
+    arena_close(&arena);
+    return status;
+}
+
+/* ---- any file ---- */
+
+/* A text whose first graph is a step has no model in front that could be deployed. */
+Status export_has_model(const qcc_model *m)
+{
+    if (m->has_spine || !module_graph(m->module, "step"))
+        return OK;
+    Message *msg = message_new(&m->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
+                               "is the text of a training step: the model in front of it is not in there");
+    message_try(msg, "qcc --export MODEL --checkpoint PATH -o OUT.onnx");
+    return message_send(msg);
+}
+
+Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o)
+{
+    const Sink sink = out_sink(o);
+    const ExportEdits nothing = { .beside = out_beside(o) };
+    TRY(export_has_model(m));
+    if (!m->has_spine)
+        TRY(model_as_file(m));
+    if (form->narrows)
+        return export_narrow(m, form, states, o);
+    TRY(check_casts(form, &m->cx->diag, census_of(m, &m->cx->scratch).casts)); /* edits bring none */
+    return states ? onnx_export_states(&m->spine, &m->cx->diag, states, &sink)
+                  : onnx_export(&m->spine, &m->cx->diag, &nothing, &sink);
+}

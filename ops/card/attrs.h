@@ -1,0 +1,73 @@
+/* Attributes of calls that others read or write: rules of passes, importers. */
+#ifndef OPS_CARD_ATTRS_H
+#define OPS_CARD_ATTRS_H
+
+#include "ir/attr.h"
+
+typedef struct AlphaAttr { /* leaky_relu, elu, celu, swish, swiglu, thresholded_relu */
+    float alpha;
+} AlphaAttr;
+
+enum { GELU_ERF, GELU_TANH };
+
+typedef struct GeluAttr {
+    int approximate;
+} GeluAttr;
+
+typedef struct AxisAttr { /* concat, softmax, hardmax */
+    int64_t axis;
+} AxisAttr;
+
+typedef struct SlopeAttr { /* hard_sigmoid */
+    float alpha, beta;
+} SlopeAttr;
+
+typedef struct TransposeAttr {
+    Ints perm; /* not given: the axes reversed */
+} TransposeAttr;
+
+typedef struct ShapeAttr { /* shape: dimensions start .. end - 1, clamped */
+    int64_t start, end;
+} ShapeAttr;
+
+typedef struct ReshapeAttr {
+    bool allowzero;
+} ReshapeAttr;
+
+enum { LOSS_MEAN, LOSS_SUM };
+
+typedef struct ClassLossAttr { /* cross_entropy, nll */
+    int reduction;
+    int64_t axis; /* of the classes */
+    int64_t ignore_index;
+    float label_smoothing;
+} ClassLossAttr;
+
+typedef struct LossSumAttr { /* mse, l1, huber, bce_logits */
+    int reduction;
+    float delta; /* of huber */
+} LossSumAttr;
+
+typedef struct SplitItemsAttr { /* split_to_sequence */
+    int64_t axis;
+    bool keepdims;
+} SplitItemsAttr;
+
+typedef struct SequenceConcatAttr { /* concat_from_sequence */
+    int64_t axis;
+    bool new_axis;
+} SequenceConcatAttr;
+
+typedef struct TopKAttr {
+    int64_t axis;
+    bool largest, sorted;
+} TopKAttr;
+
+typedef enum Scatter { SCATTER_NONE, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN } Scatter;
+
+typedef struct ScatterAttr {
+    int reduction;
+    int64_t axis; /* of scatter_elements */
+} ScatterAttr;
+
+#endif

@@ -1,0 +1,169 @@
+/* The reference evaluator: what a graph means, executable.
+ *
+ * It runs any verified graph.  At each node it asks `infer` again, on the actual operands and their values, so
+ * shapes that depend on run-time values just work; then the card's meaning (row, eval or expansion) is run.
+ * Every float type up to 32 bits computes in f32 and rounds once, into the result; f64 computes in f64. */
+#ifndef OPS_CARD_EVAL_H
+#define OPS_CARD_EVAL_H
+
+#include "base/parallel.h"
+#include "ir/build.h"
+#include "ops/kernels/kernels.h"
+#include "ops/kernels/rounding.h"
+#include "ops/scalar.h"
+
+typedef enum RandomSource { RANDOM_PHILOX, RANDOM_NUMPY } RandomSource;
+
+typedef struct EvalOptions {
+    const Kernels *kernels; /* null: the best the machine has */
+    Parallel *pool;         /* null: one thread */
+    uint64_t seed, step;
+    RandomSource random;
+    const _Atomic int *stop, *stop_too;                              /* not 0: end with INTERRUPTED between two nodes */
+    void (*observe)(void *user, const Node *n, const Tensor *value); /* sees every value of the outer graph */
+    void *user;
+    RoundingCounts
+        *rounding; /* added to as results are stored; what a node added is there when observe sees it; or null */
+} EvalOptions;
+
+/* Evaluates a graph: one tensor an input in, one tensor a result out (each held once; null for absent results).
+ * Results live in `heap`. */
+Status evaluate(Graph *g, const EvalOptions *options, Heap *heap, const Tensor *const *inputs, Tensor **results);
+
+/* A graph that is evaluated again and again, and in parts: what the cards' expansions gave is kept between runs. */
+typedef struct Evaluation Evaluation;
+
+/* An evaluation of a graph that does not change any more; values live in `heap`, which must outlive it. */
+Evaluation *evaluation_open(Graph *g, const EvalOptions *options, Arena *arena, Heap *heap);
+
+/* Keeps it past guarded(): a jump no longer closes it, its owner must. */
+void evaluation_keep(Evaluation *e);
+
+/* Begins a run as that step of the training; values left from the run before are dropped.  Inputs may be null until
+ * evaluation_put gives them. */
+void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs);
+
+/* What random operators of the runs to come draw from. */
+void evaluation_set_seed(Evaluation *e, uint64_t seed);
+
+/* Runs the nodes before `end` (null: all) that have not run yet; after INTERRUPTED they may be run still. */
+Status evaluation_until(Evaluation *e, const Node *end);
+
+/* The value of a node that somebody still has to read, results of the graph among them; null when it has none. */
+const Tensor *evaluation_value(Evaluation *e, const Node *n);
+
+/* Puts another value in its place; null takes it away. */
+void evaluation_put(Evaluation *e, const Node *n, const Tensor *value);
+
+/* Gives everything back. */
+void evaluation_close(Evaluation *e);
+
+typedef struct Machine Machine;
+
+/* One call, as the card's eval sees it. */
+struct Eval {
+    Machine *machine;
+    Ir *ir;
+    const Node *node;
+    const OpDef *def;
+    const void *attr;
+    int n_in;
+    const Tensor *const *in; /* null: absent */
+    int n_out;
+    const Type *type; /* inferred from the actual operands; a tuple when n_out > 1 */
+    Tensor **out;     /* what eval_out made */
+    Arena *scratch;   /* emptied after the call */
+    const Kernels *kernels;
+    Parallel *pool;
+    struct EvalStore *stores;
+};
+
+/* States what is wrong with the operands' values; returns INVALID. */
+Status eval_fail(Eval *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The tensor of result i, of the inferred type (which must be known), not zeroed. */
+Tensor *eval_out(Eval *e, int i);
+
+/* The tensor of result i, of a type that only the values told. */
+Tensor *eval_out_as(Eval *e, int i, const Type *type);
+
+/* Makes an existing tensor (an operand, a sequence) result i. */
+void eval_give(Eval *e, int i, const Tensor *t);
+
+/* The type of result i. */
+const Type *eval_type(const Eval *e, int i);
+
+/* `n` elements of `size` bytes of scratch, aligned, zeroed. */
+void *eval_scratch(Eval *e, size_t n, size_t size);
+
+/* The same, holding anything, for who writes before reading. */
+void *eval_room(Eval *e, size_t n, size_t size);
+
+/* Operand i widened to one of the four arithmetics: its own data where the type is that already. */
+const f32 *eval_f32(Eval *e, int i);
+const f64 *eval_f64(Eval *e, int i);
+const i64 *eval_i64(Eval *e, int i);
+const u64 *eval_u64(Eval *e, int i);
+
+/* A buffer for result i in one of the four arithmetics; it is rounded into the result after the call.
+ * Allocates the result if eval_out was not called. */
+f32 *eval_out_f32(Eval *e, int i);
+f64 *eval_out_f64(Eval *e, int i);
+i64 *eval_out_i64(Eval *e, int i);
+u64 *eval_out_u64(Eval *e, int i);
+
+/* parallel() over the threads of the evaluation; when that is asked to stop, what has not begun is left out, and the call
+ * ends with INTERRUPTED, whatever came of it. */
+void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg);
+
+/* Whether the evaluation is asked to stop: kernels that run long on one thread look, and leave the rest out. */
+bool eval_stopped(const Eval *e);
+
+/* Elements of operand i. */
+int64_t eval_elements(const Eval *e, int i);
+
+/* The element of an integer or bool operand as i64, of any as f64. */
+int64_t eval_int(const Eval *e, int i, int64_t at);
+double eval_float(const Eval *e, int i, int64_t at);
+
+/* A body that runs once: its random draws are those of where the call stands. */
+enum { TURN_NONE = -1 };
+
+/* Runs a region on arguments; results are held once, for the caller to drop.  `turn` numbers the runs of one loop. */
+Status eval_region(Eval *e, Graph *region, int64_t turn, int n, const Tensor *const *arguments, Tensor **results);
+
+/* What tells the draws of one turn from those of another (the iteration of base/philox.h): the turn of the innermost
+ * loop, plus that of each loop around it times an odd constant for each level between; 0 outside of loops. */
+uint32_t eval_iteration(const Eval *e);
+
+/* The heap of values, for evals that build sequences. */
+Heap *eval_heap(Eval *e);
+
+/* Random draws: options of the evaluation. */
+const EvalOptions *eval_options(const Eval *e);
+
+/* Whole-tensor conversions between storage and arithmetic (ops/level/store.c): n elements, any storage type,
+ * at the best level of the machine. */
+void load_f32(f32 *to, const Tensor *from, int64_t first, int64_t n);
+void load_f64(f64 *to, const Tensor *from, int64_t first, int64_t n);
+void load_i64(i64 *to, const Tensor *from, int64_t first, int64_t n);
+void load_u64(u64 *to, const Tensor *from, int64_t first, int64_t n);
+void store_f32(Tensor *to, int64_t first, const f32 *from, int64_t n);
+void store_f64(Tensor *to, int64_t first, const f64 *from, int64_t n);
+void store_i64(Tensor *to, int64_t first, const i64 *from, int64_t n);
+void store_u64(Tensor *to, int64_t first, const u64 *from, int64_t n);
+
+/* The same at a level. */
+void kernels_load_f32(const Kernels *level, f32 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_f64(const Kernels *level, f64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_i64(const Kernels *level, i64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_u64(const Kernels *level, u64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_store_f32(const Kernels *level, Tensor *to, int64_t first, const f32 *from, int64_t n);
+void kernels_store_f64(const Kernels *level, Tensor *to, int64_t first, const f64 *from, int64_t n);
+void kernels_store_i64(const Kernels *level, Tensor *to, int64_t first, const i64 *from, int64_t n);
+void kernels_store_u64(const Kernels *level, Tensor *to, int64_t first, const u64 *from, int64_t n);
+
+/* Evaluates a row (ops/machine/row_eval.c). */
+Status eval_row(Eval *e);
+
+#endif

@@ -1,0 +1,30 @@
+/* Words for what cards say. */
+#ifndef OPS_CARD_WORDS_H
+#define OPS_CARD_WORDS_H
+
+#include "ir/graph.h"
+
+/* "pointwise". */
+const char *fuse_word(FuseClass c);
+
+/* "T": the name of a class in tables; and what it says. */
+const char *amp_word(AmpClass c);
+const char *amp_meaning(AmpClass c);
+
+/* Whether a class keeps something f32, for which there is a reason. */
+bool amp_keeps_wide(AmpClass c);
+
+/* "precision": why a class keeps values wide. */
+const char *amp_reason(AmpReason r);
+
+/* "weight": the name of a role in tables; and what it says. */
+const char *quant_word(QuantRole r);
+const char *quant_meaning(QuantRole r);
+
+/* The role of an operand: the last one that a card sets serves those beyond. */
+QuantRole quant_role(const QuantCard *card, int operand);
+
+/* What an operator is called by people: its ONNX name where it has one (with its domain unless that is ai.onnx). */
+const char *op_title(Arena *arena, const Node *n);
+
+#endif

@@ -1,0 +1,58 @@
+/* Attributes of the contractions, and what their files share. */
+#ifndef OPS_CONTRACT_CONTRACT_H
+#define OPS_CONTRACT_CONTRACT_H
+
+#include "base/half.h"
+#include "ops/card/cards.h"
+
+typedef struct MatmulAttr {
+    bool ta, tb; /* an operand of two or more dimensions is read transposed */
+    int out;     /* DType + 1: of the result; 0: that of the operands */
+} MatmulAttr;
+
+typedef struct GemmAttr {
+    float alpha, beta;
+    bool transA, transB;
+    int out;
+} GemmAttr;
+
+typedef struct EinsumAttr {
+    const char *equation;
+    int out;
+} EinsumAttr;
+
+/* c[m,n] = a b with k ascending, in each arithmetic; a[i,p] at i * ai + p * ap, b likewise, c dense.
+ * The f32 form is kernels_gemm_f32 over packed operands. */
+typedef struct Panel {
+    size_t m, n, k;
+    size_t ai, ap, bp, bj;
+} Panel;
+void panel_f32(const Kernels *kernels, const Panel *p, const f32 *a, const f32 *b, f32 *c);
+void panel_f64(const Panel *p, const f64 *a, const f64 *b, f64 *c);
+void panel_i64(const Panel *p, const i64 *a, const i64 *b, i64 *c);
+
+/* The adjoints of matmul and gemm, and their two halves for y = A B: what reaches A and B when an operand is read
+ * transposed or not. */
+void adjoint_matmul(Build *b, const Site *s, Node **dx);
+void adjoint_gemm(Build *b, const Site *s, Node **dx);
+Node *contract_left(Build *b, Node *r, Node *dy, bool ta, bool tb);
+Node *contract_right(Build *b, Node *l, Node *dy, bool ta, bool tb);
+
+/* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
+bool infer_contracted(Infer *q, int out, int i, DType *dtype);
+
+/* x as an operand of a product within a call on `own`: rounded to f16 or bf16 if it is one of these. */
+static inline f32 narrowed_f32(DType own, f32 x)
+{
+    return own == F16 ? f16_to_f32(f16_from_f32(x)) : own == BF16 ? bf16_to_f32(bf16_from_f32(x)) : x;
+}
+static inline f64 narrowed_f64(DType own, f64 x)
+{
+    (void)own;
+    return x;
+}
+
+/* Types that contractions are sampled with. */
+DType sample_float(Rng *rng);
+
+#endif

@@ -1,0 +1,17 @@
+/* Multiply-adds of the calls that do most of a model's work, for OpDef.work. */
+#ifndef OPS_CONTRACT_WORK_H
+#define OPS_CONTRACT_WORK_H
+
+#include "ir/graph.h"
+
+double work_matmul(const Node *n);
+double work_gemm(const Node *n);
+double work_conv(const Node *n);
+double work_conv_transpose(const Node *n);
+double work_recurrent(const Node *n);
+double work_attention(const Node *n);
+
+/* An estimate for any other call: of a product of two matrices it is exact. */
+double work_product(const Node *n);
+
+#endif

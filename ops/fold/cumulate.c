@@ -1,0 +1,165 @@
+/* cum_sum and cum_prod: running results along an axis, one element after the other. */
+#include "base/parallel.h"
+#include "ops/card/reduction.h"
+#include "ops/card/shapes.h"
+
+static const AttrSpec cum_attrs[] = {
+    ATTR(CumAttr, exclusive, BOOL, false),
+    ATTR(CumAttr, reverse, BOOL, false),
+    ATTR_OURS(CumAttr, out, DTYPE, 0),
+    ATTR_LAST,
+};
+
+static const Type *infer_cum(Infer *q)
+{
+    const CumAttr *at = q->attr;
+    const Type *x = infer_tensor(q, 0);
+    bool known;
+    int64_t axis;
+    int own;
+    if (!x)
+        return NULL;
+    if (x->dtype == STRING || x->dtype == BOOL)
+        return infer_fail(q, "does not take %s", dtype_name(x->dtype));
+    if (!infer_one(q, 1, &known, &axis))
+        return NULL;
+    if (known && x->rank >= 0 && !infer_axis(q, axis, x->rank, &own))
+        return NULL;
+    DType dtype = x->dtype;
+    if (attr_dtype(at->out, &dtype) && dtype_is_float(dtype) != dtype_is_float(x->dtype))
+        return infer_fail(q, "gives %s of %s", dtype_name(dtype), dtype_name(x->dtype));
+    return type_with_dtype(q->types, x, dtype);
+}
+
+typedef struct CumRun {
+    const void *x;
+    void *y;
+    int64_t size, inner;
+    Arithmetic arithmetic;
+    bool product, exclusive, reverse;
+} CumRun;
+
+#define RUN(T)                                                                                                         \
+    static void run_##T(const CumRun *r, int64_t first)                                                                \
+    {                                                                                                                  \
+        const T *x = (const T *)r->x + first;                                                                          \
+        T *y = (T *)r->y + first, so_far = r->product;                                                                 \
+        bool any = false;                                                                                              \
+        for (int64_t i = 0; i < r->size; i++) {                                                                        \
+            const int64_t k = (r->reverse ? r->size - 1 - i : i) * r->inner;                                           \
+            const T joined = r->product ? so_far * x[k] : so_far + x[k], next = any ? joined : x[k];                   \
+            y[k] = r->exclusive ? so_far : next;                                                                       \
+            so_far = next;                                                                                             \
+            any = true;                                                                                                \
+        }                                                                                                              \
+    }
+RUN(f32)
+RUN(f64)
+RUN(i64)
+RUN(u64)
+#undef RUN
+
+static void run_cum(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const CumRun *r = arg;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t first = i / r->inner * r->size * r->inner + i % r->inner;
+        switch (r->arithmetic) {
+        case ARITH_F32:
+            run_f32(r, first);
+            break;
+        case ARITH_F64:
+            run_f64(r, first);
+            break;
+        case ARITH_I64:
+            run_i64(r, first);
+            break;
+        case ARITH_U64:
+            run_u64(r, first);
+            break;
+        }
+    }
+}
+
+static Status eval_cum(Eval *e, bool product)
+{
+    const CumAttr *at = e->attr;
+    const Type *x = e->in[0]->type;
+    const int axis = axis_wrap(eval_int(e, 1, 0), x->rank);
+    const Arithmetic a = dtype_arithmetic(x->dtype);
+    CumRun r = { .x = eval_wide(e, 0, a),
+                 .y = eval_out_wide(e, 0, a),
+                 .size = x->dims[axis],
+                 .inner = 1,
+                 .arithmetic = a,
+                 .product = product,
+                 .exclusive = at->exclusive,
+                 .reverse = at->reverse };
+    for (int d = axis + 1; d < x->rank; d++)
+        r.inner *= x->dims[d];
+    if (type_elements(x) > 0)
+        eval_parallel(e, type_elements(x) / r.size, run_cum, &r);
+    return OK;
+}
+
+static Status eval_cum_sum(Eval *e)
+{
+    return eval_cum(e, false);
+}
+
+static Status eval_cum_prod(Eval *e)
+{
+    return eval_cum(e, true);
+}
+
+static Node *sample_cum(Build *b, Rng *rng, int variant, Op op)
+{
+    static const DType types[] = { F32, I32, BF16, F64, U32, I64, F16, U64 };
+    const DType dtype = types[variant % (int)COUNT(types)];
+    const int rank = 1 + variant % 5;
+    int64_t dims[MAX_RANK], axis = rng_below(rng, rank);
+    sample_dims(rng, rank, 5, dims);
+    const CumAttr at = { .exclusive = variant & 1,
+                         .reverse = variant & 2,
+                         .out = dtype == BF16 && rng_below(rng, 2) ? (int)F32 + 1 : 0 };
+    axis = rng_below(rng, 2) ? axis : axis - rank;
+    const int64_t one = 1;
+    Node *in[] = { sample_tensor(b, rng, dtype, rank, dims, dtype_is_float(dtype) ? -2 : 0, 2),
+                   sample_ints(b, variant % 3 ? I64 : I32, variant % 2, &one, &axis) };
+    return build_node(b, op, &at, 2, in);
+}
+
+static Node *sample_cum_sum(Build *b, Rng *rng, int variant)
+{
+    return sample_cum(b, rng, variant, OP_cum_sum);
+}
+
+static Node *sample_cum_prod(Build *b, Rng *rng, int variant)
+{
+    return sample_cum(b, rng, variant, OP_cum_prod);
+}
+
+#define CARD                                                                                                           \
+    .min_in = 2, .max_in = 2, .attrs = cum_attrs, .infer = infer_cum, .n_variants = 24, .weight = 3,                   \
+    .differentiable = 1, .fuse = FUSE_OPAQUE, .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },                        \
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT }
+
+const OpDef op_cum_sum = {
+    .name = "cum_sum",
+    CARD,
+    .eval = eval_cum_sum,
+    .sample = sample_cum_sum,
+    .adjoint = adjoint_cum_sum,
+    .open_adjoint = true,
+    .onnx = { "CumSum", 14, NULL },
+};
+
+const OpDef op_cum_prod = {
+    .name = "cum_prod",
+    CARD,
+    .eval = eval_cum_prod,
+    .sample = sample_cum_prod,
+    .adjoint = adjoint_cum_prod,
+    .onnx = { "CumProd", 26, NULL },
+};

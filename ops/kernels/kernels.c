@@ -1,0 +1,100 @@
+#include "ops/kernels/kernels.h"
+
+#include <string.h>
+
+#include "ops/level/level.h"
+
+#ifdef __x86_64__
+static bool has_v3(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("popcnt");
+}
+
+static bool has_v4(void)
+{
+    return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+
+const Kernels *kernels_best(void)
+{
+    return has_v4() ? &kernels_v4 : has_v3() ? &kernels_v3 : &kernels_base;
+}
+
+const Kernels *kernels_named(const char *name)
+{
+    if (strcmp(name, "v4") == 0)
+        return has_v4() ? &kernels_v4 : NULL;
+    if (strcmp(name, "v3") == 0)
+        return has_v3() ? &kernels_v3 : NULL;
+    return strcmp(name, "base") == 0 ? &kernels_base : NULL;
+}
+#else
+const Kernels *kernels_best(void)
+{
+    return &kernels_base;
+}
+
+const Kernels *kernels_named(const char *name)
+{
+    return strcmp(name, "base") == 0 ? &kernels_base : NULL;
+}
+#endif
+
+const char *kernels_name(const Kernels *k)
+{
+    return k->name;
+}
+
+RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic)
+{
+    return level->rows[row][arithmetic];
+}
+
+const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithmetic arithmetic)
+{
+    return &level->reduce[kind][arithmetic];
+}
+
+void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
+                      size_t ldb, f32 *c, size_t ldc)
+{
+    level->gemm_f32(m, n, k, a, lda, b, ldb, c, ldc);
+}
+
+void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b,
+                      size_t ldb, f64 *c, size_t ldc)
+{
+    level->gemm_f64(m, n, k, a, lda, b, ldb, c, ldc);
+}
+
+void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
+                      size_t ldb, i32 *c, size_t ldc)
+{
+    level->gemm_i32(m, n, k, a, lda, b, ldb, c, ldc);
+}
+
+#define STORAGE(T)                                                                                                     \
+    void load_##T(T *to, const Tensor *from, int64_t first, int64_t n)                                                 \
+    {                                                                                                                  \
+        kernels_best()->load_##T(to, from, first, n);                                                                  \
+    }                                                                                                                  \
+    void store_##T(Tensor *to, int64_t first, const T *from, int64_t n)                                                \
+    {                                                                                                                  \
+        kernels_best()->store_##T(to, first, from, n);                                                                 \
+    }                                                                                                                  \
+    void kernels_load_##T(const Kernels *level, T *to, const Tensor *from, int64_t first, int64_t n)                   \
+    {                                                                                                                  \
+        level->load_##T(to, from, first, n);                                                                           \
+    }                                                                                                                  \
+    void kernels_store_##T(const Kernels *level, Tensor *to, int64_t first, const T *from, int64_t n)                  \
+    {                                                                                                                  \
+        level->store_##T(to, first, from, n);                                                                          \
+    }
+STORAGE(f32)
+STORAGE(f64)
+STORAGE(i64)
+STORAGE(u64)
+#undef STORAGE

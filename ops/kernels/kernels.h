@@ -1,0 +1,66 @@
+/* The inner loops that are compiled once per instruction set and chosen when a context opens: the same bits at
+ * every level, only faster.  A level is one constant table; nothing is resolved at load time. */
+#ifndef OPS_KERNELS_KERNELS_H
+#define OPS_KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ops/scalar.h"
+
+/* The four arithmetics that carry all element types. */
+typedef enum Arithmetic { ARITH_F32, ARITH_F64, ARITH_I64, ARITH_U64 } Arithmetic;
+
+enum { ARITHMETICS = ARITH_U64 + 1 };
+
+/* One row over a block: out[i] = value(x[i], y[i], z[i]; k[0], k[1]), all in one arithmetic (bool results as 0 and 1).
+ * Operands the row does not read may be null; out may be one of the operands. */
+typedef void RowLoop(size_t n, void *out, const void *x, const void *y, const void *z, const double *k);
+
+/* The reductions of ops/reduce.h. */
+typedef enum ReduceKind { REDUCE_SUM, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_MAX, REDUCE_MIN } ReduceKind;
+
+enum { REDUCE_KINDS = REDUCE_MIN + 1 };
+
+typedef struct ReduceLoops {
+    /* out[r] = the reduction of row r of n contiguous elements */
+    void (*rows)(size_t rows, size_t n, const void *x, void *out);
+    /* out[c] = the reduction of column c over rows that lie `stride` elements apart */
+    void (*cols)(size_t rows, size_t cols, size_t stride, const void *x, void *out);
+} ReduceLoops;
+
+/* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements. */
+typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
+                     size_t ldc);
+typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b, size_t ldb, f64 *c,
+                     size_t ldc);
+/* The same over integers, modulo 2^32. */
+typedef void GemmI32(size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b, size_t ldb, i32 *c,
+                     size_t ldc);
+
+typedef struct Kernels Kernels;
+
+/* The best level of this machine. */
+const Kernels *kernels_best(void);
+
+/* The level of that name (base, v3, v4), null when the machine or the build lacks it. */
+const Kernels *kernels_named(const char *name);
+
+/* The name of a level. */
+const char *kernels_name(const Kernels *k);
+
+/* The loop of a row (Row.number), null in an arithmetic the row does not have. */
+RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic);
+
+/* The loops of a reduction. */
+const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithmetic arithmetic);
+
+/* c[m,n] += a b as above, at a level. */
+void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
+                      size_t ldb, f32 *c, size_t ldc);
+void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b,
+                      size_t ldb, f64 *c, size_t ldc);
+void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
+                      size_t ldb, i32 *c, size_t ldc);
+
+#endif

@@ -1,0 +1,218 @@
+#include "ops/machine/machine.h"
+
+#include <string.h>
+
+Status eval_fail(Eval *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(e->scratch, format, args);
+    va_end(args);
+    return fail(e->ir->diag, e->node ? node_place(e->node) : NOWHERE, "%s: %s", e->def->name, text);
+}
+
+const Type *eval_type(const Eval *e, int i)
+{
+    return type_result(e->type, i);
+}
+
+Tensor *eval_out_as(Eval *e, int i, const Type *type)
+{
+    if (e->out[i])
+        tensor_drop(e->machine->heap, e->out[i]);
+    return e->out[i] = tensor_alloc(e->machine->heap, type);
+}
+
+Tensor *eval_out(Eval *e, int i)
+{
+    return e->out[i] ? e->out[i] : eval_out_as(e, i, eval_type(e, i));
+}
+
+void eval_give(Eval *e, int i, const Tensor *t)
+{
+    Tensor *held = tensor_hold(t);
+    if (e->out[i])
+        tensor_drop(e->machine->heap, e->out[i]);
+    e->out[i] = held;
+}
+
+void *eval_room(Eval *e, size_t n, size_t size)
+{
+    enum { ALIGNMENT = 64 };
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
+        memory_exhausted(e->ir->memory);
+    char *p = arena_room(e->scratch, bytes + ALIGNMENT);
+    return p + (ALIGNMENT - (uintptr_t)p % ALIGNMENT) % ALIGNMENT;
+}
+
+void *eval_scratch(Eval *e, size_t n, size_t size)
+{
+    return memset(eval_room(e, n, size), 0, n * size);
+}
+
+bool eval_stopped(const Eval *e)
+{
+    const EvalOptions *o = e->machine->options;
+    return (o->stop && *o->stop) || (o->stop_too && *o->stop_too) || memory_stopped(e->ir->memory);
+}
+
+typedef struct Region {
+    const Eval *e;
+    ParallelFn fn;
+    void *arg;
+    int64_t piece;
+} Region;
+
+/* One thread's part, in pieces. */
+static void run_pieces(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Region *r = arg;
+    for (int64_t at = begin; at < end && !eval_stopped(r->e); at += r->piece)
+        r->fn(r->arg, at, end - at < r->piece ? end : at + r->piece, worker);
+}
+
+/* Small calls are done in one piece: some kernels prepare what all of a piece reads. */
+void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg)
+{
+    enum { SMALL = 1 << 18, PIECES = 64 };
+    Region r = { e, fn, arg, n > 0 ? n : 1 };
+    int64_t elements = 0;
+    for (int i = 0; i < e->n_in; i++)
+        elements += e->in[i] && e->in[i]->type->kind == TYPE_TENSOR ? tensor_elements(e->in[i]) : 0;
+    for (int i = 0; i < e->n_out; i++)
+        elements += e->out[i] && e->out[i]->type->kind == TYPE_TENSOR ? tensor_elements(e->out[i]) : 0;
+    if (elements > SMALL)
+        r.piece = n / ((int64_t)parallel_threads(e->pool) * PIECES) + 1;
+    parallel(e->pool, n, run_pieces, &r);
+}
+
+int64_t eval_elements(const Eval *e, int i)
+{
+    return tensor_elements(e->in[i]);
+}
+
+int64_t eval_int(const Eval *e, int i, int64_t at)
+{
+    return tensor_get_i64(e->in[i], at);
+}
+
+double eval_float(const Eval *e, int i, int64_t at)
+{
+    return tensor_get_f64(e->in[i], at);
+}
+
+Heap *eval_heap(Eval *e)
+{
+    return e->machine->heap;
+}
+
+const EvalOptions *eval_options(const Eval *e)
+{
+    return e->machine->options;
+}
+
+#define WIDENED(T, DTYPE)                                                                                              \
+    const T *eval_##T(Eval *e, int i)                                                                                  \
+    {                                                                                                                  \
+        const Tensor *t = e->in[i];                                                                                    \
+        if (t->type->dtype == DTYPE && (uintptr_t)t->data % sizeof(T) == 0)                                            \
+            return t->data;                                                                                            \
+        const int64_t n = tensor_elements(t);                                                                          \
+        T *wide = eval_room(e, (size_t)n, sizeof(T));                                                                  \
+        kernels_load_##T(e->kernels, wide, t, 0, n);                                                                   \
+        return wide;                                                                                                   \
+    }
+WIDENED(f32, F32)
+WIDENED(f64, F64)
+WIDENED(i64, I64)
+WIDENED(u64, U64)
+#undef WIDENED
+
+static void *out_buffer(Eval *e, int i, Arithmetic arithmetic, DType own, size_t size)
+{
+    Tensor *t = eval_out(e, i);
+    if (t->type->dtype == own)
+        return t->data;
+    EvalStore *s = NEW(e->scratch, EvalStore);
+    *s = (EvalStore){ .next = e->stores, .result = i, .arithmetic = arithmetic };
+    s->buffer = eval_scratch(e, (size_t)tensor_elements(t), size);
+    e->stores = s;
+    return s->buffer;
+}
+
+f32 *eval_out_f32(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_F32, F32, sizeof(f32));
+}
+
+f64 *eval_out_f64(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_F64, F64, sizeof(f64));
+}
+
+i64 *eval_out_i64(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_I64, I64, sizeof(i64));
+}
+
+u64 *eval_out_u64(Eval *e, int i)
+{
+    return out_buffer(e, i, ARITH_U64, U64, sizeof(u64));
+}
+
+enum { ROUND_BLOCK = 4096 };
+
+typedef struct RoundRun {
+    const Kernels *kernels;
+    const EvalStore *store;
+    Tensor *to;
+    RoundingCounts *counts;
+} RoundRun;
+
+static void round_block(const RoundRun *r, int64_t at, int64_t n)
+{
+    switch (r->store->arithmetic) {
+    case ARITH_F32: {
+        const f32 *from = (const f32 *)r->store->buffer + at;
+        kernels_store_f32(r->kernels, r->to, at, from, n);
+        rounding_count_f32(r->counts, r->to, at, from, n);
+        break;
+    }
+    case ARITH_F64: {
+        const f64 *from = (const f64 *)r->store->buffer + at;
+        kernels_store_f64(r->kernels, r->to, at, from, n);
+        rounding_count_f64(r->counts, r->to, at, from, n);
+        break;
+    }
+    case ARITH_I64:
+        kernels_store_i64(r->kernels, r->to, at, (const i64 *)r->store->buffer + at, n);
+        break;
+    case ARITH_U64:
+        kernels_store_u64(r->kernels, r->to, at, (const u64 *)r->store->buffer + at, n);
+        break;
+    }
+}
+
+static void round_blocks(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const RoundRun *r = arg;
+    (void)worker;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t at = b * ROUND_BLOCK, left = tensor_elements(r->to) - at;
+        round_block(r, at, left < ROUND_BLOCK ? left : ROUND_BLOCK);
+    }
+}
+
+void eval_round_results(Eval *e)
+{
+    for (const EvalStore *s = e->stores; s; s = s->next) {
+        RoundRun r = { e->kernels, s, e->out[s->result], e->machine->options->rounding };
+        eval_parallel(e, (tensor_elements(r.to) + ROUND_BLOCK - 1) / ROUND_BLOCK, round_blocks, &r);
+    }
+}
+
+uint32_t eval_iteration(const Eval *e)
+{
+    return e->machine->iteration;
+}

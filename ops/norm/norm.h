@@ -1,0 +1,65 @@
+/* Attributes of the normalizations and losses, and what their files share. */
+#ifndef OPS_NORM_NORM_H
+#define OPS_NORM_NORM_H
+
+#include "ops/contract/contract.h"
+
+typedef struct BatchNormAttr {
+    float epsilon, momentum;
+    bool training_mode;
+    bool unbiased; /* the variance that is remembered is divided by n - 1, which PyTorch does and ONNX does not */
+} BatchNormAttr;
+
+typedef struct NormAttr {
+    float epsilon;
+    int64_t axis;       /* of layer and rms normalization */
+    int64_t num_groups; /* of group normalization */
+    int stash_type;     /* DType + 1: of the statistics */
+} NormAttr;
+
+typedef struct MvnAttr {
+    Ints axes;
+} MvnAttr;
+
+typedef struct LpNormAttr {
+    int64_t axis, p;
+} LpNormAttr;
+
+typedef struct LrnAttr {
+    float alpha, beta, bias;
+    int64_t size;
+} LrnAttr;
+
+typedef enum Reduction { REDUCTION_NONE, REDUCTION_SUM, REDUCTION_MEAN } Reduction;
+
+/* No index is to be ignored: a value that no target can have. */
+#define IGNORE_NONE INT64_MIN
+
+typedef struct LossAttr {
+    int64_t ignore_index;
+    int reduction;
+} LossAttr;
+
+/* Operand i must be floats [n] (-1: any number); false after a complaint. */
+bool infer_vector(Infer *q, int i, int64_t n);
+
+/* Operand 0 must be floats of at least `least` dimensions; null after a complaint. */
+const Type *infer_floats(Infer *q, int least);
+
+/* What the variance of that many rows is multiplied with before it is remembered: rows / (rows - 1), or 1. */
+double batch_norm_correction(const BatchNormAttr *at, double rows);
+
+/* x - mean over the axes, with the mean and 1 / sqrt(variance + epsilon). */
+typedef struct Standard {
+    Node *centered, *mean, *scale;
+} Standard;
+Standard build_standard(Build *b, DType width, Node *x, int n_axes, const int64_t *axes, float epsilon);
+
+/* What goes back through them (ops/norm/norm_adjoint.c). */
+void adjoint_layer_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_rms_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_instance_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_group_normalization(Build *b, const Site *s, Node **dx);
+void adjoint_batch_normalization(Build *b, const Site *s, Node **dx);
+
+#endif

@@ -1,0 +1,255 @@
+/* What goes back through the normalizations: the formula with two means instead of the expansion's many nodes.
+ *
+ * Statistics that the call does not give are taken again from x; nothing but x is kept for them. */
+#include "ops/card/make.h"
+#include "ops/card/shapes.h"
+#include "ops/norm/norm.h"
+
+static Node *plus(Build *b, Node *so_far, Node *term)
+{
+    return so_far ? CALL(b, add, so_far, term) : term;
+}
+
+static Node *mean_of(Build *b, Node *x, int n, const int64_t *axes)
+{
+    return build_reduce(b, OP_reduce_mean, x, n, axes);
+}
+
+/* 1 / sqrt(v + epsilon) */
+static Node *inverse_root(Build *b, Node *v, float epsilon)
+{
+    Node *e = v ? build_scalar(b, v->type->dtype, (double)epsilon) : NULL;
+    return CALL(b, reciprocal, CALL(b, sqrt, CALL(b, add, v, e)));
+}
+
+/* From g at unit = (x - mean) * scale to x: scale (g - mean(g) - unit mean(g unit)). */
+static Node *back_standard(Build *b, Node *g, Node *unit, Node *scale, int n, const int64_t *axes)
+{
+    Node *along = CALL(b, mul, unit, mean_of(b, CALL(b, mul, g, unit), n, axes));
+    return CALL(b, mul, scale, CALL(b, sub, CALL(b, sub, g, mean_of(b, g, n, axes)), along));
+}
+
+/* ---- layer_normalization and rms_normalization ---- */
+
+/* The mean and 1 / deviation are results of some calls, and good when they were not narrowed. */
+static Standard layer_standard(Build *b, const Site *s, DType t, int n, const int64_t *axes)
+{
+    const NormAttr *at = s->attr;
+    const DType stash = (DType)(at->stash_type - 1);
+    if (s->n_out < 3 || (stash != t && stash != F64))
+        return build_standard(b, t, s->in[0], n, axes, at->epsilon);
+    Node *mean = make_cast(b, s->y[1], t);
+    return (Standard){ CALL(b, sub, s->in[0], mean), mean, make_cast(b, s->y[2], t) };
+}
+
+static int inner_axes(int64_t axis, int rank, int64_t *axes)
+{
+    int n = 0;
+    for (int i = axis_wrap(axis, rank); i < rank; i++)
+        axes[n++] = i;
+    return n;
+}
+
+void adjoint_layer_normalization(Build *b, const Site *s, Node **dx)
+{
+    const Type *x = s->in[0]->type;
+    const DType t = x->dtype;
+    int64_t axes[MAX_RANK], count = 1;
+    const int n = inner_axes(((const NormAttr *)s->attr)->axis, x->rank, axes);
+    if (type_elements(x) == 0)
+        return;
+    for (int i = 0; i < n; i++)
+        count *= x->dims[axes[i]];
+    const Standard d = layer_standard(b, s, t, n, axes);
+    Node *unit = CALL(b, mul, d.centered, d.scale), *dy = s->dout[0];
+    if (dy && s->want[0])
+        dx[0] = back_standard(b, CALL(b, mul, dy, make_cast(b, s->in[1], t)), unit, d.scale, n, axes);
+    if (dy && s->want[1])
+        dx[1] = CALL(b, mul, dy, unit);
+    if (dy && site_in(s, 2) && s->want[2])
+        dx[2] = dy;
+    if (!s->want[0])
+        return;
+    Node *over = build_scalar(b, t, 1.0 / (double)count);
+    if (s->n_out > 1 && s->dout[1])
+        dx[0] = plus(b, dx[0], CALL(b, mul, make_cast(b, s->dout[1], t), over));
+    if (s->n_out > 2 && s->dout[2]) { /* -scale^3 (x - mean) / count */
+        Node *steep = CALL(b, mul, CALL(b, mul, d.scale, d.scale), CALL(b, neg, over));
+        dx[0] = plus(b, dx[0], CALL(b, mul, unit, CALL(b, mul, make_cast(b, s->dout[2], t), steep)));
+    }
+}
+
+/* With unit = x scale: scale (g - unit mean(g unit)). */
+void adjoint_rms_normalization(Build *b, const Site *s, Node **dx)
+{
+    const NormAttr *at = s->attr;
+    const Type *x = s->in[0]->type;
+    int64_t axes[MAX_RANK];
+    const int n = inner_axes(at->axis, x->rank, axes);
+    Node *dy = s->dout[0], *square = CALL(b, mul, s->in[0], s->in[0]);
+    Node *scale = inverse_root(b, mean_of(b, square, n, axes), at->epsilon);
+    Node *unit = CALL(b, mul, s->in[0], scale);
+    if (s->want[0]) {
+        Node *g = CALL(b, mul, dy, make_cast(b, s->in[1], x->dtype));
+        Node *along = CALL(b, mul, unit, mean_of(b, CALL(b, mul, g, unit), n, axes));
+        dx[0] = CALL(b, mul, scale, CALL(b, sub, g, along));
+    }
+    if (s->want[1])
+        dx[1] = CALL(b, mul, dy, unit);
+}
+
+/* ---- with scale and bias of channels ---- */
+
+/* A sum over all axes but that of the channels, as [1, C, 1, ..]. */
+static Node *sum_channels(Build *b, Node *x, int rank)
+{
+    int64_t axes[MAX_RANK] = { 0 };
+    int n = 1;
+    for (int i = 2; i < rank; i++)
+        axes[n++] = i;
+    return build_reduce(b, OP_reduce_sum, x, n, axes);
+}
+
+static Node *as_vector(Build *b, Node *sum, const Type *like)
+{
+    return make_reshape(b, sum, 1, like->dims);
+}
+
+/* Statistics of `groups` parts of each sample. */
+static void back_groups(Build *b, const Site *s, Node **dx, int64_t groups, float epsilon)
+{
+    const Type *x = s->in[0]->type, *channels = s->in[1]->type;
+    const int64_t n = type_elements(x), axis = 2;
+    Node *dy = s->dout[0];
+    if (n == 0)
+        return;
+    const int64_t split[] = { x->dims[0], groups, n / x->dims[0] / groups };
+    const Standard d =
+        build_standard(b, x->dtype, make_reshape(b, s->in[0], 3, split), 1, (const int64_t[]){ 2 }, epsilon);
+    Node *unit = CALL(b, mul, d.centered, d.scale);
+    if (s->want[0]) {
+        Node *scale = make_channels(b, make_cast(b, s->in[1], x->dtype), x->dims[1], x->rank);
+        Node *g = make_reshape(b, CALL(b, mul, dy, scale), 3, split);
+        dx[0] = make_reshape(b, back_standard(b, g, unit, d.scale, 1, &axis), x->rank, x->dims);
+    }
+    if (s->want[1]) {
+        Node *each = CALL(b, mul, dy, make_reshape(b, unit, x->rank, x->dims));
+        dx[1] = as_vector(b, sum_channels(b, each, x->rank), channels);
+    }
+    if (s->want[2])
+        dx[2] = as_vector(b, sum_channels(b, dy, x->rank), channels);
+}
+
+void adjoint_instance_normalization(Build *b, const Site *s, Node **dx)
+{
+    back_groups(b, s, dx, s->in[0]->type->dims[1], ((const NormAttr *)s->attr)->epsilon);
+}
+
+void adjoint_group_normalization(Build *b, const Site *s, Node **dx)
+{
+    const NormAttr *at = s->attr;
+    back_groups(b, s, dx, at->num_groups, at->epsilon);
+}
+
+/* ---- batch_normalization ---- */
+
+/* A call: its vectors along the channels, what is centered and scaled, sums of dy and of dy centered. */
+typedef struct Batch {
+    const BatchNormAttr *at;
+    int rank;
+    DType t;
+    double rows; /* elements of a channel */
+    Node *scale, *centered, *inverse, *dy, *sum, *product;
+} Batch;
+
+static Node *channel_vector(Build *b, const Site *s, int i)
+{
+    const Type *x = s->in[0]->type, *v = s->in[i]->type;
+    return make_channels(b, make_cast(b, s->in[i], x->dtype), v->dims[0], x->rank);
+}
+
+static Batch open_batch(Build *b, const Site *s)
+{
+    const Type *x = s->in[0]->type;
+    Batch k = { .at = s->attr, .rank = x->rank, .t = x->dtype, .dy = s->dout[0] };
+    k.rows = (double)(type_elements(x) / s->in[1]->type->dims[0]);
+    k.scale = channel_vector(b, s, 1);
+    if (k.at->training_mode) {
+        int64_t axes[MAX_RANK] = { 0 };
+        int n = 1;
+        for (int i = 2; i < x->rank; i++)
+            axes[n++] = i;
+        const Standard d = build_standard(b, k.t, s->in[0], n, axes, k.at->epsilon);
+        k.centered = d.centered;
+        k.inverse = d.scale;
+    } else {
+        k.centered = CALL(b, sub, s->in[0], channel_vector(b, s, 3));
+        k.inverse = inverse_root(b, channel_vector(b, s, 4), k.at->epsilon);
+    }
+    const bool vectors = s->want[1] || s->want[2] || s->want[3] || s->want[4];
+    if (k.dy && (vectors || k.at->training_mode)) {
+        k.sum = sum_channels(b, k.dy, x->rank);
+        k.product = sum_channels(b, CALL(b, mul, k.dy, k.centered), x->rank);
+    }
+    return k;
+}
+
+/* scale inverse (dy - sum(dy) / rows - centered inverse^2 sum(dy centered) / rows) */
+static Node *back_batch(Build *b, const Batch *k)
+{
+    Node *factor = CALL(b, mul, k->scale, k->inverse);
+    if (!k->at->training_mode)
+        return CALL(b, mul, k->dy, factor);
+    Node *rows = build_scalar(b, k->t, k->rows);
+    Node *steep = CALL(b, div, CALL(b, mul, CALL(b, mul, k->inverse, k->inverse), k->product), rows);
+    Node *level = CALL(b, sub, k->dy, CALL(b, div, k->sum, rows));
+    return CALL(b, mul, factor, CALL(b, sub, level, CALL(b, mul, k->centered, steep)));
+}
+
+/* What the statistics that are given take, in inference. */
+static void back_given(Build *b, const Site *s, const Batch *k, Node **dx)
+{
+    Node *factor = CALL(b, neg, CALL(b, mul, k->scale, k->inverse));
+    if (s->want[3])
+        dx[3] = as_vector(b, CALL(b, mul, k->sum, factor), s->in[3]->type);
+    if (s->want[4]) {
+        Node *half = CALL(b, mul, build_scalar(b, k->t, 0.5), CALL(b, mul, k->inverse, k->inverse));
+        dx[4] = as_vector(b, CALL(b, mul, k->product, CALL(b, mul, factor, half)), s->in[4]->type);
+    }
+}
+
+/* What the running statistics pass on: to those before, and to the batch. */
+static void back_running(Build *b, const Site *s, const Batch *k, Node **dx)
+{
+    const double kept = (double)k->at->momentum, fresh = (1 - kept) / k->rows;
+    const double correction = batch_norm_correction(k->at, (double)k->rows);
+    for (int i = 1; i < s->n_out; i++) {
+        if (!s->dout[i])
+            continue;
+        Node *dy = make_cast(b, s->dout[i], k->t);
+        if (s->want[i + 2])
+            dx[i + 2] = CALL(b, mul, dy, build_scalar(b, k->t, kept));
+        if (!s->want[0])
+            continue;
+        Node *each = make_channels(b, dy, s->in[1]->type->dims[0], k->rank);
+        each = CALL(b, mul, each, build_scalar(b, k->t, i == 1 ? fresh : 2 * fresh * correction));
+        dx[0] = plus(b, dx[0], i == 1 ? each : CALL(b, mul, each, k->centered));
+    }
+}
+
+void adjoint_batch_normalization(Build *b, const Site *s, Node **dx)
+{
+    if (type_elements(s->in[0]->type) == 0)
+        return;
+    const Batch k = open_batch(b, s);
+    if (k.dy && s->want[0])
+        dx[0] = back_batch(b, &k);
+    if (k.dy && s->want[1])
+        dx[1] = as_vector(b, CALL(b, mul, k.product, k.inverse), s->in[1]->type);
+    if (k.dy && s->want[2])
+        dx[2] = as_vector(b, k.sum, s->in[2]->type);
+    if (k.at->training_mode)
+        back_running(b, s, &k, dx);
+    else if (k.dy)
+        back_given(b, s, &k, dx);
+}

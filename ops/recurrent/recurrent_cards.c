@@ -1,0 +1,90 @@
+/* The cards of lstm, gru and rnn. */
+#include "ops/contract/work.h"
+#include "ops/recurrent/recurrent.h"
+
+static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
+                                       ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0), ATTR_LAST };
+static const AttrSpec gru_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
+                                      ATTR_LAST };
+static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
+
+#define RECURRENT_CARD(word, n_operands, n_results, wide, differ, onnx_name)                                           \
+    static const Type *infer_##word(Infer *q)                                                                          \
+    {                                                                                                                  \
+        return infer_recurrent(q, &cell_##word);                                                                       \
+    }                                                                                                                  \
+    static Status eval_##word(Eval *e)                                                                                 \
+    {                                                                                                                  \
+        return eval_recurrent(e, &cell_##word);                                                                        \
+    }                                                                                                                  \
+    static Node *sample_##word(Build *b, Rng *rng, int variant)                                                        \
+    {                                                                                                                  \
+        return sample_recurrent(b, rng, variant, OP_##word, &cell_##word);                                             \
+    }                                                                                                                  \
+    static void adjoint_##word(Build *b, const Site *s, Node **dx)                                                     \
+    {                                                                                                                  \
+        adjoint_recurrent(b, s, dx, OP_##word##_grad, &cell_##word);                                                   \
+    }                                                                                                                  \
+    const OpDef op_##word = {                                                                                          \
+        .name = #word,                                                                                                 \
+        .min_in = 3,                                                                                                   \
+        .max_in = n_operands,                                                                                          \
+        .min_out = 1,                                                                                                  \
+        .max_out = n_results,                                                                                          \
+        .attrs = word##_attrs,                                                                                         \
+        .infer = infer_##word,                                                                                         \
+        .eval = eval_##word,                                                                                           \
+        .adjoint = adjoint_##word,                                                                                     \
+        .open_adjoint = true,                                                                                          \
+        .sample = sample_##word,                                                                                       \
+        .n_variants = 36,                                                                                              \
+        .differentiable = differ,                                                                                      \
+        .trainable = 14 | ((differ)&128),                                                                              \
+        .weight = 60,                                                                                                  \
+        .work = work_recurrent,                                                                                        \
+        .fuse = FUSE_OPAQUE,                                                                                           \
+        .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL, .wide_out = n_results == 3 ? 4 : 0 },                          \
+        .quant = { .in = { QUANT_FLOAT, QUANT_WEIGHT, QUANT_WEIGHT, QUANT_FLOAT }, .out = QUANT_FLOAT },               \
+        .onnx = { onnx_name, 22, NULL },                                                                               \
+    }
+
+/* Bias, the cell state (the initial one and the last) and the peepholes stay wide. */
+RECURRENT_CARD(lstm, 8, 3, 8 | 64 | 128, 15 | 32 | 64 | 128, "LSTM");
+RECURRENT_CARD(gru, 6, 2, 8, 15 | 32, "GRU");
+RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
+#undef RECURRENT_CARD
+
+#define GRAD_CARD(word, n_operands, n_results)                                                                         \
+    static const Type *infer_##word##_grad(Infer *q)                                                                   \
+    {                                                                                                                  \
+        return infer_recurrent_grad(q, &cell_##word);                                                                  \
+    }                                                                                                                  \
+    static Status eval_##word##_grad(Eval *e)                                                                          \
+    {                                                                                                                  \
+        return eval_recurrent_grad(e, &cell_##word);                                                                   \
+    }                                                                                                                  \
+    static Node *sample_##word##_grad(Build *b, Rng *rng, int variant)                                                 \
+    {                                                                                                                  \
+        return sample_recurrent_grad(b, rng, variant, OP_##word##_grad, OP_##word, &cell_##word);                      \
+    }                                                                                                                  \
+    const OpDef op_##word##_grad = {                                                                                   \
+        .name = #word "_grad",                                                                                         \
+        .min_in = n_operands,                                                                                          \
+        .max_in = n_operands,                                                                                          \
+        .min_out = n_results,                                                                                          \
+        .max_out = n_results,                                                                                          \
+        .attrs = word##_attrs,                                                                                         \
+        .infer = infer_##word##_grad,                                                                                  \
+        .eval = eval_##word##_grad,                                                                                    \
+        .sample = sample_##word##_grad,                                                                                \
+        .n_variants = 18,                                                                                              \
+        .weight = 120,                                                                                                 \
+        .fuse = FUSE_OPAQUE,                                                                                           \
+        .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
+        .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
+        .brief = "What reaches the operands of " #word ", from the operands and what reaches its results.",            \
+    }
+GRAD_CARD(lstm, 11, 7);
+GRAD_CARD(gru, 8, 5);
+GRAD_CARD(rnn, 8, 5);
+#undef GRAD_CARD

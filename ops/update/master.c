@@ -1,0 +1,99 @@
+/* master_split and master_join: weights in f32 as a bf16, which is what narrow readers want, and an i16 that holds the
+ * rest: 4 bytes a weight in all, and no copy. */
+#include "base/half.h"
+#include "ops/card/cards.h"
+
+static const Type *infer_master_split(Infer *q)
+{
+    const Type *x = infer_tensor(q, 0);
+    if (!x)
+        return NULL;
+    if (x->dtype != F32)
+        return infer_fail(q, "splits f32, got %s", type_text(q->scratch, x));
+    const Type *const parts[] = { type_with_dtype(q->types, x, BF16), type_with_dtype(q->types, x, I16) };
+    return infer_results(q, 2, parts);
+}
+
+static Status eval_master_split(Eval *e)
+{
+    const f32 *x = eval_f32(e, 0);
+    const int64_t n = eval_elements(e, 0);
+    uint16_t *hi = eval_out(e, 0)->data;
+    int16_t *lo = eval_out(e, 1)->data;
+    for (int64_t i = 0; i < n; i++) {
+        const SplitMaster m = master_split_f32(x[i]);
+        hi[i] = m.hi;
+        lo[i] = m.lo;
+    }
+    return OK;
+}
+
+static Node *sample_master_split(Build *b, Rng *rng, int variant)
+{
+    int64_t dims[MAX_RANK];
+    sample_dims(rng, variant % 6, 4, dims);
+    Node *x = sample_tensor(b, rng, F32, variant % 6, dims, -6, 6);
+    return build_node_n(b, OP_master_split, NULL, 1, &x, 2);
+}
+
+const OpDef op_master_split = {
+    .name = "master_split",
+    .min_in = 1,
+    .max_in = 1,
+    .min_out = 2,
+    .max_out = 2,
+    .infer = infer_master_split,
+    .eval = eval_master_split,
+    .sample = sample_master_split,
+    .n_variants = 12,
+    .fuse = FUSE_OPAQUE,
+    .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .brief = "An f32 as a bf16, half a unit rounded away from zero, and an i16 with the rest of its bits.",
+};
+
+enum { HI, LO };
+
+static const Type *infer_master_join(Infer *q)
+{
+    const Type *hi = infer_tensor(q, HI), *lo = hi ? infer_tensor(q, LO) : NULL;
+    if (!lo)
+        return NULL;
+    if (hi->dtype != BF16 || lo->dtype != I16 || !type_agrees(type_with_dtype(q->types, lo, BF16), hi))
+        return infer_fail(q, "joins bf16 and i16 of one shape, got %s and %s", type_text(q->scratch, hi),
+                          type_text(q->scratch, lo));
+    return type_with_dtype(q->types, hi, F32);
+}
+
+static Status eval_master_join(Eval *e)
+{
+    const uint16_t *hi = e->in[HI]->data;
+    const int16_t *lo = e->in[LO]->data;
+    f32 *x = eval_out(e, 0)->data;
+    const int64_t n = eval_elements(e, HI);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = master_join_f32(hi[i], lo[i]);
+    return OK;
+}
+
+static Node *sample_master_join(Build *b, Rng *rng, int variant)
+{
+    int64_t dims[MAX_RANK];
+    sample_dims(rng, variant % 6, 4, dims);
+    Node *hi = sample_tensor(b, rng, BF16, variant % 6, dims, -6, 6);
+    return CALL(b, master_join, hi, sample_tensor(b, rng, I16, variant % 6, dims, -32768, 32767));
+}
+
+const OpDef op_master_join = {
+    .name = "master_join",
+    .min_in = 2,
+    .max_in = 2,
+    .infer = infer_master_join,
+    .eval = eval_master_join,
+    .sample = sample_master_join,
+    .n_variants = 12,
+    .fuse = FUSE_OPAQUE,
+    .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .brief = "The f32 that master_split took apart.",
+};

@@ -1,0 +1,39 @@
+/* update_lion: Lion (Chen et al. 2023): the sign of an average. */
+#include "ops/update/update.h"
+
+typedef struct UpdateLionAttr {
+    float beta1, beta2, weight_decay;
+} UpdateLionAttr;
+
+static const AttrSpec update_lion_attrs[] = {
+    ATTR(UpdateLionAttr, beta1, FLOAT, 0.9),
+    ATTR(UpdateLionAttr, beta2, FLOAT, 0.99),
+    ATTR(UpdateLionAttr, weight_decay, FLOAT, 0),
+    ATTR_LAST,
+};
+
+int states_of_lion(const void *attr, const char *names[UPDATE_STATES])
+{
+    (void)attr;
+    names[0] = "m";
+    return 1;
+}
+
+static Node *expand_update_lion(Build *b, const Site *s)
+{
+    const UpdateLionAttr *at = s->attr;
+    Update u;
+    if (!update_open(&u, b, s))
+        return NULL;
+    Node *way = CALL(b, sign, update_average(&u, u.state[0], at->beta1, u.g));
+    way = update_add(&u, way, u.x, update_decimal(at->weight_decay));
+    Node *m = update_average(&u, u.state[0], at->beta2, u.g);
+    return update_close(&u, s, CALL(b, sub, u.x, CALL(b, mul, u.lr, way)), &m);
+}
+
+static UpdateLionAttr sample_update_lion(int variant)
+{
+    return (UpdateLionAttr){ .beta1 = 0.9f, .beta2 = 0.99f, .weight_decay = variant % 2 ? 0.01f : 0 };
+}
+
+UPDATE_CARD(update_lion, UpdateLionAttr, "A step of Lion: the sign of an average of gradients.");

@@ -1,0 +1,170 @@
+/* deform_conv: a convolution whose taps look where offsets send them, between the elements by interpolation. */
+#include <string.h>
+
+#include "ops/card/shapes.h"
+#include "ops/contract/contract.h"
+#include "ops/window/deform.h"
+
+static const AttrSpec deform_conv_attrs[] = {
+    WINDOW_INTS(DeformConvAttr, dilations),
+    ATTR(DeformConvAttr, group, INT, 1),
+    WINDOW_INTS(DeformConvAttr, kernel_shape),
+    ATTR(DeformConvAttr, offset_group, INT, 1),
+    WINDOW_INTS(DeformConvAttr, pads),
+    WINDOW_INTS(DeformConvAttr, strides),
+    ATTR_LAST,
+};
+
+static const Type *infer_deform_conv(Infer *q)
+{
+    const DeformConvAttr *at = q->attr;
+    const Type *x = infer_tensor(q, 0), *w = x ? infer_tensor(q, 1) : NULL;
+    if (!w || !infer_filter(q, x, w, at->group) || !infer_tensor(q, 2))
+        return NULL;
+    if (x->rank < 0 || w->rank < 0)
+        return type_unranked(q->types, x->dtype);
+
+    int64_t dims[MAX_RANK], fed;
+    Window win;
+    const int64_t c = x->dims[1], m = w->dims[0];
+    if (__builtin_mul_overflow(w->dims[1], at->group, &fed) || (c >= 0 && w->dims[1] >= 0 && fed != c))
+        return infer_fail(q, "data has %" PRId64 " channels, the weights take %" PRId64 " in %" PRId64 " groups", c,
+                          w->dims[1], at->group);
+    if (m >= 0 && m % at->group)
+        return infer_fail(q, "%" PRId64 " result channels do not split into %" PRId64 " groups", m, at->group);
+    if (at->offset_group < 1 || (c >= 0 && c % at->offset_group))
+        return infer_fail(q, "%" PRId64 " channels do not split into %" PRId64 " offset groups", c, at->offset_group);
+    if (!infer_window(q, &at->window, x, w->dims + 2, &win) ||
+        !infer_steering(q, 2, x, &win, at->offset_group, win.rank) || !infer_bias(q, 3, m) ||
+        !infer_steering(q, 4, x, &win, at->offset_group, 1))
+        return NULL;
+    dims[0] = x->dims[0];
+    dims[1] = m;
+    memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
+    return infer_dims(q, x->dtype, x->rank, dims);
+}
+
+typedef struct SteeredRun {
+    const Kernels *kernels;
+    Steering s;
+    int64_t groups, channels, results; /* channels and results of a group */
+    bool f64;
+    const void *filter, *bias, *mask;
+    void *y;
+    char *columns;
+    size_t columns_bytes;
+} SteeredRun;
+
+#define STEERED(T, MULTIPLY)                                                                                           \
+    static void steered_##T(const SteeredRun *r, int64_t image, int64_t g, T *columns)                                 \
+    {                                                                                                                  \
+        const Steering *s = &r->s;                                                                                     \
+        const int64_t k = r->channels * s->taps;                                                                       \
+        const Panel p = { .m = (size_t)r->results,                                                                     \
+                          .n = (size_t)s->out,                                                                         \
+                          .k = (size_t)k,                                                                              \
+                          .ai = (size_t)k,                                                                             \
+                          .ap = 1,                                                                                     \
+                          .bp = (size_t)s->out,                                                                        \
+                          .bj = 1 };                                                                                   \
+        T *y = (T *)r->y + (image * r->groups + g) * r->results * s->out, *to = columns;                               \
+        for (int64_t c = g * r->channels; c < (g + 1) * r->channels; c++)                                              \
+            for (int64_t i = 0; i < s->taps; i++, to += s->out) {                                                      \
+                const T *mask = r->mask ? (const T *)r->mask + steering_row(s, image, c, i) * s->out : NULL;           \
+                steering_look_##T(s, image, c, i, to);                                                                 \
+                for (int64_t j = 0; mask && j < s->out; j++)                                                           \
+                    to[j] *= mask[j];                                                                                  \
+            }                                                                                                          \
+        MULTIPLY(&p, (const T *)r->filter + g * r->results * k, columns, y);                                           \
+        add_bias_##T(y, r->bias ? (const T *)r->bias + g * r->results : NULL, r->results, s->out, s->out);             \
+    }                                                                                                                  \
+    static void steered_operands_##T(Eval *e, SteeredRun *r)                                                           \
+    {                                                                                                                  \
+        r->s.x = eval_##T(e, 0), r->filter = eval_##T(e, 1), r->s.offset = eval_##T(e, 2);                             \
+        r->bias = eval_has(e, 3) ? eval_##T(e, 3) : NULL;                                                              \
+        r->mask = eval_has(e, 4) ? eval_##T(e, 4) : NULL;                                                              \
+        r->y = eval_out_##T(e, 0);                                                                                     \
+        r->columns_bytes = (size_t)(r->channels * r->s.taps) * (size_t)r->s.out * sizeof(T);                           \
+    }
+#define MULTIPLY_F32(p, a, b, c) panel_f32(r->kernels, p, a, b, c)
+STEERED(f32, MULTIPLY_F32)
+STEERED(f64, panel_f64)
+#undef MULTIPLY_F32
+#undef STEERED
+
+static void steered_groups(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const SteeredRun *r = arg;
+    void *columns = r->columns + (size_t)worker * r->columns_bytes;
+    for (int64_t t = begin; t < end; t++) {
+        if (r->f64)
+            steered_f64(r, t / r->groups, t % r->groups, columns);
+        else
+            steered_f32(r, t / r->groups, t % r->groups, columns);
+    }
+}
+
+static Status eval_deform_conv(Eval *e)
+{
+    const DeformConvAttr *at = e->attr;
+    const Type *x = e->in[0]->type, *filter = e->in[1]->type;
+    SteeredRun r = { .kernels = e->kernels, .groups = at->group, .f64 = eval_is_f64(e) };
+    Window w;
+    eval_window(e, &at->window, 0, filter->dims + 2, &w);
+    if (tensor_elements(eval_out(e, 0)) == 0)
+        return OK;
+    r.s = steering_of(&w, at->offset_group, x->dims[1]);
+    r.channels = filter->dims[1];
+    r.results = filter->dims[0] / at->group;
+    (r.f64 ? steered_operands_f64 : steered_operands_f32)(e, &r);
+    r.columns = eval_scratch(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
+    eval_parallel(e, x->dims[0] * r.groups, steered_groups, &r);
+    return OK;
+}
+
+static Node *sample_deform_conv(Build *b, Rng *rng, int variant)
+{
+    int64_t x[MAX_RANK], w[MAX_RANK], steering[MAX_RANK];
+    const int rank = 1 + variant % 3;
+    const DType dtype = sample_float(rng);
+    DeformConvAttr at = { .group = rng_range(rng, 1, 2), .offset_group = rng_range(rng, 1, 2) };
+    Window win;
+    x[0] = rng_range(rng, 1, 2);
+    w[1] = 2 * rng_range(rng, 1, 2);
+    x[1] = w[1] * at.group;
+    w[0] = rng_range(rng, 1, 3) * at.group;
+    for (int i = 0; i < rank; i++)
+        x[2 + i] = rng_range(rng, 2, 5);
+    sample_window(rng, b->graph->arena, rank, x + 2, w + 2, &at.window);
+    at.window.auto_pad = PAD_NOTSET;
+    BUG_IF(b->graph->ir->memory, window_place(&win, b->graph->arena, &at.window, rank, x + 2, w + 2));
+    memcpy(steering + 2, win.out, (size_t)rank * sizeof *steering);
+    steering[0] = x[0];
+    steering[1] = at.offset_group * rank * window_product(rank, w + 2);
+    Node *data = sample_tensor(b, rng, dtype, rank + 2, x, -2, 2),
+         *filter = sample_tensor(b, rng, dtype, rank + 2, w, -2, 2);
+    Node *offset = sample_tensor(b, rng, dtype, rank + 2, steering, -1.5, 1.5);
+    steering[1] /= rank;
+    Node *bias = rng_below(rng, 2) ? sample_tensor(b, rng, dtype, 1, w, -1, 1) : NULL;
+    Node *mask = rng_below(rng, 2) ? sample_tensor(b, rng, dtype, rank + 2, steering, 0, 1) : NULL;
+    return CALL_ATTR(b, deform_conv, at, data, filter, offset, bias, mask);
+}
+
+const OpDef op_deform_conv = {
+    .name = "deform_conv",
+    .min_in = 3,
+    .max_in = 5,
+    .attrs = deform_conv_attrs,
+    .infer = infer_deform_conv,
+    .eval = eval_deform_conv,
+    .sample = sample_deform_conv,
+    .n_variants = 24,
+    .adjoint = adjoint_deform_conv,
+    .differentiable = 31,
+    .trainable = 10,
+    .weight = 60,
+    .fuse = FUSE_OPAQUE,
+    .amp = { AMP_F, AMP_F, 28, REASON_INDEX, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .onnx = { "DeformConv", 22, NULL },
+};

@@ -1,0 +1,425 @@
+/* max_pool, average_pool and lp_pool: one number of each window. */
+#include <string.h>
+
+#include "ops/card/shapes.h"
+#include "ops/contract/contract.h"
+#include "ops/window/window.h"
+
+static const AttrSpec max_pool_attrs[] = {
+    WINDOW_PLACE_ATTRS(PoolAttr),
+    { .name = "ceil_mode", .kind = ATTR_BOOL, .offset = offsetof(PoolAttr, window.ceil_mode) },
+    WINDOW_INTS(PoolAttr, dilations),
+    WINDOW_REQUIRED_INTS(PoolAttr, kernel_shape),
+    ATTR(PoolAttr, storage_order, INT, 0),
+    ATTR_LAST,
+};
+
+static const AttrSpec average_pool_attrs[] = {
+    WINDOW_PLACE_ATTRS(PoolAttr),
+    { .name = "ceil_mode", .kind = ATTR_BOOL, .offset = offsetof(PoolAttr, window.ceil_mode) },
+    ATTR(PoolAttr, count_include_pad, BOOL, false),
+    WINDOW_INTS(PoolAttr, dilations),
+    WINDOW_REQUIRED_INTS(PoolAttr, kernel_shape),
+    ATTR_LAST,
+};
+
+static const AttrSpec lp_pool_attrs[] = {
+    WINDOW_PLACE_ATTRS(PoolAttr),
+    { .name = "ceil_mode", .kind = ATTR_BOOL, .offset = offsetof(PoolAttr, window.ceil_mode) },
+    WINDOW_INTS(PoolAttr, dilations),
+    WINDOW_REQUIRED_INTS(PoolAttr, kernel_shape),
+    ATTR(PoolAttr, p, INT, 2),
+    ATTR_LAST,
+};
+
+/* The type of a pool of operand 0; null after a complaint. */
+static const Type *infer_pooled(Infer *q, bool integers)
+{
+    const PoolAttr *at = q->attr;
+    const Type *x = infer_tensor(q, 0);
+    if (!x)
+        return NULL;
+    if (!dtype_is_float(x->dtype) && !(integers && dtype_is_integer(x->dtype) && x->dtype != U64))
+        return infer_fail(q, "needs %s, got %s", integers ? "numbers" : "floats", type_text(q->scratch, x));
+    if (x->rank < 0)
+        return x;
+    if (x->rank < 3)
+        return infer_fail(q, "needs at least 3 dimensions, got %d", x->rank);
+    int64_t dims[MAX_RANK];
+    Window w;
+    if (!infer_window(q, &at->window, x, NULL, &w))
+        return NULL;
+    memcpy(dims, x->dims, 2 * sizeof *dims);
+    memcpy(dims + 2, w.out, (size_t)w.rank * sizeof *dims);
+    return infer_dims(q, x->dtype, x->rank, dims);
+}
+
+static const Type *infer_max_pool(Infer *q)
+{
+    const int64_t order = ((const PoolAttr *)q->attr)->storage_order;
+    const Type *y = infer_pooled(q, true);
+    if (!y)
+        return NULL;
+    if (order != 0 && order != 1)
+        return infer_fail(q, "storage_order is %" PRId64 ", wanted is 0 or 1", order);
+    return infer_results(q, 2, (const Type *const[]){ y, type_with_dtype(q->types, y, I64) });
+}
+
+static const Type *infer_average_pool(Infer *q)
+{
+    return infer_pooled(q, false);
+}
+
+static const Type *infer_lp_pool(Infer *q)
+{
+    const int64_t p = ((const PoolAttr *)q->attr)->p;
+    return p < 1 ? infer_fail(q, "p is %" PRId64 ", wanted is at least 1", p) : infer_pooled(q, false);
+}
+
+typedef struct PoolRun {
+    const PoolAttr *at;
+    Window w;
+    int64_t in, out;
+    const void *x;
+    void *y;
+    i64 *indices;
+    DType lowest; /* of the type that is pooled */
+    i64 *where;   /* of the largest: a line for each worker */
+} PoolRun;
+
+/* The number of an element in its image when the first spatial dimension is the fastest. */
+static i64 column_major(const Window *w, i64 offset)
+{
+    i64 stride = w->rank ? window_product(w->rank, w->in) : 1, index = 0;
+    for (int i = w->rank - 1; i >= 0; i--) {
+        stride /= w->in[i];
+        index += offset % w->in[i] * stride;
+        offset /= w->in[i];
+    }
+    return index;
+}
+
+static f32 lowest_f32(DType d)
+{
+    (void)d;
+    return -Q_INF;
+}
+
+static f64 lowest_f64(DType d)
+{
+    (void)d;
+    return -(f64)Q_INF;
+}
+
+/* Of windows that see padding only. */
+static i64 lowest_i64(DType d)
+{
+    return dtype_class(d) == CLASS_UINT ? 0 : (i64)(-1ull << (dtype_bits(d) - 1));
+}
+
+/* The usual case, two dimensions and the whole window inside: its first element; -1 in all other cases. */
+static inline int64_t inner_image(const Window *w, const int64_t *at)
+{
+    if (w->rank != 2)
+        return -1;
+    const int64_t row = at[0] * w->stride[0] - w->begin[0], col = at[1] * w->stride[1] - w->begin[1];
+    const bool inside = row >= 0 && col >= 0 && row + (w->kernel[0] - 1) * w->dilation[0] < w->in[0] &&
+                        col + (w->kernel[1] - 1) * w->dilation[1] < w->in[1];
+    return inside ? row * w->in[1] + col : -1;
+}
+
+/* The largest wins, the first of equals; a NaN wins over all. */
+#define MAX_POOL(T, BETTER)                                                                                            \
+    /* of `rows` runs of n elements, `step` and `row_step` apart; *where and *best say what is known so far */         \
+    static inline void largest_##T(const T *x, int64_t p, int64_t rows, int64_t row_step, int64_t n, int64_t step,     \
+                                   i64 *where, T *best)                                                                \
+    {                                                                                                                  \
+        for (int64_t k = 0; k < rows; k++, p += row_step)                                                              \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                const T v = x[p + i * step];                                                                           \
+                const bool better = BETTER(v, *best); /* as likely as not: no branch */                                \
+                *where = better ? p + i * step : *where;                                                               \
+                *best = better ? v : *best;                                                                            \
+            }                                                                                                          \
+    }                                                                                                                  \
+    i64 pool_largest_##T(const Window *w, const T *x, const int64_t *at)                                               \
+    {                                                                                                                  \
+        Taps t;                                                                                                        \
+        i64 where = inner_image(w, at);                                                                                \
+        if (where >= 0) {                                                                                              \
+            T best = x[where];                                                                                         \
+            largest_##T(x, where, w->kernel[0], w->dilation[0] * w->in[1], w->kernel[1], w->dilation[1], &where,       \
+                        &best);                                                                                        \
+            return where;                                                                                              \
+        }                                                                                                              \
+        if (!taps_at(&t, w, at))                                                                                       \
+            return -1;                                                                                                 \
+        where = t.offset;                                                                                              \
+        T best = x[where];                                                                                             \
+        do                                                                                                             \
+            largest_##T(x, t.offset, 1, 0, t.n, t.step, &where, &best);                                                \
+        while (taps_next(&t));                                                                                         \
+        return where;                                                                                                  \
+    }                                                                                                                  \
+    /* the better of two elements, the first of equals; in whole numbers, for compilers make branches of choices */    \
+    static inline i64 better_##T(const T *x, i64 p, i64 other)                                                         \
+    {                                                                                                                  \
+        const i64 take = -(i64)(BETTER(x[other], x[p]));                                                               \
+        return p ^ ((p ^ other) & take);                                                                               \
+    }                                                                                                                  \
+    /* of the square of four elements that begins at p: the usual pool */                                              \
+    static inline i64 largest_of_square_##T(const T *x, i64 p, int64_t row_step)                                       \
+    {                                                                                                                  \
+        const i64 below = p + row_step;                                                                                \
+        return better_##T(x, better_##T(x, p, p + 1), better_##T(x, below, below + 1));                                \
+    }                                                                                                                  \
+    void pool_largest_line_##T(const Window *w, const T *x, const int64_t *line, i64 *where)                           \
+    {                                                                                                                  \
+        const int last = w->rank - 1;                                                                                  \
+        const bool square =                                                                                            \
+            w->rank == 2 && w->kernel[0] == 2 && w->kernel[1] == 2 && w->dilation[0] == 1 && w->dilation[1] == 1;      \
+        int64_t at[MAX_SPATIAL];                                                                                       \
+        memcpy(at, line, sizeof at);                                                                                   \
+        for (int64_t i = 0; i < w->out[last]; i++) {                                                                   \
+            at[last] = i;                                                                                              \
+            const int64_t p = square ? inner_image(w, at) : -1;                                                        \
+            where[i] = p < 0 ? pool_largest_##T(w, x, at) : largest_of_square_##T(x, p, w->in[1]);                     \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
+    {                                                                                                                  \
+        const PoolRun *r = arg;                                                                                        \
+        const int64_t width = r->w.out[r->w.rank - 1];                                                                 \
+        i64 *line = r->where + worker * width;                                                                         \
+        for (int64_t image = begin; image < end; image++) {                                                            \
+            const T *x = (const T *)r->x + image * r->in;                                                              \
+            int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
+            for (int64_t j = image * r->out; j < (image + 1) * r->out; j += width) {                                   \
+                pool_largest_line_##T(&r->w, x, at, line);                                                             \
+                for (int64_t i = 0; i < width; i++) {                                                                  \
+                    i64 where = line[i];                                                                               \
+                    ((T *)r->y)[j + i] = where < 0 ? lowest_##T(r->lowest) : x[where];                                 \
+                    if (r->indices && where >= 0)                                                                      \
+                        where = image * r->in + (r->at->storage_order ? column_major(&r->w, where) : where);           \
+                    if (r->indices)                                                                                    \
+                        r->indices[j + i] = where;                                                                     \
+                }                                                                                                      \
+                position_next(r->w.rank - 1, r->w.out, at);                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define ABOVE(a, b)  ((a) > (b))
+#define OR_NAN(a, b) (!((a) <= (b)) & ((b) == (b)))
+MAX_POOL(f32, OR_NAN)
+MAX_POOL(f64, OR_NAN)
+MAX_POOL(i64, ABOVE)
+#undef ABOVE
+#undef OR_NAN
+#undef MAX_POOL
+
+int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen)
+{
+    int64_t count = a->count_include_pad || seen ? 1 : 0;
+    for (int i = 0; i < w->rank; i++) {
+        const int64_t room = w->in[i] + w->begin[i] + w->end[i] - at[i] * w->stride[i];
+        const int64_t taps = (room + w->dilation[i] - 1) / w->dilation[i];
+        if (a->count_include_pad)
+            count *= taps < w->kernel[i] ? taps : w->kernel[i];
+        else if (seen)
+            count *= seen->count[i];
+    }
+    return count;
+}
+
+/* The sum of a window goes tap after tap, ascending. */
+#define AVERAGE_POOL(T)                                                                                                \
+    static void average_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                    \
+    {                                                                                                                  \
+        const PoolRun *r = arg;                                                                                        \
+        (void)worker;                                                                                                  \
+        for (int64_t image = begin; image < end; image++) {                                                            \
+            const T *x = (const T *)r->x + image * r->in;                                                              \
+            int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
+            for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
+                Taps t;                                                                                                \
+                T sum = 0;                                                                                             \
+                bool more = taps_at(&t, &r->w, at);                                                                    \
+                const int64_t count = pool_count(r->at, &r->w, at, more ? &t : NULL);                                  \
+                for (; more; more = taps_next(&t))                                                                     \
+                    for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                       \
+                        sum += x[p];                                                                                   \
+                ((T *)r->y)[j] = sum / (T)count;                                                                       \
+                position_next(r->w.rank, r->w.out, at);                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+AVERAGE_POOL(f32)
+AVERAGE_POOL(f64)
+#undef AVERAGE_POOL
+
+/* (sum of |x|^p)^(1/p), tap after tap, ascending. */
+#define LP_POOL(T)                                                                                                     \
+    static T power_##T(T x, int64_t p)                                                                                 \
+    {                                                                                                                  \
+        const T a = q_abs(x);                                                                                          \
+        return p == 1 ? a : p == 2 ? a * a : q_pow(a, (T)p);                                                           \
+    }                                                                                                                  \
+    static T root_##T(T sum, int64_t p)                                                                                \
+    {                                                                                                                  \
+        return p == 1 ? sum : p == 2 ? q_sqrt(sum) : q_pow(sum, 1 / (T)p);                                             \
+    }                                                                                                                  \
+    static void lp_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                         \
+    {                                                                                                                  \
+        const PoolRun *r = arg;                                                                                        \
+        (void)worker;                                                                                                  \
+        for (int64_t image = begin; image < end; image++) {                                                            \
+            const T *x = (const T *)r->x + image * r->in;                                                              \
+            int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
+            for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
+                Taps t;                                                                                                \
+                T sum = 0;                                                                                             \
+                for (bool more = taps_at(&t, &r->w, at); more; more = taps_next(&t))                                   \
+                    for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                       \
+                        sum += power_##T(x[p], r->at->p);                                                              \
+                ((T *)r->y)[j] = root_##T(sum, r->at->p);                                                              \
+                position_next(r->w.rank, r->w.out, at);                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+LP_POOL(f32)
+LP_POOL(f64)
+#undef LP_POOL
+
+/* Runs a pool over all channels of all images. */
+static Status eval_pooled(Eval *e, const ParallelFn pools[3])
+{
+    const Type *x = e->in[0]->type;
+    PoolRun r = { .at = e->attr, .lowest = x->dtype };
+    ParallelFn fn;
+    eval_window(e, &r.at->window, 0, NULL, &r.w);
+    r.in = window_product(r.w.rank, r.w.in);
+    r.out = window_product(r.w.rank, r.w.out);
+    if (!dtype_is_float(x->dtype))
+        fn = pools[2], r.x = eval_i64(e, 0), r.y = eval_out_i64(e, 0);
+    else if (x->dtype == F64)
+        fn = pools[1], r.x = eval_f64(e, 0), r.y = eval_out_f64(e, 0);
+    else
+        fn = pools[0], r.x = eval_f32(e, 0), r.y = eval_out_f32(e, 0);
+    if (e->n_out > 1)
+        r.indices = eval_out_i64(e, 1);
+    r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);
+    if (r.out)
+        eval_parallel(e, x->dims[0] * x->dims[1], fn, &r);
+    return OK;
+}
+
+static Status eval_max_pool(Eval *e)
+{
+    return eval_pooled(e, (const ParallelFn[]){ max_pool_f32, max_pool_f64, max_pool_i64 });
+}
+
+static Status eval_average_pool(Eval *e)
+{
+    return eval_pooled(e, (const ParallelFn[]){ average_pool_f32, average_pool_f64, NULL });
+}
+
+static Status eval_lp_pool(Eval *e)
+{
+    return eval_pooled(e, (const ParallelFn[]){ lp_pool_f32, lp_pool_f64, NULL });
+}
+
+/* Data to pool and a window over it. */
+static Node *sample_pooled(Build *b, Rng *rng, int variant, DType dtype, PoolAttr *at)
+{
+    int64_t x[MAX_RANK], *kernel = NEWS(b->graph->arena, int64_t, MAX_SPATIAL);
+    const int rank = 1 + variant % 3;
+    sample_dims(rng, 2, 3, x);
+    for (int i = 0; i < rank; i++)
+        x[2 + i] = rng_range(rng, 1, 7);
+    sample_window(rng, b->graph->arena, rank, x + 2, kernel, &at->window);
+    at->window.kernel_shape = (Ints){ rank, kernel };
+    at->window.ceil_mode = rng_below(rng, 2);
+    return sample_tensor(b, rng, dtype, rank + 2, x, dtype == U8 ? 0 : -3, 3);
+}
+
+static Node *sample_max_pool(Build *b, Rng *rng, int variant)
+{
+    PoolAttr at = { .storage_order = rng_below(rng, 2) };
+    const DType dtype = variant % 5 == 4 ? I8 : variant % 5 == 3 ? U8 : sample_float(rng);
+    Node *x = sample_pooled(b, rng, variant, dtype, &at);
+    return build_node_n(b, OP_max_pool, &at, 1, &x, 1 + variant % 2);
+}
+
+static Node *sample_average_pool(Build *b, Rng *rng, int variant)
+{
+    PoolAttr at = { .count_include_pad = rng_below(rng, 2) };
+    Node *x = sample_pooled(b, rng, variant, sample_float(rng), &at);
+    return CALL_ATTR(b, average_pool, at, x);
+}
+
+static Node *sample_lp_pool(Build *b, Rng *rng, int variant)
+{
+    PoolAttr at = { .p = rng_range(rng, 1, 4) };
+    Node *x = sample_pooled(b, rng, variant, sample_float(rng), &at);
+    return CALL_ATTR(b, lp_pool, at, x);
+}
+
+const OpDef op_max_pool = {
+    .name = "max_pool",
+    .min_in = 1,
+    .max_in = 1,
+    .min_out = 1,
+    .max_out = 2,
+    .attrs = max_pool_attrs,
+    .infer = infer_max_pool,
+    .eval = eval_max_pool,
+    .sample = sample_max_pool,
+    .n_variants = 45,
+    .adjoint = adjoint_max_pool,
+    .open_adjoint = true,
+    .differentiable = 1,
+    .weight = 4,
+    .fuse = FUSE_WINDOW,
+    .amp = { AMP_PM, AMP_PM, 0, REASON_NONE, NULL },
+    .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .onnx = { "MaxPool", 22, NULL },
+    .least_version = window_least_version,
+};
+
+const OpDef op_average_pool = {
+    .name = "average_pool",
+    .min_in = 1,
+    .max_in = 1,
+    .attrs = average_pool_attrs,
+    .infer = infer_average_pool,
+    .eval = eval_average_pool,
+    .sample = sample_average_pool,
+    .n_variants = 36,
+    .adjoint = adjoint_average_pool,
+    .differentiable = 1,
+    .weight = 4,
+    .fuse = FUSE_WINDOW,
+    .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
+    .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
+    .onnx = { "AveragePool", 22, NULL },
+    .least_version = window_least_version,
+};
+
+const OpDef op_lp_pool = {
+    .name = "lp_pool",
+    .min_in = 1,
+    .max_in = 1,
+    .attrs = lp_pool_attrs,
+    .infer = infer_lp_pool,
+    .eval = eval_lp_pool,
+    .sample = sample_lp_pool,
+    .n_variants = 36,
+    .adjoint = adjoint_lp_pool,
+    .differentiable = 1,
+    .weight = 6,
+    .fuse = FUSE_WINDOW,
+    .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .onnx = { "LpPool", 22, NULL },
+    .least_version = window_least_version,
+};

@@ -1,0 +1,184 @@
+/* What convolutions and pools share: where a sliding window stands, and which of its taps lie inside the data. */
+#ifndef OPS_WINDOW_WINDOW_H
+#define OPS_WINDOW_WINDOW_H
+
+#include "ops/card/cards.h"
+
+/* As auto_pad says it. */
+typedef enum AutoPad { PAD_NOTSET, PAD_SAME_UPPER, PAD_SAME_LOWER, PAD_VALID } AutoPad;
+extern const char *const auto_pads[];
+
+/* The attributes that place a window; the ops' own structs begin with it. */
+typedef struct WindowAttr {
+    int auto_pad;
+    Ints kernel_shape, strides, dilations, pads;
+    bool ceil_mode;
+} WindowAttr;
+
+typedef struct ConvAttr {
+    WindowAttr window;
+    int64_t group;
+    int out; /* DType + 1: of the result; 0: that of X */
+} ConvAttr;
+
+typedef struct ConvTransposeAttr {
+    WindowAttr window;
+    int64_t group;
+    Ints output_padding, output_shape;
+    int out;
+} ConvTransposeAttr;
+
+typedef struct DeformConvAttr {
+    WindowAttr window;
+    int64_t group, offset_group;
+} DeformConvAttr;
+
+typedef struct Col2imAttr {
+    WindowAttr window;
+} Col2imAttr;
+
+typedef struct PoolAttr {
+    WindowAttr window;
+    bool count_include_pad; /* of average_pool */
+    int64_t storage_order;  /* of max_pool */
+    int64_t p;              /* of lp_pool */
+} PoolAttr;
+
+typedef struct RoiPoolAttr {
+    Ints pooled_shape;
+    float spatial_scale;
+} RoiPoolAttr;
+
+typedef struct RoiAlignAttr {
+    int coordinate_transformation_mode, mode;
+    int64_t output_height, output_width, sampling_ratio;
+    float spatial_scale;
+} RoiAlignAttr;
+
+enum { MAX_SPATIAL = MAX_RANK - 2 };
+
+/* A window over `rank` spatial dimensions; -1 where an extent is unknown. */
+typedef struct Window {
+    int rank;
+    int64_t in[MAX_SPATIAL], kernel[MAX_SPATIAL], stride[MAX_SPATIAL], dilation[MAX_SPATIAL];
+    int64_t begin[MAX_SPATIAL], end[MAX_SPATIAL]; /* pads; unknown with SAME over an unknown extent: 0 */
+    int64_t out[MAX_SPATIAL];
+} Window;
+
+/* Places a window over the spatial extents `in`; `kernel` (null: the attribute's) may hold -1.
+ * Returns null, or what is wrong with it, in `arena`. */
+const char *window_place(Window *w, Arena *arena, const WindowAttr *at, int rank, const int64_t *in,
+                         const int64_t *kernel);
+
+/* The version of ONNX's pools that gives a call this result: before 22 rounding up kept windows that begin behind the
+ * data. */
+int window_least_version(const Node *n);
+
+/* The transposed window: `in` is what the window of the forward direction gives, w->out what it covers. */
+const char *window_place_transposed(Window *w, Arena *arena, const ConvTransposeAttr *at, int rank, const int64_t *in,
+                                    const int64_t *kernel);
+
+/* The window of an operand [N, C, spatial..] in infer; false after a complaint. */
+bool infer_window(Infer *q, const WindowAttr *at, const Type *x, const int64_t *kernel, Window *w);
+
+/* The same for an operand of a call that infer has accepted. */
+void eval_window(Eval *e, const WindowAttr *at, int operand, const int64_t *kernel, Window *w);
+
+/* The product of extents, all known. */
+int64_t window_product(int rank, const int64_t *extents);
+
+/* The taps of one window that lie inside the data, as runs along the innermost dimension:
+ * for (bool more = taps_at(&t, w, at); more; more = taps_next(&t)) */
+typedef struct Taps {
+    const Window *w;
+    int64_t first[MAX_SPATIAL]; /* first tap inside */
+    int64_t count[MAX_SPATIAL]; /* taps inside */
+    int64_t start[MAX_SPATIAL]; /* position of tap 0, may be negative */
+    int64_t tap[MAX_SPATIAL];   /* of the run: tap of each outer dimension, first tap of the innermost */
+    int64_t offset;             /* of the run's first element in the data */
+    int64_t n, step;            /* elements of the run, and their distance */
+} Taps;
+
+/* Starts at the window of output position `at`; false when it has no tap inside. */
+bool taps_at(Taps *t, const Window *w, const int64_t *at);
+
+/* The next run; false at the end. */
+bool taps_next(Taps *t);
+
+/* The position after `at` in row-major order over `dims`; wraps to zero at the end. */
+void position_next(int rank, const int64_t *dims, int64_t *at);
+
+/* The position with that flat index. */
+void position_of(int rank, const int64_t *dims, int64_t index, int64_t *at);
+
+/* One row of a window matrix: what tap `tap` sees at positions [first, first + n) of one image; zero in the padding. */
+void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_t first, int64_t n, f32 *to);
+void window_gather_f64(const Window *w, const f64 *x, const int64_t *tap, int64_t first, int64_t n, f64 *to);
+
+/* The reverse: adds what each position has for tap `tap` to the element that the tap sees. */
+void window_scatter_f32(const Window *w, f32 *x, const int64_t *tap, const f32 *from);
+void window_scatter_f64(const Window *w, f64 *x, const int64_t *tap, const f64 *from);
+void window_scatter_i64(const Window *w, i64 *x, const int64_t *tap, const i64 *from);
+
+/* Checks data [N, C, spatial..] against weights of the same type and rank; false after a complaint. */
+bool infer_filter(Infer *q, const Type *x, const Type *w, int64_t group);
+
+/* Checks an optional bias of m elements (-1: any) in operand i; false after a complaint. */
+bool infer_bias(Infer *q, int i, int64_t m);
+
+/* Whether a window matrix would only repeat the data: one tap, each position once. */
+bool window_is_data(const Window *w);
+
+/* Adds bias[i] to the n elements of row i; null: nothing. */
+void add_bias_f32(f32 *y, const f32 *bias, int64_t rows, int64_t n, int64_t stride);
+void add_bias_f64(f64 *y, const f64 *bias, int64_t rows, int64_t n, int64_t stride);
+
+/* What the pools and their adjoints share: where the largest element that a window sees stands (the first of equals, a
+ * NaN before all; -1: it sees none), and what an average at that position divides by (null: no tap inside). */
+i64 pool_largest_f32(const Window *w, const f32 *x, const int64_t *at);
+i64 pool_largest_f64(const Window *w, const f64 *x, const int64_t *at);
+i64 pool_largest_i64(const Window *w, const i64 *x, const int64_t *at);
+/* The same for each window of a line of positions; line[rank - 1] is not read. */
+void pool_largest_line_f32(const Window *w, const f32 *x, const int64_t *line, i64 *where);
+void pool_largest_line_f64(const Window *w, const f64 *x, const int64_t *line, i64 *where);
+void pool_largest_line_i64(const Window *w, const i64 *x, const int64_t *line, i64 *where);
+int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
+void adjoint_max_pool(Build *b, const Site *s, Node **dx);
+void adjoint_average_pool(Build *b, const Site *s, Node **dx);
+void adjoint_lp_pool(Build *b, const Site *s, Node **dx);
+void adjoint_global_lp_pool(Build *b, const Site *s, Node **dx);
+void adjoint_global_average_pool(Build *b, const Site *s, Node **dx);
+
+/* A placed window, said by numbers alone: pads that leave no window over the edge, and how many elements behind the
+ * last window are then not seen.  It must stand where the window does. */
+typedef struct StatedWindow {
+    WindowAttr attr; /* points to the window's and these numbers */
+    int64_t pads[2 * MAX_SPATIAL], rest[MAX_SPATIAL];
+} StatedWindow;
+void window_said(const Window *w, StatedWindow *s);
+
+/* What reaches the data and the bias of a convolution, from what reaches its result. */
+Node *window_input_grad(Build *b, const Window *w, int64_t group, Node *dy, Node *filter);
+Node *window_bias_grad(Build *b, Node *dy);
+
+/* The adjoints of conv and conv_transpose. */
+void adjoint_conv(Build *b, const Site *s, Node **dx);
+void adjoint_conv_transpose(Build *b, const Site *s, Node **dx);
+
+/* Draws attributes of a window over `in` that fit; kernel extents go to `kernel`. */
+void sample_window(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t *kernel, WindowAttr *at);
+
+/* The rows of an attribute table that place a window. */
+#define WINDOW_PLACE_ATTRS(S)                                                                                          \
+    { .name = "auto_pad", .kind = ATTR_ENUM, .offset = offsetof(S, window.auto_pad), .choices = auto_pads },           \
+        WINDOW_INTS(S, strides), WINDOW_INTS(S, pads)
+#define WINDOW_INTS(S, field)                                                                                          \
+    {                                                                                                                  \
+        .name = #field, .kind = ATTR_INTS, .offset = offsetof(S, window.field)                                         \
+    }
+#define WINDOW_REQUIRED_INTS(S, field)                                                                                 \
+    {                                                                                                                  \
+        .name = #field, .kind = ATTR_INTS, .offset = offsetof(S, window.field), .required = true                       \
+    }
+
+#endif

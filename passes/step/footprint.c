@@ -1,0 +1,124 @@
+#include "passes/step/footprint.h"
+
+#include <string.h>
+
+#include "ops/update/shadow.h"
+
+static const char ours[] = "qcc.", gradient[] = "grad.";
+
+/* Of a value. */
+typedef struct Life {
+    int readers; /* still to come */
+    bool counted_apart;
+} Life;
+
+static uint64_t bytes_of(const Type *t)
+{
+    size_t bytes;
+    uint64_t sum = 0;
+    if (t->kind == TYPE_TENSOR)
+        return type_known(t) && type_bytes(t, &bytes) ? bytes : 0;
+    for (int i = 0; t->kind == TYPE_TUPLE && i < t->n_parts; i++)
+        if (t->parts[i]->kind == TYPE_TENSOR && type_known(t->parts[i]) && type_bytes(t->parts[i], &bytes))
+            sum += bytes;
+    return sum;
+}
+
+static void count_states(Graph *g, Footprint *f)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        const uint64_t bytes = bytes_of(n->type);
+        if (n->op != OP_state)
+            f->activations += bytes; /* data stays for the whole step */
+        else if (shadow_master(n->name))
+            f->weights += bytes;
+        else if (n->name && strncmp(n->name, ours, strlen(ours)) == 0)
+            f->optimizer += bytes;
+        else
+            *(n->flags & NODE_TRAINED ? &f->weights : &f->other_state) += bytes;
+    }
+}
+
+static void count_gradients(Graph *g, Facts *lives, Footprint *f)
+{
+    for (int i = 0; i < graph_n_results(g); i++) {
+        const char *name = graph_result_name(g, i);
+        Node *n = graph_result(g, i);
+        if (!n || !name || strncmp(name, gradient, strlen(gradient)) != 0)
+            continue;
+        Life *life = fact(lives, n);
+        f->gradients += life->counted_apart ? 0 : bytes_of(n->type);
+        life->counted_apart = true;
+    }
+}
+
+/* Views of what others hold take nothing. */
+static bool takes_room(const Node *n)
+{
+    return n->op != OP_part && n->op != OP_tuple && n->op != OP_const && n->op != OP_param;
+}
+
+/* The most that the bodies of a node hold at once, one body at a time. */
+static uint64_t bodies(const Node *n)
+{
+    uint64_t most = 0;
+    for (int r = 0; r < n->n_regions; r++) {
+        uint64_t sum = 0;
+        for (const Node *k = n->regions[r]->first; k; k = k->next)
+            sum += takes_room(k) ? bytes_of(k->type) : 0;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+static uint64_t most_alive(Graph *g, Facts *lives, Footprint *f)
+{
+    uint64_t alive = 0, most = 0;
+    for (Node *n = g->first; n; n = n->next) {
+        Life *life = fact(lives, n);
+        life->readers = node_n_uses(n);
+        if (n->op == OP_const)
+            f->weights += bytes_of(n->type);
+        if (takes_room(n) && !life->counted_apart)
+            alive += bytes_of(n->type);
+        const uint64_t now = alive + bodies(n);
+        most = now > most ? now : most;
+        for (int i = 0; i < n->n_in; i++) {
+            Node *def = in(n, i);
+            Life *of = def && def->graph == g ? fact(lives, def) : NULL;
+            if (of && def->op != OP_input && def->op != OP_state && --of->readers == 0 && takes_room(def) &&
+                !of->counted_apart)
+                alive -= bytes_of(def->type);
+        }
+    }
+    return most;
+}
+
+Footprint footprint_of(Graph *g, Arena *scratch)
+{
+    Footprint f = { 0 };
+    Facts lives = facts_open(scratch, sizeof(Life));
+    count_states(g, &f);
+    count_gradients(g, &lives, &f);
+    f.activations += most_alive(g, &lives, &f);
+    f.total = f.weights + f.optimizer + f.other_state + f.gradients + f.activations;
+    return f;
+}
+
+static bool is_read_backward(const Node *n)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (u->user->flags & NODE_BACKWARD)
+            return true;
+    return false;
+}
+
+uint64_t footprint_kept(Graph *g)
+{
+    uint64_t sum = 0;
+    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+        if (takes_room(n) && !(n->flags & (NODE_BACKWARD | NODE_UPDATE)) && !n->n_regions && is_read_backward(n))
+            sum += bytes_of(n->type);
+    return sum;
+}

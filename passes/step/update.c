@@ -1,0 +1,171 @@
+/* update: appends the optimizer's side: for every `grad.NAME` of a trained state its next value, as result NAME.
+ *
+ *     # recipe: --optimizer momentum:lr=0.5
+ *     graph @f(%x: f32[2], state %w: f32[2] trained) -> (%loss, %grad.w = %x) {
+ *         %y: f32[2] = mul(%x, %w)
+ *         %loss: f32[] = reduce_sum(%y, keepdims=false)
+ *     }
+ *     ==>
+ *     graph @f(
+ *             %x: f32[2],
+ *             state %w: f32[2] trained,
+ *             state %qcc.step: i64[],
+ *             state %qcc.lr_factor: f32[] = ones,
+ *             state %"qcc.m/w": f32[2]) -> (
+ *             %loss,
+ *             %grad.w = %x,
+ *             %w = %5,
+ *             %"qcc.m/w" = %6,
+ *             %lr = %3,
+ *             %qcc.step = %1) {
+ *         %y: f32[2] = mul(%x, %w)
+ *         %loss: f32[] = reduce_sum(%y, keepdims=false)
+ *         const %0: i64[] = 1 ours side=update
+ *         %1: i64[] = add(%qcc.step, %0) ours side=update
+ *         const %2: f32[] = 0.5 ours side=update
+ *         %3: f32[] = mul(%2, %qcc.lr_factor) ours side=update
+ *         %4: (f32[2], f32[2]) = update_sgd(%w, %x, %3, %1, _, %"qcc.m/w", momentum=0.9) ours side=update
+ *         %5: f32[2] = part(%4, index=0) ours side=update
+ *         %6: f32[2] = part(%4, index=1) ours side=update
+ *     }
+ *
+ * The states of the optimizer are qcc.m/NAME and the like, qcc.step counts the steps, and the rate (result `lr`) is the
+ * schedule's at that step times qcc.lr_factor, which the host may set; a group of parameters has its own (result
+ * `lr/SELECTOR`), times qcc.lr_factor/SELECTOR as well.  A parameter reads its clipped gradient and the factor of all
+ * gradients where the pass clip left them. */
+#include <string.h>
+
+#include "ir/init.h"
+#include "ops/update/update.h"
+#include "passes/engine/pass.h"
+#include "passes/engine/results.h"
+#include "passes/recipe/groups.h"
+#include "passes/recipe/optimizer_read.h"
+#include "passes/recipe/schedule.h"
+
+/* ---- rates ---- */
+
+/* The rate of a group that has been asked for. */
+typedef struct Rate {
+    const OptimizerGroup *group;
+    const char *name; /* of the result */
+    Node *node;
+} Rate;
+
+typedef struct Updating {
+    PassRun *run;
+    const Recipe *recipe;
+    Results results;
+    Build b;
+    Node *step, *scale;  /* this step's number; the factor of gradients, or null */
+    Node *part, *factor; /* of every rate: the schedule's, null for 1; the host's */
+    Rate *rates;
+    size_t n_rates, cap_rates;
+} Updating;
+
+/* A factor of the host's: a state that begins as one. */
+static Node *host_factor(Graph *g, const char *name)
+{
+    const Type *type = type_scalar(&g->ir->types, F32);
+    const ValueAttr one = { payload_init(g->arena, type, (Init){ .kind = INIT_ONES }) };
+    return graph_state(g, name, type, &one);
+}
+
+static Node *rate_of(Updating *u, const OptimizerGroup *group)
+{
+    Graph *g = u->b.graph;
+    for (size_t i = 0; i < u->n_rates; i++)
+        if (u->rates[i].group == group)
+            return u->rates[i].node;
+    const char *name = group->selector ? name_with(g, "lr/", group->selector) : "lr";
+    Node *rate = build_scalar(&u->b, F32, group->lr);
+    if (u->part)
+        rate = CALL(&u->b, mul, rate, u->part);
+    rate = CALL(&u->b, mul, rate, u->factor);
+    if (group->selector)
+        rate = CALL(&u->b, mul, rate, host_factor(g, name_with(g, LR_FACTOR "/", group->selector)));
+    GROW(u->run->scratch, u->rates, u->n_rates, u->cap_rates);
+    u->rates[u->n_rates++] = (Rate){ group, name, rate };
+    return rate;
+}
+
+/* ---- one parameter ---- */
+
+static void update_parameter(Updating *u, Node *x, Node *gradient)
+{
+    Graph *g = x->graph;
+    const OptimizerGroup *group = recipe_group(u->recipe, x);
+    const OpDef *def = g->ir->ops->defs[group->op];
+    const void *attr = group_attr(group, x, u->run->scratch);
+    const char *names[UPDATE_STATES], *state[UPDATE_STATES];
+    Node *in[UPDATE_STATE + UPDATE_STATES] = { x, gradient, rate_of(u, group), u->step, u->scale };
+    const int n = update_states(def, attr, names);
+    const Type *type = type_with_dtype(&g->ir->types, x->type, make_width(x->type->dtype));
+    for (int i = 0; i < n; i++) {
+        state[i] = name_with(g, arena_printf(u->run->scratch, "qcc.%s/", names[i]), x->name);
+        in[UPDATE_STATE + i] = graph_state(g, state[i], type, NULL);
+    }
+    const int n_in = n ? UPDATE_STATE + n : u->scale ? UPDATE_STATE : UPDATE_SCALE;
+    Node *next = build_node_n(&u->b, group->op, attr, n_in, in, 1 + n);
+    results_add(&u->results, x->name, build_part(&u->b, next, 0));
+    for (int i = 0; i < n; i++)
+        results_add(&u->results, state[i], build_part(&u->b, next, 1 + i));
+    u->run->changes++;
+}
+
+/* ---- the graph ---- */
+
+/* The recipe with everything that update needs of it. */
+static Status whole_recipe(Graph *g, PassRun *run, Recipe *r)
+{
+    *r = run->options->recipe ? *run->options->recipe : (Recipe){ .n_groups = 0 };
+    if (!r->n_groups) {
+        OptimizerGroup *group = NEW(run->scratch, OptimizerGroup);
+        *group = recipe_default_optimizer(g->ir->ops, run->scratch);
+        r->groups = group;
+        r->n_groups = 1;
+    }
+    return r->members ? OK : recipe_assign_groups(r, g, run->scratch);
+}
+
+/* The counter of steps, and the rates' common factors. */
+static void begin(Updating *u, Graph *g)
+{
+    Node *done = graph_state(g, "qcc.step", type_scalar(&g->ir->types, I64), NULL);
+    u->step = CALL(&u->b, add, done, build_scalar(&u->b, I64, 1));
+    u->factor = host_factor(g, LR_FACTOR);
+    u->part = schedule_part(&u->b, &u->recipe->schedule, u->recipe->groups[0].lr, u->step);
+    u->scale = results_take(&u->results, GRADIENT_SCALE);
+}
+
+static Status update(Graph *g, PassRun *run)
+{
+    Recipe recipe;
+    TRY(whole_recipe(g, run, &recipe));
+    Updating u = { .run = run, .recipe = &recipe, .results = results_of(g, run->scratch), .b = build_at_end(g) };
+    u.b.flags = NODE_OURS | NODE_UPDATE;
+    begin(&u, g);
+    const size_t n = u.results.n;
+    Node **x = NEWS(run->scratch, Node *, n + 1), **gradient = NEWS(run->scratch, Node *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = results_trained(&u.results, i);
+        gradient[i] = u.results.node[i];
+    }
+    bool *gone = NEWS(run->scratch, bool, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const int clipped = x[i] ? results_find(&u.results, name_with(g, CLIPPED_PREFIX, x[i]->name)) : -1;
+        if (clipped >= 0 && (size_t)clipped < n)
+            gone[clipped] = true;
+        if (x[i])
+            update_parameter(&u, x[i], clipped >= 0 ? u.results.node[clipped] : gradient[i]);
+    }
+    results_drop(&u.results, gone, n);
+    (void)rate_of(&u, &recipe.groups[0]);
+    for (size_t i = 0; i < u.n_rates; i++)
+        results_add(&u.results, u.rates[i].name, u.rates[i].node);
+    results_add(&u.results, "qcc.step", u.step);
+    results_set(&u.results);
+    return u.b.status;
+}
+
+const Pass pass_update = { .name = "update", .needs = TYPED | SHAPED, .may = EXACT, .run = update };

@@ -1,0 +1,137 @@
+/* A session: a training step that runs.  It owns the states of a module's graphs @step and @eval, runs the step whole
+ * or phase by phase, and commits the next states only when everything of a step is there and finite.
+ *
+ * Names are those of the graphs: inputs, states, results; `grad.NAME` is the gradient of a trained state.  One thread at
+ * a time. */
+#ifndef RUNTIME_SESSION_SESSION_H
+#define RUNTIME_SESSION_SESSION_H
+
+#include "ops/card/eval.h"
+#include "ops/update/scaler.h"
+
+enum RunWhat {
+    RUN_FORWARD = 1,
+    RUN_BACKWARD = 2,
+    RUN_UPDATE = 4,
+    RUN_STEP = RUN_FORWARD | RUN_BACKWARD | RUN_UPDATE,
+    RUN_EVAL = 8,        /* the graph @eval, alone */
+    RUN_ACCUMULATE = 16, /* with backward: gradients are added to those of the runs before, until an update */
+};
+
+/* A value that lives from step to step. */
+typedef struct State {
+    const char *name;
+    const Type *type;
+    Payload *initial; /* null: zeros */
+    Tensor *value;
+    Tensor *pending; /* what forward made of it while gradients accumulate; null: nothing */
+    Tensor *sum;     /* accumulated gradient; null: none */
+    bool trained;
+    int slot, eval_slot;  /* input of the step, of @eval; -1: it has none */
+    int next;             /* result of the step that is its next value; -1: it never changes */
+    int gradient;         /* result of the step that is its gradient; -1: it has none */
+    struct State *master; /* whose shadow it is (ops/update/shadow.h); null: nobody's */
+    uint64_t version;     /* of the value: one more at each change; of a shadow the master's that it was made from */
+} State;
+
+/* What a run did. */
+typedef struct RunResult {
+    uint64_t step; /* steps begun so far, this one counted */
+    bool applied;  /* the states changed */
+    bool finite;   /* loss and gradient norm, as far as the step has them */
+    bool has_loss, has_norm, has_rate;
+    double loss, norm, rate;
+
+    bool has_scale;           /* the loss is scaled; after an update: */
+    double scale, next_scale; /* of the gradients of this step; of the next one's */
+    int64_t found;         /* bits of ops/update/scaler.h: what was not finite, and whether the scale can still help */
+    const char *first_bad; /* the trained state with the first gradient that was not finite; null: none */
+} RunResult;
+
+typedef struct SessionOptions {
+    const Kernels *kernels;
+    Parallel *pool;
+    uint64_t seed;
+    const _Atomic int *stop, *stop_too; /* as of EvalOptions */
+    RoundingCounts *rounding;           /* likewise */
+} SessionOptions;
+
+typedef struct Session Session;
+
+/* Starts a session of a module with a graph @step (and perhaps @eval) in `arena`; states get their initial values. */
+Status session_open(Module *m, const SessionOptions *options, Arena *arena, Session **session);
+
+/* Keeps it past guarded(): a jump no longer closes it, its owner must. */
+void session_keep(Session *s);
+
+/* Gives everything back; null is allowed. */
+void session_close(Session *s);
+
+/* Binds an input of the graphs to memory of the caller, which stays until the next run is over. */
+Status session_bind(Session *s, const char *name, const Tensor *value);
+
+/* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure; neither does
+ * a run that fails, or is INTERRUPTED, change anything.  A backward without RUN_ACCUMULATE forgets the sums before it. */
+Status session_run(Session *s, unsigned what, RunResult *result);
+
+/* Runs the last step once more, on the same inputs and draws and the states as they are, for `observe` to see every value;
+ * nothing changes. */
+Status session_replay(Session *s, void (*observe)(void *user, const Node *n, const Tensor *value), void *user);
+
+/* A state, a result of the last run, or a gradient; null when there is none.  It is there until the next run. */
+const Tensor *session_view(Session *s, const char *name);
+
+/* Copies a value into a state, also for what the run under way has still to do, or, between backward and update, over a
+ * gradient. */
+Status session_put(Session *s, const char *name, const Tensor *value);
+
+/* Exchanges the values of two states of one type, between two steps. */
+void session_exchange(Session *s, const char *a, const char *b);
+
+/* Makes values[i] the value of state i, null leaving it as it is: tensors of its type, each alone in some heap over the
+ * same memory, which become the session's.  Only the middle of a step wants memory for it (ops/update/shadow.h), and nothing
+ * changes before that is there. */
+void session_adopt(Session *s, Tensor *const *values);
+
+/* Where a session stands between two steps. */
+typedef enum SessionStage {
+    SESSION_READY,         /* no gradients are there */
+    SESSION_HAS_GRADIENTS, /* multiplied with the scale that backward found */
+    SESSION_UNSCALED,      /* divided by it */
+    SESSION_STEPPED, /* the update is done; the scale that it shares has not moved yet (runtime/session/scaler.h) */
+} SessionStage;
+
+SessionStage session_stage(const Session *s);
+
+/* Divides the gradients at hand by their scale, as a view or a put of one does too, so that the host has them as they
+ * are; what the update then does is the same.  A second time it sets *already (which may be null) and touches nothing.
+ * USAGE when there are none.  Of a type narrower than f32 they may underflow here, as they do without a scale. */
+Status session_unscale(Session *s, bool *already);
+
+/* Forgets gradients that are not to be used: the step is not counted.  USAGE when there are none. */
+Status session_abandon(Session *s);
+
+/* The state of the scale; false where the loss is not scaled. */
+bool session_scaler(const Session *s, ScalerState *state);
+
+/* Lets a dynamic scale stay as it is, or move again. */
+Status session_freeze_scale(Session *s, bool stays);
+
+/* Forgets the run under way and the sums of gradients: the next run begins with forward. */
+void session_forget(Session *s);
+
+/* The states in the order of the step's signature, without the shadows of others. */
+State *session_states(Session *s, size_t *n);
+
+/* Steps begun so far: what random operators draw by.  A resumed session sets it. */
+uint64_t session_step(const Session *s);
+void session_set_step(Session *s, uint64_t step);
+
+/* What random operators draw from, beside the step. */
+uint64_t session_seed(const Session *s);
+void session_set_seed(Session *s, uint64_t seed);
+
+/* The input of that name of @step, else of @eval; null when there is none. */
+const Node *session_input(const Session *s, const char *name);
+
+#endif
