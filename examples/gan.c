@@ -62,13 +62,22 @@ static qcc_session *start(qcc_context *context, const char *text, const char *op
     return session;
 }
 
-static void hand_over(qcc_session *from, qcc_session *to)
+enum { WEIGHTS = 4 };
+
+/* The critic's weights in a session, looked up once: the loop knows no names. */
+static void find_weights(qcc_session *session, qcc_value *weights[WEIGHTS])
 {
-    static const char *const names[] = { "d1.weight", "d1.bias", "d2.weight", "d2.bias" };
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[WEIGHTS] = { "d1.weight", "d1.bias", "d2.weight", "d2.bias" };
+    for (int i = 0; i < WEIGHTS; i++)
+        check(qcc_find(session, names[i], &weights[i]));
+}
+
+static void hand_over(qcc_value *const from[WEIGHTS], qcc_value *const to[WEIGHTS])
+{
+    for (int i = 0; i < WEIGHTS; i++) {
         qcc_tensor weight;
-        check(qcc_view(from, names[i], &weight));
-        check(qcc_put(to, names[i], &weight));
+        check(qcc_view_value(from[i], &weight));
+        check(qcc_put_value(to[i], &weight));
     }
 }
 
@@ -78,6 +87,7 @@ int main(void)
     const qcc_context_options options = { .size = sizeof options, .report = qcc_report_stderr };
     qcc_context *context;
     qcc_scaler *scaler;
+    qcc_value *critics[WEIGHTS], *copies[WEIGHTS], *made_up;
     qcc_tensor drawn;
     double mean = 0;
     unsigned long skipped = 0;
@@ -92,6 +102,9 @@ int main(void)
     check(qcc_bind(critic, "target", &(qcc_tensor){ QCC_F32, 2, { BATCH, 1 }, is_real, sizeof is_real }));
     check(qcc_bind(generator, "z", &(qcc_tensor){ QCC_F32, 2, { BATCH, 4 }, z, sizeof z }));
     check(qcc_bind(generator, "target", &(qcc_tensor){ QCC_F32, 2, { BATCH, 1 }, wanted, sizeof wanted }));
+    find_weights(critic, critics);
+    find_weights(generator, copies);
+    check(qcc_find(generator, "x", &made_up));
     for (int k = 0; k < BATCH; k++)
         wanted[k] = 1; /* the generator wants to be taken for real */
     for (int i = 1; i <= STEPS; i++) {
@@ -99,14 +112,14 @@ int main(void)
         for (int k = 0; k < BATCH * 4; k++)
             z[k / 4][k % 4] = draw();
         check(qcc_run(generator, QCC_FORWARD, NULL));
-        check(qcc_view(generator, "x", &drawn));
+        check(qcc_view_value(made_up, &drawn));
         for (int k = 0; k < BATCH; k++) {
             is_real[k] = k < HALF;
             x[k] = k < HALF ? 3 + draw() / 2 : ((const float *)drawn.data)[k];
             mean += i > STEPS - 100 ? ((const float *)drawn.data)[k] / (100.0 * BATCH) : 0;
         }
         check(qcc_run(critic, QCC_STEP, &told));
-        hand_over(critic, generator);
+        hand_over(critics, copies);
         check(qcc_run(generator, QCC_STEP, &made));
         check(qcc_scaler_update(scaler)); /* once for both */
         skipped += !told.applied + !made.applied;

@@ -6,6 +6,7 @@
 #include "api/model/census.h"
 #include "ir/json_text.h"
 #include "ops/card/path.h"
+#include "passes/engine/results.h"
 #include "passes/recipe/choices.h"
 #include "passes/recipe/loss_read.h"
 #include "passes/recipe/optimizer_read.h"
@@ -413,10 +414,10 @@ Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line)
         place.where = "--lr";
         return fail_as(&s->cx->diag, USAGE, place, "the text of a step does not say the rate that it was made with");
     }
-    const Tensor *have = session_view(run, "qcc.lr_factor");
+    const Tensor *have = session_view(run, LR_FACTOR);
     if (!have || own <= 0)
         return OK;
     Tensor *factor = tensor_new(&s->cx->scratch, have->type);
     tensor_set_f64(factor, 0, lr / own);
-    return session_put(run, "qcc.lr_factor", factor);
+    return session_put(run, LR_FACTOR, factor);
 }

@@ -5,7 +5,6 @@
 
 #include "api/hall/out.h"
 #include "api/make/step.h"
-#include "ops/card/path.h"
 
 /* ---- beginning and end ---- */
 
@@ -130,8 +129,6 @@ typedef struct Call {
     qcc_session *session;
     Status (*fn)(struct Call *c);
     const char *name, *value;
-    const qcc_tensor *given;
-    qcc_tensor *seen;
     unsigned what;
     RunResult result;
     ScalerState scaler;
@@ -166,144 +163,6 @@ qcc_status session_call(qcc_session *s, Status (*fn)(void *arg), void *arg, bool
 static qcc_status call(Call *c)
 {
     return session_call(c->session, do_call, c, c->what != 0);
-}
-
-/* A tensor of the host as one of ours, over the same memory. */
-static Status take_tensor(qcc_session *s, const char *name, const qcc_tensor *given, Tensor *t)
-{
-    Diag *d = &s->cx->diag;
-    const Place place = { .where = name, .byte = -1 };
-    size_t bytes;
-    if (given->dtype == QCC_STRING)
-        return fail_as(d, USAGE, place, "given is string: only tensors of numbers go in");
-    if (!qcc_dtype_name(given->dtype) || given->rank < 0 || given->rank > MAX_RANK)
-        return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
-    for (int k = 0; k < given->rank; k++)
-        if (given->dims[k] < 0 || given->dims[k] > s->cx->limits.dim)
-            return fail_as(d, USAGE, place, "dimension %d is %lld", k, (long long)given->dims[k]);
-    *t = (Tensor){ .type = type_tensor(&s->step->ir->types, (DType)given->dtype, given->rank, given->dims),
-                   .data = given->data,
-                   .refs = 1 };
-    if (!type_bytes(t->type, &bytes) || bytes != given->bytes || (bytes && !given->data))
-        return fail_as(d, USAGE, place, "%s has %zu bytes", type_text(&s->cx->scratch, t->type), given->bytes);
-    t->bytes = bytes;
-    return OK;
-}
-
-static Status do_bind(Call *c)
-{
-    Tensor t;
-    TRY(take_tensor(c->session, c->name, c->given, &t));
-    return session_bind(c->session->run, c->name, &t);
-}
-
-qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *tensor)
-{
-    Call c = { .session = session, .fn = do_bind, .name = name, .given = tensor };
-    return name && tensor ? call(&c) : QCC_USAGE;
-}
-
-/* Names of states by what their modules call them. */
-static void learn_paths(qcc_session *s)
-{
-    Graph *g = module_graph(s->step->module, "step");
-    const Map paths = path_names(g, &s->arena);
-    map_open(&s->by_path, &s->arena);
-    s->knows_paths = true;
-    for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->op == OP_state)
-            map_put(&s->by_path, path_name(&paths, g->inputs[i]), NULL)->value.cp = g->inputs[i]->name;
-}
-
-/* The name of a value that a host calls by the path of its parameter: "grad.h.0.attn.weight". */
-static const char *by_path(qcc_session *s, const char *name)
-{
-    static const char gradient[] = "grad.";
-    const bool is_gradient = strncmp(name, gradient, sizeof gradient - 1) == 0;
-    if (!s->knows_paths)
-        learn_paths(s);
-    const MapEntry *e = map_find(&s->by_path, name + (is_gradient ? sizeof gradient - 1 : 0));
-    return e ? arena_printf(&s->cx->scratch, "%s%s", is_gradient ? gradient : "", (const char *)e->value.cp) : name;
-}
-
-/* The name that a value has here: of a state of ours that people call otherwise, or of a parameter called by its path. */
-static const char *own_name(qcc_session *s, const char *name)
-{
-    if (strcmp(name, "lr_factor") == 0 || strncmp(name, "lr_factor/", strlen("lr_factor/")) == 0)
-        return arena_printf(&s->cx->scratch, "qcc.%s", name);
-    if (strcmp(name, "loss_scale") == 0)
-        return "qcc.scale";
-    return session_view(s->run, name) ? name : by_path(s, name);
-}
-
-static Status do_put(Call *c)
-{
-    Tensor t;
-    TRY(take_tensor(c->session, c->name, c->given, &t));
-    if (strcmp(c->name, "seed") != 0)
-        return session_put(c->session->run, own_name(c->session, c->name), &t);
-    if (t.type->dtype != U64 || t.type->rank != 0)
-        return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "seed: got %s, wanted u64[]",
-                       type_text(&c->session->cx->scratch, t.type));
-    memcpy(&c->session->seed, t.data, sizeof c->session->seed);
-    session_set_seed(c->session->run, c->session->seed);
-    return OK;
-}
-
-qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor)
-{
-    Call c = { .session = session, .fn = do_put, .name = name, .given = tensor };
-    return name && tensor ? call(&c) : QCC_USAGE;
-}
-
-/* A name that is close to one of a value: an output, a parameter, a gradient. */
-static Status no_value(const Call *c)
-{
-    qcc_session *s = c->session;
-    Arena *arena = &s->cx->scratch;
-    const Graph *g = module_graph(s->step->module, "step");
-    const char **names = NEWS(arena, const char *, 2 * s->step->n_parameters + (size_t)graph_n_results(g) + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < s->step->n_parameters; i++) {
-        names[n++] = s->step->parameters[i].name;
-        names[n++] = arena_printf(arena, "grad.%s", s->step->parameters[i].name);
-    }
-    for (int i = 0; i < graph_n_results(g); i++)
-        if (graph_result_name(g, i))
-            names[n++] = graph_result_name(g, i);
-    Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "there is no value named %s now", c->name);
-    const char *nearest = str_nearest(c->name, names, n);
-    if (nearest)
-        message_try(m, "%s", nearest);
-    return message_send(m);
-}
-
-static Status do_view(Call *c)
-{
-    if (strcmp(c->name, "seed") == 0) {
-        c->session->seed = session_seed(c->session->run);
-        *c->seen = (qcc_tensor){ QCC_U64, 0, { 0 }, &c->session->seed, sizeof c->session->seed };
-        return OK;
-    }
-    const Tensor *t = session_view(c->session->run, own_name(c->session, c->name));
-    if (!t)
-        return no_value(c);
-    if (t->type->kind != TYPE_TENSOR || t->type->rank > QCC_MAX_RANK)
-        return fail_as(&c->session->cx->diag, UNSUPPORTED, NOWHERE, "%s is no tensor", c->name);
-    *c->seen = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
-    for (int k = 0; k < t->type->rank; k++)
-        c->seen->dims[k] = t->type->dims[k];
-    return OK;
-}
-
-qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor)
-{
-    qcc_tensor seen;
-    Call c = { .session = session, .fn = do_view, .name = name, .seen = &seen };
-    const qcc_status status = name && tensor ? call(&c) : QCC_USAGE;
-    if (status == QCC_OK)
-        *tensor = seen;
-    return status;
 }
 
 static Status do_run(Call *c)

@@ -300,6 +300,19 @@ QCC_CHECKED qcc_status qcc_view(qcc_session *session, const char *name, qcc_tens
  * update; or into "seed", a u64, which random operators draw from (0). */
 QCC_CHECKED qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor);
 
+/* A name of a session, looked up once: what is bound, viewed and put by it in a loop is not looked for again. */
+typedef struct qcc_value qcc_value;
+
+/* Looks up what qcc_bind, qcc_view or qcc_put would take, whether it has a value yet or not; the same name gives the same
+ * answer.  It is the session's own and valid until qcc_end.  A name that means nothing is QCC_USAGE, reported with the
+ * nearest that does. */
+QCC_CHECKED qcc_status qcc_find(qcc_session *session, const char *name, qcc_value **value);
+
+/* As the calls that take a session and a name. */
+QCC_CHECKED qcc_status qcc_bind_value(qcc_value *value, const qcc_tensor *tensor);
+QCC_CHECKED qcc_status qcc_view_value(qcc_value *value, qcc_tensor *tensor);
+QCC_CHECKED qcc_status qcc_put_value(qcc_value *value, const qcc_tensor *tensor);
+
 /* ---- loss scaling ---- */
 
 /* Divides the gradients at hand by the scale that they have, so that the update takes them as they are; what it does is

@@ -12,6 +12,11 @@ bool session_is_gradient(const char *name)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
+const char *session_of_gradient(const char *name)
+{
+    return name + strlen(prefix);
+}
+
 static void add_state(Session *s, const Node *n, int slot, int eval_slot)
 {
     bool fresh;
@@ -187,18 +192,6 @@ State *session_state(const Session *s, const char *name)
     return state && state >= s->states && state < s->states + s->n_states ? state : NULL;
 }
 
-static Input *input_named(const Session *s, const char *name)
-{
-    const MapEntry *e = map_find(&s->by_name, name);
-    return e && !session_state(s, name) ? e->value.p : NULL;
-}
-
-static State *state_of_gradient(const Session *s, const char *name)
-{
-    State *state = session_is_gradient(name) ? session_state(s, name + strlen(prefix)) : NULL;
-    return state && state->gradient >= 0 ? state : NULL;
-}
-
 State *session_states(Session *s, size_t *n)
 {
     *n = s->n_states - s->n_shadows;
@@ -228,80 +221,7 @@ void session_set_seed(Session *s, uint64_t seed)
         evaluation_set_seed(s->eval, seed);
 }
 
-const Node *session_input(const Session *s, const char *name)
-{
-    const Input *input = input_named(s, name);
-    if (!input)
-        return NULL;
-    return input->slot >= 0 ? s->graph->inputs[input->slot] : s->eval_graph->inputs[input->eval_slot];
-}
-
-const Tensor *session_result(const Session *s, const char *name)
-{
-    const MapEntry *e = map_find(s->evaluated ? &s->eval_result : &s->result, name);
-    if (!e || (!s->evaluated && s->phase == PHASE_IDLE))
-        return NULL;
-    return evaluation_value(s->evaluated ? s->eval : s->step, e->value.p);
-}
-
-const Tensor *session_view(Session *s, const char *name)
-{
-    const State *state = session_state(s, name), *of = state_of_gradient(s, name);
-    if (state && state->master)
-        shadows_refresh(s);
-    if (state)
-        return state->value;
-    if (of && (s->phase == PHASE_BACKWARD || s->phase == PHASE_DONE))
-        (void)session_unscale(s, NULL);
-    if (of && of->sum)
-        return of->sum;
-    if (of && s->phase != PHASE_IDLE) /* an evaluation since leaves gradients alone */
-        return evaluation_value(s->step, graph_result(s->graph, of->gradient));
-    return session_result(s, name);
-}
-
-/* ---- what the caller gives ---- */
-
-static Status no_such(Session *s, const char *name)
-{
-    const char **names = NEWS(s->ir->diag->arena, const char *, s->n_inputs + s->n_states + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_inputs; i++)
-        names[n++] = s->inputs[i].name;
-    for (size_t i = 0; i < s->n_states - s->n_shadows; i++)
-        names[n++] = s->states[i].name;
-    const char *near = str_nearest(name, names, n);
-    Message *m = message_new(s->ir->diag, SEVERITY_ERROR, USAGE, NOWHERE, "the step has no value named %s", name);
-    if (near)
-        message_try(m, "%s", near);
-    return message_send(m);
-}
-
-Status session_wrong_type(Session *s, const char *name, const Type *have, const Type *want)
-{
-    Arena *arena = s->ir->diag->arena;
-    return fail_as(s->ir->diag, USAGE, NOWHERE, "%s: got %s, wanted %s", name, type_text(arena, have),
-                   type_text(arena, want));
-}
-
-Status session_bind(Session *s, const char *name, const Tensor *value)
-{
-    Input *input = input_named(s, name);
-    if (!input)
-        return no_such(s, name);
-    const Type *want = session_input(s, name)->type;
-    const bool evaluates =
-        input->eval_slot >= 0 && type_agrees(value->type, s->eval_graph->inputs[input->eval_slot]->type);
-    if (!type_agrees(value->type, want) && !evaluates) /* @eval may take other batches than a step of several */
-        return session_wrong_type(s, name, value->type, want);
-    if (!input->bound)
-        input->tensor.refs = 1; /* ours; an evaluation may hold it still */
-    input->tensor.type = value->type;
-    input->tensor.data = value->data;
-    input->tensor.bytes = value->bytes;
-    input->bound = true;
-    return OK;
-}
+/* ---- values that become those of states ---- */
 
 void session_keep_value(Session *s, Tensor **where, Tensor *value)
 {
@@ -324,7 +244,7 @@ void session_put_on(Session *s, const State *state)
         evaluation_put(s->step, input, state->value);
 }
 
-static void set_state(Session *s, State *state, Tensor *value)
+void session_set_state(Session *s, State *state, Tensor *value)
 {
     session_commit(s, state, value);
     session_keep_value(s, &state->pending, NULL);
@@ -367,41 +287,7 @@ void session_adopt(Session *s, Tensor *const *values)
         if (!values[i])
             continue;
         heap_take(&s->heap, values[i]);
-        set_state(s, &s->states[i], values[i]);
+        session_set_state(s, &s->states[i], values[i]);
     }
     shadows_set(s);
-}
-
-Status session_put(Session *s, const char *name, const Tensor *value)
-{
-    State *state = session_state(s, name), *of = state_of_gradient(s, name);
-    if (!state && !of)
-        return no_such(s, name);
-    if (state && state->master)
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "%s is made from %s: put that", name, state->master->name);
-    const Type *want = state ? state->type : graph_result(s->graph, of->gradient)->type;
-    if (value->type != want)
-        return session_wrong_type(s, name, value->type, want);
-    if (state && state == s->scaling.scale)
-        return scaling_put(s, value);
-    Tensor *copy = session_copy(s, value);
-    if (state) {
-        shadows_prepare(s, state, copy);
-        set_state(s, state, copy);
-        shadows_set(s);
-        return OK;
-    }
-    if (s->phase != PHASE_BACKWARD) {
-        tensor_drop(&s->heap, copy);
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "%s: gradients are there between backward and update", name);
-    }
-    (void)session_unscale(s, NULL);
-    if (of->sum) {
-        tensor_drop(&s->heap, of->sum);
-        of->sum = copy;
-        return OK;
-    }
-    evaluation_put(s->step, graph_result(s->graph, of->gradient), copy);
-    tensor_drop(&s->heap, copy);
-    return OK;
 }

@@ -85,6 +85,22 @@ const Tensor *session_view(Session *s, const char *name);
  * gradient. */
 Status session_put(Session *s, const char *name, const Tensor *value);
 
+/* What a name of a session means; found once, it is bound, viewed and put without looking the name up again. */
+typedef struct SessionValue {
+    const char *name;    /* the graph's, or the caller's */
+    struct Input *input; /* what is bound; null: nothing */
+    State *state, *of;   /* what is put: a state; the state whose gradient it is */
+    const Node *result, *eval_result;
+} SessionValue;
+
+/* Finds what a name means, its text living as long as `v`; false when the graphs have no such value. */
+bool session_find(const Session *s, const char *name, SessionValue *v);
+
+/* As session_bind, session_view and session_put. */
+Status session_bind_value(Session *s, const SessionValue *v, const Tensor *value);
+const Tensor *session_view_value(Session *s, const SessionValue *v);
+Status session_put_value(Session *s, const SessionValue *v, const Tensor *value);
+
 /* Exchanges the values of two states of one type, between two steps. */
 void session_exchange(Session *s, const char *a, const char *b);
 

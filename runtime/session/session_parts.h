@@ -52,6 +52,9 @@ struct Session {
 /* Whether a name is that of a gradient: grad.NAME. */
 bool session_is_gradient(const char *name);
 
+/* The NAME of grad.NAME. */
+const char *session_of_gradient(const char *name);
+
 /* A copy of a tensor in the session's heap. */
 Tensor *session_copy(Session *s, const Tensor *t);
 
@@ -69,6 +72,9 @@ State *session_state(const Session *s, const char *name);
 
 /* Makes a state's value another tensor, which it takes over. */
 void session_commit(Session *s, State *state, Tensor *value);
+
+/* Lets a value be that of a state, which takes it over, and of the run under way. */
+void session_set_state(Session *s, State *state, Tensor *value);
 
 /* Finds the shadows among the states, puts them to the end and links them to their masters. */
 Status shadows_open(Session *s);

@@ -11,6 +11,7 @@ typedef struct Handles {
     qcc_step *step, *new_step;
     qcc_session *session, *new_session;
     qcc_scaler *scaler, *new_scaler;
+    qcc_value *value, *new_value;
     qcc_tensor tensor;
     const char *text;
     float flat[FLAT];
@@ -34,6 +35,10 @@ static const char *const say_version[] = { "qcc", "--version" };
     _(qcc_run, (h->session, QCC_STEP, NULL))                                            \
     _(qcc_view, (h->session, "w1", &h->tensor))                                         \
     _(qcc_put, (h->session, "w1", &h->tensor))                                          \
+    _(qcc_find, (h->session, "w1", &h->new_value))                                      \
+    _(qcc_bind_value, (h->value, &h->tensor))                                           \
+    _(qcc_view_value, (h->value, &h->tensor))                                           \
+    _(qcc_put_value, (h->value, &h->tensor))                                            \
     _(qcc_unscale, (h->session))                                                        \
     _(qcc_abandon, (h->session))                                                        \
     _(qcc_freeze_loss_scale, (h->session, 1))                                           \

@@ -93,6 +93,7 @@ static void open_handles(Handles *h, Trainee *t, Host *host)
     trainee_open(t, cx, TRAINEE_OPTIONS);
     *h = (Handles){ .cx = cx, .model = t->model, .step = t->step, .session = t->session };
     assert_int_equal(qcc_scaler_open(cx, 0, &h->scaler), QCC_OK);
+    assert_int_equal(qcc_find(h->session, "w1", &h->value), QCC_OK);
 }
 
 /* What each public call that enters a context must be: in the table, with the same name. */

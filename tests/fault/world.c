@@ -83,7 +83,10 @@ qcc_status world_bind(World *w, qcc_session *session)
         memset(v.shape.data, 0, v.shape.bytes);
         for (size_t k = 0; v.shape.dtype == QCC_F32 && k < n; k++)
             ((float *)v.shape.data)[k] = (float)((k * 7 + i) % 5) / 4 - 0.5f;
-        status = qcc_bind(session, v.name, &v.shape);
+        qcc_value *found;
+        status = qcc_find(session, v.name, &found);
+        if (status == QCC_OK)
+            status = i % 2 ? qcc_bind(session, v.name, &v.shape) : qcc_bind_value(found, &v.shape);
         if (status != QCC_OK)
             return status;
     }

@@ -257,6 +257,21 @@ static qcc_status do_views(World *w)
     return status == QCC_USAGE ? qcc_view(w->session, "lr_factor", &t) : status;
 }
 
+static qcc_status do_values(World *w)
+{
+    qcc_value_info v;
+    qcc_value *found;
+    qcc_tensor t;
+    qcc_status status = qcc_parameter(w->step, 0, &v);
+    if (status == QCC_OK)
+        status = qcc_find(w->session, v.name, &found);
+    if (status == QCC_OK)
+        status = qcc_view_value(found, &t);
+    if (status == QCC_OK)
+        status = qcc_put_value(found, &t);
+    return status;
+}
+
 static qcc_status do_flat(World *w)
 {
     static float flat[WORLD_MOST_FLAT];
@@ -467,6 +482,7 @@ const Verb world_verbs[] = {
     { "view and put gradients", do_gradients, true },
     { "put", do_put, false },
     { "view", do_views, false },
+    { "values", do_values, false },
     { "flat", do_flat, false },
     { "properties", do_property, false },
     { "save", do_save, false },

@@ -1,0 +1,265 @@
+/* Values of a session: what is bound, viewed and put, by name or by a name that was looked up before. */
+#include <string.h>
+
+#include "api/make/step.h"
+#include "base/str.h"
+#include "ops/card/path.h"
+#include "passes/engine/results.h"
+
+struct qcc_value {
+    qcc_session *session;
+    const char *name; /* as the host says it */
+    bool is_seed;
+    SessionValue at;
+};
+
+/* A tensor of the host as one of ours, over the same memory. */
+static Status take_tensor(qcc_session *s, const char *name, const qcc_tensor *given, Tensor *t)
+{
+    Diag *d = &s->cx->diag;
+    const Place place = { .where = name, .byte = -1 };
+    size_t bytes;
+    if (given->dtype == QCC_STRING)
+        return fail_as(d, USAGE, place, "given is string: only tensors of numbers go in");
+    if (!qcc_dtype_name(given->dtype) || given->rank < 0 || given->rank > MAX_RANK)
+        return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
+    for (int k = 0; k < given->rank; k++)
+        if (given->dims[k] < 0 || given->dims[k] > s->cx->limits.dim)
+            return fail_as(d, USAGE, place, "dimension %d is %lld", k, (long long)given->dims[k]);
+    *t = (Tensor){ .type = type_tensor(&s->step->ir->types, (DType)given->dtype, given->rank, given->dims),
+                   .data = given->data,
+                   .refs = 1 };
+    if (!type_bytes(t->type, &bytes) || bytes != given->bytes || (bytes && !given->data))
+        return fail_as(d, USAGE, place, "%s has %zu bytes", type_text(&s->cx->scratch, t->type), given->bytes);
+    t->bytes = bytes;
+    return OK;
+}
+
+/* ---- names ---- */
+
+/* Names of states by what their modules call them. */
+static void learn_paths(qcc_session *s)
+{
+    Graph *g = module_graph(s->step->module, "step");
+    const Map paths = path_names(g, &s->arena);
+    map_open(&s->by_path, &s->arena);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->op == OP_state)
+            map_put(&s->by_path, path_name(&paths, g->inputs[i]), NULL)->value.cp = g->inputs[i]->name;
+    s->knows_paths = true;
+}
+
+/* The name of a value that a host calls by the path of its parameter: "grad.h.0.attn.weight". */
+static const char *by_path(qcc_session *s, const char *name, Arena *arena)
+{
+    static const char gradient[] = "grad.";
+    const bool is_gradient = strncmp(name, gradient, sizeof gradient - 1) == 0;
+    if (!s->knows_paths)
+        learn_paths(s);
+    const MapEntry *e = map_find(&s->by_path, name + (is_gradient ? sizeof gradient - 1 : 0));
+    return e ? arena_printf(arena, "%s%s", is_gradient ? gradient : "", (const char *)e->value.cp) : NULL;
+}
+
+/* The name of a state of ours that people call otherwise; null: it is none. */
+static const char *own_name(const char *name, Arena *arena)
+{
+    static const char factor[] = "lr_factor";
+    const char *end = name + sizeof factor - 1;
+    if (strncmp(name, factor, sizeof factor - 1) == 0 && (!*end || *end == '/'))
+        return arena_printf(arena, "qcc.%s", name);
+    return strcmp(name, "loss_scale") == 0 ? "qcc.scale" : NULL;
+}
+
+/* What a host means by a name; what is bound under it stays so where it is a word of ours as well.  `arena` lives as long
+ * as `v`. */
+static bool find(qcc_session *s, const char *name, Arena *arena, qcc_value *v)
+{
+    const char *own = own_name(name, arena), *path;
+    SessionValue other;
+    *v = (qcc_value){ .session = s, .name = name, .is_seed = strcmp(name, "seed") == 0 };
+    bool found = session_find(s->run, name, &v->at);
+    if (own && session_find(s->run, own, &other)) {
+        other.input = v->at.input;
+        v->at = other;
+        return true;
+    }
+    if (!found && (path = by_path(s, name, arena)))
+        found = session_find(s->run, path, &v->at);
+    return found || v->is_seed;
+}
+
+/* What may be named: inputs, parameters and their gradients, results, states, words. */
+static size_t all_names(const qcc_session *s, const char **names)
+{
+    const Graph *g = module_graph(s->step->module, "step");
+    size_t n = 0, n_states;
+    const State *states = session_states(s->run, &n_states);
+    for (size_t i = 0; i < s->step->n_inputs; i++)
+        names[n++] = s->step->inputs[i].name;
+    for (size_t i = 0; i < s->step->n_parameters; i++) {
+        names[n++] = s->step->parameters[i].name;
+        names[n++] = arena_printf(&s->cx->scratch, "grad.%s", s->step->parameters[i].name);
+    }
+    for (int i = 0; i < graph_n_results(g); i++)
+        if (graph_result_name(g, i))
+            names[n++] = graph_result_name(g, i);
+    for (size_t i = 0; i < n_states; i++)
+        names[n++] = states[i].name;
+    for (size_t i = 0; i < n_states; i++)
+        if (strncmp(states[i].name, LR_FACTOR, strlen(LR_FACTOR)) == 0)
+            names[n++] = states[i].name + strlen("qcc.");
+    names[n++] = "seed";
+    names[n++] = "loss_scale";
+    return n;
+}
+
+static Status no_value(qcc_session *s, const char *name)
+{
+    size_t n_states;
+    (void)session_states(s->run, &n_states);
+    const Graph *g = module_graph(s->step->module, "step");
+    const char **names =
+        NEWS(&s->cx->scratch, const char *,
+             s->step->n_inputs + 2 * s->step->n_parameters + (size_t)graph_n_results(g) + 2 * n_states + 2);
+    const char *nearest = str_nearest(name, names, all_names(s, names));
+    Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE, "there is no value named %s", name);
+    if (nearest)
+        message_try(m, "%s", nearest);
+    return message_send(m);
+}
+
+/* ---- calls ---- */
+
+typedef struct ValueCall {
+    qcc_session *session;
+    Status (*fn)(struct ValueCall *c, qcc_value *v);
+    const char *name; /* null: `value` */
+    qcc_value *value;
+    const qcc_tensor *given;
+    qcc_tensor seen;
+} ValueCall;
+
+static Status do_call(void *arg)
+{
+    ValueCall *c = arg;
+    qcc_value named;
+    c->session->cx->diag.file = c->session->step->model->file;
+    if (c->name && !find(c->session, c->name, &c->session->cx->scratch, &named))
+        return no_value(c->session, c->name);
+    return c->fn(c, c->name ? &named : c->value);
+}
+
+static qcc_status call(ValueCall *c)
+{
+    return session_call(c->session, do_call, c, false);
+}
+
+static Status do_find(ValueCall *c, qcc_value *v)
+{
+    qcc_session *s = c->session;
+    MapEntry *e = s->found.arena ? map_find(&s->found, v->name) : NULL;
+    if (!e) {
+        qcc_value *kept = NEW(&s->arena, qcc_value);
+        const char *name = arena_string(&s->arena, v->name);
+        (void)find(s, name, &s->arena, kept);
+        if (!s->found.arena)
+            map_open(&s->found, &s->arena);
+        e = map_put(&s->found, name, NULL);
+        e->value.p = kept;
+    }
+    c->value = e->value.p;
+    return OK;
+}
+
+qcc_status qcc_find(qcc_session *session, const char *name, qcc_value **value)
+{
+    ValueCall c = { .session = session, .fn = do_find, .name = name };
+    const qcc_status status = name && value ? call(&c) : QCC_USAGE;
+    if (status == QCC_OK)
+        *value = c.value;
+    return status;
+}
+
+static Status do_bind(ValueCall *c, qcc_value *v)
+{
+    Tensor t;
+    TRY(take_tensor(c->session, v->name, c->given, &t));
+    return session_bind_value(c->session->run, &v->at, &t);
+}
+
+qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *tensor)
+{
+    ValueCall c = { .session = session, .fn = do_bind, .name = name, .given = tensor };
+    return name && tensor ? call(&c) : QCC_USAGE;
+}
+
+qcc_status qcc_bind_value(qcc_value *value, const qcc_tensor *tensor)
+{
+    ValueCall c = { .session = value ? value->session : NULL, .fn = do_bind, .value = value, .given = tensor };
+    return value && tensor ? call(&c) : QCC_USAGE;
+}
+
+static Status do_put(ValueCall *c, qcc_value *v)
+{
+    Tensor t;
+    TRY(take_tensor(c->session, v->name, c->given, &t));
+    if (!v->is_seed)
+        return session_put_value(c->session->run, &v->at, &t);
+    if (t.type->dtype != U64 || t.type->rank != 0)
+        return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "seed: got %s, wanted u64[]",
+                       type_text(&c->session->cx->scratch, t.type));
+    memcpy(&c->session->seed, t.data, sizeof c->session->seed);
+    session_set_seed(c->session->run, c->session->seed);
+    return OK;
+}
+
+qcc_status qcc_put(qcc_session *session, const char *name, const qcc_tensor *tensor)
+{
+    ValueCall c = { .session = session, .fn = do_put, .name = name, .given = tensor };
+    return name && tensor ? call(&c) : QCC_USAGE;
+}
+
+qcc_status qcc_put_value(qcc_value *value, const qcc_tensor *tensor)
+{
+    ValueCall c = { .session = value ? value->session : NULL, .fn = do_put, .value = value, .given = tensor };
+    return value && tensor ? call(&c) : QCC_USAGE;
+}
+
+static Status do_view(ValueCall *c, qcc_value *v)
+{
+    qcc_session *s = c->session;
+    if (v->is_seed) {
+        s->seed = session_seed(s->run);
+        c->seen = (qcc_tensor){ QCC_U64, 0, { 0 }, &s->seed, sizeof s->seed };
+        return OK;
+    }
+    const Tensor *t = session_view_value(s->run, &v->at);
+    if (!t)
+        return fail_as(&s->cx->diag, USAGE, NOWHERE, "there is no value named %s now", v->name);
+    if (t->type->kind != TYPE_TENSOR || t->type->rank > QCC_MAX_RANK)
+        return fail_as(&s->cx->diag, UNSUPPORTED, NOWHERE, "%s is no tensor", v->name);
+    c->seen = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
+    for (int k = 0; k < t->type->rank; k++)
+        c->seen.dims[k] = t->type->dims[k];
+    return OK;
+}
+
+static qcc_status view(ValueCall *c, qcc_tensor *tensor)
+{
+    const qcc_status status = tensor ? call(c) : QCC_USAGE;
+    if (status == QCC_OK)
+        *tensor = c->seen;
+    return status;
+}
+
+qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor)
+{
+    ValueCall c = { .session = session, .fn = do_view, .name = name };
+    return name ? view(&c, tensor) : QCC_USAGE;
+}
+
+qcc_status qcc_view_value(qcc_value *value, qcc_tensor *tensor)
+{
+    ValueCall c = { .session = value ? value->session : NULL, .fn = do_view, .value = value };
+    return value ? view(&c, tensor) : QCC_USAGE;
+}
