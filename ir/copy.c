@@ -89,6 +89,7 @@ Graph *graph_copy(const Graph *g, Arena *arena)
     arena_open(&scratch, g->ir->memory);
     Facts map = facts_open(&scratch, sizeof(Node *));
     Graph *copy = graph_new(g->ir, arena, g->name);
+    code_places_copy(copy, g);
     copy_signature(g, copy, &map);
     copy_nodes(g, copy, NULL, &map, &scratch);
     finish(g, copy, &map, &scratch);

@@ -306,15 +306,21 @@ const Tensor *node_constant(const Node *n, size_t most)
     return payload_tensor(p, n->graph->ir->diag);
 }
 
+/* The module, where the label does not say it: PyTorch's older exporter names nodes /h.0/attn/Gemm. */
+static const char *module_to_tell(const Node *n)
+{
+    const char *module = node_module(n);
+    return module && module[0] && !(n->label && strchr(n->label, '/')) ? module : NULL;
+}
+
 Place node_place(const Node *n)
 {
-    const Ir *ir = n->graph->ir;
-    const char *label = n->label ? n->label : n->name;
-    const char *where = n->src
-                            ? arena_printf(ir->diag->arena, "node %u%s%s", n->src, label ? " " : "", label ? label : "")
-                        : label ? arena_printf(ir->diag->arena, "node %s", label)
-                                : arena_printf(ir->diag->arena, "%s", op_of(n)->name);
-    return (Place){ .where = where, .byte = -1 };
+    Arena *arena = n->graph->ir->diag->arena;
+    const char *label = n->label ? n->label : n->name, *module = module_to_tell(n);
+    const char *where = n->src  ? arena_printf(arena, "node %u%s%s", n->src, label ? " " : "", label ? label : "")
+                        : label ? arena_printf(arena, "node %s", label)
+                                : arena_printf(arena, "%s", op_of(n)->name);
+    return (Place){ .where = module ? arena_printf(arena, "%s in %s", where, module) : where, .byte = -1 };
 }
 
 enum { FACTS_PER_CHUNK = 1024 };

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "ir/attr.h"
 #include "ir/op.h"
+#include "ir/code_place.h"
 #include "ir/tensor.h"
 
 /* What all graphs of one context share. */
@@ -67,9 +68,10 @@ struct Graph {
     Node *first, *last; /* without inputs and the return */
     Node **inputs;      /* ops `input` and `state` */
     size_t n_inputs, cap_inputs;
-    Node *ret;            /* op `return`: its operands are the results */
-    const char **results; /* names of the results, null: the value's own */
-    uint32_t n_ids;       /* of the root: ids given so far */
+    Node *ret;              /* op `return`: its operands are the results */
+    const char **results;   /* names of the results, null: the value's own */
+    uint32_t n_ids;         /* of the root: ids given so far */
+    CodePlaces code_places; /* of the root: where nodes of the model come from, by Node.src */
 };
 
 /* An empty graph in `arena`. */

@@ -92,18 +92,6 @@ Status parse_find_value(Parser *p, const Token *t, Node **n)
     return OK;
 }
 
-static Status mark_src(Parser *p, Node *n)
-{
-    int64_t src;
-    TRY(parse_next(p));
-    const Token at = p->token;
-    TRY(parse_integer(p, &src));
-    if (src < 1 || src > UINT32_MAX)
-        return fail(p->ir->diag, parse_place(p, &at), "nodes of the model are numbered from 1 to %" PRIu32, UINT32_MAX);
-    n->src = (uint32_t)src;
-    return OK;
-}
-
 static Status mark_side(Parser *p, Node *n)
 {
     TRY(parse_next(p));
@@ -112,18 +100,6 @@ static Status mark_side(Parser *p, Node *n)
     if (!update && !parse_at_word(p, "backward"))
         return parse_wanted(p, "backward or update");
     n->flags |= update ? NODE_UPDATE : NODE_BACKWARD;
-    return parse_next(p);
-}
-
-static Status mark_label(Parser *p, Node *n)
-{
-    TRY(parse_next(p));
-    TRY(parse_sign(p, '='));
-    if (p->token.kind != TOKEN_STRING)
-        return parse_wanted(p, "a string");
-    if ((int64_t)p->token.text.n > p->ir->limits.name_bytes)
-        return parse_limit(p, &p->token, "bytes of a name", p->ir->limits.name_bytes, "name_bytes");
-    n->label = name_of(&p->ir->names, p->token.text.p, p->token.text.n);
     return parse_next(p);
 }
 
@@ -151,11 +127,11 @@ Status parse_marks(Parser *p, Node *n)
     uint16_t flag;
     for (;;) {
         if (parse_at_sign(p, '!'))
-            TRY(mark_src(p, n));
+            TRY(parse_node_number(p, &n->src));
         else if (parse_at_word(p, "side"))
             TRY(mark_side(p, n));
         else if (parse_at_word(p, "node"))
-            TRY(mark_label(p, n));
+            TRY(parse_string_mark(p, &n->label));
         else if (at_flag(p, &flag)) {
             n->flags |= flag;
             TRY(parse_next(p));
@@ -326,5 +302,7 @@ Status parse_statement(Parser *p)
         return value_statement(p, OP_const);
     if (parse_at_word(p, "param"))
         return value_statement(p, OP_param);
+    if (parse_at_word(p, "origin"))
+        return parse_origin(p);
     return parse_at_value(p) ? call_statement(p) : parse_wanted(p, "a statement or }");
 }

@@ -99,6 +99,15 @@ Status parse_count_node(Parser *p, const Token *t);
 /* The marks behind a node. */
 Status parse_marks(Parser *p, Node *n);
 
+/* !17 */
+Status parse_node_number(Parser *p, uint32_t *number);
+
+/* The string behind a word and "=", at the word; interned. */
+Status parse_string_mark(Parser *p, const char **text);
+
+/* Where nodes of the model come from, at the word. */
+Status parse_origin(Parser *p);
+
 /* Steps into a region of the level's owner, at its bracket. */
 Status parse_open_region(Parser *p);
 

@@ -54,6 +54,14 @@ static void print_typed(Printer *p, const Node *n)
     type_print(p->out, n->type);
 }
 
+static void print_text_mark(Text *out, const char *word, const char *text)
+{
+    if (!text)
+        return;
+    text_printf(out, " %s=", word);
+    text_quote(out, text, strlen(text));
+}
+
 static void print_marks(Text *out, const Node *n)
 {
     if (n->src)
@@ -72,10 +80,7 @@ static void print_marks(Text *out, const Node *n)
         text_add(out, " side=backward");
     if (n->flags & NODE_UPDATE)
         text_add(out, " side=update");
-    if (n->label) {
-        text_add(out, " node=");
-        text_quote(out, n->label, strlen(n->label));
-    }
+    print_text_mark(out, "node", n->label);
 }
 
 static Payload *initial(const Node *n)
@@ -215,6 +220,19 @@ static void print_body(Printer *p, const Graph *g, Arena *scratch)
     }
 }
 
+static void print_origins(Text *out, const CodePlaces *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const CodePlace *o = &all->list[i];
+        text_printf(out, "    origin !%" PRIu32, o->first);
+        if (o->last > o->first)
+            text_printf(out, " to !%" PRIu32, o->last);
+        print_text_mark(out, "module", o->module);
+        print_text_mark(out, "line", o->line);
+        text_char(out, '\n');
+    }
+}
+
 Status print_graph(Text *out, const Graph *g, Blobs *blobs)
 {
     Arena scratch;
@@ -225,6 +243,7 @@ Status print_graph(Text *out, const Graph *g, Blobs *blobs)
     print_name(out, '@', g->name ? g->name : "");
     print_signature(&p, g, 0);
     text_add(out, " {\n");
+    print_origins(out, &g->code_places);
     print_body(&p, g, &scratch);
     arena_close(&scratch);
     return p.status;

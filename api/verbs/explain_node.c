@@ -51,6 +51,23 @@ static void tell_value(Page *p, const Node *n)
     }
 }
 
+/* The module and the line of source that a node comes from. */
+static void tell_origin(Page *p, const Node *n)
+{
+    const CodePlace *o = node_code(n);
+    const char *module = node_module(n);
+    if (module) {
+        label(p, "module");
+        escaped(p, module[0] ? module : "the model itself");
+        text_char(&p->text, '\n');
+    }
+    if (o && o->line) {
+        label(p, "source");
+        escaped(p, o->line);
+        text_char(&p->text, '\n');
+    }
+}
+
 static void tell_operator(Page *p, const Node *n)
 {
     const OpDef *def = op_of(n);
@@ -205,6 +222,7 @@ static void tell_node(Page *p, const Node *n)
     }
     escaped(p, node_place(n).where);
     text_char(&p->text, '\n');
+    tell_origin(p, n);
     tell_operator(p, n);
     tell_operands(p, n);
     label(p, "result");

@@ -87,30 +87,6 @@ static const char *operand_name(Arena *arena, const Node *reader, int slot)
     return p ? p->name : arena_printf(arena, "operand%d", slot);
 }
 
-/* "/layer1/layer1.0/conv1/Conv" -> "layer1.0.conv1": a component that repeats the one before it replaces it, the last
- * one is the operator. */
-static const char *module_path(Arena *arena, const char *label)
-{
-    Text path;
-    text_open(&path, arena);
-    size_t start = 0; /* of the last component in the path */
-    for (const char *p = label; *p;) {
-        p += *p == '/';
-        const size_t n = strcspn(p, "/");
-        if (!p[n])
-            break;
-        const size_t had = path.n - start;
-        if (had && n > had && strncmp(path.p + start, p, had) == 0 && p[had] == '.')
-            path.n = start;
-        else if (path.n)
-            text_char(&path, '.');
-        start = path.n;
-        text_bytes(&path, p, n);
-        p += n;
-    }
-    return path.n ? text_get(&path) : NULL;
-}
-
 /* The first reader that says where it stands, looking through what only moves the value. */
 static const char *path_of(Arena *arena, const Node *n)
 {
@@ -126,7 +102,7 @@ static const char *path_of(Arena *arena, const Node *n)
             value = reader;
             continue;
         }
-        const char *module = reader->label ? module_path(arena, reader->label) : NULL;
+        const char *module = reader->label ? module_of_label(arena, reader->label) : NULL;
         return module ? arena_printf(arena, "%s.%s", module, operand_name(arena, reader, slot)) : NULL;
     }
     return NULL;

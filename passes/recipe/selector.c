@@ -111,7 +111,8 @@ bool selector_takes(const Selector *s, const Node *n)
 {
     if (s->op)
         return has_op(s, n);
-    return matches(s, n->label) || matches(s, n->name) || (is_parameter(n) && selector_takes_parameter(s, n));
+    return matches(s, n->label) || matches(s, n->name) || matches(s, node_module(n)) ||
+           (is_parameter(n) && selector_takes_parameter(s, n));
 }
 
 /* ---- the nearest names ---- */

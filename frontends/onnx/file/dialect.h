@@ -39,15 +39,20 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_AT    "qcc.at"    /* how many nodes stand before the parameter */
 #define QCC_STATE "qcc.state" /* the initializer is a state; its marks, "SRC FLAGS" */
 
+/* ---- metadata of a graph ---- */
+
+#define QCC_ORIGIN "qcc.origins" /* where nodes of the model come from (read/origins.h) */
+
 /* ---- metadata of the algorithm of a step; K counts graphs ---- */
 
-#define QCC_GRAPHS "qcc.graphs"  /* how many */
-#define QCC_GRAPH  "qcc.graph."  /* K: "NODES INPUTS RESULTS NAME" */
-#define QCC_INPUT  "qcc.in."     /* K.I: "KIND SRC FLAGS ONNX-NAME" */
-#define QCC_CALLED "qcc.called." /* K.I: the name of the input, where the ONNX name does not tell */
-#define QCC_BEGINS "qcc.begins." /* K.I: what is said of a state's first value and not stored; "none": nothing */
-#define QCC_OUTPUT "qcc.out."    /* K.I: "KIND ONNX-NAME" */
-#define QCC_LEAVES "qcc.as."     /* K.I: the name under which it leaves, where it is not its value's or a state's */
+#define QCC_GRAPHS  "qcc.graphs"   /* how many */
+#define QCC_GRAPH   "qcc.graph."   /* K: "NODES INPUTS RESULTS NAME" */
+#define QCC_INPUT   "qcc.in."      /* K.I: "KIND SRC FLAGS ONNX-NAME" */
+#define QCC_CALLED  "qcc.called."  /* K.I: the name of the input, where the ONNX name does not tell */
+#define QCC_BEGINS  "qcc.begins."  /* K.I: what is said of a state's first value and not stored; "none": nothing */
+#define QCC_OUTPUT  "qcc.out."     /* K.I: "KIND ONNX-NAME" */
+#define QCC_ORIGINS "qcc.origins." /* K: where nodes of the model come from (read/origins.h), where not as in graph 0 */
+#define QCC_LEAVES  "qcc.as."      /* K.I: the name under which it leaves, where it is not its value's or a state's */
 
 /* ---- metadata of the file of a step ---- */
 

@@ -5,6 +5,7 @@
 
 #include "frontends/onnx/file/dialect.h"
 #include "frontends/onnx/read/dialect_read.h"
+#include "frontends/onnx/read/origins.h"
 
 Place importer_place(const Importer *im)
 {
@@ -269,6 +270,14 @@ void importer_open(Importer *im, Ir *ir, Arena *arena, Spine *spine, const Impor
     map_open(&im->payloads, arena);
 }
 
+/* Those that our own writer noted. */
+static Status import_origins(Importer *im, Graph *g, const Onnx__GraphProto *proto)
+{
+    const char *text = note_of(im, proto->metadata_props, proto->n_metadata_props, QCC_ORIGIN);
+    im->where = QCC_ORIGIN;
+    return !text || origins_read(g, text) ? OK : fail(im->ir->diag, importer_place(im), "no writer of ours wrote this");
+}
+
 Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *options, Module **module)
 {
     const Onnx__ModelProto *model = spine->model;
@@ -289,10 +298,12 @@ Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *opti
     Scope scope = { .graph = g, .proto = model->graph };
     map_open(&scope.values, arena);
     im.torch = torch_names(model, arena);
+    TRY(import_origins(&im, g, model->graph));
     TRY(import_initializers(&im, &scope, model->graph));
     TRY(import_parts(&im, &scope));
     TRY(import_inputs(&im, &scope, model->graph));
     TRY(import_graph_body(&im, &scope, model->graph));
+    import_origins_between(&im, g);
 
     *module = module_new(ir, arena);
     (*module)->origin = spine;

@@ -6,6 +6,7 @@
 #include "frontends/onnx/read/attributes.h"
 #include "frontends/onnx/read/dialect_read.h"
 #include "frontends/onnx/read/importer.h"
+#include "frontends/onnx/read/origins.h"
 
 static const char *place_text(Importer *im, const Onnx__NodeProto *o, const char *label)
 {
@@ -239,6 +240,8 @@ static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
     if (ours) {
         TRY(ours_marks(im, o, &b));
         TRY(ours_simple(im, s, o, &b, &done));
+    } else {
+        import_origin(im, s->graph, o);
     }
     if (done)
         return b.status;

@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/file/dialect.h"
 #include "frontends/onnx/read/dialect_read.h"
+#include "frontends/onnx/read/origins.h"
 #include "frontends/onnx/read/step_layout.h"
 #include "ir/init.h"
 #include "ir/verify.h"
@@ -267,6 +268,16 @@ static Status read_results(StepReader *x, Scope *s, size_t k, size_t n)
     return OK;
 }
 
+static Status read_origins(StepReader *x, size_t k, Graph *g)
+{
+    const MapEntry *e = map_find(&x->notes, arena_printf(x->im.arena, QCC_ORIGINS "%zu", k));
+    if (!e && k)
+        code_places_copy(g, x->module->graphs[0]);
+    return !e || origins_read(g, e->value.cp)
+               ? OK
+               : fail(x->im.ir->diag, place(x), "the origins of its nodes are not written as ours");
+}
+
 static Status read_graph(StepReader *x, size_t k)
 {
     Importer *im = &x->im;
@@ -287,6 +298,7 @@ static Status read_graph(StepReader *x, size_t k)
         return fail(im->ir->diag, place(x), "@%s is there twice", name);
     Scope s = { .graph = graph_new(im->ir, im->arena, name), .proto = x->algorithm };
     map_open(&s.values, im->arena);
+    TRY(read_origins(x, k, s.graph));
     im->prefix = arena_printf(im->arena, "qcc.%s/", name);
     for (size_t i = 0; i < inputs; i++)
         TRY(read_input(x, &s, k, i));

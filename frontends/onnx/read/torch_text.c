@@ -7,6 +7,8 @@
 #define SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
 #define CALL      "pkg.torch.onnx.fx_node"
 #define SCOPES    "pkg.torch.onnx.name_scopes"
+#define STACK     "pkg.torch.onnx.stack_trace"
+#define NO_SCOPE  "_empty_nn_module_stack_from_metadata_hook" /* of what the exporter added to the model */
 
 static Str note(Onnx__StringStringEntryProto *const *list, size_t n, const char *key)
 {
@@ -128,20 +130,101 @@ bool torch_call(const Onnx__NodeProto *o, Arena *arena, const Map *tensors, Torc
     return true;
 }
 
-/* "['', 'h.0', 'h.0.attn', 'linear']": the last but one. */
-Str torch_module(const Onnx__NodeProto *o)
+/* "['', 'h.0', 'h.0.attn', 'linear']": the last but one; the last is the call.  The number of items. */
+static int read_scopes(const Onnx__NodeProto *o, Str *before)
 {
     const Str text = note(o->metadata_props, o->n_metadata_props, SCOPES);
-    Str last = { "", 0 }, before = { "", 0 };
-    for (Str rest = from(text, find(text, "'")); rest.n;) {
+    Str last = { "", 0 };
+    int items = 0;
+    *before = last;
+    for (Str rest = from(text, find(text, "'")); rest.n; items++) {
         const Str item = from(rest, 1);
         const size_t n = find(item, "'");
-        before = last;
+        *before = last;
         last = (Str){ item.p, n };
         rest = from(item, n + 1);
         rest = from(rest, find(rest, "'"));
     }
-    return before;
+    return items;
+}
+
+Str torch_module(const Onnx__NodeProto *o)
+{
+    Str module;
+    (void)read_scopes(o, &module);
+    return module;
+}
+
+/* ---- where a node comes from ---- */
+
+static bool is_text(Str s)
+{
+    bool plain = str_is_utf8(s);
+    for (size_t i = 0; i < s.n; i++)
+        plain = plain && (unsigned char)s.p[i] >= ' ';
+    return plain;
+}
+
+enum { MOST_CODE = 160 };
+
+static Str shortened(Str s)
+{
+    size_t n = s.n > MOST_CODE ? MOST_CODE : s.n;
+    while (n && n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+        n--;
+    return (Str){ s.p, n };
+}
+
+static Str first_line(Str s)
+{
+    return (Str){ s.p, find(s, "\n") };
+}
+
+static void add_part(Text *t, const char *before, Str part)
+{
+    if (part.n)
+        text_printf(t, "%s%.*s", before, STR_ARG(part));
+}
+
+/* The text behind `mark`; empty where it is not there. */
+static Str behind(Str s, const char *mark)
+{
+    const size_t at = find(s, mark);
+    return at < s.n ? from(s, at + strlen(mark)) : (Str){ "", 0 };
+}
+
+/* The innermost call: 'File "model.py", line 53, in forward' and the line of source below it. */
+static const char *source_line(Str stack, Arena *arena)
+{
+    enum { MOST = 1000 };
+    Str frame = { "", 0 };
+    for (Str rest = behind(stack, "File \""); rest.n; rest = behind(rest, "File \""))
+        frame = rest;
+    Str number = behind(frame, "\", line "), code = behind(frame, "\n");
+    if (!number.n)
+        return NULL;
+    const Str call = behind(first_line(number), ", in ");
+    number.n = find(first_line(number), ",");
+    while (code.n && *code.p == ' ')
+        code = from(code, 1);
+    code = first_line(code);
+    Text t;
+    text_open(&t, arena);
+    text_bytes(&t, frame.p, find(frame, "\", line "));
+    add_part(&t, ":", number);
+    add_part(&t, " in ", call);
+    add_part(&t, ": ", shortened(code));
+    text_add(&t, code.n > MOST_CODE ? "..." : "");
+    return t.n <= MOST && is_text((Str){ text_get(&t), t.n }) ? text_get(&t) : NULL;
+}
+
+bool torch_origin(const Onnx__NodeProto *o, Arena *arena, const char **module, const char **line)
+{
+    Str path;
+    const bool said = read_scopes(o, &path) > 1 && is_text(path);
+    *module = !said ? NULL : str_is(path, NO_SCOPE) ? "" : arena_copy(arena, path.p, path.n);
+    *line = source_line(note(o->metadata_props, o->n_metadata_props, STACK), arena);
+    return *module || *line;
 }
 
 /* The older exporter leaves two names that it made up, the newer one says that the call was a norm. */

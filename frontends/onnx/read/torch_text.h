@@ -36,4 +36,7 @@ bool torch_call(const Onnx__NodeProto *o, Arena *arena, const Map *tensors, Torc
 /* The module that a node's call stands in ("h.0.attn"; "" is the model itself); empty as well where it does not say. */
 Str torch_module(const Onnx__NodeProto *o);
 
+/* Where a node comes from; false: it does not say.  Texts are in `arena`; null: unknown. */
+bool torch_origin(const Onnx__NodeProto *o, Arena *arena, const char **module, const char **line);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "frontends/onnx/file/payload.h"
 #include "frontends/onnx/import.h"
+#include "frontends/onnx/read/origins.h"
 #include "frontends/onnx/read/torch.h"
 #include "ir/blob.h"
 #include "ir/init.h"
@@ -344,6 +345,8 @@ static Status write_module_graph(StepWriter *x, size_t k)
     open_root(&x->level, g);
     TRY(write_nodes(w, &x->level));
     write_results(x, k);
+    if (k ? !code_places_equal(g, x->module->graphs[0]) : g->code_places.n > 0)
+        note_graph(x, arena_printf(w->arena, QCC_ORIGINS "%zu", k), origins_note(w->arena, g));
     note_graph(x, arena_printf(w->arena, QCC_GRAPH "%zu", k),
                arena_printf(w->arena, "%zu %zu %d %s", x->algorithm.n_node - before, g->n_inputs, graph_n_results(g),
                             g->name));

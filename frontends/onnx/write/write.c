@@ -227,15 +227,15 @@ Onnx__OperatorSetIdProto *opset_import(Writer *w, const char *domain, int64_t ve
 
 static Status write_root(Writer *w, Graph *g, Onnx__GraphProto *proto, bool states_are_inputs)
 {
-    static const char *const anonymous = "main";
     Level l = { .proto = proto };
     proto->has_name = 1;
-    proto->name = encode_text(g->name ? g->name : anonymous);
+    proto->name = encode_text(g->name ? g->name : "main");
     open_root(&l, g);
     TRY(write_inputs(w, &l, states_are_inputs));
     const char **names = claim_results(w, g);
     TRY(write_nodes(w, &l));
     write_outputs(w, &l, names, states_are_inputs);
+    note_origins(w, proto, g);
     return OK;
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "frontends/onnx/read/origins.h"
 #include "frontends/onnx/write/writer.h"
 
 void writer_open(Writer *w, Ir *ir, Arena *arena, Diag *d, int opset)
@@ -101,4 +102,10 @@ void note_marks(Writer *w, Onnx__NodeProto *o, const Node *n)
         if (name != wish)
             note_node(w, o, QCC_NODE, n->label);
     }
+}
+
+void note_origins(Writer *w, Onnx__GraphProto *proto, const Graph *g)
+{
+    if (g->code_places.n)
+        note(w, &proto->metadata_props, &proto->n_metadata_props, QCC_ORIGIN, origins_note(w->arena, g));
 }

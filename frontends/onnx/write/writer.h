@@ -70,6 +70,9 @@ void note_node(Writer *w, Onnx__NodeProto *o, const char *key, const char *value
 /* The marks of a node. */
 void note_marks(Writer *w, Onnx__NodeProto *o, const Node *n);
 
+/* Where the nodes of the model come from. */
+void note_origins(Writer *w, Onnx__GraphProto *proto, const Graph *g);
+
 /* "SRC FLAGS" */
 const char *marks_text(Writer *w, const Node *n);
 
