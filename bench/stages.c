@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "frontends/onnx/import.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "ops/card/cards.h"
 #include "ops/card/eval.h"

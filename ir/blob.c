@@ -1,9 +1,9 @@
-#include "ir/blob.h"
+#include "ir/store/blob.h"
 
 #include <string.h>
 
 #include "base/file.h"
-#include "ir/safetensors_head.h"
+#include "ir/store/safetensors_head.h"
 
 void blobs_open(Blobs *b, Arena *arena)
 {

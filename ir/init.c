@@ -1,4 +1,4 @@
-#include "ir/init.h"
+#include "ir/store/init.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "ir/json_text.h"
+#include "ir/text/json_text.h"
 
 static bool has_memory(void)
 {

@@ -1,4 +1,4 @@
-#include "ir/lex.h"
+#include "ir/text/lex.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "ir/literal.h"
-#include "ir/parser.h"
+#include "ir/text/literal.h"
+#include "ir/text/parser.h"
 
 /* ---- tokens ---- */
 

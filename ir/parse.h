@@ -2,7 +2,7 @@
 #ifndef IR_PARSE_H
 #define IR_PARSE_H
 
-#include "ir/blob.h"
+#include "ir/store/blob.h"
 #include "ir/graph.h"
 
 /* Where the nodes of a parsed module stand in its text. */

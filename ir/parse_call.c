@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 
 Level *parse_level(Parser *p)
 {

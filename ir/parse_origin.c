@@ -1,7 +1,7 @@
 /* origin !3 to !7 module="h.0.attn" line="model.py:53 in attend: x = x + self.drop(x)" */
 #include <inttypes.h>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 
 Status parse_node_number(Parser *p, uint32_t *number)
 {

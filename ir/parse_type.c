@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/literal.h"
-#include "ir/parser.h"
+#include "ir/text/literal.h"
+#include "ir/text/parser.h"
 
 static Status dimension(Parser *p, int64_t *dim)
 {

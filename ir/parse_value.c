@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/init.h"
-#include "ir/literal.h"
-#include "ir/parser.h"
+#include "ir/store/init.h"
+#include "ir/text/literal.h"
+#include "ir/text/parser.h"
 
 static Status not_a_value(Parser *p, const Type *type)
 {

@@ -2,8 +2,8 @@
 #ifndef IR_PARSER_H
 #define IR_PARSER_H
 
-#include "ir/lex.h"
-#include "ir/parse.h"
+#include "ir/text/lex.h"
+#include "ir/text/parse.h"
 
 /* A result as it was named, to be found when its graph ends. */
 typedef struct NamedResult {

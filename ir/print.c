@@ -1,9 +1,9 @@
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/print_node.h"
+#include "ir/text/print_node.h"
 
 enum { WIDEST_HEAD = 120, INDENT = 4 };
 

@@ -2,7 +2,7 @@
 #ifndef IR_PRINT_H
 #define IR_PRINT_H
 
-#include "ir/blob.h"
+#include "ir/store/blob.h"
 #include "ir/graph.h"
 
 /* Constants up to this many elements are written out, larger ones as blob or hex. */

@@ -1,11 +1,11 @@
-#include "ir/print_node.h"
+#include "ir/text/print_node.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/init.h"
-#include "ir/lex.h"
-#include "ir/literal.h"
+#include "ir/store/init.h"
+#include "ir/text/lex.h"
+#include "ir/text/literal.h"
 
 void print_name(Text *out, char sign, const char *name)
 {

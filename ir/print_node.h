@@ -2,7 +2,7 @@
 #ifndef IR_PRINT_NODE_H
 #define IR_PRINT_NODE_H
 
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 typedef struct Printer {
     Text *out;

@@ -1,4 +1,4 @@
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "ir/json_text.h"
+#include "ir/text/json_text.h"
 
 enum { PREFIX = 8, DEEPEST_HEADER = 4 };
 static const uint64_t longest_header = 100000000; /* of the format */

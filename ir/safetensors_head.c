@@ -1,4 +1,4 @@
-#include "ir/safetensors_head.h"
+#include "ir/store/safetensors_head.h"
 
 #include <inttypes.h>
 #include <string.h>

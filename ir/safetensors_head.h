@@ -2,7 +2,7 @@
 #ifndef IR_SAFETENSORS_HEAD_H
 #define IR_SAFETENSORS_HEAD_H
 
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 
 typedef struct SafeEntry {
     const char *name; /* UTF-8, not that of the metadata */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/build.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 enum { MOST_COMPLAINTS = 100 };
 

@@ -2,7 +2,7 @@
 #ifndef IR_VERIFY_H
 #define IR_VERIFY_H
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 
 /* Checks a graph and its regions: values are defined before they are read and read where they are, names and ids are
  * unique, use lists are whole, every call fits its card and has the type that the card infers, results that are the

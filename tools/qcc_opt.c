@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "frontends/onnx/import.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "ops/card/cards.h"
 #include "passes/pipelines.h"

@@ -8,7 +8,7 @@
 #include "api/make/step.h"
 #include "frontends/onnx/step.h"
 #include "ir/copy.h"
-#include "passes/engine/fold.h"
+#include "passes/clean/fold.h"
 #include "passes/engine/trial.h"
 #include "passes/model/rebatch.h"
 #include "passes/pipelines.h"

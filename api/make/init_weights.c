@@ -6,7 +6,7 @@
 #include "api/hall/words.h"
 #include "base/bytes.h"
 #include "frontends/onnx/read/torch.h"
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 #include "ops/card/path.h"
 #include "passes/recipe/choices.h"
 #include "runtime/checkpoint/checkpoint.h"

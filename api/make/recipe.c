@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/model/census.h"
-#include "ir/json_text.h"
+#include "ir/text/json_text.h"
 #include "ops/card/path.h"
 #include "passes/engine/results.h"
 #include "passes/recipe/choices.h"

@@ -4,7 +4,7 @@
 #include "api/make/recipe.h"
 #include "api/model/data.h"
 #include "base/number_text.h"
-#include "ir/json_text.h"
+#include "ir/text/json_text.h"
 #include "passes/recipe/loss_read.h"
 
 #define NOTE "qcc.loss_weights"

@@ -7,7 +7,7 @@
 #include "api/model/command.h"
 #include "api/verbs/diff.h"
 #include "base/bytes.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 enum { COLUMN = 17, MOST_LISTED = 12, LONGEST = 200 };
 

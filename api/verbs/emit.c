@@ -6,7 +6,7 @@
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write.h"
 #include "frontends/view/view.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex; more stay out of it */
 

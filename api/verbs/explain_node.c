@@ -4,7 +4,7 @@
 #include "api/hall/words.h"
 #include "api/model/select_nodes.h"
 #include "api/verbs/explain.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ops/card/path.h"
 
 enum { COLUMN = 17, LONGEST = 200 };

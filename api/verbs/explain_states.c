@@ -6,7 +6,7 @@
 #include "api/hall/words.h"
 #include "api/verbs/explain.h"
 #include "base/file.h"
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 
 enum { COLUMN = 17 };
 

@@ -4,7 +4,7 @@
 
 #include "api/hall/words.h"
 #include "api/verbs/explain.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ops/update/shadow.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"

@@ -9,7 +9,7 @@
 #include "api/train/train.h"
 #include "api/verbs/export.h"
 #include "base/bytes.h"
-#include "ir/blob.h"
+#include "ir/store/blob.h"
 
 /* A model in front of a loss that is computed in another order may end in other last bits; one in a narrower type rounds
  * at every node. */

@@ -12,8 +12,8 @@
 #include "frontends/onnx/file/value.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/write.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "ops/card/cards.h"
 
 /* One test folder in its own context. */

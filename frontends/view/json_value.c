@@ -4,9 +4,9 @@
 
 #include "base/number_text.h"
 #include "frontends/view/json.h"
-#include "ir/blob.h"
-#include "ir/init.h"
-#include "ir/literal.h"
+#include "ir/store/blob.h"
+#include "ir/store/init.h"
+#include "ir/text/literal.h"
 
 enum { FIRST = 16, MOST_READ = 1 << 24 };
 #define EXACT_IN_F64 (INT64_C(1) << 53)

@@ -2,7 +2,7 @@
 #ifndef FRONTENDS_VIEW_SCENE_H
 #define FRONTENDS_VIEW_SCENE_H
 
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 /* A graph with everything inside it. */
 typedef struct PageRoot {

@@ -142,7 +142,7 @@ Heap *eval_heap(Eval *e);
 /* Random draws: options of the evaluation. */
 const EvalOptions *eval_options(const Eval *e);
 
-/* Whole-tensor conversions between storage and arithmetic (ops/level/store.c): n elements, any storage type,
+/* Whole-tensor conversions between storage and arithmetic (ops/kernels/level/store.c): n elements, any storage type,
  * at the best level of the machine. */
 void load_f32(f32 *to, const Tensor *from, int64_t first, int64_t n);
 void load_f64(f64 *to, const Tensor *from, int64_t first, int64_t n);

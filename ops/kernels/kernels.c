@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ops/level/level.h"
+#include "ops/kernels/level/level.h"
 
 #ifdef __x86_64__
 static bool has_v3(void)

@@ -1,5 +1,5 @@
 /* Matrix products: every element of c is summed in ascending k by fma, whatever the tiles. */
-#include "ops/level/level.h"
+#include "ops/kernels/level/level.h"
 
 #include <string.h>
 
@@ -56,11 +56,11 @@ enum {
 #define GEMM_FMA_i32(x, y, z) ((i32)((u32)(x) * (u32)(y) + (u32)(z)))
 
 #define T f32
-#include "ops/level/gemm_tile.h"
+#include "ops/kernels/level/gemm_tile.h"
 #undef T
 #define T f64
-#include "ops/level/gemm_tile.h"
+#include "ops/kernels/level/gemm_tile.h"
 #undef T
 #define T i32
-#include "ops/level/gemm_tile.h"
+#include "ops/kernels/level/gemm_tile.h"
 #undef T

@@ -1,4 +1,4 @@
-#include "ops/level/level.h"
+#include "ops/kernels/level/level.h"
 
 #define LEVEL_TEXT(x)   #x
 #define LEVEL_STRING(x) LEVEL_TEXT(x)

@@ -1,5 +1,5 @@
 /* ops/reduce.h over many rows and columns. */
-#include "ops/level/level.h"
+#include "ops/kernels/level/level.h"
 #include "ops/reduce.h"
 
 #define LOOPS(kind, T)                                                                                                 \

@@ -1,5 +1,5 @@
 /* The rows as loops. */
-#include "ops/level/level.h"
+#include "ops/kernels/level/level.h"
 
 #define EACH_F(M, ...)     M(f32, __VA_ARGS__) M(f64, __VA_ARGS__)
 #define EACH_R(M, ...)     EACH_F(M, __VA_ARGS__)

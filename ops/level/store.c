@@ -3,7 +3,7 @@
 
 #include "base/half.h"
 #include "base/pack.h"
-#include "ops/level/level.h"
+#include "ops/kernels/level/level.h"
 
 /* Sub-byte elements, one at a time; everything else in loops the compiler vectorizes. */
 static unsigned nibble(const void *data, int64_t i)

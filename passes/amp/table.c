@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/number_text.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ops/card/words.h"
 #include "passes/recipe/selector.h"
 

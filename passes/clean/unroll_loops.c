@@ -34,7 +34,7 @@
 #include "ir/copy.h"
 #include "ops/card/make.h"
 #include "ops/control/control.h"
-#include "passes/engine/fold.h"
+#include "passes/clean/fold.h"
 
 typedef struct Unroller {
     Graph *graph;

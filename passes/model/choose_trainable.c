@@ -25,7 +25,7 @@
 
 #include "ops/card/path.h"
 #include "passes/model/candidates.h"
-#include "passes/model/constant_values.h"
+#include "passes/clean/constant_values.h"
 #include "passes/recipe/selector.h"
 
 /* ---- the candidates ---- */

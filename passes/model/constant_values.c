@@ -1,5 +1,5 @@
 #include "base/bytes.h"
-#include "passes/model/constant_values.h"
+#include "passes/clean/constant_values.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "passes/model/origin.h"
 
 #include "ops/control/control.h"
-#include "passes/model/constant_values.h"
+#include "passes/clean/constant_values.h"
 
 unsigned origin_of(Origins *o, const Node *n)
 {

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "passes/engine/fold.h"
-#include "passes/model/constant_values.h"
+#include "passes/clean/fold.h"
+#include "passes/clean/constant_values.h"
 
 typedef struct Rebatch {
     Graph *graph;

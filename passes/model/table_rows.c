@@ -1,4 +1,4 @@
-#include "passes/model/table_rows.h"
+#include "passes/clean/table_rows.h"
 
 #include <inttypes.h>
 

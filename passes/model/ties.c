@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "passes/model/candidates.h"
-#include "passes/model/constant_values.h"
+#include "passes/clean/constant_values.h"
 
 static bool is_here(const Choosing *c, const Candidate *k)
 {

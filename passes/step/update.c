@@ -35,7 +35,7 @@
  * gradients where the pass clip left them. */
 #include <string.h>
 
-#include "ir/init.h"
+#include "ir/store/init.h"
 #include "ops/update/update.h"
 #include "passes/engine/pass.h"
 #include "passes/engine/results.h"

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/sink.h"
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 
 enum {
     CHECKPOINT_KEEP_LEAST = 2, /* whole files of a run that stay, whatever is asked */

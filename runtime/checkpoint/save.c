@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/leftovers.h"
-#include "ir/safetensors_head.h"
+#include "ir/store/safetensors_head.h"
 #include "runtime/checkpoint/content.h"
 #include "runtime/checkpoint/folder.h"
 #include "runtime/checkpoint/keep.h"

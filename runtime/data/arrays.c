@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/inflate.h"
 #include "runtime/data/zip.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 #include "runtime/data/formats.h"
 
 enum { SMALL = 16 << 20 }; /* bytes: what is smaller is read at once */

@@ -2,8 +2,8 @@
  * and held to what ours are held to. */
 #include <math.h>
 
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "ops/card/make.h"
 #include "ops/control/reverse.h"

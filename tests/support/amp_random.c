@@ -1,5 +1,5 @@
 /* Random graphs for mixed precision: products, sums, moves, own casts, parts and bodies in bodies, as text. */
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ir/verify.h"
 #include "support/amp_trial.h"
 

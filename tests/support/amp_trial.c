@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "frontends/onnx/import.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "passes/engine/trial.h"
 #include "passes/pipelines.h"

@@ -2,8 +2,8 @@
 #ifndef TESTS_SUPPORT_LANGUAGE_H
 #define TESTS_SUPPORT_LANGUAGE_H
 
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 
 typedef struct Language {
     Memory memory;

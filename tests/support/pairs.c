@@ -8,8 +8,8 @@
 #include "base/entries.h"
 #include "frontends/onnx/file/spine.h"
 #include "frontends/onnx/import.h"
-#include "ir/init.h"
-#include "ir/parse.h"
+#include "ir/store/init.h"
+#include "ir/text/parse.h"
 
 void pair_must(Context *c, Status status)
 {

@@ -1,8 +1,8 @@
 #include "support/step_texts.h"
 
 #include "frontends/onnx/write.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 
 /* clang-format off */

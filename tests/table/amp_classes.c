@@ -2,7 +2,7 @@
  * conditions are decided; what keeps values wide has a reason. */
 #include "testing.h"
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/card/words.h"
 
 typedef struct Row {

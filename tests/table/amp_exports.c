@@ -8,7 +8,7 @@
 
 #include "api/make/step.h"
 #include "base/file.h"
-#include "ir/blob.h"
+#include "ir/store/blob.h"
 #include "support/oracle.h"
 #include "testing.h"
 

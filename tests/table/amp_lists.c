@@ -2,7 +2,7 @@
 #include "testing.h"
 
 #include "base/file.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/card/words.h"
 #include "passes/amp/shipped.h"
 #include "passes/amp/table.h"

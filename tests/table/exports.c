@@ -10,7 +10,7 @@
 #include "api/make/step.h"
 #include "base/file.h"
 #include "frontends/onnx/import.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ops/card/eval.h"
 #include "ops/card/path.h"
 #include "support/oracle.h"

@@ -6,7 +6,7 @@
 
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/write.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "testing.h"
 
 static const char *folder; /* null: they are compared */

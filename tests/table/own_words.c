@@ -2,7 +2,7 @@
  * changed. */
 #include <time.h>
 
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "ops/card/cards.h"
 #include "passes/engine/pattern.h"

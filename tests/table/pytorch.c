@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 #include "qcc/qcc.h"
 #include "testing.h"
 

@@ -1,6 +1,6 @@
 /* A sample of every op as text: printed, parsed and printed it is the same, verified and evaluated it is what it was,
  * and so is a copy of it. */
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "testing.h"
 

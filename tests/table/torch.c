@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "frontends/onnx/import.h"
-#include "ir/safetensors.h"
+#include "ir/store/safetensors.h"
 #include "qcc/qcc.h"
 #include "testing.h"
 

@@ -1,6 +1,6 @@
 /* What adjoints give where differences cannot say: at kinks and ties, at zeros and poles, for exponents that are
  * constants.  The numbers are PyTorch's unless the name says otherwise (docs/ops.md, Adjoints). */
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/control/reverse.h"
 #include "support/calls.h"
 

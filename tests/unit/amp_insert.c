@@ -1,5 +1,5 @@
 /* What golden files cannot show of insertion: numbers that f16 does not hold, and what the ledger says. */
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ir/verify.h"
 #include "support/amp_trial.h"
 

@@ -1,7 +1,7 @@
 /* The role of each node in mixed precision: cards, --keep-fp32, f64, operators without a class, the way back. */
 #include "testing.h"
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/card/words.h"
 #include "passes/amp/amp.h"
 

@@ -1,7 +1,7 @@
 /* Tables of classes: what is printed reads back and changes nothing, what lines say, and what is wrong with them. */
 #include "testing.h"
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/card/words.h"
 #include "passes/amp/table.h"
 

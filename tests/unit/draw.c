@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "testing.h"
 
 /* The first result of one call without constants folded away; held once. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "frontends/onnx/import.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "ops/card/cards.h"
 #include "passes/pipelines.h"

@@ -1,8 +1,8 @@
 /* Models in one narrower float type: what becomes narrow, what stays, what is refused. */
 #include "frontends/onnx/narrow.h"
 #include "frontends/onnx/write/encode.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "testing.h"
 
 typedef struct Case {

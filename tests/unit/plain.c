@@ -3,7 +3,7 @@
 
 #include "frontends/onnx/write/encode.h"
 #include "frontends/onnx/write/standard_words.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ops/card/eval.h"
 #include "testing.h"
 

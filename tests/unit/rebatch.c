@@ -1,7 +1,7 @@
 /* --batch on files with a fixed batch: constants that state it follow, entangled ones are named. */
 #include "testing.h"
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "passes/model/rebatch.h"
 
 static Graph *graph_of(Context *c, const char *text)

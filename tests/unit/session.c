@@ -1,7 +1,7 @@
 /* A session: phases, gradients that add up, what the host puts and views, and steps that change nothing. */
 #include <math.h>
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "runtime/session/session.h"
 #include "support/language.h"
 #include "testing.h"

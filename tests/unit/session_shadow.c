@@ -1,7 +1,7 @@
 /* Shadows of a session: at every moment equal, bit for bit, to the master rounded to nearest even. */
 #include <math.h>
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/update/shadow.h"
 #include "runtime/session/session.h"
 #include "support/language.h"

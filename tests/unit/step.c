@@ -1,8 +1,8 @@
 /* STEP.onnx: what is written is read again to the letter, the model in front is untouched and comes out as it was. */
 #include "support/step_texts.h"
 
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 
 #include "ops/card/schema.h"
 

@@ -2,7 +2,7 @@
  * drawn in a turn is drawn again when the turn is taken back. */
 #include <math.h>
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/control/reverse.h"
 #include "testing.h"
 

@@ -2,7 +2,7 @@
  * (tests/data/windows.py); and the cofactors of singular matrices against their minors. */
 #include <math.h>
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "ops/control/reverse.h"
 #include "testing.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "frontends/onnx/file/dialect.h"
-#include "ir/init.h"
+#include "ir/store/init.h"
 
 const char *note_of(Importer *im, Onnx__StringStringEntryProto *const *list, size_t n, const char *key)
 {

@@ -8,7 +8,7 @@
 #include "frontends/onnx/read/dialect_read.h"
 #include "frontends/onnx/read/origins.h"
 #include "frontends/onnx/read/step_layout.h"
-#include "ir/init.h"
+#include "ir/store/init.h"
 #include "ir/verify.h"
 
 typedef struct StepReader {

@@ -5,7 +5,7 @@
 
 #include "base/half.h"
 #include "frontends/onnx/write/narrowing.h"
-#include "ir/blob.h"
+#include "ir/store/blob.h"
 
 enum { BLOCK = 4096 };
 

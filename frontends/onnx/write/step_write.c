@@ -8,9 +8,9 @@
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/read/origins.h"
 #include "frontends/onnx/read/torch.h"
-#include "ir/blob.h"
-#include "ir/init.h"
-#include "ir/print.h"
+#include "ir/store/blob.h"
+#include "ir/store/init.h"
+#include "ir/text/print.h"
 
 Status step_refuse(StepWriter *x, const char *where, const char *what)
 {

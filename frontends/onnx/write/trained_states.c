@@ -9,7 +9,7 @@
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write/encode.h"
 #include "frontends/onnx/write/relocate.h"
-#include "ir/blob.h"
+#include "ir/store/blob.h"
 
 /* HELD_PART: one of the tensors that an initializer holds, being equal (torch.h). */
 typedef enum HeldBy { HELD_TENSOR, HELD_SPARSE, HELD_CONSTANT, HELD_ALIAS, HELD_PART } HeldBy;

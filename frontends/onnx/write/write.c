@@ -7,7 +7,7 @@
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write/standard_words.h"
 #include "frontends/onnx/write/writer.h"
-#include "ir/init.h"
+#include "ir/store/init.h"
 
 /* ---- the signature ---- */
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "frontends/onnx/write/writer.h"
-#include "ir/blob.h"
-#include "ir/init.h"
+#include "ir/store/blob.h"
+#include "ir/store/init.h"
 
 Onnx__TensorProto *write_payload(Writer *w, Payload *p, Place place)
 {
