@@ -36,16 +36,18 @@ typedef struct ReshapeAttr {
 
 enum { LOSS_MEAN, LOSS_SUM };
 
-typedef struct ClassLossAttr { /* cross_entropy, nll */
+typedef struct ClassLossAttr { /* cross_entropy, nll, focal */
     int reduction;
     int64_t axis; /* of the classes */
     int64_t ignore_index;
     float label_smoothing;
+    float gamma; /* of focal */
 } ClassLossAttr;
 
 typedef struct LossSumAttr { /* mse, l1, huber, bce_logits */
     int reduction;
     float delta; /* of huber */
+    float gamma; /* of bce_logits */
 } LossSumAttr;
 
 typedef struct SplitItemsAttr { /* split_to_sequence */

@@ -24,7 +24,7 @@ static const char *const meanings[] = {
 };
 
 enum LossSets {
-    CLASSES = 1 << LOSS_CROSS_ENTROPY | 1 << LOSS_NLL,
+    CLASSES = 1 << LOSS_CROSS_ENTROPY | 1 << LOSS_NLL | 1 << LOSS_FOCAL,
     EACH = 1 << LOSS_MSE | 1 << LOSS_L1 | 1 << LOSS_HUBER | 1 << LOSS_BCE_LOGITS,
     SOFT = 1 << LOSS_CROSS_ENTROPY,
     WEIGHED = CLASSES | 1 << LOSS_BCE_LOGITS,
@@ -64,6 +64,11 @@ static Status read_delta(const Settings *s, const Setting *x, LossSpec *l)
     return setting_real(s, x, 1e-12, INFINITY, &l->delta);
 }
 
+static Status read_gamma(const Settings *s, const Setting *x, LossSpec *l)
+{
+    return setting_real(s, x, 0, INFINITY, &l->gamma);
+}
+
 static Status read_factor(const Settings *s, const Setting *x, LossSpec *l)
 {
     return setting_real(s, x, 0, INFINITY, &l->factor);
@@ -94,6 +99,7 @@ static const struct {
     { "sample_weight", CLASSES | EACH, read_sample_weight },
     { "delta", 1 << LOSS_HUBER, read_delta },
     { "beta", 1 << LOSS_HUBER, read_delta },
+    { "gamma", 1 << LOSS_FOCAL | 1 << LOSS_BCE_LOGITS, read_gamma },
     { "reduction", CLASSES | EACH, read_reduction },
     { "factor", ANY & ~(1 << LOSS_EXTERNAL), read_factor },
 };
@@ -130,9 +136,14 @@ static const char *with_colon(Arena *arena, const char *text)
     return copy;
 }
 
+static double usual_gamma(LossKind kind)
+{
+    return kind == LOSS_FOCAL ? 2 : 0;
+}
+
 LossSpec loss_of(LossKind kind)
 {
-    return (LossSpec){ .kind = kind, .factor = 1, .delta = 1, .ignore_index = IGNORED };
+    return (LossSpec){ .kind = kind, .factor = 1, .delta = 1, .gamma = usual_gamma(kind), .ignore_index = IGNORED };
 }
 
 const char *loss_word(LossKind kind)
@@ -210,6 +221,7 @@ const char *loss_text(Arena *arena, const LossSpec *l)
     if (l->sample_weight)
         text_printf(&t, ",sample_weight=%s", l->sample_weight);
     add_number(&t, "delta", l->delta, 1);
+    add_number(&t, "gamma", l->gamma, usual_gamma(l->kind));
     if (l->sums)
         text_add(&t, ",reduction=sum");
     add_number(&t, "factor", l->factor, 1);

@@ -92,9 +92,9 @@ static void look_behind(LossTarget *t, const LossSpec *l, int *axis)
         t->scores = in(last, 0);
     if (last->op == OP_sigmoid || last->type->rank < 1 || !same_axis(l, last))
         return;
-    if (l->kind == LOSS_CROSS_ENTROPY || (l->kind == LOSS_NLL && last->op == OP_log_softmax)) {
+    if (l->kind == LOSS_CROSS_ENTROPY || l->kind == LOSS_FOCAL || (l->kind == LOSS_NLL && last->op == OP_log_softmax)) {
         t->scores = in(last, 0);
-        t->op = OP_cross_entropy;
+        t->op = l->kind == LOSS_FOCAL ? OP_focal : OP_cross_entropy;
         *axis = activation_axis(last);
     }
 }
@@ -137,7 +137,7 @@ bool loss_target(const Graph *g, const Recipe *r, size_t i, Arena *arena, Diag *
     }
     t->input = needs_names(r) ? arena_printf(arena, "target.%s", t->output) : "target";
     look_behind(t, l, &axis);
-    if (t->op == OP_cross_entropy || t->op == OP_nll)
+    if (t->op == OP_cross_entropy || t->op == OP_nll || t->op == OP_focal)
         *status = set_axis(g, l, t, axis, diag);
     return *status == OK;
 }

@@ -41,6 +41,7 @@ typedef struct Choices Choices;
 #define LOSSES(_)                                                                                                      \
     _( CROSS_ENTROPY,  "cross_entropy", OP_cross_entropy,   "softmax, then classes or probabilities that are wanted" ) \
     _( NLL,            "nll",           OP_nll,             "log-probabilities, classes that are wanted"             ) \
+    _( FOCAL,          "focal",         OP_focal,           "cross_entropy of classes that listens less to what is learnt" ) \
     _( MSE,            "mse",           OP_mse,             "squared differences"                                    ) \
     _( L1,             "l1",            OP_l1,              "absolute differences"                                   ) \
     _( HUBER,          "huber",         OP_huber,           "squared up to delta, absolute beyond"                   ) \
@@ -64,7 +65,7 @@ typedef struct LossSpec {
     double factor; /* of this loss in the sum */
     bool has_axis;
     int64_t axis; /* of classes */
-    double label_smoothing, delta;
+    double label_smoothing, delta, gamma;
     int64_t ignore_index;
     bool soft;                 /* targets are probabilities, not classes */
     bool sums;                 /* instead of taking the mean */

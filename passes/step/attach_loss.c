@@ -94,18 +94,21 @@ static Node *compare(Attach *a, const LossSpec *l, const LossTarget *t)
         return NULL;
     }
     Node *weight = weight_input(a, l, type);
-    if (t->op == OP_cross_entropy || t->op == OP_nll) {
+    if (t->op == OP_cross_entropy || t->op == OP_nll || t->op == OP_focal) {
         const ClassLossAttr at = { .reduction = l->sums ? LOSS_SUM : LOSS_MEAN,
                                    .axis = t->axis,
                                    .ignore_index = l->ignore_index,
-                                   .label_smoothing = (float)l->label_smoothing };
+                                   .label_smoothing = (float)l->label_smoothing,
+                                   .gamma = (float)l->gamma };
         return build_node(&a->b, (Op)t->op, &at,
                           weight      ? 4
                           : l->weight ? 3
                                       : 2,
                           (Node *[]){ scores, target, class_weights(a, l), weight });
     }
-    const LossSumAttr at = { .reduction = l->sums ? LOSS_SUM : LOSS_MEAN, .delta = (float)l->delta };
+    const LossSumAttr at = { .reduction = l->sums ? LOSS_SUM : LOSS_MEAN,
+                             .delta = (float)l->delta,
+                             .gamma = (float)l->gamma };
     if (t->op == OP_bce_logits)
         return build_node(&a->b, OP_bce_logits, &at,
                           weight      ? 4

@@ -44,7 +44,7 @@ def case(op, x, target, loss, class_weight=None, sample_weight=None, axis=1, ign
         fields.append(f".n_class_weight = {class_weight.numel()}, .class_weight = {numbers(class_weight)}")
     if sample_weight is not None:
         fields.append(f".n_sample_weight = {sample_weight.numel()}, .sample_weight = {numbers(sample_weight)}")
-    if op in ("cross_entropy", "nll"):
+    if op in ("cross_entropy", "nll", "focal"):
         fields.append(f".classes = {{ .axis = {axis}, .ignore_index = {ignore}{more} }}")
     else:
         fields.append(f".sums = {{ .delta = {delta}{more} }}")
@@ -102,6 +102,36 @@ cases += [
     case("bce_logits", x, soft, lambda v: F.binary_cross_entropy_with_logits(v, soft)),
     case("bce_logits", x, b, lambda v: F.binary_cross_entropy_with_logits(v, b, pos_weight=p), class_weight=p),
     case("bce_logits", x * 100, b, lambda v: F.binary_cross_entropy_with_logits(v, b, reduction="sum"), more=", .reduction = LOSS_SUM"),
+]
+
+
+
+def focal(v, y, gamma, weight=None, reduction="mean", ignore=-100):
+    """The usual formula: cross entropy without weights gives p; a mean divides by the weights of the targets."""
+    kept = y != ignore
+    at = torch.where(kept, y, torch.zeros_like(y))
+    lost = F.cross_entropy(v, at, reduction="none")
+    own = kept.to(v.dtype) if weight is None else weight[at] * kept
+    each = own * (1 - torch.exp(-lost)) ** gamma * lost
+    return each.sum() if reduction == "sum" else each.sum() / own.sum()
+
+
+def sigmoid_focal(v, y, gamma, pos=None):
+    """torchvision's, without alpha: p_t is the probability of what is wanted."""
+    p = torch.sigmoid(v)
+    p_t = p * y + (1 - p) * (1 - y)
+    return (F.binary_cross_entropy_with_logits(v, y, pos_weight=pos, reduction="none") * (1 - p_t) ** gamma).mean()
+
+
+cases += [
+    case("focal", x, y, lambda v: F.cross_entropy(v, y, w), class_weight=w, more=", .gamma = 0"),
+    case("focal", x, y, lambda v: focal(v, y, 2), more=", .gamma = 2"),
+    case("focal", x, ignoring, lambda v: focal(v, ignoring, 0.5, w), class_weight=w, more=", .gamma = 0.5f"),
+    case("focal", x4, y4, lambda v: focal(v, y4, 3, reduction="sum"), axis=3, more=", .gamma = 3, .reduction = LOSS_SUM"),
+    case("focal", x, y, lambda v: weighted((1 - torch.exp(-F.cross_entropy(v, y, reduction="none"))) ** 2 * F.cross_entropy(v, y, reduction="none"), s),
+         sample_weight=s, more=", .gamma = 2"),
+    case("bce_logits", x, b, lambda v: sigmoid_focal(v, b, 2), more=", .gamma = 2"),
+    case("bce_logits", x, b, lambda v: sigmoid_focal(v, b, 1.5, p), class_weight=p, more=", .gamma = 1.5f"),
 ]
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.h"), "w") as f:

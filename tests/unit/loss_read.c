@@ -19,6 +19,9 @@ static Status words_come_back(void *arg)
         { "huber,delta=0.5", NULL },
         { "huber,beta=0.5", "huber,delta=0.5" },
         { "bce_logits:p,pos_weight=w.npy", "bce_logits:p,weight=w.npy" },
+        { "bce_logits:p,gamma=2", NULL },
+        { "focal:y,axis=1,gamma=1.5", NULL },
+        { "focal:y,gamma=2,weight=w.npy", "focal:y,weight=w.npy" },
         { "output:loss,factor=2", NULL },
         { "external:policy,value", NULL },
     };
@@ -46,13 +49,17 @@ static Status each_mistake(void *arg)
         const char *text, *said;
     } cases[] = {
         { "cros_entropy", "no loss is called cros_entropy\n  try: cross_entropy" },
-        { "hinge", "no loss is called hinge\n  try: cross_entropy, nll, mse, l1, huber, bce_logits, output, external" },
+        { "hinge",
+          "no loss is called hinge\n  try: cross_entropy, nll, focal, mse, l1, huber, bce_logits, output, external" },
         { "mse:y,axis=1", "mse has no setting axis" },
         { "cross_entropy:y,label_smothing=0.1", "has no setting label_smothing\n  try: label_smoothing" },
         { "cross_entropy:y,label_smoothing=2", "label_smoothing" },
         { "cross_entropy:y,axis=x", "axis" },
         { "nll:y,label_smoothing=0.1", "nll has no setting label_smoothing" },
         { "huber,delta=0", "delta" },
+        { "focal,gamma=-1", "focal: gamma is '-1', wanted is a number, 0 or more" },
+        { "focal,label_smoothing=0.1", "focal has no setting label_smoothing" },
+        { "cross_entropy,gama=1", "cross_entropy has no setting gama" },
         { "mse,reduction=max", "wanted is mean or sum" },
         { "mse:a,b", "one output is wanted" },
         { "mse:y,factor=1,factor=2", "factor is there twice" },

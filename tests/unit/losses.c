@@ -36,7 +36,7 @@ static Node *weights(Context *c, Build *b, DType dtype, int n, const double *v)
 /* A graph of the loss and its gradient over the input x. */
 static Graph *loss_graph(Context *c, const Stored *s, DType dtype)
 {
-    const bool of_classes = s->op == OP_cross_entropy || s->op == OP_nll;
+    const bool of_classes = s->op == OP_cross_entropy || s->op == OP_nll || s->op == OP_focal;
     const bool has_pos = of_classes || s->op == OP_bce_logits; /* operand 2 weighs classes, not samples */
     Graph *g = graph_new(&c->ir, &c->arena, "f");
     Node *x = graph_input(g, "x", type_tensor(&c->ir.types, dtype, s->rank, s->dims));
