@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "api/hall/report.h"
-#include "api/make/step.h"
-#include "api/model/model.h"
 #include "base/fp_env.h"
 
 /* The options as this version knows them; a caller built for an older one gave fewer. */
@@ -85,28 +83,40 @@ qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
     return QCC_OK;
 }
 
+void context_hold(qcc_context *cx, Held *held, void *thing, void (*close)(void *thing))
+{
+    *held = (Held){ .older = cx->held, .thing = thing, .close = close };
+    if (held->older)
+        held->older->newer = held;
+    cx->held = held;
+}
+
+void context_let_loose(qcc_context *cx, Held *held)
+{
+    if (held->newer)
+        held->newer->older = held->older;
+    else
+        cx->held = held->older;
+    if (held->older)
+        held->older->newer = held->newer;
+}
+
 typedef struct Forget {
     qcc_context *cx;
-    const qcc_session *session;
-    const qcc_step *step;
-    const qcc_model *model;
+    const Held *last;
 } Forget;
 
 static Status do_forget(void *arg)
 {
     const Forget *f = arg;
-    while (f->cx->sessions != f->session)
-        session_end(f->cx->sessions);
-    while (f->cx->steps != f->step)
-        step_close(f->cx->steps);
-    while (f->cx->models != f->model)
-        model_close(f->cx->models);
+    while (f->cx->held != f->last)
+        f->cx->held->close(f->cx->held->thing);
     return OK;
 }
 
-void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step *step, const qcc_model *model)
+void context_forget(qcc_context *cx, const Held *last)
 {
-    Forget f = { cx, session, step, model };
+    Forget f = { cx, last };
     if (memory_closing(&cx->memory, do_forget, &f) != OK)
         cx->poisoned = true; /* as in context_release */
 }
@@ -114,9 +124,7 @@ void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step 
 static void close_all(void *context)
 {
     qcc_context *cx = context;
-    context_forget(cx, NULL, NULL, NULL);
-    while (cx->scalers)
-        scaler_end(cx->scalers);
+    context_forget(cx, NULL);
     parallel_close(cx->pool);
     arena_close(&cx->scratch);
     if (cx->locale)
@@ -222,12 +230,10 @@ qcc_status context_run(qcc_context *cx, Status (*fn)(void *arg), void *arg)
     cx->memory.held = 0;
     cx->diag.n_errors = cx->diag.n_warnings = 0;
     cx->diag.files = NULL;
-    const qcc_session *session = cx->sessions;
-    const qcc_step *step = cx->steps;
-    const qcc_model *model = cx->models;
+    const Held *last = cx->held;
     Status status = guarded(&cx->memory, fn, arg);
     if (status != OK) /* what was made on the way belongs to nobody */
-        context_forget(cx, session, step, model);
+        context_forget(cx, last);
     if (status == NO_MEMORY)
         report_no_memory(cx);
     if (cx->memory.mistake && status == INTERNAL) { /* what it left behind is not to be trusted */

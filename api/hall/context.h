@@ -8,6 +8,13 @@
 #include "ops/card/cards.h"
 #include "qcc/qcc.h"
 
+/* Something that a host holds: models, steps, sessions.  It goes with its context. */
+typedef struct Held {
+    struct Held *older, *newer;
+    void *thing;
+    void (*close)(void *thing); /* gives the thing back, with context_let_loose */
+} Held;
+
 struct qcc_context {
     Memory memory;
     Arena scratch; /* of the call that runs */
@@ -29,10 +36,7 @@ struct qcc_context {
     bool as_json;      /* messages, as the command was asked to */
     bool bounded;      /* the bound on memory is the command's own */
     int verbosity;     /* of the command: -1 errors and warnings alone, 0, 1 remarks too */
-    qcc_model *models;
-    qcc_step *steps;
-    qcc_session *sessions;
-    qcc_scaler *scalers;
+    Held *held;        /* what hosts hold, the newest first */
 };
 
 /* Takes the context for a call, in one step that no other thread can come between; false while a call runs. */
@@ -57,8 +61,14 @@ void context_release(qcc_context *cx, void (*release)(void *thing), void *thing)
 /* The threads of the context; null for one. */
 Parallel *context_pool(qcc_context *cx);
 
-/* Gives back the handles that were opened after these, the newest first. */
-void context_forget(qcc_context *cx, const qcc_session *session, const qcc_step *step, const qcc_model *model);
+/* The thing belongs to the context from here on, which closes it at the latest when it is closed itself. */
+void context_hold(qcc_context *cx, Held *held, void *thing, void (*close)(void *thing));
+
+/* It does not any more. */
+void context_let_loose(qcc_context *cx, Held *held);
+
+/* Gives back what is held since `last` was the newest, the newest first. */
+void context_forget(qcc_context *cx, const Held *last);
 
 /* What --memory-limit says, in bytes, 0: none; USAGE where it says nothing.  `machine` is what there is, 0: not known. */
 Status memory_limit_read(Diag *d, const char *text, uint64_t machine, uint64_t *bytes);

@@ -1,6 +1,7 @@
 #include "api/hall/words.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number_text.h"
@@ -58,6 +59,19 @@ const char *name_text(Arena *arena, const char *name)
     text_open(&t, arena);
     text_escape(&t, name, strlen(name), LONGEST);
     return text_get(&t);
+}
+
+const char *grouped(Arena *arena, int64_t n)
+{
+    char digits[32], out[48];
+    const int len = snprintf(digits, sizeof digits, "%" PRId64, n);
+    int at = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && digits[i - 1] != '-' && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    return arena_copy(arena, out, (size_t)at);
 }
 
 const char *number_text(Arena *arena, double x)

@@ -9,6 +9,9 @@
 const char *bytes_text(Arena *arena, uint64_t bytes);
 const char *count_text(Arena *arena, uint64_t n);
 
+/* "25,623" */
+const char *grouped(Arena *arena, int64_t n);
+
 /* "0.25": the fewest digits that read back as x. */
 const char *number_text(Arena *arena, double x);
 

@@ -5,6 +5,7 @@
 
 #include "api/hall/out.h"
 #include "ops/card/path.h"
+#include "passes/recipe/choices.h"
 #include "passes/step/footprint.h"
 
 /* ---- lifetime ---- */
@@ -37,6 +38,11 @@ void step_drop(qcc_step *s)
     memory_release(&s->cx->memory, s, sizeof *s);
 }
 
+static void close_held(void *step)
+{
+    step_close(step);
+}
+
 void step_keep(qcc_step *s)
 {
     qcc_context *cx = s->cx;
@@ -44,24 +50,15 @@ void step_keep(qcc_step *s)
     arena_keep(&s->arena);
     heap_keep(&s->data);
     s->model->users++;
-    s->next = cx->steps;
-    if (s->next)
-        s->next->prev = s;
-    cx->steps = s;
+    context_hold(cx, &s->held, s, close_held);
 }
 
 void step_close(qcc_step *s)
 {
     qcc_context *cx = s->cx;
     qcc_model *m = s->model;
-    if (!s->freed) {
-        if (s->prev)
-            s->prev->next = s->next;
-        else if (cx->steps == s)
-            cx->steps = s->next;
-        if (s->next)
-            s->next->prev = s->prev;
-    }
+    if (!s->freed)
+        context_let_loose(cx, &s->held);
     s->freed = true;
     if (s->users)
         return;
@@ -181,4 +178,10 @@ qcc_status qcc_plan(const qcc_step *step, qcc_memory *memory)
                              .total = f->total };
     memcpy(memory, &all, all.size);
     return QCC_OK;
+}
+
+const char *step_path(const qcc_step *s, const char *name)
+{
+    const Choice *c = s->recipe.choices ? choice_find(s->recipe.choices, name) : NULL;
+    return c && strcmp(c->path, name) != 0 ? c->path : NULL;
 }

@@ -49,7 +49,7 @@ typedef struct StepTarget {
 
 struct qcc_step {
     qcc_context *cx;
-    qcc_step *next, *prev; /* of the context */
+    Held held;
     Cleanup cleanup;
     Arena arena;
     qcc_model *model; /* whose file and payloads it reads; kept as long as the step is */
@@ -77,7 +77,7 @@ typedef struct Property {
 
 struct qcc_session {
     qcc_context *cx;
-    qcc_session *next, *prev; /* of the context */
+    Held held;
     Cleanup cleanup;
     Arena arena;
     qcc_step *step;
@@ -143,9 +143,6 @@ qcc_status session_call(qcc_session *s, Status (*fn)(void *arg), void *arg, bool
 
 /* Gives a session back. */
 void session_end(qcc_session *s);
-
-/* Gives a scale that sessions share back. */
-void scaler_end(qcc_scaler *s);
 
 /* The name that people see of a parameter; null: its own. */
 const char *step_path(const qcc_step *s, const char *name);

@@ -6,7 +6,6 @@
 #include "api/make/amp_report.h"
 #include "api/make/summary.h"
 #include "api/model/census.h"
-#include "api/train/train.h"
 #include "passes/recipe/choices.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"

@@ -1,4 +1,4 @@
-/* The verbs of the command, one file each. */
+/* What the verbs of the command share. */
 #ifndef API_MODEL_COMMAND_H
 #define API_MODEL_COMMAND_H
 
@@ -11,25 +11,6 @@ typedef struct Command {
     CommandLine line;
     Out *out; /* results */
 } Command;
-
-Status command_compile(Command *c);
-Status command_train(Command *c);
-Status command_measure(Command *c);
-Status command_predict(Command *c);
-Status command_run(Command *c);
-Status command_check(Command *c);
-Status command_emit(Command *c);
-Status command_export(Command *c);
-
-Status command_explain(Command *c);
-Status command_diff(Command *c);
-Status command_list_ops(Command *c);
-Status command_print_table(Command *c);
-Status command_doctor(Command *c);
-Status command_help(Command *c);
-
-/* Whether this build has a verb. */
-bool command_has(Verb v);
 
 /* Reads the i-th model of the line; it belongs to the context. */
 Status command_model(Command *c, size_t i, qcc_model **model);

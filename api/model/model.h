@@ -17,7 +17,7 @@ typedef struct Value {
 
 struct qcc_model {
     qcc_context *cx;
-    qcc_model *next, *prev; /* of the context */
+    Held held;
     Cleanup cleanup;
     Arena arena;
     Heap heap; /* results of the last run */

@@ -30,6 +30,11 @@ static qcc_model *model_new(qcc_context *cx)
     return m;
 }
 
+static void close_held(void *model)
+{
+    model_close(model);
+}
+
 /* The model outlives the call: it belongs to the context from here on. */
 static void model_keep(qcc_model *m)
 {
@@ -39,23 +44,14 @@ static void model_keep(qcc_model *m)
     heap_keep(&m->data);
     if (m->has_spine)
         spine_keep(&m->spine);
-    m->next = m->cx->models;
-    if (m->next)
-        m->next->prev = m;
-    m->cx->models = m;
+    context_hold(m->cx, &m->held, m, close_held);
 }
 
 void model_close(qcc_model *m)
 {
     qcc_context *cx = m->cx;
-    if (!m->freed) {
-        if (m->prev)
-            m->prev->next = m->next;
-        else if (cx->models == m)
-            cx->models = m->next;
-        if (m->next)
-            m->next->prev = m->prev;
-    }
+    if (!m->freed)
+        context_let_loose(cx, &m->held);
     m->freed = true;
     if (m->users)
         return;

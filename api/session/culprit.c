@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/hall/words.h"
 #include "api/make/step.h"
-#include "api/train/train.h"
 #include "ops/card/words.h"
 #include "passes/amp/amp.h"
 
@@ -91,7 +91,7 @@ static const char *selector_of(Arena *arena, const char *label)
 }
 
 /* "+inf in 3 of 12 values", "NaN in all 4 values" ... */
-static const char *count_text(Arena *arena, const Culprit *c)
+static const char *counted_text(Arena *arena, const Culprit *c)
 {
     const int64_t bad = c->nans + c->above + c->below;
     const char *what = c->nans                ? c->above || c->below ? "NaN and infinity" : "NaN"
@@ -133,7 +133,7 @@ Status session_explain(Out *out, qcc_session *s, const Culprit *c)
     const char *where = node_place(call).where, *op = op_of(call)->name;
     const bool says = strcmp(where, op) != 0;
     TRY(out_printf(out, "why      %s%s%s: %s in the %s pass", where, says ? ", " : "", says ? op : "",
-                   count_text(&s->cx->scratch, c), side_text(c->node)));
+                   counted_text(&s->cx->scratch, c), side_text(c->node)));
     TRY(tell_width(out, s->step, c, call));
     return out_printf(out, "\n");
 }

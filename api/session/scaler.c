@@ -53,7 +53,7 @@ qcc_status qcc_freeze_loss_scale(qcc_session *session, int stays)
 struct qcc_scaler {
     qcc_context *cx;
     Scaler shared;
-    qcc_scaler *next, *prev;
+    Held held;
 };
 
 typedef struct ScalerOpen {
@@ -62,15 +62,23 @@ typedef struct ScalerOpen {
     qcc_scaler *scaler;
 } ScalerOpen;
 
+static void scaler_end(void *scaler)
+{
+    qcc_scaler *s = scaler;
+    qcc_context *cx = s->cx;
+    while (s->shared.first)
+        scaler_leave(s->shared.first);
+    context_let_loose(cx, &s->held);
+    memory_release(&cx->memory, s, sizeof *s);
+}
+
 static Status do_open(void *arg)
 {
     ScalerOpen *c = arg;
     qcc_scaler *s = memory_block(&c->cx->memory, sizeof *s);
     *s = (qcc_scaler){ .cx = c->cx, .shared = { .diag = &c->cx->diag, .together = c->together != 0 } };
-    s->next = c->cx->scalers;
-    if (s->next)
-        s->next->prev = s;
-    c->cx->scalers = c->scaler = s;
+    context_hold(c->cx, &s->held, s, scaler_end);
+    c->scaler = s;
     return OK;
 }
 
@@ -85,29 +93,10 @@ qcc_status qcc_scaler_open(qcc_context *context, int together, qcc_scaler **scal
     return status;
 }
 
-void scaler_end(qcc_scaler *s)
-{
-    qcc_context *cx = s->cx;
-    while (s->shared.first)
-        scaler_leave(s->shared.first);
-    if (s->prev)
-        s->prev->next = s->next;
-    else
-        cx->scalers = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
-    memory_release(&cx->memory, s, sizeof *s);
-}
-
-static void release_scaler(void *scaler)
-{
-    scaler_end(scaler);
-}
-
 void qcc_scaler_close(qcc_scaler *scaler)
 {
     if (scaler)
-        context_release(scaler->cx, release_scaler, scaler);
+        context_release(scaler->cx, scaler_end, scaler);
 }
 
 static Status do_join(void *arg)

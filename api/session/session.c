@@ -35,6 +35,11 @@ static Status open_run(qcc_session *s, const SessionOptions *options)
     return status;
 }
 
+static void end_held(void *session)
+{
+    session_end(session);
+}
+
 Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session)
 {
     qcc_context *cx = step->cx;
@@ -63,10 +68,7 @@ Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc
     heap_keep(&s->texts);
     session_keep(s->run);
     step->users++;
-    s->next = cx->sessions;
-    if (s->next)
-        s->next->prev = s;
-    cx->sessions = s;
+    context_hold(cx, &s->held, s, end_held);
     *session = s;
     return OK;
 }
@@ -75,12 +77,7 @@ void session_end(qcc_session *s)
 {
     qcc_context *cx = s->cx;
     qcc_step *step = s->step;
-    if (s->prev)
-        s->prev->next = s->next;
-    else if (cx->sessions == s)
-        cx->sessions = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
+    context_let_loose(cx, &s->held);
     session_close(s->run);
     heap_close(&s->texts);
     arena_close(&s->arena);
@@ -112,15 +109,10 @@ qcc_status qcc_start(qcc_step *step, qcc_session **session)
     return status;
 }
 
-static void release_session(void *session)
-{
-    session_end(session);
-}
-
 void qcc_end(qcc_session *session)
 {
     if (session)
-        context_release(session->cx, release_session, session);
+        context_release(session->cx, end_held, session);
 }
 
 /* ---- calls of a session ---- */

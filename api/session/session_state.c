@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/session/export_form.h"
 #include "api/session/weights.h"
-#include "api/verbs/export.h"
 #include "base/bytes.h"
 #include "base/sha256.h"
 #include "frontends/onnx/step.h"
@@ -11,12 +11,6 @@
 #include "runtime/checkpoint/checkpoint.h"
 
 /* ---- names ---- */
-
-const char *step_path(const qcc_step *s, const char *name)
-{
-    const Choice *c = s->recipe.choices ? choice_find(s->recipe.choices, name) : NULL;
-    return c && strcmp(c->path, name) != 0 ? c->path : NULL;
-}
 
 const char *step_next_command(const qcc_step *s, Arena *arena, const char *checkpoint)
 {

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "api/train/train.h"
-#include "api/verbs/explain.h"
 #include "base/file.h"
 #include "runtime/write/npz.h"
 
@@ -87,7 +86,7 @@ typedef struct Replay {
     Heap heap;
 } Replay;
 
-bool explain_is_diverged(const char *path)
+bool diverged_is_folder(const char *path)
 {
     struct stat there;
     char name[4096];
@@ -252,7 +251,7 @@ static Status replay(Replay *r)
     return replay_wide(r, &line, states);
 }
 
-Status explain_diverged(Command *c, const char *folder)
+Status diverged_explain(Command *c, const char *folder)
 {
     Replay r = { .c = c, .folder = folder, .compiled = "" };
     heap_open(&r.heap, &c->cx->memory);

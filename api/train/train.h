@@ -99,6 +99,9 @@ typedef struct Trainer {
     bool notes_open;
 } Trainer;
 
+/* The verb train. */
+Status command_train(Command *c);
+
 /* ---- api/train/train_data.c ---- */
 
 /* What --data and --target (or others of the kind) say, and --fill; in the scratch of the call. */
@@ -217,6 +220,12 @@ Status train_diverged(Trainer *t);
 /* Leaves what the diverged step behind t->done was: the state before it, its batch, the options. */
 Status train_bundle(Trainer *t);
 
+/* Whether a path is a folder that a diverged step left. */
+bool diverged_is_folder(const char *path);
+
+/* Replays the step and says which value was the first that was not finite. */
+Status diverged_explain(Command *c, const char *folder);
+
 /* ---- api/train/train_tell.c ---- */
 
 /* Which data there are, and how many. */
@@ -248,8 +257,5 @@ double train_clock(void);
 
 /* Seconds since 1970. */
 double train_wall_clock(void);
-
-/* "25,623" */
-const char *grouped(Arena *arena, int64_t n);
 
 #endif

@@ -24,21 +24,6 @@ double train_wall_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- numbers as people read them ---- */
-
-const char *grouped(Arena *arena, int64_t n)
-{
-    char digits[32], out[48];
-    const int len = snprintf(digits, sizeof digits, "%" PRId64, n);
-    int at = 0;
-    for (int i = 0; i < len; i++) {
-        if (i && digits[i - 1] != '-' && (len - i) % 3 == 0)
-            out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    return arena_copy(arena, out, (size_t)at);
-}
-
 /* ---- start ---- */
 
 static const char *every_text(Arena *arena, const Interval *v)

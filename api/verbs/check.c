@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "api/make/step.h"
-#include "api/model/command.h"
 #include "api/verbs/suite.h"
+#include "api/verbs/verbs.h"
 #include "ir/verify.h"
 #include "ops/card/schema.h"
 

@@ -1,36 +1,12 @@
-#include "api/model/command.h"
 
 #include <string.h>
 
 #include "api/hall/words.h"
 #include "api/model/destinations.h"
+#include "api/train/train.h"
+#include "api/verbs/verbs.h"
 #include "base/file.h"
 #include "base/machine_memory.h"
-
-/* ---- what verbs share ---- */
-
-Status command_wants(Command *c, size_t n)
-{
-    if (c->line.n_paths == n)
-        return OK;
-    Place place = ON_COMMAND_LINE;
-    place.where = verb_name(c->line.verb);
-    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "wants %zu model%s: got %zu", n,
-                             n == 1 ? "" : "s", c->line.n_paths);
-    static const char *const forms[] = {
-#define FORM(word, form, help) form,
-        VERBS(FORM)
-#undef FORM
-    };
-    message_try(m, "qcc %s %s", verb_name(c->line.verb), forms[c->line.verb]);
-    return message_send(m);
-}
-
-Status command_model(Command *c, size_t i, qcc_model **model)
-{
-    const qcc_source source = { .path = c->line.paths[i] };
-    return model_read(c->cx, &source, &c->line, model);
-}
 
 /* ---- settings of the whole command ---- */
 
@@ -269,9 +245,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     qcc_status status = context_enter(context);
     if (status != QCC_OK)
         return status;
-    const qcc_session *session = context->sessions;
-    const qcc_step *step = context->steps;
-    const qcc_model *model = context->models;
+    const Held *last = context->held;
     const Limits limits = context->limits;
     const int threads = context->options.threads;
     const bool strict = context->diag.warnings_are_errors;
@@ -281,7 +255,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     status = context_run(context, do_command, &call);
     context->memory.stop = NULL;
     context->diag.files = NULL; /* they lay in frames that a jump may have passed */
-    context_forget(context, session, step, model);
+    context_forget(context, last);
     context->limits = limits;
     context->options.threads = threads;
     context->diag.warnings_are_errors = strict;

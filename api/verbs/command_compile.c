@@ -4,6 +4,7 @@
 #include "api/make/summary.h"
 #include "api/model/destinations.h"
 #include "api/train/train.h"
+#include "api/verbs/verbs.h"
 
 /* "dir/resnet50.onnx" to "resnet50.step.onnx", in the working directory. */
 static const char *default_path(Arena *arena, const char *model)

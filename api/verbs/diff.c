@@ -4,8 +4,8 @@
 #include "api/hall/words.h"
 #include "api/make/step.h"
 #include "api/model/census.h"
-#include "api/model/command.h"
 #include "api/verbs/diff.h"
+#include "api/verbs/verbs.h"
 #include "base/bytes.h"
 #include "ir/text/print.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "api/model/command.h"
+#include "api/verbs/verbs.h"
 #include "ops/card/schema.h"
 
 /* A library that is looked for at run time, under the first of its names that is there. */

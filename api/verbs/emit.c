@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/make/step.h"
-#include "api/model/command.h"
+#include "api/verbs/verbs.h"
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write.h"
 #include "frontends/view/view.h"

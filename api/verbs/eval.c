@@ -7,6 +7,7 @@
 #include "api/model/rows.h"
 #include "api/session/weights.h"
 #include "api/train/train.h"
+#include "api/verbs/verbs.h"
 
 /* --output: what @eval gives for each sample. */
 typedef struct Outputs {

@@ -3,9 +3,9 @@
 
 #include "api/hall/words.h"
 #include "api/model/census.h"
-#include "api/model/command.h"
 #include "api/train/train.h"
 #include "api/verbs/explain.h"
+#include "api/verbs/verbs.h"
 #include "ops/card/path.h"
 #include "ops/card/schema.h"
 
@@ -234,8 +234,8 @@ Status command_explain(Command *c)
     Text t;
     Arena *a = &c->cx->scratch;
     TRY(command_wants(c, 1));
-    if (explain_is_diverged(c->line.paths[0]))
-        return explain_diverged(c, c->line.paths[0]);
+    if (diverged_is_folder(c->line.paths[0]))
+        return diverged_explain(c, c->line.paths[0]);
     if (explain_is_states(a, c->line.paths[0]))
         return explain_states(c, c->line.paths[0]);
     TRY(command_model(c, 0, &m));

@@ -18,17 +18,11 @@ const char *choice_word(ChoiceKind kind);
 /* Appends a state's optimizer: "adamw lr 0.0001, group bias$". */
 void explain_group(Text *t, const qcc_step *s, const char *name);
 
-/* Whether a path is a folder that a diverged step left. */
-bool explain_is_diverged(const char *path);
-
 /* Whether a path is a file of states, or a folder of checkpoints. */
 bool explain_is_states(Arena *arena, const char *path);
 
 /* Says what is in it. */
 Status explain_states(Command *c, const char *path);
-
-/* Replays the step and says which value was the first that was not finite. */
-Status explain_diverged(Command *c, const char *folder);
 
 /* Appends the decisions of a step, a line each, and what the plan costs. */
 void explain_precision(Text *t, const qcc_step *s);

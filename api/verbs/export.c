@@ -5,6 +5,7 @@
 #include "api/model/census.h"
 #include "api/session/weights.h"
 #include "api/verbs/export.h"
+#include "api/verbs/verbs.h"
 #include "frontends/onnx/export.h"
 
 /* ---- with the states of a run ---- */

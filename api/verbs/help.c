@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "api/hall/words.h"
-#include "api/model/command.h"
 #include "api/options/option_kinds.h"
+#include "api/verbs/verbs.h"
 
 /* clang-format off */
 static const struct { const char *word, *form, *help; } verbs[VERB_COUNT] = {

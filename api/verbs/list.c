@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
-#include "api/model/command.h"
+#include "api/verbs/verbs.h"
 #include "ops/card/schema.h"
 #include "passes/amp/table.h"
 

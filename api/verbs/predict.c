@@ -5,6 +5,7 @@
 #include "api/model/evaluate.h"
 #include "api/model/rows.h"
 #include "api/train/train.h"
+#include "api/verbs/verbs.h"
 
 enum { DEFAULT_BATCH = 32 };
 

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "api/hall/words.h"
-#include "api/model/command.h"
 #include "api/model/compare.h"
 #include "api/model/data.h"
 #include "api/model/evaluate.h"
 #include "api/model/fit.h"
 #include "api/train/train.h"
+#include "api/verbs/verbs.h"
 #include "base/bytes.h"
 
 /* ---- inputs ---- */
@@ -227,18 +227,6 @@ static Status expect_one(Command *c, qcc_model *m, const char *pair, bool *same)
     const double most = tensor ? largest_difference(m->results[i], want) : 0;
     return out_printf(c->out, "%s  agrees with %s: largest difference %.3g (rtol %g, atol %g)\n", shown, path, most,
                       rtol, atol);
-}
-
-EvalOptions command_eval(Command *c)
-{
-    const char *rng = option_text(&c->line, OPT_rng);
-    return (EvalOptions){
-        .kernels = c->cx->kernels,
-        .pool = context_pool(c->cx),
-        .seed = (uint64_t)option_count(&c->line, OPT_seed, 0),
-        .random = rng && strcmp(rng, "numpy") == 0 ? RANDOM_NUMPY : RANDOM_PHILOX,
-        .stop = &c->cx->stop,
-    };
 }
 
 Status command_run(Command *c)

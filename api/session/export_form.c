@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "api/model/census.h"
+#include "api/session/export_form.h"
 #include "api/session/weights.h"
-#include "api/verbs/export.h"
 #include "frontends/onnx/narrow.h"
 #include "frontends/onnx/write.h"
 #include "passes/engine/pass.h"
