@@ -1,11 +1,11 @@
-# ops/level/ is compiled once per instruction set; which one runs is decided by cpuid (ops/kernels/kernels.c).  Integer
+# ops/kernels/level/ is compiled once per instruction set; which one runs is decided by cpuid (ops/kernels/kernels.c).  Integer
 # arithmetic wraps everywhere in ops/.
 if(TARGET qcc_ops)
     target_compile_options(qcc_ops PRIVATE -fwrapv)
     if(QCC_HAS_ZERO_LOCALS) # costs a half of max_pool's time
         target_compile_options(qcc_ops PRIVATE -ftrivial-auto-var-init=uninitialized)
     endif()
-    file(GLOB level_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ops/level/*.c)
+    file(GLOB level_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ops/kernels/level/*.c)
     function(qcc_level name)
         add_library(qcc_level_${name} OBJECT ${level_sources})
         target_include_directories(qcc_level_${name} PRIVATE ${CMAKE_SOURCE_DIR})

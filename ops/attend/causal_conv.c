@@ -1,6 +1,7 @@
 /* causal_conv_with_state: a convolution of each channel with its past, which it hands on. */
 #include "ops/attend/attention.h"
 #include "ops/card/make.h"
+#include "ops/card/shapes.h"
 #include "ops/norm/norm.h"
 #include "ops/window/window.h"
 

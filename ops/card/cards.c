@@ -98,24 +98,6 @@ const int64_t *infer_ints(Infer *q, int i, int64_t *n)
     return v;
 }
 
-bool eval_is_f64(const Eval *e)
-{
-    for (int i = 0; i < e->n_in; i++)
-        if (e->in[i] && e->in[i]->type->kind == TYPE_TENSOR && dtype_is_float(e->in[i]->type->dtype))
-            return e->in[i]->type->dtype == F64;
-    const Type *t = eval_type(e, 0);
-    return t->kind == TYPE_TENSOR && t->dtype == F64;
-}
-
-const int64_t *eval_ints(Eval *e, int i, int64_t *n)
-{
-    *n = eval_elements(e, i);
-    int64_t *v = eval_scratch(e, (size_t)*n + 1, sizeof *v);
-    for (int64_t k = 0; k < *n; k++)
-        v[k] = eval_int(e, i, k);
-    return v;
-}
-
 Node *sample_tensor(Build *b, Rng *rng, DType dtype, int rank, const int64_t *dims, double lo, double hi)
 {
     Ir *ir = b->graph->ir;

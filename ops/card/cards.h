@@ -57,12 +57,6 @@ static inline Node *site_in(const Site *s, int i)
     return i < s->n_in ? s->in[i] : NULL;
 }
 
-/* Whether the call computes in f64: its first float operand (or result) is f64. */
-bool eval_is_f64(const Eval *e);
-
-/* The integers of operand i (any integer type), in scratch. */
-const int64_t *eval_ints(Eval *e, int i, int64_t *n);
-
 /* ---- helpers of sample ---- */
 
 /* A random constant: floats in [lo, hi], integers in that range too. */

@@ -126,6 +126,21 @@ int64_t eval_elements(const Eval *e, int i);
 int64_t eval_int(const Eval *e, int i, int64_t at);
 double eval_float(const Eval *e, int i, int64_t at);
 
+/* Whether the call computes in f64: its first float operand (or result) is f64. */
+bool eval_is_f64(const Eval *e);
+
+/* The integers of operand i (any integer type), in scratch. */
+const int64_t *eval_ints(Eval *e, int i, int64_t *n);
+
+/* Operand i in the arithmetic, as eval_f32 and its kin; a buffer for result i, as eval_out_f32. */
+const void *eval_wide(Eval *e, int i, Arithmetic a);
+void *eval_out_wide(Eval *e, int i, Arithmetic a);
+
+/* Reduces x[dims], in the arithmetic, over the axes of `mask` into out (scratch is taken where several groups of axes
+ * are reduced). */
+void eval_reduce(Eval *e, ReduceKind kind, Arithmetic a, int rank, const int64_t *dims, uint32_t mask, const void *x,
+                 void *out);
+
 /* A body that runs once: its random draws are those of where the call stands. */
 enum { TURN_NONE = -1 };
 
@@ -141,27 +156,6 @@ Heap *eval_heap(Eval *e);
 
 /* Random draws: options of the evaluation. */
 const EvalOptions *eval_options(const Eval *e);
-
-/* Whole-tensor conversions between storage and arithmetic (ops/kernels/level/store.c): n elements, any storage type,
- * at the best level of the machine. */
-void load_f32(f32 *to, const Tensor *from, int64_t first, int64_t n);
-void load_f64(f64 *to, const Tensor *from, int64_t first, int64_t n);
-void load_i64(i64 *to, const Tensor *from, int64_t first, int64_t n);
-void load_u64(u64 *to, const Tensor *from, int64_t first, int64_t n);
-void store_f32(Tensor *to, int64_t first, const f32 *from, int64_t n);
-void store_f64(Tensor *to, int64_t first, const f64 *from, int64_t n);
-void store_i64(Tensor *to, int64_t first, const i64 *from, int64_t n);
-void store_u64(Tensor *to, int64_t first, const u64 *from, int64_t n);
-
-/* The same at a level. */
-void kernels_load_f32(const Kernels *level, f32 *to, const Tensor *from, int64_t first, int64_t n);
-void kernels_load_f64(const Kernels *level, f64 *to, const Tensor *from, int64_t first, int64_t n);
-void kernels_load_i64(const Kernels *level, i64 *to, const Tensor *from, int64_t first, int64_t n);
-void kernels_load_u64(const Kernels *level, u64 *to, const Tensor *from, int64_t first, int64_t n);
-void kernels_store_f32(const Kernels *level, Tensor *to, int64_t first, const f32 *from, int64_t n);
-void kernels_store_f64(const Kernels *level, Tensor *to, int64_t first, const f64 *from, int64_t n);
-void kernels_store_i64(const Kernels *level, Tensor *to, int64_t first, const i64 *from, int64_t n);
-void kernels_store_u64(const Kernels *level, Tensor *to, int64_t first, const u64 *from, int64_t n);
 
 /* Evaluates a row (ops/machine/row_eval.c). */
 Status eval_row(Eval *e);

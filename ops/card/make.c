@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "ops/card/attrs.h"
-#include "ops/contract/contract.h"
 
 bool make_ready(Build *b, const Site *s)
 {
@@ -43,14 +42,6 @@ Node *make_cast(Build *b, Node *x, DType to)
 {
     const bool ours = x && dtype_is_amp(x->type->dtype) && dtype_is_amp(to);
     return ours ? build_amp_cast(b, x, to) : build_cast(b, x, to);
-}
-
-Node *make_product(Build *b, DType own, Node *x, Node *y, bool turn_y)
-{
-    const DType wide = dtype_is_float(own) ? make_width(own) : own;
-    const DType as = dtype_is_narrow(own) ? own : wide;
-    const MatmulAttr attr = { .tb = turn_y, .out = as == wide ? 0 : (int)wide + 1 };
-    return CALL_ATTR(b, matmul, attr, make_cast(b, x, as), make_cast(b, y, as));
 }
 
 /* The defaults of an op with one field found by its name. */

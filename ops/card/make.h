@@ -23,10 +23,6 @@ DType make_width(DType dtype);
  * mixed precision knows (f32, f16, bf16), by a `cast` otherwise; nothing when the type is already that. */
 Node *make_cast(Build *b, Node *x, DType to);
 
-/* The matrix product within a call on `own`, as wide as the call computes: of f16 and bf16 its operands are of that type,
- * rounded to it where the call computed them. */
-Node *make_product(Build *b, DType own, Node *x, Node *y, bool turn_y);
-
 /* x with these dimensions. */
 Node *make_reshape(Build *b, Node *x, int rank, const int64_t *dims);
 

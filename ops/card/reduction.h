@@ -35,15 +35,6 @@ Arithmetic dtype_arithmetic(DType d);
 /* A reduction (OP_reduce_sum, OP_reduce_max ...) of x over n axes, all of them kept as 1. */
 Node *build_reduce(Build *b, Op op, Node *x, int n_axes, const int64_t *axes);
 
-/* Operand i in the arithmetic, as eval_f32 and its kin; a buffer for result i, as eval_out_f32. */
-const void *eval_wide(Eval *e, int i, Arithmetic a);
-void *eval_out_wide(Eval *e, int i, Arithmetic a);
-
-/* Reduces x[dims], in the arithmetic, over the axes of `mask` into out (scratch is taken where several groups of axes
- * are reduced). */
-void eval_reduce(Eval *e, ReduceKind kind, Arithmetic a, int rank, const int64_t *dims, uint32_t mask, const void *x,
-                 void *out);
-
 /* What goes back through them (ops/fold/reduce_adjoint.c). */
 void adjoint_reduce_sum(Build *b, const Site *s, Node **dx);
 void adjoint_reduce_mean(Build *b, const Site *s, Node **dx);

@@ -27,16 +27,6 @@ struct Row {
     bool test; /* its result is bool */
 };
 
-/* The numbers of the rows. */
-enum {
-#define ROW(name, ...)  ROW_##name,
-#define PICK(name, ...) ROW_##name,
-#define FOLD(name, ...) ROW_##name,
-#define TEST(name, ...) ROW_##name,
-#include "ops/rows.def"
-    ROW_COUNT
-};
-
 /* What reaches the operands of each, from its column of the table. */
 #define ADJOINT(name)   void adjoint_##name(Build *build, const Site *s, Node **dx);
 #define ROW(name, ...)  ADJOINT(name)

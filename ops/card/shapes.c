@@ -127,3 +127,32 @@ void sample_order(Rng *rng, int n, int64_t *order)
         order[k] = i;
     }
 }
+
+bool infer_vector(Infer *q, int i, int64_t n)
+{
+    const Type *t = infer_tensor(q, i);
+    if (!t)
+        return false;
+    if (dtype_is_float(t->dtype) && type_agrees(t, type_vector(q->types, t->dtype, n)))
+        return true;
+    infer_fail(q, "operand %d is %s, wanted are %" PRId64 " floats", i, type_text(q->scratch, t), n);
+    return false;
+}
+
+const Type *infer_floats(Infer *q, int least)
+{
+    const Type *x = infer_tensor(q, 0);
+    if (!x)
+        return NULL;
+    if (!dtype_is_float(x->dtype))
+        return infer_fail(q, "needs floats, got %s", type_text(q->scratch, x));
+    if (x->rank >= 0 && x->rank < least)
+        return infer_fail(q, "needs at least %d dimensions, got %d", least, x->rank);
+    return x;
+}
+
+DType sample_float(Rng *rng)
+{
+    static const DType types[] = { F32, F32, F64, F16, BF16 };
+    return types[rng_below(rng, (int64_t)COUNT(types))];
+}

@@ -79,4 +79,13 @@ void sample_full_dims(Rng *rng, int rank, int64_t most, int64_t *dims);
 /* A random permutation of 0 .. n - 1. */
 void sample_order(Rng *rng, int n, int64_t *order);
 
+/* Operand i must be floats [n] (-1: any number); false after a complaint. */
+bool infer_vector(Infer *q, int i, int64_t n);
+
+/* Operand 0 must be floats of at least `least` dimensions; null after a complaint. */
+const Type *infer_floats(Infer *q, int least);
+
+/* A float type for a sample. */
+DType sample_float(Rng *rng);
+
 #endif

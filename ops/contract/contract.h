@@ -38,6 +38,10 @@ void adjoint_gemm(Build *b, const Site *s, Node **dx);
 Node *contract_left(Build *b, Node *r, Node *dy, bool ta, bool tb);
 Node *contract_right(Build *b, Node *l, Node *dy, bool ta, bool tb);
 
+/* The matrix product within a call on `own`, as wide as the call computes: of f16 and bf16 its operands are of that type,
+ * rounded to it where the call computed them. */
+Node *make_product(Build *b, DType own, Node *x, Node *y, bool turn_y);
+
 /* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
 bool infer_contracted(Infer *q, int out, int i, DType *dtype);
 
@@ -51,8 +55,5 @@ static inline f64 narrowed_f64(DType own, f64 x)
     (void)own;
     return x;
 }
-
-/* Types that contractions are sampled with. */
-DType sample_float(Rng *rng);
 
 #endif

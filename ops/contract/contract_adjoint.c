@@ -102,3 +102,11 @@ void adjoint_gemm(Build *b, const Site *s, Node **dx)
     if (site_in(s, 2) && s->want[2] && at->beta != 0)
         dx[2] = scaled(b, dy, at->beta);
 }
+
+Node *make_product(Build *b, DType own, Node *x, Node *y, bool turn_y)
+{
+    const DType wide = dtype_is_float(own) ? make_width(own) : own;
+    const DType as = dtype_is_narrow(own) ? own : wide;
+    const MatmulAttr attr = { .tb = turn_y, .out = as == wide ? 0 : (int)wide + 1 };
+    return CALL_ATTR(b, matmul, attr, make_cast(b, x, as), make_cast(b, y, as));
+}

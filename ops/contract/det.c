@@ -1,6 +1,7 @@
 /* det: determinants of a stack of square matrices, by elimination with partial pivoting. */
 #include <string.h>
 
+#include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 
 static const Type *infer_det(Infer *q)

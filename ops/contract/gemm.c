@@ -1,5 +1,6 @@
 /* gemm: alpha A' B' + beta C. */
 #include "ops/card/make.h"
+#include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
 

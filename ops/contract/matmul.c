@@ -250,12 +250,6 @@ static Status eval_matmul(Eval *e)
     return OK;
 }
 
-DType sample_float(Rng *rng)
-{
-    static const DType types[] = { F32, F32, F64, F16, BF16 };
-    return types[rng_below(rng, (int64_t)COUNT(types))];
-}
-
 static Node *sample_matmul(Build *b, Rng *rng, int variant)
 {
     static const DType integers[] = { I32, U32, I64, U64 };

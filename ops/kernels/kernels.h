@@ -6,12 +6,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ir/tensor.h"
 #include "ops/scalar.h"
 
 /* The four arithmetics that carry all element types. */
 typedef enum Arithmetic { ARITH_F32, ARITH_F64, ARITH_I64, ARITH_U64 } Arithmetic;
 
 enum { ARITHMETICS = ARITH_U64 + 1 };
+
+/* The numbers of the rows. */
+enum {
+#define ROW(name, ...)  ROW_##name,
+#define PICK(name, ...) ROW_##name,
+#define FOLD(name, ...) ROW_##name,
+#define TEST(name, ...) ROW_##name,
+#include "ops/rows.def"
+    ROW_COUNT
+};
 
 /* One row over a block: out[i] = value(x[i], y[i], z[i]; k[0], k[1]), all in one arithmetic (bool results as 0 and 1).
  * Operands the row does not read may be null; out may be one of the operands. */
@@ -62,5 +73,26 @@ void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const 
                       size_t ldb, f64 *c, size_t ldc);
 void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
                       size_t ldb, i32 *c, size_t ldc);
+
+/* Whole-tensor conversions between storage and arithmetic (ops/kernels/level/store.c): n elements, any storage type,
+ * at the best level of the machine. */
+void load_f32(f32 *to, const Tensor *from, int64_t first, int64_t n);
+void load_f64(f64 *to, const Tensor *from, int64_t first, int64_t n);
+void load_i64(i64 *to, const Tensor *from, int64_t first, int64_t n);
+void load_u64(u64 *to, const Tensor *from, int64_t first, int64_t n);
+void store_f32(Tensor *to, int64_t first, const f32 *from, int64_t n);
+void store_f64(Tensor *to, int64_t first, const f64 *from, int64_t n);
+void store_i64(Tensor *to, int64_t first, const i64 *from, int64_t n);
+void store_u64(Tensor *to, int64_t first, const u64 *from, int64_t n);
+
+/* The same at a level. */
+void kernels_load_f32(const Kernels *level, f32 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_f64(const Kernels *level, f64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_i64(const Kernels *level, i64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_load_u64(const Kernels *level, u64 *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_store_f32(const Kernels *level, Tensor *to, int64_t first, const f32 *from, int64_t n);
+void kernels_store_f64(const Kernels *level, Tensor *to, int64_t first, const f64 *from, int64_t n);
+void kernels_store_i64(const Kernels *level, Tensor *to, int64_t first, const i64 *from, int64_t n);
+void kernels_store_u64(const Kernels *level, Tensor *to, int64_t first, const u64 *from, int64_t n);
 
 #endif

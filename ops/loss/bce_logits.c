@@ -7,6 +7,7 @@
  *
  * pos_weight y softplus(-x) + (1 - y) softplus(x): for targets in [0, 1] no term is negative, so nothing cancels, in
  * the value or in the gradient. */
+#include "ops/card/shapes.h"
 #include "ops/loss/train_loss.h"
 #include "ops/norm/norm.h"
 

@@ -7,6 +7,7 @@
  * are; any other target outside of the classes is an error of the evaluation.  The mean over classes divides by the
  * sum of the weights of the targets, that over probabilities by the number (or weights) of samples.
  */
+#include "ops/card/shapes.h"
 #include "ops/loss/classes.h"
 #include "ops/norm/norm.h"
 

@@ -3,6 +3,7 @@
  *     mse(x, target, sample_weight)
  *
  * huber is d^2 / 2 up to delta and delta (|d| - delta / 2) beyond: c (|d| - c / 2) with c = min(|d|, delta). */
+#include "ops/card/shapes.h"
 #include "ops/loss/train_loss.h"
 #include "ops/norm/norm.h"
 

@@ -4,6 +4,7 @@
  * Training takes the statistics of the batch in one pass over d = x - k, where k is the running mean that comes in:
  * mean = k + E d, var = E d^2 - (E d)^2. */
 #include "ops/card/make.h"
+#include "ops/card/shapes.h"
 #include "ops/norm/norm.h"
 
 static const AttrSpec batch_normalization_attrs[] = {
@@ -13,29 +14,6 @@ static const AttrSpec batch_normalization_attrs[] = {
     ATTR_OURS(BatchNormAttr, unbiased, BOOL, false),
     ATTR_LAST,
 };
-
-bool infer_vector(Infer *q, int i, int64_t n)
-{
-    const Type *t = infer_tensor(q, i);
-    if (!t)
-        return false;
-    if (dtype_is_float(t->dtype) && type_agrees(t, type_vector(q->types, t->dtype, n)))
-        return true;
-    infer_fail(q, "operand %d is %s, wanted are %" PRId64 " floats", i, type_text(q->scratch, t), n);
-    return false;
-}
-
-const Type *infer_floats(Infer *q, int least)
-{
-    const Type *x = infer_tensor(q, 0);
-    if (!x)
-        return NULL;
-    if (!dtype_is_float(x->dtype))
-        return infer_fail(q, "needs floats, got %s", type_text(q->scratch, x));
-    if (x->rank >= 0 && x->rank < least)
-        return infer_fail(q, "needs at least %d dimensions, got %d", least, x->rank);
-    return x;
-}
 
 static int64_t channels_of(const Type *x)
 {

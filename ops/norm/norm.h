@@ -40,12 +40,6 @@ typedef struct LossAttr {
     int reduction;
 } LossAttr;
 
-/* Operand i must be floats [n] (-1: any number); false after a complaint. */
-bool infer_vector(Infer *q, int i, int64_t n);
-
-/* Operand 0 must be floats of at least `least` dimensions; null after a complaint. */
-const Type *infer_floats(Infer *q, int least);
-
 /* What the variance of that many rows is multiplied with before it is remembered: rows / (rows - 1), or 1. */
 double batch_norm_correction(const BatchNormAttr *at, double rows);
 

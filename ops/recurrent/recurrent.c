@@ -9,6 +9,8 @@
 
 #include "ops/recurrent/recurrent.h"
 
+#include "ops/card/shapes.h"
+
 const char *const recurrent_directions[] = { "forward", "reverse", "bidirectional", NULL };
 
 /* Which of alpha and beta an activation takes, and what they are unless told. */

@@ -1,5 +1,6 @@
 /* global_average_pool, global_max_pool and global_lp_pool: reductions over everything spatial. */
 #include "ops/card/make.h"
+#include "ops/card/shapes.h"
 #include "ops/norm/norm.h"
 #include "ops/window/window.h"
 

@@ -1,8 +1,8 @@
 /* What a level is made of.  The files of this folder are compiled once per level, with LEVEL the level's name. */
-#ifndef OPS_LEVEL_H
-#define OPS_LEVEL_H
+#ifndef OPS_KERNELS_LEVEL_LEVEL_H
+#define OPS_KERNELS_LEVEL_LEVEL_H
 
-#include "ops/card/row.h"
+#include "ir/tensor.h"
 #include "ops/kernels/kernels.h"
 
 /* Between storage types and an arithmetic T: the loads and stores of ops/card/eval.h. */
