@@ -95,7 +95,7 @@ void context_let_loose(qcc_context *cx, Held *held)
 {
     if (held->newer)
         held->newer->older = held->older;
-    else
+    else if (cx->held == held) /* a thing that is given up before it was held is not there */
         cx->held = held->older;
     if (held->older)
         held->older->newer = held->newer;

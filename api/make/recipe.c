@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/model/census.h"
+#include "ir/store/json_text.h"
 #include "ir/text/json_text.h"
 #include "ops/card/path.h"
 #include "passes/engine/results.h"

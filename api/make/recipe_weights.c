@@ -4,6 +4,7 @@
 #include "api/make/recipe.h"
 #include "api/model/data.h"
 #include "base/number_text.h"
+#include "ir/store/json_text.h"
 #include "ir/text/json_text.h"
 #include "passes/recipe/loss_read.h"
 

@@ -2,7 +2,7 @@
 #ifndef OPS_NORM_NORM_H
 #define OPS_NORM_NORM_H
 
-#include "ops/contract/contract.h"
+#include "ops/card/cards.h"
 
 typedef struct BatchNormAttr {
     float epsilon, momentum;

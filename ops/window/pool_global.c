@@ -1,7 +1,6 @@
 /* global_average_pool, global_max_pool and global_lp_pool: reductions over everything spatial. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
-#include "ops/norm/norm.h"
 #include "ops/window/window.h"
 
 static const AttrSpec global_lp_pool_attrs[] = { ATTR(PoolAttr, p, INT, 2), ATTR_LAST };

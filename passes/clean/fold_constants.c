@@ -27,10 +27,10 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
-#include "passes/clean/fold.h"
-#include "passes/engine/trial.h"
 #include "passes/clean/constant_values.h"
+#include "passes/clean/fold.h"
 #include "passes/clean/table_rows.h"
+#include "passes/engine/trial.h"
 
 static bool is_counted(const Type *t)
 {

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "ops/card/path.h"
+#include "passes/clean/constant_values.h"
 #include "passes/model/candidates.h"
 #include "passes/clean/constant_values.h"
 #include "passes/recipe/selector.h"

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "passes/clean/fold.h"
 #include "passes/clean/constant_values.h"
+#include "passes/clean/fold.h"
 
 typedef struct Rebatch {
     Graph *graph;

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "passes/clean/constant_values.h"
 #include "passes/model/candidates.h"
 #include "passes/clean/constant_values.h"
 

@@ -1,6 +1,6 @@
 /* The parts of a printed node; of print.c alone. */
-#ifndef IR_PRINT_NODE_H
-#define IR_PRINT_NODE_H
+#ifndef IR_TEXT_PRINT_NODE_H
+#define IR_TEXT_PRINT_NODE_H
 
 #include "ir/text/print.h"
 

@@ -1,6 +1,6 @@
 /* Large constants beside the text: safetensors files, read lazily and checked. */
-#ifndef IR_BLOB_H
-#define IR_BLOB_H
+#ifndef IR_STORE_BLOB_H
+#define IR_STORE_BLOB_H
 
 #include "ir/graph.h"
 

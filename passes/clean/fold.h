@@ -1,6 +1,6 @@
 /* Folding, apart from the pass: shapes that a file states, computed. */
-#ifndef PASSES_ENGINE_FOLD_H
-#define PASSES_ENGINE_FOLD_H
+#ifndef PASSES_CLEAN_FOLD_H
+#define PASSES_CLEAN_FOLD_H
 
 #include "passes/engine/pass.h"
 

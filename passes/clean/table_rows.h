@@ -1,6 +1,6 @@
 /* Tables that are too short for the sizes that a model is bound to. */
-#ifndef PASSES_MODEL_TABLE_ROWS_H
-#define PASSES_MODEL_TABLE_ROWS_H
+#ifndef PASSES_CLEAN_TABLE_ROWS_H
+#define PASSES_CLEAN_TABLE_ROWS_H
 
 #include "ir/graph.h"
 

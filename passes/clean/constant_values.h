@@ -1,6 +1,6 @@
 /* What the values of a constant say about it. */
-#ifndef PASSES_MODEL_CONSTANT_VALUES_H
-#define PASSES_MODEL_CONSTANT_VALUES_H
+#ifndef PASSES_CLEAN_CONSTANT_VALUES_H
+#define PASSES_CLEAN_CONSTANT_VALUES_H
 
 #include "ir/graph.h"
 

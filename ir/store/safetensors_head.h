@@ -1,6 +1,6 @@
 /* Safetensors, the writing side: the head of a file; the bytes of the tensors follow it in the same order. */
-#ifndef IR_SAFETENSORS_HEAD_H
-#define IR_SAFETENSORS_HEAD_H
+#ifndef IR_STORE_SAFETENSORS_HEAD_H
+#define IR_STORE_SAFETENSORS_HEAD_H
 
 #include "ir/store/safetensors.h"
 

@@ -1,6 +1,6 @@
 /* The state of a parser; of the parse files alone. */
-#ifndef IR_PARSER_H
-#define IR_PARSER_H
+#ifndef IR_TEXT_PARSER_H
+#define IR_TEXT_PARSER_H
 
 #include "ir/text/lex.h"
 #include "ir/text/parse.h"

@@ -1,6 +1,6 @@
 /* JSON text as jansson's tree. */
-#ifndef IR_JSON_TEXT_H
-#define IR_JSON_TEXT_H
+#ifndef IR_STORE_JSON_TEXT_H
+#define IR_STORE_JSON_TEXT_H
 
 #include <jansson.h>
 

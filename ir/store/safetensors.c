@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "ir/store/json_text.h"
 #include "ir/text/json_text.h"
 
 enum { PREFIX = 8, DEEPEST_HEADER = 4 };

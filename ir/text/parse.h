@@ -1,9 +1,10 @@
 /* Text to graphs (docs/qir.md).  The first mistake ends it, with line, column and a caret. */
-#ifndef IR_PARSE_H
-#define IR_PARSE_H
+#ifndef IR_TEXT_PARSE_H
+#define IR_TEXT_PARSE_H
 
 #include "ir/store/blob.h"
 #include "ir/graph.h"
+#include "ir/store/blob.h"
 
 /* Where the nodes of a parsed module stand in its text. */
 typedef struct SourceMap {

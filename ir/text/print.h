@@ -1,9 +1,10 @@
 /* Graphs as text: canonical, so that equal graphs print equal bytes (docs/qir.md). */
-#ifndef IR_PRINT_H
-#define IR_PRINT_H
+#ifndef IR_TEXT_PRINT_H
+#define IR_TEXT_PRINT_H
 
 #include "ir/store/blob.h"
 #include "ir/graph.h"
+#include "ir/store/blob.h"
 
 /* Constants up to this many elements are written out, larger ones as blob or hex. */
 enum { PRINT_INLINE_ELEMENTS = 64 };

@@ -1,6 +1,6 @@
 /* The words of .qir text. */
-#ifndef IR_LEX_H
-#define IR_LEX_H
+#ifndef IR_TEXT_LEX_H
+#define IR_TEXT_LEX_H
 
 #include "base/diag.h"
 #include "base/limits.h"

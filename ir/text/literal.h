@@ -1,7 +1,7 @@
 /* Elements of tensors and numbers of attributes as text: decimals that come back bit for bit, hex for the bit
  * patterns that decimals cannot say (NaN and infinity). */
-#ifndef IR_LITERAL_H
-#define IR_LITERAL_H
+#ifndef IR_TEXT_LITERAL_H
+#define IR_TEXT_LITERAL_H
 
 #include "ir/tensor.h"
 

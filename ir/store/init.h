@@ -1,7 +1,7 @@
 /* Initial values that are said, not stored: zeros, ones, uniform, normal, kaiming.  A payload of this kind is
  * computed when it is first read; the same seed gives the same bits everywhere. */
-#ifndef IR_INIT_H
-#define IR_INIT_H
+#ifndef IR_STORE_INIT_H
+#define IR_STORE_INIT_H
 
 #include "ir/tensor.h"
 

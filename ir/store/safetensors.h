@@ -2,8 +2,8 @@
  *
  * Eight bytes of length, a JSON object {"NAME": {"dtype", "shape", "data_offsets"}}, then the tensors, which must tile
  * the rest of the file: no gap, no overlap, nothing behind the last one. */
-#ifndef IR_SAFETENSORS_H
-#define IR_SAFETENSORS_H
+#ifndef IR_STORE_SAFETENSORS_H
+#define IR_STORE_SAFETENSORS_H
 
 #include "base/limits.h"
 #include "ir/tensor.h"
