@@ -5,8 +5,8 @@
 #include "base/limits.h"
 #include "base/rng.h"
 #include "ir/attr.h"
-#include "ir/op.h"
 #include "ir/code_place.h"
+#include "ir/op.h"
 #include "ir/tensor.h"
 
 /* What all graphs of one context share. */

@@ -5,7 +5,6 @@
 #include "api/make/recipe.h"
 #include "base/hash.h"
 #include "ir/store/json_text.h"
-#include "ir/text/json_text.h"
 #include "passes/amp/shipped.h"
 #include "passes/amp/table.h"
 #include "passes/recipe/scale_read.h"

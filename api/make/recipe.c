@@ -5,7 +5,6 @@
 
 #include "api/model/census.h"
 #include "ir/store/json_text.h"
-#include "ir/text/json_text.h"
 #include "ops/card/path.h"
 #include "passes/engine/results.h"
 #include "passes/recipe/choices.h"

@@ -5,7 +5,6 @@
 #include "api/model/data.h"
 #include "base/number_text.h"
 #include "ir/store/json_text.h"
-#include "ir/text/json_text.h"
 #include "passes/recipe/loss_read.h"
 
 #define NOTE "qcc.loss_weights"

@@ -1,5 +1,4 @@
 #include "ir/store/json_text.h"
-#include "ir/text/json_text.h"
 
 static bool has_memory(void)
 {

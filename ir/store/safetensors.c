@@ -7,7 +7,6 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "ir/store/json_text.h"
-#include "ir/text/json_text.h"
 
 enum { PREFIX = 8, DEEPEST_HEADER = 4 };
 static const uint64_t longest_header = 100000000; /* of the format */

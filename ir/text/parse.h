@@ -2,7 +2,6 @@
 #ifndef IR_TEXT_PARSE_H
 #define IR_TEXT_PARSE_H
 
-#include "ir/store/blob.h"
 #include "ir/graph.h"
 #include "ir/store/blob.h"
 

@@ -2,7 +2,6 @@
 #ifndef IR_TEXT_PRINT_H
 #define IR_TEXT_PRINT_H
 
-#include "ir/store/blob.h"
 #include "ir/graph.h"
 #include "ir/store/blob.h"
 

@@ -26,7 +26,6 @@
 #include "ops/card/path.h"
 #include "passes/clean/constant_values.h"
 #include "passes/model/candidates.h"
-#include "passes/clean/constant_values.h"
 #include "passes/recipe/selector.h"
 
 /* ---- the candidates ---- */

@@ -2,7 +2,6 @@
 
 #include "passes/clean/constant_values.h"
 #include "passes/model/candidates.h"
-#include "passes/clean/constant_values.h"
 
 static bool is_here(const Choosing *c, const Candidate *k)
 {

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/file_set.h"
 #include "ir/store/json_text.h"
-#include "ir/text/json_text.h"
+#include "ir/store/json_text.h"
 
 enum { CHUNK = 1 << 16, LONGEST_LINE = 1 << 20 };
 
