@@ -8,6 +8,8 @@
 #include "ops/update/shadow.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"
+#include "passes/recipe/schedule.h"
+#include "passes/recipe/schedule_read.h"
 #include "passes/step/footprint.h"
 
 enum { COLUMN = 17 };
@@ -78,18 +80,23 @@ void explain_group(Text *t, const qcc_step *s, const char *name)
 
 static void tell_schedule(Text *t, const qcc_step *s)
 {
-    static const char *const words[] = { "constant", "linear", "cosine", "onecycle" };
     const Schedule *x = &s->recipe.schedule;
     Arena *arena = &s->cx->scratch;
     label(t, "schedule");
-    text_add(t, words[x->kind]);
+    text_add(t, schedule_kind((size_t)x->kind));
+    if (x->kind == SCHEDULE_STEP)
+        text_printf(t, ", times %s every %" PRId64 " steps", number_text(arena, x->factor), x->every);
+    if (x->n_at)
+        text_printf(t, ", times %s after step", number_text(arena, x->factor));
+    for (size_t i = 0; i < x->n_at; i++)
+        text_printf(t, "%s %" PRId64, i ? "," : "", x->at[i]);
     if (x->warmup_ratio > 0)
         text_printf(t, ", warm-up over %s of the steps", number_text(arena, x->warmup_ratio));
     else if (x->warmup)
         text_printf(t, ", warm-up over %" PRId64 " steps", x->warmup);
-    if (x->kind != SCHEDULE_CONSTANT && x->total)
+    if (schedule_has_end(x) && x->total)
         text_printf(t, ", to step %" PRId64, x->total);
-    else if (x->kind != SCHEDULE_CONSTANT)
+    else if (schedule_has_end(x))
         text_add(t, ", to the last step of the run");
     text_add(t, "; times qcc.lr_factor\n");
 }

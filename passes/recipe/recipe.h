@@ -17,7 +17,14 @@ typedef struct OptimizerGroup {
     bool spares_vectors;  /* weight decay leaves parameters of rank 0 and 1 alone */
 } OptimizerGroup;
 
-typedef enum ScheduleKind { SCHEDULE_CONSTANT, SCHEDULE_LINEAR, SCHEDULE_COSINE, SCHEDULE_ONECYCLE } ScheduleKind;
+typedef enum ScheduleKind {
+    SCHEDULE_CONSTANT,
+    SCHEDULE_LINEAR,
+    SCHEDULE_COSINE,
+    SCHEDULE_ONECYCLE,
+    SCHEDULE_STEP,
+    SCHEDULE_MULTISTEP,
+} ScheduleKind;
 
 /* The rate over the steps 1, 2 ..: it rises for `warmup` steps, then follows its kind to the last one. */
 typedef struct Schedule {
@@ -26,6 +33,10 @@ typedef struct Schedule {
     double warmup_ratio; /* or a part of all steps; 0: `warmup` says it */
     int64_t total;       /* steps of the run: the initial value of the state qcc.total_steps; 0: not known yet */
     double min_lr;       /* where linear and cosine end */
+    int64_t every;       /* step: the rate is multiplied with `factor` each time so many steps are done */
+    const int64_t *at;   /* multistep: when these are */
+    size_t n_at;
+    double factor;
     double div_factor, final_div_factor; /* onecycle begins at lr / div_factor and ends final_div_factor below that */
 } Schedule;
 

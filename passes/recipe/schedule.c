@@ -1,6 +1,7 @@
 #include "passes/recipe/schedule.h"
 
 #include "ops/card/cards.h"
+#include "ops/card/make.h"
 
 /* A schedule under construction: f32 scalars all of them. */
 typedef struct Curve {
@@ -78,6 +79,23 @@ static Node *onecycle(Curve *c, const Schedule *s)
     return CALL(b, where, CALL(b, less_or_equal, now, peak), up, down);
 }
 
+/* How often the rate has been multiplied: each `every` steps that are done, or at the numbers that are said. */
+static Node *drops(Curve *c, const Schedule *s, Node *step)
+{
+    Build *b = c->b;
+    const int64_t n = (int64_t)s->n_at;
+    Node *done = CALL(b, sub, step, build_scalar(b, I64, 1));
+    if (s->kind == SCHEDULE_STEP)
+        return build_cast(b, CALL(b, div, done, build_scalar(b, I64, (double)s->every)), F32);
+    Node *reached = build_cast(b, CALL(b, less_or_equal, build_i64s(b, (int)n, s->at), done), F32);
+    return make_reduce_all(b, OP_reduce_sum, reached);
+}
+
+bool schedule_has_end(const Schedule *s)
+{
+    return s->kind == SCHEDULE_LINEAR || s->kind == SCHEDULE_COSINE || s->kind == SCHEDULE_ONECYCLE;
+}
+
 Node *schedule_part(Build *b, const Schedule *s, double lr, Node *step)
 {
     Curve c = { .b = b };
@@ -85,7 +103,7 @@ Node *schedule_part(Build *b, const Schedule *s, double lr, Node *step)
     if (constant && !s->warmup)
         return NULL;
     c.t = build_cast(b, step, F32);
-    if (!constant)
+    if (schedule_has_end(s))
         find_total(&c, s);
     if (s->warmup)
         c.warmup = number(&c, (double)s->warmup);
@@ -93,9 +111,9 @@ Node *schedule_part(Build *b, const Schedule *s, double lr, Node *step)
         c.warmup = CALL(b, mul, c.total, number(&c, s->warmup_ratio));
     if (s->kind == SCHEDULE_ONECYCLE)
         return onecycle(&c, s);
-    if (!c.warmup)
-        return falling(&c, s, lr);
-    Node *rising = CALL(b, div, c.t, c.warmup);
-    Node *then = constant ? number(&c, 1) : falling(&c, s, lr);
-    return CALL(b, where, CALL(b, less_or_equal, c.t, c.warmup), rising, then);
+    Node *rising = c.warmup ? CALL(b, div, c.t, c.warmup) : NULL;
+    Node *then = constant              ? number(&c, 1)
+                 : schedule_has_end(s) ? falling(&c, s, lr)
+                                       : CALL(b, pow, number(&c, s->factor), drops(&c, s, step));
+    return rising ? CALL(b, where, CALL(b, less_or_equal, c.t, c.warmup), rising, then) : then;
 }

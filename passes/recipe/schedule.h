@@ -8,4 +8,7 @@
  * it.  Schedules with an end add the state qcc.total_steps; as long as that is 0 there is no end. */
 Node *schedule_part(Build *b, const Schedule *s, double lr, Node *step);
 
+/* Whether a schedule ends with the run. */
+bool schedule_has_end(const Schedule *s);
+
 #endif

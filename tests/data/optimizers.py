@@ -115,6 +115,8 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "schedules.h"
         ("onecycle:total_steps=20,pct_start=0.25,div_factor=10,final_div_factor=100",
          rates_of(torch.optim.lr_scheduler.OneCycleLR, max_lr=0.1, total_steps=20, pct_start=0.25, div_factor=10, final_div_factor=100,
                   cycle_momentum=False)),
+        ("step:every=6,factor=0.3", rates_of(torch.optim.lr_scheduler.StepLR, step_size=6, gamma=0.3)),
+        ("multistep:at=2/7/8/19,factor=0.5", rates_of(torch.optim.lr_scheduler.MultiStepLR, milestones=[2, 7, 8, 19], gamma=0.5)),
     ]:
         f.write(f'    {{ "{words}", {{ ' + ", ".join(f"{v:.17g}" for v in values) + " } },\n")
     f.write("};\n/* clang-format on */\n")

@@ -98,6 +98,15 @@ static void schedules_are_read(void **state)
     assert_true(r.schedule.div_factor == 25 && r.schedule.final_div_factor == 1e4);
     assert_int_equal(read_words(&l, &(OptimizerWords){ .schedule = "onecycle:pct_start=0.1" }, &r), OK);
     assert_true(r.schedule.warmup_ratio == 0.1);
+    assert_int_equal(read_words(&l, &(OptimizerWords){ .schedule = "step:step_size=30,gamma=0.5,warmup=3" }, &r), OK);
+    assert_true(r.schedule.kind == SCHEDULE_STEP && r.schedule.every == 30 && r.schedule.factor == 0.5);
+    assert_true(r.schedule.warmup == 3);
+    static const char *const stairs[] = { "multistep:at=3/60/900", "multistep:milestones=[3, 60,900]" };
+    for (size_t i = 0; i < COUNT(stairs); i++) {
+        assert_int_equal(read_words(&l, &(OptimizerWords){ .schedule = stairs[i] }, &r), OK);
+        assert_true(r.schedule.kind == SCHEDULE_MULTISTEP && r.schedule.n_at == 3 && r.schedule.factor == 0.1);
+        assert_true(r.schedule.at[0] == 3 && r.schedule.at[1] == 60 && r.schedule.at[2] == 900);
+    }
     language_close(&l);
 }
 
@@ -150,6 +159,15 @@ static const struct {
     { { .groups = &one_group[9], .n_groups = 1 }, "--group: b has no setting optimiser\n  try: optimizer\n" },
     { { .schedule = "cosin" }, "--schedule: no schedule is called cosin\n  try: cosine\n" },
     { { .schedule = "constant:min_lr=1" }, "--schedule: constant has no setting min_lr\n  try: warmup\n" },
+    { { .schedule = "step" }, "--schedule: step: every is '', wanted is a count of steps, 1 or more\n" },
+    { { .schedule = "step:every=0" }, "--schedule: step: every is '', wanted is a count of steps, 1 or more\n" },
+    { { .schedule = "step:at=3" }, "--schedule: step has no setting at\n  try: every, factor, warmup\n" },
+    { { .schedule = "multistep:factor=0.5" },
+      "--schedule: multistep: at is '', wanted is counts of steps, as 30/60/90\n" },
+    { { .schedule = "multistep:at=30/x" },
+      "--schedule: multistep: at is '30/x', wanted is counts of steps, as 30/60/90\n" },
+    { { .schedule = "multistep:at=0/3" },
+      "--schedule: multistep: at is '0/3', wanted is counts of steps, as 30/60/90\n" },
     { { .schedule = "linear:warmup=-1" }, "--schedule: linear: warmup is '-1', wanted is a count, 0 or more\n" },
     { { .schedule = "onecycle:div_factor=0" },
       "--schedule: onecycle: div_factor is '0', wanted is a number, 1 or more\n" },
