@@ -54,7 +54,10 @@ static bool is_taken_from_table(const Node *n)
 bool may_go_behind(const Match *m)
 {
     const Node *x = m->x[0];
-    if (m->root->type->kind != TYPE_TENSOR || x->type == m->node[1]->type || !only_moves(m->root))
+    const Type *narrow = m->node[1]->type;
+    if (m->root->type->kind != TYPE_TENSOR || x->type == narrow || !only_moves(m->root))
+        return false;
+    if (m->root->type->dtype != narrow->dtype) /* what gives another type than it reads keeps what the cast rounds */
         return false;
     if (is_narrow(x) && is_wide(m->root))
         return true;
