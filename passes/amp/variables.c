@@ -25,7 +25,7 @@ static double turns_of(const Node *call)
     if (call->op == OP_if)
         return 1;
     if (most)
-        return tensor_get_f64(most, 0);
+        return fmax(tensor_get_f64(most, 0), 0); /* one that is told less than none is not entered */
     const ScanAttr *at = call->op == OP_scan ? call->attr : NULL;
     const Node *first = at && at->num_scan_inputs ? in(call, own_operands(call) - (int)at->num_scan_inputs) : NULL;
     const int64_t axis = first && at->scan_input_axes.v ? at->scan_input_axes.v[0] : 0;
