@@ -128,8 +128,8 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
     return inside ? row * w->in[1] + col : -1;
 }
 
-/* The largest wins, the first of equals; a NaN wins over all. */
-#define MAX_POOL(T, BETTER)                                                                                            \
+/* The largest wins, the first of equals; a NaN wins over all, and 0 over -0, as in max. */
+#define MAX_POOL(T, BETTER, IS_MINUS_ZERO)                                                                             \
     /* of `rows` runs of n elements, `step` and `row_step` apart; *where and *best say what is known so far */         \
     static inline void largest_##T(const T *x, int64_t p, int64_t rows, int64_t row_step, int64_t n, int64_t step,     \
                                    i64 *where, T *best)                                                                \
@@ -142,7 +142,7 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
                 *best = better ? v : *best;                                                                            \
             }                                                                                                          \
     }                                                                                                                  \
-    i64 pool_largest_##T(const Window *w, const T *x, const int64_t *at)                                               \
+    static i64 largest_in_##T(const Window *w, const T *x, const int64_t *at)                                          \
     {                                                                                                                  \
         Taps t;                                                                                                        \
         i64 where = inner_image(w, at);                                                                                \
@@ -173,6 +173,19 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
         const i64 below = p + row_step;                                                                                \
         return better_##T(x, better_##T(x, p, p + 1), better_##T(x, below, below + 1));                                \
     }                                                                                                                  \
+    /* the first 0 of a window whose largest seems to be -0, where it has one */                                       \
+    static i64 plus_zero_##T(const Window *w, const T *x, const int64_t *at, i64 found)                                \
+    {                                                                                                                  \
+        Taps t;                                                                                                        \
+        if (!IS_MINUS_ZERO(x[found]) || !taps_at(&t, w, at))                                                           \
+            return found;                                                                                              \
+        do                                                                                                             \
+            for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                               \
+                if (x[p] == 0 && !IS_MINUS_ZERO(x[p]))                                                                 \
+                    return p;                                                                                          \
+        while (taps_next(&t));                                                                                         \
+        return found;                                                                                                  \
+    }                                                                                                                  \
     void pool_largest_line_##T(const Window *w, const T *x, const int64_t *line, i64 *where)                           \
     {                                                                                                                  \
         const int last = w->rank - 1;                                                                                  \
@@ -183,7 +196,8 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
         for (int64_t i = 0; i < w->out[last]; i++) {                                                                   \
             at[last] = i;                                                                                              \
             const int64_t p = square ? inner_image(w, at) : -1;                                                        \
-            where[i] = p < 0 ? pool_largest_##T(w, x, at) : largest_of_square_##T(x, p, w->in[1]);                     \
+            where[i] = p < 0 ? largest_in_##T(w, x, at) : largest_of_square_##T(x, p, w->in[1]);                       \
+            where[i] = where[i] < 0 ? where[i] : plus_zero_##T(w, x, at, where[i]);                                    \
         }                                                                                                              \
     }                                                                                                                  \
     static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
@@ -210,11 +224,15 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
     }
 #define ABOVE(a, b)  ((a) > (b))
 #define OR_NAN(a, b) (!((a) <= (b)) & ((b) == (b)))
-MAX_POOL(f32, OR_NAN)
-MAX_POOL(f64, OR_NAN)
-MAX_POOL(i64, ABOVE)
+#define MINUS(a)     ((a) == 0 && __builtin_signbit(a))
+#define NEVER(a)     ((void)(a), false)
+MAX_POOL(f32, OR_NAN, MINUS)
+MAX_POOL(f64, OR_NAN, MINUS)
+MAX_POOL(i64, ABOVE, NEVER)
 #undef ABOVE
 #undef OR_NAN
+#undef MINUS
+#undef NEVER
 #undef MAX_POOL
 
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen)

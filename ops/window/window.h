@@ -133,12 +133,9 @@ bool window_is_data(const Window *w);
 void add_bias_f32(f32 *y, const f32 *bias, int64_t rows, int64_t n, int64_t stride);
 void add_bias_f64(f64 *y, const f64 *bias, int64_t rows, int64_t n, int64_t stride);
 
-/* What the pools and their adjoints share: where the largest element that a window sees stands (the first of equals, a
- * NaN before all; -1: it sees none), and what an average at that position divides by (null: no tap inside). */
-i64 pool_largest_f32(const Window *w, const f32 *x, const int64_t *at);
-i64 pool_largest_f64(const Window *w, const f64 *x, const int64_t *at);
-i64 pool_largest_i64(const Window *w, const i64 *x, const int64_t *at);
-/* The same for each window of a line of positions; line[rank - 1] is not read. */
+/* What the pools and their adjoints share: for each window of a line of positions, where the largest element that it sees
+ * stands (the first of equals, 0 before -0, a NaN before all; -1: it sees none), line[rank - 1] is not read; and what an
+ * average at a position divides by (null: no tap inside). */
 void pool_largest_line_f32(const Window *w, const f32 *x, const int64_t *line, i64 *where);
 void pool_largest_line_f64(const Window *w, const f64 *x, const int64_t *line, i64 *where);
 void pool_largest_line_i64(const Window *w, const i64 *x, const int64_t *line, i64 *where);
