@@ -132,8 +132,10 @@ static Node *sample_cast(Build *b, Rng *rng, int variant)
     int64_t dims[MAX_RANK];
     const int rank = variant % 6;
     sample_dims(rng, rank, 4, dims);
-    const CastAttr at = { .to = (int)types[rng_below(rng, (int64_t)COUNT(types))] + 1, .saturate = rng_below(rng, 2) };
-    Node *x = sample_tensor(b, rng, types[variant % (int)COUNT(types)], rank, dims, 0, 6);
+    /* every type is cast to four others, and each of them is reached from four */
+    const int n = COUNT(types), from = variant % n, to = (5 * from + variant / n) % n;
+    const CastAttr at = { .to = (int)types[to] + 1, .saturate = rng_below(rng, 2) };
+    Node *x = sample_tensor(b, rng, types[from], rank, dims, 0, 6);
     return CALL_ATTR(b, cast, at, x);
 }
 
@@ -147,7 +149,7 @@ const OpDef op_cast = {
     .adjoint = adjoint_cast,
     .open_adjoint = true,
     .sample = sample_cast,
-    .n_variants = 24,
+    .n_variants = 48,
     .differentiable = 1,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
