@@ -14,6 +14,7 @@
 
 #include "fault/attack_laws.h"
 #include "fault/attack_words.h"
+#include "support/seed.h"
 
 typedef struct Fault {
     Target target;
@@ -374,13 +375,19 @@ static void attack_with(Sweep *s, const Fault *f, uint64_t *state)
         }
 }
 
+static uint64_t seed_of_fault(const Sweep *s, const Scene *scene, const Fault *f)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s: %s %d %d", scene->name, target_word(f->target), (int)f->deed, f->value);
+    return seed_of(name, s->seed);
+}
+
 static void attack_scene(Sweep *s, const Scene *scene, const Tree *inputs)
 {
     const long runs = s->runs;
     make_reference(s, scene, inputs);
     for (int i = 0; i < N_FAULTS; i++) {
-        uint64_t state = s->seed + (uint64_t)(scene - attack_scenes) * N_FAULTS + (uint64_t)i;
-        draw(&state);
+        uint64_t state = seed_of_fault(s, scene, &faults[i]);
         if (s->reference.outcome.attack.seen[faults[i].target])
             attack_with(s, &faults[i], &state);
     }
@@ -388,7 +395,7 @@ static void attack_scene(Sweep *s, const Scene *scene, const Tree *inputs)
     printf("%-20s %5ld runs\n", scene->name, s->runs - runs);
 }
 
-static uint64_t seed_of(const char *program)
+static uint64_t seed_of_program(const char *program)
 {
     uint64_t seed = 7;
     unsigned char bytes[4096];
@@ -425,7 +432,7 @@ int main(int argc, char **argv)
     s.whole = !*word;
     s.full = how && strcmp(how, "full") == 0;
     s.each = strcmp(argv[3], "many") == 0 ? 20 : 1;
-    s.seed = how && !s.full ? strtoull(how, NULL, 10) : seed_of(argv[1]);
+    s.seed = how && !s.full ? strtoull(how, NULL, 10) : seed_of_program(argv[1]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     attack_begin(argv[1], argv[2]);
     attack_write_inputs();

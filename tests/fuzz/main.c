@@ -1,5 +1,5 @@
 /* A fuzz target without libFuzzer: TARGET [-n MUTATIONS] FILE|FOLDER ... runs every file as it is, then with that many
- * changes each, drawn from a fixed seed: bytes changed, doubled, dropped, pieces of two files joined. */
+ * changes each, drawn from the name of the file: bytes changed, doubled, dropped, pieces of two files joined. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,12 @@
 
 #include "base/rng.h"
 #include "fuzz/fuzz.h"
+#include "support/seed.h"
 
 enum { MOST_BYTES = 1 << 20, DEEPEST = 8, MOST_FILES = 10000 };
 
 typedef struct Sample {
+    uint64_t seed;
     uint8_t *bytes;
     size_t n;
 } Sample;
@@ -26,7 +28,7 @@ static void add_file(Corpus *c, const char *path)
     uint8_t *bytes = f && c->n < MOST_FILES ? malloc(MOST_BYTES) : NULL;
     if (bytes) {
         const size_t n = fread(bytes, 1, MOST_BYTES, f);
-        c->samples[c->n++] = (Sample){ realloc(bytes, n ? n : 1), n };
+        c->samples[c->n++] = (Sample){ seed_of(path, 0), realloc(bytes, n ? n : 1), n };
     }
     if (f)
         fclose(f);
@@ -98,7 +100,6 @@ int main(int argc, char **argv)
 {
     Corpus c = { calloc(MOST_FILES, sizeof(Sample)), 0 };
     uint8_t *buffer = malloc(2 * MOST_BYTES + 256);
-    Rng rng = { 1 };
     long mutations = 0, ran = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-n") == 0 && i + 1 < argc)
@@ -108,6 +109,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < c.n; i++) {
         LLVMFuzzerTestOneInput(c.samples[i].bytes, c.samples[i].n);
+        Rng rng = { c.samples[i].seed };
         for (long k = 0; k < mutations; k++, ran++)
             LLVMFuzzerTestOneInput(buffer, mutate(buffer, &c, &c.samples[i], &rng));
     }

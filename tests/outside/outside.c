@@ -179,7 +179,7 @@ static Status differentiate(void *context)
 /* One sample of the card under a root: 1 when the rule took it, and both sides agree. */
 static int try_sample(Context *c, int variant)
 {
-    Rng rng = { (uint64_t)variant };
+    Rng rng = { seed_of(op_pairwise_distance.name, (uint64_t)variant) };
     Graph *g = graph_new(&c->ir, &c->arena, "f");
     Build b = build_at_end(g);
     Node *y = CALL(&b, sqrt, op_pairwise_distance.sample(&b, &rng, variant % op_pairwise_distance.n_variants));

@@ -10,6 +10,7 @@
 #include "passes/engine/trial.h"
 #include "passes/pipelines.h"
 #include "passes/recipe/loss_read.h"
+#include "support/samples.h"
 
 const AmpWay amp_ways[AMP_WAYS] = { { BF16, false }, { BF16, true }, { F16, false }, { F16, true } };
 
@@ -242,23 +243,6 @@ int amp_check_folder(const char *folder, size_t n, AmpCheck *const *checks)
 }
 
 /* ---- samples ---- */
-
-static Graph *sample_graph(Context *c, const OpDef *def, int variant)
-{
-    Op op;
-    op_find(&ops_table, str(def->name), &op);
-    Rng rng = { (uint64_t)op << 32 | (uint64_t)variant };
-    Graph *g = graph_new(&c->ir, &c->arena, "f");
-    Build b = build_at_end(g);
-    Node *y = def->sample(&b, &rng, variant), *results[8];
-    if (!y || b.status != OK)
-        return NULL;
-    const int n = type_results(y->type) < 8 ? type_results(y->type) : 8;
-    for (int i = 0; i < n; i++)
-        results[i] = build_part(&b, y, i);
-    graph_return(g, n, results, NULL);
-    return g;
-}
 
 /* Makes inputs of the f32 constants that no type depends on; their values, or null where there are none. */
 static const Tensor **open_constants(Context *c, Graph *g)

@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "ops/card/schema.h"
+#include "support/samples.h"
 #include "testing.h"
 
 /* ---- what a card must say ---- */
@@ -108,16 +109,14 @@ static inline int sample_complain(const Sample *k, const char *what)
     return 1;
 }
 
-static inline bool sample_build(Sample *k, Op op)
+static inline bool sample_build(Sample *k)
 {
-    Rng rng = { (uint64_t)op << 32 | (uint64_t)k->variant };
     k->c->last = NULL;
-    k->graph = graph_new(&k->c->ir, &k->c->arena, "f");
-    Build b = build_at_end(k->graph);
-    Node *y = k->def->sample(&b, &rng, k->variant);
-    if (!y || b.status != OK)
+    Node *y = sample_of(k->c, k->def, k->variant);
+    if (!y)
         return false;
-    k->call = y->op == OP_part ? in(y, 0) : y;
+    k->graph = y->graph;
+    k->call = sample_call(y);
     graph_return(k->graph, 1, &k->call, NULL);
     return true;
 }
@@ -188,12 +187,10 @@ static inline Status card_check_samples(void *arg)
 {
     Sample *k = arg;
     Parallel *pool = parallel_open(2, NULL);
-    Op op;
     int bad = 0;
-    op_find(k->c->ir.ops, str(k->def->name), &op);
     for (k->variant = 0; k->variant < k->def->n_variants; k->variant++) {
         const char *why = NULL;
-        if (!sample_build(k, op))
+        if (!sample_build(k))
             bad += sample_complain(k, "is not built");
         else if (!node_infer(k->call, &why) || !type_agrees(node_infer(k->call, &why), k->call->type))
             bad += sample_complain(k, why ? why : "has another type when asked again");

@@ -4,6 +4,7 @@
 
 #include "ir/text/parse.h"
 #include "ops/card/words.h"
+#include "support/samples.h"
 
 typedef struct Row {
     const char *op, *table16, *tableb16; /* in the words of the study */
@@ -216,10 +217,7 @@ static Status all_samples(void *arg)
         if (d->amp.f16 != AMP_C && d->amp.bf16 != AMP_C)
             continue;
         for (int v = 0; v < d->n_variants; v++) {
-            Graph *g = graph_new(&c->ir, &c->arena, d->name);
-            Build b = build_at_end(g);
-            Rng rng = { 12345 + (uint64_t)v };
-            const Node *n = d->sample(&b, &rng, v);
+            const Node *n = sample_of(c, d, v);
             const AmpClass f16 = d->amp.when(n, F16), bf16 = d->amp.when(n, BF16);
             assert_true(f16 != AMP_UNSET && f16 != AMP_C && bf16 != AMP_UNSET && bf16 != AMP_C);
         }

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "ir/store/blob.h"
 #include "support/oracle.h"
+#include "support/seed.h"
 #include "testing.h"
 
 enum { STEPS = 5, ROOM = 512 };
@@ -59,12 +60,12 @@ static const char *beside(Case *k, const char *end)
 
 /* ---- training ---- */
 
-static qcc_tensor drawn(Case *k, const qcc_value_info *v, uint64_t seed)
+static qcc_tensor drawn(Case *k, const qcc_value_info *v)
 {
     const Type *type = type_tensor(&k->c.ir.types, (DType)v->shape.dtype, v->shape.rank, v->shape.dims);
     Tensor *t = tensor_new(&k->c.arena, type);
     qcc_tensor q = { v->shape.dtype, type->rank, { 0 }, t->data, t->bytes };
-    Rng rng = { seed };
+    Rng rng = { seed_of(v->name, 0) };
     for (int64_t i = 0; i < tensor_elements(t); i++)
         tensor_set_f64(t, i, type->dtype == I64 ? (double)((i * 7 + i / 5) % 3) : 2 * rng_unit(&rng) - 1);
     for (int i = 0; i < q.rank; i++)
@@ -80,7 +81,7 @@ static void train(Case *k)
     k->data = NEWS(&k->c.arena, qcc_tensor, k->n_data);
     for (size_t i = 0; i < k->n_data; i++) {
         MUST(k, qcc_step_input(k->step, i, &v));
-        k->data[i] = drawn(k, &v, i + 1);
+        k->data[i] = drawn(k, &v);
         MUST(k, qcc_bind(k->session, v.name, &k->data[i]));
     }
     for (int i = 0; i < STEPS; i++)

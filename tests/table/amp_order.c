@@ -3,6 +3,7 @@
 #include "support/amp_trial.h"
 
 #include "base/rng.h"
+#include "support/seed.h"
 
 /* ---- another order ---- */
 
@@ -131,7 +132,7 @@ static const char *compare(Pair *p)
 static const char *check_order(AmpTrial *t)
 {
     for (int i = 0; i < AMP_WAYS; i++) {
-        Rng rng = { (uint64_t)i + 1 };
+        Rng rng = { seed_of(t->name, (uint64_t)i) };
         AmpLedger *ledger[2] = { amp_ledger(t), amp_ledger(t) };
         Pair p = { .t = t, .g = { graph_copy(t->graph, &t->c->arena), graph_copy(t->graph, &t->c->arena) } };
         p.n = p.g[0]->n_ids;

@@ -7,6 +7,7 @@
 #include "ops/update/shadow.h"
 #include "passes/engine/trial.h"
 #include "passes/pipelines.h"
+#include "support/seed.h"
 
 /* What trial graphs have behind them already. */
 enum { DONE = 2 };
@@ -74,7 +75,7 @@ static double loss_of_step(const AmpTrial *t, Graph *g)
     const Tensor **x = NEWS(&t->c->arena, const Tensor *, g->n_inputs + 1);
     Tensor **y = NEWS(&t->c->arena, Tensor *, graph_n_results(g) + 1);
     double loss = NAN;
-    Rng rng = { 1 };
+    Rng rng = { seed_of(t->name, 0) };
     Hush hush;
     for (size_t i = 0; i < g->n_inputs; i++)
         if (!(x[i] = initial(t, g->inputs[i], &rng)))

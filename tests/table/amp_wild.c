@@ -6,6 +6,7 @@
 #include "passes/amp/shipped.h"
 #include "passes/amp/table.h"
 #include "support/amp_trial.h"
+#include "support/seed.h"
 
 /* Classes that compute wide fit everything. */
 static const AmpClass wide[] = { AMP_S, AMP_FO, AMP_FI, AMP_F, AMP_EX, AMP_E, AMP_W };
@@ -106,7 +107,7 @@ static const char *check_lists(AmpTrial *t)
 
 static const char *check_random(AmpTrial *t, bool narrow_too)
 {
-    static Rng rng = { 2024 };
+    Rng rng = { seed_of(t->name, narrow_too) };
     Graph *bare = graph_copy(t->graph, &t->c->arena);
     const char *wrong = amp_run(t, bare, "strip-casts", amp_ways[0], NULL);
     const char *text = amp_text(t, bare);
@@ -118,7 +119,7 @@ static const char *check_random(AmpTrial *t, bool narrow_too)
 /* One node of three, by its operator. */
 static const char *check_kept(AmpTrial *t)
 {
-    static Rng rng = { 99 };
+    Rng rng = { seed_of(t->name, 0) };
     const char **kept = NEWS(&t->c->arena, const char *, graph_count(t->graph) + 1), *wrong;
     Graph *bare = graph_copy(t->graph, &t->c->arena);
     Said said = { .kept = kept };

@@ -14,6 +14,7 @@
 #include "ops/card/eval.h"
 #include "ops/card/path.h"
 #include "support/oracle.h"
+#include "support/seed.h"
 #include "support/step_texts.h"
 
 enum { STEPS = 5, ROOM = 512 };
@@ -70,11 +71,11 @@ static const char *beside(Case *k, const char *end)
 
 /* ---- data ---- */
 
-static Tensor *drawn(Case *k, const qcc_value_info *v, uint64_t seed)
+static Tensor *drawn(Case *k, const qcc_value_info *v)
 {
     const Type *type = type_tensor(&k->c.ir.types, (DType)v->shape.dtype, v->shape.rank, v->shape.dims);
     Tensor *t = tensor_new(&k->c.arena, type);
-    Rng rng = { seed };
+    Rng rng = { seed_of(v->name, 0) };
     for (int64_t i = 0; i < tensor_elements(t); i++)
         tensor_set_f64(t, i, type->dtype == I64 ? (double)((i * 7 + i / 5) % 5) : 2 * rng_unit(&rng) - 1);
     return t;
@@ -105,7 +106,7 @@ static void draw_data(Case *k)
     for (size_t i = 0; i < k->n_data; i++) {
         qcc_value_info v;
         MUST(k, qcc_step_input(k->step, i, &v));
-        k->data[i] = seen(drawn(k, &v, i + 1));
+        k->data[i] = seen(drawn(k, &v));
     }
 }
 

@@ -478,11 +478,9 @@ typedef struct CardCheck {
 static Status check_variant(void *arg)
 {
     CardCheck *k = arg;
-    Op op;
     Sample s = { .c = &k->c, .def = k->def, .variant = k->tally.samples };
-    op_find(k->c.ir.ops, str(k->def->name), &op);
     for (s.variant = 0; s.variant < k->def->n_variants && k->tally.samples < MOST_SAMPLES && k->bad < 3; s.variant++)
-        if (sample_build(&s, op))
+        if (sample_build(&s))
             k->bad += check_sample(&k->c, &s, &k->tally) + check_own_types(&k->c, &s);
     return OK;
 }

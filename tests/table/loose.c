@@ -1,5 +1,6 @@
 /* What infer says about operands of which less is known - values hidden, dimensions ?, ranks unknown - must leave room
  * for what it says when everything is known: a graph with unknown dimensions may not be refused or mistyped. */
+#include "support/samples.h"
 #include "testing.h"
 
 typedef enum Loose { HIDE_VALUES, HIDE_SOME_DIMS, HIDE_DIMS, HIDE_RANKS, LOOSE_WAYS } Loose;
@@ -57,7 +58,7 @@ static int disagree(Context *c, const OpDef *d, int variant, const Node *call)
 {
     int bad = 0;
     for (Loose way = HIDE_VALUES; way < LOOSE_WAYS; way++) {
-        Rng rng = { (uint64_t)variant };
+        Rng rng = { seed_of(d->name, (uint64_t)variant) };
         const char *why = NULL;
         const Type *type = loose_type(c, call, way, &rng, &why);
         if (type && type_agrees(type, call->type))
@@ -79,11 +80,9 @@ static Status samples_loosened(void *arg)
     for (size_t i = 0; i < ops_table.n; i++) {
         const OpDef *d = ops_table.defs[i];
         for (int v = 0; d->sample && v < d->n_variants; v++) {
-            Rng rng = { (uint64_t)i << 32 | (uint64_t)v };
-            Build b = build_at_end(graph_new(&c->ir, &c->arena, "f"));
-            Node *y = d->sample(&b, &rng, v);
+            Node *y = sample_of(c, d, v);
             assert_non_null(y);
-            bad += disagree(c, d, v, y->op == OP_part ? in(y, 0) : y);
+            bad += disagree(c, d, v, sample_call(y));
             seen++;
         }
     }

@@ -164,10 +164,8 @@ static Status check_card(void *arg)
 {
     Card *card = arg;
     Sample *k = &card->sample;
-    Op op;
-    op_find(k->c->ir.ops, str(k->def->name), &op);
     for (k->variant = 0; k->variant < k->def->n_variants; k->variant++)
-        for (DType d = F16; d <= BF16 && sample_build(k, op); d++)
+        for (DType d = F16; d <= BF16 && sample_build(k); d++)
             if (dtype_is_narrow(d))
                 check_call(k, d, card->tally);
     return OK;

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "ops/card/schema.h"
 #include "support/oracle.h"
+#include "support/seed.h"
 #include "testing.h"
 
 /* Masks of -3.4e38 become infinite. */
@@ -153,7 +154,7 @@ static void draw_data(Case *k)
         for (int d = 0; d < type->rank; d++)
             dims[d] = type->dims[d] < 0 ? BATCH : type->dims[d];
         Tensor *t = tensor_new(&k->c.arena, type_tensor(&k->c.ir.types, type->dtype, type->rank, dims));
-        Rng rng = { i + 1 };
+        Rng rng = { seed_of(k->plain->inputs[i].name, 0) };
         for (int64_t e = 0; e < tensor_elements(t); e++)
             tensor_set_f64(t, e, type->dtype == I64 ? (double)((e * 7 + e / 5) % 5) : 2 * rng_unit(&rng) - 1);
         k->data[i] = seen(t);

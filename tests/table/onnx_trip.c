@@ -7,6 +7,7 @@
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/write.h"
 #include "ir/text/print.h"
+#include "support/samples.h"
 #include "testing.h"
 
 static const char *folder; /* null: they are compared */
@@ -104,16 +105,8 @@ static Status check_op(void *arg)
     int bad = 0;
     op_find(&ops_table, str(k->def->name), &op);
     for (int v = 0; v < k->def->n_variants; v++) {
-        Rng rng = { (uint64_t)op << 32 | (uint64_t)v };
-        Graph *g = graph_new(&k->c->ir, &k->c->arena, "f");
-        Build b = build_at_end(g);
-        Node *y = k->def->sample(&b, &rng, v);
-        assert_non_null(y);
-        Node *results[8];
-        const int n = type_results(y->type) < 8 ? type_results(y->type) : 8;
-        for (int i = 0; i < n; i++)
-            results[i] = build_part(&b, y, i);
-        graph_return(g, n, results, NULL);
+        Graph *g = sample_graph(k->c, k->def, v);
+        assert_non_null(g);
         const char *why = difference(k, g, op, v);
         if (why)
             print_error("%s, variant %d: %s\n%s", k->def->name, v, why, printed(k->c, g)), bad++;

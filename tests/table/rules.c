@@ -6,6 +6,7 @@
 #include "passes/engine/pattern.h"
 #include "passes/engine/trial.h"
 #include "support/language.h"
+#include "support/seed.h"
 #include "unit/check.h"
 
 enum { WANTED = 20, ENOUGH = 30, TRIES = 20000 };
@@ -250,7 +251,7 @@ static void try_rule(const Pass *pass, const Rule *rule, uint64_t seed, Tally *t
     Hush hush;
     language_open(&l);
     arena_open(&scratch, &l.memory);
-    Rng rng = { seed * 0x9e3779b97f4a7c15u + 1 };
+    Rng rng = { seed_of(rule->name, seed) };
     Instance made = { .graph = graph_new(&l.ir, &l.arena, "f"), .rng = &rng };
     made.build = build_at_end(made.graph);
     made.build.flags = rule->exactness == ELASTIC ? NODE_OURS : 0;
@@ -335,7 +336,7 @@ static bool differs(const Rule *rule)
         bool ran;
         language_open(&l);
         arena_open(&scratch, &l.memory);
-        Rng rng = { seed };
+        Rng rng = { seed_of(rule->name, seed) };
         Instance made = { .graph = graph_new(&l.ir, &l.arena, "f"), .rng = &rng };
         made.build = build_at_end(made.graph);
         made.usual = usual_type(&l.ir.types, &rng);

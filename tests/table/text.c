@@ -2,6 +2,7 @@
  * and so is a copy of it. */
 #include "ir/text/print.h"
 #include "ir/verify.h"
+#include "support/samples.h"
 #include "testing.h"
 
 static const char *printed(Context *c, const Graph *g)
@@ -51,15 +52,11 @@ typedef struct Case {
 static Status check_op(void *arg)
 {
     Case *k = arg;
-    Op op;
     int bad = 0;
-    op_find(&ops_table, str(k->def->name), &op);
     for (int v = 0; v < k->def->n_variants; v++) {
-        Rng rng = { (uint64_t)op << 32 | (uint64_t)v };
-        Graph *g = graph_new(&k->c->ir, &k->c->arena, "f");
-        Build b = build_at_end(g);
-        Node *y = k->def->sample(&b, &rng, v);
+        Node *y = sample_of(k->c, k->def, v);
         assert_non_null(y);
+        Graph *g = y->graph;
         graph_return(g, 1, &y, NULL);
         const char *why = difference(k->c, g);
         if (why)

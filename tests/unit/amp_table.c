@@ -4,6 +4,7 @@
 #include "ir/text/parse.h"
 #include "ops/card/words.h"
 #include "passes/amp/table.h"
+#include "support/samples.h"
 
 static const AmpTable *table_of(Context *c, const char *text)
 {
@@ -54,10 +55,7 @@ static bool same_role(const AmpRole *a, const AmpRole *b)
 static int sample_changes(Context *c, const OpDef *d, int variant, const AmpTable *printed)
 {
     static const DType targets[] = { F16, BF16 };
-    Graph *g = graph_new(&c->ir, &c->arena, d->name);
-    Build b = build_at_end(g);
-    Rng rng = { 77 + (uint64_t)variant };
-    d->sample(&b, &rng, variant);
+    Graph *g = sample_of(c, d, variant)->graph;
     int bad = 0;
     for (size_t t = 0; t < COUNT(targets); t++) {
         const AmpRoles *with = roles_by(c, g, printed, targets[t]), *without = roles_by(c, g, NULL, targets[t]);

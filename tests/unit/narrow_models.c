@@ -3,6 +3,7 @@
 #include "frontends/onnx/write/encode.h"
 #include "ir/text/parse.h"
 #include "ir/text/print.h"
+#include "support/samples.h"
 #include "testing.h"
 
 typedef struct Case {
@@ -262,16 +263,13 @@ typedef struct Sample {
 } Sample;
 
 /* A sample alone in a graph; null where no result is f32, or the operator is no ONNX model's. */
-static Graph *sample_graph(Sample *s, int variant, int *result)
+static Graph *float_sample(Sample *s, int variant, int *result)
 {
-    Op op;
-    op_find(&ops_table, str(s->def->name), &op);
-    Rng rng = { (uint64_t)op << 32 | (uint64_t)variant };
-    Graph *g = graph_new(&s->c->ir, &s->c->arena, "f");
-    Build b = build_at_end(g);
-    Node *y = s->def->sample(&b, &rng, variant);
+    Node *y = sample_of(s->c, s->def, variant);
     if (!y || !encode_is_standard(y, ONNX_OPSET_NEWEST))
         return NULL;
+    Graph *g = y->graph;
+    Build b = build_at_end(g);
     for (int i = 0; i < type_results(y->type); i++) {
         const Type *type = type_result(y->type, i);
         if (type->kind != TYPE_TENSOR || type->dtype != F32)
@@ -289,7 +287,7 @@ static int narrow_sample(Sample *s, int variant)
 {
     const NarrowOptions o = { .to = s->to, .rounds = true };
     int result;
-    Graph *g = sample_graph(s, variant, &result);
+    Graph *g = float_sample(s, variant, &result);
     if (!g)
         return 0;
     s->c->last = "";

@@ -5,6 +5,7 @@
 #include "frontends/onnx/write/standard_words.h"
 #include "ir/text/print.h"
 #include "ops/card/eval.h"
+#include "support/samples.h"
 #include "testing.h"
 
 typedef struct Case {
@@ -67,15 +68,12 @@ static int compare(Case *k, Graph *g, int variant)
 static Status check_op(void *arg)
 {
     Case *k = arg;
-    Op op;
     int bad = 0;
-    op_find(&ops_table, str(k->def->name), &op);
     for (int v = 0; v < k->def->n_variants; v++) {
-        Rng rng = { (uint64_t)op << 32 | (uint64_t)v };
-        Graph *g = graph_new(&k->c->ir, &k->c->arena, "f");
-        Build b = build_at_end(g);
-        Node *y = k->def->sample(&b, &rng, v);
+        Node *y = sample_of(k->c, k->def, v);
         assert_non_null(y);
+        Graph *g = y->graph;
+        Build b = build_at_end(g);
         Node *first = build_part(&b, y, 0);
         if (encode_is_standard(y, ONNX_OPSET_NEWEST) || first->type->kind != TYPE_TENSOR)
             continue;
