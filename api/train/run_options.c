@@ -1,5 +1,6 @@
 #include "api/train/run_options.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,7 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
                        .seed = (uint64_t)option_count(line, OPT_seed, 0),
                        .grace = 25,
                        .keep = (int)option_count(line, OPT_keep, 3),
+                       .histograms = option_count(line, OPT_histograms, 0),
                        .patience = option_count(line, OPT_patience, 0),
                        .by_accuracy = best && strcmp(best, "val_accuracy") == 0,
                        .no_best = best && strcmp(best, "none") == 0,
@@ -193,6 +195,13 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
                        .overwrite = option_given(line, OPT_overwrite) > 0,
                        .no_save = option_given(line, OPT_no_save) > 0,
                        .save_error_stops = save_error && strcmp(save_error, "stop") == 0 };
+    if (o->histograms && !option_given(line, OPT_tensorboard)) {
+        Place place = ON_COMMAND_LINE;
+        place.where = option_specs[OPT_histograms].name;
+        Message *m = message_new(d, SEVERITY_ERROR, USAGE, place, "are drawn by TensorBoard");
+        message_try(m, "--tensorboard board --histograms %" PRId64, o->histograms);
+        return message_send(m);
+    }
     if (o->epochs && o->steps)
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--epochs and --steps: one of the two says when training ends");
     if (o->overwrite && o->resume)

@@ -30,6 +30,7 @@ typedef struct RunOptions {
     bool every_said;
     int keep;
     bool by_accuracy, no_best; /* --best */
+    int64_t histograms;        /* steps between two; 0: none */
     int64_t patience;          /* validations that may be no better; 0: any number */
     MetricKind metric;
     bool has_metric;

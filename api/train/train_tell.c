@@ -213,6 +213,26 @@ static LogValue logged_scale(const Trainer *t)
     return t->scales ? logged_f32(t->scaler_before.scale) : (LogValue){ 0 };
 }
 
+/* How the trained states and their gradients are spread, under the names that their modules have. */
+static Status tell_histograms(Trainer *t)
+{
+    size_t n_states, n = 0;
+    Arena *arena = &t->cx->scratch;
+    const State *states = session_states(t->run, &n_states);
+    BoardHistogram *all = NEWS(arena, BoardHistogram, 2 * n_states + 1);
+    for (size_t i = 0; i < n_states; i++) {
+        const char *path = states[i].trained ? step_path(t->step, states[i].name) : NULL;
+        if (!states[i].trained)
+            continue;
+        const char *name = path ? path : states[i].name;
+        const Tensor *gradient = session_view(t->run, arena_printf(arena, "grad.%s", states[i].name));
+        board_count(&all[n++], arena_printf(arena, "parameters/%s", name), states[i].value);
+        if (gradient)
+            board_count(&all[n++], arena_printf(arena, "gradients/%s", name), gradient);
+    }
+    return board_histograms(&t->board, train_wall_clock(), t->done, all, n);
+}
+
 Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
 {
     const RunResult *r = &t->last;
@@ -248,7 +268,8 @@ Status train_tell_step(Trainer *t, uint64_t epoch, bool last)
         all[n++] = (BoardScalar){ "lr", (float)r->rate };
     if (r->has_norm)
         all[n++] = (BoardScalar){ "grad_norm", (float)r->norm };
-    return board_scalars(&t->board, train_wall_clock(), t->done, all, n);
+    TRY(board_scalars(&t->board, train_wall_clock(), t->done, all, n));
+    return t->o.histograms && t->done % t->o.histograms == 0 ? tell_histograms(t) : OK;
 }
 
 /* ---- epochs ---- */

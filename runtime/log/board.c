@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 
 enum { VARINT = 0, WIDE = 1, BYTES = 2, NARROW = 5 };
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION_LOG = 7 };
-enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, SESSION_STATUS = 1, SESSION_START = 1 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_HISTOGRAM = 5, SESSION_STATUS = 1, SESSION_START = 1 };
 
 static void put_little(Text *t, uint64_t v, int bytes)
 {
@@ -27,6 +28,13 @@ static void put_varint(Text *t, uint64_t v)
     for (; v >= 0x80; v >>= 7)
         text_char(t, (char)(v | 0x80));
     text_char(t, (char)v);
+}
+
+static void put_wide(Text *t, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    put_little(t, bits, 8);
 }
 
 static void put_key(Text *t, int field, int wire)
@@ -43,10 +51,8 @@ static void put_bytes(Text *t, int field, const void *bytes, size_t n)
 
 static void begin_event(Text *t, double wall_time, int64_t step)
 {
-    uint64_t bits;
-    memcpy(&bits, &wall_time, sizeof bits);
     put_key(t, EVENT_WALL_TIME, WIDE);
-    put_little(t, bits, 8);
+    put_wide(t, wall_time);
     if (step) {
         put_key(t, EVENT_STEP, VARINT);
         put_varint(t, (uint64_t)step);
@@ -62,6 +68,32 @@ static void put_scalar(Text *summary, Arena *arena, const BoardScalar *s)
     put_bytes(&value, VALUE_TAG, s->tag, strlen(s->tag));
     put_key(&value, VALUE_SIMPLE, NARROW);
     put_little(&value, bits, 4);
+    put_bytes(summary, SUMMARY_VALUE, value.p, value.n);
+}
+
+/* HistogramProto: least, most, how many, their sum and that of their squares, the ends of buckets, what is in each. */
+static void put_histogram(Text *summary, Arena *arena, const BoardHistogram *h)
+{
+    enum { FIRST = 1, LIMITS = 6, COUNTS = 7 };
+    const double numbers[] = { h->least, h->most, h->n, h->sum, h->squares };
+    const double width = h->most / BOARD_BUCKETS - h->least / BOARD_BUCKETS;
+    Text value, histogram, limits, counts;
+    text_open(&value, arena);
+    text_open(&histogram, arena);
+    text_open(&limits, arena);
+    text_open(&counts, arena);
+    for (int i = 0; i < (int)COUNT(numbers); i++) {
+        put_key(&histogram, FIRST + i, WIDE);
+        put_wide(&histogram, numbers[i]);
+    }
+    for (int i = 0; i < BOARD_BUCKETS; i++) {
+        put_wide(&limits, i + 1 < BOARD_BUCKETS ? h->least + width * (i + 1) : h->most);
+        put_wide(&counts, h->bucket[i]);
+    }
+    put_bytes(&histogram, LIMITS, limits.p, limits.n);
+    put_bytes(&histogram, COUNTS, counts.p, counts.n);
+    put_bytes(&value, VALUE_TAG, h->tag, strlen(h->tag));
+    put_bytes(&value, VALUE_HISTOGRAM, histogram.p, histogram.n);
     put_bytes(summary, SUMMARY_VALUE, value.p, value.n);
 }
 
@@ -182,19 +214,59 @@ Status board_open(Board *b, Memory *memory, Diag *diag, const char *folder, doub
     return status;
 }
 
-Status board_scalars(Board *b, double wall_time, int64_t step, const BoardScalar *scalars, size_t n)
+/* Writes an event with a summary, whose memory goes back to the mark. */
+static Status put_summary(Board *b, double wall_time, int64_t step, const Text *summary, ArenaMark mark)
 {
-    Text event, summary;
-    const ArenaMark mark = arena_mark(&b->record);
+    Text event;
     text_open(&event, &b->record);
-    text_open(&summary, &b->record);
-    for (size_t i = 0; i < n; i++)
-        put_scalar(&summary, &b->record, &scalars[i]);
     begin_event(&event, wall_time, step);
-    put_bytes(&event, EVENT_SUMMARY, summary.p, summary.n);
+    put_bytes(&event, EVENT_SUMMARY, summary->p, summary->n);
     const Status status = put_record(b, &event);
     arena_reset(&b->record, mark);
     return status;
+}
+
+Status board_scalars(Board *b, double wall_time, int64_t step, const BoardScalar *scalars, size_t n)
+{
+    Text summary;
+    const ArenaMark mark = arena_mark(&b->record);
+    text_open(&summary, &b->record);
+    for (size_t i = 0; i < n; i++)
+        put_scalar(&summary, &b->record, &scalars[i]);
+    return put_summary(b, wall_time, step, &summary, mark);
+}
+
+Status board_histograms(Board *b, double wall_time, int64_t step, const BoardHistogram *histograms, size_t n)
+{
+    Text summary;
+    const ArenaMark mark = arena_mark(&b->record);
+    text_open(&summary, &b->record);
+    for (size_t i = 0; i < n; i++)
+        put_histogram(&summary, &b->record, &histograms[i]);
+    return put_summary(b, wall_time, step, &summary, mark);
+}
+
+void board_count(BoardHistogram *h, const char *tag, const Tensor *t)
+{
+    const int64_t n = tensor_elements(t);
+    *h = (BoardHistogram){ .tag = tag };
+    for (int64_t i = 0; i < n; i++) {
+        const double v = tensor_get_f64(t, i);
+        if (!isfinite(v))
+            continue;
+        h->least = h->n == 0 || v < h->least ? v : h->least;
+        h->most = h->n == 0 || v > h->most ? v : h->most;
+        h->sum += v;
+        h->squares += v * v;
+        h->n++;
+    }
+    const double width = h->most / BOARD_BUCKETS - h->least / BOARD_BUCKETS;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = tensor_get_f64(t, i);
+        const double at = width > 0 ? (v - h->least) / width : 0;
+        if (isfinite(v))
+            h->bucket[at < BOARD_BUCKETS - 1 ? (int)at : BOARD_BUCKETS - 1]++;
+    }
 }
 
 void board_close(Board *b)

@@ -2,6 +2,7 @@
 #include "testing.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,12 +85,40 @@ static void print_bytes(Text *t, Bytes b)
     text_quote(t, (const char *)b.p, (size_t)(b.end - b.p));
 }
 
+/* Five numbers, then the ends of buckets, then what is in each that is not empty. */
+static void print_histogram(Text *t, Bytes b)
+{
+    double limits[64] = { 0 };
+    text_char(t, '{');
+    while (b.p < b.end) {
+        const uint64_t key = take_varint(&b);
+        Bytes packed = (key & 7) == 2 ? take_bytes(&b) : b;
+        for (int i = 0; packed.p < packed.end && i < 64; i++) {
+            const uint64_t bits = take_little(&packed, 8);
+            double x;
+            memcpy(&x, &bits, 8);
+            if (key == (6 << 3 | 2))
+                limits[i] = x;
+            else if (key == (7 << 3 | 2) && x > 0)
+                text_printf(t, " %g up to %g", x, limits[i]);
+            else if ((key & 7) == 1) {
+                text_printf(t, " %g", x);
+                b = packed;
+                break;
+            }
+        }
+    }
+    text_add(t, " }");
+}
+
 static void print_value(Text *t, Bytes b)
 {
     while (b.p < b.end) {
         const uint64_t key = take_varint(&b);
         if (key == (1 << 3 | 2)) {
             print_bytes(t, take_bytes(&b));
+        } else if (key == (5 << 3 | 2)) {
+            print_histogram(t, take_bytes(&b));
         } else {
             assert_int_equal(key, 2 << 3 | 5);
             const uint32_t bits = (uint32_t)take_little(&b, 4);
@@ -150,12 +179,27 @@ static Status events(void *arg)
     assert_int_equal(c->memory.used, used);
     assert_int_equal(board_scalars(&a, 2.5, 300, (const BoardScalar[]){ { "train/loss", 0.5f }, { "lr", -1e-3f } }, 2),
                      OK);
+    const double values[] = { -1, 0.5, INFINITY, 2, 0.25, NAN };
+    Tensor *x = tensor_new(&c->arena, type_tensor(&c->ir.types, F32, 1, (int64_t[]){ 6 }));
+    BoardHistogram spread[3];
+    for (int i = 0; i < 6; i++)
+        tensor_set_f64(x, i, values[i]);
+    board_count(&spread[0], "w", x);
+    Tensor *same = tensor_new(&c->arena, x->type);
+    board_count(&spread[1], "zeros", same);
+    for (int i = 0; i < 6; i++)
+        tensor_set_f64(same, i, NAN);
+    board_count(&spread[2], "none", same);
+    assert_int_equal(board_histograms(&a, 3, 400, spread, 3), OK);
     text_open(&t, &c->arena);
     TRY(file_read(&c->arena, &c->diag, a.path, 1 << 20, "none", &bytes));
     for (Bytes all = { (const uint8_t *)bytes.p, (const uint8_t *)bytes.p + bytes.n }; all.p < all.end;)
         print_event(&t, take_record(&all));
-    assert_string_equal(text_get(&t), "at 1.7e+09 version \"brain.Event:2\"\n"
-                                      "at 2.5 step 300 \"train/loss\"=0.5 \"lr\"=-0.001\n");
+    assert_string_equal(text_get(&t),
+                        "at 1.7e+09 version \"brain.Event:2\"\n"
+                        "at 2.5 step 300 \"train/loss\"=0.5 \"lr\"=-0.001\n"
+                        "at 3 step 400 \"w\"{ -1 2 4 1.75 5.3125 1 up to -0.9 1 up to 0.3 1 up to 0.6 1 up "
+                        "to 2 } \"zeros\"{ 0 0 6 0 0 6 up to 0 } \"none\"{ 0 0 0 0 0 }\n");
     text_open(&t, &c->arena);
     TRY(file_read(&c->arena, &c->diag, b.path, 1 << 20, "none", &bytes));
     Bytes all = { (const uint8_t *)bytes.p, (const uint8_t *)bytes.p + bytes.n };
