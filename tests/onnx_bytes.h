@@ -155,4 +155,24 @@ static inline size_t each_model(void (*visit)(const char *path, void *arg), void
     return n;
 }
 
+/* The head of a TensorProto: n elements of a type. */
+static inline Bytes tensor_of(int dtype, int64_t n)
+{
+    Bytes t = { 0 };
+
+    put_int(&t, 1, (uint64_t)n);
+    put_int(&t, 2, (uint64_t)dtype);
+    return t;
+}
+
+/* An entry of external_data. */
+static inline void put_entry(Bytes *t, const char *key, const char *value)
+{
+    Bytes e = { 0 };
+
+    put_text(&e, 1, key);
+    put_text(&e, 2, value);
+    put_message(t, 13, e);
+}
+
 #endif

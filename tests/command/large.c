@@ -27,14 +27,6 @@ static Bytes value_info(const char *name, uint64_t n)
     return info;
 }
 
-static void put_entry(Bytes *tensor, const char *key, const char *value)
-{
-    Bytes entry = { 0 };
-    put_text(&entry, 1, key);
-    put_text(&entry, 2, value);
-    put_message(tensor, 13, entry);
-}
-
 /* Everything of the graph but its initializers. */
 static Bytes graph_of(uint64_t n, bool small)
 {

@@ -176,3 +176,11 @@ const char *step_path(Context *c, const char *folder, uint64_t step)
 {
     return arena_printf(&c->arena, "%s/step-%08" PRIu64 ".safetensors", folder, step);
 }
+
+void damage(Context *c, const char *path)
+{
+    const Str bytes = whole_file(c, path);
+    char *copy = arena_copy(&c->arena, bytes.p, bytes.n);
+    copy[bytes.n - 1] ^= 1;
+    put_bytes(path, copy, bytes.n);
+}

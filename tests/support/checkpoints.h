@@ -6,6 +6,15 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 
+/* Fails with a formatted message. */
+#define check_that(condition, ...)                                                                                     \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            print_error(__VA_ARGS__);                                                                                  \
+            assert_true(condition);                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
 enum { N_STATES = 5 };
 
 static const char run_a[] = "00000000000000aa", run_b[] = "00000000000000bb";
@@ -27,6 +36,9 @@ Str whole_file(Context *c, const char *path);
 
 /* Writes a file. */
 void put_bytes(const char *path, const void *bytes, size_t n);
+
+/* Turns the last bit of a file. */
+void damage(Context *c, const char *path);
 
 /* States whose values follow from the step: f32, f64, bool, i64 and i4, in an order that is not that of the file. */
 NamedTensor *states_at(Context *c, uint64_t step, int64_t width);

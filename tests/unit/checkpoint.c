@@ -7,15 +7,6 @@
 
 #include "runtime/write/npz.h"
 
-/* Fails with a formatted message. */
-#define check_that(condition, ...)                                                                                     \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            print_error(__VA_ARGS__);                                                                                  \
-            assert_true(condition);                                                                                    \
-        }                                                                                                              \
-    } while (0)
-
 static Status round_trip(void *arg)
 {
     Context *c = arg;
@@ -204,14 +195,6 @@ static Status every_byte_counts(void *arg)
     assert_int_equal(load_step(c, one, 10), 7);
     remove_folder(folder);
     return OK;
-}
-
-static void damage(Context *c, const char *path)
-{
-    const Str bytes = whole_file(c, path);
-    char *copy = arena_copy(&c->arena, bytes.p, bytes.n);
-    copy[bytes.n - 1] ^= 1;
-    put_bytes(path, copy, bytes.n);
 }
 
 static Status falls_back(void *arg)
@@ -407,101 +390,6 @@ static Status clears_what_was_left(void *arg)
     return OK;
 }
 
-/* ---- which stay ---- */
-
-typedef struct Kept {
-    uint64_t step;
-    bool own, damaged, there;
-} Kept;
-
-static uint32_t draw(uint32_t *seed, uint32_t n)
-{
-    *seed = *seed * 1664525u + 1013904223u;
-    return (*seed >> 8) % n;
-}
-
-/* Two runs in one folder, steps around a change of length, damage here and there: after each save of the first run its
- * newest whole files are there, the best one too, and nothing of the second run has gone. */
-static void keep_some(Context *c, uint32_t seed)
-{
-    enum { MOST = 40 };
-    Kept list[MOST] = { { 0 } };
-    CheckpointTarget a, b;
-    const int keep = (int)draw(&seed, 5);
-    const int least = keep < CHECKPOINT_KEEP_LEAST ? CHECKPOINT_KEEP_LEAST : keep;
-    uint64_t step = 9990, best = 0;
-    int n = 0;
-    const char *folder = new_folder(c);
-    while (n < 12) {
-        step += 1 + draw(&seed, 9);
-        const bool own = draw(&seed, 3) != 0, is_best = own && draw(&seed, 4) == 0;
-        CheckpointTarget *t = own ? &a : &b;
-        assert_int_equal(open_target(c, t, folder, own ? run_a : run_b, own ? keep : 0, NULL), OK);
-        CheckpointInfo info = info_at(step);
-        CheckpointSaved saved;
-        best = info.best_step = is_best ? step : best;
-        assert_int_equal(checkpoint_save(t, &c->arena, &info, states_at(c, step, 3), N_STATES, is_best, &saved), OK);
-        checkpoint_close(t);
-        list[n++] = (Kept){ step, own, false, true };
-        int whole = 0;
-        for (int i = n - 1; i >= 0; i--) {
-            const bool there = access(step_path(c, folder, list[i].step), F_OK) == 0;
-            if (!list[i].own || !own || keep == 0 || list[i].step == best)
-                check_that(there == list[i].there, "seed %u: step %d", seed, (int)list[i].step);
-            else if (whole < least)
-                check_that(there == list[i].there, "seed %u: step %d is gone", seed, (int)list[i].step);
-            else
-                check_that(!there, "seed %u: step %d is still there", seed, (int)list[i].step);
-            whole += list[i].own && there && !list[i].damaged;
-            list[i].there = there;
-        }
-        if (draw(&seed, 3) == 0) {
-            Kept *k = &list[draw(&seed, (uint32_t)n)];
-            if (k->there && !k->damaged) {
-                damage(c, step_path(c, folder, k->step));
-                k->damaged = true;
-            }
-        }
-    }
-    remove_folder(folder);
-}
-
-static Status keeping(void *arg)
-{
-    for (uint32_t seed = 0; seed < 25; seed++)
-        keep_some(arg, seed);
-    return OK;
-}
-
-/* However long a run is, saving holds no more memory and no more descriptors. */
-static Status no_growth(void *arg)
-{
-    Context *c = arg;
-    CheckpointTarget t;
-    uint64_t used = 0;
-    const char *folder = new_folder(c);
-    const NamedTensor *states = states_at(c, 1, 10);
-    assert_int_equal(open_target(c, &t, folder, run_a, 3, NULL), OK);
-    const int fd = dup(0);
-    close(fd);
-    for (uint64_t step = 1; step <= 60; step++) {
-        CheckpointSaved saved;
-        const CheckpointInfo info = info_at(step);
-        const ArenaMark mark = arena_mark(&c->arena);
-        assert_int_equal(checkpoint_save(&t, &c->arena, &info, states, N_STATES, step == 7, &saved), OK);
-        arena_reset(&c->arena, mark);
-        if (step == 10)
-            used = c->memory.used;
-    }
-    assert_int_equal(c->memory.used, used);
-    assert_int_equal(dup(0), fd);
-    close(fd);
-    assert_int_equal(count_names(folder), 3 + 3); /* the lock and two links */
-    checkpoint_close(&t);
-    remove_folder(folder);
-    return OK;
-}
-
 /* ---- weights alone ---- */
 
 static Status initial_weights(void *arg)
@@ -578,8 +466,6 @@ TEST(misfits)
 TEST(one_writer)
 TEST(replaces_when_it_may)
 TEST(clears_what_was_left)
-TEST(keeping)
-TEST(no_growth)
 TEST(initial_weights)
 TEST(scales)
 TEST(shadows)
@@ -595,8 +481,6 @@ int main(void)
         cmocka_unit_test(test_one_writer),
         cmocka_unit_test(test_replaces_when_it_may),
         cmocka_unit_test(test_clears_what_was_left),
-        cmocka_unit_test(test_keeping),
-        cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_initial_weights),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_shadows),

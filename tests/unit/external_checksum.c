@@ -7,51 +7,23 @@
 
 #include "frontends/onnx/file/payload.h"
 #include "ops/card/schema.h"
+#include "support/folder.h"
 
-static char folder[64];
 static const char right[] = "fe5567e8d769550852182cdf69d74bb16dff8e29"; /* of "0123456789abcdef" */
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][200];
-    static int next;
-    next = (next + 1) % 4;
-    snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
-    return path[next];
-}
-
-static void write_file(const char *path, const void *bytes, size_t n)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    fclose(file);
-}
 
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/qcc-checksum-XXXXXX");
-    if (!mkdtemp(folder))
+    if (folder_open() != 0)
         return -1;
-    write_file(in_folder("w.bin"), "0123456789abcdef", 16);
+    write_bytes(in_folder("w.bin"), "0123456789abcdef", 16);
     return 0;
 }
 
 static int remove_folder(void **state)
 {
     (void)state;
-    unlink(in_folder("w.bin"));
-    unlink(in_folder("model"));
-    return rmdir(folder);
-}
-
-static void put_entry(Bytes *t, const char *key, const char *value)
-{
-    Bytes e = { 0 };
-    put_text(&e, 1, key);
-    put_text(&e, 2, value);
-    put_message(t, 13, e);
+    return folder_close();
 }
 
 /* A model of two tensors of eight bytes in w.bin. */
@@ -72,7 +44,7 @@ static void write_model(const char *first, const char *second)
         put_message(&graph, 5, t);
     }
     put_message(&model, 7, graph);
-    write_file(in_folder("model"), model.p, model.n);
+    write_bytes(in_folder("model"), model.p, model.n);
     free(model.p);
 }
 
@@ -128,7 +100,7 @@ static void damage_anywhere_in_the_file_is_found(void **state)
     Reading r = { 0 };
     (void)state;
     write_model(right, NULL);
-    write_file(in_folder("w.bin"), "0123456789abcdeF", 16);
+    write_bytes(in_folder("w.bin"), "0123456789abcdeF", 16);
     assert_int_equal(fixture_run(&f, read_both, &r), INVALID);
     assert_string_equal(
         strrchr(f.said, '/'),
@@ -140,7 +112,7 @@ static void damage_anywhere_in_the_file_is_found(void **state)
     assert_int_equal(fixture_run(&f, read_both, &r), INVALID);
     assert_int_equal(r.second, INVALID);
     assert_int_equal(f.diag.n_errors, 1); /* and it is said once */
-    write_file(in_folder("w.bin"), "0123456789abcdef", 16);
+    write_bytes(in_folder("w.bin"), "0123456789abcdef", 16);
     write_model(right, "0000000000000000000000000000000000000000");
     assert_int_equal(fixture_run(&f, read_both, &r), OK);
     assert_int_equal(r.second, INVALID); /* each tensor has its own say */
@@ -178,7 +150,7 @@ static void a_file_is_read_through_once(void **state)
     assert_int_equal(fixture_run(&f, read_both, &r), OK);
     assert_int_equal(r.second, OK);
     assert_int_equal(fixture_run(&f, read_both, &(Reading){ 0 }), INVALID); /* once for each model */
-    write_file(in_folder("w.bin"), "0123456789abcdef", 16);
+    write_bytes(in_folder("w.bin"), "0123456789abcdef", 16);
 }
 
 static void what_is_no_sha1_is_said_once_and_not_compared(void **state)

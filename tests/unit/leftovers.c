@@ -13,35 +13,27 @@
 #include "base/entries.h"
 #include "base/file.h"
 #include "base/leftovers.h"
+#include "support/folder.h"
 
-static char folder[64];
 static const int nobodys = 999999999; /* a process number beyond pid_max */
 
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/qcc-leftovers-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_open();
 }
 
 static int remove_folder(void **state)
 {
-    char line[100];
     (void)state;
-    snprintf(line, sizeof line, "rm -rf '%s'", folder);
-    return system(line);
-}
-
-static const char *in_folder(Context *c, const char *name)
-{
-    return arena_printf(&c->arena, "%s/%s", folder, name);
+    return folder_close();
 }
 
 /* A file that was last written to `age` seconds ago. */
-static void put(Context *c, const char *name, int age)
+static void put(const char *name, int age)
 {
     struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
-    const int fd = open(in_folder(c, name), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    const int fd = open(in_folder(name), O_WRONLY | O_CREAT | O_EXCL, 0600);
     assert_true(fd >= 0);
     if (age) {
         clock_gettime(CLOCK_REALTIME, &times[1]);
@@ -51,23 +43,23 @@ static void put(Context *c, const char *name, int age)
     close(fd);
 }
 
-static bool there(Context *c, const char *name)
+static bool there(const char *name)
 {
     struct stat st;
-    return lstat(in_folder(c, name), &st) == 0;
+    return lstat(in_folder(name), &st) == 0;
 }
 
-static void must_be(Context *c, const char *name, bool wanted)
+static void must_be(const char *name, bool wanted)
 {
-    if (there(c, name) != wanted)
+    if (there(name) != wanted)
         print_error("%s %s\n", name, wanted ? "is gone" : "is still there");
-    assert_int_equal(there(c, name), wanted);
+    assert_int_equal(there(name), wanted);
 }
 
 static void write_output(Context *c, const char *name)
 {
     FileOut f;
-    assert_int_equal(file_create(&f, &c->arena, &c->diag, in_folder(c, name)), OK);
+    assert_int_equal(file_create(&f, &c->arena, &c->diag, in_folder(name)), OK);
     assert_int_equal(file_write(&f, "new", 3), OK);
     assert_int_equal(file_keep(&f), OK);
 }
@@ -93,14 +85,14 @@ static Status cleared(void *arg)
                                  "out.onnx.tmp-99999999999-0",
                                  "xout.onnx.tmp-999999999-0" };
     for (size_t i = 0; i < COUNT(gone); i++)
-        put(c, gone[i], 0);
+        put(gone[i], 0);
     for (size_t i = 0; i < COUNT(stay); i++)
-        put(c, stay[i], 1000);
+        put(stay[i], 1000);
     write_output(c, "out.onnx");
     for (size_t i = 0; i < COUNT(gone); i++)
-        must_be(c, gone[i], false);
+        must_be(gone[i], false);
     for (size_t i = 0; i < COUNT(stay); i++)
-        must_be(c, stay[i], true);
+        must_be(stay[i], true);
     return OK;
 }
 
@@ -116,16 +108,16 @@ static Status in_use(void *arg)
     Context *c = arg;
     const char *locked = temporary(c, "a", nobodys, 0), *own = temporary(c, "a", (int)getpid(), 5);
     const char *fresh = temporary(c, "a", 1, 0), *old = temporary(c, "a", 1, 1);
-    put(c, locked, 1000), put(c, own, 1000), put(c, fresh, 0), put(c, old, LEFTOVERS_SECONDS + 5);
-    const int fd = open(in_folder(c, locked), O_RDONLY), mine = open(in_folder(c, own), O_RDONLY);
+    put(locked, 1000), put(own, 1000), put(fresh, 0), put(old, LEFTOVERS_SECONDS + 5);
+    const int fd = open(in_folder(locked), O_RDONLY), mine = open(in_folder(own), O_RDONLY);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     assert_int_equal(flock(mine, LOCK_EX), 0);
     write_output(c, "a");
-    assert_true(there(c, locked) && there(c, own) && there(c, fresh));
-    assert_false(there(c, old));
+    assert_true(there(locked) && there(own) && there(fresh));
+    assert_false(there(old));
     close(fd), close(mine);
     write_output(c, "a");
-    assert_false(there(c, locked) || there(c, own));
+    assert_false(there(locked) || there(own));
     return OK;
 }
 
@@ -146,12 +138,12 @@ static Status at_once(void *arg)
     const pid_t child = fork();
     if (child == 0) {
         close(done[1]); /* so that it ends with us, whatever happens */
-        _exit(file_create(&one, &c->arena, &c->diag, in_folder(c, "b")) != OK || write(ready[1], "r", 1) != 1 ||
+        _exit(file_create(&one, &c->arena, &c->diag, in_folder("b")) != OK || write(ready[1], "r", 1) != 1 ||
               read(done[0], &byte, 1) != 1 || file_keep(&one) != OK);
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    assert_int_equal(file_create(&one, &c->arena, &c->diag, in_folder(c, "b")), OK);
-    assert_int_equal(file_create(&two, &c->arena, &c->diag, in_folder(c, "b")), OK);
+    assert_int_equal(file_create(&one, &c->arena, &c->diag, in_folder("b")), OK);
+    assert_int_equal(file_create(&two, &c->arena, &c->diag, in_folder("b")), OK);
     assert_int_equal(file_keep(&one), OK);
     assert_int_equal(file_keep(&two), OK);
     assert_int_equal(write(done[1], "d", 1), 1);
@@ -173,13 +165,13 @@ static Status no_files(void *arg)
     Context *c = arg;
     const char *link = temporary(c, "l", nobodys, 0), *dangling = temporary(c, "l", nobodys, 1),
                *pipe_name = temporary(c, "l", nobodys, 2), *inner = temporary(c, "l", nobodys, 3);
-    put(c, "precious", 1000);
-    assert_int_equal(symlink("precious", in_folder(c, link)), 0);
-    assert_int_equal(symlink("nothing", in_folder(c, dangling)), 0);
-    assert_int_equal(mkfifo(in_folder(c, pipe_name), 0600), 0);
-    assert_int_equal(mkdir(in_folder(c, inner), 0700), 0);
+    put("precious", 1000);
+    assert_int_equal(symlink("precious", in_folder(link)), 0);
+    assert_int_equal(symlink("nothing", in_folder(dangling)), 0);
+    assert_int_equal(mkfifo(in_folder(pipe_name), 0600), 0);
+    assert_int_equal(mkdir(in_folder(inner), 0700), 0);
     write_output(c, "l");
-    assert_true(there(c, "precious") && there(c, link) && there(c, dangling) && there(c, pipe_name) && there(c, inner));
+    assert_true(there("precious") && there(link) && there(dangling) && there(pipe_name) && there(inner));
     return OK;
 }
 
@@ -204,12 +196,12 @@ static Status refused(void *arg)
     Disk disk = disk_real;
     const char *left = temporary(c, "r", nobodys, 0);
     disk.remove = refuse;
-    put(c, left, 0);
-    assert_int_equal(file_create_on(&f, &disk, &c->arena, &c->diag, in_folder(c, "r")), OK);
+    put(left, 0);
+    assert_int_equal(file_create_on(&f, &disk, &c->arena, &c->diag, in_folder("r")), OK);
     assert_int_equal(file_keep(&f), OK);
-    assert_true(there(c, left) && there(c, "r"));
+    assert_true(there(left) && there("r"));
     assert_null(c->last);
-    assert_int_equal(file_create(&f, &c->arena, &c->diag, in_folder(c, "no/such/folder")), IO);
+    assert_int_equal(file_create(&f, &c->arena, &c->diag, in_folder("no/such/folder")), IO);
     return OK;
 }
 
@@ -231,13 +223,13 @@ static Status bounded(void *arg)
     Context *c = arg;
     size_t n = 0;
     for (int i = 0; i < 20; i++)
-        put(c, arena_printf(&c->arena, "many-%d", i), 0);
+        put(arena_printf(&c->arena, "many-%d", i), 0);
     assert_int_equal(entries_each(&c->memory, folder, 7, count, &n), EOVERFLOW);
     assert_int_equal(n, 7);
     n = 0;
     assert_int_equal(entries_each(&c->memory, folder, LEFTOVERS_NAMES, count, &n), 0);
     assert_true(n >= 20);
-    assert_int_equal(entries_each(&c->memory, in_folder(c, "none"), 7, count, &n), ENOENT);
+    assert_int_equal(entries_each(&c->memory, in_folder("none"), 7, count, &n), ENOENT);
     return OK;
 }
 

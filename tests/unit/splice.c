@@ -159,55 +159,6 @@ static void every_model_comes_back_byte_for_byte(void **state)
     assert_true(n >= 1000);
 }
 
-typedef struct Unpacked {
-    size_t models, nodes, tensors;
-} Unpacked;
-
-static Status unpack_one(Fixture *f, void *arg)
-{
-    Spine spine;
-    Unpacked *u = ((void **)arg)[1];
-
-    TRY(spine_open(&spine, &f->memory, &f->diag, &f->limits, ((void **)arg)[0]));
-    const Onnx__GraphProto *g = spine.model->graph;
-    assert_non_null(g);
-    assert_true(g->has_source_at && g->source_at + g->source_size <= spine.source.size);
-    for (size_t i = 0; i < g->n_node; i++)
-        assert_true(g->node[i]->source_at >= g->source_at && g->node[i]->has_source_size);
-    for (size_t i = 0; i < g->n_initializer; i++) {
-        const Onnx__TensorProto *t = g->initializer[i];
-        if (t->has_raw_data) {
-            Span span = span_read(t->raw_data.data);
-            assert_true(span.offset >= t->source_at && span.offset + span.length <= t->source_at + t->source_size);
-        }
-    }
-    u->models++;
-    u->nodes += g->n_node;
-    u->tensors += g->n_initializer;
-    spine_close(&spine);
-    return OK;
-}
-
-static void unpack_file(const char *path, void *arg)
-{
-    Fixture f;
-    void *both[2] = { (void *)(uintptr_t)path, arg };
-
-    if (fixture_run(&f, unpack_one, both))
-        FAIL("%s: %s", path, f.said);
-}
-
-static void every_model_unpacks(void **state)
-{
-    Unpacked u = { 0 };
-
-    (void)state;
-    if (each_model(unpack_file, &u) == 0)
-        skip();
-    print_message("%zu models, %zu nodes, %zu initializers\n", u.models, u.nodes, u.tensors);
-    assert_true(u.models >= 1000 && u.nodes > u.models && u.tensors > 50);
-}
-
 /* ---- files that no writer would write so ---- */
 
 static Bytes odd_tensor(void)
@@ -600,7 +551,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_model_comes_back_byte_for_byte),
-        cmocka_unit_test(every_model_unpacks),
         cmocka_unit_test(odd_files_come_back_too),
         cmocka_unit_test(runs_of_fields_become_one_span),
         cmocka_unit_test(unknown_fields_stay_in_the_file_only),
