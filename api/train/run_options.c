@@ -134,6 +134,22 @@ static Status read_stop(Diag *d, Arena *arena, const CommandLine *line, RunOptio
     return OK;
 }
 
+/* 1e-6:1:100 */
+static Status read_sweep(Diag *d, const CommandLine *line, RunOptions *o)
+{
+    const char *text = option_text(line, OPT_lr_sweep), *second, *third;
+    if (!text)
+        return OK;
+    second = strchr(text, ':');
+    third = second ? strchr(second + 1, ':') : NULL;
+    if (third && f64_from_text(text, (size_t)(second - text), &o->sweep.from) &&
+        f64_from_text(second + 1, (size_t)(third - second - 1), &o->sweep.to) &&
+        i64_from_text(third + 1, strlen(third + 1), &o->sweep.steps) && o->sweep.from > 0 &&
+        o->sweep.to > o->sweep.from && isfinite(o->sweep.to) && o->sweep.steps >= 3)
+        return OK;
+    return refuse(d, OPT_lr_sweep, text, "FROM:TO:STEPS, as 1e-6:1:100: rates above 0, at least 3 steps");
+}
+
 static Status read_nonfinite(Diag *d, const CommandLine *line, RunOptions *o)
 {
     const char *text = option_text(line, OPT_on_nonfinite);
@@ -217,6 +233,7 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
     TRY(read_duration(d, line, OPT_max_time, &o->max_seconds));
     TRY(read_duration(d, line, OPT_grace, &o->grace));
     TRY(read_every(d, line, o));
+    TRY(read_sweep(d, line, o));
     TRY(read_stop(d, arena, line, o));
     return read_nonfinite(d, line, o);
 }

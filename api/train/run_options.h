@@ -19,6 +19,12 @@ typedef struct StopWhen {
     double bound;
 } StopWhen;
 
+/* --lr-sweep: rates between two, each so much above the one before; steps 0: none. */
+typedef struct Sweep {
+    double from, to;
+    int64_t steps;
+} Sweep;
+
 typedef struct RunOptions {
     int64_t epochs, steps; /* 0: not said */
     bool shuffle;
@@ -26,6 +32,7 @@ typedef struct RunOptions {
     uint64_t seed;
     double max_seconds, grace; /* 0: no bound */
     StopWhen stop;
+    Sweep sweep;
     Interval every; /* between checkpoints */
     bool every_said;
     int keep;

@@ -93,8 +93,7 @@ static Status wrong_batch(Trainer *t, const Batch *batch)
                    dataset_batch(t->data.set));
 }
 
-/* One step; *over says that a stream has ended. */
-static Status one_step(Trainer *t, bool *over)
+Status train_step(Trainer *t, bool *over)
 {
     Batch *batch = &t->batch;
     const int64_t at = t->done;
@@ -272,7 +271,7 @@ static Status run_steps(Trainer *t, const char **reason)
     train_tell_first(t);
     while ((!t->steps || t->done < t->steps) && !stop) {
         const ArenaMark mark = arena_mark(&t->cx->scratch);
-        TRY(one_step(t, &over));
+        TRY(train_step(t, &over));
         if (over)
             return OK;
         const bool ends = t->batches > 0 && t->done % t->batches == 0, last = t->done == t->steps;
@@ -377,7 +376,9 @@ Status command_train(Command *c)
     TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &t.step));
     cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
-    const Status status = option_given(&c->line, OPT_dry_run) ? rehearse(&t) : run(&t);
+    const Status status = option_given(&c->line, OPT_dry_run) ? rehearse(&t)
+                          : t.o.sweep.steps                   ? train_sweep(&t)
+                                                              : run(&t);
     cleanup_drop(&t.cleanup);
     close_all(&t);
     return status;

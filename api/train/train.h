@@ -102,6 +102,14 @@ typedef struct Trainer {
 /* The verb train. */
 Status command_train(Command *c);
 
+/* One step of a run; *over says that a stream has ended. */
+Status train_step(Trainer *t, bool *over);
+
+/* ---- api/train/lr_sweep.c ---- */
+
+/* --lr-sweep: trains at rising rates, tells rate and loss of each step and the rate that they suggest; saves nothing. */
+Status train_sweep(Trainer *t);
+
 /* ---- api/train/train_data.c ---- */
 
 /* What --data and --target (or others of the kind) say, and --fill; in the scratch of the call. */
