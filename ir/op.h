@@ -132,7 +132,7 @@ typedef struct AmpCard {
 typedef enum QuantRole {
     QUANT_UNSET,
     QUANT_INPUT,  /* activation of a core op */
-    QUANT_WEIGHT, /* weight, per channel along `weight_axis` */
+    QUANT_WEIGHT, /* weight, per channel of what the call gives (`weight_axis`) */
     QUANT_BIAS,
     QUANT_AGNOSTIC, /* same codes in and out */
     QUANT_TABLE,    /* unary on codes: a table of 256 */
@@ -141,10 +141,16 @@ typedef enum QuantRole {
     QUANT_NEVER,    /* integers, indices, shapes */
 } QuantRole;
 
+/* A weight has one scale: no dimension of it belongs to the channels of the result. */
+enum { QUANT_WHOLE = -1 };
+
 typedef struct QuantCard {
-    QuantRole in[4]; /* operand i; the last one set serves those beyond */
-    QuantRole out;
-    int weight_axis;
+    QuantRole in[4];  /* operand i; the last one set serves those beyond */
+    QuantRole out[4]; /* result i, likewise */
+    /* The dimension of an operand that is constant along which every slice may have a scale of its own, since no element
+     * of the result reads two of them; or QUANT_WHOLE.  Null: always that. */
+    int (*weight_axis)(const Node *n, int operand);
+    OpWord integer;  /* the word that computes the call on codes; OP_input: there is none */
     bool same_scale; /* operands and result must share scale and zero point */
 } QuantCard;
 

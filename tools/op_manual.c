@@ -164,7 +164,14 @@ static void print_classes(Text *t, const OpDef *d)
     text_add(t, d->amp.bounded ? "; bounded\n- quantization: " : "\n- quantization: ");
     for (size_t i = 0; i < COUNT(d->quant.in) && (!i || d->quant.in[i] != QUANT_UNSET); i++)
         text_printf(t, "%s%s", i ? ", " : "", quant_word(d->quant.in[i]));
-    text_printf(t, " -> %s%s\n", quant_word(d->quant.out), d->quant.same_scale ? "; one scale for all" : "");
+    text_add(t, " -> ");
+    for (size_t i = 0; i < COUNT(d->quant.out) && (!i || d->quant.out[i] != QUANT_UNSET); i++)
+        text_printf(t, "%s%s", i ? ", " : "", quant_word(d->quant.out[i]));
+    text_printf(t, "%s%s", d->quant.same_scale ? "; one scale for all" : "",
+                d->quant.weight_axis ? "; weights by channel" : "");
+    if (d->quant.integer)
+        text_printf(t, "; on codes %s", ops_table.defs[d->quant.integer]->name);
+    text_char(t, '\n');
     if (d->differentiable || d->trainable) {
         text_add(t, "- operands:");
         print_mask(t, " differentiable", d->differentiable);

@@ -142,12 +142,12 @@ static void tell_roles(Page *p, const Node *n)
 {
     const QuantCard *q = &op_of(n)->quant;
     label(p, "quantization");
-    text_printf(&p->text, "result %s: %s", quant_word(q->out), quant_meaning(q->out));
-    bool weight = false;
-    for (size_t i = 0; i < COUNT(q->in); i++)
-        weight |= q->in[i] == QUANT_WEIGHT;
-    if (weight)
-        text_printf(&p->text, "; weight by axis %d", q->weight_axis);
+    text_printf(&p->text, "result %s: %s", quant_word(q->out[0]), quant_meaning(q->out[0]));
+    for (int i = 0; i < n->n_in; i++) {
+        const int axis = quant_weight_axis(n, i);
+        if (axis != QUANT_WHOLE && (n->in[i].def->op == OP_param || n->in[i].def->op == OP_state))
+            text_printf(&p->text, "; operand %d by axis %d", i, axis);
+    }
     if (q->same_scale)
         text_add(&p->text, "; one scale for operands and result");
     text_char(&p->text, '\n');

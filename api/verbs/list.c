@@ -110,7 +110,7 @@ static void answer_amp(Text *t, const OpDef *def)
 
 static void answer_quant(Text *t, const OpDef *def)
 {
-    text_printf(t, "%s -> %s", quant_word(def->quant.in[0]), quant_word(def->quant.out));
+    text_printf(t, "%s -> %s", quant_word(def->quant.in[0]), quant_word(def->quant.out[0]));
 }
 
 /* The element types of the first operand. */
@@ -229,7 +229,12 @@ static void quant_row(Text *t, const OpDef *def)
     text_add(t, " in=");
     for (size_t i = 0; i < COUNT(q->in) && (!i || q->in[i] != QUANT_UNSET); i++)
         text_printf(t, "%s%s", i ? "," : "", quant_word(q->in[i]));
-    text_printf(t, " out=%s axis=%d same_scale=%s", quant_word(q->out), q->weight_axis, q->same_scale ? "yes" : "no");
+    text_add(t, " out=");
+    for (size_t i = 0; i < COUNT(q->out) && (!i || q->out[i] != QUANT_UNSET); i++)
+        text_printf(t, "%s%s", i ? "," : "", quant_word(q->out[i]));
+    text_printf(t, " scales=%s same_scale=%s", q->weight_axis ? "channel" : "whole", q->same_scale ? "yes" : "no");
+    if (q->integer)
+        text_printf(t, " integer=%s", ops_table.defs[q->integer]->name);
 }
 
 Status command_print_table(Command *c)
@@ -240,9 +245,9 @@ Status command_print_table(Command *c)
     size_t n;
     const Titled *ops = titled_ops(&c->cx->scratch, &n);
     text_open(&t, &c->cx->scratch);
-    text_add(&t,
-             amp ? "# Classes of mixed precision: for fp16, for bf16, operands that stay wide, and why.\n"
-                 : "# Roles in quantized graphs: of the operands (the last one serves those beyond) and the result.\n");
+    text_add(&t, amp ? "# Classes of mixed precision: for fp16, for bf16, operands that stay wide, and why.\n"
+                     : "# Roles in quantized graphs: of operands and results (the last one serves those beyond),\n"
+                       "# whether weights have a scale a channel, one scale for all, and the operator on codes.\n");
     for (size_t i = 0; i < n; i++) {
         if (ops[i].def->structural)
             continue;

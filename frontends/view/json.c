@@ -37,8 +37,8 @@ static void add_quant(Json *j, const QuantCard *card)
         quill_json(j->q, quant_word(card->in[i]));
     }
     text_char(t, ']');
-    if (card->out != QUANT_UNSET)
-        member(j, "quant_out", quant_word(card->out));
+    if (card->out[0] != QUANT_UNSET)
+        member(j, "quant_out", quant_word(card->out[0]));
 }
 
 static void add_card(Json *j, const OpDef *def)

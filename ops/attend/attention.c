@@ -408,6 +408,6 @@ const OpDef op_attention = {
     .work = work_attention,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 8, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_INPUT, QUANT_INPUT, QUANT_INPUT, QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_INPUT, QUANT_INPUT, QUANT_INPUT, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Attention", 25, NULL },
 };

@@ -91,6 +91,6 @@ const OpDef op_causal_conv_with_state = {
     .weight = 20,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "CausalConvWithState", 27, NULL },
 };

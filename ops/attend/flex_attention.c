@@ -266,6 +266,6 @@ const OpDef op_flex_attention = {
     .weight = 80,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "FlexAttention", 1, "ai.onnx.preview" },
 };

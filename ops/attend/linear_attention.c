@@ -321,6 +321,6 @@ const OpDef op_linear_attention = {
     .weight = 60,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_T, AMP_T, 8 | 16 | 32, REASON_NONE, NULL, .wide_out = 2 }, /* states stay wide */
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "LinearAttention", 27, NULL },
 };

@@ -147,6 +147,6 @@ const OpDef op_rotary_embedding = {
     .weight = 10,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 2 | 4, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "RotaryEmbedding", 23, NULL },
 };

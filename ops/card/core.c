@@ -36,7 +36,7 @@ static const Type *infer_declared(Infer *q)
     return q->declared ? q->declared : infer_fail(q, "has no type of its own");
 }
 
-#define STRUCTURE .structural = true, .amp = { AMP_N, AMP_N, 0, REASON_NONE, NULL }, .quant = { .out = QUANT_NEVER }
+#define STRUCTURE .structural = true, .amp = { AMP_N, AMP_N, 0, REASON_NONE, NULL }, .quant = { .out = { QUANT_NEVER } }
 
 const OpDef op_input = {
     .name = "input", STRUCTURE, .infer = infer_declared, .brief = "An input of a graph or region."
@@ -107,6 +107,6 @@ const OpDef op_opaque = {
     .infer = infer_declared,
     .structural = true,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .out = QUANT_FLOAT },
+    .quant = { .out = { QUANT_FLOAT } },
     .brief = "An operator without a card: read, written and compared, never evaluated.",
 };

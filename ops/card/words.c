@@ -82,12 +82,31 @@ const char *quant_meaning(QuantRole r)
     return roles[r].meaning;
 }
 
+static QuantRole role_at(const QuantRole *roles, int i, int n)
+{
+    i = i < n ? i : n - 1;
+    while (i > 0 && roles[i] == QUANT_UNSET)
+        i--;
+    return roles[i];
+}
+
 QuantRole quant_role(const QuantCard *card, int operand)
 {
-    int i = operand < (int)COUNT(card->in) ? operand : (int)COUNT(card->in) - 1;
-    while (i > 0 && card->in[i] == QUANT_UNSET)
-        i--;
-    return card->in[i];
+    return role_at(card->in, operand, COUNT(card->in));
+}
+
+QuantRole quant_result_role(const QuantCard *card, int result)
+{
+    return role_at(card->out, result, COUNT(card->out));
+}
+
+int quant_weight_axis(const Node *n, int operand)
+{
+    const QuantCard *card = &op_of(n)->quant;
+    const Type *t = operand < n->n_in && n->in[operand].def ? n->in[operand].def->type : NULL;
+    if (!card->weight_axis || !t || t->kind != TYPE_TENSOR || t->rank < 1)
+        return QUANT_WHOLE;
+    return card->weight_axis(n, operand);
 }
 
 static const char *with_domain(Arena *arena, const char *domain, const char *op)

@@ -212,7 +212,7 @@ const OpDef op_det = {
     .weight = 8,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Det", 22, NULL },
 };
 
@@ -227,6 +227,6 @@ const OpDef op_det_grad = {
     .weight = 16,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the matrices x of det: their cofactors, times what reaches the determinants.",
 };

@@ -297,6 +297,33 @@ static AmpClass einsum_class(const Node *n, DType target)
     return n->n_in == 1 || n->type->rank == 0 ? AMP_FO : AMP_T;
 }
 
+/* The last index that the result keeps and that belongs to this operand alone. */
+static int channels_of_einsum(const Node *n, int operand)
+{
+    const EinsumAttr *at = n->attr;
+    const Type *types[MAX_RANK];
+    int axis = QUANT_WHOLE;
+    Arena arena;
+    Equation q;
+    if (n->n_in > MAX_RANK)
+        return QUANT_WHOLE;
+    for (int i = 0; i < n->n_in; i++)
+        types[i] = n->in[i].def->type;
+    arena_open(&arena, n->graph->ir->memory);
+    if (!equation_read(&q, at->equation, n->n_in, types, &arena))
+        for (int k = 0; k < q.in[operand].n; k++) {
+            const uint8_t label = q.in[operand].v[k];
+            int times = 0;
+            for (int i = 0; i < n->n_in; i++)
+                for (int j = 0; j < q.in[i].n; j++)
+                    times += q.in[i].v[j] == label;
+            if (times == 1 && labels_have(&q.out, label))
+                axis = k;
+        }
+    arena_close(&arena);
+    return axis;
+}
+
 const OpDef op_einsum = {
     .name = "einsum",
     .min_in = 1,
@@ -312,6 +339,6 @@ const OpDef op_einsum = {
     .weight = 30,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, einsum_class },
-    .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
+    .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT }, .weight_axis = channels_of_einsum },
     .onnx = { "Einsum", 28, NULL },
 };

@@ -85,6 +85,12 @@ static Node *sample_gemm(Build *b, Rng *rng, int variant)
     return build_node(b, OP_gemm, &at, in[2] ? 3 : 2, in);
 }
 
+static int channels_of_gemm(const Node *n, int operand)
+{
+    const GemmAttr *at = n->attr;
+    return operand == 0 ? at->transA : operand == 1 ? !at->transB : QUANT_WHOLE;
+}
+
 const OpDef op_gemm = {
     .name = "gemm",
     .min_in = 2,
@@ -101,6 +107,8 @@ const OpDef op_gemm = {
     .work = work_gemm,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS }, .out = QUANT_INPUT, .weight_axis = 1 },
+    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
+               .out = { QUANT_INPUT },
+               .weight_axis = channels_of_gemm },
     .onnx = { "Gemm", 13, NULL },
 };

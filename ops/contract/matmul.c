@@ -286,6 +286,17 @@ static AmpClass matmul_class(const Node *n, DType target)
     return in(n, 0)->type->rank == 1 && in(n, 1)->type->rank == 1 ? AMP_FO : AMP_T;
 }
 
+/* Rows of the left operand and columns of the right one are rows and columns of the product; a vector has neither. */
+static int channels_of_matmul(const Node *n, int operand)
+{
+    const MatmulAttr *at = n->attr;
+    const int rank = n->in[operand].def->type->rank;
+    if (rank < 2)
+        return QUANT_WHOLE;
+    const bool last = operand == 0 ? at->ta : !at->tb;
+    return last ? rank - 1 : rank - 2;
+}
+
 const OpDef op_matmul = {
     .name = "matmul",
     .min_in = 2,
@@ -302,6 +313,9 @@ const OpDef op_matmul = {
     .work = work_matmul,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, matmul_class },
-    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT }, .out = QUANT_INPUT, .weight_axis = -1 },
+    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT },
+               .out = { QUANT_INPUT },
+               .weight_axis = channels_of_matmul,
+               .integer = OP_qlinear_matmul },
     .onnx = { "MatMul", 13, NULL },
 };

@@ -132,6 +132,6 @@ const OpDef op_gradient = {
     .weight = 100,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Gradient", 1, "ai.onnx.preview.training" },
 };

@@ -80,6 +80,6 @@ const OpDef op_if = {
     .n_variants = 8,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "If", 25, NULL },
 };

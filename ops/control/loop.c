@@ -213,6 +213,6 @@ const OpDef op_loop = {
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Loop", 25, NULL },
 };

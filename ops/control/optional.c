@@ -4,7 +4,7 @@
 
 #define OPTIONALS                                                                                                      \
     .fuse = FUSE_OPAQUE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                \
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT }
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 typedef struct OptionalAttr {
     const Type *type; /* of the element, where none is given */

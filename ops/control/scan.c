@@ -262,6 +262,6 @@ const OpDef op_scan = {
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Scan", 25, NULL },
 };

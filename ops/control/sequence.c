@@ -37,7 +37,7 @@ const Type *items_type(Types *types, size_t n, Tensor *const *items, const Type 
 
 #define SEQUENCES                                                                                                      \
     .fuse = FUSE_OPAQUE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                \
-    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT }
+    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 
 /* A position in a sequence of n items, or of one more place; false after a complaint. */
 static bool position(Eval *e, int i, int64_t n, int64_t *at)

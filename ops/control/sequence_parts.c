@@ -5,7 +5,7 @@
 #include "ops/control/sequence.h"
 #include "ops/move/move.h"
 
-#define PARTS .fuse = FUSE_OPAQUE, .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT }
+#define PARTS .fuse = FUSE_OPAQUE, .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 
 /* ---- concat_from_sequence ---- */
 

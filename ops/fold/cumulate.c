@@ -143,7 +143,7 @@ static Node *sample_cum_prod(Build *b, Rng *rng, int variant)
 #define CARD                                                                                                           \
     .min_in = 2, .max_in = 2, .attrs = cum_attrs, .infer = infer_cum, .n_variants = 24, .weight = 3,                   \
     .differentiable = 1, .fuse = FUSE_OPAQUE, .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },                        \
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT }
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 
 const OpDef op_cum_sum = {
     .name = "cum_sum",

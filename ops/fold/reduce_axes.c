@@ -357,9 +357,9 @@ SAMPLE(log_sum_exp, -4, 4)
 SAMPLE(sum_square, -4, 4)
 #undef SAMPLE
 
-#define FLOATING .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT }
-#define PASSING  .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true }
-#define WHOLLY   .quant = { .in = { QUANT_INPUT, QUANT_NEVER }, .out = QUANT_INPUT }
+#define FLOATING .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
+#define PASSING  .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true }
+#define WHOLLY   .quant = { .in = { QUANT_INPUT, QUANT_NEVER }, .out = { QUANT_INPUT } }
 #define CARD(op)                                                                                                       \
     .name = "reduce_" #op, .min_in = 1, .max_in = 2, .attrs = reduce_attrs, .sample = sample_##op, .n_variants = 45,   \
     .differentiable = 1, .fuse = FUSE_REDUCE

@@ -225,7 +225,7 @@ static Node *sample_hardmax(Build *b, Rng *rng, int variant)
 
 #define CARD                                                                                                           \
     .min_in = 1, .max_in = 1, .n_variants = 30, .differentiable = 1, .fuse = FUSE_REDUCE,                              \
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT }
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 const OpDef op_softmax = {
     .name = "softmax",

@@ -166,6 +166,6 @@ const OpDef op_top_k = {
     .differentiable = 1,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_C, AMP_C, 0, REASON_INDEX, amp_top_k },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT, QUANT_NEVER } },
     .onnx = { "TopK", 24, NULL },
 };

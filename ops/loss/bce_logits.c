@@ -145,7 +145,7 @@ const OpDef op_bce_logits = {
     .weight = 16,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FO, AMP_FO, 1u << POS_WEIGHT | 1u << SAMPLE_WEIGHT, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief =
         "The binary cross entropy of sigmoid(logits), as PyTorch's binary_cross_entropy_with_logits, with gamma as "
         "torchvision's sigmoid_focal_loss; operands: logits, target, weights of positive targets, weights of samples.",

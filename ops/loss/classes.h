@@ -47,6 +47,6 @@ Node *sample_class_loss(Build *b, Rng *rng, int variant, Op op);
 #define CLASS_LOSS_CARD                                                                                                \
     .min_in = 2, .max_in = 4, .n_variants = 60, .fuse = FUSE_OPAQUE,                                                   \
     .amp = { AMP_FO, AMP_FO, 1u << CLASS_WEIGHT | 1u << SAMPLE_WEIGHT, REASON_PRECISION, NULL },                       \
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT }
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 #endif

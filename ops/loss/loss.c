@@ -237,7 +237,7 @@ static Node *sample_loss(Build *b, Rng *rng, int variant, Op op)
         .weight = 12,                                                                                                  \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_FO, AMP_FO, 4, REASON_PRECISION, NULL },                                                          \
-        .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },                              \
+        .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },                          \
         .onnx = { onnx_name, opset, NULL },                                                                            \
     }
 LOSS_CARD(negative_log_likelihood_loss, infer_loss, 1, 22, "NegativeLogLikelihoodLoss");

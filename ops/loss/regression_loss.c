@@ -154,7 +154,7 @@ static Node *sample_regression(Build *b, Rng *rng, int variant, Op op)
         .weight = 8,                                                                                                   \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_FO, AMP_FO, 1u << SAMPLE_WEIGHT, REASON_PRECISION, NULL },                                        \
-        .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
+        .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .brief = sentence " operands: values, target, weights of samples.",                                            \
     }
 REGRESSION_CARD(mse, infer_regression, sum_attrs, square, square_slope, "The mean of squared differences;");

@@ -122,7 +122,7 @@ const OpDef op_concat = {
     .trainable = ~0u,
     .fuse = FUSE_MOVE,
     .amp = { AMP_PW, AMP_PW, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "Concat", 13, NULL },
 };
 
@@ -277,6 +277,6 @@ const OpDef op_split = {
     .differentiable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "Split", 18, NULL },
 };

@@ -75,7 +75,7 @@ const OpDef op_constant_of_shape = {
     .n_variants = 18,
     .fuse = FUSE_MOVE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "ConstantOfShape", 25, NULL },
 };
 
@@ -192,7 +192,7 @@ const OpDef op_range = {
     .n_variants = 28,
     .fuse = FUSE_MOVE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "Range", 27, NULL },
 };
 
@@ -250,7 +250,7 @@ const OpDef op_eye_like = {
     .n_variants = 12,
     .fuse = FUSE_MOVE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "EyeLike", 22, NULL },
 };
 
@@ -363,6 +363,6 @@ const OpDef op_one_hot = {
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 1u << 0 | 1u << 1, REASON_INDEX, NULL },
-    .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "OneHot", 28, NULL },
 };

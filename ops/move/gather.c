@@ -72,6 +72,12 @@ static Node *sample_gather(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, gather, at, x, indices);
 }
 
+static int rows_of_table(const Node *n, int operand)
+{
+    const int64_t axis = ((const AxisAttr *)n->attr)->axis;
+    return operand == 0 ? (int)(axis < 0 ? axis + n->in[0].def->type->rank : axis) : QUANT_WHOLE;
+}
+
 const OpDef op_gather = {
     .name = "gather",
     .min_in = 2,
@@ -87,7 +93,7 @@ const OpDef op_gather = {
     .trainable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_GATHER, QUANT_NEVER }, .out = QUANT_AGNOSTIC },
+    .quant = { .in = { QUANT_GATHER, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .weight_axis = rows_of_table },
     .onnx = { "Gather", 13, NULL },
 };
 
@@ -169,7 +175,7 @@ const OpDef op_gather_elements = {
     .differentiable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "GatherElements", 13, NULL },
 };
 
@@ -277,6 +283,6 @@ const OpDef op_gather_nd = {
     .differentiable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "GatherND", 13, NULL },
 };

@@ -219,6 +219,6 @@ const OpDef op_non_max_suppression = {
     .weight = 20,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_SCHEMA, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "NonMaxSuppression", 11, NULL },
 };

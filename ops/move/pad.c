@@ -190,7 +190,7 @@ const OpDef op_pad = {
     .differentiable = 1u << 0 | 1u << 2,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 1u << 2, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "Pad", 25, NULL },
 };
 
@@ -275,6 +275,6 @@ const OpDef op_center_crop_pad = {
     .differentiable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "CenterCropPad", 18, NULL },
 };

@@ -77,7 +77,7 @@ const OpDef op_trilu = {
     .differentiable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "Trilu", 14, NULL },
 };
 
@@ -162,7 +162,7 @@ const OpDef op_reverse_sequence = {
     .differentiable = 1,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "ReverseSequence", 28, NULL },
 };
 
@@ -287,7 +287,7 @@ const OpDef op_tensor_scatter = {
     .differentiable = 1u << 0 | 1u << 1,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_PW, AMP_PW, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "TensorScatter", 24, NULL },
 };
 
@@ -334,6 +334,6 @@ const OpDef op_bit_cast = {
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "BitCast", 26, NULL },
 };

@@ -22,7 +22,7 @@ static void adjoint_view(Build *b, const Site *s, Node **dx)
 #define VIEW                                                                                                           \
     .eval = move_whole, .adjoint = adjoint_view, .open_adjoint = true, .differentiable = 1, .fuse = FUSE_MOVE,         \
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                                     \
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true }
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true }
 
 /* ---- reshape ---- */
 

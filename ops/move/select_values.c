@@ -148,7 +148,7 @@ const OpDef op_compress = {
     .differentiable = 1,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "Compress", 28, NULL },
 };
 
@@ -198,7 +198,7 @@ const OpDef op_non_zero = {
     .n_variants = 24,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "NonZero", 13, NULL },
 };
 
@@ -336,6 +336,6 @@ const OpDef op_unique = {
     .n_variants = 36,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "Unique", 28, NULL },
 };

@@ -4,7 +4,7 @@
 
 #define ASKS                                                                                                           \
     .fuse = FUSE_OPAQUE, .amp = { AMP_N, AMP_N, 0, REASON_NONE, NULL },                                                \
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER }
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } }
 
 static const AttrSpec shape_attrs[] = {
     ATTR(ShapeAttr, start, INT, 0),

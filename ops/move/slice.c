@@ -227,6 +227,6 @@ const OpDef op_slice = {
     .differentiable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "Slice", 13, NULL },
 };

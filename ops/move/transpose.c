@@ -7,7 +7,7 @@
 
 #define MOVES                                                                                                          \
     .differentiable = 1, .fuse = FUSE_MOVE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                             \
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true }
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true }
 
 /* Runs a move from operand 0 to result 0. */
 static Status moved(Eval *e, Move *m)

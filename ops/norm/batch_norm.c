@@ -129,6 +129,6 @@ const OpDef op_batch_normalization = {
     .weight = 12,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 2 | 4 | 8 | 16, REASON_NONE, NULL, .wide_out = 2 | 4, .bounded = true },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "BatchNormalization", 15, NULL },
 };

@@ -191,7 +191,7 @@ static Node *sample_lrn(Build *b, Rng *rng, int variant)
         .weight = 12,                                                                                                  \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL, .bounded = limited },                                             \
-        .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
+        .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .onnx = { onnx_name, opset, NULL },                                                                            \
     }
 NORM_CARD(mean_variance_normalization, NULL, true, 13, "MeanVarianceNormalization");

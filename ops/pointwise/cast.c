@@ -153,7 +153,7 @@ const OpDef op_cast = {
     .differentiable = 1,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Cast", 28, NULL },
 };
 
@@ -198,7 +198,7 @@ const OpDef op_amp_cast = {
     .differentiable = 1,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "A change of width that mixed precision placed: it may be taken out again, and export does.",
 };
 
@@ -233,6 +233,6 @@ const OpDef op_identity = {
     .differentiable = 1,
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "Identity", 25, NULL },
 };

@@ -195,31 +195,31 @@ static AmpClass amp_sum(const Node *n, DType target)
 
 #define QUANT_OF_TABLE                                                                                                 \
     {                                                                                                                  \
-        .in = { QUANT_TABLE }, .out = QUANT_TABLE                                                                      \
+        .in = { QUANT_TABLE }, .out = { QUANT_TABLE }                                                                  \
     }
 #define QUANT_OF_FLOAT                                                                                                 \
     {                                                                                                                  \
-        .in = { QUANT_FLOAT }, .out = QUANT_FLOAT                                                                      \
+        .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT }                                                                  \
     }
 #define QUANT_OF_INPUT                                                                                                 \
     {                                                                                                                  \
-        .in = { QUANT_INPUT }, .out = QUANT_INPUT                                                                      \
+        .in = { QUANT_INPUT }, .out = { QUANT_INPUT }                                                                  \
     }
 #define QUANT_OF_NEVER                                                                                                 \
     {                                                                                                                  \
-        .in = { QUANT_NEVER }, .out = QUANT_NEVER                                                                      \
+        .in = { QUANT_NEVER }, .out = { QUANT_NEVER }                                                                  \
     }
 #define QUANT_OF_COMPARE                                                                                               \
     {                                                                                                                  \
-        .in = { QUANT_FLOAT }, .out = QUANT_NEVER                                                                      \
+        .in = { QUANT_FLOAT }, .out = { QUANT_NEVER }                                                                  \
     }
 #define QUANT_OF_PASS                                                                                                  \
     {                                                                                                                  \
-        .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true                                            \
+        .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC }, .same_scale = true                                        \
     }
 #define QUANT_OF_SELECT                                                                                                \
     {                                                                                                                  \
-        .in = { QUANT_NEVER, QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true                               \
+        .in = { QUANT_NEVER, QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC }, .same_scale = true                           \
     }
 
 #define SAMPLE(id, lo, hi)                                                                                             \

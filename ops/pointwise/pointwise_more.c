@@ -58,7 +58,7 @@ const OpDef op_mean = {
     .weight = 2,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_W, AMP_W, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
+    .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT } },
     .onnx = { "Mean", 13, NULL },
 };
 
@@ -113,7 +113,7 @@ const OpDef op_swiglu = {
     .weight = 7,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_W, AMP_W, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "SwiGLU", 28, NULL },
 };
 
@@ -165,6 +165,6 @@ const OpDef op_cast_like = {
     .differentiable = 1,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "CastLike", 25, NULL },
 };

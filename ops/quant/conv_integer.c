@@ -265,7 +265,7 @@ const OpDef op_conv_integer = {
     .weight = 50,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "ConvInteger", 10, NULL },
 };
 
@@ -281,6 +281,6 @@ const OpDef op_qlinear_conv = {
     .weight = 50,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QLinearConv", 10, NULL },
 };

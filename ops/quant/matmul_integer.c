@@ -234,8 +234,7 @@ static void qlinear_row(const Rescale *r, Tensor *y, int64_t item, const i32 *ac
         const f32 v = (acc ? (f32)acc[item * p->n + j]
                            : dot_f32(p, a + (ma * p->m + item % p->m) * p->k, b + mb * p->k * p->n + j)) *
                       m;
-        const f32 rounded = clamp_f32(rint_f32(v) + zero, rq.lo, rq.hi);
-        out[j] = !integer ? (zero == 0 ? v : v + zero) : rounded == rounded ? rounded : zero;
+        out[j] = integer ? stored_code_f32(v, zero, rq.lo, rq.hi) : zero == 0 ? v : v + zero;
     }
     store_codes(y, item * p->n, out, p->n, true);
 }
@@ -348,7 +347,7 @@ const OpDef op_matmul_integer = {
     .weight = 50,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "MatMulInteger", 10, NULL },
 };
 
@@ -363,6 +362,6 @@ const OpDef op_qlinear_matmul = {
     .weight = 50,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_N, AMP_N, 1u << A_SCALE | 1u << B_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QLinearMatMul", 21, NULL },
 };

@@ -91,8 +91,7 @@ static f32 code_of(const Quantizer *c, f32 v, f32 z)
 {
     if (!c->integers)
         return z == 0 ? v : v + z;
-    const f32 code = clamp_f32(rint_f32(v) + z, c->lo, c->hi);
-    return code == code ? code : z;
+    return stored_code_f32(v, z, c->lo, c->hi);
 }
 
 static void quantize_block(const Quantizer *c, const Tensor *x, Tensor *y, int64_t first, int64_t n, bool saturate)
@@ -177,11 +176,11 @@ static void dequantize_block(const Grain *g, Eval *e, const f32 *scale, const i6
     if (dtype_is_float(e->in[0]->type->dtype)) {
         load_f32(v, e->in[0], first, n);
         for (int64_t i = 0; i < n; i++)
-            v[i] = (zero_f ? v[i] - zero_f[at[i]] : v[i]) * scale[at[i]];
+            v[i] = dequantize_f32(v[i], scale[at[i]], zero_f ? zero_f[at[i]] : 0);
     } else {
         load_i64(code, e->in[0], first, n);
         for (int64_t i = 0; i < n; i++)
-            v[i] = (f32)(zero_i ? code[i] - zero_i[at[i]] : code[i]) * scale[at[i]];
+            v[i] = dequantize_i64(code[i], scale[at[i]], zero_i ? zero_i[at[i]] : 0);
     }
     store_f32(e->out[0], first, v, n);
     rounding_count_f32(eval_options(e)->rounding, e->out[0], first, v, n);
@@ -290,7 +289,7 @@ const OpDef op_quantize_linear = {
     .n_variants = 48,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QuantizeLinear", 28, NULL },
 };
 
@@ -305,6 +304,6 @@ const OpDef op_dequantize_linear = {
     .n_variants = 48,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "DequantizeLinear", 28, NULL },
 };

@@ -26,10 +26,8 @@ static Status eval_dynamic_quantize_linear(Eval *e)
     const f32 wanted = rint_f32(clamp_f32(0 - lo / scale, 0, 255)), zero = wanted == wanted ? wanted : 0;
     const Requantizer u8_codes = requantizer_of(U8, zero);
     f32 *codes = eval_scratch(e, (size_t)n, sizeof *codes);
-    for (int64_t i = 0; i < n; i++) {
-        const f32 code = quantize_f32(x[i], scale, zero, u8_codes.lo, u8_codes.hi);
-        codes[i] = code == code ? code : zero;
-    }
+    for (int64_t i = 0; i < n; i++)
+        codes[i] = stored_code_f32(x[i] / scale, zero, u8_codes.lo, u8_codes.hi);
     store_f32(eval_out(e, 0), 0, codes, n);
     if (e->n_out > 1)
         store_f32(eval_out(e, 1), 0, &scale, 1);
@@ -62,6 +60,6 @@ const OpDef op_dynamic_quantize_linear = {
     .weight = 2,
     .fuse = FUSE_REDUCE,
     .amp = { AMP_FO, AMP_FO, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "DynamicQuantizeLinear", 11, NULL },
 };

@@ -139,6 +139,8 @@ const OpDef op_dropout = {
     .differentiable = 1,
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_P, AMP_P, 1u << RATIO, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_NEVER },
+               .out = { QUANT_AGNOSTIC, QUANT_NEVER },
+               .same_scale = true },
     .onnx = { "Dropout", 22, NULL },
 };

@@ -317,7 +317,7 @@ static Node *sample_multinomial(Build *b, Rng *rng, int variant)
         .mode = MODE_RANDOM,                                                                                           \
         .fuse = FUSE_POINTWISE,                                                                                        \
         .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },                                                              \
-        .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
+        .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .onnx = { ONNX, SINCE, NULL },                                                                                 \
     }
 

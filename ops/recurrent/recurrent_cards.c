@@ -8,6 +8,13 @@ static const AttrSpec gru_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linea
                                       ATTR_LAST };
 static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
 
+/* Weights of all gates lie in dimension 1: each row gives one number before the gate's function. */
+static int rows_of_gates(const Node *n, int operand)
+{
+    (void)n;
+    return operand == 1 || operand == 2 ? 1 : QUANT_WHOLE;
+}
+
 #define RECURRENT_CARD(word, n_operands, n_results, wide, differ, onnx_name)                                           \
     static const Type *infer_##word(Infer *q)                                                                          \
     {                                                                                                                  \
@@ -44,7 +51,9 @@ static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
         .work = work_recurrent,                                                                                        \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL, .wide_out = n_results == 3 ? 4 : 0 },                          \
-        .quant = { .in = { QUANT_FLOAT, QUANT_WEIGHT, QUANT_WEIGHT, QUANT_FLOAT }, .out = QUANT_FLOAT },               \
+        .quant = { .in = { QUANT_FLOAT, QUANT_WEIGHT, QUANT_WEIGHT, QUANT_FLOAT },                                     \
+                   .out = { QUANT_FLOAT },                                                                             \
+                   .weight_axis = rows_of_gates },                                                                     \
         .onnx = { onnx_name, 22, NULL },                                                                               \
     }
 
@@ -81,7 +90,7 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .weight = 120,                                                                                                 \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
-        .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
+        .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .brief = "What reaches the operands of " #word ", from the operands and what reaches its results.",            \
     }
 GRAD_CARD(lstm, 11, 7);

@@ -213,7 +213,7 @@ const OpDef op_grid_sample_grad = {
     .weight = 10,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FO, AMP_FO, 2, REASON_RANGE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data of grid_sample, from what reaches its result.",
 };
 
@@ -229,6 +229,6 @@ const OpDef op_grid_sample_grid_grad = {
     .weight = 20,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the grid of grid_sample over x, from what reaches its result.",
 };

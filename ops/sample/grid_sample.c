@@ -183,7 +183,7 @@ const OpDef op_grid_sample = {
     .weight = 10,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 1u << GRID, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "GridSample", 22, NULL },
 };
 
@@ -201,6 +201,6 @@ const OpDef op_affine_grid = {
     .weight = 2,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "AffineGrid", 20, NULL },
 };

@@ -353,7 +353,7 @@ const OpDef op_resize = {
     .fuse = FUSE_WINDOW,
     .amp = { AMP_C, AMP_C, 1u << ROI | 1u << SCALES, REASON_NONE, resize_class },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER },
-               .out = QUANT_AGNOSTIC,
+               .out = { QUANT_AGNOSTIC },
                .same_scale = true },
     .onnx = { "Resize", 19, NULL },
 };

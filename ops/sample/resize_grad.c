@@ -165,6 +165,6 @@ const OpDef op_resize_grad = {
     .weight = 10,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_S, AMP_S, 1u << ROI | 1u << SCALES, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data of resize, from what reaches its result.",
 };

@@ -174,6 +174,6 @@ const OpDef op_dft = {
     .weight = 50,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "DFT", 20, NULL },
 };

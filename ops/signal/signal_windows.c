@@ -197,7 +197,7 @@ static Node *sample_mel_weight_matrix(Build *b, Rng *rng, int variant)
         .n_variants = 28,                                                                                              \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \
-        .quant = { .in = { QUANT_NEVER }, .out = QUANT_FLOAT },                                                        \
+        .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },                                                    \
         .onnx = { ONNX, 17, NULL },                                                                                    \
     }
 TAPER_CARD(hann_window, "HannWindow", 1, taper_attrs, infer_taper);

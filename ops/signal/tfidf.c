@@ -233,6 +233,6 @@ const OpDef op_tfidf_vectorizer = {
     .n_variants = 12,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "TfIdfVectorizer", 9, NULL },
 };

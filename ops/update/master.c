@@ -48,7 +48,7 @@ const OpDef op_master_split = {
     .n_variants = 12,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "An f32 as a bf16, half a unit rounded away from zero, and an i16 with the rest of its bits.",
 };
 
@@ -94,6 +94,6 @@ const OpDef op_master_join = {
     .n_variants = 12,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "The f32 that master_split took apart.",
 };

@@ -232,7 +232,7 @@ static Node *sample_momentum(Build *b, Rng *rng, int variant)
         .weight = 16,                                                                                                  \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_F, AMP_F, 0, REASON_SCHEMA, NULL },                                                               \
-        .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },                              \
+        .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },                              \
         .onnx = { onnx_name, 1, "ai.onnx.preview.training" },                                                          \
     }
 /* clang-format on */

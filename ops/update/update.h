@@ -94,7 +94,7 @@ Node *sample_update(Build *b, Rng *rng, int variant, Op op, const void *attr);
         .weight = 16,                                                                                                  \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \
-        .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },                 \
+        .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },             \
         .brief = sentence,                                                                                             \
     }
 

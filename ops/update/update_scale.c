@@ -32,7 +32,7 @@ const OpDef op_latch = {
     .n_variants = 6,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_RANGE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "Its operand, as it is at this place of a run, whatever becomes of the state behind it.",
 };
 
@@ -105,7 +105,7 @@ const OpDef op_check_finite = {
     .n_variants = 16,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FI, AMP_FI, 0, REASON_RANGE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_NEVER },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_NEVER } },
     .brief =
         "Where the first of some values stands that is not finite (-1: nowhere), and as bits: 1 there is one, 2 one "
         "is NaN, 4 the loss is not finite.",
@@ -209,6 +209,6 @@ const OpDef op_update_scale = {
     .n_variants = 40,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .brief = "The next scale of the loss and its counters, and whether the step is applied.",
 };

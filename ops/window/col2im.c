@@ -192,6 +192,6 @@ const OpDef op_col2im = {
     .weight = 3,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "Col2Im", 18, NULL },
 };

@@ -243,6 +243,12 @@ static Node *sample_conv(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, conv, at, data, filter, sample_tensor(b, rng, rng_below(rng, 2) ? dtype : F32, 1, w, -1, 1));
 }
 
+static int channels_of_filter(const Node *n, int operand)
+{
+    (void)n;
+    return operand == 1 ? 0 : QUANT_WHOLE;
+}
+
 const OpDef op_conv = {
     .name = "conv",
     .min_in = 2,
@@ -259,6 +265,9 @@ const OpDef op_conv = {
     .work = work_conv,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS }, .out = QUANT_INPUT, .weight_axis = 0 },
+    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
+               .out = { QUANT_INPUT },
+               .weight_axis = channels_of_filter,
+               .integer = OP_qlinear_conv },
     .onnx = { "Conv", 22, NULL },
 };

@@ -233,6 +233,6 @@ const OpDef op_conv_weight_grad = {
     .weight = 40,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL, .wide_out = 1 },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the weights of a convolution over x, from what reaches its result.",
 };

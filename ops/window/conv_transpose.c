@@ -219,6 +219,13 @@ static Node *sample_conv_transpose(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, conv_transpose, at, data, filter, sample_tensor(b, rng, dtype, 1, &m, -1, 1));
 }
 
+/* With groups, slice j belongs to channel j of each of them. */
+static int channels_of_filter(const Node *n, int operand)
+{
+    (void)n;
+    return operand == 1 ? 1 : QUANT_WHOLE;
+}
+
 const OpDef op_conv_transpose = {
     .name = "conv_transpose",
     .min_in = 2,
@@ -235,6 +242,8 @@ const OpDef op_conv_transpose = {
     .work = work_conv_transpose,
     .fuse = FUSE_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS }, .out = QUANT_INPUT, .weight_axis = 1 },
+    .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
+               .out = { QUANT_INPUT },
+               .weight_axis = channels_of_filter },
     .onnx = { "ConvTranspose", 22, NULL },
 };

@@ -340,7 +340,7 @@ static Node *sample_deform_columns_offset_grad(Build *b, Rng *rng, int variant)
         .weight = 30,                                                                                                  \
         .fuse = FUSE_OPAQUE,                                                                                           \
         .amp = { AMP_F, AMP_F, 2, REASON_INDEX, NULL },                                                                \
-        .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },                                                        \
+        .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .brief = about,                                                                                                \
     }
 COLUMNS_CARD(deform_columns, 2, columns_attrs, "What each tap of a deform_conv sees of x at each position.");

@@ -165,6 +165,6 @@ const OpDef op_deform_conv = {
     .weight = 60,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 28, REASON_INDEX, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "DeformConv", 22, NULL },
 };

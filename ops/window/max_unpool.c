@@ -154,6 +154,6 @@ const OpDef op_max_unpool = {
     .weight = 3,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "MaxUnpool", 22, NULL },
 };

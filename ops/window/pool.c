@@ -399,7 +399,7 @@ const OpDef op_max_pool = {
     .weight = 4,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_PM, AMP_PM, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_AGNOSTIC }, .out = QUANT_AGNOSTIC, .same_scale = true },
+    .quant = { .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC, QUANT_NEVER }, .same_scale = true },
     .onnx = { "MaxPool", 22, NULL },
     .least_version = window_least_version,
 };
@@ -418,7 +418,7 @@ const OpDef op_average_pool = {
     .weight = 4,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_INPUT }, .out = QUANT_INPUT },
+    .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT } },
     .onnx = { "AveragePool", 22, NULL },
     .least_version = window_least_version,
 };
@@ -437,7 +437,7 @@ const OpDef op_lp_pool = {
     .weight = 6,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "LpPool", 22, NULL },
     .least_version = window_least_version,
 };

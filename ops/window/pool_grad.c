@@ -305,7 +305,7 @@ const OpDef op_max_pool_grad = {
     .weight = 4,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data x of max_pool, from what reaches its result.",
 };
 
@@ -323,6 +323,6 @@ const OpDef op_average_pool_grad = {
     .weight = 4,
     .fuse = FUSE_WINDOW,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data of average_pool, from what reaches its result.",
 };

@@ -278,7 +278,7 @@ const OpDef op_max_roi_pool = {
     .weight = 6,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 2, REASON_INDEX, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "MaxRoiPool", 22, NULL },
 };
 
@@ -296,6 +296,6 @@ const OpDef op_roi_align = {
     .weight = 10,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 2, REASON_INDEX, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "RoiAlign", 22, NULL },
 };

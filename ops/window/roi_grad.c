@@ -203,7 +203,7 @@ const OpDef op_max_roi_pool_grad = {
     .weight = 6,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FO, AMP_FO, 2, REASON_RANGE, NULL },
-    .quant = { .in = { QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data x of max_roi_pool over regions, from what reaches its result.",
 };
 
@@ -219,6 +219,6 @@ const OpDef op_roi_align_grad = {
     .weight = 10,
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_FO, AMP_FO, 2, REASON_RANGE, NULL },
-    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = QUANT_FLOAT },
+    .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data x of roi_align over regions, from what reaches its result.",
 };

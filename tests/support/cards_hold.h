@@ -20,7 +20,7 @@ static inline const char *card_lacks(const OpDef *d)
         return "a class of mixed precision";
     if ((d->amp.f16 == AMP_C || d->amp.bf16 == AMP_C) && !d->amp.when)
         return "a function that decides its class";
-    if (d->quant.out == QUANT_UNSET)
+    if (d->quant.out[0] == QUANT_UNSET)
         return "a role in quantized graphs";
     if (d->max_in != 0 && d->quant.in[0] == QUANT_UNSET && !d->structural)
         return "a role of its operands in quantized graphs";
