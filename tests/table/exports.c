@@ -3,7 +3,6 @@
  * bare, trains, is written as a step and read back, exports what was trained, and reloads.  What training must leave
  * alone is left alone, and an untrained file in inference form comes out byte for byte.  onnx's checker and onnxruntime
  * have the last word (tests/data/step.py). */
-#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,19 +13,17 @@
 #include "ops/card/eval.h"
 #include "ops/card/path.h"
 #include "support/oracle.h"
-#include "support/seed.h"
 #include "support/step_texts.h"
+#include "support/stored.h"
 
-enum { STEPS = 5, ROOM = 512 };
+enum { STEPS = 5 };
 
-static const char stored[] = QCC_SOURCE_DIR "/tests/data/exports";
 static const char script[] = QCC_SOURCE_DIR "/tests/data/step.py";
 static const char folder[] = QCC_BINARY_DIR "/tests/exports";
 
 /* One stored file on its way. */
 typedef struct Case {
-    Context c;
-    const char *path, *name; /* "cnn-eval-11-dynamic" */
+    Stored *s; /* "cnn-eval-11-dynamic" */
     qcc_context *cx;
     qcc_model *model;
     qcc_step *step;
@@ -35,59 +32,12 @@ typedef struct Case {
     size_t n_data;
 } Case;
 
-static void report(void *user, const qcc_message *m)
-{
-    const Case *k = user;
-    if (m->severity == QCC_ERROR)
-        print_error("%s: %s", k->name, m->text);
-}
-
-#define MUST(k, call)                                                                                                  \
-    do {                                                                                                               \
-        if ((call) != QCC_OK) {                                                                                        \
-            print_error("%s: %s\n", (k)->name, #call);                                                                 \
-            assert_int_equal(QCC_OK, QCC_INTERNAL);                                                                    \
-        }                                                                                                              \
-    } while (0)
-
-#define HOLDS(k, condition, ...)                                                                                       \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            print_error("%s: ", (k)->name);                                                                            \
-            print_error(__VA_ARGS__);                                                                                  \
-            assert_true(condition);                                                                                    \
-        }                                                                                                              \
-    } while (0)
-
 static bool is(const Case *k, const char *word)
 {
-    return strstr(k->name, word) != NULL;
-}
-
-static const char *beside(Case *k, const char *end)
-{
-    return arena_printf(&k->c.arena, "%s/%s%s", folder, k->name, end);
+    return strstr(k->s->name, word) != NULL;
 }
 
 /* ---- data ---- */
-
-static Tensor *drawn(Case *k, const qcc_value_info *v)
-{
-    const Type *type = type_tensor(&k->c.ir.types, (DType)v->shape.dtype, v->shape.rank, v->shape.dims);
-    Tensor *t = tensor_new(&k->c.arena, type);
-    Rng rng = { seed_of(v->name, 0) };
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        tensor_set_f64(t, i, type->dtype == I64 ? (double)((i * 7 + i / 5) % 5) : 2 * rng_unit(&rng) - 1);
-    return t;
-}
-
-static qcc_tensor seen(const Tensor *t)
-{
-    qcc_tensor q = { (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
-    for (int i = 0; i < q.rank; i++)
-        q.dims[i] = t->type->dims[i];
-    return q;
-}
 
 static void bind_data(Case *k, qcc_session *s)
 {
@@ -102,11 +52,12 @@ static void draw_data(Case *k)
 {
     k->n_data = qcc_step_n_inputs(k->step);
     assert_int_equal(k->n_data, 2); /* x and its target */
-    k->data = NEWS(&k->c.arena, qcc_tensor, k->n_data);
+    k->data = NEWS(&k->s->c.arena, qcc_tensor, k->n_data);
     for (size_t i = 0; i < k->n_data; i++) {
         qcc_value_info v;
         MUST(k, qcc_step_input(k->step, i, &v));
-        k->data[i] = seen(drawn(k, &v));
+        k->data[i] = stored_draw(k->s, v.name,
+                                 type_tensor(&k->s->c.ir.types, (DType)v.shape.dtype, v.shape.rank, v.shape.dims), 5);
     }
 }
 
@@ -121,7 +72,7 @@ static qcc_status take(void *user, const void *bytes, size_t n)
 static void same_as_file(Case *k, const Text *bytes, const char *what)
 {
     Str file;
-    assert_int_equal(file_read(&k->c.arena, &k->c.diag, k->path, 1 << 20, "file", &file), OK);
+    assert_int_equal(file_read(&k->s->c.arena, &k->s->c.diag, k->s->path, 1 << 20, "file", &file), OK);
     HOLDS(k, bytes->n == file.n && memcmp(bytes->p, file.p, file.n) == 0, "%s differs from the file\n", what);
 }
 
@@ -129,8 +80,8 @@ static void same_as_file(Case *k, const Text *bytes, const char *what)
 static void stays_as_it_is(Case *k)
 {
     Text model, session;
-    text_open(&model, &k->c.arena);
-    text_open(&session, &k->c.arena);
+    text_open(&model, &k->s->c.arena);
+    text_open(&session, &k->s->c.arena);
     const qcc_sink to_model = { .write = take, .user = &model }, to_session = { .write = take, .user = &session };
     MUST(k, qcc_export(k->model, NULL, &to_model));
     MUST(k, qcc_export_session(k->session, NULL, &to_session));
@@ -144,8 +95,8 @@ static Graph *imported(Case *k, Spine *s, const char *path)
 {
     Module *m;
     *s = (Spine){ 0 };
-    assert_int_equal(spine_open(s, &k->c.memory, &k->c.diag, &k->c.ir.limits, path), OK);
-    assert_int_equal(onnx_import(&k->c.ir, &k->c.arena, s, NULL, &m), OK);
+    assert_int_equal(spine_open(s, &k->s->c.memory, &k->s->c.diag, &k->s->c.ir.limits, path), OK);
+    assert_int_equal(onnx_import(&k->s->c.ir, &k->s->c.arena, s, NULL, &m), OK);
     return m->graphs[0];
 }
 
@@ -170,10 +121,10 @@ static bool is_read_only_by(const Node *n, Op op)
 static void leaves_the_rest_alone(Case *k)
 {
     Spine old_spine, new_spine;
-    Graph *old = imported(k, &old_spine, k->path), *new = imported(k, &new_spine, beside(k, ".flat.onnx"));
+    Graph *old = imported(k, &old_spine, k->s->path), *new = imported(k, &new_spine, stored_path(k->s, ".flat.onnx"));
     Node *b = new->first;
     int moved = 0, tied = 0, buffers = 0;
-    const Map paths = path_names(old, &k->c.arena);
+    const Map paths = path_names(old, &k->s->c.arena);
     for (Node *a = old->first; a; a = a->next) {
         if (a->op != OP_param || !a->name)
             continue;
@@ -185,8 +136,8 @@ static void leaves_the_rest_alone(Case *k)
         if (!b && is_read_only_by(a, OP_dropout))
             continue; /* nobody reads it in inference form */
         HOLDS(k, b && b->op == OP_param && b->type == a->type, "%s is gone\n", a->name);
-        const Tensor *was = payload_tensor(node_payload(a), &k->c.diag);
-        const Tensor *now = payload_tensor(node_payload(b), &k->c.diag);
+        const Tensor *was = payload_tensor(node_payload(a), &k->s->c.diag);
+        const Tensor *now = payload_tensor(node_payload(b), &k->s->c.diag);
         const bool same = memcmp(was->data, now->data, was->bytes) == 0;
         const bool buffer = strstr(a->name, "inv_freq") || strstr(a->name, "mask");
         buffers += buffer;
@@ -233,7 +184,7 @@ static void same_parameters(Case *k, qcc_session *a, qcc_session *b)
 static const char *text_of_step(Case *k, const qcc_step *s)
 {
     Text t;
-    text_open(&t, &k->c.arena);
+    text_open(&t, &k->s->c.arena);
     assert_int_equal(print_module(&t, s->module, NULL), OK);
     return text_get(&t);
 }
@@ -241,7 +192,7 @@ static const char *text_of_step(Case *k, const qcc_step *s)
 /* The step, written and read again, is the step, and trains as it does. */
 static void reads_back(Case *k)
 {
-    const char *path = beside(k, ".step.onnx");
+    const char *path = stored_path(k->s, ".step.onnx");
     const qcc_sink sink = qcc_to_file(path);
     const qcc_source source = qcc_file(path);
     qcc_model *m;
@@ -281,34 +232,19 @@ static void runs_deployed(Case *k, qcc_model *m, const qcc_tensor *want)
     }
 }
 
-static void say_value(Text *t, const char *kind, const char *name, const qcc_tensor *x)
-{
-    text_printf(t, "%s %s %s ", kind, name, x->dtype == QCC_I64 ? "int64" : "float32");
-    for (int i = 0; i < x->rank; i++)
-        text_printf(t, "%s%lld", i ? "x" : "", (long long)x->dims[i]);
-    for (size_t i = 0; x->dtype == QCC_I64 && i < x->bytes / sizeof(int64_t); i++)
-        text_printf(t, " %lld", (long long)((const int64_t *)x->data)[i]);
-    for (size_t i = 0; x->dtype != QCC_I64 && i < x->bytes / sizeof(float); i++)
-        text_printf(t, " %.9g", (double)((const float *)x->data)[i]);
-    text_char(t, '\n');
-}
-
 /* For onnxruntime: what goes in and what comes out. */
 static void keep_values(Case *k, const qcc_tensor *y)
 {
     Text t;
-    FileOut f;
-    text_open(&t, &k->c.arena);
-    say_value(&t, "in", "x", &k->data[0]);
-    say_value(&t, "out", output_name(k), y);
-    assert_int_equal(file_create(&f, &k->c.arena, &k->c.diag, beside(k, ".values")), OK);
-    assert_int_equal(file_write(&f, t.p, t.n), OK);
-    assert_int_equal(file_keep(&f), OK);
+    text_open(&t, &k->s->c.arena);
+    stored_say(k->s, &t, "in", "x", &k->data[0]);
+    stored_say(k->s, &t, "out", output_name(k), y);
+    stored_keep(k->s, &t);
 }
 
 static void deploys(Case *k)
 {
-    const char *path = beside(k, ".flat.onnx"), *output = output_name(k);
+    const char *path = stored_path(k->s, ".flat.onnx"), *output = output_name(k);
     const qcc_sink sink = qcc_to_file(path);
     const qcc_source source = qcc_file(path);
     qcc_tensor want, got;
@@ -337,7 +273,7 @@ static void deploys(Case *k)
 static void takes_another_batch(Case *k)
 {
     static const char *const batches[] = { "--batch 1", "--batch 6" };
-    const qcc_source source = qcc_file(k->path);
+    const qcc_source source = qcc_file(k->s->path);
     qcc_model *m;
     for (size_t i = 0; i < COUNT(batches) && is(k, "-static"); i++) {
         MUST(k, qcc_read(k->cx, &source, batches[i], &m));
@@ -347,9 +283,9 @@ static void takes_another_batch(Case *k)
 
 static Status go_through(void *arg)
 {
-    Case *k = arg;
-    const qcc_context_options options = { .size = sizeof options, .report = report, .user = k, .threads = 1 };
-    const qcc_source source = qcc_file(k->path);
+    Case all = { .s = arg }, *k = &all;
+    const qcc_context_options options = { .size = sizeof options, .report = stored_report, .user = k->s, .threads = 1 };
+    const qcc_source source = qcc_file(k->s->path);
     MUST(k, qcc_open(&options, &k->cx));
     MUST(k, qcc_read(k->cx, &source, NULL, &k->model));
     MUST(k, qcc_compile(k->model, NULL, &k->step));
@@ -368,29 +304,12 @@ static Status go_through(void *arg)
 
 static void every_form_trains_and_deploys(void **state)
 {
+    size_t seen = 0;
     (void)state;
-    glob_t found;
-    int bad = 0;
-    char pattern[ROOM], remove[2 * ROOM];
-    snprintf(pattern, sizeof pattern, "%s/*-*.onnx", stored);
-    snprintf(remove, sizeof remove, "rm -rf '%s' && mkdir '%s'", folder, folder);
-    assert_int_equal(system(remove), 0);
-    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        char name[ROOM];
-        Case k = { .path = found.gl_pathv[i], .name = name };
-        const char *only = getenv("QCC_EXPORT");
-        snprintf(name, sizeof name, "%s", k.path + sizeof stored);
-        *strstr(name, ".onnx") = '\0';
-        if (only && !strstr(name, only))
-            continue;
-        context_open(&k.c);
-        bad += guarded(&k.c.memory, go_through, &k) != OK;
-        context_close(&k.c);
-    }
-    print_message("%zu files\n", found.gl_pathc);
-    assert_true(found.gl_pathc >= 57);
-    globfree(&found);
+    stored_folder(folder);
+    const int bad = stored_each("/tests/data/exports/*-*.onnx", NULL, folder, go_through, &seen);
+    print_message("%zu files\n", seen);
+    assert_true(seen >= 57);
     assert_int_equal(bad, 0);
 }
 

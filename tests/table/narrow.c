@@ -3,77 +3,38 @@
  * type, without a cast that the import did not have; our reader takes it, and it computes what the f32 file does, as far
  * as the type goes.  With --keep-io it has the old signature, one Cast for each value of it that was f32, and the same
  * numbers.  onnx's checker and onnxruntime have the last word (tests/data/narrow.py). */
-#include <glob.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "api/model/model.h"
-#include "base/file.h"
-#include "base/rng.h"
 #include "ops/card/schema.h"
 #include "support/oracle.h"
-#include "support/seed.h"
-#include "testing.h"
+#include "support/stored.h"
 
 /* Masks of -3.4e38 become infinite. */
 #define ROUNDED "--dtype %s --round-constants"
 
-enum { ROOM = 512, BATCH = 4, MOST_F32 = 64, MOST_VALUES = 8 };
+enum { BATCH = 4, MOST_F32 = 64, MOST_VALUES = 8 };
 
 static const char folder[] = QCC_BINARY_DIR "/tests/narrow";
 static const char script[] = QCC_SOURCE_DIR "/tests/data/narrow.py";
 
 typedef struct Case {
-    Context c;
-    const char *path, *name;
-    const char *dtype;
+    Stored *s;
     qcc_context *cx;
     qcc_model *model, *plain, *narrow, *kept; /* as read; exported in f32, narrow, with its signature kept */
     qcc_tensor data[MOST_VALUES];             /* of `plain` */
 } Case;
 
-static void report(void *user, const qcc_message *m)
-{
-    const Case *k = user;
-    if (m->severity == QCC_ERROR)
-        print_error("%s %s: %s", k->name, k->dtype, m->text);
-}
-
-#define MUST(k, call)                                                                                                  \
-    do {                                                                                                               \
-        if ((call) != QCC_OK) {                                                                                        \
-            print_error("%s %s: %s\n", (k)->name, (k)->dtype, #call);                                                  \
-            assert_int_equal(QCC_OK, QCC_INTERNAL);                                                                    \
-        }                                                                                                              \
-    } while (0)
-
-#define HOLDS(k, condition, ...)                                                                                       \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            print_error("%s %s: ", (k)->name, (k)->dtype);                                                             \
-            print_error(__VA_ARGS__);                                                                                  \
-            assert_true(condition);                                                                                    \
-        }                                                                                                              \
-    } while (0)
-
 /* Exports in a form and reads what was written. */
 static qcc_model *exported(Case *k, const char *options, const char *end)
 {
-    const char *path = arena_printf(&k->c.arena, "%s/%s%s", folder, k->name, end);
+    const char *path = arena_printf(&k->s->c.arena, "%s/%s%s", folder, k->s->name, end);
     const qcc_sink sink = qcc_to_file(path);
     const qcc_source source = qcc_file(path);
     qcc_model *m;
     MUST(k, qcc_export(k->model, options, &sink));
     MUST(k, qcc_read(k->cx, &source, NULL, &m));
     return m;
-}
-
-static int casts_of(qcc_model *m)
-{
-    int n = 0;
-    for (Node *o = walk_first(m->graph); o; o = walk_next(m->graph, o))
-        n += o->op == OP_cast || o->op == OP_cast_like;
-    return n;
 }
 
 /* ---- the file ---- */
@@ -137,15 +98,6 @@ static qcc_tensor seen(const Tensor *t)
     return q;
 }
 
-static Tensor *tensor_of(Case *k, const qcc_tensor *q)
-{
-    Tensor *t = NEW(&k->c.arena, Tensor);
-    *t = (Tensor){ .type = type_tensor(&k->c.ir.types, (DType)q->dtype, q->rank, q->dims),
-                   .data = (void *)(uintptr_t)q->data,
-                   .bytes = q->bytes };
-    return t;
-}
-
 static void draw_data(Case *k)
 {
     for (size_t i = 0; i < k->plain->n_inputs; i++) {
@@ -153,11 +105,8 @@ static void draw_data(Case *k)
         const Type *type = k->plain->inputs[i].type;
         for (int d = 0; d < type->rank; d++)
             dims[d] = type->dims[d] < 0 ? BATCH : type->dims[d];
-        Tensor *t = tensor_new(&k->c.arena, type_tensor(&k->c.ir.types, type->dtype, type->rank, dims));
-        Rng rng = { seed_of(k->plain->inputs[i].name, 0) };
-        for (int64_t e = 0; e < tensor_elements(t); e++)
-            tensor_set_f64(t, e, type->dtype == I64 ? (double)((e * 7 + e / 5) % 5) : 2 * rng_unit(&rng) - 1);
-        k->data[i] = seen(t);
+        k->data[i] = stored_draw(k->s, k->plain->inputs[i].name,
+                                 type_tensor(&k->s->c.ir.types, type->dtype, type->rank, dims), 5);
     }
 }
 
@@ -167,8 +116,9 @@ static void run(Case *k, qcc_model *m, qcc_tensor *results)
     qcc_tensor data[MOST_VALUES];
     assert_true(m->n_inputs <= MOST_VALUES && m->n_outputs <= MOST_VALUES);
     for (size_t i = 0; i < m->n_inputs; i++) {
-        const Tensor *from = tensor_of(k, &k->data[i]);
-        Tensor *t = tensor_new(&k->c.arena, type_with_dtype(&k->c.ir.types, from->type, m->inputs[i].type->dtype));
+        const Tensor *from = stored_tensor(k->s, &k->data[i]);
+        Tensor *t =
+            tensor_new(&k->s->c.arena, type_with_dtype(&k->s->c.ir.types, from->type, m->inputs[i].type->dtype));
         for (int64_t e = 0; e < tensor_elements(t); e++)
             tensor_set_f64(t, e, tensor_get_f64(from, e));
         data[i] = seen(t);
@@ -179,7 +129,7 @@ static void run(Case *k, qcc_model *m, qcc_tensor *results)
 /* The largest difference of two results, of the largest value. */
 static double apart(Case *k, const qcc_tensor *a, const qcc_tensor *b)
 {
-    const Tensor *x = tensor_of(k, a), *y = tensor_of(k, b);
+    const Tensor *x = stored_tensor(k->s, a), *y = stored_tensor(k->s, b);
     double largest = 1e-6, most = 0;
     assert_int_equal(tensor_elements(x), tensor_elements(y));
     for (int64_t i = 0; i < tensor_elements(x); i++) {
@@ -190,30 +140,16 @@ static double apart(Case *k, const qcc_tensor *a, const qcc_tensor *b)
     return most / largest;
 }
 
-static void say_value(Text *t, const char *kind, const char *name, const Tensor *x)
-{
-    text_printf(t, "%s %s %s ", kind, name, x->type->dtype == I64 ? "int64" : "float32");
-    for (int i = 0; i < x->type->rank; i++)
-        text_printf(t, "%s%lld", i ? "x" : "", (long long)x->type->dims[i]);
-    for (int64_t i = 0; i < tensor_elements(x); i++)
-        text_printf(t, " %.9g", tensor_get_f64(x, i));
-    text_char(t, '\n');
-}
-
 /* For onnxruntime: what goes in and what comes out. */
 static void keep_values(Case *k, const qcc_tensor *results)
 {
     Text t;
-    FileOut f;
-    text_open(&t, &k->c.arena);
+    text_open(&t, &k->s->c.arena);
     for (size_t i = 0; i < k->narrow->n_inputs; i++)
-        say_value(&t, "in", k->narrow->inputs[i].name, tensor_of(k, &k->data[i]));
+        stored_say(k->s, &t, "in", k->narrow->inputs[i].name, &k->data[i]);
     for (size_t i = 0; i < k->narrow->n_outputs; i++)
-        say_value(&t, "out", k->narrow->outputs[i].name, tensor_of(k, &results[i]));
-    const char *path = arena_printf(&k->c.arena, "%s/%s.%s.values", folder, k->name, k->dtype);
-    assert_int_equal(file_create(&f, &k->c.arena, &k->c.diag, path), OK);
-    assert_int_equal(file_write(&f, t.p, t.n), OK);
-    assert_int_equal(file_keep(&f), OK);
+        stored_say(k->s, &t, "out", k->narrow->outputs[i].name, &results[i]);
+    stored_keep(k->s, &t);
 }
 
 static void computes_the_same(Case *k, DType to)
@@ -244,64 +180,42 @@ static int f32_values(const qcc_model *m)
 
 static Status go_through(void *arg)
 {
-    Case *k = arg;
-    const DType to = strcmp(k->dtype, "fp16") == 0 ? F16 : BF16;
-    const qcc_context_options options = { .size = sizeof options, .report = report, .user = k, .threads = 1 };
-    const qcc_source source = qcc_file(k->path);
+    Case all = { .s = arg }, *k = &all;
+    const DType to = strcmp(k->s->how, "fp16") == 0 ? F16 : BF16;
+    const qcc_context_options options = { .size = sizeof options, .report = stored_report, .user = k->s, .threads = 1 };
+    const qcc_source source = qcc_file(k->s->path);
     MUST(k, qcc_open(&options, &k->cx));
     MUST(k, qcc_read(k->cx, &source, NULL, &k->model));
     k->plain = exported(k, NULL, ".f32.onnx");
-    k->narrow =
-        exported(k, arena_printf(&k->c.arena, ROUNDED, k->dtype), arena_printf(&k->c.arena, ".%s.onnx", k->dtype));
-    k->kept = exported(k, arena_printf(&k->c.arena, ROUNDED " --keep-io '*'", k->dtype),
-                       arena_printf(&k->c.arena, ".%s.kept.onnx", k->dtype));
+    k->narrow = exported(k, arena_printf(&k->s->c.arena, ROUNDED, k->s->how),
+                         arena_printf(&k->s->c.arena, ".%s.onnx", k->s->how));
+    k->kept = exported(k, arena_printf(&k->s->c.arena, ROUNDED " --keep-io '*'", k->s->how),
+                       arena_printf(&k->s->c.arena, ".%s.kept.onnx", k->s->how));
     is_bare(k, k->narrow);
     is_narrow(k, k->narrow, to);
     same_signature(k, k->plain, k->kept);
-    HOLDS(k, casts_of(k->narrow) <= casts_of(k->plain), "%d casts of %d\n", casts_of(k->narrow), casts_of(k->plain));
-    assert_int_equal(casts_of(k->kept), casts_of(k->narrow) + f32_values(k->plain));
+    HOLDS(k, stored_casts(k->narrow->graph) <= stored_casts(k->plain->graph), "%d casts of %d\n",
+          stored_casts(k->narrow->graph), stored_casts(k->plain->graph));
+    assert_int_equal(stored_casts(k->kept->graph), stored_casts(k->narrow->graph) + f32_values(k->plain));
     draw_data(k);
     computes_the_same(k, to);
     qcc_close(k->cx);
     return OK;
 }
 
-static int every_model_of(const char *pattern, const char *dtype)
-{
-    glob_t found;
-    int bad = 0;
-    const char *only = getenv("QCC_EXPORT");
-    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        char name[ROOM];
-        Case k = { .path = found.gl_pathv[i], .name = name, .dtype = dtype };
-        snprintf(name, sizeof name, "%s", strrchr(k.path, '/') + 1);
-        *strrchr(name, '.') = '\0';
-        if (only && !strstr(name, only))
-            continue;
-        context_open(&k.c);
-        bad += guarded(&k.c.memory, go_through, &k) != OK;
-        context_close(&k.c);
-    }
-    print_message("%zu files as %s\n", found.gl_pathc, dtype);
-    globfree(&found);
-    return bad;
-}
-
 static void every_model_goes_narrow(void **state)
 {
     static const char *const patterns[] = { "/tests/data/torch/*.onnx", "/tests/data/exports/*.onnx",
                                             "/examples/models/*.qir" };
-    char pattern[ROOM], remove[3 * ROOM];
+    size_t seen = 0;
     int bad = 0;
     (void)state;
-    snprintf(remove, sizeof remove, "rm -rf '%s' && mkdir '%s'", folder, folder);
-    assert_int_equal(system(remove), 0);
+    stored_folder(folder);
     for (size_t i = 0; i < COUNT(patterns); i++) {
-        snprintf(pattern, sizeof pattern, "%s%s", QCC_SOURCE_DIR, patterns[i]);
-        bad += every_model_of(pattern, "fp16");
-        bad += every_model_of(pattern, "bf16");
+        bad += stored_each(patterns[i], "fp16", folder, go_through, &seen);
+        bad += stored_each(patterns[i], "bf16", folder, go_through, &seen);
     }
+    print_message("%zu files\n", seen);
     assert_int_equal(bad, 0);
 }
 
