@@ -4,6 +4,8 @@
 
 #include "api/model/evaluate.h"
 #include "api/model/rows.h"
+#include "api/session/export_form.h"
+#include "api/session/weights.h"
 #include "api/train/train.h"
 #include "api/verbs/verbs.h"
 
@@ -137,6 +139,57 @@ static Status predict(Predict *p)
     return OK;
 }
 
+/* ---- --checkpoint ---- */
+
+/* Bytes of a model, as they are written. */
+static qcc_status keep_bytes(void *user, const void *bytes, size_t n)
+{
+    text_bytes(user, bytes, n);
+    return QCC_OK;
+}
+
+/* Which parameters there are does not depend on the loss: any output that could have one will do. */
+static void add_loss(Command *c, const qcc_model *m)
+{
+    for (size_t i = 0; i < m->n_outputs && !model_is_step(m); i++)
+        if (m->outputs[i].type->kind == TYPE_TENSOR && dtype_is_float(m->outputs[i].type->dtype)) {
+            option_add(&c->cx->scratch, &c->line, OPT_loss,
+                       arena_printf(&c->cx->scratch, "external:%s", m->outputs[i].name));
+            return;
+        }
+}
+
+/* The model that a run deploys: what `export --checkpoint` would write, read again. */
+static Status take_states(Command *c, qcc_model **model)
+{
+    qcc_step *step;
+    qcc_session *session;
+    Text bytes;
+    Out out;
+    const char *words, *path = option_text(&c->line, OPT_checkpoint);
+    Command own = *c;
+    qcc_model *m = *model;
+    TRY(weights_want_states(&c->cx->diag, &c->line));
+    if (!path)
+        return OK;
+    TRY(export_has_model(m));
+    TRY(train_dims(&own, m));
+    add_loss(&own, m);
+    TRY(step_compile(m, &own.line, &step));
+    TRY(session_start(step, 0, &c->cx->stop, &session));
+    TRY(session_take_final(session, path, weights_said(&c->line), &words));
+    text_open(&bytes, &m->arena);
+    const qcc_sink sink = { .write = keep_bytes, .user = &bytes };
+    TRY(out_open(&out, c->cx, &sink));
+    TRY(out_close(&out, session_export(session, &(ExportForm){ 0 }, &out)));
+    const qcc_source source = { .bytes = bytes.p, .size = bytes.n, .name = m->file };
+    TRY(model_read(c->cx, &source, &c->line, model));
+    const LogExtra told = { "text", logged_text(words) };
+    if (words && out_is_json(c->out))
+        return out_event(c->out, "weights", &told, 1);
+    return words ? out_printf(c->out, "weights  %s\n", words) : OK;
+}
+
 static Status ask(Command *c, const char *what, const char *try)
 {
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "predict: %s", what);
@@ -153,6 +206,7 @@ Status command_predict(Command *c)
     if (!option_given(&c->line, OPT_output) && !option_given(&c->line, OPT_output_path))
         return ask(c, "where to?", "--data .. --output y.npy, or y.csv");
     TRY(command_model(c, 0, &p.m));
+    TRY(take_states(c, &p.m));
     TRY(model_supported(p.m));
     TRY(rows_read(c, p.m, NULL, &p.rows, &p.n_rows));
     const Status status = rows_close(c, p.rows, p.n_rows, predict(&p));
