@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/make/step.h"
+#include "api/make/step_view.h"
 #include "api/verbs/verbs.h"
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write.h"
@@ -89,7 +90,8 @@ static Status write_flat(const Emitted *e, Out *o)
 static Status write_html(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    return view_html(e->module, &e->m->cx->diag, &sink);
+    const ViewFacts facts = step_view(e->m, e->step);
+    return view_page(e->module, &facts, &e->m->cx->diag, &sink);
 }
 
 static Status write_dot(const Emitted *e, Out *o)

@@ -40,6 +40,11 @@ static const char *file_of(const Html *h)
     return h->s->module->file ? base_name(h->s->module->file) : "graph";
 }
 
+static const char *title_of(const Html *h)
+{
+    return h->s->facts && h->s->facts->title ? h->s->facts->title : file_of(h);
+}
+
 /* ---- head ---- */
 
 /* Allows the page's own script and nothing else to run: what a model says stays text. */
@@ -64,7 +69,7 @@ static void put_head(Html *h)
            "Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-");
     put_hash(h, view_page_js);
     put(h, "'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
-    put_text(h, file_of(h));
+    put_text(h, title_of(h));
     put(h, "</title>\n<style>\n");
     put(h, view_page_css);
     put(h, "</style>\n</head>\n");
@@ -120,13 +125,31 @@ static void put_page_title(Html *h, size_t at)
 
 /* ---- pages ---- */
 
-static void put_page(Html *h, size_t at, bool asleep)
+/* A graph or region is section gN, a group of it section mN-G. */
+static void put_section(Html *h, size_t at, const Groups *groups, uint32_t group)
 {
-    const Page *p = &h->s->pages[at];
+    Text *t = &h->q->text;
+    if (!group) {
+        text_printf(t, "<section id=\"g%zu\" data-graph=\"%zu\" data-within=\"g%zu\"><h2>", at, at,
+                    h->s->pages[at].owner);
+        put_page_title(h, at);
+        return;
+    }
+    const Group *g = &groups->list[group];
+    text_printf(t, "<section id=\"m%zu-%" PRIu32 "\" data-graph=\"%zu\" data-within=\"", at, group, at);
+    if (g->parent)
+        text_printf(t, "m%zu-%" PRIu32, at, g->parent);
+    else
+        text_printf(t, "g%zu", at);
+    put(h, "\"><h2>");
+    put_text(h, g->name);
+}
+
+static void put_sheet(Html *h, size_t at, const Groups *groups, uint32_t group, bool asleep)
+{
     const ArenaMark mark = arena_mark(h->scratch);
-    const Sheet sheet = sheet_of(p, h->scratch);
-    text_printf(&h->q->text, "<section id=\"g%zu\" data-within=\"%zu\"><h2>", at, p->owner);
-    put_page_title(h, at);
+    const Sheet sheet = sheet_of(&h->s->pages[at], groups, group, h->scratch);
+    put_section(h, at, groups, group);
     put(h, "</h2>\n");
     svg_sheet(h->q, &sheet, asleep, h->scratch);
     put(h, "</section>\n");
@@ -134,16 +157,50 @@ static void put_page(Html *h, size_t at, bool asleep)
     quill_rest(h->q);
 }
 
+static void put_page(Html *h, size_t at, bool asleep)
+{
+    const Page *p = &h->s->pages[at];
+    const ArenaMark mark = arena_mark(h->scratch);
+    const Groups groups = groups_of(p, h->scratch);
+    for (uint32_t i = 0; i < groups.n; i++)
+        put_sheet(h, at, &groups, i, asleep);
+    arena_reset(h->scratch, mark);
+}
+
+/* The colours, and how many nodes of the whole have each. */
+static void put_legend(Html *h)
+{
+    uint64_t n[VIEW_PRECISION_COUNT] = { 0 };
+    for (size_t i = 0; i < h->s->n_pages; i++)
+        for (const Node *x = page_first(&h->s->pages[i]); x; x = page_next(&h->s->pages[i], x))
+            n[view_precision(x->type)] += node_is_drawn(x);
+    put(h, "<p class=\"legend\">");
+    for (int k = 0; k < VIEW_PRECISION_COUNT; k++)
+        if (n[k])
+            text_printf(&h->q->text, "<a class=\"p-%s\" href=\"#q=precision:%s\"><i></i>%s <b>%" PRIu64 "</b></a> ",
+                        view_precision_word((ViewPrecision)k), view_precision_word((ViewPrecision)k),
+                        view_precision_word((ViewPrecision)k), n[k]);
+    put(h,
+        "</p>\n<p class=\"legend\"><span class=\"pill\">f32 \xE2\x86\x92 bf16</span> cast <span class=\"cut\">Q, DQ</span> "
+        "quantization <span class=\"dash\">backward</span></p>\n");
+}
+
 static void put_body(Html *h)
 {
     put(h, "<body>\n<header><h1>");
-    put_text(h, file_of(h));
+    put_text(h, title_of(h));
+    if (h->s->facts && h->s->facts->line) {
+        put(h, "<small>");
+        put_text(h, h->s->facts->line);
+        put(h, "</small>");
+    }
     put(h, "</h1><nav></nav><form></form></header>\n<main>\n");
     for (size_t i = 0; i < h->s->n_pages; i++)
         put_page(h, i, h->s->n_nodes > MOST_AWAKE);
     put(h, "</main>\n<aside><div id=\"summary\">\n<p class=\"sum\"><b>");
     text_count(&h->q->text, h->s->n_nodes);
     text_printf(&h->q->text, "</b> nodes in <b>%zu</b> graph%s</p>\n", h->s->n_pages, h->s->n_pages == 1 ? "" : "s");
+    put_legend(h);
     put_tally(h);
     put(h, "</div><div id=\"detail\"></div></aside>\n");
 }
@@ -160,12 +217,18 @@ static void put_script(Html *h)
 
 Status view_html(const Module *m, Diag *d, const Sink *sink)
 {
+    return view_page(m, NULL, d, sink);
+}
+
+Status view_page(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink)
+{
     Arena arena, scratch;
     Quill q;
     arena_open(&arena, m->ir->memory);
     arena_open(&scratch, m->ir->memory);
     quill_open(&q, &arena, sink);
-    const Scene s = scene_of(m, &arena);
+    Scene s = scene_of(m, &arena);
+    s.facts = facts;
     Html h = { &q, &s, &scratch };
     put_head(&h);
     put_body(&h);

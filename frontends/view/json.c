@@ -115,6 +115,27 @@ static void add_marks(Json *j, const Page *p, const Node *n)
         text_add(t, ",\"trained\":true");
 }
 
+static void add_origin(Json *j, const Node *n)
+{
+    const CodePlace *place = node_code(n);
+    member(j, "module", node_module(n));
+    member(j, "line", place ? place->line : NULL);
+}
+
+static void add_note(Json *j, const Node *n)
+{
+    const ViewNote *note = j->facts && j->facts->note ? j->facts->note(j->facts->user, n) : NULL;
+    if (!note)
+        return;
+    text_add(&j->q->text, ",\"width\":{\"stored\":");
+    quill_json(j->q, note->stored);
+    member(j, "computes", note->computes);
+    member(j, "why", note->why);
+    if (note->saved)
+        text_printf(&j->q->text, ",\"saved\":%" PRId64, note->saved);
+    text_char(&j->q->text, '}');
+}
+
 static void add_node(Json *j, const Page *p, const Node *n)
 {
     Text *t = &j->q->text;
@@ -132,6 +153,8 @@ static void add_node(Json *j, const Page *p, const Node *n)
     json_attributes(j, n);
     json_value(j, n);
     add_marks(j, p, n);
+    add_origin(j, n);
+    add_note(j, n);
     text_char(t, '}');
 }
 
@@ -184,6 +207,7 @@ void json_scene(Json *j, const Scene *s)
     arena_open(&words, j->memory);
     arena_alloc(&words, 1); /* its first chunk stays when what a node needed is forgotten */
     j->scratch = &words;
+    j->facts = s->facts;
     j->may_read = MAY_READ;
     text_add(t, "{\"format\":\"qcc-graph\",\"version\":1,\n");
     if (s->module->file) {

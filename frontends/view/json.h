@@ -11,8 +11,9 @@ typedef struct Json {
     Quill *q;
     Memory *memory;
     Diag *diag;
-    Arena *scratch;    /* of json_scene, reset after each node */
-    uint64_t may_read; /* the same: bytes of constants that may still be read from files */
+    const struct ViewFacts *facts; /* null: nothing is known beside the graphs */
+    Arena *scratch;                /* of json_scene, reset after each node */
+    uint64_t may_read;             /* the same: bytes of constants that may still be read from files */
 } Json;
 
 /* Appends the whole module. */

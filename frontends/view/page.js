@@ -15,15 +15,16 @@
   const pageOf = [];    /* number of a node -> its page */
   const readers = [];   /* number of a node -> [reader, slot] */
   const leaves = [];    /* number of a node -> names of results */
-  const pages = model.graphs.map((graph, at) => {
-    const section = document.getElementById("g" + at), svg = section.querySelector("svg");
-    return { graph, section, svg, tiles: null, spots: null, view: null,
+  const pages = Array.from(document.querySelectorAll("main > section"), (section) => {
+    const svg = section.querySelector("svg");
+    return { graph: model.graphs[+section.dataset.graph], section, svg, tiles: null, spots: null, view: null,
              width: +svg.getAttribute("width"), height: +svg.getAttribute("height") };
   });
+  const pageAt = new Map(pages.map((p, at) => [p.section.id, at])); /* g0: a graph or region; m0-3: a group of graph 0 */
   model.graphs.forEach((graph, at) => {
     for (const n of graph.nodes) {
       nodes[n.id] = n;
-      pageOf[n.id] = at;
+      pageOf[n.id] = pageAt.get("g" + at);
       readers[n.id] = [];
     }
     for (const n of graph.nodes)
@@ -32,6 +33,10 @@
       if (r.node !== null) (leaves[r.node] = leaves[r.node] || []).push(r.name || title(nodes[r.node]));
     });
   });
+
+  pages.forEach((p, at) => { for (const id of spotsOf(p).keys()) pageOf[id] = at; });
+  /* What is not drawn is where it is read. */
+  for (const n of nodes) if (isHeld(n) || n.op === "part") pageOf[n.id] = pageOf[drawnFor(n.id)] ?? pageOf[n.id];
 
   function title(n) { return n.path || (n.name !== undefined ? n.name : "%" + n.number); }
   function isHeld(n) { return n.op === "const" || n.op === "param" || n.op === "state"; }
@@ -47,9 +52,41 @@
     return -1;
   }
 
+  /* The page around a page; itself for a graph. */
+  function around(at) { return pageAt.get(pages[at].section.dataset.within) ?? at; }
+
+  /* Marks the boxes of groups that hold what was found. */
+  function markGroups() {
+    const found = new Set();
+    for (const id of hits)
+      for (let at = pageOf[id]; at !== undefined && !found.has(pages[at].section.id); at = around(at)) found.add(pages[at].section.id);
+    for (const a of pages[here].svg.querySelectorAll("a.group")) a.classList.toggle("hit", found.has(a.getAttribute("href").slice(1)));
+  }
+
   function elements(type) {
     const m = /^[a-z0-9]+\[([0-9,]*)\]$/.exec(type);
     return m ? m[1].split(",").reduce((a, b) => a * (b === "" ? 1 : +b), 1) : 0;
+  }
+
+  /* The class of a type's colour, as precision.c has it. */
+  function precision(type) {
+    const m = /^(?:\(|seq\(|optional\()*([a-z0-9]+)\[/.exec(type), d = m ? m[1] : "";
+    if (d === "bf16" || d === "bool") return d;
+    if (/^f[0-9]/.test(d)) return d.startsWith("f8") || d.startsWith("f6") ? "f8" : d.startsWith("f4") ? "f4" : d;
+    const i = /^[iu](\d+)$/.exec(d);
+    return i ? "i" + (i[1] === "2" ? "4" : i[1]) : "other";
+  }
+
+  function inModule(n, path) {
+    const m = (n.module === undefined ? "" : n.module).toLowerCase();
+    return n.module !== undefined && (m === path || m.startsWith(path + "."));
+  }
+
+  function bytes(n) {
+    const units = ["bytes", "kB", "MB", "GB", "TB"];
+    let u = 0;
+    while (Math.abs(n) >= 1000 && u < 4) { n /= 1000; u++; }
+    return (u ? n.toFixed(1) : n) + " " + units[u];
   }
 
   function make(tag, attrs, ...children) {
@@ -97,6 +134,7 @@
 
   function dress() {
     for (const id of hits) mark(drawnFor(id), "hit", true);
+    markGroups();
     if (chosen >= 0 && pageOf[chosen] === here) {
       mark(drawnFor(chosen), "chosen", true);
       markLines(drawnFor(chosen), true);
@@ -150,8 +188,8 @@
     ctx.setTransform(dots, 0, 0, dots, 0, 0);
     const left = (w - p.width * k) / 2, tones = {};
     for (const [id, [row, lane]] of spotsOf(p)) {
-      const n = nodes[id], c = n.op === "input" ? "input" : model.ops[n.op].class;
-      ctx.fillStyle = tones[c] || (tones[c] = style.getPropertyValue("--" + c).trim() || "gray");
+      const c = precision(nodes[id].type);
+      ctx.fillStyle = tones[c] || (tones[c] = style.getPropertyValue("--p-" + c).trim() || "gray");
       ctx.fillRect(left + (L.margin + lane * L.lane) * k, (L.margin + row * L.row) * ky, Math.max(1.5, L.width * k),
                    Math.max(0.8, L.height * ky));
     }
@@ -274,14 +312,14 @@
     mapPicture = null;
     if (!pages[at].view) fit(false);
     const nav = document.querySelector("nav"), way = [];
-    for (let p = at; ; p = pages[p].graph.within) {
+    for (let p = at; ; p = around(p)) {
       way.unshift(p);
-      if (pages[p].graph.within === undefined) break;
+      if (around(p) === p) break;
     }
     nav.textContent = "";
     if (pages.length > 1)
-      way.forEach((p, i) => nav.append(i ? " \u203a " : "", p === at ? pageTitle(p) : make("a", { href: "#g" + p }, pageTitle(p))));
-    for (const a of document.querySelectorAll("#tree a")) a.classList.toggle("here", a.getAttribute("href") === "#g" + at);
+      way.forEach((p, i) => nav.append(i ? " \u203a " : "", p === at ? pageTitle(p) : make("a", { href: "#" + pages[p].section.id }, pageTitle(p))));
+    for (const a of document.querySelectorAll("#tree a")) a.classList.toggle("here", a.getAttribute("href") === "#" + pages[at].section.id);
     dress();
     draw();
   }
@@ -292,20 +330,25 @@
     if (pages.length < 2) return;
     const lists = [], top = make("ul", {});
     pages.slice(0, 2000).forEach((p, at) => {
-      const item = make("li", {}, make("a", { href: "#g" + at }, pageTitle(at)));
-      const within = p.graph.within;
-      if (within === undefined) top.append(item);
+      const item = make("li", {}, make("a", { href: "#" + p.section.id }, pageTitle(at)));
+      const within = around(at);
+      if (within === at) top.append(item);
       else {
         if (!lists[within].list) {
           lists[within].list = make("ul", {});
-          const fold = make("details", { open: pages.length < 40 ? "" : undefined }, make("summary", {}, "regions"), lists[within].list);
+          const fold = make("details", { open: pages.length < 40 || around(within) === within ? "" : undefined }, make("summary", {}, "inside"), lists[within].list);
           lists[within].item.append(fold);
         }
         lists[within].list.append(item);
       }
       lists[at] = { item, list: null };
     });
-    summary.append(make("details", { id: "tree", open: "" }, make("summary", {}, "graphs and regions"), top));
+    const fold = (label, open) => {
+      const b = make("button", { type: "button" }, label);
+      b.addEventListener("click", () => { for (const d of top.querySelectorAll("details")) d.open = open; });
+      return b;
+    };
+    summary.append(make("details", { id: "tree", open: "" }, make("summary", {}, "graphs and groups"), fold("all", true), fold("none", false), top));
   }
 
   /* ---- details ---- */
@@ -355,7 +398,10 @@
     detail.append(close, make("h3", { class: "c-" + card.class }, n.op),
       table([["value", title(n)], ["in the file", n.path ? n.name : undefined], ["node", n.label], ["type", n.type],
              ["leaves as", leaves[id] && leaves[id].join(", ")], ["ONNX", card.onnx && (card.domain ? card.domain + "." : "") + card.onnx],
-             ["class", card.class], ["precision", card.amp && [card.amp.f16 === card.amp.bf16 ? card.amp.f16 : "fp16 " + card.amp.f16 + ", bf16 " + card.amp.bf16,
+             ["module", n.module === undefined ? undefined : make("a", { href: "#q=module:" + n.module }, n.module || "the model itself")], ["source", n.line],
+             ["class", card.class], ["stored as", n.width && n.width.stored], ["computes in", n.width && n.width.computes],
+             ["because", n.width && n.width.why], ["saves", n.width && n.width.saved && bytes(n.width.saved) + " against f32"],
+             ["by its card", card.amp && [card.amp.f16 === card.amp.bf16 ? card.amp.f16 : "fp16 " + card.amp.f16 + ", bf16 " + card.amp.bf16,
                             make("span", { class: "values" }, card.amp.means + (card.amp.reason ? " (" + card.amp.reason + ")" : ""))]],
              ["quantized", card.quant_out && "result " + card.quant_out], ["in the model", n.source && "node " + n.source],
              ["marks", [n.ours && "ours", n.side].filter(Boolean).join(", ") || undefined],
@@ -364,7 +410,7 @@
     add("attributes", Object.keys(given).map((k) => [k, say(given[k])])
       .concat(Object.keys(usual).filter((k) => !(k in given)).map((k) => [k, say(usual[k]), true])));
     add("operands", (n.inputs || []).map((from, i) => [roleOf(card, i) ? i + " " + roleOf(card, i) : String(i), from === null ? "absent" : link(from)]));
-    add("regions", (n.regions || []).map((r, i) => ["{" + i + "}", make("a", { href: "#g" + r }, pageTitle(r))]));
+    add("regions", (n.regions || []).map((r, i) => ["{" + i + "}", make("a", { href: "#g" + r }, pageTitle(pageAt.get("g" + r)))]));
     const more = readers[id].length - MOST_LISTED;
     add("read by", readers[id].slice(0, MOST_LISTED).map(([r, slot]) => ["as " + slot, link(r)])
       .concat(more > 0 ? [["", "and " + more + " more"]] : []));
@@ -377,7 +423,7 @@
   }
 
   function chooseResult(elementId) {
-    const [at, i] = elementId.slice(1).split("-").map(Number), r = pages[at] && pages[at].graph.results[i];
+    const [at, i] = elementId.slice(1).split("-").map(Number), r = model.graphs[at] && model.graphs[at].results[i];
     if (r && r.node !== null) go("#n" + r.node);
   }
 
@@ -389,10 +435,10 @@
     chosen = id;
     if (id < 0) {
       aside(false);
-      if (location.hash.startsWith("#n")) history.replaceState(null, "", "#g" + here);
+      if (location.hash.startsWith("#n")) history.replaceState(null, "", "#" + pages[here].section.id);
       return;
     }
-    show(pageOf[id]);
+    show(pageOf[id] ?? 0);
     center(drawnFor(id));
     describe(id);
     drawNow();
@@ -401,7 +447,7 @@
 
   /* ---- search ---- */
 
-  const box = make("input", { type: "search", placeholder: "search names, or op:conv type:f16", "aria-label": "search" });
+  const box = make("input", { type: "search", placeholder: "search names, or op:conv type:f16 module:h.0", "aria-label": "search" });
   const found = make("output", {});
 
   function search(text) {
@@ -411,8 +457,10 @@
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     if (words.length)
       for (const n of nodes) {
-        const all = [n.name, n.path, n.label, n.op, n.type, (model.ops[n.op].onnx || "")].join("\n").toLowerCase();
+        const all = [n.name, n.path, n.label, n.module, n.op, n.type, (model.ops[n.op].onnx || "")].join("\n").toLowerCase();
         if (words.every((w) => w.startsWith("op:") ? n.op === w.slice(3) : w.startsWith("type:") ? n.type.toLowerCase().includes(w.slice(5))
+                        : w.startsWith("module:") ? inModule(n, w.slice(7)) : w.startsWith("side:") ? (n.side || "forward") === w.slice(5)
+                        : w.startsWith("precision:") ? precision(n.type) === w.slice(10) && !isHeld(n) && n.op !== "part"
                         : w.startsWith("class:") ? model.ops[n.op].class === w.slice(6) : all.includes(w)))
           hits.push(n.id);
       }
@@ -453,7 +501,11 @@
     p: ["previous found", () => step(-1)],
     "[": ["first operand", () => follow((nodes[chosen].inputs || []).find((i) => i !== null))],
     "]": ["first reader", () => follow(readers[chosen].length ? readers[chosen][0][0] : undefined)],
-    u: ["graph around", () => { const w = pages[here].graph; if (w.within !== undefined) go("#n" + w.owner); }],
+    u: ["group or graph around", () => {
+      const group = pages[here].section.id[0] === "m", w = pages[here].graph;
+      if (group) go("#" + pages[around(here)].section.id);
+      else if (w.within !== undefined) go("#n" + w.owner);
+    }],
     "+": ["larger", () => zoom(1.3)],
     "-": ["smaller", () => zoom(1 / 1.3)],
     "0": ["all of it", () => fit(true)],
@@ -506,7 +558,7 @@
     const hash = decodeURIComponent(location.hash);
     let m;
     if ((m = /^#n(\d+)$/.exec(hash)) && nodes[+m[1]]) choose(+m[1]);
-    else if ((m = /^#g(\d+)$/.exec(hash)) && pages[+m[1]]) { choose(-1); show(+m[1]); }
+    else if (pageAt.has(hash.slice(1))) { choose(-1); show(pageAt.get(hash.slice(1))); }
     else if ((m = /^#r(\d+)-(\d+)$/.exec(hash))) chooseResult(hash.slice(1));
     else if ((m = /^#q=(.*)$/.exec(hash))) { box.value = m[1]; search(m[1]); step(1); }
   }

@@ -25,7 +25,8 @@ typedef struct Page {
 typedef struct Scene {
     Arena *arena;
     const Module *module;
-    Page *pages; /* each behind its owner's */
+    const struct ViewFacts *facts; /* null: nothing is known beside the graphs */
+    Page *pages;                   /* each behind its owner's */
     size_t n_pages, cap_pages;
     uint32_t n_nodes;
 } Scene;

@@ -2,40 +2,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "ops/card/words.h"
+#include "frontends/view/pen.h"
 
-/* Columns of text that fit: the font is 0.6 em wide. */
-enum { GAP = ROW_PITCH - BOX_HEIGHT, WORD_COLUMNS = 16, SIDE_COLUMNS = 27, LINE_COLUMNS = 27, TAG_COLUMNS = 9 };
-enum { TAG_WIDTH = 74, TAG_HEIGHT = 15, MOST_SHAPE = 8 };
-
-/* What a sheet is drawn with. */
-typedef struct Pen {
-    Quill *q;
-    const Sheet *s;
-    Arena *scratch;
-} Pen;
-
-static int32_t x_of(const Pen *p, uint32_t box)
-{
-    return SHEET_MARGIN + p->s->lanes.lane[box] * LANE_PITCH;
-}
-
-static int32_t y_of(const Pen *p, uint32_t box)
-{
-    return SHEET_MARGIN + p->s->lanes.row[box] * ROW_PITCH;
-}
-
-/* What stands for a box in links: its node, or the page and number of a result. */
-static void add_target(Pen *p, uint32_t box)
-{
-    const Box *b = &p->s->boxes[box];
-    if (b->result < 0)
-        text_printf(&p->q->text, "n%" PRIu32, scene_id(p->s->page, b->node));
-    else
-        text_printf(&p->q->text, "r%zu-%d", p->s->page->id, b->result);
-}
+enum { GAP = ROW_PITCH - BOX_HEIGHT, TAG_COLUMNS = 9, TAG_WIDTH = 74, TAG_HEIGHT = 15 };
 
 /* ---- lines ---- */
 
@@ -43,17 +13,17 @@ static void add_target(Pen *p, uint32_t box)
 static void draw_lines(Pen *p, uint32_t box, const uint32_t *readers, uint32_t n)
 {
     Text *t = &p->q->text;
-    const int32_t x = x_of(p, box) + BOX_WIDTH / 2, y = y_of(p, box) + BOX_HEIGHT;
+    const int32_t x = pen_x(p, box) + BOX_WIDTH / 2, y = pen_y(p, box) + BOX_HEIGHT;
     const int32_t end = SHEET_MARGIN + p->s->lanes.reach[box] * ROW_PITCH;
     if (!n)
         return;
     text_add(t, "<path id=\"e");
-    add_target(p, box);
+    pen_target(p, box);
     text_add(t, "\" d=\"");
     if (end - GAP > y)
         text_printf(t, "M%" PRId32 " %" PRId32 "V%" PRId32, x, y, end - GAP);
     for (uint32_t i = 0; i < n; i++) {
-        const int32_t to = x_of(p, readers[i]) + BOX_WIDTH / 2, top = y_of(p, readers[i]);
+        const int32_t to = pen_x(p, readers[i]) + BOX_WIDTH / 2, top = pen_y(p, readers[i]);
         text_printf(t, "M%" PRId32 " %" PRId32, x, top - GAP);
         if (to == x)
             text_printf(t, "V%" PRId32, top);
@@ -66,131 +36,104 @@ static void draw_lines(Pen *p, uint32_t box, const uint32_t *readers, uint32_t n
 
 /* ---- tags ---- */
 
-static const char *title_of(Pen *p, uint32_t box)
+/* The other ends of a box's values that are not drawn: far boxes of the sheet, nodes of other sheets. */
+typedef struct Ends {
+    uint32_t n, box[2];
+    const Node *node[2]; /* null: the box */
+} Ends;
+
+static void add_end(Ends *e, uint32_t box, const Node *node)
 {
-    const Box *b = &p->s->boxes[box];
-    const char *name = b->result >= 0 ? graph_result_name(p->s->page->graph, b->result) : NULL;
-    return name ? name : b->node ? scene_title(p->s->page, b->node, p->scratch) : "";
+    for (uint32_t i = 0; i < e->n && i < 2 && node; i++)
+        if (e->node[i] == node)
+            return;
+    if (e->n < 2) {
+        e->box[e->n] = box;
+        e->node[e->n] = node;
+    }
+    e->n++;
 }
 
-static void draw_tag(Pen *p, int32_t x, int32_t y, uint32_t to, const char *arrow, const char *text)
+static void draw_tag(Pen *p, int32_t x, int32_t y, const char *arrow, const Ends *e, uint32_t i)
 {
     Text *t = &p->q->text;
     text_add(t, "<a class=\"tag\" href=\"#");
-    add_target(p, to);
+    if (e->node[i])
+        text_printf(t, "n%" PRIu32, scene_id(p->s->page, e->node[i]));
+    else
+        pen_target(p, e->box[i]);
     text_printf(t, "\"><rect x=\"%" PRId32 "\" y=\"%" PRId32 "\" width=\"%d\" height=\"%d\" rx=\"7\"/>", x, y,
                 TAG_WIDTH, TAG_HEIGHT);
     text_printf(t, "<text x=\"%" PRId32 "\" y=\"%" PRId32 "\">%s ", x + 6, y + 11, arrow);
-    quill_html(p->q, text, TAG_COLUMNS, true);
+    quill_html(p->q, e->node[i] ? scene_title(p->s->page, e->node[i], p->scratch) : pen_title(p, e->box[i]),
+               TAG_COLUMNS, true);
     text_add(t, "</text></a>");
+}
+
+/* Leads to the box itself, whose pane has all of them. */
+static void draw_more(Pen *p, int32_t x, int32_t y, const char *arrow, uint32_t box, const char *text)
+{
+    Text *t = &p->q->text;
+    text_add(t, "<a class=\"tag\" href=\"#");
+    pen_target(p, box);
+    text_printf(t, "\"><rect x=\"%" PRId32 "\" y=\"%" PRId32 "\" width=\"%d\" height=\"%d\" rx=\"7\"/>", x, y,
+                TAG_WIDTH, TAG_HEIGHT);
+    text_printf(t, "<text x=\"%" PRId32 "\" y=\"%" PRId32 "\">%s %s</text></a>", x + 6, y + 11, arrow, text);
 }
 
 /* Above a box: where its far operands come from.  A third one says how many there are in its pane. */
 static void draw_sources(Pen *p, uint32_t box)
 {
+    static const char up[] = "\xE2\x86\x91";
     const LaneGraph *g = &p->s->graph;
-    const int32_t x = x_of(p, box) + BOX_WIDTH / 2, y = y_of(p, box) - TAG_HEIGHT - 4;
-    uint32_t n = 0, second = 0;
-    for (uint32_t e = g->edges[box]; e < g->edges[box + 1]; e++) {
-        if (!p->s->lanes.tag[e])
-            continue;
-        n++;
-        if (n == 1)
-            draw_tag(p, x + 8, y, g->reads[e], "\xE2\x86\x91", title_of(p, g->reads[e]));
-        else if (n == 2)
-            second = g->reads[e];
+    const Node *n = p->s->boxes[box].node;
+    const int32_t x = pen_x(p, box) + BOX_WIDTH / 2, y = pen_y(p, box) - TAG_HEIGHT - 4;
+    Ends ends = { 0 };
+    for (uint32_t e = g->edges[box]; e < g->edges[box + 1]; e++)
+        if (p->s->lanes.tag[e])
+            add_end(&ends, g->reads[e], NULL);
+    for (int i = 0; n && p->s->boxes[box].result < 0 && i < n->n_in; i++) {
+        const Node *from = in(n, i) ? node_behind(in(n, i)) : NULL;
+        if (from && node_is_drawn(from) && !sheet_box(p->s, from))
+            add_end(&ends, 0, from);
     }
-    if (n == 2)
-        draw_tag(p, x - 8 - TAG_WIDTH, y, second, "\xE2\x86\x91", title_of(p, second));
-    if (n > 2)
-        draw_tag(p, x - 8 - TAG_WIDTH, y, box, "\xE2\x86\x91", arena_printf(p->scratch, "+%" PRIu32, n - 1));
+    if (ends.n)
+        draw_tag(p, x + 8, y, up, &ends, 0);
+    if (ends.n == 2)
+        draw_tag(p, x - 8 - TAG_WIDTH, y, up, &ends, 1);
+    if (ends.n > 2)
+        draw_more(p, x - 8 - TAG_WIDTH, y, up, box, arena_printf(p->scratch, "+%" PRIu32, ends.n - 1));
+}
+
+/* Readers in other sheets, also those of its parts. */
+static void add_readers_outside(const Pen *p, const Node *n, Ends *ends)
+{
+    for (const Use *u = n->uses; u; u = u->next) {
+        const Node *by = u->user;
+        for (const Use *v = by->op == OP_part ? by->uses : NULL; v; v = v->next)
+            if (node_is_drawn(v->user) && v->user->op != OP_return && !sheet_box(p->s, v->user))
+                add_end(ends, 0, v->user);
+        if (node_is_drawn(by) && by->op != OP_return && !sheet_box(p->s, by))
+            add_end(ends, 0, by);
+    }
 }
 
 /* Below a box: where its value is read far away. */
 static void draw_readers(Pen *p, uint32_t box)
 {
+    static const char down[] = "\xE2\x86\x93";
     const uint32_t *far = p->s->far + p->s->readers[box], n = p->s->readers[box + 1] - p->s->readers[box];
-    const int32_t x = x_of(p, box) + BOX_WIDTH / 2 + 8, y = y_of(p, box) + BOX_HEIGHT + 4;
-    if (n == 1)
-        draw_tag(p, x, y, far[0], "\xE2\x86\x93", title_of(p, far[0]));
-    else if (n > 1)
-        draw_tag(p, x, y, box, "\xE2\x86\x93", arena_printf(p->scratch, "%" PRIu32, n));
-}
-
-/* ---- boxes ---- */
-
-static const char *class_of(const Box *b)
-{
-    if (b->result >= 0)
-        return "result";
-    return b->node->op == OP_input ? "input" : fuse_word(op_of(b->node)->fuse);
-}
-
-/* The shape of the first parameter that a node reads, as 64x3x7x7; null when it reads none. */
-static const char *held_shape(Pen *p, const Node *n)
-{
-    const Type *type = NULL;
-    for (int i = 0; i < n->n_in && !type; i++)
-        if (in(n, i) && node_is_held(in(n, i)) && in(n, i)->op != OP_const)
-            type = in(n, i)->type;
-    if (!type || type->kind != TYPE_TENSOR || type->rank < 0 || type->rank > MOST_SHAPE)
-        return NULL;
-    Text t;
-    text_open(&t, p->scratch);
-    text_add(&t, type->rank ? "" : "scalar");
-    for (int i = 0; i < type->rank; i++) {
-        text_add(&t, i ? "\xC3\x97" : "");
-        if (type->dims[i] == DIM_UNKNOWN)
-            text_char(&t, '?');
-        else
-            text_printf(&t, "%" PRId64, type->dims[i]);
-    }
-    return text_get(&t);
-}
-
-static void add_line(Pen *p, const char *class, int y, const char *text, int most, bool tail)
-{
-    if (!text || !*text)
-        return;
-    text_printf(&p->q->text, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, *class == 's' ? BOX_WIDTH - 8 : 8, y);
-    quill_html(p->q, text, most, tail);
-    text_add(&p->q->text, "</text>");
-}
-
-static void draw_regions(Pen *p, const Node *n)
-{
-    const size_t first = scene_region(p->s->page, n);
-    const int shown = n->n_regions < 4 ? n->n_regions : 4;
-    for (int r = 0; r < shown; r++) {
-        const int x = BOX_WIDTH - 30 - 28 * (shown - 1 - r);
-        text_printf(&p->q->text,
-                    "<a class=\"open\" href=\"#g%zu\"><rect x=\"%d\" y=\"4\" width=\"24\" height=\"16\" rx=\"3\"/>"
-                    "<text x=\"%d\" y=\"16\">{%d}</text></a>",
-                    first + (size_t)r, x, x + 3, r);
-    }
-}
-
-static void draw_box(Pen *p, uint32_t box)
-{
-    Text *t = &p->q->text;
     const Box *b = &p->s->boxes[box];
-    const Node *n = b->node;
-    const bool node = b->result < 0;
-    const char *const word = node ? op_of(n)->name : "result", *side = node ? held_shape(p, n) : NULL;
-    text_add(t, "<g id=\"");
-    add_target(p, box);
-    text_printf(t, "\" class=\"n %s%s\" transform=\"translate(%" PRId32 " %" PRId32 ")\">", class_of(b),
-                node && n->flags & NODE_BACKWARD ? " back" : "", x_of(p, box), y_of(p, box));
-    text_printf(t, "<rect width=\"%d\" height=\"%d\" rx=\"%d\"/>", BOX_WIDTH, BOX_HEIGHT,
-                node && n->op != OP_input ? 5 : 18);
-    add_line(p, "o", 17, word, side ? WORD_COLUMNS : 22, false);
-    if (node && !n->n_regions)
-        add_line(p, "s", 16, side, SIDE_COLUMNS - (int)strlen(word) * 6 / 5, false);
-    add_line(p, "t", 31, n ? type_text(p->scratch, n->type) : "", LINE_COLUMNS, false);
-    add_line(p, "m", 44, node && n->label ? n->label : title_of(p, box), LINE_COLUMNS, true);
-    if (node)
-        draw_regions(p, n);
-    text_add(t, "</g>");
+    const int32_t x = pen_x(p, box) + BOX_WIDTH / 2 + 8, y = pen_y(p, box) + BOX_HEIGHT + 4;
+    Ends ends = { 0 };
+    for (uint32_t i = 0; i < n; i++)
+        add_end(&ends, far[i], NULL);
+    if (b->node && b->result < 0)
+        add_readers_outside(p, b->node, &ends);
+    if (ends.n == 1)
+        draw_tag(p, x, y, down, &ends, 0);
+    else if (ends.n > 1)
+        draw_more(p, x, y, down, box, arena_printf(p->scratch, "%" PRIu32, ends.n));
 }
 
 /* ---- tiles ---- */
@@ -241,7 +184,7 @@ static void draw_tile(Pen *p, const Near *near, const Placed *boxes, uint32_t n)
     }
     for (uint32_t i = 0; i < n; i++) {
         const ArenaMark mark = arena_mark(p->scratch);
-        draw_box(p, boxes[i].box);
+        pen_box(p, boxes[i].box);
         draw_sources(p, boxes[i].box);
         draw_readers(p, boxes[i].box);
         arena_reset(p->scratch, mark);
@@ -265,7 +208,7 @@ static void add_spots(Pen *p)
     bool any = false;
     text_add(&p->q->text, " data-spots=\"[");
     for (uint32_t i = 0; i < s->graph.n; i++) {
-        if (s->boxes[i].result >= 0)
+        if (s->boxes[i].result >= 0 || s->boxes[i].group)
             continue;
         text_printf(&p->q->text, "%s%" PRIu32 ",%" PRId32 ",%" PRId32, any ? "," : "",
                     scene_id(s->page, s->boxes[i].node), s->lanes.row[i], s->lanes.lane[i]);

@@ -8,7 +8,23 @@
 #include "base/sink.h"
 #include "ir/graph.h"
 
-/* One self-contained page. */
+/* What became of a node when precisions were chosen. */
+typedef struct ViewNote {
+    const char *stored, *computes; /* "bf16", "f32"; "-": it gives no floats */
+    const char *why;               /* the reason, in words */
+    int64_t saved;                 /* bytes, against f32 */
+} ViewNote;
+
+/* What is known of a module beside its graphs. */
+typedef struct ViewFacts {
+    const char *title;                                  /* of the page; null: the name of the file */
+    const char *line;                                   /* below it; may be null */
+    const ViewNote *(*note)(void *user, const Node *n); /* null: nothing is known of a node; the function may be null */
+    void *user;
+} ViewFacts;
+
+/* One self-contained page; `facts` may be null. */
+Status view_page(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink);
 Status view_html(const Module *m, Diag *d, const Sink *sink);
 
 /* Text for graphviz, a cluster a region. */

@@ -1,4 +1,5 @@
 /* What is written for people: JSON that parses, pages without foreign markup, the same bytes again. */
+#include "frontends/view/precision.h"
 #include "frontends/view/view.h"
 
 #include <jansson.h>
@@ -250,6 +251,70 @@ static void memory_may_run_out(void **state)
     language_close(&l);
 }
 
+static const ViewNote narrow = { "bf16", "f32", "class S for <range>", 8192 };
+
+static const ViewNote *note_softmax(void *user, const Node *n)
+{
+    return strcmp(op_of(n)->name, user) == 0 ? &narrow : NULL;
+}
+
+/* What is known beside the graph stands in the head and with the node it is about. */
+static void a_page_says_what_it_is_given(void **state)
+{
+    (void)state;
+    Language l;
+    char same[] = "same";
+    const ViewFacts facts = { .title = "m<1>: training step", .line = "bf16: all", .note = note_softmax, .user = same };
+    Module *m = parsed(
+        &l, "graph @f(%x: f32[2]) -> (%z) {\n    %y: f32[2] = same(%x)\n    %z: f32[2] = every(%y, %x, needed=1)\n}\n");
+    Text t;
+    text_open(&t, &l.arena);
+    assert_int_equal(view_page(m, &facts, &l.diag, &(Sink){ append, &t }), OK);
+    const char *page = text_get(&t);
+    assert_non_null(strstr(page, "<title>m&#60;1&#62;: training step</title>"));
+    assert_non_null(strstr(page, "<h1>m&#60;1&#62;: training step<small>bf16: all</small></h1>"));
+    assert_int_equal(count(page, "\"width\":{\"stored\":\"bf16\",\"computes\":\"f32\",\"why\":\"class S for "), 1);
+    assert_int_equal(count(page, "\"saved\":8192"), 1);
+    language_close(&l);
+}
+
+/* Each precision has a colour of its own, by day and by night; the script knows a type by the same word. */
+static void every_precision_has_its_colours(void **state)
+{
+    (void)state;
+    Language l;
+    const char *page = viewed(&l, view_html, parsed(&l, "graph @f(%x: f32[2]) -> (%x) {\n}\n"));
+    const char *seen[VIEW_PRECISION_COUNT][2];
+    for (int k = 0; k < VIEW_PRECISION_COUNT; k++) {
+        const char *word = view_precision_word((ViewPrecision)k), *at[2] = { NULL, NULL };
+        const char *colour = arena_printf(&l.arena, "--p-%s: #", word);
+        at[0] = strstr(page, colour);
+        at[1] = at[0] ? strstr(at[0] + 1, colour) : NULL;
+        check_that(at[1] && !strstr(at[1] + 1, colour), "%s", word);
+        assert_int_equal(count(page, arena_printf(&l.arena, ".p-%s { --tone: var(--p-%s); }", word, word)), 1);
+        for (int i = 0; i < 2; i++) {
+            const char *hex = at[i] + strlen(colour);
+            for (int other = 0; other < k; other++)
+                check_that(strncmp(seen[other][i], hex, 6) != 0, "%s", word);
+            seen[k][i] = hex;
+        }
+    }
+    language_close(&l);
+}
+
+/* A section for each group; every node is drawn once, and what holds a group is told. */
+static void a_large_graph_opens_in_groups(void **state)
+{
+    (void)state;
+    Language l;
+    const char *page = viewed(&l, view_html, chain(&l, 3900));
+    const size_t sections = count(page, "<section id=\"m0-");
+    assert_true(sections > 20 && sections <= 64);
+    assert_int_equal(count(page, "<a class=\"n group\" href=\"#m0-"), sections);
+    assert_int_equal(count(page, "class=\"n opaque") + count(page, "class=\"n pointwise"), 3900);
+    language_close(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +323,9 @@ int main(void)
         cmocka_unit_test(equal_modules_give_equal_bytes),
         cmocka_unit_test(a_full_disk_is_told),
         cmocka_unit_test(large_pages_sleep),
+        cmocka_unit_test(a_page_says_what_it_is_given),
+        cmocka_unit_test(every_precision_has_its_colours),
+        cmocka_unit_test(a_large_graph_opens_in_groups),
         cmocka_unit_test(a_hundred_thousand_nodes_take_little_time),
         cmocka_unit_test(memory_may_run_out),
     };

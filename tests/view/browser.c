@@ -22,12 +22,13 @@ typedef struct Visit {
 /* clang-format off */
 static const Visit visits[] = {
     { "resnet50", "",           { " data-nodes=\"231\"", " data-drawn=\"124\"", "class=\"shown\"", "<canvas id=\"map\"" } },
-    { "resnet50", "#q=op:conv", { "<output>1 of 53</output>", "class=\"n contract hit chosen\"", "<td>kernel_shape</td>" } },
-    { "resnet50", "#n3",        { "<td>/conv1/Conv</td>", "id=\"n3\" class=\"n contract chosen\"", "<td>1 weight</td>" } },
-    { "step",     "",           { " data-nodes=\"2310\"", " data-drawn=\"2306\"", "class=\"tag\"" } },
+    { "resnet50", "#q=op:conv", { "<output>1 of 53</output>", "class=\"n contract p-f32 hit chosen\"", "<td>kernel_shape</td>" } },
+    { "resnet50", "#n3",        { "<td>/conv1/Conv</td>", "id=\"n3\" class=\"n contract p-f32 chosen\"", "<td>1 weight</td>" } },
+    { "step",     "",           { " data-nodes=\"2310\"", "class=\"n group\"", "id=\"g0\" data-graph=\"0\" data-within=\"g0\" class=\"shown\"" } },
+    { "step",     "#m0-1",      { "id=\"m0-1\" data-graph=\"0\" data-within=\"g0\" class=\"shown\"", "<nav><a href=\"#g0\">" } },
     { "step",     "#n1500",     { "class=\"n ", " chosen\"", "<h4>operands</h4>", "<td>backward</td>" } },
     { "large",    "#n80000",    { " data-nodes=\"99991\"", " chosen\"", "<h4>operands</h4>", "class=\"tile\"" } },
-    { "nested",   "#g2",        { "id=\"g2\" data-within=\"0\" class=\"shown\"", "<nav><a href=\"#g0\">", "!<title>owned" } },
+    { "nested",   "#g2",        { "id=\"g2\" data-graph=\"2\" data-within=\"g0\" class=\"shown\"", "<nav><a href=\"#g0\">", "!<title>owned" } },
 };
 /* clang-format on */
 

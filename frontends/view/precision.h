@@ -1,0 +1,28 @@
+/* The precision of a value as a page shows it: a colour for each kind of element. */
+#ifndef FRONTENDS_VIEW_PRECISION_H
+#define FRONTENDS_VIEW_PRECISION_H
+
+#include "ir/type.h"
+
+#define VIEW_PRECISIONS(_)                                                                                             \
+    _(F64, "f64")                                                                                                      \
+    _(F32, "f32")                                                                                                      \
+    _(F16, "f16")                                                                                                      \
+    _(BF16, "bf16")                                                                                                    \
+    _(F8, "f8")                                                                                                        \
+    _(F4, "f4") _(I64, "i64") _(I32, "i32") _(I16, "i16") _(I8, "i8") _(I4, "i4") _(BOOL, "bool") _(OTHER, "other")
+
+typedef enum ViewPrecision {
+#define VIEW_ENUMERATOR(id, word) VIEW_##id,
+    VIEW_PRECISIONS(VIEW_ENUMERATOR)
+#undef VIEW_ENUMERATOR
+        VIEW_PRECISION_COUNT
+} ViewPrecision;
+
+/* The precision of a value; of several results that of the first. */
+ViewPrecision view_precision(const Type *type);
+
+/* Its word, which is its class in the page: "bf16"; unsigned integers count as signed ones, f6 as f8. */
+const char *view_precision_word(ViewPrecision p);
+
+#endif
