@@ -233,7 +233,7 @@ static void memory_may_run_out(void **state)
     (void)state;
     View *const views[] = { view_html, view_dot, view_json };
     Language l;
-    Module *m = chain(&l, 2000);
+    Module *m = chain(&l, 500);
     for (size_t i = 0; i < COUNT(views); i++) {
         const uint64_t before = l.memory.used;
         Status status = NO_MEMORY;
