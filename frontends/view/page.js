@@ -72,7 +72,7 @@
   function precision(type) {
     const m = /^(?:\(|seq\(|optional\()*([a-z0-9]+)\[/.exec(type), d = m ? m[1] : "";
     if (d === "bf16" || d === "bool") return d;
-    if (/^f[0-9]/.test(d)) return d.startsWith("f8") || d.startsWith("f6") ? "f8" : d.startsWith("f4") ? "f4" : d;
+    if (/^f[0-9]/.test(d)) return /^f[68]e/.test(d) ? "f8" : d.startsWith("f4") ? "f4" : d;
     const i = /^[iu](\d+)$/.exec(d);
     return i ? "i" + (i[1] === "2" ? "4" : i[1]) : "other";
   }

@@ -1,0 +1,142 @@
+/* node script.js VIEW_FILE STEP.qir: runs a page's script over as much of a document as it asks for, and looks at what the
+ * page has become: which sheet is shown, what the pane says, what is marked.  No browser is needed. */
+"use strict";
+const { execFileSync } = require("child_process");
+const { runInNewContext } = require("vm");
+
+const decoded = (text) => text.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(+code));
+const COMMENT = 8, ELEMENT = 1;
+const EMPTY = new Set(["meta", "tr", "td", "th", "thead", "tbody"]); /* that the page leaves open, or that hold nothing */
+
+class Element {
+  constructor(tag) {
+    this.tagName = tag;
+    this.nodeType = ELEMENT;
+    this.attributes = {};
+    this.children = [];
+    this.parent = null;
+    this.clientWidth = 1000;
+    this.clientHeight = 800;
+    const words = () => new Set((this.attributes.class || "").split(" ").filter(Boolean));
+    const toggle = (word, on) => {
+      const all = words();
+      if (on === undefined ? !all.has(word) : on) all.add(word);
+      else all.delete(word);
+      this.attributes.class = [...all].join(" ");
+    };
+    this.classList = { toggle, add: (word) => toggle(word, true), remove: (word) => toggle(word, false), has: (word) => words().has(word) };
+    this.dataset = new Proxy({}, { get: (_, key) => this.attributes["data-" + key], set: (_, key, value) => { this.attributes["data-" + key] = String(value); return true; } });
+  }
+  get id() { return this.attributes.id || ""; }
+  get firstChild() { return this.children[0]; }
+  get textContent() { return this.children.map((c) => (typeof c === "string" ? c : c.nodeType === COMMENT ? "" : c.textContent)).join(""); }
+  set textContent(text) { this.children = text ? [text] : []; }
+  set innerHTML(text) { this.children = []; read(text, this); }
+  setAttribute(key, value) { this.attributes[key] = String(value); }
+  getAttribute(key) { return key in this.attributes ? this.attributes[key] : null; }
+  append(...all) {
+    for (const child of all) {
+      if (child instanceof Element) child.parent = this;
+      this.children.push(child);
+    }
+  }
+  insertBefore(child, before) { child.parent = this; this.children.splice(this.children.indexOf(before), 0, child); }
+  addEventListener() {}
+  getContext() { return new Proxy({}, { get: () => () => ({}) }); }
+  *all() {
+    for (const child of this.children)
+      if (child instanceof Element) {
+        yield child;
+        yield* child.all();
+      }
+  }
+  is(selector) {
+    const [, tag, id, word] = /^([a-z0-9]*)(?:#([\w-]+))?(?:\.([\w-]+))?$/.exec(selector);
+    return (!tag || this.tagName === tag) && (!id || this.id === id) && (!word || this.classList.has(word));
+  }
+  querySelectorAll(selector) {
+    const steps = selector.split(/\s*>\s*|\s+/), last = steps.pop(), around = steps.pop(), found = [];
+    for (const e of this.all()) {
+      let outer = e.parent;
+      while (around && outer && !outer.is(around)) outer = outer.parent;
+      if (e.is(last) && (!around || outer)) found.push(e);
+    }
+    return found;
+  }
+  querySelector(selector) { return this.querySelectorAll(selector)[0] || null; }
+}
+
+/* Adds what a text says below an element. */
+function read(text, root) {
+  const words = /<!--([\s\S]*?)-->|<(\/?)([a-zA-Z0-9]+)((?:\s+[\w-]+(?:="[^"]*")?)*)\s*(\/?)>|<![^>]*>|([^<]+)/g;
+  let at = root;
+  for (let m; (m = words.exec(text)); ) {
+    const [, comment, end, tag, attributes, closed, plain] = m;
+    if (comment !== undefined) at.children.push({ nodeType: COMMENT, data: comment });
+    else if (plain !== undefined) at.children.push(decoded(plain));
+    else if (tag && end) {
+      let open = at;
+      while (open && open.tagName !== tag) open = open.parent;
+      if (open) at = open.parent || root;
+    } else if (tag) {
+      const e = new Element(tag);
+      for (const [, key, value] of attributes.matchAll(/([\w-]+)(?:="([^"]*)")?/g)) e.attributes[key] = decoded(value || "");
+      at.append(e);
+      if (tag === "script" || tag === "style") {
+        const stop = text.indexOf("</" + tag + ">", words.lastIndex);
+        e.textContent = text.slice(words.lastIndex, stop);
+        words.lastIndex = stop + tag.length + 3;
+      } else if (!closed && !EMPTY.has(tag)) at = e;
+    }
+  }
+}
+
+/* The page at an address, its script run. */
+function visit(html, hash) {
+  const page = new Element("document");
+  read(html, page);
+  const root = page.querySelector("html"), scripts = page.querySelectorAll("script");
+  const document = {
+    documentElement: root, body: page.querySelector("body"), addEventListener() {},
+    getElementById: (id) => { for (const e of page.all()) if (e.id === id) return e; return null; },
+    querySelector: (s) => page.querySelector(s), querySelectorAll: (s) => page.querySelectorAll(s),
+    createElement: (tag) => new Element(tag),
+  };
+  runInNewContext(scripts[scripts.length - 1].textContent, {
+    document, performance, location: { hash }, history: { replaceState() {} }, Node: { COMMENT_NODE: COMMENT },
+    window: { addEventListener() {}, matchMedia: () => ({ addEventListener() {} }) },
+    getComputedStyle: () => ({ getPropertyValue: () => "red" }), requestAnimationFrame: (draw) => draw(), setTimeout, clearTimeout,
+  });
+  return {
+    shown: page.querySelectorAll("main > section").filter((s) => s.classList.has("shown")).map((s) => s.id).join(" "),
+    way: page.querySelector("nav").textContent,
+    pane: page.querySelector("#detail").textContent,
+    found: page.querySelector("output").textContent,
+    chosen: [...page.all()].filter((e) => e.classList.has("chosen")).map((e) => e.id).join(" "),
+    groups: page.querySelectorAll("a.group").filter((e) => e.classList.has("hit")).map((e) => e.getAttribute("href")).join(" "),
+  };
+}
+
+const visits = [
+  ["", { shown: "g0", way: "step", pane: "", chosen: "" }],
+  ["#m0-2", { shown: "m0-2", way: "step \u203a forward \u203a h.0" }],
+  ["#q=op:quantize_linear", { shown: "m0-1", found: "1 of 1", groups: "#m0-1", pane: /quantize_linear.*module.*the model itself/ }],
+  ["#q=module:h.1 op:matmul", { found: "1 of 2", shown: "m0-3", pane: /bf16\[8,4\].*moduleh\.1\.fc/ }],
+  ["#q=side:update", { found: "1 of 8", groups: "#m0-8", way: /^step \u203a update/ }],
+  ["#q=precision:f64", { found: "1 of 1", pane: /^\u00d7cast/ }],
+  ["#q=nothing of the kind", { shown: "g0", found: "nothing found", groups: "" }],
+  ["#n2", { shown: "m0-2", chosen: /^n\d+$/, pane: /^\u00d7state.*h\.0\.fc\.weight/ }],
+];
+
+const html = execFileSync(process.argv[2], ["html", process.argv[3]], { encoding: "utf8", maxBuffer: 1 << 28 });
+let failed = 0;
+for (const [hash, wanted] of visits) {
+  const got = visit(html, hash);
+  for (const key in wanted) {
+    const ok = wanted[key] instanceof RegExp ? wanted[key].test(got[key]) : got[key] === wanted[key];
+    if (!ok) console.log("%s: %s is %j, not %s", hash, key, got[key], wanted[key]);
+    failed += !ok;
+  }
+}
+console.log("%d visits, %d failed", visits.length, failed);
+process.exit(failed ? 1 : 0);
