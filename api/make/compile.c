@@ -206,21 +206,6 @@ static Status bound_model(qcc_step *s, const CommandLine *line, Graph **g)
     return change_batch(s, *g, said ? batch : 0);
 }
 
-/* Inputs that are no samples: their first dimension is no batch. */
-static void find_whole(qcc_step *s, const Graph *g)
-{
-    const int64_t batch = batch_of(g);
-    const char **whole = NEWS(&s->arena, const char *, g->n_inputs + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < g->n_inputs; i++) {
-        const Type *t = g->inputs[i]->type;
-        if (g->inputs[i]->op == OP_input && (t->kind != TYPE_TENSOR || t->rank < 1 || t->dims[0] != batch))
-            whole[n++] = g->inputs[i]->name;
-    }
-    s->recipe.whole = whole;
-    s->recipe.n_whole = n;
-}
-
 /* ---- passes ---- */
 
 static Status run_pipeline(qcc_step *s, const char *name, Graph *g)
@@ -244,7 +229,7 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     TRY(bound_model(s, line, &g));
     TRY(fold_types(g, &s->cx->scratch)); /* an exporter may compute the axes of a shape */
     TRY(recipe_read_losses(s, g, line));
-    find_whole(s, g);
+    step_find_whole(s, g, batch_of(g));
     TRY(run_pipeline(s, "train-model", g));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
     eval = graph_copy(g, &s->arena);

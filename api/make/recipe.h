@@ -43,4 +43,7 @@ Status recipe_to_notes(qcc_step *s, StepNotes *notes);
 /* The same, back. */
 Status recipe_from_notes(qcc_step *s, const StepNotes *notes);
 
+/* Finds the inputs that are no samples, which every micro-batch reads whole; `batch`: the samples of one. */
+void step_find_whole(qcc_step *s, const Graph *g, int64_t batch);
+
 #endif

@@ -17,6 +17,8 @@ static const struct {
     { "adamw", "toy.qir", "", false },
     { "in order", "toy.qir", "--no-shuffle --last pad --seed 5 --optimizer momentum:lr=0.01", false },
     { "accumulated", "rich.qir", "--accumulate 2 --optimizer adam:lr=1e-2 --val-split 0.1", true },
+    { "static beside", "beside.qir",
+      "--data x=x.npy --data a=beside.csv:static --target y.npy --accumulate 2 --ema 0.9 --lr 1e-2", false },
     { "averaged", "rich.qir", "--ema 0.9 --lr 1e-2 --clip-norm 0.5", false },
     { "scheduled", "rich.qir", "--schedule cosine:warmup=5 --lr 1e-2", true },
     { "validated", "rich.qir", "--val x.npy --val-target y.npy --lr 1e-2 --last keep", true },
@@ -29,6 +31,20 @@ static const struct {
       "--optimizer adamw:lr=1e-2 --group 'fc2:optimizer=momentum,lr=0.1' --clip-norm 1 --ema 0.9 --amp fp16", false },
     { "skipping", "toy.qir", "--data x=hot.npy --target y.npy --on-nonfinite skip:9 --lr 0.1", false },
 };
+
+/* A model with an input of as many rows as a micro-batch has, which are no samples. */
+static void write_beside(void)
+{
+    write_text("beside.qir", "graph @beside(%x: f32[?,8], %a: f32[7,8]) -> (%logits) {\n"
+                             "    param %w: f32[8,8] = kaiming(seed=1)\n"
+                             "    param %v: f32[7,4] = kaiming(seed=2)\n"
+                             "    %h: f32[?,8] = matmul(%x, %w)\n"
+                             "    %t: f32[8,7] = transpose(%a, perm=[1, 0])\n"
+                             "    %s: f32[?,7] = matmul(%h, %t)\n"
+                             "    %logits: f32[?,4] = matmul(%s, %v)\n"
+                             "}\n");
+    shell("for i in 1 2 3 4 5 6 7; do echo 0.$i,1,-0.$i,0.5,$i,0,-1,0.25; done > beside.csv");
+}
 
 static const char *data_of(size_t i)
 {
@@ -125,6 +141,7 @@ int main(int argc, char **argv)
     begin(argv[1]);
     write_toy(103);
     write_hot(103);
+    write_beside();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         run_whole(i);
         if (strcmp(kinds[i].name, "skipping") == 0)
