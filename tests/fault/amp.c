@@ -4,12 +4,6 @@
 
 enum { EACH = 300, STRIDE = 11 };
 
-static qcc_status drop(void *user, const void *bytes, size_t n)
-{
-    (void)user, (void)bytes, (void)n;
-    return QCC_OK;
-}
-
 /* One command with the n-th block refused, or all from there on, and one that is wrong. */
 static int trial(const char *model, size_t refuse, bool lasts, bool *done)
 {
@@ -17,7 +11,7 @@ static int trial(const char *model, size_t refuse, bool lasts, bool *done)
     const qcc_context_options options = options_of(&h);
     const char *const good[] = { "qcc", model, "--amp", "fp16", "--dry-run", "-q" }, *const bad[] = { "qcc",
                                                                                                       "--wrong" };
-    const qcc_sink sink = { .write = drop };
+    const qcc_sink sink = { .write = host_drop };
     qcc_context *cx;
     *done = false;
     if (qcc_open(&options, &cx) != QCC_OK)

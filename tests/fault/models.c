@@ -6,12 +6,6 @@
 
 enum { EACH = 200, STRIDE = 7, MOST_BLOCKS = 100000, MOST_VALUES = 8, MOST_BYTES = 4096 };
 
-static qcc_status drop(void *user, const void *bytes, size_t n)
-{
-    (void)user, (void)bytes, (void)n;
-    return QCC_OK;
-}
-
 static qcc_status run(qcc_model *m)
 {
     static const _Alignas(64) char zeros[MOST_BYTES];
@@ -36,7 +30,7 @@ static qcc_status run(qcc_model *m)
 /* Some have operators without a form in the type. */
 static qcc_status narrow(qcc_model *m)
 {
-    const qcc_sink sink = { .write = drop };
+    const qcc_sink sink = { .write = host_drop };
     const qcc_status status = qcc_export(m, "--dtype bf16 --keep-io '*' --round-constants", &sink);
     return status == QCC_UNSUPPORTED ? QCC_OK : status;
 }
@@ -53,7 +47,7 @@ static qcc_status everything(Host *h, const char *path)
         return status;
     status = qcc_read(cx, &source, NULL, &m);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == QCC_OK; i++)
-        status = qcc_emit(m, kinds[i], NULL, &(qcc_sink){ .write = drop });
+        status = qcc_emit(m, kinds[i], NULL, &(qcc_sink){ .write = host_drop });
     if (status == QCC_OK)
         status = narrow(m);
     if (status == QCC_OK)

@@ -35,4 +35,28 @@ static inline Graph *sample_graph(Context *c, const OpDef *def, int variant)
     return y->graph;
 }
 
+/* A walk over all cards with samples. */
+typedef struct CardTour {
+    Context *c; /* of the card's own */
+    const OpDef *def;
+    int n, said; /* samples looked at, and those of which there was something to say: whoever visits counts */
+} CardTour;
+
+/* Visits each card, guarded; how many went wrong. */
+static inline int each_card(CardTour *t, Status (*visit)(void *tour))
+{
+    int bad = 0;
+    for (size_t i = 0; i < ops_table.n; i++) {
+        Context c;
+        t->c = &c;
+        t->def = ops_table.defs[i];
+        if (!t->def->sample)
+            continue;
+        context_open(&c);
+        bad += guarded(&c.memory, visit, t) != OK;
+        context_close(&c);
+    }
+    return bad;
+}
+
 #endif

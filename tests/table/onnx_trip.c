@@ -12,13 +12,7 @@
 
 static const char *folder; /* null: they are compared */
 
-typedef struct Case {
-    Context *c;
-    const OpDef *def;
-    int n;
-} Case;
-
-static void write_sample(const Case *k, int variant, const Text *model)
+static void write_sample(const CardTour *k, int variant, const Text *model)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/%s.%d.onnx", folder, k->def->name, variant);
@@ -42,7 +36,7 @@ static Status append(void *user, const void *bytes, size_t n)
 }
 
 /* Whether both graphs give the same; ops that draw are seeded by their place in the file and only have to be there. */
-static bool same_values(Case *k, Graph *g, Graph *h)
+static bool same_values(CardTour *k, Graph *g, Graph *h)
 {
     const int n = graph_n_results(g);
     Tensor **a = NEWS(&k->c->arena, Tensor *, n), **b = NEWS(&k->c->arena, Tensor *, n);
@@ -68,7 +62,7 @@ static bool calls(Graph *g, Op op)
     return false;
 }
 
-static const char *difference(Case *k, Graph *g, Op op, int variant)
+static const char *difference(CardTour *k, Graph *g, Op op, int variant)
 {
     Context *c = k->c;
     Text model;
@@ -100,7 +94,7 @@ static const char *difference(Case *k, Graph *g, Op op, int variant)
 
 static Status check_op(void *arg)
 {
-    Case *k = arg;
+    CardTour *k = arg;
     Op op;
     int bad = 0;
     op_find(&ops_table, str(k->def->name), &op);
@@ -117,21 +111,11 @@ static Status check_op(void *arg)
 
 static void samples_are_models(void **state)
 {
+    CardTour t = { .n = 0 };
     (void)state;
-    int bad = 0, n = 0;
-    for (size_t i = 0; i < ops_table.n; i++) {
-        const OpDef *d = ops_table.defs[i];
-        Context c;
-        if (!d->sample)
-            continue;
-        context_open(&c);
-        Case k = { .c = &c, .def = d };
-        bad += guarded(&c.memory, check_op, &k) != OK;
-        n += k.n;
-        context_close(&c);
-    }
-    print_message("%d samples\n", n);
-    assert_true(n > 1000);
+    const int bad = each_card(&t, check_op);
+    print_message("%d samples\n", t.n);
+    assert_true(t.n > 1000);
     assert_int_equal(bad, 0);
 }
 

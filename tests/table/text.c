@@ -43,15 +43,9 @@ static const char *difference(Context *c, Graph *g)
     return NULL;
 }
 
-typedef struct Case {
-    Context *c;
-    const OpDef *def;
-    int n;
-} Case;
-
 static Status check_op(void *arg)
 {
-    Case *k = arg;
+    CardTour *k = arg;
     int bad = 0;
     for (int v = 0; v < k->def->n_variants; v++) {
         Node *y = sample_of(k->c, k->def, v);
@@ -68,21 +62,11 @@ static Status check_op(void *arg)
 
 static void samples_are_text(void **state)
 {
+    CardTour t = { .n = 0 };
     (void)state;
-    int bad = 0, n = 0;
-    for (size_t i = 0; i < ops_table.n; i++) {
-        const OpDef *d = ops_table.defs[i];
-        Context c;
-        if (!d->sample)
-            continue;
-        context_open(&c);
-        Case k = { &c, d, 0 };
-        bad += guarded(&c.memory, check_op, &k) != OK;
-        n += k.n;
-        context_close(&c);
-    }
-    print_message("%d samples\n", n);
-    assert_true(n > 1000);
+    const int bad = each_card(&t, check_op);
+    print_message("%d samples\n", t.n);
+    assert_true(t.n > 1000);
     assert_int_equal(bad, 0);
 }
 
