@@ -5,20 +5,22 @@
 enum { HEADER = 64 };
 _Static_assert(sizeof(HeapBlock) <= HEADER, "the header keeps the alignment of what follows");
 
-/* Sizes are told apart by their power of two and the three bits behind its first. */
-enum { LEAST_REUSED = 1 << 12, LEAST_POWER = 12, STEPS = 8, LARGER = 3 };
+/* Sizes are told apart by their power of two and the three bits behind its first, once what stands before the elements of
+ * a tensor is taken off: 2^n bytes of weights waste nothing. */
+enum { LEAST_REUSED = 1 << 12, LEAST_POWER = 12, STEPS = 8, LARGER = 3, BEFORE = 256 };
 
 /* The class of blocks of at least `size` bytes, which becomes the size of its blocks; -1: not reused. */
 static int class_of(size_t *size)
 {
-    if (*size < LEAST_REUSED)
+    if (*size < LEAST_REUSED + BEFORE)
         return -1;
-    int power = 63 - __builtin_clzll(*size);
-    const size_t step = ((size_t)1 << power) / STEPS, rounded = (*size + step - 1) / step * step;
+    const size_t elements = *size - BEFORE;
+    int power = 63 - __builtin_clzll(elements);
+    const size_t step = ((size_t)1 << power) / STEPS, rounded = (elements + step - 1) / step * step;
     const int class = (power - LEAST_POWER) * STEPS + (int)(rounded / step) - STEPS;
     if (class + LARGER >= HEAP_CLASSES)
         return -1;
-    *size = rounded;
+    *size = rounded + BEFORE;
     return class;
 }
 

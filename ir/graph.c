@@ -303,7 +303,7 @@ const Tensor *node_constant(const Node *n, size_t most)
     size_t bytes;
     if (!p || (most && (!type_bytes(p->type, &bytes) || bytes > most)))
         return NULL;
-    return payload_tensor(p, n->graph->ir->diag);
+    return payload_cached(p, n->graph->ir->diag);
 }
 
 /* The module, where the label does not say it: PyTorch's older exporter names nodes /h.0/attn/Gemm. */

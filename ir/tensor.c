@@ -108,7 +108,31 @@ Payload *payload_of(Arena *arena, const Tensor *t)
     return p;
 }
 
-const Tensor *payload_tensor(Payload *p, Diag *diag)
+Status payload_read(Payload *p, Tensor *into, Diag *diag)
+{
+    if (p->tensor) {
+        if (into->bytes)
+            bytes_copy(into->data, p->tensor->data, into->bytes);
+        return OK;
+    }
+    if (!p->read || p->failed || !tensor_holds(p->type))
+        return payload_failed(p, diag, (Place){ .where = p->name, .byte = -1 });
+    return p->failed = p->read(p, into->data, into->bytes, diag);
+}
+
+bool payload_part(Payload *p, uint64_t at, void *out, size_t bytes, Diag *diag)
+{
+    if (p->tensor && p->tensor->data) {
+        memcpy(out, (const char *)p->tensor->data + at, bytes);
+        return true;
+    }
+    if (!p->read_part || p->failed || !tensor_holds(p->type))
+        return false;
+    p->failed = p->read_part(p, at, out, bytes, diag);
+    return p->failed == OK;
+}
+
+const Tensor *payload_cached(Payload *p, Diag *diag)
 {
     if (p->tensor)
         return p->tensor;

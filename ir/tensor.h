@@ -31,6 +31,8 @@ struct Payload {
     Arena *arena;         /* it lies there, and so does what is read of it: never in a place that goes before it */
     const Tensor *tensor; /* once read */
     Status (*read)(Payload *self, void *out, size_t bytes, Diag *diag);
+    /* Reads `bytes` bytes from byte `at` on, without the others; null: it is all or nothing. */
+    Status (*read_part)(Payload *self, uint64_t at, void *out, size_t bytes, Diag *diag);
     void *owner;     /* whose bytes they are */
     uint64_t where;  /* for the owner */
     uint64_t length; /* for the owner */
@@ -70,9 +72,17 @@ Tensor *tensor_group(Heap *heap, const Type *type, size_t n, Tensor *const *item
 /* A payload over a tensor that is there. */
 Payload *payload_of(Arena *arena, const Tensor *t);
 
-/* The tensor of a payload, read on first use and kept as long as the payload; null after a reported failure, and where
- * tensor_holds says no or nothing can be read.  Who looks once at what may be large asks payload_bytes(). */
-const Tensor *payload_tensor(Payload *p, Diag *diag);
+/* Reads a payload into a tensor of its type, which is the caller's: nothing is kept.  The status of a failure, reported. */
+Status payload_read(Payload *p, Tensor *into, Diag *diag);
+
+/* The tensor of a payload, read on first use and kept as long as the payload, which is the module's: for what is small and
+ * asked for again.  Null after a reported failure, and where tensor_holds says no or nothing can be read.  Weights are
+ * read by payload_read() or payload_bytes(), or looked at through payload_part(). */
+const Tensor *payload_cached(Payload *p, Diag *diag);
+
+/* Reads `bytes` bytes from byte `at` on of a payload whose bytes can be had in parts or are there already; false: they
+ * cannot, or reading failed (Payload.failed). */
+bool payload_part(Payload *p, uint64_t at, void *out, size_t bytes, Diag *diag);
 
 /* The status of a payload that gave nothing: of the failure that its reader reported, or of one that is reported here. */
 Status payload_failed(const Payload *p, Diag *diag, Place place);

@@ -111,7 +111,7 @@ static void open_slots(Initial *x)
 
 static Status contradicts(const Initial *x, size_t i, const Tensor *value, bool *other)
 {
-    const Tensor *have = payload_tensor(node_payload(x->frozen[i]), &x->step->cx->diag);
+    const Tensor *have = payload_cached(node_payload(x->frozen[i]), &x->step->cx->diag);
     if (!have)
         return INVALID;
     *other = !have->data || have->bytes != value->bytes || !bytes_equal(have->data, value->data, have->bytes);

@@ -41,7 +41,7 @@ Status model_initial(qcc_model *m, size_t i, const Tensor **value)
     Payload *p = ((const ValueAttr *)n->attr)->value;
     const char *master = shadow_master(n->name);
     if (p && tensor_holds(n->type)) {
-        *value = payload_tensor(p, &m->cx->diag);
+        *value = payload_cached(p, &m->cx->diag);
         return *value ? OK : INVALID;
     }
     TRY(tensor_wants_numbers(&m->cx->diag, NOWHERE, arena_printf(&m->cx->scratch, "state %s", n->name), n->type));

@@ -16,6 +16,14 @@ static bool carries(const Node *n)
     return n && n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
 }
 
+/* The value of an operand that expansions and adjoints may ask for: indices, axes and shapes, and small numbers such as an
+ * exponent; never a weight. */
+static const Tensor *known_value(const Node *n)
+{
+    enum { SMALL = 4096 };
+    return n ? node_constant(n, carries(n) ? SMALL : 0) : NULL;
+}
+
 Node *reverse_inline(Node *n, Status *status)
 {
     const OpDef *d = op_of(n);
@@ -26,7 +34,7 @@ Node *reverse_inline(Node *n, Status *status)
     Node **ins = NEWS(n->graph->arena, Node *, n->n_in + 1);
     for (int i = 0; i < n->n_in; i++) {
         ins[i] = in(n, i);
-        values[i] = ins[i] ? node_constant(ins[i], 0) : NULL;
+        values[i] = known_value(ins[i]);
         if (ins[i] && !values[i] && d->expand_needs_values && !carries(ins[i]))
             return NULL;
     }
@@ -336,7 +344,7 @@ static Status call_adjoint(Run *r, Node *n, Node *const *dout, const bool *want)
     const Tensor **values = NEWS(r->scratch, const Tensor *, n->n_in + 1);
     for (int i = 0; i < n->n_in; i++) {
         ins[i] = reverse_wide(r->b, in(n, i));
-        values[i] = in(n, i) ? node_constant(in(n, i), 0) : NULL;
+        values[i] = known_value(in(n, i));
     }
     for (int k = 0; k < n_out; k++)
         y[k] = reverse_wide(r->b, build_part(r->b, n, k));

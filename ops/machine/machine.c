@@ -218,7 +218,7 @@ static Status run_structure(Machine *m, const Node *n, const Tensor *const *in, 
         Payload *p = node_payload(n);
         if (!tensor_holds(n->type))
             TRY(tensor_wants_numbers(m->ir->diag, node_place(n), "its value", n->type));
-        const Tensor *t = p ? payload_tensor(p, m->ir->diag) : NULL;
+        const Tensor *t = p ? payload_cached(p, m->ir->diag) : NULL;
         if (!t)
             return payload_failed(p, m->ir->diag, node_place(n));
         *value = tensor_hold(t);

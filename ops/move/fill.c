@@ -37,7 +37,7 @@ static Status eval_constant_of_shape(Eval *e)
     Tensor *y = eval_out(e, 0);
     const Raw to = raw_open(e, y);
     if (value) {
-        const Tensor *one = payload_tensor(value, e->ir->diag);
+        const Tensor *one = payload_cached(value, e->ir->diag);
         if (!one)
             return payload_failed(value, e->ir->diag, e->node ? node_place(e->node) : NOWHERE);
         raw_fill(to.data, raw_of(e, one).data, tensor_elements(y), to.size);

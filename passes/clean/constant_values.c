@@ -1,159 +1,378 @@
-#include "base/bytes.h"
 #include "passes/clean/constant_values.h"
 
 #include <math.h>
 #include <string.h>
 
-static const Tensor *values(const Node *n)
+#include "base/bytes.h"
+#include "ir/store/blob.h"
+
+/* The elements of a constant, seen through two windows: what is looked at may be a weight of gigabytes, and most questions
+ * are answered by its first numbers. */
+enum { WINDOW = 1 << 16, WINDOWS = 2 };
+
+typedef struct Values {
+    const Type *type, *window_type; /* of the constant; of what a window holds */
+    Payload *payload;
+    Diag *diag;
+    Heap heap;
+    int64_t n, in_window; /* elements, and how many a window has room for */
+    size_t size;          /* bytes of one */
+    bool all;             /* the first window is the whole */
+    int last;             /* the window that was read last */
+    struct {
+        int64_t first, n;
+        Tensor tensor;
+    } window[WINDOWS];
+} Values;
+
+/* What cannot be had in parts is read as a whole, for as long as it is looked at. */
+static bool open_whole(Values *v)
 {
-    const Tensor *t = node_constant(n, 0);
-    return t && t->data ? t : NULL;
+    void *block;
+    const void *bytes = payload_bytes(v->payload, &v->heap, &block, v->diag);
+    size_t n = 0;
+    if (!bytes || !type_bytes(v->type, &n))
+        return false;
+    v->window[0].n = v->n;
+    v->window[0].tensor = (Tensor){ .type = v->type, .data = (void *)(uintptr_t)bytes, .bytes = n, .refs = 1 };
+    return v->all = true;
+}
+
+static bool read_window(Values *v, int k, int64_t first)
+{
+    const int64_t n = v->n - first < v->in_window ? v->n - first : v->in_window;
+    v->last = k;
+    v->window[k].first = first;
+    v->window[k].n = n;
+    return payload_part(v->payload, (uint64_t)first * v->size, v->window[k].tensor.data, (size_t)n * v->size, v->diag);
+}
+
+static bool open_windows(Values *v, Types *types)
+{
+    v->window_type = type_vector(types, v->type->dtype, v->in_window);
+    for (int k = 0; k < WINDOWS; k++)
+        v->window[k].tensor =
+            (Tensor){ .type = v->window_type, .data = heap_alloc(&v->heap, WINDOW), .bytes = WINDOW, .refs = 1 };
+    return read_window(v, 0, 0);
+}
+
+static void values_close(Values *v)
+{
+    heap_close(&v->heap);
+}
+
+/* Begins to look at a constant; false, and nothing is to be closed, where it has no numbers. */
+static bool values_open(Values *v, const Node *n)
+{
+    Ir *ir = n->graph->ir;
+    size_t bytes;
+    *v = (Values){ .type = n->type, .payload = node_payload(n), .diag = ir->diag };
+    if (!v->payload || !tensor_holds(n->type) || n->type->dtype == STRING || !type_bytes(n->type, &bytes))
+        return false;
+    v->type = v->payload->type;
+    v->n = type_elements(v->type);
+    v->size = v->n ? bytes / (size_t)v->n : 1;
+    v->in_window = v->size ? WINDOW / (int64_t)v->size : 0;
+    if (bytes <= WINDOW && !payload_cached(v->payload, v->diag)) /* what is small is asked for again */
+        return false;
+    heap_open(&v->heap, ir->memory);
+    const bool parts = v->payload->read_part && v->size * (size_t)v->n == bytes && bytes > WINDOW;
+    if (parts ? open_windows(v, &ir->types) : open_whole(v))
+        return true;
+    values_close(v);
+    return false;
+}
+
+/* The window that has element i; null where it cannot be read. */
+static const Tensor *window_of(Values *v, int64_t i, int64_t *at)
+{
+    for (int k = 0; k < WINDOWS; k++)
+        if (i >= v->window[k].first && i < v->window[k].first + v->window[k].n) {
+            *at = i - v->window[k].first;
+            return &v->window[k].tensor;
+        }
+    if (v->all || !read_window(v, (v->last + 1) % WINDOWS, i / v->in_window * v->in_window)) {
+        v->window[v->last].n = 0;
+        return NULL;
+    }
+    *at = i - v->window[v->last].first;
+    return &v->window[v->last].tensor;
+}
+
+/* Element i as a number; NaN where it cannot be read. */
+static double value_at(Values *v, int64_t i)
+{
+    int64_t at;
+    const Tensor *t = window_of(v, i, &at);
+    return t ? tensor_get_f64(t, at) : NAN;
+}
+
+/* The bytes of the elements from i on that lie together, and how many elements these are; null where they cannot be
+ * read. */
+static const char *values_run(Values *v, int64_t i, int64_t *n)
+{
+    int64_t at;
+    const Tensor *t = window_of(v, i, &at);
+    *n = t ? (v->all ? v->n : v->window[t == &v->window[0].tensor ? 0 : 1].n) - at : 0;
+    return t ? (const char *)t->data + (size_t)at * v->size : NULL;
+}
+
+/* ---- one constant ---- */
+
+static bool repeats(Values *v)
+{
+    char first[2 * sizeof(double)];
+    int64_t n;
+    const char *run = v->n ? values_run(v, 0, &n) : NULL;
+    if (!run || v->size > sizeof first || (v->all && v->size * (size_t)v->n != v->window[0].tensor.bytes))
+        return false;
+    memcpy(first, run, v->size);
+    for (int64_t i = 0; i < v->n; i += n) {
+        if (!(run = values_run(v, i, &n)) || memcmp(run, first, v->size) != 0 ||
+            memcmp(run, run + v->size, (size_t)(n - 1) * v->size) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Asks about the values of a constant: no, where it has none. */
+static bool ask(const Node *n, bool (*holds)(Values *v))
+{
+    Values v;
+    if (!values_open(&v, n))
+        return false;
+    const bool yes = holds(&v);
+    values_close(&v);
+    return yes;
 }
 
 bool is_one_value(const Node *n)
 {
-    const Tensor *t = values(n);
-    const int64_t count = t ? tensor_elements(t) : 0;
-    if (count <= 1)
-        return count == 1;
-    const size_t size = t->bytes / (size_t)count;
-    return size * (size_t)count == t->bytes && memcmp(t->data, (const char *)t->data + size, t->bytes - size) == 0;
+    return ask(n, repeats);
+}
+
+static bool hides(Values *v)
+{
+    bool shown = false, hidden = false;
+    for (int64_t i = 0; i < v->n; i++) {
+        const double x = value_at(v, i);
+        if (!(x == 0 || x < -50))
+            return false;
+        shown |= x == 0;
+        hidden |= x < -50;
+    }
+    return shown && hidden;
 }
 
 bool is_additive_mask(const Node *n)
 {
-    const Tensor *t = values(n);
-    bool shown = false, hidden = false;
-    for (int64_t i = 0; t && i < tensor_elements(t); i++) {
-        const double v = tensor_get_f64(t, i);
-        if (!(v == 0 || v < -50))
+    return ask(n, hides);
+}
+
+static bool is_whole(Values *v)
+{
+    for (int64_t i = 0; i < v->n; i++) {
+        const double x = value_at(v, i);
+        if (!(x == floor(x)))
             return false;
-        shown |= v == 0;
-        hidden |= v < -50;
     }
-    return shown && hidden;
+    return !repeats(v);
 }
 
 bool is_whole_numbers(const Node *n)
 {
     enum { LEAST = 16 };
-    const Tensor *t = values(n);
-    if (!t || tensor_elements(t) < LEAST)
-        return false;
-    for (int64_t i = 0; i < tensor_elements(t); i++) {
-        const double v = tensor_get_f64(t, i);
-        if (v != floor(v))
+    return type_elements(n->type) >= LEAST && ask(n, is_whole);
+}
+
+static bool counts(Values *v)
+{
+    const double first = value_at(v, 0);
+    for (int64_t i = 0; i < v->n; i++)
+        if (value_at(v, i) != first + (double)i)
             return false;
-    }
-    return !is_one_value(n);
+    return first == floor(first);
+}
+
+static int long_axes(const Type *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->rank; i++)
+        n += t->dims[i] != 1;
+    return n;
 }
 
 bool is_counting(const Node *n)
 {
     enum { LEAST = 3 };
-    int long_axes = 0;
-    for (int i = 0; i < n->type->rank; i++)
-        long_axes += n->type->dims[i] != 1;
-    if (n->type->kind != TYPE_TENSOR || long_axes != 1 || type_elements(n->type) < LEAST)
-        return false;
-    const Tensor *t = values(n);
-    const double first = t ? tensor_get_f64(t, 0) : 0.5;
-    for (int64_t i = 0; t && i < tensor_elements(t); i++)
-        if (tensor_get_f64(t, i) != first + (double)i)
-            return false;
-    return first == floor(first);
+    const Type *t = n->type;
+    return t->kind == TYPE_TENSOR && long_axes(t) == 1 && type_elements(t) >= LEAST && ask(n, counts);
+}
+
+static bool all_zero(Values *v)
+{
+    return v->n && value_at(v, 0) == 0 && repeats(v);
 }
 
 bool is_zeros(const Node *n)
 {
-    const Tensor *t = values(n);
-    return t && is_one_value(n) && tensor_get_f64(t, 0) == 0;
+    return ask(n, all_zero);
+}
+
+static bool is_identity(Values *v)
+{
+    const int64_t side = v->type->dims[v->type->rank - 1];
+    for (int64_t i = 0; i < v->n; i++)
+        if (value_at(v, i) != (i / side % side == i % side))
+            return false;
+    return true;
 }
 
 bool is_identity_matrix(const Node *n)
 {
     const Type *type = n->type;
     const int64_t side = type->rank >= 2 ? type->dims[type->rank - 1] : 0;
-    if (side < 2 || type->dims[type->rank - 2] != side)
-        return false;
-    const Tensor *t = values(n);
-    for (int64_t i = 0; t && i < tensor_elements(t); i++)
-        if (tensor_get_f64(t, i) != (i / side % side == i % side))
+    return side >= 2 && type->dims[type->rank - 2] == side && ask(n, is_identity);
+}
+
+static bool progresses(Values *v)
+{
+    const double first = value_at(v, 0), step = (value_at(v, v->n - 1) - first) / (double)(v->n - 1);
+    const double near = 1e-5 * (fabs(first) + fabs(step) * (double)v->n);
+    for (int64_t i = 0; i < v->n; i++)
+        if (!(fabs(value_at(v, i) - first - step * (double)i) <= near))
             return false;
-    return t;
+    return step != 0;
 }
 
 bool is_progression(const Node *n)
 {
     enum { LEAST = 4 };
-    int long_axes = 0;
-    for (int i = 0; i < n->type->rank; i++)
-        long_axes += n->type->dims[i] != 1;
-    const int64_t count = type_elements(n->type);
-    const Tensor *t = long_axes == 1 && count >= LEAST ? values(n) : NULL;
-    if (!t)
-        return false;
-    const double first = tensor_get_f64(t, 0), step = (tensor_get_f64(t, count - 1) - first) / (double)(count - 1);
-    const double near = 1e-5 * (fabs(first) + fabs(step) * (double)count);
-    for (int64_t i = 0; i < count; i++)
-        if (!(fabs(tensor_get_f64(t, i) - first - step * (double)i) <= near))
+    return long_axes(n->type) == 1 && type_elements(n->type) >= LEAST && ask(n, progresses);
+}
+
+static bool mirrors(Values *v)
+{
+    const int64_t width = v->type->rank > 1 ? v->type->dims[v->type->rank - 1] : 1, rows = v->n / width;
+    for (int64_t i = 0; i < v->n; i++) {
+        const double x = value_at(v, i), mirror = value_at(v, (rows - 1 - i / width) * width + i % width);
+        if (!(fabs(x + mirror) <= 1e-6 * fabs(x)))
             return false;
-    return step != 0;
+    }
+    return !repeats(v);
 }
 
 bool is_antisymmetric(const Node *n)
 {
     enum { LEAST = 3 };
     const int64_t count = type_elements(n->type), width = n->type->rank > 1 ? n->type->dims[n->type->rank - 1] : 1;
-    const int64_t rows = width ? count / width : 0;
-    const Tensor *t = rows >= LEAST ? values(n) : NULL;
-    if (!t || is_one_value(n))
-        return false;
-    for (int64_t i = 0; i < count; i++) {
-        const double v = tensor_get_f64(t, i), mirror = tensor_get_f64(t, (rows - 1 - i / width) * width + i % width);
-        if (!(fabs(v + mirror) <= 1e-6 * fabs(v)))
-            return false;
-    }
-    return true;
+    return width > 0 && count / width >= LEAST && ask(n, mirrors);
 }
 
 /* Whether elements i and i + `apart` of each row, for i = 0, `step` .., are sine and cosine of an angle. */
-static bool has_pairs(const Tensor *t, int64_t width, int64_t apart, int64_t step)
+static bool has_pairs(Values *v, int64_t width, int64_t apart, int64_t step)
 {
-    const double near = t->type->dtype == F32 || t->type->dtype == F64 ? 1e-4 : 2e-2;
-    for (int64_t row = 0; row < tensor_elements(t); row += width)
+    const double near = v->type->dtype == F32 || v->type->dtype == F64 ? 1e-4 : 2e-2;
+    for (int64_t row = 0; row < v->n; row += width)
         for (int64_t i = 0, pairs = 0; pairs < width / 2; pairs++, i += step) {
-            const double x = tensor_get_f64(t, row + i), y = tensor_get_f64(t, row + i + apart);
+            const double x = value_at(v, row + i), y = value_at(v, row + i + apart);
             if (!(fabs(x * x + y * y - 1) <= near))
                 return false;
         }
     return true;
 }
 
+static bool are_sines(Values *v)
+{
+    const int64_t width = v->type->dims[v->type->rank - 1];
+    return (has_pairs(v, width, 1, 2) || has_pairs(v, width, width / 2, 1)) && !repeats(v);
+}
+
 bool is_sinusoidal(const Node *n)
 {
     enum { LEAST_WIDTH = 4, LEAST_ROWS = 2 };
     const int64_t width = n->type->rank >= 2 ? n->type->dims[n->type->rank - 1] : 0;
-    if (width < LEAST_WIDTH || width % 2 || type_elements(n->type) / width < LEAST_ROWS)
-        return false;
-    const Tensor *t = values(n);
-    return t && !is_one_value(n) && (has_pairs(t, width, 1, 2) || has_pairs(t, width, width / 2, 1));
+    return width >= LEAST_WIDTH && width % 2 == 0 && type_elements(n->type) / width >= LEAST_ROWS && ask(n, are_sines);
 }
 
-bool are_cosines_and_sines(const Node *a, const Node *b)
+/* ---- two constants ---- */
+
+/* Asks about two at once. */
+static bool ask_both(const Node *a, const Node *b, bool (*hold)(Values *x, Values *y))
 {
-    const Tensor *c = a->type == b->type && a != b ? values(a) : NULL, *s = c ? values(b) : NULL;
-    bool between = false;
-    if (!c || !s)
+    Values x, y;
+    if (!values_open(&x, a))
         return false;
-    const double near = a->type->dtype == F32 || a->type->dtype == F64 ? 1e-5 : 2e-2;
-    for (int64_t i = 0; i < tensor_elements(c); i++) {
-        const double x = tensor_get_f64(c, i), y = tensor_get_f64(s, i);
+    bool yes = false;
+    if (values_open(&y, b)) {
+        yes = hold(&x, &y);
+        values_close(&y);
+    }
+    values_close(&x);
+    return yes;
+}
+
+static bool lie_on_a_circle(Values *c, Values *s)
+{
+    const double near = c->type->dtype == F32 || c->type->dtype == F64 ? 1e-5 : 2e-2;
+    bool between = false;
+    for (int64_t i = 0; i < c->n; i++) {
+        const double x = value_at(c, i), y = value_at(s, i);
         if (!(fabs(x * x + y * y - 1) <= near))
             return false;
         between |= x * x > 0.01 && x * x < 0.99;
     }
     return between;
+}
+
+bool are_cosines_and_sines(const Node *a, const Node *b)
+{
+    return a->type == b->type && a != b && ask_both(a, b, lie_on_a_circle);
+}
+
+static bool have_same_bytes(Values *x, Values *y)
+{
+    int64_t n, m;
+    if (x->size != y->size || x->n != y->n)
+        return false;
+    if (x->all && y->all)
+        return x->window[0].tensor.bytes == y->window[0].tensor.bytes &&
+               bytes_equal(x->window[0].tensor.data, y->window[0].tensor.data, x->window[0].tensor.bytes);
+    for (int64_t i = 0; i < x->n; i += n) {
+        const char *p = values_run(x, i, &n), *q = values_run(y, i, &m);
+        n = n < m ? n : m;
+        if (!p || !q || memcmp(p, q, (size_t)n * x->size) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A square of a few elements in the corner says no to nearly all that are not; the columns of large ones are read as a
+ * whole. */
+static bool are_transposed(Values *x, Values *y)
+{
+    enum { CORNER = 4 };
+    const int64_t rows = x->type->dims[0], columns = x->type->dims[1];
+    const size_t size = x->size;
+    int64_t n;
+    if (size != y->size || x->n != y->n || !x->n)
+        return x->n == 0 && y->n == 0;
+    for (int64_t i = 0; i < rows && i < CORNER; i++)
+        for (int64_t k = 0; k < columns && k < CORNER; k++) {
+            const char *p = values_run(x, i * columns + k, &n), *q = values_run(y, k * rows + i, &n);
+            if (!p || !q || memcmp(p, q, size) != 0)
+                return false;
+        }
+    if ((!x->all && !open_whole(x)) || (!y->all && !open_whole(y)))
+        return false;
+    const char *p = x->window[0].tensor.data, *q = y->window[0].tensor.data;
+    if (size * (size_t)x->n != x->window[0].tensor.bytes)
+        return false;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++)
+            if (memcmp(p + (size_t)(i * columns + k) * size, q + (size_t)(k * rows + i) * size, size) != 0)
+                return false;
+    return true;
 }
 
 static bool same_type(const Type *t, const Type *u, bool transposed)
@@ -168,22 +387,7 @@ static bool same_type(const Type *t, const Type *u, bool transposed)
 
 bool are_equal(const Node *a, const Node *b, bool transposed)
 {
-    const Type *t = a->type;
-    if (!same_type(t, b->type, transposed))
-        return false;
-    const Tensor *x = values(a), *y = x ? values(b) : NULL;
-    if (!x || !y || x->bytes != y->bytes)
-        return false;
-    if (!transposed)
-        return bytes_equal(x->data, y->data, x->bytes);
-    const int64_t rows = t->dims[0], columns = t->dims[1];
-    const size_t size = rows && columns ? x->bytes / (size_t)(rows * columns) : 0;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++)
-            if (memcmp((const char *)x->data + (size_t)(i * columns + k) * size,
-                       (const char *)y->data + (size_t)(k * rows + i) * size, size) != 0)
-                return false;
-    return true;
+    return same_type(a->type, b->type, transposed) && ask_both(a, b, transposed ? are_transposed : have_same_bytes);
 }
 
 bool is_copy(const Node *a, const Node *b, bool transposed)

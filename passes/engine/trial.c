@@ -79,7 +79,7 @@ const Tensor *trial_initial(const Node *state, Arena *scratch)
 {
     const ValueAttr *initial = state->attr;
     if (initial && initial->value)
-        return payload_tensor(initial->value, state->graph->ir->diag);
+        return payload_cached(initial->value, state->graph->ir->diag);
     if (!tensor_holds(state->type))
         return NULL;
     return tensor_new(scratch, state->type);

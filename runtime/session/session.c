@@ -115,11 +115,9 @@ static Status set_initial(Session *s, State *state)
             memset(state->value->data, 0, state->value->bytes);
         return OK;
     }
-    const Tensor *t = payload_tensor(state->initial, s->ir->diag);
-    if (!t)
-        return INVALID;
-    state->value = session_copy(s, t);
-    return OK;
+    /* Straight into the session's own memory: a weight is held once. */
+    state->value = tensor_alloc(&s->heap, state->type);
+    return payload_read(state->initial, state->value, s->ir->diag);
 }
 
 Status session_open(Module *m, const SessionOptions *options, Arena *arena, Session **session)

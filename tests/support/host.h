@@ -15,6 +15,7 @@
 
 typedef struct Host {
     size_t blocks, bytes, requests; /* out now; asked for so far */
+    size_t most;                    /* bytes that were out at once */
     size_t fail_at;                 /* this request is refused; 0: none */
     bool from_then_on;              /* and all that follow it */
     size_t refused;
@@ -64,6 +65,7 @@ static inline void *host_alloc(void *user, size_t size)
     memset(p + HOST_HEAD + size, HOST_MARK, HOST_TAIL);
     h->blocks++;
     h->bytes += size;
+    h->most = h->bytes > h->most ? h->bytes : h->most;
     return p + HOST_HEAD;
 }
 

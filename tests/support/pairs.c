@@ -66,7 +66,7 @@ Graph *pair_graph(Context *c, int seed)
     const Type *type = type_vector(&c->ir.types, F32, PAIR_LARGE);
     Payload *drawn = payload_init(&c->arena, type, (Init){ .kind = INIT_NORMAL, .seed = 2, .scale = 1 });
     blobs_open(&blobs, &c->arena);
-    blobs_add(&blobs, payload_of(&c->arena, payload_tensor(drawn, &c->diag)), "b");
+    blobs_add(&blobs, payload_of(&c->arena, payload_cached(drawn, &c->diag)), "b");
     pair_must(c, parse_module(&c->ir, &c->arena, str(text), "m.qir", &blobs, NULL, &m));
     return m->graphs[0];
 }
@@ -88,7 +88,7 @@ static bool add_values(Context *c, const Graph *g, Text *text)
     for (const Node *n = g->first; n; n = n->next) {
         if (n->op != OP_param)
             continue;
-        const Tensor *t = payload_tensor(node_payload(n), &c->diag);
+        const Tensor *t = payload_cached(node_payload(n), &c->diag);
         if (!t)
             return false;
         if (t->type->dtype != F32)

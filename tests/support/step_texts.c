@@ -222,8 +222,8 @@ static Payload *param_named(Context *c, const Module *model, const Node *n)
         const Tensor *a, *b;
         if (p->op != OP_param || !n->name || !p->name || strcmp(p->name, n->name) != 0)
             continue;
-        a = payload_tensor(attr->value, &c->diag);
-        b = payload_tensor(node_payload(p), &c->diag);
+        a = payload_cached(attr->value, &c->diag);
+        b = payload_cached(node_payload(p), &c->diag);
         if (a && b && tensor_same(a, b))
             return node_payload(p);
     }

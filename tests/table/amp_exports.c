@@ -72,7 +72,7 @@ static const Tensor *parameter(Case *k, const qcc_model *m, const char *name)
 {
     for (Node *n = m->graph->first; n; n = n->next)
         if (n->op == OP_param && n->name && strcmp(n->name, name) == 0)
-            return payload_tensor(node_payload(n), &k->s->c.diag);
+            return payload_cached(node_payload(n), &k->s->c.diag);
     return NULL;
 }
 
@@ -91,7 +91,7 @@ static void weights_are_masters(Case *k, const qcc_model *flat, const qcc_model 
         HOLDS(k, !strstr(name, "shadow"), "the checkpoint holds %s\n", name);
         if (strncmp(name, "qcc.", 4) == 0)
             continue;
-        const Tensor *master = payload_tensor(saved.list[i].payload, &k->s->c.diag);
+        const Tensor *master = payload_cached(saved.list[i].payload, &k->s->c.diag);
         const Tensor *file = parameter(k, flat, name), *small = parameter(k, narrow, name);
         HOLDS(k, master && file && small, "%s is not in a file\n", name);
         HOLDS(k, file->bytes == master->bytes && memcmp(file->data, master->data, file->bytes) == 0,

@@ -58,7 +58,7 @@ static Status compile(Run *r, const TorchTask *t, const char *precision)
         const Node *n = r->g->inputs[i];
         Payload *first = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
         if (n->op == OP_state)
-            r->inputs[i] = first ? payload_tensor(first, &c->diag) : tensor_new(&c->arena, n->type);
+            r->inputs[i] = first ? payload_cached(first, &c->diag) : tensor_new(&c->arena, n->type);
     }
     spine_close(&s);
     return status;

@@ -102,7 +102,7 @@ static Status compare_export(void *exported)
         if (n->op != OP_param || !n->name || !is_parameter(e->step, n->name))
             continue;
         assert_int_equal(qcc_view(e->session, n->name, &state), QCC_OK);
-        const Tensor *x = payload_tensor(node_payload(n), &c->diag);
+        const Tensor *x = payload_cached(node_payload(n), &c->diag);
         assert_int_equal(x->type->dtype, F32);
         assert_int_equal(state.bytes, x->bytes);
         assert_memory_equal(state.data, x->data, x->bytes);

@@ -152,7 +152,7 @@ static void compare_export(Oracle *o)
         if (n->op != OP_param || !n->name)
             continue;
         snprintf(name, sizeof name, "momentum/%s", n->name);
-        const Tensor *x = payload_tensor(node_payload(n), &o->c.diag);
+        const Tensor *x = payload_cached(node_payload(n), &o->c.diag);
         table = strcmp(n->name, "wte.weight") == 0 ? x : table;
         head = x->type->rank == 2 && x->type->dims[1] == 130 ? x : head;
         if (!safetensors_find(&o->answers, name))

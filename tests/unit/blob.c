@@ -86,7 +86,7 @@ static void what_is_written_is_found(void **state)
     assert_string_equal(language_print(&l, m, &again), text);
     assert_int_equal(again.n, 5); /* the strings are named, too */
     for (size_t i = 0; i < written.n; i++) {
-        const Tensor *t = payload_tensor(again.list[i].payload, &l.diag);
+        const Tensor *t = payload_cached(again.list[i].payload, &l.diag);
         assert_string_equal(again.list[i].name, written.list[i].name);
         assert_true(t && tensor_same(t, written.list[i].payload->tensor));
     }
@@ -198,7 +198,7 @@ static void a_file_that_changes_is_noticed(void **state)
     blobs_open(&b, &l.arena);
     assert_int_equal(blobs_read(&b, &l.ir, f.blobs), OK);
     assert_int_equal(truncate(f.blobs, 100), 0);
-    assert_null(payload_tensor(b.list[0].payload, &l.diag));
+    assert_null(payload_cached(b.list[0].payload, &l.diag));
     assert_non_null(strstr(text_get(&l.messages), "has changed"));
     folder_close(&f);
     language_close(&l);

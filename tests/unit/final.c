@@ -302,7 +302,7 @@ static Status twins(void *context)
     Module *back;
     assert_int_equal(spine_read(&again, &c->memory, &c->diag, &c->ir.limits, &onnx__model_proto__descriptor), OK);
     assert_int_equal(onnx_import(&c->ir, &c->arena, &again, NULL, &back), OK);
-    const Tensor *head = payload_tensor(node_payload(back->graphs[0]->first->next), &c->diag);
+    const Tensor *head = payload_cached(node_payload(back->graphs[0]->first->next), &c->diag);
     static const double want[] = { 10, 13, 11, 14, 12, 15 };
     for (int i = 0; i < 6; i++)
         assert_true(tensor_get_f64(head, i) == want[i]);

@@ -167,7 +167,7 @@ static void the_same_seed_draws_the_same(void **state)
     const Tensor *t[3];
     for (int i = 0; i < 3; i++) {
         const ValueAttr *attr = m->graphs[0]->inputs[i]->attr;
-        t[i] = payload_tensor(attr->value, &l.diag);
+        t[i] = payload_cached(attr->value, &l.diag);
         assert_non_null(t[i]);
     }
     assert_true(tensor_same(t[0], t[1]));

@@ -62,7 +62,7 @@ static void with_own_values(Visit *v, Spine *s, const Module *m)
     Text direct, out;
     for (const Node *n = g->first; n; n = n->next) {
         const Tensor *t = n->op == OP_param && n->name && n->type->kind == TYPE_TENSOR && n->type->dtype != STRING
-                              ? payload_tensor(node_payload(n), &c->diag)
+                              ? payload_cached(node_payload(n), &c->diag)
                               : NULL;
         if (t && !s->model->n_functions)
             list[states.n++] = (FinalState){ n->name, t };

@@ -2,6 +2,7 @@
 #include "onnx_bytes.h"
 
 #include "frontends/onnx/file/payload.h"
+#include "ops/card/cards.h"
 #include "ops/card/schema.h"
 
 /* ---- tensors in memory ---- */
@@ -323,8 +324,27 @@ static void two_storages_are_one_too_many(void **state)
 /* ---- the suites ---- */
 
 typedef struct Suite {
-    size_t files, tensors;
+    size_t files, tensors, in_parts;
 } Suite;
+
+/* A tensor that can be read in parts gives the same bytes so; false: it cannot. */
+static bool parts_agree(Fixture *f, Spine *s, const Onnx__TensorProto *t, const TensorInfo *info, const uint8_t *whole)
+{
+    Ir ir;
+    ir_open(&ir, &f->arena, &ops_table, &f->diag);
+    const Type *type =
+        type_tensor(&ir.types, info->dtype == ONNX_BOOL ? BOOL : U8, 1, (int64_t[]){ (int64_t)info->bytes });
+    Payload *p = payload_of_proto(s, &f->arena, type, t, "tensor");
+    if (!p->read_part || !info->bytes)
+        return false;
+    uint8_t *part = arena_alloc(&f->arena, info->bytes);
+    for (size_t at = 0; at < info->bytes; at += info->bytes / 3 + 1) {
+        const size_t n = (info->bytes - at + 1) / 2;
+        assert_true(payload_part(p, at, part, n, &f->diag));
+        assert_memory_equal(part, whole + at, n);
+    }
+    return true;
+}
 
 static Status read_all_of(Fixture *f, void *arg)
 {
@@ -346,8 +366,10 @@ static Status read_all_of(Fixture *f, void *arg)
             continue;
         TRY(tensor_info(&s, &f->diag, "tensor", t, &info));
         TRY(tensor_check(&s, &f->diag, "tensor", t, &info));
-        TRY(tensor_read(&s, &f->diag, "tensor", t, arena_alloc(&f->arena, info.bytes), info.bytes));
+        uint8_t *whole = arena_alloc(&f->arena, info.bytes + 1);
+        TRY(tensor_read(&s, &f->diag, "tensor", t, whole, info.bytes));
         suite->tensors++;
+        suite->in_parts += parts_agree(f, &s, t, &info, whole);
     }
     spine_close(&s);
     return OK;
@@ -370,6 +392,7 @@ static void every_tensor_of_the_suites_reads(void **state)
         skip();
     print_message("%zu models, %zu tensors\n", suite.files, suite.tensors);
     assert_true(suite.tensors >= 300);
+    assert_true(suite.in_parts >= 50);
 }
 
 typedef struct Unpacked {

@@ -269,10 +269,10 @@ static Status open_file(Spine *s, Diag *d, External *e)
     return OK;
 }
 
-static Status read_range(External *e, Diag *d, void *out, size_t bytes)
+static Status read_range(External *e, Diag *d, uint64_t at, void *out, size_t bytes)
 {
     FileId after;
-    int error = read_exactly(e->fd, e->offset, out, bytes);
+    int error = read_exactly(e->fd, e->offset + at, out, bytes);
 
     if (error)
         return fail_as(d, IO, e->place, "external data %s: %s", e->location,
@@ -343,24 +343,31 @@ static Status check_sum(Spine *s, Diag *d, External *e)
     return OK;
 }
 
-static Status use(Spine *s, Diag *d, External *e, uint64_t bytes, void *out)
+/* What is wanted of a tensor: `bytes` of its bytes from `at` on; out null: nothing. */
+typedef struct Part {
+    uint64_t at;
+    size_t bytes;
+    void *out;
+} Part;
+
+static Status use(Spine *s, Diag *d, External *e, uint64_t bytes, Part part)
 {
     TRY(open_file(s, d, e));
     TRY(check_known(s, d, e));
     TRY(check_range(e, d, bytes));
-    if (!out)
+    if (!part.out)
         return OK;
     TRY(check_sum(s, d, e));
-    return read_range(e, d, out, (size_t)bytes);
+    return read_range(e, d, part.at, part.out, part.bytes);
 }
 
-static Status serve(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, uint64_t bytes, void *out)
+static Status serve(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, uint64_t bytes, Part part)
 {
     External e = { .fd = -1, .place = { .file = s->source.name, .where = where, .byte = -1 } };
 
     TRY(read_keys(s, d, t, &e));
     cleanup_push(s->memory, &e.cleanup, close_external, &e); /* messages allocate, and may jump */
-    Status status = use(s, d, &e, bytes, out);
+    Status status = use(s, d, &e, bytes, part);
     cleanup_drop(&e.cleanup);
     close_external(&e);
     return status;
@@ -368,10 +375,16 @@ static Status serve(Spine *s, Diag *d, const char *where, const Onnx__TensorProt
 
 Status external_check(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, uint64_t bytes)
 {
-    return serve(s, d, where, t, bytes, NULL);
+    return serve(s, d, where, t, bytes, (Part){ .out = NULL });
 }
 
 Status external_read(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, void *out, size_t bytes)
 {
-    return serve(s, d, where, t, bytes, out);
+    return serve(s, d, where, t, bytes, (Part){ 0, bytes, out });
+}
+
+Status external_read_part(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, uint64_t bytes, uint64_t at,
+                          void *out, size_t n)
+{
+    return serve(s, d, where, t, bytes, (Part){ at, n, out });
 }

@@ -17,6 +17,10 @@ Status external_check(Spine *s, Diag *d, const char *where, const Onnx__TensorPr
 /* Reads the `bytes` bytes of an external tensor. */
 Status external_read(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, void *out, size_t bytes);
 
+/* Reads n of its `bytes` bytes, from byte `at` on. */
+Status external_read_part(Spine *s, Diag *d, const char *where, const Onnx__TensorProto *t, uint64_t bytes, uint64_t at,
+                          void *out, size_t n);
+
 typedef enum OpenHow {
     OPEN_BENEATH,      /* as the kernel resolves it (openat2), by components where it cannot */
     OPEN_BY_COMPONENT, /* folder by folder, following nothing */

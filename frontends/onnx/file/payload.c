@@ -396,6 +396,33 @@ static Status read_payload(Payload *self, void *out, size_t bytes, Diag *diag)
     return source_unchanged(&s->source, diag); /* bytes of another file are not what was checked */
 }
 
+/* A part of the bytes as the file has them: of what lies in raw_data or outside. */
+static Status read_part_of_payload(Payload *self, uint64_t at, void *out, size_t bytes, Diag *diag)
+{
+    const ProtoPayload *p = (const ProtoPayload *)self;
+    Spine *s = self->owner;
+    TensorInfo info;
+    Store store;
+
+    TRY(tensor_info(s, diag, p->where, p->proto, &info));
+    TRY(check_store(s, diag, p->where, p->proto, &info, &store));
+    if (at > info.bytes || bytes > info.bytes - at)
+        return fail_as(diag, INTERNAL, place_of(s, p->where, p->proto), "bytes beyond a tensor of %zu", info.bytes);
+    if (is_external(p->proto))
+        TRY(external_read_part(s, diag, p->where, p->proto, info.bytes, at, out, bytes));
+    else
+        TRY(source_read(&s->source, diag, span_read(p->proto->raw_data.data).offset + at, out, bytes));
+    return source_unchanged(&s->source, diag);
+}
+
+/* Whether the elements lie as bytes, and each of them is one whatever its bits. */
+static bool lies_as_bytes(const Onnx__TensorProto *t, const Type *type)
+{
+    if (type->dtype == STRING || type->dtype == BOOL)
+        return false;
+    return is_external(t) || t->has_raw_data;
+}
+
 Payload *payload_of_proto(Spine *s, Arena *arena, const Type *type, const Onnx__TensorProto *t, const char *where)
 {
     ProtoPayload *p = NEW(arena, ProtoPayload);
@@ -405,6 +432,7 @@ Payload *payload_of_proto(Spine *s, Arena *arena, const Type *type, const Onnx__
                      .arena = arena,
                      .name = where,
                      .read = read_payload,
+                     .read_part = lies_as_bytes(t, type) ? read_part_of_payload : NULL,
                      .owner = s,
                      .where = t->source_at },
         .proto = t,

@@ -100,8 +100,8 @@ Status import_sparse(Importer *im, const Onnx__SparseTensorProto *t, Payload **p
     if (values->type->dtype == STRING)
         return fail_as(im->ir->diag, UNSUPPORTED, importer_place(im), "sparse strings are not read");
     TRY(dense_type(im, t, values->type->dtype, &type));
-    const Tensor *v = payload_tensor(values, im->ir->diag);
-    const Tensor *k = payload_tensor(indices, im->ir->diag);
+    const Tensor *v = payload_cached(values, im->ir->diag);
+    const Tensor *k = payload_cached(indices, im->ir->diag);
     if (!v || !k)
         return INVALID;
     Tensor *dense = tensor_new(im->arena, type);

@@ -283,7 +283,7 @@ static Onnx__AttributeProto *encode_attribute(Arena *arena, Diag *d, const AttrS
     case ATTR_STRS:
         return list_attribute(arena, s, at);
     case ATTR_PAYLOAD: {
-        const Tensor *t = payload_tensor(*(Payload *const *)at, d);
+        const Tensor *t = payload_cached(*(Payload *const *)at, d);
         return t ? encode_tensor_attribute(arena, s->name, encode_tensor(arena, t)) : NULL;
     }
     case ATTR_TYPE:
