@@ -121,8 +121,8 @@ static void bytes_into(char out[32], uint64_t bytes)
     snprintf(out, 32, unit ? "%.2f %s" : "%.0f %s", x, units[unit]);
 }
 
-/* Names come from files: what is no sign that JSON and terminals leave alone is left out. */
-static const char *plain(char *text)
+/* Names come from files: characters that JSON would escape or a terminal would obey are replaced. */
+static const char *printable(char *text)
 {
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == '"' || *p == '\\' || *p == 0x7f)
@@ -140,7 +140,7 @@ void report_no_memory(qcc_context *cx)
     bytes_into(budget, cx->memory.budget);
     snprintf(limit, sizeof limit, "of the bound %s on memory%s are", budget, cx->bounded ? " (--memory-limit)" : "");
     snprintf(what, sizeof what, "out of memory: %s wanted%s%s; %s %s in use%s", r->wanted ? wanted : "more is",
-             r->work[0] ? " for " : "", plain(r->work), used, r->by_budget ? limit : "are",
+             r->work[0] ? " for " : "", printable(r->work), used, r->by_budget ? limit : "are",
              r->by_budget ? "" : ", and the system gives no more");
     const char *try = !r->by_budget ? "a smaller --batch"
                       : cx->bounded ? "--memory-limit none, or a smaller --batch"

@@ -41,18 +41,18 @@ static const Type *infer_cross_entropy(Infer *q)
 }
 
 /* What the targets say, each of their shape. */
-typedef struct Aim {
+typedef struct Targets {
     Node *index;   /* class to look up; 0 where it is ignored */
     Node *ignored; /* null: nothing is */
     Node *weight;  /* null: 1 everywhere */
-} Aim;
+} Targets;
 
 /* What picks weights: 0 where the target is ignored. */
-static Aim read_targets(Build *b, const Site *s, DType t)
+static Targets read_targets(Build *b, const Site *s, DType t)
 {
     const LossAttr *at = s->attr;
     const Type *target = s->in[1]->type;
-    Aim a = { .index = build_cast(b, s->in[1], I64) };
+    Targets a = { .index = build_cast(b, s->in[1], I64) };
     if (at->ignore_index != IGNORE_NONE) {
         a.ignored = CALL(b, equal, a.index, build_i64s(b, 1, &at->ignore_index));
         a.ignored = make_reshape(b, a.ignored, target->rank, target->dims);
@@ -63,16 +63,16 @@ static Aim read_targets(Build *b, const Site *s, DType t)
     return a;
 }
 
-/* The weights after ignoring. */
-static Node *final_weight(Build *b, const Aim *a, DType t)
+/* The weight of each target, 0 where it is ignored; null: all weigh 1. */
+static Node *kept_weights(Build *b, const Targets *a, DType t)
 {
     if (!a->ignored)
         return a->weight;
     return CALL(b, where, a->ignored, build_scalar(b, t, 0), a->weight ? a->weight : build_scalar(b, t, 1));
 }
 
-/* A value of the targets' shape as [N, 1, d..], beside the scores. */
-static Node *beside(Build *b, const Site *s, Node *v)
+/* A value of the targets' shape [N, d..] as [N, 1, d..], which broadcasts with the scores [N, C, d..]. */
+static Node *as_scores_shape(Build *b, const Site *s, Node *v)
 {
     const Type *x = s->in[0]->type;
     int64_t dims[MAX_RANK] = { x->dims[0], 1 };
@@ -86,8 +86,8 @@ static Node *build_likelihood(Build *b, const Site *s, DType t, Node *log_prob)
 {
     const LossAttr *at = s->attr;
     const Type *target = s->in[1]->type;
-    const Aim a = read_targets(b, s, t);
-    Node *picked = make_gather_elements(b, log_prob, beside(b, s, a.index), 1);
+    const Targets a = read_targets(b, s, t);
+    Node *picked = make_gather_elements(b, log_prob, as_scores_shape(b, s, a.index), 1);
     Node *loss = CALL(b, neg, make_reshape(b, picked, target->rank, target->dims));
     if (a.weight)
         loss = CALL(b, mul, loss, a.weight);
@@ -95,7 +95,7 @@ static Node *build_likelihood(Build *b, const Site *s, DType t, Node *log_prob)
         loss = CALL(b, where, a.ignored, build_scalar(b, t, 0), loss);
     if (at->reduction == REDUCTION_NONE)
         return loss;
-    Node *weight = at->reduction == REDUCTION_MEAN ? final_weight(b, &a, t) : NULL;
+    Node *weight = at->reduction == REDUCTION_MEAN ? kept_weights(b, &a, t) : NULL;
     if (at->reduction == REDUCTION_MEAN && !weight)
         return make_reduce_all(b, OP_reduce_mean, loss);
     Node *sum = make_reduce_all(b, OP_reduce_sum, loss);
@@ -103,10 +103,10 @@ static Node *build_likelihood(Build *b, const Site *s, DType t, Node *log_prob)
 }
 
 /* What reaches each negated log-probability that was picked: of the targets' shape, or one for all. */
-static Node *likelihood_share(Build *b, const Site *s, const Aim *a, DType t)
+static Node *likelihood_share(Build *b, const Site *s, const Targets *a, DType t)
 {
     const LossAttr *at = s->attr;
-    Node *dy = s->dout[0], *weight = final_weight(b, a, t);
+    Node *dy = s->dout[0], *weight = kept_weights(b, a, t);
     if (at->reduction == REDUCTION_MEAN) {
         const double n = (double)type_elements(s->in[1]->type);
         dy = CALL(b, div, dy, weight ? make_reduce_all(b, OP_reduce_sum, weight) : build_scalar(b, t, n));
@@ -114,24 +114,25 @@ static Node *likelihood_share(Build *b, const Site *s, const Aim *a, DType t)
     return weight ? CALL(b, mul, dy, weight) : dy;
 }
 
-/* What both losses go back with, beside the scores: each element's share, and where the target's class is. */
-typedef struct Back {
+/* What the gradients of both losses are made of besides the scores: the gradient of each element's loss, and which class
+ * is the target. */
+typedef struct LossGradient {
     Node *share, *hit, *ignored; /* ignored: null or [N, 1, d..] */
-} Back;
+} LossGradient;
 
-static Back back_from(Build *b, const Site *s, DType t)
+static LossGradient back_from(Build *b, const Site *s, DType t)
 {
     const Type *x = s->in[0]->type;
-    const Aim a = read_targets(b, s, t);
-    Back back = { .share = likelihood_share(b, s, &a, t) };
+    const Targets a = read_targets(b, s, t);
+    LossGradient back = { .share = likelihood_share(b, s, &a, t) };
     if (back.share && back.share->type->rank > 0)
-        back.share = beside(b, s, back.share);
-    back.hit = CALL(b, equal, beside(b, s, a.index), make_count(b, x->rank, 1, x->dims[1]));
-    back.ignored = a.ignored ? beside(b, s, a.ignored) : NULL;
+        back.share = as_scores_shape(b, s, back.share);
+    back.hit = CALL(b, equal, as_scores_shape(b, s, a.index), make_count(b, x->rank, 1, x->dims[1]));
+    back.ignored = a.ignored ? as_scores_shape(b, s, a.ignored) : NULL;
     return back;
 }
 
-static Node *unless_ignored(Build *b, const Back *back, Node *v)
+static Node *unless_ignored(Build *b, const LossGradient *back, Node *v)
 {
     return back->ignored ? CALL(b, where, back->ignored, make_zero_like(b, v), v) : v;
 }
@@ -141,7 +142,7 @@ static void adjoint_negative_log_likelihood_loss(Build *b, const Site *s, Node *
     const DType t = s->in[0]->type->dtype;
     if (type_elements(s->in[0]->type) == 0)
         return;
-    const Back back = back_from(b, s, t);
+    const LossGradient back = back_from(b, s, t);
     Node *share = unless_ignored(b, &back, CALL(b, neg, back.share));
     dx[0] = CALL(b, where, back.hit, share, build_scalar(b, t, 0));
 }
@@ -155,7 +156,7 @@ static void adjoint_softmax_cross_entropy_loss(Build *b, const Site *s, Node **d
         return;
     Node *p = CALL(b, exp, s->n_out > 1 ? s->y[1] : make_log_softmax(b, s->in[0], 1));
     if (s->dout[0]) {
-        const Back back = back_from(b, s, t);
+        const LossGradient back = back_from(b, s, t);
         Node *each = CALL(b, mul, back.share, CALL(b, sub, p, make_cast(b, back.hit, t)));
         dx[0] = unless_ignored(b, &back, each);
     }

@@ -118,7 +118,7 @@ static const void *feed(const RowRun *r, int i, Buffer *room, int64_t at, int64_
 }
 
 /* One block of a row of up to three operands. */
-static void plain_block(const RowRun *r, Buffer *rooms, Buffer *result, int64_t at, int64_t n)
+static void map_block(const RowRun *r, Buffer *rooms, Buffer *result, int64_t at, int64_t n)
 {
     const void *p[ROW_OPERANDS] = { NULL };
     for (int i = 0; i < r->n; i++)
@@ -154,7 +154,7 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
             fill_block(r, &r->operands[i], &rooms[i]);
     for (int64_t block = begin; block < end; block++) {
         const int64_t at = block * BLOCK, left = r->space.total - at, n = left < BLOCK ? left : BLOCK;
-        (r->row->fold ? fold_block : plain_block)(r, rooms, &result, at, n);
+        (r->row->fold ? fold_block : map_block)(r, rooms, &result, at, n);
     }
 }
 

@@ -39,7 +39,7 @@ static Status eval_gather(Eval *e)
     const int axis = axis_wrap(((const AxisAttr *)e->attr)->axis, t->rank);
     const int64_t n = eval_elements(e, 1), outer = move_count(t->dims, 0, axis), extent = t->dims[axis],
                   inner = move_count(t->dims, axis + 1, t->rank);
-    const int64_t *at = places_indices(e, 1, extent);
+    const int64_t *at = positions_indices(e, 1, extent);
     if (!at)
         return INVALID;
     const Raw x = raw_in(e, 0), y = raw_open(e, eval_out(e, 0));
@@ -119,7 +119,7 @@ static const Type *infer_gather_elements(Infer *q)
 }
 
 /* The elements at those positions, one after the other. */
-static void fetch(Raw y, Raw x, const Places *p)
+static void fetch(Raw y, Raw x, const Positions *p)
 {
     const size_t bytes = (size_t)p->width * x.size;
     for (int64_t i = 0; i < p->n; i++)
@@ -129,7 +129,7 @@ static void fetch(Raw y, Raw x, const Places *p)
 static Status eval_gather_elements(Eval *e)
 {
     const Type *t = e->in[0]->type;
-    const Places p = places_elements(e, t, 1, axis_wrap(((const AxisAttr *)e->attr)->axis, t->rank));
+    const Positions p = positions_elements(e, t, 1, axis_wrap(((const AxisAttr *)e->attr)->axis, t->rank));
     if (!p.at)
         return INVALID;
     const Raw y = raw_open(e, eval_out(e, 0));
@@ -218,7 +218,7 @@ static const Type *infer_gather_nd(Infer *q)
 
 static Status eval_gather_nd(Eval *e)
 {
-    const Places p = places_nd(e, e->in[0]->type, 1, (int)((const GatherNdAttr *)e->attr)->batch_dims);
+    const Positions p = positions_nd(e, e->in[0]->type, 1, (int)((const GatherNdAttr *)e->attr)->batch_dims);
     if (!p.at)
         return INVALID;
     const Raw y = raw_open(e, eval_out(e, 0));

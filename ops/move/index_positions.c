@@ -5,7 +5,7 @@
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
 
-int64_t *places_indices(Eval *e, int i, int64_t extent)
+int64_t *positions_indices(Eval *e, int i, int64_t extent)
 {
     const int64_t n = eval_elements(e, i);
     int64_t *at = eval_scratch(e, (size_t)n, sizeof *at);
@@ -22,10 +22,10 @@ int64_t *places_indices(Eval *e, int i, int64_t extent)
     return at;
 }
 
-Places places_elements(Eval *e, const Type *data, int indices, int axis)
+Positions positions_elements(Eval *e, const Type *data, int indices, int axis)
 {
     const Type *t = e->in[indices]->type;
-    Places p = { eval_elements(e, indices), 1, places_indices(e, indices, data->dims[axis]) };
+    Positions p = { eval_elements(e, indices), 1, positions_indices(e, indices, data->dims[axis]) };
     int64_t strides[MAX_RANK], at[MAX_RANK] = { 0 }, base = 0;
     if (!p.at)
         return p;
@@ -44,13 +44,13 @@ Places places_elements(Eval *e, const Type *data, int indices, int axis)
     return p;
 }
 
-Places places_nd(Eval *e, const Type *data, int indices, int batch)
+Positions positions_nd(Eval *e, const Type *data, int indices, int batch)
 {
     const Type *t = e->in[indices]->type;
     const int depth = (int)t->dims[t->rank - 1];
     const int64_t n = move_count(t->dims, 0, t->rank - 1), batches = move_count(t->dims, 0, batch);
     const int64_t per_batch = batches ? n / batches : 0, slab = move_count(data->dims, batch, data->rank);
-    Places p = { n, move_count(data->dims, batch + depth, data->rank), eval_scratch(e, (size_t)n, sizeof *p.at) };
+    Positions p = { n, move_count(data->dims, batch + depth, data->rank), eval_scratch(e, (size_t)n, sizeof *p.at) };
     int64_t strides[MAX_RANK], *tuples = eval_scratch(e, (size_t)eval_elements(e, indices), sizeof *tuples);
     load_i64(tuples, e->in[indices], 0, eval_elements(e, indices));
     move_strides(data->rank, data->dims, strides);

@@ -5,19 +5,19 @@
 #include "ops/card/cards.h"
 
 /* n positions; each stands for `width` elements from there on. */
-typedef struct Places {
+typedef struct Positions {
     int64_t n, width;
     int64_t *at; /* null after a failure */
-} Places;
+} Positions;
 
 /* The indices of operand i into `extent` elements, made non-negative, in scratch; null after eval_fail. */
-int64_t *places_indices(Eval *e, int i, int64_t extent);
+int64_t *positions_indices(Eval *e, int i, int64_t extent);
 
 /* Of *_elements: element i0, i1, .. of operand `indices` points to the element i0, .., index, .. along `axis`. */
-Places places_elements(Eval *e, const Type *data, int indices, int axis);
+Positions positions_elements(Eval *e, const Type *data, int indices, int axis);
 
 /* Of *_nd: every tuple along the last axis of operand `indices` points to a slice; the first `batch` axes of both are
  * walked together. */
-Places places_nd(Eval *e, const Type *data, int indices, int batch);
+Positions positions_nd(Eval *e, const Type *data, int indices, int batch);
 
 #endif

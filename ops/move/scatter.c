@@ -20,7 +20,7 @@ static const AttrSpec scatter_nd_attrs[] = {
     ATTR_LAST,
 };
 
-static Status put(Eval *e, const Places *p)
+static Status put(Eval *e, const Positions *p)
 {
     TRY(move_whole(e));
     const Raw y = raw_of(e, e->out[0]), u = raw_in(e, 2);
@@ -33,7 +33,7 @@ static Status put(Eval *e, const Places *p)
 
 /* NaN wins in max and min. */
 #define REDUCE(T)                                                                                                      \
-    static void reduce_##T(Eval *e, const Places *p, int reduction)                                                    \
+    static void reduce_##T(Eval *e, const Positions *p, int reduction)                                                 \
     {                                                                                                                  \
         const T *x = eval_##T(e, 0), *u = eval_##T(e, 2);                                                              \
         T *y = eval_out_##T(e, 0);                                                                                     \
@@ -68,7 +68,7 @@ REDUCE(i64)
 REDUCE(u64)
 #undef REDUCE
 
-static Status scatter(Eval *e, const Places *p)
+static Status scatter(Eval *e, const Positions *p)
 {
     const int reduction = ((const ScatterAttr *)e->attr)->reduction;
     const DType dtype = e->in[0]->type->dtype;
@@ -255,7 +255,7 @@ static const Type *infer_scatter_elements(Infer *q)
 static Status eval_scatter_elements(Eval *e)
 {
     const Type *t = e->in[0]->type;
-    const Places p = places_elements(e, t, 1, axis_wrap(((const ScatterAttr *)e->attr)->axis, t->rank));
+    const Positions p = positions_elements(e, t, 1, axis_wrap(((const ScatterAttr *)e->attr)->axis, t->rank));
     return scatter(e, &p);
 }
 
@@ -323,7 +323,7 @@ static const Type *infer_scatter_nd(Infer *q)
 
 static Status eval_scatter_nd(Eval *e)
 {
-    const Places p = places_nd(e, e->in[0]->type, 1, 0);
+    const Positions p = positions_nd(e, e->in[0]->type, 1, 0);
     return scatter(e, &p);
 }
 

@@ -66,14 +66,14 @@ static const Type *infer_quantize_linear(Infer *q)
         return infer_wrong(q, 1, s);
     if (attr_dtype(at->precision, &precision) && !is_real(precision))
         return infer_fail(q, "cannot divide in %s", dtype_name(precision));
-    if (!code_type(q, z, &code) || !infer_grain(q, x, s, z, at->axis, at->block_size))
+    if (!code_type(q, z, &code) || !infer_scale_layout(q, x, s, z, at->axis, at->block_size))
         return NULL;
     return type_with_dtype(q->types, x, code);
 }
 
 /* One call: widened scales and zero points, and how to find them. */
 typedef struct Quantizer {
-    Grain grain;
+    ScaleLayout layout;
     const f32 *scale, *zero; /* zero: null when all are 0 */
     const f64 *scale_f64;    /* of integer scales */
     DType quotient;          /* F32, or the narrow type it is rounded to */
@@ -99,7 +99,7 @@ static void quantize_block(const Quantizer *c, const Tensor *x, Tensor *y, int64
     f32 v[BLOCK];
     f64 wide[BLOCK];
     int64_t at[BLOCK];
-    grain_indices(&c->grain, first, n, at);
+    scale_layout_indices(&c->layout, first, n, at);
     if (c->scale_f64) {
         load_f64(wide, x, first, n);
         for (int64_t i = 0; i < n; i++)
@@ -129,7 +129,7 @@ static Status eval_quantize_linear(Eval *e)
     double lo, hi;
     code_range(y->type->dtype, &lo, &hi);
     const bool integer = s->type->dtype == I32 && !at->precision;
-    const Quantizer c = { .grain = grain_of(x->type, s->type, at->axis, at->block_size),
+    const Quantizer c = { .layout = scale_layout_of(x->type, s->type, at->axis, at->block_size),
                           .scale = integer ? NULL : eval_f32(e, 1),
                           .scale_f64 = integer ? eval_f64(e, 1) : NULL,
                           .zero = eval_has(e, 2) ? eval_f32(e, 2) : NULL,
@@ -160,19 +160,19 @@ static const Type *infer_dequantize_linear(Infer *q)
         to = s->dtype;
     if (!is_real(to))
         return infer_fail(q, "cannot give %s", dtype_name(to));
-    if (!infer_grain(q, x, s, z, at->axis, at->block_size))
+    if (!infer_scale_layout(q, x, s, z, at->axis, at->block_size))
         return NULL;
     return type_with_dtype(q->types, x, to);
 }
 
 /* (x - z) * s: the difference of integers is exact, then one product in f32. */
-static void dequantize_block(const Grain *g, Eval *e, const f32 *scale, const i64 *zero_i, const f32 *zero_f,
+static void dequantize_block(const ScaleLayout *g, Eval *e, const f32 *scale, const i64 *zero_i, const f32 *zero_f,
                              int64_t first, int64_t n)
 {
     f32 v[BLOCK];
     i64 code[BLOCK];
     int64_t at[BLOCK];
-    grain_indices(g, first, n, at);
+    scale_layout_indices(g, first, n, at);
     if (dtype_is_float(e->in[0]->type->dtype)) {
         load_f32(v, e->in[0], first, n);
         for (int64_t i = 0; i < n; i++)
@@ -191,7 +191,7 @@ static Status eval_dequantize_linear(Eval *e)
     const DequantizeAttr *at = e->attr;
     const Tensor *x = e->in[0];
     const bool floats = dtype_is_float(x->type->dtype), has_zero = eval_has(e, 2);
-    const Grain g = grain_of(x->type, e->in[1]->type, at->axis, at->block_size);
+    const ScaleLayout g = scale_layout_of(x->type, e->in[1]->type, at->axis, at->block_size);
     const f32 *scale = eval_f32(e, 1), *zero_f = has_zero && floats ? eval_f32(e, 2) : NULL;
     const i64 *zero_i = has_zero && !floats ? eval_i64(e, 2) : NULL;
     const int64_t n = tensor_elements(x);

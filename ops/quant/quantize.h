@@ -17,21 +17,21 @@ typedef struct DequantizeAttr {
 } DequantizeAttr;
 
 /* Which scale belongs to an element: the operand as [outer, extent, inner] around the quantization axis. */
-typedef struct Grain {
+typedef struct ScaleLayout {
     int64_t extent, inner;
     int64_t block;  /* elements along the axis that share a scale; 0: one scale for everything */
     int64_t blocks; /* along the axis */
     bool per_axis;  /* one scale for every index of the axis, whatever the other indices */
-} Grain;
+} ScaleLayout;
 
 /* Checks scale (and zero point, when there) against the data; false after a complaint.  Unknown sizes pass. */
-bool infer_grain(Infer *q, const Type *x, const Type *scale, const Type *zero, int64_t axis, int64_t block);
+bool infer_scale_layout(Infer *q, const Type *x, const Type *scale, const Type *zero, int64_t axis, int64_t block);
 
-/* The granularity of known types that infer_grain accepted. */
-Grain grain_of(const Type *x, const Type *scale, int64_t axis, int64_t block);
+/* The granularity of known types that infer_scale_layout accepted. */
+ScaleLayout scale_layout_of(const Type *x, const Type *scale, int64_t axis, int64_t block);
 
 /* The indices of the scales of elements first .. first + n - 1. */
-void grain_indices(const Grain *g, int64_t first, int64_t n, int64_t *index);
+void scale_layout_indices(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index);
 
 /* The codes of an integer type. */
 void code_range(DType dtype, double *lo, double *hi);

@@ -50,7 +50,7 @@ static bool check_blocks(Infer *q, const Type *x, const Type *scale, int64_t axi
     return true;
 }
 
-bool infer_grain(Infer *q, const Type *x, const Type *scale, const Type *zero, int64_t axis, int64_t block)
+bool infer_scale_layout(Infer *q, const Type *x, const Type *scale, const Type *zero, int64_t axis, int64_t block)
 {
     if (block < 0) {
         infer_fail(q, "block_size must not be negative, got %" PRId64, block);
@@ -71,9 +71,9 @@ bool infer_grain(Infer *q, const Type *x, const Type *scale, const Type *zero, i
     return false;
 }
 
-Grain grain_of(const Type *x, const Type *scale, int64_t axis, int64_t block)
+ScaleLayout scale_layout_of(const Type *x, const Type *scale, int64_t axis, int64_t block)
 {
-    Grain g = { .extent = 1, .inner = 1 };
+    ScaleLayout g = { .extent = 1, .inner = 1 };
     if (is_single(scale))
         return g;
     const int at = (int)(axis < 0 ? axis + x->rank : axis);
@@ -86,7 +86,7 @@ Grain grain_of(const Type *x, const Type *scale, int64_t axis, int64_t block)
     return g;
 }
 
-void grain_indices(const Grain *g, int64_t first, int64_t n, int64_t *index)
+void scale_layout_indices(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index)
 {
     if (!g->block) {
         for (int64_t k = 0; k < n; k++)

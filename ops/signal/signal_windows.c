@@ -52,7 +52,7 @@ static Status taper(Eval *e, double a, double b, double c)
     const int64_t size = eval_int(e, 0, 0), n = at->periodic || size < 2 ? size : size - 1;
     f64 *y = eval_out_f64(e, 0);
     for (int64_t i = 0; i < size; i++) {
-        const Turn once = turn_of(i % n, n), twice = turn_of(2 * i % n, n);
+        const UnitRoot once = unit_root(i % n, n), twice = unit_root(2 * i % n, n);
         y[i] = size == 1 && !at->periodic ? 1 : a - b * once.c + c * twice.c;
     }
     return OK;

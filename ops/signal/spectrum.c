@@ -7,7 +7,7 @@ static void tables_f32(Eval *e, Spectrum *t)
 {
     Q_Pair *c = t->c = eval_scratch(e, (size_t)t->n, sizeof *c), *s = t->s = eval_scratch(e, (size_t)t->n, sizeof *s);
     for (int64_t j = 0; j < t->n; j++) {
-        const Turn turn = turn_of(j, t->n);
+        const UnitRoot turn = unit_root(j, t->n);
         const f64 sine = t->inverse ? turn.s : -turn.s;
         c[j].hi = (f32)turn.c;
         c[j].lo = (f32)(turn.c - (f64)c[j].hi);
@@ -20,7 +20,7 @@ static void tables_f64(Eval *e, Spectrum *t)
 {
     f64 *c = t->c = eval_scratch(e, (size_t)t->n, sizeof *c), *s = t->s = eval_scratch(e, (size_t)t->n, sizeof *s);
     for (int64_t j = 0; j < t->n; j++) {
-        const Turn turn = turn_of(j, t->n);
+        const UnitRoot turn = unit_root(j, t->n);
         c[j] = turn.c;
         s[j] = t->inverse ? turn.s : -turn.s;
     }

@@ -30,27 +30,27 @@ static double cos_series(double x)
 }
 
 /* Eighths of a turn are counted in integers; what is left is an angle of at most pi/4. */
-Turn turn_of(int64_t j, int64_t n)
+UnitRoot unit_root(int64_t j, int64_t n)
 {
     const int64_t octant = 8 * j / n, rest = 8 * j - octant * n;
     const double x = (double)(octant % 2 ? n - rest : rest) / (double)n * 0.78539816339744830962;
     const double c = cos_series(x), s = sin_series(x);
     switch (octant) {
     case 0:
-        return (Turn){ c, s };
+        return (UnitRoot){ c, s };
     case 1:
-        return (Turn){ s, c };
+        return (UnitRoot){ s, c };
     case 2:
-        return (Turn){ -s, c };
+        return (UnitRoot){ -s, c };
     case 3:
-        return (Turn){ -c, s };
+        return (UnitRoot){ -c, s };
     case 4:
-        return (Turn){ -c, -s };
+        return (UnitRoot){ -c, -s };
     case 5:
-        return (Turn){ -s, -c };
+        return (UnitRoot){ -s, -c };
     case 6:
-        return (Turn){ s, -c };
+        return (UnitRoot){ s, -c };
     default:
-        return (Turn){ c, -s };
+        return (UnitRoot){ c, -s };
     }
 }

@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-typedef struct Turn {
+typedef struct UnitRoot {
     double c, s;
-} Turn;
+} UnitRoot;
 
 /* cos and sin of 2 pi j / n, 0 <= j < n < 2^59, within an ulp or two of f64: rounded to f32 they are correctly rounded
  * but for one in some 10^8.  Multiples of a quarter turn are exact. */
-Turn turn_of(int64_t j, int64_t n);
+UnitRoot unit_root(int64_t j, int64_t n);
 
 #endif

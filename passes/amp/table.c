@@ -134,7 +134,7 @@ static Status read_setting(const Reader *r, const char *at, const char *word, Am
 /* ---- selectors ---- */
 
 /* Compared without quotes and spaces: [1, 0] and [1,0] are the same. */
-static const char *plain(Arena *arena, const char *value)
+static const char *without_quotes_and_spaces(Arena *arena, const char *value)
 {
     Text t;
     text_open(&t, arena);
@@ -151,7 +151,7 @@ static Status read_condition(const Reader *r, const char *at, const char *text, 
     const char *sign = strchr(text, '=');
     if (!sign)
         return fail_as(r->diag, USAGE, place_of(r, at), "[%s]: wanted is [attribute=value]", text);
-    const char *name = plain(r->arena, arena_copy(r->arena, text, (size_t)(sign - text)));
+    const char *name = without_quotes_and_spaces(r->arena, arena_copy(r->arena, text, (size_t)(sign - text)));
     const AttrSpec *spec = specs ? attr_find(specs, str(name)) : NULL;
     if (!spec) {
         const char *names[64];
@@ -161,7 +161,7 @@ static Status read_condition(const Reader *r, const char *at, const char *text, 
         return unknown(r, at, arena_printf(r->arena, "attribute of %s", r->ops->defs[line->op]->name), name, names, n);
     }
     GROW(r->arena, line->conditions, line->n_conditions, line->cap_conditions);
-    line->conditions[line->n_conditions++] = (AmpCondition){ spec, plain(r->arena, sign + 1) };
+    line->conditions[line->n_conditions++] = (AmpCondition){ spec, without_quotes_and_spaces(r->arena, sign + 1) };
     return OK;
 }
 
@@ -299,7 +299,7 @@ static bool condition_holds(const AmpCondition *c, const Node *n, Arena *scratch
     Text t;
     text_open(&t, scratch);
     print_attr_value(&t, c->attr, n->attr);
-    return strcmp(plain(scratch, text_get(&t)), c->value) == 0;
+    return strcmp(without_quotes_and_spaces(scratch, text_get(&t)), c->value) == 0;
 }
 
 bool amp_line_takes(const AmpTable *t, const AmpLine *line, const Node *n, Arena *scratch)

@@ -11,7 +11,7 @@ static void turns_are_correctly_rounded(void **state)
     const long double turn = 6.283185307179586476925286766559L;
     for (int64_t n = 1; n <= 500; n++)
         for (int64_t j = 0; j < n; j++) {
-            const Turn t = turn_of(j, n);
+            const UnitRoot t = unit_root(j, n);
             const long double angle = turn * (long double)j / (long double)n;
             const bool quarter = 4 * j % n == 0; /* exact zeros, where the longer type has none */
             if (quarter ? fabsl((long double)t.c - cosl(angle)) > 1e-18L : (float)t.c != (float)cosl(angle))
@@ -25,10 +25,10 @@ static void quarters_are_exact(void **state)
 {
     (void)state;
     for (int64_t n = 4; n < (int64_t)1 << 58; n *= 4) {
-        assert_true(turn_of(0, n).c == 1 && turn_of(0, n).s == 0);
-        assert_true(turn_of(n / 4, n).c == 0 && turn_of(n / 4, n).s == 1);
-        assert_true(turn_of(n / 2, n).c == -1 && turn_of(n / 2, n).s == 0);
-        assert_true(turn_of(n / 4 * 3, n).c == 0 && turn_of(n / 4 * 3, n).s == -1);
+        assert_true(unit_root(0, n).c == 1 && unit_root(0, n).s == 0);
+        assert_true(unit_root(n / 4, n).c == 0 && unit_root(n / 4, n).s == 1);
+        assert_true(unit_root(n / 2, n).c == -1 && unit_root(n / 2, n).s == 0);
+        assert_true(unit_root(n / 4 * 3, n).c == 0 && unit_root(n / 4 * 3, n).s == -1);
     }
 }
 
