@@ -166,7 +166,7 @@ Status out_printf(Out *o, const char *format, ...)
 
 static Status keep(Out *o)
 {
-    return o->is_model ? beside_keep(&o->beside, &o->file) : file_keep(&o->file);
+    return o->is_model ? weight_file_keep(&o->weight_file, &o->file) : file_keep(&o->file);
 }
 
 Status out_close(Out *o, Status status)
@@ -182,7 +182,7 @@ Status out_close(Out *o, Status status)
     if (o->is_file) {
         file_drop(&o->file);
         if (o->is_model)
-            beside_drop(&o->beside);
+            weight_file_drop(&o->weight_file);
         return status;
     }
     if (o->fd > STDOUT_FILENO) {
@@ -195,14 +195,14 @@ Status out_close(Out *o, Status status)
     return status == OK ? said : status;
 }
 
-Beside *out_beside(Out *o)
+WeightFile *out_weight_file(Out *o)
 {
     if (!o->is_file)
         return NULL;
     if (!o->is_model)
-        beside_open(&o->beside, &o->cx->scratch, &o->cx->diag, &o->cx->limits, o->file.disk, o->to.path);
+        weight_file_open(&o->weight_file, &o->cx->scratch, &o->cx->diag, &o->cx->limits, o->file.disk, o->to.path);
     o->is_model = true;
-    return &o->beside;
+    return &o->weight_file;
 }
 
 /* Files that a model which was written reads, its own data apart. */
@@ -220,7 +220,7 @@ static void see_other(void *user, const char *location)
     struct stat s;
     Arena *arena = &x->o->cx->scratch;
     map_put(&x->seen, arena_string(arena, location), &fresh);
-    if (!fresh || (x->o->beside.kept && strcmp(location, x->o->beside.name) == 0))
+    if (!fresh || (x->o->weight_file.kept && strcmp(location, x->o->weight_file.name) == 0))
         return;
     const char *path = arena_printf(arena, "%s/%s", file_folder(arena, x->o->to.path), location);
     if (stat(path, &s) != 0 || s.st_size < 0)
@@ -239,7 +239,7 @@ const char *out_others(const Out *o)
     text_open(&x.text, &cx->scratch);
     if (refers_each(&cx->memory, &cx->limits, o->to.path, see_other, &x) != OK || !x.text.n)
         return NULL;
-    const uint64_t all = o->bytes + (o->beside.kept ? o->beside.at : 0) + x.bytes;
+    const uint64_t all = o->bytes + (o->weight_file.kept ? o->weight_file.at : 0) + x.bytes;
     return arena_printf(&cx->scratch, "reads %s: %s in all", text_get(&x.text), bytes_text(&cx->scratch, all));
 }
 
@@ -247,8 +247,8 @@ const char *out_told(const Out *o)
 {
     Arena *arena = &o->cx->scratch;
     const char *told = arena_printf(arena, "%s (%s)", o->to.path, bytes_text(arena, o->bytes)), *others = out_others(o);
-    if (o->is_model && o->beside.kept)
-        told = arena_printf(arena, "%s and %s (%s)", told, o->beside.path, bytes_text(arena, o->beside.at));
+    if (o->is_model && o->weight_file.kept)
+        told = arena_printf(arena, "%s and %s (%s)", told, o->weight_file.path, bytes_text(arena, o->weight_file.at));
     return others ? arena_printf(arena, "%s; it %s", told, others) : told;
 }
 

@@ -19,7 +19,7 @@ typedef struct Out {
     qcc_context *cx;
     qcc_sink to;
     FileOut file;
-    Beside beside; /* of a model that is written to it */
+    WeightFile weight_file; /* of a model that is written to it */
     bool is_file, is_model;
     int fd; /* of a stream; -1: none */
     OutLoss if_lost;
@@ -57,7 +57,7 @@ Status out_objects(Out *o, const Text *lines);
 Status out_close(Out *o, Status status);
 
 /* What may lie beside the model that is written here; null: nothing can. */
-Beside *out_beside(Out *o);
+WeightFile *out_weight_file(Out *o);
 
 /* The files with weights that a model which was written reads where they were: "reads w.bin (62.7 kB): 72.8 kB in all";
  * null: it reads none but its own data. */

@@ -410,7 +410,7 @@ Status step_write(qcc_step *s, Out *o)
     TRY(recipe_to_notes(s, &notes));
     if (!m->has_spine)
         TRY(model_as_file(m));
-    return onnx_write_step(&m->spine, s->module, &notes, d, &sink, out_beside(o));
+    return onnx_write_step(&m->spine, s->module, &notes, d, &sink, out_weight_file(o));
 }
 
 typedef struct WriteStep {

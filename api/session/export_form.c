@@ -93,8 +93,8 @@ static Status import_plain(qcc_model *m, Ir *ir, Graph **g)
     return pass_run(pass_find("enter-inference"), *g, NULL);
 }
 
-static Status write_narrow(qcc_model *m, const ExportForm *form, const FinalStates *states, const Sink *sink,
-                           Beside *beside, Arena *arena, Heap *heap)
+static Status write_narrow(qcc_model *m, const ExportForm *form, const TrainedStates *states, const Sink *sink,
+                           WeightFile *weight_file, Arena *arena, Heap *heap)
 {
     Graph *g;
     Ir ir; /* what is made for the file goes with it */
@@ -107,17 +107,17 @@ static Status write_narrow(qcc_model *m, const ExportForm *form, const FinalStat
         TRY(onnx_put_states(&m->spine, d, states, g, heap));
     TRY(onnx_narrow(g, d, &form->narrow));
     TRY(check_casts(form, d, casts_of(g)));
-    return onnx_write_deployed(g, d, &m->spine, sink, beside);
+    return onnx_write_deployed(g, d, &m->spine, sink, weight_file);
 }
 
-static Status export_narrow(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o)
+static Status export_narrow(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o)
 {
     Arena arena;
     Heap heap;
     const Sink sink = out_sink(o);
     arena_open(&arena, &m->cx->memory);
     heap_open(&heap, &m->cx->memory);
-    const Status status = write_narrow(m, form, states, &sink, out_beside(o), &arena, &heap);
+    const Status status = write_narrow(m, form, states, &sink, out_weight_file(o), &arena, &heap);
     heap_close(&heap);
     arena_close(&arena);
     return status;
@@ -136,10 +136,10 @@ Status export_has_model(const qcc_model *m)
     return message_send(msg);
 }
 
-Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o)
+Status export_model(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o)
 {
     const Sink sink = out_sink(o);
-    const ExportEdits nothing = { .beside = out_beside(o) };
+    const ExportEdits nothing = { .weight_file = out_weight_file(o) };
     TRY(export_has_model(m));
     if (!m->has_spine)
         TRY(model_as_file(m));

@@ -23,7 +23,7 @@ Status export_has_model(const qcc_model *m);
 
 /* Writes the deployable model, with final states (null: as it is).  MISMATCH when it would have more casts than it
  * may. */
-Status export_model(qcc_model *m, const ExportForm *form, const FinalStates *states, Out *o);
+Status export_model(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o);
 
 /* Ends what was exported to: a file appears only when `status`, which is given back, is OK. */
 Status export_close(Out *o, Status status);

@@ -22,16 +22,16 @@ const char *step_next_command(const qcc_step *s, Arena *arena, const char *check
 /* ---- the deployable model ---- */
 
 /* The states that go into the file. */
-static FinalState *final_states(qcc_session *s, size_t *n)
+static TrainedState *trained_states(qcc_session *s, size_t *n)
 {
     size_t n_states;
     const State *states = session_states(s->run, &n_states);
-    FinalState *all = NEWS(&s->cx->scratch, FinalState, n_states + 1);
+    TrainedState *all = NEWS(&s->cx->scratch, TrainedState, n_states + 1);
     *n = 0;
     for (size_t i = 0; i < n_states; i++) {
         const Tensor *value = session_final(s, &states[i]);
         if (value)
-            all[(*n)++] = (FinalState){ states[i].name, value };
+            all[(*n)++] = (TrainedState){ states[i].name, value };
     }
     return all;
 }
@@ -50,11 +50,11 @@ static Twin *twins_of(const qcc_session *s, size_t *n)
 Status session_export(qcc_session *s, const ExportForm *form, Out *o)
 {
     static const ExportForm plain = { .most_casts = INT64_MAX };
-    FinalStates states = { .beside = out_beside(o) };
+    TrainedStates states = { .weight_file = out_weight_file(o) };
     const WeightsKind usual = s->weights;
     if (form && form->weights != WEIGHTS_UNSAID)
         s->weights = form->weights;
-    states.list = final_states(s, &states.n);
+    states.list = trained_states(s, &states.n);
     states.twins = twins_of(s, &states.n_twins);
     s->weights = usual;
     return export_model(s->step->model, form ? form : &plain, &states, o);

@@ -101,7 +101,7 @@ static const char *noted_in(const CheckpointInfo *info)
 }
 
 /* Every state of the model, and behind these the average of each, which a file may lack. */
-static StateSlot *final_slots(qcc_session *s, size_t *n)
+static StateSlot *trained_slots(qcc_session *s, size_t *n)
 {
     size_t n_states;
     Arena *arena = &s->cx->scratch;
@@ -144,7 +144,7 @@ static Status load_final(qcc_session *s, const CheckpointReader *r, const char *
     size_t n;
     CheckpointLoaded loaded;
     qcc_context *cx = s->cx;
-    const StateSlot *slots = final_slots(s, &n);
+    const StateSlot *slots = trained_slots(s, &n);
     const CheckpointWanted wanted = { .slots = slots, .n = 2 * n, .others = true };
     TRY(checkpoint_load(r, path, &wanted, &loaded));
     if (!loaded.file)

@@ -35,7 +35,7 @@ static Status write_file(Command *c, qcc_step *s, const char *path)
     TRY(out_close(&o, step_write(s, &o)));
     const LogExtra fields[] = { { "file", logged_text(path) },
                                 { "bytes", logged_int((int64_t)o.bytes) },
-                                { "data", o.beside.kept ? logged_text(o.beside.path) : (LogValue){ 0 } },
+                                { "data", o.weight_file.kept ? logged_text(o.weight_file.path) : (LogValue){ 0 } },
                                 { "reads", logged_text(out_others(&o)) },
                                 { "next", logged_text(next_line(s, &c->cx->scratch, path)) } };
     if (out_is_json(c->out))

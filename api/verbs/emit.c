@@ -77,7 +77,7 @@ static Status write_onnx(const Emitted *e, Out *o)
         return step_write(e->step, o);
     const SignatureNames names = { dim_names(&m->cx->scratch, m->inputs, m->n_inputs),
                                    dim_names(&m->cx->scratch, m->outputs, m->n_outputs) };
-    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, out_beside(o));
+    return onnx_write_named(m->graph, &m->cx->diag, &names, &sink, out_weight_file(o));
 }
 
 /* The step alone, as a model that anybody can run: states in, next states out. */

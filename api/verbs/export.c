@@ -114,8 +114,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportFo
     if (out_is_json(c->out)) {
         const LogExtra fields[] = { { "file", logged_text(path) },
                                     { "bytes", logged_int((int64_t)o->bytes) },
-                                    { "data",
-                                      o->is_model && o->beside.kept ? logged_text(o->beside.path) : (LogValue){ 0 } },
+                                    { "data", o->is_model && o->weight_file.kept ? logged_text(o->weight_file.path)
+                                                                                 : (LogValue){ 0 } },
                                     { "reads", logged_text(out_others(o)) },
                                     { "signature", logged_text(after) },
                                     { "signature_before", logged_text(before) },
@@ -126,8 +126,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportFo
     text_printf(&t, "%s   ", path);
     tell_form(&t, written, form);
     text_printf(&t, ", %s", bytes_text(arena, o->bytes));
-    if (o->is_model && o->beside.kept)
-        text_printf(&t, " and %s in %s", bytes_text(arena, o->beside.at), o->beside.path);
+    if (o->is_model && o->weight_file.kept)
+        text_printf(&t, " and %s in %s", bytes_text(arena, o->weight_file.at), o->weight_file.path);
     const char *others = out_others(o);
     if (others)
         text_printf(&t, ", %s", others);

@@ -33,7 +33,7 @@ typedef struct ExportEdits {
     size_t n_more;
     const size_t *without; /* sparse initializers to leave out */
     size_t n_without;
-    Beside *beside; /* what may lie beside the file that the sink fills; null: nothing */
+    WeightFile *weight_file; /* what may lie beside the file that the sink fills; null: nothing */
 } ExportEdits;
 
 /* Writes the model of a spine with edits (null: none), in inference form: nodes that the file has in training form

@@ -21,10 +21,11 @@ typedef struct StepNotes {
     size_t n;
 } StepNotes;
 
-/* Writes the graphs of a module, the first of which is @step, behind the model of a spine; `beside`, for the file
+/* Writes the graphs of a module, the first of which is @step, behind the model of a spine; `weight_file`, for the file
  * that the sink fills, may be null, and then nothing can lie beside it.  UNSUPPORTED, naming them, when there are operators that
  * are not understood. */
-Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink, Beside *beside);
+Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink,
+                       WeightFile *weight_file);
 
 /* Whether a model that was read is a step of ours. */
 bool onnx_is_step(const Spine *s);
@@ -41,10 +42,10 @@ Status onnx_write_flat(const Graph *g, Diag *d, const Sink *sink);
 /* ---- the way out of training ---- */
 
 /* The value that a state has in the end, under the state's name. */
-typedef struct FinalState {
+typedef struct TrainedState {
     const char *name;
     const Tensor *value;
-} FinalState;
+} TrainedState;
 
 /* A parameter that the file holds once more under another name, because constant folding broke a tie. */
 typedef struct Twin {
@@ -52,22 +53,22 @@ typedef struct Twin {
     bool transposed; /* of two matrices */
 } Twin;
 
-typedef struct FinalStates {
-    const FinalState *list;
+typedef struct TrainedStates {
+    const TrainedState *list;
     size_t n;
     const Twin *twins;
     size_t n_twins;
-    Beside *beside; /* the file that the sink fills; null: nothing can lie beside it */
-} FinalStates;
+    WeightFile *weight_file; /* the file that the sink fills; null: nothing can lie beside it */
+} TrainedStates;
 
 /* Writes the deployable model with final states where its parameters were: initializers, Constants, and aliases, which
  * become initializers of their own where they differ from what they name.  A parameter of another float type is rounded
  * to the file's.  States of ours (qcc.*) stay behind; what equals the file's own value changes nothing.  `s` is the
  * spine of a model or of a step. */
-Status onnx_export_states(Spine *s, Diag *d, const FinalStates *states, const Sink *sink);
+Status onnx_export_states(Spine *s, Diag *d, const TrainedStates *states, const Sink *sink);
 
 /* Puts the same values into the parameters of a graph that was imported from that spine; they live in the arena of the
  * graph and in `heap`, or are those of `states`. */
-Status onnx_put_states(Spine *s, Diag *d, const FinalStates *states, Graph *g, Heap *heap);
+Status onnx_put_states(Spine *s, Diag *d, const TrainedStates *states, Graph *g, Heap *heap);
 
 #endif

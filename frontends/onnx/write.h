@@ -22,11 +22,11 @@ typedef struct SignatureNames {
 /* Writes a graph; `names` may be null, and either list of it.  Weights that are too large for
  * one file go to `beside`, what lies beside the file that the sink fills; null: there is no such place.  UNSUPPORTED, naming them, when it has operators
  * that are not understood. */
-Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, Beside *beside);
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, WeightFile *weights);
 
 /* Writes a graph for others: nothing of ours is noted, the rest of the file and the shapes of the signature are those of
  * the spine it was imported from, whose opset is raised where it has to be.  UNSUPPORTED, naming them, when nodes have no standard name. */
-Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, Beside *beside);
+Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, WeightFile *weights);
 
 /* The same without names, and without a place.  */
 Status onnx_write(Graph *g, Diag *d, const Sink *sink);

@@ -31,7 +31,7 @@ void pair_open(Pair *p, Context *c, const Disk *disk, const char *path)
     text_open(&p->bytes, &c->arena);
     p->sink = (Sink){ append, &p->bytes };
     pair_must(c, file_create_on(&p->model, disk, &c->arena, &c->diag, path));
-    beside_open(&p->beside, &c->arena, &c->diag, &c->ir.limits, disk, path);
+    weight_file_open(&p->weight_file, &c->arena, &c->diag, &c->ir.limits, disk, path);
 }
 
 Status pair_close(Pair *p, Status status)
@@ -39,8 +39,8 @@ Status pair_close(Pair *p, Status status)
     if (status == OK)
         status = file_write(&p->model, p->bytes.p, p->bytes.n);
     if (status == OK)
-        return beside_keep(&p->beside, &p->model);
-    beside_drop(&p->beside);
+        return weight_file_keep(&p->weight_file, &p->model);
+    weight_file_drop(&p->weight_file);
     file_drop(&p->model);
     return status;
 }
@@ -78,7 +78,7 @@ Status pair_write(Context *c, const Disk *disk, const char *path, int seed, bool
     Graph *g = pair_graph(c, seed);
     pair_open(&p, c, disk, path);
     c->ir.limits.model_bytes = apart ? 3000 : limit; /* it stands for 2 GiB */
-    const Status status = onnx_write_named(g, &c->diag, NULL, &p.sink, &p.beside);
+    const Status status = onnx_write_named(g, &c->diag, NULL, &p.sink, &p.weight_file);
     c->ir.limits.model_bytes = limit;
     return pair_close(&p, status);
 }
@@ -124,7 +124,7 @@ typedef struct FolderNames {
 static void see(void *user, const char *name)
 {
     FolderNames *x = user;
-    if (x->n < COUNT(x->list) && (!x->stem || beside_names(name, x->stem, NULL)))
+    if (x->n < COUNT(x->list) && (!x->stem || weight_file_names(name, x->stem, NULL)))
         x->list[x->n++] = arena_string(x->arena, name);
 }
 

@@ -12,7 +12,7 @@ enum { PAIR_LARGE = 600, PAIR_SMALL = 8 }; /* elements of its parameters */
 typedef struct Pair {
     Context *c;
     FileOut model;
-    Beside beside;
+    WeightFile weight_file;
     Text bytes;
     Sink sink; /* of the model */
 } Pair;

@@ -31,14 +31,15 @@ static const char *write_apart(Context *c, const char *folder)
 }
 
 /* Exports PATH to TO, with `states` (null: none); the status. */
-static Status export_to(Context *c, const char *path, const char *to, const FinalState *states, size_t n, int64_t limit)
+static Status export_to(Context *c, const char *path, const char *to, const TrainedState *states, size_t n,
+                        int64_t limit)
 {
     Spine s = { 0 };
     Pair p;
     pair_must(c, spine_open(&s, &c->memory, &c->diag, &c->ir.limits, path));
     s.limits.model_bytes = limit;
     pair_open(&p, c, NULL, to);
-    const FinalStates all = { .list = states, .n = n, .beside = &p.beside };
+    const TrainedStates all = { .list = states, .n = n, .weight_file = &p.weight_file };
     const Status status = pair_close(&p, onnx_export_states(&s, &c->diag, &all, &p.sink));
     spine_close(&s);
     return status;
@@ -93,7 +94,7 @@ static Status moved(void *context)
     same_file(c, pair_data(c, there), pair_data(c, from), true);
 
     Tensor *trained = tensor_new(&c->arena, type_vector(&c->ir.types, F32, LARGE));
-    const FinalState state = { "b", trained };
+    const TrainedState state = { "b", trained };
     pair_must(c, export_to(c, from, here, &state, 1, limit)); /* what is new lies beside the new file, the rest stays */
     assert_int_equal(whole(c, pair_data(c, here)).n, LARGE * 4);
     assert_non_null(strstr(pair_values(c, here), "\nb 0 0 0"));
@@ -122,7 +123,7 @@ static Status grown(void *context)
     const char *a = folder_of(c, "a"), *inside = arena_printf(&c->arena, "%s/inside.onnx", a);
     const char *apart = arena_printf(&c->arena, "%s/apart.onnx", a);
     pair_must(c, pair_write(c, NULL, inside, 1, false));
-    const FinalState state = { "l", tensor_new(&c->arena, type_vector(&c->ir.types, F32, LARGE)) };
+    const TrainedState state = { "l", tensor_new(&c->arena, type_vector(&c->ir.types, F32, LARGE)) };
     pair_must(c, export_to(c, inside, apart, &state, 1,
                            (int64_t)whole(c, inside).n + 100)); /* an alias becomes a parameter */
     assert_true(whole(c, apart).n < 3000);
@@ -193,7 +194,7 @@ static Status stepped(void *context)
         pair_must(c, parse_module(&c->ir, &c->arena, str(step_text), "step.qir", &blobs, NULL, &m));
         pair_open(&p, c, NULL, to);
         s.limits.model_bytes = i < 2 ? s.limits.model_bytes : 6000;
-        pair_must(c, pair_close(&p, onnx_write_step(&s, m, NULL, &c->diag, &p.sink, &p.beside)));
+        pair_must(c, pair_close(&p, onnx_write_step(&s, m, NULL, &c->diag, &p.sink, &p.weight_file)));
         pair_must(c, spine_open(&back, &c->memory, &c->diag, &c->ir.limits, to));
         pair_must(c, onnx_read_step(&c->ir, &c->arena, &back, &again, NULL));
         assert_string_equal(step_text_of(c, again), step_text_of(c, m));

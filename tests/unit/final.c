@@ -161,7 +161,7 @@ static void all_kinds(Model *m, Context *c, int ir)
 /* ---- what comes of it ---- */
 
 /* Exports, reads again and evaluates for x = 1: what each output is. */
-static void results(Context *c, Spine *s, const FinalStates *states, Spine *again, Text *out, Tensor **y)
+static void results(Context *c, Spine *s, const TrainedStates *states, Spine *again, Text *out, Tensor **y)
 {
     Module *m;
     text_open(out, &c->arena);
@@ -238,13 +238,13 @@ static Status every_kind(void *context)
         Spine s, again;
         Text out, said;
         Tensor *y[8];
-        FinalState list[10] = { { "qcc.step", pair(c, F32, 0, 0) } };
+        TrainedState list[10] = { { "qcc.step", pair(c, F32, 0, 0) } };
         size_t n = 1;
         all_kinds(&m, c, i % 2 ? 3 : 8);
         model_read(&m, &s);
         for (const char *p = k->set; *p; p++)
-            list[n++] = (FinalState){ arena_printf(&c->arena, "%c", *p | 32), wanted(c, *p) };
-        results(c, &s, &(FinalStates){ .list = list, .n = n }, &again, &out, y);
+            list[n++] = (TrainedState){ arena_printf(&c->arena, "%c", *p | 32), wanted(c, *p) };
+        results(c, &s, &(TrainedStates){ .list = list, .n = n }, &again, &out, y);
         text_open(&said, &c->arena);
         for (int j = 0; j < 8; j++) {
             text_printf(&said, "%s%g", j ? " " : "", tensor_get_f64(y[j], 0));
@@ -290,11 +290,11 @@ static Status twins(void *context)
     Tensor *trained = tensor_new(&c->arena, type_tensor(&c->ir.types, F32, 2, (int64_t[]){ 2, 3 }));
     for (int i = 0; i < 6; i++)
         tensor_set_f64(trained, i, 10 + i);
-    const FinalState state = { "table", trained };
+    const TrainedState state = { "table", trained };
     const Twin twin = { "table", "head", true };
     text_open(&out, &c->arena);
     assert_int_equal(onnx_export_states(&s, &c->diag,
-                                        &(FinalStates){ .list = &state, .n = 1, .twins = &twin, .n_twins = 1 },
+                                        &(TrainedStates){ .list = &state, .n = 1, .twins = &twin, .n_twins = 1 },
                                         &(Sink){ step_append, &out }),
                      OK);
     again = (Spine){ 0 };
@@ -338,9 +338,9 @@ static Status refused(void *context)
         all_kinds(&m, c, 8);
         model_read(&m, &s);
         text_open(&out, &c->arena);
-        const FinalState state = { wrong[i].name, wrong[i].value };
+        const TrainedState state = { wrong[i].name, wrong[i].value };
         assert_int_not_equal(
-            onnx_export_states(&s, &c->diag, &(FinalStates){ .list = &state, .n = 1 }, &(Sink){ step_append, &out }),
+            onnx_export_states(&s, &c->diag, &(TrainedStates){ .list = &state, .n = 1 }, &(Sink){ step_append, &out }),
             OK);
         assert_string_equal(c->last, wrong[i].says);
         spine_close(&s);
@@ -393,7 +393,7 @@ static void reload(Context *c, const StepText *t, const ShapeBinding *shape)
     Graph *step = m->graphs[0];
     Tensor *next[8];
     const Tensor *in[8];
-    FinalState list[8];
+    TrainedState list[8];
     for (size_t i = 0; i < step->n_inputs; i++) {
         Tensor *x = tensor_new(&c->arena, step->inputs[i]->type);
         for (int64_t k = 0; k < tensor_elements(x); k++)
@@ -402,10 +402,10 @@ static void reload(Context *c, const StepText *t, const ShapeBinding *shape)
     }
     assert_int_equal(evaluate(step, NULL, &c->heap, in, next), OK);
     for (int i = 0; i < graph_n_results(step); i++)
-        list[i] = (FinalState){ i ? graph_result_name(step, i) : "qcc.loss", next[i] };
+        list[i] = (TrainedState){ i ? graph_result_name(step, i) : "qcc.loss", next[i] };
     text_open(&out, &c->arena);
     assert_int_equal(onnx_export_states(&s, &c->diag,
-                                        &(FinalStates){ .list = list, .n = (size_t)graph_n_results(step) },
+                                        &(TrainedStates){ .list = list, .n = (size_t)graph_n_results(step) },
                                         &(Sink){ step_append, &out }),
                      OK);
     source_memory(&again.source, &c->memory, "out.onnx", out.p, out.n);

@@ -44,7 +44,7 @@ static int compare(CardTour *k, Graph *g, int variant)
     Graph *plain = graph_copy(g, &c->arena);
     c->last = NULL;
     map_open(&left, &c->arena);
-    if (plain_graph(plain, &left) != OK)
+    if (standardize_graph(plain, &left) != OK)
         return print_error("%s, variant %d: %s\n", k->def->name, variant, c->last), 1;
     if (left.n)
         return 0;

@@ -57,15 +57,15 @@ static void with_own_values(Visit *v, Spine *s, const Module *m)
 {
     Context *c = &v->c;
     const Graph *g = m->graphs[0];
-    FinalState *list = NEWS(&c->arena, FinalState, graph_count((Graph *)(uintptr_t)g) + 1);
-    FinalStates states = { .list = list };
+    TrainedState *list = NEWS(&c->arena, TrainedState, graph_count((Graph *)(uintptr_t)g) + 1);
+    TrainedStates states = { .list = list };
     Text direct, out;
     for (const Node *n = g->first; n; n = n->next) {
         const Tensor *t = n->op == OP_param && n->name && n->type->kind == TYPE_TENSOR && n->type->dtype != STRING
                               ? payload_cached(node_payload(n), &c->diag)
                               : NULL;
         if (t && !s->model->n_functions)
-            list[states.n++] = (FinalState){ n->name, t };
+            list[states.n++] = (TrainedState){ n->name, t };
     }
     text_open(&direct, &c->arena);
     text_open(&out, &c->arena);

@@ -194,11 +194,11 @@ static void what_somebody_may_be_about_to_name_stays(void **state)
     with_context(busy);
 }
 
-static Status export_over(Context *c, Spine *s, const char *path, const FinalState *states, size_t n)
+static Status export_over(Context *c, Spine *s, const char *path, const TrainedState *states, size_t n)
 {
     Pair p;
     pair_open(&p, c, NULL, path);
-    const FinalStates all = { .list = states, .n = n, .beside = &p.beside };
+    const TrainedStates all = { .list = states, .n = n, .weight_file = &p.weight_file };
     return pair_close(&p, onnx_export_states(s, &c->diag, &all, &p.sink));
 }
 
@@ -209,7 +209,7 @@ static Status in_place(void *arg)
     Spine s = { 0 };
     Old o = old_pair(c);
     Tensor *t = tensor_new(&c->arena, type_vector(&c->ir.types, F32, PAIR_LARGE));
-    const FinalState all[] = { { "a", t }, { "b", t } };
+    const TrainedState all[] = { { "a", t }, { "b", t } };
     pair_must(c, spine_open(&s, &c->memory, &c->diag, &c->ir.limits, o.model));
     for (int i = 1; i <= 2; i++) {
         for (int k = 0; k < PAIR_LARGE; k++)

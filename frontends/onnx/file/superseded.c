@@ -36,7 +36,7 @@ static const char *key_of(Arena *arena, const char *name)
 static Data *add(Superseded *s, const char *name, bool named)
 {
     bool fresh;
-    Arena *arena = s->beside->arena;
+    Arena *arena = s->weight_file->arena;
     MapEntry *e = map_put(&s->files, key_of(arena, name), &fresh);
     if (fresh) {
         Data *d = NEW(arena, Data);
@@ -49,12 +49,12 @@ static Data *add(Superseded *s, const char *name, bool named)
 /* The file at a location, or one of the folder that has its last name: rather too many than too few. */
 static Data *find(Superseded *s, const char *location)
 {
-    const ArenaMark mark = arena_mark(s->beside->arena);
+    const ArenaMark mark = arena_mark(s->weight_file->arena);
     const char *slash = strrchr(location, '/');
-    const MapEntry *e = map_find(&s->files, key_of(s->beside->arena, location));
+    const MapEntry *e = map_find(&s->files, key_of(s->weight_file->arena, location));
     if (!e && slash)
-        e = map_find(&s->files, key_of(s->beside->arena, slash + 1));
-    arena_reset(s->beside->arena, mark);
+        e = map_find(&s->files, key_of(s->weight_file->arena, slash + 1));
+    arena_reset(s->weight_file->arena, mark);
     return e ? e->value.p : NULL;
 }
 
@@ -64,15 +64,15 @@ static void read_before(void *user, const char *location)
 {
     Superseded *s = user;
     Data *d = find(s, location);
-    if (!d && s->files.n < (size_t)s->beside->limits->external_files)
-        d = add(s, location, beside_names(location, s->beside->stem, NULL));
+    if (!d && s->files.n < (size_t)s->weight_file->limits->external_files)
+        d = add(s, location, weight_file_names(location, s->weight_file->stem, NULL));
     if (d)
         d->before = true;
 }
 
-void superseded_read(Superseded *s, Beside *b)
+void superseded_read(Superseded *s, WeightFile *b)
 {
-    *s = (Superseded){ .beside = b };
+    *s = (Superseded){ .weight_file = b };
     map_open(&s->files, b->arena);
     if (file_exists(b->model))
         (void)refers_each(b->arena->memory, b->limits, b->model, read_before, s);
@@ -82,7 +82,7 @@ void superseded_read(Superseded *s, Beside *b)
 
 static void see_temporary(Superseded *s, const char *name)
 {
-    const Beside *b = s->beside;
+    const WeightFile *b = s->weight_file;
     long pid;
     if (!leftovers_name(name, b->stem, &pid) && !leftovers_name(name, arena_printf(b->arena, "%s.data", b->stem), &pid))
         return;
@@ -96,9 +96,9 @@ static void see_temporary(Superseded *s, const char *name)
 static void see_name(void *user, const char *name)
 {
     Superseded *s = user;
-    Beside *b = s->beside;
+    WeightFile *b = s->weight_file;
     const size_t n = strlen(name);
-    if (beside_names(name, b->stem, NULL))
+    if (weight_file_names(name, b->stem, NULL))
         add(s, name, true);
     if (strstr(name, ".tmp-"))
         see_temporary(s, name);
@@ -114,7 +114,8 @@ static void see_name(void *user, const char *name)
 
 static void look_around(Superseded *s)
 {
-    const int error = entries_each(s->beside->arena->memory, s->beside->folder, SUPERSEDED_NAMES, see_name, s);
+    const int error =
+        entries_each(s->weight_file->arena->memory, s->weight_file->folder, SUPERSEDED_NAMES, see_name, s);
     if (error)
         s->why = error == EOVERFLOW ? "there are more than 65536 names in the folder" : "the folder cannot be read";
 }
@@ -136,7 +137,7 @@ static void read_by_other(void *user, const char *location)
     const Other *o = user;
     Data *d = find(o->s, location);
     if (d && !d->why)
-        d->why = arena_printf(o->s->beside->arena, "%s reads it", o->model);
+        d->why = arena_printf(o->s->weight_file->arena, "%s reads it", o->model);
 }
 
 /* Whether something is left over that would go if no other model reads it. */
@@ -152,7 +153,7 @@ static bool any_to_go(const Superseded *s)
 
 static void ask_models(Superseded *s)
 {
-    Beside *b = s->beside;
+    WeightFile *b = s->weight_file;
     if (!file_is_absent(b->model) && refers_each(b->arena->memory, b->limits, b->model, read_by_new, s) != OK &&
         !s->why)
         s->why = arena_printf(b->arena, "%s cannot be read", b->stem);
@@ -169,25 +170,25 @@ static void ask_models(Superseded *s)
 /* ---- one file ---- */
 
 /* Whether a file holds what its name says. */
-static bool is_what_it_says(const Beside *b, const char *path, const char *name)
+static bool is_what_it_says(const WeightFile *b, const char *path, const char *name)
 {
     char hex[SHA256_TEXT];
     uint8_t digest[SHA256_BYTES];
     const char *digits;
     FileId id;
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    bool says = fd >= 0 && file_id(fd, &id) && beside_names(name, b->stem, &digits) &&
+    bool says = fd >= 0 && file_id(fd, &id) && weight_file_names(name, b->stem, &digits) &&
                 digest_sha256(b->arena->memory, fd, id.size, digest) == 0;
     if (fd >= 0)
         close(fd);
     if (says)
         sha256_text(hex, digest);
-    return says && memcmp(digits, hex, BESIDE_DIGITS) == 0;
+    return says && memcmp(digits, hex, WEIGHT_FILE_DIGITS) == 0;
 }
 
 static void settle(Superseded *s, Data *d, bool alone)
 {
-    Beside *b = s->beside;
+    WeightFile *b = s->weight_file;
     const char *path = file_in(b->arena, b->folder, d->name);
     if (d->read || !file_exists(path))
         return;
@@ -213,7 +214,8 @@ static void tell(const Superseded *s)
         if (!d->before || !d->why)
             continue;
         if (!m)
-            m = message_new(s->beside->diag, SEVERITY_NOTE, OK, (Place){ .file = s->beside->model, .byte = -1 },
+            m = message_new(s->weight_file->diag, SEVERITY_NOTE, OK,
+                            (Place){ .file = s->weight_file->model, .byte = -1 },
                             "data of the model that was here stays");
         message_at(m, "%s: %s", d->name, d->why);
     }
@@ -223,7 +225,7 @@ static void tell(const Superseded *s)
 
 void superseded_clear(Superseded *s, bool alone, bool replaced)
 {
-    const Beside *b = s->beside;
+    const WeightFile *b = s->weight_file;
     look_around(s);
     if (!s->files.n)
         return;

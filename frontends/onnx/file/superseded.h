@@ -14,7 +14,7 @@ enum {
 };
 
 typedef struct Superseded {
-    Beside *beside;
+    WeightFile *weight_file;
     Map files;           /* by name, in small letters */
     const char **models; /* other models of the folder */
     size_t n_models, cap_models;
@@ -23,7 +23,7 @@ typedef struct Superseded {
 } Superseded;
 
 /* Finds what the model that is there reads. */
-void superseded_read(Superseded *s, Beside *b);
+void superseded_read(Superseded *s, WeightFile *b);
 
 /* Removes what nobody reads any more, once the new model is there (`replaced`); else what was kept for it. */
 void superseded_clear(Superseded *s, bool alone, bool replaced);

@@ -15,35 +15,35 @@ enum { ALIGNMENT = 4096 };
 
 static const char ending[] = ".data";
 
-int64_t beside_threshold(const Limits *limits)
+int64_t weight_file_threshold(const Limits *limits)
 {
     static const int64_t usual = 2040109465; /* 1.9 GiB */
     return limits->model_bytes < usual ? limits->model_bytes : usual;
 }
 
-void beside_open(Beside *b, Arena *arena, Diag *d, const Limits *limits, const Disk *disk, const char *path)
+void weight_file_open(WeightFile *b, Arena *arena, Diag *d, const Limits *limits, const Disk *disk, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    *b = (Beside){ .arena = arena, .diag = d, .limits = limits, .disk = disk, .model = path };
+    *b = (WeightFile){ .arena = arena, .diag = d, .limits = limits, .disk = disk, .model = path };
     b->folder = file_folder(arena, path);
     b->stem = slash ? slash + 1 : path;
-    b->path = arena_printf(arena, "%s.%0*d%s", path, BESIDE_DIGITS, 0, ending);
+    b->path = arena_printf(arena, "%s.%0*d%s", path, WEIGHT_FILE_DIGITS, 0, ending);
     b->name = b->path + (b->stem - path);
     b->checksum = arena_printf(arena, "%0*d", SHA1_TEXT - 1, 0);
     map_open(&b->read, arena);
 }
 
-bool beside_names(const char *name, const char *stem, const char **digits)
+bool weight_file_names(const char *name, const char *stem, const char **digits)
 {
     const size_t n = strlen(stem);
-    if (strncmp(name, stem, n) != 0 || name[n] != '.' || strspn(name + n + 1, "0123456789abcdef") != BESIDE_DIGITS)
+    if (strncmp(name, stem, n) != 0 || name[n] != '.' || strspn(name + n + 1, "0123456789abcdef") != WEIGHT_FILE_DIGITS)
         return false;
     if (digits)
         *digits = name + n + 1;
-    return strcmp(name + n + 1 + BESIDE_DIGITS, ending) == 0;
+    return strcmp(name + n + 1 + WEIGHT_FILE_DIGITS, ending) == 0;
 }
 
-bool beside_is_folder(const Beside *b, int folder)
+bool weight_file_is_folder(const WeightFile *b, int folder)
 {
     struct stat here, there;
     return folder >= 0 && fstat(folder, &here) == 0 && stat(b->folder, &there) == 0 && here.st_dev == there.st_dev &&
@@ -54,14 +54,14 @@ bool beside_is_folder(const Beside *b, int folder)
 
 static Status put(void *user, const void *bytes, size_t n)
 {
-    Beside *b = user;
+    WeightFile *b = user;
     b->at += n;
     sha256_add(&b->content, bytes, n);
     sha1_add(&b->sum, bytes, n);
     return file_write(&b->file, bytes, n);
 }
 
-static void add_entry(Beside *b, Onnx__TensorProto *t, const char *key, const char *value)
+static void add_entry(WeightFile *b, Onnx__TensorProto *t, const char *key, const char *value)
 {
     Onnx__StringStringEntryProto *e = NEW(b->arena, Onnx__StringStringEntryProto);
     onnx__string_string_entry_proto__init(e);
@@ -72,7 +72,7 @@ static void add_entry(Beside *b, Onnx__TensorProto *t, const char *key, const ch
 }
 
 /* Under a temporary name, which says whose it is; what it is called in the end follows from what it holds. */
-static Status begin(Beside *b, uint64_t *offset)
+static Status begin(WeightFile *b, uint64_t *offset)
 {
     static const char zeros[ALIGNMENT];
     BUG_IF(b->arena->memory, b->settled);
@@ -88,8 +88,8 @@ static Status begin(Beside *b, uint64_t *offset)
     return OK;
 }
 
-Status beside_add(Beside *b, Onnx__TensorProto *t, uint64_t bytes, Status (*write)(void *user, const Sink *sink),
-                  void *user)
+Status weight_file_add(WeightFile *b, Onnx__TensorProto *t, uint64_t bytes,
+                       Status (*write)(void *user, const Sink *sink), void *user)
 {
     uint64_t offset;
     TRY(begin(b, &offset));
@@ -114,27 +114,27 @@ static Status put_raw(void *user, const Sink *sink)
     return sink->put(sink->user, raw->data, raw->len);
 }
 
-Status beside_move(Beside *b, Onnx__TensorProto *t)
+Status weight_file_move(WeightFile *b, Onnx__TensorProto *t)
 {
     ProtobufCBinaryData raw = t->raw_data;
-    return beside_add(b, t, raw.len, put_raw, &raw);
+    return weight_file_add(b, t, raw.len, put_raw, &raw);
 }
 
-Status beside_move_all(Beside *b, Onnx__GraphProto *g)
+Status weight_file_move_all(WeightFile *b, Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_initializer; i++)
-        if (g->initializer[i]->has_raw_data && g->initializer[i]->raw_data.len >= BESIDE_LEAST)
-            TRY(beside_move(b, g->initializer[i]));
+        if (g->initializer[i]->has_raw_data && g->initializer[i]->raw_data.len >= WEIGHT_FILE_LEAST)
+            TRY(weight_file_move(b, g->initializer[i]));
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_attribute; k++) {
             Onnx__TensorProto *t = g->node[i]->attribute[k]->t;
-            if (t && t->has_raw_data && t->raw_data.len >= BESIDE_LEAST)
-                TRY(beside_move(b, t));
+            if (t && t->has_raw_data && t->raw_data.len >= WEIGHT_FILE_LEAST)
+                TRY(weight_file_move(b, t));
         }
     return OK;
 }
 
-void beside_settle(Beside *b)
+void weight_file_settle(WeightFile *b)
 {
     char hex[SHA256_TEXT];
     uint8_t sum[SHA1_BYTES];
@@ -145,7 +145,7 @@ void beside_settle(Beside *b)
         return;
     sha256_end(&b->content, b->digest);
     sha256_text(hex, b->digest);
-    memcpy(b->name + strlen(b->stem) + 1, hex, BESIDE_DIGITS);
+    memcpy(b->name + strlen(b->stem) + 1, hex, WEIGHT_FILE_DIGITS);
     sha1_end(&b->sum, sum);
     sha1_text(b->checksum, sum);
 }
@@ -153,7 +153,7 @@ void beside_settle(Beside *b)
 /* ---- the pair ---- */
 
 /* Whether the file of that name holds what this one does, and is on the disk. */
-static bool is_there(const Beside *b)
+static bool is_there(const WeightFile *b)
 {
     uint8_t digest[SHA256_BYTES];
     FileId id;
@@ -167,7 +167,7 @@ static bool is_there(const Beside *b)
 }
 
 /* `alone`: nobody removes meanwhile what is found to be there. */
-static Status keep_data(Beside *b, bool alone)
+static Status keep_data(WeightFile *b, bool alone)
 {
     bool taken;
     b->open = false;
@@ -183,7 +183,7 @@ static void unlock(void *thing)
     folder_unlock(*(int *)thing);
 }
 
-Status beside_keep(Beside *b, FileOut *model)
+Status weight_file_keep(WeightFile *b, FileOut *model)
 {
     Superseded old;
     Cleanup cleanup;
@@ -202,7 +202,7 @@ Status beside_keep(Beside *b, FileOut *model)
     return status;
 }
 
-void beside_drop(Beside *b)
+void weight_file_drop(WeightFile *b)
 {
     if (b->open)
         file_drop(&b->file);

@@ -17,14 +17,14 @@
 #include "frontends/onnx/file/spine.h"
 
 enum {
-    BESIDE_LEAST = 1024, /* bytes of a tensor from which on it may lie beside */
-    BESIDE_DIGITS = 16   /* of the digest, in the name */
+    WEIGHT_FILE_LEAST = 1024, /* bytes of a tensor from which on it may lie beside */
+    WEIGHT_FILE_DIGITS = 16   /* of the digest, in the name */
 };
 
 /* Models larger than this keep their weights beside: what writes and reads them elsewhere ends at 2 GiB. */
-int64_t beside_threshold(const Limits *limits);
+int64_t weight_file_threshold(const Limits *limits);
 
-typedef struct Beside {
+typedef struct WeightFile {
     Arena *arena;
     Diag *diag;
     const Disk *disk;
@@ -41,34 +41,34 @@ typedef struct Beside {
     Sha1 sum;
     uint8_t digest[SHA256_BYTES];
     Map read; /* names of data in this folder that a model which is open reads */
-} Beside;
+} WeightFile;
 
 /* For the model that is written to `path`, through `disk`; all of these must live until it has ended. */
-void beside_open(Beside *b, Arena *arena, Diag *d, const Limits *limits, const Disk *disk, const char *path);
+void weight_file_open(WeightFile *b, Arena *arena, Diag *d, const Limits *limits, const Disk *disk, const char *path);
 
 /* Whether a folder that is open is the one the model goes to. */
-bool beside_is_folder(const Beside *b, int folder);
+bool weight_file_is_folder(const WeightFile *b, int folder);
 
 /* Makes `t` a tensor whose `bytes` bytes `write` puts into the file now. */
-Status beside_add(Beside *b, Onnx__TensorProto *t, uint64_t bytes, Status (*write)(void *user, const Sink *sink),
-                  void *user);
+Status weight_file_add(WeightFile *b, Onnx__TensorProto *t, uint64_t bytes,
+                       Status (*write)(void *user, const Sink *sink), void *user);
 
 /* The same for bytes that the message holds. */
-Status beside_move(Beside *b, Onnx__TensorProto *t);
+Status weight_file_move(WeightFile *b, Onnx__TensorProto *t);
 
 /* The same for all initializers of a graph that are not small. */
-Status beside_move_all(Beside *b, Onnx__GraphProto *g);
+Status weight_file_move_all(WeightFile *b, Onnx__GraphProto *g);
 
 /* Says that nothing more is added: from now on messages may be packed. */
-void beside_settle(Beside *b);
+void weight_file_settle(WeightFile *b);
 
 /* Gives the data and then the model, whose file is ended, their names, and removes data that this leaves unread. */
-Status beside_keep(Beside *b, FileOut *model);
+Status weight_file_keep(WeightFile *b, FileOut *model);
 
 /* Forgets the data; the caller does so with the model. */
-void beside_drop(Beside *b);
+void weight_file_drop(WeightFile *b);
 
 /* Whether a name is that of data beside the model `stem`; `digits` (may be null) gets what it says of the content. */
-bool beside_names(const char *name, const char *stem, const char **digits);
+bool weight_file_names(const char *name, const char *stem, const char **digits);
 
 #endif

@@ -65,7 +65,7 @@ static const char *interned(Importer *im, const char *text)
     return text[0] ? name_of(&im->ir->names, text, strlen(text)) : NULL;
 }
 
-Status ours_set_marks(Importer *im, const char *text, Node *n)
+Status dialect_set_marks(Importer *im, const char *text, Node *n)
 {
     uint64_t src, flags;
     TRY(note_number(im, &text, UINT32_MAX, &src));
@@ -75,7 +75,7 @@ Status ours_set_marks(Importer *im, const char *text, Node *n)
     return OK;
 }
 
-Status ours_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n)
+Status dialect_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n)
 {
     const char *flags = note_of(im, t->metadata_props, t->n_metadata_props, QCC_FLAGS);
     const char *label = note_of(im, t->metadata_props, t->n_metadata_props, QCC_NODE);
@@ -89,7 +89,7 @@ Status ours_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n)
     return OK;
 }
 
-Status ours_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
+Status dialect_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
 {
     const char *src = node_note(im, o, QCC_SRC), *flags = node_note(im, o, QCC_FLAGS);
     const char *name = node_note(im, o, QCC_NAME), *label = node_note(im, o, QCC_NODE);
@@ -112,7 +112,7 @@ Status ours_marks(Importer *im, const Onnx__NodeProto *o, Build *b)
     return OK;
 }
 
-Status ours_counts(Importer *im, Call *c)
+Status dialect_counts(Importer *im, Call *c)
 {
     const char *in = node_note(im, c->ours, QCC_OPERANDS), *out = node_note(im, c->ours, QCC_OUTPUTS);
     const uint64_t most = (uint64_t)im->ir->limits.node_io;
@@ -132,7 +132,7 @@ Status ours_counts(Importer *im, Call *c)
 
 /* ---- constants ---- */
 
-Status ours_said(Importer *im, const char *text, const Type *type, Payload **p)
+Status dialect_init(Importer *im, const char *text, const Type *type, Payload **p)
 {
     const size_t word = strcspn(text, " ");
     uint64_t seed, bits;
@@ -171,10 +171,10 @@ static Status noted_payload(Importer *im, const char *said, const char *same, Pa
 {
     if (same)
         return known_payload(im, same, (*p)->type, p);
-    return said && strcmp(said, "none") != 0 ? ours_said(im, said, (*p)->type, p) : OK;
+    return said && strcmp(said, "none") != 0 ? dialect_init(im, said, (*p)->type, p) : OK;
 }
 
-Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload)
+Status dialect_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload)
 {
     const char *blob = note_of(im, t->metadata_props, t->n_metadata_props, QCC_BLOB);
     TRY(noted_payload(im, note_of(im, t->metadata_props, t->n_metadata_props, QCC_INIT),
@@ -184,7 +184,7 @@ Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload)
     return OK;
 }
 
-Status ours_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param)
+Status dialect_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param)
 {
     const char *at = note_of(im, t->metadata_props, t->n_metadata_props, QCC_AT);
     uint64_t nodes;
@@ -196,7 +196,7 @@ Status ours_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param
     return OK;
 }
 
-void ours_place(Scope *s, size_t *next, uint64_t nodes)
+void dialect_place(Scope *s, size_t *next, uint64_t nodes)
 {
     for (; *next < s->n_late && s->late[*next].at == nodes; ++*next)
         if (!s->late[*next].node->uses) /* others may have changed the file since */
@@ -252,7 +252,7 @@ static Status read_part(Importer *im, Scope *s, const Onnx__NodeProto *o, Build 
     return scope_define(im, s, import_name(im, o->output[0]), build_part(b, x, (int)i));
 }
 
-Status ours_simple(Importer *im, Scope *s, const Onnx__NodeProto *o, Build *b, bool *done)
+Status dialect_simple(Importer *im, Scope *s, const Onnx__NodeProto *o, Build *b, bool *done)
 {
     const char *constant = node_note(im, o, QCC_CONST), *part = node_note(im, o, QCC_PART);
     Node *x;
@@ -271,7 +271,7 @@ Status ours_simple(Importer *im, Scope *s, const Onnx__NodeProto *o, Build *b, b
 
 /* ---- types ---- */
 
-Status ours_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Type **type)
+Status dialect_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Type **type)
 {
     *type = NULL;
     if (!s->proto || !name.len)
@@ -294,7 +294,7 @@ Status ours_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Type 
 static Status agreed(Importer *im, Scope *s, ProtobufCBinaryData name, const Type **type)
 {
     const Type *stated;
-    TRY(ours_stated(im, s, name, &stated));
+    TRY(dialect_stated(im, s, name, &stated));
     if (!stated)
         return OK;
     if (!type_agrees(stated, *type))
@@ -304,7 +304,7 @@ static Status agreed(Importer *im, Scope *s, ProtobufCBinaryData name, const Typ
     return OK;
 }
 
-Status ours_settle(Importer *im, Scope *s, Node *y, const Onnx__NodeProto *o)
+Status dialect_settle(Importer *im, Scope *s, Node *y, const Onnx__NodeProto *o)
 {
     const char *name = node_note(im, o, QCC_TUPLE);
     if (y->type->kind != TYPE_TUPLE)
@@ -334,10 +334,10 @@ static Status noted_parameter(Importer *im, const Call *c, int r, int i, Node *p
         p->name = interned(im, name);
     if (label)
         p->label = interned(im, label);
-    return marks ? ours_set_marks(im, marks, p) : OK;
+    return marks ? dialect_set_marks(im, marks, p) : OK;
 }
 
-Status ours_captures(Importer *im, Scope *outer, Scope *region, const Call *c, int r)
+Status dialect_captures(Importer *im, Scope *outer, Scope *region, const Call *c, int r)
 {
     for (size_t i = 0; i < region->graph->n_inputs; i++)
         TRY(noted_parameter(im, c, r, (int)i, region->graph->inputs[i]));
@@ -352,7 +352,7 @@ Status ours_captures(Importer *im, Scope *outer, Scope *region, const Call *c, i
         if (!value)
             return fail(im->ir->diag, importer_place(im), "its body takes %s, which nothing before it defines",
                         name ? name : "nothing");
-        TRY(ours_stated(im, region, (ProtobufCBinaryData){ strlen(name), (uint8_t *)(uintptr_t)name }, &type));
+        TRY(dialect_stated(im, region, (ProtobufCBinaryData){ strlen(name), (uint8_t *)(uintptr_t)name }, &type));
         MapEntry *e = map_put(&region->values, name, &fresh);
         if (!fresh)
             return fail(im->ir->diag, importer_place(im), "its body takes %s twice", name);

@@ -1,4 +1,4 @@
-/* What our own files say beyond the standard (names.h), read. */
+/* What our own files say beyond the standard (file/dialect.h), read. */
 #ifndef FRONTENDS_ONNX_READ_DIALECT_READ_H
 #define FRONTENDS_ONNX_READ_DIALECT_READ_H
 
@@ -13,37 +13,37 @@ const char *node_note(Importer *im, const Onnx__NodeProto *o, const char *key);
 Status note_number(Importer *im, const char **at, uint64_t most, uint64_t *value);
 
 /* Marks of a node, and the name of its value where that is noted. */
-Status ours_marks(Importer *im, const Onnx__NodeProto *o, Build *b);
+Status dialect_marks(Importer *im, const Onnx__NodeProto *o, Build *b);
 
 /* Flags and label of a parameter or state, from the metadata of its tensor. */
-Status ours_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n);
+Status dialect_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n);
 
 /* "SRC FLAGS" into a node. */
-Status ours_set_marks(Importer *im, const char *text, Node *n);
+Status dialect_set_marks(Importer *im, const char *text, Node *n);
 
 /* Operands and results that no name tells of. */
-Status ours_counts(Importer *im, Call *c);
+Status dialect_counts(Importer *im, Call *c);
 
 /* A node that is a constant, a part of a tuple or a second name; `*done` says whether it was one of these. */
-Status ours_simple(Importer *im, Scope *s, const Onnx__NodeProto *o, Build *b, bool *done);
+Status dialect_simple(Importer *im, Scope *s, const Onnx__NodeProto *o, Build *b, bool *done);
 
 /* Gives a node the types that the file states for its results; INVALID where they do not agree with it. */
-Status ours_settle(Importer *im, Scope *s, Node *y, const Onnx__NodeProto *o);
+Status dialect_settle(Importer *im, Scope *s, Node *y, const Onnx__NodeProto *o);
 
 /* The type that a graph states for a value; null: none. */
-Status ours_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Type **type);
+Status dialect_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Type **type);
 
 /* What its metadata say of the payload of an initializer. */
-Status ours_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload);
+Status dialect_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload);
 
 /* Whether an initializer stands between nodes, and moving those whose place has come. */
-Status ours_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param);
-void ours_place(Scope *s, size_t *next, uint64_t nodes);
+Status dialect_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param);
+void dialect_place(Scope *s, size_t *next, uint64_t nodes);
 
 /* A payload whose values are said: "kaiming SEED SCALE-BITS". */
-Status ours_said(Importer *im, const char *text, const Type *type, Payload **p);
+Status dialect_init(Importer *im, const char *text, const Type *type, Payload **p);
 
 /* Values that a region takes from outside, in the order of its node. */
-Status ours_captures(Importer *im, Scope *outer, Scope *region, const Call *c, int r);
+Status dialect_captures(Importer *im, Scope *outer, Scope *region, const Call *c, int r);
 
 #endif

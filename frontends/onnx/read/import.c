@@ -23,20 +23,20 @@ Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const c
     const char *state = note_of(im, t->metadata_props, t->n_metadata_props, QCC_STATE);
     TRY(import_payload(im, t, &p));
     p->name = name;
-    TRY(ours_payload(im, t, &p));
+    TRY(dialect_payload(im, t, &p));
     map_put(&im->payloads, name, NULL)->value.p = p;
     if (state) {
         const char *said = note_of(im, t->metadata_props, t->n_metadata_props, QCC_INIT);
         *node =
             graph_state(g, shown_name(im, name), p->type, &(ValueAttr){ said && strcmp(said, "none") == 0 ? NULL : p });
-        TRY(ours_set_marks(im, state, *node));
-        return ours_tensor_marks(im, t, *node);
+        TRY(dialect_set_marks(im, state, *node));
+        return dialect_tensor_marks(im, t, *node);
     }
     Build b = build_at_end(g);
     *node = build_typed(&b, OP_param, &(ValueAttr){ p }, 0, NULL, p->type);
     TRY(b.status);
     (*node)->name = shown_name(im, name);
-    return ours_tensor_marks(im, t, *node);
+    return dialect_tensor_marks(im, t, *node);
 }
 
 /* What the exporter says of an initializer of the model. */
@@ -80,7 +80,7 @@ Status import_initializers(Importer *im, Scope *s, const Onnx__GraphProto *g)
         im->where = arena_printf(im->arena, "initializer %s", name);
         Node *n;
         TRY(import_tensor(im, s->graph, g->initializer[i], name, &n));
-        TRY(ours_late(im, s, g->initializer[i], n));
+        TRY(dialect_late(im, s, g->initializer[i], n));
         TRY(scope_define(im, s, name, n));
         if (!s->outer && !im->frame->function)
             heed_exporter(im, name, n);

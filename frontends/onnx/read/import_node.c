@@ -201,7 +201,7 @@ static Status finish_node(Importer *im, Scope *s, Call *c, const Onnx__NodeProto
             c->n_out = (int)o->n_output;
     }
     if (c->ours)
-        TRY(ours_counts(im, c));
+        TRY(dialect_counts(im, c));
     else if (!c->n_out)
         c->n_out = 1;
 
@@ -221,7 +221,7 @@ static Status finish_node(Importer *im, Scope *s, Call *c, const Onnx__NodeProto
         TRY(c->build->status);
     }
     if (c->ours)
-        TRY(ours_settle(im, s, y, o));
+        TRY(dialect_settle(im, s, y, o));
     return define_results(im, s, c, y, o);
 }
 
@@ -238,8 +238,8 @@ static Status import_node(Importer *im, Scope *s, const Onnx__NodeProto *o)
     b.label = label;
     bool ours = node_note(im, o, QCC_SRC) || node_note(im, o, QCC_RESULT), done = false;
     if (ours) {
-        TRY(ours_marks(im, o, &b));
-        TRY(ours_simple(im, s, o, &b, &done));
+        TRY(dialect_marks(im, o, &b));
+        TRY(dialect_simple(im, s, o, &b, &done));
     } else {
         import_origin(im, s->graph, o);
     }
@@ -257,12 +257,12 @@ Status import_nodes(Importer *im, Scope *s, Onnx__NodeProto *const *nodes, size_
 {
     size_t late = 0;
     for (size_t i = 0; i < n; i++) {
-        ours_place(s, &late, i);
+        dialect_place(s, &late, i);
         if (im->n_src > (uint64_t)im->ir->limits.nodes)
             return fail(im->ir->diag, importer_place(im), "more nodes than the limit nodes (%" PRId64 ")",
                         im->ir->limits.nodes);
         TRY(import_node(im, s, nodes[i]));
     }
-    ours_place(s, &late, n);
+    dialect_place(s, &late, n);
     return OK;
 }

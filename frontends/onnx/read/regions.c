@@ -105,7 +105,7 @@ static Status import_body(Importer *im, Scope *s, const Call *c, const Onnx__Gra
         TRY(scope_define(im, s, name, graph_input(s->graph, shown_name(im, name), type)));
     }
     if (c->ours)
-        TRY(ours_captures(im, s->outer, s, c, r));
+        TRY(dialect_captures(im, s->outer, s, c, r));
     return import_graph_body(im, s, g);
 }
 

@@ -137,7 +137,7 @@ static Status find_tensor(Importer *im, const char *name, Payload **payload)
     im->where = arena_printf(im->arena, "initializer %s", name);
     TRY(import_payload(im, e->value.cp, payload));
     (*payload)->name = strncmp(name, own, sizeof own - 1) == 0 ? NULL : name;
-    TRY(ours_payload(im, e->value.cp, payload));
+    TRY(dialect_payload(im, e->value.cp, payload));
     im->where = where;
     map_put(&im->payloads, name, NULL)->value.p = *payload;
     return OK;
@@ -167,7 +167,7 @@ static Status read_state(StepReader *x, Graph *g, size_t k, size_t i, const char
     if (begins && strcmp(begins, "none") == 0)
         p = NULL;
     else if (begins)
-        TRY(ours_said(&x->im, begins, type, &p));
+        TRY(dialect_init(&x->im, begins, type, &p));
     *n = graph_state(g, NULL, type, &(ValueAttr){ p });
     return OK;
 }
@@ -183,7 +183,7 @@ static Status read_data(StepReader *x, Scope *s, const char *name, Node **n)
     const Type *type = onnx_type_or(x->im.ir, v->type, &why);
     if (!type)
         return fail(x->im.ir->diag, place(x), "%s", why);
-    TRY(ours_stated(&x->im, s, v->name, &stated));
+    TRY(dialect_stated(&x->im, s, v->name, &stated));
     if (stated && !type_agrees(stated, type))
         return fail(x->im.ir->diag, place(x), "is stated to be %s and is %s", type_text(x->im.arena, stated),
                     type_text(x->im.arena, type));

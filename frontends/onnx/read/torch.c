@@ -139,7 +139,7 @@ static void add_read(Torch *t, TorchHeld *part, const TorchSlot *s)
 }
 
 /* What a node holds in attributes stays where it is, so such a node goes on to read what it reads; an Identity of an
- * initializer is an alias of it (final.c). */
+ * initializer is an alias of it (write/trained_states.c). */
 static bool may_read_apart(const TorchSlot *s)
 {
     const Onnx__NodeProto *o = s->read.node;

@@ -277,14 +277,14 @@ static Splice splice_of(Exporter *x)
 /* Whether the file would be too large with everything in it; only then weights go beside that were not there. */
 static Status too_large(Exporter *x, const ExportEdits *edits, bool *large)
 {
-    const uint64_t most = (uint64_t)beside_threshold(&x->spine->limits);
+    const uint64_t most = (uint64_t)weight_file_threshold(&x->spine->limits);
     uint64_t size = x->layout.model;
     *large = false;
     for (size_t i = 0; i < edits->n_weights; i++)
         size += edits->weights[i].value->bytes;
     for (size_t i = 0; i < edits->n_more; i++)
         size += edits->more[i].value->bytes;
-    if (!edits->beside || size <= most)
+    if (!edits->weight_file || size <= most)
         return OK;
     relocation_open(&x->relocation, x->spine, &x->arena, x->diag, NULL, false);
     x->sizing = true;
@@ -302,7 +302,7 @@ static Status write_edited(Exporter *x, const ExportEdits *edits, const Sink *si
     bool large;
     TRY(layout_read(x->spine, x->diag, &x->arena, &x->layout));
     TRY(too_large(x, edits, &large));
-    relocation_open(&x->relocation, x->spine, &x->arena, x->diag, edits->beside, large);
+    relocation_open(&x->relocation, x->spine, &x->arena, x->diag, edits->weight_file, large);
     const Status status = collect(x, edits);
     const Splice how = splice_of(x);
     relocation_settle(&x->relocation);

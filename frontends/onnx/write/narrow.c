@@ -100,14 +100,14 @@ static Status settle_types(Narrowing *x)
         narrow_sort(x);
         const size_t n = narrow_conflicts(x, &list);
         for (size_t i = 0; i < n; i++)
-            changed |= gives_none(x, list[i]) && plain_node(list[i], &status);
+            changed |= gives_none(x, list[i]) && standardize_node(list[i], &status);
         TRY(status);
         if (!n)
             return OK;
         if (!changed)
             return no_form(x, list, n);
         map_open(&left, x->arena);
-        TRY(plain_graph(x->graph, &left));
+        TRY(standardize_graph(x->graph, &left));
     }
     return fail(x->diag, NOWHERE, "operators without %s do not come to an end", type_word(x));
 }

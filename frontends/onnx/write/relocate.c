@@ -107,24 +107,24 @@ static Status note_read(void *user, const Onnx__TensorProto *t, bool initializer
     Relocation *r = user;
     const Str name = is_external(t) ? data_name(t) : (Str){ 0 };
     (void)initializer;
-    if (name.n && !map_find_n(&r->beside->read, name.p, name.n))
-        map_put(&r->beside->read, arena_copy(r->beside->arena, name.p, name.n), NULL);
+    if (name.n && !map_find_n(&r->weight_file->read, name.p, name.n))
+        map_put(&r->weight_file->read, arena_copy(r->weight_file->arena, name.p, name.n), NULL);
     return OK;
 }
 
-void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, Beside *beside, bool all)
+void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, WeightFile *weight_file, bool all)
 {
-    *r = (Relocation){ .spine = s, .diag = d, .arena = arena, .beside = beside, .all = all && beside };
+    *r = (Relocation){ .spine = s, .diag = d, .arena = arena, .weight_file = weight_file, .all = all && weight_file };
     map_open(&r->replaced, arena);
-    r->stays = !beside || beside_is_folder(beside, s->source.folder);
-    if (beside && r->stays)
+    r->stays = !weight_file || weight_file_is_folder(weight_file, s->source.folder);
+    if (weight_file && r->stays)
         (void)each_tensor(r, note_read);
 }
 
 void relocation_settle(Relocation *r)
 {
-    if (r->beside)
-        beside_settle(r->beside);
+    if (r->weight_file)
+        weight_file_settle(r->weight_file);
 }
 
 typedef struct Reading {
@@ -195,8 +195,8 @@ static Status move(Relocation *r, const Onnx__TensorProto *t, const TensorInfo *
     Reading x = { r, t, info->bytes };
     *to = *t;
     forget_elements(to);
-    if (info->bytes >= BESIDE_LEAST) {
-        TRY(beside_add(r->beside, to, info->bytes, copy_elements, &x));
+    if (info->bytes >= WEIGHT_FILE_LEAST) {
+        TRY(weight_file_add(r->weight_file, to, info->bytes, copy_elements, &x));
     } else {
         Heap heap;
         void *block;
@@ -221,7 +221,7 @@ static Status visit_tensor(void *user, const Onnx__TensorProto *t, bool initiali
         return OK;
     const char *where = arena_copy(r->arena, (const char *)t->name.data, t->name.len);
     TRY(tensor_info(r->spine, r->diag, where, t, &info));
-    if (info.dtype == ONNX_STRING || (!leaves && info.bytes < BESIDE_LEAST))
+    if (info.dtype == ONNX_STRING || (!leaves && info.bytes < WEIGHT_FILE_LEAST))
         return OK;
     return move(r, t, &info);
 }
@@ -238,8 +238,8 @@ Status relocate_value(Relocation *r, const Onnx__TensorProto *t, const Tensor *v
     relocation_forget(r->arena, &to->metadata_props, &to->n_metadata_props);
     if (t)
         map_put_u64(&r->replaced, t->source_at, NULL);
-    if (r->beside && value->bytes >= BESIDE_LEAST && (r->all || (t && is_external(t))))
-        return beside_add(r->beside, to, value->bytes, put_value, (void *)(uintptr_t)value);
+    if (r->weight_file && value->bytes >= WEIGHT_FILE_LEAST && (r->all || (t && is_external(t))))
+        return weight_file_add(r->weight_file, to, value->bytes, put_value, (void *)(uintptr_t)value);
     to->has_raw_data = 1;
     to->raw_data = (ProtobufCBinaryData){ value->bytes, value->data };
     return OK;
@@ -247,5 +247,5 @@ Status relocate_value(Relocation *r, const Onnx__TensorProto *t, const Tensor *v
 
 Status relocate_rest(Relocation *r)
 {
-    return r->beside ? each_tensor(r, visit_tensor) : OK;
+    return r->weight_file ? each_tensor(r, visit_tensor) : OK;
 }

@@ -10,16 +10,16 @@ typedef struct Relocation {
     Spine *spine;
     Diag *diag;
     Arena *arena;
-    Beside *beside; /* null: there is no such place */
-    bool stays;     /* the model goes to the folder it came from: external data is found there */
-    bool all;       /* initializers that are not small go beside, whatever they were */
-    Map replaced;   /* where the body of a tensor begins that somebody else edits */
+    WeightFile *weight_file; /* null: there is no such place */
+    bool stays;              /* the model goes to the folder it came from: external data is found there */
+    bool all;                /* initializers that are not small go beside, whatever they were */
+    Map replaced;            /* where the body of a tensor begins that somebody else edits */
     Edit *edits;
     size_t n, cap;
 } Relocation;
 
 /* For the model of a spine that is written with `beside`; null: nothing moves. */
-void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, Beside *beside, bool all);
+void relocation_open(Relocation *r, Spine *s, Arena *arena, Diag *d, WeightFile *weight_file, bool all);
 
 /* A tensor of the file, or null for a new one, with another value: `to`, a copy of its message, gets the elements, or
  * where they are put.  The value must live as long as `to`. */

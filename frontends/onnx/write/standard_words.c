@@ -175,7 +175,7 @@ static bool widen(Node *n)
     return true;
 }
 
-bool plain_node(Node *n, Status *status)
+bool standardize_node(Node *n, Status *status)
 {
     for (size_t i = 0; i < COUNT(sayings); i++) {
         if (sayings[i].op != n->op)
@@ -223,8 +223,8 @@ static bool even_out(Node *n, Status *status)
 /* Expansions first: they know which widths lie inside. */
 static bool replaced(Node *n, Status *status)
 {
-    return (op_of(n)->expand && plain_node(n, status)) || (*status == OK && widen(n)) ||
-           (*status == OK && plain_node(n, status)) || (*status == OK && even_out(n, status));
+    return (op_of(n)->expand && standardize_node(n, status)) || (*status == OK && widen(n)) ||
+           (*status == OK && standardize_node(n, status)) || (*status == OK && even_out(n, status));
 }
 
 /* What several results expanded to is held together by a tuple that no model has. */
@@ -242,7 +242,7 @@ static void drop_tuples(Graph *g)
     }
 }
 
-Status plain_graph(Graph *g, Map *left)
+Status standardize_graph(Graph *g, Map *left)
 {
     Status status = OK;
     for (Node *n = walk_first(g), *before; n;) {

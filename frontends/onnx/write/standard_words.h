@@ -6,10 +6,10 @@
 
 /* Makes everything that has no ONNX name what it expands to, or what else means the same (sums may go in another order
  * then); the names of ops that stay go into `left`, a map. */
-Status plain_graph(Graph *g, Map *left);
+Status standardize_graph(Graph *g, Map *left);
 
 /* The same of one call, which may have an ONNX name: false when nothing else means the same, or after a failure, which
  * *status then says. */
-bool plain_node(Node *n, Status *status);
+bool standardize_node(Node *n, Status *status);
 
 #endif

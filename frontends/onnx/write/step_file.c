@@ -125,7 +125,7 @@ static Status put_file(StepWriter *x, Relocation *r, const Layout *l, Tail *tail
 {
     Edits e = { 0 };
     if (r->all)
-        TRY(beside_move_all(r->beside, &x->algorithm));
+        TRY(weight_file_move_all(r->weight_file, &x->algorithm));
     TRY(relocate_rest(r));
     for (size_t i = 0; i < r->n; i++)
         add_edit(x, &e, r->edits[i]);
@@ -142,7 +142,7 @@ static Status put_file(StepWriter *x, Relocation *r, const Layout *l, Tail *tail
     return splice_write(&how, &hashed, NULL);
 }
 
-static Status write_file(StepWriter *x, const StepNotes *notes, const Sink *sink, Beside *beside)
+static Status write_file(StepWriter *x, const StepNotes *notes, const Sink *sink, WeightFile *weight_file)
 {
     Tail tail = { .model = ONNX__MODEL_PROTO__INIT };
     Onnx__TrainingInfoProto *info = &x->info;
@@ -156,11 +156,12 @@ static Status write_file(StepWriter *x, const StepNotes *notes, const Sink *sink
     TRY(add_import(x, &layout, &tail.model, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST, x->w.needs_preview));
     TRY(add_notes(x, &layout, &tail.model, notes));
     const uint64_t size = layout.model + protobuf_c_message_get_packed_size(&tail.model.base);
-    relocation_open(&r, x->spine, x->w.arena, x->w.diag, beside, size > (uint64_t)beside_threshold(&x->spine->limits));
+    relocation_open(&r, x->spine, x->w.arena, x->w.diag, weight_file,
+                    size > (uint64_t)weight_file_threshold(&x->spine->limits));
     return put_file(x, &r, &layout, &tail, sink);
 }
 
-static Status write_step(StepWriter *x, const StepNotes *notes, const Sink *sink, Beside *beside)
+static Status write_step(StepWriter *x, const StepNotes *notes, const Sink *sink, WeightFile *weight_file)
 {
     static const char name[] = "qcc.step";
     TRY(step_read_model(x));
@@ -170,10 +171,11 @@ static Status write_step(StepWriter *x, const StepNotes *notes, const Sink *sink
     x->algorithm.name = encode_text(name);
     x->level.proto = &x->algorithm;
     TRY(step_write_graphs(x));
-    return write_file(x, notes, sink, beside);
+    return write_file(x, notes, sink, weight_file);
 }
 
-Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink, Beside *beside)
+Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *d, const Sink *sink,
+                       WeightFile *weight_file)
 {
     Arena arena;
     StepWriter x = { .spine = s, .module = m };
@@ -191,7 +193,7 @@ Status onnx_write_step(Spine *s, const Module *m, const StepNotes *notes, Diag *
     map_open(&x.states, &arena);
     const Status status = s->model->n_training_info && !onnx_is_step(s)
                               ? step_refuse(&x, "training_info", "is there already, and not of ours")
-                              : write_step(&x, notes, sink, beside);
+                              : write_step(&x, notes, sink, weight_file);
     writer_close(&x.w);
     arena_close(&arena);
     return status;

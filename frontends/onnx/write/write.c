@@ -240,16 +240,16 @@ static Status write_root(Writer *w, Graph *g, Onnx__GraphProto *proto, bool stat
 }
 
 /* Large models leave their weights in a file beside them. */
-static Status write_model(Writer *w, Onnx__ModelProto *model, const Sink *sink, Beside *beside)
+static Status write_model(Writer *w, Onnx__ModelProto *model, const Sink *sink, WeightFile *weights)
 {
-    if (beside && protobuf_c_message_get_packed_size(&model->base) > (size_t)beside_threshold(&w->ir->limits))
-        TRY(beside_move_all(beside, model->graph));
+    if (weights && protobuf_c_message_get_packed_size(&model->base) > (size_t)weight_file_threshold(&w->ir->limits))
+        TRY(weight_file_move_all(weights, model->graph));
     if (protobuf_c_message_get_packed_size(&model->base) > (size_t)w->ir->limits.model_bytes)
         return fail_as(w->diag, UNSUPPORTED, NOWHERE,
                        "the model is larger than one file may be (limit model_bytes, %" PRId64 ")",
                        w->ir->limits.model_bytes);
-    if (beside)
-        beside_settle(beside);
+    if (weights)
+        weight_file_settle(weights);
     return put_message(&model->base, sink);
 }
 
@@ -273,7 +273,7 @@ static void keep_frame(Writer *w, Onnx__ModelProto *model, const Onnx__ModelProt
     }
 }
 
-static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, const Sink *sink, Beside *beside,
+static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, const Sink *sink, WeightFile *weights,
                           bool states_are_inputs)
 {
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
@@ -292,10 +292,10 @@ static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, con
         model.opset_import[model.n_opset_import++] = opset_import(w, QCC_DOMAIN, QCC_DOMAIN_VERSION);
     if (w->needs_preview)
         model.opset_import[model.n_opset_import++] = opset_import(w, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST);
-    return write_model(w, &model, sink, beside);
+    return write_model(w, &model, sink, weights);
 }
 
-static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, Beside *beside,
+static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, WeightFile *weights,
                          bool states_are_inputs)
 {
     Arena arena;
@@ -304,7 +304,7 @@ static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const S
     writer_open(&w, g->ir, &arena, d, lowest_opset(g));
     if (names)
         w.signature = *names;
-    const Status status = write_graph(&w, g, NULL, sink, beside, states_are_inputs);
+    const Status status = write_graph(&w, g, NULL, sink, weights, states_are_inputs);
     writer_close(&w);
     arena_close(&arena);
     return status;
@@ -315,9 +315,9 @@ Status onnx_write(Graph *g, Diag *d, const Sink *sink)
     return write_anew(g, d, NULL, sink, NULL, false);
 }
 
-Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, Beside *beside)
+Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, WeightFile *weights)
 {
-    return write_anew(g, d, names, sink, beside, false);
+    return write_anew(g, d, names, sink, weights, false);
 }
 
 /* ---- for others ---- */
@@ -354,7 +354,7 @@ static Status all_standard(Graph *g, Diag *d, int opset)
     return m ? message_send(m) : OK;
 }
 
-Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, Beside *beside)
+Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, WeightFile *weights)
 {
     Arena arena;
     Writer w;
@@ -365,7 +365,7 @@ Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sin
     writer_open(&w, g->ir, &arena, d, opset);
     w.bare = true;
     w.like = from->model->graph;
-    const Status status = write_graph(&w, g, from->model, sink, beside, false);
+    const Status status = write_graph(&w, g, from->model, sink, weights, false);
     writer_close(&w);
     arena_close(&arena);
     return status;
@@ -391,7 +391,7 @@ Status onnx_write_flat(const Graph *g, Diag *d, const Sink *sink)
     arena_open(&arena, g->ir->memory);
     map_open(&left, &arena);
     Graph *copy = graph_copy(g, &arena);
-    Status status = plain_graph(copy, &left);
+    Status status = standardize_graph(copy, &left);
     if (status == OK)
         status = tell_left(d, &left);
     if (status == OK)
