@@ -16,7 +16,7 @@ int main(void)
 static Status stumble(void *arg)
 {
     qcc_context *cx = arg;
-    memory_bug(&cx->memory, "tests/unit/mistakes.c: on purpose");
+    memory_bug(&cx->memory, "tests/unit/api/mistakes.c: on purpose");
 }
 
 static Status fine(void *arg)
@@ -46,7 +46,7 @@ static void a_mistake_is_told_and_ends_the_context(void **state)
     Host h = { 0 };
     qcc_context *cx = opened(&h);
     assert_int_equal(context_call(cx, stumble, cx), QCC_INTERNAL);
-    assert_string_equal(h.text, "a mistake of qcc's own, please report it: tests/unit/mistakes.c: on purpose\n");
+    assert_string_equal(h.text, "a mistake of qcc's own, please report it: tests/unit/api/mistakes.c: on purpose\n");
     assert_int_equal(context_call(cx, fine, cx), QCC_INTERNAL);
     qcc_close(cx);
     assert_int_equal(h.blocks, 0);

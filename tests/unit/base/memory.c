@@ -315,7 +315,7 @@ static void mistakes_of_ours_are_answered(void **state)
 #else
     memory_open(&m, NULL);
     assert_int_equal(guarded(&m, stumble, &m), INTERNAL);
-    assert_non_null(strstr(m.mistake, "tests/unit/memory.c:"));
+    assert_non_null(strstr(m.mistake, "tests/unit/base/memory.c:"));
     assert_true(m.mistake[0] != '/');
 #endif
 }
