@@ -17,6 +17,7 @@
  *     f32  sum_strided_f32(x, n, stride)                 a row whose elements lie apart
  *     void sum_block_f32(x, rows, cols, stride, out)     a block of each of cols columns, 1 <= rows <= 64
  *     void sum_cols_f32(x, rows, cols, stride, out)      whole columns; any split of the columns gives the same bits
+ *     void sum_runs_f32(x, &runs, cols, out)             the same where the rows of a column lie in runs
  *
  * Kernels have eight, warp, push and total (ops/reduce/part.h).
  * A reduction of something computed packs it in pieces of 1024 and pushes their segments. */
@@ -26,6 +27,7 @@
 #ifndef __CUDACC__ /* host */
 #include <stdbool.h>
 #include <stddef.h>
+#include "ops/reduce/runs.h"
 #include "ops/scalar.h"
 #endif /* host */
 

@@ -119,7 +119,7 @@ static const Type *infer_flex_attention(Infer *q)
     }
 
 /* Rows of scores become probabilities: the sum in the one order, the largest taken off first. */
-#define FLEX(T, MULTIPLY)                                                                                              \
+#define FLEX(T)                                                                                                        \
     THROUGH(T)                                                                                                         \
     static void soften_##T(T *row, int64_t n)                                                                          \
     {                                                                                                                  \
@@ -144,14 +144,17 @@ static const Type *infer_flex_attention(Infer *q)
         T *y = eval_out_##T(e, 0), *p = eval_scratch(e, (size_t)type_elements(type), sizeof(T));                       \
         T *scaled = eval_scratch(e, (size_t)(q[2] * size), sizeof(T));                                                 \
         T *turned = eval_scratch(e, (size_t)(k[2] * size), sizeof(T));                                                 \
-        Panel product = { (size_t)q[2], (size_t)k[2], (size_t)size, (size_t)size, 1, (size_t)k[2], 1 };                \
+        const size_t n_q = (size_t)q[2], n_k = (size_t)k[2], wide = (size_t)v[3];                                      \
+        const Panel score = { n_q, n_k, (size_t)size, (size_t)size, n_k, n_k },                                        \
+                    read = { n_q, wide, n_k, n_k, wide, wide };                                                        \
+        T *room = eval_room(e, panel_room(&score) + panel_room(&read), sizeof(T));                                     \
         for (int64_t h = 0; h < heads; h++) {                                                                          \
             const T *from = keys + h / group * k[2] * size;                                                            \
             for (int64_t i = 0; i < q[2] * size; i++)                                                                  \
                 scaled[i] = queries[h * q[2] * size + i] * (narrow ? 1 : scale);                                       \
             for (int64_t i = 0; i < k[2] * size; i++)                                                                  \
                 turned[i % size * k[2] + i / size] = from[i];                                                          \
-            MULTIPLY(&product, scaled, turned, p + h * q[2] * k[2]);                                                   \
+            panel_##T(e->kernels, &score, scaled, turned, p + h * q[2] * k[2], room);                                  \
             for (int64_t i = 0; narrow && i < q[2] * k[2]; i++)                                                        \
                 p[h * q[2] * k[2] + i] *= scale;                                                                       \
         }                                                                                                              \
@@ -161,15 +164,13 @@ static const Type *infer_flex_attention(Infer *q)
         TRY(through_##T(e, PROB, type, p));                                                                            \
         for (int64_t i = 0; narrow && i < heads * q[2] * k[2]; i++)                                                    \
             p[i] = narrowed_##T(own, p[i]);                                                                            \
-        product = (Panel){ (size_t)q[2], (size_t)v[3], (size_t)k[2], (size_t)k[2], 1, (size_t)v[3], 1 };               \
         for (int64_t h = 0; h < heads; h++)                                                                            \
-            MULTIPLY(&product, p + h * q[2] * k[2], values + h / group * k[2] * v[3], y + h * q[2] * v[3]);            \
+            panel_##T(e->kernels, &read, p + h * q[2] * k[2], values + h / group * k[2] * v[3], y + h * q[2] * v[3],   \
+                      room);                                                                                           \
         return OK;                                                                                                     \
     }
-#define MULTIPLY_F32(p, a, b, c) panel_f32(e->kernels, p, a, b, c)
-FLEX(f32, MULTIPLY_F32)
-FLEX(f64, panel_f64)
-#undef MULTIPLY_F32
+FLEX(f32)
+FLEX(f64)
 #undef FLEX
 #undef THROUGH
 

@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "ops/card/cards.h"
+#include "ops/kernels/panel.h"
 
 typedef struct MatmulAttr {
     bool ta, tb; /* an operand of two or more dimensions is read transposed */
@@ -20,16 +21,6 @@ typedef struct EinsumAttr {
     const char *equation;
     int out;
 } EinsumAttr;
-
-/* c[m,n] = a b with k ascending, in each arithmetic; a[i,p] at i * ai + p * ap, b likewise, c dense.
- * The f32 form is kernels_gemm_f32 over packed operands. */
-typedef struct Panel {
-    size_t m, n, k;
-    size_t ai, ap, bp, bj;
-} Panel;
-void panel_f32(const Kernels *kernels, const Panel *p, const f32 *a, const f32 *b, f32 *c);
-void panel_f64(const Panel *p, const f64 *a, const f64 *b, f64 *c);
-void panel_i64(const Panel *p, const i64 *a, const i64 *b, i64 *c);
 
 /* The adjoints of matmul and gemm, and their two halves for y = A B: what reaches A and B when an operand is read
  * transposed or not. */

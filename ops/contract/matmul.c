@@ -92,52 +92,69 @@ static const Type *infer_matmul(Infer *q)
 /* One product of a stack, and which rows of it: the unit that is spread over threads. */
 typedef struct MatmulRun {
     Eval *e;
-    Panel panel;
+    size_t m, n, k;
+    size_t ai, ap, bp, bj; /* element (i,p) of a is at i * ai + p * ap; b likewise */
     int rank;
     int64_t dims[MAX_RANK], a_stride[MAX_RANK], b_stride[MAX_RANK]; /* of the stack, in matrices */
     int64_t tiles;
     const void *a, *b;
     void *c;
-    f32 *packed; /* a buffer per worker, for operands that are not dense rows */
-    size_t packed_a, packed_b;
-    DType arithmetic;
+    Arithmetic arithmetic;
+    char *rooms; /* for each worker: operands that are not dense rows, packed; what a product works in */
+    size_t packed_a, packed_b, room; /* elements */
 } MatmulRun;
 
 enum { TILE_ROWS = 48 };
 
-static void pack(f32 *to, const f32 *from, size_t rows, size_t cols, size_t row, size_t col)
+/* A tile: rows of the result of one stack position. */
+typedef struct MatmulTile {
+    size_t m, a, b, c; /* rows; where they and the matrix b begin */
+} MatmulTile;
+
+/* c = a b modulo 2^64, in any order. */
+static void tile_i64(const MatmulRun *r, const MatmulTile *t)
 {
-    enum { SIDE = 16 }; /* squares, so that both sides stay in cache */
-    for (size_t i0 = 0; i0 < rows; i0 += SIDE)
-        for (size_t j0 = 0; j0 < cols; j0 += SIDE)
-            for (size_t i = i0; i < rows && i < i0 + SIDE; i++)
-                for (size_t j = j0; j < cols && j < j0 + SIDE; j++)
-                    to[i * cols + j] = from[i * row + j * col];
+    const u64 *a = (const u64 *)r->a + t->a, *b = (const u64 *)r->b + t->b;
+    u64 *c = (u64 *)r->c + t->c;
+    memset(c, 0, t->m * r->n * sizeof *c);
+    for (size_t i = 0; i < t->m; i++)
+        for (size_t k = 0; k < r->k; k++)
+            for (size_t j = 0; j < r->n; j++)
+                c[i * r->n + j] += a[i * r->ai + k * r->ap] * b[k * r->bp + j * r->bj];
 }
 
-#define PANEL(T, FMA)                                                                                                  \
-    void panel_##T(const Panel *p, const T *a, const T *b, T *c)                                                       \
+/* packed_b holds b where `packed` says so. */
+#define TILE(T)                                                                                                        \
+    static void pack_##T(T *to, const T *from, size_t rows, size_t cols, size_t row, size_t col)                       \
     {                                                                                                                  \
-        memset(c, 0, p->m * p->n * sizeof *c);                                                                         \
-        for (size_t i = 0; i < p->m; i++)                                                                              \
-            for (size_t k = 0; k < p->k; k++) {                                                                        \
-                const T x = a[i * p->ai + k * p->ap], *y = b + k * p->bp;                                              \
-                T *z = c + i * p->n;                                                                                   \
-                for (size_t j = 0; j < p->n; j++)                                                                      \
-                    z[j] = FMA(x, y[j * p->bj], z[j]);                                                                 \
-            }                                                                                                          \
+        enum { SIDE = 16 }; /* squares, so that both sides stay in cache */                                            \
+        for (size_t i0 = 0; i0 < rows; i0 += SIDE)                                                                     \
+            for (size_t j0 = 0; j0 < cols; j0 += SIDE)                                                                 \
+                for (size_t i = i0; i < rows && i < i0 + SIDE; i++)                                                    \
+                    for (size_t j = j0; j < cols && j < j0 + SIDE; j++)                                                \
+                        to[i * cols + j] = from[i * row + j * col];                                                    \
+    }                                                                                                                  \
+    static void tile_##T(const MatmulRun *r, const MatmulTile *t, bool packed, T *room)                                \
+    {                                                                                                                  \
+        const T *a = (const T *)r->a + t->a, *b = (const T *)r->b + t->b;                                              \
+        T *wide_a = room, *wide_b = wide_a + r->packed_a;                                                              \
+        Panel p = { .m = t->m, .n = r->n, .k = r->k, .lda = r->ai, .ldb = r->bp, .ldc = r->n };                        \
+        if (r->packed_a) {                                                                                             \
+            pack_##T(wide_a, a, p.m, p.k, r->ai, r->ap);                                                               \
+            a = wide_a;                                                                                                \
+            p.lda = p.k;                                                                                               \
+        }                                                                                                              \
+        if (r->packed_b) {                                                                                             \
+            if (!packed)                                                                                               \
+                pack_##T(wide_b, b, p.k, p.n, r->bp, r->bj);                                                           \
+            b = wide_b;                                                                                                \
+            p.ldb = p.n;                                                                                               \
+        }                                                                                                              \
+        panel_##T(r->e->kernels, &p, a, b, (T *)r->c + t->c, wide_b + r->packed_b);                                    \
     }
-#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))
-PANEL(f64, fma_f64)
-PANEL(i64, MULTIPLY_ADD)
-#undef MULTIPLY_ADD
-#undef PANEL
-
-void panel_f32(const Kernels *kernels, const Panel *p, const f32 *a, const f32 *b, f32 *c)
-{
-    memset(c, 0, p->m * p->n * sizeof *c);
-    kernels_gemm_f32(kernels, p->m, p->n, p->k, a, p->ai, b, p->bp, c, p->n);
-}
+TILE(f32)
+TILE(f64)
+#undef TILE
 
 /* Where the matrices of stack position `s` begin, in matrices. */
 static void stack_offsets(const MatmulRun *r, int64_t s, int64_t *a, int64_t *b)
@@ -154,39 +171,25 @@ static void stack_offsets(const MatmulRun *r, int64_t s, int64_t *a, int64_t *b)
 static void matmul_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
     const MatmulRun *r = arg;
-    f32 *wide = r->packed + (size_t)worker * (r->packed_a + r->packed_b);
-    int64_t packed_for = -1;
-    for (int64_t t = begin; t < end; t++) {
+    const size_t each = r->packed_a + r->packed_b + r->room, element = r->arithmetic == ARITH_F32 ? sizeof(f32) : 8;
+    void *room = r->rooms + (size_t)worker * each * element;
+    int64_t packed = -1;
+    for (int64_t n = begin; n < end; n++) {
         int64_t a, b;
-        Panel p = r->panel;
-        const int64_t s = t / r->tiles;
-        const size_t row = (size_t)(t % r->tiles) * TILE_ROWS;
+        const int64_t s = n / r->tiles;
+        const size_t row = (size_t)(n % r->tiles) * TILE_ROWS;
         stack_offsets(r, s, &a, &b);
-        p.m = p.m - row < TILE_ROWS ? p.m - row : TILE_ROWS;
-        const size_t at_a = (size_t)a * r->panel.m * p.k + row * p.ai, at_b = (size_t)b * p.n * p.k;
-        const size_t at_c = ((size_t)s * r->panel.m + row) * p.n;
-        if (r->arithmetic == F64) {
-            panel_f64(&p, (const f64 *)r->a + at_a, (const f64 *)r->b + at_b, (f64 *)r->c + at_c);
-            continue;
-        }
-        if (r->arithmetic == I64) {
-            panel_i64(&p, (const i64 *)r->a + at_a, (const i64 *)r->b + at_b, (i64 *)r->c + at_c);
-            continue;
-        }
-        const f32 *x = (const f32 *)r->a + at_a, *y = (const f32 *)r->b + at_b;
-        if (r->packed_a) {
-            pack(wide, x, p.m, p.k, p.ai, p.ap);
-            x = wide;
-            p.ai = p.k;
-        }
-        if (r->packed_b) {
-            if (packed_for != b)
-                pack(wide + r->packed_a, y, p.k, p.n, p.bp, p.bj);
-            packed_for = b;
-            y = wide + r->packed_a;
-            p.bp = p.n;
-        }
-        panel_f32(r->e->kernels, &p, x, y, (f32 *)r->c + at_c);
+        const MatmulTile t = { .m = r->m - row < TILE_ROWS ? r->m - row : TILE_ROWS,
+                               .a = (size_t)a * r->m * r->k + row * r->ai,
+                               .b = (size_t)b * r->n * r->k,
+                               .c = ((size_t)s * r->m + row) * r->n };
+        if (r->arithmetic == ARITH_F32)
+            tile_f32(r, &t, packed == b, room);
+        else if (r->arithmetic == ARITH_F64)
+            tile_f64(r, &t, packed == b, room);
+        else
+            tile_i64(r, &t);
+        packed = b;
     }
 }
 
@@ -205,19 +208,21 @@ static void stack_strides(const MatmulRun *r, const Type *t, int64_t *strides)
 static void matmul_operands(Eval *e, MatmulRun *r)
 {
     const DType d = e->in[0]->type->dtype;
-    if (d == F64) {
-        r->arithmetic = F64;
-        r->a = eval_f64(e, 0), r->b = eval_f64(e, 1), r->c = eval_out_f64(e, 0);
-    } else if (dtype_is_float(d)) {
-        r->arithmetic = F32;
-        r->a = eval_f32(e, 0), r->b = eval_f32(e, 1), r->c = eval_out_f32(e, 0);
-    } else if (d == U64) {
-        r->arithmetic = I64;
-        r->a = eval_u64(e, 0), r->b = eval_u64(e, 1), r->c = eval_out_u64(e, 0);
-    } else {
-        r->arithmetic = I64;
-        r->a = eval_i64(e, 0), r->b = eval_i64(e, 1), r->c = eval_out_i64(e, 0);
-    }
+    r->arithmetic = d == F64 ? ARITH_F64 : dtype_is_float(d) ? ARITH_F32 : d == U64 ? ARITH_U64 : ARITH_I64;
+    r->a = eval_wide(e, 0, r->arithmetic);
+    r->b = eval_wide(e, 1, r->arithmetic);
+    r->c = eval_out_wide(e, 0, r->arithmetic);
+}
+
+/* What each worker needs for products of floats. */
+static void matmul_rooms(Eval *e, MatmulRun *r, const MatmulAttr *at)
+{
+    const Panel p = { .m = TILE_ROWS, .n = r->n, .k = r->k };
+    r->packed_a = at->ta ? TILE_ROWS * r->k : 0;
+    r->packed_b = at->tb ? r->n * r->k : 0;
+    r->room = panel_room(&p);
+    r->rooms = eval_room(e, (size_t)parallel_threads(e->pool) * (r->packed_a + r->packed_b + r->room),
+                         r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64));
 }
 
 static Status eval_matmul(Eval *e)
@@ -231,20 +236,17 @@ static Status eval_matmul(Eval *e)
     BUG_IF(e->ir->memory, !stack_of(a, b, &r.rank, r.dims));
     stack_strides(&r, a, r.a_stride);
     stack_strides(&r, b, r.b_stride);
-    r.panel = (Panel){ .m = (size_t)m, .n = (size_t)n, .k = (size_t)k };
-    r.panel.ai = at->ta ? 1 : (size_t)k, r.panel.ap = at->ta ? (size_t)m : 1;
-    r.panel.bp = at->tb ? 1 : (size_t)n, r.panel.bj = at->tb ? (size_t)k : 1;
+    r.m = (size_t)m, r.n = (size_t)n, r.k = (size_t)k;
+    r.ai = at->ta ? 1 : r.k, r.ap = at->ta ? r.m : 1;
+    r.bp = at->tb ? 1 : r.n, r.bj = at->tb ? r.k : 1;
     matmul_operands(e, &r);
     if (tensor_elements(e->out[0]) == 0)
         return OK;
     int64_t stack = 1;
     for (int i = 0; i < r.rank; i++)
         stack *= r.dims[i];
-    if (r.arithmetic == F32) {
-        r.packed_a = at->ta ? TILE_ROWS * r.panel.k : 0;
-        r.packed_b = at->tb ? r.panel.n * r.panel.k : 0;
-        r.packed = eval_room(e, (size_t)parallel_threads(e->pool) * (r.packed_a + r.packed_b), sizeof(f32));
-    }
+    if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
+        matmul_rooms(e, &r, at);
     r.tiles = (m + TILE_ROWS - 1) / TILE_ROWS;
     eval_parallel(e, stack * r.tiles, matmul_tiles, &r);
     return OK;

@@ -1,4 +1,7 @@
-/* cum_sum and cum_prod: running results along an axis, one element after the other. */
+/* cum_sum and cum_prod: running results along an axis, in blocks of 1024 elements.
+ *
+ * In a block they run from its first element on, one element after the other; what all blocks before it came to (the
+ * last running result) is then joined on the left.  So blocks can run side by side. */
 #include "base/parallel.h"
 #include "ops/card/reduction.h"
 #include "ops/card/shapes.h"
@@ -39,18 +42,22 @@ typedef struct CumRun {
     bool product, exclusive, reverse;
 } CumRun;
 
+enum { CUM_BLOCK = 1024 };
+
 #define RUN(T)                                                                                                         \
     static void run_##T(const CumRun *r, int64_t first)                                                                \
     {                                                                                                                  \
-        const T *x = (const T *)r->x + first;                                                                          \
-        T *y = (T *)r->y + first, so_far = r->product;                                                                 \
-        bool any = false;                                                                                              \
+        const T *x = (const T *)r->x + first, none = r->product;                                                       \
+        T *y = (T *)r->y + first, carry = none, in_block = none, so_far = none;                                        \
         for (int64_t i = 0; i < r->size; i++) {                                                                        \
             const int64_t k = (r->reverse ? r->size - 1 - i : i) * r->inner;                                           \
-            const T joined = r->product ? so_far * x[k] : so_far + x[k], next = any ? joined : x[k];                   \
-            y[k] = r->exclusive ? so_far : next;                                                                       \
-            so_far = next;                                                                                             \
-            any = true;                                                                                                \
+            const T v = x[k], before = so_far;                                                                         \
+            if (i % CUM_BLOCK == 0)                                                                                    \
+                carry = so_far, in_block = v;                                                                          \
+            else                                                                                                       \
+                in_block = r->product ? in_block * v : in_block + v;                                                   \
+            so_far = i < CUM_BLOCK ? in_block : r->product ? carry * in_block : carry + in_block;                      \
+            y[k] = r->exclusive ? before : so_far;                                                                     \
         }                                                                                                              \
     }
 RUN(f32)

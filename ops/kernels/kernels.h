@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "ir/tensor.h"
+#include "ops/reduce/runs.h"
 #include "ops/scalar.h"
 
 /* The four arithmetics that carry all element types. */
@@ -38,9 +39,12 @@ typedef struct ReduceLoops {
     void (*rows)(size_t rows, size_t n, const void *x, void *out);
     /* out[c] = the reduction of column c over rows that lie `stride` elements apart */
     void (*cols)(size_t rows, size_t cols, size_t stride, const void *x, void *out);
+    /* the same where the rows of a column lie in runs */
+    void (*runs)(const ReduceRuns *runs, size_t cols, const void *x, void *out);
 } ReduceLoops;
 
-/* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements. */
+/* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements.  Whole products,
+ * which are sums of segments, are panels (ops/kernels/panel.h). */
 typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b, size_t ldb, f32 *c,
                      size_t ldc);
 typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b, size_t ldb, f64 *c,

@@ -103,49 +103,101 @@ static void reduce_group(Eval *e, Group *t)
     }
 }
 
-static int innermost_reduced(const Groups *g)
+/* Several groups reduced: each element of the result is a column over all of their indices, in order. */
+typedef struct Scattered {
+    const ReduceLoops *loops;
+    ReduceRuns runs;
+    size_t element, inner, tiles; /* inner: neighbouring columns */
+    int n_kept;                   /* groups, but for these columns */
+    size_t size[MAX_RANK], stride[MAX_RANK];
+    const char *x;
+    char *out;
+} Scattered;
+
+static size_t offset_of(size_t index, int n, const size_t *size, const size_t *stride)
 {
-    int i = g->n - 1;
-    while (i >= 0 && !g->reduced[i])
-        i--;
-    return i;
+    size_t offset = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        offset += index % size[i] * stride[i];
+        index /= size[i];
+    }
+    return offset;
 }
 
-/* Takes group i out; its neighbours, both kept or one missing, become one. */
-static void groups_drop(Groups *g, int i)
+static void scattered_columns(void *arg, int64_t begin, int64_t end, int worker)
 {
-    const bool joins = i > 0 && i + 1 < g->n;
-    if (joins)
-        g->size[i - 1] *= g->size[i + 1];
-    const int less = joins ? 2 : 1;
-    for (int k = i; k + less < g->n; k++) {
-        g->size[k] = g->size[k + less];
-        g->reduced[k] = g->reduced[k + less];
+    const Scattered *t = arg;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        const size_t kept = (size_t)i / t->tiles, c = (size_t)i % t->tiles * TILE;
+        const size_t from = offset_of(kept, t->n_kept, t->size, t->stride) + c;
+        t->loops->runs(&t->runs, t->inner - c < TILE ? t->inner - c : TILE, t->x + from * t->element,
+                       t->out + (kept * t->inner + c) * t->element);
     }
-    g->n -= less;
+}
+
+/* Takes the columns from the groups; returns how many elements of the result they leave. */
+static size_t scattered_kept(Scattered *t, const Groups *g, const size_t *stride)
+{
+    size_t kept = 1;
+    const bool columns = !g->reduced[g->n - 1];
+    t->inner = columns ? g->size[g->n - 1] : 1;
+    for (int i = 0; i < g->n - columns; i++)
+        if (!g->reduced[i]) {
+            t->size[t->n_kept] = g->size[i];
+            t->stride[t->n_kept++] = stride[i];
+            kept *= g->size[i];
+        }
+    return kept;
+}
+
+/* Takes the rows: runs of the innermost group, one for each index of the others. */
+static void scattered_runs(Eval *e, Scattered *t, const Groups *g, const size_t *stride)
+{
+    size_t size[MAX_RANK], steps[MAX_RANK], runs = 1;
+    int n = 0, last = g->n - 1;
+    last -= !g->reduced[last];
+    for (int i = 0; i < last; i++)
+        if (g->reduced[i]) {
+            size[n] = g->size[i];
+            steps[n++] = stride[i];
+            runs *= g->size[i];
+        }
+    ptrdiff_t *at = eval_room(e, runs, sizeof *at);
+    for (size_t i = 0; i < runs; i++)
+        at[i] = (ptrdiff_t)offset_of(i, n, size, steps);
+    t->runs = (ReduceRuns){ .n = runs, .length = g->size[last], .step = (ptrdiff_t)stride[last], .at = at };
+}
+
+static void reduce_scattered(Eval *e, const Groups *g, Scattered *t)
+{
+    size_t stride[MAX_RANK];
+    for (int i = 0; i < g->n; i++)
+        stride[i] = product(g, i + 1, g->n);
+    const size_t kept = scattered_kept(t, g, stride);
+    scattered_runs(e, t, g, stride);
+    t->tiles = (t->inner + TILE - 1) / TILE;
+    eval_parallel(e, (int64_t)(kept * t->tiles), scattered_columns, t);
 }
 
 void eval_reduce(Eval *e, ReduceKind kind, Arithmetic a, int rank, const int64_t *dims, uint32_t mask, const void *x,
                  void *out)
 {
-    Groups g = groups_of(rank, dims, mask);
-    Group t = { .loops = kernels_reduce(e->kernels, kind, a), .element = a == ARITH_F32 ? sizeof(f32) : sizeof(f64) };
-    int at = innermost_reduced(&g);
-    if (at < 0) { /* every row has one element, which still counts as the kind says */
-        t = (Group){ t.loops, product(&g, 0, g.n), 1, 1, t.element, 0, x, out };
-        reduce_group(e, &t);
+    const Groups g = groups_of(rank, dims, mask);
+    const ReduceLoops *loops = kernels_reduce(e->kernels, kind, a);
+    const size_t element = a == ARITH_F32 ? sizeof(f32) : sizeof(f64);
+    int reduced = 0, at = -1;
+    for (int i = 0; i < g.n; i++)
+        if (g.reduced[i])
+            reduced++, at = i;
+    if (reduced > 1) {
+        reduce_scattered(e, &g, &(Scattered){ .loops = loops, .element = element, .x = x, .out = out });
+        return;
     }
-    for (int next; at >= 0; at = next) {
-        t.outer = product(&g, 0, at);
-        t.size = g.size[at];
-        t.inner = product(&g, at + 1, g.n);
-        t.x = x;
-        groups_drop(&g, at);
-        next = innermost_reduced(&g);
-        t.out = next < 0 ? out : eval_scratch(e, t.outer * t.inner, t.element);
-        reduce_group(e, &t);
-        x = t.out;
-        kind = kind == REDUCE_SQUARES ? REDUCE_SUM : kind; /* squares of elements, not of sums */
-        t.loops = kernels_reduce(e->kernels, kind, a);
-    }
+    /* where nothing is reduced every row has one element, which still counts as the kind says */
+    Group t = { .loops = loops, .outer = product(&g, 0, g.n), .size = 1, .inner = 1, .element = element };
+    if (at >= 0)
+        t.outer = product(&g, 0, at), t.size = g.size[at], t.inner = product(&g, at + 1, g.n);
+    t.x = x, t.out = out;
+    reduce_group(e, &t);
 }

@@ -1,6 +1,7 @@
 /* instance, layer, rms and group normalization: statistics over part of each sample.
  *
- * The variance is the mean of squared differences from the mean, which is taken first. */
+ * The variance is the mean of squared differences from the mean, which is taken first.  Of a group, each channel is
+ * taken first and then the channels, so that what is laid out with channels innermost has the same statistics. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/norm/norm.h"
@@ -21,12 +22,35 @@ static const AttrSpec group_normalization_attrs[] = {
     ATTR_LAST,
 };
 
-Standard build_standard(Build *b, DType width, Node *x, int n_axes, const int64_t *axes, float epsilon)
+Node *build_mean(Build *b, Node *x, Over over)
+{
+    if (!over.in_steps)
+        return build_reduce(b, OP_reduce_mean, x, over.n, over.axes);
+    for (int i = over.n - 1; i >= 0; i--)
+        x = build_reduce(b, OP_reduce_mean, x, 1, &over.axes[i]);
+    return x;
+}
+
+Over group_dims(const Type *x, int64_t groups, int64_t *dims)
+{
+    static const int64_t axes[] = { 2, 3 };
+    dims[0] = x->dims[0];
+    dims[1] = groups;
+    dims[2] = x->dims[1] / groups;
+    dims[3] = 1;
+    for (int i = 2; i < x->rank; i++)
+        dims[3] *= x->dims[i];
+    if (dims[2] == 1) /* a channel each */
+        return (Over){ 1, axes + 1, false };
+    return (Over){ 2, axes, true };
+}
+
+Standard build_standard(Build *b, DType width, Node *x, Over over, float epsilon)
 {
     Standard d;
-    d.mean = build_reduce(b, OP_reduce_mean, x, n_axes, axes);
+    d.mean = build_mean(b, x, over);
     d.centered = CALL(b, sub, x, d.mean);
-    Node *var = build_reduce(b, OP_reduce_mean, CALL(b, mul, d.centered, d.centered), n_axes, axes);
+    Node *var = build_mean(b, CALL(b, mul, d.centered, d.centered), over);
     d.scale = CALL(b, reciprocal, CALL(b, sqrt, CALL(b, add, var, build_scalar(b, width, (double)epsilon))));
     return d;
 }
@@ -66,7 +90,8 @@ static Node *expand_instance_normalization(Build *b, const Site *s)
     const DType t = make_width(x->dtype);
     Node *scale = make_channels(b, make_cast(b, s->in[1], t), x->dims[1], x->rank);
     Node *bias = make_channels(b, make_cast(b, s->in[2], t), x->dims[1], x->rank);
-    const Standard d = build_standard(b, t, make_cast(b, s->in[0], t), axes_from(2, x->rank, axes), axes, at->epsilon);
+    const Over space = { axes_from(2, x->rank, axes), axes, false };
+    const Standard d = build_standard(b, t, make_cast(b, s->in[0], t), space, at->epsilon);
     Node *y = CALL(b, add, CALL(b, mul, d.centered, CALL(b, mul, d.scale, scale)), bias);
     return make_cast(b, y, x->dtype);
 }
@@ -142,7 +167,7 @@ static Node *expand_layer_normalization(Build *b, const Site *s)
     const Type *x = s->in[0]->type;
     const DType t = width_of(at, x->dtype), stash = (DType)(at->stash_type - 1);
     const int n = axes_from(axis_wrap(at->axis, x->rank), x->rank, axes);
-    const Standard d = build_standard(b, t, make_cast(b, s->in[0], t), n, axes, at->epsilon);
+    const Standard d = build_standard(b, t, make_cast(b, s->in[0], t), (Over){ n, axes, false }, at->epsilon);
     Node *y = CALL(b, mul, CALL(b, mul, d.centered, d.scale), make_cast(b, s->in[1], t));
     if (site_in(s, 2))
         y = CALL(b, add, y, make_cast(b, s->in[2], t));
@@ -236,11 +261,10 @@ static Node *expand_group_normalization(Build *b, const Site *s)
         return NULL;
     const Type *x = s->in[0]->type;
     const DType t = width_of(at, x->dtype);
-    int64_t split[] = { x->dims[0], at->num_groups, x->dims[1] / at->num_groups };
-    for (int i = 2; i < x->rank; i++)
-        split[2] *= x->dims[i];
-    Node *groups = make_reshape(b, make_cast(b, s->in[0], t), 3, split);
-    const Standard d = build_standard(b, t, groups, 1, (const int64_t[]){ 2 }, at->epsilon);
+    int64_t split[4];
+    const Over over = group_dims(x, at->num_groups, split);
+    Node *groups = make_reshape(b, make_cast(b, s->in[0], t), 4, split);
+    const Standard d = build_standard(b, t, groups, over, at->epsilon);
     Node *y = make_reshape(b, CALL(b, mul, d.centered, d.scale), x->rank, x->dims);
     y = CALL(b, mul, y, make_channels(b, make_cast(b, s->in[1], t), x->dims[1], x->rank));
     y = CALL(b, add, y, make_channels(b, make_cast(b, s->in[2], t), x->dims[1], x->rank));

@@ -43,11 +43,23 @@ typedef struct LossAttr {
 /* What the variance of that many rows is multiplied with before it is remembered: rows / (rows - 1), or 1. */
 double batch_norm_correction(const BatchNormAttr *at, double rows);
 
+/* What a mean is over: axes at once, or from the last to the first, each step a mean of the means before. */
+typedef struct Over {
+    int n;
+    const int64_t *axes;
+    bool in_steps;
+} Over;
+Node *build_mean(Build *b, Node *x, Over over);
+
+/* The dimensions [batch, groups, channels of a group, space], over the last two of which groups have means: those of
+ * channels first. */
+Over group_dims(const Type *x, int64_t groups, int64_t *dims);
+
 /* x - mean over the axes, with the mean and 1 / sqrt(variance + epsilon). */
 typedef struct Standard {
     Node *centered, *mean, *scale;
 } Standard;
-Standard build_standard(Build *b, DType width, Node *x, int n_axes, const int64_t *axes, float epsilon);
+Standard build_standard(Build *b, DType width, Node *x, Over over, float epsilon);
 
 /* What goes back through them (ops/norm/norm_adjoint.c). */
 void adjoint_layer_normalization(Build *b, const Site *s, Node **dx);

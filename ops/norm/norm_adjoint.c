@@ -10,11 +10,6 @@ static Node *plus(Build *b, Node *so_far, Node *term)
     return so_far ? CALL(b, add, so_far, term) : term;
 }
 
-static Node *mean_of(Build *b, Node *x, int n, const int64_t *axes)
-{
-    return build_reduce(b, OP_reduce_mean, x, n, axes);
-}
-
 /* 1 / sqrt(v + epsilon) */
 static Node *inverse_root(Build *b, Node *v, float epsilon)
 {
@@ -23,21 +18,21 @@ static Node *inverse_root(Build *b, Node *v, float epsilon)
 }
 
 /* From g at unit = (x - mean) * scale to x: scale (g - mean(g) - unit mean(g unit)). */
-static Node *back_standard(Build *b, Node *g, Node *unit, Node *scale, int n, const int64_t *axes)
+static Node *back_standard(Build *b, Node *g, Node *unit, Node *scale, Over over)
 {
-    Node *along = CALL(b, mul, unit, mean_of(b, CALL(b, mul, g, unit), n, axes));
-    return CALL(b, mul, scale, CALL(b, sub, CALL(b, sub, g, mean_of(b, g, n, axes)), along));
+    Node *along = CALL(b, mul, unit, build_mean(b, CALL(b, mul, g, unit), over));
+    return CALL(b, mul, scale, CALL(b, sub, CALL(b, sub, g, build_mean(b, g, over)), along));
 }
 
 /* ---- layer_normalization and rms_normalization ---- */
 
 /* The mean and 1 / deviation are results of some calls, and good when they were not narrowed. */
-static Standard layer_standard(Build *b, const Site *s, DType t, int n, const int64_t *axes)
+static Standard layer_standard(Build *b, const Site *s, DType t, Over over)
 {
     const NormAttr *at = s->attr;
     const DType stash = (DType)(at->stash_type - 1);
     if (s->n_out < 3 || (stash != t && stash != F64))
-        return build_standard(b, t, s->in[0], n, axes, at->epsilon);
+        return build_standard(b, t, s->in[0], over, at->epsilon);
     Node *mean = make_cast(b, s->y[1], t);
     return (Standard){ CALL(b, sub, s->in[0], mean), mean, make_cast(b, s->y[2], t) };
 }
@@ -55,26 +50,26 @@ void adjoint_layer_normalization(Build *b, const Site *s, Node **dx)
     const Type *x = s->in[0]->type;
     const DType t = x->dtype;
     int64_t axes[MAX_RANK], count = 1;
-    const int n = inner_axes(((const NormAttr *)s->attr)->axis, x->rank, axes);
+    const Over over = { inner_axes(((const NormAttr *)s->attr)->axis, x->rank, axes), axes, false };
     if (type_elements(x) == 0)
         return;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < over.n; i++)
         count *= x->dims[axes[i]];
-    const Standard d = layer_standard(b, s, t, n, axes);
+    const Standard d = layer_standard(b, s, t, over);
     Node *unit = CALL(b, mul, d.centered, d.scale), *dy = s->dout[0];
     if (dy && s->want[0])
-        dx[0] = back_standard(b, CALL(b, mul, dy, make_cast(b, s->in[1], t)), unit, d.scale, n, axes);
+        dx[0] = back_standard(b, CALL(b, mul, dy, make_cast(b, s->in[1], t)), unit, d.scale, over);
     if (dy && s->want[1])
         dx[1] = CALL(b, mul, dy, unit);
     if (dy && site_in(s, 2) && s->want[2])
         dx[2] = dy;
     if (!s->want[0])
         return;
-    Node *over = build_scalar(b, t, 1.0 / (double)count);
+    Node *share = build_scalar(b, t, 1.0 / (double)count);
     if (s->n_out > 1 && s->dout[1])
-        dx[0] = plus(b, dx[0], CALL(b, mul, make_cast(b, s->dout[1], t), over));
+        dx[0] = plus(b, dx[0], CALL(b, mul, make_cast(b, s->dout[1], t), share));
     if (s->n_out > 2 && s->dout[2]) { /* -scale^3 (x - mean) / count */
-        Node *steep = CALL(b, mul, CALL(b, mul, d.scale, d.scale), CALL(b, neg, over));
+        Node *steep = CALL(b, mul, CALL(b, mul, d.scale, d.scale), CALL(b, neg, share));
         dx[0] = plus(b, dx[0], CALL(b, mul, unit, CALL(b, mul, make_cast(b, s->dout[2], t), steep)));
     }
 }
@@ -85,13 +80,13 @@ void adjoint_rms_normalization(Build *b, const Site *s, Node **dx)
     const NormAttr *at = s->attr;
     const Type *x = s->in[0]->type;
     int64_t axes[MAX_RANK];
-    const int n = inner_axes(at->axis, x->rank, axes);
+    const Over over = { inner_axes(at->axis, x->rank, axes), axes, false };
     Node *dy = s->dout[0], *square = CALL(b, mul, s->in[0], s->in[0]);
-    Node *scale = inverse_root(b, mean_of(b, square, n, axes), at->epsilon);
+    Node *scale = inverse_root(b, build_mean(b, square, over), at->epsilon);
     Node *unit = CALL(b, mul, s->in[0], scale);
     if (s->want[0]) {
         Node *g = CALL(b, mul, dy, make_cast(b, s->in[1], x->dtype));
-        Node *along = CALL(b, mul, unit, mean_of(b, CALL(b, mul, g, unit), n, axes));
+        Node *along = CALL(b, mul, unit, build_mean(b, CALL(b, mul, g, unit), over));
         dx[0] = CALL(b, mul, scale, CALL(b, sub, g, along));
     }
     if (s->want[1])
@@ -119,18 +114,17 @@ static Node *as_vector(Build *b, Node *sum, const Type *like)
 static void back_groups(Build *b, const Site *s, Node **dx, int64_t groups, float epsilon)
 {
     const Type *x = s->in[0]->type, *channels = s->in[1]->type;
-    const int64_t n = type_elements(x), axis = 2;
+    int64_t split[4];
     Node *dy = s->dout[0];
-    if (n == 0)
+    if (type_elements(x) == 0)
         return;
-    const int64_t split[] = { x->dims[0], groups, n / x->dims[0] / groups };
-    const Standard d =
-        build_standard(b, x->dtype, make_reshape(b, s->in[0], 3, split), 1, (const int64_t[]){ 2 }, epsilon);
+    const Over over = group_dims(x, groups, split);
+    const Standard d = build_standard(b, x->dtype, make_reshape(b, s->in[0], 4, split), over, epsilon);
     Node *unit = CALL(b, mul, d.centered, d.scale);
     if (s->want[0]) {
         Node *scale = make_channels(b, make_cast(b, s->in[1], x->dtype), x->dims[1], x->rank);
-        Node *g = make_reshape(b, CALL(b, mul, dy, scale), 3, split);
-        dx[0] = make_reshape(b, back_standard(b, g, unit, d.scale, 1, &axis), x->rank, x->dims);
+        Node *g = make_reshape(b, CALL(b, mul, dy, scale), 4, split);
+        dx[0] = make_reshape(b, back_standard(b, g, unit, d.scale, over), x->rank, x->dims);
     }
     if (s->want[1]) {
         Node *each = CALL(b, mul, dy, make_reshape(b, unit, x->rank, x->dims));
@@ -179,7 +173,7 @@ static Batch open_batch(Build *b, const Site *s)
         int n = 1;
         for (int i = 2; i < x->rank; i++)
             axes[n++] = i;
-        const Standard d = build_standard(b, k.t, s->in[0], n, axes, k.at->epsilon);
+        const Standard d = build_standard(b, k.t, s->in[0], (Over){ n, axes, false }, k.at->epsilon);
         k.centered = d.centered;
         k.inverse = d.scale;
     } else {

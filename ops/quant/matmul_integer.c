@@ -1,5 +1,6 @@
 /* matmul_integer and qlinear_matmul: products of codes, accumulated in 32 bits. */
 #include "base/parallel.h"
+#include "ops/kernels/panel.h"
 #include "ops/quant/integer.h"
 
 /* numpy's matmul: [batches] of m x k times k x n. */
@@ -207,17 +208,24 @@ static f32 multiplier(const Rescale *r, int64_t ma, int64_t mb, int64_t row, int
     return requantize_scale(r->sa[lane_at(r->ta, ma, row, r->p->m)], r->sb[lane_at(r->tb, mb, column, r->p->n)], r->sy);
 }
 
-/* f8 codes are numbers: their products are summed in f32, k ascending. */
-static f32 dot_f32(const Product *p, const f32 *a, const f32 *b)
+static Panel row_panel(const Product *p)
 {
-    f32 sum = 0;
-    for (int64_t k = 0; k < p->k; k++)
-        sum = fma_f32(a[k], b[k * p->n], sum);
-    return sum;
+    const size_t n = (size_t)p->n, k = (size_t)p->k;
+    return (Panel){ .m = 1, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n };
 }
 
-static void qlinear_row(const Rescale *r, Tensor *y, int64_t item, const i32 *acc, const f32 *a, const f32 *b, f32 *out,
-                        f32 zero)
+/* f8 codes are numbers: a row of their products, as any product of f32. */
+static void row_f32(const Kernels *kernels, const Product *p, int64_t item, const f32 *a, const f32 *b, f32 *out,
+                    f32 *room)
+{
+    int64_t ma, mb;
+    const Panel row = row_panel(p);
+    product_batch(p, item / p->m, &ma, &mb);
+    panel_f32(kernels, &row, a + (ma * p->m + item % p->m) * p->k, b + mb * p->k * p->n, out, room);
+}
+
+/* out holds the products where there are no sums. */
+static void qlinear_row(const Rescale *r, Tensor *y, int64_t item, const i32 *acc, f32 *out, f32 zero)
 {
     const Product *p = r->p;
     const DType code = y->type->dtype;
@@ -231,9 +239,7 @@ static void qlinear_row(const Rescale *r, Tensor *y, int64_t item, const i32 *ac
             out[j] = requantize(&rq, acc[item * p->n + j], m);
             continue;
         }
-        const f32 v = (acc ? (f32)acc[item * p->n + j]
-                           : dot_f32(p, a + (ma * p->m + item % p->m) * p->k, b + mb * p->k * p->n + j)) *
-                      m;
+        const f32 v = (acc ? (f32)acc[item * p->n + j] : out[j]) * m;
         out[j] = integer ? stored_code_f32(v, zero, rq.lo, rq.hi) : zero == 0 ? v : v + zero;
     }
     store_codes(y, item * p->n, out, p->n, true);
@@ -259,9 +265,13 @@ static Status eval_qlinear_matmul(Eval *e)
         a = centred_f32(e, A, A_ZERO, true, &p);
         b = centred_f32(e, B, B_ZERO, false, &p);
     }
-    f32 *out = eval_scratch(e, (size_t)p.n, sizeof *out);
-    for (int64_t item = 0; item < p.batches * p.m; item++)
-        qlinear_row(&r, y, item, acc, a, b, out, (f32)eval_float(e, Y_ZERO, 0));
+    const Panel row = row_panel(&p);
+    f32 *out = eval_scratch(e, (size_t)p.n, sizeof *out), *room = eval_room(e, panel_room(&row), sizeof *room);
+    for (int64_t item = 0; item < p.batches * p.m; item++) {
+        if (!acc)
+            row_f32(e->kernels, &p, item, a, b, out, room);
+        qlinear_row(&r, y, item, acc, out, (f32)eval_float(e, Y_ZERO, 0));
+    }
     return OK;
 }
 

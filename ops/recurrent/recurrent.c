@@ -187,7 +187,7 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
 }
 
 /* One direction: x W' of every step at once, then step after step h R' and the cell. */
-#define RECURRENT(T, STEP, TAPE, MULTIPLY)                                                                             \
+#define RECURRENT(T, STEP, TAPE)                                                                                       \
     typedef void StepFn_##T(const STEP *s);                                                                            \
     static StepFn_##T *step_of_##T(const Cell *cell)                                                                   \
     {                                                                                                                  \
@@ -202,30 +202,29 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
                 to[i * cols + j] = from[j * rows + i];                                                                 \
         return to;                                                                                                     \
     }                                                                                                                  \
-    static T *product_##T(Eval *e, const T *a, const T *b, int64_t m, int64_t k, int64_t n, T *to)                     \
-    {                                                                                                                  \
-        const Panel p = {                                                                                              \
-            .m = (size_t)m, .n = (size_t)n, .k = (size_t)k, .ai = (size_t)k, .ap = 1, .bp = (size_t)n, .bj = 1         \
-        };                                                                                                             \
-        (void)e;                                                                                                       \
-        MULTIPLY(&p, a, b, to);                                                                                        \
-        return to;                                                                                                     \
-    }                                                                                                                  \
     void recurrent_run_##T(Eval *e, const Cell *cell, const RecurrentShape *s, STEP step, bool backward,               \
                            const int64_t *lengths, const T *xw, T *y, const TAPE *tape)                                \
     {                                                                                                                  \
         const int64_t n = s->hidden, wide = cell->gates * n;                                                           \
         const Layout at = recurrent_layout(step.at, s);                                                                \
-        const T *turned = turned_##T(e, step.r, n, wide);                                                              \
+        const Panel product = { .m = (size_t)s->batch,                                                                 \
+                                .n = (size_t)wide,                                                                     \
+                                .k = (size_t)n,                                                                        \
+                                .lda = (size_t)n,                                                                      \
+                                .ldb = (size_t)wide,                                                                   \
+                                .ldc = (size_t)wide };                                                                 \
         const bool narrow = dtype_is_narrow(step.own);                                                                 \
         const int64_t states = s->batch * n;                                                                           \
         T *hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T)), *h = step.h, *c = step.c;                       \
         T *met = narrow ? eval_scratch(e, (size_t)states, sizeof(T)) : h; /* what meets R */                           \
-        step.scratch = eval_scratch(e, 3 * (size_t)n, sizeof(T));                                                      \
+        step.scratch = eval_scratch(e, 4 * (size_t)n, sizeof(T));                                                      \
+        step.turned = turned_##T(e, step.r, n, wide);                                                                  \
+        step.kernels = e->kernels;                                                                                     \
+        step.room = eval_room(e, panel_room(&product), sizeof(T));                                                     \
         for (int64_t t = 0; t < s->steps; t++) {                                                                       \
             for (int64_t i = 0; narrow && i < states; i++)                                                             \
                 met[i] = narrowed_##T(step.own, h[i]);                                                                 \
-            product_##T(e, met, turned, s->batch, n, wide, hr);                                                        \
+            panel_##T(e->kernels, &product, met, step.turned, hr, step.room);                                          \
             for (int64_t b = 0; b < s->batch; b++) {                                                                   \
                 const int64_t k = recurrent_place(backward, lengths[b], t), row = k * at.x.step + b * at.x.batch;      \
                 if (t >= lengths[b])                                                                                   \
@@ -264,7 +263,14 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
         const bool peeps = cell->peephole >= 0 && eval_has(e, cell->peephole);                                         \
         Activation *act = eval_scratch(e, 3, sizeof *act);                                                             \
         BUG_IF(e->ir->memory, recurrent_activations(at, cell, (int)d, act, e->scratch));                               \
-        product_##T(e, eval_##T(e, 0), turned_##T(e, w, s->input, wide), s->steps * s->batch, s->input, wide, xw);     \
+        const Panel product = { .m = (size_t)(s->steps * s->batch),                                                    \
+                                .n = (size_t)wide,                                                                     \
+                                .k = (size_t)s->input,                                                                 \
+                                .lda = (size_t)s->input,                                                               \
+                                .ldb = (size_t)wide,                                                                   \
+                                .ldc = (size_t)wide };                                                                 \
+        panel_##T(e->kernels, &product, eval_##T(e, 0), turned_##T(e, w, s->input, wide), xw,                          \
+                  eval_room(e, panel_room(&product), sizeof(T)));                                                      \
         return (STEP){ .at = at,                                                                                       \
                        .act = act,                                                                                     \
                        .hidden = n,                                                                                    \
@@ -300,10 +306,8 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
                                (i ? step.c : step.h) + b * n, (size_t)n * sizeof(T));                                  \
         }                                                                                                              \
     }
-#define MULTIPLY_F32(p, a, b, c) panel_f32(e->kernels, p, a, b, c)
-RECURRENT(f32, StepF32, TapeF32, MULTIPLY_F32)
-RECURRENT(f64, StepF64, TapeF64, panel_f64)
-#undef MULTIPLY_F32
+RECURRENT(f32, StepF32, TapeF32)
+RECURRENT(f64, StepF64, TapeF64)
 #undef RECURRENT
 
 const int64_t *recurrent_lengths(Eval *e, const RecurrentShape *s)

@@ -80,20 +80,24 @@ typedef struct StepF32 {
     const Activation *act;
     int64_t hidden;
     const f32 *xw, *hr, *wb, *rb, *peephole; /* biases and peephole may be null */
-    const f32 *r;                            /* [gates * hidden, hidden] */
-    f32 *h, *c, *scratch;                    /* scratch: 3 * hidden */
+    const f32 *r, *turned;                   /* [gates * hidden, hidden], and the other way round */
+    f32 *h, *c, *scratch;                    /* scratch: 4 * hidden */
     f32 *z, *linear; /* gets what enters the activations, and of gru what its reset gate acts on; null: nobody asks */
     DType own;       /* of the call: what R multiplies is rounded to it when it is f16 or bf16 */
+    const Kernels *kernels;
+    f32 *room; /* of products with R */
 } StepF32;
 typedef struct StepF64 {
     const RecurrentAttr *at;
     const Activation *act;
     int64_t hidden;
     const f64 *xw, *hr, *wb, *rb, *peephole;
-    const f64 *r;
+    const f64 *r, *turned;
     f64 *h, *c, *scratch;
     f64 *z, *linear;
     DType own;
+    const Kernels *kernels;
+    f64 *room;
 } StepF64;
 void step_lstm_f32(const StepF32 *s);
 void step_lstm_f64(const StepF64 *s);

@@ -109,7 +109,7 @@ const Cell cell_rnn = { 1, 1, 1, 5, -1, { SQUASH_TANH } };
         }                                                                                                              \
     }                                                                                                                  \
     /* What the candidate of gru takes from the state: the gated product, or the product of the gated state. */        \
-    static T recalled_##T(const STEP *s, const T *reset, const T *gated, int64_t j)                                    \
+    static T recalled_##T(const STEP *s, const T *reset, const T *product, int64_t j)                                  \
     {                                                                                                                  \
         const int64_t i = 2 * s->hidden + j;                                                                           \
         if (s->at->linear_before_reset) {                                                                              \
@@ -118,26 +118,28 @@ const Cell cell_rnn = { 1, 1, 1, 5, -1, { SQUASH_TANH } };
                 s->linear[j] = linear;                                                                                 \
             return reset[j] * linear;                                                                                  \
         }                                                                                                              \
-        T sum = 0;                                                                                                     \
-        for (int64_t k = 0; k < s->hidden; k++)                                                                        \
-            sum = q_fma(gated[k], s->r[i * s->hidden + k], sum);                                                       \
-        return s->rb ? sum + s->rb[i] : sum;                                                                           \
+        return s->rb ? product[j] + s->rb[i] : product[j];                                                             \
     }                                                                                                                  \
     void step_gru_##T(const STEP *s)                                                                                   \
     {                                                                                                                  \
         enum { Z, R, H };                                                                                              \
         const float clip = s->at->clip;                                                                                \
-        T *reset = s->scratch, *next = reset + s->hidden, *gated = next + s->hidden;                                   \
+        T *reset = s->scratch, *next = reset + s->hidden, *gated = next + s->hidden, *product = gated + s->hidden;     \
         for (int64_t j = 0; j < s->hidden; j++) {                                                                      \
             const T r = gate_##T(s, R, j);                                                                             \
             keep_##T(s, R, j, r);                                                                                      \
             reset[j] = squash_##T(&s->act[0], clip, r);                                                                \
             gated[j] = narrowed_##T(s->own, reset[j] * s->h[j]);                                                       \
         }                                                                                                              \
+        if (!s->at->linear_before_reset) {                                                                             \
+            const size_t n = (size_t)s->hidden;                                                                        \
+            const Panel p = { .m = 1, .n = n, .k = n, .lda = n, .ldb = 3 * n, .ldc = n };                              \
+            panel_##T(s->kernels, &p, gated, s->turned + H * n, product, s->room);                                     \
+        }                                                                                                              \
         for (int64_t j = 0; j < s->hidden; j++) {                                                                      \
             const T zz = gate_##T(s, Z, j), z = squash_##T(&s->act[0], clip, zz);                                      \
             const T x = s->xw[H * s->hidden + j], in = s->wb ? x + s->wb[H * s->hidden + j] : x;                       \
-            const T zh = in + recalled_##T(s, reset, gated, j), h = squash_##T(&s->act[1], clip, zh);                  \
+            const T zh = in + recalled_##T(s, reset, product, j), h = squash_##T(&s->act[1], clip, zh);                \
             keep_##T(s, Z, j, zz), keep_##T(s, H, j, zh);                                                              \
             next[j] = (1 - z) * h + z * s->h[j];                                                                       \
         }                                                                                                              \

@@ -42,7 +42,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
 }
 
 /* One step of one sequence, taken back. */
-#define BACK(T, STEP, TAPE, MULTIPLY)                                                                                  \
+#define BACK(T, STEP, TAPE)                                                                                            \
     typedef struct Back_##T {                                                                                          \
         const T *z, *linear, *h, *c; /* of the tape */                                                                 \
         T *dh, *dc;                  /* what reaches the states behind the step; then before it, but for h R' */       \
@@ -83,8 +83,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         enum { Z, R, H };                                                                                              \
         const float clip = s->at->clip;                                                                                \
         const int64_t n = s->hidden;                                                                                   \
-        T *da = s->scratch;                                                                                            \
-        memset(da, 0, (size_t)n * sizeof(T));                                                                          \
+        T *da = s->scratch; /* what reaches the gated state */                                                         \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             const T zz = k->z[Z * n + j], zh = k->z[H * n + j], dh = k->dh[j];                                         \
             const T z = squash_##T(&s->act[0], clip, zz), h = squash_##T(&s->act[1], clip, zh);                        \
@@ -92,8 +91,11 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             k->dh[j] = dh * z;                                                                                         \
             k->dx[Z * n + j] = k->dr[Z * n + j] = dh * (k->h[j] - h) * slope_##T(&s->act[0], clip, zz);                \
             k->dx[H * n + j] = k->dr[H * n + j] = dzh;                                                                 \
-            for (int64_t i = 0; !s->at->linear_before_reset && i < n; i++)                                             \
-                da[i] = q_fma(dzh, s->r[(H * n + j) * n + i], da[i]);                                                  \
+        }                                                                                                              \
+        if (!s->at->linear_before_reset) {                                                                             \
+            const size_t m = (size_t)n;                                                                                \
+            const Panel p = { .m = 1, .n = m, .k = m, .lda = m, .ldb = m, .ldc = m };                                  \
+            panel_##T(s->kernels, &p, k->dr + H * n, s->r + H * n * n, da, s->room);                                   \
         }                                                                                                              \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             const T zr = k->z[R * n + j], r = squash_##T(&s->act[0], clip, zr);                                        \
@@ -129,6 +131,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         STEP step;                                                                                                     \
         bool backward;                                                                                                 \
         int64_t through; /* columns of dr that reach the state through R */                                            \
+        Panel product;   /* of these with R */                                                                         \
         TAPE tape;                                                                                                     \
         T *dh, *dc, *dx, *dr, *gated, *dp;                                                                             \
         const T *dy;                                                                                                   \
@@ -158,8 +161,8 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             back_of_##T(w->cell)(&w->step, &back);                                                                     \
             memcpy(sent + b * w->through, back.dr, (size_t)w->through * sizeof(T));                                    \
         }                                                                                                              \
-        const Panel p = { (size_t)batch, (size_t)n, (size_t)w->through, (size_t)w->through, 1, (size_t)n, 1 };         \
-        MULTIPLY(&p, sent, w->step.r, reached);                                                                        \
+        const Panel p = w->product;                                                                                    \
+        panel_##T(e->kernels, &p, sent, w->step.r, reached, w->step.room);                                             \
         for (int64_t b = 0; b < batch; b++)                                                                            \
             for (int64_t j = 0; t < w->lengths[b] && j < n; j++)                                                       \
                 w->dh[b * n + j] += reached[b * n + j];                                                                \
@@ -167,12 +170,12 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
     /* to[cols, n] = a' b over rows; a product wants its operands in rows, so a is turned first */                     \
     static void outer_##T(Eval *e, const T *a, int64_t wide, int64_t cols, const T *b, int64_t n, int64_t rows, T *to) \
     {                                                                                                                  \
-        const Panel p = { (size_t)cols, (size_t)n, (size_t)rows, (size_t)rows, 1, (size_t)n, 1 };                      \
+        const Panel p = { (size_t)cols, (size_t)n, (size_t)rows, (size_t)rows, (size_t)n, (size_t)n };                 \
         T *turned = eval_scratch(e, (size_t)(cols * rows), sizeof(T));                                                 \
         for (int64_t j = 0; j < cols; j++)                                                                             \
             for (int64_t i = 0; i < rows; i++)                                                                         \
                 turned[j * rows + i] = a[i * wide + j];                                                                \
-        MULTIPLY(&p, turned, b, to);                                                                                   \
+        panel_##T(e->kernels, &p, turned, b, to, eval_room(e, panel_room(&p), sizeof(T)));                             \
     }                                                                                                                  \
     /* The gradients of what every step used. */                                                                       \
     static void gather_##T(Eval *e, Way_##T *w, int64_t d)                                                             \
@@ -182,8 +185,9 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         const int64_t through = w->through;                                                                            \
         T *x = eval_out_##T(e, 0), *r = eval_out_##T(e, 2) + d * wide * n, *bias = eval_out_##T(e, 3) + d * 2 * wide;  \
         T *part = d ? eval_scratch(e, (size_t)(rows * input), sizeof(T)) : x;                                          \
-        const Panel p = { (size_t)rows, (size_t)input, (size_t)wide, (size_t)wide, 1, (size_t)input, 1 };              \
-        MULTIPLY(&p, w->dx, eval_##T(e, 1) + d * wide * input, part);                                                  \
+        const Panel p = { (size_t)rows, (size_t)input, (size_t)wide, (size_t)wide, (size_t)input, (size_t)input };     \
+        panel_##T(e->kernels, &p, w->dx, eval_##T(e, 1) + d * wide * input, part,                                      \
+                  eval_room(e, panel_room(&p), sizeof(T)));                                                            \
         for (int64_t i = 0; d && i < rows * input; i++)                                                                \
             x[i] += part[i];                                                                                           \
         outer_##T(e, w->dx, wide, wide, eval_##T(e, 0), input, rows, eval_out_##T(e, 1) + d * wide * input);           \
@@ -226,7 +230,11 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                       .dp = cell->peephole >= 0 ? eval_out_##T(e, 4 + cell->states) + d * 3 * n : NULL,                \
                       .dy = eval_has(e, (int)dy) ? eval_##T(e, (int)dy) + d * layout.y.direction : NULL };             \
         recurrent_run_##T(e, cell, s, w.step, w.backward, lengths, xw, NULL, &w.tape);                                 \
+        w.product =                                                                                                    \
+            (Panel){ (size_t)s->batch, (size_t)n, (size_t)w.through, (size_t)w.through, (size_t)n, (size_t)n };        \
         w.step.scratch = eval_scratch(e, 2 * (size_t)n, sizeof(T));                                                    \
+        w.step.kernels = e->kernels;                                                                                   \
+        w.step.room = eval_room(e, panel_room(&w.product), sizeof(T));                                                 \
         T *sent = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T)),                                               \
           *reached = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                               \
         if (w.dp)                                                                                                      \
@@ -240,12 +248,8 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                 memcpy(to + b * layout.state.batch, (i ? w.dc : w.dh) + b * n, (size_t)n * sizeof(T));                 \
         }                                                                                                              \
     }
-#define MULTIPLY_F32(p, a, b, c) panel_f32(e->kernels, p, a, b, c)
-#define MULTIPLY_F64(p, a, b, c) ((void)e, panel_f64(p, a, b, c))
-BACK(f32, StepF32, TapeF32, MULTIPLY_F32)
-BACK(f64, StepF64, TapeF64, MULTIPLY_F64)
-#undef MULTIPLY_F32
-#undef MULTIPLY_F64
+BACK(f32, StepF32, TapeF32)
+BACK(f64, StepF64, TapeF64)
 #undef BACK
 
 Status eval_recurrent_grad(Eval *e, const Cell *cell)

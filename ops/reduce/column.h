@@ -38,6 +38,20 @@ static inline void NAME(carry)(T (*digit)[REDUCE_TILE], u64 count, size_t cols, 
         digit[k][c] = v[c];
 }
 
+/* All block sums, as NAME(total) does for one column. */
+static inline void NAME(settle)(T (*digit)[REDUCE_TILE], u64 count, size_t cols, T *restrict out)
+{
+    bool any = false;
+    for (size_t k = 0; k < REDUCE_LEVELS && count >> k; k++)
+        if (count >> k & 1) {
+            for (size_t c = 0; c < cols; c++)
+                out[c] = any ? JOIN(digit[k][c], out[c]) : digit[k][c];
+            any = true;
+        }
+    for (size_t c = 0; c < cols && !any; c++)
+        out[c] = EMPTY_OF(T);
+}
+
 /* Whole columns. */
 static inline void NAME(cols)(const T *x, size_t rows, size_t cols, ptrdiff_t stride, T *restrict out)
 {
@@ -50,14 +64,87 @@ static inline void NAME(cols)(const T *x, size_t rows, size_t cols, ptrdiff_t st
             NAME(tile)(x + (ptrdiff_t)r * stride + (ptrdiff_t)base, left, width, stride, v);
             NAME(carry)(digit, count, width, v);
         }
-        bool any = false;
-        for (size_t k = 0; k < REDUCE_LEVELS && count >> k; k++)
-            if (count >> k & 1) {
-                for (size_t c = 0; c < width; c++)
-                    out[base + c] = any ? JOIN(digit[k][c], out[base + c]) : digit[k][c];
-                any = true;
+        NAME(settle)(digit, count, width, out + base);
+    }
+}
+
+/* Up to 64 neighbours as a block of one column. */
+static inline T NAME(line)(const T *x, size_t n)
+{
+    T a[8];
+    for (size_t i = 0; i < 8; i++)
+        a[i] = i < n ? LOAD(x[i]) : IDENTITY_OF(T);
+    size_t r = 8;
+    for (; r + 8 <= n; r += 8)
+        for (size_t i = 0; i < 8; i++)
+            a[i] = JOIN(a[i], LOAD(x[r + i]));
+    for (; r < n; r++)
+        a[r % 8] = JOIN(a[r % 8], LOAD(x[r]));
+    return NAME(eight)(a);
+}
+
+/* Rows [first, first + n) of a column that lies in runs, one after the other. */
+static inline void NAME(collect)(const T *x, const ReduceRuns *runs, size_t first, size_t n, size_t cols, T *to)
+{
+    for (size_t r = first; r < first + n; r++, to += REDUCE_TILE)
+        for (size_t c = 0; c < cols; c++)
+            to[c] = x[runs->at[r / runs->length] + (ptrdiff_t)(r % runs->length) * runs->step + (ptrdiff_t)c];
+}
+
+/* One column whose runs are of neighbours. */
+static inline T NAME(in_runs)(const T *x, const ReduceRuns *runs)
+{
+    const size_t rows = runs->n * runs->length;
+    COUNTER sum;
+    sum.count = 0;
+    size_t run = 0, in_run = 0; /* where row r stands */
+    for (size_t r = 0, n; r < rows; r += n) {
+        T piece[REDUCE_BLOCK];
+        const T *p = x + runs->at[run] + (ptrdiff_t)in_run;
+        n = rows - r < REDUCE_BLOCK ? rows - r : REDUCE_BLOCK;
+        if (runs->length - in_run < n) {
+            for (size_t have = 0, more; have < n; have += more) {
+                more = runs->length - in_run < n - have ? runs->length - in_run : n - have;
+                for (size_t i = 0; i < more; i++)
+                    piece[have + i] = x[runs->at[run] + (ptrdiff_t)(in_run + i)];
+                in_run += more;
+                if (in_run == runs->length)
+                    run++, in_run = 0;
             }
-        for (size_t c = 0; c < width && !any; c++)
-            out[base + c] = EMPTY_OF(T);
+            p = piece;
+        } else {
+            in_run += n;
+            if (in_run == runs->length)
+                run++, in_run = 0;
+        }
+        NAME(push)(&sum, NAME(line)(p, n));
+    }
+    return NAME(total)(&sum);
+}
+
+/* Columns that lie in runs. */
+static inline void NAME(runs)(const T *x, const ReduceRuns *runs, size_t cols, T *restrict out)
+{
+    const size_t rows = runs->n * runs->length;
+    if (cols == 1 && runs->step == 1) {
+        out[0] = NAME(in_runs)(x, runs);
+        return;
+    }
+    for (size_t base = 0; base < cols; base += REDUCE_TILE) {
+        const size_t width = cols - base < REDUCE_TILE ? cols - base : REDUCE_TILE;
+        T digit[REDUCE_LEVELS][REDUCE_TILE], v[REDUCE_TILE], block[REDUCE_BLOCK * REDUCE_TILE];
+        u64 count = 0;
+        for (size_t r = 0; r < rows; r += REDUCE_BLOCK, count++) {
+            const size_t left = rows - r < REDUCE_BLOCK ? rows - r : REDUCE_BLOCK, in_run = r % runs->length;
+            const T *p = x + runs->at[r / runs->length] + (ptrdiff_t)in_run * runs->step;
+            if (runs->length - in_run < left) {
+                NAME(collect)(x + base, runs, r, left, width, block);
+                NAME(tile)(block, left, width, REDUCE_TILE, v);
+            } else {
+                NAME(tile)(p + base, left, width, runs->step, v);
+            }
+            NAME(carry)(digit, count, width, v);
+        }
+        NAME(settle)(digit, count, width, out + base);
     }
 }

@@ -1,14 +1,10 @@
-/* conv: products of weights with windows of the data.
- *
- * A result is the sum over (channel, tap) in that order, ascending, by fused multiply-adds from zero, padding counting
- * as zeros, rounded; then the bias is added.  The evaluator gathers the windows of a block of positions into a matrix
- * (im2col) and multiplies; how positions are blocked or spread over threads does not show. */
+/* conv: products of weights with windows of the data (ops/window/correlate.h). */
 #include <string.h>
 
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
-#include "ops/window/window.h"
+#include "ops/window/correlate.h"
 
 static const AttrSpec conv_attrs[] = {
     WINDOW_PLACE_ATTRS(ConvAttr),  WINDOW_INTS(ConvAttr, dilations),   WINDOW_INTS(ConvAttr, kernel_shape),
@@ -67,159 +63,24 @@ static const Type *infer_conv(Infer *q)
     return infer_dims(q, dtype, x->rank, dims);
 }
 
-typedef struct ConvRun {
-    const Kernels *kernels;
-    Window w;
-    int64_t groups, channels, results; /* channels and results of a group */
-    int64_t taps, in, out;             /* of a kernel; spatial elements of data and result */
-    int64_t tile, tiles;               /* positions of a block, blocks of an image */
-    int64_t part, parts;               /* results of a block, blocks of a group */
-    bool direct;                       /* the data is its own window matrix */
-    bool f64;
-    const void *x, *filter, *bias;
-    void *y;
-    char *columns; /* a window matrix for each worker */
-    size_t columns_bytes;
-} ConvRun;
-
-#define COLUMNS(T)                                                                                                     \
-    static void columns_##T(const ConvRun *r, const T *x, int64_t first, int64_t n, T *to)                             \
-    {                                                                                                                  \
-        int64_t tap[MAX_SPATIAL] = { 0 };                                                                              \
-        for (int64_t c = 0; c < r->channels; c++)                                                                      \
-            for (int64_t k = 0; k < r->taps; k++) {                                                                    \
-                window_gather_##T(&r->w, x + c * r->in, tap, first, n, to);                                            \
-                to += n;                                                                                               \
-                position_next(r->w.rank, r->w.kernel, tap);                                                            \
-            }                                                                                                          \
-    }                                                                                                                  \
-    void add_bias_##T(T *y, const T *bias, int64_t rows, int64_t n, int64_t stride)                                    \
-    {                                                                                                                  \
-        for (int64_t i = 0; bias && i < rows; i++)                                                                     \
-            for (int64_t j = 0; j < n; j++)                                                                            \
-                y[i * stride + j] += bias[i];                                                                          \
-    }
-COLUMNS(f32)
-COLUMNS(f64)
-#undef COLUMNS
-
-/* Some results of one group of one image, at a block of positions. */
-typedef struct ConvBlock {
-    int64_t group, image;
-    int64_t first, n;       /* positions */
-    int64_t result, n_rows; /* of the group */
-    bool gathered;          /* the window matrix is there already */
-} ConvBlock;
-
-static void conv_block_f32(const ConvRun *r, const ConvBlock *u, f32 *columns)
-{
-    const int64_t k = r->channels * r->taps, row = u->group * r->results + u->result;
-    const f32 *x = (const f32 *)r->x + (u->image * r->groups + u->group) * r->channels * r->in, *b = columns;
-    f32 *y = (f32 *)r->y + (u->image * r->groups * r->results + row) * r->out + u->first;
-    int64_t ldb = u->n;
-    if (r->direct) {
-        b = x + u->first;
-        ldb = r->in;
-    } else if (!u->gathered) {
-        columns_f32(r, x, u->first, u->n, columns);
-    }
-    for (int64_t i = 0; i < u->n_rows; i++)
-        memset(y + i * r->out, 0, (size_t)u->n * sizeof *y);
-    kernels_gemm_f32(r->kernels, (size_t)u->n_rows, (size_t)u->n, (size_t)k, (const f32 *)r->filter + row * k,
-                     (size_t)k, b, (size_t)ldb, y, (size_t)r->out);
-    add_bias_f32(y, r->bias ? (const f32 *)r->bias + row : NULL, u->n_rows, u->n, r->out);
-}
-
-static void conv_block_f64(const ConvRun *r, const ConvBlock *u, f64 *columns)
-{
-    const int64_t k = r->channels * r->taps, first_row = u->group * r->results + u->result, n = u->n;
-    const f64 *x = (const f64 *)r->x + (u->image * r->groups + u->group) * r->channels * r->in;
-    const f64 *filter = (const f64 *)r->filter + first_row * k;
-    f64 *y = (f64 *)r->y + (u->image * r->groups * r->results + first_row) * r->out + u->first;
-    if (!u->gathered)
-        columns_f64(r, x, u->first, n, columns);
-    for (int64_t i = 0; i < u->n_rows; i++) {
-        f64 *row = y + i * r->out;
-        memset(row, 0, (size_t)n * sizeof *row);
-        for (int64_t p = 0; p < k; p++)
-            for (int64_t j = 0; j < n; j++)
-                row[j] = fma_f64(filter[i * k + p], columns[p * n + j], row[j]);
-    }
-    add_bias_f64(y, r->bias ? (const f64 *)r->bias + first_row : NULL, u->n_rows, n, r->out);
-}
-
-static void conv_blocks(void *arg, int64_t begin, int64_t end, int worker)
-{
-    const ConvRun *r = arg;
-    void *columns = r->columns + (size_t)worker * r->columns_bytes;
-    int64_t gathered = -1;
-    for (int64_t t = begin; t < end; t++) {
-        const int64_t part = t % r->parts, place = t / r->parts, tile = place % r->tiles, at = place / r->tiles;
-        ConvBlock u = { .group = at % r->groups, .image = at / r->groups, .gathered = place == gathered };
-        u.first = tile * r->tile;
-        u.n = r->out - u.first < r->tile ? r->out - u.first : r->tile;
-        u.result = part * r->part;
-        u.n_rows = r->results - u.result < r->part ? r->results - u.result : r->part;
-        if (r->f64)
-            conv_block_f64(r, &u, columns);
-        else
-            conv_block_f32(r, &u, columns);
-        gathered = place;
-    }
-}
-
-/* Blocks whose window matrix stays in a second-level cache. */
-static int64_t tile_of(const ConvRun *r, int64_t element)
-{
-    enum { CACHE = 384 << 10, LEAST = 64 };
-    const int64_t rows = r->channels * r->taps;
-    int64_t tile = CACHE / element / (rows ? rows : 1) / LEAST * LEAST;
-    if (r->direct)
-        tile = 1024;
-    tile = tile < LEAST ? LEAST : tile;
-    return tile < r->out ? tile : r->out;
-}
-
-/* Where blocks of positions are too few for the threads, the results of a group are split, too. */
-static void split_results(ConvRun *r, int64_t blocks, int64_t threads)
-{
-    enum { LEAST = 48 };
-    const int64_t most = (r->results + LEAST - 1) / LEAST;
-    const int64_t wanted = threads > 1 && blocks % threads && blocks < 8 * threads ? threads : 1;
-    r->parts = wanted < most ? wanted : most;
-    r->part = (r->results + r->parts - 1) / r->parts;
-    r->parts = (r->results + r->part - 1) / r->part;
-}
-
 static Status eval_conv(Eval *e)
 {
     const ConvAttr *at = e->attr;
     const Type *x = e->in[0]->type, *filter = e->in[1]->type;
-    ConvRun r = { .kernels = e->kernels, .groups = at->group, .f64 = eval_is_f64(e) };
-    eval_window(e, &at->window, 0, filter->dims + 2, &r.w);
-    r.channels = filter->dims[1];
-    r.results = filter->dims[0] / at->group;
-    r.taps = window_product(r.w.rank, r.w.kernel);
-    r.in = window_product(r.w.rank, r.w.in);
-    r.out = window_product(r.w.rank, r.w.out);
-    if (r.f64) {
-        r.x = eval_f64(e, 0), r.filter = eval_f64(e, 1), r.bias = eval_has(e, 2) ? eval_f64(e, 2) : NULL;
-        r.y = eval_out_f64(e, 0);
-    } else {
-        r.x = eval_f32(e, 0), r.filter = eval_f32(e, 1), r.bias = eval_has(e, 2) ? eval_f32(e, 2) : NULL;
-        r.y = eval_out_f32(e, 0);
-    }
-    if (tensor_elements(e->out[0]) == 0)
+    Correlation c = { .groups = at->group, .channels = filter->dims[1], .results = filter->dims[0] / at->group };
+    eval_window(e, &at->window, 0, filter->dims + 2, &c.w);
+    c.f64 = eval_is_f64(e);
+    if (tensor_elements(eval_out(e, 0)) == 0)
         return OK;
-    const int64_t element = r.f64 ? (int64_t)sizeof(f64) : (int64_t)sizeof(f32);
-    r.direct = !r.f64 && window_is_data(&r.w);
-    r.tile = tile_of(&r, element);
-    r.tiles = (r.out + r.tile - 1) / r.tile;
-    r.columns_bytes = r.direct ? 0 : (size_t)(r.channels * r.taps) * (size_t)(r.tile * element);
-    r.columns = eval_room(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
-    const int64_t blocks = x->dims[0] * r.groups * r.tiles;
-    split_results(&r, blocks, parallel_threads(e->pool));
-    eval_parallel(e, blocks * r.parts, conv_blocks, &r);
+    const Arithmetic wide = c.f64 ? ARITH_F64 : ARITH_F32;
+    c.x = eval_wide(e, 0, wide);
+    c.filter = filter_turned(e, 1, filter->dims[0], c.channels, window_product(c.w.rank, c.w.kernel));
+    c.bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
+    c.y = eval_out_wide(e, 0, wide);
+    c.size = window_product(c.w.rank, c.w.out);
+    correlation_plan(&c, x->dims[0], parallel_threads(e->pool));
+    c.rooms = eval_room(e, (size_t)parallel_threads(e->pool), c.room_bytes);
+    correlation_run(e, &c, x->dims[0]);
     return OK;
 }
 

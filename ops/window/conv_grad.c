@@ -1,13 +1,14 @@
 /* conv_weight_grad: what reaches the weights of a convolution.
  *
- * A result is the sum over (image, position) in that order, ascending, by fused multiply-adds from zero, padding
+ * A result is the sum over (image, position) in that order, as every contraction sums (ops/kernels/panel.h), padding
  * counting as zeros.  The evaluator gathers what some taps see at a block of positions (im2col) and multiplies by the
- * block of dy, turned; blocks continue each other's sums, so neither they nor the threads, which share out the taps,
- * show. */
+ * block of dy, turned; blocks of a segment continue each other's sums, so neither they nor the threads, which share out
+ * the taps, show. */
 #include <string.h>
 
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
+#include "ops/kernels/panel.h"
 #include "ops/window/window.h"
 
 static const AttrSpec conv_weight_grad_attrs[] = {
@@ -54,7 +55,7 @@ typedef struct WeightRun {
     bool direct;                       /* the data of one image is its own window matrix */
     const void *x, *dy;
     void *y;
-    char *scratch; /* for each worker: a window matrix, dy turned, sums */
+    char *scratch; /* for each worker: a window matrix, dy turned, sums and their digits */
     size_t scratch_bytes;
 } WeightRun;
 
@@ -111,6 +112,19 @@ typedef struct WeightBlock {
         kernels_gemm_##T(r->kernels, (size_t)u->n_rows, (size_t)r->results, (size_t)n, rows, (size_t)u->stride,        \
                          turned, (size_t)r->results, sum, (size_t)r->results);                                         \
     }                                                                                                                  \
+    /* The sums of the segment that begins there, joined with those before it. */                                      \
+    static void add_segment_##T(const WeightRun *r, WeightBlock *u, int64_t begin, T *columns, T *turned, T *sum)      \
+    {                                                                                                                  \
+        const int64_t left = r->positions - begin, end = begin + (left < PANEL_SEGMENT ? left : PANEL_SEGMENT);        \
+        const size_t sums = (size_t)(u->n_rows * r->results);                                                          \
+        memset(sum, 0, sums * sizeof(T));                                                                              \
+        for (int64_t p = begin, n; p < end; p += n) {                                                                  \
+            const int64_t most = r->direct && r->out - p % r->out < end - p ? r->out - p % r->out : end - p;           \
+            n = most < r->block ? most : r->block;                                                                     \
+            add_block_##T(r, u, p, n, columns, turned, sum);                                                           \
+        }                                                                                                              \
+        panel_join_##T(sum, 1, sums, sums, sum + sums, (size_t)(begin / PANEL_SEGMENT), end == r->positions);          \
+    }                                                                                                                  \
     static void weight_rows_##T(void *arg, int64_t begin, int64_t end, int worker)                                     \
     {                                                                                                                  \
         const WeightRun *r = arg;                                                                                      \
@@ -119,13 +133,10 @@ typedef struct WeightBlock {
         for (int64_t t = begin; t < end; t++) {                                                                        \
             WeightBlock u = { .group = t / r->parts, .row = t % r->parts * r->part };                                  \
             u.n_rows = r->rows - u.row < r->part ? r->rows - u.row : r->part;                                          \
-            memset(sum, 0, (size_t)(u.n_rows * r->results) * sizeof(T));                                               \
-            for (int64_t p = 0; p < r->positions;) {                                                                   \
-                const int64_t most = r->direct ? r->out - p % r->out : r->positions - p;                               \
-                const int64_t n = most < r->block ? most : r->block;                                                   \
-                add_block_##T(r, &u, p, n, columns, turned, sum);                                                      \
-                p += n;                                                                                                \
-            }                                                                                                          \
+            if (r->positions == 0)                                                                                     \
+                memset(sum, 0, (size_t)(u.n_rows * r->results) * sizeof(T));                                           \
+            for (int64_t p = 0; p < r->positions; p += PANEL_SEGMENT)                                                  \
+                add_segment_##T(r, &u, p, columns, turned, sum);                                                       \
             T *y = (T *)r->y + u.group * r->results * r->rows + u.row;                                                 \
             for (int64_t k = 0; k < r->results; k++)                                                                   \
                 for (int64_t i = 0; i < u.n_rows; i++)                                                                 \
@@ -179,7 +190,8 @@ static Status eval_conv_weight_grad(Eval *e)
     r.direct = window_is_data(&r.w);
     const size_t element = wide ? sizeof(f64) : sizeof(f32);
     split_work(&r, (int64_t)element, parallel_threads(e->pool));
-    r.scratch_bytes = (size_t)((r.direct ? 0 : r.part * r.block) + (r.block + r.part) * r.results) * element;
+    const int64_t sums = 1 + (int64_t)panel_digits((size_t)r.positions);
+    r.scratch_bytes = (size_t)((r.direct ? 0 : r.part * r.block) + (r.block + r.part * sums) * r.results) * element;
     r.scratch = eval_room(e, (size_t)parallel_threads(e->pool), r.scratch_bytes);
     eval_parallel(e, r.groups * r.parts, wide ? weight_rows_f64 : weight_rows_f32, &r);
     return OK;

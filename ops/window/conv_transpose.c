@@ -1,13 +1,14 @@
 /* conv_transpose: every element of the data spreads a kernel over the result.
  *
- * A result is the sum over taps, ascending, of what each tap brings: the sum over channels, ascending, by fused
- * multiply-adds from zero, rounded.  Then the bias is added. */
+ * A result is the sum over (tap, channel) in that order, as every contraction sums (ops/kernels/panel.h), of the taps
+ * that reach it: those whose distance from it is a multiple of the stride.  Where such a tap reaches from outside the
+ * data, it brings zeros.  Then the bias is added.  Results that the same taps reach are a convolution of stride 1. */
 #include <string.h>
 
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
-#include "ops/window/window.h"
+#include "ops/window/correlate.h"
 
 static const AttrSpec conv_transpose_attrs[] = {
     WINDOW_PLACE_ATTRS(ConvTransposeAttr),
@@ -50,121 +51,127 @@ static const Type *infer_conv_transpose(Infer *q)
     return infer_dims(q, dtype, x->rank, dims);
 }
 
-typedef struct SpreadRun {
-    const Kernels *kernels;
-    Window w; /* of the reverse direction: from the result to the data */
-    int64_t groups, channels, results, taps, in, out;
-    int64_t block, blocks; /* result channels done together, and how many such blocks a group has */
-    bool f64;
-    const void *x, *filter, *bias; /* filter: [group, results, taps, channels] */
-    void *y;
-    char *columns;
-    size_t columns_bytes;
-} SpreadRun;
+/* One dimension of a phase: the positions first, first + stride .. of the result, which the taps first_tap,
+ * first_tap + tap_step .. reach.  Tap number u brings position j what the data has at start + j + u * distance. */
+typedef struct PhaseAxis {
+    int64_t first, positions;
+    int64_t first_tap, tap_step, taps;
+    int64_t start, distance;
+} PhaseAxis;
 
-/* The weights [group, channels, results * taps] with channels innermost. */
-#define TURN(T)                                                                                                        \
-    static const T *turn_##T(Eval *e, const SpreadRun *r, const T *from)                                               \
-    {                                                                                                                  \
-        const int64_t rows = r->results * r->taps;                                                                     \
-        T *to = eval_scratch(e, (size_t)eval_elements(e, 1), sizeof(T));                                               \
-        for (int64_t g = 0; g < r->groups; g++)                                                                        \
-            for (int64_t c = 0; c < r->channels; c++)                                                                  \
-                for (int64_t i = 0; i < rows; i++)                                                                     \
-                    to[(g * rows + i) * r->channels + c] = from[(g * r->channels + c) * rows + i];                     \
-        return to;                                                                                                     \
-    }
-TURN(f32)
-TURN(f64)
-#undef TURN
-
-/* Result channels [first, first + n) of one group of one image. */
-#define SPREAD(T, MULTIPLY)                                                                                            \
-    static void spread_##T(const SpreadRun *r, int64_t image, int64_t g, int64_t first, int64_t n, T *columns)         \
-    {                                                                                                                  \
-        const Panel p = { .m = (size_t)(n * r->taps),                                                                  \
-                          .n = (size_t)r->in,                                                                          \
-                          .k = (size_t)r->channels,                                                                    \
-                          .ai = (size_t)r->channels,                                                                   \
-                          .ap = 1,                                                                                     \
-                          .bp = (size_t)r->in,                                                                         \
-                          .bj = 1 };                                                                                   \
-        const T *x = (const T *)r->x + (image * r->groups + g) * r->channels * r->in;                                  \
-        const T *filter = (const T *)r->filter + (g * r->results + first) * r->taps * r->channels;                     \
-        T *y = (T *)r->y + ((image * r->groups + g) * r->results + first) * r->out;                                    \
-        MULTIPLY(&p, filter, x, columns);                                                                              \
-        memset(y, 0, (size_t)(n * r->out) * sizeof(T));                                                                \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            int64_t tap[MAX_SPATIAL] = { 0 };                                                                          \
-            for (int64_t k = 0; k < r->taps; k++) {                                                                    \
-                window_scatter_##T(&r->w, y + i * r->out, tap, columns + (i * r->taps + k) * r->in);                   \
-                position_next(r->w.rank, r->w.kernel, tap);                                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        add_bias_##T(y, r->bias ? (const T *)r->bias + g * r->results + first : NULL, n, r->out, r->out);              \
-    }
-#define MULTIPLY_F32(p, a, b, c) panel_f32(r->kernels, p, a, b, c)
-SPREAD(f32, MULTIPLY_F32)
-SPREAD(f64, panel_f64)
-#undef MULTIPLY_F32
-#undef SPREAD
-
-static void spread_blocks(void *arg, int64_t begin, int64_t end, int worker)
+static int64_t common_divisor(int64_t a, int64_t b)
 {
-    const SpreadRun *r = arg;
-    void *columns = r->columns + (size_t)worker * r->columns_bytes;
-    for (int64_t t = begin; t < end; t++) {
-        const int64_t first = t % r->blocks * r->block, g = t / r->blocks % r->groups,
-                      image = t / r->blocks / r->groups;
-        const int64_t n = r->results - first < r->block ? r->results - first : r->block;
-        if (r->f64)
-            spread_f64(r, image, g, first, n, columns);
-        else
-            spread_f32(r, image, g, first, n, columns);
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static PhaseAxis phase_axis(const Window *w, int i, int64_t first)
+{
+    const int64_t stride = w->stride[i], dilation = w->dilation[i], place = first + w->begin[i];
+    PhaseAxis p = { .first = first, .positions = (w->out[i] - first + stride - 1) / stride };
+    p.tap_step = stride / common_divisor(stride, dilation);
+    while (p.first_tap < p.tap_step && p.first_tap < w->kernel[i] && (place - p.first_tap * dilation) % stride != 0)
+        p.first_tap++;
+    if (p.first_tap == p.tap_step || p.first_tap >= w->kernel[i])
+        return p;
+    p.taps = (w->kernel[i] - p.first_tap - 1) / p.tap_step + 1;
+    p.start = (place - p.first_tap * dilation) / stride;
+    p.distance = -(p.tap_step * dilation / stride);
+    return p;
+}
+
+/* The part of a result that the same taps reach: a correlation with the data, the last axis of which may be empty of
+ * taps.  `tap` gets the taps, ascending. */
+static void phase_open(Correlation *c, const Window *w, const int64_t *first, int64_t *tap)
+{
+    int64_t step = 1, u[MAX_SPATIAL] = { 0 };
+    PhaseAxis axis[MAX_SPATIAL];
+    c->w = (Window){ .rank = w->rank };
+    c->place = 0;
+    for (int i = w->rank - 1; i >= 0; i--) {
+        axis[i] = phase_axis(w, i, first[i]);
+        c->w.in[i] = w->in[i];
+        c->w.out[i] = axis[i].positions;
+        c->w.kernel[i] = axis[i].taps;
+        c->w.stride[i] = 1;
+        c->w.dilation[i] = axis[i].distance;
+        c->w.begin[i] = -axis[i].start;
+        c->place += first[i] * step;
+        c->step[i] = w->stride[i] * step;
+        step *= w->out[i];
+    }
+    const int64_t taps = window_product(w->rank, c->w.kernel);
+    for (int64_t k = 0; k < taps; k++) {
+        tap[k] = 0;
+        for (int i = 0; i < w->rank; i++)
+            tap[k] = tap[k] * w->kernel[i] + axis[i].first_tap + u[i] * axis[i].tap_step;
+        position_next(w->rank, c->w.kernel, u);
     }
 }
 
-/* The window that leads from the result back to the data. */
-static Window reversed(const Window *w)
+/* The weights [channels, results, taps] of each group as [results, taps of the phase, channels]. */
+static void phase_filter(Eval *e, const Correlation *c, int64_t all_taps, const int64_t *tap, const void *from,
+                         void *to)
 {
-    Window back = *w;
-    memcpy(back.in, w->out, sizeof back.in);
-    memcpy(back.out, w->in, sizeof back.out);
-    return back;
+    filter_turn(e, &(FilterTurn){ .groups = c->groups,
+                                  .rows = c->results,
+                                  .columns = c->channels,
+                                  .taps = c->taps,
+                                  .group = c->channels * c->results * all_taps,
+                                  .row = all_taps,
+                                  .column = c->results * all_taps,
+                                  .tap = tap,
+                                  .f64 = c->f64,
+                                  .from = from,
+                                  .to = to });
+}
+
+/* Every phase on its own: as many as a window has steps. */
+static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images, const void *filter)
+{
+    const int64_t all_taps = window_product(w->rank, w->kernel), threads = parallel_threads(e->pool);
+    const size_t element = c->f64 ? sizeof(f64) : sizeof(f32);
+    int64_t phases[MAX_SPATIAL], first[MAX_SPATIAL] = { 0 }, *tap = NEWS(e->scratch, int64_t, all_taps);
+    void *turned = eval_room(e, (size_t)eval_elements(e, 1), element);
+    size_t room = 0;
+    c->filter = turned;
+    for (int i = 0; i < w->rank; i++)
+        phases[i] = w->stride[i] < w->out[i] ? w->stride[i] : w->out[i];
+    const int64_t n = window_product(w->rank, phases);
+    for (int64_t k = 0; k < n && !eval_stopped(e); k++, position_next(w->rank, phases, first)) {
+        phase_open(c, w, first, tap);
+        correlation_plan(c, images, threads);
+        phase_filter(e, c, all_taps, tap, filter, turned);
+        if (c->room_bytes > room) {
+            room = c->room_bytes;
+            c->rooms = eval_room(e, (size_t)threads, room);
+        }
+        correlation_run(e, c, images);
+    }
 }
 
 static Status eval_conv_transpose(Eval *e)
 {
     const ConvTransposeAttr *at = e->attr;
     const Type *x = e->in[0]->type, *filter = e->in[1]->type;
-    SpreadRun r = { .kernels = e->kernels, .groups = at->group, .f64 = eval_is_f64(e) };
+    Correlation c = { .groups = at->group, .channels = filter->dims[0] / at->group, .results = filter->dims[1] };
     Window w;
     BUG_IF(e->ir->memory, window_place_transposed(&w, e->scratch, at, x->rank - 2, x->dims + 2, filter->dims + 2));
-    r.w = reversed(&w);
-    r.channels = filter->dims[0] / at->group;
-    r.results = filter->dims[1];
-    r.taps = window_product(w.rank, w.kernel);
-    r.in = window_product(w.rank, w.in);
-    r.out = window_product(w.rank, w.out);
+    c.f64 = eval_is_f64(e);
     if (tensor_elements(eval_out(e, 0)) == 0)
         return OK;
-    if (r.f64) {
-        r.x = eval_f64(e, 0), r.filter = turn_f64(e, &r, eval_f64(e, 1)),
-        r.bias = eval_has(e, 2) ? eval_f64(e, 2) : NULL;
-        r.y = eval_out_f64(e, 0);
-    } else {
-        r.x = eval_f32(e, 0), r.filter = turn_f32(e, &r, eval_f32(e, 1)),
-        r.bias = eval_has(e, 2) ? eval_f32(e, 2) : NULL;
-        r.y = eval_out_f32(e, 0);
-    }
-    enum { CACHE = 128 << 10 }; /* elements */
-    const int64_t each = r.taps * r.in;
-    r.block = each > 0 && CACHE / each < r.results ? CACHE / each : r.results;
-    r.block = r.block ? r.block : 1;
-    r.blocks = (r.results + r.block - 1) / r.block;
-    r.columns_bytes = (size_t)(r.block * each) * (r.f64 ? sizeof(f64) : sizeof(f32));
-    r.columns = eval_room(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
-    eval_parallel(e, x->dims[0] * r.groups * r.blocks, spread_blocks, &r);
+    const Arithmetic wide = c.f64 ? ARITH_F64 : ARITH_F32;
+    c.x = eval_wide(e, 0, wide);
+    c.bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
+    c.y = eval_out_wide(e, 0, wide);
+    c.size = window_product(w.rank, w.out);
+    for (int i = 0; i < w.rank; i++)
+        c.apart = c.apart || w.stride[i] > 1;
+    run_phases(e, &c, &w, x->dims[0], eval_wide(e, 1, wide));
     return OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
+#include "ops/window/correlate.h"
 #include "ops/window/deform.h"
 
 static const AttrSpec deform_conv_attrs[] = {
@@ -51,45 +52,45 @@ typedef struct SteeredRun {
     bool f64;
     const void *filter, *bias, *mask;
     void *y;
-    char *columns;
+    char *columns; /* for each worker: what the product works in, and a window matrix */
     size_t columns_bytes;
 } SteeredRun;
 
-#define STEERED(T, MULTIPLY)                                                                                           \
-    static void steered_##T(const SteeredRun *r, int64_t image, int64_t g, T *columns)                                 \
+/* The product of one group of one image. */
+static Panel steered_panel(const SteeredRun *r)
+{
+    const size_t k = (size_t)(r->channels * r->s.taps), n = (size_t)r->s.out;
+    return (Panel){ .m = (size_t)r->results, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n };
+}
+
+#define STEERED(T)                                                                                                     \
+    static void steered_##T(const SteeredRun *r, int64_t image, int64_t g, T *room)                                    \
     {                                                                                                                  \
         const Steering *s = &r->s;                                                                                     \
-        const int64_t k = r->channels * s->taps;                                                                       \
-        const Panel p = { .m = (size_t)r->results,                                                                     \
-                          .n = (size_t)s->out,                                                                         \
-                          .k = (size_t)k,                                                                              \
-                          .ai = (size_t)k,                                                                             \
-                          .ap = 1,                                                                                     \
-                          .bp = (size_t)s->out,                                                                        \
-                          .bj = 1 };                                                                                   \
-        T *y = (T *)r->y + (image * r->groups + g) * r->results * s->out, *to = columns;                               \
-        for (int64_t c = g * r->channels; c < (g + 1) * r->channels; c++)                                              \
-            for (int64_t i = 0; i < s->taps; i++, to += s->out) {                                                      \
+        const Panel p = steered_panel(r);                                                                              \
+        T *y = (T *)r->y + (image * r->groups + g) * r->results * s->out;                                              \
+        T *columns = room + panel_room(&p), *to = columns;                                                             \
+        for (int64_t i = 0; i < s->taps; i++)                                                                          \
+            for (int64_t c = g * r->channels; c < (g + 1) * r->channels; c++, to += s->out) {                          \
                 const T *mask = r->mask ? (const T *)r->mask + steering_row(s, image, c, i) * s->out : NULL;           \
                 steering_look_##T(s, image, c, i, to);                                                                 \
                 for (int64_t j = 0; mask && j < s->out; j++)                                                           \
                     to[j] *= mask[j];                                                                                  \
             }                                                                                                          \
-        MULTIPLY(&p, (const T *)r->filter + g * r->results * k, columns, y);                                           \
+        panel_##T(r->kernels, &p, (const T *)r->filter + (size_t)(g * r->results) * p.k, columns, y, room);            \
         add_bias_##T(y, r->bias ? (const T *)r->bias + g * r->results : NULL, r->results, s->out, s->out);             \
     }                                                                                                                  \
     static void steered_operands_##T(Eval *e, SteeredRun *r)                                                           \
     {                                                                                                                  \
-        r->s.x = eval_##T(e, 0), r->filter = eval_##T(e, 1), r->s.offset = eval_##T(e, 2);                             \
+        r->s.x = eval_##T(e, 0), r->s.offset = eval_##T(e, 2);                                                         \
         r->bias = eval_has(e, 3) ? eval_##T(e, 3) : NULL;                                                              \
         r->mask = eval_has(e, 4) ? eval_##T(e, 4) : NULL;                                                              \
         r->y = eval_out_##T(e, 0);                                                                                     \
-        r->columns_bytes = (size_t)(r->channels * r->s.taps) * (size_t)r->s.out * sizeof(T);                           \
+        const Panel p = steered_panel(r);                                                                              \
+        r->columns_bytes = (p.k * p.n + panel_room(&p)) * sizeof(T);                                                   \
     }
-#define MULTIPLY_F32(p, a, b, c) panel_f32(r->kernels, p, a, b, c)
-STEERED(f32, MULTIPLY_F32)
-STEERED(f64, panel_f64)
-#undef MULTIPLY_F32
+STEERED(f32)
+STEERED(f64)
 #undef STEERED
 
 static void steered_groups(void *arg, int64_t begin, int64_t end, int worker)
@@ -116,6 +117,7 @@ static Status eval_deform_conv(Eval *e)
     r.s = steering_of(&w, at->offset_group, x->dims[1]);
     r.channels = filter->dims[1];
     r.results = filter->dims[0] / at->group;
+    r.filter = filter_turned(e, 1, filter->dims[0], r.channels, r.s.taps);
     (r.f64 ? steered_operands_f64 : steered_operands_f32)(e, &r);
     r.columns = eval_scratch(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
     eval_parallel(e, x->dims[0] * r.groups, steered_groups, &r);

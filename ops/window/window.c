@@ -204,7 +204,7 @@ int64_t window_product(int rank, const int64_t *extents)
 bool window_is_data(const Window *w)
 {
     for (int i = 0; i < w->rank; i++)
-        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] || w->end[i])
+        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] || w->in[i] != w->out[i])
             return false;
     return true;
 }

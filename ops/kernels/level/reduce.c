@@ -13,10 +13,14 @@
     static void kind##_cols_##T##_loop(size_t rows, size_t cols, size_t stride, const void *x, void *out)              \
     {                                                                                                                  \
         kind##_cols_##T(x, rows, cols, (ptrdiff_t)stride, out);                                                        \
+    }                                                                                                                  \
+    static void kind##_runs_##T##_loop(const ReduceRuns *runs, size_t cols, const void *x, void *out)                  \
+    {                                                                                                                  \
+        kind##_runs_##T(x, runs, cols, out);                                                                           \
     }
 #define ENTRY(kind, T)                                                                                                 \
     {                                                                                                                  \
-        kind##_rows_##T##_loop, kind##_cols_##T##_loop                                                                 \
+        kind##_rows_##T##_loop, kind##_cols_##T##_loop, kind##_runs_##T##_loop                                         \
     }
 #define EACH_LOOPS(kind) LOOPS(kind, f32) LOOPS(kind, f64) LOOPS(kind, i64) LOOPS(kind, u64)
 

@@ -4,7 +4,7 @@
 
 /* ---- matmul ---- */
 
-/* One stack of [m,k] by [k,n], k ascending by fma. */
+/* One stack of [m,k] by [k,n], k ascending by fma: one segment. */
 static f32 dot(const Tensor *a, const Tensor *b, const MatmulAttr *m, int64_t i, int64_t j, int64_t base_a,
                int64_t base_b)
 {

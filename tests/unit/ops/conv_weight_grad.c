@@ -4,6 +4,7 @@
 
 #include "ops/window/window.h"
 #include "support/calls.h"
+#include "support/chain.h"
 
 typedef struct Case {
     DType dtype;
@@ -17,6 +18,9 @@ static const Case cases[] = {
     { F32, 2, 3, 4, 12, 5, 3, 1 },   /* groups */
     { F32, 2, 6, 1, 30, 1, 3, 1 },   /* a kernel for every channel */
     { F32, 2, 1, 60, 4, 3, 3, 1 },   /* many rows: they are split */
+    { F32, 23, 1, 1, 89, 2, 1, 1 },  /* 89 segments, which end inside images */
+    { F32, 2, 1, 3, 32, 5, 3, 1 },   /* two segments */
+    { F64, 3, 1, 2, 37, 3, 3, 1 },   /* three, the last one short */
     { F64, 6, 1, 3, 16, 9, 3, 1 },   { F64, 2, 2, 5, 23, 3, 1, 1 },
 };
 
@@ -39,22 +43,22 @@ static Tensor *gradient(Context *c, const Case *k, int threads, Tensor **x, Tens
     return dw;
 }
 
-/* One element as the card states it: images and positions ascending, by fused multiply-adds. */
+/* One element as the card states it: images and positions ascending, as any contraction. */
 static double plain(const Case *k, const Tensor *x, const Tensor *dy, int64_t element)
 {
     const int64_t taps = k->kernel * k->kernel, m = element / taps / k->channels, c = element / taps % k->channels;
     const int64_t tap_y = element % taps / k->kernel, tap_x = element % k->kernel, group = m / k->results;
     const int64_t out = (k->size - 1) / k->stride + 1, all = k->group * k->channels;
-    double sum = 0;
+    Chain sum = { .wide = k->dtype == F64 };
     for (int64_t p = 0; p < k->batch * out * out; p++) {
         const int64_t n = p / out / out, i = p / out % out * k->stride - k->kernel / 2 + tap_y,
                       j = p % out * k->stride - k->kernel / 2 + tap_x;
         const bool inside = i >= 0 && j >= 0 && i < k->size && j < k->size;
         const double v = inside ? at(x, ((n * all + group * k->channels + c) * k->size + i) * k->size + j) : 0;
         const double d = at(dy, (n * k->group * k->results + m) * out * out + p % (out * out));
-        sum = k->dtype == F64 ? fma(v, d, sum) : (double)fmaf((float)v, (float)d, (float)sum);
+        chain_add(&sum, v, d);
     }
-    return sum;
+    return chain_total(&sum);
 }
 
 static Status sums_go_in_order(void *arg)

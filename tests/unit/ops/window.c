@@ -100,21 +100,21 @@ static void look(const Setting *s, const Tensor *x, int64_t image, const int64_t
     }
 }
 
-/* ---- conv: the bits of a loop over (channel, tap) ---- */
+/* ---- conv: the bits of a loop over (tap, channel) ---- */
 
 static f32 conv_at(const Setting *s, const Tensor *x, const Tensor *w, int64_t image, int64_t groups, int64_t m,
                    int64_t results, const int64_t *at_)
 {
     const int64_t taps = window_product(s->rank, s->w.kernel), size = window_product(s->rank, s->w.in);
+    const int64_t first = (image * groups + m / results) * s->channels;
+    int64_t tap[3] = { 0 };
     f32 sum = 0;
-    for (int64_t ch = 0; ch < s->channels; ch++) {
-        int64_t tap[3] = { 0 };
-        const int64_t from = (image * groups * s->channels + m / results * s->channels + ch) * size;
-        for (int64_t k = 0; k < taps; k++) {
-            const int64_t p = seen(&s->w, at_, tap);
-            sum = fmaf((f32)at(w, (m * s->channels + ch) * taps + k), p < 0 ? 0 : (f32)at(x, from + p), sum);
-            position_next(s->rank, s->w.kernel, tap);
-        }
+    for (int64_t k = 0; k < taps; k++) {
+        const int64_t p = seen(&s->w, at_, tap);
+        for (int64_t ch = 0; ch < s->channels; ch++)
+            sum = fmaf((f32)at(w, (m * s->channels + ch) * taps + k), p < 0 ? 0 : (f32)at(x, (first + ch) * size + p),
+                       sum);
+        position_next(s->rank, s->w.kernel, tap);
     }
     return sum;
 }

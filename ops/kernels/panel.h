@@ -1,0 +1,35 @@
+/* Matrix products of floats in the one order of contractions.
+ *
+ * An element of c is the sum over k in segments of 2048: in a segment k ascends, by fused multiply-adds from zero;
+ * segment sums join like the digits of a binary counter, the older one on the left (ops/reduce.h), leftover digits from
+ * the youngest to the oldest.  So whoever shares out whole segments, one after the other or side by side, gets the same
+ * bits. */
+#ifndef OPS_KERNELS_PANEL_H
+#define OPS_KERNELS_PANEL_H
+
+#include "ops/kernels/kernels.h"
+
+enum { PANEL_SEGMENT = 2048 };
+
+/* c[m,n] = a[m,k] b[k,n]; the strides of rows in elements. */
+typedef struct Panel {
+    size_t m, n, k;
+    size_t lda, ldb, ldc;
+} Panel;
+
+/* The elements of room that the product works in: none where k is one segment at most. */
+size_t panel_room(const Panel *p);
+
+/* The product, at a level. */
+void panel_f32(const Kernels *level, const Panel *p, const f32 *a, const f32 *b, f32 *c, f32 *room);
+void panel_f64(const Kernels *level, const Panel *p, const f64 *a, const f64 *b, f64 *c, f64 *room);
+
+/* How many digits a counter of the segments of k needs room for. */
+size_t panel_digits(size_t k);
+
+/* Joins the sum of segment number `count` (from 0), a matrix, with the digits before it and keeps what comes of it as a
+ * digit; of the last segment it becomes the total, in `sum`.  digits: panel_digits matrices without gaps. */
+void panel_join_f32(f32 *sum, size_t rows, size_t cols, size_t stride, f32 *digits, size_t count, bool last);
+void panel_join_f64(f64 *sum, size_t rows, size_t cols, size_t stride, f64 *digits, size_t count, bool last);
+
+#endif
