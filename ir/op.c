@@ -48,3 +48,8 @@ bool op_takes(const OpDef *def, int n_in)
 {
     return n_in >= def->min_in && (def->max_in < 0 || n_in <= def->max_in);
 }
+
+bool op_steers(const OpDef *def, int operand)
+{
+    return def->access.steer >> (operand < 31 ? operand : 31) & 1;
+}

@@ -125,7 +125,8 @@ typedef struct AmpCard {
     AmpClass (*when)(const Node *n, DType target); /* of AMP_C */
     uint32_t wide_out;                             /* results that stay f32, a bit each */
     uint32_t nonzero;                              /* operands that epsilons keep off zero, a bit each */
-    bool bounded;                                  /* results lie within a few units, whatever the operands are */
+    uint32_t lifts; /* operands below which the result does not come while no other one is negative */
+    bool bounded;   /* results lie within a few units, whatever the operands are */
 } AmpCard;
 
 /* Role of an operand in a quantized graph (docs/ops.md). */
@@ -153,6 +154,12 @@ typedef struct QuantCard {
     OpWord integer;  /* the word that computes the call on codes; OP_input: there is none */
     bool same_scale; /* operands and result must share scale and zero point */
 } QuantCard;
+
+/* How a call reads its operands, a bit each; the last bit stands for all operands beyond. */
+typedef struct AccessCard {
+    uint32_t steer;     /* their values say where elements go or which there are: indices, axes, shapes, conditions */
+    uint32_t type_only; /* nothing but their types is read */
+} AccessCard;
 
 /* The ONNX operator a card is the newest version of. */
 typedef struct OnnxName {
@@ -196,6 +203,7 @@ typedef struct OpDef {
     bool commutative;
     AmpCard amp;
     QuantCard quant;
+    AccessCard access;
     OnnxName onnx;
     int (*least_version)(const Node *n); /* of ONNX that means a call so, where older ones do not; 0, null: all do */
     bool structural;                     /* input, const, return ...: no meaning to evaluate */
@@ -213,6 +221,9 @@ bool op_find(const OpTable *t, Str word, Op *op);
 
 /* The op that is the newest form of an ONNX operator; false when there is none. */
 bool op_find_onnx(const OpTable *t, const char *domain, const char *op_type, Op *op);
+
+/* Whether an operand steers a call: its values say where elements go or which there are. */
+bool op_steers(const OpDef *def, int operand);
 
 /* Whether a call with these counts fits the card. */
 bool op_takes(const OpDef *def, int n_in);

@@ -27,7 +27,8 @@ static Status tell_sought(Command *c, const Sought *s)
 {
     const char *reason = "not found";
     for (size_t i = 0; i < COUNT(s->names) && s->names[i]; i++) {
-        void *handle = dlopen(s->names[i], RTLD_LAZY | RTLD_LOCAL);
+        /* It stays loaded: some of them lose what they allocated when they go. */
+        void *handle = dlopen(s->names[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
         if (handle) {
             dlclose(handle);
             return out_printf(c->out, "  %-12s found: %s\n", s->what, s->names[i]);

@@ -148,5 +148,6 @@ const OpDef op_rotary_embedding = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 2 | 4, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 8 },
     .onnx = { "RotaryEmbedding", 23, NULL },
 };

@@ -159,6 +159,7 @@ const OpDef op_cum_sum = {
     .sample = sample_cum_sum,
     .adjoint = adjoint_cum_sum,
     .open_adjoint = true,
+    .access = { .steer = 2 },
     .onnx = { "CumSum", 14, NULL },
 };
 
@@ -168,5 +169,6 @@ const OpDef op_cum_prod = {
     .eval = eval_cum_prod,
     .sample = sample_cum_prod,
     .adjoint = adjoint_cum_prod,
+    .access = { .steer = 2 },
     .onnx = { "CumProd", 26, NULL },
 };

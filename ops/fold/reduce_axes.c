@@ -362,7 +362,7 @@ SAMPLE(sum_square, -4, 4)
 #define WHOLLY   .quant = { .in = { QUANT_INPUT, QUANT_NEVER }, .out = { QUANT_INPUT } }
 #define CARD(op)                                                                                                       \
     .name = "reduce_" #op, .min_in = 1, .max_in = 2, .attrs = reduce_attrs, .sample = sample_##op, .n_variants = 45,   \
-    .differentiable = 1, .fuse = FUSE_REDUCE
+    .differentiable = 1, .fuse = FUSE_REDUCE, .access = { .steer = 2 }
 #define COMPOSITE(op)                                                                                                  \
     CARD(op), .infer = infer_reduce, .expand = expand_##op, .expand_needs_values = true, .fast = fast_##op
 

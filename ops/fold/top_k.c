@@ -167,5 +167,6 @@ const OpDef op_top_k = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_C, AMP_C, 0, REASON_INDEX, amp_top_k },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT, QUANT_NEVER } },
+    .access = { .steer = 2 },
     .onnx = { "TopK", 24, NULL },
 };

@@ -278,5 +278,6 @@ const OpDef op_split = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
+    .access = { .steer = 2 },
     .onnx = { "Split", 18, NULL },
 };

@@ -76,6 +76,7 @@ const OpDef op_constant_of_shape = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 1 },
     .onnx = { "ConstantOfShape", 25, NULL },
 };
 
@@ -251,6 +252,7 @@ const OpDef op_eye_like = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .type_only = 1 },
     .onnx = { "EyeLike", 22, NULL },
 };
 
@@ -364,5 +366,6 @@ const OpDef op_one_hot = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 1u << 0 | 1u << 1, REASON_INDEX, NULL },
     .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 1 | 2 },
     .onnx = { "OneHot", 28, NULL },
 };

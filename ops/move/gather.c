@@ -94,6 +94,7 @@ const OpDef op_gather = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_GATHER, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .weight_axis = rows_of_table },
+    .access = { .steer = 2 },
     .onnx = { "Gather", 13, NULL },
 };
 
@@ -176,6 +177,7 @@ const OpDef op_gather_elements = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
+    .access = { .steer = 2 },
     .onnx = { "GatherElements", 13, NULL },
 };
 
@@ -284,5 +286,6 @@ const OpDef op_gather_nd = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 2 },
     .onnx = { "GatherND", 13, NULL },
 };

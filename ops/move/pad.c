@@ -191,6 +191,7 @@ const OpDef op_pad = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 1u << 2, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
+    .access = { .steer = 2 | 8 },
     .onnx = { "Pad", 25, NULL },
 };
 
@@ -276,5 +277,6 @@ const OpDef op_center_crop_pad = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 2 },
     .onnx = { "CenterCropPad", 18, NULL },
 };

@@ -78,6 +78,7 @@ const OpDef op_trilu = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 2 },
     .onnx = { "Trilu", 14, NULL },
 };
 
@@ -163,6 +164,7 @@ const OpDef op_reverse_sequence = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 2 },
     .onnx = { "ReverseSequence", 28, NULL },
 };
 
@@ -288,6 +290,7 @@ const OpDef op_tensor_scatter = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_PW, AMP_PW, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 4 },
     .onnx = { "TensorScatter", 24, NULL },
 };
 

@@ -142,6 +142,7 @@ const OpDef op_reshape = {
     VIEW,
     .sample = sample_reshape,
     .n_variants = 21,
+    .access = { .steer = 2 },
     .onnx = { "Reshape", 25, NULL },
 };
 
@@ -281,6 +282,7 @@ const OpDef op_squeeze = {
     VIEW,
     .sample = sample_squeeze,
     .n_variants = 30,
+    .access = { .steer = 2 },
     .onnx = { "Squeeze", 25, NULL },
 };
 
@@ -331,6 +333,7 @@ const OpDef op_unsqueeze = {
     VIEW,
     .sample = sample_unsqueeze,
     .n_variants = 18,
+    .access = { .steer = 2 },
     .onnx = { "Unsqueeze", 25, NULL },
 };
 

@@ -290,6 +290,7 @@ const OpDef op_scatter_elements = {
     .sample = sample_scatter_elements,
     .n_variants = 60,
     SCATTERS,
+    .access = { .steer = 2 },
     .onnx = { "ScatterElements", 18, NULL },
 };
 
@@ -355,6 +356,7 @@ const OpDef op_scatter_nd = {
     .sample = sample_scatter_nd,
     .n_variants = 60,
     SCATTERS,
+    .access = { .steer = 2 },
     .onnx = { "ScatterND", 18, NULL },
 };
 

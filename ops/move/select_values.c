@@ -149,6 +149,7 @@ const OpDef op_compress = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 2 },
     .onnx = { "Compress", 28, NULL },
 };
 

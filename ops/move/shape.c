@@ -61,6 +61,7 @@ const OpDef op_shape = {
     .sample = sample_shape,
     .n_variants = 24,
     ASKS,
+    .access = { .type_only = 1 },
     .onnx = { "Shape", 25, NULL },
 };
 
@@ -92,6 +93,7 @@ const OpDef op_size = {
     .sample = sample_size,
     .n_variants = 12,
     ASKS,
+    .access = { .type_only = 1 },
     .onnx = { "Size", 25, NULL },
 };
 

@@ -228,5 +228,6 @@ const OpDef op_slice = {
     .fuse = FUSE_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
+    .access = { .steer = ~1u },
     .onnx = { "Slice", 13, NULL },
 };

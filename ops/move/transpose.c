@@ -320,6 +320,7 @@ const OpDef op_expand = {
     .sample = sample_expand,
     .n_variants = 30,
     MOVES,
+    .access = { .steer = 2 },
     .onnx = { "Expand", 13, NULL },
 };
 
@@ -407,6 +408,7 @@ const OpDef op_tile = {
     .sample = sample_tile,
     .n_variants = 24,
     MOVES,
+    .access = { .steer = 2 },
     .onnx = { "Tile", 13, NULL },
 };
 

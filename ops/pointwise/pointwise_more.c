@@ -166,5 +166,6 @@ const OpDef op_cast_like = {
     .fuse = FUSE_POINTWISE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
+    .access = { .type_only = 2 },
     .onnx = { "CastLike", 25, NULL },
 };

@@ -142,5 +142,6 @@ const OpDef op_dropout = {
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_NEVER },
                .out = { QUANT_AGNOSTIC, QUANT_NEVER },
                .same_scale = true },
+    .access = { .steer = 4 },
     .onnx = { "Dropout", 22, NULL },
 };

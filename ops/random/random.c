@@ -304,6 +304,12 @@ static Node *sample_multinomial(Build *b, Rng *rng, int variant)
     return build_node(b, OP_multinomial, &at, 1, &x);
 }
 
+#define TYPE_ONLY_random_normal       0
+#define TYPE_ONLY_random_uniform      0
+#define TYPE_ONLY_random_normal_like  1
+#define TYPE_ONLY_random_uniform_like 1
+#define TYPE_ONLY_bernoulli           0
+#define TYPE_ONLY_multinomial         0
 #define RANDOM_CARD(WORD, ONNX, SINCE, N_IN, ATTRS, INFER, EVAL)                                                       \
     const OpDef op_##WORD = {                                                                                          \
         .name = #WORD,                                                                                                 \
@@ -318,6 +324,7 @@ static Node *sample_multinomial(Build *b, Rng *rng, int variant)
         .fuse = FUSE_POINTWISE,                                                                                        \
         .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },                                                              \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
+        .access = { .type_only = TYPE_ONLY_##WORD },                                                                   \
         .onnx = { ONNX, SINCE, NULL },                                                                                 \
     }
 

@@ -202,5 +202,6 @@ const OpDef op_affine_grid = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 2 },
     .onnx = { "AffineGrid", 20, NULL },
 };

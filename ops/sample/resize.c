@@ -355,5 +355,6 @@ const OpDef op_resize = {
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER },
                .out = { QUANT_AGNOSTIC },
                .same_scale = true },
+    .access = { .steer = 2 | 4 | 8 },
     .onnx = { "Resize", 19, NULL },
 };

@@ -193,5 +193,6 @@ const OpDef op_col2im = {
     .fuse = FUSE_WINDOW,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 2 | 4 },
     .onnx = { "Col2Im", 18, NULL },
 };

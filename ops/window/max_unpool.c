@@ -155,5 +155,6 @@ const OpDef op_max_unpool = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
+    .access = { .steer = 2 | 4 },
     .onnx = { "MaxUnpool", 22, NULL },
 };

@@ -297,5 +297,6 @@ const OpDef op_roi_align = {
     .fuse = FUSE_OPAQUE,
     .amp = { AMP_S, AMP_S, 2, REASON_INDEX, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .access = { .steer = 4 },
     .onnx = { "RoiAlign", 22, NULL },
 };

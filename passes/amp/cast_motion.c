@@ -5,33 +5,20 @@
 #include "passes/amp/cast_rules.h"
 
 enum { LARGEST_NARROWED = 1 << 24 };
-#define ALL UINT32_MAX
 
-/* Operands that are data, a bit each, and have the element type of the result; the others steer. */
-static uint32_t data_operands(const Node *n)
-{
-    switch (n->op) {
-    case OP_where:
-        return 1u << 1 | 1u << 2;
-    case OP_concat:
-    case OP_max:
-    case OP_min:
-    case OP_clip:
-        return ALL;
-    case OP_scatter_elements:
-    case OP_scatter_nd:
-    case OP_pad:
-        return 1u << 0 | 1u << 2;
-    case OP_tensor_scatter:
-        return 1u << 0 | 1u << 1;
-    default:
-        return 1u << 0;
-    }
-}
-
+/* Whether an operand is data, of the element type of the result: the others steer. */
 static bool is_data(const Node *n, int i)
 {
-    return data_operands(n) >> (i < 31 ? i : 31) & 1;
+    return !op_steers(op_of(n), i);
+}
+
+/* Whether nothing but operand 0 is data. */
+static bool is_one_datum(const Node *n)
+{
+    for (int i = 1; i < n->n_in; i++)
+        if (in(n, i) && is_data(n, i))
+            return false;
+    return is_data(n, 0);
 }
 
 /* What a scatter adds up or multiplies is rounded. */
@@ -61,7 +48,7 @@ bool may_go_behind(const Match *m)
         return false;
     if (is_narrow(x) && is_wide(m->root))
         return true;
-    return data_operands(m->root) == 1 && (x->op != OP_state || is_taken_from_table(m->root));
+    return is_one_datum(m->root) && (x->op != OP_state || is_taken_from_table(m->root));
 }
 
 /* Whether the type holds every value of a constant. */

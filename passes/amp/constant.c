@@ -81,15 +81,10 @@ static bool is_eps(const Node *n)
 
 static bool adds_eps(const Node *n)
 {
-    switch (n->op) {
-    case OP_clip:
-        return is_eps(in(n, 1));
-    case OP_add:
-    case OP_max:
-        return n->n_in == 2 && (is_eps(in(n, 0)) || is_eps(in(n, 1)));
-    default:
-        return false;
-    }
+    for (int i = 0; i < n->n_in && i < 32; i++)
+        if (op_of(n)->amp.lifts >> i & 1 && is_eps(in(n, i)))
+            return true;
+    return false;
 }
 
 /* What hands its operand 0 on as far as guards are concerned. */

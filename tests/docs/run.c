@@ -172,9 +172,11 @@ static void do_command(Page *page)
 /* Runs what a comment says; its exit status, or -1 for what is no such comment. */
 static int run_comment(Page *page, const char *mark, char command[1024])
 {
+    if (!begins(page->at, mark))
+        return -1;
     const char *from = page->at + strlen(mark), *end = strstr(from, " -->");
     int status = -1;
-    if (!begins(page->at, mark) || !end || end - from >= 1024)
+    if (!end || end - from >= 1024)
         return -1;
     snprintf(command, 1024, "%.*s", (int)(end - from), from);
     free(run(command, &status).p);
