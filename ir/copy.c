@@ -1,6 +1,7 @@
 /* Deep copies of graphs. */
 #include <string.h>
 
+#include "ir/aliases.h"
 #include "ir/copy.h"
 
 /* A graph whose nodes are partly copied. */
@@ -90,6 +91,7 @@ Graph *graph_copy(const Graph *g, Arena *arena)
     Facts map = facts_open(&scratch, sizeof(Node *));
     Graph *copy = graph_new(g->ir, arena, g->name);
     code_places_copy(copy, g);
+    aliases_copy(copy, g);
     copy_signature(g, copy, &map);
     copy_nodes(g, copy, NULL, &map, &scratch);
     finish(g, copy, &map, &scratch);

@@ -72,6 +72,7 @@ struct Graph {
     const char **results;   /* names of the results, null: the value's own */
     uint32_t n_ids;         /* of the root: ids given so far */
     CodePlaces code_places; /* of the root: where nodes of the model come from, by Node.src */
+    Map *aliases;           /* of the root: other names of parameters (ir/aliases.h); null: none */
 };
 
 /* An empty graph in `arena`. */

@@ -6,6 +6,7 @@
 #include "api/hall/words.h"
 #include "base/bytes.h"
 #include "frontends/onnx/read/torch.h"
+#include "ir/aliases.h"
 #include "ir/store/safetensors.h"
 #include "ops/card/path.h"
 #include "passes/recipe/choices.h"
@@ -24,17 +25,6 @@ typedef struct Initial {
 
 /* ---- what may be filled ---- */
 
-/* Other names of the same tensors, by name. */
-static Map second_names(const Initial *x)
-{
-    Map names;
-    const TorchNames *torch = x->torch;
-    map_open(&names, x->arena);
-    for (size_t i = 0; torch && i < torch->aliases.n; i++)
-        map_put(&names, torch->aliases.entries[i].value.cp, NULL)->value.cp = torch->aliases.entries[i].key;
-    return names;
-}
-
 static bool is_twin(const Initial *x, const char *name)
 {
     const Choice *c = x->step->recipe.choices ? choice_find(x->step->recipe.choices, name) : NULL;
@@ -52,19 +42,18 @@ static bool is_of_gates(const Node *n)
     return false;
 }
 
-static void add_slot(Initial *x, const Map *also, const Node *n, const char *path, bool may_lack)
+static void add_slot(Initial *x, const Node *n, const char *path, bool may_lack)
 {
-    const MapEntry *e = map_find(also, path ? path : n->name);
     x->slots[x->n++] = (StateSlot){ .name = n->name,
                                     .path_name = path,
                                     .type = n->type,
                                     .may_lack = may_lack,
                                     .own_order = is_of_gates(n),
                                     .turned = (n->flags & NODE_TURNED) != 0,
-                                    .also = e ? e->value.cp : NULL };
+                                    .also = aliases_of_label(x->step->model->graph, path ? path : n->name) };
 }
 
-static void add_states(Initial *x, const Map *also, Map *known)
+static void add_states(Initial *x, Map *known)
 {
     const Graph *g = module_graph(x->step->module, "step");
     for (size_t i = 0; i < g->n_inputs; i++) {
@@ -72,13 +61,13 @@ static void add_states(Initial *x, const Map *also, Map *known)
         if (n->op != OP_state || strncmp(n->name, "qcc.", 4) == 0)
             continue;
         map_put(known, n->name, NULL);
-        add_slot(x, also, n, step_path(x->step, n->name), false);
+        add_slot(x, n, step_path(x->step, n->name), false);
     }
     x->n_states = x->n;
 }
 
 /* Parameters that this step does not train keep the model's values, which a file may contradict. */
-static void add_frozen(Initial *x, const Map *also, const Map *known)
+static void add_frozen(Initial *x, const Map *known)
 {
     Graph *g = x->step->model->graph;
     const Map paths = path_names(g, x->arena);
@@ -89,22 +78,21 @@ static void add_frozen(Initial *x, const Map *also, const Map *known)
             continue;
         const char *path = path_name(&paths, n);
         x->frozen[x->n] = n;
-        add_slot(x, also, n, strcmp(path, n->name) != 0 ? path : NULL, true);
+        add_slot(x, n, strcmp(path, n->name) != 0 ? path : NULL, true);
     }
 }
 
 static void open_slots(Initial *x)
 {
     Map known;
-    const Map also = second_names(x);
     size_t most = module_graph(x->step->module, "step")->n_inputs + 1;
     for (const Node *n = x->step->model->graph->first; n; n = n->next)
         most += n->op == OP_param;
     x->slots = NEWS(x->arena, StateSlot, most);
     x->frozen = NEWS(x->arena, Node *, most);
     map_open(&known, x->arena);
-    add_states(x, &also, &known);
-    add_frozen(x, &also, &known);
+    add_states(x, &known);
+    add_frozen(x, &known);
 }
 
 /* ---- what the file has ---- */

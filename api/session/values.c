@@ -3,6 +3,7 @@
 
 #include "api/make/step.h"
 #include "base/str.h"
+#include "ir/aliases.h"
 #include "ops/card/path.h"
 #include "passes/engine/results.h"
 
@@ -37,6 +38,20 @@ static Status take_tensor(qcc_session *s, const char *name, const qcc_tensor *gi
 
 /* ---- names ---- */
 
+/* What a state is called in other modules; the name of another state wins. */
+static void learn_aliases(qcc_session *s, const Node *n)
+{
+    const char *path = n->op == OP_state ? step_path(s->step, n->name) : NULL;
+    if (n->op != OP_state)
+        return;
+    for (const char *const *alias = aliases_of_label(s->step->model->graph, path ? path : n->name); *alias; alias++) {
+        bool fresh;
+        MapEntry *e = map_put(&s->by_path, arena_string(&s->arena, *alias), &fresh);
+        if (fresh)
+            e->value.cp = n->name;
+    }
+}
+
 /* Names of states by what their modules call them. */
 static void learn_paths(qcc_session *s)
 {
@@ -46,6 +61,8 @@ static void learn_paths(qcc_session *s)
     for (size_t i = 0; i < g->n_inputs; i++)
         if (g->inputs[i]->op == OP_state)
             map_put(&s->by_path, path_name(&paths, g->inputs[i]), NULL)->value.cp = g->inputs[i]->name;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        learn_aliases(s, g->inputs[i]);
     s->knows_paths = true;
 }
 

@@ -4,6 +4,7 @@
 #include "api/hall/words.h"
 #include "api/model/select_nodes.h"
 #include "api/verbs/explain.h"
+#include "ir/aliases.h"
 #include "ir/text/print.h"
 #include "ops/card/path.h"
 
@@ -194,6 +195,19 @@ static void tell_choice(Page *p, const Node *n)
     text_char(&p->text, '\n');
 }
 
+static void tell_aliases(Page *p, const Node *n)
+{
+    const char *const *alias = aliases_of(n);
+    if (!*alias)
+        return;
+    label(p, "also");
+    for (size_t i = 0; alias[i]; i++) {
+        text_add(&p->text, i ? ", " : "");
+        escaped(p, alias[i]);
+    }
+    text_char(&p->text, '\n');
+}
+
 static void tell_parameter(Page *p, const Node *n)
 {
     size_t bytes = 0;
@@ -205,6 +219,7 @@ static void tell_parameter(Page *p, const Node *n)
         escaped(p, name_in_file(n));
         text_char(&p->text, '\n');
     }
+    tell_aliases(p, n);
     label(p, "type");
     text_add(&p->text, type_text(p->arena, n->type));
     if (type_bytes(n->type, &bytes))

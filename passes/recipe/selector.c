@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/aliases.h"
 #include "ops/card/path.h"
 #include "ops/card/words.h"
 
@@ -97,9 +98,18 @@ static bool takes_reader(const Selector *s, const Node *n)
     return false;
 }
 
+static bool matches_alias(const Selector *s, const Node *n)
+{
+    for (const char *const *alias = is_parameter(n) ? aliases_of(n) : NULL; alias && *alias; alias++)
+        if (matches(s, *alias))
+            return true;
+    return false;
+}
+
 bool selector_names(const Selector *s, const Node *n)
 {
-    return !s->op && (matches(s, n->name) || matches(s, path_name(s->paths, n)) || matches(s, name_in_file(n)));
+    return !s->op && (matches(s, n->name) || matches(s, path_name(s->paths, n)) || matches(s, name_in_file(n)) ||
+                      matches_alias(s, n));
 }
 
 bool selector_takes_parameter(const Selector *s, const Node *n)

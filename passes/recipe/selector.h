@@ -1,7 +1,7 @@
 /* Selectors: patterns (base/pattern.h), unanchored, over names of nodes and parameters, and modules that nodes come
  * from; op:NAME selects by operator.
  *
- * A parameter is known by its name, its path name and the names of the nodes that read it, also behind what only moves
+ * A parameter is known by its names, its path name and the names of the nodes that read it, also behind what only moves
  * it; op:Conv are the parameters that a Conv reads. */
 #ifndef PASSES_RECIPE_SELECTOR_H
 #define PASSES_RECIPE_SELECTOR_H

@@ -114,10 +114,10 @@ typedef struct StateSlot {
     const char *name;
     const char *path_name; /* another name it may have in a file; null: none */
     const Type *type;
-    bool may_lack;    /* a file without it is fine */
-    bool turned;      /* other programs have it transposed */
-    bool own_order;   /* other programs have its elements in another order */
-    const char *also; /* a third name, of the same tensor under another module; null: none */
+    bool may_lack;           /* a file without it is fine */
+    bool turned;             /* other programs have it transposed */
+    bool own_order;          /* other programs have its elements in another order */
+    const char *const *also; /* names of the same tensor under other modules, up to a null; null: none */
 } StateSlot;
 
 /* How a file fits the slots; each list is of names, those misshapen with both types. */

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "runtime/checkpoint/match.h"
 #include "runtime/data/inflate.h"
 #include "runtime/data/npy.h"
@@ -152,6 +153,25 @@ static Status take(const CheckpointReader *r, Weights *w, size_t i, const StateS
     return OK;
 }
 
+/* A tensor that the model has once may stand in a file under each of its names, and then with the same values. */
+static Status take_again(const CheckpointReader *r, const char *path, Weights *w, size_t i, const StateSlot *slot,
+                         const Tensor *first)
+{
+    bool converts;
+    Tensor *value;
+    const SafeTensor *t = &w->table.list[i];
+    bool same = match_fits(t->type, slot, match_is_ours(&w->table), &converts);
+    if (same) {
+        TRY(take(r, w, i, slot, &value));
+        same = value->bytes == first->bytes && bytes_equal(value->data, first->data, first->bytes);
+        tensor_drop(r->heap, value);
+    }
+    return same ? OK
+                : fail(r->diag, (Place){ .file = path, .byte = -1 },
+                       "%s is another name of %s, which the model has once, and the file has other values for it",
+                       t->name, slot->path_name ? slot->path_name : slot->name);
+}
+
 static Status fill(const CheckpointReader *r, const char *path, Weights *w, const StateSlot *slots, size_t n,
                    Tensor **states, StateReport *report)
 {
@@ -162,6 +182,9 @@ static Status fill(const CheckpointReader *r, const char *path, Weights *w, cons
     for (size_t i = 0; i < w->table.n; i++)
         if (to[i] >= 0)
             TRY(take(r, w, i, &slots[to[i]], &states[to[i]]));
+    for (size_t i = 0; i < w->table.n; i++)
+        if (to[i] <= MATCH_AGAIN && states[MATCH_AGAIN - to[i]])
+            TRY(take_again(r, path, w, i, &slots[MATCH_AGAIN - to[i]], states[MATCH_AGAIN - to[i]]));
     return OK;
 }
 

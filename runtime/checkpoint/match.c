@@ -83,6 +83,11 @@ static bool fits_otherwise(const Type *file, const StateSlot *slot, bool ours, b
            (!*converted || (dtype_is_float(file->dtype) && dtype_is_float(slot->type->dtype)));
 }
 
+bool match_fits(const Type *file, const StateSlot *slot, bool ours, bool *converted)
+{
+    return fits(file, slot->type, true, converted) || fits_otherwise(file, slot, ours, converted);
+}
+
 bool match_is_scale(const char *name)
 {
     return strcmp(name, "qcc.scale") == 0 || strcmp(name, "qcc.scaler") == 0;
@@ -95,21 +100,25 @@ static bool is_longer(const Type *file, const StateSlot *slot)
            slot->type->rank == 1 && file->dims[0] > slot->type->dims[0];
 }
 
-/* Slots by both names; a name of one slot wins over the path name of another. */
-static void index_slots(Map *map, Arena *arena, const StateSlot *slots, size_t n)
+static void index_name(Map *map, const char *name, size_t slot)
 {
     bool fresh;
+    MapEntry *e = name ? map_put(map, name, &fresh) : NULL;
+    if (e && fresh)
+        e->value.u = slot;
+}
+
+/* Slots by all names; a name of one slot wins over the path name of another, and that over other names. */
+static void index_slots(Map *map, Arena *arena, const StateSlot *slots, size_t n)
+{
     map_open(map, arena);
     for (size_t i = 0; i < n; i++)
         map_put(map, slots[i].name, NULL)->value.u = i;
-    for (size_t i = 0; i < n; i++) {
-        const char *others[] = { slots[i].path_name, slots[i].also };
-        for (size_t k = 0; k < COUNT(others); k++) {
-            MapEntry *e = others[k] ? map_put(map, others[k], &fresh) : NULL;
-            if (e && fresh)
-                e->value.u = i;
-        }
-    }
+    for (size_t i = 0; i < n; i++)
+        index_name(map, slots[i].path_name, i);
+    for (size_t i = 0; i < n; i++)
+        for (const char *const *also = slots[i].also; also && *also; also++)
+            index_name(map, *also, i);
 }
 
 bool match_is_ours(const SafeTensors *s)
@@ -130,7 +139,9 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
         const MapEntry *e = map_find(&by_name, t->name);
         const bool ours = (convert && strncmp(t->name, "qcc.", 4) == 0) || match_is_scale(t->name) ||
                           shadow_master(t->name); /* which are made from masters, whatever a file says */
-        to[i] = -1;
+        to[i] = MATCH_NONE;
+        if (convert && e && seen[e->value.u] && !ours)
+            to[i] = MATCH_AGAIN - (int64_t)e->value.u;
         if (!e || seen[e->value.u]) {
             if (!ours && !(convert && e))
                 report_unexpected(arena, report, t->name);

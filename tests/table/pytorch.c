@@ -12,9 +12,9 @@
 
 enum { STEPS = 10, ROOM = 512, MOST_INPUTS = 3 };
 
-static const char *const names[] = { "clip", "cnn",   "detr", "distil", "gcn",  "gpt",    "gru",    "llama",
-                                     "lstm", "mixer", "mlp",  "mobile", "moe",  "normed", "recsys", "shared",
-                                     "sine", "ssm",   "t5",   "tcn",    "unet", "vae",    "vit" };
+static const char *const names[] = { "clip", "cnn",   "detr", "distil", "gcn", "gpt",    "gru",    "llama",
+                                     "lstm", "mixer", "mlp",  "mobile", "moe", "normed", "recsys", "shared",
+                                     "tied", "sine",  "ssm",  "t5",     "tcn", "unet",   "vae",    "vit" };
 static const char *const forms[] = { "dyn", "dynraw", "leg", "legtrain" };
 static const char *const optimizers[][2] = { { "sgd", "sgd:lr=0.1" }, { "adamw", "adamw:lr=1e-2,weight_decay=0.01" } };
 
@@ -174,6 +174,30 @@ static bool is_turned(const qcc_tensor *ours, const Tensor *theirs, bool *same)
     return true;
 }
 
+/* What one name of a tensor is given, every other name has, and so does its gradient. */
+static void compare_aliases(Oracle *o, const char *name, const json_t *also, qcc_tensor *state)
+{
+    for (size_t i = 0; o->form[0] == 'd' && i < json_array_size(also); i++) {
+        qcc_tensor other, given = *state;
+        float *copy = arena_alloc(&o->c.arena, state->bytes);
+        const char *alias = json_string_value(json_array_get(also, i));
+        memcpy(copy, state->data, state->bytes);
+        given.data = copy;
+        const float was = copy[0];
+        copy[0] = was + 1;
+        if (qcc_put(o->session, alias, &given) != QCC_OK || qcc_view(o->session, name, state) != QCC_OK ||
+            memcmp(state->data, copy, state->bytes) != 0)
+            complain(o, "is not given as", alias);
+        copy[0] = was;
+        assert_int_equal(qcc_put(o->session, name, &given), QCC_OK);
+        if (qcc_view(o->session, alias, &other) != QCC_OK || memcmp(other.data, copy, other.bytes) != 0)
+            complain(o, "is not seen as", alias);
+        if (qcc_view(o->session, arena_printf(&o->c.arena, "grad.%s", alias), &other) != QCC_OK)
+            complain(o, "has no gradient as", alias);
+        assert_int_equal(qcc_view(o->session, name, state), QCC_OK);
+    }
+}
+
 static void compare_gradients(Oracle *o)
 {
     const json_t *list = json_object_get(o->facts, "parameters");
@@ -184,6 +208,7 @@ static void compare_gradients(Oracle *o)
         bool same;
         if (!gradient || qcc_view(o->session, name, &state) != QCC_OK)
             continue; /* what is tied has one name, and what is missing was warned of */
+        compare_aliases(o, name, json_object_get(json_array_get(list, i), "also"), &state);
         const bool turned = is_turned(&state, value, &same);
         if (!turned && !same)
             continue; /* a recurrent layer: another order */
@@ -260,6 +285,7 @@ static const struct {
 } told[] = {
     { "distil", "", " --freeze ^teacher" },
     { "gpt", "leg", " --tie wte.weight=head.weight" },
+    { "tied", "leg", " --tie shared.weight=lm_head.weight" },
 };
 
 static void train(Oracle *o, const char *loss, size_t optimizer)

@@ -6,6 +6,7 @@
 #include "frontends/onnx/file/dialect.h"
 #include "frontends/onnx/read/dialect_read.h"
 #include "frontends/onnx/read/origins.h"
+#include "ir/aliases.h"
 
 Place importer_place(const Importer *im)
 {
@@ -49,6 +50,12 @@ static void heed_exporter(Importer *im, const char *name, Node *n)
     n->name = name_of(&im->ir->names, held->shown, strlen(held->shown));
     n->flags = held->flags;
     n->label = held->label ? name_of(&im->ir->names, held->label, strlen(held->label)) : NULL;
+}
+
+static void import_aliases(const Importer *im, Graph *g)
+{
+    for (size_t i = 0; im->torch && i < im->torch->aliases.n; i++)
+        alias_add(g, im->torch->aliases.entries[i].value.cp, im->torch->aliases.entries[i].key);
 }
 
 /* Tensors that one initializer holds are parameters of their own, with its values. */
@@ -301,6 +308,7 @@ Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *opti
     TRY(import_origins(&im, g, model->graph));
     TRY(import_initializers(&im, &scope, model->graph));
     TRY(import_parts(&im, &scope));
+    import_aliases(&im, g);
     TRY(import_inputs(&im, &scope, model->graph));
     TRY(import_graph_body(&im, &scope, model->graph));
     import_origins_between(&im, g);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "frontends/onnx/read/torch_alias.h"
 #include "frontends/onnx/read/torch_match.h"
 #include "ir/graph.h"
 
@@ -181,49 +182,24 @@ static void hold(Torch *t, TorchInitial *x)
     }
 }
 
-/* A module that reads a tensor of another one has it under a name of its own. */
-static void find_aliases(Torch *t)
+/* What a module calls a tensor first is its name, as it is in PyTorch's own lists. */
+static void rename_held(Torch *t, TorchHeld *h)
 {
-    for (size_t i = 0; i < t->initials.n; i++) {
-        const TorchInitial *x = t->initials.entries[i].value.p;
-        for (const TorchSlot *s = x->slots; s; s = s->next_of_initial) {
-            const Str module = torch_module(s->read.node);
-            const char *alias = s->tensor && module.n
-                                    ? arena_printf(t->arena, "%.*s.%s", STR_ARG(module), torch_leaf(s->tensor->target))
-                                    : NULL;
-            const MapEntry *e = alias ? map_find(&t->targets, alias) : NULL;
-            TorchTensor *other = e ? e->value.p : NULL;
-            if (other && other != s->tensor && !other->held)
-                map_put(&t->names->aliases, alias, NULL)->value.cp = s->tensor->target;
-        }
-    }
+    const MapEntry *e = h->label ? map_find(&t->names->aliases, h->label) : NULL;
+    if (!e)
+        return;
+    h->label = e->value.cp;
+    h->shown = free_name(t, h->label);
+    if (h->of)
+        h->name = h->shown;
 }
 
-/* What a module calls a tensor first is its name, as it is in PyTorch's own lists. */
 static void prefer_first_names(Torch *t)
 {
-    Map first; /* label -> the one to have instead */
-    Map aliases = t->names->aliases;
-    map_open(&first, t->arena);
-    map_open(&t->names->aliases, t->arena);
-    for (size_t i = 0; i < aliases.n; i++) {
-        const char *alias = aliases.entries[i].key, *name = aliases.entries[i].value.cp;
-        const TorchTensor *other = map_find(&t->targets, alias)->value.p, *held = map_find(&t->targets, name)->value.p;
-        if (other->order < held->order && !map_find(&first, name)) {
-            map_put(&first, name, NULL)->value.cp = alias;
-            map_put(&t->names->aliases, name, NULL)->value.cp = alias;
-        } else {
-            map_put(&t->names->aliases, alias, NULL)->value.cp = name;
-        }
-    }
-    for (size_t k = 0; k < t->names->initializers.n && first.n; k++) {
-        TorchHeld *h = t->names->initializers.entries[k].value.p;
-        const MapEntry *e = h->label ? map_find(&first, h->label) : NULL;
-        if (!e)
-            continue;
-        h->label = e->value.cp;
-        h->shown = free_name(t, h->label);
-    }
+    for (size_t i = 0; i < t->names->initializers.n; i++)
+        rename_held(t, t->names->initializers.entries[i].value.p);
+    for (size_t i = 0; i < t->names->n_parts; i++)
+        rename_held(t, t->names->parts[i]);
 }
 
 /* Whether the exporter optimized nothing: it makes initializers of all Constant nodes when it does.  What nobody holds then
@@ -256,7 +232,6 @@ static void torch_open(Torch *t)
     map_open(&t->targets, t->arena);
     map_open(&t->initials, t->arena);
     map_open(&t->groups, t->arena);
-    map_open(&t->names->aliases, t->arena);
     map_open(&t->taken, t->arena);
     map_open(&t->names->initializers, t->arena);
     map_open(&t->names->readers, t->arena);
@@ -278,7 +253,7 @@ const TorchNames *torch_names(const Onnx__ModelProto *model, Arena *arena)
         torch_match(t.groups.entries[i].value.p, arena);
     for (size_t i = 0; i < t.initials.n; i++)
         hold(&t, t.initials.entries[i].value.p);
-    find_aliases(&t);
+    torch_aliases(&(TorchKnown){ arena, t.graph, &t.initials, &t.targets }, &t.names->aliases);
     find_missing(&t);
     prefer_first_names(&t);
     return t.names;

@@ -31,7 +31,7 @@ typedef struct TorchNames {
     TorchHeld **parts;
     size_t n_parts, cap_parts;
     Map readers;          /* of parts: node -> what each operand reads, TorchHeld *[] */
-    Map aliases;          /* other names of tensors that are held: name in the module -> label */
+    Map aliases;          /* other names of tensors that are held: name in the module -> its first name, the label */
     const char **missing; /* parameters that the graph does not hold */
     size_t n_missing, cap_missing;
     size_t n_parameters;      /* of the signature, names of one tensor counted once */

@@ -24,7 +24,7 @@ import numpy
 import onnx
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from models import MODELS, Digits
@@ -158,6 +158,17 @@ def other_weights(name, out):
     numpy.save(f'{stem}-y.npy', model(*x).detach().numpy())
 
 
+def some_names(out):
+    """State dicts of `tied` with one name of its table, and with all but different values under one of them."""
+    stem = os.path.join(out, 'state', 'tied')
+    state = load_file(f'{stem}.safetensors')
+    table = state['shared.weight']
+    others = {k: v for k, v in state.items() if not torch.equal(v.flatten()[:1], table.flatten()[:1])}
+    for module in ('encoder.embed_tokens', 'lm_head'):
+        save_file({**others, f'{module}.weight': table.clone()}, f'{stem}-{module}.safetensors')
+    save_file({**state, 'lm_head.weight': table + 1}, f'{stem}-differ.safetensors')
+
+
 def digits(out):
     torch.manual_seed(1)
     path = os.path.join(out, 'digits-dynraw.onnx')
@@ -183,8 +194,10 @@ def main():
             json.dump({'loss': kind, **facts(model)}, f, indent=1)
             f.write('\n')
         export(name, model, x, out)
-        if name in ('gpt', 'lstm'):
+        if name in ('gpt', 'lstm', 'gru', 'tied', 'both'):
             other_weights(name, out)
+        if name == 'tied':
+            some_names(out)
 
 
 main()

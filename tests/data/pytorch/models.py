@@ -193,6 +193,42 @@ class Shared(nn.Module):
         return self.head(x)
 
 
+class Stack(nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.embed_tokens, self.norm, self.fc = table, nn.LayerNorm(6), nn.Linear(6, 6)
+
+    def forward(self, ids, other=None):
+        h = self.embed_tokens(ids)
+        return h + self.fc(self.norm(h if other is None else h + other.mean(1, keepdim=True)))
+
+
+class Tied(nn.Module):
+    """One table under four names, of which the first one is never called."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared = nn.Embedding(12, 6)
+        self.encoder, self.decoder = Stack(self.shared), Stack(self.shared)
+        self.lm_head = nn.Linear(6, 12, bias=False)
+        self.lm_head.weight = self.shared.weight
+
+    def forward(self, ids):
+        return self.lm_head(self.decoder(ids.flip(1), self.encoder(ids)))
+
+
+class Both(nn.Module):
+    """Recurrent layers in both directions."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True)
+        self.two, self.head = nn.GRU(8, 3, bidirectional=True, batch_first=True), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(self.two(self.one(x)[0])[0][:, -1])
+
+
 class Tcn(nn.Module):
     """Weight norm: the convolution's weight is computed from two parameters."""
 
@@ -417,6 +453,8 @@ MODELS = {
     'clip': (Clip, lambda: (torch.randn(4, 6), torch.randn(4, 5)), 'mse'),
     'distil': (Distil, lambda: (torch.randn(4, 6), torch.randint(0, 4, (4,))), 'own'),
     'shared': (Shared, lambda: (torch.randn(4, 6),), 'class'),
+    'tied': (Tied, lambda: (ids(4, 5, 12),), 'next'),
+    'both': (Both, lambda: (torch.randn(4, 5, 3),), 'class'),
     'tcn': (Tcn, lambda: (torch.randn(4, 4, 9),), 'class'),
     'ssm': (Ssm, lambda: (torch.randn(4, 5, 4),), 'class'),
     'unet': (Unet, lambda: (image(4, 2, 8),), 'mse'),
