@@ -11,11 +11,6 @@ const Type *infer_tensor(Infer *q, int i)
     return q->in[i];
 }
 
-const Type *infer_like(Infer *q, int i)
-{
-    return infer_tensor(q, i);
-}
-
 const Type *infer_shaped(Infer *q, int i, int rank, const int64_t *dims)
 {
     const Type *t = infer_tensor(q, i);

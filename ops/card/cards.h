@@ -23,9 +23,6 @@ typedef struct OpaqueAttr {
 /* The tensor type of operand i, or null with a complaint when it is absent or no tensor. */
 const Type *infer_tensor(Infer *q, int i);
 
-/* The result type is operand i's (a tensor's). */
-const Type *infer_like(Infer *q, int i);
-
 /* A tensor type in the dtype of operand i. */
 const Type *infer_shaped(Infer *q, int i, int rank, const int64_t *dims);
 

@@ -82,22 +82,13 @@ const char *quant_meaning(QuantRole r)
     return roles[r].meaning;
 }
 
-static QuantRole role_at(const QuantRole *roles, int i, int n)
-{
-    i = i < n ? i : n - 1;
-    while (i > 0 && roles[i] == QUANT_UNSET)
-        i--;
-    return roles[i];
-}
-
 QuantRole quant_role(const QuantCard *card, int operand)
 {
-    return role_at(card->in, operand, COUNT(card->in));
-}
-
-QuantRole quant_result_role(const QuantCard *card, int result)
-{
-    return role_at(card->out, result, COUNT(card->out));
+    const int last = COUNT(card->in) - 1;
+    int i = operand < last ? operand : last;
+    while (i > 0 && card->in[i] == QUANT_UNSET)
+        i--;
+    return card->in[i];
 }
 
 int quant_weight_axis(const Node *n, int operand)

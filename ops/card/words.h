@@ -24,9 +24,6 @@ const char *quant_meaning(QuantRole r);
 /* The role of an operand: the last one that a card sets serves those beyond. */
 QuantRole quant_role(const QuantCard *card, int operand);
 
-/* The role of a result, likewise. */
-QuantRole quant_result_role(const QuantCard *card, int result);
-
 /* The dimension of an operand of a call along which each slice may have a scale of its own, or QUANT_WHOLE. */
 int quant_weight_axis(const Node *n, int operand);
 

@@ -36,6 +36,12 @@ Node *make_product(Build *b, DType own, Node *x, Node *y, bool turn_y);
 /* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
 bool infer_contracted(Infer *q, int out, int i, DType *dtype);
 
+/* The two operands of a matrix product, tensors of one type, and the element type it gives; false after a complaint. */
+bool infer_factors(Infer *q, int out, const Type **a, const Type **b, DType *dtype);
+
+/* Whether the extents that a product sums over may be equal (-1: unknown); false after a complaint. */
+bool infer_inner(Infer *q, int64_t ka, int64_t kb);
+
 /* x as an operand of a product within a call on `own`: rounded to f16 or bf16 if it is one of these. */
 static inline f32 narrowed_f32(DType own, f32 x)
 {

@@ -12,20 +12,18 @@ static const AttrSpec gemm_attrs[] = {
 static const Type *infer_gemm(Infer *q)
 {
     const GemmAttr *at = q->attr;
-    const Type *a = infer_tensor(q, 0), *b = a ? infer_tensor(q, 1) : NULL;
+    const Type *a, *b;
     DType dtype;
-    if (!b || !infer_contracted(q, at->out, 0, &dtype))
+    if (!infer_factors(q, at->out, &a, &b, &dtype))
         return NULL;
-    if (a->dtype != b->dtype)
-        return infer_fail(q, "needs operands of one type, got %s and %s", dtype_name(a->dtype), dtype_name(b->dtype));
     if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2))
         return infer_fail(q, "needs two matrices, got ranks %d and %d", a->rank, b->rank);
     int64_t dims[] = { a->rank < 0 ? DIM_UNKNOWN : a->dims[at->transA],
                        b->rank < 0 ? DIM_UNKNOWN : b->dims[!at->transB] };
     const int64_t ka = a->rank < 0 ? DIM_UNKNOWN : a->dims[!at->transA];
     const int64_t kb = b->rank < 0 ? DIM_UNKNOWN : b->dims[at->transB];
-    if (ka != kb && ka >= 0 && kb >= 0)
-        return infer_fail(q, "inner dimensions differ: %" PRId64 " and %" PRId64, ka, kb);
+    if (!infer_inner(q, ka, kb))
+        return NULL;
     const Type *y = type_tensor(q->types, dtype, 2, dims), *c = infer_has(q, 2) ? infer_tensor(q, 2) : NULL;
     if (!c)
         return y;

@@ -30,6 +30,26 @@ bool infer_contracted(Infer *q, int out, int i, DType *dtype)
     return true;
 }
 
+bool infer_factors(Infer *q, int out, const Type **a, const Type **b, DType *dtype)
+{
+    *a = infer_tensor(q, 0);
+    *b = *a ? infer_tensor(q, 1) : NULL;
+    if (!*b || !infer_contracted(q, out, 0, dtype))
+        return false;
+    if ((*a)->dtype == (*b)->dtype)
+        return true;
+    infer_fail(q, "needs operands of one type, got %s and %s", dtype_name((*a)->dtype), dtype_name((*b)->dtype));
+    return false;
+}
+
+bool infer_inner(Infer *q, int64_t ka, int64_t kb)
+{
+    if (ka == kb || ka < 0 || kb < 0)
+        return true;
+    infer_fail(q, "inner dimensions differ: %" PRId64 " and %" PRId64, ka, kb);
+    return false;
+}
+
 /* Extent m or n and k of one operand; a vector has no outer extent (1). */
 static void matrix_of(const Type *t, bool transposed, bool left, int64_t *outer, int64_t *inner)
 {
@@ -60,12 +80,10 @@ static bool stack_of(const Type *a, const Type *b, int *rank, int64_t *dims)
 static const Type *infer_matmul(Infer *q)
 {
     const MatmulAttr *at = q->attr;
-    const Type *a = infer_tensor(q, 0), *b = a ? infer_tensor(q, 1) : NULL;
+    const Type *a, *b;
     DType dtype;
-    if (!b || !infer_contracted(q, at->out, 0, &dtype))
+    if (!infer_factors(q, at->out, &a, &b, &dtype))
         return NULL;
-    if (a->dtype != b->dtype)
-        return infer_fail(q, "needs operands of one type, got %s and %s", dtype_name(a->dtype), dtype_name(b->dtype));
     if (a->rank == 0 || b->rank == 0)
         return infer_fail(q, "needs a dimension to sum over, got ranks %d and %d", a->rank, b->rank);
     if (a->rank < 0 || b->rank < 0)
@@ -77,8 +95,8 @@ static const Type *infer_matmul(Infer *q)
     int64_t dims[MAX_RANK], m, n, ka, kb;
     matrix_of(a, at->ta, true, &m, &ka);
     matrix_of(b, at->tb, false, &n, &kb);
-    if (ka != kb && ka >= 0 && kb >= 0)
-        return infer_fail(q, "inner dimensions differ: %" PRId64 " and %" PRId64, ka, kb);
+    if (!infer_inner(q, ka, kb))
+        return NULL;
     if (!stack_of(a, b, &rank, dims))
         return infer_fail(q, "the stacks of %s and %s do not broadcast", type_text(q->scratch, a),
                           type_text(q->scratch, b));

@@ -119,24 +119,24 @@ static const Type *infer_gather_elements(Infer *q)
     return type_with_dtype(q->types, indices, x->dtype);
 }
 
-/* The elements at those positions, one after the other. */
-static void fetch(Raw y, Raw x, const Positions *p)
+/* The elements of operand 0 at those positions, one after the other. */
+static Status fetch(Eval *e, const Positions *p)
 {
+    if (!p->at)
+        return INVALID;
+    const Raw x = raw_in(e, 0), y = raw_open(e, eval_out(e, 0));
     const size_t bytes = (size_t)p->width * x.size;
     for (int64_t i = 0; i < p->n; i++)
         memcpy(y.data + (size_t)i * bytes, x.data + (size_t)p->at[i] * x.size, bytes);
+    raw_close(e->out[0], y);
+    return OK;
 }
 
 static Status eval_gather_elements(Eval *e)
 {
     const Type *t = e->in[0]->type;
     const Positions p = positions_elements(e, t, 1, axis_wrap(((const AxisAttr *)e->attr)->axis, t->rank));
-    if (!p.at)
-        return INVALID;
-    const Raw y = raw_open(e, eval_out(e, 0));
-    fetch(y, raw_in(e, 0), &p);
-    raw_close(e->out[0], y);
-    return OK;
+    return fetch(e, &p);
 }
 
 static void adjoint_gather_elements(Build *b, const Site *s, Node **dx)
@@ -221,12 +221,7 @@ static const Type *infer_gather_nd(Infer *q)
 static Status eval_gather_nd(Eval *e)
 {
     const Positions p = positions_nd(e, e->in[0]->type, 1, (int)((const GatherNdAttr *)e->attr)->batch_dims);
-    if (!p.at)
-        return INVALID;
-    const Raw y = raw_open(e, eval_out(e, 0));
-    fetch(y, raw_in(e, 0), &p);
-    raw_close(e->out[0], y);
-    return OK;
+    return fetch(e, &p);
 }
 
 /* The indices with those of the batch before them. */

@@ -1,6 +1,4 @@
 /* conv_integer and qlinear_conv: windows of codes times codes, accumulated in 32 bits. */
-#include <string.h>
-
 #include "base/parallel.h"
 #include "ops/quant/integer.h"
 #include "ops/window/window.h"
@@ -15,28 +13,6 @@ static const AttrSpec conv_integer_attrs[] = {
 
 /* The operands of qlinear_conv. */
 enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
-
-static bool check_channels(Infer *q, const Type *x, const Type *w, int64_t group)
-{
-    int64_t fed;
-    if (x->rank >= 0 && w->rank >= 0 && x->rank != w->rank)
-        infer_fail(q, "data has %d dimensions, the weights have %d", x->rank, w->rank);
-    else if ((x->rank >= 0 && x->rank < 3) || (w->rank >= 0 && w->rank < 3))
-        infer_fail(q, "needs at least 3 dimensions");
-    else if (group < 1)
-        infer_fail(q, "group is %" PRId64 ", wanted is at least 1", group);
-    else if (x->rank < 0 || w->rank < 0)
-        return true;
-    else if (__builtin_mul_overflow(w->dims[1], group, &fed) ||
-             (x->dims[1] >= 0 && w->dims[1] >= 0 && fed != x->dims[1]))
-        infer_fail(q, "data has %" PRId64 " channels, the weights take %" PRId64 " in %" PRId64 " groups", x->dims[1],
-                   w->dims[1], group);
-    else if (w->dims[0] >= 0 && w->dims[0] % group)
-        infer_fail(q, "%" PRId64 " result channels do not split into %" PRId64 " groups", w->dims[0], group);
-    else
-        return true;
-    return false;
-}
 
 /* A scale or zero point of the weights: one, or one a result channel. */
 static bool check_per_channel(Infer *q, int i, const Type *w)
@@ -55,18 +31,14 @@ static bool check_per_channel(Infer *q, int i, const Type *w)
 static const Type *infer_result(Infer *q, const Type *x, const Type *w, DType dtype)
 {
     const ConvAttr *at = q->attr;
-    int64_t dims[MAX_RANK];
     Window win;
-    if (!check_channels(q, x, w, at->group))
+    if (!infer_filter_rank(q, x, w, at->group))
         return NULL;
     if (x->rank < 0 || w->rank < 0)
         return type_unranked(q->types, dtype);
-    if (!infer_window(q, &at->window, x, w->dims + 2, &win))
+    if (!infer_groups(q, x, w, at->group) || !infer_window(q, &at->window, x, w->dims + 2, &win))
         return NULL;
-    dims[0] = x->dims[0];
-    dims[1] = w->dims[0];
-    memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
-    return type_tensor(q->types, dtype, x->rank, dims);
+    return infer_channels(q, dtype, x->dims[0], w->dims[0], &win);
 }
 
 static const Type *infer_conv_integer(Infer *q)

@@ -11,19 +11,46 @@ static const AttrSpec conv_attrs[] = {
     ATTR(ConvAttr, group, INT, 1), ATTR_OURS(ConvAttr, out, DTYPE, 0), ATTR_LAST,
 };
 
-bool infer_filter(Infer *q, const Type *x, const Type *w, int64_t group)
+bool infer_filter_rank(Infer *q, const Type *x, const Type *w, int64_t group)
 {
-    if (x->dtype != w->dtype || !dtype_is_float(x->dtype))
-        infer_fail(q, "needs floats of one type, got %s and %s", dtype_name(x->dtype), dtype_name(w->dtype));
-    else if (x->rank >= 0 && w->rank >= 0 && x->rank != w->rank)
+    if (x->rank >= 0 && w->rank >= 0 && x->rank != w->rank)
         infer_fail(q, "data has %d dimensions, the weights have %d", x->rank, w->rank);
     else if ((x->rank >= 0 && x->rank < 3) || (w->rank >= 0 && w->rank < 3))
-        infer_fail(q, "needs at least 3 dimensions, got %d", x->rank);
+        infer_fail(q, "needs at least 3 dimensions, got %d", x->rank >= 0 ? x->rank : w->rank);
     else if (group < 1)
         infer_fail(q, "group is %" PRId64 ", wanted is at least 1", group);
     else
         return true;
     return false;
+}
+
+bool infer_filter(Infer *q, const Type *x, const Type *w, int64_t group)
+{
+    if (x->dtype == w->dtype && dtype_is_float(x->dtype))
+        return infer_filter_rank(q, x, w, group);
+    infer_fail(q, "needs floats of one type, got %s and %s", dtype_name(x->dtype), dtype_name(w->dtype));
+    return false;
+}
+
+bool infer_groups(Infer *q, const Type *x, const Type *w, int64_t group)
+{
+    const int64_t c = x->dims[1], m = w->dims[0];
+    int64_t fed;
+    if (__builtin_mul_overflow(w->dims[1], group, &fed) || (c >= 0 && w->dims[1] >= 0 && fed != c))
+        infer_fail(q, "data has %" PRId64 " channels, the weights take %" PRId64 " in %" PRId64 " groups", c,
+                   w->dims[1], group);
+    else if (m >= 0 && m % group)
+        infer_fail(q, "%" PRId64 " result channels do not split into %" PRId64 " groups", m, group);
+    else
+        return true;
+    return false;
+}
+
+const Type *infer_channels(Infer *q, DType dtype, int64_t n, int64_t m, const Window *w)
+{
+    int64_t dims[MAX_RANK] = { n, m };
+    memcpy(dims + 2, w->out, (size_t)w->rank * sizeof *dims);
+    return infer_dims(q, dtype, w->rank + 2, dims);
 }
 
 bool infer_bias(Infer *q, int i, int64_t m)
@@ -47,20 +74,11 @@ static const Type *infer_conv(Infer *q)
     if (x->rank < 0 || w->rank < 0)
         return type_unranked(q->types, dtype);
 
-    int64_t dims[MAX_RANK], fed;
     Window win;
-    const int64_t c = x->dims[1], m = w->dims[0];
-    if (__builtin_mul_overflow(w->dims[1], at->group, &fed) || (c >= 0 && w->dims[1] >= 0 && fed != c))
-        return infer_fail(q, "data has %" PRId64 " channels, the weights take %" PRId64 " in %" PRId64 " groups", c,
-                          w->dims[1], at->group);
-    if (m >= 0 && m % at->group)
-        return infer_fail(q, "%" PRId64 " result channels do not split into %" PRId64 " groups", m, at->group);
-    if (!infer_bias(q, 2, m) || !infer_window(q, &at->window, x, w->dims + 2, &win))
+    if (!infer_groups(q, x, w, at->group) || !infer_bias(q, 2, w->dims[0]) ||
+        !infer_window(q, &at->window, x, w->dims + 2, &win))
         return NULL;
-    dims[0] = x->dims[0];
-    dims[1] = m;
-    memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
-    return infer_dims(q, dtype, x->rank, dims);
+    return infer_channels(q, dtype, x->dims[0], w->dims[0], &win);
 }
 
 static Status eval_conv(Eval *e)

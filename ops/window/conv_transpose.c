@@ -31,7 +31,7 @@ static const Type *infer_conv_transpose(Infer *q)
     if (x->rank < 0 || w->rank < 0)
         return type_unranked(q->types, dtype);
 
-    int64_t dims[MAX_RANK], m = DIM_UNKNOWN;
+    int64_t m = DIM_UNKNOWN;
     Window win;
     const int64_t c = x->dims[1];
     if (c >= 0 && w->dims[0] >= 0 && c != w->dims[0])
@@ -45,10 +45,7 @@ static const Type *infer_conv_transpose(Infer *q)
         return infer_fail(q, "%s", wrong);
     if (!infer_bias(q, 2, m))
         return NULL;
-    dims[0] = x->dims[0];
-    dims[1] = m;
-    memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
-    return infer_dims(q, dtype, x->rank, dims);
+    return infer_channels(q, dtype, x->dims[0], m, &win);
 }
 
 /* One dimension of a phase: the positions first, first + stride .. of the result, which the taps first_tap,

@@ -25,24 +25,17 @@ static const Type *infer_deform_conv(Infer *q)
     if (x->rank < 0 || w->rank < 0)
         return type_unranked(q->types, x->dtype);
 
-    int64_t dims[MAX_RANK], fed;
     Window win;
     const int64_t c = x->dims[1], m = w->dims[0];
-    if (__builtin_mul_overflow(w->dims[1], at->group, &fed) || (c >= 0 && w->dims[1] >= 0 && fed != c))
-        return infer_fail(q, "data has %" PRId64 " channels, the weights take %" PRId64 " in %" PRId64 " groups", c,
-                          w->dims[1], at->group);
-    if (m >= 0 && m % at->group)
-        return infer_fail(q, "%" PRId64 " result channels do not split into %" PRId64 " groups", m, at->group);
+    if (!infer_groups(q, x, w, at->group))
+        return NULL;
     if (at->offset_group < 1 || (c >= 0 && c % at->offset_group))
         return infer_fail(q, "%" PRId64 " channels do not split into %" PRId64 " offset groups", c, at->offset_group);
     if (!infer_window(q, &at->window, x, w->dims + 2, &win) ||
         !infer_steering(q, 2, x, &win, at->offset_group, win.rank) || !infer_bias(q, 3, m) ||
         !infer_steering(q, 4, x, &win, at->offset_group, 1))
         return NULL;
-    dims[0] = x->dims[0];
-    dims[1] = m;
-    memcpy(dims + 2, win.out, (size_t)win.rank * sizeof *dims);
-    return infer_dims(q, x->dtype, x->rank, dims);
+    return infer_channels(q, x->dtype, x->dims[0], m, &win);
 }
 
 typedef struct SteeredRun {

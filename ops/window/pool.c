@@ -45,13 +45,8 @@ static const Type *infer_pooled(Infer *q, bool integers)
         return x;
     if (x->rank < 3)
         return infer_fail(q, "needs at least 3 dimensions, got %d", x->rank);
-    int64_t dims[MAX_RANK];
     Window w;
-    if (!infer_window(q, &at->window, x, NULL, &w))
-        return NULL;
-    memcpy(dims, x->dims, 2 * sizeof *dims);
-    memcpy(dims + 2, w.out, (size_t)w.rank * sizeof *dims);
-    return infer_dims(q, x->dtype, x->rank, dims);
+    return infer_window(q, &at->window, x, NULL, &w) ? infer_channels(q, x->dtype, x->dims[0], x->dims[1], &w) : NULL;
 }
 
 static const Type *infer_max_pool(Infer *q)
@@ -249,34 +244,37 @@ int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const 
     return count;
 }
 
-/* The sum of a window goes tap after tap, ascending. */
-#define AVERAGE_POOL(T)                                                                                                \
-    static void average_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                    \
+/* Pools that add up TERM of each x in a window, tap after tap, ascending, and give RESULT of the sum. */
+#define SUM_POOL(NAME, T, TERM, RESULT)                                                                                \
+    static void NAME##_##T(void *arg, int64_t begin, int64_t end, int worker)                                          \
     {                                                                                                                  \
         const PoolRun *r = arg;                                                                                        \
         (void)worker;                                                                                                  \
         for (int64_t image = begin; image < end; image++) {                                                            \
-            const T *x = (const T *)r->x + image * r->in;                                                              \
+            const T *from = (const T *)r->x + image * r->in;                                                           \
             int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
             for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
                 Taps t;                                                                                                \
                 T sum = 0;                                                                                             \
-                bool more = taps_at(&t, &r->w, at);                                                                    \
-                const int64_t count = pool_count(r->at, &r->w, at, more ? &t : NULL);                                  \
-                for (; more; more = taps_next(&t))                                                                     \
-                    for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                       \
-                        sum += x[p];                                                                                   \
-                ((T *)r->y)[j] = sum / (T)count;                                                                       \
+                const bool seen = taps_at(&t, &r->w, at);                                                              \
+                for (bool more = seen; more; more = taps_next(&t))                                                     \
+                    for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step) {                                     \
+                        const T x = from[p];                                                                           \
+                        sum += TERM;                                                                                   \
+                    }                                                                                                  \
+                ((T *)r->y)[j] = RESULT;                                                                               \
                 position_next(r->w.rank, r->w.out, at);                                                                \
             }                                                                                                          \
         }                                                                                                              \
     }
-AVERAGE_POOL(f32)
-AVERAGE_POOL(f64)
-#undef AVERAGE_POOL
 
-/* (sum of |x|^p)^(1/p), tap after tap, ascending. */
-#define LP_POOL(T)                                                                                                     \
+#define MEAN(T) sum / (T)pool_count(r->at, &r->w, at, seen ? &t : NULL)
+SUM_POOL(average_pool, f32, x, MEAN(f32))
+SUM_POOL(average_pool, f64, x, MEAN(f64))
+#undef MEAN
+
+/* (sum of |x|^p)^(1/p) */
+#define POWERS(T)                                                                                                      \
     static T power_##T(T x, int64_t p)                                                                                 \
     {                                                                                                                  \
         const T a = q_abs(x);                                                                                          \
@@ -285,28 +283,13 @@ AVERAGE_POOL(f64)
     static T root_##T(T sum, int64_t p)                                                                                \
     {                                                                                                                  \
         return p == 1 ? sum : p == 2 ? q_sqrt(sum) : q_pow(sum, 1 / (T)p);                                             \
-    }                                                                                                                  \
-    static void lp_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                         \
-    {                                                                                                                  \
-        const PoolRun *r = arg;                                                                                        \
-        (void)worker;                                                                                                  \
-        for (int64_t image = begin; image < end; image++) {                                                            \
-            const T *x = (const T *)r->x + image * r->in;                                                              \
-            int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
-            for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
-                Taps t;                                                                                                \
-                T sum = 0;                                                                                             \
-                for (bool more = taps_at(&t, &r->w, at); more; more = taps_next(&t))                                   \
-                    for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                       \
-                        sum += power_##T(x[p], r->at->p);                                                              \
-                ((T *)r->y)[j] = root_##T(sum, r->at->p);                                                              \
-                position_next(r->w.rank, r->w.out, at);                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
     }
-LP_POOL(f32)
-LP_POOL(f64)
-#undef LP_POOL
+POWERS(f32)
+POWERS(f64)
+#undef POWERS
+SUM_POOL(lp_pool, f32, power_f32(x, r->at->p), root_f32(sum, r->at->p))
+SUM_POOL(lp_pool, f64, power_f64(x, r->at->p), root_f64(sum, r->at->p))
+#undef SUM_POOL
 
 /* Runs a pool over all channels of all images. */
 static Status eval_pooled(Eval *e, const ParallelFn pools[3])

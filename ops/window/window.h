@@ -120,8 +120,16 @@ void window_scatter_f32(const Window *w, f32 *x, const int64_t *tap, const f32 *
 void window_scatter_f64(const Window *w, f64 *x, const int64_t *tap, const f64 *from);
 void window_scatter_i64(const Window *w, i64 *x, const int64_t *tap, const i64 *from);
 
-/* Checks data [N, C, spatial..] against weights of the same type and rank; false after a complaint. */
+/* Checks data [N, C, spatial..] against weights of the same rank, and of the same float type; false after a complaint. */
+bool infer_filter_rank(Infer *q, const Type *x, const Type *w, int64_t group);
 bool infer_filter(Infer *q, const Type *x, const Type *w, int64_t group);
+
+/* Checks that data [N, C, ..] and weights [M, C / group, ..], both of known rank, have channels that split into `group`
+ * groups; false after a complaint. */
+bool infer_groups(Infer *q, const Type *x, const Type *w, int64_t group);
+
+/* The type [n, m, positions of the window..]; null after a complaint. */
+const Type *infer_channels(Infer *q, DType dtype, int64_t n, int64_t m, const Window *w);
 
 /* Checks an optional bias of m elements (-1: any) in operand i; false after a complaint. */
 bool infer_bias(Infer *q, int i, int64_t m);

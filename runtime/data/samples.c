@@ -344,14 +344,6 @@ int64_t samples_elements(const Samples *s)
     return n;
 }
 
-int64_t samples_each(const Samples *s)
-{
-    int64_t n = 1;
-    for (int i = 1; i < s->rank; i++)
-        n *= s->dims[i];
-    return n;
-}
-
 const Type *samples_type(const Samples *s, Types *types)
 {
     return type_tensor(types, s->dtype, s->rank, s->dims);

@@ -45,9 +45,8 @@ Status samples_stream_options(Diag *d, const DataSpec *spec);
 /* Closes the file and gives the memory back. */
 void samples_close(Samples *s);
 
-/* Elements of the whole array, and of one sample. */
+/* Elements of the whole array. */
 int64_t samples_elements(const Samples *s);
-int64_t samples_each(const Samples *s);
 
 /* The type of the whole array. */
 const Type *samples_type(const Samples *s, Types *types);

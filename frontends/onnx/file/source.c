@@ -120,16 +120,6 @@ void source_callback(Source *s, Memory *m, const char *name, uint64_t size,
     cleanup_push(m, &s->cleanup, close_source, s);
 }
 
-Status source_folder(Source *s, Diag *d, const char *path)
-{
-    BUG_IF(s->memory, s->folder >= 0);
-    s->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (s->folder < 0)
-        return fail_as(d, IO, (Place){ .file = path, .byte = -1 }, "is no folder to read from: %s", strerror(errno));
-    s->owns_folder = true;
-    return OK;
-}
-
 void source_keep(Source *s)
 {
     cleanup_drop(&s->cleanup);

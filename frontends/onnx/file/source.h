@@ -42,9 +42,6 @@ void source_memory(Source *s, Memory *m, const char *name, const void *bytes, si
 void source_callback(Source *s, Memory *m, const char *name, uint64_t size,
                      Status (*read)(void *user, uint64_t offset, void *buffer, size_t n), void *user);
 
-/* Allows external data beneath `path` for a source that has no folder of its own. */
-Status source_folder(Source *s, Diag *d, const char *path);
-
 /* Keeps the source open past guarded(): a jump no longer closes it, its owner must. */
 void source_keep(Source *s);
 
