@@ -1,4 +1,4 @@
-/* How a run ends: what it leaves is written first, and told then, since words may find nobody any more.
+/* How a run ends: it writes what it leaves and reports it afterwards, since nobody may be reading any more.
  *
  * A run that ends as it should, or by a signal, or with a step that diverged, writes its last checkpoint and what -o and
  * --gradients name.  One that an error ends leaves its states, and no model that somebody might deploy.  Where a place

@@ -1,4 +1,4 @@
-/* What people, logs and boards hear of a run. */
+/* What a run reports: to people, to its log, to TensorBoard. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

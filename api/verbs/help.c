@@ -1,4 +1,4 @@
-/* Help, manual page and completion: all of them the options table in another dress. */
+/* Help, manual page and completion, all printed from the options table. */
 #include <string.h>
 
 #include "api/hall/words.h"

@@ -17,7 +17,8 @@ const Type *infer_shaped(Infer *q, int i, int rank, const int64_t *dims)
     return t ? type_tensor(q->types, t->dtype, rank, dims) : NULL;
 }
 
-/* Of 1 and n comes n, of ? and n > 1 comes n, of ? and 1 comes ?. */
+/* Two dimensions that are broadcast: 1 and n give n; an unknown one and n > 1 give n, since it must be 1 or n; an
+ * unknown one and 1 give an unknown one. */
 static bool broadcast_dim(int64_t *have, int64_t with)
 {
     if (*have == with || with == 1)

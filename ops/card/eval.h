@@ -132,7 +132,7 @@ bool eval_is_f64(const Eval *e);
 /* The integers of operand i (any integer type), in scratch. */
 const int64_t *eval_ints(Eval *e, int i, int64_t *n);
 
-/* Operand i in the arithmetic, as eval_f32 and its kin; a buffer for result i, as eval_out_f32. */
+/* The same with an arithmetic that is chosen at run time: operand i widened to it, and a buffer for result i. */
 const void *eval_wide(Eval *e, int i, Arithmetic a);
 void *eval_out_wide(Eval *e, int i, Arithmetic a);
 
@@ -141,14 +141,16 @@ void *eval_out_wide(Eval *e, int i, Arithmetic a);
 void eval_reduce(Eval *e, ReduceKind kind, Arithmetic a, int rank, const int64_t *dims, uint32_t mask, const void *x,
                  void *out);
 
-/* A body that runs once: its random draws are those of where the call stands. */
+/* The `turn` of a region that a call runs only once, as `if` does: its random operators draw as if they stood
+ * outside. */
 enum { TURN_NONE = -1 };
 
-/* Runs a region on arguments; results are held once, for the caller to drop.  `turn` numbers the runs of one loop. */
+/* Runs a region on arguments; results are held once, for the caller to drop.  `turn` is the number of the iteration. */
 Status eval_region(Eval *e, Graph *region, int64_t turn, int n, const Tensor *const *arguments, Tensor **results);
 
-/* What tells the draws of one turn from those of another (the iteration of base/philox.h): the turn of the innermost
- * loop, plus that of each loop around it times an odd constant for each level between; 0 outside of loops. */
+/* The number that makes random draws of one iteration differ from those of another (base/philox.h): the iteration of
+ * the innermost loop, plus that of each loop around it times an odd constant for each level between; 0 outside of
+ * loops. */
 uint32_t eval_iteration(const Eval *e);
 
 /* The heap of values, for evals that build sequences. */

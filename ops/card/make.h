@@ -67,8 +67,8 @@ Node *make_zero_like(Build *b, const Node *like);
 /* A tensor of zeros. */
 Node *make_zeros(Build *b, DType dtype, int rank, const int64_t *dims);
 
-/* The same as a value that is computed, not stored: `v` everywhere, in the shape of a type, or zeros in the shape of a
- * value, wide. */
+/* The same computed by the graph, not stored as a constant: `v` everywhere in the shape of a type, or zeros in the
+ * shape of a value and in the type that calls on it compute in. */
 Node *make_filled(Build *b, DType dtype, double v, const Type *like);
 Node *make_zeros_like(Build *b, Node *x);
 

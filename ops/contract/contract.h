@@ -22,16 +22,16 @@ typedef struct EinsumAttr {
     int out;
 } EinsumAttr;
 
-/* The adjoints of matmul and gemm, and their two halves for y = A B: what reaches A and B when an operand is read
- * transposed or not. */
+/* The adjoints of matmul and gemm, and their two halves for y = A B: the gradients of A and of B, where either may
+ * be read transposed. */
 void adjoint_matmul(Build *b, const Site *s, Node **dx);
 void adjoint_gemm(Build *b, const Site *s, Node **dx);
 Node *contract_left(Build *b, Node *r, Node *dy, bool ta, bool tb);
 Node *contract_right(Build *b, Node *l, Node *dy, bool ta, bool tb);
 
-/* The matrix product within a call on `own`, as wide as the call computes: of f16 and bf16 its operands are of that type,
- * rounded to it where the call computed them. */
-Node *make_product(Build *b, DType own, Node *x, Node *y, bool turn_y);
+/* The matrix product x y (x y' with `transpose_y`) inside a call on data of type `own`: operands are rounded to f16
+ * or bf16 where `own` is one of these, and the result has the wider type that the call computes in. */
+Node *make_product(Build *b, DType own, Node *x, Node *y, bool transpose_y);
 
 /* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
 bool infer_contracted(Infer *q, int out, int i, DType *dtype);

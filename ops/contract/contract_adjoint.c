@@ -103,10 +103,10 @@ void adjoint_gemm(Build *b, const Site *s, Node **dx)
         dx[2] = scaled(b, dy, at->beta);
 }
 
-Node *make_product(Build *b, DType own, Node *x, Node *y, bool turn_y)
+Node *make_product(Build *b, DType own, Node *x, Node *y, bool transpose_y)
 {
     const DType wide = dtype_is_float(own) ? make_width(own) : own;
     const DType as = dtype_is_narrow(own) ? own : wide;
-    const MatmulAttr attr = { .tb = turn_y, .out = as == wide ? 0 : (int)wide + 1 };
+    const MatmulAttr attr = { .tb = transpose_y, .out = as == wide ? 0 : (int)wide + 1 };
     return CALL_ATTR(b, matmul, attr, make_cast(b, x, as), make_cast(b, y, as));
 }

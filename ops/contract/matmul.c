@@ -50,7 +50,8 @@ bool infer_inner(Infer *q, int64_t ka, int64_t kb)
     return false;
 }
 
-/* Extent m or n and k of one operand; a vector has no outer extent (1). */
+/* The extents of one operand: m or n, its rows or columns that are those of the product (1 for a vector), and k,
+ * which is summed over. */
 static void matrix_of(const Type *t, bool transposed, bool left, int64_t *outer, int64_t *inner)
 {
     if (t->rank == 1) {

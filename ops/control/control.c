@@ -144,7 +144,7 @@ void stack_push(Eval *e, Stack *s, Tensor *slice)
     s->items[s->n++] = slice;
 }
 
-/* Where nothing is known of a slice that never came, it is empty. */
+/* The type of the slices; where there was no iteration, unknown dimensions of the declared type are 0. */
 static const Type *slice_type(Eval *e, const Stack *s, const Type *declared)
 {
     int64_t dims[MAX_RANK];

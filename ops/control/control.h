@@ -20,7 +20,7 @@
 typedef struct ScanAttr {
     int64_t num_scan_inputs, operands;
     Ints scan_input_axes, scan_input_directions, scan_output_axes, scan_output_directions;
-    bool from_last; /* turns are numbered from the last one: it takes back those of another loop */
+    bool from_last; /* iterations are numbered from the last: they compute the gradients of another loop's */
 } ScanAttr;
 
 typedef struct LoopAttr {

@@ -110,7 +110,8 @@ static Status turn(Eval *e, Turns *t, int64_t i, bool *again)
     return OK;
 }
 
-/* What is left of an optional that no turn unwrapped. */
+/* Gives the last value of a carried state as result i.  Where iterations turn an optional into its element and none
+ * ran, the element is taken out here. */
 static Status give_state(Eval *e, int i, Tensor *value, const Type *type)
 {
     const bool unwrap = value->type->kind == TYPE_OPTIONAL && type->kind != TYPE_OPTIONAL;

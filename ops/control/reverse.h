@@ -1,9 +1,9 @@
-/* Reverse mode: from what reaches some values of a graph to what reaches others.
+/* Reverse mode: from the gradients of some values of a graph to those of others.
  *
  * The backward nodes are built from the cards' adjoints.  An adjoint sees its call in one wide type: float operands,
- * results and what arrives are widened to f32 (f64 stays f64).  It may give dx[i] any shape that operand i broadcasts
- * to: broadcasting is undone here, once, and contributions of several readers are added here, in that wide type, in
- * the order of the readers.  A composite without an adjoint of its own is replaced by its expansion first. */
+ * results and their gradients are widened to f32 (f64 stays f64).  It may give dx[i] any shape that operand i
+ * broadcasts to: broadcasting is undone here, once, and contributions of several readers are added here, in that wide
+ * type, in the order of the readers.  A composite without an adjoint of its own is first replaced by its expansion. */
 #ifndef OPS_CONTROL_REVERSE_H
 #define OPS_CONTROL_REVERSE_H
 

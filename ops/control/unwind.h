@@ -1,10 +1,10 @@
 /* Gradients of calls with bodies.
  *
- * A loop is taken back by a scan over the same slices in the opposite direction.  Its body holds a copy of the loop's
- * body, which computes the turn again, and what `reverse` builds behind that; what a turn was given and nobody keeps
- * comes from stacks that the forward loop then gives besides its own results.  Carried gradients, and the sums of those
- * of captured values, are the states of that scan, in f32 for every narrower float.  Its turns are numbered from the
- * last one, so that what a turn drew is drawn again. */
+ * The gradient of a loop is a scan over the same slices in the opposite direction.  Its body is a copy of the loop's
+ * body, which computes the iteration again, followed by the backward nodes that `reverse` builds; values of an
+ * iteration that nobody keeps come from stacks, which the forward loop then gives besides its own results.  Carried
+ * gradients, and the sums of those of captured values, are the states of that scan, in f32 for every narrower float.
+ * Its iterations are numbered from the last one, so that random operators draw again what they drew. */
 #ifndef OPS_CONTROL_UNWIND_H
 #define OPS_CONTROL_UNWIND_H
 

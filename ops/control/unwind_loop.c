@@ -1,4 +1,4 @@
-/* loop and scan, taken back. */
+/* The gradients of loop and scan. */
 #include "ir/copy.h"
 #include "ops/card/make.h"
 #include "ops/control/unwind.h"
@@ -199,7 +199,7 @@ static Ints with_zeros(Arena *arena, Ints list, int more)
     return (Ints){ list.n + more, v };
 }
 
-/* Readers of the call read what stands in for it: the results they know are the first ones. */
+/* Replaces the call by one that gives more results; the first of them are those of the old call, for its readers. */
 static void hand_over(Build *b, Node *call, Node *by)
 {
     if (call->type->kind != TYPE_TUPLE) {
@@ -215,7 +215,8 @@ static void hand_over(Build *b, Node *call, Node *by)
     }
 }
 
-/* Sets the operands of slices that are memories. */
+/* Lets the forward loop give stacks of the values that its iterations had and that the gradient needs, and makes
+ * them operands of the scan. */
 static void remember(Unwind *u)
 {
     Node *call = u->s->call;

@@ -255,7 +255,8 @@ static Node *expand_mean(Build *b, const Site *s)
     return make_cast(b, CALL(b, div, y, n), s->type->dtype);
 }
 
-/* The composites in one pass: before each element, the reduction, after each result. */
+/* A composite reduction without its expansion: row `before` of each element, the reduction, row `after` of each
+ * result. */
 static Status fast(Eval *e, int before, ReduceKind kind, int after, bool truly_real)
 {
     static const double none[ROW_SCALARS] = { 0 };

@@ -59,13 +59,13 @@ static Node *focus(Build *b, const Site *s, Node *x, Node *y)
     return CALL(b, mul, CALL(b, pow, CALL(b, sigmoid, x), build_scalar(b, x->type->dtype, gamma)), y);
 }
 
-/* What a term loses with sigmoid(x) far from where it is wanted: softplus(x), focused. */
+/* The loss where the target is 0: softplus(x), times sigmoid(x)^gamma. */
 static Node *lost_by(Build *b, const Site *s, Node *x)
 {
     return focus(b, s, x, CALL(b, softplus, x));
 }
 
-/* And its slope: sigmoid(x), focused, and what the focus itself gives: gamma sigmoid(-x) softplus(x). */
+/* Its derivative: sigmoid(x) + gamma sigmoid(-x) softplus(x), times sigmoid(x)^gamma. */
 static Node *slope_of(Build *b, const Site *s, Node *x)
 {
     const double gamma = (double)((const LossSumAttr *)s->attr)->gamma;
@@ -93,7 +93,7 @@ static Node *expand_bce_logits(Build *b, const Site *s)
     return loss_total(b, each, weight, ((const LossSumAttr *)s->attr)->reduction, type_elements(type));
 }
 
-/* (1 - y) sigmoid(x) - pos_weight y sigmoid(-x); with gamma the slopes of what is focused. */
+/* (1 - y) sigmoid(x) - pos_weight y sigmoid(-x); with gamma both terms are the derivatives that include its factor. */
 static void adjoint_bce_logits(Build *b, const Site *s, Node **dx)
 {
     const Type *type = s->in[LOGITS]->type;

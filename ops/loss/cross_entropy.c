@@ -38,7 +38,7 @@ static const Type *infer_nll(Infer *q)
     return infer_class_loss(q, false);
 }
 
-/* x moved towards the mean of the classes. */
+/* Label smoothing of a target distribution: (1 - s) x + s / n. */
 static Node *smooth(Build *b, const Classes *c, Node *x)
 {
     if (c->smoothing == 0)

@@ -1,4 +1,4 @@
-/* focal: cross entropy of classes that listens less to what is learnt, as Lin et al. define it.
+/* focal: cross entropy of classes that weighs what is classified well less, as Lin et al. define it.
  *
  *     focal(logits, target, class_weight, sample_weight)
  *

@@ -36,7 +36,7 @@ static const Type *infer_huber(Infer *q)
     return at->delta > 0 ? infer_regression(q) : infer_fail(q, "delta is above 0, got %g", (double)at->delta);
 }
 
-/* What each element loses, from its difference. */
+/* The loss of each element, from its difference to the target. */
 static Node *square(Build *b, Node *d, const Site *s)
 {
     (void)s;
@@ -61,7 +61,7 @@ static Node *square_or_distance(Build *b, Node *d, const Site *s)
     return CALL(b, mul, near, CALL(b, sub, far, CALL(b, mul, near, half)));
 }
 
-/* And its slope there. */
+/* The derivative of that loss by the difference. */
 static Node *square_slope(Build *b, Node *d, const Site *s)
 {
     (void)s;

@@ -378,7 +378,7 @@ static bool is_stopped(const EvalOptions *o)
     return (o->stop && *o->stop) || (o->stop_too && *o->stop_too);
 }
 
-/* A node that was interrupted, or before which the run was, is the next one still. */
+/* The next node of a run that was interrupted: the one that it was interrupted in, or would have run then. */
 static Status frame_until(Machine *m, Frame *f, const Node *end)
 {
     for (;;) {

@@ -98,7 +98,8 @@ static void fill_block(const RowRun *r, const Operand *o, Buffer *to)
             to->u[i] = o->value.u;
 }
 
-/* Operand o as an array of the arithmetic for elements at .. at + n - 1; `room` was filled before if it is fixed. */
+/* Operand i as an array of the arithmetic for elements at .. at + n - 1; one that is broadcast was filled into
+ * `room` before. */
 static const void *feed(const RowRun *r, int i, Buffer *room, int64_t at, int64_t n)
 {
     const Operand *o = &r->operands[i];

@@ -50,7 +50,7 @@ static Status eval_gather(Eval *e)
     return OK;
 }
 
-/* Rows of a table that were read twice get both sums, in the order of the indices. */
+/* Rows that were read several times get the sum of the gradients, in the order of the indices. */
 static void adjoint_gather(Build *b, const Site *s, Node **dx)
 {
     const Type *x = s->in[0]->type;
@@ -224,7 +224,8 @@ static Status eval_gather_nd(Eval *e)
     return fetch(e, &p);
 }
 
-/* The indices with those of the batch before them. */
+/* The tuples of gather_nd with the indices of the batch dimensions put before them, so that they address the whole
+ * data. */
 static Node *whole_tuples(Build *b, Node *indices, int batch)
 {
     const Type *t = indices->type;

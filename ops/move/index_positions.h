@@ -13,11 +13,12 @@ typedef struct Positions {
 /* The indices of operand i into `extent` elements, made non-negative, in scratch; null after eval_fail. */
 int64_t *positions_indices(Eval *e, int i, int64_t extent);
 
-/* Of *_elements: element i0, i1, .. of operand `indices` points to the element i0, .., index, .. along `axis`. */
+/* For gather_elements and scatter_elements: element i0, i1, .. of operand `indices` points to the element i0, ..,
+ * index, .. along `axis`. */
 Positions positions_elements(Eval *e, const Type *data, int indices, int axis);
 
-/* Of *_nd: every tuple along the last axis of operand `indices` points to a slice; the first `batch` axes of both are
- * walked together. */
+/* For gather_nd and scatter_nd: every tuple along the last axis of operand `indices` points to a slice; the first
+ * `batch` axes of both are walked together. */
 Positions positions_nd(Eval *e, const Type *data, int indices, int batch);
 
 #endif

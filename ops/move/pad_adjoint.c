@@ -1,10 +1,11 @@
-/* What goes back through pad: the frame folded back onto the elements it was made of, axis by axis. */
+/* The adjoint of pad: the gradient of the frame is added to that of the elements which the frame repeats, axis by
+ * axis. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
 #include "ops/move/pad.h"
 
-/* What arrives, folded so far. */
+/* The gradient while it is folded. */
 typedef struct Fold {
     Build *b;
     Node *g;
@@ -45,7 +46,8 @@ static void fold_period(Fold *f, int axis, int64_t period, int64_t before)
     f->g = make_reshape(f->b, sum_along(f->b, g, 1), f->rank, f->dims);
 }
 
-/* Of a period there and back again, element i and element period - i are the same. */
+/* Reflection repeats the axis forwards and backwards: in such a period the elements i and period - i are one element
+ * of x. */
 static void fold_reflected(Fold *f, int axis, int64_t left, int64_t before)
 {
     const int64_t period = left > 1 ? 2 * (left - 1) : 1;
@@ -125,7 +127,7 @@ static Node *unfold(Build *b, const Site *s, int mode, const int64_t *before, co
     return make_pad(b, f.g, x->rank, front, back);
 }
 
-/* The constant has made what is not part of x. */
+/* The gradient of the constant: the sum over all elements of the result that are not part of x. */
 static Node *of_frame(Build *b, const Site *s, const int64_t *before, const int64_t *after)
 {
     const Type *x = s->in[0]->type, *c = s->in[2]->type;

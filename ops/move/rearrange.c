@@ -46,7 +46,7 @@ static Status eval_trilu(Eval *e)
     return OK;
 }
 
-/* The same triangle of what arrives. */
+/* The gradient is the same triangle of the result's gradient. */
 static void adjoint_trilu(Build *b, const Site *s, Node **dx)
 {
     dx[0] = build_node(b, OP_trilu, s->attr, 2, (Node *[]){ s->dout[0], site_in(s, 1) });
@@ -133,7 +133,7 @@ static Status eval_reverse_sequence(Eval *e)
     return OK;
 }
 
-/* Turned round twice is as before. */
+/* Reversing is its own inverse, so the gradient is reversed the same way. */
 static void adjoint_reverse_sequence(Build *b, const Site *s, Node **dx)
 {
     dx[0] = build_node(b, OP_reverse_sequence, s->attr, 2, (Node *[]){ s->dout[0], s->in[1] });

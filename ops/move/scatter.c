@@ -136,7 +136,8 @@ static Node *spread(const Spread *p, Node *x, Node *u, Scatter reduction)
     return build_node(p->b, p->op, &at, 3, (Node *[]){ x, p->s->in[1], u });
 }
 
-/* Of updates that go to one place the last one stays: each leaves its number, and reads whose is there. */
+/* Of several updates of one element the last one stays.  The number of each update is scattered and gathered again:
+ * an update that reads its own number is the one that stayed. */
 static void adjoint_put(const Spread *p, Node *dy, Node **dx)
 {
     Build *b = p->b;
@@ -152,7 +153,8 @@ static void adjoint_put(const Spread *p, Node *dy, Node **dx)
     dx[2] = CALL(b, where, stays, fetched(p, dy), zero);
 }
 
-/* The product of the other factors: all but one zero take it away, the zero itself sees the rest. */
+/* The derivative of a product by one of its factors is the product of all others: 0 where another factor is 0, the
+ * product of the nonzero ones where this factor is the only 0. */
 static Node *others(const Spread *p, Node *factor, Node *is_zero, Node *product, Node *zeros)
 {
     Build *b = p->b;
@@ -176,7 +178,7 @@ static void adjoint_product(const Spread *p, Node *dy, Node **dx)
         dx[2] = CALL(b, mul, fetched(p, dy), others(p, factor_u, u0, fetched(p, product), fetched(p, zeros)));
 }
 
-/* Those that are the extreme share evenly. */
+/* Elements that equal the extreme share its gradient evenly. */
 static void adjoint_extreme(const Spread *p, Node *dy, Node **dx)
 {
     Build *b = p->b;

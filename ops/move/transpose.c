@@ -198,7 +198,7 @@ static Node *sample_depth_to_space(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, depth_to_space, at, sample_tensor(b, rng, sample_dtype(variant), 4, dims, -3, 3));
 }
 
-/* One is the other's way back, in the same order. */
+/* The adjoint of depth_to_space is space_to_depth with the same attributes, and the other way round. */
 static void adjoint_depth_to_space(Build *b, const Site *s, Node **dx)
 {
     dx[0] = CALL_ATTR(b, space_to_depth, *(const BlockAttr *)s->attr, s->dout[0]);

@@ -1,6 +1,5 @@
-/* What goes back through the normalizations: the formula with two means instead of the expansion's many nodes.
- *
- * Statistics that the call does not give are taken again from x; nothing but x is kept for them. */
+/* The adjoints of the normalizations: a formula with two means in place of the many nodes of the expansion.
+ * Statistics that the call does not give are computed again from x; nothing but x is kept for them. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/norm/norm.h"
@@ -200,7 +199,7 @@ static Node *back_batch(Build *b, const Batch *k)
     return CALL(b, mul, factor, CALL(b, sub, level, CALL(b, mul, k->centered, steep)));
 }
 
-/* What the statistics that are given take, in inference. */
+/* The gradients of mean and variance where they are operands, in inference. */
 static void back_given(Build *b, const Site *s, const Batch *k, Node **dx)
 {
     Node *factor = CALL(b, neg, CALL(b, mul, k->scale, k->inverse));

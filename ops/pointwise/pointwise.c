@@ -120,7 +120,7 @@ static const Type *infer_where(Infer *q)
 
 /* ---- mixed precision ---- */
 
-/* Conditions are those of the graph without amp_casts. */
+/* Mixed precision asks about the graph as it was before amp_casts were put in: they are looked through. */
 static const Node *behind_casts(const Node *x)
 {
     while (x && x->op == OP_amp_cast)

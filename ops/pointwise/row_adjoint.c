@@ -155,7 +155,7 @@ typedef struct RowSite {
     double k[ROW_SCALARS];
 } RowSite;
 
-/* False where nothing arrives. */
+/* False where the call's result has no gradient. */
 static bool row_site(Build *build, const Site *s, Op op, RowSite *c)
 {
     const OpDef *def = build->graph->ir->ops->defs[op];

@@ -118,7 +118,7 @@ static void conv_planes(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Codes minus their zero point (one, or one for each of the `channels` that the elements fall into). */
+/* Codes minus their zero points: one for all, or one for each of the `channels` into which the elements fall. */
 static const i32 *centred(Eval *e, int i, int zero, int64_t channels)
 {
     i32 *v = eval_i32(e, i);

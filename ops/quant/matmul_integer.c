@@ -72,7 +72,8 @@ static void product_batch(const Product *p, int64_t at, int64_t *a, int64_t *b)
     }
 }
 
-/* A scale or zero point: one, one a row (column), or one a row of every matrix of the operand. */
+/* Whether operand i fits as scale or zero point: one number, one for each row (or column), or one for each row (or
+ * column) of every matrix. */
 static bool infer_lanes(Infer *q, int i, const Type *of, bool rows)
 {
     const Type *t = infer_tensor(q, i);
@@ -93,13 +94,14 @@ static bool infer_lanes(Infer *q, int i, const Type *of, bool rows)
     return fits;
 }
 
-/* Where the parameter of (matrix, lane) stands. */
+/* The index of the scale or zero point of a row or column (`lane`) of a matrix. */
 static int64_t lane_at(const Tensor *t, int64_t matrix, int64_t lane, int64_t lanes)
 {
     return tensor_elements(t) == 1 ? 0 : t->type->rank == 1 ? lane : matrix * lanes + lane;
 }
 
-/* Codes minus zero points; rows: one zero point a row, else one a column. */
+/* Codes minus their zero points.  With `rows` a zero point belongs to a row of the operand, otherwise to a column; a
+ * single one belongs to all. */
 #define CENTRED(T, WIDEN)                                                                                              \
     static const T *centred_##T(Eval *e, int i, int zero, bool rows, const Product *p)                                 \
     {                                                                                                                  \
@@ -298,7 +300,7 @@ static DrawnProduct draw_product(Rng *rng)
     return d;
 }
 
-/* A scale or zero point for one lane, every lane, or every lane of every matrix. */
+/* A random scale or zero point: one for all rows (or columns), one for each, or one for each of every matrix. */
 static Node *sample_lanes(Build *b, Rng *rng, DType dtype, int rank, const int64_t *of, bool rows, bool zero)
 {
     int64_t dims[MAX_RANK];

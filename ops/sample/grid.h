@@ -1,4 +1,4 @@
-/* Reading data at places that a grid names, for both directions. */
+/* Sampling data at the positions that a grid holds (grid_sample, affine_grid), and the gradients of it. */
 #ifndef OPS_SAMPLE_GRID_H
 #define OPS_SAMPLE_GRID_H
 
@@ -26,7 +26,7 @@ typedef struct Sampling {
 /* The choices of the attributes. */
 extern const char *const grid_modes[], *const grid_paddings[];
 
-/* The adjoints in data and grid, and in the map of an affine grid. */
+/* The adjoints: of grid_sample by its data and its grid, of affine_grid by its map. */
 void adjoint_grid_sample(Build *b, const Site *s, Node **dx);
 void adjoint_affine_grid(Build *b, const Site *s, Node **dx);
 

@@ -149,7 +149,7 @@ static void adjoint_grid_sample_grad(Build *b, const Site *s, Node **dx)
                            (Node *[]){ s->dout[0], s->in[1] });
 }
 
-/* The map times the places of the plain grid, which the map that changes nothing gives. */
+/* affine_grid is linear in its map: the gradient of the map is dy times the coordinates that the identity map gives. */
 void adjoint_affine_grid(Build *b, const Site *s, Node **dx)
 {
     const Type *y = s->type;
@@ -164,11 +164,11 @@ void adjoint_affine_grid(Build *b, const Site *s, Node **dx)
     Tensor *same = tensor_new(b->graph->arena, type_tensor(&b->graph->ir->types, t, 3, map));
     for (int i = 0; i < axes; i++)
         tensor_set_f64(same, i * (axes + 1) + i, 1);
-    Node *plain =
+    Node *identity =
         build_node(b, OP_affine_grid, s->attr, 2, (Node *[]){ build_const(b, same), build_i64s(b, 2 + axes, size) });
     Node *dy = make_reshape(b, s->dout[0], 3, (int64_t[]){ y->dims[0], places, axes });
     Node *turned = make_transpose(b, dy, 3, (int64_t[]){ 0, 2, 1 });
-    Node *parts[] = { CALL(b, matmul, turned, make_reshape(b, plain, 2, (int64_t[]){ places, axes })),
+    Node *parts[] = { CALL(b, matmul, turned, make_reshape(b, identity, 2, (int64_t[]){ places, axes })),
                       build_reduce(b, OP_reduce_sum, turned, 1, (int64_t[]){ 2 }) };
     dx[0] = make_concat(b, 2, 2, parts);
 }

@@ -128,7 +128,7 @@ static void move_rows(Move *m, int64_t rows)
     }
 }
 
-/* An axis that stays reads itself. */
+/* The table of an axis that is not resized: each position reads the element of its own number. */
 static ResizeTaps same_taps(Eval *e, int64_t n)
 {
     ResizeTaps t = { .taps = 1,

@@ -2,7 +2,8 @@
 
 #include "ops/signal/unit_circle.h"
 
-/* An f32 spectrum keeps what f32 cosines and sums lose, or bins that cancel would hold nothing but rounding errors. */
+/* An f32 spectrum is summed as pairs of f32, value and rounding error: otherwise bins in which terms cancel would
+ * hold nothing but rounding errors. */
 static void tables_f32(Eval *e, Spectrum *t)
 {
     Q_Pair *c = t->c = eval_scratch(e, (size_t)t->n, sizeof *c), *s = t->s = eval_scratch(e, (size_t)t->n, sizeof *s);

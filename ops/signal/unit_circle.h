@@ -1,4 +1,5 @@
-/* Sines and cosines of rational turns, for spectra and window functions: no libm, the same bits everywhere. */
+/* Roots of unity, the sines and cosines of fractions of a circle, for spectra and windows: no libm, the same bits
+ * everywhere. */
 #ifndef OPS_SIGNAL_UNIT_CIRCLE_H
 #define OPS_SIGNAL_UNIT_CIRCLE_H
 

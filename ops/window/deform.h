@@ -1,4 +1,4 @@
-/* Windows whose taps look where offsets send them: what deform_conv and the words of its way back share. */
+/* Deformable windows: each tap reads at its position plus an offset.  What deform_conv and its gradients share. */
 #ifndef OPS_WINDOW_DEFORM_H
 #define OPS_WINDOW_DEFORM_H
 

@@ -1,4 +1,5 @@
-/* deform_conv: a convolution whose taps look where offsets send them, between the elements by interpolation. */
+/* deform_conv: a convolution each of whose taps reads at its position plus an offset, interpolating between
+ * elements. */
 #include <string.h>
 
 #include "ops/card/shapes.h"

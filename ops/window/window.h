@@ -154,8 +154,9 @@ void adjoint_lp_pool(Build *b, const Site *s, Node **dx);
 void adjoint_global_lp_pool(Build *b, const Site *s, Node **dx);
 void adjoint_global_average_pool(Build *b, const Site *s, Node **dx);
 
-/* A placed window, said by numbers alone: pads that leave no window over the edge, and how many elements behind the
- * last window are then not seen.  It must stand where the window does. */
+/* A placed window as attributes that leave nothing to derive: explicit pads that let no window cross the edge, and
+ * in `rest` how many elements behind the last window none sees.  `attr` points into the window and this struct, so
+ * both must stay where they are. */
 typedef struct StatedWindow {
     WindowAttr attr; /* points to the window's and these numbers */
     int64_t pads[2 * MAX_SPATIAL], rest[MAX_SPATIAL];

@@ -39,18 +39,18 @@ typedef enum AmpLabel { AMP_FREE, AMP_WIDE, AMP_NARROW } AmpLabel;
 typedef struct AmpVariable {
     Node *node;       /* whose value; null: an auxiliary */
     int copy_of;      /* of a copy: the value that is copied; -1: it is none */
-    bool led;         /* something leads it; otherwise the walk leaves it wide */
+    bool led;         /* a tie leads to it (AmpTie.leads); otherwise amp_walk leaves it wide */
     bool moves;       /* it is another value, moved */
     int wide_readers; /* that take whatever is stored, and compute wide */
     AmpLabel fixed, label;
     double wide_price, narrow_price; /* bytes */
 } AmpVariable;
 
-/* What it costs when a is wide and b narrow, or the other way; INFINITY: it may not be. */
+/* What it costs when a is wide and b narrow, or the other way; INFINITY: that is forbidden. */
 typedef struct AmpTie {
     int a, b;
     double wide_narrow, narrow_wide;
-    bool leads; /* b follows a: the walk makes it wide where a is */
+    bool leads; /* b follows a: amp_walk makes b wide where a is */
 } AmpTie;
 
 typedef struct AmpProblem {

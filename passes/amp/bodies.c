@@ -1,4 +1,4 @@
-/* Values that enter and leave bodies: of one width in every turn, and on all sides. */
+/* Values that enter and leave the bodies of if, loop and scan: of one width in every iteration, inside and outside. */
 #include <math.h>
 
 #include "ops/control/control.h"

@@ -54,7 +54,7 @@ static const void *attr_of_model(const Node *n, Arena *scratch)
 
 enum { LARGEST_SHOWN = 1 << 20 };
 
-/* Asks the card about the call with narrow operands, those apart that stay wide. */
+/* Asks the card to infer the call with its operands narrow, except for those that stay wide. */
 static bool takes_narrow(const Node *n, const AmpRole *role, DType narrow, Arena *scratch)
 {
     Ir *ir = n->graph->ir;

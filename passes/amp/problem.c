@@ -1,4 +1,5 @@
-/* The choice between two widths, stated: who reads what how, and where narrowing is of use. */
+/* The choice between two widths as a labelling problem: who reads which value in which width, and where narrowing is
+ * of use. */
 #include "passes/amp/variables.h"
 
 #include <math.h>

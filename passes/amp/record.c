@@ -1,4 +1,4 @@
-/* What was decided of each node, for who asks. */
+/* Records what mixed precision decided about each node, for reports. */
 #include "ops/card/words.h"
 #include "passes/amp/constant.h"
 #include "passes/amp/narrow_graph.h"

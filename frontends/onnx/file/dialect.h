@@ -12,13 +12,13 @@ enum { QCC_DOMAIN_VERSION = 1 };
 
 /* ---- metadata of a node ---- */
 
-#define QCC_SRC      "qcc.src"      /* node of the spine; the node is ours to read to the letter */
+#define QCC_SRC      "qcc.src"      /* its node in the model, by number; such a node is read as its notes say */
 #define QCC_FLAGS    "qcc.flags"    /* NodeFlags */
 #define QCC_NAME     "qcc.name"     /* of the value, where the ONNX name does not tell; "": none */
 #define QCC_NODE     "qcc.node"     /* the label of the node, where another node has that name */
 #define QCC_RESULT   "qcc.result"   /* an Identity that only names a result */
 #define QCC_CONST    "qcc.const"    /* a Constant, or an Identity of one: 1 const, 0 param */
-#define QCC_INIT     "qcc.init"     /* its values are said, not stored: "kaiming SEED SCALE-BITS" */
+#define QCC_INIT     "qcc.init"     /* how values that are not stored are drawn: "kaiming SEED SCALE-BITS" */
 #define QCC_SAME     "qcc.same"     /* its bytes are those of the constant of that ONNX name */
 #define QCC_OPERANDS "qcc.operands" /* operands, absent ones at the end counted */
 #define QCC_OUTPUTS  "qcc.outputs"  /* results, unread ones at the end counted */
@@ -49,7 +49,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_GRAPH   "qcc.graph."   /* K: "NODES INPUTS RESULTS NAME" */
 #define QCC_INPUT   "qcc.in."      /* K.I: "KIND SRC FLAGS ONNX-NAME" */
 #define QCC_CALLED  "qcc.called."  /* K.I: the name of the input, where the ONNX name does not tell */
-#define QCC_BEGINS  "qcc.begins."  /* K.I: what is said of a state's first value and not stored; "none": nothing */
+#define QCC_BEGINS  "qcc.begins."  /* K.I: how the first value of a state is drawn; "none": it has none */
 #define QCC_OUTPUT  "qcc.out."     /* K.I: "KIND ONNX-NAME" */
 #define QCC_ORIGINS "qcc.origins." /* K: where nodes of the model come from (read/origins.h), where not as in graph 0 */
 #define QCC_LEAVES  "qcc.as."      /* K.I: the name under which it leaves, where it is not its value's or a state's */

@@ -1,4 +1,4 @@
-/* Messages on their way out. */
+/* Writing protobuf messages. */
 #ifndef FRONTENDS_ONNX_FILE_PACK_H
 #define FRONTENDS_ONNX_FILE_PACK_H
 

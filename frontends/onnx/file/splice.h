@@ -46,7 +46,8 @@ Status splice_size(const Splice *s, uint64_t *size);
 
 enum { CUT_HEAD = 40 };
 
-/* An edit in the flat: [at, at + length) becomes `head` and then what `edit` (may be null) says. */
+/* One replacement in the file, whatever message it is in: [at, at + length) becomes `head` and then what `edit` (may be
+ * null) says. */
 typedef struct Cut {
     uint64_t at, length;
     const Edit *edit;

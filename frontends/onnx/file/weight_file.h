@@ -21,7 +21,7 @@ enum {
     WEIGHT_FILE_DIGITS = 16   /* of the digest, in the name */
 };
 
-/* Models larger than this keep their weights beside: what writes and reads them elsewhere ends at 2 GiB. */
+/* Models larger than this keep their weights in a weight file: protobuf cannot be written or read from 2 GiB on. */
 int64_t weight_file_threshold(const Limits *limits);
 
 typedef struct WeightFile {
@@ -35,7 +35,7 @@ typedef struct WeightFile {
     FileOut file;
     bool open;    /* something was written to it */
     bool settled; /* nothing more will be */
-    bool kept;    /* it has its name */
+    bool kept;    /* the file has been renamed to its final name */
     uint64_t at;  /* its bytes */
     Sha256 content;
     Sha1 sum;

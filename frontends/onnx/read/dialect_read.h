@@ -12,16 +12,17 @@ const char *node_note(Importer *im, const Onnx__NodeProto *o, const char *key);
  * there. */
 Status note_number(Importer *im, const char **at, uint64_t most, uint64_t *value);
 
-/* Marks of a node, and the name of its value where that is noted. */
+/* The marks of a node (number of its node in the model, flags, label), and the name of its value where that is
+ * noted. */
 Status dialect_marks(Importer *im, const Onnx__NodeProto *o, Build *b);
 
 /* Flags and label of a parameter or state, from the metadata of its tensor. */
 Status dialect_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n);
 
-/* "SRC FLAGS" into a node. */
+/* Reads a note "SRC FLAGS" (number of the node in the model, flags) into a node. */
 Status dialect_set_marks(Importer *im, const char *text, Node *n);
 
-/* Operands and results that no name tells of. */
+/* Restores absent operands and unread results at the end of a call, whose numbers are noted. */
 Status dialect_counts(Importer *im, Call *c);
 
 /* A node that is a constant, a part of a tuple or a second name; `*done` says whether it was one of these. */
@@ -36,11 +37,11 @@ Status dialect_stated(Importer *im, Scope *s, ProtobufCBinaryData name, const Ty
 /* What its metadata say of the payload of an initializer. */
 Status dialect_payload(Importer *im, const Onnx__TensorProto *t, Payload **payload);
 
-/* Whether an initializer stands between nodes, and moving those whose place has come. */
+/* Notes an initializer that the text has between nodes; moves there those that stand behind `nodes` nodes. */
 Status dialect_late(Importer *im, Scope *s, const Onnx__TensorProto *t, Node *param);
 void dialect_place(Scope *s, size_t *next, uint64_t nodes);
 
-/* A payload whose values are said: "kaiming SEED SCALE-BITS". */
+/* A payload whose values are not stored, but named by how they are drawn: "kaiming SEED SCALE-BITS". */
 Status dialect_init(Importer *im, const char *text, const Type *type, Payload **p);
 
 /* Values that a region takes from outside, in the order of its node. */

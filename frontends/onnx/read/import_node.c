@@ -1,4 +1,4 @@
-/* One node of a file: its operands, attributes and results, and which call of ours it is. */
+/* One node of a file: its operands, attributes and results, and the operator that it becomes in the graph. */
 #include <inttypes.h>
 #include <string.h>
 

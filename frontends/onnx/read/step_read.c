@@ -1,4 +1,4 @@
-/* A step on its way in: the algorithm of its TrainingInfoProto, graph by graph, over the model in front. */
+/* Reads a training step: the algorithm of its TrainingInfoProto, graph by graph, over the model in front. */
 #include "frontends/onnx/step.h"
 
 #include <inttypes.h>

@@ -80,7 +80,7 @@ Status slope_by_channel(Call *c)
     return c->build->status;
 }
 
-/* Softmax and its kin flattened their operand into a matrix at `axis`. */
+/* Softmax, LogSoftmax and Hardmax flattened their operand into a matrix at `axis`. */
 Status softmax_of_matrix(Call *c)
 {
     int rank;

@@ -1,5 +1,5 @@
-/* Who is of which type: values that ONNX's schemas tie together are one set, and a set is narrow or f32 as a whole.
- * Constants tie nothing: each reader gets them in the type it wants. */
+/* Which values become narrow: values whose types ONNX's schemas tie together form a set, and a set is narrow or f32
+ * as a whole.  Constants tie nothing together: each reader gets them in the type it wants. */
 #include <string.h>
 
 #include "frontends/onnx/write/encode.h"

@@ -1,4 +1,4 @@
-/* The file of a step: the model, and behind it what is ours. */
+/* The file of a training step: the bytes of the model, and behind them what only a step has. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Final states on their way into the model: what each parameter of the file is to hold, and how it comes to. */
+/* Writes trained states into the model: which initializer, Constant or alias holds each parameter, and how it gets
+ * its new value. */
 #include <string.h>
 
 #include "base/bytes.h"

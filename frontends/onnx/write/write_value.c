@@ -1,4 +1,4 @@
-/* Constants on their way out: bytes once, others read whoever has them. */
+/* Writes constants: equal bytes are written once, and the other constants read the one that has them. */
 #include <inttypes.h>
 #include <string.h>
 
