@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "api/hall/words.h"
+#include "api/make/init_gates.h"
 #include "base/bytes.h"
 #include "frontends/onnx/read/torch.h"
 #include "ir/aliases.h"
@@ -31,24 +32,14 @@ static bool is_twin(const Initial *x, const char *name)
     return c && c->kind == CHOICE_TIED;
 }
 
-/* Weights of recurrent layers stand in ONNX's order of gates where they are one tensor. */
-static bool is_of_gates(const Node *n)
-{
-    for (const Use *u = n->uses; u; u = u->next) {
-        const Op op = u->user->op;
-        if ((op == OP_lstm || op == OP_gru) && u - u->user->in >= 1 && u - u->user->in <= 3)
-            return true;
-    }
-    return false;
-}
-
 static void add_slot(Initial *x, const Node *n, const char *path, bool may_lack)
 {
     x->slots[x->n++] = (StateSlot){ .name = n->name,
                                     .path_name = path,
                                     .type = n->type,
                                     .may_lack = may_lack,
-                                    .own_order = is_of_gates(n),
+                                    .own_order = gates_reader(n) != NULL,
+                                    .pieces = gates_pieces(x->step->ir, x->arena, n, path ? path : n->name),
                                     .turned = (n->flags & NODE_TURNED) != 0,
                                     .also = aliases_of_label(x->step->model->graph, path ? path : n->name) };
 }

@@ -109,20 +109,36 @@ void checkpoint_close(CheckpointTarget *t);
 
 /* ---- loading ---- */
 
+/* A tensor of another program that is a part of a state. */
+typedef struct GatePiece {
+    const char *name;
+    int64_t first; /* its first element in the state */
+} GatePiece;
+
+/* Weights of a recurrent layer, which other programs have apart, and with their gates in another order. */
+typedef struct StateGates {
+    const GatePiece *pieces;
+    size_t n;
+    const Type *type; /* of a piece */
+    int gates;        /* of a piece, each a block of its elements */
+    const int *order; /* by gate of ours: which of theirs it is */
+} StateGates;
+
 /* A state that is to be filled. */
 typedef struct StateSlot {
     const char *name;
     const char *path_name; /* another name it may have in a file; null: none */
     const Type *type;
-    bool may_lack;           /* a file without it is fine */
-    bool turned;             /* other programs have it transposed */
-    bool own_order;          /* other programs have its elements in another order */
-    const char *const *also; /* names of the same tensor under other modules, up to a null; null: none */
+    bool may_lack;            /* a file without it is fine */
+    bool turned;              /* other programs have it transposed */
+    bool own_order;           /* other programs have its elements in another order */
+    const char *const *also;  /* names of the same tensor under other modules, up to a null; null: none */
+    const StateGates *pieces; /* null: it is not known to be made of any */
 } StateSlot;
 
 /* How a file fits the slots; each list is of names, those misshapen with both types. */
 typedef struct StateReport {
-    size_t n_matched, n_converted, n_turned;
+    size_t n_matched, n_converted, n_turned, n_reordered;
     const char **missing, **unexpected, **misshapen;
     size_t n_missing, n_unexpected, n_misshapen, cap_missing, cap_unexpected, cap_misshapen;
 } StateReport;
@@ -165,7 +181,7 @@ Status checkpoint_get(const CheckpointReader *r, const SafeBytes *from, const Ch
                       CheckpointLoaded *loaded);
 
 /* Weights for the slots from any safetensors or npz file, by name or path name, floats converted to the slot's type, and
- * transposed or reshaped where the slot has them so (files of ours have every state as the slot does); states[i] is null
+ * transposed, reshaped or put together where the slot has them so (files of ours have every state as the slot does); states[i] is null
  * where the file has nothing that fits.  INVALID when nothing fits at all. */
 Status checkpoint_init(const CheckpointReader *r, const char *path, const StateSlot *slots, size_t n, Tensor **states,
                        StateReport *report);

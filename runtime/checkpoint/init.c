@@ -133,23 +133,66 @@ static Tensor *converted(const CheckpointReader *r, Tensor *stored, const Type *
     return value;
 }
 
-static Status take(const CheckpointReader *r, Weights *w, size_t i, const StateSlot *slot, Tensor **value)
+static Status read_stored(const CheckpointReader *r, Weights *w, size_t i, Tensor **stored)
 {
     const SafeTensor *t = &w->table.list[i];
-    Tensor *stored;
     if (w->arrays) {
-        stored = w->arrays[i];
+        *stored = w->arrays[i];
         w->arrays[i] = NULL;
-    } else {
-        stored = tensor_alloc(r->heap, t->type);
-        const Status status = safetensors_read(&w->table, r->diag, t, stored->data);
-        if (status != OK) {
-            tensor_drop(r->heap, stored);
-            return status;
-        }
+        return OK;
     }
-    *value = match_is_turned(t->type, slot, match_is_ours(&w->table)) ? transposed(r, stored, slot->type)
-                                                                      : converted(r, stored, slot->type);
+    *stored = tensor_alloc(r->heap, t->type);
+    const Status status = safetensors_read(&w->table, r->diag, t, (*stored)->data);
+    if (status != OK)
+        tensor_drop(r->heap, *stored);
+    return status;
+}
+
+static Status take(const CheckpointReader *r, Weights *w, size_t i, const StateSlot *slot, Tensor **value)
+{
+    Tensor *stored;
+    const Type *type = w->table.list[i].type;
+    TRY(read_stored(r, w, i, &stored));
+    *value = match_is_turned(type, slot, match_is_ours(&w->table)) ? transposed(r, stored, slot->type)
+                                                                   : converted(r, stored, slot->type);
+    return OK;
+}
+
+/* A piece of a state goes to its place, gate by gate. */
+static Status take_piece(const CheckpointReader *r, Weights *w, size_t i, const StateSlot *slot, Tensor **value)
+{
+    Tensor *stored;
+    const StateGates *g = slot->pieces;
+    const GatePiece *piece = match_piece(slot, w->table.list[i].name);
+    TRY(read_stored(r, w, i, &stored));
+    const int64_t block = tensor_elements(stored) / g->gates;
+    if (!*value)
+        *value = tensor_alloc(r->heap, slot->type);
+    for (int gate = 0; gate < g->gates; gate++)
+        for (int64_t k = 0; k < block; k++)
+            tensor_set_f64(*value, piece->first + gate * block + k, tensor_get_f64(stored, g->order[gate] * block + k));
+    tensor_drop(r->heap, stored);
+    return OK;
+}
+
+/* Without some of its pieces a state is none. */
+static Status fill_slots(const CheckpointReader *r, Weights *w, const int64_t *to, const StateSlot *slots, size_t n,
+                         Tensor **states)
+{
+    size_t *pieces = NEWS(r->arena, size_t, n);
+    for (size_t i = 0; i < w->table.n; i++) {
+        if (to[i] < 0)
+            continue;
+        const StateSlot *slot = &slots[to[i]];
+        const bool piece = !match_is_ours(&w->table) && match_piece(slot, w->table.list[i].name);
+        pieces[to[i]] += piece;
+        TRY((piece ? take_piece : take)(r, w, i, slot, &states[to[i]]));
+    }
+    for (size_t i = 0; i < n; i++)
+        if (pieces[i] && pieces[i] < slots[i].pieces->n) {
+            tensor_drop(r->heap, states[i]);
+            states[i] = NULL;
+        }
     return OK;
 }
 
@@ -179,9 +222,7 @@ static Status fill(const CheckpointReader *r, const char *path, Weights *w, cons
     if (!report->n_matched)
         return fail(r->diag, (Place){ .file = path, .byte = -1 },
                     "none of its %zu tensors has the name and shape of a parameter", w->table.n);
-    for (size_t i = 0; i < w->table.n; i++)
-        if (to[i] >= 0)
-            TRY(take(r, w, i, &slots[to[i]], &states[to[i]]));
+    TRY(fill_slots(r, w, to, slots, n, states));
     for (size_t i = 0; i < w->table.n; i++)
         if (to[i] <= MATCH_AGAIN && states[MATCH_AGAIN - to[i]])
             TRY(take_again(r, path, w, i, &slots[MATCH_AGAIN - to[i]], states[MATCH_AGAIN - to[i]]));

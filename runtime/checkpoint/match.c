@@ -119,6 +119,9 @@ static void index_slots(Map *map, Arena *arena, const StateSlot *slots, size_t n
     for (size_t i = 0; i < n; i++)
         for (const char *const *also = slots[i].also; also && *also; also++)
             index_name(map, *also, i);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; slots[i].pieces && k < slots[i].pieces->n; k++)
+            index_name(map, slots[i].pieces->pieces[k].name, i);
 }
 
 bool match_is_ours(const SafeTensors *s)
@@ -126,51 +129,96 @@ bool match_is_ours(const SafeTensors *s)
     return s->n_metadata && safetensors_metadata(s, "qcc.format");
 }
 
+typedef struct Matching {
+    Arena *arena;
+    const StateSlot *slots;
+    StateReport *report;
+    bool *seen;
+    size_t *found; /* pieces */
+    bool convert, ours;
+} Matching;
+
+const GatePiece *match_piece(const StateSlot *slot, const char *name)
+{
+    const StateGates *g = slot->pieces;
+    for (size_t i = 0; g && i < g->n; i++)
+        if (strcmp(g->pieces[i].name, name) == 0)
+            return &g->pieces[i];
+    return NULL;
+}
+
+static int64_t fit_piece(const Matching *m, const SafeTensor *t, size_t slot)
+{
+    const StateGates *g = m->slots[slot].pieces;
+    const bool convert = t->type->dtype != g->type->dtype;
+    if (!same_shape(t->type, g->type) || (convert && !dtype_is_float(t->type->dtype))) {
+        report_misshapen(m->arena, m->report, t->name, t->type, g->type);
+        m->seen[slot] = true;
+        return MATCH_NONE;
+    }
+    if (++m->found[slot] == g->n) {
+        m->seen[slot] = true;
+        m->report->n_matched++;
+        m->report->n_reordered++;
+        m->report->n_converted += convert;
+    }
+    return (int64_t)slot;
+}
+
+static int64_t fit_slot(const Matching *m, const SafeTensor *t, size_t i)
+{
+    bool converted;
+    StateReport *r = m->report;
+    const StateSlot *slot = &m->slots[i];
+    m->seen[i] = true;
+    if (is_longer(t->type, slot)) {
+        r->n_matched++;
+        return MATCH_NONE;
+    }
+    if (m->convert && slot->own_order && !m->ours) {
+        GROW(m->arena, r->misshapen, r->n_misshapen, r->cap_misshapen);
+        r->misshapen[r->n_misshapen++] =
+            arena_printf(m->arena, "%s (in the model its gates stand in another order)", slot->name);
+        return MATCH_NONE;
+    }
+    if (!fits(t->type, slot->type, m->convert, &converted) &&
+        !(m->convert && fits_otherwise(t->type, slot, m->ours, &converted))) {
+        report_misshapen(m->arena, r, slot->name, t->type, slot->type);
+        return MATCH_NONE;
+    }
+    r->n_matched++;
+    r->n_converted += converted;
+    r->n_turned += m->convert && match_is_turned(t->type, slot, m->ours);
+    return (int64_t)i;
+}
+
+static int64_t match(const Matching *m, const SafeTensor *t, const MapEntry *e)
+{
+    const bool own = (m->convert && strncmp(t->name, "qcc.", 4) == 0) || match_is_scale(t->name) ||
+                     shadow_master(t->name); /* which are made from masters, whatever a file says */
+    if (e && m->convert && !m->ours && match_piece(&m->slots[e->value.u], t->name))
+        return fit_piece(m, t, e->value.u);
+    if (e && !m->seen[e->value.u])
+        return fit_slot(m, t, e->value.u);
+    if (!own && !(m->convert && e))
+        report_unexpected(m->arena, m->report, t->name);
+    return m->convert && e && !own ? MATCH_AGAIN - (int64_t)e->value.u : MATCH_NONE;
+}
+
 int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots, size_t n, bool convert,
                      StateReport *report)
 {
     Map by_name;
-    bool converted, *seen = NEWS(arena, bool, n);
     int64_t *to = NEWS(arena, int64_t, s->n);
+    const Matching m = {
+        arena, slots, report, NEWS(arena, bool, n), NEWS(arena, size_t, n), convert, match_is_ours(s)
+    };
     *report = (StateReport){ 0 };
     index_slots(&by_name, arena, slots, n);
-    for (size_t i = 0; i < s->n; i++) {
-        const SafeTensor *t = &s->list[i];
-        const MapEntry *e = map_find(&by_name, t->name);
-        const bool ours = (convert && strncmp(t->name, "qcc.", 4) == 0) || match_is_scale(t->name) ||
-                          shadow_master(t->name); /* which are made from masters, whatever a file says */
-        to[i] = MATCH_NONE;
-        if (convert && e && seen[e->value.u] && !ours)
-            to[i] = MATCH_AGAIN - (int64_t)e->value.u;
-        if (!e || seen[e->value.u]) {
-            if (!ours && !(convert && e))
-                report_unexpected(arena, report, t->name);
-            continue;
-        }
-        const StateSlot *slot = &slots[e->value.u];
-        seen[e->value.u] = true;
-        if (is_longer(t->type, slot)) {
-            report->n_matched++;
-            continue;
-        }
-        if (convert && slot->own_order && !match_is_ours(s)) {
-            GROW(arena, report->misshapen, report->n_misshapen, report->cap_misshapen);
-            report->misshapen[report->n_misshapen++] =
-                arena_printf(arena, "%s (in the model its gates stand in another order)", slot->name);
-            continue;
-        }
-        if (!fits(t->type, slot->type, convert, &converted) &&
-            !(convert && fits_otherwise(t->type, slot, match_is_ours(s), &converted))) {
-            report_misshapen(arena, report, slot->name, t->type, slot->type);
-            continue;
-        }
-        to[i] = (int64_t)e->value.u;
-        report->n_matched++;
-        report->n_converted += converted;
-        report->n_turned += convert && match_is_turned(t->type, slot, match_is_ours(s));
-    }
+    for (size_t i = 0; i < s->n; i++)
+        to[i] = match(&m, &s->list[i], map_find(&by_name, s->list[i].name));
     for (size_t i = 0; i < n; i++)
-        if (!seen[i] && !slots[i].may_lack)
+        if (!m.seen[i] && !slots[i].may_lack)
             report_missing(arena, report, slots[i].name);
     return to;
 }
@@ -194,6 +242,8 @@ void state_report_print(Text *out, const StateReport *r)
         text_printf(out, ", %zu of them converted", r->n_converted);
     if (r->n_turned)
         text_printf(out, ", %zu transposed", r->n_turned);
+    if (r->n_reordered)
+        text_printf(out, ", %zu with gates in ONNX's order", r->n_reordered);
     text_char(out, '\n');
     print_list(out, "missing", r->missing, r->n_missing);
     print_list(out, "unexpected", r->unexpected, r->n_unexpected);

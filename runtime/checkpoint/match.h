@@ -6,13 +6,16 @@
 
 enum { MATCH_NONE = -1, MATCH_AGAIN = -2 }; /* AGAIN - i: another name of what fills slot i already */
 
-/* The index of the slot that each tensor of the file fills, below 0 for none, and the report.  With `convert`, floats of
+/* The index of the slot that each tensor of the file fills, or is a piece of, below 0 for none, and the report.  With `convert`, floats of
  * another width fill a slot too, and states named qcc.* are no news where they are not wanted. */
 int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots, size_t n, bool convert,
                      StateReport *report);
 
 /* Whether a table is that of a checkpoint of ours. */
 bool match_is_ours(const SafeTensors *s);
+
+/* The piece of a slot that has a name; null: none. */
+const GatePiece *match_piece(const StateSlot *slot, const char *name);
 
 /* Whether a tensor of a file can fill a slot, converted, transposed or reshaped if need be. */
 bool match_fits(const Type *file, const StateSlot *slot, bool ours, bool *converted);

@@ -452,6 +452,57 @@ static Status initial_weights(void *arg)
     return OK;
 }
 
+/* A layer of two directions: blocks of gates go where our order has them; without one of the pieces nothing is put. */
+static Status pieces_become_a_state(void *arg)
+{
+    Context *c = arg;
+    CheckpointTarget t;
+    CheckpointSaved saved;
+    StateReport report;
+    Tensor *states[1];
+    Text npz;
+    const Limits limits = LIMITS_DEFAULT;
+    const CheckpointReader reader = { &c->ir.types, &c->heap, &c->arena, &c->diag, &limits };
+    const char *folder = new_folder(c), *path = arena_printf(&c->arena, "%s/w.npz", folder);
+    const Type *piece = type_tensor(&c->ir.types, F32, 2, (int64_t[]){ 3, 2 });
+    const Type *whole = type_tensor(&c->ir.types, F32, 3, (int64_t[]){ 2, 3, 2 });
+    Tensor *forward = tensor_new(&c->arena, piece), *reverse = tensor_new(&c->arena, piece);
+    for (int64_t i = 0; i < 6; i++) {
+        tensor_set_f64(forward, i, (double)i);
+        tensor_set_f64(reverse, i, (double)(10 + i));
+    }
+    const GatePiece pieces[] = { { "w", 0 }, { "w_reverse", 6 } };
+    const int order[] = { 1, 0, 2 };
+    const StateGates gates = { pieces, 2, piece, 3, order };
+    const StateSlot slots[] = { { .name = "w+w_reverse", .type = whole, .own_order = true, .pieces = &gates },
+                                { .name = "other", .type = piece } };
+    const NamedTensor stored[] = { { "w_reverse", reverse }, { "other", forward }, { "w", forward } };
+    for (size_t n = 2; n <= 3; n++) {
+        Tensor *both[2];
+        text_open(&npz, &c->arena);
+        assert_int_equal(npz_write(&c->arena, (Sink){ into_text, &npz }, stored, n), OK);
+        put_bytes(path, npz.p, npz.n);
+        assert_int_equal(checkpoint_init(&reader, path, slots, 2, both, &report), OK);
+        assert_int_equal(report.n_missing, n == 2);
+        assert_int_equal(report.n_reordered, n == 3);
+        assert_true((both[0] != NULL) == (n == 3) && both[1]);
+        states[0] = both[0];
+    }
+    static const double want[] = { 2, 3, 0, 1, 4, 5, 12, 13, 10, 11, 14, 15 };
+    for (int64_t i = 0; i < 12; i++)
+        assert_true(tensor_get_f64(states[0], i) == want[i]);
+    const CheckpointInfo info = info_at(1);
+    const char *ours = arena_printf(&c->arena, "%s/ours.safetensors", folder);
+    assert_int_equal(open_target(c, &t, ours, run_a, 0, NULL), OK);
+    assert_int_equal(
+        checkpoint_save(&t, &c->arena, &info, &(NamedTensor){ "w+w_reverse", states[0] }, 1, false, &saved), OK);
+    checkpoint_close(&t);
+    assert_int_equal(checkpoint_init(&reader, ours, slots, 1, states, &report), OK);
+    assert_true(report.n_reordered == 0 && tensor_get_f64(states[0], 0) == 2);
+    remove_folder(folder);
+    return OK;
+}
+
 #define TEST(body)                                                                                                     \
     static void test_##body(void **state)                                                                              \
     {                                                                                                                  \
@@ -467,6 +518,7 @@ TEST(one_writer)
 TEST(replaces_when_it_may)
 TEST(clears_what_was_left)
 TEST(initial_weights)
+TEST(pieces_become_a_state)
 TEST(scales)
 TEST(shadows)
 
@@ -482,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_replaces_when_it_may),
         cmocka_unit_test(test_clears_what_was_left),
         cmocka_unit_test(test_initial_weights),
+        cmocka_unit_test(test_pieces_become_a_state),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_shadows),
     };
