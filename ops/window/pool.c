@@ -1,6 +1,7 @@
 /* max_pool, average_pool and lp_pool: one number of each window. */
 #include <string.h>
 
+#include "base/half.h"
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/window/window.h"
@@ -219,14 +220,17 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
     }
 #define ABOVE(a, b)  ((a) > (b))
 #define OR_NAN(a, b) (!((a) <= (b)) & ((b) == (b)))
-#define MINUS(a)     ((a) == 0 && __builtin_signbit(a))
-#define NEVER(a)     ((void)(a), false)
-MAX_POOL(f32, OR_NAN, MINUS)
-MAX_POOL(f64, OR_NAN, MINUS)
+/* One comparison, which is nearly always false: zeros are common behind a relu, and their signs are not. */
+#define MINUS32(a) (half_bits32(a) == UINT32_C(1) << 31)
+#define MINUS64(a) (half_bits64(a) == UINT64_C(1) << 63)
+#define NEVER(a)   ((void)(a), false)
+MAX_POOL(f32, OR_NAN, MINUS32)
+MAX_POOL(f64, OR_NAN, MINUS64)
 MAX_POOL(i64, ABOVE, NEVER)
 #undef ABOVE
 #undef OR_NAN
-#undef MINUS
+#undef MINUS32
+#undef MINUS64
 #undef NEVER
 #undef MAX_POOL
 
