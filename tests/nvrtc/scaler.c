@@ -52,7 +52,7 @@ static void compile(const char *text, const char *kernel)
 
 static void automaton_compiles(void **state)
 {
-    char *text = source_of(QCC_SOURCE_DIR "/ops/scaler.h");
+    char *text = source_of(QCC_SOURCE_DIR "/ops/update/scaler.h");
     (void)state;
     blank(text, "#include \"ops/scalar.h\"");
     compile(text,
