@@ -29,6 +29,8 @@ static void copy_signature(const Graph *from, Graph *to, Facts *map)
     for (size_t i = 0; i < from->n_inputs; i++) {
         const Node *n = from->inputs[i];
         Node *c = n->op == OP_state ? graph_state(to, n->name, n->type, n->attr) : graph_input(to, n->name, n->type);
+        if (n->op == OP_input && n->attr)
+            c->attr = attrs_copy(to->arena, op_of(n)->attrs, n->attr);
         copy_marks(c, n);
         *(Node **)fact(map, n) = c;
     }
@@ -44,7 +46,7 @@ static Node **operands(const Node *n, Facts *map, Arena *scratch)
 
 static void finish(const Graph *from, Graph *to, Facts *map, Arena *scratch)
 {
-    graph_return(to, from->ret->n_in, operands(from->ret, map, scratch), from->results);
+    graph_return_marked(to, from->ret->n_in, operands(from->ret, map, scratch), from->results, from->marks);
     copy_marks(to->ret, from->ret);
 }
 

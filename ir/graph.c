@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ir/role.h"
+
 void ir_open(Ir *ir, Arena *arena, const OpTable *ops, Diag *diag)
 {
     *ir = (Ir){ .memory = arena->memory, .arena = arena, .ops = ops, .diag = diag, .limits = LIMITS_DEFAULT };
@@ -44,6 +46,7 @@ static Node *add_input(Graph *g, Op op, const char *name, const Type *type)
 {
     Node *n = new_node(g, op, type);
     n->name = name ? name_of(&g->ir->names, name, strlen(name)) : NULL;
+    n->attr = attrs_default(g->arena, op_of(n)->attrs);
     GROW(g->arena, g->inputs, g->n_inputs, g->cap_inputs);
     g->inputs[g->n_inputs++] = n;
     return n;
@@ -54,10 +57,12 @@ Node *graph_input(Graph *g, const char *name, const Type *type)
     return add_input(g, OP_input, name, type);
 }
 
-Node *graph_state(Graph *g, const char *name, const Type *type, const void *attr)
+Node *graph_state(Graph *g, const char *name, const Type *type, const StateAttr *attr)
 {
     Node *n = add_input(g, OP_state, name, type);
     n->attr = attrs_copy(g->arena, op_of(n)->attrs, attr);
+    if (attr)
+        node_set_role(n, attr->mark.role, attr->mark.of);
     return n;
 }
 
@@ -115,11 +120,7 @@ void node_set_ins(Node *n, int n_in, Node *const *defs)
 
 void graph_return(Graph *g, int n, Node *const *results, const char *const *names)
 {
-    node_set_ins(g->ret, n, results);
-    g->results = NEWS(g->arena, const char *, n ? n : 1);
-    for (int i = 0; i < n; i++)
-        if (names && names[i])
-            g->results[i] = name_of(&g->ir->names, names[i], strlen(names[i]));
+    graph_return_marked(g, n, results, names, NULL);
 }
 
 int graph_n_results(const Graph *g)

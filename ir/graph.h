@@ -70,6 +70,7 @@ struct Graph {
     size_t n_inputs, cap_inputs;
     Node *ret;              /* op `return`: its operands are the results */
     const char **results;   /* names of the results, null: the value's own */
+    RoleMark *marks;        /* of the results (ir/role.h); null: all are plain values */
     uint32_t n_ids;         /* of the root: ids given so far */
     CodePlaces code_places; /* of the root: where nodes of the model come from, by Node.src */
     Map *aliases;           /* of the root: other names of parameters (ir/aliases.h); null: none */
@@ -84,14 +85,17 @@ Graph *region_new(Graph *parent);
 /* Adds an input (or state) to the signature. */
 Node *graph_input(Graph *g, const char *name, const Type *type);
 
-/* Adds a state with its initial value (null payload: zeros) to the signature. */
-Node *graph_state(Graph *g, const char *name, const Type *type, const void *attr);
+/* Adds a state to the signature; null attributes: a weight that begins with zeros. */
+Node *graph_state(Graph *g, const char *name, const Type *type, const StateAttr *attr);
 
 /* Removes input `i`, which must have no readers. */
 void graph_drop_input(Graph *g, size_t i);
 
-/* Sets the results; `names` may be null, and each of them may be. */
+/* Sets the results; `names` may be null, and each of them may be.  None of them has a mark. */
 void graph_return(Graph *g, int n, Node *const *results, const char *const *names);
+
+/* The same with marks (null: none has any). */
+void graph_return_marked(Graph *g, int n, Node *const *results, const char *const *names, const RoleMark *marks);
 
 /* Number of results, and the i-th. */
 int graph_n_results(const Graph *g);
@@ -99,6 +103,9 @@ Node *graph_result(const Graph *g, int i);
 
 /* The name under which the i-th result leaves the graph; null when it has none. */
 const char *graph_result_name(const Graph *g, int i);
+
+/* What the i-th result is to a step. */
+RoleMark graph_result_mark(const Graph *g, int i);
 
 /* Makes every reader of `old` read `by` instead.  Agreeing types.  `old` stays, unread; drop-dead collects it. */
 void graph_replace(Node *old, Node *by);

@@ -25,8 +25,23 @@ typedef uint16_t Op;
 
 /* Attributes of the words that the language itself knows. */
 typedef struct ValueAttr {
-    Payload *value; /* of const and param; of state: its initial value, null = zeros */
+    Payload *value; /* of const and param */
 } ValueAttr;
+
+/* What an input, a state or a result is to a training step (ir/role.h); zero: nothing beyond what it is anyway. */
+typedef struct RoleMark {
+    int role;       /* StateRole, InputRole or ResultRole */
+    const char *of; /* of which state (of an input: of which result), interned; null: of none */
+} RoleMark;
+
+typedef struct StateAttr {
+    Payload *value; /* the initial value; null: zeros */
+    RoleMark mark;
+} StateAttr;
+
+typedef struct InputAttr {
+    RoleMark mark;
+} InputAttr;
 
 typedef struct PartAttr {
     int64_t index;

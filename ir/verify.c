@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/build.h"
+#include "ir/role.h"
 #include "ir/text/print.h"
 
 enum { MOST_COMPLAINTS = 100 };
@@ -195,7 +196,7 @@ static void check_signature(Verify *v, Level *l)
             complain(v, n, "%s stands among the inputs", value_text(v, n));
             continue;
         }
-        const ValueAttr *attr = n->op == OP_state ? n->attr : NULL;
+        const StateAttr *attr = n->op == OP_state ? n->attr : NULL;
         if (attr && attr->value && attr->value->type != n->type)
             complain(v, n, "%s is %s, its initial value %s", value_text(v, n), type_text(&v->scratch, n->type),
                      type_text(&v->scratch, attr->value->type));
@@ -218,6 +219,35 @@ static void check_result_name(Verify *v, const Graph *g, int i, const Map *input
                  type_text(&v->scratch, input->type), type_text(&v->scratch, value->type));
 }
 
+/* Of whom something is said must be there: a state of this graph, another one. */
+static void check_role(Verify *v, const Node *n, const char *name, RoleKind kind, RoleMark mark, const Map *inputs)
+{
+    const char *word = role_words(kind)[mark.role];
+    const RoleOf may = role_may_be_of(kind, mark.role);
+    const MapEntry *e = mark.of ? map_find(inputs, mark.of) : NULL;
+    const Node *state = e ? e->value.p : NULL;
+    if (may == OF_NOTHING && mark.of)
+        complain(v, n, "%%%s has the role %s, which is of nothing, and is of %%%s", name, word, mark.of);
+    else if (may == OF_STATE && !mark.of)
+        complain(v, n, "%%%s has the role %s and does not say of which state", name, word);
+    else if (mark.of && kind != ROLES_OF_INPUTS &&
+             (!state || state->op != OP_state || (kind == ROLES_OF_STATES && state == n)))
+        complain(v, n, "%%%s is the %s of %%%s, which is no other state", name, word, mark.of);
+}
+
+static void check_roles(Verify *v, const Graph *g, const Map *inputs)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        const RoleKind kind = n->op == OP_state ? ROLES_OF_STATES : ROLES_OF_INPUTS;
+        check_role(v, n, n->name ? n->name : "_", kind, node_role(n), inputs);
+    }
+    for (int i = 0; i < graph_n_results(g); i++) {
+        const char *name = graph_result_name(g, i);
+        check_role(v, graph_result(g, i), name ? name : "_", ROLES_OF_RESULTS, graph_result_mark(g, i), inputs);
+    }
+}
+
 static void check_result_names(Verify *v, const Graph *g)
 {
     Map inputs, names;
@@ -235,6 +265,7 @@ static void check_result_names(Verify *v, const Graph *g)
             complain(v, graph_result(g, i), "two results are called %%%s", name);
         check_result_name(v, g, i, &inputs);
     }
+    check_roles(v, g, &inputs);
 }
 
 static void check_uses(Verify *v, const Node *n)

@@ -37,6 +37,7 @@ static void add_slot(Initial *x, const Node *n, const char *path, bool may_lack)
     x->slots[x->n++] = (StateSlot){ .name = n->name,
                                     .path_name = path,
                                     .type = n->type,
+                                    .mark = { STATE_weight, NULL },
                                     .may_lack = may_lack,
                                     .own_order = gates_reader(n) != NULL,
                                     .pieces = gates_pieces(x->step->ir, x->arena, n, path ? path : n->name),
@@ -49,7 +50,7 @@ static void add_states(Initial *x, Map *known)
     const Graph *g = module_graph(x->step->module, "step");
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
-        if (n->op != OP_state || strncmp(n->name, "qcc.", 4) == 0)
+        if (!is_model_state(n))
             continue;
         map_put(known, n->name, NULL);
         add_slot(x, n, step_path(x->step, n->name), false);

@@ -414,10 +414,10 @@ Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line)
         place.where = "--lr";
         return fail_as(&s->cx->diag, USAGE, place, "the text of a step does not say the rate that it was made with");
     }
-    const Tensor *have = session_view(run, LR_FACTOR);
+    const State *have = session_state_of(run, STATE_rate, NULL);
     if (!have || own <= 0)
         return OK;
     Tensor *factor = tensor_new(&s->cx->scratch, have->type);
     tensor_set_f64(factor, 0, lr / own);
-    return session_put(run, LR_FACTOR, factor);
+    return session_put(run, have->name, factor);
 }

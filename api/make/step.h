@@ -10,7 +10,6 @@
 #include "runtime/session/session.h"
 
 /* The input of @eval that says which samples of a batch count: all of them, until validation says otherwise. */
-#define VALID_INPUT "qcc.valid"
 
 /* A table of classes as it was read. */
 typedef struct TableText {
@@ -175,6 +174,9 @@ NamedTensor *session_tensors(qcc_session *s, size_t *n);
 /* Keeps states that a checkpoint has and the step does not know, for the next one that is saved: copies that become the
  * session's. */
 void session_keep_states(qcc_session *s, NamedTensor *kept, size_t n);
+
+/* The place of a state in files, by its name and the name of its path. */
+StateSlot session_slot(const qcc_step *step, const State *state);
 
 /* Copies of states for it, in `heap`: all the memory that keeping them wants. */
 NamedTensor *session_copy_states(Heap *heap, const NamedTensor *states, size_t n);

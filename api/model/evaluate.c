@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/role.h"
 #include "ops/update/shadow.h"
 
 /* A result that is one of the inputs, whose memory is the caller's, becomes a copy. */
@@ -38,8 +39,8 @@ Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const 
 Status model_initial(qcc_model *m, size_t i, const Tensor **value)
 {
     const Node *n = m->graph->inputs[i];
-    Payload *p = ((const ValueAttr *)n->attr)->value;
-    const char *master = shadow_master(n->name);
+    Payload *p = state_initial(n);
+    const char *master = is_state(n, STATE_shadow) ? node_role(n).of : NULL;
     if (p && tensor_holds(n->type)) {
         *value = payload_cached(p, &m->cx->diag);
         return *value ? OK : INVALID;

@@ -17,13 +17,13 @@ static void undo_session(void *thing)
 /* Every sample of a batch counts, until somebody binds another mask. */
 static Status bind_valid(qcc_session *s)
 {
-    const Node *n = session_input(s->run, VALID_INPUT);
+    const Node *n = session_input_of(s->run, INPUT_valid);
     if (!n)
         return OK;
     Tensor *ones = tensor_new(&s->arena, n->type);
     for (int64_t i = 0; i < tensor_elements(ones); i++)
         tensor_set_f64(ones, i, 1);
-    return session_bind(s->run, VALID_INPUT, ones);
+    return session_bind(s->run, n->name, ones);
 }
 
 static Status open_run(qcc_session *s, const SessionOptions *options)

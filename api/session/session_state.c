@@ -31,7 +31,7 @@ static TrainedState *trained_states(qcc_session *s, size_t *n)
     for (size_t i = 0; i < n_states; i++) {
         const Tensor *value = session_final(s, &states[i]);
         if (value)
-            all[(*n)++] = (TrainedState){ states[i].name, value };
+            all[(*n)++] = (TrainedState){ .name = states[i].name, .value = value };
     }
     return all;
 }
@@ -72,6 +72,13 @@ static void hash_text(char hash[SHA256_TEXT], const Text *t)
     sha256_text(hash, digest);
 }
 
+StateSlot session_slot(const qcc_step *step, const State *state)
+{
+    return (StateSlot){
+        .name = state->name, .path_name = step_path(step, state->name), .type = state->type, .mark = state->mark
+    };
+}
+
 /* Everything that the meaning of a state depends on: names, types, losses; not the rate. */
 void session_identify(qcc_session *s, CheckpointInfo *info)
 {
@@ -85,8 +92,8 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
     text_open(&model, &s->cx->scratch);
     text_open(&step, &s->cx->scratch);
     for (size_t i = 0; i < n; i++) {
-        const bool ours = strncmp(states[i].name, "qcc.", 4) == 0;
-        if (strcmp(states[i].name, "qcc.scale") == 0 || strcmp(states[i].name, "qcc.scaler") == 0)
+        const bool ours = !role_is_of_model(states[i].mark.role);
+        if (states[i].mark.role == STATE_scaler)
             continue; /* a run may go on with or without */
         text_printf(ours ? &step : &model, "%s ", states[i].name);
         type_print(ours ? &step : &model, states[i].type);
@@ -246,7 +253,7 @@ static Status load_from(qcc_session *s, Heap *heap, const qcc_source *from)
     const State *states = session_states(s->run, &n);
     StateSlot *slots = NEWS(&s->cx->scratch, StateSlot, n + 1);
     for (size_t i = 0; i < n; i++)
-        slots[i] = (StateSlot){ states[i].name, step_path(s->step, states[i].name), states[i].type, false };
+        slots[i] = session_slot(s->step, &states[i]);
     session_identify(s, &own);
     const CheckpointReader r = { &s->step->ir->types, heap, &s->cx->scratch, &s->cx->diag, &s->cx->limits };
     const CheckpointWanted wanted = { .model_hash = own.model_hash,
@@ -274,8 +281,8 @@ Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *p
     StateSlot *slots = NEWS(&cx->scratch, StateSlot, n + 1);
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
-        if (strncmp(states[i].name, "qcc.", 4) != 0 || strncmp(states[i].name, "qcc.ema/", 8) == 0)
-            slots[k++] = (StateSlot){ states[i].name, step_path(step, states[i].name), states[i].type, false };
+        if (role_is_of_model(states[i].mark.role) || states[i].mark.role == STATE_ema)
+            slots[k++] = session_slot(step, &states[i]);
     heap_open(&heap, &cx->memory);
     const CheckpointReader r = { &step->ir->types, &heap, &cx->scratch, &cx->diag, &cx->limits };
     const CheckpointWanted wanted = { .slots = slots, .n = k, .others = true };

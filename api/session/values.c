@@ -6,6 +6,7 @@
 #include "ir/aliases.h"
 #include "ops/card/path.h"
 #include "passes/engine/results.h"
+#include "ir/own_names.h"
 
 struct qcc_value {
     qcc_session *session;
@@ -67,31 +68,40 @@ static void learn_paths(qcc_session *s)
 }
 
 /* The name of a value that a host calls by the path of its parameter: "grad.h.0.attn.weight". */
-static const char *by_path(qcc_session *s, const char *name, Arena *arena)
+static const char *by_path(qcc_session *s, const char *name)
 {
-    static const char gradient[] = "grad.";
-    const bool is_gradient = strncmp(name, gradient, sizeof gradient - 1) == 0;
+    const size_t n = strlen(GRADIENT_PREFIX);
+    const bool is_gradient = strncmp(name, GRADIENT_PREFIX, n) == 0;
+    const char *path = is_gradient ? name + n : name;
+    SessionValue of;
     if (!s->knows_paths)
         learn_paths(s);
-    const MapEntry *e = map_find(&s->by_path, name + (is_gradient ? sizeof gradient - 1 : 0));
-    return e ? arena_printf(arena, "%s%s", is_gradient ? gradient : "", (const char *)e->value.cp) : NULL;
+    const MapEntry *e = map_find(&s->by_path, path);
+    const char *state = e ? e->value.cp : path;
+    if (is_gradient)
+        return session_find(s->run, state, &of) && of.state ? session_gradient_name(s->run, of.state) : NULL;
+    return e ? state : NULL;
 }
 
 /* The name of a state of ours that people call otherwise; null: it is none. */
-static const char *own_name(const char *name, Arena *arena)
+static const char *own_name(const qcc_session *s, const char *name, Arena *arena)
 {
-    static const char factor[] = "lr_factor";
-    const char *end = name + sizeof factor - 1;
-    if (strncmp(name, factor, sizeof factor - 1) == 0 && (!*end || *end == '/'))
-        return arena_printf(arena, "qcc.%s", name);
-    return strcmp(name, "loss_scale") == 0 ? "qcc.scale" : NULL;
+    const size_t n = strlen(LR_FACTOR_WORD);
+    const State *state = NULL;
+    if (strncmp(name, LR_FACTOR_WORD "/", n + 1) == 0)
+        return arena_printf(arena, OWN_PREFIX "%s", name);
+    if (strcmp(name, LR_FACTOR_WORD) == 0)
+        state = session_state_of(s->run, STATE_rate, NULL);
+    if (strcmp(name, "loss_scale") == 0)
+        state = session_state_of(s->run, STATE_scaler, NULL);
+    return state ? state->name : NULL;
 }
 
 /* What a host means by a name; what is bound under it stays so where it is a word of ours as well.  `arena` lives as long
  * as `v`. */
 static bool find(qcc_session *s, const char *name, Arena *arena, qcc_value *v)
 {
-    const char *own = own_name(name, arena), *path;
+    const char *own = own_name(s, name, arena), *path;
     SessionValue other;
     *v = (qcc_value){ .session = s, .name = name, .is_seed = strcmp(name, "seed") == 0 };
     bool found = session_find(s->run, name, &v->at);
@@ -100,9 +110,14 @@ static bool find(qcc_session *s, const char *name, Arena *arena, qcc_value *v)
         v->at = other;
         return true;
     }
-    if (!found && (path = by_path(s, name, arena)))
+    if (!found && (path = by_path(s, name)))
         found = session_find(s->run, path, &v->at);
     return found || v->is_seed;
+}
+
+static bool starts_as_ours(const char *name)
+{
+    return strncmp(name, OWN_PREFIX, strlen(OWN_PREFIX)) == 0;
 }
 
 /* What may be named: inputs, parameters and their gradients, results, states, words. */
@@ -115,7 +130,7 @@ static size_t all_names(const qcc_session *s, const char **names)
         names[n++] = s->step->inputs[i].name;
     for (size_t i = 0; i < s->step->n_parameters; i++) {
         names[n++] = s->step->parameters[i].name;
-        names[n++] = arena_printf(&s->cx->scratch, "grad.%s", s->step->parameters[i].name);
+        names[n++] = arena_printf(&s->cx->scratch, GRADIENT_PREFIX "%s", s->step->parameters[i].name);
     }
     for (int i = 0; i < graph_n_results(g); i++)
         if (graph_result_name(g, i))
@@ -123,8 +138,8 @@ static size_t all_names(const qcc_session *s, const char **names)
     for (size_t i = 0; i < n_states; i++)
         names[n++] = states[i].name;
     for (size_t i = 0; i < n_states; i++)
-        if (strncmp(states[i].name, LR_FACTOR, strlen(LR_FACTOR)) == 0)
-            names[n++] = states[i].name + strlen("qcc.");
+        if (states[i].mark.role == STATE_rate && starts_as_ours(states[i].name))
+            names[n++] = states[i].name + strlen(OWN_PREFIX);
     names[n++] = "seed";
     names[n++] = "loss_scale";
     return n;

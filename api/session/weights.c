@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "ir/own_names.h"
+
 /* The property of a checkpoint that says which of its weights were judged. */
 #define WEIGHTS_PROPERTY "qcc.weights"
-#define AVERAGES         "qcc.ema/"
 
 WeightsKind weights_said(const CommandLine *line)
 {
@@ -23,14 +24,9 @@ Status weights_want_states(Diag *d, const CommandLine *line)
     return message_send(m);
 }
 
-static const char *average_of(Arena *arena, const char *name)
+static State *average_of(qcc_session *s, const char *name)
 {
-    return arena_printf(arena, AVERAGES "%s", name);
-}
-
-static bool is_ours(const char *name)
-{
-    return strncmp(name, "qcc.", 4) == 0;
+    return session_state_of(s->run, STATE_ema, name);
 }
 
 bool session_has_averages(qcc_session *s)
@@ -38,7 +34,7 @@ bool session_has_averages(qcc_session *s)
     size_t n;
     const State *states = session_states(s->run, &n);
     for (size_t i = 0; i < n; i++)
-        if (strncmp(states[i].name, AVERAGES, strlen(AVERAGES)) == 0)
+        if (states[i].mark.role == STATE_ema)
             return true;
     return false;
 }
@@ -62,11 +58,11 @@ void session_note_weights(qcc_session *s)
 
 const Tensor *session_final(qcc_session *s, const State *state)
 {
-    if (is_ours(state->name))
+    if (!role_is_of_model(state->mark.role))
         return NULL;
     const bool averaged = wants_averages(s->weights, property_get(s, WEIGHTS_PROPERTY));
-    const Tensor *average = averaged ? session_view(s->run, average_of(&s->cx->scratch, state->name)) : NULL;
-    return average ? average : state->value;
+    const State *average = averaged ? average_of(s, state->name) : NULL;
+    return average ? average->value : state->value;
 }
 
 Status session_deploy(qcc_session *s)
@@ -86,8 +82,8 @@ void session_exchange_averages(qcc_session *s)
     size_t n;
     const State *states = session_states(s->run, &n);
     for (size_t i = 0; i < n; i++)
-        if (strncmp(states[i].name, AVERAGES, strlen(AVERAGES)) == 0)
-            session_exchange(s->run, states[i].name, states[i].name + strlen(AVERAGES));
+        if (states[i].mark.role == STATE_ema)
+            session_exchange(s->run, states[i].name, states[i].mark.of);
 }
 
 /* ---- checkpoints ---- */
@@ -109,10 +105,15 @@ static StateSlot *trained_slots(qcc_session *s, size_t *n)
     StateSlot *slots = NEWS(arena, StateSlot, 2 * n_states + 1);
     *n = 0;
     for (size_t i = 0; i < n_states; i++)
-        if (!is_ours(states[i].name))
-            slots[(*n)++] = (StateSlot){ states[i].name, step_path(s->step, states[i].name), states[i].type, false };
-    for (size_t i = 0; i < *n; i++)
-        slots[*n + i] = (StateSlot){ average_of(arena, slots[i].name), NULL, slots[i].type, true };
+        if (role_is_of_model(states[i].mark.role))
+            slots[(*n)++] = session_slot(s->step, &states[i]);
+    for (size_t i = 0; i < *n; i++) {
+        const State *own = average_of(s, slots[i].name); /* else under the name that a step with --ema gives it */
+        slots[*n + i] = (StateSlot){ .name = own ? own->name : arena_printf(arena, EMA_PREFIX "%s", slots[i].name),
+                                     .type = slots[i].type,
+                                     .mark = { STATE_ema, slots[i].name },
+                                     .may_lack = true };
+    }
     return slots;
 }
 

@@ -13,6 +13,7 @@
 #include "api/train/train.h"
 #include "base/file.h"
 #include "runtime/write/npz.h"
+#include "passes/engine/results.h"
 
 static const char *inside(Arena *arena, const char *folder, const char *name)
 {
@@ -174,7 +175,8 @@ static Status bind_batch(Replay *r)
                                 .divisor = 1,
                                 .to = -1,
                                 .key = v->name };
-        if (strncmp(v->name, "qcc.", 4) == 0)
+        const Node *n = input_named(module_graph(s->module, "step"), v->name);
+        if (n && node_role(n).role == INPUT_valid)
             continue;
         data.inputs[data.n_inputs] = (DataInput){ .name = v->name, .type = v->type };
         TRY(data_tensor(&s->ir->types, &r->heap, &cx->diag, &cx->limits, &options, &spec, v->type,

@@ -59,14 +59,15 @@ static Status put_scalar(Trainer *t, const char *name, double value)
 /* A schedule that ends with the run follows its new length. */
 static Status set_total(Trainer *t)
 {
-    const Tensor *have = session_view(t->run, "qcc.total_steps");
+    const State *have = session_state_of(t->run, STATE_length, NULL);
     Arena *arena = &t->cx->scratch;
     if (!have)
         return OK;
     if (t->resumed_from)
-        train_note(t, "length of the schedule", arena_printf(arena, "%" PRId64, (int64_t)tensor_get_f64(have, 0)),
+        train_note(t, "length of the schedule",
+                   arena_printf(arena, "%" PRId64, (int64_t)tensor_get_f64(have->value, 0)),
                    arena_printf(arena, "%" PRId64, t->steps));
-    return put_scalar(t, "qcc.total_steps", (double)t->steps);
+    return put_scalar(t, have->name, (double)t->steps);
 }
 
 static Status set_progress(Trainer *t)

@@ -19,7 +19,7 @@ static bool is_target(const char *name)
 /* Inputs that people bind: not what the host gives back, and not ours. */
 static bool is_data(const Node *n)
 {
-    return n->op == OP_input && !starts_with(n->name, "grad.") && !starts_with(n->name, "qcc.");
+    return n->op == OP_input && node_role(n).role == INPUT_data;
 }
 
 /* Which integers a table of embeddings, or a loss, takes. */
@@ -124,7 +124,7 @@ bool train_masks(const qcc_step *s, const char *graph)
     const Graph *g = module_graph(s->module, graph);
     size_t own = 0;
     for (size_t i = 0; g && i < g->n_inputs; i++)
-        if (strcmp(g->inputs[i]->name, VALID_INPUT) == 0)
+        if (g->inputs[i]->op == OP_input && node_role(g->inputs[i]).role == INPUT_valid)
             return true;
     for (size_t i = 0; i < s->recipe.n_losses; i++)
         own += s->recipe.losses[i].sample_weight != NULL;
@@ -144,13 +144,13 @@ static const Tensor *cut_weights(Arena *arena, const Tensor *weights, int64_t va
 
 static Status bind_mask(Session *run, Arena *arena, int64_t valid)
 {
-    const Node *n = session_input(run, VALID_INPUT);
+    const Node *n = session_input_of(run, INPUT_valid);
     if (!n)
         return OK;
     Tensor *mask = tensor_new(arena, n->type);
     for (int64_t i = 0; i < tensor_elements(mask); i++)
         tensor_set_f64(mask, i, i < valid);
-    return session_bind(run, VALID_INPUT, mask);
+    return session_bind(run, n->name, mask);
 }
 
 Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch)

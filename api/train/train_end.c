@@ -51,12 +51,11 @@ static Status write_gradients(Trainer *t, const char *path)
 {
     size_t n, k = 0;
     Out o;
-    const State *states = session_states(t->run, &n);
+    State *states = session_states(t->run, &n);
     NamedTensor *all = NEWS(&t->cx->scratch, NamedTensor, n + 1);
     const qcc_sink sink = qcc_to_file(path);
     for (size_t i = 0; i < n; i++) {
-        const char *name = arena_printf(&t->cx->scratch, "grad.%s", states[i].name);
-        const Tensor *g = states[i].gradient >= 0 ? session_view(t->run, name) : NULL;
+        const Tensor *g = session_gradient(t->run, &states[i]);
         if (g)
             all[k++] = (NamedTensor){ states[i].name, g };
     }

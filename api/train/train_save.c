@@ -42,8 +42,8 @@ static StateSlot *slots_of(Trainer *t, size_t *n, bool trained)
     StateSlot *slots = NEWS(&t->cx->scratch, StateSlot, *n + 1);
     size_t k = 0;
     for (size_t i = 0; i < *n; i++)
-        if (!trained || strncmp(states[i].name, "qcc.", 4) != 0)
-            slots[k++] = (StateSlot){ states[i].name, step_path(t->step, states[i].name), states[i].type, false };
+        if (!trained || role_is_of_model(states[i].mark.role))
+            slots[k++] = session_slot(t->step, &states[i]);
     *n = k;
     return slots;
 }

@@ -12,19 +12,21 @@ enum { MOST_FORWARDS = 3 }; /* forwards in a row that may be not finite */
 
 /* ---- the scaler's states ---- */
 
-static Status put(Trainer *t, const char *name, const void *data)
+static Status put(Trainer *t, const State *state, const void *data)
 {
-    const Tensor *have = session_view(t->run, name);
-    const Tensor value = { .type = have->type, .data = (void *)(uintptr_t)data, .bytes = have->bytes, .refs = 1 };
-    return session_put(t->run, name, &value);
+    const Tensor value = {
+        .type = state->type, .data = (void *)(uintptr_t)data, .bytes = state->value->bytes, .refs = 1
+    };
+    return session_put(t->run, state->name, &value);
 }
 
 static Status put_scaler(Trainer *t, const ScalerState *state)
 {
     i64 counters[SCALER_COUNTERS];
     scaler_pack(state, counters);
-    TRY(put(t, "qcc.scale", &state->scale));
-    return put(t, "qcc.scaler", counters);
+    const State *scale = session_state_of(t->run, STATE_scaler, NULL);
+    TRY(put(t, scale, &state->scale));
+    return put(t, session_state_of(t->run, STATE_scaler, scale->name), counters);
 }
 
 /* The scaler as it was before the step; everything else is. */

@@ -218,14 +218,14 @@ static Status tell_histograms(Trainer *t)
 {
     size_t n_states, n = 0;
     Arena *arena = &t->cx->scratch;
-    const State *states = session_states(t->run, &n_states);
+    State *states = session_states(t->run, &n_states);
     BoardHistogram *all = NEWS(arena, BoardHistogram, 2 * n_states + 1);
     for (size_t i = 0; i < n_states; i++) {
         const char *path = states[i].trained ? step_path(t->step, states[i].name) : NULL;
         if (!states[i].trained)
             continue;
         const char *name = path ? path : states[i].name;
-        const Tensor *gradient = session_view(t->run, arena_printf(arena, "grad.%s", states[i].name));
+        const Tensor *gradient = session_gradient(t->run, &states[i]);
         board_count(&all[n++], arena_printf(arena, "parameters/%s", name), states[i].value);
         if (gradient)
             board_count(&all[n++], arena_printf(arena, "gradients/%s", name), gradient);

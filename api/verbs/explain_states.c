@@ -76,7 +76,7 @@ static void tell_metadata(Text *t, const SafeTensors *s)
 
 static bool is_ours(const char *name)
 {
-    return strncmp(name, "qcc.", 4) == 0;
+    return !role_is_of_model(role_by_name(ROLES_OF_STATES, name).role); /* a file has names alone */
 }
 
 static void tell_tensors(Text *t, const SafeTensors *s, Arena *arena, bool ours, bool all)

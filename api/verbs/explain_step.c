@@ -5,7 +5,7 @@
 #include "api/hall/words.h"
 #include "api/verbs/explain.h"
 #include "ir/text/print.h"
-#include "ops/update/shadow.h"
+#include "ir/role.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"
 #include "passes/recipe/schedule.h"
@@ -174,7 +174,7 @@ static void tell_states(Text *t, const qcc_step *s)
         label(t, any ? "" : "states");
         any = true;
         text_printf(t, "%-9s  %s %s\n",
-                    shadow_master(n->name)    ? "shadow"
+                    is_state(n, STATE_shadow) ? "shadow"
                     : n->flags & NODE_TRAINED ? "trained"
                                               : "kept",
                     name_text(&s->cx->scratch, n->name), type_text(&s->cx->scratch, n->type));

@@ -7,6 +7,7 @@
 #include "ir/store/blob.h"
 #include "ir/store/init.h"
 #include "ir/text/literal.h"
+#include "ir/role.h"
 
 enum { FIRST = 16, MOST_READ = 1 << 24 };
 #define EXACT_IN_F64 (INT64_C(1) << 53)
@@ -195,7 +196,9 @@ static void add_attrs(Json *j, const char *member, const AttrSpec *specs, const 
 
 void json_attributes(Json *j, const Node *n)
 {
-    if (!node_is_held(n))
+    if (n->op == OP_state) /* its initial value stands by itself */
+        add_attrs(j, "attributes", attr_find(op_of(n)->attrs, (Str){ "role", 4 }), n->attr, false);
+    else if (!node_is_held(n))
         add_attrs(j, "attributes", op_of(n)->attrs, n->attr, false);
 }
 
@@ -206,7 +209,9 @@ void json_defaults(Json *j, const OpDef *def)
 
 void json_value(Json *j, const Node *n)
 {
-    Payload *p = node_is_held(n) && n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
+    Payload *p = n->op == OP_state            ? state_initial(n)
+                 : node_is_held(n) && n->attr ? ((const ValueAttr *)n->attr)->value
+                                              : NULL;
     if (!p)
         return;
     text_add(&j->q->text, ",\"value\":");

@@ -68,7 +68,7 @@ static Status signature_item(Parser *p)
 {
     Token name;
     const Type *type;
-    ValueAttr attr = { 0 };
+    StateAttr attr = { 0 };
     Graph *g = parse_level(p)->graph;
     const bool state = parse_at_word(p, "state");
     if (state)
@@ -82,6 +82,13 @@ static Status signature_item(Parser *p)
     Node *n = state ? graph_state(g, NULL, type, &attr) : graph_input(g, NULL, type);
     TRY(parse_define(p, &name, n));
     return parse_marks(p, n);
+}
+
+static Status result_role(Parser *p, NamedResult *r)
+{
+    while (parse_at_role(p))
+        TRY(parse_role(p, ROLES_OF_RESULTS, &r->mark, &r->says_role));
+    return OK;
 }
 
 static Status result_item(Parser *p)
@@ -99,6 +106,7 @@ static Status result_item(Parser *p)
         r.value = p->token;
         TRY(parse_next(p));
     }
+    TRY(result_role(p, &r));
     if (p->n_results == (size_t)p->ir->limits.node_io)
         return parse_limit(p, &p->token, "results", p->ir->limits.node_io, "node_io");
     GROW(&p->scratch, p->results, p->n_results, p->cap_results);
@@ -126,6 +134,7 @@ static Status open_level(Parser *p, Graph *g)
     Level *l = NEW(&p->scratch, Level);
     l->graph = g;
     map_open(&l->names, &p->scratch);
+    map_open(&l->says_roles, &p->scratch);
     GROW(&p->scratch, p->levels, p->depth, p->cap_levels);
     p->levels[p->depth++] = l;
 
@@ -157,11 +166,17 @@ static Status resolve_results(Parser *p)
     const Level *l = parse_level(p);
     Node **values = NEWS(&p->scratch, Node *, l->n_results);
     const char **names = NEWS(&p->scratch, const char *, l->n_results);
+    RoleMark *marks = NEWS(&p->scratch, RoleMark, l->n_results);
     for (size_t i = 0; i < l->n_results; i++) {
         TRY(parse_find_value(p, &l->results[i].value, &values[i]));
         names[i] = l->results[i].name ? l->results[i].name : values[i] ? values[i]->name : NULL;
+        marks[i] = l->results[i].mark;
+        if (p->depth == 1 && !l->results[i].says_role)
+            marks[i] = role_by_name(ROLES_OF_RESULTS, names[i]);
     }
-    graph_return(l->graph, (int)l->n_results, values, names);
+    graph_return_marked(l->graph, (int)l->n_results, values, names, marks);
+    if (p->depth == 1)
+        parse_settle_roles(l);
     return OK;
 }
 

@@ -122,6 +122,19 @@ static bool at_flag(const Parser *p, uint16_t *flag)
     return false;
 }
 
+static Status mark_role(Parser *p, Node *n)
+{
+    RoleMark mark = node_role(n);
+    bool said = false;
+    if ((n->op != OP_state && n->op != OP_input) || p->depth > 1)
+        return parse_wanted(p, "no role (inputs, states and results of a graph have one)");
+    TRY(parse_role(p, n->op == OP_state ? ROLES_OF_STATES : ROLES_OF_INPUTS, &mark, &said));
+    node_set_role(n, mark.role, mark.of);
+    if (said)
+        map_put_u64(&parse_level(p)->says_roles, (uintptr_t)n, NULL);
+    return OK;
+}
+
 Status parse_marks(Parser *p, Node *n)
 {
     uint16_t flag;
@@ -132,6 +145,8 @@ Status parse_marks(Parser *p, Node *n)
             TRY(mark_side(p, n));
         else if (parse_at_word(p, "node"))
             TRY(parse_string_mark(p, &n->label));
+        else if (parse_at_role(p))
+            TRY(mark_role(p, n));
         else if (at_flag(p, &flag)) {
             n->flags |= flag;
             TRY(parse_next(p));

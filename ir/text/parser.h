@@ -2,6 +2,7 @@
 #ifndef IR_TEXT_PARSER_H
 #define IR_TEXT_PARSER_H
 
+#include "ir/role.h"
 #include "ir/text/lex.h"
 #include "ir/text/parse.h"
 
@@ -9,12 +10,15 @@
 typedef struct NamedResult {
     const char *name; /* under which it leaves; null: its own */
     Token value;
+    bool says_role;
+    RoleMark mark;
 } NamedResult;
 
 /* A graph whose end was not yet seen. */
 typedef struct Level {
     Graph *graph;
-    Map names; /* name, or number, -> Node */
+    Map names;      /* name, or number, -> Node */
+    Map says_roles; /* inputs and states whose role is said */
     NamedResult *results;
     size_t n_results;
     Node *owner; /* of the regions that are being read */
@@ -98,6 +102,13 @@ Status parse_count_node(Parser *p, const Token *t);
 
 /* The marks behind a node. */
 Status parse_marks(Parser *p, Node *n);
+
+/* Whether the word at hand begins role=WORD or of=%NAME; reads one of them, `says` learning that it is a role. */
+bool parse_at_role(const Parser *p);
+Status parse_role(Parser *p, RoleKind kind, RoleMark *mark, bool *says);
+
+/* Gives inputs and states of which nothing is said the roles that their names say. */
+void parse_settle_roles(const Level *l);
 
 /* !17 */
 Status parse_node_number(Parser *p, uint32_t *number);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/role.h"
 #include "ir/text/print_node.h"
 
 enum { WIDEST_HEAD = 120, INDENT = 4 };
@@ -83,17 +84,24 @@ static void print_marks(Text *out, const Node *n)
     print_text_mark(out, "node", n->label);
 }
 
-static Payload *initial(const Node *n)
+static void print_value_of(Printer *p, const Node *n, Payload *value)
 {
-    return n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
-}
-
-static void print_value_of(Printer *p, const Node *n)
-{
-    if (!initial(n))
+    if (!value)
         return;
     text_add(p->out, " = ");
-    print_payload(p, initial(n), n->name);
+    print_payload(p, value, n->name);
+}
+
+/* Parameters and results of bodies have no role. */
+static void print_role(Printer *p, const Graph *g, RoleKind kind, const char *name, RoleMark mark)
+{
+    if (g != g->root || !role_is_said(kind, name, mark))
+        return;
+    text_printf(p->out, " role=%s", role_words(kind)[mark.role]);
+    if (mark.of) {
+        text_add(p->out, " of=");
+        print_name(p->out, '%', mark.of);
+    }
 }
 
 static void print_input(Printer *p, const Node *n)
@@ -101,8 +109,8 @@ static void print_input(Printer *p, const Node *n)
     if (n->op == OP_state)
         text_add(p->out, "state ");
     print_typed(p, n);
-    if (n->op == OP_state)
-        print_value_of(p, n);
+    print_value_of(p, n, state_initial(n));
+    print_role(p, n->graph, n->op == OP_state ? ROLES_OF_STATES : ROLES_OF_INPUTS, n->name, node_role(n));
     print_marks(p->out, n);
 }
 
@@ -115,6 +123,7 @@ static void print_result(Printer *p, const Graph *g, int i)
         text_add(p->out, " = ");
     }
     print_value(p->out, p->numbers, n);
+    print_role(p, g, ROLES_OF_RESULTS, name, graph_result_mark(g, i));
 }
 
 static void print_separator(Text *out, bool first, int broken)
@@ -164,7 +173,7 @@ static void print_call(Printer *p, const Node *n)
         text_add(p->out, n->op == OP_const ? "const " : "param ");
     print_typed(p, n);
     if (value) {
-        print_value_of(p, n);
+        print_value_of(p, n, node_payload(n));
         return;
     }
     text_add(p->out, " = ");

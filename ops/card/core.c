@@ -1,6 +1,19 @@
 /* The structural words: they hold a graph together and have no arithmetic. */
+#include "ir/role.h"
 #include "ops/card/cards.h"
 
+#define MARK_ATTRS(S, words)                                                                                           \
+    { .name = "role", .kind = ATTR_ENUM, .offset = offsetof(S, mark.role), .choices = (words), .ours = true },         \
+    {                                                                                                                  \
+        .name = "of", .kind = ATTR_STR, .offset = offsetof(S, mark.of), .ours = true                                   \
+    }
+#define WORD(word, of, what) #word,
+
+static const char *const state_words[] = { STATE_ROLES(WORD) NULL };
+static const char *const input_words[] = { INPUT_ROLES(WORD) NULL };
+static const AttrSpec state_attrs[] = { ATTR_OPTIONAL(StateAttr, value, PAYLOAD), MARK_ATTRS(StateAttr, state_words),
+                                        ATTR_LAST };
+static const AttrSpec input_attrs[] = { MARK_ATTRS(InputAttr, input_words), ATTR_LAST };
 static const AttrSpec value_attrs[] = { ATTR_OPTIONAL(ValueAttr, value, PAYLOAD), ATTR_LAST };
 static const AttrSpec part_attrs[] = { ATTR_REQUIRED(PartAttr, index, INT), ATTR_LAST };
 
@@ -39,13 +52,17 @@ static const Type *infer_declared(Infer *q)
 #define STRUCTURE .structural = true, .amp = { AMP_N, AMP_N, 0, REASON_NONE, NULL }, .quant = { .out = { QUANT_NEVER } }
 
 const OpDef op_input = {
-    .name = "input", STRUCTURE, .infer = infer_declared, .brief = "An input of a graph or region."
+    .name = "input",
+    STRUCTURE,
+    .attrs = input_attrs,
+    .infer = infer_declared,
+    .brief = "An input of a graph or region.",
 };
 
 const OpDef op_state = {
     .name = "state",
     STRUCTURE,
-    .attrs = value_attrs,
+    .attrs = state_attrs,
     .infer = infer_declared,
     .brief = "A value that lives from step to step; the graph returns its next value under the same name.",
 };

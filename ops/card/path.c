@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/card/schema.h"
+#include "ir/role.h"
 
 static bool all_digits(const char *p)
 {
@@ -173,7 +174,7 @@ const char *path_name(const Map *paths, const Node *n)
 
 const char *name_in_file(const Node *n)
 {
-    const ValueAttr *value = is_parameter(n) && !n->src ? n->attr : NULL;
-    const char *name = value && value->value ? value->value->name : NULL;
+    const Payload *value = n->src ? NULL : n->op == OP_state ? state_initial(n) : node_payload(n);
+    const char *name = value ? value->name : NULL;
     return name ? name : n->name;
 }

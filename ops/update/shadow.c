@@ -1,14 +1,6 @@
 #include "ops/update/shadow.h"
 
-#include <string.h>
-
 #include "ops/card/eval.h"
-
-const char *shadow_master(const char *name)
-{
-    const size_t n = sizeof SHADOW_PREFIX - 1;
-    return name && strncmp(name, SHADOW_PREFIX, n) == 0 ? name + n : NULL;
-}
 
 enum { BLOCK = 1024 };
 

@@ -1,15 +1,10 @@
 /* Weights that are read narrow: beside the master, a state of f32 called NAME, stands its shadow, the state
- * qcc.shadow/NAME of f16 or bf16, whose value is always the master's, rounded.  A shadow has no initial value of its own
+ * of the role shadow, of NAME (called qcc.shadow/NAME), f16 or bf16, whose value is always the master's, rounded.  A shadow has no initial value of its own
  * and is in no checkpoint: whoever gives states their values fills it. */
 #ifndef OPS_UPDATE_SHADOW_H
 #define OPS_UPDATE_SHADOW_H
 
 #include "ir/tensor.h"
-
-#define SHADOW_PREFIX "qcc.shadow/"
-
-/* The name of the master of a state of this name; null when it is no shadow. */
-const char *shadow_master(const char *name);
 
 /* Rounds a master, to nearest even, into its shadow, a tensor of the same shape. */
 void shadow_fill(Tensor *shadow, const Tensor *master);

@@ -162,9 +162,8 @@ static void pin_gradient(AmpGraph *a, Node *v)
 static void pin_gradients(AmpGraph *a)
 {
     for (int i = 0; i < graph_n_results(a->g); i++) {
-        const char *name = graph_result_name(a->g, i);
         Node *v = graph_result(a->g, i);
-        if (!v || !name || strncmp(name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) != 0)
+        if (!v || graph_result_mark(a->g, i).role != RESULT_gradient)
             continue;
         int k;
         const Node *sum = amp_producer(amp_origin(a, v), &k);

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "passes/engine/pass.h"
+#include "ir/role.h"
 
 /* Of a value. */
 typedef struct Lift {
@@ -48,8 +49,7 @@ static bool is_wide(const Type *t)
 
 static bool is_weight(const Node *n)
 {
-    return n->op == OP_state && n->name && n->type->kind == TYPE_TENSOR && n->type->dtype == F32 &&
-           strncmp(n->name, "qcc.", 4) != 0;
+    return n->op == OP_state && n->name && n->type->kind == TYPE_TENSOR && n->type->dtype == F32 && is_model_state(n);
 }
 
 /* Whether a node moves weights and nothing else, the same way in every step. */

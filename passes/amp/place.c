@@ -242,7 +242,7 @@ static void set_results(AmpGraph *a, bool stripped)
             names[i] = NULL;
     }
     if (changed)
-        graph_return(a->g, n, results, names);
+        graph_return_marked(a->g, n, results, names, a->g->marks);
 }
 
 /* Conversions that nobody reads any more. */

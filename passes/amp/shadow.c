@@ -6,7 +6,13 @@
  *         %next: f32[2,2] = neg(%w) side=update
  *     }
  *     ==>
- *     graph @f(%x: bf16[3,2], state %w: f32[2,2] trained, state %"qcc.shadow/w": bf16[2,2]) -> (%y, %w = %next, %"qcc.shadow/w" = %1) {
+ *     graph @f(
+ *             %x: bf16[3,2],
+ *             state %w: f32[2,2] trained,
+ *             state %"qcc.shadow/w": bf16[2,2] role=shadow of=%w) -> (
+ *             %y,
+ *             %w = %next,
+ *             %"qcc.shadow/w" = %1) {
  *         %0: bf16[2,2] = amp_cast(%w, to=bf16) ours
  *         %y: bf16[3,2] = matmul(%x, %"qcc.shadow/w")
  *         %next: f32[2,2] = neg(%w) side=update
@@ -46,8 +52,7 @@ static Node *narrow_reader(const Node *x, DType t)
 static bool may_have_shadow(const Node *n, const Results *results)
 {
     return n->op == OP_state && n->name && n->type->kind == TYPE_TENSOR && n->type->dtype == F32 &&
-           type_known(n->type) && strncmp(n->name, "qcc.", 4) != 0 &&
-           (n->flags & NODE_TRAINED || results_find(results, n->name) < 0);
+           type_known(n->type) && is_model_state(n) && (n->flags & NODE_TRAINED || results_next(results, n) < 0);
 }
 
 /* ---- tables ---- */
@@ -114,12 +119,12 @@ static void give_shadow(Results *results, Node *master, DType t)
 {
     Graph *g = master->graph;
     const char *name = name_with(g, SHADOW_PREFIX, master->name);
-    const ValueAttr none = { NULL };
-    Node *shadow = graph_state(g, name, type_with_dtype(&g->ir->types, master->type, t), &none), *cast;
+    const StateAttr attr = { NULL, { STATE_shadow, master->name } };
+    Node *shadow = graph_state(g, name, type_with_dtype(&g->ir->types, master->type, t), &attr), *cast;
     while ((cast = narrow_reader(master, t)))
         graph_replace(cast, shadow);
     fetch_narrow(master, shadow);
-    const int next = results_find(results, master->name);
+    const int next = results_next(results, master);
     if (next < 0)
         return;
     Build b = build_at_end(g);

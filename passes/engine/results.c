@@ -14,7 +14,8 @@ Results results_of(Graph *g, Arena *arena)
     map_open(&r.index->results, arena);
     map_open(&r.index->inputs, arena);
     for (int i = 0; i < graph_n_results(g); i++)
-        results_add(&r, g->results ? g->results[i] : NULL, graph_result(g, i));
+        results_add_as(&r, g->results ? g->results[i] : NULL, graph_result(g, i),
+                       (ResultRole)graph_result_mark(g, i).role, graph_result_mark(g, i).of);
     return r;
 }
 
@@ -40,13 +41,27 @@ int results_find(const Results *r, const char *name)
     return e ? (int)e->value.u : -1;
 }
 
+int results_of_role(const Results *r, ResultRole role)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->mark[i].role == (int)role)
+            return (int)i;
+    return -1;
+}
+
+void results_add_as(Results *r, const char *name, Node *value, ResultRole role, const char *of)
+{
+    GROW(r->arena, r->node, r->n, r->cap);
+    GROW(r->arena, r->name, r->n, r->cap_names);
+    GROW(r->arena, r->mark, r->n, r->cap_marks);
+    r->node[r->n] = value;
+    r->mark[r->n] = (RoleMark){ (int)role, of };
+    r->name[r->n++] = name;
+}
+
 void results_add(Results *r, const char *name, Node *value)
 {
-    size_t n = r->n;
-    GROW(r->arena, r->node, r->n, r->cap);
-    GROW(r->arena, r->name, n, r->cap_names);
-    r->node[r->n] = value;
-    r->name[r->n++] = name;
+    results_add_as(r, name, value, RESULT_value, NULL);
 }
 
 void results_drop(Results *r, const bool *gone, size_t n)
@@ -56,6 +71,7 @@ void results_drop(Results *r, const bool *gone, size_t n)
         if (i < n && gone[i])
             continue;
         r->node[kept] = r->node[i];
+        r->mark[kept] = r->mark[i];
         r->name[kept++] = r->name[i];
     }
     r->n = kept;
@@ -63,9 +79,9 @@ void results_drop(Results *r, const bool *gone, size_t n)
     r->index->n_results = 0;
 }
 
-Node *results_take(Results *r, const char *name)
+Node *results_take(Results *r, ResultRole role)
 {
-    const int at = results_find(r, name);
+    const int at = results_of_role(r, role);
     if (at < 0)
         return NULL;
     Node *value = r->node[at];
@@ -77,7 +93,7 @@ Node *results_take(Results *r, const char *name)
 
 void results_set(const Results *r)
 {
-    graph_return(r->g, (int)r->n, r->node, r->name);
+    graph_return_marked(r->g, (int)r->n, r->node, r->name, r->mark);
 }
 
 Node *input_named(const Graph *g, const char *name)
@@ -97,13 +113,27 @@ Node *results_input(const Results *r, const char *name)
     return e ? r->g->inputs[e->value.u] : NULL;
 }
 
+static Node *trained_of(const Results *r, size_t i, ResultRole role)
+{
+    if (!r->node[i] || r->mark[i].role != (int)role)
+        return NULL;
+    Node *x = results_input(r, r->mark[i].of);
+    return x && x->op == OP_state && x->flags & NODE_TRAINED ? x : NULL;
+}
+
 Node *results_trained(const Results *r, size_t i)
 {
-    const char *name = results_name(r, i);
-    if (!r->node[i] || !name || strncmp(name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) != 0)
-        return NULL;
-    Node *x = results_input(r, name + sizeof GRADIENT_PREFIX - 1);
-    return x && x->op == OP_state && x->flags & NODE_TRAINED ? x : NULL;
+    return trained_of(r, i, RESULT_gradient);
+}
+
+Node *results_clipped(const Results *r, size_t i)
+{
+    return trained_of(r, i, RESULT_clipped);
+}
+
+int results_next(const Results *r, const Node *state)
+{
+    return state && state->name ? results_find(r, state->name) : -1;
 }
 
 const char *name_with(Graph *g, const char *prefix, const char *name)

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "ops/update/shadow.h"
+#include "ir/role.h"
 
 static void hush_undo(void *thing)
 {
@@ -77,9 +78,9 @@ static int input_named(const Graph *g, const char *name)
 
 const Tensor *trial_initial(const Node *state, Arena *scratch)
 {
-    const ValueAttr *initial = state->attr;
-    if (initial && initial->value)
-        return payload_cached(initial->value, state->graph->ir->diag);
+    Payload *initial = state_initial(state);
+    if (initial)
+        return payload_cached(initial, state->graph->ir->diag);
     if (!tensor_holds(state->type))
         return NULL;
     return tensor_new(scratch, state->type);
@@ -88,7 +89,7 @@ const Tensor *trial_initial(const Node *state, Arena *scratch)
 /* A state that only the second graph has: its initial value, or that of its master, rounded. */
 static const Tensor *new_state(const Graph *a, const Tensor *const *x, const Node *n, Arena *scratch)
 {
-    const int master = input_named(a, shadow_master(n->name));
+    const int master = is_state(n, STATE_shadow) ? input_named(a, node_role(n).of) : -1;
     if (master < 0 || !x[master])
         return trial_initial(n, scratch);
     Tensor *t = tensor_new(scratch, n->type);
@@ -115,6 +116,15 @@ static Status match_inputs(const Graph *a, const Tensor *const *x, const Graph *
     return OK;
 }
 
+/* What the compiler returns for itself: marked results, and next values of states that are not the model's. */
+static bool is_of_training(const Graph *a, int i)
+{
+    const RoleMark mark = graph_result_mark(a, i);
+    const int state = input_named(a, graph_result_name(a, i));
+    return mark.role ? mark.role != RESULT_gradient
+                     : state >= 0 && a->inputs[state]->op == OP_state && !is_model_state(a->inputs[state]);
+}
+
 int trial_result(const Graph *a, int i, const Graph *b)
 {
     const char *name = graph_result_name(a, i), *at = i < graph_n_results(b) ? graph_result_name(b, i) : NULL;
@@ -123,7 +133,7 @@ int trial_result(const Graph *a, int i, const Graph *b)
     for (int k = 0; name && k < graph_n_results(b); k++)
         if (graph_result_name(b, k) && strcmp(graph_result_name(b, k), name) == 0)
             return k;
-    return name && strncmp(name, "qcc.", 4) == 0 ? TRIAL_GONE : TRIAL_LOST;
+    return is_of_training(a, i) ? TRIAL_GONE : TRIAL_LOST;
 }
 
 /* ---- comparison ---- */

@@ -23,6 +23,7 @@
  * is a remark, and a row of Recipe.choices. */
 #include <string.h>
 
+#include "ir/role.h"
 #include "ops/card/path.h"
 #include "passes/clean/constant_values.h"
 #include "passes/model/candidates.h"
@@ -299,7 +300,9 @@ static Node *become_state(Choosing *c, Candidate *k)
     Node *n = k->node;
     const char *name = n->name;
     n->name = NULL;
-    Node *state = graph_state(c->graph, name, n->type, n->attr);
+    const int role = k->choice.kind == CHOICE_STATISTIC ? STATE_statistic : STATE_weight;
+    const StateAttr attr = { n->attr ? ((const ValueAttr *)n->attr)->value : NULL, { role, NULL } };
+    Node *state = graph_state(c->graph, name, n->type, &attr);
     state->flags = n->flags & (uint16_t) ~(NODE_PARAMETER | NODE_FIXED);
     state->src = n->src;
     state->label = n->label && !n->src && strcmp(n->label, name) == 0 ? NULL : n->label;

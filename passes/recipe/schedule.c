@@ -1,5 +1,7 @@
 #include "passes/recipe/schedule.h"
 
+#include "ir/own_names.h"
+#include "ir/role.h"
 #include "ops/card/cards.h"
 #include "ops/card/make.h"
 
@@ -49,8 +51,8 @@ static void find_total(Curve *c, const Schedule *s)
     Graph *g = c->b->graph;
     const Type *type = type_scalar(&g->ir->types, I64);
     Tensor *first = tensor_scalar(g->arena, &g->ir->types, I64, (double)s->total);
-    const ValueAttr attr = { payload_of(g->arena, first) };
-    Node *total = graph_state(g, "qcc.total_steps", type, &attr);
+    const StateAttr attr = { payload_of(g->arena, first), { STATE_length, NULL } };
+    Node *total = graph_state(g, TOTAL_STEPS_NAME, type, &attr);
     c->total = build_cast(c->b, total, F32);
     c->endless = CALL(c->b, less_or_equal, c->total, number(c, 0));
 }

@@ -8,7 +8,7 @@
  *         %d: f32[4] = mul(%w, %seed) ours side=backward
  *     }
  *     ==>
- *     graph @f(%x: f32[6,4], state %w: f32[4] trained) -> (%loss = %19, %grad.w = %20) {
+ *     graph @f(%x: f32[6,4], state %w: f32[4] trained) -> (%loss = %19, %grad.w = %20 role=gradient of=%w) {
  *         const %0: i64[] = 2 ours side=backward
  *         const %1: f32[] = 0 ours side=backward
  *         const %2: f32[] = 0 ours side=backward
@@ -322,7 +322,7 @@ static void build_loop(Accumulating *a)
         a->results.node[i] = leave(a, loop, &a->leaving[i]);
     }
     if (a->latched)
-        results_add(&a->results, LATCHED_SCALE, a->latched);
+        results_add_as(&a->results, NULL, a->latched, RESULT_latched, NULL);
     if (a->out.status == OK)
         results_set(&a->results);
 }
@@ -332,7 +332,7 @@ static void build_loop(Accumulating *a)
 static Status check_inputs(const Graph *g, Diag *diag)
 {
     for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->name && strncmp(g->inputs[i]->name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) == 0)
+        if (is_given_gradient(g->inputs[i]))
             return fail_as(diag, UNSUPPORTED, NOWHERE,
                            "--accumulate cannot wait for gradients that the host gives (%s): run backward several "
                            "times before an update",
@@ -347,7 +347,7 @@ static Status accumulate(Graph *g, PassRun *run)
         return OK;
     Accumulating a = { .g = g, .recipe = recipe, .turns = recipe->accumulate };
     a.results = results_of(g, run->scratch);
-    a.latched = results_take(&a.results, LATCHED_SCALE);
+    a.latched = results_take(&a.results, RESULT_latched);
     a.batch = find_batch(g, recipe);
     for (size_t i = 0; i < a.results.n; i++)
         if (!a.results.node[i] || a.results.node[i]->type->kind != TYPE_TENSOR)

@@ -35,14 +35,24 @@ static Node *new_input(Attach *a, const char *name, const Type *type)
     return have ? have : graph_input(a->g, name_of(&a->g->ir->names, name, strlen(name)), type);
 }
 
+/* An input that is there already becomes the same. */
+static Node *new_input_as(Attach *a, const char *name, const Type *type, InputRole role, const char *of)
+{
+    Node *n = new_input(a, name, type);
+    if (n->op == OP_input)
+        node_set_role(n, (int)role, of);
+    return n;
+}
+
 /* One weight for each sample: each element of the first dimension of the targets. */
 static Node *weight_input(Attach *a, const LossSpec *l, const Type *target)
 {
     Types *types = &a->g->ir->types;
     if (!l->sample_weight)
         return NULL;
-    return new_input(a, l->sample_weight,
-                     target->rank == 0 ? type_scalar(types, F32) : type_vector(types, F32, target->dims[0]));
+    const Type *type = target->rank == 0 ? type_scalar(types, F32) : type_vector(types, F32, target->dims[0]);
+    return strcmp(l->sample_weight, VALID_INPUT) == 0 ? new_input_as(a, VALID_INPUT, type, INPUT_valid, NULL)
+                                                      : new_input(a, l->sample_weight, type);
 }
 
 /* Scores [N, C, 1, 1] of a classifier without a last flattening, as [N, C]. */
@@ -140,8 +150,9 @@ static Status external(Attach *a, const LossSpec *l)
         if (!y || y->type->kind != TYPE_TENSOR || !dtype_is_float(y->type->dtype))
             return fail_as(a->run->diag, USAGE, NOWHERE, "--loss external:%s: the model has no such float output",
                            l->outputs[i]);
-        new_input(a, name_with(a->g, GRADIENT_PREFIX, l->outputs[i]),
-                  type_with_dtype(&a->g->ir->types, y->type, make_width(y->type->dtype)));
+        new_input_as(a, name_with(a->g, GRADIENT_PREFIX, l->outputs[i]),
+                     type_with_dtype(&a->g->ir->types, y->type, make_width(y->type->dtype)), INPUT_gradient,
+                     l->outputs[i]);
     }
     return OK;
 }

@@ -4,7 +4,7 @@
  *     graph @f(state %w: f32[2] trained) -> (%grad.w = %w) {
  *     }
  *     ==>
- *     graph @f(state %w: f32[2] trained) -> (%grad.w = %w, %grad_norm = %6, %qcc.grad_scale = %12) {
+ *     graph @f(state %w: f32[2] trained) -> (%grad.w = %w role=gradient of=%w, %grad_norm = %6, %qcc.grad_scale = %12 role=factor) {
  *         %0: f32[] = reduce_sum_square(%w, keepdims=false) ours side=update
  *         %1: f64[] = cast(%0, to=f64) ours side=update
  *         const %2: i64[1] = [1] ours side=update
@@ -62,7 +62,8 @@ static Node *by_value(Clipping *c, Node *gradient, Node *parameter)
     Node *most = bound(c, t, c->recipe->clip_value);
     Node *least = bound(c, t, -c->recipe->clip_value);
     Node *clipped = CALL(&c->b, clip, gradient, least, most);
-    results_add(&c->results, name_with(c->results.g, CLIPPED_PREFIX, parameter->name), clipped);
+    const char *name = name_with(c->results.g, CLIPPED_PREFIX, parameter->name);
+    results_add_as(&c->results, name, clipped, RESULT_clipped, parameter->name);
     return clipped;
 }
 
@@ -136,15 +137,20 @@ static void move_scale(Clipping *c)
     Tensor *first = tensor_new(g->arena, type_vector(&g->ir->types, I64, SCALER_COUNTERS));
     const ScalerState begin = scaler_begin(&rules, (float)s.init);
     scaler_pack(&begin, first->data);
-    const ValueAttr attr = { payload_of(g->arena, first) };
+    Node *scale = graph_state_of(g, STATE_scaler, NULL);
+    const StateAttr attr = { payload_of(g->arena, first), { STATE_scaler, scale ? scale->name : NULL } };
+    if (!scale) {
+        b->status = fail(g->ir->diag, NOWHERE, "the loss is scaled, and no state has the role scaler");
+        return;
+    }
     Node *values = c->n ? joined(c, c->raw) : make_zeros(b, F64, 1, &none);
     Node *found = loss < 0 ? CALL(b, check_finite, values) : CALL(b, check_finite, values, c->results.node[loss]);
-    Node *in[] = { input_named(g, "qcc.scale"), graph_state(g, "qcc.scaler", first->type, &attr), found };
+    Node *in[] = { scale, graph_state(g, SCALER_NAME, first->type, &attr), found };
     Node *next = build_node_n(b, OP_update_scale, &rules, 3, in, 3);
-    results_add(&c->results, "qcc.found", found);
-    results_add(&c->results, "qcc.scale", build_part(b, next, 0));
-    results_add(&c->results, "qcc.scaler", build_part(b, next, 1));
-    results_add(&c->results, "qcc.applied", build_part(b, next, 2));
+    results_add_as(&c->results, FOUND_NAME, found, RESULT_found, NULL);
+    results_add(&c->results, scale->name, build_part(b, next, 0));
+    results_add(&c->results, in[1]->name, build_part(b, next, 1));
+    results_add_as(&c->results, APPLIED_NAME, build_part(b, next, 2), RESULT_applied, NULL);
 }
 
 static Status clip(Graph *g, PassRun *run)
@@ -156,7 +162,7 @@ static Status clip(Graph *g, PassRun *run)
     c.b.flags = NODE_OURS | NODE_UPDATE;
     c.square = NEWS(run->scratch, Node *, c.results.n + 1);
     c.raw = NEWS(run->scratch, Node *, c.results.n + 1);
-    const int latched = results_find(&c.results, LATCHED_SCALE);
+    const int latched = results_of_role(&c.results, RESULT_latched);
     if (latched >= 0) {
         c.latched = c.results.node[latched];
         c.inverse = CALL(&c.b, div, build_scalar(&c.b, F32, 1), c.latched);
@@ -167,7 +173,7 @@ static Status clip(Graph *g, PassRun *run)
     Node *all = norm(&c), *factors = all_factors(&c, all);
     results_add(&c.results, "grad_norm", all);
     if (factors)
-        results_add(&c.results, GRADIENT_SCALE, factors);
+        results_add_as(&c.results, GRADIENT_SCALE, factors, RESULT_factor, NULL);
     results_set(&c.results);
     run->changes += c.n;
     return c.b.status;

@@ -5,7 +5,7 @@
  *         %loss: f32[] = reduce_sum(%y, keepdims=false)
  *     }
  *     ==>
- *     graph @f(%x: f32[2], state %w: f32[2] trained) -> (%loss, %grad.w = %4) {
+ *     graph @f(%x: f32[2], state %w: f32[2] trained) -> (%loss, %grad.w = %4 role=gradient of=%w) {
  *         %y: f32[2] = mul(%x, %w)
  *         %loss: f32[] = reduce_sum(%y, keepdims=false)
  *         const %seed: f32[] = 1 ours side=backward
@@ -23,9 +23,8 @@
 #include "ops/card/make.h"
 #include "ops/control/reverse.h"
 #include "passes/engine/pass.h"
+#include "passes/engine/results.h"
 #include "passes/recipe/choices.h"
-
-static const char prefix[] = "grad.";
 
 /* ---- what is asked ---- */
 
@@ -60,12 +59,12 @@ static Status find_ends(Graph *g, PassRun *run, Build *b, ReverseQuery *q)
          *loss = result_named(g, "loss");
     for (size_t i = 0; i < g->n_inputs; i++) {
         Node *given = g->inputs[i];
-        if (!given->name || strncmp(given->name, prefix, strlen(prefix)) != 0)
+        const char *of = is_given_gradient(given) ? node_role(given).of : NULL;
+        if (!of)
             continue;
-        y[q->n_y] = result_named(g, given->name + strlen(prefix));
+        y[q->n_y] = result_named(g, of);
         if (!y[q->n_y])
-            return fail(run->diag, node_place(given), "%s: no output has the name %s", given->name,
-                        given->name + strlen(prefix));
+            return fail(run->diag, node_place(given), "%s: no output has the name %s", given->name, of);
         dy[q->n_y++] = given;
     }
     if (loss) {
@@ -78,7 +77,8 @@ static Status find_ends(Graph *g, PassRun *run, Build *b, ReverseQuery *q)
         dy[q->n_y++]->name = name_of(&g->ir->names, "seed", strlen("seed"));
     }
     if (!q->n_y)
-        return fail(run->diag, NOWHERE, "has no loss to differentiate: a result named loss, or inputs grad.OUTPUT");
+        return fail(run->diag, NOWHERE,
+                    "has no loss to differentiate: a result named loss, or inputs " GRADIENT_PREFIX "OUTPUT");
     q->y = y;
     q->dy = dy;
     return OK;
@@ -195,22 +195,13 @@ static Status judge(PassRun *run, const ReverseQuery *q, const ReverseResult *r)
 
 static void add_results(Graph *g, const ReverseQuery *q, const ReverseResult *r)
 {
-    const int n_old = graph_n_results(g);
-    Node **results = NEWS(g->arena, Node *, n_old + q->n_x + 1);
-    const char **names = NEWS(g->arena, const char *, n_old + q->n_x + 1);
-    int n = n_old;
-    for (int i = 0; i < n_old; i++) {
-        results[i] = graph_result(g, i);
-        names[i] = g->results ? g->results[i] : NULL;
-    }
+    Results results = results_of(g, g->arena);
     for (int i = 0; i < q->n_x; i++) {
-        if (!r->dx[i])
-            continue;
-        const char *name = arena_printf(g->arena, "%s%s", prefix, q->x[i]->name);
-        results[n] = r->dx[i];
-        names[n++] = name_of(&g->ir->names, name, strlen(name));
+        const char *x = q->x[i]->name;
+        if (r->dx[i])
+            results_add_as(&results, name_with(g, GRADIENT_PREFIX, x), r->dx[i], RESULT_gradient, x);
     }
-    graph_return(g, n, results, names);
+    results_set(&results);
 }
 
 static Status differentiate(Graph *g, PassRun *run)

@@ -9,8 +9,8 @@
  *     ==>
  *     graph @f(
  *             state %w: f32[2] = [3, 4] trained,
- *             state %qcc.step: i64[],
- *             state %"qcc.ema/w": f32[2] = [3, 4]) -> (
+ *             state %qcc.step: i64[] role=counter,
+ *             state %"qcc.ema/w": f32[2] = [3, 4] role=ema of=%w) -> (
  *             %w = %next,
  *             %qcc.step = %step,
  *             %"qcc.ema/w" = %7) {
@@ -44,9 +44,9 @@ static void average(Averaging *a, Node *parameter, Node *next)
     Graph *g = a->results.g;
     Build *b = &a->b;
     const DType own = parameter->type->dtype, t = make_width(own);
-    const char *name = name_with(g, "qcc.ema/", parameter->name);
-    Node *mean =
-        graph_state(g, name, type_with_dtype(&g->ir->types, parameter->type, t), t == own ? parameter->attr : NULL);
+    const char *name = name_with(g, EMA_PREFIX, parameter->name);
+    const StateAttr attr = { t == own ? state_initial(parameter) : NULL, { STATE_ema, parameter->name } };
+    Node *mean = graph_state(g, name, type_with_dtype(&g->ir->types, parameter->type, t), &attr);
     Node *value = make_cast(b, next, t);
     Node *way = CALL(b, mul, CALL(b, sub, value, mean), build_scalar(b, t, 1 - a->keep));
     results_add(&a->results, name, CALL(b, where, a->first, value, CALL(b, add, mean, way)));
@@ -59,9 +59,9 @@ static Status ema(Graph *g, PassRun *run)
         return OK;
     Averaging a = { .keep = recipe->ema, .results = results_of(g, run->scratch), .b = build_at_end(g) };
     a.b.flags = NODE_OURS | NODE_UPDATE;
-    const int step = results_find(&a.results, "qcc.step");
+    const int step = results_next(&a.results, graph_state_of(g, STATE_counter, NULL));
     if (step < 0)
-        return fail(run->diag, NOWHERE, "there is no qcc.step: update runs before ema");
+        return fail(run->diag, NOWHERE, "there is no " STEP_NAME ": update runs before ema");
     a.first = CALL(&a.b, less_or_equal, a.results.node[step], build_scalar(&a.b, I64, 1));
     const size_t n = a.results.n;
     for (size_t i = 0; i < n; i++) {

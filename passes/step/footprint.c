@@ -1,10 +1,6 @@
 #include "passes/step/footprint.h"
 
-#include <string.h>
-
-#include "ops/update/shadow.h"
-
-static const char ours[] = "qcc.", gradient[] = "grad.";
+#include "ir/role.h"
 
 /* Of a value. */
 typedef struct Life {
@@ -31,9 +27,9 @@ static void count_states(Graph *g, Footprint *f)
         const uint64_t bytes = bytes_of(n->type);
         if (n->op != OP_state)
             f->activations += bytes; /* data stays for the whole step */
-        else if (shadow_master(n->name))
+        else if (is_state(n, STATE_shadow))
             f->weights += bytes;
-        else if (n->name && strncmp(n->name, ours, strlen(ours)) == 0)
+        else if (!is_model_state(n))
             f->optimizer += bytes;
         else
             *(n->flags & NODE_TRAINED ? &f->weights : &f->other_state) += bytes;
@@ -43,9 +39,8 @@ static void count_states(Graph *g, Footprint *f)
 static void count_gradients(Graph *g, Facts *lives, Footprint *f)
 {
     for (int i = 0; i < graph_n_results(g); i++) {
-        const char *name = graph_result_name(g, i);
         Node *n = graph_result(g, i);
-        if (!n || !name || strncmp(name, gradient, strlen(gradient)) != 0)
+        if (!n || graph_result_mark(g, i).role != RESULT_gradient)
             continue;
         Life *life = fact(lives, n);
         f->gradients += life->counted_apart ? 0 : bytes_of(n->type);

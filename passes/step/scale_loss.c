@@ -7,7 +7,12 @@
  *         %d: f32[4] = mul(%w, %seed) ours side=backward
  *     }
  *     ==>
- *     graph @f(state %w: f32[4] trained, state %qcc.scale: f32[] = 1024) -> (%loss, %grad.w = %d, %qcc.latched) {
+ *     graph @f(
+ *             state %w: f32[4] trained,
+ *             state %qcc.scale: f32[] = 1024 role=scaler) -> (
+ *             %loss,
+ *             %grad.w = %d role=gradient of=%w,
+ *             %qcc.latched role=latched) {
  *         %loss: f32[] = reduce_sum(%w, keepdims=false)
  *         %qcc.latched: f32[] = latch(%qcc.scale) ours side=backward
  *         const %0: f32[] = 0.25 ours side=backward
@@ -56,22 +61,16 @@ static Node *find_seed(const Graph *g)
     return n;
 }
 
-static bool is_given(const Node *input)
-{
-    return input->op == OP_input && input->name &&
-           strncmp(input->name, GRADIENT_PREFIX, sizeof GRADIENT_PREFIX - 1) == 0;
-}
-
 static void latch(Scaling *s)
 {
     const Type *type = type_scalar(&s->g->ir->types, F32);
-    const ValueAttr first = { payload_of(s->g->arena,
-                                         tensor_scalar(s->g->arena, &s->g->ir->types, F32, s->scale.init)) };
-    s->latched = CALL(&s->b, latch, graph_state(s->g, "qcc.scale", type, &first));
+    Tensor *first = tensor_scalar(s->g->arena, &s->g->ir->types, F32, s->scale.init);
+    const StateAttr attr = { payload_of(s->g->arena, first), { STATE_scaler, NULL } };
+    s->latched = CALL(&s->b, latch, graph_state(s->g, SCALE_NAME, type, &attr));
     if (!s->latched)
         return;
     s->latched->name = name_of(&s->g->ir->names, LATCHED_SCALE, strlen(LATCHED_SCALE));
-    results_add(&s->results, NULL, s->latched);
+    results_add_as(&s->results, NULL, s->latched, RESULT_latched, NULL);
 }
 
 /* `by` stands for an old value, as operand (of all but one node) and as result. */
@@ -128,7 +127,7 @@ static Status scale_loss(Graph *g, PassRun *run)
     if (s.scale.kind != SCALE_OFF)
         latch(&s);
     for (size_t i = 0; s.latched && i < g->n_inputs; i++)
-        if (is_given(g->inputs[i]))
+        if (is_given_gradient(g->inputs[i]))
             scale_given(&s, g->inputs[i]);
     Node *seed = find_seed(g);
     if (seed)

@@ -9,11 +9,11 @@
  *     graph @f(
  *             %x: f32[2],
  *             state %w: f32[2] trained,
- *             state %qcc.step: i64[],
- *             state %qcc.lr_factor: f32[] = ones,
- *             state %"qcc.m/w": f32[2]) -> (
+ *             state %qcc.step: i64[] role=counter,
+ *             state %qcc.lr_factor: f32[] = ones role=rate,
+ *             state %"qcc.m/w": f32[2] role=moment of=%w) -> (
  *             %loss,
- *             %grad.w = %x,
+ *             %grad.w = %x role=gradient of=%w,
  *             %w = %5,
  *             %"qcc.m/w" = %6,
  *             %lr = %3,
@@ -67,7 +67,7 @@ typedef struct Updating {
 static Node *host_factor(Graph *g, const char *name)
 {
     const Type *type = type_scalar(&g->ir->types, F32);
-    const ValueAttr one = { payload_init(g->arena, type, (Init){ .kind = INIT_ONES }) };
+    const StateAttr one = { payload_init(g->arena, type, (Init){ .kind = INIT_ONES }), { STATE_rate, NULL } };
     return graph_state(g, name, type, &one);
 }
 
@@ -102,8 +102,8 @@ static void update_parameter(Updating *u, Node *x, Node *gradient)
     const int n = update_states(def, attr, names);
     const Type *type = type_with_dtype(&g->ir->types, x->type, make_width(x->type->dtype));
     for (int i = 0; i < n; i++) {
-        state[i] = name_with(g, arena_printf(u->run->scratch, "qcc.%s/", names[i]), x->name);
-        in[UPDATE_STATE + i] = graph_state(g, state[i], type, NULL);
+        state[i] = name_with(g, arena_printf(u->run->scratch, OWN_PREFIX "%s/", names[i]), x->name);
+        in[UPDATE_STATE + i] = graph_state(g, state[i], type, &(StateAttr){ NULL, { STATE_moment, x->name } });
     }
     const int n_in = n ? UPDATE_STATE + n : u->scale ? UPDATE_STATE : UPDATE_SCALE;
     Node *next = build_node_n(&u->b, group->op, attr, n_in, in, 1 + n);
@@ -131,11 +131,12 @@ static Status whole_recipe(Graph *g, PassRun *run, Recipe *r)
 /* The counter of steps, and the rates' common factors. */
 static void begin(Updating *u, Graph *g)
 {
-    Node *done = graph_state(g, "qcc.step", type_scalar(&g->ir->types, I64), NULL);
+    const StateAttr counter = { NULL, { STATE_counter, NULL } };
+    Node *done = graph_state(g, STEP_NAME, type_scalar(&g->ir->types, I64), &counter);
     u->step = CALL(&u->b, add, done, build_scalar(&u->b, I64, 1));
     u->factor = host_factor(g, LR_FACTOR);
     u->part = schedule_part(&u->b, &u->recipe->schedule, u->recipe->groups[0].lr, u->step);
-    u->scale = results_take(&u->results, GRADIENT_SCALE);
+    u->scale = results_take(&u->results, RESULT_factor);
 }
 
 static Status update(Graph *g, PassRun *run)
@@ -147,23 +148,26 @@ static Status update(Graph *g, PassRun *run)
     begin(&u, g);
     const size_t n = u.results.n;
     Node **x = NEWS(run->scratch, Node *, n + 1), **gradient = NEWS(run->scratch, Node *, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        x[i] = results_trained(&u.results, i);
-        gradient[i] = u.results.node[i];
-    }
+    Facts clipped = facts_open(run->scratch, sizeof(Node *));
     bool *gone = NEWS(run->scratch, bool, n + 1);
     for (size_t i = 0; i < n; i++) {
-        const int clipped = x[i] ? results_find(&u.results, name_with(g, CLIPPED_PREFIX, x[i]->name)) : -1;
-        if (clipped >= 0 && (size_t)clipped < n)
-            gone[clipped] = true;
+        const Node *of = results_clipped(&u.results, i);
+        x[i] = results_trained(&u.results, i);
+        gradient[i] = u.results.node[i];
+        gone[i] = of != NULL;
+        if (of)
+            *(Node **)fact(&clipped, of) = u.results.node[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        Node *bounded = x[i] ? *(Node **)fact(&clipped, x[i]) : NULL;
         if (x[i])
-            update_parameter(&u, x[i], clipped >= 0 ? u.results.node[clipped] : gradient[i]);
+            update_parameter(&u, x[i], bounded ? bounded : gradient[i]);
     }
     results_drop(&u.results, gone, n);
     (void)rate_of(&u, &recipe.groups[0]);
     for (size_t i = 0; i < u.n_rates; i++)
         results_add(&u.results, u.rates[i].name, u.rates[i].node);
-    results_add(&u.results, "qcc.step", u.step);
+    results_add(&u.results, STEP_NAME, u.step);
     results_set(&u.results);
     return u.b.status;
 }

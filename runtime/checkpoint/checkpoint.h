@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/sink.h"
+#include "ir/role.h"
 #include "ir/store/safetensors.h"
 
 enum {
@@ -134,6 +135,7 @@ typedef struct StateSlot {
     bool own_order;           /* other programs have its elements in another order */
     const char *const *also;  /* names of the same tensor under other modules, up to a null; null: none */
     const StateGates *pieces; /* null: it is not known to be made of any */
+    RoleMark mark;            /* what it is to the step */
 } StateSlot;
 
 /* How a file fits the slots; each list is of names, those misshapen with both types. */
@@ -141,6 +143,7 @@ typedef struct StateReport {
     size_t n_matched, n_converted, n_turned, n_reordered;
     const char **missing, **unexpected, **misshapen;
     size_t n_missing, n_unexpected, n_misshapen, cap_missing, cap_unexpected, cap_misshapen;
+    bool model_differs; /* states of the model itself are missing or misshapen, not only those that training adds */
 } StateReport;
 
 typedef struct CheckpointWanted {

@@ -160,18 +160,12 @@ static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const cha
     return message_send(m);
 }
 
-static bool has_weights(const char *const *names, size_t n)
+static bool is_slot_of_scale(const CheckpointWanted *w, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(names[i], "qcc.", 4) != 0)
-            return true;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->slots[i].name == name)
+            return w->slots[i].mark.role == STATE_scaler;
     return false;
-}
-
-/* Whether it is the model's own states that do not fit: not those that training adds, nor those that are frozen now. */
-static bool model_differs(const StateReport *r)
-{
-    return has_weights(r->missing, r->n_missing) || has_weights(r->misshapen, r->n_misshapen);
 }
 
 /* States of the scale of a loss that the file lacks: not missed where they may begin anew. */
@@ -179,7 +173,7 @@ static Status check_scale(const CheckpointReader *r, const Probe *p, const Check
 {
     size_t n = 0;
     for (size_t i = 0; i < report->n_missing; i++)
-        if (!match_is_scale(report->missing[i]))
+        if (!is_slot_of_scale(w, report->missing[i]))
             report->missing[n++] = report->missing[i];
     const bool lacks = n < report->n_missing;
     report->n_missing = n;
@@ -202,7 +196,7 @@ static Status check_wanted(const CheckpointReader *r, const Probe *p, const Chec
 {
     const bool model = differ(p->info.model_hash, w->model_hash), step = differ(p->info.step_hash, w->step_hash);
     *to = match_slots(r->arena, &p->table, w->slots, w->n, false, report);
-    if (model && model_differs(report))
+    if (model && report->model_differs)
         return refuse_misfit(r, p, "was saved by a run of another model", report);
     if ((model || step) && w->options && p->info.options && strcmp(w->options, p->info.options) != 0)
         return refuse_options(r, p, w->options);
@@ -301,7 +295,7 @@ static CheckpointWanted with_kept(const CheckpointReader *r, const Probe *p, con
             continue;
         const char *name = arena_string(r->arena, t->name);
         to[i] = (int64_t)all.n;
-        slots[all.n++] = (StateSlot){ name, NULL, t->type };
+        slots[all.n++] = (StateSlot){ .name = name, .type = t->type };
         loaded->kept[loaded->n_kept++] = (NamedTensor){ name, NULL };
     }
     all.slots = slots;
@@ -327,10 +321,11 @@ static void settle_kept(const CheckpointReader *r, const CheckpointWanted *w, Ch
 static Status check_value(const CheckpointReader *r, const Probe *p, const CheckpointWanted *w, Tensor *const *states)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (states[i] && strcmp(w->slots[i].name, "qcc.scale") == 0 && states[i]->type->dtype == F32 &&
-            states[i]->type->rank == 0 && !scaler_is_scale(*(const float *)states[i]->data))
-            return fail_as(r->diag, INVALID, (Place){ .file = p->path, .byte = -1 }, "qcc.scale: %g is no power of two",
-                           tensor_get_f64(states[i], 0));
+        if (states[i] && w->slots[i].mark.role == STATE_scaler && !w->slots[i].mark.of &&
+            states[i]->type->dtype == F32 && states[i]->type->rank == 0 &&
+            !scaler_is_scale(*(const float *)states[i]->data))
+            return fail_as(r->diag, INVALID, (Place){ .file = p->path, .byte = -1 }, "%s: %g is no power of two",
+                           w->slots[i].name, tensor_get_f64(states[i], 0));
     return OK;
 }
 

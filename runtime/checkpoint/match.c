@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "ops/update/shadow.h"
+#include "ir/role.h"
 
-void report_missing(Arena *arena, StateReport *r, const char *name)
+void report_missing(Arena *arena, StateReport *r, const StateSlot *slot)
 {
     GROW(arena, r->missing, r->n_missing, r->cap_missing);
-    r->missing[r->n_missing++] = name;
+    r->missing[r->n_missing++] = slot->name;
+    r->model_differs |= role_is_of_model(slot->mark.role);
 }
 
 void report_unexpected(Arena *arena, StateReport *r, const char *name)
@@ -18,11 +19,13 @@ void report_unexpected(Arena *arena, StateReport *r, const char *name)
     r->unexpected[r->n_unexpected++] = arena_string(arena, name);
 }
 
-void report_misshapen(Arena *arena, StateReport *r, const char *name, const Type *got, const Type *want)
+void report_misshapen(Arena *arena, StateReport *r, const StateSlot *slot, const char *name, const Type *got,
+                      const Type *want)
 {
     GROW(arena, r->misshapen, r->n_misshapen, r->cap_misshapen);
     r->misshapen[r->n_misshapen++] =
         arena_printf(arena, "%s is %s and not %s", name, type_text(arena, got), type_text(arena, want));
+    r->model_differs |= role_is_of_model(slot->mark.role);
 }
 
 static bool same_shape(const Type *a, const Type *b)
@@ -90,13 +93,13 @@ bool match_fits(const Type *file, const StateSlot *slot, bool ours, bool *conver
 
 bool match_is_scale(const char *name)
 {
-    return strcmp(name, "qcc.scale") == 0 || strcmp(name, "qcc.scaler") == 0;
+    return role_by_name(ROLES_OF_STATES, name).role == STATE_scaler;
 }
 
 /* Counters as a later version may have them: the ones that we know come first. */
 static bool is_longer(const Type *file, const StateSlot *slot)
 {
-    return strcmp(slot->name, "qcc.scaler") == 0 && file->dtype == slot->type->dtype && file->rank == 1 &&
+    return slot->mark.role == STATE_scaler && slot->mark.of && file->dtype == slot->type->dtype && file->rank == 1 &&
            slot->type->rank == 1 && file->dims[0] > slot->type->dims[0];
 }
 
@@ -152,7 +155,7 @@ static int64_t fit_piece(const Matching *m, const SafeTensor *t, size_t slot)
     const StateGates *g = m->slots[slot].pieces;
     const bool convert = t->type->dtype != g->type->dtype;
     if (!same_shape(t->type, g->type) || (convert && !dtype_is_float(t->type->dtype))) {
-        report_misshapen(m->arena, m->report, t->name, t->type, g->type);
+        report_misshapen(m->arena, m->report, &m->slots[slot], t->name, t->type, g->type);
         m->seen[slot] = true;
         return MATCH_NONE;
     }
@@ -183,7 +186,7 @@ static int64_t fit_slot(const Matching *m, const SafeTensor *t, size_t i)
     }
     if (!fits(t->type, slot->type, m->convert, &converted) &&
         !(m->convert && fits_otherwise(t->type, slot, m->ours, &converted))) {
-        report_misshapen(m->arena, r, slot->name, t->type, slot->type);
+        report_misshapen(m->arena, r, slot, slot->name, t->type, slot->type);
         return MATCH_NONE;
     }
     r->n_matched++;
@@ -194,8 +197,9 @@ static int64_t fit_slot(const Matching *m, const SafeTensor *t, size_t i)
 
 static int64_t match(const Matching *m, const SafeTensor *t, const MapEntry *e)
 {
-    const bool own = (m->convert && strncmp(t->name, "qcc.", 4) == 0) || match_is_scale(t->name) ||
-                     shadow_master(t->name); /* which are made from masters, whatever a file says */
+    const int role = role_by_name(ROLES_OF_STATES, t->name).role; /* a file has names alone */
+    const bool own = (m->convert && !role_is_of_model(role)) || role == STATE_scaler ||
+                     role == STATE_shadow; /* which are made from masters, whatever a file says */
     if (e && m->convert && !m->ours && match_piece(&m->slots[e->value.u], t->name))
         return fit_piece(m, t, e->value.u);
     if (e && !m->seen[e->value.u])
@@ -219,7 +223,7 @@ int64_t *match_slots(Arena *arena, const SafeTensors *s, const StateSlot *slots,
         to[i] = match(&m, &s->list[i], map_find(&by_name, s->list[i].name));
     for (size_t i = 0; i < n; i++)
         if (!m.seen[i] && !slots[i].may_lack)
-            report_missing(arena, report, slots[i].name);
+            report_missing(arena, report, &slots[i]);
     return to;
 }
 

@@ -27,8 +27,9 @@ bool match_is_turned(const Type *file, const StateSlot *slot, bool ours);
 bool match_is_scale(const char *name);
 
 /* Notes a name in a list of a report. */
-void report_missing(Arena *arena, StateReport *r, const char *name);
+void report_missing(Arena *arena, StateReport *r, const StateSlot *slot);
 void report_unexpected(Arena *arena, StateReport *r, const char *name);
-void report_misshapen(Arena *arena, StateReport *r, const char *name, const Type *got, const Type *want);
+void report_misshapen(Arena *arena, StateReport *r, const StateSlot *slot, const char *name, const Type *got,
+                      const Type *want);
 
 #endif

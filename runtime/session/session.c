@@ -3,19 +3,7 @@
 
 #include <string.h>
 
-static const char prefix[] = "grad.";
-
 /* ---- opening ---- */
-
-bool session_is_gradient(const char *name)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
-const char *session_of_gradient(const char *name)
-{
-    return name + strlen(prefix);
-}
 
 static void add_state(Session *s, const Node *n, int slot, int eval_slot)
 {
@@ -25,7 +13,8 @@ static void add_state(Session *s, const Node *n, int slot, int eval_slot)
         State *state = &s->states[s->n_states++];
         *state = (State){ .name = n->name,
                           .type = n->type,
-                          .initial = n->attr ? ((const ValueAttr *)n->attr)->value : NULL,
+                          .initial = state_initial(n),
+                          .mark = node_role(n),
                           .slot = -1,
                           .eval_slot = -1,
                           .next = -1,
@@ -48,6 +37,7 @@ static void add_input(Session *s, const Node *n, int slot, int eval_slot)
         e->value.p = input;
     }
     Input *input = e->value.p;
+    input->given |= is_given_gradient(n);
     input->slot = slot >= 0 ? slot : input->slot;
     input->eval_slot = eval_slot >= 0 ? eval_slot : input->eval_slot;
 }
@@ -75,14 +65,17 @@ static void name_results(Session *s, const Graph *g, Map *names)
 /* Which results are next values of states, and which gradients. */
 static void link_results(Session *s)
 {
+    map_open(&s->gradients, s->arena);
     for (int i = 0; i < graph_n_results(s->graph); i++) {
+        const RoleMark mark = graph_result_mark(s->graph, i);
         const char *name = graph_result_name(s->graph, i);
-        const bool gradient = name && session_is_gradient(name);
-        const MapEntry *e = name ? map_find(&s->by_name, gradient ? name + strlen(prefix) : name) : NULL;
-        State *state = e ? e->value.p : NULL;
-        if (!state || state < s->states || state >= s->states + s->n_states || !graph_result(s->graph, i))
+        const bool gradient = mark.role == RESULT_gradient;
+        State *state = !graph_result(s->graph, i) ? NULL : session_state(s, gradient ? mark.of : name);
+        if (!state)
             continue;
         *(gradient ? &state->gradient : &state->next) = i;
+        if (gradient && name)
+            map_put(&s->gradients, name, NULL)->value.p = state;
     }
 }
 
@@ -185,9 +178,24 @@ void session_close(Session *s)
 
 State *session_state(const Session *s, const char *name)
 {
-    const MapEntry *e = map_find(&s->by_name, name);
+    const MapEntry *e = name ? map_find(&s->by_name, name) : NULL;
     State *state = e ? e->value.p : NULL;
     return state && state >= s->states && state < s->states + s->n_states ? state : NULL;
+}
+
+State *session_state_of(const Session *s, StateRole role, const char *of)
+{
+    for (size_t i = 0; i < s->n_states; i++) {
+        const RoleMark mark = s->states[i].mark;
+        if (mark.role == (int)role && (mark.of == of || (mark.of && of && strcmp(mark.of, of) == 0)))
+            return &s->states[i];
+    }
+    return NULL;
+}
+
+const char *session_gradient_name(const Session *s, const State *of)
+{
+    return of->gradient >= 0 ? graph_result_name(s->graph, of->gradient) : NULL;
 }
 
 State *session_states(Session *s, size_t *n)

@@ -1,11 +1,12 @@
 /* A session: a training step that runs.  It owns the states of a module's graphs @step and @eval, runs the step whole
  * or phase by phase, and commits the next states only when everything of a step is there and finite.
  *
- * Names are those of the graphs: inputs, states, results; `grad.NAME` is the gradient of a trained state.  One thread at
- * a time. */
+ * Names are those of the graphs: inputs, states, results, the gradients of trained states among them.  What a state or a
+ * result is to the step its role says, never its name.  One thread at a time. */
 #ifndef RUNTIME_SESSION_SESSION_H
 #define RUNTIME_SESSION_SESSION_H
 
+#include "ir/role.h"
 #include "ops/card/eval.h"
 #include "ops/update/scaler.h"
 
@@ -27,6 +28,7 @@ typedef struct State {
     Tensor *pending; /* what forward made of it while gradients accumulate; null: nothing */
     Tensor *sum;     /* accumulated gradient; null: none */
     bool trained;
+    RoleMark mark;        /* what it is to the step (ir/role.h) */
     int slot, eval_slot;  /* input of the step, of @eval; -1: it has none */
     int next;             /* result of the step that is its next value; -1: it never changes */
     int gradient;         /* result of the step that is its gradient; -1: it has none */
@@ -139,6 +141,15 @@ void session_forget(Session *s);
 /* The states in the order of the step's signature, without the shadows of others. */
 State *session_states(Session *s, size_t *n);
 
+/* The first state of a role and of the state of that name (null: of none); null when there is none. */
+State *session_state_of(const Session *s, StateRole role, const char *of);
+
+/* The gradient of a state, as session_view shows it; null when there is none. */
+const Tensor *session_gradient(Session *s, State *of);
+
+/* The name under which the gradient of a state leaves the step; null when it has none. */
+const char *session_gradient_name(const Session *s, const State *of);
+
 /* Steps begun so far: what random operators draw by.  A resumed session sets it. */
 uint64_t session_step(const Session *s);
 void session_set_step(Session *s, uint64_t step);
@@ -149,5 +160,8 @@ void session_set_seed(Session *s, uint64_t seed);
 
 /* The input of that name of @step, else of @eval; null when there is none. */
 const Node *session_input(const Session *s, const char *name);
+
+/* The first input of a role that is bound; null when there is none. */
+const Node *session_input_of(const Session *s, InputRole role);
 
 #endif

@@ -9,6 +9,7 @@ typedef struct Input {
     const char *name;
     Tensor tensor; /* over the caller's memory */
     bool bound;
+    bool given;          /* the gradient of an output, which the host gives back */
     int slot, eval_slot; /* input of the step, of @eval; -1: it has none */
 } Input;
 
@@ -16,7 +17,7 @@ typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Pha
 
 /* The scale of the loss (session_scale.c). */
 typedef struct Scaling {
-    State *scale, *counters; /* qcc.scale, qcc.scaler; null: the loss is not scaled */
+    State *scale, *counters; /* null: the loss is not scaled */
     const ScalerRules *rules;
     const Node *latch, *found;
     Tensor *latched; /* what the gradients at hand were multiplied with; null before the first */
@@ -42,18 +43,13 @@ struct Session {
     const Tensor **arguments; /* of a run */
     Map by_name;              /* State or Input, by name */
     Map result, eval_result;  /* Node, by name */
+    Map gradients;            /* State, by the name of the result that is its gradient */
     uint64_t steps;           /* begun */
     EvalOptions options;
     Phase phase;
     bool evaluated; /* results are those of @eval */
     Scaling scaling;
 };
-
-/* Whether a name is that of a gradient: grad.NAME. */
-bool session_is_gradient(const char *name);
-
-/* The NAME of grad.NAME. */
-const char *session_of_gradient(const char *name);
 
 /* A copy of a tensor in the session's heap. */
 Tensor *session_copy(Session *s, const Tensor *t);

@@ -12,7 +12,7 @@ static Status missing_inputs(Session *s, const Graph *g, bool eval, bool gradien
         const int slot = eval ? input->eval_slot : input->slot;
         if (slot >= 0 && input->bound && !eval && !type_agrees(input->tensor.type, g->inputs[slot]->type))
             return session_wrong_type(s, input->name, input->tensor.type, g->inputs[slot]->type);
-        if (slot < 0 || input->bound || session_is_gradient(input->name) != gradients || !g->inputs[slot]->uses)
+        if (slot < 0 || input->bound || input->given != gradients || !g->inputs[slot]->uses)
             continue;
         if (!m)
             m = message_new(s->ir->diag, SEVERITY_ERROR, USAGE, NOWHERE, "inputs without a value");
@@ -115,7 +115,7 @@ static Status backward(Session *s, bool accumulates)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "backward follows forward");
     TRY(missing_inputs(s, s->graph, false, true));
     for (size_t i = 0; i < s->n_inputs; i++)
-        if (s->inputs[i].slot >= 0 && s->inputs[i].bound && session_is_gradient(s->inputs[i].name))
+        if (s->inputs[i].slot >= 0 && s->inputs[i].bound && s->inputs[i].given)
             evaluation_put(s->step, s->graph->inputs[s->inputs[i].slot], &s->inputs[i].tensor);
     const bool goes_on = accumulates && has_sums(s);
     s->evaluated = false;

@@ -2,14 +2,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/own_names.h"
 #include "runtime/session/session_parts.h"
 
 /* ---- opening ---- */
 
-static const Node *result_named(const Session *s, const char *name)
+static const Node *result_as(const Session *s, ResultRole role)
 {
-    const MapEntry *e = map_find(&s->result, name);
-    return e ? e->value.p : NULL;
+    const int i = graph_result_of(s->graph, role, NULL);
+    return i < 0 ? NULL : graph_result(s->graph, i);
 }
 
 /* The update_scale that makes the next scale. */
@@ -22,17 +23,18 @@ Status scaling_open(Session *s)
 {
     Scaling *x = &s->scaling;
     Types *types = &s->ir->types;
-    const Node *move = mover(result_named(s, "qcc.scale"));
-    State *scale = session_state(s, "qcc.scale"), *counters = session_state(s, "qcc.scaler");
-    *x = (Scaling){ .latch = result_named(s, "qcc.latched"), .found = result_named(s, "qcc.found"), .own = { -1, 0 } };
+    State *scale = session_state_of(s, STATE_scaler, NULL);
+    State *counters = scale ? session_state_of(s, STATE_scaler, scale->name) : NULL;
+    const Node *move = scale && scale->next >= 0 ? mover(graph_result(s->graph, scale->next)) : NULL;
+    *x = (Scaling){ .latch = result_as(s, RESULT_latched), .found = result_as(s, RESULT_found), .own = { -1, 0 } };
     if (!scale && !counters && !x->latch)
         return OK;
     if (!scale || !counters || !x->latch || !x->found || !move || strcmp(op_of(move)->name, "update_scale") != 0 ||
         scale->next < 0 || counters->next < 0 || scale->type != type_scalar(types, F32) ||
         counters->type != type_vector(types, I64, SCALER_COUNTERS))
         return fail(s->ir->diag, NOWHERE,
-                    "a scaled loss has states qcc.scale: f32[] and qcc.scaler: i64[8], results qcc.latched and "
-                    "qcc.found, and an update_scale");
+                    "a scaled loss has states " SCALE_NAME ": f32[] and " SCALER_NAME ": i64[8], results " LATCHED_SCALE
+                    " and " FOUND_NAME ", and an update_scale");
     x->scale = scale;
     x->counters = counters;
     x->rules = move->attr;
@@ -263,7 +265,8 @@ void scaling_tell(const Session *s, RunResult *r)
 Status scaling_put(Session *s, const Tensor *value)
 {
     if (!scaler_is_scale(value_of(value)))
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "qcc.scale: %g is no power of two", (double)value_of(value));
+        return fail_as(s->ir->diag, USAGE, NOWHERE, "%s: %g is no power of two", s->scaling.scale->name,
+                       (double)value_of(value));
     const Scaler *c = s->scaling.shared;
     scaling_set(c ? c->first : s, value, NULL);
     return OK;

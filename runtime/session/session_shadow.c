@@ -14,7 +14,7 @@ static void part_states(Session *s)
     State *shadows = NEWS(s->arena, State, s->n_states + 1);
     size_t n = 0;
     for (size_t i = 0; i < s->n_states; i++)
-        if (shadow_master(s->states[i].name))
+        if (s->states[i].mark.role == STATE_shadow)
             shadows[s->n_shadows++] = s->states[i];
         else
             s->states[n++] = s->states[i];
@@ -35,12 +35,13 @@ Status shadows_open(Session *s)
     part_states(s);
     for (size_t i = 0; i < s->n_states; i++) {
         State *state = &s->states[i];
-        const char *name = shadow_master(state->name);
-        state->version = name ? NEVER : NEVER + 1;
+        const bool is_shadow = state->mark.role == STATE_shadow;
+        const char *name = is_shadow ? state->mark.of : NULL;
+        state->version = is_shadow ? NEVER : NEVER + 1;
         state->master = name ? session_state(s, name) : NULL;
-        if (name && (!state->master || !same_shape(state->type, state->master->type)))
+        if (is_shadow && (!state->master || !same_shape(state->type, state->master->type)))
             return fail(s->ir->diag, NOWHERE, "state %s is no shadow: there is no state %s of its shape", state->name,
-                        name);
+                        name ? name : "_");
     }
     return OK;
 }

@@ -14,8 +14,8 @@ static Input *input_named(const Session *s, const char *name)
 
 static State *state_of_gradient(const Session *s, const char *name)
 {
-    State *state = session_is_gradient(name) ? session_state(s, session_of_gradient(name)) : NULL;
-    return state && state->gradient >= 0 ? state : NULL;
+    const MapEntry *e = map_find(&s->gradients, name);
+    return e ? e->value.p : NULL;
 }
 
 static const Node *input_node(const Session *s, const Input *input)
@@ -27,6 +27,14 @@ const Node *session_input(const Session *s, const char *name)
 {
     const Input *input = input_named(s, name);
     return input ? input_node(s, input) : NULL;
+}
+
+const Node *session_input_of(const Session *s, InputRole role)
+{
+    for (size_t i = 0; i < s->n_inputs; i++)
+        if (node_role(input_node(s, &s->inputs[i])).role == (int)role)
+            return input_node(s, &s->inputs[i]);
+    return NULL;
 }
 
 bool session_find(const Session *s, const char *name, SessionValue *v)
@@ -92,6 +100,12 @@ const Tensor *session_view_value(Session *s, const SessionValue *v)
     if (v->of && s->phase != PHASE_IDLE) /* an evaluation since leaves gradients alone */
         return evaluation_value(s->step, graph_result(s->graph, v->of->gradient));
     return result_of(s, v);
+}
+
+const Tensor *session_gradient(Session *s, State *of)
+{
+    const SessionValue v = { .of = of };
+    return of->gradient >= 0 ? session_view_value(s, &v) : NULL;
 }
 
 const Tensor *session_view(Session *s, const char *name)

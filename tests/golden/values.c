@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "ir/build.h"
 #include "ops/card/eval.h"
+#include "ir/role.h"
 #include "ops/update/shadow.h"
 #include "passes/engine/trial.h"
 
@@ -61,7 +62,7 @@ static const Node *named(const Graph *g, const char *name)
 static const Tensor *input_of(const Node *n, const Graph *before, Arena *arena)
 {
     const bool known = !before || n->op != OP_state || !n->name || named(before, n->name);
-    const Node *master = known ? NULL : named(before, shadow_master(n->name));
+    const Node *master = known || !is_state(n, STATE_shadow) ? NULL : named(before, node_role(n).of);
     if (!master)
         return known ? draw_input(n, arena) : trial_initial(n, arena);
     Tensor *t = tensor_new(arena, n->type);

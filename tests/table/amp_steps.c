@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ir/role.h"
 #include "ops/update/shadow.h"
 #include "passes/engine/trial.h"
 #include "passes/pipelines.h"
@@ -51,7 +52,7 @@ static const Tensor *shadow_of(const AmpTrial *t, const Node *shadow)
     const Graph *g = shadow->graph;
     Tensor *x = tensor_new(&t->c->arena, shadow->type);
     for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, shadow_master(shadow->name)) == 0)
+        if (g->inputs[i]->name && strcmp(g->inputs[i]->name, node_role(shadow).of) == 0)
             shadow_fill(x, trial_initial(g->inputs[i], &t->c->arena));
     return x;
 }
@@ -60,7 +61,7 @@ static const Tensor *shadow_of(const AmpTrial *t, const Node *shadow)
 static const Tensor *initial(const AmpTrial *t, const Node *n, Rng *rng)
 {
     if (n->op == OP_state)
-        return n->name && shadow_master(n->name) ? shadow_of(t, n) : trial_initial(n, &t->c->arena);
+        return is_state(n, STATE_shadow) ? shadow_of(t, n) : trial_initial(n, &t->c->arena);
     if (n->type->kind != TYPE_TENSOR || !type_known(n->type) || n->type->dtype == STRING)
         return NULL;
     Tensor *x = tensor_new(&t->c->arena, n->type);

@@ -38,10 +38,13 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_BLOB  "qcc.blob"  /* the name of the constant, where the initializer has another */
 #define QCC_AT    "qcc.at"    /* how many nodes stand before the parameter */
 #define QCC_STATE "qcc.state" /* the initializer is a state; its marks, "SRC FLAGS" */
+#define QCC_ROLE  "qcc.role" /* of a state: "ROLE OF", OF being the name of another state, absent where it is of none */
 
 /* ---- metadata of a graph ---- */
 
-#define QCC_ORIGIN "qcc.origins" /* where nodes of the model come from (read/origins.h) */
+#define QCC_ORIGIN   "qcc.origins"   /* where nodes of the model come from (read/origins.h) */
+#define QCC_ROLE_IN  "qcc.role.in."  /* I: "ROLE OF" of an input, where it is more than data */
+#define QCC_ROLE_OUT "qcc.role.out." /* I: "ROLE OF" of a result, where it is more than a value */
 
 /* ---- metadata of the algorithm of a step; K counts graphs ---- */
 
@@ -50,7 +53,9 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_INPUT   "qcc.in."      /* K.I: "KIND SRC FLAGS ONNX-NAME" */
 #define QCC_CALLED  "qcc.called."  /* K.I: the name of the input, where the ONNX name does not tell */
 #define QCC_BEGINS  "qcc.begins."  /* K.I: how the first value of a state is drawn; "none": it has none */
+#define QCC_BEING   "qcc.role."    /* K.I: "ROLE OF" of the state or input, where it is more than a weight or data */
 #define QCC_OUTPUT  "qcc.out."     /* K.I: "KIND ONNX-NAME" */
+#define QCC_LEAVING "qcc.mark."    /* K.I: "ROLE OF" of the result, where it is more than a value */
 #define QCC_ORIGINS "qcc.origins." /* K: where nodes of the model come from (read/origins.h), where not as in graph 0 */
 #define QCC_LEAVES  "qcc.as."      /* K.I: the name under which it leaves, where it is not its value's or a state's */
 

@@ -3,6 +3,7 @@
 #define FRONTENDS_ONNX_READ_DIALECT_READ_H
 
 #include "frontends/onnx/read/importer.h"
+#include "ir/role.h"
 
 /* The value of a key of metadata, in the arena of the import; null: it is not there. */
 const char *note_of(Importer *im, Onnx__StringStringEntryProto *const *list, size_t n, const char *key);
@@ -21,6 +22,15 @@ Status dialect_tensor_marks(Importer *im, const Onnx__TensorProto *t, Node *n);
 
 /* Reads a note "SRC FLAGS" (number of the node in the model, flags) into a node. */
 Status dialect_set_marks(Importer *im, const char *text, Node *n);
+
+/* What a note "ROLE OF" says of a state, input or result; null: what its name says. */
+Status dialect_role(Importer *im, RoleKind kind, const char *text, const char *name, RoleMark *mark);
+
+/* The same into an input or state. */
+Status dialect_node_role(Importer *im, const char *text, Node *n);
+
+/* The roles of inputs and results of a graph that has states. */
+Status dialect_roles(Importer *im, const Onnx__GraphProto *proto, Scope *s);
 
 /* Restores absent operands and unread results at the end of a call, whose numbers are noted. */
 Status dialect_counts(Importer *im, Call *c);

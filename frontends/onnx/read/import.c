@@ -28,8 +28,9 @@ Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const c
     map_put(&im->payloads, name, NULL)->value.p = p;
     if (state) {
         const char *said = note_of(im, t->metadata_props, t->n_metadata_props, QCC_INIT);
-        *node =
-            graph_state(g, shown_name(im, name), p->type, &(ValueAttr){ said && strcmp(said, "none") == 0 ? NULL : p });
+        const StateAttr attr = { .value = said && strcmp(said, "none") == 0 ? NULL : p };
+        *node = graph_state(g, shown_name(im, name), p->type, &attr);
+        TRY(dialect_node_role(im, note_of(im, t->metadata_props, t->n_metadata_props, QCC_ROLE), *node));
         TRY(dialect_set_marks(im, state, *node));
         return dialect_tensor_marks(im, t, *node);
     }
@@ -312,6 +313,7 @@ Status onnx_import(Ir *ir, Arena *arena, Spine *spine, const ImportOptions *opti
     TRY(import_inputs(&im, &scope, model->graph));
     TRY(import_graph_body(&im, &scope, model->graph));
     import_origins_between(&im, g);
+    TRY(dialect_roles(&im, model->graph, &scope));
 
     *module = module_new(ir, arena);
     (*module)->origin = spine;

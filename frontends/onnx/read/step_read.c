@@ -168,7 +168,7 @@ static Status read_state(StepReader *x, Graph *g, size_t k, size_t i, const char
         p = NULL;
     else if (begins)
         TRY(dialect_init(&x->im, begins, type, &p));
-    *n = graph_state(g, NULL, type, &(ValueAttr){ p });
+    *n = graph_state(g, NULL, type, &(StateAttr){ .value = p });
     return OK;
 }
 
@@ -214,7 +214,7 @@ static Status read_input(StepReader *x, Scope *s, size_t k, size_t i)
     TRY(scope_define(&x->im, s, name, n));
     if (called)
         n->name = interned(x, called);
-    return OK;
+    return dialect_node_role(&x->im, item_note(x, QCC_BEING, k, i), n);
 }
 
 /* ---- graphs ---- */
@@ -262,9 +262,12 @@ static Status read_results(StepReader *x, Scope *s, size_t k, size_t n)
 {
     Node **values = NEWS(x->im.arena, Node *, n + 1);
     const char **names = NEWS(x->im.arena, const char *, n + 1);
-    for (size_t i = 0; i < n; i++)
+    RoleMark *marks = NEWS(x->im.arena, RoleMark, n + 1);
+    for (size_t i = 0; i < n; i++) {
         TRY(read_result(x, s, k, i, &values[i], &names[i]));
-    graph_return(s->graph, (int)n, values, names);
+        TRY(dialect_role(&x->im, ROLES_OF_RESULTS, item_note(x, QCC_LEAVING, k, i), names[i], &marks[i]));
+    }
+    graph_return_marked(s->graph, (int)n, values, names, marks);
     return OK;
 }
 

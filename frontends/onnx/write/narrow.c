@@ -255,7 +255,7 @@ static void cast_results(Narrowing *x, const bool *wanted)
         const bool narrow = wanted[i] && results[i]->type->kind == TYPE_TENSOR && results[i]->type->dtype != F32;
         results[i] = narrow ? cast_result(x, results[i], names[i]) : results[i];
     }
-    graph_return(g, n, results, names);
+    graph_return_marked(g, n, results, names, g->marks);
 }
 
 static Status keep_signature(Narrowing *x, const bool *wanted)

@@ -11,6 +11,7 @@
 #include "ir/store/blob.h"
 #include "ir/store/init.h"
 #include "ir/text/print.h"
+#include "ir/role.h"
 
 Status step_refuse(StepWriter *x, const char *where, const char *what)
 {
@@ -109,9 +110,8 @@ static bool holds_the_same(StepWriter *x, const Node *n, Payload *p, const Onnx_
 /* The model's initializer of a state's name, if the state begins with what that holds. */
 static const Onnx__TensorProto *of_model(StepWriter *x, const Node *n, Payload *p)
 {
-    const MapEntry *e = map_find(&x->beginnings, n->name);
-    if (!e)
-        e = map_find(&x->initializers, n->name);
+    const MapEntry *first = map_find(&x->beginnings, n->name);
+    const MapEntry *e = first ? first : map_find(&x->initializers, n->name);
     const Onnx__TensorProto *t = e ? e->value.cp : NULL;
     bool same = false;
     Init init;
@@ -159,7 +159,7 @@ static const char *input_name(StepWriter *x, const Node *n)
 static Payload *stored(const Node *n)
 {
     Init init;
-    Payload *p = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
+    Payload *p = state_initial(n);
     return p && !payload_is_init(p, &init) ? p : NULL;
 }
 
@@ -168,7 +168,7 @@ static Status same_beginning(StepWriter *x, const StepState *s, const Node *n)
 {
     void *blocks[2];
     size_t bytes;
-    Payload *p = n->attr ? ((const ValueAttr *)n->attr)->value : NULL, *first = s->payload;
+    Payload *p = state_initial(n), *first = s->payload;
     if (s->type != n->type)
         return step_refuse(x, s->name, "is a state of two types");
     if (!p || first == p)
@@ -194,7 +194,7 @@ static Status add_state(StepWriter *x, const Node *n)
         return same_beginning(x, e->value.p, n);
     StepState *s = e->value.p = NEW(x->w.arena, StepState);
     *s = (StepState){ .name = n->name, .type = n->type };
-    s->payload = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
+    s->payload = state_initial(n);
     const Onnx__TensorProto *t = of_model(x, n, s->payload);
     if (t) {
         s->onnx = text_of(x, t->name);
@@ -262,11 +262,17 @@ static const char *key_of(StepWriter *x, const char *what, size_t k, size_t i)
     return arena_printf(x->w.arena, "%s%zu.%zu", what, k, i);
 }
 
+static void note_item(StepWriter *x, const char *what, size_t k, size_t i, const char *value)
+{
+    if (value)
+        note_graph(x, key_of(x, what, k, i), value);
+}
+
 static Status write_input(StepWriter *x, size_t k, size_t i)
 {
     Writer *w = &x->w;
     const Node *n = x->module->graphs[k]->inputs[i];
-    const Payload *p = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
+    const Payload *p = state_initial(n);
     const char *name =
         n->op == OP_state ? ((const StepState *)map_find(&x->states, n->name)->value.cp)->onnx : input_name(x, n);
     name_value(w, n, name);
@@ -274,8 +280,8 @@ static Status write_input(StepWriter *x, size_t k, size_t i)
                arena_printf(w->arena, "%s %s %s", n->op == OP_state ? "state" : "input", marks_text(w, n), name));
     if (!name_tells(w, name, n->name))
         note_graph(x, key_of(x, QCC_CALLED, k, i), n->name ? n->name : "");
-    if (n->label)
-        note_graph(x, key_of(x, QCC_LABEL, k, i), n->label);
+    note_item(x, QCC_LABEL, k, i, n->label);
+    note_item(x, QCC_BEING, k, i, node_role_text(w, n));
     if (n->op == OP_state && !stored(n))
         note_graph(x, key_of(x, QCC_BEGINS, k, i), p ? init_text(w, p) : "none");
     return OK;
@@ -330,6 +336,7 @@ static void write_results(StepWriter *x, size_t k)
                                 name));
         if (!next && text && (!n || !n->name || strcmp(text, n->name) != 0))
             note_graph(x, key_of(x, QCC_LEAVES, k, (size_t)i), text);
+        note_item(x, QCC_LEAVING, k, (size_t)i, result_role_text(w, g, i));
     }
 }
 

@@ -380,7 +380,7 @@ static Status want_states(StateExport *x)
 {
     const TrainedStates *s = x->states;
     for (size_t i = 0; i < s->n; i++)
-        if (strncmp(s->list[i].name, "qcc.", 4) != 0 || map_find(&x->shown, s->list[i].name))
+        if (!s->list[i].of_training || map_find(&x->shown, s->list[i].name))
             map_put(&x->wanted, s->list[i].name, NULL)->value.cp = s->list[i].value;
     for (size_t i = 0; i < s->n_twins; i++)
         TRY(want_twin(x, &s->twins[i]));

@@ -49,30 +49,6 @@ static Onnx__ValueInfoProto *with_shape(Onnx__ValueInfoProto *v, const Map *like
     return v;
 }
 
-/* A state is an initializer that a reader makes a state again. */
-static Status write_state(Writer *w, Level *l, const Node *n)
-{
-    Payload *p = n->attr ? ((const ValueAttr *)n->attr)->value : NULL;
-    const char *name = value_name(w, n), *said = p ? init_text(w, p) : "none";
-    if (!p)
-        TRY(tensor_wants_numbers(w->diag, NOWHERE, arena_printf(w->arena, "state %s", name), n->type));
-    if (!p)
-        p = payload_init(w->arena, n->type, (Init){ .kind = INIT_ZEROS });
-    Onnx__TensorProto *t = write_payload(w, p, (Place){ .where = name, .byte = -1 });
-    if (!t)
-        return p->failed ? p->failed : INVALID;
-    t->has_name = 1;
-    t->name = encode_text(name);
-    note(w, &t->metadata_props, &t->n_metadata_props, QCC_STATE, marks_text(w, n));
-    if (said)
-        note(w, &t->metadata_props, &t->n_metadata_props, QCC_INIT, said);
-    if (n->label)
-        note(w, &t->metadata_props, &t->n_metadata_props, QCC_NODE, n->label);
-    note_payload(w, t, p, name, carry(w, p, name, l->graph, false));
-    add_initializer(w, l, t);
-    return OK;
-}
-
 /* A type of the file's that the graph keeps as a word, in whatever holds it. */
 static bool is_opaque(const Type *type)
 {
@@ -92,7 +68,7 @@ static Status write_inputs(Writer *w, Level *l, bool states_are_inputs)
             return fail_as(w->diag, UNSUPPORTED, NOWHERE, "input %s: %s cannot be written anew", value_name(w, n),
                            type_text(w->arena, n->type));
         if (n->op == OP_state && !states_are_inputs)
-            TRY(write_state(w, l, n));
+            TRY(write_state_tensor(w, l, n));
         else
             l->proto->input[l->proto->n_input++] =
                 with_dims(encode_value(w->arena, value_name(w, n), n->type), names ? &names[i] : NULL);
@@ -236,6 +212,8 @@ static Status write_root(Writer *w, Graph *g, Onnx__GraphProto *proto, bool stat
     TRY(write_nodes(w, &l));
     write_outputs(w, &l, names, states_are_inputs);
     note_origins(w, proto, g);
+    if (!states_are_inputs)
+        note_roles(w, proto, g);
     return OK;
 }
 

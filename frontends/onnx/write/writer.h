@@ -76,6 +76,16 @@ void note_origins(Writer *w, Onnx__GraphProto *proto, const Graph *g);
 /* "SRC FLAGS" */
 const char *marks_text(Writer *w, const Node *n);
 
+/* "ROLE OF" of an input or state, and of a result; null where nothing has to be said. */
+const char *node_role_text(Writer *w, const Node *n);
+const char *result_role_text(Writer *w, const Graph *g, int i);
+
+/* A state, as an initializer that a reader makes a state again. */
+Status write_state_tensor(Writer *w, Level *l, const Node *n);
+
+/* Notes the roles of inputs and results in the metadata of a graph. */
+void note_roles(Writer *w, Onnx__GraphProto *proto, const Graph *g);
+
 /* ---- constants (write_value.c) ---- */
 
 /* A tensor with the bytes of a payload, which live as long as the writer; null after a complaint. */

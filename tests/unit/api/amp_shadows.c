@@ -6,7 +6,7 @@
 
 #include "api/session/weights.h"
 #include "base/half.h"
-#include "ops/update/shadow.h"
+#include "ir/own_names.h"
 #include "qcc/qcc.h"
 #include "testing.h"
 

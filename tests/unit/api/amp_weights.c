@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/make/step.h"
-#include "ops/update/shadow.h"
+#include "ir/role.h"
 #include "qcc/qcc.h"
 #include "testing.h"
 
@@ -41,7 +41,7 @@ static size_t shadows_of(const Graph *g)
 {
     size_t n = 0;
     for (size_t i = 0; i < g->n_inputs; i++)
-        n += shadow_master(g->inputs[i]->name) != NULL;
+        n += is_state(g->inputs[i], STATE_shadow);
     return n;
 }
 
@@ -74,7 +74,7 @@ static void compile(const char *model, const char *options, size_t shadows)
     for (size_t i = 0; i < qcc_n_parameters(step); i++) {
         qcc_value_info info;
         assert_int_equal(qcc_parameter(step, i, &info), QCC_OK);
-        assert_null(shadow_master(info.name));
+        assert_int_not_equal(role_by_name(ROLES_OF_STATES, info.name).role, STATE_shadow);
     }
     assert_int_equal(qcc_plan(step, &memory), QCC_OK);
     qcc_close(cx);

@@ -1,6 +1,7 @@
 /* The way out of training: final states where the file's parameters were, and weights beside a file. */
 #include "ops/card/eval.h"
 #include "ops/card/schema.h"
+#include "ir/role.h"
 #include "support/step_texts.h"
 
 /* ---- models by hand ---- */
@@ -238,7 +239,7 @@ static Status every_kind(void *context)
         Spine s, again;
         Text out, said;
         Tensor *y[8];
-        TrainedState list[10] = { { "qcc.step", pair(c, F32, 0, 0) } };
+        TrainedState list[10] = { { "qcc.step", pair(c, F32, 0, 0), true } };
         size_t n = 1;
         all_kinds(&m, c, i % 2 ? 3 : 8);
         model_read(&m, &s);
@@ -383,6 +384,14 @@ static Tensor *evaluate_with(Context *c, Graph *g, const char *name, Tensor *con
     return y;
 }
 
+static bool is_of_training(const Graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (strcmp(g->inputs[i]->name, name) == 0)
+            return g->inputs[i]->op == OP_state && !is_model_state(g->inputs[i]);
+    return false;
+}
+
 /* A step, taken once on made-up values; its states exported, the file read again: y is that of @eval. */
 static void reload(Context *c, const StepText *t, const ShapeBinding *shape)
 {
@@ -402,7 +411,8 @@ static void reload(Context *c, const StepText *t, const ShapeBinding *shape)
     }
     assert_int_equal(evaluate(step, NULL, &c->heap, in, next), OK);
     for (int i = 0; i < graph_n_results(step); i++)
-        list[i] = (TrainedState){ i ? graph_result_name(step, i) : "qcc.loss", next[i] };
+        list[i] = (TrainedState){ graph_result_name(step, i), next[i],
+                                  !i || is_of_training(step, graph_result_name(step, i)) };
     text_open(&out, &c->arena);
     assert_int_equal(onnx_export_states(&s, &c->diag,
                                         &(TrainedStates){ .list = list, .n = (size_t)graph_n_results(step) },

@@ -161,7 +161,7 @@ static void initial_values(void **state)
     (void)state;
     Sample s;
     sample_open(&s);
-    const ValueAttr attr = { payload_of(&s.l.arena, tensor_new(&s.l.arena, type_vector(&s.l.ir.types, F32, 3))) };
+    const StateAttr attr = { payload_of(&s.l.arena, tensor_new(&s.l.arena, type_vector(&s.l.ir.types, F32, 3))) };
     graph_state(s.g, "s", type_vector(&s.l.ir.types, F32, 2), &attr);
     check_complaint(&s, "%s is f32[2], its initial value f32[3]");
 }

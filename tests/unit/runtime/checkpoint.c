@@ -99,8 +99,11 @@ static Status load_scale(Context *c, const NamedTensor *states, size_t n, bool s
     assert_int_equal(checkpoint_put((Sink){ into_text, &t }, &c->memory, &c->diag, &info, states, n), OK);
     StateSlot *slots = NEWS(&c->arena, StateSlot, 3);
     slots[0] = (StateSlot){ "w", NULL, type_scalar(&c->ir.types, F32), false };
-    slots[1] = (StateSlot){ "qcc.scale", NULL, type_scalar(&c->ir.types, F32), false };
-    slots[2] = (StateSlot){ "qcc.scaler", NULL, type_vector(&c->ir.types, I64, 8), false };
+    slots[1] =
+        (StateSlot){ .name = "qcc.scale", .type = type_scalar(&c->ir.types, F32), .mark = { STATE_scaler, NULL } };
+    slots[2] = (StateSlot){ .name = "qcc.scaler",
+                            .type = type_vector(&c->ir.types, I64, 8),
+                            .mark = { STATE_scaler, "qcc.scale" } };
     const CheckpointReader reader = { &c->ir.types, &c->heap, &c->arena, &c->diag, &limits };
     const CheckpointWanted wanted = { .slots = slots, .n = scaled ? 3 : 1, .fresh_scale = fresh };
     return checkpoint_get(&reader, &(SafeBytes){ "file", t.n, out_of_text, t.p }, &wanted, l);

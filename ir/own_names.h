@@ -1,0 +1,23 @@
+/* The names that states, results and inputs of ours are given.  They are for people and files: who wants to know what a
+ * value is asks its role (ir/role.h); role_by_name alone reads names, of texts and files that say no roles. */
+#ifndef IR_OWN_NAMES_H
+#define IR_OWN_NAMES_H
+
+#define OWN_PREFIX       "qcc."
+#define GRADIENT_PREFIX  "grad." /* behind it the state, or the output whose gradient the host gives */
+#define SHADOW_PREFIX    OWN_PREFIX "shadow/"
+#define EMA_PREFIX       OWN_PREFIX "ema/"
+#define CLIPPED_PREFIX   OWN_PREFIX "clipped/"
+#define SCALE_NAME       OWN_PREFIX "scale"  /* of the loss */
+#define SCALER_NAME      OWN_PREFIX "scaler" /* counters of that scale */
+#define STEP_NAME        OWN_PREFIX "step"
+#define TOTAL_STEPS_NAME OWN_PREFIX "total_steps"
+#define LR_FACTOR_WORD   "lr_factor"               /* as a host calls it */
+#define LR_FACTOR        OWN_PREFIX LR_FACTOR_WORD /* of all rates; with /SELECTOR behind it, of a group's */
+#define GRADIENT_SCALE   OWN_PREFIX "grad_scale"
+#define LATCHED_SCALE    OWN_PREFIX "latched"
+#define FOUND_NAME       OWN_PREFIX "found"
+#define APPLIED_NAME     OWN_PREFIX "applied"
+#define VALID_INPUT      OWN_PREFIX "valid"
+
+#endif
