@@ -1,6 +1,7 @@
 #include "support/step_texts.h"
 
 #include "frontends/onnx/write.h"
+#include "ir/role.h"
 #include "ir/text/parse.h"
 #include "ir/text/print.h"
 #include "ir/verify.h"
@@ -217,17 +218,17 @@ Module *step_model(Context *c, const char *text, Text *bytes, Spine *s)
 
 static Payload *param_named(Context *c, const Module *model, const Node *n)
 {
-    const ValueAttr *attr = n->attr;
-    for (const Node *p = model ? model->graphs[0]->first : NULL; p && attr && attr->value; p = p->next) {
+    Payload *own = n->op == OP_state ? state_initial(n) : node_payload(n);
+    for (const Node *p = model ? model->graphs[0]->first : NULL; p && own; p = p->next) {
         const Tensor *a, *b;
         if (p->op != OP_param || !n->name || !p->name || strcmp(p->name, n->name) != 0)
             continue;
-        a = payload_cached(attr->value, &c->diag);
+        a = payload_cached(own, &c->diag);
         b = payload_cached(node_payload(p), &c->diag);
         if (a && b && tensor_same(a, b))
             return node_payload(p);
     }
-    return attr ? attr->value : NULL;
+    return own;
 }
 
 Module *step_module(Context *c, const char *text, const Module *model)
@@ -241,7 +242,7 @@ Module *step_module(Context *c, const char *text, const Module *model)
         Graph *g = m->graphs[k];
         for (size_t i = 0; i < g->n_inputs; i++)
             if (g->inputs[i]->op == OP_state)
-                ((ValueAttr *)(uintptr_t)g->inputs[i]->attr)->value = param_named(c, model, g->inputs[i]);
+                ((StateAttr *)(uintptr_t)g->inputs[i]->attr)->value = param_named(c, model, g->inputs[i]);
         for (Node *n = g->first; n; n = n->next)
             if (n->op == OP_const)
                 ((ValueAttr *)(uintptr_t)n->attr)->value = param_named(c, model, n);
