@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/role.h"
 #include "ops/card/path.h"
 
 /* A graph of fewer nodes is one sheet; one with several sides sooner is not.  A group of few nodes is none, one of many
@@ -92,12 +93,15 @@ static Side side_of(const Grouping *g, const Node *n)
     return own && (reads_side(g, n, SIDE_FORWARD) || reads_side(g, n, SIDE_LOSS)) ? SIDE_LOSS : SIDE_FORWARD;
 }
 
-/* The module of a parameter, by its name: h.0.attn of qcc.m/h.0.attn.weight. */
+/* The module of a parameter, h.0.attn of h.0.attn.weight, or of whose moment or average a state is. */
 static const char *module_of_state(Grouping *g, const Node *n)
 {
-    const char *name = n->name ? path_name(&g->page->root->paths, n) : "", *slash = strchr(name, '/');
-    if (strncmp(name, "qcc.", 4) == 0) /* of the optimizer: of one parameter, or of all */
-        name = slash ? slash + 1 : "";
+    const Map *paths = &g->page->root->paths;
+    const char *name = n->name ? path_name(paths, n) : "", *of = node_role(n).of;
+    if (n->op == OP_state && !is_model_state(n)) { /* of the optimizer: of one parameter, or of all */
+        const MapEntry *e = of ? map_find(paths, of) : NULL;
+        name = e ? e->value.cp : of ? of : "";
+    }
     const char *dot = strrchr(name, '.');
     return dot ? arena_copy(&g->scratch, name, (size_t)(dot - name)) : NULL;
 }

@@ -300,9 +300,8 @@ static Node *become_state(Choosing *c, Candidate *k)
     Node *n = k->node;
     const char *name = n->name;
     n->name = NULL;
-    const int role = k->choice.kind == CHOICE_STATISTIC ? STATE_statistic : STATE_weight;
-    const StateAttr attr = { n->attr ? ((const ValueAttr *)n->attr)->value : NULL, { role, NULL } };
-    Node *state = graph_state(c->graph, name, n->type, &attr);
+    const RoleMark mark = { k->choice.kind == CHOICE_STATISTIC ? STATE_statistic : STATE_weight, NULL };
+    Node *state = graph_state(c->graph, name, n->type, &(StateAttr){ node_payload(n), mark });
     state->flags = n->flags & (uint16_t) ~(NODE_PARAMETER | NODE_FIXED);
     state->src = n->src;
     state->label = n->label && !n->src && strcmp(n->label, name) == 0 ? NULL : n->label;
