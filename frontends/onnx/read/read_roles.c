@@ -72,7 +72,7 @@ Status dialect_roles(Importer *im, const Onnx__GraphProto *proto, Scope *s)
         results[i] = graph_result(g, i);
         names[i] = g->results ? g->results[i] : NULL;
         TRY(dialect_role(im, ROLES_OF_RESULTS, note_at(im, proto, QCC_ROLE_OUT, (size_t)i), graph_result_name(g, i),
-                      &marks[i]));
+                         &marks[i]));
     }
     graph_return_marked(g, n, results, names, marks);
     return OK;
