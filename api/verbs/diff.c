@@ -24,6 +24,15 @@ static void escaped(Text *t, const char *name)
 
 /* ---- operators ---- */
 
+static void count_record(Diff *d, const char *of, const char *name, int64_t a, int64_t b)
+{
+    if (a == b)
+        return;
+    d->n_differences++;
+    log_record(&d->records, "difference", { "of", logged_text(of) }, { "name", logged_text(name) },
+               { "before", logged_int(a) }, { "after", logged_int(b) });
+}
+
 static void count_line(Text *t, const char *op, int64_t a, int64_t b)
 {
     enum { BEFORE = 40, AFTER = 50 };
@@ -55,8 +64,10 @@ static void diff_precision(Diff *d)
     for (int i = 0; i < DTYPE_COUNT; i++)
         mixed |= i != F32 && (a[i] || b[i]);
     for (int i = 0; i < DTYPE_COUNT && mixed; i++)
-        if (a[i] || b[i])
+        if (a[i] || b[i]) {
             count_line(&d->text, arena_printf(d->arena, "nodes in %s", dtype_name((DType)i)), a[i], b[i]);
+            count_record(d, "precision", dtype_name((DType)i), a[i], b[i]);
+        }
 }
 
 static void diff_ops(Diff *d)
@@ -65,12 +76,16 @@ static void diff_ops(Diff *d)
     const OpCount *list = census_sorted(&a, d->arena);
     Text *t = &d->text;
     text_printf(t, "%-40s %8s %8s\n", "operators", "before", "after");
-    for (size_t i = 0; i < a.ops.n; i++)
+    for (size_t i = 0; i < a.ops.n; i++) {
         count_line(t, list[i].op, list[i].n, census_count(&b, list[i].op));
+        count_record(d, "operator", list[i].op, list[i].n, census_count(&b, list[i].op));
+    }
     list = census_sorted(&b, d->arena);
     for (size_t i = 0; i < b.ops.n; i++)
-        if (!census_count(&a, list[i].op))
+        if (!census_count(&a, list[i].op)) {
             count_line(t, list[i].op, 0, list[i].n);
+            count_record(d, "operator", list[i].op, 0, list[i].n);
+        }
     count_line(t, "all nodes", (int64_t)a.nodes, (int64_t)b.nodes);
     count_line(t, "casts", (int64_t)a.casts, (int64_t)b.casts);
     diff_precision(d);
@@ -103,6 +118,7 @@ static size_t diff_values(Diff *d, const char *word, Side a, Side b)
         label(t, word);
         escaped(t, a.values[i].name);
         text_printf(t, " %s -> %s\n", a.values[i].text, other ? other->text : "absent");
+        diff_record(d, word, a.values[i].name, a.values[i].text, other ? other->text : NULL, NULL);
     }
     for (size_t i = 0; i < b.n; i++) {
         if (value_named(&a, b.values[i].name))
@@ -111,6 +127,7 @@ static size_t diff_values(Diff *d, const char *word, Side a, Side b)
         label(t, word);
         escaped(t, b.values[i].name);
         text_printf(t, " absent -> %s\n", b.values[i].text);
+        diff_record(d, word, b.values[i].name, NULL, b.values[i].text, NULL);
     }
     return changed;
 }
@@ -157,11 +174,17 @@ static const char *line_of(Arena *arena, Numbering *numbers, const Node *n)
     return text_get(&t);
 }
 
-static void list_missing(Diff *d, const char *word, const Map *have, const Map *other)
+/* Names that one side has and the other lacks: `of` nodes or parameters, only there before or only after. */
+static void list_missing(Diff *d, const char *of, bool before, const Map *have, const Map *other)
 {
+    const char *word = before ? "only before" : "only after", *there = "there";
     size_t n = 0;
-    for (size_t i = 0; i < have->n; i++)
-        n += !map_find(other, have->entries[i].key);
+    for (size_t i = 0; i < have->n; i++) {
+        if (map_find(other, have->entries[i].key))
+            continue;
+        n++;
+        diff_record(d, of, have->entries[i].key, before ? there : NULL, before ? NULL : there, NULL);
+    }
     if (!n)
         return;
     label(&d->text, word);
@@ -195,13 +218,15 @@ static void diff_nodes(Diff *d)
     Numbering in_a = numbering_of(d->model[0]->graph, d->arena), in_b = numbering_of(d->model[1]->graph, d->arena);
     size_t changed = 0, before = d->text.n;
     text_add(&d->text, "nodes\n");
-    list_missing(d, "only before", &a, &b);
-    list_missing(d, "only after", &b, &a);
+    list_missing(d, "node", true, &a, &b);
+    list_missing(d, "node", false, &b, &a);
     for (size_t i = 0; i < a.n; i++) {
         const MapEntry *other = map_find(&b, a.entries[i].key);
         if (!other ||
             strcmp(line_of(d->arena, &in_a, a.entries[i].value.p), line_of(d->arena, &in_b, other->value.p)) == 0)
             continue;
+        diff_record(d, "node", a.entries[i].key, line_of(d->arena, &in_a, a.entries[i].value.p),
+                    line_of(d->arena, &in_b, other->value.p), NULL);
         if (changed++ < MOST_LISTED) {
             if (changed == 1)
                 text_add(&d->text, "  changed\n");
@@ -275,13 +300,15 @@ static Status diff_weights(Diff *d)
     const Map a = weights_of(d->model[0], d->arena), b = weights_of(d->model[1], d->arena);
     size_t changed = 0, before = d->text.n;
     text_add(&d->text, "parameters\n");
-    list_missing(d, "only before", &a, &b);
-    list_missing(d, "only after", &b, &a);
+    list_missing(d, "parameter", true, &a, &b);
+    list_missing(d, "parameter", false, &b, &a);
     for (size_t i = 0; i < a.n; i++) {
         const MapEntry *other = map_find(&b, a.entries[i].key);
         const char *change = NULL;
         if (other)
             TRY(payload_change(d, a.entries[i].value.p, other->value.p, &change));
+        if (change)
+            diff_record(d, "parameter", a.entries[i].key, NULL, NULL, change);
         if (!change || changed++ >= MOST_LISTED)
             continue;
         label(&d->text, changed == 1 ? "changed" : "");
@@ -320,12 +347,17 @@ static Status diff_steps(Diff *d)
     text_add(&d->text, "step\n");
     if (!s[0] || !s[1]) {
         text_printf(&d->text, "  only %s\n", s[0] ? "before" : "after");
+        diff_record(d, "step", NULL, s[0] ? "there" : NULL, s[1] ? "there" : NULL, NULL);
         return OK;
     }
     const bool options = strcmp(s[0]->facts.options, s[1]->facts.options) != 0;
     const bool graphs = strcmp(module_text(d, s[0]->module), module_text(d, s[1]->module)) != 0;
     if (!options && !graphs)
         text_add(&d->text, "  equal\n");
+    if (options)
+        diff_record(d, "step", "options", s[0]->facts.options, s[1]->facts.options, NULL);
+    if (graphs)
+        diff_record(d, "step", "graphs", NULL, NULL, "the graphs differ");
     for (int i = 0; i < 2 && options; i++) {
         label(&d->text, i ? "after" : "before");
         text_printf(&d->text, " %s\n", s[i]->facts.options);
@@ -344,6 +376,7 @@ Status command_diff(Command *c)
     c->cx->diag.file = NULL;
     heap_open(&d.heap, &c->cx->memory);
     text_open(&d.text, d.arena);
+    text_open(&d.records, d.arena);
     diff_ops(&d);
     diff_signature(&d);
     diff_nodes(&d);
@@ -355,6 +388,9 @@ Status command_diff(Command *c)
     heap_close(&d.heap);
     if (status != OK && status != MISMATCH)
         return status;
-    const Status written = out_bytes(c->out, d.text.p, d.text.n);
+    if (out_is_json(c->out))
+        log_record(&d.records, "diff", { "differences", logged_int((int64_t)d.n_differences) });
+    const Status written =
+        out_is_json(c->out) ? out_objects(c->out, &d.records) : out_bytes(c->out, d.text.p, d.text.n);
     return written == OK ? status : written;
 }

@@ -10,20 +10,35 @@
 #include "api/verbs/diff.h"
 #include "base/rng.h"
 
+void diff_record(Diff *d, const char *of, const char *name, const char *before, const char *after, const char *change)
+{
+    d->n_differences++;
+    log_record(&d->records, "difference", { "of", logged_text(of) }, { "name", logged_text(name) },
+               { "before", logged_text(before) }, { "after", logged_text(after) }, { "change", logged_text(change) });
+}
+
+/* Says why the numbers are not compared. */
+static void not_compared(Diff *d, const char *why)
+{
+    text_printf(&d->text, "  not compared: %s\n", why);
+    log_record(&d->records, "numbers", { "why", logged_text(why) });
+}
+
 /* Sizes of dimensions by name; an unknown dimension 0 is 1. */
 static const Type *input_type(Diff *d, qcc_model *m, const Value *v)
 {
     int64_t dims[MAX_RANK];
     if (v->type->kind != TYPE_TENSOR || v->type->rank < 0 || v->type->dtype == STRING) {
-        text_printf(&d->text, "  not compared: input %s is %s\n", name_text(d->arena, v->name), v->text);
+        not_compared(d, arena_printf(d->arena, "input %s is %s", name_text(d->arena, v->name), v->text));
         return NULL;
     }
     for (int i = 0; i < v->type->rank; i++) {
         dims[i] = v->type->dims[i] >= 0 ? v->type->dims[i] : i == 0 ? 1 : -1;
         if (dims[i] >= 0)
             continue;
-        text_printf(&d->text, "  not compared: dimension %d of input %s has no size: --dim %s=16\n", i,
-                    name_text(d->arena, v->name), v->dims[i] ? name_text(d->arena, v->dims[i]) : "NAME");
+        not_compared(d,
+                     arena_printf(d->arena, "dimension %d of input %s has no size: --dim %s=16", i,
+                                  name_text(d->arena, v->name), v->dims[i] ? name_text(d->arena, v->dims[i]) : "NAME"));
         return NULL;
     }
     return type_tensor(&m->ir.types, v->type->dtype, v->type->rank, dims);
@@ -87,7 +102,7 @@ static bool all_supported(Diff *d)
     for (int k = 0; k < 2; k++)
         for (Node *n = walk_first(d->model[k]->graph); n; n = walk_next(d->model[k]->graph, n))
             if (n->op == OP_opaque) {
-                text_printf(&d->text, "  not compared: %s has operators without a meaning here\n", d->model[k]->file);
+                not_compared(d, arena_printf(d->arena, "%s has operators without a meaning here", d->model[k]->file));
                 return false;
             }
     return true;
@@ -133,8 +148,8 @@ static Status try_one(Diff *d, qcc_model *m, const EvalOptions *how, const Tenso
     *ran = status == OK;
     if (status != INVALID && status != UNSUPPORTED)
         return status;
-    text_printf(&d->text, "  not compared: %s\n  try --input NAME=FILE.npy\n",
-                muffle.said ? muffle.said : "it is refused");
+    not_compared(d, muffle.said ? muffle.said : "it is refused");
+    text_add(&d->text, "  try --input NAME=FILE.npy\n");
     return OK;
 }
 
@@ -211,9 +226,16 @@ static bool tell_output(Diff *d, size_t i, size_t k)
     if (!a || !b || !same_shape(a, b)) {
         text_printf(t, "%s -> %s\n", a ? type_text(d->arena, a->type) : "absent",
                     b ? type_text(d->arena, b->type) : "absent");
+        diff_record(d, "numbers", d->model[0]->outputs[i].name, a ? type_text(d->arena, a->type) : NULL,
+                    b ? type_text(d->arena, b->type) : NULL, NULL);
         return false;
     }
     const Gap g = gap_between(a, b, option_real(&d->c->line, OPT_rtol, 1e-3), option_real(&d->c->line, OPT_atol, 1e-7));
+    d->n_differences += g.differing > 0;
+    log_record(&d->records, "numbers", { "name", logged_text(d->model[0]->outputs[i].name) },
+               { "elements", logged_int(tensor_elements(a)) }, { "differing", logged_int(g.differing) },
+               { "largest", logged_f64(g.largest) }, { "relative", logged_f64(g.relative) },
+               { "within", logged_flag(!g.beyond) });
     if (!g.differing)
         text_printf(t, "equal, %" PRId64 " elements\n", tensor_elements(a));
     else
@@ -242,6 +264,6 @@ Status diff_numbers(Diff *d)
         compared++;
     }
     if (!compared)
-        text_add(&d->text, "  not compared: no output has the same name in both\n");
+        not_compared(d, "no output has the same name in both");
     return judged && !within ? MISMATCH : OK;
 }

@@ -165,6 +165,44 @@ static void tell_weights(Text *t, qcc_model *m, const Map *paths, Arena *arena, 
     }
 }
 
+/* ---- records ---- */
+
+static void value_records(Text *t, const char *side, const Value *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        log_record(t, "value", { "side", logged_text(side) }, { "name", logged_text(values[i].name) },
+                   { "type", logged_text(values[i].text) });
+}
+
+static void model_records(Text *t, qcc_model *m, const Census *c, const Map *paths, Arena *arena)
+{
+    const Onnx__ModelProto *p = m->has_spine ? m->spine.model : NULL;
+    const Weights w = weights_of(m, paths, arena);
+    const OpCount *ops = census_sorted(c, arena);
+    log_record(t, "model", { "file", logged_text(m->file) }, { "is_step", logged_flag(model_is_step(m)) },
+               { "opset", p ? logged_int(opset_of(p)) : logged_text(NULL) },
+               { "ir", p ? logged_int(p->ir_version) : logged_text(NULL) }, { "nodes", logged_int((int64_t)c->nodes) },
+               { "casts", logged_int((int64_t)c->casts) }, { "training_form", logged_flag(c->training > 0) },
+               { "parameters", logged_int((int64_t)w.n) }, { "elements", logged_int((int64_t)w.elements) },
+               { "bytes", logged_int((int64_t)w.bytes) });
+    value_records(t, "input", m->inputs, m->n_inputs);
+    value_records(t, "output", m->outputs, m->n_outputs);
+    for (size_t i = 0; i < c->ops.n; i++)
+        log_record(t, "operator", { "name", logged_text(ops[i].op) }, { "nodes", logged_int(ops[i].n) });
+    for (size_t i = 0; i < w.n; i++) {
+        const char *file = name_in_file(w.list[i]), *shown = path_name(paths, w.list[i]);
+        size_t bytes;
+        log_record(t, "parameter", { "name", logged_text(shown) },
+                   { "in_file", logged_text(strcmp(shown, file) ? file : NULL) },
+                   { "type", logged_text(type_text(arena, w.list[i]->type)) },
+                   { "bytes", type_bytes(w.list[i]->type, &bytes) ? logged_int((int64_t)bytes) : logged_text(NULL) });
+    }
+    for (Node *n = walk_first(m->graph); n; n = walk_next(m->graph, n))
+        if (node_lacks_card(n))
+            log_record(t, "unsupported", { "name", logged_text(op_title(arena, n)) },
+                       { "node", logged_text(node_place(n).where) });
+}
+
 /* ---- what is missing ---- */
 
 static void tell_missing(Text *t, qcc_model *m, Arena *arena)
@@ -246,6 +284,12 @@ Status command_explain(Command *c)
         return explain_nodes(c, m, &paths, s);
     const Census census = census_of(m, a);
     text_open(&t, a);
+    if (out_is_json(c->out)) {
+        model_records(&t, m, &census, &paths, a);
+        if (s)
+            explain_step_records(&t, s);
+        return out_objects(c->out, &t);
+    }
     tell_file(&t, m, &census);
     tell_values(&t, m->n_inputs == 1 ? "input" : "inputs", m->inputs, m->n_inputs, m->graph);
     tell_values(&t, m->n_outputs == 1 ? "output" : "outputs", m->outputs, m->n_outputs, NULL);

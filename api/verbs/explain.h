@@ -6,6 +6,11 @@
 #include "api/model/command.h"
 #include "passes/recipe/choices.h"
 
+/* With --messages json the verb gives records instead of pages, one object a line (docs/command.md). */
+
+/* Appends the records of a step: itself, its groups, choices and states. */
+void explain_step_records(Text *t, const qcc_step *s);
+
 /* Everything about the nodes that the --node selectors match; with a step (else null) what trains them, too. */
 Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step *s);
 

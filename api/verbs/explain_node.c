@@ -254,6 +254,31 @@ static void tell_node(Page *p, const Node *n)
     tell_gradient(p, n);
 }
 
+/* ---- records ---- */
+
+static void node_record(Page *p, const Node *n)
+{
+    const OpDef *def = op_of(n);
+    const CodePlace *o = node_code(n);
+    const bool parameter = n->op == OP_param && n->name;
+    const Choices *all = p->step ? p->step->recipe.choices : NULL;
+    const Choice *c = parameter && all ? choice_find(all, n->name) : NULL;
+    Text line;
+    text_open(&line, p->arena);
+    print_line(&line, &p->numbers, n);
+    log_record(&p->text, parameter ? "parameter" : "node",
+               { "name", logged_text(parameter ? path_name(p->paths, n) : node_place(n).where) },
+               { "op", logged_text(parameter ? NULL : op_title(p->arena, n)) },
+               { "type", logged_text(type_text(p->arena, n->type)) }, { "module", logged_text(node_module(n)) },
+               { "source", logged_text(o ? o->line : NULL) }, { "readers", logged_int(node_n_uses(n)) },
+               { "fp16", logged_text(parameter || def->structural ? NULL : amp_word(def->amp.f16)) },
+               { "bf16", logged_text(parameter || def->structural ? NULL : amp_word(def->amp.bf16)) },
+               { "quantization", logged_text(parameter || def->structural ? NULL : quant_word(def->quant.out[0])) },
+               { "training", logged_text(c ? choice_word(c->kind) : NULL) },
+               { "reason", logged_text(c ? c->reason : NULL) },
+               { "text", logged_text(parameter ? NULL : text_get(&line)) });
+}
+
 Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step *s)
 {
     const char *selector;
@@ -266,10 +291,14 @@ Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step 
         Selection s;
         TRY(select_nodes(m, paths, "--node", selector, &s));
         for (size_t i = 0; i < s.n; i++) {
+            if (out_is_json(c->out)) {
+                node_record(&p, s.nodes[i]);
+                continue;
+            }
             if (p.text.n)
                 text_char(&p.text, '\n');
             tell_node(&p, s.nodes[i]);
         }
     }
-    return out_bytes(c->out, p.text.p, p.text.n);
+    return out_is_json(c->out) ? out_objects(c->out, &p.text) : out_bytes(c->out, p.text.p, p.text.n);
 }

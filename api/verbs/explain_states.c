@@ -108,6 +108,21 @@ static void tell_tensors(Text *t, const SafeTensors *s, Arena *arena, bool ours,
     }
 }
 
+static void state_records(Text *t, const SafeTensors *s, Arena *arena, const char *file)
+{
+    const bool run = safetensors_metadata(s, "qcc.run") != NULL;
+    log_record(t, "states", { "file", logged_text(file) }, { "checkpoint", logged_flag(run) },
+               { "tensors", logged_int((int64_t)s->n) }, { "bytes", logged_int((int64_t)s->from.size) });
+    for (size_t i = 0; i < s->n_metadata; i++)
+        log_record(t, "metadata", { "name", logged_text(s->metadata[i].key) },
+                   { "value", logged_text(s->metadata[i].value) });
+    for (size_t i = 0; i < s->n; i++)
+        log_record(t, "tensor", { "name", logged_text(s->list[i].name) },
+                   { "type", logged_text(type_text(arena, s->list[i].type)) },
+                   { "bytes", logged_int((int64_t)s->list[i].bytes) },
+                   { "of_training", logged_flag(is_ours(s->list[i].name)) });
+}
+
 Status explain_states(Command *c, const char *path)
 {
     Text t;
@@ -119,6 +134,10 @@ Status explain_states(Command *c, const char *path)
     types_open(&types, arena);
     TRY(safetensors_open(&s, &types, arena, &c->cx->diag, &c->cx->limits, file));
     text_open(&t, arena);
+    if (out_is_json(c->out)) {
+        state_records(&t, &s, arena, file);
+        return out_objects(c->out, &t);
+    }
     text_escape(&t, file, strlen(file), 400);
     text_printf(&t, "    %s, %zu tensor%s, %s\n", safetensors_metadata(&s, "qcc.run") ? "checkpoint" : "safetensors",
                 s.n, s.n == 1 ? "" : "s", bytes_text(arena, s.from.size));

@@ -183,25 +183,89 @@ static void tell_states(Text *t, const qcc_step *s)
 
 /* ---- size ---- */
 
-static void tell_size(Text *t, const qcc_step *s)
+typedef struct NodeCounts {
+    size_t all, backward, update;
+} NodeCounts;
+
+static NodeCounts nodes_by_side(Graph *g)
 {
-    size_t back = 0, update = 0, all = 0;
-    Arena *arena = &s->cx->scratch;
-    Graph *g = module_graph(s->module, "step");
+    NodeCounts c = { 0 };
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         if (op_of(n)->structural)
             continue;
-        all++;
-        back += (n->flags & NODE_BACKWARD) != 0 && !(n->flags & NODE_UPDATE);
-        update += (n->flags & NODE_UPDATE) != 0;
+        c.all++;
+        c.backward += (n->flags & NODE_BACKWARD) != 0 && !(n->flags & NODE_UPDATE);
+        c.update += (n->flags & NODE_UPDATE) != 0;
     }
+    return c;
+}
+
+static void tell_size(Text *t, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    Graph *g = module_graph(s->module, "step");
+    const NodeCounts c = nodes_by_side(g);
     label(t, "step");
-    text_printf(t, "%zu nodes: forward %zu, backward %zu, update %zu\n", all, all - back - update, back, update);
+    text_printf(t, "%zu nodes: forward %zu, backward %zu, update %zu\n", c.all, c.all - c.backward - c.update,
+                c.backward, c.update);
     const Footprint f = footprint_of(g, arena);
     label(t, "memory");
     text_printf(t, "%s: weights %s, optimizer %s, other states %s, gradients %s, activations %s\n",
                 bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
                 bytes_text(arena, f.other_state), bytes_text(arena, f.gradients), bytes_text(arena, f.activations));
+}
+
+/* ---- records ---- */
+
+static void choice_records(Text *t, const qcc_step *s)
+{
+    const Choices *c = s->recipe.choices;
+    for (size_t i = 0; c && i < c->n; i++) {
+        const Choice *x = &c->list[i];
+        log_record(t, "choice", { "name", logged_text(x->path) }, { "kind", logged_text(choice_word(x->kind)) },
+                   { "type", logged_text(type_text(&s->cx->scratch, x->type)) }, { "reason", logged_text(x->reason) },
+                   { "tied_to", logged_text(x->tied_to) },
+                   { "in_file", logged_text(strcmp(x->path, x->file) ? x->file : NULL) });
+    }
+}
+
+static void state_records(Text *t, const qcc_step *s)
+{
+    const Graph *g = module_graph(s->module, "step");
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        if (n->op != OP_state)
+            continue;
+        const RoleMark mark = node_role(n);
+        log_record(t, "state", { "name", logged_text(n->name) },
+                   { "role", logged_text(role_words(ROLES_OF_STATES)[mark.role]) }, { "of", logged_text(mark.of) },
+                   { "type", logged_text(type_text(&s->cx->scratch, n->type)) },
+                   { "trained", logged_flag((n->flags & NODE_TRAINED) != 0) });
+    }
+}
+
+void explain_step_records(Text *t, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    Graph *g = module_graph(s->module, "step");
+    const NodeCounts c = nodes_by_side(g);
+    const Footprint f = footprint_of(g, arena);
+    log_record(
+        t, "training", { "made", logged_flag(model_is_step(s->model)) },
+        { "batch", s->facts.batch ? logged_int(s->facts.batch) : logged_text(NULL) },
+        { "loss", logged_text(s->facts.loss) }, { "options", logged_text(s->facts.silent ? NULL : s->facts.options) },
+        { "nodes", logged_int((int64_t)c.all) }, { "forward", logged_int((int64_t)(c.all - c.backward - c.update)) },
+        { "backward", logged_int((int64_t)c.backward) }, { "update", logged_int((int64_t)c.update) },
+        { "bytes", logged_int((int64_t)f.total) }, { "weights_bytes", logged_int((int64_t)f.weights) },
+        { "optimizer_bytes", logged_int((int64_t)f.optimizer) },
+        { "other_state_bytes", logged_int((int64_t)f.other_state) },
+        { "gradients_bytes", logged_int((int64_t)f.gradients) },
+        { "activations_bytes", logged_int((int64_t)f.activations) });
+    for (size_t i = 0; !s->facts.silent && i < s->recipe.n_groups; i++)
+        log_record(t, "group", { "selector", logged_text(s->recipe.groups[i].selector) },
+                   { "optimizer", logged_text(optimizer_text(arena, s->ir->ops, &s->recipe.groups[i])) });
+    choice_records(t, s);
+    state_records(t, s);
 }
 
 void explain_step(Text *t, const qcc_step *s)

@@ -98,6 +98,11 @@ void log_close(Log *l);
 /* Appends a line of fields that no table lists: {"event":"eval","samples":3}. */
 void log_any_line(Text *out, const char *event, const LogExtra *fields, size_t n);
 
+/* The same with fields that stand in the call: log_record(out, "value", { "name", logged_text(name) }, ..). */
+#define log_record(out, event, ...)                                                                                    \
+    log_any_line(out, event, (const LogExtra[]){ __VA_ARGS__ },                                                        \
+                 sizeof((const LogExtra[]){ __VA_ARGS__ }) / sizeof(LogExtra))
+
 #define LOG_VALUE(name) LogValue name;
 #define LOG_DECLARE(event, Struct, FIELDS)                                                                             \
     typedef struct Struct {                                                                                            \
