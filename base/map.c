@@ -67,8 +67,10 @@ static MapEntry *put(Map *m, const char *key, uint64_t number, uint64_t hash, bo
 
     GROW(m->arena, m->entries, m->n, m->cap);
     if ((m->n + 1) * 2 > m->n_slots) {
-        m->n_slots = m->n_slots ? m->n_slots * 2 : 16;
-        m->slots = NEWS(m->arena, uint32_t, m->n_slots);
+        /* Where there is no memory for them the call ends here, and the map is as it was. */
+        const size_t n_slots = m->n_slots ? m->n_slots * 2 : 16;
+        m->slots = NEWS(m->arena, uint32_t, n_slots);
+        m->n_slots = n_slots;
         for (size_t i = 0; i < m->n; i++)
             place(m, i);
     }
