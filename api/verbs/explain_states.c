@@ -108,10 +108,14 @@ static void tell_tensors(Text *t, const SafeTensors *s, Arena *arena, bool ours,
     }
 }
 
+static bool is_checkpoint(const SafeTensors *s)
+{
+    return safetensors_metadata(s, "qcc.run") != NULL;
+}
+
 static void state_records(Text *t, const SafeTensors *s, Arena *arena, const char *file)
 {
-    const bool run = safetensors_metadata(s, "qcc.run") != NULL;
-    log_record(t, "states", { "file", logged_text(file) }, { "checkpoint", logged_flag(run) },
+    log_record(t, "states", { "file", logged_text(file) }, { "checkpoint", logged_flag(is_checkpoint(s)) },
                { "tensors", logged_int((int64_t)s->n) }, { "bytes", logged_int((int64_t)s->from.size) });
     for (size_t i = 0; i < s->n_metadata; i++)
         log_record(t, "metadata", { "name", logged_text(s->metadata[i].key) },
@@ -139,8 +143,8 @@ Status explain_states(Command *c, const char *path)
         return out_objects(c->out, &t);
     }
     text_escape(&t, file, strlen(file), 400);
-    text_printf(&t, "    %s, %zu tensor%s, %s\n", safetensors_metadata(&s, "qcc.run") ? "checkpoint" : "safetensors",
-                s.n, s.n == 1 ? "" : "s", bytes_text(arena, s.from.size));
+    text_printf(&t, "    %s, %zu tensor%s, %s\n", is_checkpoint(&s) ? "checkpoint" : "safetensors", s.n,
+                s.n == 1 ? "" : "s", bytes_text(arena, s.from.size));
     tell_run(&t, &s);
     tell_metadata(&t, &s);
     tell_tensors(&t, &s, arena, false, all);
