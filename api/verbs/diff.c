@@ -26,7 +26,7 @@ static void escaped(Text *t, const char *name)
 
 static void count_record(Diff *d, const char *of, const char *name, int64_t a, int64_t b)
 {
-    if (a == b)
+    if (a == b || !out_is_json(d->c->out))
         return;
     d->n_differences++;
     log_record(&d->records, "difference", { "of", logged_text(of) }, { "name", logged_text(name) },
@@ -222,11 +222,11 @@ static void diff_nodes(Diff *d)
     list_missing(d, "node", false, &b, &a);
     for (size_t i = 0; i < a.n; i++) {
         const MapEntry *other = map_find(&b, a.entries[i].key);
-        if (!other ||
-            strcmp(line_of(d->arena, &in_a, a.entries[i].value.p), line_of(d->arena, &in_b, other->value.p)) == 0)
+        const char *was = other ? line_of(d->arena, &in_a, a.entries[i].value.p) : NULL;
+        const char *is = other ? line_of(d->arena, &in_b, other->value.p) : NULL;
+        if (!other || strcmp(was, is) == 0)
             continue;
-        diff_record(d, "node", a.entries[i].key, line_of(d->arena, &in_a, a.entries[i].value.p),
-                    line_of(d->arena, &in_b, other->value.p), NULL);
+        diff_record(d, "node", a.entries[i].key, was, is, NULL);
         if (changed++ < MOST_LISTED) {
             if (changed == 1)
                 text_add(&d->text, "  changed\n");

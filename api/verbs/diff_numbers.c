@@ -12,6 +12,8 @@
 
 void diff_record(Diff *d, const char *of, const char *name, const char *before, const char *after, const char *change)
 {
+    if (!out_is_json(d->c->out))
+        return;
     d->n_differences++;
     log_record(&d->records, "difference", { "of", logged_text(of) }, { "name", logged_text(name) },
                { "before", logged_text(before) }, { "after", logged_text(after) }, { "change", logged_text(change) });

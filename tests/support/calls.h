@@ -6,6 +6,14 @@
 
 #include "testing.h"
 
+/* An assertion that says what it is about. */
+#define require(what, ...)                                                                                             \
+    do {                                                                                                               \
+        if (!(what))                                                                                                   \
+            print_error(__VA_ARGS__);                                                                                  \
+        assert_true(what);                                                                                             \
+    } while (0)
+
 static inline Build fresh(Context *c)
 {
     return build_at_end(graph_new(&c->ir, &c->arena, "f"));

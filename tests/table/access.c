@@ -3,13 +3,6 @@
 #include "support/calls.h"
 #include "support/samples.h"
 
-#define require(what, ...)                                                                                             \
-    do {                                                                                                               \
-        if (!(what))                                                                                                   \
-            print_error(__VA_ARGS__);                                                                                  \
-        assert_true(what);                                                                                             \
-    } while (0)
-
 static const EvalOptions plain = { .seed = 1 };
 
 static bool has_bit(uint32_t mask, int operand)

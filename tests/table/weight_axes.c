@@ -5,13 +5,6 @@
 #include "support/calls.h"
 #include "support/samples.h"
 
-#define require(what, ...)                                                                                             \
-    do {                                                                                                               \
-        if (!(what))                                                                                                   \
-            print_error(__VA_ARGS__);                                                                                  \
-        assert_true(what);                                                                                             \
-    } while (0)
-
 /* Their rows are the channels of what goes into a gate; behind it they meet in the next step. */
 static bool meets_behind_gates(Op op)
 {
