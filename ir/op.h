@@ -189,6 +189,7 @@ typedef struct OpDef {
     int min_out, max_out; /* 0, 0 means exactly 1; max_out -1: any number */
     int n_regions;        /* -1: any number */
     const AttrSpec *attrs;
+    const char *const *saved; /* names of results behind those that ONNX has, for the adjoint; null at the end */
 
     const Type *(*infer)(Infer *q);
 

@@ -85,6 +85,14 @@ static void print_params(Text *t, const char *title, const OnnxSchema *s, const 
     text_char(t, '\n');
 }
 
+/* Results that ONNX does not have. */
+static void print_saved(Text *t, const OpDef *d)
+{
+    for (int i = 0; d->saved && d->saved[i]; i++)
+        text_printf(t, "%s`%s`", i ? ", " : "- and, for the way back: ", d->saved[i]);
+    text_add(t, d->saved ? "\n" : "");
+}
+
 static void print_variables(Text *t, const OnnxSchema *s)
 {
     for (int i = 0; i < s->n_types; i++) {
@@ -213,6 +221,7 @@ static void print_card(Text *t, const OpDef *d)
     if (s) {
         print_params(t, "operands", s, s->in, s->n_in);
         print_params(t, "results", s, s->out, s->n_out);
+        print_saved(t, d);
         print_variables(t, s);
     } else {
         print_counts(t, "operands", d->min_in, d->max_in);

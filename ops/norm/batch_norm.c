@@ -2,7 +2,8 @@
  *
  * Inference: y = (x - mean) * (scale / sqrt(var + epsilon)) + bias, the factor once per channel.
  * Training takes the statistics of the batch in one pass over d = x - k, where k is the running mean that comes in:
- * mean = k + E d, var = E d^2 - (E d)^2. */
+ * mean = k + E d, var = E d^2 - (E d)^2.  Its own mean and 1 / deviation are results behind those that ONNX has: the
+ * adjoint reads them. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/norm/norm.h"
@@ -31,7 +32,8 @@ static const Type *infer_batch_normalization(Infer *q)
     for (int i = 1; i < 5; i++)
         if (!infer_vector(q, i, channels_of(x)))
             return NULL;
-    return infer_results(q, 3, (const Type *const[]){ x, q->in[3], q->in[4] });
+    const Type *own = type_vector(q->types, make_width(x->dtype), channels_of(x));
+    return infer_results(q, BATCH_NORM_RESULTS, (const Type *const[]){ x, q->in[3], q->in[4], own, own });
 }
 
 /* What the statistics of the call come from: deviations d of the channel from `about`, their mean and variance. */
@@ -90,8 +92,13 @@ static Node *expand_batch_normalization(Build *b, const Site *s)
         return y;
     const double share = 1 - (double)at->momentum, rows = channels ? (double)(type_elements(x) / channels) : 0;
     const double of_var = share * batch_norm_correction(at, rows);
-    Node *parts[] = { y, run_on(b, t, s->in[3], m.mean, at->momentum, share, s->in[3]->type),
-                      s->n_out > 2 ? run_on(b, t, s->in[4], m.var, at->momentum, of_var, s->in[4]->type) : NULL };
+    Node *parts[BATCH_NORM_RESULTS] = { y, run_on(b, t, s->in[3], m.mean, at->momentum, share, s->in[3]->type) };
+    if (s->n_out > 2)
+        parts[2] = run_on(b, t, s->in[4], m.var, at->momentum, of_var, s->in[4]->type);
+    if (s->n_out > BATCH_NORM_MEAN)
+        parts[BATCH_NORM_MEAN] = make_reshape(b, m.mean, 1, &channels);
+    if (s->n_out > BATCH_NORM_INVERSE)
+        parts[BATCH_NORM_INVERSE] = make_reshape(b, CALL(b, reciprocal, root), 1, &channels);
     return b->status == OK ? build_tuple(b, s->n_out, parts) : NULL;
 }
 
@@ -108,15 +115,19 @@ static Node *sample_batch_normalization(Build *b, Rng *rng, int variant)
     Node *in[] = { sample_tensor(b, rng, dtype, rank, dims, -2, 2), sample_tensor(b, rng, stats, 1, &c, -2, 2),
                    sample_tensor(b, rng, stats, 1, &c, -2, 2), sample_tensor(b, rng, stats, 1, &c, -1, 1),
                    sample_tensor(b, rng, stats, 1, &c, 0.5, 2) };
-    return build_node_n(b, OP_batch_normalization, &at, 5, in, at.training_mode ? 1 + (int)rng_below(rng, 3) : 1);
+    return build_node_n(b, OP_batch_normalization, &at, 5, in,
+                        at.training_mode ? 1 + (int)rng_below(rng, BATCH_NORM_RESULTS) : 1);
 }
+
+static const char *const saved[] = { "batch_mean", "batch_inverse_deviation", NULL };
 
 const OpDef op_batch_normalization = {
     .name = "batch_normalization",
     .min_in = 5,
     .max_in = 5,
     .min_out = 1,
-    .max_out = 3,
+    .max_out = BATCH_NORM_RESULTS,
+    .saved = saved,
     .attrs = batch_normalization_attrs,
     .infer = infer_batch_normalization,
     .expand = expand_batch_normalization,
@@ -128,7 +139,7 @@ const OpDef op_batch_normalization = {
     .trainable = 6,
     .weight = 12,
     .fuse = FUSE_OPAQUE,
-    .amp = { AMP_S, AMP_S, 2 | 4 | 8 | 16, REASON_NONE, NULL, .wide_out = 2 | 4, .bounded = true },
+    .amp = { AMP_S, AMP_S, 2 | 4 | 8 | 16, REASON_NONE, NULL, .wide_out = 2 | 4 | 8 | 16, .bounded = true },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "BatchNormalization", 15, NULL },
 };

@@ -10,6 +10,9 @@ typedef struct BatchNormAttr {
     bool unbiased; /* the variance that is remembered is divided by n - 1, which PyTorch does and ONNX does not */
 } BatchNormAttr;
 
+/* Results of batch_normalization in training, behind the running statistics: the mean of the batch, 1 / its deviation. */
+enum { BATCH_NORM_MEAN = 3, BATCH_NORM_INVERSE, BATCH_NORM_RESULTS };
+
 typedef struct NormAttr {
     float epsilon;
     int64_t axis;       /* of layer and rms normalization */

@@ -161,6 +161,23 @@ static Node *channel_vector(Build *b, const Site *s, int i)
     return make_channels(b, make_cast(b, s->in[i], x->dtype), v->dims[0], x->rank);
 }
 
+/* The mean and 1 / deviation of the batch are results of a call that was made to be differentiated. */
+static Standard batch_standard(Build *b, const Site *s)
+{
+    const BatchNormAttr *at = s->attr;
+    const Type *x = s->in[0]->type;
+    const int64_t channels = s->in[1]->type->dims[0];
+    int64_t axes[MAX_RANK] = { 0 };
+    int n = 1;
+    for (int i = 2; i < x->rank; i++)
+        axes[n++] = i;
+    if (s->n_out < BATCH_NORM_RESULTS)
+        return build_standard(b, x->dtype, s->in[0], (Over){ n, axes, false }, at->epsilon);
+    Node *mean = make_channels(b, s->y[BATCH_NORM_MEAN], channels, x->rank);
+    Node *inverse = make_channels(b, s->y[BATCH_NORM_INVERSE], channels, x->rank);
+    return (Standard){ CALL(b, sub, s->in[0], mean), mean, inverse };
+}
+
 static Batch open_batch(Build *b, const Site *s)
 {
     const Type *x = s->in[0]->type;
@@ -168,11 +185,7 @@ static Batch open_batch(Build *b, const Site *s)
     k.rows = (double)(type_elements(x) / s->in[1]->type->dims[0]);
     k.scale = channel_vector(b, s, 1);
     if (k.at->training_mode) {
-        int64_t axes[MAX_RANK] = { 0 };
-        int n = 1;
-        for (int i = 2; i < x->rank; i++)
-            axes[n++] = i;
-        const Standard d = build_standard(b, k.t, s->in[0], (Over){ n, axes, false }, k.at->epsilon);
+        const Standard d = batch_standard(b, s);
         k.centered = d.centered;
         k.inverse = d.scale;
     } else {
@@ -211,12 +224,28 @@ static void back_given(Build *b, const Site *s, const Batch *k, Node **dx)
     }
 }
 
+/* What reaches x by the mean and 1 / deviation as results: 1 / rows, and -inverse^3 centered / rows of that. */
+static void back_saved(Build *b, const Site *s, const Batch *k, Node **dx)
+{
+    Node *share = build_scalar(b, k->t, 1 / k->rows);
+    for (int i = BATCH_NORM_MEAN; i < s->n_out; i++) {
+        if (!s->dout[i])
+            continue;
+        Node *each = make_channels(b, CALL(b, mul, s->dout[i], share), s->in[1]->type->dims[0], k->rank);
+        if (i == BATCH_NORM_INVERSE) {
+            Node *cube = CALL(b, mul, k->inverse, CALL(b, mul, k->inverse, k->inverse));
+            each = CALL(b, mul, k->centered, CALL(b, neg, CALL(b, mul, each, cube)));
+        }
+        dx[0] = plus(b, dx[0], each);
+    }
+}
+
 /* What the running statistics pass on: to those before, and to the batch. */
 static void back_running(Build *b, const Site *s, const Batch *k, Node **dx)
 {
     const double kept = (double)k->at->momentum, fresh = (1 - kept) / k->rows;
     const double correction = batch_norm_correction(k->at, (double)k->rows);
-    for (int i = 1; i < s->n_out; i++) {
+    for (int i = 1; i < BATCH_NORM_MEAN && i < s->n_out; i++) {
         if (!s->dout[i])
             continue;
         Node *dy = make_cast(b, s->dout[i], k->t);
@@ -241,6 +270,8 @@ void adjoint_batch_normalization(Build *b, const Site *s, Node **dx)
         dx[1] = as_vector(b, CALL(b, mul, k.product, k.inverse), s->in[1]->type);
     if (k.dy && s->want[2])
         dx[2] = as_vector(b, k.sum, s->in[2]->type);
+    if (k.at->training_mode && s->want[0])
+        back_saved(b, s, &k, dx);
     if (k.at->training_mode)
         back_running(b, s, &k, dx);
     else if (k.dy)

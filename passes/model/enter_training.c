@@ -8,7 +8,7 @@
  *     ==>
  *     graph @f(%x: f32[4,2], %s: f32[2], state %m: f32[2], state %v: f32[2]) -> (%z, %m = %1, %v = %2) {
  *         const %half: f32[] = 0.5
- *         %0: (f32[4,2], f32[2], f32[2]) = batch_normalization(%x, %s, %s, %m, %v, training_mode=true)
+ *         %0: (f32[4,2], f32[2], f32[2], f32[2], f32[2]) = batch_normalization(%x, %s, %s, %m, %v, training_mode=true)
  *         %y: f32[4,2] = part(%0, index=0)
  *         %1: f32[2] = part(%0, index=1)
  *         %2: f32[2] = part(%0, index=2)
@@ -16,9 +16,10 @@
  *         %z: f32[4,2] = dropout(%y, %half, %3)
  *     }
  *
- * The next running statistics leave the graph as results with the names of their states.  A norm whose statistics are no
- * state of its own stays as it is; what an input of the graph decides (training_mode) is left to it.  With frozen norms
- * and without dropout the pass brings calls that a file has in training form to inference. */
+ * The next running statistics leave the graph as results with the names of their states; the batch's own mean and
+ * 1 / deviation, the last two results, are for the way back.  A norm whose statistics are no state of its own stays as it
+ * is; what an input of the graph decides (training_mode) is left to it.  With frozen norms and without dropout the pass
+ * brings calls that a file has in training form to inference. */
 #include "passes/model/modes.h"
 
 static Status enter_training(Graph *g, PassRun *run)

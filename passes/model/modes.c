@@ -66,7 +66,7 @@ static Node *norm_again(Build *b, const Node *n, bool training, bool unbiased)
     Node *const ins[] = { in(n, 0), in(n, SCALE), in(n, BIAS), in(n, MEAN), in(n, VAR) };
     at.training_mode = training;
     at.unbiased = unbiased;
-    return build_node_n(b, OP_batch_normalization, &at, COUNT(ins), ins, training ? 3 : 1);
+    return build_node_n(b, OP_batch_normalization, &at, COUNT(ins), ins, training ? BATCH_NORM_RESULTS : 1);
 }
 
 static Status train_norm(Graph *g, PassRun *run, Node *n, Results *next)

@@ -22,7 +22,7 @@ static const struct {
     const char *op;
     uint32_t results;
 } wide_results[] = {
-    { "batch_normalization", 2 | 4 },
+    { "batch_normalization", 2 | 4 | 8 | 16 },
     { "conv_weight_grad", 1 },
     { "layer_normalization", 2 | 4 },
     { "linear_attention", 2 },

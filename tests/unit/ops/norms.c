@@ -1,4 +1,5 @@
 /* Normalizations and losses against their formulas in f64, and the corners where formulas break. */
+#include "ops/control/reverse.h"
 #include "ops/norm/norm.h"
 #include "support/calls.h"
 
@@ -98,6 +99,50 @@ static Status batch_statistics_far_from_zero(void *arg)
     for (int i = 0; i < 5; i++)
         in_[i] = build_const(&b2, constant(in_[i]));
     expect_refused(c, &b2, build_node_n(&b2, OP_batch_normalization, &inference, 5, in_, 3), "only training");
+    return OK;
+}
+
+/* The batch's own mean and 1 / deviation are results too, f32 also beside narrow data and narrow running statistics; the
+ * way back reads them, and takes no statistics again. */
+static Status batch_saves_what_the_way_back_reads(void *arg)
+{
+    Context *c = arg;
+    Rng rng = { 37 };
+    Build b = fresh(c);
+    const BatchNormAttr a = { .epsilon = 0.25f, .momentum = 0.5f, .training_mode = true };
+    Node *x = DRAW(&b, &rng, F16, 2, 4, 3), *scale = DRAW(&b, &rng, F16, 4), *v = DRAW(&b, &rng, F16, 4);
+    Node *in_[] = { x, scale, v, v, v };
+    Node *call = build_node_n(&b, OP_batch_normalization, &a, 5, in_, BATCH_NORM_RESULTS), *y = build_part(&b, call, 0);
+    Node *dy = DRAW(&b, &rng, F16, 2, 4, 3), *parts[] = { call, NULL };
+    const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = 1, .x = &x };
+    ReverseResult r;
+    assert_int_equal(reverse(&b, &q, &c->arena, &r), OK);
+    int sums = 0;
+    for (const Node *n = b.graph->first; n; n = n->next) {
+        assert_true(n->op != OP_reduce_mean);
+        sums += n->op == OP_reduce_sum;
+    }
+    assert_int_equal(sums, 2); /* of dy, and of dy (x - mean) */
+    parts[1] = r.dx[0];
+    Tensor *all = value_of(c, build_tuple(&b, 2, parts), NULL), *t = all->items[0];
+    for (int i = BATCH_NORM_MEAN; i < BATCH_NORM_RESULTS; i++)
+        assert_true(t->items[i]->type == type_vector(&c->ir.types, F32, 4));
+    for (int64_t i = 0; i < 24; i++) {
+        int64_t where[24];
+        const int64_t n = peers(BY_CHANNEL, i, where), ch = i / 3 % 4;
+        const Stats s = stats_of(constant(x), where, n);
+        const double inverse = 1 / sqrt(s.var + 0.25), unit = (at(constant(x), i) - s.mean) * inverse;
+        double level = 0, along = 0;
+        for (int64_t k = 0; k < n; k++) {
+            level += at(constant(dy), where[k]) / (double)n;
+            along += at(constant(dy), where[k]) * (at(constant(x), where[k]) - s.mean) * inverse / (double)n;
+        }
+        assert_true(close_to(at(t->items[BATCH_NORM_MEAN], ch), s.mean, 1e-6));
+        assert_true(close_to(at(t->items[BATCH_NORM_INVERSE], ch), inverse, 1e-6));
+        assert_true(close_to(at(all->items[1], i),
+                             at(constant(scale), ch) * inverse * (at(constant(dy), i) - level - unit * along), 1e-5));
+    }
+    tensor_drop(&c->heap, all);
     return OK;
 }
 
@@ -231,6 +276,7 @@ static Status bad_calls_are_refused(void *arg)
     }
 TEST(statistics_are_grouped)
 TEST(batch_statistics_far_from_zero)
+TEST(batch_saves_what_the_way_back_reads)
 TEST(layer_results)
 TEST(plain_normalizations)
 TEST(losses_by_hand)
@@ -239,9 +285,13 @@ TEST(bad_calls_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statistics_are_grouped), cmocka_unit_test(test_batch_statistics_far_from_zero),
-        cmocka_unit_test(test_layer_results),          cmocka_unit_test(test_plain_normalizations),
-        cmocka_unit_test(test_losses_by_hand),         cmocka_unit_test(test_bad_calls_are_refused),
+        cmocka_unit_test(test_statistics_are_grouped),
+        cmocka_unit_test(test_batch_statistics_far_from_zero),
+        cmocka_unit_test(test_batch_saves_what_the_way_back_reads),
+        cmocka_unit_test(test_layer_results),
+        cmocka_unit_test(test_plain_normalizations),
+        cmocka_unit_test(test_losses_by_hand),
+        cmocka_unit_test(test_bad_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
