@@ -1,10 +1,9 @@
 #include "api/make/recipe.h"
 
-#include <inttypes.h>
 #include <string.h>
 
+#include "api/make/recipe_parts.h"
 #include "api/model/census.h"
-#include "ir/store/json_text.h"
 #include "ops/card/path.h"
 #include "passes/engine/results.h"
 #include "passes/recipe/choices.h"
@@ -29,7 +28,7 @@ static bool says(const CommandLine *line, Option o, const char *word)
     return text && strcmp(text, word) == 0;
 }
 
-static Status read_optimizer(qcc_step *s, const CommandLine *line)
+Status recipe_add_optimizer(qcc_step *s, const CommandLine *line)
 {
     OptimizerWords words = { .optimizer = option_text(line, OPT_optimizer),
                              .lr = option_text(line, OPT_lr),
@@ -40,7 +39,7 @@ static Status read_optimizer(qcc_step *s, const CommandLine *line)
     return OK;
 }
 
-static Status read_losses(qcc_step *s, Graph *g, const CommandLine *line)
+Status recipe_add_losses(qcc_step *s, Graph *g, const CommandLine *line)
 {
     size_t n;
     const char *const *texts = texts_of(s, line, OPT_loss, &n);
@@ -103,7 +102,7 @@ static const char *without_rate(Arena *arena, const char *options)
     return text_get(&t);
 }
 
-static Status find_targets(qcc_step *s, const Graph *g)
+Status recipe_find_targets(qcc_step *s, const Graph *g)
 {
     s->targets = NEWS(&s->arena, StepTarget, s->recipe.n_losses + 1);
     for (size_t i = 0; i < s->recipe.n_losses; i++) {
@@ -121,7 +120,7 @@ static Status find_targets(qcc_step *s, const Graph *g)
     return OK;
 }
 
-static void set_words(qcc_step *s)
+void recipe_set_words(qcc_step *s)
 {
     Text t;
     text_open(&t, &s->arena);
@@ -135,7 +134,7 @@ static void set_words(qcc_step *s)
 }
 
 /* Whether an option is compiled in; a rate may follow. */
-static bool is_compiled(Option o)
+bool recipe_compiles_in(Option o)
 {
     bool compiled = o == OPT_loss;
     for (size_t k = 0; k < COUNT(kept); k++)
@@ -149,7 +148,7 @@ static const char *said_of(qcc_step *s, const CommandLine *line)
     CommandLine all = { 0 };
     Text t;
     for (size_t i = 0; i < line->n_given; i++)
-        if (is_compiled(line->given[i].option))
+        if (recipe_compiles_in(line->given[i].option))
             option_add(&s->arena, &all, line->given[i].option, line->given[i].value);
     text_open(&t, &s->arena);
     options_print_line(&t, &all);
@@ -195,14 +194,14 @@ Status recipe_read(qcc_step *s, const CommandLine *line)
     r->ema = option_real(line, OPT_ema, 0);
     r->choices = NEW(&s->arena, Choices);
     TRY(precision_read(s, line));
-    return read_optimizer(s, line);
+    return recipe_add_optimizer(s, line);
 }
 
 Status recipe_read_losses(qcc_step *s, Graph *g, const CommandLine *line)
 {
-    TRY(read_losses(s, g, line));
-    TRY(find_targets(s, g));
-    set_words(s);
+    TRY(recipe_add_losses(s, g, line));
+    TRY(recipe_find_targets(s, g));
+    recipe_set_words(s);
     s->facts.options = options_of(s, line, false);
     s->facts.given = said_of(s, line);
     s->facts.identity = without_rate(&s->arena, options_of(s, line, true));
@@ -224,184 +223,6 @@ LossSpec *recipe_masked(qcc_step *s)
             masked[i].sample_weight = VALID_INPUT;
     }
     return masked;
-}
-
-/* ---- steps of files ---- */
-
-#define NOTE_OPTIONS  "qcc.options"
-#define NOTE_IDENTITY "qcc.identity"
-#define NOTE_TIES     "qcc.ties"
-#define NOTE_MODEL    "qcc.model"
-#define NOTE_WHY      "qcc.loss_why"
-#define NOTE_TABLES   "qcc.amp_table"
-#define NOTE_WEIGHTS  "qcc.loss_weights"
-
-/* The ties that were made again, as JSON: [["state","twin",transposed],..]. */
-static const char *ties_text(qcc_step *s)
-{
-    const Choices *c = s->recipe.choices;
-    Text t;
-    bool any = false;
-    text_open(&t, &s->cx->scratch);
-    for (size_t i = 0; c && i < c->n; i++) {
-        const Choice *x = &c->list[i];
-        if (x->kind != CHOICE_TIED)
-            continue;
-        text_add(&t, any ? ",[" : "[");
-        text_json(&t, x->tied_to, strlen(x->tied_to));
-        text_char(&t, ',');
-        text_json(&t, x->name, strlen(x->name));
-        text_add(&t, x->transposed ? ",true]" : ",false]");
-        any = true;
-    }
-    return any ? arena_printf(&s->cx->scratch, "[%s]", text_get(&t)) : NULL;
-}
-
-Status recipe_to_notes(qcc_step *s, StepNotes *notes)
-{
-    StepNote *list = NEWS(&s->cx->scratch, StepNote, 7);
-    const char *ties = ties_text(s), *tables = precision_tables_text(s), *weights = recipe_weights_text(s);
-    size_t n = 0;
-    list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };
-    list[n++] = (StepNote){ NOTE_IDENTITY, s->facts.identity };
-    if (ties)
-        list[n++] = (StepNote){ NOTE_TIES, ties };
-    if (tables)
-        list[n++] = (StepNote){ NOTE_TABLES, tables };
-    if (weights)
-        list[n++] = (StepNote){ NOTE_WEIGHTS, weights };
-    if (s->facts.origin)
-        list[n++] = (StepNote){ NOTE_MODEL, s->facts.origin };
-    if (s->facts.loss_why)
-        list[n++] = (StepNote){ NOTE_WHY, s->facts.loss_why };
-    *notes = (StepNotes){ list, n };
-    return OK;
-}
-
-static const char *note(const StepNotes *notes, const char *key)
-{
-    for (size_t i = 0; i < notes->n; i++)
-        if (strcmp(notes->list[i].key, key) == 0)
-            return notes->list[i].value;
-    return NULL;
-}
-
-/* One tie: ["state","twin",true]. */
-static bool read_tie(qcc_step *s, json_t *tie)
-{
-    const char *state = json_string_value(json_array_get(tie, 0)), *twin = json_string_value(json_array_get(tie, 1));
-    if (!state || !twin)
-        return false;
-    Choices *c = s->recipe.choices;
-    GROW(&s->arena, c->list, c->n, c->cap);
-    c->list[c->n++] = (Choice){ .name = arena_string(&s->arena, twin),
-                                .file = arena_string(&s->arena, twin),
-                                .path = arena_string(&s->arena, twin),
-                                .kind = CHOICE_TIED,
-                                .tied_to = arena_string(&s->arena, state),
-                                .transposed = json_is_true(json_array_get(tie, 2)) };
-    return true;
-}
-
-static void drop_json(void *thing)
-{
-    json_decref(thing);
-}
-
-static Status read_ties(qcc_step *s, const char *text)
-{
-    Cleanup cleanup;
-    bool good = true;
-    json_error_t error;
-    json_t *all = text ? json_text(&s->cx->memory, text, strlen(text), 0, &error) : NULL;
-    s->recipe.choices = NEW(&s->arena, Choices);
-    if (!text)
-        return OK;
-    if (all)
-        cleanup_push(&s->cx->memory, &cleanup, drop_json, all);
-    good = all && json_is_array(all);
-    for (size_t i = 0; good && i < json_array_size(all); i++)
-        good = read_tie(s, json_array_get(all, i));
-    if (all) {
-        cleanup_drop(&cleanup);
-        json_decref(all);
-    }
-    return good ? OK : fail(&s->cx->diag, NOWHERE, "metadata %s is no list of ties", NOTE_TIES);
-}
-
-/* A step remembers what was compiled in, nothing else: a file does not say where logs go, or what is to be loaded. */
-static Status check_noted(qcc_step *s, const CommandLine *line)
-{
-    for (size_t i = 0; i < line->n_given; i++) {
-        const Option o = line->given[i].option;
-        if (!is_compiled(o) && o != OPT_lr)
-            return fail(&s->cx->diag, (Place){ .where = "metadata " NOTE_OPTIONS, .byte = -1 },
-                        "%s is nothing that a step remembers", option_specs[o].name);
-    }
-    return OK;
-}
-
-Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
-{
-    CommandLine line = { 0 };
-    const char *options = note(notes, NOTE_OPTIONS), *identity = note(notes, NOTE_IDENTITY);
-    Graph *g = module_graph(s->module, "eval");
-    TRY(options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, options,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
-    TRY(check_noted(s, &line));
-    s->facts.recorded = true;
-    TRY(read_ties(s, note(notes, NOTE_TIES)));
-    TRY(precision_tables_read(s, note(notes, NOTE_TABLES)));
-    TRY(recipe_weights_read(s, note(notes, NOTE_WEIGHTS)));
-    TRY(precision_read(s, &line));
-    TRY(read_optimizer(s, &line));
-    if (g && option_given(&line, OPT_loss)) {
-        TRY(read_losses(s, g, &line));
-        TRY(find_targets(s, g));
-    }
-    s->facts.options = options ? options : "";
-    s->facts.identity = identity ? identity : "";
-    s->facts.silent = !options;
-    s->facts.origin = note(notes, NOTE_MODEL);
-    s->facts.loss_why = note(notes, NOTE_WHY);
-    set_words(s);
-    if (s->facts.silent)
-        s->facts.loss = s->facts.optimizer = "as the text of the step says";
-    return OK;
-}
-
-/* The line that compiles the step again: what it was made with, what is said now in place of what was said then. */
-static const char *compile_line(qcc_step *s, const CommandLine *line)
-{
-    CommandLine was, all = { 0 };
-    Text t;
-    if (options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, s->facts.options,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &was) != OK)
-        return "";
-    for (size_t i = 0; i < was.n_given; i++)
-        if (!option_given(line, was.given[i].option))
-            option_add(&s->arena, &all, was.given[i].option, was.given[i].value);
-    for (size_t i = 0; i < line->n_given; i++)
-        if (is_compiled(line->given[i].option) || line->given[i].option == OPT_lr)
-            option_add(&s->arena, &all, line->given[i].option, line->given[i].value);
-    text_open(&t, &s->arena);
-    options_print_line(&t, &all);
-    return text_get(&t);
-}
-
-Status recipe_refuse(qcc_step *s, const CommandLine *line)
-{
-    for (size_t i = 0; i < line->n_given; i++) {
-        if (!is_compiled(line->given[i].option))
-            continue;
-        Place place = NOWHERE;
-        place.where = option_specs[line->given[i].option].name;
-        Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, place, "was decided when the step was compiled");
-        message_try(m, "qcc %s %s -o %s", s->facts.origin ? s->facts.origin : "MODEL.onnx", compile_line(s, line),
-                    s->model->file);
-        return message_send(m);
-    }
-    return OK;
 }
 
 Status step_set_rate(qcc_step *s, Session *run, const CommandLine *line)

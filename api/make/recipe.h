@@ -43,6 +43,12 @@ Status recipe_to_notes(qcc_step *s, StepNotes *notes);
 /* The same, back. */
 Status recipe_from_notes(qcc_step *s, const StepNotes *notes);
 
+/* The batch of a graph: dimension 0 of its first data input. */
+int64_t step_batch_of(const Graph *g);
+
+/* The model once more, for training: symbolic dimensions get their sizes (api/make/bind_model.c). */
+Status step_bind_model(qcc_step *s, const CommandLine *line, Graph **g);
+
 /* Finds the inputs that are no samples, which every micro-batch reads whole; `batch`: the samples of one. */
 void step_find_whole(qcc_step *s, const Graph *g, int64_t batch);
 
