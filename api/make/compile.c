@@ -153,9 +153,9 @@ Status step_again(const qcc_step *made, const char *changes, qcc_step **step)
 {
     CommandLine line;
     qcc_step *s = step_new(made->model);
-    Status status = options_read_text(&s->cx->diag, &s->arena, "options of the step",
-                                      arena_printf(&s->arena, "%s %s", made->facts.options, changes),
-                                      1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line);
+    Status status =
+        options_read_text(&s->cx->diag, &s->arena, "options of the step",
+                          arena_printf(&s->arena, "%s %s", made->facts.options, changes), TEXT_COMPILES, &line);
     s->facts.tables = made->facts.tables;
     s->facts.n_tables = made->facts.n_tables;
     s->facts.weights = made->facts.weights;
@@ -188,8 +188,7 @@ static Status do_compile(void *arg)
     qcc_context *cx = c->model->cx;
     CommandLine line;
     cx->diag.file = c->model->file;
-    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_compile", c->options,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_compile", c->options, TEXT_COMPILES, &line));
     line = line_join(&cx->scratch, &c->model->line, &line);
     return step_compile(c->model, &line, &c->step);
 }

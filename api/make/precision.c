@@ -136,24 +136,19 @@ Status precision_tables_read(qcc_step *s, const char *text)
 /* Options that say something of --amp without it: what was meant to happen does not. */
 static Status warn_of_idle(qcc_step *s, const CommandLine *line)
 {
-    static const Option idle[] = { OPT_amp_table, OPT_keep_fp32, OPT_exact_casts, OPT_amp_solver, OPT_lenient };
-    for (size_t i = 0; i < COUNT(idle) && !option_given(line, OPT_amp); i++) {
-        Place place = NOWHERE;
-        place.where = option_specs[idle[i]].name;
-        if (option_given(line, idle[i]))
-            TRY(warn(&s->cx->diag, place, "has no effect without --amp bf16 or --amp fp16"));
+    for (int o = 0; o < OPT_COUNT && !option_given(line, OPT_amp); o++) {
+        const OptionSpec *spec = &option_specs[o];
+        if (spec->topic == TOPIC_QUANT && spec->keep == KEEP_IDENTITY && option_given(line, (Option)o))
+            TRY(warn(&s->cx->diag, (Place){ .where = spec->name, .byte = -1 },
+                     "has no effect without --amp bf16 or --amp fp16"));
     }
     return OK;
 }
 
-static Status read_scale(qcc_step *s, const CommandLine *line)
+static Status warn_of_scale(qcc_step *s, const CommandLine *line)
 {
-    const char *text = option_text(line, OPT_loss_scale);
-    Place place = NOWHERE;
-    place.where = "--loss-scale";
-    if (text)
-        TRY(loss_scale_read(&s->recipe.precision.scale, text, &s->arena, &s->cx->diag));
-    if (!text || !loss_scale_is_idle(&s->recipe))
+    const Place place = { .where = option_specs[OPT_loss_scale].name, .byte = -1 };
+    if (!option_given(line, OPT_loss_scale) || !loss_scale_is_idle(&s->recipe))
         return OK;
     return warn(&s->cx->diag, place,
                 "changes nothing here: gradients of f32 and bf16 do not underflow (it helps --amp fp16)");
@@ -161,19 +156,7 @@ static Status read_scale(qcc_step *s, const CommandLine *line)
 
 Status precision_read(qcc_step *s, const CommandLine *line)
 {
-    Precision *p = &s->recipe.precision;
-    const char *amp = option_text(line, OPT_amp), *solver = option_text(line, OPT_amp_solver), *text;
-    const char **kept = NEWS(&s->arena, const char *, option_given(line, OPT_keep_fp32) + 1);
-    p->on = amp && strcmp(amp, "off") != 0;
-    p->narrow = amp && strcmp(amp, "fp16") == 0 ? F16 : BF16;
-    p->walks = solver && strcmp(solver, "walk") == 0;
-    p->exact_casts = option_given(line, OPT_exact_casts) > 0;
-    p->lenient = option_given(line, OPT_lenient) > 0;
-    p->keep_wide = kept;
-    p->n_keep_wide = 0;
-    for (size_t at = 0; (text = option_next(line, OPT_keep_fp32, &at));)
-        kept[p->n_keep_wide++] = arena_string(&s->arena, text);
     TRY(warn_of_idle(s, line));
-    TRY(read_scale(s, line));
+    TRY(warn_of_scale(s, line));
     return read_tables(s, line);
 }

@@ -21,7 +21,7 @@ Status recipe_read_weights(qcc_step *s, LossSpec *losses, size_t n);
 const char *recipe_weights_text(qcc_step *s);
 Status recipe_weights_read(qcc_step *s, const char *text);
 
-/* Reads what a line says of mixed precision, tables included (api/make/precision.c). */
+/* Reads the tables of classes that a line names, and warns of what says nothing (api/make/precision.c). */
 Status precision_read(qcc_step *s, const CommandLine *line);
 
 /* The tables of a step as JSON for its notes, null when it has none; and back. */

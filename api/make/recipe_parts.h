@@ -4,8 +4,8 @@
 
 #include "api/make/step.h"
 
-/* Optimizer and schedule of a line. */
-Status recipe_add_optimizer(qcc_step *s, const CommandLine *line);
+/* All of a line but its losses, tables of classes included. */
+Status recipe_add_options(qcc_step *s, const CommandLine *line);
 
 /* Its losses, or the one that is guessed. */
 Status recipe_add_losses(qcc_step *s, Graph *g, const CommandLine *line);
@@ -15,8 +15,5 @@ Status recipe_find_targets(qcc_step *s, const Graph *g);
 
 /* The losses in words, and where a run leaves its states. */
 void recipe_set_words(qcc_step *s);
-
-/* Whether an option is compiled in; a rate may follow. */
-bool recipe_compiles_in(Option o);
 
 #endif

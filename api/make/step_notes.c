@@ -107,32 +107,17 @@ static Status read_ties(qcc_step *s, const char *text)
     return good ? OK : fail(&s->cx->diag, NOWHERE, "metadata %s is no list of ties", NOTE_TIES);
 }
 
-/* A step remembers what was compiled in, nothing else: a file does not say where logs go, or what is to be loaded. */
-static Status check_noted(qcc_step *s, const CommandLine *line)
-{
-    for (size_t i = 0; i < line->n_given; i++) {
-        const Option o = line->given[i].option;
-        if (!recipe_compiles_in(o) && o != OPT_lr)
-            return fail(&s->cx->diag, (Place){ .where = "metadata " NOTE_OPTIONS, .byte = -1 },
-                        "%s is nothing that a step remembers", option_specs[o].name);
-    }
-    return OK;
-}
-
 Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
 {
     CommandLine line = { 0 };
     const char *options = note(notes, NOTE_OPTIONS), *identity = note(notes, NOTE_IDENTITY);
     Graph *g = module_graph(s->module, "eval");
-    TRY(options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, options,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
-    TRY(check_noted(s, &line));
+    TRY(options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, options, TEXT_RECORDED, &line));
     s->facts.recorded = true;
     TRY(read_ties(s, note(notes, NOTE_TIES)));
     TRY(precision_tables_read(s, note(notes, NOTE_TABLES)));
     TRY(recipe_weights_read(s, note(notes, NOTE_WEIGHTS)));
-    TRY(precision_read(s, &line));
-    TRY(recipe_add_optimizer(s, &line));
+    TRY(recipe_add_options(s, &line));
     if (g && option_given(&line, OPT_loss)) {
         TRY(recipe_add_losses(s, g, &line));
         TRY(recipe_find_targets(s, g));
@@ -153,14 +138,14 @@ static const char *compile_line(qcc_step *s, const CommandLine *line)
 {
     CommandLine was, all = { 0 };
     Text t;
-    if (options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, s->facts.options,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &was) != OK)
+    if (options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, s->facts.options, TEXT_RECORDED, &was) !=
+        OK)
         return "";
     for (size_t i = 0; i < was.n_given; i++)
         if (!option_given(line, was.given[i].option))
             option_add(&s->arena, &all, was.given[i].option, was.given[i].value);
     for (size_t i = 0; i < line->n_given; i++)
-        if (recipe_compiles_in(line->given[i].option) || line->given[i].option == OPT_lr)
+        if (option_is_recorded(line->given[i].option))
             option_add(&s->arena, &all, line->given[i].option, line->given[i].value);
     text_open(&t, &s->arena);
     options_print_line(&t, &all);
@@ -170,7 +155,7 @@ static const char *compile_line(qcc_step *s, const CommandLine *line)
 Status recipe_refuse(qcc_step *s, const CommandLine *line)
 {
     for (size_t i = 0; i < line->n_given; i++) {
-        if (!recipe_compiles_in(line->given[i].option))
+        if (!option_is_compiled(line->given[i].option))
             continue;
         Place place = NOWHERE;
         place.where = option_specs[line->given[i].option].name;

@@ -13,6 +13,18 @@
 
 enum { COLUMN = 17, FLAGS = 90 };
 
+/* The names of options that decide otherwise. */
+static const char *names_of(Arena *arena, size_t n, const Option *options)
+{
+    Text t;
+    text_open(&t, arena);
+    for (size_t i = 0; i < n; i++)
+        text_printf(&t, "%s%s", i ? " " : "", option_specs[options[i]].name);
+    return text_get(&t);
+}
+
+#define NAMES(...) names_of(arena, COUNT(((const Option[]){ __VA_ARGS__ })), (const Option[]){ __VA_ARGS__ })
+
 /* "  loss           what it is                       --loss" */
 static Status line(Out *out, Arena *arena, const char *what, const char *text, const char *flags)
 {
@@ -116,14 +128,15 @@ static Status tell_batch(Out *out, const qcc_step *s)
     return line(out, arena, "batch",
                 arena_printf(arena, "%-11" PRId64 " %s", s->facts.batch,
                              symbolic ? "symbolic in the file and in what you deploy" : "as in the file"),
-                "--batch");
+                NAMES(OPT_batch));
 }
 
 static Status tell_losses(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
     const char *why = s->facts.loss_why;
-    return line(out, arena, "loss", why ? arena_printf(arena, "%s: %s", s->facts.loss, why) : s->facts.loss, "--loss");
+    return line(out, arena, "loss", why ? arena_printf(arena, "%s: %s", s->facts.loss, why) : s->facts.loss,
+                NAMES(OPT_loss));
 }
 
 static Status tell_parameters(Out *out, const qcc_step *s)
@@ -152,17 +165,18 @@ static Status tell_parameters(Out *out, const qcc_step *s)
         text_printf(&t, "; %zu running statistics", stats);
     if (tied)
         text_printf(&t, "; %zu tied", tied);
-    return line(out, arena, "trainable", text_get(&t), "--train --freeze");
+    return line(out, arena, "trainable", text_get(&t), NAMES(OPT_train, OPT_freeze));
 }
 
 /* How the variance is remembered, where that is not ONNX's way. */
 static Status tell_statistics(Out *out, const qcc_step *s)
 {
+    Arena *arena = &s->cx->scratch;
     int64_t elements = 0;
     const bool any = choices_count(s->recipe.choices, CHOICE_STATISTIC, &elements) > 0;
     if (!any || !s->recipe.torch_norms || s->recipe.frozen_norms)
         return OK;
-    return line(out, &s->cx->scratch, "statistics", "the running variance divides by n - 1, as PyTorch does", "--bn");
+    return line(out, arena, "statistics", "the running variance divides by n - 1, as PyTorch does", NAMES(OPT_bn));
 }
 
 static Status tell_memory(Out *out, const qcc_step *s)
@@ -198,13 +212,13 @@ Status summary_memory(Out *out, const qcc_step *s)
 static Status tell_optimizers(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
-    TRY(line(out, arena, "optimizer", s->facts.optimizer, "--optimizer --lr"));
+    TRY(line(out, arena, "optimizer", s->facts.optimizer, NAMES(OPT_optimizer, OPT_lr)));
     for (size_t i = 1; i < s->recipe.n_groups; i++) {
         const OptimizerGroup *group = &s->recipe.groups[i];
         const size_t n = recipe_members(&s->recipe, module_graph(s->module, "step"), group);
         const char *text = arena_printf(arena, "%s: %s, %zu parameter%s", group->selector,
                                         optimizer_text(arena, s->ir->ops, group), n, n == 1 ? "" : "s");
-        TRY(line(out, arena, i == 1 ? "groups" : "", text, i == 1 ? "--group" : NULL));
+        TRY(line(out, arena, i == 1 ? "groups" : "", text, i == 1 ? NAMES(OPT_group) : NULL));
     }
     return OK;
 }
@@ -222,7 +236,7 @@ Status summary_tell(Out *out, const qcc_step *s)
         TRY(tell_statistics(out, s));
     TRY(tell_optimizers(out, s));
     TRY(line(out, arena, "precision", amp_report_precision(arena, s),
-             s->recipe.precision.on ? "--amp --keep-fp32" : "--amp"));
+             s->recipe.precision.on ? NAMES(OPT_amp, OPT_keep_fp32) : NAMES(OPT_amp)));
     TRY(line(out, arena, "step",
              arena_printf(arena, "%s nodes; %s%s", grouped(arena, (int64_t)s->facts.nodes), amp_report_casts(arena, s),
                           amp_report_kept(arena, s)),

@@ -43,6 +43,9 @@ struct qcc_model {
 /* Reads a model; `line` holds the model options.  The caller, or the context, closes it. */
 Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *line, qcc_model **model);
 
+/* Looks whether a file, by its ending one of ONNX, is a step; nothing more of it is read. */
+Status model_file_is_step(qcc_context *cx, const char *path, bool *is);
+
 /* From here to the end of the call nothing is written over what the model was read from. */
 void model_guard(qcc_model *m);
 

@@ -158,10 +158,10 @@ static Status read_onnx(qcc_model *m, const CommandLine *line)
 /* Text says its shapes itself. */
 static Status nothing_bound(qcc_model *m, const CommandLine *line)
 {
-    static const Option binding[] = { OPT_batch, OPT_dim, OPT_shape, OPT_constant, OPT_opset };
-    for (size_t i = 0; i < COUNT(binding); i++)
-        if (option_given(line, binding[i]))
-            return fail_as(&m->cx->diag, USAGE, (Place){ .where = option_specs[binding[i]].name, .byte = -1 },
+    for (size_t i = 0; i < line->n_given; i++)
+        if (option_binds(line->given[i].option))
+            return fail_as(&m->cx->diag, USAGE,
+                           (Place){ .where = option_specs[line->given[i].option].name, .byte = -1 },
                            "applies to ONNX files, not to .qir text");
     return OK;
 }
@@ -232,6 +232,23 @@ Status model_read(qcc_context *cx, const qcc_source *source, const CommandLine *
     return OK;
 }
 
+Status model_file_is_step(qcc_context *cx, const char *path, bool *is)
+{
+    *is = false;
+    if (!ends_in(path, ".onnx"))
+        return OK;
+    qcc_model *m = model_new(cx);
+    m->file = path;
+    Status status = open_source(m, &(qcc_source){ .path = path });
+    if (status == OK)
+        status = spine_read(&m->spine, &cx->memory, &cx->diag, &cx->limits, &onnx__model_proto__descriptor);
+    m->has_spine = status == OK;
+    *is = status == OK && onnx_is_step(&m->spine);
+    cx->diag.files = m->outer;
+    model_close(m);
+    return status;
+}
+
 void model_guard(qcc_model *m)
 {
     FileSet *call = NEW(&m->cx->scratch, FileSet);
@@ -252,7 +269,7 @@ static Status do_read(void *arg)
 {
     Read *r = arg;
     CommandLine line;
-    TRY(options_read_text(&r->cx->diag, &r->cx->scratch, "qcc_read", r->options, 1 << TOPIC_MODEL, &line));
+    TRY(options_read_text(&r->cx->diag, &r->cx->scratch, "qcc_read", r->options, TEXT_READS, &line));
     return model_read(r->cx, r->source, &line, &r->model);
 }
 

@@ -8,8 +8,8 @@
 
 /* clang-format off */
 const OptionSpec option_specs[OPT_COUNT] = {
-#define OPT(id, name, form, kind, verbs, topic, day, needs, help) \
-    { name, form, ARG_##kind, verbs, TOPIC_##topic, day, NEEDS_##needs, help },
+#define OPT(id, name, form, kind, verbs, topic, day, needs, step, field, help) \
+    { name, form, ARG_##kind, verbs, TOPIC_##topic, day, NEEDS_##needs, KEEP_##step, help },
 #include "api/options/options.def"
 #undef OPT
 };
@@ -284,6 +284,15 @@ CommandLine line_join(Arena *arena, const CommandLine *a, const CommandLine *b)
             option_add(arena, &line, g->option, g->value ? arena_string(arena, g->value) : NULL);
         }
     return line;
+}
+
+void line_drop(CommandLine *line, Option o)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < line->n_given; i++)
+        if (line->given[i].option != o)
+            line->given[n++] = line->given[i];
+    line->n_given = n;
 }
 
 static Str trimmed(Str s)

@@ -87,8 +87,16 @@ typedef enum Capability {
     NEEDS_QCC_OPT,
 } Capability;
 
+/* What a compiled step keeps of an option. */
+typedef enum Keep {
+    KEEP_FREE,     /* nothing: every run says it anew */
+    KEEP_START,    /* it is recorded; a run of the step may say another */
+    KEEP_COMPILED, /* it is decided when the step is compiled */
+    KEEP_IDENTITY  /* and a checkpoint of a step with another one does not fit */
+} Keep;
+
 typedef enum Option {
-#define OPT(id, name, form, kind, verbs, topic, day, needs, help) OPT_##id,
+#define OPT(id, name, form, kind, verbs, topic, day, needs, step, field, help) OPT_##id,
 #include "api/options/options.def"
 #undef OPT
     OPT_COUNT
@@ -101,6 +109,7 @@ typedef struct OptionSpec {
     Topic topic;
     bool everyday;
     Capability needs;
+    Keep keep;
     const char *help;
 } OptionSpec;
 
@@ -127,9 +136,17 @@ Status options_read(Diag *d, Arena *arena, int n, const char *const *words, Comm
 /* Whether every option of a line applies to its verb and is served by this build. */
 Status options_allowed(Diag *d, CommandLine *line);
 
-/* Reads options given as one text, quoted as a shell would, for a call named `who`; only those of `topics`, a bit
- * each, apply. */
-Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, unsigned topics, CommandLine *line);
+/* What options that are given as one text are for: which of them apply. */
+typedef enum TextFor {
+    TEXT_READS,    /* a model is read */
+    TEXT_COMPILES, /* a step is compiled */
+    TEXT_EXPORTS,  /* a model is deployed */
+    TEXT_EMITS,    /* a graph is written, of a step where it says so */
+    TEXT_RECORDED  /* what a step keeps: other options make its file INVALID */
+} TextFor;
+
+/* Reads options given as one text, quoted as a shell would, for a call named `who`. */
+Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, TextFor what, CommandLine *line);
 
 /* The last value of an option; null when it was not given or has none. */
 const char *option_text(const CommandLine *line, Option o);
@@ -154,6 +171,24 @@ bool pair_given(Arena *arena, const CommandLine *line, Option o, const char *nam
 static inline bool option_may_lack(const OptionSpec *o)
 {
     return o->form[0] == '[' && o->form[1] == '=';
+}
+
+/* Whether the file of a step says it. */
+static inline bool option_is_recorded(Option o)
+{
+    return option_specs[o].keep != KEEP_FREE;
+}
+
+/* Whether it was decided when a step was compiled, so that a run of that step cannot say it. */
+static inline bool option_is_compiled(Option o)
+{
+    return option_specs[o].keep >= KEEP_COMPILED;
+}
+
+/* Whether it gives what the file of a model leaves open a value: a dimension, an input. */
+static inline bool option_binds(Option o)
+{
+    return option_specs[o].topic == TOPIC_MODEL && option_is_compiled(o);
 }
 
 /* Whether a CHOICE has that word. */
@@ -185,6 +220,9 @@ Status config_read(Diag *d, Arena *arena, const char *path, CommandLine *line);
 
 /* The options of two lines, those of `b` behind those of `a`, copied; either may be empty. */
 CommandLine line_join(Arena *arena, const CommandLine *a, const CommandLine *b);
+
+/* Takes every value of an option out of a line. */
+void line_drop(CommandLine *line, Option o);
 
 /* Checks the form of a value that stands at `place`. */
 Status option_check(Diag *d, Place place, const OptionSpec *o, const char *value);

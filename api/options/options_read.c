@@ -222,7 +222,30 @@ static const char *next_word(Arena *arena, const char **text)
     return text_get(&word);
 }
 
-Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, unsigned topics, CommandLine *line)
+static bool applies(const OptionSpec *o, TextFor what)
+{
+    enum { STEP = 1 << TOPIC_LOSS | 1 << TOPIC_QUANT };
+    static const struct {
+        unsigned topics, verbs;
+    } all[] = {
+        [TEXT_READS] = { 1 << TOPIC_MODEL, V_MODEL },
+        [TEXT_COMPILES] = { STEP | 1 << TOPIC_MODEL, V_COMPILE },
+        [TEXT_EXPORTS] = { 1 << TOPIC_EMIT, V_EXPORT },
+        [TEXT_EMITS] = { STEP | 1 << TOPIC_EMIT, V_COMPILE },
+        [TEXT_RECORDED] = { STEP | 1 << TOPIC_MODEL, V_COMPILE },
+    };
+    return all[what].topics >> o->topic & 1 && all[what].verbs & o->verbs &&
+           (what != TEXT_RECORDED || o->keep != KEEP_FREE);
+}
+
+static Status does_not_apply(const Reader *r, const OptionSpec *o, TextFor what)
+{
+    if (what == TEXT_RECORDED)
+        return fail(r->d, (Place){ .where = r->who, .byte = -1 }, "%s is nothing that a step remembers", o->name);
+    return fail_as(r->d, USAGE, place_of(r, o->name), "does not apply here");
+}
+
+Status options_read_text(Diag *d, Arena *arena, const char *who, const char *text, TextFor what, CommandLine *line)
 {
     const char **words = NULL, *word;
     size_t n = 0, cap = 0;
@@ -238,8 +261,8 @@ Status options_read_text(Diag *d, Arena *arena, const char *who, const char *tex
             return fail_as(d, USAGE, place_of(&r, NULL), "'%s' is no option", word);
         TRY(read_option(&r, word));
         const OptionSpec *o = &option_specs[line->given[line->n_given - 1].option];
-        if (!(topics >> o->topic & 1))
-            return fail_as(d, USAGE, place_of(&r, o->name), "does not apply here");
+        if (!applies(o, what))
+            return does_not_apply(&r, o, what);
         TRY(check_capability(&r, o));
     }
     return OK;

@@ -356,7 +356,7 @@ static Status do_export(void *arg)
     ExportForm form;
     Out o;
     cx->diag.file = c->session->step->model->file;
-    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export_session", c->options, 1 << TOPIC_EMIT, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export_session", c->options, TEXT_EXPORTS, &line));
     TRY(export_form(cx, &line, &form));
     model_guard(c->session->step->model);
     TRY(out_open(&o, cx, c->sink));

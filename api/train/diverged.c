@@ -131,18 +131,12 @@ static Status read_words(Replay *r)
 /* Takes what makes a step narrow out of a line; whether there was something. */
 static bool widen(CommandLine *line)
 {
-    static const Option narrow[] = { OPT_amp,        OPT_amp_table,   OPT_keep_fp32,
-                                     OPT_loss_scale, OPT_exact_casts, OPT_require_amp };
     size_t n = 0;
     const char *amp = option_text(line, OPT_amp);
     const bool was = amp && strcmp(amp, "off") != 0;
-    for (size_t i = 0; i < line->n_given; i++) {
-        bool goes = false;
-        for (size_t k = 0; k < COUNT(narrow); k++)
-            goes |= line->given[i].option == narrow[k];
-        if (!goes)
+    for (size_t i = 0; i < line->n_given; i++)
+        if (option_specs[line->given[i].option].topic != TOPIC_QUANT)
             line->given[n++] = line->given[i];
-    }
     line->n_given = n;
     return was;
 }
@@ -240,8 +234,7 @@ static Status replay(Replay *r)
     qcc_context *cx = r->c->cx;
     const char *states = inside(&cx->scratch, r->folder, "state.safetensors");
     TRY(read_words(r));
-    TRY(options_read_text(&cx->diag, &cx->scratch, "options.txt", r->compiled,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "options.txt", r->compiled, TEXT_COMPILES, &line));
     TRY(compile_again(r, &line));
     TRY(session_take_all(r->session, states));
     TRY(out_printf(r->c->out, "%s    step %" PRId64 " of %s, seed %" PRIu64 "\n", r->folder, r->step, r->model,

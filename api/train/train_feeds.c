@@ -65,7 +65,7 @@ static Status check_keep(Trainer *t)
     Message *m;
     if (t->o.last != FEED_KEEP)
         return OK;
-    if (option_count(&t->c->line, OPT_accumulate, 1) > 1) {
+    if (t->step->recipe.accumulate > 1) {
         m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
                         "--last keep: with --accumulate the last micro-batches would be empty");
     } else if (!train_masks(t->step, "step")) {

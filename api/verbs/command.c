@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
+#include "api/make/step.h"
 #include "api/model/destinations.h"
 #include "api/train/train.h"
 #include "api/verbs/verbs.h"
@@ -113,11 +114,41 @@ static Status check_verb(Command *c)
     return message_send(m);
 }
 
+/* What a step was compiled with, as comments: a run of it cannot say them, and can say another rate. */
+static Status print_compiled(Command *c, Text *text)
+{
+    CommandLine was;
+    Text all;
+    qcc_model *m;
+    qcc_step *s;
+    Arena *a = &c->cx->scratch;
+    TRY(command_model(c, 0, &m));
+    TRY(step_compile(m, &c->line, &s));
+    TRY(options_read_text(&c->cx->diag, a, "options of the step", s->facts.options, TEXT_RECORDED, &was));
+    for (size_t i = 0; i < c->line.n_given; i++)
+        line_drop(&was, c->line.given[i].option);
+    text_open(&all, a);
+    config_print(&all, &was);
+    text_printf(text, "# compiled into %s\n", name_text(a, m->file));
+    for (const char *p = text_get(&all); *p;) {
+        const size_t n = strcspn(p, "\n");
+        text_printf(text, "# %.*s\n", (int)n, p);
+        p += n + (p[n] == '\n');
+    }
+    return OK;
+}
+
 static Status print_config(Command *c)
 {
     Text text;
+    bool is_step = false;
+    const CommandLine *l = &c->line;
     text_open(&text, &c->cx->scratch);
-    config_print(&text, &c->line);
+    if (l->n_paths == 1 && V_STEP >> l->verb & 1 && file_exists(l->paths[0]))
+        TRY(model_file_is_step(c->cx, l->paths[0], &is_step));
+    if (is_step)
+        TRY(print_compiled(c, &text));
+    config_print(&text, l);
     return out_bytes(c->out, text.p, text.n);
 }
 

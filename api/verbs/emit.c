@@ -181,7 +181,7 @@ static Status do_emit(void *arg)
     CommandLine line;
     Out o;
     cx->diag.file = e->model->file;
-    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, 1 << TOPIC_EMIT | 1 << TOPIC_LOSS, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_emit", e->options, TEXT_EMITS, &line));
     line = line_join(&cx->scratch, &e->model->line, &line);
     model_guard(e->model);
     TRY(out_open(&o, cx, e->sink));

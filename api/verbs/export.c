@@ -200,7 +200,7 @@ static Status do_export(void *arg)
     ExportForm form;
     Out o;
     cx->diag.file = e->model->file;
-    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, 1 << TOPIC_EMIT, &line));
+    TRY(options_read_text(&cx->diag, &cx->scratch, "qcc_export", e->options, TEXT_EXPORTS, &line));
     TRY(export_form(cx, &line, &form));
     TRY(weights_want_states(&cx->diag, &line));
     model_guard(e->model);

@@ -110,17 +110,13 @@ static Status add_pieces(Command *c, const qcc_step *s, bool *measures)
 /* The options that a model has to be read with for batches of the step. */
 static Status reading_line(Command *c, const qcc_step *s, CommandLine *line)
 {
-    static const Option binding[] = { OPT_dim, OPT_shape, OPT_constant, OPT_opset };
     CommandLine all;
     const Graph *g = module_graph(s->module, "eval");
-    TRY(options_read_text(&c->cx->diag, &c->cx->scratch, "options of the step", s->facts.options,
-                          1 << TOPIC_MODEL | 1 << TOPIC_LOSS | 1 << TOPIC_QUANT, &all));
+    TRY(options_read_text(&c->cx->diag, &c->cx->scratch, "options of the step", s->facts.options, TEXT_RECORDED, &all));
     *line = (CommandLine){ .verb = VERB_compile };
-    for (size_t k = 0; k < COUNT(binding); k++) {
-        const char *text;
-        for (size_t at = 0; (text = option_next(&all, binding[k], &at));)
-            option_add(&c->cx->scratch, line, binding[k], text);
-    }
+    for (size_t i = 0; i < all.n_given; i++)
+        if (option_binds(all.given[i].option) && all.given[i].option != OPT_batch)
+            option_add(&c->cx->scratch, line, all.given[i].option, all.given[i].value);
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Type *t = g->inputs[i]->type;
         if (s->facts.batch && g->inputs[i]->op == OP_input && t->kind == TYPE_TENSOR && t->rank > 0) {

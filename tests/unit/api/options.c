@@ -112,14 +112,14 @@ static Status texts_are_split_as_a_shell_would(void *arg)
     CommandLine line;
     const char *text = "  --batch 3 --dim 'a b=4' --dim \"c\\\"=5\" --shape=x:1\\ 2 ";
     size_t at = 0;
-    assert_int_equal(options_read_text(&c->diag, &c->arena, "test", text, 1 << TOPIC_MODEL, &line), OK);
+    assert_int_equal(options_read_text(&c->diag, &c->arena, "test", text, TEXT_READS, &line), OK);
     assert_int_equal(option_count(&line, OPT_batch, 0), 3);
     assert_string_equal(option_next(&line, OPT_dim, &at), "a b=4");
     assert_string_equal(option_next(&line, OPT_dim, &at), "c\"=5");
     assert_null(option_next(&line, OPT_dim, &at));
     assert_string_equal(option_text(&line, OPT_shape), "x:1 2");
-    assert_int_equal(options_read_text(&c->diag, &c->arena, "test", "--emit ir", TOPIC_MODEL, &line), USAGE);
-    assert_int_equal(options_read_text(&c->diag, &c->arena, "test", "batch", TOPIC_MODEL, &line), USAGE);
+    assert_int_equal(options_read_text(&c->diag, &c->arena, "test", "--emit ir", TEXT_READS, &line), USAGE);
+    assert_int_equal(options_read_text(&c->diag, &c->arena, "test", "batch", TEXT_READS, &line), USAGE);
     return OK;
 }
 
