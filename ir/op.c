@@ -53,3 +53,8 @@ bool op_steers(const OpDef *def, int operand)
 {
     return def->access.steer >> (operand < 31 ? operand : 31) & 1;
 }
+
+bool op_moves(const OpDef *def)
+{
+    return def->access.kind == ACCESS_MOVE || def->access.kind == ACCESS_GATHER;
+}

@@ -99,8 +99,6 @@ typedef struct Site {
     ReverseRun *run; /* adjoint: who asks */
 } Site;
 
-typedef enum FuseClass { FUSE_OPAQUE, FUSE_POINTWISE, FUSE_REDUCE, FUSE_MOVE, FUSE_CONTRACT, FUSE_WINDOW } FuseClass;
-
 /* Same input, same result?  Some ops draw, some behave differently in training. */
 typedef enum OpMode { MODE_PURE, MODE_RANDOM, MODE_TRAINING } OpMode;
 
@@ -170,8 +168,28 @@ typedef struct QuantCard {
     bool same_scale; /* operands and result must share scale and zero point */
 } QuantCard;
 
-/* How a call reads its operands, a bit each; the last bit stands for all operands beyond. */
+/* How the elements of a call's results come from those of its operands (docs/ops.md).  A word with an expansion has the
+ * kind of the one part of it that is neither a row nor a move; with several such parts it is a composite. */
+typedef enum AccessKind {
+    ACCESS_OPAQUE,    /* nothing is said */
+    ACCESS_ROW,       /* element by element, from those at its own place */
+    ACCESS_FOLD,      /* from whole lines of an operand: sums, extremes, the largest k */
+    ACCESS_SCAN,      /* from those before it along a line */
+    ACCESS_CONTRACT,  /* sums of products of two operands; of windows too: convolutions */
+    ACCESS_WINDOW,    /* from a window of an operand: pools, resizing, samples between elements */
+    ACCESS_MOVE,      /* elements of operands, where shapes and attributes say */
+    ACCESS_GATHER,    /* elements of an operand, where another operand says */
+    ACCESS_SCATTER,   /* elements go where another operand says */
+    ACCESS_DRAW,      /* random numbers */
+    ACCESS_COMPOSITE, /* what the expansion says */
+} AccessKind;
+
+/* How a call reads its operands; of masks the last bit stands for all operands beyond. */
 typedef struct AccessCard {
+    AccessKind kind;
+    const char *opaque; /* of an opaque word: why nothing can be said */
+    bool refuses;       /* values that only a run knows may make a call fail: an index that is out of range */
+    bool served_whole;  /* of a word with an expansion: one launch serves a call, nobody needs to open it */
     uint32_t steer;     /* their values say where elements go or which there are: indices, axes, shapes, conditions */
     uint32_t type_only; /* nothing but their types is read */
 } AccessCard;
@@ -215,7 +233,6 @@ typedef struct OpDef {
 
     int weight;                    /* cost for the measure of rules; 0 counts as 1 */
     double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/contract/work.h) */
-    FuseClass fuse;
     bool commutative;
     AmpCard amp;
     QuantCard quant;
@@ -240,6 +257,9 @@ bool op_find_onnx(const OpTable *t, const char *domain, const char *op_type, Op 
 
 /* Whether an operand steers a call: its values say where elements go or which there are. */
 bool op_steers(const OpDef *def, int operand);
+
+/* Whether a word only puts elements of its operands somewhere else. */
+bool op_moves(const OpDef *def);
 
 /* Whether a call with these counts fits the card. */
 bool op_takes(const OpDef *def, int n_in);

@@ -15,11 +15,6 @@ static const char head[] =
     "`..` repeats the last; an attribute is given with its default, or with `!` when it has none. Attributes marked * are\n"
     "not ONNX's but ours. Classes and roles are those that `qcc --print-table amp` and `quant` print.\n";
 
-static const char *const fuses[] = {
-    [FUSE_OPAQUE] = "opaque", [FUSE_POINTWISE] = "pointwise", [FUSE_REDUCE] = "reduce",
-    [FUSE_MOVE] = "move",     [FUSE_CONTRACT] = "contract",   [FUSE_WINDOW] = "window",
-};
-
 static const char *const modes[] = {
     [MODE_PURE] = "", [MODE_RANDOM] = "; draws", [MODE_TRAINING] = "; different in training"
 };
@@ -211,11 +206,11 @@ static void print_card(Text *t, const OpDef *d)
         text_char(t, '\n');
         return;
     }
-    text_printf(t, " Meaning: %s%s; fuses as %s%s.\n\n",
+    text_printf(t, " Meaning: %s%s; reads as %s%s.\n\n",
                 d->row    ? "row"
                 : d->eval ? "eval"
                           : "expand",
-                modes[d->mode], fuses[d->fuse], d->commutative ? "; commutative" : "");
+                modes[d->mode], access_word(d->access.kind), d->commutative ? "; commutative" : "");
     if (d->row)
         text_printf(t, "- value: `%s`\n", d->row->text);
     if (s) {

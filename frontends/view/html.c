@@ -104,8 +104,8 @@ static void put_tally(Html *h)
         put_text(h, tally[i].def->name);
         put(h, "\">");
         put_text(h, tally[i].def->name);
-        text_printf(&h->q->text, "</a><td class=\"c-%s\">%s<td>%" PRIu64 "\n", fuse_word(tally[i].def->fuse),
-                    fuse_word(tally[i].def->fuse), tally[i].n);
+        text_printf(&h->q->text, "</a><td class=\"c-%s\">%s<td>%" PRIu64 "\n", access_word(tally[i].def->access.kind),
+                    access_word(tally[i].def->access.kind), tally[i].n);
     }
     put(h, "</tbody></table>\n");
 }

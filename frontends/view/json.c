@@ -46,7 +46,7 @@ static void add_card(Json *j, const OpDef *def)
     Text *t = &j->q->text;
     quill_json(j->q, def->name);
     text_add(t, ":{\"class\":");
-    quill_json(j->q, fuse_word(def->fuse));
+    quill_json(j->q, access_word(def->access.kind));
     member(j, "onnx", def->onnx.op);
     member(j, "domain", def->onnx.op ? def->onnx.domain : NULL);
     if (def->amp.f16 != AMP_UNSET)

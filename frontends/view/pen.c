@@ -45,7 +45,7 @@ static const char *class_of(const Box *b)
 {
     if (b->result >= 0)
         return "result";
-    return b->node->op == OP_input ? "input" : fuse_word(op_of(b->node)->fuse);
+    return b->node->op == OP_input ? "input" : access_word(op_of(b->node)->access.kind);
 }
 
 /* The shape of the first parameter that a node reads, as 64x3x7x7; null when it reads none. */

@@ -89,7 +89,7 @@ const OpDef op_causal_conv_with_state = {
     .differentiable = 15,
     .trainable = 6,
     .weight = 20,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "CausalConvWithState", 27, NULL },

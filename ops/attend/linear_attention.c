@@ -319,7 +319,7 @@ const OpDef op_linear_attention = {
     .n_variants = 32,
     .differentiable = 63,
     .weight = 60,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_SCAN,
     .amp = { AMP_T, AMP_T, 8 | 16 | 32, REASON_NONE, NULL, .wide_out = 2 }, /* states stay wide */
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "LinearAttention", 27, NULL },

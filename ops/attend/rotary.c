@@ -145,9 +145,10 @@ const OpDef op_rotary_embedding = {
     .n_variants = 24,
     .differentiable = 7,
     .weight = 10,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_COMPOSITE,
+    .access.refuses = true,
     .amp = { AMP_S, AMP_S, 2 | 4, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 8 },
+    .access.steer = 8,
     .onnx = { "RotaryEmbedding", 23, NULL },
 };

@@ -99,7 +99,7 @@ static const char *path_of(Arena *arena, const Node *n)
             use = use->next; /* uses are linked newest first */
         const Node *reader = use->user;
         const int slot = (int)(use - reader->in);
-        if (op_of(reader)->fuse == FUSE_MOVE && slot == 0 && !op_of(reader)->structural) {
+        if (op_moves(op_of(reader)) && slot == 0 && !op_of(reader)->structural) {
             value = reader;
             continue;
         }

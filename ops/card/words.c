@@ -23,9 +23,11 @@ static const struct { const char *word, *meaning; } classes[] = {
     [AMP_C]     = { "C",  "depends on attributes or operands" },
 };
 
-static const char *const fuse[] = {
-    [FUSE_OPAQUE] = "opaque", [FUSE_POINTWISE] = "pointwise", [FUSE_REDUCE] = "reduce",
-    [FUSE_MOVE] = "move",     [FUSE_CONTRACT] = "contract",   [FUSE_WINDOW] = "window",
+static const char *const access[] = {
+    [ACCESS_OPAQUE] = "opaque",     [ACCESS_ROW] = "pointwise",         [ACCESS_FOLD] = "reduce",
+    [ACCESS_SCAN] = "scan",         [ACCESS_CONTRACT] = "contract", [ACCESS_WINDOW] = "window",
+    [ACCESS_MOVE] = "move",         [ACCESS_GATHER] = "gather",   [ACCESS_SCATTER] = "scatter",
+    [ACCESS_DRAW] = "draw",         [ACCESS_COMPOSITE] = "composite",
 };
 
 static const char *const reasons[] = {
@@ -47,9 +49,9 @@ static const struct { const char *word, *meaning; } roles[] = {
 };
 /* clang-format on */
 
-const char *fuse_word(FuseClass c)
+const char *access_word(AccessKind kind)
 {
-    return fuse[c];
+    return access[kind];
 }
 
 const char *amp_word(AmpClass c)

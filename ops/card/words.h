@@ -4,8 +4,8 @@
 
 #include "ir/graph.h"
 
-/* "pointwise". */
-const char *fuse_word(FuseClass c);
+/* "pointwise": what people call a kind of access. */
+const char *access_word(AccessKind kind);
 
 /* "T": the name of a class in tables; and what it says. */
 const char *amp_word(AmpClass c);

@@ -332,7 +332,7 @@ const OpDef op_matmul = {
     .trainable = 3,
     .weight = 20,
     .work = work_matmul,
-    .fuse = FUSE_CONTRACT,
+    .access.kind = ACCESS_CONTRACT,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, matmul_class },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT },
                .out = { QUANT_INPUT },

@@ -130,7 +130,7 @@ const OpDef op_gradient = {
     .n_variants = 16,
     .differentiable = ~0u,
     .weight = 100,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_COMPOSITE,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Gradient", 1, "ai.onnx.preview.training" },

@@ -3,8 +3,8 @@
 #include "ops/control/sequence.h"
 
 #define OPTIONALS                                                                                                      \
-    .fuse = FUSE_OPAQUE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                \
-    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } }
+    .access.kind = ACCESS_OPAQUE, .access.opaque = "an optional is no tensor",                                         \
+    .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL }, .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 typedef struct OptionalAttr {
     const Type *type; /* of the element, where none is given */

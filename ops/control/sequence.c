@@ -36,7 +36,8 @@ const Type *items_type(Types *types, size_t n, Tensor *const *items, const Type 
 }
 
 #define SEQUENCES                                                                                                      \
-    .fuse = FUSE_OPAQUE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                \
+    .access.kind = ACCESS_OPAQUE, .access.opaque = "a sequence is no tensor",                                          \
+    .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                                     \
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 
 /* A position in a sequence of n items, or of one more place; false after a complaint. */

@@ -5,7 +5,9 @@
 #include "ops/control/sequence.h"
 #include "ops/move/move.h"
 
-#define PARTS .fuse = FUSE_OPAQUE, .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
+#define PARTS                                                                                                          \
+    .access.kind = ACCESS_OPAQUE, .access.opaque = "a sequence is no tensor",                                          \
+    .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 
 /* ---- concat_from_sequence ---- */
 

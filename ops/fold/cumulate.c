@@ -149,7 +149,7 @@ static Node *sample_cum_prod(Build *b, Rng *rng, int variant)
 
 #define CARD                                                                                                           \
     .min_in = 2, .max_in = 2, .attrs = cum_attrs, .infer = infer_cum, .n_variants = 24, .weight = 3,                   \
-    .differentiable = 1, .fuse = FUSE_OPAQUE, .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },                        \
+    .differentiable = 1, .access.kind = ACCESS_SCAN, .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },                 \
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 
 const OpDef op_cum_sum = {
@@ -159,7 +159,7 @@ const OpDef op_cum_sum = {
     .sample = sample_cum_sum,
     .adjoint = adjoint_cum_sum,
     .open_adjoint = true,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "CumSum", 14, NULL },
 };
 
@@ -169,6 +169,6 @@ const OpDef op_cum_prod = {
     .eval = eval_cum_prod,
     .sample = sample_cum_prod,
     .adjoint = adjoint_cum_prod,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "CumProd", 26, NULL },
 };

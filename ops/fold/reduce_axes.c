@@ -361,14 +361,14 @@ SAMPLE(sum_square, -4, 4)
 #define FLOATING .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 #define PASSING  .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true }
 #define WHOLLY   .quant = { .in = { QUANT_INPUT, QUANT_NEVER }, .out = { QUANT_INPUT } }
-#define CARD(op)                                                                                                       \
+#define CARD(op, reads)                                                                                                \
     .name = "reduce_" #op, .min_in = 1, .max_in = 2, .attrs = reduce_attrs, .sample = sample_##op, .n_variants = 45,   \
-    .differentiable = 1, .fuse = FUSE_REDUCE, .access = { .steer = 2 }
-#define COMPOSITE(op)                                                                                                  \
-    CARD(op), .infer = infer_reduce, .expand = expand_##op, .expand_needs_values = true, .fast = fast_##op
+    .differentiable = 1, .access.kind = ACCESS_##reads, .access.steer = 2
+#define EXPANDED(op)                                                                                                   \
+    CARD(op, FOLD), .infer = infer_reduce, .expand = expand_##op, .expand_needs_values = true, .fast = fast_##op
 
 const OpDef op_reduce_sum = {
-    CARD(sum),
+    CARD(sum, FOLD),
     FLOATING,
     .infer = infer_reduce,
     .eval = eval_sum,
@@ -380,7 +380,7 @@ const OpDef op_reduce_sum = {
 };
 
 const OpDef op_reduce_sum_square = {
-    CARD(sum_square),
+    CARD(sum_square, FOLD),
     FLOATING,
     .infer = infer_reduce,
     .eval = eval_squares,
@@ -392,7 +392,7 @@ const OpDef op_reduce_sum_square = {
 };
 
 const OpDef op_reduce_prod = {
-    CARD(prod),
+    CARD(prod, FOLD),
     FLOATING,
     .infer = infer_reduce,
     .eval = eval_product,
@@ -404,7 +404,7 @@ const OpDef op_reduce_prod = {
 };
 
 const OpDef op_reduce_max = {
-    CARD(max),
+    CARD(max, FOLD),
     PASSING,
     .infer = infer_extreme,
     .eval = eval_max,
@@ -416,7 +416,7 @@ const OpDef op_reduce_max = {
 };
 
 const OpDef op_reduce_min = {
-    CARD(min),
+    CARD(min, FOLD),
     PASSING,
     .infer = infer_extreme,
     .eval = eval_min,
@@ -428,7 +428,7 @@ const OpDef op_reduce_min = {
 };
 
 const OpDef op_reduce_mean = {
-    COMPOSITE(mean),
+    EXPANDED(mean),
     WHOLLY,
     .adjoint = adjoint_reduce_mean,
     .open_adjoint = true,
@@ -438,7 +438,7 @@ const OpDef op_reduce_mean = {
 };
 
 const OpDef op_reduce_l1 = {
-    COMPOSITE(l1),
+    EXPANDED(l1),
     FLOATING,
     .adjoint = adjoint_reduce_l1,
     .open_adjoint = true,
@@ -448,7 +448,7 @@ const OpDef op_reduce_l1 = {
 };
 
 const OpDef op_reduce_l2 = {
-    COMPOSITE(l2),
+    EXPANDED(l2),
     FLOATING,
     .adjoint = adjoint_reduce_l2,
     .open_adjoint = true,
@@ -458,7 +458,7 @@ const OpDef op_reduce_l2 = {
 };
 
 const OpDef op_reduce_log_sum = {
-    COMPOSITE(log_sum),
+    EXPANDED(log_sum),
     FLOATING,
     .adjoint = adjoint_reduce_log_sum,
     .open_adjoint = true,
@@ -468,7 +468,7 @@ const OpDef op_reduce_log_sum = {
 };
 
 const OpDef op_reduce_log_sum_exp = {
-    CARD(log_sum_exp),
+    CARD(log_sum_exp, COMPOSITE),
     FLOATING,
     .infer = infer_reduce,
     .expand = expand_log_sum_exp,

@@ -224,11 +224,12 @@ static Node *sample_hardmax(Build *b, Rng *rng, int variant)
 }
 
 #define CARD                                                                                                           \
-    .min_in = 1, .max_in = 1, .n_variants = 30, .differentiable = 1, .fuse = FUSE_REDUCE,                              \
+    .min_in = 1, .max_in = 1, .n_variants = 30, .differentiable = 1,                                                   \
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 const OpDef op_softmax = {
     .name = "softmax",
+    .access.kind = ACCESS_COMPOSITE,
     CARD,
     .attrs = axis_attrs,
     .infer = infer_softmax,
@@ -244,6 +245,7 @@ const OpDef op_softmax = {
 
 const OpDef op_log_softmax = {
     .name = "log_softmax",
+    .access.kind = ACCESS_COMPOSITE,
     CARD,
     .attrs = log_softmax_attrs,
     .infer = infer_log_softmax,
@@ -259,6 +261,7 @@ const OpDef op_log_softmax = {
 
 const OpDef op_hardmax = {
     .name = "hardmax",
+    .access.kind = ACCESS_FOLD,
     CARD,
     .attrs = axis_attrs,
     .infer = infer_softmax,

@@ -164,9 +164,9 @@ const OpDef op_top_k = {
     .sample = sample_top_k,
     .n_variants = 40,
     .differentiable = 1,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_FOLD,
     .amp = { AMP_C, AMP_C, 0, REASON_INDEX, amp_top_k },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT, QUANT_NEVER } },
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "TopK", 24, NULL },
 };

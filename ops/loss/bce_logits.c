@@ -143,7 +143,7 @@ const OpDef op_bce_logits = {
     .n_variants = 48,
     .differentiable = 1u << LOGITS | 1u << TARGET,
     .weight = 16,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_COMPOSITE,
     .amp = { AMP_FO, AMP_FO, 1u << POS_WEIGHT | 1u << SAMPLE_WEIGHT, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief =

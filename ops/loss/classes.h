@@ -45,7 +45,7 @@ Node *loss_one_hot(Build *b, const Classes *c);
 Node *sample_class_loss(Build *b, Rng *rng, int variant, Op op);
 
 #define CLASS_LOSS_CARD                                                                                                \
-    .min_in = 2, .max_in = 4, .n_variants = 60, .fuse = FUSE_OPAQUE,                                                   \
+    .min_in = 2, .max_in = 4, .n_variants = 60, .access.kind = ACCESS_COMPOSITE, .access.refuses = true,               \
     .amp = { AMP_FO, AMP_FO, 1u << CLASS_WEIGHT | 1u << SAMPLE_WEIGHT, REASON_PRECISION, NULL },                       \
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 

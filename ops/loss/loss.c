@@ -236,7 +236,8 @@ static Node *sample_loss(Build *b, Rng *rng, int variant, Op op)
         .n_variants = 48,                                                                                              \
         .differentiable = 1,                                                                                           \
         .weight = 12,                                                                                                  \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_COMPOSITE,                                                                               \
+        .access.refuses = true,                                                                                        \
         .amp = { AMP_FO, AMP_FO, 4, REASON_PRECISION, NULL },                                                          \
         .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },                          \
         .onnx = { onnx_name, opset, NULL },                                                                            \

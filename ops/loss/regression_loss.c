@@ -152,7 +152,7 @@ static Node *sample_regression(Build *b, Rng *rng, int variant, Op op)
         .n_variants = 48,                                                                                              \
         .differentiable = 1u << X | 1u << TARGET,                                                                      \
         .weight = 8,                                                                                                   \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_COMPOSITE,                                                                               \
         .amp = { AMP_FO, AMP_FO, 1u << SAMPLE_WEIGHT, REASON_PRECISION, NULL },                                        \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .brief = sentence " operands: values, target, weights of samples.",                                            \

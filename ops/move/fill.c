@@ -73,10 +73,10 @@ const OpDef op_constant_of_shape = {
     .eval = eval_constant_of_shape,
     .sample = sample_constant_of_shape,
     .n_variants = 18,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_MOVE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 1 },
+    .access.steer = 1,
     .onnx = { "ConstantOfShape", 25, NULL },
 };
 
@@ -191,7 +191,7 @@ const OpDef op_range = {
     .eval = eval_range,
     .sample = sample_range,
     .n_variants = 28,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_ROW,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "Range", 27, NULL },
@@ -249,10 +249,10 @@ const OpDef op_eye_like = {
     .eval = eval_eye_like,
     .sample = sample_eye_like,
     .n_variants = 12,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_MOVE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .type_only = 1 },
+    .access.type_only = 1,
     .onnx = { "EyeLike", 22, NULL },
 };
 
@@ -363,9 +363,9 @@ const OpDef op_one_hot = {
     .differentiable = 4,
     .sample = sample_one_hot,
     .n_variants = 24,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_ROW,
     .amp = { AMP_P, AMP_P, 1u << 0 | 1u << 1, REASON_INDEX, NULL },
     .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 1 | 2 },
+    .access.steer = 1 | 2,
     .onnx = { "OneHot", 28, NULL },
 };

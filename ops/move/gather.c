@@ -91,10 +91,11 @@ const OpDef op_gather = {
     .n_variants = 36,
     .differentiable = 1,
     .trainable = 1,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_GATHER,
+    .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_GATHER, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .weight_axis = rows_of_table },
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "Gather", 13, NULL },
 };
 
@@ -174,10 +175,11 @@ const OpDef op_gather_elements = {
     .sample = sample_gather_elements,
     .n_variants = 30,
     .differentiable = 1,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_GATHER,
+    .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "GatherElements", 13, NULL },
 };
 
@@ -279,9 +281,10 @@ const OpDef op_gather_nd = {
     .sample = sample_gather_nd,
     .n_variants = 32,
     .differentiable = 1,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_GATHER,
+    .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "GatherND", 13, NULL },
 };

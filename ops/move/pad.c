@@ -188,10 +188,10 @@ const OpDef op_pad = {
     .sample = sample_pad,
     .n_variants = 60,
     .differentiable = 1u << 0 | 1u << 2,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_MOVE,
     .amp = { AMP_P, AMP_P, 1u << 2, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
-    .access = { .steer = 2 | 8 },
+    .access.steer = 2 | 8,
     .onnx = { "Pad", 25, NULL },
 };
 
@@ -274,9 +274,9 @@ const OpDef op_center_crop_pad = {
     .sample = sample_center_crop_pad,
     .n_variants = 30,
     .differentiable = 1,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "CenterCropPad", 18, NULL },
 };

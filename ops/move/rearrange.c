@@ -75,10 +75,10 @@ const OpDef op_trilu = {
     .sample = sample_trilu,
     .n_variants = 28,
     .differentiable = 1,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "Trilu", 14, NULL },
 };
 
@@ -161,10 +161,11 @@ const OpDef op_reverse_sequence = {
     .sample = sample_reverse_sequence,
     .n_variants = 16,
     .differentiable = 1,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_GATHER,
+    .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "ReverseSequence", 28, NULL },
 };
 
@@ -287,10 +288,11 @@ const OpDef op_tensor_scatter = {
     .sample = sample_tensor_scatter,
     .n_variants = 24,
     .differentiable = 1u << 0 | 1u << 1,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_SCATTER,
+    .access.refuses = true,
     .amp = { AMP_PW, AMP_PW, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 4 },
+    .access.steer = 4,
     .onnx = { "TensorScatter", 24, NULL },
 };
 
@@ -335,7 +337,7 @@ const OpDef op_bit_cast = {
     .eval = move_whole,
     .sample = sample_bit_cast,
     .n_variants = 24,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_MOVE,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "BitCast", 26, NULL },

@@ -20,8 +20,8 @@ static void adjoint_view(Build *b, const Site *s, Node **dx)
 }
 
 #define VIEW                                                                                                           \
-    .eval = move_whole, .adjoint = adjoint_view, .open_adjoint = true, .differentiable = 1, .fuse = FUSE_MOVE,         \
-    .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                                     \
+    .eval = move_whole, .adjoint = adjoint_view, .open_adjoint = true, .differentiable = 1,                            \
+    .access.kind = ACCESS_MOVE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                         \
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true }
 
 /* ---- reshape ---- */
@@ -142,7 +142,7 @@ const OpDef op_reshape = {
     VIEW,
     .sample = sample_reshape,
     .n_variants = 21,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "Reshape", 25, NULL },
 };
 
@@ -282,7 +282,7 @@ const OpDef op_squeeze = {
     VIEW,
     .sample = sample_squeeze,
     .n_variants = 30,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "Squeeze", 25, NULL },
 };
 
@@ -333,7 +333,7 @@ const OpDef op_unsqueeze = {
     VIEW,
     .sample = sample_unsqueeze,
     .n_variants = 18,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "Unsqueeze", 25, NULL },
 };
 

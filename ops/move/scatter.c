@@ -225,8 +225,8 @@ static void adjoint_scatter_nd(Build *b, const Site *s, Node **dx)
 }
 
 #define SCATTERS                                                                                                       \
-    .min_in = 3, .max_in = 3, .differentiable = 1u << 0 | 1u << 2, .fuse = FUSE_OPAQUE,                                \
-    .amp = { AMP_C, AMP_C, 0, REASON_PRECISION, amp_scatter },                                                         \
+    .min_in = 3, .max_in = 3, .differentiable = 1u << 0 | 1u << 2, .access.kind = ACCESS_SCATTER,                      \
+    .access.refuses = true, .amp = { AMP_C, AMP_C, 0, REASON_PRECISION, amp_scatter },                                 \
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 /* ---- scatter_elements ---- */
@@ -292,7 +292,7 @@ const OpDef op_scatter_elements = {
     .sample = sample_scatter_elements,
     .n_variants = 60,
     SCATTERS,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "ScatterElements", 18, NULL },
 };
 
@@ -358,7 +358,7 @@ const OpDef op_scatter_nd = {
     .sample = sample_scatter_nd,
     .n_variants = 60,
     SCATTERS,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "ScatterND", 18, NULL },
 };
 

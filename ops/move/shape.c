@@ -3,8 +3,8 @@
 #include "ops/card/shapes.h"
 
 #define ASKS                                                                                                           \
-    .fuse = FUSE_OPAQUE, .amp = { AMP_N, AMP_N, 0, REASON_NONE, NULL },                                                \
-    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } }
+    .access.kind = ACCESS_OPAQUE, .access.opaque = "extents, not elements, are what it gives",                         \
+    .amp = { AMP_N, AMP_N, 0, REASON_NONE, NULL }, .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } }
 
 static const AttrSpec shape_attrs[] = {
     ATTR(ShapeAttr, start, INT, 0),
@@ -61,7 +61,7 @@ const OpDef op_shape = {
     .sample = sample_shape,
     .n_variants = 24,
     ASKS,
-    .access = { .type_only = 1 },
+    .access.type_only = 1,
     .onnx = { "Shape", 25, NULL },
 };
 
@@ -93,7 +93,7 @@ const OpDef op_size = {
     .sample = sample_size,
     .n_variants = 12,
     ASKS,
-    .access = { .type_only = 1 },
+    .access.type_only = 1,
     .onnx = { "Size", 25, NULL },
 };
 

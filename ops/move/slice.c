@@ -225,9 +225,9 @@ const OpDef op_slice = {
     .sample = sample_slice,
     .n_variants = 60,
     .differentiable = 1,
-    .fuse = FUSE_MOVE,
+    .access.kind = ACCESS_MOVE,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
-    .access = { .steer = ~1u },
+    .access.steer = ~1u,
     .onnx = { "Slice", 13, NULL },
 };

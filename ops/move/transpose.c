@@ -6,7 +6,7 @@
 #include "ops/move/move.h"
 
 #define MOVES                                                                                                          \
-    .differentiable = 1, .fuse = FUSE_MOVE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                             \
+    .differentiable = 1, .access.kind = ACCESS_MOVE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                    \
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true }
 
 /* Runs a move from operand 0 to result 0. */
@@ -320,7 +320,7 @@ const OpDef op_expand = {
     .sample = sample_expand,
     .n_variants = 30,
     MOVES,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "Expand", 13, NULL },
 };
 
@@ -408,7 +408,7 @@ const OpDef op_tile = {
     .sample = sample_tile,
     .n_variants = 24,
     MOVES,
-    .access = { .steer = 2 },
+    .access.steer = 2,
     .onnx = { "Tile", 13, NULL },
 };
 

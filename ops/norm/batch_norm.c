@@ -138,7 +138,7 @@ const OpDef op_batch_normalization = {
     .differentiable = 31,
     .trainable = 6,
     .weight = 12,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_COMPOSITE,
     .amp = { AMP_S, AMP_S, 2 | 4 | 8 | 16, REASON_NONE, NULL, .wide_out = 2 | 4 | 8 | 16, .bounded = true },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "BatchNormalization", 15, NULL },

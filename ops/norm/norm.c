@@ -299,7 +299,7 @@ static Node *sample_group_normalization(Build *b, Rng *rng, int variant)
         .differentiable = 1 | (bits),                                                                                  \
         .trainable = bits,                                                                                             \
         .weight = 6,                                                                                                   \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_COMPOSITE,                                                                               \
         .amp = { AMP_S, AMP_S, bits, REASON_NONE, NULL, .wide_out = (1u << (n_results)) - 2, .bounded = true },        \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .onnx = { onnx_name, opset, NULL },                                                                            \

@@ -189,7 +189,7 @@ static Node *sample_lrn(Build *b, Rng *rng, int variant)
         .n_variants = 24,                                                                                              \
         .differentiable = 1,                                                                                           \
         .weight = 12,                                                                                                  \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_COMPOSITE,                                                                               \
         .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL, .bounded = limited },                                             \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .onnx = { onnx_name, opset, NULL },                                                                            \

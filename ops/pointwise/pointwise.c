@@ -255,7 +255,7 @@ static AmpClass amp_sum(const Node *n, DType target)
                             .adjoint = (diff) ? adjoint_##id : NULL,                                                   \
                             .differentiable = diff,                                                                    \
                             .weight = cost,                                                                            \
-                            .fuse = FUSE_POINTWISE,                                                                    \
+                            .access.kind = ACCESS_ROW,                                                                 \
                             .amp.f16 = AMP_##narrow16,                                                                 \
                             .amp.bf16 = AMP_##narrowb16,                                                               \
                             .amp.reason = REASON_##why,                                                                \

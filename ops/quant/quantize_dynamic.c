@@ -58,7 +58,7 @@ const OpDef op_dynamic_quantize_linear = {
     .sample = sample_dynamic_quantize_linear,
     .n_variants = 18,
     .weight = 2,
-    .fuse = FUSE_REDUCE,
+    .access.kind = ACCESS_FOLD,
     .amp = { AMP_FO, AMP_FO, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "DynamicQuantizeLinear", 11, NULL },

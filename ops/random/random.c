@@ -321,10 +321,10 @@ static Node *sample_multinomial(Build *b, Rng *rng, int variant)
         .sample = sample_##WORD,                                                                                       \
         .n_variants = 24,                                                                                              \
         .mode = MODE_RANDOM,                                                                                           \
-        .fuse = FUSE_POINTWISE,                                                                                        \
+        .access.kind = ACCESS_DRAW,                                                                                    \
         .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },                                                              \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
-        .access = { .type_only = TYPE_ONLY_##WORD },                                                                   \
+        .access.type_only = TYPE_ONLY_##WORD,                                                                          \
         .onnx = { ONNX, SINCE, NULL },                                                                                 \
     }
 

@@ -49,7 +49,8 @@ static int rows_of_gates(const Node *n, int operand)
         .trainable = 14 | ((differ)&128),                                                                              \
         .weight = 60,                                                                                                  \
         .work = work_recurrent,                                                                                        \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_SCAN,                                                                                    \
+        .access.refuses = true,                                                                                        \
         .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL, .wide_out = n_results == 3 ? 4 : 0 },                          \
         .quant = { .in = { QUANT_FLOAT, QUANT_WEIGHT, QUANT_WEIGHT, QUANT_FLOAT },                                     \
                    .out = { QUANT_FLOAT },                                                                             \
@@ -88,7 +89,8 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .sample = sample_##word##_grad,                                                                                \
         .n_variants = 18,                                                                                              \
         .weight = 120,                                                                                                 \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_SCAN,                                                                                    \
+        .access.refuses = true,                                                                                        \
         .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .brief = "What reaches the operands of " #word ", from the operands and what reaches its results.",            \

@@ -350,11 +350,11 @@ const OpDef op_resize = {
     .adjoint = adjoint_resize,
     .differentiable = 1u << X,
     .weight = 10,
-    .fuse = FUSE_WINDOW,
+    .access.kind = ACCESS_WINDOW,
     .amp = { AMP_C, AMP_C, 1u << ROI | 1u << SCALES, REASON_NONE, resize_class },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER },
                .out = { QUANT_AGNOSTIC },
                .same_scale = true },
-    .access = { .steer = 2 | 4 | 8 },
+    .access.steer = 2 | 4 | 8,
     .onnx = { "Resize", 19, NULL },
 };

@@ -163,7 +163,7 @@ const OpDef op_resize_grad = {
     .adjoint = adjoint_resize_grad,
     .differentiable = 1,
     .weight = 10,
-    .fuse = FUSE_WINDOW,
+    .access.kind = ACCESS_WINDOW,
     .amp = { AMP_S, AMP_S, 1u << ROI | 1u << SCALES, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data of resize, from what reaches its result.",

@@ -172,7 +172,7 @@ const OpDef op_dft = {
     .adjoint = adjoint_dft,
     .differentiable = 1,
     .weight = 50,
-    .fuse = FUSE_CONTRACT,
+    .access.kind = ACCESS_CONTRACT,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "DFT", 20, NULL },

@@ -195,7 +195,7 @@ static Node *sample_mel_weight_matrix(Build *b, Rng *rng, int variant)
         .eval = eval_##WORD,                                                                                           \
         .sample = sample_##WORD,                                                                                       \
         .n_variants = 28,                                                                                              \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_ROW,                                                                                     \
         .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \
         .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },                                                    \
         .onnx = { ONNX, 17, NULL },                                                                                    \

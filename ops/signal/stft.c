@@ -127,7 +127,7 @@ const OpDef op_stft = {
     .adjoint = adjoint_stft,
     .differentiable = 1u << SIGNAL | 1u << WINDOW,
     .weight = 50,
-    .fuse = FUSE_CONTRACT,
+    .access.kind = ACCESS_CONTRACT,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .onnx = { "STFT", 17, NULL },

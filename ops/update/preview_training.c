@@ -230,7 +230,7 @@ static Node *sample_momentum(Build *b, Rng *rng, int variant)
         .sample = sample_##word,                                                                                       \
         .n_variants = 24,                                                                                              \
         .weight = 16,                                                                                                  \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_COMPOSITE,                                                                                           \
         .amp = { AMP_F, AMP_F, 0, REASON_SCHEMA, NULL },                                                               \
         .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },                              \
         .onnx = { onnx_name, 1, "ai.onnx.preview.training" },                                                          \

@@ -92,7 +92,7 @@ Node *sample_update(Build *b, Rng *rng, int variant, Op op, const void *attr);
         .sample = sample_##word##_call,                                                                                \
         .n_variants = 24,                                                                                              \
         .weight = 16,                                                                                                  \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_COMPOSITE,                                                                               \
         .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \
         .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },             \
         .brief = sentence,                                                                                             \

@@ -190,9 +190,9 @@ const OpDef op_col2im = {
     .adjoint = adjoint_col2im,
     .differentiable = 1,
     .weight = 3,
-    .fuse = FUSE_WINDOW,
+    .access.kind = ACCESS_WINDOW,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
-    .access = { .steer = 2 | 4 },
+    .access.steer = 2 | 4,
     .onnx = { "Col2Im", 18, NULL },
 };

@@ -142,7 +142,7 @@ const OpDef op_conv = {
     .trainable = 6,
     .weight = 40,
     .work = work_conv,
-    .fuse = FUSE_CONTRACT,
+    .access.kind = ACCESS_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
                .out = { QUANT_INPUT },

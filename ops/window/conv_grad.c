@@ -243,7 +243,7 @@ const OpDef op_conv_weight_grad = {
     .adjoint = adjoint_conv_weight_grad,
     .differentiable = 3,
     .weight = 40,
-    .fuse = FUSE_CONTRACT,
+    .access.kind = ACCESS_CONTRACT,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL, .wide_out = 1 },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the weights of a convolution over x, from what reaches its result.",

@@ -244,7 +244,7 @@ const OpDef op_conv_transpose = {
     .trainable = 6,
     .weight = 40,
     .work = work_conv_transpose,
-    .fuse = FUSE_CONTRACT,
+    .access.kind = ACCESS_CONTRACT,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
                .out = { QUANT_INPUT },

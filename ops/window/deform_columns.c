@@ -327,7 +327,7 @@ static Node *sample_deform_columns_offset_grad(Build *b, Rng *rng, int variant)
     return build_node(b, OP_deform_columns_offset_grad, &at.deform, 3, ins);
 }
 
-#define COLUMNS_CARD(word, n, list, about)                                                                             \
+#define COLUMNS_CARD(word, n, reads, list, about)                                                                      \
     const OpDef op_##word = {                                                                                          \
         .name = #word,                                                                                                 \
         .min_in = n,                                                                                                   \
@@ -338,14 +338,14 @@ static Node *sample_deform_columns_offset_grad(Build *b, Rng *rng, int variant)
         .sample = sample_##word,                                                                                       \
         .n_variants = 24,                                                                                              \
         .weight = 30,                                                                                                  \
-        .fuse = FUSE_OPAQUE,                                                                                           \
+        .access.kind = ACCESS_##reads,                                                                                 \
         .amp = { AMP_F, AMP_F, 2, REASON_INDEX, NULL },                                                                \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
         .brief = about,                                                                                                \
     }
-COLUMNS_CARD(deform_columns, 2, columns_attrs, "What each tap of a deform_conv sees of x at each position.");
-COLUMNS_CARD(deform_columns_grad, 2, columns_grad_attrs,
+COLUMNS_CARD(deform_columns, 2, WINDOW, columns_attrs, "What each tap of a deform_conv sees of x at each position.");
+COLUMNS_CARD(deform_columns_grad, 2, SCATTER, columns_grad_attrs,
              "What reaches the data of deform_columns, from what reaches its result.");
-COLUMNS_CARD(deform_columns_offset_grad, 3, columns_attrs,
+COLUMNS_CARD(deform_columns_offset_grad, 3, WINDOW, columns_attrs,
              "What reaches the offsets of deform_columns over x, from what reaches its result.");
 #undef COLUMNS_CARD

@@ -159,7 +159,7 @@ const OpDef op_deform_conv = {
     .differentiable = 31,
     .trainable = 10,
     .weight = 60,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_WINDOW,
     .amp = { AMP_F, AMP_F, 28, REASON_INDEX, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "DeformConv", 22, NULL },

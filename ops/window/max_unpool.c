@@ -152,9 +152,10 @@ const OpDef op_max_unpool = {
     .adjoint = adjoint_max_unpool,
     .differentiable = 1,
     .weight = 3,
-    .fuse = FUSE_OPAQUE,
+    .access.kind = ACCESS_SCATTER,
+    .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
-    .access = { .steer = 2 | 4 },
+    .access.steer = 2 | 4,
     .onnx = { "MaxUnpool", 22, NULL },
 };

@@ -84,7 +84,7 @@ static Node *sample_global_pool(Build *b, Rng *rng, int variant, Op op)
         .adjoint = ADJOINT_OF_##word,                                                                                  \
         .differentiable = 1,                                                                                           \
         .weight = 4,                                                                                                   \
-        .fuse = FUSE_REDUCE,                                                                                           \
+        .access.kind = ACCESS_FOLD,                                                                                    \
         .amp = { AMP_##class, AMP_##class, 0, REASON_##why, NULL },                                                    \
         .quant = { QUANT_OF_##word },                                                                                  \
         .onnx = { onnx_name, opset, NULL },                                                                            \

@@ -175,7 +175,7 @@ static void keep_readers(AmpRoles *r, const Node *n, const char *forced, int mov
 {
     for (const Use *u = n->uses; u; u = u->next) {
         keep_wide(r, u->user, forced);
-        if (moves > 0 && op_of(u->user)->fuse == FUSE_MOVE)
+        if (moves > 0 && op_moves(op_of(u->user)))
             keep_readers(r, u->user, forced, moves - 1);
     }
 }

@@ -108,9 +108,9 @@ static int64_t work_of(const Node *n)
         sum += count;
         product *= i < 2 && count > 1 ? count : 1;
     }
-    const FuseClass c = op_of(n)->fuse;
+    const AccessKind c = op_of(n)->access.kind;
     const double weight = op_of(n)->weight ? op_of(n)->weight : 1;
-    const double work = c == FUSE_CONTRACT || c == FUSE_WINDOW ? fmax(sum, sqrt(product)) : sum;
+    const double work = c == ACCESS_CONTRACT || c == ACCESS_WINDOW ? fmax(sum, sqrt(product)) : sum;
     return work * weight < 1e18 ? (int64_t)(work * weight) : INT64_MAX;
 }
 

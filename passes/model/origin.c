@@ -31,12 +31,12 @@ bool moves_operand(const Node *n)
 {
     const OpDef *def = op_of(n);
     return n->op == OP_identity || n->op == OP_cast || n->op == OP_amp_cast ||
-           (!def->structural && n->n_in && def->fuse == FUSE_MOVE && def->amp.f16 == AMP_P);
+           (!def->structural && n->n_in && op_moves(def) && def->amp.f16 == AMP_P);
 }
 
 bool meets_pointwise(const Node *n)
 {
-    return op_of(n)->fuse == FUSE_POINTWISE || n->op == OP_concat;
+    return op_of(n)->access.kind == ACCESS_ROW || n->op == OP_concat;
 }
 
 static bool is_float(const Node *n)
@@ -60,7 +60,7 @@ static bool goes_through_weights(Origins *o, const Node *n)
 static bool scales_input(Origins *o, const Node *n)
 {
     bool raw = false;
-    if (op_of(n)->fuse != FUSE_POINTWISE || !may_be_weight(n, 0))
+    if (op_of(n)->access.kind != ACCESS_ROW || !may_be_weight(n, 0))
         return false;
     for (int i = 0; i < n->n_in; i++) {
         const unsigned set = in(n, i) ? origin_of(o, in(n, i)) : 0;

@@ -42,7 +42,7 @@ static inline bool may_be_weight(const Node *n, int i)
 /* A contraction whose operands 0 and 1 are alike: either of them may be the weight. */
 static inline bool is_symmetric(const Node *n)
 {
-    return may_be_weight(n, 0) && op_of(n)->fuse == FUSE_CONTRACT;
+    return may_be_weight(n, 0) && op_of(n)->access.kind == ACCESS_CONTRACT;
 }
 
 #endif

@@ -44,7 +44,7 @@ static bool meets_positions(Origins *o, const Node *n, int i, unsigned others)
 /* Operand i of a pointwise call that may be a weight and meets what varies. */
 static UseKind pointwise_use(Origins *o, const Node *n, int i, unsigned others)
 {
-    if (others & ORIGIN_RAW && op_of(n)->fuse == FUSE_POINTWISE && n->op != OP_where && n->op != OP_p_relu &&
+    if (others & ORIGIN_RAW && op_of(n)->access.kind == ACCESS_ROW && n->op != OP_where && n->op != OP_p_relu &&
         long_axes(in(n, i)->type) <= 1)
         return USE_NORMALIZATION;
     if (meets_positions(o, n, i, others))

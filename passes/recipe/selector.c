@@ -77,7 +77,7 @@ static bool has_op(const Selector *s, const Node *n)
 static bool only_moves(const Node *reader, const Use *use)
 {
     const OpDef *def = op_of(reader);
-    return use == reader->in && !def->structural && (def->fuse == FUSE_MOVE || reader->op == OP_identity);
+    return use == reader->in && !def->structural && op_moves(def);
 }
 
 /* Whether a reader of the parameter is meant, also one that reads what a few moves made of it. */

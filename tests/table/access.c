@@ -78,7 +78,7 @@ static bool comes_from_data(const Node *call, const OpDef *def, double v)
 /* Of the class that moves data, in the main. */
 static bool only_moves(const OpDef *def)
 {
-    return (def->amp.f16 == AMP_P || def->amp.f16 == AMP_PW) && def->fuse == FUSE_MOVE && def->mode == MODE_PURE;
+    return (def->amp.f16 == AMP_P || def->amp.f16 == AMP_PW) && op_moves(def) && def->mode == MODE_PURE;
 }
 
 static Status check_moves(void *context)

@@ -22,7 +22,7 @@ static Node *expand_twice(Build *b, const Site *s)
 }
 
 static const OpDef op_twice = {
-    .name = "twice", .min_in = 1, .max_in = 1, .infer = infer_twice, .expand = expand_twice, .fuse = FUSE_POINTWISE
+    .name = "twice", .min_in = 1, .max_in = 1, .infer = infer_twice, .expand = expand_twice, .access.kind = ACCESS_ROW
 };
 
 /* clang-format off */

@@ -260,7 +260,7 @@ static bool is_data(Narrowing *x, const Node *n)
 static void mark_weights(Narrowing *x, const Node *n)
 {
     const AmpCard *amp = &op_of(n)->amp;
-    const bool product = amp->f16 == AMP_T || amp->bf16 == AMP_T || op_of(n)->fuse == FUSE_CONTRACT;
+    const bool product = amp->f16 == AMP_T || amp->bf16 == AMP_T || op_of(n)->access.kind == ACCESS_CONTRACT;
     const int own = own_operands(n);
     int k;
     const Type *type;
