@@ -231,6 +231,9 @@ typedef struct OpDef {
     uint32_t differentiable; /* operands, a bit each */
     uint32_t trainable;      /* operands that are parameters by default, a bit each */
 
+    /* of one step of an optimizer: the short names ("m", "v") of the states that it keeps of a parameter; returns how many */
+    int (*states)(const void *attr, const char **names);
+
     int weight;                    /* cost for the measure of rules; 0 counts as 1 */
     double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/contract/work.h) */
     bool commutative;

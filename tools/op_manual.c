@@ -140,6 +140,34 @@ static void print_attributes(Text *t, const OpDef *d)
     text_add(t, any ? "\n" : "");
 }
 
+/* Every switch on, every number 1. */
+static void *all_set(Arena *arena, const AttrSpec *specs)
+{
+    void *attr = attrs_default(arena, specs);
+    for (const AttrSpec *a = specs; a->kind != ATTR_END; a++)
+        if (a->kind == ATTR_BOOL)
+            *(bool *)attr_at(a, attr) = true;
+        else if (a->kind == ATTR_FLOAT)
+            *(float *)attr_at(a, attr) = 1;
+    return attr;
+}
+
+/* The states of one step of an optimizer: with the defaults, and those that attributes ask for beside them. */
+static void print_states(Text *t, const OpDef *d)
+{
+    const char *few[8], *all[8];
+    if (!d->states)
+        return;
+    const int n_few = d->states(attrs_default(t->arena, d->attrs), few),
+              n_all = d->states(all_set(t->arena, d->attrs), all);
+    text_add(t, n_few ? "- states:" : "- states: none");
+    for (int i = 0; i < n_few; i++)
+        text_printf(t, " `%s`", few[i]);
+    for (int i = n_few; i < n_all; i++)
+        text_printf(t, "%s `%s`", i == n_few ? "; by attributes also" : "", all[i]);
+    text_char(t, '\n');
+}
+
 static void print_mask(Text *t, const char *before, uint32_t mask)
 {
     if (!mask)
@@ -222,6 +250,7 @@ static void print_card(Text *t, const OpDef *d)
         print_counts(t, "operands", d->min_in, d->max_in);
     }
     print_attributes(t, d);
+    print_states(t, d);
     print_classes(t, d);
 }
 

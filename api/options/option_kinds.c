@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "ops/card/cards.h"
 #include "passes/recipe/loss_read.h"
 #include "passes/recipe/optimizer_read.h"
 #include "passes/recipe/schedule_read.h"
@@ -19,14 +18,14 @@ static size_t losses(Arena *arena, OptionKind **kinds)
     return LOSS_COUNT;
 }
 
-static size_t optimizers(Arena *arena, OptionKind **kinds)
+static size_t optimizers(const OpTable *ops, Arena *arena, OptionKind **kinds)
 {
     const size_t n = optimizer_kinds();
     *kinds = NEWS(arena, OptionKind, n);
     for (size_t i = 0; i < n; i++) {
         OptionKind *k = &(*kinds)[i];
         *k = (OptionKind){ .word = optimizer_kind(i) };
-        k->n = optimizer_settings(i, &ops_table, arena, k->settings, KIND_SETTINGS);
+        k->n = optimizer_settings(i, ops, arena, k->settings, KIND_SETTINGS);
     }
     return n;
 }
@@ -43,13 +42,13 @@ static size_t schedules(Arena *arena, OptionKind **kinds)
     return n;
 }
 
-size_t option_kinds(Arena *arena, Option o, OptionKind **kinds)
+size_t option_kinds(const OpTable *ops, Arena *arena, Option o, OptionKind **kinds)
 {
     switch (o) {
     case OPT_loss:
         return losses(arena, kinds);
     case OPT_optimizer:
-        return optimizers(arena, kinds);
+        return optimizers(ops, arena, kinds);
     case OPT_schedule:
         return schedules(arena, kinds);
     default:
@@ -81,7 +80,7 @@ static void print_kind(Text *t, const OptionKind *k)
         text_char(t, '\n');
 }
 
-void kinds_print(Text *t, Arena *arena)
+void kinds_print(Text *t, const OpTable *ops)
 {
     static const struct {
         Option option;
@@ -96,7 +95,7 @@ void kinds_print(Text *t, Arena *arena)
     const char *theirs, *ours;
     for (size_t k = 0; k < COUNT(all); k++) {
         OptionKind *kinds;
-        const size_t n = option_kinds(arena, all[k].option, &kinds);
+        const size_t n = option_kinds(ops, t->arena, all[k].option, &kinds);
         text_printf(t, "\n%s\n", all[k].title);
         for (size_t i = 0; i < n; i++)
             print_kind(t, &kinds[i]);
@@ -109,10 +108,10 @@ void kinds_print(Text *t, Arena *arena)
 
 /* ---- completion ---- */
 
-void kinds_complete(Text *t, Arena *arena, Option o)
+void kinds_complete(Text *t, const OpTable *ops, Option o)
 {
     OptionKind *kinds;
-    const size_t n = option_kinds(arena, o, &kinds);
+    const size_t n = option_kinds(ops, t->arena, o, &kinds);
     if (!n)
         return;
     text_printf(t, "    %s)\n        case $value in\n", option_specs[o].name);

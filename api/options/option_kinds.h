@@ -3,6 +3,7 @@
 #define API_OPTIONS_OPTION_KINDS_H
 
 #include "api/options/options.h"
+#include "ir/graph.h"
 
 enum { KIND_SETTINGS = 16 };
 
@@ -13,13 +14,13 @@ typedef struct OptionKind {
     size_t n;
 } OptionKind;
 
-/* The kinds of an option, in `arena`; 0: it has none. */
-size_t option_kinds(Arena *arena, Option o, OptionKind **kinds);
+/* The kinds of an option, in `arena`; 0: it has none.  `ops` has the cards of optimizers. */
+size_t option_kinds(const OpTable *ops, Arena *arena, Option o, OptionKind **kinds);
 
 /* Appends them all as --help=loss says them. */
-void kinds_print(Text *t, Arena *arena);
+void kinds_print(Text *t, const OpTable *ops);
 
 /* Appends those of one option, as a case of the completion does. */
-void kinds_complete(Text *t, Arena *arena, Option o);
+void kinds_complete(Text *t, const OpTable *ops, Option o);
 
 #endif

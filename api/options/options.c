@@ -5,6 +5,12 @@
 
 #include "base/file.h"
 #include "base/number_text.h"
+#include "passes/optimizers.def"
+
+/* Help that lists the words of a table. */
+#define WORD(word, ...) ", " #word
+#define OPTIMIZER_WORDS (&(OPTIMIZERS(WORD))[2])
+#define SCHEDULE_WORDS  (&(SCHEDULES(WORD) "; warmup=N")[2])
 
 /* clang-format off */
 const OptionSpec option_specs[OPT_COUNT] = {

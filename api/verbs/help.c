@@ -78,7 +78,7 @@ static void topic_lines(Text *t, Topic topic, bool everyday)
     if (topic == TOPIC_QUANT && !everyday)
         text_add(t, table_help);
     if (topic == TOPIC_LOSS && !everyday)
-        kinds_print(t, t->arena);
+        kinds_print(t, &ops_table);
 }
 
 static void usage_lines(Text *t, const Command *c)
@@ -219,7 +219,7 @@ static void print_choices(Text *t)
                 "    [[ $cur == [:=] ]] && cur=\n"
                 "    case $option in\n");
     for (int i = 0; i < OPT_COUNT; i++)
-        kinds_complete(t, t->arena, (Option)i);
+        kinds_complete(t, &ops_table, (Option)i);
     text_add(t, "    esac\n    case $prev in\n");
     for (int i = 0; i < OPT_COUNT; i++) {
         const OptionSpec *o = &option_specs[i];

@@ -6,18 +6,7 @@
 
 int update_states(const OpDef *def, const void *attr, const char *names[UPDATE_STATES])
 {
-    static const struct {
-        const OpDef *def;
-        int (*states)(const void *attr, const char *names[UPDATE_STATES]);
-    } updates[] = {
-#define ENTRY(word) { &op_update_##word, states_of_##word },
-        UPDATES(ENTRY)
-#undef ENTRY
-    };
-    for (size_t i = 0; i < COUNT(updates); i++)
-        if (updates[i].def == def)
-            return updates[i].states(attr, names);
-    return -1;
+    return def->states ? def->states(attr, names) : -1;
 }
 
 /* ---- the type ---- */

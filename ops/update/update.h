@@ -21,18 +21,9 @@ enum {
     UPDATE_STATES = 3, /* at most */
 };
 
-/* clang-format off */
-#define UPDATES(_) _(sgd) _(adam) _(adagrad) _(rmsprop) _(lamb) _(lion)
-/* clang-format on */
-
 /* The short names ("m", "v") of the states that an update op with these attributes keeps, in their order; returns how
  * many, -1 for an op that is no update. */
 int update_states(const OpDef *def, const void *attr, const char *names[UPDATE_STATES]);
-
-/* The same of each op; its card's file has it. */
-#define STATES(word) int states_of_##word(const void *attr, const char *names[UPDATE_STATES]);
-UPDATES(STATES)
-#undef STATES
 
 /* An expansion under way. */
 typedef struct Update {
@@ -74,7 +65,7 @@ Node *update_first(Update *u, Node *a, Node *b);
 /* A call with random operands. */
 Node *sample_update(Build *b, Rng *rng, int variant, Op op, const void *attr);
 
-/* A card.  `sample_WORD` gives the attributes of a variant. */
+/* A card.  `states_WORD` names the states that attributes ask for, `sample_WORD` gives the attributes of a variant. */
 #define UPDATE_CARD(word, Attr, sentence)                                                                              \
     static Node *sample_##word##_call(Build *b, Rng *rng, int variant)                                                 \
     {                                                                                                                  \
@@ -91,6 +82,7 @@ Node *sample_update(Build *b, Rng *rng, int variant, Op op, const void *attr);
         .expand = expand_##word,                                                                                       \
         .sample = sample_##word##_call,                                                                                \
         .n_variants = 24,                                                                                              \
+        .states = states_##word,                                                                                       \
         .weight = 16,                                                                                                  \
         .access.kind = ACCESS_COMPOSITE,                                                                               \
         .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \

@@ -13,7 +13,7 @@ static const AttrSpec update_adagrad_attrs[] = {
     ATTR_LAST,
 };
 
-int states_of_adagrad(const void *attr, const char *names[UPDATE_STATES])
+static int states_update_adagrad(const void *attr, const char **names)
 {
     (void)attr;
     names[0] = "v";

@@ -16,7 +16,7 @@ static const AttrSpec update_adam_attrs[] = {
     ATTR_LAST,
 };
 
-int states_of_adam(const void *attr, const char *names[UPDATE_STATES])
+static int states_update_adam(const void *attr, const char **names)
 {
     names[0] = "m";
     names[1] = "v";

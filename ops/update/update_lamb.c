@@ -13,7 +13,7 @@ static const AttrSpec update_lamb_attrs[] = {
     ATTR_LAST,
 };
 
-int states_of_lamb(const void *attr, const char *names[UPDATE_STATES])
+static int states_update_lamb(const void *attr, const char **names)
 {
     (void)attr;
     names[0] = "m";

@@ -12,7 +12,7 @@ static const AttrSpec update_lion_attrs[] = {
     ATTR_LAST,
 };
 
-int states_of_lion(const void *attr, const char *names[UPDATE_STATES])
+static int states_update_lion(const void *attr, const char **names)
 {
     (void)attr;
     names[0] = "m";

@@ -12,7 +12,7 @@ static const AttrSpec update_rmsprop_attrs[] = {
     ATTR(UpdateRmspropAttr, centered, BOOL, false),  ATTR_LAST,
 };
 
-int states_of_rmsprop(const void *attr, const char *names[UPDATE_STATES])
+static int states_update_rmsprop(const void *attr, const char **names)
 {
     const UpdateRmspropAttr *at = attr;
     int n = 0;

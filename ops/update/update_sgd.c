@@ -14,7 +14,7 @@ static const AttrSpec update_sgd_attrs[] = {
     ATTR_LAST,
 };
 
-int states_of_sgd(const void *attr, const char *names[UPDATE_STATES])
+static int states_update_sgd(const void *attr, const char **names)
 {
     names[0] = "m";
     return ((const UpdateSgdAttr *)attr)->momentum != 0;

@@ -15,23 +15,44 @@ typedef struct Kind {
     const char *word;
     Op op;
     double lr;
-    const char *preset;
+    const char *preset, *below_1;
 } Kind;
 
 static const Kind kinds[] = {
-#define KIND(kind, op, lr, preset) { #kind, OP_##op, lr, preset },
+#define KIND(kind, op, lr, preset, below_1) { #kind, OP_##op, lr, preset, below_1 },
     OPTIMIZERS(KIND)
 #undef KIND
 };
 
 static const struct {
-    const char *key;
-    double least, below;
-} ranges[] = {
-#define RANGE(key, least, below) { #key, least, below },
-    SETTING_RANGES(RANGE)
-#undef RANGE
+    const char *of, *above_0, *zero;
+} together[] = {
+#define TOGETHER(of, above_0, zero) { #of, #above_0, #zero },
+    SETTINGS_TOGETHER(TOGETHER)
+#undef TOGETHER
 };
+
+/* Whether a list, "beta1,beta2", names a setting. */
+static bool names(const char *list, const char *key)
+{
+    const size_t n = strlen(key);
+    for (const char *p = list; *p; p += *p == ',') {
+        const size_t k = strcspn(p, ",");
+        if (k == n && strncmp(p, key, n) == 0)
+            return true;
+        p += k;
+    }
+    return false;
+}
+
+/* Below which number a setting of an op stays: every kind of the op says the same. */
+static double bound_of(Op op, const char *key)
+{
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (kinds[i].op == op && names(kinds[i].below_1, key))
+            return 1;
+    return INFINITY;
+}
 
 /* ---- settings of an optimizer ---- */
 
@@ -78,15 +99,10 @@ static Status set_rate(Reading *r, const Setting *x)
 static Status set_attr(Reading *r, const Setting *x, const AttrSpec *spec)
 {
     void *at = attr_at(spec, r->group->attr);
-    double least = 0, below = INFINITY, v;
+    double v;
     if (spec->kind == ATTR_BOOL)
         return setting_bool(&r->settings, x, at);
-    for (size_t i = 0; i < COUNT(ranges); i++)
-        if (strcmp(ranges[i].key, x->key) == 0) {
-            least = ranges[i].least;
-            below = ranges[i].below;
-        }
-    TRY(setting_real(&r->settings, x, least, below, &v));
+    TRY(setting_real(&r->settings, x, 0, bound_of(r->group->op, x->key), &v));
     *(float *)at = (float)v;
     return OK;
 }
@@ -153,18 +169,27 @@ OptimizerGroup recipe_default_optimizer(const OpTable *ops, Arena *arena)
     return group;
 }
 
-/* What one op refuses of its settings together. */
+/* The number of an attribute; 0 where the op has none of that name. */
+static double number_of(const Reading *r, const char *name)
+{
+    const AttrSpec *spec = attr_find(attrs_of(r), str(name));
+    return spec ? (double)*(const float *)attr_at(spec, r->group->attr) : 0;
+}
+
+/* What an op refuses of its settings together. */
 static Status check_together(const Reading *r)
 {
-    const AttrSpec *nesterov = attr_find(attrs_of(r), str("nesterov"));
-    if (!nesterov || !*(const bool *)attr_at(nesterov, r->group->attr))
-        return OK;
-    const float *momentum = attr_at(attr_find(attrs_of(r), str("momentum")), r->group->attr);
-    const float *dampening = attr_at(attr_find(attrs_of(r), str("dampening")), r->group->attr);
-    if (*momentum > 0 && *dampening == 0)
-        return OK;
-    return fail_as(r->settings.diag, USAGE, (Place){ .where = r->settings.option, .byte = -1 },
-                   "%s: nesterov wants a momentum and no dampening", r->settings.kind);
+    for (size_t i = 0; i < COUNT(together); i++) {
+        const AttrSpec *spec = attr_find(attrs_of(r), str(together[i].of));
+        if (!spec || !*(const bool *)attr_at(spec, r->group->attr))
+            continue;
+        if (number_of(r, together[i].above_0) > 0 && number_of(r, together[i].zero) == 0)
+            continue;
+        return fail_as(r->settings.diag, USAGE, (Place){ .where = r->settings.option, .byte = -1 },
+                       "%s: %s wants a %s and no %s", r->settings.kind, together[i].of, together[i].above_0,
+                       together[i].zero);
+    }
+    return OK;
 }
 
 /* The number of the optimizer that the kind of a list names; -1 after a report. */
