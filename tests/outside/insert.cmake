@@ -1,0 +1,22 @@
+# Writes a table of ours with one more line, the block of PAGE marked ```c MARK: behind the line that begins with AFTER, or
+# at the end:  cmake -DPAGE=.. -DMARK=.. -DTABLE=.. [-DAFTER=..] -DFILE=.. -P insert.cmake
+cmake_minimum_required(VERSION 3.25)
+set(row ${FILE}.row)
+execute_process(COMMAND ${CMAKE_COMMAND} -DPAGE=${PAGE} -DMARK=${MARK} -DFILE=${row} -P ${CMAKE_CURRENT_LIST_DIR}/extract.cmake
+                COMMAND_ERROR_IS_FATAL ANY)
+file(READ ${row} line)
+file(READ ${TABLE} table)
+if(DEFINED AFTER)
+    string(FIND "${table}" "${AFTER}" begin)
+    if(begin EQUAL -1)
+        message(FATAL_ERROR "${TABLE} has no line ${AFTER}")
+    endif()
+    string(SUBSTRING "${table}" ${begin} -1 rest)
+    string(FIND "${rest}" "\n" end)
+    math(EXPR end "${begin} + ${end} + 1")
+    string(SUBSTRING "${table}" 0 ${end} head)
+    string(SUBSTRING "${table}" ${end} -1 tail)
+    file(WRITE ${FILE} "${head}${line}${tail}")
+else()
+    file(WRITE ${FILE} "${table}${line}")
+endif()
