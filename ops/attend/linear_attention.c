@@ -1,9 +1,9 @@
 /* linear_attention: a matrix of state for each head, written by keys and values and read by queries, step after step.
  *
- * The state is f32 all the way, also where queries, keys and values are f16 or bf16: it is summed up over all steps, and
- * its products are of f32. */
+ * A chunk of steps is taken at once, by products of what stands before it and of its steps among each other; between
+ * chunks the state is handed on.  It is f32 all the way, also where queries, keys and values are f16 or bf16: it is summed
+ * up over all steps, and its products are of f32. */
 #include <math.h>
-#include <string.h>
 
 #include "ops/attend/attention.h"
 #include "ops/card/make.h"
@@ -110,185 +110,251 @@ static const Type *infer_linear_attention(Infer *q)
                          (const Type *const[]){ infer_shaped(q, 0, 3, y), type_with_dtype(q->types, kept, held) });
 }
 
-typedef struct LinearRun {
-    const LinearAttentionAttr *at;
+/* ---- the steps of a chunk at once ---- */
+
+/* Sizes of a call; `chunk` steps at a time, in `chunks` of which the last is filled up with steps of zeros. */
+typedef struct Linear {
+    DType t;
     int64_t batch, steps, heads, readers, dk, dv; /* readers: query heads of a key head */
-    int64_t decay_width, beta_width;              /* of a step */
-    bool f64;
-    const void *q, *k, *v, *decay, *beta;
-    void *y, *state, *fresh; /* fresh: a row of dv for each worker */
-} LinearRun;
-
-/* One key head over all steps: S = exp(g) S; v' = beta (v - S' k); S += k v'; o = scale q' S. */
-#define LINEAR(T)                                                                                                      \
-    static void linear_step_##T(const LinearRun *r, int64_t head, int64_t row, T *s, T *fresh)                         \
-    {                                                                                                                  \
-        const int64_t dk = r->dk, dv = r->dv;                                                                          \
-        const T *k = (const T *)r->k + (row * r->heads + head) * dk,                                                   \
-                *v = (const T *)r->v + (row * r->heads + head) * dv;                                                   \
-        const T *g = (const T *)r->decay + row * r->decay_width;                                                       \
-        const bool each = r->decay_width != r->heads;                                                                  \
-        for (int64_t i = 0; r->decay && i < dk; i++) {                                                                 \
-            const T keep = q_exp(each ? g[head * dk + i] : g[head]);                                                   \
-            for (int64_t j = 0; j < dv; j++)                                                                           \
-                s[i * dv + j] *= keep;                                                                                 \
-        }                                                                                                              \
-        if (dv)                                                                                                        \
-            memcpy(fresh, v, (size_t)dv * sizeof(T));                                                                  \
-        if (r->beta) {                                                                                                 \
-            const T rate = ((const T *)r->beta)[row * r->beta_width + (r->beta_width == 1 ? 0 : head)];                \
-            for (int64_t j = 0; j < dv; j++) {                                                                         \
-                T sum = 0;                                                                                             \
-                for (int64_t i = 0; i < dk; i++)                                                                       \
-                    sum = q_fma(s[i * dv + j], k[i], sum);                                                             \
-                fresh[j] = rate * (v[j] - sum);                                                                        \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (int64_t i = 0; i < dk; i++)                                                                               \
-            for (int64_t j = 0; j < dv; j++)                                                                           \
-                s[i * dv + j] = q_fma(k[i], fresh[j], s[i * dv + j]);                                                  \
-    }                                                                                                                  \
-    static void linear_heads_##T(void *arg, int64_t begin, int64_t end, int worker)                                    \
-    {                                                                                                                  \
-        const LinearRun *r = arg;                                                                                      \
-        const int64_t dk = r->dk, dv = r->dv;                                                                          \
-        const T scale = r->at->scale == 0 ? 1 / q_sqrt((T)dk) : (T)r->at->scale;                                       \
-        for (int64_t n = begin; n < end; n++) {                                                                        \
-            T *s = (T *)r->state + n * dk * dv, *fresh = (T *)r->fresh + worker * dv;                                  \
-            for (int64_t t = 0; t < r->steps; t++) {                                                                   \
-                const int64_t head = n % r->heads, row = n / r->heads * r->steps + t;                                  \
-                linear_step_##T(r, head, row, s, fresh);                                                               \
-                for (int64_t a = head * r->readers; a < (head + 1) * r->readers; a++) {                                \
-                    const T *q = (const T *)r->q + (row * r->heads * r->readers + a) * dk;                             \
-                    T *y = (T *)r->y + (row * r->heads * r->readers + a) * dv;                                         \
-                    for (int64_t j = 0; j < dv; j++) {                                                                 \
-                        T sum = 0;                                                                                     \
-                        for (int64_t i = 0; i < dk; i++)                                                               \
-                            sum = q_fma(q[i], s[i * dv + j], sum);                                                     \
-                        y[j] = scale * sum;                                                                            \
-                    }                                                                                                  \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void linear_##T(Eval *e, LinearRun *r)                                                                      \
-    {                                                                                                                  \
-        const size_t size = (size_t)(r->batch * r->heads * r->dk * r->dv) * sizeof(T);                                 \
-        r->q = eval_##T(e, 0), r->k = eval_##T(e, 1), r->v = eval_##T(e, 2);                                           \
-        r->decay = eval_has(e, 4) ? eval_##T(e, 4) : NULL;                                                             \
-        r->beta = eval_has(e, 5) ? eval_##T(e, 5) : NULL;                                                              \
-        r->y = eval_out_##T(e, 0);                                                                                     \
-        r->state = eval_out_##T(e, 1);                                                                                 \
-        if (size && eval_has(e, 3))                                                                                    \
-            memcpy(r->state, eval_##T(e, 3), size);                                                                    \
-        else if (size)                                                                                                 \
-            memset(r->state, 0, size);                                                                                 \
-        r->fresh = eval_scratch(e, (size_t)parallel_threads(e->pool) * (size_t)r->dv, sizeof(T));                      \
-        eval_parallel(e, r->batch * r->heads, linear_heads_##T, r);                                                    \
-    }
-LINEAR(f32)
-LINEAR(f64)
-#undef LINEAR
-
-static Status eval_linear_attention(Eval *e)
-{
-    const LinearAttentionAttr *at = e->attr;
-    const int64_t *q = e->in[0]->type->dims, *v = e->in[2]->type->dims;
-    LinearRun r = { .at = at, .batch = q[0], .steps = q[1], .heads = at->kv_num_heads };
-    r.readers = at->q_num_heads / at->kv_num_heads;
-    r.dk = q[2] / at->q_num_heads;
-    r.dv = v[2] / at->kv_num_heads;
-    r.decay_width = eval_has(e, 4) ? e->in[4]->type->dims[2] : 0;
-    r.beta_width = eval_has(e, 5) ? e->in[5]->type->dims[2] : 0;
-    (eval_is_f64(e) ? linear_f64 : linear_f32)(e, &r);
-    return OK;
-}
-
-/* ---- the same as a scan over the steps, for its gradient ---- */
-
-typedef struct LinearModel {
-    int64_t batch, heads, readers, dk, dv;
+    int64_t chunk, chunks;
     double scale;
-} LinearModel;
+} Linear;
 
-static Node *in_heads(Build *b, Node *x, const LinearModel *m, int64_t rows, int64_t columns)
+/* What a chunk reads: [batch, heads, readers or 1, chunk, size]. */
+typedef struct Chunk {
+    Node *q, *k, *v, *decay, *beta;
+} Chunk;
+
+enum { CHUNK_RANK = 5, CHUNK_PARTS = 5, CHUNK_STEPS = 64, CHUNK_OF_EACH = 16 };
+
+/* Decays of their own for the elements of the keys weigh every pair of steps and every element: such chunks are short. */
+static int64_t chunk_steps(const LinearAttentionAttr *at, int64_t steps, bool each)
 {
-    return make_reshape(b, x, 4, (const int64_t[]){ m->batch, m->heads, rows, columns });
+    int64_t n = at->chunk_size < 1 ? CHUNK_STEPS : at->chunk_size;
+    n = each && n > CHUNK_OF_EACH ? CHUNK_OF_EACH : n;
+    return n < steps ? n : steps;
 }
 
-/* One step: the state and the slices of q, k, v and, where there, decay and beta. */
-static void model_step(Build *b, const LinearModel *m, Node *s, Node *const *at, Node **results)
+static Linear linear_of(const Site *s)
+{
+    const LinearAttentionAttr *at = s->attr;
+    const int64_t *q = s->in[0]->type->dims, dk = q[2] / at->q_num_heads;
+    const bool each = site_in(s, 4) && s->in[4]->type->dims[2] != at->kv_num_heads;
+    Linear m = { .t = make_width(s->in[0]->type->dtype),
+                 .batch = q[0],
+                 .steps = q[1],
+                 .heads = at->kv_num_heads,
+                 .readers = at->q_num_heads / at->kv_num_heads,
+                 .dk = dk,
+                 .dv = s->in[2]->type->dims[2] / at->kv_num_heads,
+                 .scale = at->scale != 0 ? (double)at->scale : 1 / sqrt((double)dk) };
+    m.chunk = chunk_steps(at, m.steps, each);
+    m.chunks = m.chunk ? (m.steps + m.chunk - 1) / m.chunk : 0;
+    return m;
+}
+
+static Node *sums_of_steps(Build *b, Node *x, int64_t axis)
+{
+    return CALL(b, cum_sum, x, build_scalar(b, I64, (double)axis));
+}
+
+static Node *last_of(Build *b, Node *x, int axis, int64_t n)
+{
+    return make_slice(b, x, axis, n - 1, n, 1);
+}
+
+/* Decays of a chunk: from its beginning to each step, `into`; from each step to its end, `out`; from one step, the last
+ * dimension, to another, `between`, what is not below the diagonal being 1.  Sums of logarithms, each over the steps that
+ * it is about: no difference of sums, which would be wrong where a decay is strong. */
+typedef struct Decays {
+    Node *into, *out, *whole, *between;
+    bool each;
+} Decays;
+
+static Decays decays_of(Build *b, const Linear *m, Node *decay)
+{
+    Decays d = { .each = decay->type->dims[CHUNK_RANK - 1] != 1 };
+    const int64_t width = decay->type->dims[CHUNK_RANK - 1], c = m->chunk;
+    const int64_t turned[] = { m->batch, m->heads, 1, width, c }, column[] = { m->batch, m->heads, 1, width, c, 1 },
+                  pairs[] = { m->batch, m->heads, 1, width, c, c };
+    Node *sums = sums_of_steps(b, decay, CHUNK_RANK - 2);
+    Node *steps =
+        make_expand(b, make_reshape(b, make_swap_last(b, decay), CHUNK_RANK + 1, column), CHUNK_RANK + 1, pairs);
+    Node *between = sums_of_steps(b, make_lower(b, steps, -1), CHUNK_RANK - 1);
+    Node *last = last_of(b, between, CHUNK_RANK - 1, c);
+    d.into = CALL(b, exp, sums);
+    d.whole = make_swap_last(b, CALL(b, exp, last_of(b, sums, CHUNK_RANK - 2, c)));
+    d.out = CALL(b, exp, make_swap_last(b, make_reshape(b, last, CHUNK_RANK, turned)));
+    if (!d.each) /* one number a pair */
+        between = make_reshape(b, between, CHUNK_RANK, (const int64_t[]){ m->batch, m->heads, 1, c, c });
+    d.between = CALL(b, exp, between);
+    return d;
+}
+
+/* x k' with what decays between the step of the key and that of x. */
+static Node *scores(Build *b, const Linear *m, Node *x, Node *k, const Decays *d)
+{
+    const MatmulAttr by_rows = { .tb = true };
+    const int64_t c = m->chunk, elements = CHUNK_RANK - 2;
+    if (!d || !d->each) {
+        Node *each = CALL_ATTR(b, matmul, by_rows, x, k);
+        return d ? CALL(b, mul, each, d->between) : each;
+    }
+    const int64_t rows[] = { m->batch, m->heads, x ? x->type->dims[2] : 1, m->dk, c, 1 },
+                  keys[] = { m->batch, m->heads, 1, m->dk, 1, c };
+    Node *weighted = CALL(b, mul, make_reshape(b, make_swap_last(b, k), CHUNK_RANK + 1, keys), d->between);
+    Node *terms = CALL(b, mul, make_reshape(b, make_swap_last(b, x), CHUNK_RANK + 1, rows), weighted);
+    return make_reshape(b, build_reduce(b, OP_reduce_sum, terms, 1, &elements), CHUNK_RANK,
+                        (const int64_t[]){ rows[0], rows[1], rows[2], c, c });
+}
+
+/* The state s [batch, heads, 1, dk, dv] after a chunk, and what the chunk reads from it:
+ *     u = v, or with beta: (1 + strictly lower(beta (k k' between))) u = beta (v - (into k) s)
+ *     y = scale ((into q) s + lower(q k' between) u),  s = whole s + (out k)' u */
+static void chunk_results(Build *b, const Linear *m, Node *s, const Chunk *in, Node **results)
 {
     const MatmulAttr transposed = { .ta = true };
-    Node *q = in_heads(b, at[0], m, m->readers, m->dk), *k = in_heads(b, at[1], m, 1, m->dk),
-         *v = in_heads(b, at[2], m, 1, m->dv), *decay = at[4], *beta = at[5];
-    if (decay) {
-        const int64_t width = decay->type->dims[1];
-        s = CALL(b, mul, s, in_heads(b, CALL(b, exp, decay), m, width / m->heads, 1));
+    Node *u = in->v, *q = in->q, *k = in->k, *out = in->k, *kept = s;
+    Decays decays, *d = NULL;
+    if (in->decay && b->status == OK) {
+        decays = decays_of(b, m, in->decay);
+        d = &decays;
+        q = CALL(b, mul, q, d->into);
+        k = CALL(b, mul, k, d->into);
+        out = CALL(b, mul, in->k, d->out);
+        kept = CALL(b, mul, s, d->whole);
     }
-    if (beta) {
-        const int64_t rate[] = { m->batch, beta->type->dims[1], 1, 1 };
-        v = CALL(b, mul, make_reshape(b, beta, 4, rate), CALL(b, sub, v, CALL(b, matmul, k, s)));
+    if (in->beta) {
+        Node *ties = CALL(b, mul, scores(b, m, in->k, in->k, d), in->beta);
+        Node *fresh = CALL(b, mul, in->beta, CALL(b, sub, u, CALL(b, matmul, k, s)));
+        u = CALL(b, matmul, CALL(b, lower_inverse, ties), fresh);
     }
-    s = CALL(b, add, s, CALL_ATTR(b, matmul, transposed, k, v));
-    Node *read = CALL(b, mul, CALL(b, matmul, q, s), build_scalar(b, s ? s->type->dtype : F32, m->scale));
-    results[0] = s;
-    results[1] = make_reshape(b, read, 2, (const int64_t[]){ m->batch, m->heads * m->readers * m->dv });
+    Node *inside = CALL(b, matmul, make_lower(b, scores(b, m, in->q, in->k, d), 0), u);
+    results[0] = CALL(b, add, kept, CALL_ATTR(b, matmul, transposed, out, u));
+    results[1] = CALL(b, mul, CALL(b, add, CALL(b, matmul, q, s), inside), build_scalar(b, m->t, m->scale));
 }
 
-static void model_linear(Build *b, const Site *s, Node **y)
+/* ---- chunk after chunk ---- */
+
+/* [batch, steps, heads * readers * size] as [chunks, batch, heads, readers, chunk, size]. */
+static Node *in_chunks(Build *b, const Linear *m, Node *x, int64_t heads, int64_t readers)
 {
-    enum { SCANNED = 5 };
-    static const int64_t ones[SCANNED] = { 1, 1, 1, 1, 1 };
-    const LinearAttentionAttr *at = s->attr;
-    const Type *q = s->in[0]->type;
-    const LinearModel m = { .batch = q->dims[0],
-                            .heads = at->kv_num_heads,
-                            .readers = at->q_num_heads / at->kv_num_heads,
-                            .dk = q->dims[2] / at->q_num_heads,
-                            .dv = s->in[2]->type->dims[2] / at->kv_num_heads,
-                            .scale =
-                                at->scale != 0 ? (double)at->scale : 1 / sqrt((double)(q->dims[2] / at->q_num_heads)) };
-    const int64_t state[] = { m.batch, m.heads, m.dk, m.dv };
-    Types *types = &b->graph->ir->types;
+    static const int64_t none[3], order[] = { 1, 0, 3, 4, 2, 5 };
+    const int64_t more[] = { 0, m->chunk * m->chunks - m->steps, 0 };
+    if (!x)
+        return NULL;
+    const int64_t size = x->type->dims[2] / (heads * readers);
+    const int64_t apart[] = { m->batch, m->chunks, m->chunk, heads, readers, size };
+    x = make_pad(b, make_cast(b, x, m->t), 3, none, more);
+    return make_transpose(b, make_reshape(b, x, 6, apart), 6, order);
+}
+
+/* The way back. */
+static Node *out_of_chunks(Build *b, const Linear *m, Node *y)
+{
+    static const int64_t order[] = { 1, 0, 4, 2, 3, 5 };
+    const int64_t apart[] = { m->chunks, m->batch, m->heads, m->readers, m->chunk, m->dv },
+                  packed[] = { m->batch, m->chunks * m->chunk, m->heads * m->readers * m->dv };
+    y = make_reshape(b, make_transpose(b, make_reshape(b, y, 6, apart), 6, order), 3, packed);
+    return packed[1] == m->steps ? y : make_slice(b, y, 1, 0, m->steps, 1);
+}
+
+static Chunk chunk_of(Node *const *parts)
+{
+    return (Chunk){ parts[0], parts[1], parts[2], parts[3], parts[4] };
+}
+
+/* A scan whose body takes one chunk. */
+static void scan_chunks(Build *b, const Linear *m, Node *state, Node *const *parts, Node **results)
+{
+    static const int64_t first[CHUNK_PARTS];
     Graph *body = region_new(b->graph);
     Build inner = build_at_end(body);
     inner.flags = b->flags, inner.src = b->src, inner.label = b->label;
-    const Type *kept = type_tensor(types, q->dtype, 4, state);
-    Node *ins[1 + SCANNED] = { site_in(s, 3) ? s->in[3] : make_filled(b, q->dtype, 0, kept) }, *slices[6] = { NULL },
-                  *results[2];
-    Node *before = graph_input(body, NULL, kept);
+    Node *ins[1 + CHUNK_PARTS] = { state }, *slices[CHUNK_PARTS] = { NULL }, *given[2];
+    Node *before = graph_input(body, NULL, state->type);
     int n = 0;
-    for (int i = 0; i < 6; i++)
-        if (i != 3 && site_in(s, i)) {
-            const int64_t slice[] = { m.batch, s->in[i]->type->dims[2] };
-            slices[i] = graph_input(body, NULL, type_tensor(types, q->dtype, 2, slice));
-            ins[++n] = s->in[i];
+    for (int i = 0; i < CHUNK_PARTS; i++)
+        if (parts[i]) {
+            const Type *t = parts[i]->type;
+            slices[i] = graph_input(body, NULL, type_tensor(&b->graph->ir->types, m->t, CHUNK_RANK, t->dims + 1));
+            ins[++n] = parts[i];
         }
-    model_step(&inner, &m, before, slices, results);
+    const Chunk in = chunk_of(slices);
+    chunk_results(&inner, m, before, &in, given);
     b->status = inner.status != OK ? inner.status : b->status;
     if (b->status != OK)
         return;
-    graph_return(body, 2, results, NULL);
-    const ScanAttr scan = { .num_scan_inputs = n, .scan_input_axes = { n, ones }, .scan_output_axes = { 1, ones } };
+    graph_return(body, 2, given, NULL);
+    const ScanAttr scan = { .num_scan_inputs = n, .scan_input_axes = { n, first }, .scan_output_axes = { 1, first } };
     Node *run = build_with_regions(b, OP_scan, &scan, n + 1, ins, 2, 1, &body);
-    y[0] = build_part(b, run, 1);
-    y[1] = build_part(b, run, 0);
+    results[0] = build_part(b, run, 0);
+    results[1] = build_part(b, run, 1);
+}
+
+/* The results, in the type that the call computes in. */
+static void build_linear(Build *b, const Site *s, Node **y)
+{
+    const Linear m = linear_of(s);
+    Types *types = &b->graph->ir->types;
+    const int64_t given[] = { m.batch, m.heads, m.dk, m.dv }, inside[] = { m.batch, m.heads, 1, m.dk, m.dv };
+    Node *state =
+             site_in(s, 3) ? make_cast(b, s->in[3], m.t) : make_filled(b, m.t, 0, type_tensor(types, m.t, 4, given)),
+         *results[2] = { NULL };
+    const int64_t rates = site_in(s, 5) ? s->in[5]->type->dims[2] : 1;
+    Node *parts[CHUNK_PARTS] = { NULL };
+    y[1] = state;
+    if (!m.steps) {
+        const int64_t none[] = { m.batch, 0, m.heads * m.readers * m.dv };
+        y[0] = make_filled(b, m.t, 0, type_tensor(types, m.t, 3, none));
+        return;
+    }
+    parts[0] = in_chunks(b, &m, s->in[0], m.heads, m.readers);
+    parts[1] = in_chunks(b, &m, s->in[1], m.heads, 1);
+    parts[2] = in_chunks(b, &m, s->in[2], m.heads, 1);
+    parts[3] = in_chunks(b, &m, site_in(s, 4), m.heads, 1);
+    parts[4] = in_chunks(b, &m, site_in(s, 5), rates, 1);
+    state = make_reshape(b, state, CHUNK_RANK, inside);
+    if (b->status != OK)
+        return;
+    if (m.chunks > 1) {
+        scan_chunks(b, &m, state, parts, results);
+    } else {
+        for (int i = 0; i < CHUNK_PARTS; i++)
+            parts[i] = parts[i] ? make_reshape(b, parts[i], CHUNK_RANK, parts[i]->type->dims + 1) : NULL;
+        const Chunk only = chunk_of(parts);
+        chunk_results(b, &m, state, &only, results);
+    }
+    y[0] = out_of_chunks(b, &m, results[1]);
+    y[1] = make_reshape(b, results[0], 4, given);
+}
+
+static Node *expand_linear_attention(Build *b, const Site *s)
+{
+    Node *y[2] = { NULL };
+    if (!make_ready(b, s))
+        return NULL;
+    build_linear(b, s, y);
+    for (int i = 0; i < 2; i++)
+        y[i] = make_cast(b, y[i], type_result(s->type, i)->dtype);
+    return b->status == OK ? build_tuple(b, 2, y) : NULL;
 }
 
 static void adjoint_linear_attention(Build *b, const Site *s, Node **dx)
 {
-    adjoint_by_model(b, s, dx, model_linear);
+    adjoint_by_model(b, s, dx, build_linear);
 }
 
 static Node *sample_linear_attention(Build *b, Rng *rng, int variant)
 {
-    LinearAttentionAttr at = { .chunk_size = 64, .kv_num_heads = rng_range(rng, 1, 2), .update_rule = variant % 4 };
+    LinearAttentionAttr at = { .chunk_size = 1 + variant % 5,
+                               .kv_num_heads = rng_range(rng, 1, 2),
+                               .update_rule = variant % 4 };
     at.q_num_heads = at.kv_num_heads * rng_range(rng, 1, 2);
     at.scale = rng_below(rng, 2) ? 0 : 0.5f;
     const DType dtype = sample_float(rng), rest = dtype_is_narrow(dtype) && variant % 2 ? F32 : dtype;
     at.state_type = dtype_is_narrow(dtype) && rng_below(rng, 2) ? F32 + 1 : 0;
-    const int64_t batch = rng_below(rng, 3), steps = rng_below(rng, 4), dk = rng_range(rng, 1, 4),
+    const int64_t batch = rng_below(rng, 3), steps = rng_below(rng, 7), dk = rng_range(rng, 1, 4),
                   dv = rng_range(rng, 1, 4);
     const int64_t h = at.kv_num_heads;
     Node *in[6] = { NULL };
@@ -313,13 +379,13 @@ const OpDef op_linear_attention = {
     .max_out = 2,
     .attrs = linear_attention_attrs,
     .infer = infer_linear_attention,
-    .eval = eval_linear_attention,
+    .expand = expand_linear_attention,
     .adjoint = adjoint_linear_attention,
     .sample = sample_linear_attention,
     .n_variants = 32,
     .differentiable = 63,
     .weight = 60,
-    .access.kind = ACCESS_SCAN,
+    .access.kind = ACCESS_COMPOSITE,
     .amp = { AMP_T, AMP_T, 8 | 16 | 32, REASON_NONE, NULL, .wide_out = 2 }, /* states stay wide */
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "LinearAttention", 27, NULL },

@@ -75,6 +75,22 @@ Node *make_transpose(Build *b, Node *x, int rank, const int64_t *order)
     return build_node(b, OP_transpose, attr, 1, &x);
 }
 
+Node *make_swap_last(Build *b, Node *x)
+{
+    int64_t order[MAX_RANK];
+    const int rank = x ? x->type->rank : 0;
+    for (int i = 0; i < rank; i++)
+        order[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+    return x ? make_transpose(b, x, rank, order) : NULL;
+}
+
+Node *make_lower(Build *b, Node *x, int64_t k)
+{
+    void *at, *attr = attr_of(b, OP_trilu, "upper", &at);
+    *(bool *)at = false;
+    return build_node(b, OP_trilu, attr, 2, (Node *[]){ x, build_scalar(b, I64, (double)k) });
+}
+
 Node *make_slice(Build *b, Node *x, int axis, int64_t from, int64_t to, int64_t step)
 {
     const int64_t where = axis;

@@ -29,6 +29,12 @@ Node *make_reshape(Build *b, Node *x, int rank, const int64_t *dims);
 /* x with dimension i of the result taken from dimension order[i]. */
 Node *make_transpose(Build *b, Node *x, int rank, const int64_t *order);
 
+/* x with its last two dimensions having changed places. */
+Node *make_swap_last(Build *b, Node *x);
+
+/* What of each matrix stands on the diagonal `k` (0: the main one, -1: that below it) or below; zeros elsewhere. */
+Node *make_lower(Build *b, Node *x, int64_t k);
+
 /* Elements from, from + step ... below `to` of one axis. */
 Node *make_slice(Build *b, Node *x, int axis, int64_t from, int64_t to, int64_t step);
 

@@ -260,13 +260,80 @@ static Tensor *part_of(Context *c, const Tensor *x, int axis, int64_t from, int6
     return y;
 }
 
+/* One head of each kind, step after step in f64: [1, steps, 2 * size] by one batch of two key heads, two queries each. */
+static void step_by_step(const LinearAttentionAttr *a, const Node *const *in_, double *y)
+{
+    enum { STEPS = 37, SIZE = 3 };
+    const bool each = in_[4] && constant(in_[4])->type->dims[2] != 2;
+    for (int64_t head = 0; head < 2; head++) {
+        double s[SIZE][SIZE] = { { 0 } };
+        for (int64_t t = 0; t < STEPS; t++) {
+            double u[SIZE];
+            for (int64_t i = 0; i < SIZE; i++)
+                for (int64_t j = 0; in_[4] && j < SIZE; j++)
+                    s[i][j] *= exp(at(constant(in_[4]), each ? (t * 2 + head) * SIZE + i : t * 2 + head));
+            for (int64_t j = 0; j < SIZE; j++) {
+                u[j] = at(constant(in_[2]), (t * 2 + head) * SIZE + j);
+                for (int64_t i = 0; in_[5] && i < SIZE; i++)
+                    u[j] -= at(constant(in_[1]), (t * 2 + head) * SIZE + i) * s[i][j];
+                u[j] *= in_[5] ? at(constant(in_[5]), t * 2 + head) : 1;
+            }
+            for (int64_t i = 0; i < SIZE * SIZE; i++)
+                s[i / SIZE][i % SIZE] += at(constant(in_[1]), (t * 2 + head) * SIZE + i / SIZE) * u[i % SIZE];
+            for (int64_t n = 0; n < 2 * SIZE; n++) {
+                const int64_t row = (t * 4 + head * 2 + n / SIZE) * SIZE;
+                y[row + n % SIZE] = 0;
+                for (int64_t i = 0; i < SIZE; i++)
+                    y[row + n % SIZE] += (double)a->scale * at(constant(in_[0]), row + i) * s[i][n % SIZE];
+            }
+        }
+    }
+}
+
+/* Chunks of every length give what the steps give one by one, also where a decay wipes the state out. */
+static Status chunks_are_steps(void *arg)
+{
+    static const int64_t chunks[] = { 0, 1, 8, 37, 64 };
+    Context *c = arg;
+    Rng rng = { 47 };
+    for (int k = 0; k < 8 * (int)COUNT(chunks); k++) {
+        Build b = fresh(c);
+        const LinearAttentionAttr a = {
+            .chunk_size = chunks[k / 8], .kv_num_heads = 2, .q_num_heads = 4, .scale = 0.5f, .update_rule = k % 4
+        };
+        const bool gated = a.update_rule == UPDATE_GATED || a.update_rule == UPDATE_GATED_DELTA;
+        double want[37 * 12];
+        Node *in_[] = { DRAW(&b, &rng, F64, 1, 37, 12),
+                        DRAW(&b, &rng, F64, 1, 37, 6),
+                        DRAW(&b, &rng, F64, 1, 37, 6),
+                        NULL,
+                        !gated  ? NULL
+                        : k & 4 ? DRAW(&b, &rng, F64, 1, 37, 6)
+                                : DRAW(&b, &rng, F64, 1, 37, 2),
+                        a.update_rule >= UPDATE_DELTA ? DRAW(&b, &rng, F64, 1, 37, 2) : NULL };
+        for (int64_t i = 0; gated && i < tensor_elements(constant(in_[4])); i++) {
+            Tensor *t = (Tensor *)(uintptr_t)constant(in_[4]);
+            const double g = at(t, i) - 1;
+            tensor_set_f64(t, i, i == 20 ? -INFINITY : i % 5 ? g : 300 * g);
+        }
+        step_by_step(&a, (const Node *const *)in_, want);
+        Tensor *t = value_of(c, build_part(&b, build_node_n(&b, OP_linear_attention, &a, 6, in_, 2), 0), NULL);
+        for (int64_t i = 0; i < 37 * 12; i++)
+            require(close_to(at(t, i), want[i], 1e-9), "chunks of %d, rule %d: %g at %d, not %g\n", (int)a.chunk_size,
+                    a.update_rule, at(t, i), (int)i, want[i]);
+        tensor_drop(&c->heap, t);
+    }
+    return OK;
+}
+
+/* In the order of a call that is cut between two chunks, too. */
 static Status states_hand_on(void *arg)
 {
     Context *c = arg;
     Rng rng = { 44 };
     for (int rule = UPDATE_LINEAR; rule <= UPDATE_GATED_DELTA; rule++) {
         Build b = fresh(c);
-        const LinearAttentionAttr a = { .kv_num_heads = 2, .q_num_heads = 4, .update_rule = rule };
+        const LinearAttentionAttr a = { .chunk_size = 2, .kv_num_heads = 2, .q_num_heads = 4, .update_rule = rule };
         const bool gated = rule == UPDATE_GATED || rule == UPDATE_GATED_DELTA, delta = rule >= UPDATE_DELTA;
         Node *in_[6] = { DRAW(&b, &rng, F32, 2, 5, 12),
                          DRAW(&b, &rng, F32, 2, 5, 6),
@@ -378,6 +445,7 @@ TEST(forbidden_scores_do_not_leak)
 TEST(reverse_is_forward_turned)
 TEST(short_sequences_end)
 TEST(stored_numbers)
+TEST(chunks_are_steps)
 TEST(states_hand_on)
 TEST(turning_keeps_lengths)
 TEST(bad_calls_are_refused)
@@ -390,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_reverse_is_forward_turned),
         cmocka_unit_test(test_short_sequences_end),
         cmocka_unit_test(test_stored_numbers),
+        cmocka_unit_test(test_chunks_are_steps),
         cmocka_unit_test(test_states_hand_on),
         cmocka_unit_test(test_turning_keeps_lengths),
         cmocka_unit_test(test_bad_calls_are_refused),
