@@ -169,7 +169,7 @@ Status session_take_all(qcc_session *s, const char *path);
 void session_identify(qcc_session *s, CheckpointInfo *info);
 
 /* All states of a session by name, and its properties; in the scratch of the call. */
-NamedTensor *session_tensors(qcc_session *s, size_t *n);
+Status session_tensors(qcc_session *s, const NamedTensor **tensors, size_t *n);
 
 /* Keeps states that a checkpoint has and the step does not know, for the next one that is saved: copies that become the
  * session's. */

@@ -226,8 +226,11 @@ static Status do_get_flat(Call *c)
     TRY(check_flat(c));
     for (size_t i = 0; i < n; i++) {
         const int64_t size = states[i].trained ? type_elements(states[i].type) : 0;
-        if (size)
-            load_f32(c->flat + at, states[i].value, 0, size);
+        const Tensor *value;
+        if (!size)
+            continue;
+        TRY(session_value(c->session->run, &states[i], &value));
+        load_f32(c->flat + at, value, 0, size);
         at += (size_t)size;
     }
     return OK;
@@ -255,9 +258,9 @@ static Status do_set_flat(Call *c)
         store_f32(values[i], 0, c->flat_in + at, size);
         at += (size_t)size;
     }
-    session_adopt(c->session->run, values);
+    const Status status = session_adopt(c->session->run, values);
     heap_close(&heap);
-    return OK;
+    return status;
 }
 
 qcc_status qcc_set_flat(qcc_session *session, const float *values, size_t n)

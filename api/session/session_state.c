@@ -22,18 +22,20 @@ const char *step_next_command(const qcc_step *s, Arena *arena, const char *check
 /* ---- the deployable model ---- */
 
 /* The states that go into the file. */
-static TrainedState *trained_states(qcc_session *s, size_t *n)
+static Status trained_states(qcc_session *s, TrainedStates *to)
 {
     size_t n_states;
     const State *states = session_states(s->run, &n_states);
     TrainedState *all = NEWS(&s->cx->scratch, TrainedState, n_states + 1);
-    *n = 0;
+    to->list = all;
+    to->n = 0;
     for (size_t i = 0; i < n_states; i++) {
-        const Tensor *value = session_final(s, &states[i]);
+        const Tensor *value;
+        TRY(session_final(s, &states[i], &value));
         if (value)
-            all[(*n)++] = (TrainedState){ .name = states[i].name, .value = value };
+            all[to->n++] = (TrainedState){ .name = states[i].name, .value = value };
     }
-    return all;
+    return OK;
 }
 
 static Twin *twins_of(const qcc_session *s, size_t *n)
@@ -54,9 +56,10 @@ Status session_export(qcc_session *s, const ExportForm *form, Out *o)
     const WeightsKind usual = s->weights;
     if (form && form->weights != WEIGHTS_UNSAID)
         s->weights = form->weights;
-    states.list = trained_states(s, &states.n);
+    const Status status = trained_states(s, &states);
     states.twins = twins_of(s, &states.n_twins);
     s->weights = usual;
+    TRY(status);
     return export_model(s->step->model, form ? form : &plain, &states, o);
 }
 
@@ -149,23 +152,27 @@ static const Tensor *lengthened(qcc_session *s, const Tensor *value, const Tenso
     return t;
 }
 
-NamedTensor *session_tensors(qcc_session *s, size_t *n)
+Status session_tensors(qcc_session *s, const NamedTensor **tensors, size_t *n)
 {
     size_t n_states;
     const State *states = session_states(s->run, &n_states);
     NamedTensor *all = NEWS(&s->cx->scratch, NamedTensor, n_states + s->n_kept + 1);
-    for (*n = 0; *n < n_states; (*n)++)
-        all[*n] = (NamedTensor){ states[*n].name, states[*n].value };
+    for (size_t i = 0; i < n_states; i++) {
+        all[i].name = states[i].name;
+        TRY(session_value(s->run, &states[i], &all[i].tensor));
+    }
+    *n = n_states;
     for (size_t k = 0; k < s->n_kept; k++) {
         size_t i = 0;
         while (i < n_states && strcmp(states[i].name, s->kept[k].name) != 0)
             i++;
         if (i < n_states)
-            all[i].tensor = lengthened(s, states[i].value, s->kept[k].tensor);
+            all[i].tensor = lengthened(s, all[i].tensor, s->kept[k].tensor);
         else
             all[(*n)++] = s->kept[k];
     }
-    return all;
+    *tensors = all;
+    return OK;
 }
 
 SafePair *session_properties(qcc_session *s)
@@ -177,7 +184,7 @@ SafePair *session_properties(qcc_session *s)
 }
 
 /* Everything that a session's future depends on; the states in the scratch of the call. */
-static const NamedTensor *collect(qcc_session *s, CheckpointInfo *info, char run[17], size_t *n)
+static Status collect(qcc_session *s, CheckpointInfo *info, char run[17], const NamedTensor **states, size_t *n)
 {
     *info = (CheckpointInfo){ .step = session_step(s->run),
                               .seed = session_seed(s->run),
@@ -187,7 +194,7 @@ static const NamedTensor *collect(qcc_session *s, CheckpointInfo *info, char run
     session_identify(s, info);
     checkpoint_run_id(run, info);
     info->run = run;
-    return session_tensors(s, n);
+    return session_tensors(s, states, n);
 }
 
 static Status save_file(qcc_session *s, const char *path)
@@ -197,7 +204,8 @@ static Status save_file(qcc_session *s, const char *path)
     CheckpointSaved saved;
     char run[17];
     size_t n;
-    const NamedTensor *states = collect(s, &info, run, &n);
+    const NamedTensor *states;
+    TRY(collect(s, &info, run, &states, &n));
     const CheckpointWish wish = { .path = path, .run = run, .limits = &s->cx->limits };
     TRY(checkpoint_open(&target, &s->cx->memory, &s->cx->diag, &wish));
     const Status status = checkpoint_save(&target, &s->cx->scratch, &info, states, n, false, &saved);
@@ -211,7 +219,8 @@ static Status save_bytes(qcc_session *s, const qcc_sink *to)
     char run[17];
     size_t n;
     Out o;
-    const NamedTensor *states = collect(s, &info, run, &n);
+    const NamedTensor *states;
+    TRY(collect(s, &info, run, &states, &n));
     TRY(out_open(&o, s->cx, to));
     return out_close(&o, checkpoint_put(out_sink(&o), &s->cx->memory, &s->cx->diag, &info, states, n));
 }
@@ -265,8 +274,8 @@ static Status load_from(qcc_session *s, Heap *heap, const qcc_source *from)
     NamedTensor *kept = session_copy_states(heap, loaded.kept, loaded.n_kept);
     properties_replace(s, heap, loaded.info.properties, loaded.info.n_properties); /* the last that wants memory */
     session_keep_states(s, kept, loaded.n_kept);
-    session_forget(s->run);
-    session_adopt(s->run, loaded.states);
+    TRY(session_forget(s->run));
+    TRY(session_adopt(s->run, loaded.states));
     session_set_step(s->run, loaded.info.step);
     session_set_seed(s->run, loaded.info.seed);
     return OK;

@@ -56,13 +56,19 @@ void session_note_weights(qcc_session *s)
         property_set(s, WEIGHTS_PROPERTY, session_is_averaged(s) ? "averaged" : "raw");
 }
 
-const Tensor *session_final(qcc_session *s, const State *state)
+/* The average that takes the place of a state; null: none does. */
+static const State *deployed_average(qcc_session *s, const State *state)
 {
-    if (!role_is_of_model(state->mark.role))
-        return NULL;
-    const bool averaged = wants_averages(s->weights, property_get(s, WEIGHTS_PROPERTY));
-    const State *average = averaged ? average_of(s, state->name) : NULL;
-    return average ? average->value : state->value;
+    const bool averaged =
+        role_is_of_model(state->mark.role) && wants_averages(s->weights, property_get(s, WEIGHTS_PROPERTY));
+    return averaged ? average_of(s, state->name) : NULL;
+}
+
+Status session_final(qcc_session *s, const State *state, const Tensor **value)
+{
+    const State *average = deployed_average(s, state);
+    *value = NULL;
+    return role_is_of_model(state->mark.role) ? session_value(s->run, average ? average : state, value) : OK;
 }
 
 Status session_deploy(qcc_session *s)
@@ -70,20 +76,24 @@ Status session_deploy(qcc_session *s)
     size_t n;
     const State *states = session_states(s->run, &n);
     for (size_t i = 0; i < n; i++) {
-        const Tensor *value = session_final(s, &states[i]);
-        if (value && value != states[i].value)
-            TRY(session_put(s->run, states[i].name, value));
+        const State *average = deployed_average(s, &states[i]);
+        const Tensor *value;
+        if (!average)
+            continue;
+        TRY(session_value(s->run, average, &value));
+        TRY(session_put(s->run, states[i].name, value));
     }
     return OK;
 }
 
-void session_exchange_averages(qcc_session *s)
+Status session_exchange_averages(qcc_session *s)
 {
     size_t n;
     const State *states = session_states(s->run, &n);
     for (size_t i = 0; i < n; i++)
         if (states[i].mark.role == STATE_ema)
-            session_exchange(s->run, states[i].name, states[i].mark.of);
+            TRY(session_exchange(s->run, states[i].name, states[i].mark.of));
+    return OK;
 }
 
 /* ---- checkpoints ---- */

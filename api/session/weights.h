@@ -19,13 +19,13 @@ bool session_has_averages(qcc_session *s);
 bool session_is_averaged(qcc_session *s);
 
 /* The value that a state of the model is deployed with; null for states of ours. */
-const Tensor *session_final(qcc_session *s, const State *state);
+Status session_final(qcc_session *s, const State *state, const Tensor **value);
 
 /* Puts those values in place of the last ones: what runs is what is deployed. */
 Status session_deploy(qcc_session *s);
 
 /* Exchanges last weights and averages, so that @eval runs on the others; a second time gives each its own back. */
-void session_exchange_averages(qcc_session *s);
+Status session_exchange_averages(qcc_session *s);
 
 /* Puts the weights that a checkpoint (a file, or the newest of a folder) deploys into a session, whether its step
  * averages or not: those that `said` names, else those that the checkpoint does.  *words says of which file they are

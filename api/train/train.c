@@ -60,12 +60,13 @@ static Status put_scalar(Trainer *t, const char *name, double value)
 static Status set_total(Trainer *t)
 {
     const State *have = session_state_of(t->run, STATE_length, NULL);
+    const Tensor *total;
     Arena *arena = &t->cx->scratch;
     if (!have)
         return OK;
+    TRY(session_value(t->run, have, &total));
     if (t->resumed_from)
-        train_note(t, "length of the schedule",
-                   arena_printf(arena, "%" PRId64, (int64_t)tensor_get_f64(have->value, 0)),
+        train_note(t, "length of the schedule", arena_printf(arena, "%" PRId64, (int64_t)tensor_get_f64(total, 0)),
                    arena_printf(arena, "%" PRId64, t->steps));
     return put_scalar(t, have->name, (double)t->steps);
 }
@@ -183,10 +184,10 @@ static void add_loss(Trainer *t)
 static Status judge(Trainer *t, Validation *v)
 {
     if (t->averaged)
-        session_exchange_averages(t->session);
+        TRY(session_exchange_averages(t->session));
     const Status status = validate(t->c, t->step, t->run, &t->val_data, t->val_feed, &t->o, v);
     if (t->averaged)
-        session_exchange_averages(t->session);
+        TRY(session_exchange_averages(t->session));
     return status;
 }
 

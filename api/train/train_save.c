@@ -303,7 +303,8 @@ Status train_write_state(Trainer *t, Diag *d, const char *path, uint64_t *bytes)
     CheckpointTarget target;
     CheckpointSaved saved;
     size_t n;
-    const NamedTensor *states = session_tensors(t->session, &n);
+    const NamedTensor *states;
+    TRY(session_tensors(t->session, &states, &n));
     const CheckpointWish wish = { .path = path, .run = t->run_id, .limits = &t->cx->limits };
     note_place(t);
     TRY(checkpoint_open(&target, &t->cx->memory, d, &wish));
@@ -339,7 +340,8 @@ static Status save(Trainer *t, Diag *d, bool best)
     CheckpointSaved saved;
     if (!t->saving)
         return t->o.no_save ? OK : train_write_final(t, d, &bytes);
-    const NamedTensor *states = session_tensors(t->session, &n);
+    const NamedTensor *states;
+    TRY(session_tensors(t->session, &states, &n));
     const uint64_t best_step = t->info.best_step;
     Diag *usual = t->target.diag;
     if (best)

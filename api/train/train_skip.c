@@ -12,11 +12,9 @@ enum { MOST_FORWARDS = 3 }; /* forwards in a row that may be not finite */
 
 /* ---- the scaler's states ---- */
 
-static Status put(Trainer *t, const State *state, const void *data)
+static Status put(Trainer *t, const State *state, const void *data, size_t bytes)
 {
-    const Tensor value = {
-        .type = state->type, .data = (void *)(uintptr_t)data, .bytes = state->value->bytes, .refs = 1
-    };
+    const Tensor value = { .type = state->type, .data = (void *)(uintptr_t)data, .bytes = bytes, .refs = 1 };
     return session_put(t->run, state->name, &value);
 }
 
@@ -25,8 +23,8 @@ static Status put_scaler(Trainer *t, const ScalerState *state)
     i64 counters[SCALER_COUNTERS];
     scaler_pack(state, counters);
     const State *scale = session_state_of(t->run, STATE_scaler, NULL);
-    TRY(put(t, scale, &state->scale));
-    return put(t, session_state_of(t->run, STATE_scaler, scale->name), counters);
+    TRY(put(t, scale, &state->scale, sizeof state->scale));
+    return put(t, session_state_of(t->run, STATE_scaler, scale->name), counters, sizeof counters);
 }
 
 /* The scaler as it was before the step; everything else is. */

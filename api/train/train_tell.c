@@ -225,8 +225,9 @@ static Status tell_histograms(Trainer *t)
         if (!states[i].trained)
             continue;
         const char *name = path ? path : states[i].name;
-        const Tensor *gradient = session_gradient(t->run, &states[i]);
-        board_count(&all[n++], arena_printf(arena, "parameters/%s", name), states[i].value);
+        const Tensor *gradient = session_gradient(t->run, &states[i]), *value;
+        TRY(session_value(t->run, &states[i], &value));
+        board_count(&all[n++], arena_printf(arena, "parameters/%s", name), value);
         if (gradient)
             board_count(&all[n++], arena_printf(arena, "gradients/%s", name), gradient);
     }

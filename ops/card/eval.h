@@ -55,6 +55,9 @@ const Tensor *evaluation_value(Evaluation *e, const Node *n);
 /* Puts another value in its place; null takes it away. */
 void evaluation_put(Evaluation *e, const Node *n, const Tensor *value);
 
+/* Drops the values of the run, so that nothing is held until the next one. */
+void evaluation_end(Evaluation *e);
+
 /* Gives everything back. */
 void evaluation_close(Evaluation *e);
 

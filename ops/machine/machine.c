@@ -523,6 +523,11 @@ void evaluation_put(Evaluation *e, const Node *n, const Tensor *value)
     frame_put(&e->machine, &e->frame, n, value);
 }
 
+void evaluation_end(Evaluation *e)
+{
+    frame_drop_all(&e->machine, &e->frame);
+}
+
 void evaluation_close(Evaluation *e)
 {
     if (!e)

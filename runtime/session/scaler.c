@@ -9,41 +9,57 @@ static bool same_rules(const ScalerRules *a, const ScalerRules *b)
            a->fast_start == b->fast_start && a->dynamic == b->dynamic;
 }
 
-static Tensor *copy_in(Heap *heap, const Tensor *value)
+/* Puts what a session gets beside what it has. */
+static Status offer(Session *s, const Tensor *scale, const Tensor *counters)
 {
-    Tensor *t = value ? tensor_alloc(heap, value->type) : NULL;
-    if (t)
-        memcpy(t->data, value->data, value->bytes);
-    return t;
-}
-
-static void adopt(Session *s, State *state, Tensor *value)
-{
-    if (!value)
-        return;
-    heap_take(&s->heap, value);
-    session_commit(s, state, value);
-    session_put_on(s, state);
-}
-
-void scaling_set(Session *first, const Tensor *scale, const Tensor *counters)
-{
-    Heap heap;
-    size_t n = 0, k = 0;
-    for (const Session *s = first; s; s = s->scaling.next)
-        n++;
-    Tensor **copies = NEWS(first->ir->diag->arena, Tensor *, 2 * n);
-    heap_open(&heap, first->ir->memory); /* a jump leaves nothing of them */
-    for (size_t i = 0; i < n; i++) {
-        copies[k++] = copy_in(&heap, scale);
-        copies[k++] = copy_in(&heap, counters);
+    const Scaling *x = &s->scaling;
+    Tensor given[2];
+    Tensor *list[2];
+    ValueAt to[2];
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        const Tensor *t = i ? counters : scale;
+        if (!t)
+            continue;
+        given[n] = *t;
+        list[n] = &given[n];
+        to[n++] = state_part(i ? x->counters : x->scale, PART_FRESH);
     }
-    k = 0;
+    return s->engine->put(s->values, n, to, list, PUT_COPY);
+}
+
+static Status take(Session *s, State *state)
+{
+    int n = 0;
+    add_move(s, &n, state_part(state, PART_VALUE), state_part(state, PART_FRESH));
+    add_move(s, &n, state_part(state, PART_FRESH), value_none());
+    TRY(s->engine->move(s->values, n, s->moves));
+    state->version++;
+    return OK;
+}
+
+static Status set_all(Session *first, const Tensor *scale, const Tensor *counters)
+{
+    for (Session *s = first; s; s = s->scaling.next)
+        TRY(offer(s, scale, counters));
     for (Session *s = first; s; s = s->scaling.next) {
-        adopt(s, s->scaling.scale, copies[k++]);
-        adopt(s, s->scaling.counters, copies[k++]);
+        if (scale)
+            TRY(take(s, s->scaling.scale));
+        if (counters)
+            TRY(take(s, s->scaling.counters));
     }
-    heap_close(&heap);
+    return OK;
+}
+
+Status scaling_set(Session *first, const Tensor *scale, const Tensor *counters)
+{
+    Cleanup cleanup;
+    cleanup_push(first->ir->memory, &cleanup, session_drop_fresh, first);
+    const Status status = set_all(first, scale, counters);
+    cleanup_drop(&cleanup);
+    if (status != OK)
+        session_drop_fresh(first);
+    return status;
 }
 
 Status scaler_join(Scaler *c, Session *s)
@@ -55,7 +71,7 @@ Status scaler_join(Scaler *c, Session *s)
     if (c->first && !same_rules(c->first->scaling.rules, s->scaling.rules))
         return fail_as(c->diag, USAGE, NOWHERE, "sessions that share a scale were compiled with other --loss-scale");
     if (c->first)
-        scaling_set(s, c->first->scaling.scale->value, c->first->scaling.counters->value);
+        TRY(scaling_as(s, c->first));
     Session **end = &c->first;
     while (*end)
         end = &(*end)->scaling.next;
@@ -120,12 +136,12 @@ Status scaler_update(Scaler *c)
     if (!join_found(c, &first, &flags))
         return USAGE;
     Session *s = c->first;
-    session_scaler(s, &state);
+    TRY(scaling_read(s, &state));
     ScalerState next = scaler_next(s->scaling.rules, state, first, flags);
     scaler_pack(&next, counters);
     const Tensor scale = { .type = s->scaling.scale->type, .data = &next.scale, .bytes = sizeof next.scale },
                  packed = { .type = s->scaling.counters->type, .data = counters, .bytes = sizeof counters };
-    scaling_set(s, &scale, &packed);
+    TRY(scaling_set(s, &scale, &packed));
     for (; s; s = s->scaling.next)
         s->scaling.stepped = false;
     return OK;

@@ -1,11 +1,17 @@
-#include "base/bytes.h"
+/* How a session begins and ends: what the signatures of its graphs name, and where the engine keeps it. */
 #include "runtime/session/session_parts.h"
 
 #include <string.h>
 
-/* ---- opening ---- */
+/* ---- names ---- */
 
-static void add_state(Session *s, const Node *n, int slot, int eval_slot)
+static void no_slots(int *slot)
+{
+    for (int g = 0; g < SESSION_GRAPHS; g++)
+        slot[g] = -1;
+}
+
+static void add_state(Session *s, const Node *n, int graph, int slot)
 {
     bool fresh;
     MapEntry *e = map_put(&s->by_name, n->name, &fresh);
@@ -15,86 +21,154 @@ static void add_state(Session *s, const Node *n, int slot, int eval_slot)
                           .type = n->type,
                           .initial = state_initial(n),
                           .mark = node_role(n),
-                          .slot = -1,
-                          .eval_slot = -1,
                           .next = -1,
                           .gradient = -1 };
+        no_slots(state->slot);
         e->value.p = state;
     }
     State *state = e->value.p;
     state->trained |= (n->flags & NODE_TRAINED) != 0;
-    state->slot = slot >= 0 ? slot : state->slot;
-    state->eval_slot = eval_slot >= 0 ? eval_slot : state->eval_slot;
+    state->slot[graph] = slot;
 }
 
-static void add_input(Session *s, const Node *n, int slot, int eval_slot)
+static void add_input(Session *s, const Node *n, int graph, int slot)
 {
     bool fresh;
     MapEntry *e = map_put(&s->by_name, n->name, &fresh);
     if (fresh) {
         Input *input = &s->inputs[s->n_inputs++];
-        *input = (Input){ .name = n->name, .slot = -1, .eval_slot = -1 };
+        *input = (Input){ .name = n->name };
+        no_slots(input->slot);
         e->value.p = input;
     }
     Input *input = e->value.p;
     input->given |= is_given_gradient(n);
-    input->slot = slot >= 0 ? slot : input->slot;
-    input->eval_slot = eval_slot >= 0 ? eval_slot : input->eval_slot;
+    input->slot[graph] = slot;
 }
 
-static Status add_signature(Session *s, const Graph *g, bool eval)
+static Status add_signature(Session *s, int graph)
 {
-    for (size_t i = 0; g && i < g->n_inputs; i++) {
+    const Graph *g = s->graphs[graph].graph;
+    for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
         if (!n->name)
             return fail(s->ir->diag, NOWHERE, "input %zu of the step has no name", i);
-        (n->op == OP_state ? add_state : add_input)(s, n, eval ? -1 : (int)i, eval ? (int)i : -1);
+        (n->op == OP_state ? add_state : add_input)(s, n, graph, (int)i);
     }
     return OK;
 }
 
-static void name_results(Session *s, const Graph *g, Map *names)
+static int result_named(const SessionGraph *g, const char *name)
 {
-    bool fresh;
-    map_open(names, s->arena);
-    for (int i = 0; g && i < graph_n_results(g); i++)
-        if (graph_result(g, i) && graph_result_name(g, i))
-            map_put(names, graph_result_name(g, i), &fresh)->value.p = graph_result(g, i);
+    const MapEntry *e = map_find(&g->result, name);
+    return e ? (int)e->value.i : -1;
+}
+
+static void name_results(Session *s, SessionGraph *g)
+{
+    map_open(&g->result, s->arena);
+    for (int i = 0; i < graph_n_results(g->graph); i++)
+        if (graph_result(g->graph, i) && graph_result_name(g->graph, i))
+            map_put(&g->result, graph_result_name(g->graph, i), NULL)->value.i = i;
+    g->loss = result_named(g, "loss");
+    g->norm = result_named(g, "grad_norm");
+    g->rate = result_named(g, "lr");
 }
 
 /* Which results are next values of states, and which gradients. */
 static void link_results(Session *s)
 {
+    const Graph *g = session_step_graph(s);
     map_open(&s->gradients, s->arena);
-    for (int i = 0; i < graph_n_results(s->graph); i++) {
-        const RoleMark mark = graph_result_mark(s->graph, i);
-        const char *name = graph_result_name(s->graph, i);
+    for (int i = 0; i < graph_n_results(g); i++) {
+        const RoleMark mark = graph_result_mark(g, i);
+        const char *name = graph_result_name(g, i);
         const bool gradient = mark.role == RESULT_gradient;
-        State *state = !graph_result(s->graph, i) ? NULL : session_state(s, gradient ? mark.of : name);
+        State *state = !graph_result(g, i) ? NULL : session_state(s, gradient ? mark.of : name);
         if (!state)
             continue;
         *(gradient ? &state->gradient : &state->next) = i;
         if (gradient && name)
             map_put(&s->gradients, name, NULL)->value.p = state;
     }
+    s->graded = NEWS(s->arena, State *, s->n_states + 1);
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->states[i].gradient >= 0)
+            s->graded[s->n_graded++] = &s->states[i];
 }
 
-static void find_sides(Session *s)
+/* ---- the parts of a step ---- */
+
+/* The states whose next value is made by forward or backward. */
+static void find_early(Session *s, const Node *update)
 {
-    for (const Node *n = s->graph->first; n; n = n->next) {
-        if (n->flags & NODE_BACKWARD && !s->backward)
-            s->backward = n;
-        if (n->flags & NODE_UPDATE && !s->update)
-            s->update = n;
+    bool *early = NEWS(s->ir->diag->arena, bool, session_step_graph(s)->root->n_ids + 1);
+    for (const Node *n = session_step_graph(s)->first; n && n != update; n = n->next)
+        early[n->id] = true;
+    for (size_t i = 0; i < s->n_states; i++) {
+        const Node *next = s->states[i].next >= 0 ? graph_result(session_step_graph(s), s->states[i].next) : NULL;
+        s->states[i].moves_early = next && (early[next->id] || next->op == OP_state || next->op == OP_input);
     }
 }
 
-Tensor *session_copy(Session *s, const Tensor *t)
+static void find_parts(Session *s)
 {
-    Tensor *copy = tensor_alloc(&s->heap, t->type);
-    if (t->bytes)
-        bytes_copy(copy->data, t->data, t->bytes);
-    return copy;
+    const Node *backward = NULL, *update = NULL;
+    for (const Node *n = session_step_graph(s)->first; n; n = n->next) {
+        if (n->flags & NODE_BACKWARD && !backward)
+            backward = n;
+        if (n->flags & NODE_UPDATE && !update)
+            update = n;
+    }
+    const Node *found = s->scaling.scale ? graph_result(session_step_graph(s), s->scaling.found) : NULL;
+    s->ends[STEP_FORWARD] = backward ? backward : update;
+    s->ends[STEP_BACKWARD] = update;
+    s->ends[STEP_FIND] = found ? found->next : update;
+    s->ends[STEP_UPDATE] = NULL;
+    find_early(s, update);
+}
+
+Status session_load(Session *s, Graph *g, int n_parts, const Node *const *ends, bool brief, int *number)
+{
+    const Executable x = { .graph = g, .n_parts = n_parts, .ends = ends, .brief = brief };
+    return s->engine->load(s->values, &x, number);
+}
+
+/* ---- opening ---- */
+
+static const char *const usual_graphs[] = { "step", "eval", NULL };
+
+static Status take_graphs(Session *s, const Module *m)
+{
+    const char *const *names = s->options.graphs ? s->options.graphs : usual_graphs;
+    for (; *names && s->n_graphs < SESSION_GRAPHS; names++) {
+        Graph *g = module_graph(m, *names);
+        if (!g && !s->n_graphs)
+            return fail(m->ir->diag, NOWHERE, "has no graph @%s: it is no training step", *names);
+        if (g)
+            s->graphs[s->n_graphs++].graph = g;
+    }
+    return OK;
+}
+
+static Status take_signatures(Session *s)
+{
+    size_t n = 0;
+    for (int g = 0; g < s->n_graphs; g++)
+        n += s->graphs[g].graph->n_inputs;
+    s->states = NEWS(s->arena, State, n + 1);
+    s->inputs = NEWS(s->arena, Input, n + 1);
+    s->arguments = NEWS(s->arena, ValueAt, 2 * n + 1);
+    map_open(&s->by_name, s->arena);
+    for (int g = 0; g < s->n_graphs; g++)
+        TRY(add_signature(s, g));
+    TRY(shadows_open(s));
+    for (int g = 0; g < s->n_graphs; g++)
+        name_results(s, &s->graphs[g]);
+    link_results(s);
+    TRY(scaling_open(s));
+    find_parts(s);
+    return OK;
 }
 
 static Status set_initial(Session *s, State *state)
@@ -102,15 +176,38 @@ static Status set_initial(Session *s, State *state)
     if (!type_known(state->type) || state->type->kind != TYPE_TENSOR)
         return fail(s->ir->diag, NOWHERE, "state %s has no known shape", state->name);
     TRY(tensor_wants_numbers(s->ir->diag, NOWHERE, arena_printf(s->arena, "state %s", state->name), state->type));
-    if (!state->initial) {
-        state->value = tensor_alloc(&s->heap, state->type);
-        if (state->value->bytes)
-            memset(state->value->data, 0, state->value->bytes);
-        return OK;
-    }
-    /* Straight into the session's own memory: a weight is held once. */
-    state->value = tensor_alloc(&s->heap, state->type);
-    return payload_read(state->initial, state->value, s->ir->diag);
+    return s->engine->fill(s->values, state->kept, state->type, state->initial);
+}
+
+static Status fill_values(Session *s)
+{
+    for (size_t i = 0; i < s->n_states; i++)
+        TRY(set_initial(s, &s->states[i]));
+    TRY(session_load(s, s->graphs[0].graph, STEP_PARTS, s->ends, false, &s->graphs[0].number));
+    for (int g = 1; g < s->n_graphs; g++)
+        TRY(session_load(s, s->graphs[g].graph, 1, NULL, false, &s->graphs[g].number));
+    return OK;
+}
+
+/* Kept values: those of the inputs, then those of the states. */
+static Status open_values(Session *s)
+{
+    const EngineOptions options = { .kernels = s->options.kernels,
+                                    .pool = s->options.pool,
+                                    .stop = s->options.stop,
+                                    .stop_too = s->options.stop_too,
+                                    .rounding = s->options.rounding };
+    for (size_t i = 0; i < s->n_states; i++)
+        s->states[i].kept = (int)(s->n_inputs + i * STATE_PARTS);
+    s->latched = (int)(s->n_inputs + s->n_states * STATE_PARTS);
+    s->moves = NEWS(s->arena, ValueMove, (STATE_PARTS + 2) * s->n_states + 3);
+    s->chosen = NEWS(s->arena, State *, s->n_states + 1);
+    s->given = NEWS(s->arena, Tensor *, s->n_states + 1);
+    TRY(s->engine->open(s->ir, &options, s->latched + 1, s->arena, &s->values));
+    const Status status = fill_values(s);
+    if (status != OK)
+        s->engine->close(s->values);
+    return status;
 }
 
 Status session_open(Module *m, const SessionOptions *options, Arena *arena, Session **session)
@@ -118,50 +215,19 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
     Session *s = NEW(arena, Session);
     *s = (Session){ .ir = m->ir,
                     .arena = arena,
-                    .graph = module_graph(m, "step"),
-                    .eval_graph = module_graph(m, "eval"),
-                    .options = { .kernels = options->kernels,
-                                 .pool = options->pool,
-                                 .seed = options->seed,
-                                 .stop = options->stop,
-                                 .stop_too = options->stop_too,
-                                 .rounding = options->rounding } };
-    if (!s->graph)
-        return fail(m->ir->diag, NOWHERE, "has no graph @step: it is no training step");
-    const size_t n = s->graph->n_inputs + (s->eval_graph ? s->eval_graph->n_inputs : 0);
-    s->states = NEWS(arena, State, n + 1);
-    s->inputs = NEWS(arena, Input, n + 1);
-    s->arguments = NEWS(arena, const Tensor *, n + 1);
-    map_open(&s->by_name, arena);
-    heap_open(&s->heap, m->ir->memory);
-    heap_reuse(&s->heap);
-    Status status = add_signature(s, s->graph, false);
-    status = status == OK ? add_signature(s, s->eval_graph, true) : status;
-    status = status == OK ? shadows_open(s) : status;
-    name_results(s, s->graph, &s->result);
-    name_results(s, s->eval_graph, &s->eval_result);
-    link_results(s);
-    find_sides(s);
-    status = status == OK ? scaling_open(s) : status;
-    for (size_t i = 0; i < s->n_states && status == OK; i++)
-        status = set_initial(s, &s->states[i]);
-    if (status != OK) {
-        heap_close(&s->heap);
-        return status;
-    }
-    s->step = evaluation_open(s->graph, &s->options, arena, &s->heap);
-    if (s->eval_graph)
-        s->eval = evaluation_open(s->eval_graph, &s->options, arena, &s->heap);
+                    .engine = options->engine ? options->engine : engine_find(NULL),
+                    .options = *options,
+                    .arithmetics = { -1, -1, -1, NULL } };
+    TRY(take_graphs(s, m));
+    TRY(take_signatures(s));
+    TRY(open_values(s));
     *session = s;
     return OK;
 }
 
 void session_keep(Session *s)
 {
-    heap_keep(&s->heap);
-    evaluation_keep(s->step);
-    if (s->eval)
-        evaluation_keep(s->eval);
+    s->engine->keep(s->values);
 }
 
 void session_close(Session *s)
@@ -169,12 +235,10 @@ void session_close(Session *s)
     if (!s)
         return;
     scaler_leave(s);
-    evaluation_close(s->step);
-    evaluation_close(s->eval);
-    heap_close(&s->heap);
+    s->engine->close(s->values);
 }
 
-/* ---- names ---- */
+/* ---- what it is asked ---- */
 
 State *session_state(const Session *s, const char *name)
 {
@@ -195,7 +259,7 @@ State *session_state_of(const Session *s, StateRole role, const char *of)
 
 const char *session_gradient_name(const Session *s, const State *of)
 {
-    return of->gradient >= 0 ? graph_result_name(s->graph, of->gradient) : NULL;
+    return of->gradient >= 0 ? graph_result_name(session_step_graph(s), of->gradient) : NULL;
 }
 
 State *session_states(Session *s, size_t *n)
@@ -222,78 +286,77 @@ uint64_t session_seed(const Session *s)
 void session_set_seed(Session *s, uint64_t seed)
 {
     s->options.seed = seed;
-    evaluation_set_seed(s->step, seed);
-    if (s->eval)
-        evaluation_set_seed(s->eval, seed);
 }
 
 /* ---- values that become those of states ---- */
 
-void session_keep_value(Session *s, Tensor **where, Tensor *value)
+void session_drop_fresh(void *session)
 {
-    if (*where)
-        tensor_drop(&s->heap, *where);
-    *where = value;
-}
-
-void session_commit(Session *s, State *state, Tensor *value)
-{
-    session_keep_value(s, &state->value, value);
-    state->version++;
-}
-
-void session_put_on(Session *s, const State *state)
-{
-    const Node *input = state->slot >= 0 ? s->graph->inputs[state->slot] : NULL;
-    const bool runs = s->phase == PHASE_FORWARD || s->phase == PHASE_BACKWARD;
-    if (input && runs && evaluation_value(s->step, input))
-        evaluation_put(s->step, input, state->value);
-}
-
-void session_set_state(Session *s, State *state, Tensor *value)
-{
-    session_commit(s, state, value);
-    session_keep_value(s, &state->pending, NULL);
-    session_put_on(s, state);
-}
-
-void session_forget_sums(Session *s)
-{
-    for (size_t i = 0; i < s->n_states; i++) {
-        session_keep_value(s, &s->states[i].sum, NULL);
-        session_keep_value(s, &s->states[i].pending, NULL);
+    for (Session *s = session; s; s = s->scaling.next) {
+        int n = 0;
+        for (size_t i = 0; i < s->n_states; i++)
+            add_move(s, &n, state_part(&s->states[i], PART_FRESH), value_none());
+        (void)s->engine->move(s->values, n, s->moves);
     }
 }
 
-void session_forget(Session *s)
+/* Puts them beside the values, with the shadows that a run under way reads, and makes all of them the values at once. */
+static Status set_states(Session *s, int n, State *const *states, Tensor *const *values, PutHow how)
 {
-    session_forget_sums(s);
-    s->phase = PHASE_IDLE;
-    s->evaluated = false;
+    int n_moves = 0;
+    for (int i = 0; i < n; i++)
+        s->arguments[i] = state_part(states[i], PART_FRESH);
+    TRY(s->engine->put(s->values, n, s->arguments, values, how));
+    for (int i = 0; i < n; i++) {
+        const ValueAt fresh = state_part(states[i], PART_FRESH);
+        add_move(s, &n_moves, state_part(states[i], PART_VALUE), fresh);
+        add_move(s, &n_moves, fresh, value_none());
+        add_move(s, &n_moves, state_part(states[i], PART_PENDING), value_none());
+        TRY(shadows_prepare(s, states[i], &n_moves));
+    }
+    return s->engine->move(s->values, n_moves, s->moves);
 }
 
-void session_exchange(Session *s, const char *a, const char *b)
+Status session_set_states(Session *s, int n, State *const *states, Tensor *const *values, PutHow how)
+{
+    Cleanup cleanup;
+    cleanup_push(s->ir->memory, &cleanup, session_drop_fresh, s);
+    const Status status = set_states(s, n, states, values, how);
+    cleanup_drop(&cleanup);
+    if (status != OK) {
+        session_drop_fresh(s);
+        return status;
+    }
+    for (int i = 0; i < n; i++) {
+        states[i]->version++;
+        states[i]->has_pending = false;
+        shadows_set(s, states[i]);
+    }
+    return OK;
+}
+
+Status session_exchange(Session *s, const char *a, const char *b)
 {
     State *x = session_state(s, a), *y = session_state(s, b);
     if (!x || !y || x->type != y->type)
-        return;
-    Tensor *value = x->value;
-    x->value = y->value;
-    y->value = value;
+        return OK;
+    const ValueAt at[] = { state_part(x, PART_VALUE), state_part(y, PART_VALUE) };
+    const ValueMove moves[] = { { at[0], at[1] }, { at[1], at[0] } };
+    TRY(s->engine->move(s->values, 2, moves));
     x->version++; /* shadows follow */
     y->version++;
+    return OK;
 }
 
-void session_adopt(Session *s, Tensor *const *values)
+Status session_adopt(Session *s, Tensor *const *values)
 {
-    for (size_t i = 0; i < s->n_states - s->n_shadows; i++)
-        if (values[i])
-            shadows_prepare(s, &s->states[i], values[i]); /* all memory first */
-    for (size_t i = 0; i < s->n_states - s->n_shadows; i++) {
+    const size_t n_states = s->n_states - s->n_shadows;
+    int n = 0;
+    for (size_t i = 0; i < n_states; i++) {
         if (!values[i])
             continue;
-        heap_take(&s->heap, values[i]);
-        session_set_state(s, &s->states[i], values[i]);
+        s->chosen[n] = &s->states[i];
+        s->given[n++] = values[i];
     }
-    shadows_set(s);
+    return session_set_states(s, n, s->chosen, s->given, PUT_GIVE);
 }

@@ -1,5 +1,6 @@
-/* A session: a training step that runs.  It owns the states of a module's graphs @step and @eval, runs the step whole
- * or phase by phase, and commits the next states only when everything of a step is there and finite.
+/* A session: a training step that runs.  It knows the names of a module's graphs (@step, @eval and whatever else is
+ * asked for), runs the step whole or phase by phase, and commits the next states only when everything of a step is there
+ * and finite.  Their values are the engine's (runtime/engine.h).
  *
  * Names are those of the graphs: inputs, states, results, the gradients of trained states among them.  What a state or a
  * result is to the step its role says, never its name.  One thread at a time. */
@@ -7,8 +8,8 @@
 #define RUNTIME_SESSION_SESSION_H
 
 #include "ir/role.h"
-#include "ops/card/eval.h"
 #include "ops/update/scaler.h"
+#include "runtime/engine.h"
 
 enum RunWhat {
     RUN_FORWARD = 1,
@@ -19,21 +20,23 @@ enum RunWhat {
     RUN_ACCUMULATE = 16, /* with backward: gradients are added to those of the runs before, until an update */
 };
 
+enum { SESSION_GRAPHS = 8 }; /* so many at most; the first is @step */
+
 /* A value that lives from step to step. */
 typedef struct State {
     const char *name;
     const Type *type;
     Payload *initial; /* null: zeros */
-    Tensor *value;
-    Tensor *pending; /* what forward made of it while gradients accumulate; null: nothing */
-    Tensor *sum;     /* accumulated gradient; null: none */
+    int kept;         /* where the engine keeps what belongs to it (session_parts.h) */
+    bool has_pending; /* there is what forward made of it while gradients accumulate */
+    bool moves_early; /* its next value is there before the update */
     bool trained;
-    RoleMark mark;        /* what it is to the step (ir/role.h) */
-    int slot, eval_slot;  /* input of the step, of @eval; -1: it has none */
-    int next;             /* result of the step that is its next value; -1: it never changes */
-    int gradient;         /* result of the step that is its gradient; -1: it has none */
-    struct State *master; /* whose shadow it is (ops/update/shadow.h); null: nobody's */
-    uint64_t version;     /* of the value: one more at each change; of a shadow the master's that it was made from */
+    RoleMark mark;            /* what it is to the step (ir/role.h) */
+    int slot[SESSION_GRAPHS]; /* input of each graph; -1: it has none */
+    int next;                 /* result of the step that is its next value; -1: it never changes */
+    int gradient;             /* result of the step that is its gradient; -1: it has none */
+    struct State *master;     /* whose shadow it is (ops/update/shadow.h); null: nobody's */
+    uint64_t version; /* of the value: one more at each change; of a shadow the master's that it was made from */
 } State;
 
 /* What a run did. */
@@ -51,16 +54,19 @@ typedef struct RunResult {
 } RunResult;
 
 typedef struct SessionOptions {
+    const Engine *engine; /* null: the best there is */
+    const char *const
+        *graphs; /* their names, ended by null; those that the module lacks are left out.  Null: step, eval */
     const Kernels *kernels;
     Parallel *pool;
     uint64_t seed;
-    const _Atomic int *stop, *stop_too; /* as of EvalOptions */
+    const _Atomic int *stop, *stop_too; /* as of EngineOptions */
     RoundingCounts *rounding;           /* likewise */
 } SessionOptions;
 
 typedef struct Session Session;
 
-/* Starts a session of a module with a graph @step (and perhaps @eval) in `arena`; states get their initial values. */
+/* Starts a session of a module with a graph @step in `arena`; states get their initial values. */
 Status session_open(Module *m, const SessionOptions *options, Arena *arena, Session **session);
 
 /* Keeps it past guarded(): a jump no longer closes it, its owner must. */
@@ -76,11 +82,15 @@ Status session_bind(Session *s, const char *name, const Tensor *value);
  * a run that fails, or is INTERRUPTED, change anything.  A backward without RUN_ACCUMULATE forgets the sums before it. */
 Status session_run(Session *s, unsigned what, RunResult *result);
 
-/* Runs the last step once more, on the same inputs and draws and the states as they are, for `observe` to see every value;
- * nothing changes. */
+/* Runs a graph beside the step, alone, on the states as they are: "eval".  USAGE when the session has none of that name. */
+Status session_run_graph(Session *s, const char *name, RunResult *result);
+
+/* Runs the last step once more on the reference evaluator, on the same inputs and draws and the states as they are, for
+ * `observe` to see every value; nothing changes. */
 Status session_replay(Session *s, void (*observe)(void *user, const Node *n, const Tensor *value), void *user);
 
-/* A state, a result of the last run, or a gradient; null when there is none.  It is there until the next run. */
+/* A state, a result of the last run, or a gradient; null when there is none, or after a reported failure.  It is there
+ * until the next run. */
 const Tensor *session_view(Session *s, const char *name);
 
 /* Copies a value into a state, also for what the run under way has still to do, or, between backward and update, over a
@@ -89,10 +99,10 @@ Status session_put(Session *s, const char *name, const Tensor *value);
 
 /* What a name of a session means; found once, it is bound, viewed and put without looking the name up again. */
 typedef struct SessionValue {
-    const char *name;    /* the graph's, or the caller's */
-    struct Input *input; /* what is bound; null: nothing */
-    State *state, *of;   /* what is put: a state; the state whose gradient it is */
-    const Node *result, *eval_result;
+    const char *name;           /* the graph's, or the caller's */
+    struct Input *input;        /* what is bound; null: nothing */
+    State *state, *of;          /* what is put: a state; the state whose gradient it is */
+    int result[SESSION_GRAPHS]; /* of each graph; -1: none */
 } SessionValue;
 
 /* Finds what a name means, its text living as long as `v`; false when the graphs have no such value. */
@@ -104,12 +114,11 @@ const Tensor *session_view_value(Session *s, const SessionValue *v);
 Status session_put_value(Session *s, const SessionValue *v, const Tensor *value);
 
 /* Exchanges the values of two states of one type, between two steps. */
-void session_exchange(Session *s, const char *a, const char *b);
+Status session_exchange(Session *s, const char *a, const char *b);
 
 /* Makes values[i] the value of state i, null leaving it as it is: tensors of its type, each alone in some heap over the
- * same memory, which become the session's.  Only the middle of a step wants memory for it (ops/update/shadow.h), and nothing
- * changes before that is there. */
-void session_adopt(Session *s, Tensor *const *values);
+ * same memory, which become the engine's.  Nothing changes before all that it takes is there. */
+Status session_adopt(Session *s, Tensor *const *values);
 
 /* Where a session stands between two steps. */
 typedef enum SessionStage {
@@ -129,20 +138,23 @@ Status session_unscale(Session *s, bool *already);
 /* Forgets gradients that are not to be used: the step is not counted.  USAGE when there are none. */
 Status session_abandon(Session *s);
 
-/* The state of the scale; false where the loss is not scaled. */
-bool session_scaler(const Session *s, ScalerState *state);
+/* The state of the scale; false where the loss is not scaled, or after a reported failure. */
+bool session_scaler(Session *s, ScalerState *state);
 
 /* Lets a dynamic scale stay as it is, or move again. */
 Status session_freeze_scale(Session *s, bool stays);
 
 /* Forgets the run under way and the sums of gradients: the next run begins with forward. */
-void session_forget(Session *s);
+Status session_forget(Session *s);
 
 /* The states in the order of the step's signature, without the shadows of others. */
 State *session_states(Session *s, size_t *n);
 
 /* The first state of a role and of the state of that name (null: of none); null when there is none. */
 State *session_state_of(const Session *s, StateRole role, const char *of);
+
+/* The value of a state, as session_view shows it, for who cannot do without. */
+Status session_value(Session *s, const State *state, const Tensor **value);
 
 /* The gradient of a state, as session_view shows it; null when there is none. */
 const Tensor *session_gradient(Session *s, State *of);
@@ -158,7 +170,7 @@ void session_set_step(Session *s, uint64_t step);
 uint64_t session_seed(const Session *s);
 void session_set_seed(Session *s, uint64_t seed);
 
-/* The input of that name of @step, else of @eval; null when there is none. */
+/* The input of that name of the first graph that has one; null when there is none. */
 const Node *session_input(const Session *s, const char *name);
 
 /* The first input of a role that is bound; null when there is none. */

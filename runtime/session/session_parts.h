@@ -1,17 +1,48 @@
-/* What the files of a session share: what it holds (session.c), and how it runs (session_run.c). */
+/* What the files of a session share: what it holds (session.c), how it runs (session_run.c), the arithmetic that it needs
+ * outside of the step (session_sums.c). */
 #ifndef RUNTIME_SESSION_SESSION_PARTS_H
 #define RUNTIME_SESSION_SESSION_PARTS_H
 
 #include "runtime/session/scaler.h"
 
-/* An input that the caller binds. */
+/* What the engine keeps for a state, from State.kept on. */
+typedef enum StatePart {
+    PART_VALUE,
+    PART_PENDING, /* has_pending */
+    PART_SUM,     /* where the session has sums */
+    PART_FRESH,   /* on its way to be the value */
+    STATE_PARTS
+} StatePart;
+
+static inline ValueAt state_part(const State *state, StatePart part)
+{
+    return value_kept(state->kept + (int)part);
+}
+
+/* An input that the caller binds; the engine keeps it under its own number. */
 typedef struct Input {
     const char *name;
-    Tensor tensor; /* over the caller's memory */
-    bool bound;
-    bool given;          /* the gradient of an output, which the host gives back */
-    int slot, eval_slot; /* input of the step, of @eval; -1: it has none */
+    const Type *bound; /* of what is bound; null: nothing */
+    bool given;        /* the gradient of an output, which the host gives back */
+    int slot[SESSION_GRAPHS];
 } Input;
+
+/* A graph of the session. */
+typedef struct SessionGraph {
+    Graph *graph;
+    int number;           /* of the engine */
+    Map result;           /* number of a result, by name */
+    int loss, norm, rate; /* results of these names; -1: none */
+} SessionGraph;
+
+/* What the step is run by. */
+typedef enum StepPart {
+    STEP_FORWARD,
+    STEP_BACKWARD,
+    STEP_FIND, /* what was not finite, where the loss is scaled */
+    STEP_UPDATE,
+    STEP_PARTS
+} StepPart;
 
 typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Phase;
 
@@ -19,106 +50,171 @@ typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Pha
 typedef struct Scaling {
     State *scale, *counters; /* null: the loss is not scaled */
     const ScalerRules *rules;
-    const Node *latch, *found;
-    Tensor *latched; /* what the gradients at hand were multiplied with; null before the first */
-    bool unscaled;   /* they were divided by it since */
-    int64_t flags;   /* what forwards found since gradients began to add up */
-    int64_t own[2];  /* of the last step: place of the first gradient that was not finite, and flags */
-    bool stepped;    /* since the shared scale moved */
-    Scaler *shared;  /* null: the session moves its scale itself */
-    Session *next;   /* that shares it */
+    int latch, found; /* results of the step */
+    bool has_latched;
+    float latched;  /* what the gradients at hand were multiplied with */
+    bool unscaled;  /* they were divided by it since */
+    bool has_found; /* own[] is of the run under way */
+    bool applies;   /* its update */
+    int64_t flags;  /* what forwards found since gradients began to add up */
+    int64_t own[2]; /* of the last step: place of the first gradient that was not finite, and flags */
+    bool stepped;   /* since the shared scale moved */
+    Scaler *shared; /* null: the session moves its scale itself */
+    Session *next;  /* that shares it */
 } Scaling;
+
+/* The graph that rounds states of one type to shadows of another. */
+typedef struct Rounder {
+    struct Rounder *next;
+    const Type *from, *to;
+    int number;
+} Rounder;
+
+/* Graphs of the session's own, made when they are first wanted; -1: not yet (session_sums.c). */
+typedef struct Arithmetics {
+    int sum, unscale, finite;
+    Rounder *rounders;
+} Arithmetics;
 
 struct Session {
     Ir *ir;
     Arena *arena;
-    Heap heap;
-    Graph *graph, *eval_graph;
-    Evaluation *step, *eval;
-    const Node *backward, *update; /* first nodes of these sides; null: there are none */
+    const Engine *engine;
+    Values *values;
+    SessionGraph graphs[SESSION_GRAPHS];
+    int n_graphs;
+    const Node *ends[STEP_PARTS]; /* of the step */
     State *states;
     Input *inputs;
     size_t n_states, n_inputs;
-    size_t n_shadows;         /* of the states, at their end: what nobody else sees */
-    const Tensor **arguments; /* of a run */
-    Map by_name;              /* State or Input, by name */
-    Map result, eval_result;  /* Node, by name */
-    Map gradients;            /* State, by the name of the result that is its gradient */
-    uint64_t steps;           /* begun */
-    EvalOptions options;
+    size_t n_shadows; /* of the states, at their end: what nobody else sees */
+    State **graded;   /* states that have a gradient */
+    size_t n_graded;
+    int latched;        /* kept: the scale that the gradients at hand have */
+    ValueAt *arguments; /* of a run, or of a put; two for each input of all graphs */
+    ValueMove *moves;   /* of a commit */
+    State **chosen;     /* for session_adopt, */
+    Tensor **given;     /* which wants no memory between steps */
+    Map by_name;        /* State or Input, by name */
+    Map gradients;      /* State, by the name of the result that is its gradient */
+    uint64_t steps;     /* begun */
+    SessionOptions options;
     Phase phase;
-    bool evaluated; /* results are those of @eval */
+    int shown;     /* the graph whose results are shown */
+    bool has_sums; /* of the gradients of the backwards since an update */
     Scaling scaling;
+    Arithmetics arithmetics;
 };
 
-/* A copy of a tensor in the session's heap. */
-Tensor *session_copy(Session *s, const Tensor *t);
+/* The graph @step. */
+static inline const Graph *session_step_graph(const Session *s)
+{
+    return s->graphs[0].graph;
+}
 
-/* A result of the last run by name; null when it has none. */
-const Tensor *session_result(const Session *s, const char *name);
+/* A result of the step. */
+static inline ValueAt session_step_result(const Session *s, int result)
+{
+    return value_result(s->graphs[0].number, result);
+}
+
+/* Adds a move to those of a commit. */
+static inline void add_move(Session *s, int *n, ValueAt to, ValueAt from)
+{
+    s->moves[(*n)++] = (ValueMove){ to, from };
+}
+
+/* Lets the engine get ready to run a graph of so many parts. */
+Status session_load(Session *s, Graph *g, int n_parts, const Node *const *ends, bool brief, int *number);
+
+/* A number that the engine has; false where there is no value, or none of one element.  Status of the engine. */
+Status session_number(Session *s, ValueAt at, bool *there, double *value);
 
 /* Reports a value of another type: USAGE. */
 Status session_wrong_type(Session *s, const char *name, const Type *have, const Type *want);
 
-/* Lets a place hold a value (null: nothing), which it takes over, instead of the one before. */
-void session_keep_value(Session *s, Tensor **where, Tensor *value);
-
 /* The state of that name; null when there is none. */
 State *session_state(const Session *s, const char *name);
 
-/* Makes a state's value another tensor, which it takes over. */
-void session_commit(Session *s, State *state, Tensor *value);
+/* Lets go of what was on its way to be values of this session and of those after it that share its scale.  It wants no
+ * memory. */
+void session_drop_fresh(void *session);
 
-/* Lets a value be that of a state, which takes it over, and of the run under way. */
-void session_set_state(Session *s, State *state, Tensor *value);
+/* Puts values into states, all or none, and into what the run under way has still to do. */
+Status session_set_states(Session *s, int n, State *const *states, Tensor *const *values, PutHow how);
 
 /* Finds the shadows among the states, puts them to the end and links them to their masters. */
 Status shadows_open(Session *s);
 
-/* Rounds a value that a state is about to get, where a run under way reads its shadow. */
-void shadows_prepare(Session *s, const State *state, const Tensor *value);
+/* Where a run under way reads the shadow of a state that is about to get a value, rounds that and adds what lets the
+ * shadow have it. */
+Status shadows_prepare(Session *s, const State *state, int *n_moves);
 
-/* Once the states have their values: shadows get what was prepared, the run under way too.  It wants no memory. */
-void shadows_set(Session *s);
+/* Says of the shadows of a state that shadows_prepare was asked for that they are up to date. */
+void shadows_set(Session *s, const State *state);
 
 /* Rounds every master that changed since into its shadow, and every shadow that was never made. */
-void shadows_refresh(Session *s);
+Status shadows_refresh(Session *s);
 
 /* Says of the shadow of a state whose own next value was committed that it is that of the master's. */
 void shadows_commit(Session *s);
+
+/* sums + gradients of the run, into the results of a graph; then adds the moves that make them the sums. */
+Status sums_add(Session *s, int *n_moves);
+
+/* gradients / latched scale, and 1 for that, into the results of a graph; then adds the moves that put them in place. */
+Status sums_unscale(Session *s, bool of_sums, int *n_moves);
+
+/* Whether all gradients at hand are finite. */
+Status sums_finite(Session *s, bool *finite);
+
+/* Rounds the value under `from` and moves it to the shadow's `to`. */
+Status sums_round(Session *s, const State *shadow, ValueAt from, StatePart to);
+
+/* Ends the runs of the session's own graphs, whose results are where they belong. */
+void sums_end(Session *s);
 
 /* Finds the scale of the loss in the signature, if the step has one. */
 Status scaling_open(Session *s);
 
 /* Before a backward: its gradients get the scale of now, or, going on with those that were added up, that of those. */
-void scaling_begin(Session *s, bool goes_on);
+Status scaling_begin(Session *s, bool goes_on);
 
 /* After it: notes the scale, and keeps gradients of a window that was unscaled alike. */
-void scaling_latch(Session *s, bool goes_on);
+Status scaling_latch(Session *s, bool goes_on);
 
 /* Before an update: lets it know all that was found, and run as far as that. */
 Status scaling_find(Session *s);
 
-/* After it: whether the states change; those of the scale have changed. */
-bool scaling_commit(Session *s);
+/* After it: whether the states change; adds what the states of the scale become. */
+bool scaling_prepare(Session *s, int *n_moves);
 
-/* What a result tells of the scale. */
-void scaling_tell(const Session *s, RunResult *r);
+/* Those were committed. */
+void scaling_committed(Session *s);
+
+/* What a result tells of the scale; `done`: after an update, before anything was committed. */
+Status scaling_tell(Session *s, bool done, RunResult *r);
 
 /* Puts a scale, into all sessions that share it: USAGE when it is none. */
 Status scaling_put(Session *s, const Tensor *value);
 
 /* Sets scale and counters (null: as they are) of a session and those after it that share the scale: of all or, where memory
  * ends, of none. */
-void scaling_set(Session *first, const Tensor *scale, const Tensor *counters);
+Status scaling_set(Session *first, const Tensor *scale, const Tensor *counters);
 
-/* For the nodes of the run under way that have not read a state yet. */
-void session_put_on(Session *s, const State *state);
+/* The state of the scale. */
+Status scaling_read(Session *s, ScalerState *state);
 
-/* Runs a side up to a node; one that was interrupted may be run on. */
-Status session_side(Session *s, const Node *end);
+/* Gives a session the scale of another. */
+Status scaling_as(Session *s, Session *other);
 
-/* Forgets gradients that were added up, and the states that went with them. */
-void session_forget_sums(Session *s);
+/* USAGE, reported, where inputs that the step reads have no value. */
+Status session_complete(Session *s);
+
+/* Runs the step as far as the end of a part; one that was interrupted may be run on, one that failed is over. */
+Status session_side(Session *s, StepPart part);
+
+/* A failure of the run under way ends it; an interruption or a refusal does not. */
+Status session_lost(Session *s, Status status);
 
 #endif

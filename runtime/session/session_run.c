@@ -4,14 +4,17 @@
 #include <math.h>
 #include <string.h>
 
-static Status missing_inputs(Session *s, const Graph *g, bool eval, bool gradients)
+/* ---- what a run reads ---- */
+
+static Status missing_inputs(Session *s, int graph, bool gradients)
 {
+    const Graph *g = s->graphs[graph].graph;
     Message *m = NULL;
     for (size_t i = 0; i < s->n_inputs; i++) {
         const Input *input = &s->inputs[i];
-        const int slot = eval ? input->eval_slot : input->slot;
-        if (slot >= 0 && input->bound && !eval && !type_agrees(input->tensor.type, g->inputs[slot]->type))
-            return session_wrong_type(s, input->name, input->tensor.type, g->inputs[slot]->type);
+        const int slot = input->slot[graph];
+        if (slot >= 0 && input->bound && !graph && !type_agrees(input->bound, g->inputs[slot]->type))
+            return session_wrong_type(s, input->name, input->bound, g->inputs[slot]->type);
         if (slot < 0 || input->bound || input->given != gradients || !g->inputs[slot]->uses)
             continue;
         if (!m)
@@ -21,180 +24,232 @@ static Status missing_inputs(Session *s, const Graph *g, bool eval, bool gradien
     return m ? message_send(m) : OK;
 }
 
-static void set_arguments(Session *s, const Graph *g, bool eval)
+Status session_complete(Session *s)
 {
-    memset(s->arguments, 0, g->n_inputs * sizeof *s->arguments);
+    return missing_inputs(s, 0, false);
+}
+
+static Status begin(Session *s, int graph, uint64_t step)
+{
+    const SessionGraph *g = &s->graphs[graph];
     for (size_t i = 0; i < s->n_states; i++) {
         const State *state = &s->states[i];
-        const int slot = eval ? state->eval_slot : state->slot;
-        if (slot >= 0)
-            s->arguments[slot] = state->pending && !eval ? state->pending : state->value;
+        if (state->slot[graph] >= 0)
+            s->arguments[state->slot[graph]] =
+                state_part(state, state->has_pending && !graph ? PART_PENDING : PART_VALUE);
     }
     for (size_t i = 0; i < s->n_inputs; i++) {
         const Input *input = &s->inputs[i];
-        const int slot = eval ? input->eval_slot : input->slot;
-        if (slot >= 0 && input->bound)
-            s->arguments[slot] = &input->tensor;
+        if (input->slot[graph] >= 0)
+            s->arguments[input->slot[graph]] = input->bound ? value_kept((int)i) : value_none();
     }
+    const EngineRun options = { .seed = s->options.seed, .step = step, .inputs = s->arguments };
+    return s->engine->begin(s->values, g->number, &options);
 }
 
-static Status forward(Session *s)
+/* ---- what a run tells ---- */
+
+Status session_number(Session *s, ValueAt at, bool *there, double *value)
 {
-    TRY(missing_inputs(s, s->graph, false, false));
-    shadows_refresh(s);
-    set_arguments(s, s->graph, false);
-    s->phase = PHASE_IDLE;
-    s->evaluated = false;
-    evaluation_begin(s->step, s->steps++, s->arguments);
-    TRY(evaluation_until(s->step, s->backward ? s->backward : s->update));
-    s->phase = PHASE_FORWARD;
+    const Tensor *t = NULL;
+    *there = false;
+    if (at.at < 0)
+        return OK;
+    TRY(s->engine->get(s->values, at, &t));
+    if (!t || t->type->kind != TYPE_TENSOR || tensor_elements(t) != 1)
+        return OK;
+    *value = tensor_get_f64(t, 0);
+    *there = true;
     return OK;
 }
 
-static bool is_bound(const Session *s, const Tensor *t)
+/* Before anything is committed: nothing can fail behind that. */
+static Status tell(Session *s, bool done, RunResult *r)
 {
-    for (size_t i = 0; i < s->n_inputs; i++)
-        if (t == &s->inputs[i].tensor)
-            return true;
-    return false;
+    const SessionGraph *g = &s->graphs[s->shown];
+    const bool there = s->shown || s->phase != PHASE_IDLE;
+    r->step = s->steps;
+    TRY(session_number(s, value_result(g->number, there ? g->loss : -1), &r->has_loss, &r->loss));
+    TRY(session_number(s, value_result(g->number, there ? g->norm : -1), &r->has_norm, &r->norm));
+    TRY(session_number(s, value_result(g->number, there ? g->rate : -1), &r->has_rate, &r->rate));
+    r->finite = (!r->has_loss || isfinite(r->loss)) && (!r->has_norm || isfinite(r->norm));
+    return scaling_tell(s, done, r);
 }
 
-/* A value of the run that outlives it: held, or copied where the memory is the caller's. */
-static Tensor *keep(Session *s, const Tensor *t)
-{
-    return is_bound(s, t) ? session_copy(s, t) : tensor_hold(t);
-}
+/* ---- sides ---- */
 
-/* sum + g, in the arithmetic of the gradients. */
-static Tensor *added(Session *s, const Tensor *sum, const Tensor *g)
+Status session_lost(Session *s, Status status)
 {
-    Tensor *t = tensor_alloc(&s->heap, g->type);
-    const int64_t n = tensor_elements(g);
-    for (int64_t i = 0; i < n; i++)
-        if (g->type->dtype == F32)
-            ((f32 *)t->data)[i] = ((const f32 *)sum->data)[i] + ((const f32 *)g->data)[i];
-        else
-            tensor_set_f64(t, i, tensor_get_f64(sum, i) + tensor_get_f64(g, i));
-    return t;
-}
-
-/* Gradients join those of the runs before; states that forward moved go on from where they are. */
-static void accumulate(Session *s)
-{
-    for (size_t i = 0; i < s->n_states; i++) {
-        State *state = &s->states[i];
-        const Node *node = state->gradient >= 0 ? graph_result(s->graph, state->gradient) : NULL;
-        const Tensor *g = node ? evaluation_value(s->step, node) : NULL;
-        if (g)
-            session_keep_value(s, &state->sum, state->sum ? added(s, state->sum, g) : keep(s, g));
-        const Tensor *next = state->next >= 0 ? evaluation_value(s->step, graph_result(s->graph, state->next)) : NULL;
-        if (next)
-            session_keep_value(s, &state->pending, keep(s, next));
-    }
-}
-
-Status session_side(Session *s, const Node *end)
-{
-    const Status status = evaluation_until(s->step, end);
-    if (status != OK && status != INTERRUPTED)
+    if (status != OK && status != INTERRUPTED && status != USAGE)
         s->phase = PHASE_IDLE;
     return status;
 }
 
-static bool has_sums(const Session *s)
+Status session_side(Session *s, StepPart part)
 {
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].sum)
-            return true;
-    return false;
+    return session_lost(s, s->engine->run(s->values, s->graphs[0].number, (int)part));
 }
 
-static Status backward(Session *s, bool accumulates)
+/* Forward, and what follows it with nothing to do in between. */
+static Status forward(Session *s, StepPart last)
 {
-    if (s->phase != PHASE_FORWARD)
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "backward follows forward");
-    TRY(missing_inputs(s, s->graph, false, true));
-    for (size_t i = 0; i < s->n_inputs; i++)
-        if (s->inputs[i].slot >= 0 && s->inputs[i].bound && s->inputs[i].given)
-            evaluation_put(s->step, s->graph->inputs[s->inputs[i].slot], &s->inputs[i].tensor);
-    const bool goes_on = accumulates && has_sums(s);
-    s->evaluated = false;
-    scaling_begin(s, goes_on);
-    TRY(session_side(s, s->update));
-    s->phase = PHASE_BACKWARD;
-    scaling_latch(s, goes_on);
-    if (accumulates)
-        accumulate(s);
-    else
-        session_forget_sums(s);
+    TRY(missing_inputs(s, 0, false));
+    if (last > STEP_FORWARD)
+        TRY(missing_inputs(s, 0, true));
+    TRY(shadows_refresh(s));
+    s->phase = PHASE_IDLE;
+    s->shown = 0;
+    TRY(begin(s, 0, s->steps));
+    s->steps++;
+    TRY(session_side(s, last));
+    s->phase = PHASE_FORWARD;
     return OK;
 }
 
-static bool scalar(const Session *s, const char *name, double *value)
+/* Losses of the host: what it made of the outputs is there by now. */
+static Status bind_given(Session *s)
 {
-    const Tensor *t = session_result(s, name);
-    if (!t || t->type->kind != TYPE_TENSOR || tensor_elements(t) != 1)
-        return false;
-    *value = tensor_get_f64(t, 0);
-    return true;
+    TRY(missing_inputs(s, 0, true));
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        const Input *input = &s->inputs[i];
+        if (input->slot[0] >= 0 && input->bound && input->given)
+            TRY(s->engine->bind(s->values, s->graphs[0].number, input->slot[0], value_kept((int)i)));
+    }
+    return OK;
 }
 
-/* Loss and norm, of a step without a scale. */
-static bool is_finite(const Session *s)
+/* Gradients join those of the runs before; states that forward moved go on from where they are. */
+static Status accumulate(Session *s)
 {
-    double loss, norm;
-    return (!scalar(s, "loss", &loss) || isfinite(loss)) && (!scalar(s, "grad_norm", &norm) || isfinite(norm));
+    int n = 0;
+    TRY(sums_add(s, &n));
+    for (size_t i = 0; i < s->n_states; i++)
+        if (s->states[i].moves_early)
+            add_move(s, &n, state_part(&s->states[i], PART_PENDING), session_step_result(s, s->states[i].next));
+    TRY(s->engine->move(s->values, n, s->moves));
+    sums_end(s);
+    for (size_t i = 0; i < s->n_states; i++)
+        s->states[i].has_pending |= s->states[i].moves_early;
+    s->has_sums = s->n_graded > 0;
+    return OK;
 }
 
-static void tell(const Session *s, RunResult *r)
-{
-    r->step = s->steps;
-    r->has_loss = scalar(s, "loss", &r->loss);
-    r->has_norm = scalar(s, "grad_norm", &r->norm);
-    r->has_rate = scalar(s, "lr", &r->rate);
-    r->finite = is_finite(s);
-    scaling_tell(s, r);
-}
-
-static void commit(Session *s)
+/* What lets go of sums, and of the states that went with them. */
+static void forget_moves(Session *s, int *n)
 {
     for (size_t i = 0; i < s->n_states; i++) {
-        State *state = &s->states[i];
-        const Tensor *next = state->next >= 0 ? evaluation_value(s->step, graph_result(s->graph, state->next)) : NULL;
-        if (next && state != s->scaling.scale && state != s->scaling.counters)
-            session_commit(s, state, keep(s, next));
+        if (s->has_sums && s->states[i].gradient >= 0)
+            add_move(s, n, state_part(&s->states[i], PART_SUM), value_none());
+        if (s->states[i].has_pending)
+            add_move(s, n, state_part(&s->states[i], PART_PENDING), value_none());
     }
-    shadows_commit(s);
+}
+
+static void forgotten(Session *s)
+{
+    s->has_sums = false;
+    for (size_t i = 0; i < s->n_states; i++)
+        s->states[i].has_pending = false;
+}
+
+static Status forget_sums(Session *s)
+{
+    int n = 0;
+    forget_moves(s, &n);
+    TRY(s->engine->move(s->values, n, s->moves));
+    forgotten(s);
+    return OK;
+}
+
+static Status run_backward(Session *s, bool accumulates, RunResult *r)
+{
+    const bool goes_on = accumulates && s->has_sums;
+    TRY(scaling_begin(s, goes_on));
+    TRY(session_side(s, STEP_BACKWARD));
+    TRY(scaling_latch(s, goes_on));
+    TRY(tell(s, false, r));
+    return accumulates ? accumulate(s) : forget_sums(s);
+}
+
+static Status backward(Session *s, bool accumulates, RunResult *r)
+{
+    if (s->phase != PHASE_FORWARD)
+        return fail_as(s->ir->diag, USAGE, NOWHERE, "backward follows forward");
+    TRY(bind_given(s));
+    const Scaling before = s->scaling; /* of the sums, which stay where this fails */
+    s->shown = 0;
+    const Status status = run_backward(s, accumulates, r);
+    if (status == OK)
+        s->phase = PHASE_BACKWARD;
+    else
+        s->scaling = before;
+    return session_lost(s, status);
+}
+
+/* ---- the update ---- */
+
+/* The update reads what was added up. */
+static Status let_update_read_sums(Session *s)
+{
+    int n = 0;
+    for (size_t i = 0; i < s->n_graded && s->has_sums; i++)
+        add_move(s, &n, session_step_result(s, s->graded[i]->gradient), state_part(s->graded[i], PART_SUM));
+    return s->engine->move(s->values, n, s->moves);
+}
+
+/* All that a step changes, at once. */
+static Status commit(Session *s, RunResult *r)
+{
+    const Scaling *x = &s->scaling;
+    int n = 0;
+    TRY(tell(s, true, r));
+    r->applied = x->scale ? scaling_prepare(s, &n) : r->finite;
+    for (size_t i = 0; i < s->n_states && r->applied; i++) {
+        const State *state = &s->states[i];
+        if (state->next >= 0 && state != x->scale && state != x->counters)
+            add_move(s, &n, state_part(state, PART_VALUE), session_step_result(s, state->next));
+    }
+    forget_moves(s, &n);
+    TRY(s->engine->move(s->values, n, s->moves));
+    scaling_committed(s);
+    for (size_t i = 0; i < s->n_states && r->applied; i++)
+        s->states[i].version += s->states[i].next >= 0;
+    if (r->applied)
+        shadows_commit(s);
+    forgotten(s);
+    return OK;
 }
 
 static Status update(Session *s, RunResult *r)
 {
     if (s->phase != PHASE_BACKWARD)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "update follows backward");
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].sum)
-            evaluation_put(s->step, graph_result(s->graph, s->states[i].gradient), s->states[i].sum);
-    s->evaluated = false;
-    TRY(scaling_find(s));
-    TRY(session_side(s, NULL));
+    TRY(session_lost(s, let_update_read_sums(s)));
+    s->shown = 0;
+    TRY(session_lost(s, scaling_find(s)));
+    TRY(session_side(s, STEP_UPDATE));
+    TRY(session_lost(s, commit(s, r)));
     s->phase = PHASE_DONE;
-    r->applied = s->scaling.scale ? scaling_commit(s) : is_finite(s);
-    if (r->applied)
-        commit(s);
-    session_forget_sums(s);
     return OK;
 }
 
-static Status evaluate_alone(Session *s)
+/* ---- runs ---- */
+
+static Status run_alone(Session *s, int graph)
 {
-    if (!s->eval)
-        return fail_as(s->ir->diag, USAGE, NOWHERE, "has no graph @eval");
-    TRY(missing_inputs(s, s->eval_graph, true, false));
-    shadows_refresh(s);
-    set_arguments(s, s->eval_graph, true);
-    s->evaluated = true;
-    evaluation_begin(s->eval, 0, s->arguments);
-    return evaluation_until(s->eval, NULL);
+    TRY(missing_inputs(s, graph, false));
+    TRY(shadows_refresh(s));
+    s->shown = graph;
+    TRY(begin(s, graph, 0));
+    return s->engine->run(s->values, s->graphs[graph].number, 0);
+}
+
+/* How far the step runs before the session has to look at it. */
+static StepPart first_part(const Session *s, unsigned what)
+{
+    if (!(what & RUN_BACKWARD) || what & RUN_ACCUMULATE)
+        return STEP_FORWARD;
+    return what & RUN_UPDATE && !s->scaling.scale ? STEP_UPDATE : STEP_BACKWARD;
 }
 
 static Status sides(Session *s, unsigned what, RunResult *r)
@@ -202,43 +257,57 @@ static Status sides(Session *s, unsigned what, RunResult *r)
     if (!(what & RUN_STEP) || what & ~(unsigned)(RUN_STEP | RUN_ACCUMULATE))
         return fail_as(s->ir->diag, USAGE, NOWHERE, "runs forward, backward and update, or eval alone");
     if (what & RUN_FORWARD)
-        TRY(forward(s));
+        TRY(forward(s, first_part(s, what)));
     if (what & RUN_BACKWARD)
-        TRY(backward(s, what & RUN_ACCUMULATE));
+        TRY(backward(s, what & RUN_ACCUMULATE, r));
+    else if (what & RUN_FORWARD)
+        TRY(tell(s, false, r));
     return what & RUN_UPDATE ? update(s, r) : OK;
+}
+
+Status session_run_graph(Session *s, const char *name, RunResult *result)
+{
+    RunResult r = { .finite = true };
+    int graph = 1;
+    while (graph < s->n_graphs && strcmp(s->graphs[graph].graph->name, name) != 0)
+        graph++;
+    if (graph >= s->n_graphs)
+        return fail_as(s->ir->diag, USAGE, NOWHERE, "has no graph @%s", name);
+    TRY(run_alone(s, graph));
+    TRY(tell(s, false, &r));
+    if (result)
+        *result = r;
+    return OK;
 }
 
 Status session_run(Session *s, unsigned what, RunResult *result)
 {
     RunResult r = { .finite = true };
     const uint64_t before = s->steps;
-    const Status status = what == RUN_EVAL ? evaluate_alone(s) : sides(s, what, &r);
+    if (what == RUN_EVAL)
+        return session_run_graph(s, "eval", result);
+    const Status status = sides(s, what, &r);
     if (status != OK && s->steps != before) { /* a step that was begun here never was */
         s->steps = before;
         s->phase = PHASE_IDLE;
     }
     TRY(status);
-    tell(s, &r);
     if (result)
         *result = r;
     return OK;
 }
 
-Status session_replay(Session *s, void (*observe)(void *user, const Node *n, const Tensor *value), void *user)
+Status session_abandon(Session *s)
 {
-    EvalOptions options = s->options;
-    Tensor **results = NEWS(s->ir->diag->arena, Tensor *, graph_n_results(s->graph) + 1);
-    options.step = s->steps ? s->steps - 1 : 0;
-    options.observe = observe;
-    options.user = user;
-    TRY(missing_inputs(s, s->graph, false, false));
-    shadows_refresh(s);
-    set_arguments(s, s->graph, false);
-    if (s->scaling.latched) /* since then the scale may have moved */
-        s->arguments[s->scaling.scale->slot] = s->scaling.latched;
-    TRY(evaluate(s->graph, &options, &s->heap, s->arguments, results));
-    for (int i = 0; i < graph_n_results(s->graph); i++)
-        if (results[i])
-            tensor_drop(&s->heap, results[i]);
+    if (s->phase != PHASE_BACKWARD)
+        return fail_as(s->ir->diag, USAGE, NOWHERE, "there are no gradients to abandon");
+    return session_forget(s);
+}
+
+Status session_forget(Session *s)
+{
+    TRY(forget_sums(s));
+    s->phase = PHASE_IDLE;
+    s->shown = 0;
     return OK;
 }

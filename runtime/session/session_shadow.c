@@ -51,43 +51,39 @@ static State *first_shadow(const Session *s)
     return s->states + s->n_states - s->n_shadows;
 }
 
-void shadows_prepare(Session *s, const State *state, const Tensor *value)
+static bool runs(const Session *s)
 {
-    if (s->phase != PHASE_FORWARD && s->phase != PHASE_BACKWARD)
-        return; /* the next forward makes them */
-    for (State *shadow = first_shadow(s); shadow < s->states + s->n_states; shadow++) {
+    return s->phase == PHASE_FORWARD || s->phase == PHASE_BACKWARD;
+}
+
+Status shadows_prepare(Session *s, const State *state, int *n_moves)
+{
+    for (State *shadow = first_shadow(s); shadow < s->states + s->n_states && runs(s); shadow++) {
         if (shadow->master != state)
-            continue;
-        Tensor *rounded = tensor_alloc(&s->heap, shadow->type);
-        shadow_fill(rounded, value);
-        session_keep_value(s, &shadow->pending, rounded);
+            continue; /* the next forward makes those of a run that has not begun */
+        TRY(sums_round(s, shadow, state_part(state, PART_FRESH), PART_FRESH));
+        add_move(s, n_moves, state_part(shadow, PART_VALUE), state_part(shadow, PART_FRESH));
+        add_move(s, n_moves, state_part(shadow, PART_FRESH), value_none());
     }
+    return OK;
 }
 
-void shadows_set(Session *s)
+void shadows_set(Session *s, const State *state)
 {
-    for (State *shadow = first_shadow(s); shadow < s->states + s->n_states; shadow++) {
-        if (!shadow->pending)
-            continue;
-        session_keep_value(s, &shadow->value, shadow->pending);
-        shadow->pending = NULL;
-        shadow->version = shadow->master->version;
-        session_put_on(s, shadow);
-    }
+    for (State *shadow = first_shadow(s); shadow < s->states + s->n_states && runs(s); shadow++)
+        if (shadow->master == state)
+            shadow->version = state->version;
 }
 
-void shadows_refresh(Session *s)
+Status shadows_refresh(Session *s)
 {
-    for (size_t i = s->n_states - s->n_shadows; i < s->n_states; i++) {
-        State *state = &s->states[i];
-        session_keep_value(s, &state->pending, NULL); /* of a write that found no memory */
+    for (State *state = first_shadow(s); state < s->states + s->n_states; state++) {
         if (state->version == state->master->version)
             continue;
-        Tensor *value = tensor_alloc(&s->heap, state->type); /* the one before may be held by a run */
-        shadow_fill(value, state->master->value);
-        session_keep_value(s, &state->value, value);
+        TRY(sums_round(s, state, state_part(state->master, PART_VALUE), PART_VALUE));
         state->version = state->master->version;
     }
+    return OK;
 }
 
 void shadows_commit(Session *s)

@@ -18,9 +18,13 @@ static State *state_of_gradient(const Session *s, const char *name)
     return e ? e->value.p : NULL;
 }
 
+/* Of the first graph that has it. */
 static const Node *input_node(const Session *s, const Input *input)
 {
-    return input->slot >= 0 ? s->graph->inputs[input->slot] : s->eval_graph->inputs[input->eval_slot];
+    int graph = 0;
+    while (input->slot[graph] < 0)
+        graph++;
+    return s->graphs[graph].graph->inputs[input->slot[graph]];
 }
 
 const Node *session_input(const Session *s, const char *name)
@@ -39,14 +43,17 @@ const Node *session_input_of(const Session *s, InputRole role)
 
 bool session_find(const Session *s, const char *name, SessionValue *v)
 {
-    const MapEntry *result = map_find(&s->result, name), *eval = map_find(&s->eval_result, name);
-    *v = (SessionValue){ .name = result ? result->key : name,
-                         .input = input_named(s, name),
-                         .state = session_state(s, name),
-                         .of = state_of_gradient(s, name),
-                         .result = result ? result->value.p : NULL,
-                         .eval_result = eval ? eval->value.p : NULL };
-    return v->input || v->state || v->of || v->result || v->eval_result;
+    *v = (SessionValue){
+        .name = name, .input = input_named(s, name), .state = session_state(s, name), .of = state_of_gradient(s, name)
+    };
+    bool found = v->input || v->state || v->of;
+    for (int g = s->n_graphs; g-- > 0;) {
+        const MapEntry *e = map_find(&s->graphs[g].result, name);
+        v->result[g] = e ? (int)e->value.i : -1;
+        v->name = e ? e->key : v->name;
+        found |= e != NULL;
+    }
+    return found;
 }
 
 static Status no_such(Session *s, const char *name)
@@ -73,39 +80,45 @@ Status session_wrong_type(Session *s, const char *name, const Type *have, const 
 
 /* ---- what it shows ---- */
 
-static const Tensor *result_of(const Session *s, const SessionValue *v)
+static const Tensor *host(Session *s, ValueAt at)
 {
-    const Node *n = s->evaluated ? v->eval_result : v->result;
-    if (!n || (!s->evaluated && s->phase == PHASE_IDLE))
+    const Tensor *t = NULL;
+    return s->engine->get(s->values, at, &t) == OK ? t : NULL;
+}
+
+static const Tensor *result_of(Session *s, const SessionValue *v)
+{
+    const int result = v->result[s->shown];
+    if (result < 0 || (!s->shown && s->phase == PHASE_IDLE))
         return NULL;
-    return evaluation_value(s->evaluated ? s->eval : s->step, n);
+    return host(s, value_result(s->graphs[s->shown].number, result));
 }
 
-const Tensor *session_result(const Session *s, const char *name)
+Status session_value(Session *s, const State *state, const Tensor **value)
 {
-    SessionValue v;
-    return session_find(s, name, &v) ? result_of(s, &v) : NULL;
-}
-
-const Tensor *session_view_value(Session *s, const SessionValue *v)
-{
-    if (v->state && v->state->master)
-        shadows_refresh(s);
-    if (v->state)
-        return v->state->value;
-    if (v->of && (s->phase == PHASE_BACKWARD || s->phase == PHASE_DONE))
-        (void)session_unscale(s, NULL);
-    if (v->of && v->of->sum)
-        return v->of->sum;
-    if (v->of && s->phase != PHASE_IDLE) /* an evaluation since leaves gradients alone */
-        return evaluation_value(s->step, graph_result(s->graph, v->of->gradient));
-    return result_of(s, v);
+    if (state->master)
+        TRY(shadows_refresh(s));
+    return s->engine->get(s->values, state_part(state, PART_VALUE), value);
 }
 
 const Tensor *session_gradient(Session *s, State *of)
 {
-    const SessionValue v = { .of = of };
-    return of->gradient >= 0 ? session_view_value(s, &v) : NULL;
+    if (of->gradient < 0 || (s->phase == PHASE_IDLE && !s->has_sums))
+        return NULL; /* an evaluation since leaves gradients alone */
+    const bool there = s->phase == PHASE_BACKWARD || s->phase == PHASE_DONE;
+    if (there && session_unscale(s, NULL) != OK)
+        return NULL;
+    return host(s, s->has_sums ? state_part(of, PART_SUM) : session_step_result(s, of->gradient));
+}
+
+const Tensor *session_view_value(Session *s, const SessionValue *v)
+{
+    const Tensor *value = NULL;
+    if (v->state)
+        return session_value(s, v->state, &value) == OK ? value : NULL;
+    if (v->of && (s->has_sums || s->phase != PHASE_IDLE))
+        return session_gradient(s, v->of);
+    return result_of(s, v);
 }
 
 const Tensor *session_view(Session *s, const char *name)
@@ -116,23 +129,27 @@ const Tensor *session_view(Session *s, const char *name)
 
 /* ---- what it takes ---- */
 
+/* Whether some graph takes a value of the type: @eval may take other batches than a step of several. */
+static bool is_taken(const Session *s, const Input *input, const Type *type)
+{
+    for (int g = 0; g < s->n_graphs; g++)
+        if (input->slot[g] >= 0 && type_agrees(type, s->graphs[g].graph->inputs[input->slot[g]]->type))
+            return true;
+    return false;
+}
+
 Status session_bind_value(Session *s, const SessionValue *v, const Tensor *value)
 {
     Input *input = v->input;
     if (!input)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "%s is no input: it %s", v->name,
                        v->state || v->of ? "is put, not bound" : "is viewed, not bound");
-    const Type *want = input_node(s, input)->type;
-    const bool evaluates =
-        input->eval_slot >= 0 && type_agrees(value->type, s->eval_graph->inputs[input->eval_slot]->type);
-    if (!type_agrees(value->type, want) && !evaluates) /* @eval may take other batches than a step of several */
-        return session_wrong_type(s, input->name, value->type, want);
-    if (!input->bound)
-        input->tensor.refs = 1; /* ours; an evaluation may hold it still */
-    input->tensor.type = value->type;
-    input->tensor.data = value->data;
-    input->tensor.bytes = value->bytes;
-    input->bound = true;
+    if (!is_taken(s, input, value->type))
+        return session_wrong_type(s, input->name, value->type, input_node(s, input)->type);
+    const ValueAt at = value_kept((int)(input - s->inputs));
+    Tensor lent = *value, *list[] = { &lent };
+    TRY(s->engine->put(s->values, 1, &at, list, PUT_LEND));
+    input->bound = value->type;
     return OK;
 }
 
@@ -142,33 +159,20 @@ Status session_bind(Session *s, const char *name, const Tensor *value)
     return session_find(s, name, &v) ? session_bind_value(s, &v, value) : no_such(s, name);
 }
 
-static Status put_state(Session *s, State *state, const Tensor *value)
-{
-    if (state == s->scaling.scale)
-        return scaling_put(s, value);
-    Tensor *copy = session_copy(s, value);
-    shadows_prepare(s, state, copy);
-    session_set_state(s, state, copy);
-    shadows_set(s);
-    return OK;
-}
-
 static Status put_gradient(Session *s, State *of, const char *name, const Tensor *value)
 {
-    Tensor *copy = session_copy(s, value);
-    if (s->phase != PHASE_BACKWARD) {
-        tensor_drop(&s->heap, copy);
+    Tensor given = *value, *list[] = { &given };
+    if (s->phase != PHASE_BACKWARD)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "%s: gradients are there between backward and update", name);
-    }
-    (void)session_unscale(s, NULL);
-    if (of->sum) {
-        tensor_drop(&s->heap, of->sum);
-        of->sum = copy;
-        return OK;
-    }
-    evaluation_put(s->step, graph_result(s->graph, of->gradient), copy);
-    tensor_drop(&s->heap, copy);
-    return OK;
+    TRY(session_unscale(s, NULL));
+    const ValueAt at = s->has_sums ? state_part(of, PART_SUM) : session_step_result(s, of->gradient);
+    return s->engine->put(s->values, 1, &at, list, PUT_COPY);
+}
+
+static Status put_state(Session *s, State *state, const Tensor *value)
+{
+    Tensor given = *value, *list[] = { &given };
+    return state == s->scaling.scale ? scaling_put(s, value) : session_set_states(s, 1, &state, list, PUT_COPY);
 }
 
 Status session_put_value(Session *s, const SessionValue *v, const Tensor *value)
@@ -179,7 +183,7 @@ Status session_put_value(Session *s, const SessionValue *v, const Tensor *value)
                        v->input ? "is bound, not put" : "is viewed, not put");
     if (state && state->master)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "%s is made from %s: put that", v->name, state->master->name);
-    const Type *want = state ? state->type : graph_result(s->graph, of->gradient)->type;
+    const Type *want = state ? state->type : graph_result(session_step_graph(s), of->gradient)->type;
     if (value->type != want)
         return session_wrong_type(s, v->name, value->type, want);
     return state ? put_state(s, state, value) : put_gradient(s, of, v->name, value);

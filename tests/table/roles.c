@@ -162,7 +162,7 @@ static void same_states(const char *model, Session *a, Session *b, bool gradient
     assert_int_equal(n, k);
     for (size_t i = 0; i < n; i++) {
         check_that(x[i].mark.role == y[i].mark.role && x[i].next == y[i].next, "%s: %s", model, x[i].name);
-        same_tensor(model, x[i].name, x[i].value, y[i].value);
+        same_tensor(model, x[i].name, session_view(a, x[i].name), session_view(b, y[i].name));
         if (gradients)
             same_tensor(model, x[i].name, session_gradient(a, &x[i]), session_gradient(b, &y[i]));
     }

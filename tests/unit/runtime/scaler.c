@@ -295,8 +295,10 @@ static size_t bytes_of(Session *s, char *to)
     for (size_t i = 0; i < n; i++) {
         if (strncmp(states[i].name, "qcc.scale", 9) == 0)
             continue;
-        memcpy(to + at, states[i].value->data, states[i].value->bytes);
-        at += states[i].value->bytes;
+        const Tensor *value;
+        assert_int_equal(session_value(s, &states[i], &value), OK);
+        memcpy(to + at, value->data, value->bytes);
+        at += value->bytes;
     }
     return at;
 }

@@ -163,7 +163,7 @@ static Status after_all_were_replaced(void *arg)
     Tensor *values[3] = { tensor_alloc(&heap, states[0].type) };
     tensor_set_f64(values[0], 0, 1.00390625);
     tensor_set_f64(values[0], 1, 1.01171875);
-    session_adopt(c->s, values);
+    assert_int_equal(session_adopt(c->s, values), OK);
     heap_close(&heap);
     shadows_follow(c);
     run(c, RUN_FORWARD, 1, 1);

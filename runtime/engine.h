@@ -1,0 +1,132 @@
+/* What runs graphs for a session, and where their values lie.
+ *
+ * A session knows names and transactions; an engine holds the values behind them, in memory of the host or on a device.
+ * Nobody above an engine touches one: a value is put and got as a tensor of the host, moved from one place to another, or
+ * read by a graph.  Whatever can fail does so before anything has changed. */
+#ifndef RUNTIME_ENGINE_H
+#define RUNTIME_ENGINE_H
+
+#include "base/parallel.h"
+#include "ir/graph.h"
+#include "ops/kernels/kernels.h"
+#include "ops/kernels/rounding.h"
+
+/* Where a value is: a result of the last run of a graph, or, where graph is KEPT, under a number of its own, as states,
+ * inputs and sums are. */
+typedef struct ValueAt {
+    int graph; /* as load numbered it, or KEPT */
+    int at;    /* number of the result, or of the kept value; -1: no value */
+} ValueAt;
+
+enum { KEPT = -1 };
+
+static inline ValueAt value_kept(int number)
+{
+    return (ValueAt){ KEPT, number };
+}
+
+static inline ValueAt value_result(int graph, int result)
+{
+    return (ValueAt){ graph, result };
+}
+
+/* Nothing: an input that is absent, or what a value is moved from that goes. */
+static inline ValueAt value_none(void)
+{
+    return (ValueAt){ KEPT, -1 };
+}
+
+typedef struct ValueMove {
+    ValueAt to, from;
+} ValueMove;
+
+/* Whose memory the tensor is that is put. */
+typedef enum PutHow {
+    PUT_COPY, /* the caller's, and done with when put returns */
+    PUT_LEND, /* the caller's, who leaves it alone until the next run is over: kept values alone */
+    PUT_GIVE, /* the engine's from now on: a block of some heap over the same memory */
+} PutHow;
+
+/* What all graphs of a session run with. */
+typedef struct EngineOptions {
+    const Kernels *kernels;             /* null: the best the machine has */
+    Parallel *pool;                     /* null: one thread */
+    const _Atomic int *stop, *stop_too; /* not 0: run ends with INTERRUPTED; looked at before a part writes anything */
+    RoundingCounts *rounding;           /* added to as results are stored; or null */
+} EngineOptions;
+
+/* A graph and what was made of it for an engine.  It does not change any more. */
+typedef struct Executable {
+    Graph *graph;
+    int n_parts;              /* they run one after the other, or several at once */
+    const Node *const *ends;  /* of each part: the first node behind it; null: none */
+    const void *const *parts; /* programs, for an engine that wants them; null: it runs the graph itself */
+    bool brief;               /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
+} Executable;
+
+/* What one run of a graph depends on. */
+typedef struct EngineRun {
+    uint64_t seed, step;   /* what random operators draw from */
+    const ValueAt *inputs; /* what each input of the graph reads */
+} EngineRun;
+
+typedef struct EngineStats {
+    uint64_t runs;  /* parts that were asked for */
+    uint64_t bytes; /* of the values that are kept now */
+    int graphs;     /* loaded */
+} EngineStats;
+
+/* The values that an engine holds for one session. */
+typedef struct Values Values;
+
+typedef struct Engine {
+    const char *name; /* as --device calls it */
+
+    /* Room for so many kept values, none of which is there yet. */
+    Status (*open)(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values);
+
+    /* Keeps it past guarded(): a jump no longer closes it, its owner must. */
+    void (*keep)(Values *v);
+
+    /* Gets ready to run a graph; it is called by the number from now on. */
+    Status (*load)(Values *v, const Executable *x, int *number);
+
+    /* Begins a run of a graph: the results of the run before go. */
+    Status (*begin)(Values *v, int graph, const EngineRun *options);
+
+    /* Lets an input read another value, as far as the run under way has not read it. */
+    Status (*bind)(Values *v, int graph, int input, ValueAt value);
+
+    /* Runs what has not run yet up to the end of a part; what was INTERRUPTED goes on when it is asked for again.  Nodes
+     * read kept values as they are when they run. */
+    Status (*run)(Values *v, int graph, int part);
+
+    /* Ends a run: its results go.  It wants no memory. */
+    void (*end)(Values *v, int graph);
+
+    /* A value on the host: a view that is valid until the value changes or the next run; null where there is none. */
+    Status (*get)(Values *v, ValueAt value, const Tensor **host);
+
+    /* Gives values, all or none.  A result that is put is what the rest of its run reads. */
+    Status (*put)(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how);
+
+    /* Gives a kept value its first bytes, read straight to where it lies; null: zeros. */
+    Status (*fill)(Values *v, int kept, const Type *type, Payload *initial);
+
+    /* Moves values, all or none, each as it was before: a commit.  What it is moved from stays, too.  Between kept values it
+     * wants no memory. */
+    Status (*move)(Values *v, int n, const ValueMove *moves);
+
+    void (*stats)(const Values *v, EngineStats *stats);
+
+    /* Gives everything back; null is allowed.  It wants no memory. */
+    void (*close)(Values *v);
+} Engine;
+
+/* The engine of that name; null: the one that is best here, as "auto" is.  Null when there is none. */
+const Engine *engine_find(const char *name);
+
+/* Every engine of this build, ended by null. */
+const Engine *const *engines_all(void);
+
+#endif

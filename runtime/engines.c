@@ -1,0 +1,23 @@
+/* The engines of this build, the best first. */
+#include "runtime/engine.h"
+
+#include <string.h>
+
+#include "runtime/reference/reference.h"
+
+static const Engine *const engines[] = { &engine_reference, NULL };
+
+const Engine *const *engines_all(void)
+{
+    return engines;
+}
+
+const Engine *engine_find(const char *name)
+{
+    if (!name || strcmp(name, "auto") == 0)
+        return engines[0];
+    for (const Engine *const *e = engines; *e; e++)
+        if (strcmp((*e)->name, name) == 0)
+            return *e;
+    return NULL;
+}
