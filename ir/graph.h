@@ -155,6 +155,28 @@ static inline const OpDef *op_of(const Node *n)
     return n->graph->ir->ops->defs[n->op];
 }
 
+/* Words of the language itself: an input of a graph or a body, its return, what only holds values that others computed, an
+ * operator without a card. */
+static inline bool node_is_input(const Node *n)
+{
+    return n->op == OP_input;
+}
+
+static inline bool node_is_return(const Node *n)
+{
+    return n->op == OP_return;
+}
+
+static inline bool node_is_holder(const Node *n)
+{
+    return n->op == OP_tuple || n->op == OP_part;
+}
+
+static inline bool node_is_opaque(const Node *n)
+{
+    return n->op == OP_opaque;
+}
+
 /* The constant behind a value: of `const` and of `param` that no input overrides; null otherwise. */
 Payload *node_payload(const Node *n);
 

@@ -49,9 +49,45 @@ bool op_takes(const OpDef *def, int n_in)
     return n_in >= def->min_in && (def->max_in < 0 || n_in <= def->max_in);
 }
 
+/* The bit of an operand: the last one stands for all beyond. */
+static bool has_bit(uint32_t mask, int operand)
+{
+    return mask >> (operand < 31 ? operand : 31) & 1;
+}
+
 bool op_steers(const OpDef *def, int operand)
 {
-    return def->access.steer >> (operand < 31 ? operand : 31) & 1;
+    return has_bit(def->access.steer, operand);
+}
+
+bool op_reads_value(const OpDef *def, int operand)
+{
+    return !has_bit(def->access.type_only, operand);
+}
+
+bool op_trains(const OpDef *def, int operand)
+{
+    return has_bit(def->trainable, operand);
+}
+
+bool op_passes(const OpDef *def)
+{
+    return def->access.kind == ACCESS_MOVE && def->min_in == 1 && def->max_in == 1 && !def->attrs && !def->latches;
+}
+
+bool op_looks_up(const OpDef *def)
+{
+    return def->access.kind == ACCESS_GATHER && op_trains(def, 0);
+}
+
+bool op_guards(const OpDef *def, int operand)
+{
+    return (operand < 32 && def->amp.nonzero >> operand & 1) || (operand == 0 && def->amp.keeps_off);
+}
+
+bool op_is_smooth(const OpDef *def, int operand)
+{
+    return has_bit(def->differentiable, operand);
 }
 
 bool op_moves(const OpDef *def)

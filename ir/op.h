@@ -131,6 +131,13 @@ typedef enum AmpReason {
     REASON_MEANING,
 } AmpReason;
 
+/* Which casts between f32 and 16 bits change places with a call, not a bit of the result changing. */
+typedef enum CastMotion {
+    CASTS_BY_CLASS, /* as the class says: both where elements move, widening ones where rounding commutes */
+    CASTS_UP,       /* widening ones */
+    CASTS_BOTH,
+} CastMotion;
+
 typedef struct AmpCard {
     AmpClass f16, bf16;
     uint32_t wide; /* operands kept f32 although the node is narrow, a bit each */
@@ -140,6 +147,8 @@ typedef struct AmpCard {
     uint32_t nonzero;                              /* operands that epsilons keep off zero, a bit each */
     uint32_t lifts; /* operands below which the result does not come while no other one is negative */
     bool bounded;   /* results lie within a few units, whatever the operands are */
+    CastMotion motion;
+    bool keeps_off; /* an operand 0 that is kept off zero keeps the result off zero too (sqrt) */
 } AmpCard;
 
 /* Role of an operand in a quantized graph (docs/ops.md). */
@@ -192,7 +201,42 @@ typedef struct AccessCard {
     bool served_whole;  /* of a word with an expansion: one launch serves a call, nobody needs to open it */
     uint32_t steer;     /* their values say where elements go or which there are: indices, axes, shapes, conditions */
     uint32_t type_only; /* nothing but their types is read */
+    int shape;          /* the operand that is the shape of the result, counted from 1; 0: none */
 } AccessCard;
+
+/* What becomes of the elements that a call puts together: its operands', or those of one operand along its axes. */
+typedef enum Combine {
+    COMBINE_OTHERWISE,
+    COMBINE_SUM,      /* added, or subtracted from the first */
+    COMBINE_PRODUCT,  /* multiplied */
+    COMBINE_QUOTIENT, /* the first is divided by the other */
+} Combine;
+
+/* What a comparison affirms of its operands, a bit each. */
+enum { IS_LESS = 1, IS_EQUAL = 2, IS_GREATER = 4 };
+
+/* What results are to a loss; of classes, they lie along the attribute `axis`. */
+typedef enum Likelihood {
+    LIKELIHOOD_NONE,
+    LIKELIHOOD_CLASSES, /* probabilities of classes */
+    LIKELIHOOD_LOGS,    /* their logarithms */
+    LIKELIHOOD_YES,     /* the probability of yes, for each element */
+} Likelihood;
+
+/* How values go into the regions of a call and come out of them. */
+typedef struct BodyCard {
+    bool open;         /* as they are: what enters and leaves may be of any one type, inside and outside */
+    bool keeps_types;  /* what a region gives is read in the operator's own way, in the type that it has */
+    int first_operand; /* of an open one: operand first_operand + k is parameter k of every region */
+    int first_result;  /* and its result k is result first_result + k of every region */
+    double (*turns)(const Node *call); /* how often a region is run, -1 if nobody can tell; null: once at most */
+} BodyCard;
+
+/* A number that a call states: an element of one of its operands. */
+typedef struct StatedNumber {
+    int operand;
+    int64_t at;
+} StatedNumber;
 
 /* The ONNX operator a card is the newest version of. */
 typedef struct OnnxName {
@@ -237,6 +281,21 @@ typedef struct OpDef {
     int weight;                    /* cost for the measure of rules; 0 counts as 1 */
     double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/contract/work.h) */
     bool commutative;
+    Combine combine;
+    unsigned compares; /* of a comparison: IS_LESS, IS_EQUAL and IS_GREATER, as its result says */
+    bool counts;       /* results are places, extents or made for them: no data */
+    bool latches;      /* gives its operand as it was when the way back began */
+    Likelihood likelihood;
+    uint32_t statistics; /* operands that are running statistics; the results behind the first are their next values */
+    uint32_t filled;     /* operands that exporters fill with one value where a module has no such parameter */
+    BodyCard body;
+
+    /* Whether the types of the operands tell the value; null: no. */
+    bool (*told)(const Node *n);
+
+    /* The number that states how far dimension `axis` of operand 0 reaches, where that was of type `from`, in a batch of
+     * `batch`, and is of another size now; false: no number does.  Null: no call states any. */
+    bool (*extent)(const Node *n, const Type *from, int axis, int64_t batch, StatedNumber *to);
     AmpCard amp;
     QuantCard quant;
     AccessCard access;
@@ -263,6 +322,25 @@ bool op_steers(const OpDef *def, int operand);
 
 /* Whether a word only puts elements of its operands somewhere else. */
 bool op_moves(const OpDef *def);
+
+/* Whether a call reads the value of that operand, not its type alone. */
+bool op_reads_value(const OpDef *def, int operand);
+
+/* Whether the card says that the operand may be a parameter. */
+bool op_trains(const OpDef *def, int operand);
+
+/* Whether a call gives its only operand as it is: what only moves, and neither an attribute nor another operand says
+ * where to. */
+bool op_passes(const OpDef *def);
+
+/* Whether a call looks up rows of operand 0, which may be a parameter, where operand 1 says. */
+bool op_looks_up(const OpDef *def);
+
+/* Whether an operand must be kept off zero, here or where it goes on to. */
+bool op_guards(const OpDef *def, int operand);
+
+/* Whether results change smoothly with the operand. */
+bool op_is_smooth(const OpDef *def, int operand);
 
 /* Whether a call with these counts fits the card. */
 bool op_takes(const OpDef *def, int n_in);

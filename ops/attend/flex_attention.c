@@ -262,6 +262,7 @@ const OpDef op_flex_attention = {
     .adjoint = adjoint_flex_attention,
     .sample = sample_flex_attention,
     .n_variants = 12,
+    .body = { .keeps_types = true },
     .differentiable = ~0u,
     .trainable = 7,
     .weight = 80,

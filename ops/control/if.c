@@ -80,6 +80,7 @@ const OpDef op_if = {
     .n_variants = 8,
     .access.kind = ACCESS_OPAQUE,
     .access.opaque = "it runs a body",
+    .body = { .open = true, .first_operand = 1 },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "If", 25, NULL },

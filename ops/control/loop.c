@@ -198,6 +198,15 @@ static Node *sample_loop(Build *b, Rng *rng, int variant)
     return build_with_regions(b, OP_loop, &at, 5, ins, 1 + variant % 4, 1, &body);
 }
 
+/* As often as it is told; one that is told less than none is not entered. */
+static double loop_turns(const Node *n)
+{
+    const Tensor *most = in(n, 0) ? node_constant(in(n, 0), sizeof(int64_t)) : NULL;
+    if (!most)
+        return -1;
+    return tensor_get_f64(most, 0) < 0 ? 0 : tensor_get_f64(most, 0);
+}
+
 const OpDef op_loop = {
     .name = "loop",
     .min_in = 2,
@@ -214,6 +223,7 @@ const OpDef op_loop = {
     .n_variants = 24,
     .access.kind = ACCESS_OPAQUE,
     .access.opaque = "it runs a body",
+    .body = { .open = true, .first_result = 1, .turns = loop_turns },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Loop", 25, NULL },

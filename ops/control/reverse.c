@@ -91,36 +91,10 @@ static Mark *mark_of(Run *r, const Node *n)
     return fact(&r->marks, n);
 }
 
-static bool is_smooth(const OpDef *d, int operand)
-{
-    return d->differentiable >> (operand < 31 ? operand : 31) & 1;
-}
-
-/* Tuples and parts only hold what others computed. */
-static bool is_holder(const Node *n)
-{
-    return n->op == OP_part || n->op == OP_tuple;
-}
-
-/* What a call says of an operand's shape alone says nothing of its value. */
-static bool reads_value(const Node *n)
-{
-    switch (n->op) {
-    case OP_shape:
-    case OP_size:
-    case OP_eye_like:
-    case OP_random_normal_like:
-    case OP_random_uniform_like:
-        return false;
-    default:
-        return true;
-    }
-}
-
 static bool moves_by(Run *r, const Node *n, int i)
 {
     const Node *def = in(n, i);
-    return def && mark_of(r, def)->moved && (is_holder(n) || (is_smooth(op_of(n), i) && carries(def)));
+    return def && mark_of(r, def)->moved && (node_is_holder(n) || (op_is_smooth(op_of(n), i) && carries(def)));
 }
 
 static Node *first_node(const Run *r)
@@ -139,7 +113,7 @@ static void mark_path(Run *r)
     for (Node *n = first_node(r); n != end; n = n->next) {
         Mark *m = mark_of(r, n);
         for (int i = 0; i < n->n_in; i++) {
-            m->shaken |= in(n, i) && mark_of(r, in(n, i))->shaken && reads_value(n);
+            m->shaken |= in(n, i) && mark_of(r, in(n, i))->shaken && op_reads_value(op_of(n), i);
             m->moved |= moves_by(r, n, i) && (carries(n) || n->type->kind == TYPE_TUPLE);
         }
         last = n;
@@ -153,8 +127,8 @@ static void mark_path(Run *r)
             if (!in(n, i))
                 continue;
             Mark *k = mark_of(r, in(n, i));
-            k->behind |= m->behind && reads_value(n);
-            k->seen |= m->seen && (is_holder(n) || is_smooth(op_of(n), i));
+            k->behind |= m->behind && op_reads_value(op_of(n), i);
+            k->seen |= m->seen && (node_is_holder(n) || op_is_smooth(op_of(n), i));
         }
     }
 }
@@ -423,11 +397,12 @@ static void find_stops(Run *r)
 {
     for (Node *n = first_node(r); n != r->b->before; n = n->next) {
         const Mark *m = mark_of(r, n);
-        if (!m->behind || !m->shaken || is_holder(n) || !reads_value(n))
+        if (!m->behind || !m->shaken || node_is_holder(n))
             continue;
         for (int i = 0; i < n->n_in; i++) {
             const Node *def = in(n, i);
-            if (def && mark_of(r, def)->moved && carries(def) && (!is_smooth(op_of(n), i) || !m->moved))
+            if (def && mark_of(r, def)->moved && carries(def) && op_reads_value(op_of(n), i) &&
+                (!op_is_smooth(op_of(n), i) || !m->moved))
                 stop_at(r, n, i, false);
         }
     }
@@ -443,7 +418,7 @@ static Status run_back(Run *r)
     for (Node *n = last; n; n = n == first ? NULL : n->prev) {
         const Mark *m = mark_of(r, n);
         if (m->shares && m->moved)
-            TRY(is_holder(n) ? back_through_holder(r, n) : back_through(r, n));
+            TRY(node_is_holder(n) ? back_through_holder(r, n) : back_through(r, n));
     }
     for (int i = 0; i < r->q->n_x; i++) {
         Node *g = finish(r, r->x[i]);

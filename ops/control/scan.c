@@ -246,6 +246,17 @@ static Node *sample_scan(Build *b, Rng *rng, int variant)
     return build_with_regions(b, OP_scan, &at, 4, ins, 1 + variant % 3, 1, &body);
 }
 
+/* As often as there are slices. */
+static double scan_turns(const Node *n)
+{
+    const ScanAttr *at = n->attr;
+    const Node *first = at->num_scan_inputs ? in(n, own_operands(n) - (int)at->num_scan_inputs) : NULL;
+    const int64_t axis = first && at->scan_input_axes.v ? at->scan_input_axes.v[0] : 0;
+    if (!first || first->type->rank < 1 || axis < 0 || axis >= first->type->rank || first->type->dims[axis] < 1)
+        return -1;
+    return (double)first->type->dims[axis];
+}
+
 const OpDef op_scan = {
     .name = "scan",
     .min_in = 1,
@@ -262,6 +273,7 @@ const OpDef op_scan = {
     .n_variants = 24,
     .access.kind = ACCESS_OPAQUE,
     .access.opaque = "it runs a body",
+    .body = { .open = true, .turns = scan_turns },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Scan", 25, NULL },

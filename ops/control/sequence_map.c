@@ -110,6 +110,7 @@ const OpDef op_sequence_map = {
     .n_variants = 12,
     .access.kind = ACCESS_OPAQUE,
     .access.opaque = "it runs a body",
+    .body = { .keeps_types = true },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "SequenceMap", 17, NULL },

@@ -376,6 +376,7 @@ const OpDef op_reduce_sum = {
     .open_adjoint = true,
     .weight = 2,
     .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },
+    .combine = COMBINE_SUM,
     .onnx = { "ReduceSum", 13, NULL },
 };
 

@@ -240,6 +240,7 @@ const OpDef op_softmax = {
     .open_adjoint = true,
     .weight = 8,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL, .bounded = true },
+    .likelihood = LIKELIHOOD_CLASSES,
     .onnx = { "Softmax", 13, NULL },
 };
 
@@ -256,6 +257,7 @@ const OpDef op_log_softmax = {
     .open_adjoint = true,
     .weight = 10,
     .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },
+    .likelihood = LIKELIHOOD_LOGS,
     .onnx = { "LogSoftmax", 13, NULL },
 };
 

@@ -77,6 +77,8 @@ const OpDef op_constant_of_shape = {
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .access.steer = 1,
+    .access.shape = 1,
+    .counts = true,
     .onnx = { "ConstantOfShape", 25, NULL },
 };
 
@@ -194,6 +196,7 @@ const OpDef op_range = {
     .access.kind = ACCESS_ROW,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
+    .counts = true,
     .onnx = { "Range", 27, NULL },
 };
 

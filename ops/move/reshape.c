@@ -133,6 +133,32 @@ static Node *sample_reshape(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, reshape, at, x, build_i64s(b, kinds[k].to_rank, kinds[k].to));
 }
 
+/* Whether an extent may hold a batch: it, or a multiple (batch times heads).  A batch of 1 is in everything. */
+static bool may_hold(int64_t extent, int64_t batch)
+{
+    return batch == 1 ? extent == 1 : extent > 0 && extent % batch == 0;
+}
+
+/* Of the result's dimensions that share elements with that of the operand: the batch itself before a multiple. */
+static bool reshape_extent(const Node *n, const Type *from, int axis, int64_t batch, StatedNumber *to)
+{
+    const Type *y = n->type;
+    int64_t low = 1, first = 1;
+    int best = -1;
+    for (int i = 0; i < axis; i++)
+        low *= from->dims[i];
+    const int64_t high = low * from->dims[axis];
+    for (int i = 0; i < y->rank; i++) {
+        const int64_t last = first * y->dims[i];
+        const bool shares = from->dims[axis] == 1 ? first == low : first < high && last > low;
+        if (shares && may_hold(y->dims[i], batch) && (best < 0 || (y->dims[best] != batch && y->dims[i] == batch)))
+            best = i;
+        first = last;
+    }
+    *to = (StatedNumber){ 1, best };
+    return best >= 0;
+}
+
 const OpDef op_reshape = {
     .name = "reshape",
     .min_in = 2,
@@ -143,6 +169,8 @@ const OpDef op_reshape = {
     .sample = sample_reshape,
     .n_variants = 21,
     .access.steer = 2,
+    .access.shape = 2,
+    .extent = reshape_extent,
     .onnx = { "Reshape", 25, NULL },
 };
 

@@ -226,7 +226,7 @@ static void adjoint_scatter_nd(Build *b, const Site *s, Node **dx)
 
 #define SCATTERS                                                                                                       \
     .min_in = 3, .max_in = 3, .differentiable = 1u << 0 | 1u << 2, .access.kind = ACCESS_SCATTER,                      \
-    .access.refuses = true, .amp = { AMP_C, AMP_C, 0, REASON_PRECISION, amp_scatter },                                 \
+    .access.refuses = true, .amp = { AMP_C, AMP_C, 0, REASON_PRECISION, amp_scatter, .motion = CASTS_UP },             \
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 /* ---- scatter_elements ---- */

@@ -51,6 +51,20 @@ static Node *sample_shape(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, shape, at, sample_tensor(b, rng, sample_dtype(variant), rank, dims, -3, 3));
 }
 
+/* The dimensions that are asked for are known; those beside them need not be. */
+static bool told_shape(const Node *n)
+{
+    const Type *x = in(n, 0)->type;
+    const ShapeAttr *at = n->attr;
+    if (x->kind != TYPE_TENSOR || x->rank < 0)
+        return false;
+    const int start = clamped(at->start, x->rank), end = clamped(at->end, x->rank);
+    for (int i = start; i < end; i++)
+        if (x->dims[i] < 0)
+            return false;
+    return true;
+}
+
 const OpDef op_shape = {
     .name = "shape",
     .min_in = 1,
@@ -62,6 +76,8 @@ const OpDef op_shape = {
     .n_variants = 24,
     ASKS,
     .access.type_only = 1,
+    .counts = true,
+    .told = told_shape,
     .onnx = { "Shape", 25, NULL },
 };
 
@@ -84,6 +100,11 @@ static Node *sample_size(Build *b, Rng *rng, int variant)
     return CALL(b, size, sample_tensor(b, rng, sample_dtype(variant), rank, dims, -3, 3));
 }
 
+static bool told_size(const Node *n)
+{
+    return in(n, 0)->type->kind == TYPE_TENSOR && type_known(in(n, 0)->type);
+}
+
 const OpDef op_size = {
     .name = "size",
     .min_in = 1,
@@ -94,6 +115,8 @@ const OpDef op_size = {
     .n_variants = 12,
     ASKS,
     .access.type_only = 1,
+    .counts = true,
+    .told = told_size,
     .onnx = { "Size", 25, NULL },
 };
 

@@ -215,6 +215,22 @@ static Node *sample_slice(Build *b, Rng *rng, int variant)
     return build_node(b, OP_slice, NULL, ins[4] ? 5 : ins[3] ? 4 : 3, ins);
 }
 
+/* An end that is the extent of the axis. */
+static bool slice_extent(const Node *n, const Type *from, int axis, int64_t batch, StatedNumber *to)
+{
+    enum { MOST_BYTES = 1 << 16 };
+    const Tensor *ends = in(n, 2) ? node_constant(in(n, 2), MOST_BYTES) : NULL;
+    const Tensor *axes = in(n, 3) ? node_constant(in(n, 3), MOST_BYTES) : NULL;
+    (void)batch;
+    for (int64_t i = 0; ends && i < tensor_elements(ends); i++)
+        if (axis_wrap(axes ? tensor_get_i64(axes, i) : i, from->rank) == axis &&
+            tensor_get_i64(ends, i) == from->dims[axis]) {
+            *to = (StatedNumber){ 2, i };
+            return true;
+        }
+    return false;
+}
+
 const OpDef op_slice = {
     .name = "slice",
     .min_in = 3,
@@ -229,5 +245,6 @@ const OpDef op_slice = {
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .access.steer = ~1u,
+    .extent = slice_extent,
     .onnx = { "Slice", 13, NULL },
 };

@@ -309,6 +309,13 @@ static Node *sample_expand(Build *b, Rng *rng, int variant)
     return CALL(b, expand, x, build_i64s(b, rank + more, want));
 }
 
+static bool expand_extent(const Node *n, const Type *from, int axis, int64_t batch, StatedNumber *to)
+{
+    (void)batch;
+    *to = (StatedNumber){ 1, axis + n->type->rank - from->rank };
+    return true;
+}
+
 const OpDef op_expand = {
     .name = "expand",
     .min_in = 2,
@@ -321,6 +328,8 @@ const OpDef op_expand = {
     .n_variants = 30,
     MOVES,
     .access.steer = 2,
+    .access.shape = 2,
+    .extent = expand_extent,
     .onnx = { "Expand", 13, NULL },
 };
 

@@ -137,6 +137,7 @@ const OpDef op_batch_normalization = {
     .mode = MODE_TRAINING,
     .differentiable = 31,
     .trainable = 6,
+    .statistics = 8 | 16,
     .weight = 12,
     .access.kind = ACCESS_COMPOSITE,
     .amp = { AMP_S, AMP_S, 2 | 4 | 8 | 16, REASON_NONE, NULL, .wide_out = 2 | 4 | 8 | 16, .bounded = true },

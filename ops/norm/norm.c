@@ -284,7 +284,7 @@ static Node *sample_group_normalization(Build *b, Rng *rng, int variant)
                      sample_tensor(b, rng, dtype, 1, dims + 1, -2, 2));
 }
 
-#define NORM_CARD(word, n_least, n_most, n_results, bits, opset, onnx_name)                                            \
+#define NORM_CARD(word, n_least, n_most, n_results, bits, fills, opset, onnx_name)                                     \
     const OpDef op_##word = {                                                                                          \
         .name = #word,                                                                                                 \
         .min_in = n_least,                                                                                             \
@@ -298,6 +298,7 @@ static Node *sample_group_normalization(Build *b, Rng *rng, int variant)
         .n_variants = 30,                                                                                              \
         .differentiable = 1 | (bits),                                                                                  \
         .trainable = bits,                                                                                             \
+        .filled = fills,                                                                                               \
         .weight = 6,                                                                                                   \
         .access.kind = ACCESS_COMPOSITE,                                                                               \
         .amp = { AMP_S, AMP_S, bits, REASON_NONE, NULL, .wide_out = (1u << (n_results)) - 2, .bounded = true },        \
@@ -306,9 +307,9 @@ static Node *sample_group_normalization(Build *b, Rng *rng, int variant)
         .attrs = word##_attrs,                                                                                         \
     }
 #define rms_normalization_attrs layer_normalization_attrs
-NORM_CARD(instance_normalization, 3, 3, 1, 6, 22, "InstanceNormalization");
-NORM_CARD(layer_normalization, 2, 3, 3, 6, 17, "LayerNormalization");
-NORM_CARD(rms_normalization, 2, 2, 1, 2, 23, "RMSNormalization");
-NORM_CARD(group_normalization, 3, 3, 1, 6, 21, "GroupNormalization");
+NORM_CARD(instance_normalization, 3, 3, 1, 6, 6, 22, "InstanceNormalization");
+NORM_CARD(layer_normalization, 2, 3, 3, 6, 0, 17, "LayerNormalization");
+NORM_CARD(rms_normalization, 2, 2, 1, 2, 0, 23, "RMSNormalization");
+NORM_CARD(group_normalization, 3, 3, 1, 6, 0, 21, "GroupNormalization");
 #undef rms_normalization_attrs
 #undef NORM_CARD

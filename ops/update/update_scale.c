@@ -31,6 +31,7 @@ const OpDef op_latch = {
     .sample = sample_latch,
     .n_variants = 6,
     .access.kind = ACCESS_MOVE,
+    .latches = true,
     .amp = { AMP_F, AMP_F, 0, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "Its operand, as it is at this place of a run, whatever becomes of the state behind it.",

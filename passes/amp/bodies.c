@@ -9,7 +9,7 @@ void amp_tie_parameters(AmpGraph *a, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
         Node *def = amp_origin(a, in(n, i));
-        const int k = n->op == OP_if ? i - 1 : i;
+        const int k = amp_body_parameter(n, i);
         for (int r = 0; def && k >= 0 && r < n->n_regions; r++) {
             if ((size_t)k >= n->regions[r]->n_inputs || !amp_is_value(a, def))
                 continue;
@@ -25,11 +25,16 @@ void amp_tie_parameters(AmpGraph *a, const Node *n)
     }
 }
 
+static bool adds_operands(const OpDef *def)
+{
+    return def->combine == COMBINE_SUM && def->row;
+}
+
 /* A carried value that is added to in every turn stays wide. */
 static bool adds_up(AmpGraph *a, const Node *parameter, Node *next)
 {
     next = amp_origin(a, next);
-    for (int i = 0; (next->op == OP_add || next->op == OP_sub || next->op == OP_sum) && i < next->n_in; i++)
+    for (int i = 0; adds_operands(op_of(next)) && i < next->n_in; i++)
         if (amp_origin(a, in(next, i)) == parameter)
             return true;
     return false;

@@ -15,7 +15,7 @@ static int said_out(const Node *n)
 static bool is_read_on_its_side(const Node *n)
 {
     for (const Use *u = n->uses; u; u = u->next)
-        if (u->user->op != OP_return && side_of(u->user) != side_of(n))
+        if (!node_is_return(u->user) && side_of(u->user) != side_of(n))
             return false;
     return true;
 }

@@ -6,7 +6,7 @@
 static bool decides(const Node *n)
 {
     const AmpCard *card = &op_of(n)->amp;
-    if (n->op == OP_return)
+    if (node_is_return(n))
         return false;
     if (n->n_regions)
         return true;
@@ -33,7 +33,7 @@ typedef struct View {
 static void look(View *v, const Node *reader, int side)
 {
     v->decided |= decides(reader);
-    v->other_side |= reader->op != OP_return && side_of(reader) != side;
+    v->other_side |= !node_is_return(reader) && side_of(reader) != side;
 }
 
 /* Who reads the narrow copy, but for the root, directly or widened again. */

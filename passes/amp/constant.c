@@ -90,7 +90,7 @@ static bool adds_eps(const Node *n)
 /* What hands its operand 0 on as far as guards are concerned. */
 static bool carries(const Node *n)
 {
-    return n->op == OP_sqrt || n->op == OP_amp_cast || n->op == OP_cast ||
+    return op_of(n)->amp.keeps_off || n->op == OP_amp_cast || n->op == OP_cast ||
            (op_of(n)->amp.f16 == AMP_P && n->n_regions == 0);
 }
 

@@ -21,7 +21,7 @@ static bool is_narrowing(const Node *cast)
 
 static bool is_given(const Node *n)
 {
-    return n->op == OP_input || n->op == OP_state || n->op == OP_const || n->op == OP_param;
+    return node_is_input(n) || n->op == OP_state || n->op == OP_const || n->op == OP_param;
 }
 
 /* Whether anything but narrowings reads a value. */
@@ -36,7 +36,7 @@ static bool is_kept_wide(const Node *value)
 static bool leaves(const Node *cast)
 {
     for (const Use *u = cast->uses; u; u = u->next)
-        if (u->user->op == OP_return)
+        if (node_is_return(u->user))
             return true;
     return false;
 }

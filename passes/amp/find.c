@@ -75,7 +75,7 @@ static bool reads_large(AmpGraph *a, const Node *n)
 
 static bool is_seed(const Node *n)
 {
-    return n->op == OP_latch ||
+    return op_of(n)->latches ||
            (n->op == OP_const && n->flags & NODE_BACKWARD && n->name && strcmp(n->name, "seed") == 0);
 }
 
@@ -103,6 +103,18 @@ static void be_wide(AmpRole *r, const char *why)
     r->forced = why;
 }
 
+/* A sum of any number of values: of the shares of a gradient. */
+static bool adds_shares(const Node *n)
+{
+    return op_of(n)->combine == COMBINE_SUM && op_of(n)->max_in < 0;
+}
+
+/* A sum along axes: of what was broadcast. */
+static bool adds_along_axes(const Node *n)
+{
+    return op_of(n)->combine == COMBINE_SUM && !op_of(n)->row;
+}
+
 static AmpRole role_of(AmpGraph *a, const Node *n)
 {
     AmpRole r = { .class = AMP_X };
@@ -113,7 +125,7 @@ static AmpRole role_of(AmpGraph *a, const Node *n)
     r = amp_role(a->roles, n);
     if (n->n_regions)
         be_wide(&r, "has a body");
-    if (n->op == OP_sum && n->flags & NODE_BACKWARD && r.class == AMP_W)
+    if (adds_shares(n) && n->flags & NODE_BACKWARD && r.class == AMP_W)
         r.class = AMP_FO; /* shares of one gradient */
     return r;
 }
@@ -152,8 +164,8 @@ static void pin_gradient(AmpGraph *a, Node *v)
         const AmpClass c = amp_note(a, p)->role.class;
         if (c == AMP_T)
             amp_note(a, p)->pinned = true;
-        summed |= p->op == OP_reduce_sum;
-        if ((c != AMP_P && p->op != OP_reduce_sum) || !p->n_in)
+        summed |= adds_along_axes(p);
+        if ((c != AMP_P && !adds_along_axes(p)) || !p->n_in)
             return;
         v = summed ? in(p, 0) : amp_origin(a, in(p, 0));
     }
@@ -167,7 +179,7 @@ static void pin_gradients(AmpGraph *a)
             continue;
         int k;
         const Node *sum = amp_producer(amp_origin(a, v), &k);
-        if (sum->op == OP_sum)
+        if (adds_shares(sum))
             for (int j = 0; j < sum->n_in; j++)
                 pin_gradient(a, in(sum, j));
         pin_gradient(a, v);

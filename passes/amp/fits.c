@@ -23,7 +23,7 @@ static bool is_foreign(const Type *t, DType narrow)
 static bool is_plain(const Node *n, DType narrow)
 {
     const Node *owner = n->graph->owner;
-    bool plain = n->n_regions == 0 && !(owner && (owner->op == OP_flex_attention || owner->op == OP_sequence_map));
+    bool plain = n->n_regions == 0 && !(owner && op_of(owner)->body.keeps_types);
     for (int i = 0; i < n->n_in; i++)
         plain = plain && (!in(n, i) || !is_foreign(in(n, i)->type, narrow));
     for (int i = 0; i < type_results(n->type); i++)

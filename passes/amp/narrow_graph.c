@@ -53,12 +53,12 @@ const Node *amp_producer(const Node *value, int *result)
 
 int amp_body_result(const Node *n, int k)
 {
-    return n->op == OP_loop ? k + 1 : k;
+    return op_of(n)->body.first_result + k;
 }
 
 bool amp_has_open_body(const Node *n)
 {
-    return n->op == OP_if || n->op == OP_loop || n->op == OP_scan;
+    return op_of(n)->body.open;
 }
 
 const Type *amp_type(AmpGraph *a, const Type *type, DType dtype)
@@ -84,16 +84,15 @@ static bool reads_narrowed(AmpGraph *a, const Node *n)
     return false;
 }
 
-/* Operand i of a call with regions, as the parameter of each: the same number behind what only the call reads. */
-static int parameter_of(const Node *n, int i)
+int amp_body_parameter(const Node *n, int i)
 {
-    return n->op == OP_if ? i - 1 : i;
+    return i - op_of(n)->body.first_operand;
 }
 
 static void note_parameters(AmpGraph *a, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++) {
-        const int k = parameter_of(n, i);
+        const int k = amp_body_parameter(n, i);
         const Node *def = in(n, i);
         for (int r = 0; def && k >= 0 && r < n->n_regions; r++)
             if ((size_t)k < n->regions[r]->n_inputs && is_narrow(n->regions[r]->inputs[k]->type))

@@ -59,6 +59,9 @@ bool amp_may_change(const AmpGraph *a, const Node *n);
 /* The call that computes a value, and which of its results it is. */
 const Node *amp_producer(const Node *value, int *result);
 
+/* The parameter of a call's regions that operand i is; negative: of none. */
+int amp_body_parameter(const Node *n, int i);
+
 /* The values of a call's regions: the k-th result of the call is result `amp_body_result` of its regions. */
 int amp_body_result(const Node *n, int k);
 

@@ -6,7 +6,7 @@
 /* Of what reads a value; results are of the value's own side. */
 static uint16_t side_of(const Node *reader, const Node *value)
 {
-    return (reader->op == OP_return ? value : reader)->flags & NODE_BACKWARD;
+    return (node_is_return(reader) ? value : reader)->flags & NODE_BACKWARD;
 }
 
 /* A conversion of `form` that may serve a reader: of its own side, unless it narrows, which serves both. */
@@ -24,17 +24,17 @@ static Node *cast_at_hand(AmpGraph *a, const Node *form, DType to, const Node *r
 /* Where a new conversion stands: narrowing behind what it narrows, widening before its reader. */
 static Node *place_for(AmpGraph *a, Node *form, DType to, Node *reader)
 {
-    Node *const at = reader->op == OP_return ? NULL : reader;
+    Node *const at = node_is_return(reader) ? NULL : reader;
     if (to == F32 || !amp_may_change(a, form))
         return at;
-    return form->op == OP_input || form->op == OP_state ? form->graph->first : form->next;
+    return node_is_input(form) || form->op == OP_state ? form->graph->first : form->next;
 }
 
 static Node *converted(AmpGraph *a, Node *form, DType to, Node *reader)
 {
     Node *c = cast_at_hand(a, form, to, reader);
     if (c) {
-        if (amp_may_change(a, c) && !amp_note(a, c)->placed && reader->op != OP_return)
+        if (amp_may_change(a, c) && !amp_note(a, c)->placed && !node_is_return(reader))
             node_move(c, reader);
         amp_note(a, c)->placed = true;
         return c;
@@ -196,7 +196,7 @@ static void enter_body(AmpGraph *a, Node *n)
 {
     set_types(a, n, slot_is_narrow); /* while parameters are noted as they were */
     for (int i = 0; i < n->n_in; i++) {
-        const int k = n->op == OP_if ? i - 1 : i;
+        const int k = amp_body_parameter(n, i);
         Node *value = amp_origin(a, in(n, i));
         if (!value || k < 0 || (size_t)k >= n->regions[0]->n_inputs || !amp_is_value(a, value))
             continue;

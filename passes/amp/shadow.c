@@ -59,7 +59,7 @@ static bool may_have_shadow(const Node *n, const Results *results)
 
 static bool fetches(const Node *n, const Node *table)
 {
-    return n->op == OP_gather && in(n, 0) == table && in(n, 1) != table;
+    return op_looks_up(op_of(n)) && in(n, 0) == table && in(n, 1) != table;
 }
 
 /* Whether all that reads the narrow table are gathers that fetch less than it holds. */

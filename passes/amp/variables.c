@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-#include "ops/control/control.h"
-
 double amp_elements(const Type *type)
 {
     double n = 1;
@@ -17,21 +15,13 @@ double amp_elements(const Type *type)
     return n;
 }
 
-/* How often a body is run: as often as a scan has slices, or a loop is told; else a few times. */
+/* How often a body is run; a few times where nobody can tell. */
 static double turns_of(const Node *call)
 {
     enum { SOME = 8 };
-    const Tensor *most = call->op == OP_loop && in(call, 0) ? node_constant(in(call, 0), 8) : NULL;
-    if (call->op == OP_if)
-        return 1;
-    if (most)
-        return fmax(tensor_get_f64(most, 0), 0); /* one that is told less than none is not entered */
-    const ScanAttr *at = call->op == OP_scan ? call->attr : NULL;
-    const Node *first = at && at->num_scan_inputs ? in(call, own_operands(call) - (int)at->num_scan_inputs) : NULL;
-    const int64_t axis = first && at->scan_input_axes.v ? at->scan_input_axes.v[0] : 0;
-    if (!first || first->type->rank < 1 || axis < 0 || axis >= first->type->rank || first->type->dims[axis] < 1)
-        return SOME;
-    return (double)first->type->dims[axis];
+    const BodyCard *body = &op_of(call)->body;
+    const double turns = body->turns ? body->turns(call) : body->open ? 1 : SOME;
+    return turns < 0 ? SOME : turns;
 }
 
 /* Elements of a value over a whole run. */
@@ -84,10 +74,10 @@ static bool is_stored_narrow(AmpGraph *a, const Node *n)
     bool any = false;
     if (n->type->dtype != F32)
         return true;
-    if (n->op == OP_input || n->op == OP_state || n->op == OP_const || n->op == OP_param)
+    if (node_is_input(n) || n->op == OP_state || n->op == OP_const || n->op == OP_param)
         return false;
     for (const Use *u = n->uses; u; u = u->next) {
-        if (amp_may_change(a, u->user) || u->user->op == OP_return)
+        if (amp_may_change(a, u->user) || node_is_return(u->user))
             continue;
         if (u->user->op != OP_amp_cast && amp_role(a->roles, u->user).class != AMP_N)
             return false;
@@ -98,7 +88,7 @@ static bool is_stored_narrow(AmpGraph *a, const Node *n)
 
 static bool is_given(const Node *n)
 {
-    return n->op == OP_input || n->op == OP_state || n->op == OP_const || n->op == OP_param;
+    return node_is_input(n) || n->op == OP_state || n->op == OP_const || n->op == OP_param;
 }
 
 /* Constants and parameters join whatever wins. */

@@ -49,16 +49,7 @@ static bool is_constant(const Fold *f, const Node *n)
 /* What shape and size ask is in the type, as far as that is known. */
 static bool asks_type_only(const Node *n)
 {
-    const Type *t = n->op == OP_shape || n->op == OP_size ? in(n, 0)->type : NULL;
-    return t && t->kind == TYPE_TENSOR && (n->op == OP_shape ? t->rank >= 0 : type_known(t));
-}
-
-static bool has_unknown(const Tensor *shape)
-{
-    for (int64_t i = 0; i < tensor_elements(shape); i++)
-        if (tensor_get_i64(shape, i) < 0)
-            return true;
-    return false;
+    return op_of(n)->told && op_of(n)->told(n);
 }
 
 static bool is_numbers(const Type *t)
@@ -215,8 +206,7 @@ static bool fold(Fold *f, Node *n)
                type_agrees(results[i]->type, type_result(n->type, i));
         bytes += good ? (int64_t)results[i]->bytes : 0;
     }
-    good = good && !(n->op == OP_shape && has_unknown(results[0])) &&
-           !over(f, n, "fold_output", f->ir->limits.fold_output, bytes);
+    good = good && !over(f, n, "fold_output", f->ir->limits.fold_output, bytes);
     if (good)
         replace(n, results);
     f->bytes += good ? bytes : 0;
@@ -231,7 +221,7 @@ static Status type_again(Node *n)
 {
     const char *complaint = NULL;
     Ir *ir = n->graph->ir;
-    if (type_known(n->type) || (op_of(n)->structural && n->op != OP_part && n->op != OP_tuple))
+    if (type_known(n->type) || (op_of(n)->structural && !node_is_holder(n)))
         return OK;
     const Type *type = node_infer(n, &complaint);
     if (!type)

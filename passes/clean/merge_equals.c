@@ -23,7 +23,7 @@ typedef struct Seen {
 static bool may_merge(const Node *n)
 {
     const OpDef *def = op_of(n);
-    if (n->n_regions || def->mode != MODE_PURE || n->op == OP_param || n->op == OP_opaque)
+    if (n->n_regions || def->mode != MODE_PURE || n->op == OP_param || node_is_opaque(n))
         return false;
     return true;
 }

@@ -25,6 +25,7 @@
 
 #include "ir/role.h"
 #include "ops/card/path.h"
+#include "ops/card/words.h"
 #include "passes/clean/constant_values.h"
 #include "passes/model/candidates.h"
 #include "passes/recipe/selector.h"
@@ -142,8 +143,9 @@ static const char *values_object(const Choosing *c, const Candidate *k)
         return "a number in a Constant node";
     if (k->stated && is_nameless(k->choice.name) && is_one_value(n))
         return "one repeated value in a Constant node";
-    if (norm && norm->op == OP_instance_normalization && is_nameless(k->choice.name) && is_one_value(n))
-        return "one repeated value of an InstanceNormalization without parameters";
+    if (norm && op_of(norm)->filled && is_nameless(k->choice.name) && is_one_value(n))
+        return arena_printf(c->graph->arena, "one repeated value of an %s without parameters",
+                            op_title(c->scratch, norm));
     if (n->type->rank == 0 && is_nameless(k->choice.name))
         return "a number that no module named";
     const char *made = norm && !is_symmetric(norm) ? NULL : is_made(n);
@@ -291,7 +293,7 @@ static Status choose_by_selectors(Choosing *c)
 static bool is_turned(const Choosing *c, const Candidate *k)
 {
     const Node *reader = k->use.reader[USE_WEIGHT];
-    return !c->evidence && reader && reader->op == OP_matmul && k->node->type->rank == 2 &&
+    return !c->evidence && reader && is_symmetric(reader) && k->node->type->rank == 2 &&
            strncmp(k->choice.name, "onnx::MatMul_", 13) == 0;
 }
 

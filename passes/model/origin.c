@@ -8,11 +8,11 @@ unsigned origin_of(Origins *o, const Node *n)
     return *(uint8_t *)fact(&o->facts, n);
 }
 
-unsigned origin_of_others(Origins *o, const Node *n, int but, int first, int last)
+unsigned origin_of_others(Origins *o, const Node *n, int but)
 {
     unsigned set = 0;
-    for (int i = first; i < n->n_in && i <= last; i++)
-        if (i != but && in(n, i))
+    for (int i = 0; i < n->n_in; i++)
+        if (i != but && in(n, i) && !op_steers(op_of(n), i))
             set |= origin_of(o, in(n, i));
     return set;
 }
@@ -30,7 +30,7 @@ int long_axes(const Type *t)
 bool moves_operand(const Node *n)
 {
     const OpDef *def = op_of(n);
-    return n->op == OP_identity || n->op == OP_cast || n->op == OP_amp_cast ||
+    return n->op == OP_cast || n->op == OP_amp_cast || n->op == OP_cast_like ||
            (!def->structural && n->n_in && op_moves(def) && def->amp.f16 == AMP_P);
 }
 
@@ -71,14 +71,21 @@ static bool scales_input(Origins *o, const Node *n)
     return raw;
 }
 
-/* What the operands of a call say together.  Axes, indices and lengths are integers too, but no data: what is computed
- * from floats does not come from them. */
+/* What an operand says.  Axes, indices and lengths are integers too, but no data: what is computed from floats does not
+ * come from them; nor does anything come from what only a type is read of. */
+static unsigned origin_of_operand(Origins *o, const Node *n, int i)
+{
+    const bool data = op_reads_value(op_of(n), i) && (!is_float(n) || is_float(in(n, i)));
+    return origin_of(o, in(n, i)) & (data ? ~0u : ORIGIN_VARIES);
+}
+
+/* What the operands of a call say together. */
 static unsigned origin_of_operands(Origins *o, const Node *n)
 {
     unsigned set = 0;
     for (int i = 0; i < n->n_in; i++)
         if (in(n, i))
-            set |= origin_of(o, in(n, i)) & (is_float(n) && !is_float(in(n, i)) ? ORIGIN_VARIES : ~0u);
+            set |= origin_of_operand(o, n, i);
     return set & ~(unsigned)ORIGIN_RAW;
 }
 
@@ -87,16 +94,12 @@ static unsigned origin_of_call(Origins *o, const Node *n)
     if (n->op == OP_const || n->op == OP_param || n->op == OP_state)
         return is_float(n) && !is_counting(n) ? 0 : ORIGIN_INTEGERS;
     const unsigned all = origin_of_operands(o, n);
-    if (n->op == OP_shape || n->op == OP_size)
-        return ORIGIN_INTEGERS | (all & ORIGIN_VARIES);
-    if (n->op == OP_range || n->op == OP_constant_of_shape)
+    if (op_of(n)->counts)
         return all | ORIGIN_INTEGERS;
     if (op_of(n)->mode == MODE_RANDOM)
         return ORIGIN_VARIES | ORIGIN_FLOATS;
     if (n->n_regions)
         return is_float(n) && all & ORIGIN_VARIES ? all | ORIGIN_FLOATS : all;
-    if (n->op == OP_cast_like)
-        return in(n, 0) ? origin_of(o, in(n, 0)) : 0;
     if (moves_operand(n)) {
         const unsigned data = in(n, 0) ? origin_of(o, in(n, 0)) : 0;
         const bool looked_up = may_be_weight(n, 0) && all & ORIGIN_VARIES && !(data & ORIGIN_VARIES) && is_float(n);
@@ -111,7 +114,7 @@ static unsigned origin_of_call(Origins *o, const Node *n)
 static void enter_regions(Origins *o, const Node *n)
 {
     const int own = own_operands(n);
-    const unsigned all = origin_of_others(o, n, -1, 0, n->n_in) & ~(unsigned)ORIGIN_RAW;
+    const unsigned all = origin_of_others(o, n, -1) & ~(unsigned)ORIGIN_RAW;
     for (int r = 0; r < n->n_regions; r++) {
         const Graph *g = n->regions[r];
         const size_t captured = (size_t)(n->n_in - own);

@@ -21,8 +21,8 @@ Origins origins_of(Graph *g, Arena *scratch);
 /* The origins of a value: a set of enum Origin. */
 unsigned origin_of(Origins *o, const Node *n);
 
-/* Those of the operands of a call but one; slots above `last` are left out. */
-unsigned origin_of_others(Origins *o, const Node *n, int but, int first, int last);
+/* Those of the operands of a call but one (-1: of all); what steers it (a condition, indices) is no data. */
+unsigned origin_of_others(Origins *o, const Node *n, int but);
 
 /* Dimensions that are not 1. */
 int long_axes(const Type *t);
@@ -36,7 +36,7 @@ bool meets_pointwise(const Node *n);
 /* Whether the card says that operand i may be a parameter. */
 static inline bool may_be_weight(const Node *n, int i)
 {
-    return op_of(n)->trainable >> (i < 31 ? i : 31) & 1;
+    return op_trains(op_of(n), i);
 }
 
 /* A contraction whose operands 0 and 1 are alike: either of them may be the weight. */

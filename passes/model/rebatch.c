@@ -73,7 +73,7 @@ static void patch(Rebatch *r, Node *n, int slot, int64_t at)
     const int64_t count = tensor_elements(old);
     Tensor *t = tensor_new(r->graph->arena, old->type);
     for (int64_t i = 0; i < count; i++)
-        tensor_set_i64(t, i, i == at ? tensor_get_i64(old, i) / r->old * r->batch : tensor_get_i64(old, i));
+        tensor_set_i64(t, i, i == at ? tensor_get_i64(old, i) * r->batch / r->old : tensor_get_i64(old, i));
     Build b = build_before(n);
     const Payload *was = node_payload(in(n, slot));
     Payload *p = payload_of(r->graph->arena, t);
@@ -87,14 +87,17 @@ static bool may_hold(const Rebatch *r, int64_t extent)
     return r->old == 1 ? extent == 1 : extent > 0 && extent % r->old == 0;
 }
 
-/* A shape whose entry on an axis that holds the batch states it as a number. */
-static bool patch_shape(Rebatch *r, Node *n, int slot, int axis)
+/* A number that states an extent which holds the batch. */
+static bool patch_number(Rebatch *r, Node *n, StatedNumber of, int64_t extent)
 {
-    const Tensor *shape = in(n, slot) ? node_constant(in(n, slot), 1 << 16) : NULL;
-    if (!shape || !dtype_is_integer(shape->type->dtype) || axis >= tensor_elements(shape) ||
-        !may_hold(r, tensor_get_i64(shape, axis)))
+    enum { MOST_BYTES = 1 << 16 };
+    const Tensor *t = in(n, of.operand) ? node_constant(in(n, of.operand), MOST_BYTES) : NULL;
+    if (!t || !dtype_is_integer(t->type->dtype) || of.at < 0 || of.at >= tensor_elements(t))
         return false;
-    patch(r, n, slot, axis);
+    const int64_t stated = tensor_get_i64(t, of.at);
+    if (stated != extent && !may_hold(r, stated))
+        return false;
+    patch(r, n, of.operand, of.at);
     return true;
 }
 
@@ -116,77 +119,30 @@ static int batch_axis(Rebatch *r, const Node *n)
     return axis;
 }
 
-/* The axis of a reshape's result that holds the operand's batch axis: of those that share elements with it, the batch
- * itself before a multiple. */
-static int reshaped_axis(const Rebatch *r, const Type *from, int axis, const Type *to)
-{
-    int64_t low = 1, first = 1;
-    int best = -1;
-    for (int i = 0; i < axis; i++)
-        low *= from->dims[i];
-    const int64_t high = low * from->dims[axis];
-    for (int i = 0; i < to->rank; i++) {
-        const int64_t last = first * to->dims[i];
-        const bool shares = from->dims[axis] == 1 ? first == low : first < high && last > low;
-        if (shares && may_hold(r, to->dims[i]) && (best < 0 || (to->dims[best] != r->old && to->dims[i] == r->old)))
-            best = i;
-        first = last;
-    }
-    return best;
-}
-
-/* Slice: an end that is the old extent of the axis follows it. */
-static bool patch_slice(Rebatch *r, Node *n, int axis)
-{
-    const Tensor *ends = in(n, 2) ? node_constant(in(n, 2), 1 << 16) : NULL;
-    const Tensor *axes = in(n, 3) ? node_constant(in(n, 3), 1 << 16) : NULL;
-    const Type *from = *type_before(r, in(n, 0));
-    for (int64_t i = 0; ends && i < tensor_elements(ends); i++) {
-        const int64_t a = axes ? tensor_get_i64(axes, i) : i;
-        if ((a < 0 ? a + from->rank : a) == axis && tensor_get_i64(ends, i) == from->dims[axis]) {
-            patch(r, n, 2, i);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What states a shape as a constant, and in which operand. */
-static const struct {
-    const char *op;
-    int shape;
-} shaped[] = { { "reshape", 1 }, { "expand", 1 }, { "constant_of_shape", 0 } };
-
+/* The operand that states the shape of a call's result as a constant; -1: none does. */
 static int shape_operand(const Node *n)
 {
-    for (size_t i = 0; i < COUNT(shaped); i++)
-        if (strcmp(op_of(n)->name, shaped[i].op) == 0)
-            return shaped[i].shape;
-    return -1;
+    return op_of(n)->access.shape - 1;
 }
 
+/* Where a call states how far an axis of its operand reaches, that number follows. */
 static void adapt(Rebatch *r, Node *n)
 {
     const Node *x = in(n, 0);
     const int axis = carries(r, x) ? batch_axis(r, x) : -1;
-    if (axis < 0 || n->type->kind != TYPE_TENSOR || n->type->rank < 0)
+    StatedNumber to;
+    if (axis < 0 || n->type->kind != TYPE_TENSOR || n->type->rank < 0 || !op_of(n)->extent)
         return;
-    if (strcmp(op_of(n)->name, "reshape") == 0) {
-        const int to = reshaped_axis(r, *type_before(r, x), axis, n->type);
-        if (to >= 0)
-            patch_shape(r, n, 1, to);
-    } else if (strcmp(op_of(n)->name, "expand") == 0) {
-        patch_shape(r, n, 1, axis + n->type->rank - x->type->rank);
-    } else if (strcmp(op_of(n)->name, "slice") == 0) {
-        patch_slice(r, n, axis);
-    }
+    const Type *from = *type_before(r, x);
+    if (op_of(n)->extent(n, from, axis, r->old, &to))
+        patch_number(r, n, to, from->dims[axis]);
 }
 
 /* The constant of one repeated value that x is, as far as its values go; null: it is none.  A parameter is not meant, a
  * Constant node is. */
 static const Node *repeated_value(const Node *x)
 {
-    const Node *v = x && x->op == OP_expand ? in(x, 0) : x;
+    const Node *v = x && shape_operand(x) > 0 ? in(x, 0) : x;
     const bool stated = v && (v->op == OP_const || (v->op == OP_param && v->src && node_payload(v)));
     return stated && x->type->kind == TYPE_TENSOR && v->type->kind == TYPE_TENSOR && dtype_is_float(v->type->dtype) &&
                    type_elements(v->type) > 0 && is_one_value(v)
@@ -236,7 +192,7 @@ static bool adapt_shape(Rebatch *r, Node *x)
     const char *complaint;
     const int shape = x && !carries(r, x) && x->type->kind == TYPE_TENSOR ? shape_operand(x) : -1;
     for (int axis = 0; shape >= 0 && axis < x->type->rank && !changed; axis++)
-        changed = x->type->dims[axis] == r->old && patch_shape(r, x, shape, axis);
+        changed = x->type->dims[axis] == r->old && patch_number(r, x, (StatedNumber){ shape, axis }, r->old);
     const Type *type = changed ? node_infer(x, &complaint) : NULL;
     if (type)
         set_type(r, x, type);

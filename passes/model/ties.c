@@ -130,20 +130,26 @@ static Status by_option(Choosing *c, const char *pair)
 
 /* ---- what nobody says ---- */
 
-/* The reader that takes n for operand `slot`, if there is one. */
-static bool read_as(const Node *n, Op op, int slot)
+static bool is_table(const Node *n)
 {
     for (const Use *u = n->uses; u; u = u->next)
-        if (u->user->op == op && u == u->user->in + slot)
+        if (u == u->user->in && op_looks_up(op_of(u->user)))
+            return true;
+    return false;
+}
+
+/* Whether n is the second factor of a product whose first is as good a weight. */
+static bool is_factor(const Node *n)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (u == u->user->in + 1 && is_symmetric(u->user))
             return true;
     return false;
 }
 
 static bool may_be_head(const Candidate *table, const Candidate *weight)
 {
-    return table->node != weight->node && !weight->tied_to &&
-           (read_as(weight->node, OP_matmul, 1) || read_as(weight->node, OP_gemm, 1)) &&
-           !read_as(weight->node, OP_gather, 0);
+    return table->node != weight->node && !weight->tied_to && is_factor(weight->node) && !is_table(weight->node);
 }
 
 /* Small tensors may be equal by chance, or because nothing has trained them yet. */
@@ -186,7 +192,7 @@ Status find_ties(Choosing *c)
         TRY(by_option(c, c->recipe->ties[i]));
     for (size_t i = 0; i < c->n && !c->evidence && !c->recipe->n_ties; i++) {
         Candidate *table = &c->list[i];
-        if (is_float(table->node) && read_as(table->node, OP_gather, 0) && is_here(c, table))
+        if (is_float(table->node) && is_table(table->node) && is_here(c, table))
             TRY(by_guess(c, table));
     }
     return OK;

@@ -14,13 +14,12 @@ typedef enum Verdict { ENDS, GOES_ON } Verdict;
 static bool is_guard(const Node *n, const Node *value)
 {
     enum { FEW = 64 };
-    const Tensor *t = n->op == OP_add && type_elements(value->type) == 1 ? node_constant(value, FEW) : NULL;
+    const Tensor *t = op_of(n)->amp.lifts && type_elements(value->type) == 1 ? node_constant(value, FEW) : NULL;
     const double v = t ? tensor_get_f64(t, 0) : 0;
     if (!(v > 0 && v < 1e-2))
         return false;
     for (const Use *u = n->uses; u; u = u->next)
-        if (u->user->op == OP_sqrt || u->user->op == OP_pow || u->user->op == OP_reciprocal || u->user->op == OP_log ||
-            (u->user->op == OP_div && u == u->user->in + 1))
+        if (op_guards(op_of(u->user), (int)(u - u->user->in)))
             return true;
     return false;
 }
@@ -44,7 +43,7 @@ static bool meets_positions(Origins *o, const Node *n, int i, unsigned others)
 /* Operand i of a pointwise call that may be a weight and meets what varies. */
 static UseKind pointwise_use(Origins *o, const Node *n, int i, unsigned others)
 {
-    if (others & ORIGIN_RAW && op_of(n)->access.kind == ACCESS_ROW && n->op != OP_where && n->op != OP_p_relu &&
+    if (others & ORIGIN_RAW && op_of(n)->access.kind == ACCESS_ROW && may_be_weight(n, 0) &&
         long_axes(in(n, i)->type) <= 1)
         return USE_NORMALIZATION;
     if (meets_positions(o, n, i, others))
@@ -54,10 +53,9 @@ static UseKind pointwise_use(Origins *o, const Node *n, int i, unsigned others)
 
 static Verdict judge(Origins *o, const Node *n, int i, UseKind *kind)
 {
-    const int first = n->op == OP_where ? 1 : 0; /* a condition is no data */
-    const unsigned others = origin_of_others(o, n, i, first, n->n_in);
+    const unsigned others = origin_of_others(o, n, i);
     *kind = USE_OPERAND;
-    if (n->op == OP_batch_normalization && i > 2) {
+    if (i < 32 && op_of(n)->statistics >> i & 1) {
         *kind = USE_STATISTIC;
         return ENDS;
     }
@@ -66,8 +64,7 @@ static Verdict judge(Origins *o, const Node *n, int i, UseKind *kind)
             *kind = USE_POSITIONS;
             return ENDS;
         }
-        const bool passes = n->op == OP_tuple || n->op == OP_part || op_of(n)->differentiable >> (i < 31 ? i : 31) & 1;
-        return passes ? GOES_ON : ENDS;
+        return node_is_holder(n) || op_is_smooth(op_of(n), i) ? GOES_ON : ENDS;
     }
     if (may_be_weight(n, i)) {
         *kind = meets_pointwise(n) ? pointwise_use(o, n, i, others) : USE_WEIGHT;
@@ -81,9 +78,10 @@ static void note(WeightUse *use, UseKind kind, const Node *reader)
 {
     use->reader[kind] = reader; /* readers come last to first: the first one stays */
     use->n_statistics += kind == USE_STATISTIC;
-    use->multiplied |= kind == USE_SCALE && reader->op == OP_mul;
-    use->divides |= kind == USE_SCALE && reader->op == OP_div;
-    use->added |= kind == USE_SCALE && reader->op != OP_mul && reader->op != OP_div;
+    const Combine c = op_of(reader)->combine;
+    use->multiplied |= kind == USE_SCALE && c == COMBINE_PRODUCT;
+    use->divides |= kind == USE_SCALE && c == COMBINE_QUOTIENT;
+    use->added |= kind == USE_SCALE && c != COMBINE_PRODUCT && c != COMBINE_QUOTIENT;
 }
 
 static void merge(WeightUse *use, const WeightUse *more)

@@ -15,9 +15,14 @@ static void take(LossSpec *l, LossKind kind, const char *output, Arena *arena)
 
 static void take_activation(LossSpec *l, const char **why, const Node *last, const char *output, Arena *arena)
 {
-    const bool yes_no = last->op == OP_sigmoid;
-    take(l, yes_no ? LOSS_BCE_LOGITS : last->op == OP_softmax ? LOSS_CROSS_ENTROPY : LOSS_NLL, output, arena);
-    if (!yes_no) {
+    static const LossKind usual[] = {
+        [LIKELIHOOD_CLASSES] = LOSS_CROSS_ENTROPY,
+        [LIKELIHOOD_LOGS] = LOSS_NLL,
+        [LIKELIHOOD_YES] = LOSS_BCE_LOGITS,
+    };
+    const Likelihood gives = op_of(last)->likelihood;
+    take(l, usual[gives], output, arena);
+    if (gives != LIKELIHOOD_YES) {
         l->has_axis = true;
         l->axis = activation_axis(last);
     }

@@ -17,24 +17,30 @@ bool output_is_scalar(const Node *y)
 
 static bool is_activation(const Node *n)
 {
-    return n->op == OP_softmax || n->op == OP_log_softmax || n->op == OP_sigmoid;
+    return op_of(n)->likelihood != LIKELIHOOD_NONE;
+}
+
+/* Whether a call only gives its operand another shape, which it is told. */
+static bool reshapes(const Node *n)
+{
+    const Node *x = op_of(n)->access.shape > 1 ? in(n, 0) : NULL;
+    return x && x->type->kind == TYPE_TENSOR && type_elements(x->type) == type_elements(n->type);
 }
 
 Node *output_activation(const Node *y)
 {
     Node *n = (Node *)(uintptr_t)y;
-    while (n && n->op == OP_identity)
+    while (n && op_passes(op_of(n)))
         n = in(n, 0);
-    if (n && n->op == OP_reshape && in(n, 0) && is_activation(in(n, 0))) /* of a matrix, as before opset 13 */
+    if (n && reshapes(n) && is_activation(in(n, 0))) /* of a matrix, as before opset 13 */
         n = in(n, 0);
     return n && is_activation(n) ? n : NULL;
 }
 
 int activation_axis(const Node *activation)
 {
-    const int64_t axis = activation->op == OP_softmax ? ((const AxisAttr *)activation->attr)->axis
-                                                      : ((const LogSoftmaxAttr *)activation->attr)->axis;
-    return axis_wrap(axis, activation->type->rank);
+    const AttrSpec *spec = attr_find(op_of(activation)->attrs, str("axis"));
+    return axis_wrap(*(const int64_t *)attr_at(spec, activation->attr), activation->type->rank);
 }
 
 /* What an activation among the results reads: the activation is the output that people mean. */
@@ -84,7 +90,7 @@ int usual_class_axis(const Graph *g, const Type *scores)
     bool tokens = false;
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
-        tokens |= n->op == OP_input && n->type->kind == TYPE_TENSOR && dtype_is_integer(n->type->dtype) &&
+        tokens |= node_is_input(n) && n->type->kind == TYPE_TENSOR && dtype_is_integer(n->type->dtype) &&
                   dtype_bits(n->type->dtype) >= 32; /* bytes are pixels */
     }
     return tokens && scores->rank == 3 ? 2 : scores->rank > 1 ? 1 : 0;
@@ -101,7 +107,7 @@ static const char *proposal(const Graph *g, const Node *y, const char *name, Are
         return arena_printf(arena, "--loss cross_entropy:%s,axis=%d | --loss mse:%s", name, usual, name);
     if (!last)
         return arena_printf(arena, "--loss mse:%s", name);
-    if (last->op == OP_sigmoid)
+    if (op_of(last)->likelihood == LIKELIHOOD_YES)
         return arena_printf(arena, "--loss bce_logits:%s", name);
     const int axis = activation_axis(last);
     return arena_printf(arena, "--loss cross_entropy:%s,axis=%d", name, axis == last->type->rank - 1 ? -1 : axis);

@@ -13,6 +13,12 @@ const char *loss_word(LossKind kind);
 /* What a loss is, in words: "squared differences". */
 const char *loss_what(LossKind kind);
 
+/* The word that computes a loss; OP_COUNT: none does. */
+int loss_op(LossKind kind);
+
+/* Whether targets of a loss are classes along an axis. */
+bool loss_has_classes(LossKind kind);
+
 /* The keys that a kind has, at most `most` of them; returns their number. */
 size_t loss_settings(LossKind kind, const char **settings, size_t most);
 
@@ -30,7 +36,7 @@ typedef struct LossTarget {
     const char *input;  /* that is added for the targets */
     const char *output; /* the model's, as it is deployed */
     Node *scores;       /* what the loss reads: the output, or what its last activation reads */
-    int op;             /* OpWord of the loss: a cross_entropy where probabilities were named */
+    LossKind kind;      /* of the loss: a cross_entropy where probabilities were named */
     bool classes;       /* targets are classes of an axis */
     int axis;
     int64_t n_classes;

@@ -6,11 +6,20 @@
 #include "passes/recipe/loss_outputs.h"
 #include "passes/recipe/loss_read.h"
 
-static const int ops[] = {
+int loss_op(LossKind kind)
+{
+    static const int ops[] = {
 #define OP_OF(id, word, op, what) op,
-    LOSSES(OP_OF)
+        LOSSES(OP_OF)
 #undef OP_OF
-};
+    };
+    return ops[kind];
+}
+
+bool loss_has_classes(LossKind kind)
+{
+    return kind == LOSS_CROSS_ENTROPY || kind == LOSS_NLL || kind == LOSS_FOCAL;
+}
 
 static Place on_option(void)
 {
@@ -71,7 +80,7 @@ static bool needs_names(const Recipe *r)
 {
     int n = 0;
     for (size_t i = 0; i < r->n_losses; i++)
-        n += ops[r->losses[i].kind] != OP_COUNT;
+        n += loss_op(r->losses[i].kind) != OP_COUNT;
     return n > 1;
 }
 
@@ -88,13 +97,14 @@ static void look_behind(LossTarget *t, const LossSpec *l, int *axis)
     const Node *last = output_activation(t->scores);
     if (!last)
         return;
-    if (l->kind == LOSS_BCE_LOGITS && last->op == OP_sigmoid)
+    const Likelihood gives = op_of(last)->likelihood;
+    if (l->kind == LOSS_BCE_LOGITS && gives == LIKELIHOOD_YES)
         t->scores = in(last, 0);
-    if (last->op == OP_sigmoid || last->type->rank < 1 || !same_axis(l, last))
+    if (gives == LIKELIHOOD_YES || last->type->rank < 1 || !same_axis(l, last))
         return;
-    if (l->kind == LOSS_CROSS_ENTROPY || l->kind == LOSS_FOCAL || (l->kind == LOSS_NLL && last->op == OP_log_softmax)) {
+    if (l->kind == LOSS_CROSS_ENTROPY || l->kind == LOSS_FOCAL || (l->kind == LOSS_NLL && gives == LIKELIHOOD_LOGS)) {
         t->scores = in(last, 0);
-        t->op = l->kind == LOSS_FOCAL ? OP_focal : OP_cross_entropy;
+        t->kind = l->kind == LOSS_FOCAL ? LOSS_FOCAL : LOSS_CROSS_ENTROPY;
         *axis = activation_axis(last);
     }
 }
@@ -118,9 +128,9 @@ bool loss_target(const Graph *g, const Recipe *r, size_t i, Arena *arena, Diag *
 {
     const LossSpec *l = &r->losses[i];
     int axis = -1;
-    *t = (LossTarget){ .op = ops[l->kind] };
+    *t = (LossTarget){ .kind = l->kind };
     *status = OK;
-    if (t->op == OP_COUNT)
+    if (loss_op(l->kind) == OP_COUNT)
         return false;
     t->scores = find_output(g, l, arena, diag, &t->output, status);
     if (!t->scores)
@@ -137,7 +147,7 @@ bool loss_target(const Graph *g, const Recipe *r, size_t i, Arena *arena, Diag *
     }
     t->input = needs_names(r) ? arena_printf(arena, "target.%s", t->output) : "target";
     look_behind(t, l, &axis);
-    if (t->op == OP_cross_entropy || t->op == OP_nll || t->op == OP_focal)
+    if (loss_has_classes(t->kind))
         *status = set_axis(g, l, t, axis, diag);
     return *status == OK;
 }

@@ -175,7 +175,7 @@ static void consider_node(const Selector *s, Near *near, const char *wanted, con
     if (parameters && (!is_parameter(n) || !dtype_is_float(n->type->dtype)))
         return;
     if (s->op && !parameters) {
-        consider(near, wanted, op_of(n)->structural && n->op != OP_opaque ? NULL : op_title(s->arena, n));
+        consider(near, wanted, op_of(n)->structural && !node_is_opaque(n) ? NULL : op_title(s->arena, n));
         return;
     }
     if (s->op) {

@@ -84,7 +84,7 @@ static bool is_whole(const Recipe *r, const Node *input)
     for (size_t i = 0; i < r->n_whole; i++)
         if (input->name && strcmp(r->whole[i], input->name) == 0)
             return true;
-    return input->op != OP_input || input->type->kind != TYPE_TENSOR || input->type->rank < 1;
+    return !node_is_input(input) || input->type->kind != TYPE_TENSOR || input->type->rank < 1;
 }
 
 static bool starts_with_batch(const Accumulating *a, const Type *t)

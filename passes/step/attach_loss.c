@@ -39,7 +39,7 @@ static Node *new_input(Attach *a, const char *name, const Type *type)
 static Node *new_input_as(Attach *a, const char *name, const Type *type, InputRole role, const char *of)
 {
     Node *n = new_input(a, name, type);
-    if (n->op == OP_input)
+    if (node_is_input(n))
         node_set_role(n, (int)role, of);
     return n;
 }
@@ -104,13 +104,14 @@ static Node *compare(Attach *a, const LossSpec *l, const LossTarget *t)
         return NULL;
     }
     Node *weight = weight_input(a, l, type);
-    if (t->op == OP_cross_entropy || t->op == OP_nll || t->op == OP_focal) {
+    const Op op = (Op)loss_op(t->kind);
+    if (loss_has_classes(t->kind)) {
         const ClassLossAttr at = { .reduction = l->sums ? LOSS_SUM : LOSS_MEAN,
                                    .axis = t->axis,
                                    .ignore_index = l->ignore_index,
                                    .label_smoothing = (float)l->label_smoothing,
                                    .gamma = (float)l->gamma };
-        return build_node(&a->b, (Op)t->op, &at,
+        return build_node(&a->b, op, &at,
                           weight      ? 4
                           : l->weight ? 3
                                       : 2,
@@ -119,13 +120,13 @@ static Node *compare(Attach *a, const LossSpec *l, const LossTarget *t)
     const LossSumAttr at = { .reduction = l->sums ? LOSS_SUM : LOSS_MEAN,
                              .delta = (float)l->delta,
                              .gamma = (float)l->gamma };
-    if (t->op == OP_bce_logits)
-        return build_node(&a->b, OP_bce_logits, &at,
+    if (t->kind == LOSS_BCE_LOGITS)
+        return build_node(&a->b, op, &at,
                           weight      ? 4
                           : l->weight ? 3
                                       : 2,
                           (Node *[]){ scores, target, class_weights(a, l), weight });
-    return build_node(&a->b, (Op)t->op, &at, weight ? 3 : 2, (Node *[]){ scores, target, weight });
+    return build_node(&a->b, op, &at, weight ? 3 : 2, (Node *[]){ scores, target, weight });
 }
 
 /* A scalar that the model computes, as a scalar of rank 0 and in f32 or wider. */

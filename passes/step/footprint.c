@@ -51,7 +51,7 @@ static void count_gradients(Graph *g, Facts *lives, Footprint *f)
 /* Views of what others hold take nothing. */
 static bool takes_room(const Node *n)
 {
-    return n->op != OP_part && n->op != OP_tuple && n->op != OP_const && n->op != OP_param;
+    return !node_is_holder(n) && n->op != OP_const && n->op != OP_param;
 }
 
 /* The most that the bodies of a node hold at once, one body at a time. */
@@ -82,7 +82,7 @@ static uint64_t most_alive(Graph *g, Facts *lives, Footprint *f)
         for (int i = 0; i < n->n_in; i++) {
             Node *def = in(n, i);
             Life *of = def && def->graph == g ? fact(lives, def) : NULL;
-            if (of && def->op != OP_input && def->op != OP_state && --of->readers == 0 && takes_room(def) &&
+            if (of && !node_is_input(def) && def->op != OP_state && --of->readers == 0 && takes_room(def) &&
                 !of->counted_apart)
                 alive -= bytes_of(def->type);
         }
