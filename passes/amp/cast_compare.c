@@ -52,19 +52,31 @@ bool compares_widened(const Match *m)
     return true;
 }
 
-/* The constant as the other operand is compared with it; `left`: it stands on the left, so that the question turns. */
-static double compared(Op op, bool left, double c, DType narrow)
+bool compares(const OpDef *def)
 {
-    switch (op) {
-    case OP_less:
-    case OP_greater_or_equal:
-        return left ? amp_at_most(c, narrow) : amp_at_least(c, narrow);
-    case OP_less_or_equal:
-    case OP_greater:
-        return left ? amp_at_least(c, narrow) : amp_at_most(c, narrow);
-    default:
-        return amp_at_least(c, narrow) == c ? c : (double)NAN;
-    }
+    return def->compares != 0;
+}
+
+/* The constant as an operand on its left is compared with it: where the answer changes below it or above it only, the next
+ * narrow value on that side's end; where it changes at the constant alone, that, or what nothing is equal to. */
+static double compared(unsigned affirms, double c, DType narrow)
+{
+    const bool below = !(affirms & IS_LESS) != !(affirms & IS_EQUAL);
+    const bool above = !(affirms & IS_GREATER) != !(affirms & IS_EQUAL);
+    if (below != above)
+        return below ? amp_at_least(c, narrow) : amp_at_most(c, narrow);
+    return amp_at_least(c, narrow) == c ? c : (double)NAN;
+}
+
+/* What a comparison affirms when its operands change places. */
+static unsigned turned(unsigned affirms)
+{
+    return (affirms & IS_EQUAL) | (affirms & IS_LESS ? IS_GREATER : 0) | (affirms & IS_GREATER ? IS_LESS : 0);
+}
+
+Node *compare_as_they_are(Build *b, const Match *m)
+{
+    return build_node(b, m->root->op, m->root->attr, 2, (Node *[]){ m->x[0], m->x[1] });
 }
 
 Node *compare_narrow(Build *b, const Match *m)
@@ -74,9 +86,10 @@ Node *compare_narrow(Build *b, const Match *m)
     const DType narrow = m->x[0]->type->dtype;
     if (!c)
         return NULL;
+    const unsigned affirms = op_of(m->root)->compares;
     Tensor *t = tensor_new(b->graph->arena, c->type);
     for (int64_t i = 0; i < tensor_elements(t); i++)
-        tensor_set_f64(t, i, compared(m->root->op, left, tensor_get_f64(c, i), narrow));
+        tensor_set_f64(t, i, compared(left ? turned(affirms) : affirms, tensor_get_f64(c, i), narrow));
     Node *k = build_amp_cast(b, build_const(b, t), narrow); /* of ours, so that it can be taken out again */
     return build_node(b, m->root->op, m->root->attr, 2, (Node *[]){ left ? k : m->x[0], left ? m->x[0] : k });
 }

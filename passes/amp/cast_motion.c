@@ -21,19 +21,49 @@ static bool is_one_datum(const Node *n)
     return is_data(n, 0);
 }
 
-/* What a scatter adds up or multiplies is rounded. */
+/* What draws, has a body or is another in training does more than move. */
+static CastMotion motion_of(const OpDef *def)
+{
+    const AmpClass c = def->amp.f16;
+    if (def->structural || def->mode != MODE_PURE || def->n_regions)
+        return CASTS_BY_CLASS;
+    if (def->amp.motion == CASTS_BY_CLASS && (c == AMP_P || c == AMP_PW))
+        return CASTS_BOTH;
+    return def->amp.motion == CASTS_BY_CLASS && c == AMP_PM ? CASTS_UP : def->amp.motion;
+}
+
+bool passes_up(const OpDef *def)
+{
+    return motion_of(def) >= CASTS_UP && !op_steers(def, 0);
+}
+
+bool passes_down(const OpDef *def)
+{
+    return motion_of(def) == CASTS_BOTH && !op_steers(def, 0);
+}
+
+bool chooses_up(const OpDef *def)
+{
+    return motion_of(def) >= CASTS_UP && op_steers(def, 0) && !op_steers(def, 1);
+}
+
+bool chooses_down(const OpDef *def)
+{
+    return motion_of(def) == CASTS_BOTH && op_steers(def, 0) && !op_steers(def, 1);
+}
+
+/* Whether this call only moves: what a scatter adds up or multiplies is rounded. */
 static bool only_moves(const Node *n)
 {
-    if (n->op != OP_scatter_elements && n->op != OP_scatter_nd)
-        return true;
-    const int reduction = ((const ScatterAttr *)n->attr)->reduction;
-    return reduction == SCATTER_NONE || reduction == SCATTER_MAX || reduction == SCATTER_MIN;
+    const AmpCard *card = &op_of(n)->amp;
+    const AmpClass c = card->f16 == AMP_C ? card->when(n, F16) : AMP_P;
+    return c == AMP_P || c == AMP_PW || c == AMP_PM;
 }
 
 /* Rows of a table are fewer than the table; any other part of a weight is read from its narrow copy (C-18, C-19). */
 static bool is_taken_from_table(const Node *n)
 {
-    return n->op == OP_gather || n->op == OP_gather_elements || n->op == OP_gather_nd;
+    return op_of(n)->access.kind == ACCESS_GATHER;
 }
 
 /* ---- behind ---- */
@@ -109,10 +139,19 @@ Node *cast_behind(Build *b, const Match *m)
 
 /* ---- before ---- */
 
+static bool reads_tensors(const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && is_data(n, i) && in(n, i)->type->kind != TYPE_TENSOR)
+            return false;
+    return true;
+}
+
 bool may_go_before(const Match *m)
 {
     const Node *move = m->node[1];
-    return is_narrow(m->root) && is_wide(move) && move->uses && !move->uses->next && only_moves(move);
+    return is_narrow(m->root) && is_wide(move) && move->uses && !move->uses->next && only_moves(move) &&
+           reads_tensors(move);
 }
 
 /* As far as one looks. */

@@ -40,6 +40,12 @@ static inline Build build_as(const Build *b, const Node *n)
 /* C-6: whether everybody goes on seeing one value when the reader of a narrow copy reads the wide value instead. */
 bool one_view_remains(const Match *m);
 
+/* C-9, C-10: what widening and narrowing casts change places with, operand 0 or (behind a condition) 1 being data. */
+bool passes_up(const OpDef *def);
+bool passes_down(const OpDef *def);
+bool chooses_up(const OpDef *def);
+bool chooses_down(const OpDef *def);
+
 /* C-9, C-10: `move(cast(x))` becomes `cast(move(x))`, all data operands at once; null: one of them has no such form. */
 bool may_go_behind(const Match *m);
 Node *cast_behind(Build *b, const Match *m);
@@ -53,8 +59,11 @@ bool may_give_wide(const Match *m);
 bool may_give_narrow(const Match *m);
 Node *give_as_cast(Build *b, const Match *m);
 
-/* C-14: a comparison with a constant, made with narrow values that give the same answers. */
+/* C-14: what compares; a comparison of narrow values as they are, or with a constant, made with narrow values that give the
+ * same answers. */
+bool compares(const OpDef *def);
 bool compares_widened(const Match *m);
+Node *compare_as_they_are(Build *b, const Match *m);
 Node *compare_narrow(Build *b, const Match *m);
 
 /* The nearest values of F16 or BF16 that are not less, and not greater, than a number. */

@@ -101,31 +101,9 @@ static Node *dequantize_narrow(Build *b, const Match *m)
 
 /* clang-format off */
 
-/* What only moves the elements of operand 0, and what orders them. */
-#define MOVES(_)                                                                                                       \
-    _(identity) _(reshape) _(flatten) _(squeeze) _(unsqueeze) _(transpose) _(depth_to_space) _(space_to_depth)         \
-    _(expand) _(tile) _(slice) _(pad) _(center_crop_pad) _(trilu) _(reverse_sequence) _(compress) _(gather)            \
-    _(gather_elements) _(gather_nd)
-#define ORDERS(_)      _(relu) _(clip) _(max) _(min) _(max_pool) _(global_max_pool) _(reduce_max) _(reduce_min)
-#define SIGNS(_)       _(abs) _(neg)
 #define SUMS(_)        _(matmul) _(gemm) _(conv) _(conv_transpose) _(conv_weight_grad)
-#define COMPARES(_)    _(equal) _(less) _(less_or_equal) _(greater) _(greater_or_equal)
-
-#define MOVES_MANY(_)  _(concat) _(scatter_elements) _(scatter_nd) _(tensor_scatter)
-
-#define BEHIND(C, word) { C "-cast-behind-" #word, EXACT, P(word, P(amp_cast, X), REST(0)), NULL, cast_behind, may_go_behind },
-#define BEFORE(C, word) { C "-cast-before-" #word, EXACT, P(amp_cast, P(word, X, REST(0))), NULL, cast_before, may_go_before },
-#define C9_BEHIND(word)  BEHIND("c9", word)
-#define C9_BEFORE(word)  BEFORE("c9", word)
-#define C10_BEHIND(word) BEHIND("c10", word)
-#define C10_BEFORE(word) BEFORE("c10", word)
-
 #define GIVES_WIDE(word)   { "c11-wide-" #word,   ELASTIC, P(amp_cast, P(word, X, REST(0))), NULL, give_as_cast, may_give_wide },
 #define GIVES_NARROW(word) { "c11-narrow-" #word, EXACT,   P(amp_cast, P(word, X, REST(0))), NULL, give_as_cast, may_give_narrow },
-
-#define BOTH(word)  { "c14-widened-" #word,        EXACT, P(word, P(amp_cast, X), P(amp_cast, Y)), P(word, X, Y), NULL, compares_widened },
-#define RIGHT(word) { "c14-" #word "-constant",    EXACT, P(word, P(amp_cast, X), CONST), NULL, compare_narrow, compares_widened },
-#define LEFT(word)  { "c14-constant-" #word,       EXACT, P(word, CONST, P(amp_cast, X)), NULL, compare_narrow, compares_widened },
 
 static const Rule rules[] = {
     /* name                       exactness  match                             become                   build  when                */
@@ -144,19 +122,17 @@ static const Rule rules[] = {
     { "c6-down-and-up",           ELASTIC,   P(amp_cast, P(amp_cast, X)),      X,                       NULL,  one_view_remains    },
     { "c6-two-narrowings",        ELASTIC,   P(amp_cast, P(amp_cast, X)),      LIKE(0, P(amp_cast, X)), NULL,  two_narrowings      },
 
-    MOVES(C9_BEHIND) MOVES(C9_BEFORE)
-    MOVES_MANY(C9_BEHIND) C9_BEFORE(concat)
-    { "c9-cast-behind-where",     EXACT,     P(where, Z, P(amp_cast, X), P(amp_cast, Y)), NULL, cast_behind, may_go_behind },
-    { "c9-cast-behind-where-or",  EXACT,     P(where, Z, P(amp_cast, X), CONST),          NULL, cast_behind, may_go_behind },
-    { "c9-cast-behind-or-where",  EXACT,     P(where, Z, CONST, P(amp_cast, X)),          NULL, cast_behind, may_go_behind },
-    { "c9-cast-before-where",     EXACT,     P(amp_cast, P(where, Z, X, Y)),              NULL, cast_before, may_go_before },
-
-    ORDERS(C10_BEHIND) SIGNS(C10_BEHIND) SIGNS(C10_BEFORE)
+    { "c9-cast-behind",           EXACT,     ANY(passes_up, P(amp_cast, X), REST(0)),               NULL, cast_behind, may_go_behind },
+    { "c9-cast-behind-choice",    EXACT,     ANY(chooses_up, Z, P(amp_cast, X), REST(0)),           NULL, cast_behind, may_go_behind },
+    { "c9-cast-behind-or-choice", EXACT,     ANY(chooses_up, Z, CONST, P(amp_cast, X)),             NULL, cast_behind, may_go_behind },
+    { "c9-cast-before",           EXACT,     P(amp_cast, ANY(passes_down, X, REST(0))),             NULL, cast_before, may_go_before },
+    { "c9-cast-before-choice",    EXACT,     P(amp_cast, ANY(chooses_down, Z, X, REST(0))),         NULL, cast_before, may_go_before },
 
     SUMS(GIVES_WIDE) SUMS(GIVES_NARROW)
 
-    COMPARES(BOTH) COMPARES(RIGHT)
-    LEFT(less) LEFT(less_or_equal) LEFT(greater) LEFT(greater_or_equal)
+    { "c14-widened",              EXACT,     ANY(compares, P(amp_cast, X), P(amp_cast, Y)), NULL, compare_as_they_are, compares_widened },
+    { "c14-constant-right",       EXACT,     ANY(compares, P(amp_cast, X), CONST),          NULL, compare_narrow,      compares_widened },
+    { "c14-constant-left",        EXACT,     ANY(compares, CONST, P(amp_cast, X)),          NULL, compare_narrow,      compares_widened },
 
     { "c15-shape",                EXACT,     P(shape, P(cast, X)),             LIKE(0, P(shape, X)),    NULL,  NULL                },
     { "c15-amp-shape",            EXACT,     P(shape, P(amp_cast, X)),         LIKE(0, P(shape, X)),    NULL,  NULL                },

@@ -65,6 +65,8 @@ static bool is_absent(const Pattern *p)
 
 static bool same_op(const Pattern *p, const Node *n)
 {
+    if (p->fits)
+        return p->fits(op_of(n));
     return p->word ? strcmp(p->word, op_of(n)->name) == 0 : p->op == n->op;
 }
 
@@ -252,6 +254,7 @@ static const void *attr_of(const Plan *plan, const OpDef *def, Arena *arena)
 static Op op_named(const Pattern *p, const Ir *ir)
 {
     Op op = p->op;
+    DEBUG_IF(p->fits);
     BUG_IF(ir->memory, p->word && !op_find(ir->ops, str(p->word), &op));
     return op;
 }

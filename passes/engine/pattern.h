@@ -30,6 +30,7 @@ typedef struct Pattern {
     int index;
     double value;
     const char *word;   /* of an op that is no OpWord; null: `op` */
+    bool (*fits)(const OpDef *def); /* of every op of which the card says so; null: `op` */
     const void *attr;   /* WITH: the attribute struct ... */
     const char *fields; /* ... and the text of its initializer, which names the fields that count */
     const struct Pattern *in[PATTERN_OPERANDS];
@@ -74,6 +75,8 @@ extern const Pattern pattern_leaves[MATCH_LEAVES], pattern_const, pattern_none;
 #define P0(word_) PATTERN(.kind = PATTERN_OP, .op = OP_##word_)
 /* A call of an op of somebody else's table, by its word. */
 #define PN(text, ...) PATTERN(.kind = PATTERN_OP, .word = (text), .in = { __VA_ARGS__ })
+/* A call of any op whose card fits; in a replacement there is none. */
+#define ANY(fits_, ...) PATTERN(.kind = PATTERN_OP, .fits = (fits_), .in = { __VA_ARGS__ })
 /* A constant equal to v in every element; in a replacement: a scalar of the root's element type. */
 #define EQ(v) PATTERN(.kind = PATTERN_EQ, .value = (v))
 /* The pattern, of a value that has one reader. */

@@ -36,7 +36,7 @@ static Note *note(Driver *d, const Node *n)
 static void enqueue(Driver *d, Node *n)
 {
     Note *k = note(d, n);
-    if (k->queued || k->gone || n->op == OP_input || n->op == OP_state || n->op == OP_return)
+    if (k->queued || k->gone || node_is_input(n) || n->op == OP_state || node_is_return(n))
         return;
     k->queued = true;
     GROW(d->run->scratch, d->queue, d->tail, d->cap);
@@ -117,7 +117,7 @@ static bool is_dead(const Dead *d, const Node *n)
 
 static bool dies(const Dead *d, const Node *n)
 {
-    if (n->op == OP_input || n->op == OP_state)
+    if (node_is_input(n) || n->op == OP_state)
         return false;
     for (const Use *u = n->uses; u; u = u->next)
         if (!is_dead(d, u->user))
@@ -276,7 +276,7 @@ static const Pattern *root_call(const Rule *r)
     return p;
 }
 
-/* Chains rules by the op of their root, in the table's order. */
+/* Chains rules by the op of their root, in the table's order; those of any op come behind those of one. */
 static void index_rules(Driver *d)
 {
     const size_t n_lists = d->n_ops + 1;
@@ -286,7 +286,7 @@ static void index_rules(Driver *d)
         d->first[i] = -1;
     for (size_t i = d->n_rules; i-- > 0;) {
         const Pattern *p = root_call(&d->rules[i]);
-        const size_t list = p->word ? d->n_ops : p->op;
+        const size_t list = p->word || p->fits ? d->n_ops : p->op;
         const int depth = pattern_depth(d->rules[i].match);
         DEBUG_IF(list >= n_lists);
         d->next[i] = d->first[list];
