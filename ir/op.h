@@ -293,8 +293,8 @@ typedef struct OpDef {
     /* Whether the types of the operands tell the value; null: no. */
     bool (*told)(const Node *n);
 
-    /* The number that states how far dimension `axis` of operand 0 reaches, where that was of type `from`, in a batch of
-     * `batch`, and is of another size now; false: no number does.  Null: no call states any. */
+    /* Finds the number that states how far dimension `axis` of operand 0 reached when that was of type `from`, in a batch of
+     * `batch`.  False where no number does.  Null where no call states any. */
     bool (*extent)(const Node *n, const Type *from, int axis, int64_t batch, StatedNumber *to);
     AmpCard amp;
     QuantCard quant;

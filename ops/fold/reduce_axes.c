@@ -401,6 +401,7 @@ const OpDef op_reduce_prod = {
     .open_adjoint = true,
     .weight = 2,
     .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },
+    .combine = COMBINE_PRODUCT,
     .onnx = { "ReduceProd", 18, NULL },
 };
 

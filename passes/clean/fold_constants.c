@@ -62,12 +62,23 @@ static bool is_numbers(const Type *t)
     return true;
 }
 
+static double elements(const Type *t)
+{
+    return t && t->kind == TYPE_TENSOR && type_known(t) ? (double)type_elements(t) : 0;
+}
+
+/* Whether a call gives elements of its operand, and no more than that has. */
+static bool takes_part(const Node *n)
+{
+    return op_moves(op_of(n)) && n->n_in && in(n, 0) && elements(n->type) <= elements(in(n, 0)->type);
+}
+
 static bool can_fold(const Fold *f, const Node *n)
 {
     const OpDef *def = op_of(n);
     if (def->structural || def->mode != MODE_PURE || n->n_regions || !is_numbers(n->type))
         return false;
-    if (f->stated && n->op != OP_slice && !is_counted(n->type))
+    if (f->stated && !is_counted(n->type) && !takes_part(n))
         return false;
     if (asks_type_only(n))
         return true;
@@ -83,11 +94,6 @@ static bool over(Fold *f, const Node *n, const char *limit, int64_t most, int64_
         return false;
     remark(f->run->diag, "fold", node_place(n), "not folded: more than the limit %s (%" PRId64 ")", limit, most);
     return true;
-}
-
-static double elements(const Type *t)
-{
-    return t && t->kind == TYPE_TENSOR && type_known(t) ? (double)type_elements(t) : 0;
 }
 
 /* Scalar operations of a call, roughly: a product of two matrices of m*k and k*n elements takes sqrt(mk * kn * mn). */

@@ -113,13 +113,20 @@ static void take_branch(Inliner *l, Node *n, bool yes)
     node_remove(n);
 }
 
+/* One of two bodies runs, once. */
+static bool is_choice(const Node *n)
+{
+    const BodyCard *body = &op_of(n)->body;
+    return body->open && !body->turns && n->n_regions == 2;
+}
+
 static Status inline_branches(Graph *g, PassRun *run)
 {
     Inliner l = { .top = g, .scratch = run->scratch, .gone = facts_open(run->scratch, sizeof(bool)) };
     Node **ifs = NULL;
     size_t n = 0, cap = 0;
     for (Node *k = walk_first(g); k; k = walk_next(g, k))
-        if (k->op == OP_if) {
+        if (is_choice(k)) {
             GROW(run->scratch, ifs, n, cap);
             ifs[n++] = k;
         }

@@ -13,12 +13,29 @@ typedef struct Calls {
     size_t n, cap;
 } Calls;
 
-/* The calls of an op, before any of them is changed. */
-static Calls calls_of(Graph *g, Op op, Arena *scratch)
+/* What remembers running statistics, what is another in training without, and what may be the end of a dropout that was
+ * taken apart. */
+static bool is_norm(const OpDef *def)
+{
+    return def->statistics != 0;
+}
+
+static bool is_dropout(const OpDef *def)
+{
+    return def->mode == MODE_TRAINING && !def->statistics;
+}
+
+static bool is_product(const OpDef *def)
+{
+    return def->row && def->combine == COMBINE_PRODUCT;
+}
+
+/* The calls of such ops, before any of them is changed. */
+static Calls calls_of(Graph *g, bool (*is)(const OpDef *def), Arena *scratch)
 {
     Calls c = { 0 };
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
-        if (n->op != op)
+        if (!is(op_of(n)))
             continue;
         GROW(scratch, c.list, c.n, c.cap);
         c.list[c.n++] = n;
@@ -66,7 +83,7 @@ static Node *norm_again(Build *b, const Node *n, bool training, bool unbiased)
     Node *const ins[] = { in(n, 0), in(n, SCALE), in(n, BIAS), in(n, MEAN), in(n, VAR) };
     at.training_mode = training;
     at.unbiased = unbiased;
-    return build_node_n(b, OP_batch_normalization, &at, COUNT(ins), ins, training ? BATCH_NORM_RESULTS : 1);
+    return build_node_n(b, n->op, &at, COUNT(ins), ins, training ? BATCH_NORM_RESULTS : 1);
 }
 
 static Status train_norm(Graph *g, PassRun *run, Node *n, Results *next)
@@ -137,7 +154,7 @@ static Map streams_of(Graph *g, Arena *scratch)
     map_open(&used, scratch);
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         const AttrSpec *spec = attr_find(op_of(n)->attrs, str("stream"));
-        if (spec && n->op != OP_dropout)
+        if (spec && !is_dropout(op_of(n)))
             map_put_u64(&used, *(const uint64_t *)attr_at(spec, n->attr), NULL);
     }
     return used;
@@ -197,8 +214,8 @@ static void infer_noise(PassRun *run, Node *n)
 
 Status modes_train(Graph *g, PassRun *run, bool norms, bool dropouts)
 {
-    const Calls all_norms = calls_of(g, OP_batch_normalization, run->scratch);
-    const Calls all_dropouts = calls_of(g, OP_dropout, run->scratch);
+    const Calls all_norms = calls_of(g, is_norm, run->scratch);
+    const Calls all_dropouts = calls_of(g, is_dropout, run->scratch);
     Results next = { .g = g, .arena = run->scratch };
     for (size_t i = 0; norms && i < all_norms.n; i++)
         TRY(train_norm(g, run, all_norms.list[i], &next));
@@ -214,9 +231,9 @@ Status modes_train(Graph *g, PassRun *run, bool norms, bool dropouts)
 
 Status modes_infer(Graph *g, PassRun *run, bool norms, bool dropouts)
 {
-    const Calls all_norms = calls_of(g, OP_batch_normalization, run->scratch);
-    const Calls all_dropouts = calls_of(g, OP_dropout, run->scratch);
-    const Calls all_products = calls_of(g, OP_mul, run->scratch);
+    const Calls all_norms = calls_of(g, is_norm, run->scratch);
+    const Calls all_dropouts = calls_of(g, is_dropout, run->scratch);
+    const Calls all_products = calls_of(g, is_product, run->scratch);
     for (size_t i = 0; norms && i < all_norms.n; i++)
         TRY(infer_norm(run, all_norms.list[i]));
     for (size_t i = 0; dropouts && i < all_dropouts.n; i++)

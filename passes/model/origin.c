@@ -36,7 +36,7 @@ bool moves_operand(const Node *n)
 
 bool meets_pointwise(const Node *n)
 {
-    return op_of(n)->access.kind == ACCESS_ROW || n->op == OP_concat;
+    return op_of(n)->access.kind == ACCESS_ROW || op_of(n)->amp.f16 == AMP_PW;
 }
 
 static bool is_float(const Node *n)

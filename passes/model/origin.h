@@ -30,7 +30,7 @@ int long_axes(const Type *t);
 /* Whether a call only moves operand 0 about, or converts it. */
 bool moves_operand(const Node *n);
 
-/* Whether operand i is met element by element: by a pointwise call, or by concat. */
+/* Whether operand i is met element by element: by a pointwise call, or side by side with others by what joins them. */
 bool meets_pointwise(const Node *n);
 
 /* Whether the card says that operand i may be a parameter. */

@@ -41,7 +41,7 @@ static Combine combined(Context *c, Op op)
         const double x = pairs[i][0], y = pairs[i][1], z = on_two(c, op, x, y);
         sum &= z == x + y || z == x - y;
         product &= z == x * y;
-        quotient &= z == x / y;
+        quotient &= z == (double)(float)(x / y);
     }
     return sum ? COMBINE_SUM : product ? COMBINE_PRODUCT : quotient ? COMBINE_QUOTIENT : COMBINE_OTHERWISE;
 }
@@ -65,7 +65,7 @@ static Status check_folded(void *context)
 {
     static const double terms[] = { 1, -2, 4, 8 };
     Context *c = context;
-    int sums = 0;
+    int said = 0;
     for (int i = 0; i < OP_COUNT; i++) {
         const OpDef *def = ops_table.defs[i];
         if (def->access.kind != ACCESS_FOLD || def->min_in != 1 || (def->max_out && def->max_out != 1))
@@ -79,10 +79,11 @@ static Status check_folded(void *context)
         const Tensor *z = y ? value_of(c, y, &plain) : NULL;
         if (!z || tensor_elements(z) != 1)
             continue;
-        require((at(z, 0) == 11) == (def->combine == COMBINE_SUM), "%s gives %g", def->name, at(z, 0));
-        sums += def->combine == COMBINE_SUM;
+        const Combine combine = at(z, 0) == 11 ? COMBINE_SUM : at(z, 0) == -64 ? COMBINE_PRODUCT : COMBINE_OTHERWISE;
+        require(combine == def->combine, "%s gives %g", def->name, at(z, 0));
+        said += combine != COMBINE_OTHERWISE;
     }
-    require(sums == 1, "%d words add up", sums);
+    require(said == 2, "%d words add up or multiply", said);
     return OK;
 }
 
@@ -243,9 +244,13 @@ static Status check_statistics(void *context)
             Node *y = sample_of(c, def, variant), *call = y ? sample_call(y) : NULL;
             if (!call || type_results(call->type) < 2)
                 continue;
-            for (int k = 0, result = 1; k < call->n_in; k++)
+            for (int k = 0, result = 1; k < call->n_in && result < type_results(call->type); k++)
                 if (has_bit(def->statistics, k)) {
-                    require(type_result(call->type, result++) == in(call, k)->type, "%s: operand %d", def->name, k);
+                    require(type_elements(type_result(call->type, result)) == type_elements(in(call, k)->type),
+                            "%s, variant %d: result %d is %s, operand %d %s\n", def->name, variant, result,
+                            type_text(&c->arena, type_result(call->type, result)), k,
+                            type_text(&c->arena, in(call, k)->type));
+                    result++;
                     asked++;
                 }
         }

@@ -204,10 +204,12 @@ static Node *instance_call(Instance *made, const Pattern *outer, const Type *bes
                 sibling = operands[i]->type->kind == TYPE_TENSOR ? operands[i]->type : sibling;
             n = i + 1 > n ? i + 1 : n;
         }
+    const Node *cast = operands[0];
+    for (int i = 1; i < n && (!cast || cast->op != OP_amp_cast); i++)
+        cast = operands[i];
     for (int i = 0; i < PATTERN_OPERANDS && p->in[i]; i++)
         for (int k = i; p->in[i]->kind == PATTERN_REST && s && k < s->n_in && k < (int)COUNT(operands); k++) {
-            operands[k] =
-                steers(in(s, k)) && rng_below(made->rng, 2) ? steer(made) : beside_cast(made, operands[0], in(s, k));
+            operands[k] = steers(in(s, k)) && rng_below(made->rng, 2) ? steer(made) : beside_cast(made, cast, in(s, k));
             n = k + 1;
         }
     const int most = made->graph->ir->ops->defs[op]->max_out;
