@@ -29,10 +29,10 @@ typedef struct Pattern {
     Op op;
     int index;
     double value;
-    const char *word;   /* of an op that is no OpWord; null: `op` */
+    const char *word;               /* of an op that is no OpWord; null: `op` */
     bool (*fits)(const OpDef *def); /* of every op of which the card says so; null: `op` */
-    const void *attr;   /* WITH: the attribute struct ... */
-    const char *fields; /* ... and the text of its initializer, which names the fields that count */
+    const void *attr;               /* WITH: the attribute struct ... */
+    const char *fields;             /* ... and the text of its initializer, which names the fields that count */
     const struct Pattern *in[PATTERN_OPERANDS];
 } Pattern;
 
