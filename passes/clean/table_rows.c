@@ -74,5 +74,5 @@ Status tables_check(const Tables *t, const Node *n)
 {
     if (n->op == OP_slice)
         return map_find_u64(t->slices, n->id) ? check_slice(n) : OK;
-    return n->op == OP_gather ? check_gather(n) : OK;
+    return op_looks_up(op_of(n)) ? check_gather(n) : OK;
 }

@@ -7,7 +7,7 @@
 /* Behind what only changes the type. */
 static const Node *behind_casts(const Node *n)
 {
-    while (n && (n->op == OP_cast || n->op == OP_cast_like || n->op == OP_amp_cast || n->op == OP_identity))
+    while (n && (n->op == OP_cast || n->op == OP_cast_like || n->op == OP_amp_cast || op_passes(op_of(n))))
         n = in(n, 0);
     return n;
 }
