@@ -1,59 +1,5 @@
-#include "ops/control/reverse.h"
-
 #include "ops/card/make.h"
-
-Node *reverse_wide(Build *b, Node *x)
-{
-    if (!x || x->type->kind != TYPE_TENSOR || !dtype_is_float(x->type->dtype))
-        return x;
-    return make_cast(b, x, make_width(x->type->dtype));
-}
-
-/* ---- composites ---- */
-
-static bool carries(const Node *n)
-{
-    return n && n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
-}
-
-/* The value of an operand that expansions and adjoints may ask for: indices, axes and shapes, and small numbers such as an
- * exponent; never a weight. */
-static const Tensor *known_value(const Node *n)
-{
-    enum { SMALL = 4096 };
-    return n ? node_constant(n, carries(n) ? SMALL : 0) : NULL;
-}
-
-Node *reverse_inline(Node *n, Status *status)
-{
-    const OpDef *d = op_of(n);
-    Build b = build_before(n);
-    if (!d->expand)
-        return NULL;
-    const Tensor **values = NEWS(n->graph->arena, const Tensor *, n->n_in + 1);
-    Node **ins = NEWS(n->graph->arena, Node *, n->n_in + 1);
-    for (int i = 0; i < n->n_in; i++) {
-        ins[i] = in(n, i);
-        values[i] = known_value(ins[i]);
-        if (ins[i] && !values[i] && d->expand_needs_values && !carries(ins[i]))
-            return NULL;
-    }
-    const Site site = { .attr = n->attr,
-                        .n_in = n->n_in,
-                        .in = ins,
-                        .value = values,
-                        .type = n->type,
-                        .n_out = type_results(n->type),
-                        .regions = n->regions,
-                        .n_regions = n->n_regions };
-    Node *y = d->expand(&b, &site);
-    *status = b.status;
-    if (b.status != OK)
-        return NULL;
-    stand_in(n, y);
-    node_remove(n);
-    return y;
-}
+#include "ops/control/reverse_call.h"
 
 /* ---- what depends on what ---- */
 
@@ -94,7 +40,7 @@ static Mark *mark_of(Run *r, const Node *n)
 static bool moves_by(Run *r, const Node *n, int i)
 {
     const Node *def = in(n, i);
-    return def && mark_of(r, def)->moved && (node_is_holder(n) || (op_is_smooth(op_of(n), i) && carries(def)));
+    return def && mark_of(r, def)->moved && (node_is_holder(n) || (op_is_smooth(op_of(n), i) && reverse_carries(def)));
 }
 
 static Node *first_node(const Run *r)
@@ -114,7 +60,7 @@ static void mark_path(Run *r)
         Mark *m = mark_of(r, n);
         for (int i = 0; i < n->n_in; i++) {
             m->shaken |= in(n, i) && mark_of(r, in(n, i))->shaken && op_reads_value(op_of(n), i);
-            m->moved |= moves_by(r, n, i) && (carries(n) || n->type->kind == TYPE_TUPLE);
+            m->moved |= moves_by(r, n, i) && (reverse_carries(n) || n->type->kind == TYPE_TUPLE);
         }
         last = n;
     }
@@ -298,7 +244,7 @@ static Status check_extents(const Node *n)
     const Type *open = NULL;
     const OpDef *def = op_of(n);
     for (int i = 0; i < n->n_in && !open; i++)
-        open = in(n, i) && carries(in(n, i)) && !type_known(in(n, i)->type) ? in(n, i)->type : NULL;
+        open = in(n, i) && reverse_carries(in(n, i)) && !type_known(in(n, i)->type) ? in(n, i)->type : NULL;
     for (int k = 0; k < type_results(n->type) && !open; k++) {
         const Type *t = type_result(n->type, k);
         open = t->kind == TYPE_TENSOR && !type_known(t) ? t : NULL;
@@ -318,7 +264,7 @@ static Status call_adjoint(Run *r, Node *n, Node *const *dout, const bool *want)
     const Tensor **values = NEWS(r->scratch, const Tensor *, n->n_in + 1);
     for (int i = 0; i < n->n_in; i++) {
         ins[i] = reverse_wide(r->b, in(n, i));
-        values[i] = known_value(in(n, i));
+        values[i] = reverse_known(in(n, i));
     }
     for (int k = 0; k < n_out; k++)
         y[k] = reverse_wide(r->b, build_part(r->b, n, k));
@@ -401,7 +347,7 @@ static void find_stops(Run *r)
             continue;
         for (int i = 0; i < n->n_in; i++) {
             const Node *def = in(n, i);
-            if (def && mark_of(r, def)->moved && carries(def) && op_reads_value(op_of(n), i) &&
+            if (def && mark_of(r, def)->moved && reverse_carries(def) && op_reads_value(op_of(n), i) &&
                 (!op_is_smooth(op_of(n), i) || !m->moved))
                 stop_at(r, n, i, false);
         }
