@@ -90,6 +90,11 @@ bool op_is_smooth(const OpDef *def, int operand)
     return has_bit(def->differentiable, operand);
 }
 
+bool op_reads_type(const OpDef *def, int operand)
+{
+    return def->access.type_only >> (operand < 31 ? operand : 31) & 1;
+}
+
 bool op_moves(const OpDef *def)
 {
     return def->access.kind == ACCESS_MOVE || def->access.kind == ACCESS_GATHER;

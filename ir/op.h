@@ -193,15 +193,38 @@ typedef enum AccessKind {
     ACCESS_COMPOSITE, /* what the expansion says */
 } AccessKind;
 
+/* How the memory of a result and that of an operand may be one (ops/card/access.h decides it for a call). */
+typedef enum AliasHow {
+    ALIAS_NONE,
+    ALIAS_VIEW, /* the result is the operand, read in another way: nothing is computed or moved */
+    ALIAS_OVER, /* the result may be written where the operand lies */
+    ALIAS_INTO, /* the operand may be made where it lies in the result */
+} AliasHow;
+
+enum { ALIAS_EACH = -1 }; /* each of the results or operands */
+
+typedef struct Alias {
+    int8_t result, operand;
+    uint8_t how;
+} Alias;
+
+typedef struct Iteration Iteration;
+
 /* How a call reads its operands; of masks the last bit stands for all operands beyond. */
 typedef struct AccessCard {
     AccessKind kind;
     const char *opaque; /* of an opaque word: why nothing can be said */
     bool refuses;       /* values that only a run knows may make a call fail: an index that is out of range */
+    bool collides;      /* several elements of an operand may go to one place of a result */
     bool served_whole;  /* of a word with an expansion: one launch serves a call, nobody needs to open it */
     uint32_t steer;     /* their values say where elements go or which there are: indices, axes, shapes, conditions */
     uint32_t type_only; /* nothing but their types is read */
     int shape;          /* the operand that is the shape of the result, counted from 1; 0: none */
+    uint32_t scalar;    /* numbers of a run, one each: rates, counts of steps, scales */
+    Alias alias[4]; /* those beyond what rows have anyway: over an operand that is read and typed as the result is */
+    /* Which elements a call reads for which, in which order; false where shapes or values that steer it are known only
+     * when it runs.  Null: the rule of rows for rows, otherwise nobody knows. */
+    bool (*iterate)(const Node *n, Arena *arena, Iteration *to);
 } AccessCard;
 
 /* What becomes of the elements that a call puts together: its operands', or those of one operand along its axes. */
@@ -319,6 +342,9 @@ bool op_find_onnx(const OpTable *t, const char *domain, const char *op_type, Op 
 
 /* Whether an operand steers a call: its values say where elements go or which there are. */
 bool op_steers(const OpDef *def, int operand);
+
+/* Whether a call reads nothing of an operand but its type. */
+bool op_reads_type(const OpDef *def, int operand);
 
 /* Whether a word only puts elements of its operands somewhere else. */
 bool op_moves(const OpDef *def);

@@ -10,11 +10,6 @@ static const Tensor *known_value(const Node *n, int i)
     return x && x->type->kind == TYPE_TENSOR ? node_constant(x, SMALL) : NULL;
 }
 
-static bool stays_constant(const Node *n, int i, const Tensor *value)
-{
-    return value && (op_steers(op_of(n), i) || dtype_is_integer(value->type->dtype));
-}
-
 Graph *expansion_of(const Node *n, Arena *arena)
 {
     const OpDef *def = op_of(n);
@@ -32,7 +27,7 @@ Graph *expansion_of(const Node *n, Arena *arena)
             dtype_is_integer(in(n, i)->type->dtype))
             return NULL;
         Node *input = graph_input(g, NULL, in(n, i)->type);
-        ins[i] = stays_constant(n, i, values[i]) ? build_const(&b, values[i]) : input;
+        ins[i] = values[i] && op_steers(def, i) ? build_const(&b, values[i]) : input;
     }
     const Site site = { .attr = n->attr,
                         .n_in = n->n_in,

@@ -3,6 +3,7 @@
 
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
+#include "ops/contract/contract_access.h"
 
 static const Type *infer_det(Infer *q)
 {
@@ -211,6 +212,7 @@ const OpDef op_det = {
     .differentiable = 1,
     .weight = 8,
     .access.kind = ACCESS_FOLD,
+    .access.iterate = iterate_matrices,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Det", 22, NULL },

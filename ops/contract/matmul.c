@@ -4,6 +4,7 @@
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
+#include "ops/contract/contract_access.h"
 
 static const AttrSpec matmul_attrs[] = {
     ATTR_OURS(MatmulAttr, ta, BOOL, false),
@@ -333,6 +334,7 @@ const OpDef op_matmul = {
     .weight = 20,
     .work = work_matmul,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_matmul,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, matmul_class },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT },
                .out = { QUANT_INPUT },

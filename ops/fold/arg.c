@@ -2,6 +2,7 @@
 #include "base/parallel.h"
 #include "ops/card/reduction.h"
 #include "ops/card/shapes.h"
+#include "ops/fold/fold_access.h"
 
 static const AttrSpec arg_attrs[] = {
     ATTR(ArgAttr, axis, INT, 0),
@@ -138,7 +139,7 @@ static Node *sample_arg_min(Build *b, Rng *rng, int variant)
 
 #define CARD                                                                                                           \
     .min_in = 1, .max_in = 1, .attrs = arg_attrs, .infer = infer_arg, .n_variants = 24, .weight = 2,                   \
-    .access.kind = ACCESS_FOLD, .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL },                                      \
+    .access.kind = ACCESS_FOLD, .access.iterate = iterate_arg, .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL },       \
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_NEVER } }
 
 const OpDef op_arg_max = {

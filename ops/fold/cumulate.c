@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "ops/card/reduction.h"
 #include "ops/card/shapes.h"
+#include "ops/fold/fold_access.h"
 
 static const AttrSpec cum_attrs[] = {
     ATTR(CumAttr, exclusive, BOOL, false),
@@ -149,7 +150,8 @@ static Node *sample_cum_prod(Build *b, Rng *rng, int variant)
 
 #define CARD                                                                                                           \
     .min_in = 2, .max_in = 2, .attrs = cum_attrs, .infer = infer_cum, .n_variants = 24, .weight = 3,                   \
-    .differentiable = 1, .access.kind = ACCESS_SCAN, .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },                 \
+    .differentiable = 1, .access.kind = ACCESS_SCAN, .access.iterate = iterate_cumulate,                               \
+    .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },                                                                  \
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } }
 
 const OpDef op_cum_sum = {

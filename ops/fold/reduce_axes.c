@@ -2,6 +2,7 @@
 #include "ops/card/make.h"
 #include "ops/card/row.h"
 #include "ops/card/shapes.h"
+#include "ops/fold/fold_access.h"
 
 static const AttrSpec reduce_attrs[] = {
     ATTR(ReduceAttr, keepdims, BOOL, true),
@@ -9,15 +10,6 @@ static const AttrSpec reduce_attrs[] = {
     ATTR_OURS(ReduceAttr, out, DTYPE, 0),
     ATTR_LAST,
 };
-
-/* Axes as a mask, with what no axes mean. */
-static uint32_t mask_of(const ReduceAttr *at, int rank, int64_t n, const int64_t *axes)
-{
-    uint32_t mask = n == 0 && !at->noop_with_empty_axes ? (1u << rank) - 1 : 0;
-    for (int64_t i = 0; i < n; i++)
-        mask |= 1u << axis_wrap(axes[i], rank);
-    return mask;
-}
 
 /* ---- infer ---- */
 
@@ -76,7 +68,8 @@ static const Type *infer_over_axes(Infer *q, bool bools)
     Axes checked;
     if (!known)
         return unknown_axes(q, x, dtype, count);
-    return infer_axes(q, axes, n, x->rank, &checked) ? reduced_type(q, x, dtype, mask_of(at, x->rank, n, axes)) : NULL;
+    return infer_axes(q, axes, n, x->rank, &checked) ? reduced_type(q, x, dtype, reduce_mask(at, x->rank, n, axes))
+                                                     : NULL;
 }
 
 static const Type *infer_reduce(Infer *q)
@@ -95,7 +88,7 @@ static uint32_t eval_mask(Eval *e)
 {
     int64_t n = 0;
     const int64_t *axes = eval_has(e, 1) ? eval_ints(e, 1, &n) : NULL;
-    return mask_of(e->attr, e->in[0]->type->rank, n, axes);
+    return reduce_mask(e->attr, e->in[0]->type->rank, n, axes);
 }
 
 static void reduce_into(Eval *e, ReduceKind kind, Arithmetic a, const void *x, void *out)
@@ -369,6 +362,7 @@ SAMPLE(sum_square, -4, 4)
 
 const OpDef op_reduce_sum = {
     CARD(sum, FOLD),
+    .access.iterate = iterate_reduce,
     FLOATING,
     .infer = infer_reduce,
     .eval = eval_sum,
@@ -382,6 +376,7 @@ const OpDef op_reduce_sum = {
 
 const OpDef op_reduce_sum_square = {
     CARD(sum_square, FOLD),
+    .access.iterate = iterate_reduce,
     FLOATING,
     .infer = infer_reduce,
     .eval = eval_squares,
@@ -394,6 +389,7 @@ const OpDef op_reduce_sum_square = {
 
 const OpDef op_reduce_prod = {
     CARD(prod, FOLD),
+    .access.iterate = iterate_reduce,
     FLOATING,
     .infer = infer_reduce,
     .eval = eval_product,
@@ -407,6 +403,7 @@ const OpDef op_reduce_prod = {
 
 const OpDef op_reduce_max = {
     CARD(max, FOLD),
+    .access.iterate = iterate_reduce,
     PASSING,
     .infer = infer_extreme,
     .eval = eval_max,
@@ -419,6 +416,7 @@ const OpDef op_reduce_max = {
 
 const OpDef op_reduce_min = {
     CARD(min, FOLD),
+    .access.iterate = iterate_reduce,
     PASSING,
     .infer = infer_extreme,
     .eval = eval_min,

@@ -5,6 +5,7 @@
 #include "ops/card/make.h"
 #include "ops/card/row.h"
 #include "ops/card/shapes.h"
+#include "ops/fold/fold_access.h"
 
 static const AttrSpec axis_attrs[] = { ATTR(AxisAttr, axis, INT, -1), ATTR_LAST };
 static const AttrSpec log_softmax_attrs[] = {
@@ -264,6 +265,7 @@ const OpDef op_log_softmax = {
 const OpDef op_hardmax = {
     .name = "hardmax",
     .access.kind = ACCESS_FOLD,
+    .access.iterate = iterate_hardmax,
     CARD,
     .attrs = axis_attrs,
     .infer = infer_softmax,

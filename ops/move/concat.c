@@ -4,6 +4,7 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
+#include "ops/move/move_access.h"
 
 static const AttrSpec concat_attrs[] = { ATTR_REQUIRED(AxisAttr, axis, INT), ATTR_LAST };
 
@@ -121,16 +122,14 @@ const OpDef op_concat = {
     .differentiable = UINT32_MAX,
     .trainable = ~0u,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_concat,
+    .access.alias = { { 0, ALIAS_EACH, ALIAS_INTO } },
     .amp = { AMP_PW, AMP_PW, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "Concat", 13, NULL },
 };
 
 /* ---- split ---- */
-
-typedef struct SplitAttr {
-    int64_t axis, num_outputs;
-} SplitAttr;
 
 static const AttrSpec split_attrs[] = {
     ATTR(SplitAttr, axis, INT, 0),
@@ -276,6 +275,8 @@ const OpDef op_split = {
     .n_variants = 30,
     .differentiable = 1,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_split,
+    .access.alias = { { ALIAS_EACH, 0, ALIAS_VIEW } },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .access.steer = 2,

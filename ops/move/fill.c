@@ -6,6 +6,7 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
+#include "ops/move/move_access.h"
 
 /* ---- constant_of_shape ---- */
 
@@ -74,6 +75,7 @@ const OpDef op_constant_of_shape = {
     .sample = sample_constant_of_shape,
     .n_variants = 18,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_filled,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .access.steer = 1,
@@ -253,6 +255,7 @@ const OpDef op_eye_like = {
     .sample = sample_eye_like,
     .n_variants = 12,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_filled,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .access.type_only = 1,
@@ -355,6 +358,19 @@ static Node *sample_one_hot(Build *b, Rng *rng, int variant)
     return CALL_ATTR(b, one_hot, at, x, depth, sample_tensor(b, rng, sample_dtype(variant), 1, &two, -2, 3));
 }
 
+/* An index beside each line of the result, and one of the two values, whichever it asks for. */
+static bool iterate_one_hot(const Node *n, Arena *arena, Iteration *to)
+{
+    if (!iterate_filled(n, arena, to))
+        return false;
+    const int axis = axis_wrap(((const OneHotAttr *)n->attr)->axis, to->rank);
+    Access *x = reach_affine(to, arena, &to->in[0], to->rank - 1);
+    for (int d = 0; d < to->rank - 1; d++)
+        reach_along(to, x, d, d < axis ? d : d + 1, 1);
+    to->in[2] = (Access){ .reach = REACH_WHOLE, .piece_dim = NO_PIECE };
+    return true;
+}
+
 const OpDef op_one_hot = {
     .name = "one_hot",
     .min_in = 3,
@@ -367,6 +383,7 @@ const OpDef op_one_hot = {
     .sample = sample_one_hot,
     .n_variants = 24,
     .access.kind = ACCESS_ROW,
+    .access.iterate = iterate_one_hot,
     .amp = { AMP_P, AMP_P, 1u << 0 | 1u << 1, REASON_INDEX, NULL },
     .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .access.steer = 1 | 2,

@@ -6,6 +6,7 @@
 #include "ops/card/shapes.h"
 #include "ops/move/index_positions.h"
 #include "ops/move/move.h"
+#include "ops/move/move_access.h"
 
 static const AttrSpec axis_attrs[] = { ATTR(AxisAttr, axis, INT, 0), ATTR_LAST };
 
@@ -92,6 +93,7 @@ const OpDef op_gather = {
     .differentiable = 1,
     .trainable = 1,
     .access.kind = ACCESS_GATHER,
+    .access.iterate = iterate_gather,
     .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_GATHER, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .weight_axis = rows_of_table },
@@ -176,6 +178,7 @@ const OpDef op_gather_elements = {
     .n_variants = 30,
     .differentiable = 1,
     .access.kind = ACCESS_GATHER,
+    .access.iterate = iterate_gather_elements,
     .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
@@ -184,10 +187,6 @@ const OpDef op_gather_elements = {
 };
 
 /* ---- gather_nd ---- */
-
-typedef struct GatherNdAttr {
-    int64_t batch_dims;
-} GatherNdAttr;
 
 static const AttrSpec gather_nd_attrs[] = { ATTR(GatherNdAttr, batch_dims, INT, 0), ATTR_LAST };
 
@@ -282,6 +281,7 @@ const OpDef op_gather_nd = {
     .n_variants = 32,
     .differentiable = 1,
     .access.kind = ACCESS_GATHER,
+    .access.iterate = iterate_gather_nd,
     .access.refuses = true,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
+#include "ops/move/move_access.h"
 #include "ops/move/pad.h"
 
 static const char *const pad_modes[] = { "constant", "reflect", "edge", "wrap", NULL };
@@ -138,18 +139,23 @@ static const void *fill_element(Eval *e)
     return raw_of(e, t).data;
 }
 
-static Status eval_pad(Eval *e)
+void pad_frame(int rank, int64_t n, const int64_t *pads, const int64_t *axes, int64_t *before, int64_t *after)
 {
-    const int rank = e->in[0]->type->rank;
-    int64_t n, before[MAX_RANK] = { 0 }, after[MAX_RANK] = { 0 };
-    const int64_t *pads = eval_ints(e, 1, &n), *axes = eval_has(e, 3) ? eval_ints(e, 3, &n) : NULL;
-    if (!axes)
-        n = rank;
+    memset(before, 0, (size_t)rank * sizeof *before);
+    memset(after, 0, (size_t)rank * sizeof *after);
     for (int64_t i = 0; i < n; i++) {
         const int axis = axis_wrap(axes ? axes[i] : i, rank);
         before[axis] = pads[i];
         after[axis] = pads[n + i];
     }
+}
+
+static Status eval_pad(Eval *e)
+{
+    const int rank = e->in[0]->type->rank;
+    int64_t n, before[MAX_RANK], after[MAX_RANK];
+    const int64_t *pads = eval_ints(e, 1, &n), *axes = eval_has(e, 3) ? eval_ints(e, 3, &n) : NULL;
+    pad_frame(rank, axes ? n : rank, pads, axes, before, after);
     pad_by(e, ((const PadAttr *)e->attr)->mode, before, after, fill_element(e));
     return OK;
 }
@@ -189,6 +195,8 @@ const OpDef op_pad = {
     .n_variants = 60,
     .differentiable = 1u << 0 | 1u << 2,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_pad,
+    .access.alias = { { 0, 0, ALIAS_INTO } },
     .amp = { AMP_P, AMP_P, 1u << 2, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .access.steer = 2 | 8,
@@ -275,6 +283,7 @@ const OpDef op_center_crop_pad = {
     .n_variants = 30,
     .differentiable = 1,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_center_crop_pad,
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .access.steer = 2,

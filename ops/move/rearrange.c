@@ -4,6 +4,7 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
+#include "ops/move/move_access.h"
 
 /* ---- trilu ---- */
 
@@ -76,6 +77,8 @@ const OpDef op_trilu = {
     .n_variants = 28,
     .differentiable = 1,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_trilu,
+    .access.alias = { { 0, 0, ALIAS_OVER } },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .access.steer = 2,
@@ -289,6 +292,7 @@ const OpDef op_tensor_scatter = {
     .n_variants = 24,
     .differentiable = 1u << 0 | 1u << 1,
     .access.kind = ACCESS_SCATTER,
+    .access.alias = { { 0, 0, ALIAS_OVER } },
     .access.refuses = true,
     .amp = { AMP_PW, AMP_PW, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
@@ -338,6 +342,8 @@ const OpDef op_bit_cast = {
     .sample = sample_bit_cast,
     .n_variants = 24,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_flat,
+    .access.alias = { { 0, 0, ALIAS_VIEW } },
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "BitCast", 26, NULL },

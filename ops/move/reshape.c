@@ -3,6 +3,7 @@
 #include "ops/card/attrs.h"
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
+#include "ops/card/access.h"
 #include "ops/move/move.h"
 
 /* The same elements in the shape they had. */
@@ -21,7 +22,8 @@ static void adjoint_view(Build *b, const Site *s, Node **dx)
 
 #define VIEW                                                                                                           \
     .eval = move_whole, .adjoint = adjoint_view, .open_adjoint = true, .differentiable = 1,                            \
-    .access.kind = ACCESS_MOVE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                         \
+    .access.kind = ACCESS_MOVE, .access.iterate = iterate_flat, .access.alias = { { 0, 0, ALIAS_VIEW } },              \
+    .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                                                                     \
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true }
 
 /* ---- reshape ---- */

@@ -7,6 +7,7 @@
 #include "ops/card/shapes.h"
 #include "ops/move/index_positions.h"
 #include "ops/move/move.h"
+#include "ops/move/move_access.h"
 
 static const char *const reductions[] = { "none", "add", "mul", "max", "min", NULL };
 
@@ -226,7 +227,8 @@ static void adjoint_scatter_nd(Build *b, const Site *s, Node **dx)
 
 #define SCATTERS                                                                                                       \
     .min_in = 3, .max_in = 3, .differentiable = 1u << 0 | 1u << 2, .access.kind = ACCESS_SCATTER,                      \
-    .access.refuses = true, .amp = { AMP_C, AMP_C, 0, REASON_PRECISION, amp_scatter, .motion = CASTS_UP },             \
+    .access.refuses = true, .access.collides = true, .access.alias = { { 0, 0, ALIAS_OVER } },                         \
+    .amp = { AMP_C, AMP_C, 0, REASON_PRECISION, amp_scatter, .motion = CASTS_UP },                                     \
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } }
 
 /* ---- scatter_elements ---- */
@@ -292,6 +294,7 @@ const OpDef op_scatter_elements = {
     .sample = sample_scatter_elements,
     .n_variants = 60,
     SCATTERS,
+    .access.iterate = iterate_scatter_elements,
     .access.steer = 2,
     .onnx = { "ScatterElements", 18, NULL },
 };
@@ -358,6 +361,7 @@ const OpDef op_scatter_nd = {
     .sample = sample_scatter_nd,
     .n_variants = 60,
     SCATTERS,
+    .access.iterate = iterate_scatter_nd,
     .access.steer = 2,
     .onnx = { "ScatterND", 18, NULL },
 };

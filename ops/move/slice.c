@@ -2,11 +2,7 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
-
-/* What is taken of one axis. */
-typedef struct Cut {
-    int64_t start, step, n;
-} Cut;
+#include "ops/move/move_access.h"
 
 static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
 {
@@ -21,7 +17,7 @@ static int64_t end_of(int64_t v, int64_t dim, int64_t lo, int64_t hi)
     return clamp(v, lo, hi);
 }
 
-static Cut cut(int64_t dim, int64_t start, int64_t end, int64_t step)
+Cut slice_cut(int64_t dim, int64_t start, int64_t end, int64_t step)
 {
     if (dim == 0)
         return (Cut){ 0, 1, 0 };
@@ -90,7 +86,7 @@ static int64_t cut_length(Infer *q, const Lists *l, int i, int64_t dim)
     const bool steps = infer_has(q, 4);
     if (dim < 0 || !l->starts || !l->ends || (steps && !l->steps))
         return dim == 0 ? 0 : DIM_UNKNOWN;
-    return cut(dim, l->starts[i], l->ends[i], steps ? l->steps[i] : 1).n;
+    return slice_cut(dim, l->starts[i], l->ends[i], steps ? l->steps[i] : 1).n;
 }
 
 static const Type *infer_slice(Infer *q)
@@ -124,7 +120,7 @@ static Status eval_slice(Eval *e)
     const int64_t *steps = eval_has(e, 4) ? eval_ints(e, 4, &n) : NULL;
     for (int64_t i = 0; i < n; i++) {
         const int axis = axis_wrap(axes ? axes[i] : i, x->rank);
-        cuts[axis] = cut(x->dims[axis], starts[i], ends[i], steps ? steps[i] : 1);
+        cuts[axis] = slice_cut(x->dims[axis], starts[i], ends[i], steps ? steps[i] : 1);
     }
     move_strides(x->rank, x->dims, from);
     move_strides(y->rank, y->dims, to);
@@ -150,8 +146,8 @@ static void constant_cuts(const Site *s, Cut *cuts)
         cuts[i] = (Cut){ 0, 1, x->dims[i] };
     for (int64_t i = 0; v[1] && v[2] && i < tensor_elements(v[1]); i++) {
         const int axis = axis_wrap(axes ? tensor_get_i64(axes, i) : i, x->rank);
-        cuts[axis] =
-            cut(x->dims[axis], tensor_get_i64(v[1], i), tensor_get_i64(v[2], i), steps ? tensor_get_i64(steps, i) : 1);
+        cuts[axis] = slice_cut(x->dims[axis], tensor_get_i64(v[1], i), tensor_get_i64(v[2], i),
+                               steps ? tensor_get_i64(steps, i) : 1);
     }
 }
 
@@ -242,6 +238,8 @@ const OpDef op_slice = {
     .n_variants = 60,
     .differentiable = 1,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_slice,
+    .access.alias = { { 0, 0, ALIAS_VIEW } },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_NEVER }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .access.steer = ~1u,

@@ -1,9 +1,12 @@
 /* Moves that repeat or reorder whole axes: transpose, depth_to_space, space_to_depth, expand, tile. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "ops/card/attrs.h"
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
+#include "ops/move/move_access.h"
 
 #define MOVES                                                                                                          \
     .differentiable = 1, .access.kind = ACCESS_MOVE, .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },                    \
@@ -99,15 +102,12 @@ const OpDef op_transpose = {
     .sample = sample_transpose,
     .n_variants = 36,
     MOVES,
+    .access.iterate = iterate_transpose,
+    .access.alias = { { 0, 0, ALIAS_VIEW } },
     .onnx = { "Transpose", 25, NULL },
 };
 
 /* ---- depth_to_space, space_to_depth ---- */
-
-typedef struct BlockAttr {
-    int64_t blocksize;
-    int mode;
-} BlockAttr;
 
 enum { MODE_DCR, MODE_CRD };
 static const char *const block_modes[] = { "DCR", "CRD", NULL };
@@ -167,25 +167,38 @@ static const Type *infer_space_to_depth(Infer *q)
     return infer_dims(q, x->dtype, 4, dims);
 }
 
-static Status eval_depth_to_space(Eval *e)
+const int *depth_to_space_blocks(const BlockAttr *at, const int64_t *d, int64_t *blocks)
 {
     static const int orders[][6] = { [MODE_DCR] = { 0, 3, 4, 1, 5, 2 }, [MODE_CRD] = { 0, 1, 4, 2, 5, 3 } };
-    const BlockAttr *at = e->attr;
-    const int64_t *d = e->in[0]->type->dims, s = at->blocksize, c = d[1] / (s * s);
+    const int64_t s = at->blocksize, c = d[1] / (s * s);
     const int64_t dcr[] = { d[0], s, s, c, d[2], d[3] }, crd[] = { d[0], c, s, s, d[2], d[3] };
+    memcpy(blocks, at->mode == MODE_DCR ? dcr : crd, sizeof dcr);
+    return orders[at->mode];
+}
+
+const int *space_to_depth_blocks(const BlockAttr *at, const int64_t *d, int64_t *blocks)
+{
+    static const int orders[][6] = { [MODE_DCR] = { 0, 3, 5, 1, 2, 4 }, [MODE_CRD] = { 0, 1, 3, 5, 2, 4 } };
+    const int64_t s = at->blocksize, split[] = { d[0], d[1], d[2] / s, s, d[3] / s, s };
+    memcpy(blocks, split, sizeof split);
+    return orders[at->mode];
+}
+
+static Status eval_depth_to_space(Eval *e)
+{
+    int64_t blocks[6];
     Move m = { 0 };
-    permute(&m, 6, at->mode == MODE_DCR ? dcr : crd, orders[at->mode]);
+    const int *order = depth_to_space_blocks(e->attr, e->in[0]->type->dims, blocks);
+    permute(&m, 6, blocks, order);
     return moved(e, &m);
 }
 
 static Status eval_space_to_depth(Eval *e)
 {
-    static const int orders[][6] = { [MODE_DCR] = { 0, 3, 5, 1, 2, 4 }, [MODE_CRD] = { 0, 1, 3, 5, 2, 4 } };
-    const BlockAttr *at = e->attr;
-    const int64_t *d = e->in[0]->type->dims, s = at->blocksize;
-    const int64_t blocks[] = { d[0], d[1], d[2] / s, s, d[3] / s, s };
+    int64_t blocks[6];
     Move m = { 0 };
-    permute(&m, 6, blocks, orders[at->mode]);
+    const int *order = space_to_depth_blocks(e->attr, e->in[0]->type->dims, blocks);
+    permute(&m, 6, blocks, order);
     return moved(e, &m);
 }
 
@@ -230,6 +243,7 @@ const OpDef op_depth_to_space = {
     .sample = sample_depth_to_space,
     .n_variants = 16,
     MOVES,
+    .access.iterate = iterate_depth_to_space,
     .onnx = { "DepthToSpace", 28, NULL },
 };
 
@@ -244,6 +258,7 @@ const OpDef op_space_to_depth = {
     .sample = sample_space_to_depth,
     .n_variants = 16,
     MOVES,
+    .access.iterate = iterate_space_to_depth,
     .onnx = { "SpaceToDepth", 28, NULL },
 };
 
@@ -327,6 +342,8 @@ const OpDef op_expand = {
     .sample = sample_expand,
     .n_variants = 30,
     MOVES,
+    .access.iterate = iterate_expand,
+    .access.alias = { { 0, 0, ALIAS_VIEW } },
     .access.steer = 2,
     .access.shape = 2,
     .extent = expand_extent,
@@ -417,6 +434,7 @@ const OpDef op_tile = {
     .sample = sample_tile,
     .n_variants = 24,
     MOVES,
+    .access.iterate = iterate_tile,
     .access.steer = 2,
     .onnx = { "Tile", 13, NULL },
 };

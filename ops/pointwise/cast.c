@@ -1,5 +1,6 @@
 /* cast and identity: the conversions between storage types. */
 #include "base/half.h"
+#include "ops/card/access.h"
 #include "ops/card/cards.h"
 
 static const char *const round_modes[] = { "up", "down", "nearest", NULL };
@@ -232,6 +233,8 @@ const OpDef op_identity = {
     .n_variants = 12,
     .differentiable = 1,
     .access.kind = ACCESS_MOVE,
+    .access.iterate = iterate_flat,
+    .access.alias = { { 0, 0, ALIAS_VIEW } },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC }, .same_scale = true },
     .onnx = { "Identity", 25, NULL },

@@ -2,6 +2,7 @@
 #include "base/parallel.h"
 #include "ops/quant/integer.h"
 #include "ops/window/window.h"
+#include "ops/window/window_access.h"
 
 static const AttrSpec conv_integer_attrs[] = {
     WINDOW_PLACE_ATTRS(ConvAttr),
@@ -236,6 +237,7 @@ const OpDef op_conv_integer = {
     .n_variants = 48,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_conv_integer,
     .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "ConvInteger", 10, NULL },
@@ -252,6 +254,7 @@ const OpDef op_qlinear_conv = {
     .n_variants = 48,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_qlinear_conv,
     .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QLinearConv", 10, NULL },

@@ -2,6 +2,7 @@
 #include "base/parallel.h"
 #include "ops/kernels/panel.h"
 #include "ops/quant/integer.h"
+#include "ops/card/access.h"
 
 /* numpy's matmul: [batches] of m x k times k x n. */
 typedef struct Product {
@@ -348,6 +349,16 @@ static Node *sample_qlinear_matmul(Build *b, Rng *rng, int variant)
     return build_node(b, OP_qlinear_matmul, NULL, 8, ins);
 }
 
+static bool iterate_matmul_integer(const Node *n, Arena *arena, Iteration *to)
+{
+    return iterate_product(n, arena, to, &(MatrixProduct){ .b = 1 });
+}
+
+static bool iterate_qlinear_matmul(const Node *n, Arena *arena, Iteration *to)
+{
+    return iterate_product(n, arena, to, &(MatrixProduct){ .b = 3 });
+}
+
 const OpDef op_matmul_integer = {
     .name = "matmul_integer",
     .min_in = 2,
@@ -358,6 +369,7 @@ const OpDef op_matmul_integer = {
     .n_variants = 32,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_matmul_integer,
     .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "MatMulInteger", 10, NULL },
@@ -373,6 +385,7 @@ const OpDef op_qlinear_matmul = {
     .n_variants = 30,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_qlinear_matmul,
     .amp = { AMP_N, AMP_N, 1u << A_SCALE | 1u << B_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QLinearMatMul", 21, NULL },

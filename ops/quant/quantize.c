@@ -2,6 +2,8 @@
 #include "ops/quant/quantize.h"
 
 #include "base/half.h"
+#include "ops/card/access.h"
+#include "ops/card/shapes.h"
 
 enum { BLOCK = 512 };
 
@@ -278,6 +280,38 @@ static Node *sample_dequantize_linear(Build *b, Rng *rng, int variant)
     return build_node(b, OP_dequantize_linear, &at, zero ? 3 : 2, ins);
 }
 
+/* One scale for all, or one for each index of the axis; blocks are not affine. */
+static bool iterate_scaled(const Node *n, Arena *arena, Iteration *to, int64_t axis, int64_t block)
+{
+    const Type *y = access_result(n, 0), *scale = in(n, 1)->type;
+    if (!type_known(y) || !type_known(scale) || !iteration_open(to, n, arena, y->rank, y->dims))
+        return false;
+    const ScaleLayout layout = scale_layout_of(y, scale, axis, block);
+    if (layout.block && !layout.per_axis)
+        return false;
+    reach_axes(to, arena, &to->in[0], y->rank, 0);
+    reach_axes(to, arena, &to->out[0], y->rank, 0);
+    for (int i = 1; i < n->n_in; i++)
+        if (in(n, i)) {
+            Access *a = reach_affine(to, arena, &to->in[i], in(n, i)->type->rank);
+            if (layout.per_axis)
+                reach_along(to, a, 0, axis_wrap(axis, y->rank), 1);
+        }
+    return true;
+}
+
+static bool iterate_quantize(const Node *n, Arena *arena, Iteration *to)
+{
+    const QuantizeAttr *at = n->attr;
+    return iterate_scaled(n, arena, to, at->axis, at->block_size);
+}
+
+static bool iterate_dequantize(const Node *n, Arena *arena, Iteration *to)
+{
+    const DequantizeAttr *at = n->attr;
+    return iterate_scaled(n, arena, to, at->axis, at->block_size);
+}
+
 const OpDef op_quantize_linear = {
     .name = "quantize_linear",
     .min_in = 2,
@@ -288,6 +322,7 @@ const OpDef op_quantize_linear = {
     .sample = sample_quantize_linear,
     .n_variants = 48,
     .access.kind = ACCESS_ROW,
+    .access.iterate = iterate_quantize,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QuantizeLinear", 28, NULL },
@@ -303,6 +338,7 @@ const OpDef op_dequantize_linear = {
     .sample = sample_dequantize_linear,
     .n_variants = 48,
     .access.kind = ACCESS_ROW,
+    .access.iterate = iterate_dequantize,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "DequantizeLinear", 28, NULL },

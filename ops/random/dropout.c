@@ -1,5 +1,6 @@
 /* dropout: scales what it keeps in training, passes everything in inference. */
 #include "ops/random/random_draws.h"
+#include "ops/card/access.h"
 
 #include <string.h>
 
@@ -138,6 +139,7 @@ const OpDef op_dropout = {
     .mode = MODE_TRAINING,
     .differentiable = 1,
     .access.kind = ACCESS_DRAW,
+    .access.iterate = iterate_row,
     .access.refuses = true,
     .amp = { AMP_P, AMP_P, 1u << RATIO, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_NEVER },

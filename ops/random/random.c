@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "ops/card/access.h"
 
 /* ONNX names the two numbers differently. */
 #define NUMBER(label, field, v)                                                                                        \
@@ -310,6 +311,12 @@ static Node *sample_multinomial(Build *b, Rng *rng, int variant)
 #define TYPE_ONLY_random_uniform_like 1
 #define TYPE_ONLY_bernoulli           0
 #define TYPE_ONLY_multinomial         0
+#define ITERATE_random_normal         iterate_row
+#define ITERATE_random_uniform        iterate_row
+#define ITERATE_random_normal_like    iterate_row
+#define ITERATE_random_uniform_like   iterate_row
+#define ITERATE_bernoulli             iterate_row
+#define ITERATE_multinomial           NULL /* from a row of the operand */
 #define RANDOM_CARD(WORD, ONNX, SINCE, N_IN, ATTRS, INFER, EVAL)                                                       \
     const OpDef op_##WORD = {                                                                                          \
         .name = #WORD,                                                                                                 \
@@ -324,6 +331,7 @@ static Node *sample_multinomial(Build *b, Rng *rng, int variant)
         .access.kind = ACCESS_DRAW,                                                                                    \
         .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },                                                              \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
+        .access.iterate = ITERATE_##WORD,                                                                              \
         .access.type_only = TYPE_ONLY_##WORD,                                                                          \
         .onnx = { ONNX, SINCE, NULL },                                                                                 \
     }

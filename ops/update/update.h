@@ -65,8 +65,18 @@ Node *update_first(Update *u, Node *a, Node *b);
 /* A call with random operands. */
 Node *sample_update(Build *b, Rng *rng, int variant, Op op, const void *attr);
 
+/* An update goes element by element, so parameter and states may be written over; or it looks at all of them first. */
+/* clang-format off */
+#define UPDATE_IN_PLACE                                                                                                \
+    { { 0, UPDATE_PARAMETER, ALIAS_OVER }, { 1, UPDATE_STATE, ALIAS_OVER },                                            \
+      { 2, UPDATE_STATE + 1, ALIAS_OVER }, { 3, UPDATE_STATE + 2, ALIAS_OVER } }
+#define UPDATE_APART                                                                                                   \
+    { { 0 } }
+/* clang-format on */
+
 /* A card.  `states_WORD` names the states that attributes ask for, `sample_WORD` gives the attributes of a variant. */
-#define UPDATE_CARD(word, Attr, sentence)                                                                              \
+#define UPDATE_CARD(word, Attr, sentence) UPDATE_CARD_OF(word, Attr, IN_PLACE, sentence)
+#define UPDATE_CARD_OF(word, Attr, over, sentence)                                                                     \
     static Node *sample_##word##_call(Build *b, Rng *rng, int variant)                                                 \
     {                                                                                                                  \
         return sample_update(b, rng, variant, OP_##word, &(const Attr[]){ sample_##word(variant) });                   \
@@ -85,6 +95,8 @@ Node *sample_update(Build *b, Rng *rng, int variant, Op op, const void *attr);
         .states = states_##word,                                                                                       \
         .weight = 16,                                                                                                  \
         .access.kind = ACCESS_COMPOSITE,                                                                               \
+        .access.scalar = 1u << UPDATE_LR | 1u << UPDATE_STEP | 1u << UPDATE_SCALE,                                     \
+        .access.alias = UPDATE_##over,                                                                                 \
         .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },                                                            \
         .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },             \
         .brief = sentence,                                                                                             \

@@ -51,4 +51,5 @@ static UpdateLambAttr sample_update_lamb(int variant)
     return (UpdateLambAttr){ .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-6f, .weight_decay = variant % 2 ? 0.01f : 0 };
 }
 
-UPDATE_CARD(update_lamb, UpdateLambAttr, "A step of LAMB: Adam's direction, scaled to the length of the parameter.");
+UPDATE_CARD_OF(update_lamb, UpdateLambAttr, APART,
+               "A step of LAMB: Adam's direction, scaled to the length of the parameter.");

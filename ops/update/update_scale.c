@@ -2,6 +2,7 @@
  * scale becomes by it (ops/update/scaler.h). */
 #include "ops/card/cards.h"
 #include "ops/update/scaler.h"
+#include "ops/card/access.h"
 
 /* ---- latch ---- */
 
@@ -32,6 +33,7 @@ const OpDef op_latch = {
     .n_variants = 6,
     .access.kind = ACCESS_MOVE,
     .latches = true,
+    .access.iterate = iterate_flat,
     .amp = { AMP_F, AMP_F, 0, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "Its operand, as it is at this place of a run, whatever becomes of the state behind it.",

@@ -5,6 +5,7 @@
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
 #include "ops/window/correlate.h"
+#include "ops/window/window_access.h"
 
 static const AttrSpec conv_attrs[] = {
     WINDOW_PLACE_ATTRS(ConvAttr),  WINDOW_INTS(ConvAttr, dilations),   WINDOW_INTS(ConvAttr, kernel_shape),
@@ -143,6 +144,7 @@ const OpDef op_conv = {
     .weight = 40,
     .work = work_conv,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_conv,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
                .out = { QUANT_INPUT },

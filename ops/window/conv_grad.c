@@ -10,6 +10,7 @@
 #include "ops/contract/contract.h"
 #include "ops/kernels/panel.h"
 #include "ops/window/window.h"
+#include "ops/window/window_access.h"
 
 static const AttrSpec conv_weight_grad_attrs[] = {
     WINDOW_PLACE_ATTRS(ConvAttr),  WINDOW_INTS(ConvAttr, dilations),   WINDOW_REQUIRED_INTS(ConvAttr, kernel_shape),
@@ -244,6 +245,7 @@ const OpDef op_conv_weight_grad = {
     .differentiable = 3,
     .weight = 40,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_conv_weight_grad,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL, .wide_out = 1 },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the weights of a convolution over x, from what reaches its result.",

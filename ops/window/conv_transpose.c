@@ -9,6 +9,7 @@
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
 #include "ops/window/correlate.h"
+#include "ops/window/window_access.h"
 
 static const AttrSpec conv_transpose_attrs[] = {
     WINDOW_PLACE_ATTRS(ConvTransposeAttr),
@@ -245,6 +246,7 @@ const OpDef op_conv_transpose = {
     .weight = 40,
     .work = work_conv_transpose,
     .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_conv_transpose,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
                .out = { QUANT_INPUT },

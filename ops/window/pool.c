@@ -5,6 +5,7 @@
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/window/window.h"
+#include "ops/window/window_access.h"
 
 static const AttrSpec max_pool_attrs[] = {
     WINDOW_PLACE_ATTRS(PoolAttr),
@@ -385,6 +386,7 @@ const OpDef op_max_pool = {
     .differentiable = 1,
     .weight = 4,
     .access.kind = ACCESS_WINDOW,
+    .access.iterate = iterate_max_pool,
     .amp = { AMP_PM, AMP_PM, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC, QUANT_NEVER }, .same_scale = true },
     .onnx = { "MaxPool", 22, NULL },
@@ -404,6 +406,7 @@ const OpDef op_average_pool = {
     .differentiable = 1,
     .weight = 4,
     .access.kind = ACCESS_WINDOW,
+    .access.iterate = iterate_mean_pool,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT } },
     .onnx = { "AveragePool", 22, NULL },
@@ -423,6 +426,7 @@ const OpDef op_lp_pool = {
     .differentiable = 1,
     .weight = 6,
     .access.kind = ACCESS_WINDOW,
+    .access.iterate = iterate_mean_pool,
     .amp = { AMP_FO, AMP_FO, 0, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "LpPool", 22, NULL },

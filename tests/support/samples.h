@@ -53,7 +53,10 @@ static inline int each_card(CardTour *t, Status (*visit)(void *tour))
         if (!t->def->sample)
             continue;
         context_open(&c);
-        bad += guarded(&c.memory, visit, t) != OK;
+        const Status status = guarded(&c.memory, visit, t);
+        if (status != OK)
+            print_error("%s: status %d\n", t->def->name, (int)status);
+        bad += status != OK;
         context_close(&c);
     }
     return bad;
