@@ -2,44 +2,7 @@
 
 #include <string.h>
 
-/* Files that people hand us, and what to do about it. */
-typedef struct Foreign {
-    size_t at;
-    const char *magic;
-    size_t n;
-    const char *what, *advice;
-} Foreign;
-
-#define MAGIC(text) text, sizeof text - 1
-
-static const Foreign foreign[] = {
-    { 0, MAGIC("\x80\x02"), "a Python pickle, as older PyTorch saves it",
-      "torch.onnx.export(model, example, 'model.onnx')" },
-    { 0, MAGIC("\x80\x03"), "a Python pickle", "torch.onnx.export(model, example, 'model.onnx')" },
-    { 0, MAGIC("\x80\x04"), "a Python pickle", "torch.onnx.export(model, example, 'model.onnx')" },
-    { 0, MAGIC("\x80\x05"), "a Python pickle", "torch.onnx.export(model, example, 'model.onnx')" },
-    { 0, MAGIC("ptrt"), "a TensorRT engine", "the ONNX model that the engine was built from" },
-    { 0, MAGIC("ftrt"), "a TensorRT engine", "the ONNX model that the engine was built from" },
-    { 0, MAGIC("GGUF"), "a GGUF file: weights without a graph", "the ONNX export of the original model" },
-    { 4, MAGIC("ORTM"), "an ONNX Runtime flatbuffer (.ort)", "the .onnx file that it was converted from" },
-    { 4, MAGIC("ODTC"), "a checkpoint of ONNX Runtime training",
-      "the forward model that you gave to generate_artifacts" },
-    { 4, MAGIC("TFL3"), "a TensorFlow Lite model",
-      "python3 -m tf2onnx.convert --tflite model.tflite --output model.onnx" },
-    { 0, MAGIC("\x93NUMPY"), "a NumPy array, no model", "qcc run MODEL --input NAME=FILE.npy" },
-    { 0, MAGIC("\x89HDF\r\n"), "an HDF5 file, as Keras saves it",
-      "python3 -m tf2onnx.convert --keras model.h5 --output model.onnx" },
-    { 0, MAGIC("\x1f\x8b"), "compressed with gzip", "gunzip" },
-    { 0, MAGIC("version https://git-lfs"), "a Git LFS pointer, not the file itself", "git lfs pull" },
-    { 0, MAGIC("<!DOCTYPE"), "a web page, not a model", "download the file itself" },
-    { 0, MAGIC("<html"), "a web page, not a model", "download the file itself" },
-    { 0,
-      MAGIC("\x7f"
-            "ELF"),
-      "a program, not a model", NULL },
-};
-
-#undef MAGIC
+#include "base/foreign.h"
 
 static Status say(Diag *d, const char *name, const char *what, const char *advice)
 {
@@ -58,7 +21,7 @@ static bool holds(const char *bytes, size_t n, const char *what)
 static Status say_zip(Diag *d, const char *name, const char *bytes, size_t n)
 {
     if (holds(bytes, n, "data.pkl") || holds(bytes, n, "/version"))
-        return say(d, name, "saved by torch.save (.pt, .pth)", "torch.onnx.export(model, example, 'model.onnx')");
+        return say(d, name, foreign_torch()->what, foreign_torch()->for_model);
     if (holds(bytes, n, ".npy"))
         return say(d, name, "NumPy arrays (.npz), no model", NULL);
     if (holds(bytes, n, ".keras") || holds(bytes, n, "config.json"))
@@ -96,9 +59,9 @@ Status file_kind(Diag *d, const char *name, const void *bytes, size_t n, FileKin
         return say(d, name, "it is empty", NULL);
     if (n >= 4 && memcmp(p, "PK\x03\x04", 4) == 0)
         return say_zip(d, name, p, n);
-    for (size_t i = 0; i < COUNT(foreign); i++)
-        if (n >= foreign[i].at + foreign[i].n && memcmp(p + foreign[i].at, foreign[i].magic, foreign[i].n) == 0)
-            return say(d, name, foreign[i].what, foreign[i].advice);
+    const Foreign *foreign = foreign_find(bytes, n, 1);
+    if (foreign)
+        return say(d, name, foreign->what, foreign->for_model);
     if (is_safetensors(p, n))
         return say(d, name, "a safetensors file: weights without a graph", "the model that the weights belong to");
     *kind = is_text(p, n) ? FILE_TEXT : FILE_ONNX;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/foreign.h"
 #include "ir/store/safetensors.h"
 #include "runtime/data/formats.h"
 
@@ -95,56 +96,28 @@ Status opening_choose(Opening *o, size_t n, const char *const *names, const char
 
 /* ---- what is no data ---- */
 
-typedef struct Foreign {
-    size_t at;
-    const char *magic;
-    size_t n;
-    const char *what, *advice;
-} Foreign;
-
-#define MAGIC(text) text, sizeof text - 1
-
-static const Foreign foreign[] = {
-    { 0, MAGIC("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"), "was saved by torch.save (.pt, .pth)",
-      "numpy.save('x.npy', torch.load('FILE').numpy())" },
-    { 0, MAGIC("\x80\x02"), "is a Python pickle, not an array", "numpy.save('x.npy', x, allow_pickle=False)" },
-    { 0, MAGIC("\x80\x03"), "is a Python pickle, not an array", "numpy.save('x.npy', x, allow_pickle=False)" },
-    { 0, MAGIC("\x80\x04"), "is a Python pickle, not an array", "numpy.save('x.npy', x, allow_pickle=False)" },
-    { 0, MAGIC("\x80\x05"), "is a Python pickle, not an array", "numpy.save('x.npy', x, allow_pickle=False)" },
-    { 0, MAGIC("GGUF"), "is a GGUF file: the weights of a model, no samples", NULL },
-    { 0, MAGIC("\x89HDF\r\n"), "is an HDF5 file", "numpy.save('x.npy', h5py.File('FILE')['NAME'][:])" },
-    { 0, MAGIC("PAR1"), "is a Parquet file", "numpy.save('x.npy', pandas.read_parquet('FILE').to_numpy())" },
-    { 0, MAGIC("ARROW1"), "is an Arrow file", "numpy.save('x.npy', pandas.read_feather('FILE').to_numpy())" },
-    { 0, MAGIC("\x89PNG"), "is one picture", "numpy.save('x.npy', numpy.stack(IMAGES))" },
-    { 0, MAGIC("\xff\xd8\xff"), "is one picture", "numpy.save('x.npy', numpy.stack(IMAGES))" },
-    { 0, MAGIC("version https://git-lfs"), "is a Git LFS pointer, not the file itself", "git lfs pull" },
-    { 0, MAGIC("<!DOCTYPE"), "is a web page", "download the file itself" },
-    { 0, MAGIC("<html"), "is a web page", "download the file itself" },
-};
-
-#undef MAGIC
-
 enum { SURE = 4 }; /* bytes of a magic that raw numbers do not begin with by chance */
+
+static Status refuse(Opening *o, const char *what, const char *advice)
+{
+    Message *m = message_new(o->d, SEVERITY_ERROR, INVALID, o->place, "%s", what);
+    if (advice)
+        message_try(m, "%s", advice);
+    return message_send(m);
+}
 
 Status opening_torch(Opening *o)
 {
-    Message *m = message_new(o->d, SEVERITY_ERROR, INVALID, o->place, "%s", foreign[0].what);
-    message_try(m, "%s", foreign[0].advice);
-    return message_send(m);
+    return refuse(o, arena_printf(o->d->arena, "was %s", foreign_torch()->what), foreign_torch()->for_data);
 }
 
 static Status refuse_foreign(Opening *o, bool may_be_raw)
 {
-    for (size_t i = 0; i < COUNT(foreign); i++) {
-        const Foreign *f = &foreign[i];
-        if (o->n_head < f->at + f->n || memcmp(o->head + f->at, f->magic, f->n) != 0 || (may_be_raw && f->n < SURE))
-            continue;
-        Message *m = message_new(o->d, SEVERITY_ERROR, INVALID, o->place, "%s", f->what);
-        if (f->advice)
-            message_try(m, "%s", f->advice);
-        return message_send(m);
-    }
-    return OK;
+    const Foreign *f = foreign_find(o->head, o->n_head, may_be_raw ? SURE : 1);
+    if (!f || f->is_data)
+        return OK;
+    return f == foreign_torch() ? opening_torch(o)
+                                : refuse(o, arena_printf(o->d->arena, "is %s", f->what), f->for_data);
 }
 
 /* ---- which form ---- */
