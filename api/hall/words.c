@@ -29,6 +29,13 @@ const char *exit_text(Status status)
     return "";
 }
 
+void text_label(Text *t, const char *word)
+{
+    enum { COLUMN = 17 };
+    text_printf(t, "  %s ", word);
+    text_pad(t, COLUMN);
+}
+
 static const char *scaled(Arena *arena, uint64_t n, const char *const *units)
 {
     double x = (double)n;

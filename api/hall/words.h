@@ -18,6 +18,9 @@ const char *number_text(Arena *arena, double x);
 /* A name from a file as it may be printed: control characters and ill-formed UTF-8 escaped, long ones cut. */
 const char *name_text(Arena *arena, const char *name);
 
+/* "  loss ": the word that a line of an answer begins with, up to where what it says stands. */
+void text_label(Text *t, const char *word);
+
 /* The exit codes of the command, and when it ends with them. */
 typedef struct ExitCode {
     Status code;

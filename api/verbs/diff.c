@@ -9,13 +9,7 @@
 #include "base/bytes.h"
 #include "ir/text/print.h"
 
-enum { COLUMN = 17, MOST_LISTED = 12, LONGEST = 200 };
-
-static void label(Text *t, const char *word)
-{
-    text_printf(t, "  %s ", word);
-    text_pad(t, COLUMN);
-}
+enum { MOST_LISTED = 12, LONGEST = 200 };
 
 static void escaped(Text *t, const char *name)
 {
@@ -115,7 +109,7 @@ static size_t diff_values(Diff *d, const char *word, Side a, Side b)
         if (other && strcmp(other->text, a.values[i].text) == 0)
             continue;
         changed++;
-        label(t, word);
+        text_label(t, word);
         escaped(t, a.values[i].name);
         text_printf(t, " %s -> %s\n", a.values[i].text, other ? other->text : "absent");
         diff_record(d, word, a.values[i].name, a.values[i].text, other ? other->text : NULL, NULL);
@@ -124,7 +118,7 @@ static size_t diff_values(Diff *d, const char *word, Side a, Side b)
         if (value_named(&a, b.values[i].name))
             continue;
         changed++;
-        label(t, word);
+        text_label(t, word);
         escaped(t, b.values[i].name);
         text_printf(t, " absent -> %s\n", b.values[i].text);
         diff_record(d, word, b.values[i].name, NULL, b.values[i].text, NULL);
@@ -187,7 +181,7 @@ static void list_missing(Diff *d, const char *of, bool before, const Map *have, 
     }
     if (!n)
         return;
-    label(&d->text, word);
+    text_label(&d->text, word);
     text_printf(&d->text, "%zu:", n);
     for (size_t i = 0, told = 0; i < have->n && told < MOST_LISTED; i++)
         if (!map_find(other, have->entries[i].key)) {
@@ -200,7 +194,7 @@ static void list_missing(Diff *d, const char *of, bool before, const Map *have, 
 static void tell_changed(Diff *d, const Node *a, const Node *b)
 {
     Text *t = &d->text;
-    label(t, "");
+    text_label(t, "");
     escaped(t, key_of(a));
     const char *before = op_title(d->arena, a), *after = op_title(d->arena, b);
     if (strcmp(before, after) != 0)
@@ -311,7 +305,7 @@ static Status diff_weights(Diff *d)
             diff_record(d, "parameter", a.entries[i].key, NULL, NULL, change);
         if (!change || changed++ >= MOST_LISTED)
             continue;
-        label(&d->text, changed == 1 ? "changed" : "");
+        text_label(&d->text, changed == 1 ? "changed" : "");
         escaped(&d->text, a.entries[i].key);
         text_printf(&d->text, " %s\n", change);
     }
@@ -359,7 +353,7 @@ static Status diff_steps(Diff *d)
     if (graphs)
         diff_record(d, "step", "graphs", NULL, NULL, "the graphs differ");
     for (int i = 0; i < 2 && options; i++) {
-        label(&d->text, i ? "after" : "before");
+        text_label(&d->text, i ? "after" : "before");
         text_printf(&d->text, " %s\n", s[i]->facts.options);
     }
     if (graphs)

@@ -9,15 +9,7 @@
 #include "ops/card/path.h"
 #include "ops/card/schema.h"
 
-enum { COLUMN = 17 };
-
 /* "  label          " */
-static void label(Text *t, const char *word)
-{
-    text_printf(t, "  %s ", word);
-    text_pad(t, COLUMN);
-}
-
 static void escaped(Text *t, const char *name)
 {
     enum { LONGEST = 200 };
@@ -75,7 +67,7 @@ static void tell_file(Text *t, qcc_model *m, const Census *c)
 static void tell_values(Text *t, const char *word, const Value *values, size_t n, const Graph *states)
 {
     for (size_t i = 0; i < n; i++) {
-        label(t, i ? "" : word);
+        text_label(t, i ? "" : word);
         text_add(t, states && states->inputs[i]->op == OP_state ? "state " : "");
         escaped(t, values[i].name);
         text_printf(t, " %s\n", values[i].text);
@@ -86,12 +78,12 @@ static void tell_ops(Text *t, const Census *c, Arena *arena)
 {
     const OpCount *list = census_sorted(c, arena);
     size_t line = t->n;
-    label(t, "operators");
+    text_label(t, "operators");
     for (size_t i = 0; i < c->ops.n; i++) {
         if (t->n - line > 100) {
             text_add(t, ",\n");
             line = t->n;
-            label(t, "");
+            text_label(t, "");
         } else if (i) {
             text_add(t, ", ");
         }
@@ -137,7 +129,7 @@ static void tell_weight(Text *t, const Node *n, const Map *paths, Arena *arena)
 {
     size_t bytes = 0;
     const char *shown = path_name(paths, n);
-    label(t, "");
+    text_label(t, "");
     escaped(t, shown);
     text_printf(t, " %s, ", type_text(arena, n->type));
     text_add(t, type_bytes(n->type, &bytes) ? bytes_text(arena, bytes) : "unknown size");
@@ -152,7 +144,7 @@ static void tell_weights(Text *t, qcc_model *m, const Map *paths, Arena *arena, 
 {
     enum { SOME = 12 };
     const Weights w = weights_of(m, paths, arena);
-    label(t, "parameters");
+    text_label(t, "parameters");
     text_printf(t, "%zu, %s elements, %s", w.n, count_text(arena, w.elements), bytes_text(arena, w.bytes));
     if (w.renamed)
         text_printf(t, "; %zu shown by path name", w.renamed);
@@ -160,7 +152,7 @@ static void tell_weights(Text *t, qcc_model *m, const Map *paths, Arena *arena, 
     for (size_t i = 0; i < w.n && (all || i < SOME); i++)
         tell_weight(t, w.list[i], paths, arena);
     if (!all && w.n > SOME) {
-        label(t, "");
+        text_label(t, "");
         text_printf(t, "and %zu more (-v)\n", w.n - SOME);
     }
 }
@@ -214,7 +206,7 @@ static void tell_missing(Text *t, qcc_model *m, Arena *arena)
             map_put(&ops, op_title(arena, n), NULL)->value.i++;
     if (!ops.n)
         return;
-    label(t, "not supported");
+    text_label(t, "not supported");
     for (size_t i = 0; i < ops.n; i++) {
         text_add(t, i ? ", " : "");
         escaped(t, ops.entries[i].key);
@@ -231,7 +223,7 @@ static void tell_backdated(Text *t, const Onnx__ModelProto *p, const Census *c)
         const OnnxBackdated *b = row ? schema_backdated(row) : NULL;
         if (!b || opset_of(p) >= b->opset)
             continue;
-        label(t, "back-dated");
+        text_label(t, "back-dated");
         text_printf(t, "%s is read as ONNX %s defines it for opset %d on; older releases know an older one\n", b->op,
                     b->release, b->since);
     }
@@ -243,11 +235,11 @@ static void tell_extras(Text *t, qcc_model *m, const Census *c)
     if (p)
         tell_backdated(t, p, c);
     if (p && p->n_functions) {
-        label(t, "functions");
+        text_label(t, "functions");
         text_printf(t, "%zu of the model's own, inlined\n", p->n_functions);
     }
     if (p && p->n_training_info) {
-        label(t, "training info");
+        text_label(t, "training info");
         text_printf(t, "%zu\n", p->n_training_info);
     }
 }

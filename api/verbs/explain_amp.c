@@ -6,23 +6,15 @@
 #include "api/make/amp_report.h"
 #include "api/verbs/explain.h"
 
-enum { COLUMN = 17 };
-
-static void label(Text *t, const char *word)
-{
-    text_printf(t, "  %s ", word);
-    text_pad(t, COLUMN);
-}
-
 static void tell_costs(Text *t, Arena *arena, const qcc_step *s)
 {
     const AmpLedger *l = s->recipe.precision.ledger;
-    label(t, "plan");
+    text_label(t, "plan");
     text_printf(t, "%s moved a step by %s, %s by the walk, %s in f32\n", bytes_text(arena, (uint64_t)l->cost),
                 s->recipe.precision.walks ? "the walk" : "the cut", bytes_text(arena, (uint64_t)l->walk_cost),
                 bytes_text(arena, (uint64_t)l->wide_cost));
     const AmpCasts c = amp_casts_of(module_graph(s->module, "step"));
-    label(t, "casts");
+    text_label(t, "casts");
     text_printf(t,
                 "%" PRId64 " inserted, %" PRId64 " left: copies %" PRId64 " (%s), on store %" PRId64
                 ", on load %" PRId64 ", by the update %" PRId64 "\n",
@@ -34,7 +26,7 @@ static void tell_costs(Text *t, Arena *arena, const qcc_step *s)
 static void tell_work(Text *t, Arena *arena, const AmpLedger *l)
 {
     const AmpShare share = amp_share(l);
-    label(t, "work");
+    text_label(t, "work");
     text_printf(t, "%s of %s multiply-adds forward run narrow, by an estimate\n",
                 count_text(arena, (uint64_t)share.narrow), count_text(arena, (uint64_t)share.all));
 }
@@ -49,7 +41,7 @@ static void tell_pins(Text *t, const AmpLedger *l)
     for (int k = AMP_PIN_NOTHING + 1; k < AMP_PIN_COUNT; k++) {
         if (!n[k])
             continue;
-        label(t, any ? "" : "kept wide");
+        text_label(t, any ? "" : "kept wide");
         any = true;
         text_printf(t, "%zu: %s\n", n[k], amp_pin_text((AmpPin)k));
     }
@@ -62,7 +54,7 @@ void explain_precision(Text *t, const qcc_step *s)
     size_t left = 0;
     if (s->facts.silent)
         return;
-    label(t, "precision");
+    text_label(t, "precision");
     text_printf(t, "%s\n", amp_report_precision(arena, s));
     if (!p->ledger)
         return;
@@ -75,7 +67,7 @@ void explain_precision(Text *t, const qcc_step *s)
             left++;
             continue;
         }
-        label(t, "");
+        text_label(t, "");
         text_printf(t, "%-5s %-5s %s %s%s: ", amp_report_stored(p, d), amp_report_computes(p, d),
                     name_text(arena, d->where), d->title, d->backward ? ", backward" : "");
         amp_report_reason(t, p, d);
@@ -84,7 +76,7 @@ void explain_precision(Text *t, const qcc_step *s)
         text_char(t, '\n');
     }
     if (left) {
-        label(t, "");
+        text_label(t, "");
         text_printf(t, "and %zu backward nodes (-v)\n", left);
     }
 }
@@ -120,7 +112,7 @@ void explain_widths(Text *t, const qcc_step *s, const Node *n)
         const AmpDecision *d = &p->ledger->list[i];
         if (!is_of(d, n))
             continue;
-        label(t, any ? "" : "precision");
+        text_label(t, any ? "" : "precision");
         any = true;
         text_printf(t, "%s%s: ", d->title, d->backward ? ", backward" : "");
         amp_report_reason(t, p, d);
@@ -135,6 +127,6 @@ void explain_widths(Text *t, const qcc_step *s, const Node *n)
     for (Node *k = walk_first(g); k; k = walk_next(g, k))
         if (stands_for(k, n) && k->op != OP_amp_cast)
             count_edges(k, &down, &up);
-    label(t, "casts");
+    text_label(t, "casts");
     text_printf(t, "%zu narrow, %zu widen on the edges of its nodes in the step\n", down, up);
 }

@@ -8,7 +8,7 @@
 #include "ir/text/print.h"
 #include "ops/card/path.h"
 
-enum { COLUMN = 17, LONGEST = 200 };
+enum { LONGEST = 200 };
 
 typedef struct Page {
     Text text;
@@ -18,12 +18,6 @@ typedef struct Page {
     const qcc_step *step; /* null: nothing is said of training */
     Numbering step_numbers;
 } Page;
-
-static void label(Page *p, const char *word)
-{
-    text_printf(&p->text, "  %s ", word);
-    text_pad(&p->text, COLUMN);
-}
 
 static void escaped(Page *p, const char *name)
 {
@@ -58,12 +52,12 @@ static void tell_origin(Page *p, const Node *n)
     const CodePlace *o = node_code(n);
     const char *module = node_module(n);
     if (module) {
-        label(p, "module");
+        text_label(&p->text, "module");
         escaped(p, module[0] ? module : "the model itself");
         text_char(&p->text, '\n');
     }
     if (o && o->line) {
-        label(p, "source");
+        text_label(&p->text, "source");
         escaped(p, o->line);
         text_char(&p->text, '\n');
     }
@@ -72,7 +66,7 @@ static void tell_origin(Page *p, const Node *n)
 static void tell_operator(Page *p, const Node *n)
 {
     const OpDef *def = op_of(n);
-    label(p, "operator");
+    text_label(&p->text, "operator");
     escaped(p, op_title(p->arena, n));
     if (def->onnx.op)
         text_printf(&p->text, ", here %s, as of opset %d", def->name, def->onnx.since);
@@ -80,7 +74,7 @@ static void tell_operator(Page *p, const Node *n)
         text_add(&p->text, node_lacks_card(n) ? ", kept as it is: it has no meaning here"
                                               : ", kept as it is: it reads what has no meaning here");
     text_char(&p->text, '\n');
-    label(p, "text");
+    text_label(&p->text, "text");
     print_line(&p->text, &p->numbers, n);
     text_char(&p->text, '\n');
 }
@@ -89,7 +83,7 @@ static void tell_operands(Page *p, const Node *n)
 {
     const OpDef *def = op_of(n);
     for (int i = 0; i < n->n_in; i++) {
-        label(p, i ? "" : "operands");
+        text_label(&p->text, i ? "" : "operands");
         text_printf(&p->text, "%d ", i);
         tell_value(p, in(n, i));
         if (def->quant.in[0] != QUANT_UNSET)
@@ -99,7 +93,7 @@ static void tell_operands(Page *p, const Node *n)
         text_char(&p->text, '\n');
     }
     for (int i = 0; i < n->n_regions; i++) {
-        label(p, i ? "" : "regions");
+        text_label(&p->text, i ? "" : "regions");
         text_printf(&p->text, "%zu nodes\n", graph_count(n->regions[i]));
     }
 }
@@ -114,7 +108,7 @@ static void tell_readers(Page *p, const Node *n)
         return;
     while (u->next)
         u = u->next;
-    label(p, "read by");
+    text_label(&p->text, "read by");
     for (; u && k < MOST; u = u == n->uses ? NULL : u->prev, k++) {
         text_add(&p->text, k ? ", " : "");
         escaped(p, node_place(u->user).where);
@@ -128,7 +122,7 @@ static void tell_readers(Page *p, const Node *n)
 static void tell_class(Page *p, const Node *n, const char *type, AmpClass c, DType target)
 {
     const AmpCard *card = &op_of(n)->amp;
-    label(p, type);
+    text_label(&p->text, type);
     text_printf(&p->text, "%s: %s", amp_word(c), amp_meaning(c));
     if (c == AMP_C && card->when) {
         c = card->when(n, target);
@@ -142,7 +136,7 @@ static void tell_class(Page *p, const Node *n, const char *type, AmpClass c, DTy
 static void tell_roles(Page *p, const Node *n)
 {
     const QuantCard *q = &op_of(n)->quant;
-    label(p, "quantization");
+    text_label(&p->text, "quantization");
     text_printf(&p->text, "result %s: %s", quant_word(q->out[0]), quant_meaning(q->out[0]));
     for (int i = 0; i < n->n_in; i++) {
         const int axis = quant_weight_axis(n, i);
@@ -163,13 +157,13 @@ static void tell_gradient(Page *p, const Node *n)
         const bool same = n->label ? k->label && strcmp(k->label, n->label) == 0 : n->src && k->src == n->src;
         if (!same || !(k->flags & NODE_BACKWARD) || k->op == OP_const)
             continue;
-        label(p, any ? "" : "gradient");
+        text_label(&p->text, any ? "" : "gradient");
         any = true;
         print_line(&p->text, &p->step_numbers, k);
         text_char(&p->text, '\n');
     }
     if (g && !any) {
-        label(p, "gradient");
+        text_label(&p->text, "gradient");
         text_add(&p->text, "no nodes of its own\n");
     }
 }
@@ -181,7 +175,7 @@ static void tell_choice(Page *p, const Node *n)
     const Choice *c = all ? choice_find(all, n->name) : NULL;
     if (!c)
         return;
-    label(p, "training");
+    text_label(&p->text, "training");
     text_printf(&p->text, "%s", choice_word(c->kind));
     if (c->reason) {
         text_add(&p->text, ": ");
@@ -190,7 +184,7 @@ static void tell_choice(Page *p, const Node *n)
     text_char(&p->text, '\n');
     if (c->kind != CHOICE_TRAINED)
         return;
-    label(p, "optimizer");
+    text_label(&p->text, "optimizer");
     explain_group(&p->text, p->step, n->name);
     text_char(&p->text, '\n');
 }
@@ -200,7 +194,7 @@ static void tell_aliases(Page *p, const Node *n)
     const char *const *alias = aliases_of(n);
     if (!*alias)
         return;
-    label(p, "also");
+    text_label(&p->text, "also");
     for (size_t i = 0; alias[i]; i++) {
         text_add(&p->text, i ? ", " : "");
         escaped(p, alias[i]);
@@ -215,12 +209,12 @@ static void tell_parameter(Page *p, const Node *n)
     escaped(p, path_name(p->paths, n));
     text_char(&p->text, '\n');
     if (strcmp(path_name(p->paths, n), name_in_file(n)) != 0) {
-        label(p, "in the file");
+        text_label(&p->text, "in the file");
         escaped(p, name_in_file(n));
         text_char(&p->text, '\n');
     }
     tell_aliases(p, n);
-    label(p, "type");
+    text_label(&p->text, "type");
     text_add(&p->text, type_text(p->arena, n->type));
     if (type_bytes(n->type, &bytes))
         text_printf(&p->text, ", %s", bytes_text(p->arena, bytes));
@@ -240,7 +234,7 @@ static void tell_node(Page *p, const Node *n)
     tell_origin(p, n);
     tell_operator(p, n);
     tell_operands(p, n);
-    label(p, "result");
+    text_label(&p->text, "result");
     text_printf(&p->text, "%s\n", type_text(p->arena, n->type));
     tell_readers(p, n);
     const OpDef *def = op_of(n);

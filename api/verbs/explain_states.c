@@ -8,8 +8,6 @@
 #include "base/file.h"
 #include "ir/store/safetensors.h"
 
-enum { COLUMN = 17 };
-
 static bool is_folder(const char *path)
 {
     struct stat s;
@@ -30,17 +28,11 @@ bool explain_is_states(Arena *arena, const char *path)
     return file != path || (n > k && strcmp(path + n - k, end) == 0 && !is_folder(path));
 }
 
-static void label(Text *t, const char *word)
-{
-    text_printf(t, "  %s ", word);
-    text_pad(t, COLUMN);
-}
-
 static void tell_value(Text *t, const char *word, const char *value)
 {
     if (!value || !*value)
         return;
-    label(t, word);
+    text_label(t, word);
     text_escape(t, value, strlen(value), 400);
     text_char(t, '\n');
 }
@@ -91,19 +83,19 @@ static void tell_tensors(Text *t, const SafeTensors *s, Arena *arena, bool ours,
         }
     if (!n)
         return;
-    label(t, ours ? "of training" : "weights");
+    text_label(t, ours ? "of training" : "weights");
     text_printf(t, "%zu, %s\n", n, bytes_text(arena, bytes));
     size_t shown = 0;
     for (size_t i = 0; i < s->n && (all || (!ours && shown < SOME)); i++) {
         if (is_ours(s->list[i].name) != ours)
             continue;
         shown++;
-        label(t, "");
+        text_label(t, "");
         text_escape(t, s->list[i].name, strlen(s->list[i].name), 200);
         text_printf(t, " %s\n", type_text(arena, s->list[i].type));
     }
     if (shown && shown < n) {
-        label(t, "");
+        text_label(t, "");
         text_printf(t, "and %zu more (-v)\n", n - shown);
     }
 }

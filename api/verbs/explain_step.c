@@ -12,19 +12,11 @@
 #include "passes/recipe/schedule_read.h"
 #include "passes/step/footprint.h"
 
-enum { COLUMN = 17 };
-
-static void label(Text *t, const char *word)
-{
-    text_printf(t, "  %s ", word);
-    text_pad(t, COLUMN);
-}
-
 /* ---- loss ---- */
 
 static void tell_losses(Text *t, const qcc_step *s)
 {
-    label(t, "loss");
+    text_label(t, "loss");
     text_printf(t, "%s", s->facts.loss);
     if (s->facts.loss_why)
         text_printf(t, ": %s", s->facts.loss_why);
@@ -33,7 +25,7 @@ static void tell_losses(Text *t, const qcc_step *s)
     text_char(t, '\n');
     for (size_t i = 0; i < s->n_targets; i++) {
         const StepTarget *x = &s->targets[i];
-        label(t, i ? "" : "target");
+        text_label(t, i ? "" : "target");
         text_add(t, name_text(&s->cx->scratch, x->input));
         if (x->classes)
             text_printf(t, ": classes 0..%" PRId64 " on axis %d", x->classes - 1, x->axis);
@@ -52,7 +44,7 @@ static void tell_optimizer(Text *t, const qcc_step *s)
     const Recipe *r = &s->recipe;
     for (size_t i = 0; i < r->n_groups; i++) {
         const size_t n = recipe_members(r, module_graph(s->module, "step"), &r->groups[i]);
-        label(t, i ? "" : "optimizer");
+        text_label(t, i ? "" : "optimizer");
         text_printf(t, "%s for %zu parameter%s", optimizer_text(&s->cx->scratch, s->ir->ops, &r->groups[i]), n,
                     n == 1 ? "" : "s");
         if (r->groups[i].selector)
@@ -82,7 +74,7 @@ static void tell_schedule(Text *t, const qcc_step *s)
 {
     const Schedule *x = &s->recipe.schedule;
     Arena *arena = &s->cx->scratch;
-    label(t, "schedule");
+    text_label(t, "schedule");
     text_add(t, schedule_kind((size_t)x->kind));
     if (x->kind == SCHEDULE_STEP)
         text_printf(t, ", times %s every %" PRId64 " steps", number_text(arena, x->factor), x->every);
@@ -107,22 +99,22 @@ static void tell_extras(Text *t, const qcc_step *s)
     const Recipe *r = &s->recipe;
     Arena *arena = &s->cx->scratch;
     if (r->clip_norm > 0) {
-        label(t, "clip");
+        text_label(t, "clip");
         text_printf(t, "norm of all gradients %s\n", number_text(arena, r->clip_norm));
     }
     if (r->clip_value > 0) {
-        label(t, "clip");
+        text_label(t, "clip");
         text_printf(t, "every gradient %s\n", number_text(arena, r->clip_value));
     }
     if (r->accumulate > 1) {
-        label(t, "accumulate");
+        text_label(t, "accumulate");
         text_printf(t, "%" PRId64 " micro-batches a step\n", r->accumulate);
     }
     if (r->ema > 0) {
-        label(t, "average");
+        text_label(t, "average");
         text_printf(t, "decay %s, deployed in place of the weights\n", number_text(arena, r->ema));
     }
-    label(t, "modes");
+    text_label(t, "modes");
     text_printf(t, "batch normalization %s, dropout %s\n",
                 r->frozen_norms  ? "frozen (--bn)"
                 : r->torch_norms ? "learns its statistics, the variance by n - 1 as PyTorch (--bn)"
@@ -142,7 +134,7 @@ static void tell_choices(Text *t, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
     const Choices *c = s->recipe.choices;
-    label(t, "choice");
+    text_label(t, "choice");
     for (int k = CHOICE_TRAINED; k <= CHOICE_CONSTANT; k++) {
         const size_t n = choices_count(c, (ChoiceKind)k, NULL);
         text_printf(t, "%s%zu %s", k ? ", " : "", n, choice_word((ChoiceKind)k));
@@ -150,7 +142,7 @@ static void tell_choices(Text *t, const qcc_step *s)
     text_char(t, '\n');
     for (size_t i = 0; i < c->n; i++) {
         const Choice *x = &c->list[i];
-        label(t, "");
+        text_label(t, "");
         text_printf(t, "%-9s  %s %s", choice_word(x->kind), name_text(arena, x->path), type_text(arena, x->type));
         if (x->reason)
             text_printf(t, ": %s", x->reason);
@@ -171,7 +163,7 @@ static void tell_states(Text *t, const qcc_step *s)
         const Node *n = g->inputs[i];
         if (n->op != OP_state)
             continue;
-        label(t, any ? "" : "states");
+        text_label(t, any ? "" : "states");
         any = true;
         text_printf(t, "%-9s  %s %s\n",
                     is_state(n, STATE_shadow) ? "shadow"
@@ -205,11 +197,11 @@ static void tell_size(Text *t, const qcc_step *s)
     Arena *arena = &s->cx->scratch;
     Graph *g = module_graph(s->module, "step");
     const NodeCounts c = nodes_by_side(g);
-    label(t, "step");
+    text_label(t, "step");
     text_printf(t, "%zu nodes: forward %zu, backward %zu, update %zu\n", c.all, c.all - c.backward - c.update,
                 c.backward, c.update);
     const Footprint f = footprint_of(g, arena);
-    label(t, "memory");
+    text_label(t, "memory");
     text_printf(t, "%s: weights %s, optimizer %s, other states %s, gradients %s, activations %s\n",
                 bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
                 bytes_text(arena, f.other_state), bytes_text(arena, f.gradients), bytes_text(arena, f.activations));
@@ -272,7 +264,7 @@ void explain_step(Text *t, const qcc_step *s)
 {
     text_printf(t, "training%s\n", model_is_step(s->model) ? "" : ", if this is how it is trained");
     if (s->facts.batch) {
-        label(t, "batch");
+        text_label(t, "batch");
         text_printf(t, "%" PRId64 "\n", s->facts.batch);
     }
     tell_losses(t, s);
