@@ -58,7 +58,7 @@ static qcc_session *start(qcc_context *context, const char *text, const char *op
     source.name = "gan.qir";
     check(qcc_read(context, &source, "--batch 64", &model));
     check(qcc_compile(model, options, &step));
-    check(qcc_start(step, &session));
+    check(qcc_start(step, NULL, &session));
     return session;
 }
 
@@ -75,7 +75,7 @@ static void find_weights(qcc_session *session, qcc_value *weights[WEIGHTS])
 static void hand_over(qcc_value *const from[WEIGHTS], qcc_value *const to[WEIGHTS])
 {
     for (int i = 0; i < WEIGHTS; i++) {
-        qcc_tensor weight;
+        qcc_tensor weight = { .size = sizeof(qcc_tensor) };
         check(qcc_view_value(from[i], &weight));
         check(qcc_put_value(to[i], &weight));
     }
@@ -88,7 +88,7 @@ int main(void)
     qcc_context *context;
     qcc_scaler *scaler;
     qcc_value *critics[WEIGHTS], *copies[WEIGHTS], *made_up;
-    qcc_tensor drawn;
+    qcc_tensor drawn = { .size = sizeof(qcc_tensor) };
     double mean = 0;
     unsigned long skipped = 0;
     check(qcc_open(&options, &context));
@@ -98,10 +98,12 @@ int main(void)
     check(qcc_scaler_open(context, 0, &scaler));
     check(qcc_scaler_join(scaler, critic));
     check(qcc_scaler_join(scaler, generator));
-    check(qcc_bind(critic, "x", &(qcc_tensor){ QCC_F32, 2, { BATCH, 1 }, x, sizeof x }));
-    check(qcc_bind(critic, "target", &(qcc_tensor){ QCC_F32, 2, { BATCH, 1 }, is_real, sizeof is_real }));
-    check(qcc_bind(generator, "z", &(qcc_tensor){ QCC_F32, 2, { BATCH, 4 }, z, sizeof z }));
-    check(qcc_bind(generator, "target", &(qcc_tensor){ QCC_F32, 2, { BATCH, 1 }, wanted, sizeof wanted }));
+    check(qcc_bind(critic, "x", &(qcc_tensor){ sizeof(qcc_tensor), QCC_F32, 2, { BATCH, 1 }, x, sizeof x }));
+    check(qcc_bind(critic, "target",
+                   &(qcc_tensor){ sizeof(qcc_tensor), QCC_F32, 2, { BATCH, 1 }, is_real, sizeof is_real }));
+    check(qcc_bind(generator, "z", &(qcc_tensor){ sizeof(qcc_tensor), QCC_F32, 2, { BATCH, 4 }, z, sizeof z }));
+    check(qcc_bind(generator, "target",
+                   &(qcc_tensor){ sizeof(qcc_tensor), QCC_F32, 2, { BATCH, 1 }, wanted, sizeof wanted }));
     find_weights(critic, critics);
     find_weights(generator, copies);
     check(qcc_find(generator, "x", &made_up));

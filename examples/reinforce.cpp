@@ -46,7 +46,8 @@ bool push(float s[4], bool right)
 // The probability of a push to the right in the i-th situation of the last run.
 float chance(qcc_session *session, int i)
 {
-    qcc_tensor scores;
+    qcc_tensor scores = qcc_tensor();
+    scores.size = sizeof scores;
     check(qcc_view(session, "scores", &scores));
     const float *s = static_cast<const float *>(scores.data) + 2 * i;
     return 1 / (1 + std::exp(s[0] - s[1]));
@@ -54,7 +55,7 @@ float chance(qcc_session *session, int i)
 
 qcc_tensor matrix(int rows, int columns, float *data)
 {
-    qcc_tensor t = { QCC_F32, 2, { rows, columns }, data, sizeof(float) * rows * columns };
+    qcc_tensor t = { sizeof(qcc_tensor), QCC_F32, 2, { rows, columns }, data, sizeof(float) * rows * columns, QCC_ON_HOST };
     return t;
 }
 
@@ -63,7 +64,7 @@ qcc_session *start(qcc_model *model, const char *options)
     qcc_step *step;
     qcc_session *session;
     check(qcc_compile(model, options, &step));
-    check(qcc_start(step, &session));
+    check(qcc_start(step, NULL, &session));
     return session;
 }
 

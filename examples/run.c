@@ -64,7 +64,7 @@ static void print(const char *name, const qcc_tensor *t)
 static qcc_status run(qcc_model *model)
 {
     qcc_tensor in[MOST_VALUES], out[MOST_VALUES];
-    qcc_value_info info;
+    qcc_value_info info = { .size = sizeof(qcc_value_info) };
     const size_t n_in = qcc_n_inputs(model), n_out = qcc_n_outputs(model);
     qcc_status status = n_in <= MOST_VALUES && n_out <= MOST_VALUES ? QCC_OK : QCC_UNSUPPORTED;
     size_t filled = 0;
@@ -76,6 +76,8 @@ static qcc_status run(qcc_model *model)
         else
             filled++;
     }
+    for (size_t i = 0; status == QCC_OK && i < n_out; i++)
+        out[i].size = sizeof out[i];
     if (status == QCC_OK)
         status = qcc_run_model(model, in, n_in, out, n_out);
     for (size_t i = 0; status == QCC_OK && i < n_out; i++) {

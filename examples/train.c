@@ -37,13 +37,13 @@ int main(int argc, char **argv)
     check(qcc_open(&options, &context));
     check(qcc_read(context, &source, "--batch 64", &model));
     check(qcc_compile(model, "--loss mse --optimizer adam:lr=5e-3 --schedule cosine:total=2000", &step));
-    check(qcc_start(step, &session));
+    check(qcc_start(step, NULL, &session));
 
     static float x[BATCH][2], y[BATCH];
-    qcc_value_info input;
+    qcc_value_info input = { .size = sizeof(qcc_value_info) };
     check(qcc_step_input(step, 0, &input));
-    const qcc_tensor data = { QCC_F32, 2, { BATCH, 2 }, x, sizeof x };
-    const qcc_tensor target = { QCC_F32, 2, { BATCH, 1 }, y, sizeof y };
+    const qcc_tensor data = { sizeof data, QCC_F32, 2, { BATCH, 2 }, x, sizeof x };
+    const qcc_tensor target = { sizeof target, QCC_F32, 2, { BATCH, 1 }, y, sizeof y };
     check(qcc_bind(session, input.name, &data));
     check(qcc_bind(session, "target", &target));
     for (int i = 1; i <= STEPS; i++) {

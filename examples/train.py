@@ -13,8 +13,8 @@ BATCH, STEPS, F32 = 64, 500, 21
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("dims", ctypes.c_int64 * 16),
-                ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+    _fields_ = [("size", ctypes.c_size_t), ("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("dims", ctypes.c_int64 * 16),
+                ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("place", ctypes.c_int)]
 
 
 class Source(ctypes.Structure):
@@ -53,7 +53,7 @@ def handle(function, *arguments):
 def tensor(rows, columns):
     values = (ctypes.c_float * (rows * columns))()
     dims = (ctypes.c_int64 * 16)(rows, columns)
-    return values, Tensor(F32, 2, dims, ctypes.cast(values, ctypes.c_void_p), ctypes.sizeof(values))
+    return values, Tensor(ctypes.sizeof(Tensor), F32, 2, dims, ctypes.cast(values, ctypes.c_void_p), ctypes.sizeof(values))
 
 
 def main(model_path, out_path):
@@ -62,7 +62,7 @@ def main(model_path, out_path):
     source, sink = Source(path=model_path.encode()), Sink(path=out_path.encode())
     model = handle(qcc.qcc_read, context, ctypes.byref(source), b"--batch %d" % BATCH)
     step = handle(qcc.qcc_compile, model, b"--loss mse --optimizer adam:lr=5e-3")
-    session = handle(qcc.qcc_start, step)
+    session = handle(qcc.qcc_start, step, None)
     (x, data), (y, target) = tensor(BATCH, 2), tensor(BATCH, 1)
     check(qcc.qcc_bind(session, b"x", ctypes.byref(data)))
     check(qcc.qcc_bind(session, b"target", ctypes.byref(target)))

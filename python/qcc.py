@@ -41,8 +41,8 @@ class Warning(UserWarning):
 
 
 class _Tensor(ctypes.Structure):
-    _fields_ = [("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("dims", ctypes.c_int64 * 16),
-                ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+    _fields_ = [("size", ctypes.c_size_t), ("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("dims", ctypes.c_int64 * 16),
+                ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("place", ctypes.c_int)]
 
 
 class _Source(ctypes.Structure):
@@ -69,7 +69,7 @@ class _Options(ctypes.Structure):
 
 
 class _Info(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_char_p), ("shape", _Tensor)]
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("type", ctypes.c_char_p), ("shape", _Tensor)]
 
 
 class Result(ctypes.Structure):
@@ -276,7 +276,7 @@ class Session:
         try:
             self._model = self._new(_library.qcc_read, self._context.handle, ctypes.byref(source), self._text(given))
             self._step = self._new(_library.qcc_compile, self._model, self._text(rest))
-            self._session = self._new(_library.qcc_start, self._step)
+            self._session = self._new(_library.qcc_start, self._step, None)
         except Error:
             self.close()
             raise
@@ -291,7 +291,7 @@ class Session:
     def _list(self, count, at):
         infos = []
         for i in range(count(self._step)):
-            info = _Info()
+            info = _Info(size=ctypes.sizeof(_Info))
             self._context.check(at(self._step, ctypes.c_size_t(i), ctypes.byref(info)))
             infos.append((info.name.decode(), info.type.decode()))
         return infos
@@ -323,7 +323,7 @@ class Session:
         if array.dtype.name not in _TYPES:
             raise TypeError(f"arrays of {array.dtype} have no place here")
         dims = (ctypes.c_int64 * 16)(*array.shape)
-        return _Tensor(_TYPES[array.dtype.name], array.ndim, dims, array.ctypes.data, array.nbytes)
+        return _Tensor(ctypes.sizeof(_Tensor), _TYPES[array.dtype.name], array.ndim, dims, array.ctypes.data, array.nbytes)
 
     def run(self, what=STEP):
         """Runs a step, or the sides of one (FORWARD | BACKWARD, UPDATE), or EVAL."""
@@ -333,7 +333,7 @@ class Session:
 
     def __getitem__(self, name):
         """A copy of a value: an output, "loss", a parameter, "grad.NAME"."""
-        tensor = _Tensor()
+        tensor = _Tensor(size=ctypes.sizeof(_Tensor))
         self._context.check(_library.qcc_view(self._session, name.encode(), ctypes.byref(tensor)))
         return _view(tensor)
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/hall/devices.h"
 #include "api/hall/report.h"
 #include "base/fp_env.h"
 
@@ -47,11 +48,15 @@ Parallel *context_pool(qcc_context *cx)
     return cx->pool;
 }
 
-static Status open_limits(void *arg)
+/* What the options say in words. */
+static Status read_options(void *arg)
 {
     qcc_context *cx = arg;
-    const Place place = { .file = "qcc_open", .where = "limits", .byte = -1 };
-    return cx->options.limits ? limits_read(&cx->diag, place, str(cx->options.limits), &cx->limits) : OK;
+    Place place = { .file = "qcc_open", .where = "limits", .byte = -1 };
+    if (cx->options.limits)
+        TRY(limits_read(&cx->diag, place, str(cx->options.limits), &cx->limits));
+    place.where = "device";
+    return device_read(&cx->diag, place, cx->options.device, &cx->engine);
 }
 
 qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
@@ -74,7 +79,7 @@ qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
     diag_open(&cx->diag, &cx->scratch, report_message, cx);
     cx->diag.warnings_are_errors = o.warnings_are_errors != 0;
     cx->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    const qcc_status status = cx->locale ? context_call(cx, open_limits, cx) : QCC_NO_MEMORY;
+    const qcc_status status = cx->locale ? context_call(cx, read_options, cx) : QCC_NO_MEMORY;
     if (status != QCC_OK) {
         qcc_close(cx);
         return status;

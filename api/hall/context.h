@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "ops/card/cards.h"
 #include "qcc/qcc.h"
+#include "runtime/engine.h"
 
 /* Something that a host holds: models, steps, sessions.  It goes with its context. */
 typedef struct Held {
@@ -22,9 +23,10 @@ struct qcc_context {
     Limits limits;
     qcc_context_options options;
     const Kernels *kernels;
-    Parallel *pool;  /* opened when first wanted */
-    bool no_pool;    /* it was refused */
-    locale_t locale; /* C: numbers are written and read the same everywhere */
+    const Engine *engine; /* of sessions that do not say another */
+    Parallel *pool;       /* opened when first wanted */
+    bool no_pool;         /* it was refused */
+    locale_t locale;      /* C: numbers are written and read the same everywhere */
     long pid;
     _Atomic int stop;  /* times the call was asked to end */
     _Atomic int hurry; /* not 0: at once */

@@ -121,8 +121,7 @@ qcc_status qcc_step_input(const qcc_step *step, size_t i, qcc_value_info *info)
 {
     if (!step || !info || i >= step->n_inputs)
         return QCC_USAGE;
-    value_tell(&step->inputs[i], info);
-    return QCC_OK;
+    return value_tell(&step->inputs[i], info) ? QCC_OK : QCC_USAGE;
 }
 
 size_t qcc_n_parameters(const qcc_step *step)
@@ -134,8 +133,7 @@ qcc_status qcc_parameter(const qcc_step *step, size_t i, qcc_value_info *info)
 {
     if (!step || !info || i >= step->n_parameters)
         return QCC_USAGE;
-    value_tell(&step->parameters[i], info);
-    return QCC_OK;
+    return value_tell(&step->parameters[i], info) ? QCC_OK : QCC_USAGE;
 }
 
 double step_work(const qcc_step *s)

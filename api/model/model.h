@@ -62,7 +62,7 @@ Status model_supported(qcc_model *m);
 bool node_lacks_card(const Node *n);
 
 /* What a host is told of a value. */
-void value_tell(const Value *v, qcc_value_info *info);
+bool value_tell(const Value *v, qcc_value_info *info);
 
 /* A dimension as people read it: the number, the symbolic name, or ?. */
 const char *value_dim(Arena *arena, const Value *v, int i);

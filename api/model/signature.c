@@ -110,17 +110,23 @@ Status model_signature(qcc_model *m)
 
 /* ---- for the host ---- */
 
-void value_tell(const Value *v, qcc_value_info *info)
+bool value_tell(const Value *v, qcc_value_info *info)
 {
-    *info = (qcc_value_info){ .name = v->name, .type = v->text };
-    info->shape.dtype = QCC_STRING;
-    info->shape.rank = -1;
-    if (v->type->kind != TYPE_TENSOR)
-        return;
-    info->shape.dtype = (qcc_dtype)v->type->dtype;
-    info->shape.rank = v->type->rank;
-    for (int i = 0; i < v->type->rank; i++)
-        info->shape.dims[i] = v->type->dims[i];
+    if (info->size < sizeof info->size)
+        return false;
+    qcc_value_info all = { .size = info->size < sizeof all ? info->size : sizeof all,
+                           .name = v->name,
+                           .type = v->text,
+                           .shape = { .size = sizeof all.shape, .dtype = QCC_STRING, .rank = -1 } };
+    const Type *type = v->type->kind == TYPE_TENSOR ? v->type : NULL;
+    if (type) {
+        all.shape.dtype = (qcc_dtype)type->dtype;
+        all.shape.rank = type->rank;
+    }
+    for (int i = 0; type && i < type->rank; i++)
+        all.shape.dims[i] = type->dims[i];
+    memcpy(info, &all, all.size);
+    return true;
 }
 
 size_t qcc_n_inputs(const qcc_model *model)
@@ -137,14 +143,12 @@ qcc_status qcc_input(const qcc_model *model, size_t i, qcc_value_info *info)
 {
     if (!model || !info || i >= model->n_inputs)
         return QCC_USAGE;
-    value_tell(&model->inputs[i], info);
-    return QCC_OK;
+    return value_tell(&model->inputs[i], info) ? QCC_OK : QCC_USAGE;
 }
 
 qcc_status qcc_output(const qcc_model *model, size_t i, qcc_value_info *info)
 {
     if (!model || !info || i >= model->n_outputs)
         return QCC_USAGE;
-    value_tell(&model->outputs[i], info);
-    return QCC_OK;
+    return value_tell(&model->outputs[i], info) ? QCC_OK : QCC_USAGE;
 }

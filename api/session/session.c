@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/hall/devices.h"
 #include "api/hall/out.h"
 #include "api/make/step.h"
 
@@ -40,7 +41,7 @@ static void end_held(void *session)
     session_end(session);
 }
 
-Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session)
+static Status start(qcc_step *step, const Engine *engine, uint64_t seed, const _Atomic int *stop, qcc_session **session)
 {
     qcc_context *cx = step->cx;
     qcc_session *s = memory_block(&cx->memory, sizeof *s);
@@ -49,6 +50,7 @@ Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc
     arena_open(&s->arena, &cx->memory);
     heap_open(&s->texts, &cx->memory);
     const SessionOptions options = {
+        .engine = engine,
         .kernels = cx->kernels,
         .pool = context_pool(cx),
         .seed = seed,
@@ -73,6 +75,11 @@ Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc
     return OK;
 }
 
+Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session)
+{
+    return start(step, step->cx->engine, seed, stop, session);
+}
+
 void session_end(qcc_session *s)
 {
     qcc_context *cx = s->cx;
@@ -88,21 +95,29 @@ void session_end(qcc_session *s)
 
 typedef struct Start {
     qcc_step *step;
+    qcc_session_options options;
     qcc_session *session;
 } Start;
 
 static Status do_start(void *arg)
 {
     Start *c = arg;
-    c->step->cx->diag.file = c->step->model->file;
-    return session_start(c->step, 0, NULL, &c->session);
+    qcc_context *cx = c->step->cx;
+    const Engine *engine = cx->engine;
+    const Place place = { .file = "qcc_start", .where = "device", .byte = -1 };
+    if (c->options.device)
+        TRY(device_read(&cx->diag, place, c->options.device, &engine));
+    cx->diag.file = c->step->model->file;
+    return start(c->step, engine, 0, NULL, &c->session);
 }
 
-qcc_status qcc_start(qcc_step *step, qcc_session **session)
+qcc_status qcc_start(qcc_step *step, const qcc_session_options *options, qcc_session **session)
 {
-    Start c = { step, NULL };
-    if (!step || !session || step->freed)
+    Start c = { .step = step };
+    if (!step || !session || step->freed || (options && options->size < sizeof options->size))
         return QCC_USAGE;
+    if (options)
+        memcpy(&c.options, options, options->size < sizeof c.options ? options->size : sizeof c.options);
     const qcc_status status = context_call(step->cx, do_start, &c);
     if (status == QCC_OK)
         *session = c.session;

@@ -1,6 +1,7 @@
 /* Values of a session: what is bound, viewed and put, by name or by a name that was looked up before. */
 #include <string.h>
 
+#include "api/hall/tensors.h"
 #include "api/make/step.h"
 #include "base/str.h"
 #include "ir/aliases.h"
@@ -15,26 +16,9 @@ struct qcc_value {
     SessionValue at;
 };
 
-/* A tensor of the host as one of ours, over the same memory. */
 static Status take_tensor(qcc_session *s, const char *name, const qcc_tensor *given, Tensor *t)
 {
-    Diag *d = &s->cx->diag;
-    const Place place = { .where = name, .byte = -1 };
-    size_t bytes;
-    if (given->dtype == QCC_STRING)
-        return fail_as(d, USAGE, place, "given is string: only tensors of numbers go in");
-    if (!qcc_dtype_name(given->dtype) || given->rank < 0 || given->rank > MAX_RANK)
-        return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
-    for (int k = 0; k < given->rank; k++)
-        if (given->dims[k] < 0 || given->dims[k] > s->cx->limits.dim)
-            return fail_as(d, USAGE, place, "dimension %d is %lld", k, (long long)given->dims[k]);
-    *t = (Tensor){ .type = type_tensor(&s->step->ir->types, (DType)given->dtype, given->rank, given->dims),
-                   .data = given->data,
-                   .refs = 1 };
-    if (!type_bytes(t->type, &bytes) || bytes != given->bytes || (bytes && !given->data))
-        return fail_as(d, USAGE, place, "%s has %zu bytes", type_text(&s->cx->scratch, t->type), given->bytes);
-    t->bytes = bytes;
-    return OK;
+    return tensor_take(s->cx, &s->step->ir->types, name, NULL, given, t);
 }
 
 /* ---- names ---- */
@@ -168,7 +152,7 @@ typedef struct ValueCall {
     const char *name; /* null: `value` */
     qcc_value *value;
     const qcc_tensor *given;
-    qcc_tensor seen;
+    qcc_tensor *seen;
 } ValueCall;
 
 static Status do_call(void *arg)
@@ -260,38 +244,34 @@ qcc_status qcc_put_value(qcc_value *value, const qcc_tensor *tensor)
 static Status do_view(ValueCall *c, qcc_value *v)
 {
     qcc_session *s = c->session;
+    TRY(tensor_wants_size(&s->cx->diag, v->name, c->seen));
     if (v->is_seed) {
         s->seed = session_seed(s->run);
-        c->seen = (qcc_tensor){ QCC_U64, 0, { 0 }, &s->seed, sizeof s->seed };
+        const Tensor seed = { .type = type_scalar(&s->step->ir->types, U64),
+                              .data = &s->seed,
+                              .bytes = sizeof s->seed };
+        tensor_show(&seed, c->seen);
         return OK;
     }
     const Tensor *t = session_view_value(s->run, &v->at);
+    if (!t && s->cx->diag.n_errors) /* which was told */
+        return s->cx->diag.first;
     if (!t)
         return fail_as(&s->cx->diag, USAGE, NOWHERE, "there is no value named %s now", v->name);
     if (t->type->kind != TYPE_TENSOR || t->type->rank > QCC_MAX_RANK)
         return fail_as(&s->cx->diag, UNSUPPORTED, NOWHERE, "%s is no tensor", v->name);
-    c->seen = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
-    for (int k = 0; k < t->type->rank; k++)
-        c->seen.dims[k] = t->type->dims[k];
+    tensor_show(t, c->seen);
     return OK;
-}
-
-static qcc_status view(ValueCall *c, qcc_tensor *tensor)
-{
-    const qcc_status status = tensor ? call(c) : QCC_USAGE;
-    if (status == QCC_OK)
-        *tensor = c->seen;
-    return status;
 }
 
 qcc_status qcc_view(qcc_session *session, const char *name, qcc_tensor *tensor)
 {
-    ValueCall c = { .session = session, .fn = do_view, .name = name };
-    return name ? view(&c, tensor) : QCC_USAGE;
+    ValueCall c = { .session = session, .fn = do_view, .name = name, .seen = tensor };
+    return name && tensor ? call(&c) : QCC_USAGE;
 }
 
 qcc_status qcc_view_value(qcc_value *value, qcc_tensor *tensor)
 {
-    ValueCall c = { .session = value ? value->session : NULL, .fn = do_view, .value = value };
-    return value ? view(&c, tensor) : QCC_USAGE;
+    ValueCall c = { .session = value ? value->session : NULL, .fn = do_view, .value = value, .seen = tensor };
+    return value && tensor ? call(&c) : QCC_USAGE;
 }

@@ -90,7 +90,7 @@ static Status log_begin(Trainer *t)
                             .qcc = logged_text(qcc_version()),
                             .model_hash = logged_text(t->info.model_hash),
                             .command = logged_text(text_get(&command)),
-                            .device = logged_text("reference"),
+                            .device = logged_text(t->cx->engine->name),
                             .resumed_from = logged_text(t->resumed_from) };
     TELL(t, start, &line, NULL, 0);
     return OK;

@@ -1,6 +1,7 @@
 
 #include <string.h>
 
+#include "api/hall/devices.h"
 #include "api/hall/words.h"
 #include "api/make/step.h"
 #include "api/model/destinations.h"
@@ -44,16 +45,12 @@ static Status apply_settings(Command *c)
     return OK;
 }
 
-static Status check_device(Command *c)
+static Status choose_device(Command *c)
 {
     const char *device = option_text(&c->line, OPT_device);
-    if (!device || strcmp(device, "reference") == 0 || strcmp(device, "auto") == 0)
-        return OK;
     Place place = ON_COMMAND_LINE;
     place.where = "--device";
-    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, DEVICE, place, "this build has no %s engine yet", device);
-    message_try(m, "--device reference");
-    return message_send(m);
+    return device ? device_read(&c->cx->diag, place, device, &c->cx->engine) : OK;
 }
 
 /* ---- dispatch ---- */
@@ -91,7 +88,7 @@ static Status dispatch(Command *c)
         return command_print_table(c);
     if (!l->verb_said && !l->n_paths && !l->n_given)
         return command_help(c);
-    TRY(check_device(c));
+    TRY(choose_device(c));
     return verbs[l->verb](c);
 }
 
@@ -282,6 +279,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const bool strict = context->diag.warnings_are_errors;
     const int verbosity = context->verbosity;
     const uint64_t budget = context->memory.budget;
+    const Engine *engine = context->engine;
     context->memory.stop = &context->stop;
     status = context_run(context, do_command, &call);
     context->memory.stop = NULL;
@@ -292,6 +290,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     context->diag.warnings_are_errors = strict;
     context->verbosity = verbosity;
     context->memory.budget = budget;
+    context->engine = engine;
     context->bounded = false;
     context->as_json = false;
     context_let_go(context);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "api/hall/devices.h"
 #include "api/verbs/verbs.h"
 #include "ops/card/schema.h"
 
@@ -86,8 +87,7 @@ static Status tell_capabilities(Command *c)
     for (int v = 0; v < VERB_COUNT; v++)
         if (command_has((Verb)v) && v != VERB_compile)
             TRY(out_printf(c->out, " %s", verb_name((Verb)v)));
-    TRY(out_printf(c->out, " MODEL --emit\ndevices\n  reference\n"));
-    return OK;
+    return out_printf(c->out, " MODEL --emit\ndevices\n%s", devices_text(&c->cx->scratch));
 }
 
 Status command_doctor(Command *c)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/hall/tensors.h"
 #include "api/hall/words.h"
 #include "api/model/compare.h"
 #include "api/model/data.h"
@@ -256,32 +257,23 @@ Status command_run(Command *c)
 
 typedef struct Run {
     qcc_model *model;
-    const qcc_tensor *inputs;
+    const qcc_tensor *inputs, *outputs;
     size_t n_inputs, n_outputs;
-    qcc_tensor *outputs;
 } Run;
 
 static Status take_input(qcc_model *m, size_t i, const qcc_tensor *given, const Tensor **value, Map *sizes)
 {
-    Diag *d = &m->cx->diag;
-    const Place place = { .where = m->inputs[i].name, .byte = -1 };
-    size_t bytes;
-    if (given->dtype == QCC_STRING)
-        return fail_as(d, USAGE, place, "is %s, and given is string: only tensors of numbers go in", m->inputs[i].text);
-    if (!qcc_dtype_name(given->dtype) || given->rank < 0 || given->rank > MAX_RANK)
-        return fail_as(d, USAGE, place, "dtype %d, rank %d", (int)given->dtype, given->rank);
-    for (int k = 0; k < given->rank; k++)
-        if (given->dims[k] < 0 || given->dims[k] > m->cx->limits.dim)
-            return fail_as(d, USAGE, place, "dimension %d is %" PRId64, k, given->dims[k]);
     Tensor *t = NEW(&m->cx->scratch, Tensor);
-    t->type = type_tensor(&m->ir.types, (DType)given->dtype, given->rank, given->dims);
-    if (!type_bytes(t->type, &bytes) || bytes != given->bytes || (bytes && !given->data))
-        return fail_as(d, USAGE, place, "%s has %zu bytes", type_text(&m->cx->scratch, t->type), given->bytes);
-    t->data = given->data;
-    t->bytes = bytes;
-    t->refs = 1;
+    TRY(tensor_take(m->cx, &m->ir.types, m->inputs[i].name, m->inputs[i].text, given, t));
     *value = t;
     return fit_input(m, i, t, NULL, sizes);
+}
+
+/* The i-th of a list, whose structs are all as large. */
+static Status element(Diag *d, const char *name, const qcc_tensor *list, size_t i, const qcc_tensor **t)
+{
+    *t = tensor_at(list, i);
+    return tensor_wants_size(d, name, *t);
 }
 
 static Status do_run(void *arg)
@@ -296,8 +288,15 @@ static Status do_run(void *arg)
     TRY(model_supported(m));
     const Tensor **inputs = NEWS(&m->cx->scratch, const Tensor *, m->n_inputs + 1);
     map_open(&sizes, &m->cx->scratch);
-    for (size_t i = 0; i < m->n_inputs; i++)
-        TRY(take_input(m, i, &r->inputs[i], &inputs[i], &sizes));
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const qcc_tensor *given;
+        TRY(element(&m->cx->diag, m->inputs[i].name, r->inputs, i, &given));
+        TRY(take_input(m, i, given, &inputs[i], &sizes));
+    }
+    for (size_t i = 0; i < m->n_outputs; i++) {
+        const qcc_tensor *shown;
+        TRY(element(&m->cx->diag, m->outputs[i].name, r->outputs, i, &shown));
+    }
     const EvalOptions how = { .kernels = m->cx->kernels, .pool = context_pool(m->cx), .stop = &m->cx->stop };
     TRY(model_evaluate(m, &how, inputs));
     for (size_t i = 0; i < m->n_outputs; i++)
@@ -310,19 +309,15 @@ static Status do_run(void *arg)
 qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs, size_t n_inputs, qcc_tensor *outputs,
                          size_t n_outputs)
 {
-    Run r = { .model = model, .inputs = inputs, .n_inputs = n_inputs, .n_outputs = n_outputs };
+    Run r = { .model = model, .inputs = inputs, .outputs = outputs, .n_inputs = n_inputs, .n_outputs = n_outputs };
     if (!model || (n_inputs && !inputs) || (n_outputs && !outputs))
         return QCC_USAGE;
     qcc_status status = context_enter(model->cx);
     if (status != QCC_OK)
         return status;
     status = context_run(model->cx, do_run, &r);
-    for (size_t i = 0; status == QCC_OK && i < n_outputs; i++) {
-        const Tensor *t = model->results[i];
-        outputs[i] = (qcc_tensor){ (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
-        for (int k = 0; k < t->type->rank; k++)
-            outputs[i].dims[k] = t->type->dims[k];
-    }
+    for (size_t i = 0; status == QCC_OK && i < n_outputs; i++)
+        tensor_show(model->results[i], (qcc_tensor *)(uintptr_t)tensor_at(outputs, i));
     context_let_go(model->cx);
     return status;
 }

@@ -88,10 +88,11 @@ typedef struct qcc_context_options {
     uint64_t memory;    /* bytes the context may hold; 0: no bound */
     const char *limits; /* "name=value,..." over the built-in limits; null: none */
     int warnings_are_errors;
-    int columns; /* of the terminal that progress is shown on; 0: there is none */
+    int columns;        /* of the terminal that progress is shown on; 0: there is none */
+    const char *device; /* where sessions run, as --device says it: "reference"; null or "auto": the best there is */
 } qcc_context_options;
 
-/* Opens a context; `options` may be null. */
+/* Opens a context; `options` may be null.  A device that this build has no engine for is QCC_DEVICE. */
 QCC_CHECKED qcc_status qcc_open(const qcc_context_options *options, qcc_context **context);
 
 /* Gives everything back, the handles made from it included.  Null is allowed; in a forked child only memory is freed;
@@ -176,13 +177,19 @@ typedef enum qcc_dtype {
 
 enum { QCC_MAX_RANK = 16 };
 
-/* A dense little-endian tensor in row-major order. */
+/* Where the bytes of a tensor are. */
+typedef enum qcc_place { QCC_ON_HOST, QCC_ON_DEVICE } qcc_place;
+
+/* A dense little-endian tensor in row-major order.  What is given on a device is refused, QCC_DEVICE, by an engine that is
+ * not there; what is shown is on the host. */
 typedef struct qcc_tensor {
+    size_t size; /* sizeof(qcc_tensor), set by the caller, of what is given and of what is shown; of a list in each */
     qcc_dtype dtype;
     int rank;
     int64_t dims[QCC_MAX_RANK]; /* -1: unknown (in signatures) */
     void *data;
     size_t bytes;
+    qcc_place place;
 } qcc_tensor;
 
 /* "f32"; null for a number that is no type. */
@@ -198,6 +205,7 @@ QCC_CHECKED qcc_status qcc_read(qcc_context *context, const qcc_source *source, 
 QCC_API void qcc_model_free(qcc_model *model);
 
 typedef struct qcc_value_info {
+    size_t size; /* sizeof(qcc_value_info), set by the caller */
     const char *name;
     const char *type; /* "f32[batch,3,224,224]": symbolic dimensions by their names */
     qcc_tensor shape; /* without data; unknown dimensions -1; dtype QCC_STRING, rank -1 for what is no tensor */
@@ -258,8 +266,14 @@ QCC_CHECKED qcc_status qcc_plan(const qcc_step *step, qcc_memory *memory);
 
 /* ---- sessions ---- */
 
-/* Starts a session: the step's states with their initial values.  Any number of sessions run one step. */
-QCC_CHECKED qcc_status qcc_start(qcc_step *step, qcc_session **session);
+typedef struct qcc_session_options {
+    size_t size;        /* sizeof(qcc_session_options) */
+    const char *device; /* where it runs, as in qcc_context_options; null: where those of the context do */
+} qcc_session_options;
+
+/* Starts a session: the step's states with their initial values.  `options` may be null.  Any number of sessions run one
+ * step. */
+QCC_CHECKED qcc_status qcc_start(qcc_step *step, const qcc_session_options *options, qcc_session **session);
 
 /* Ends a session; null is allowed. */
 QCC_API void qcc_end(qcc_session *session);

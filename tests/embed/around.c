@@ -55,8 +55,8 @@ static void a_run_can_be_interrupted(void **state)
     pthread_t thread;
     struct timespec before, after;
     int64_t zero = 0;
-    const qcc_tensor x = { QCC_I64, 0, { 0 }, &zero, sizeof zero };
-    qcc_tensor y;
+    const qcc_tensor x = { sizeof(qcc_tensor), QCC_I64, 0, { 0 }, &zero, sizeof zero };
+    qcc_tensor y = { .size = sizeof(qcc_tensor) };
     (void)state;
     assert_int_equal(read_file(cx, MODELS "endless.onnx", &m), QCC_OK);
     clock_gettime(CLOCK_MONOTONIC, &before);
@@ -243,8 +243,8 @@ static void the_rounding_mode_of_the_host_does_not_matter(void **state)
         Host h = { 0 };
         qcc_context *cx = open_with(&h);
         qcc_model *m;
-        const qcc_tensor x = { QCC_F32, 2, { 3, 4 }, odd, sizeof odd };
-        qcc_tensor y;
+        const qcc_tensor x = { sizeof(qcc_tensor), QCC_F32, 2, { 3, 4 }, odd, sizeof odd };
+        qcc_tensor y = { .size = sizeof(qcc_tensor) };
         fesetround(modes[k]);
         assert_int_equal(read_file(cx, MLP, &m), QCC_OK);
         assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_OK);

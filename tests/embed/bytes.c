@@ -58,7 +58,7 @@ static Lent lent_open(const char *text, size_t n)
     assert_non_null(l.p);
     assert_int_equal(qcc_read(cx, &source, "--batch 8", &t.model), QCC_OK);
     assert_int_equal(qcc_compile(t.model, TRAINEE_OPTIONS, &t.step), QCC_OK);
-    assert_int_equal(qcc_start(t.step, &t.session), QCC_OK);
+    assert_int_equal(qcc_start(t.step, NULL, &t.session), QCC_OK);
     assert_int_equal(trainee_bind(&t), QCC_OK);
     trainee_run(&t, 0, 1);
     assert_int_equal(qcc_export_session(t.session, NULL, &sink), QCC_OK);
@@ -137,7 +137,7 @@ static void use(const char *options, Lent *file, bool by_function, bool gone, Le
         lent_close(file);
     }
     const size_t reads = file->reads;
-    assert_int_equal(qcc_start(t.step, &t.session), QCC_OK);
+    assert_int_equal(qcc_start(t.step, NULL, &t.session), QCC_OK);
     assert_int_equal(trainee_bind(&t), QCC_OK);
     trainee_run(&t, 0, 2);
     assert_int_equal(qcc_write_step(t.step, &to_step), QCC_OK);
@@ -181,7 +181,7 @@ static void without_memory_for_a_copy_it_is_said(void **state)
     (void)state;
     assert_int_equal(qcc_read(cx, &source, "--batch 8", &t.model), QCC_OK);
     assert_int_equal(qcc_compile(t.model, TRAINEE_OPTIONS, &t.step), QCC_OK);
-    assert_int_equal(qcc_start(t.step, &t.session), QCC_OK);
+    assert_int_equal(qcc_start(t.step, NULL, &t.session), QCC_OK);
     h.fail_at = h.requests + 1;
     qcc_model_free(t.model);
     lent_close(&file);

@@ -30,7 +30,7 @@ static const char *const say_version[] = { "qcc", "--version" };
     _(qcc_compile, (h->model, NULL, &h->new_step))                                      \
     _(qcc_write_step, (h->step, &no_sink))                                              \
     _(qcc_plan, (h->step, &(qcc_memory){ .size = sizeof(qcc_memory) }))                 \
-    _(qcc_start, (h->step, &h->new_session))                                            \
+    _(qcc_start, (h->step, NULL, &h->new_session))                                      \
     _(qcc_bind, (h->session, "x", &h->tensor))                                          \
     _(qcc_run, (h->session, QCC_STEP, NULL))                                            \
     _(qcc_view, (h->session, "w1", &h->tensor))                                         \

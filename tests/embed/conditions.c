@@ -42,11 +42,11 @@ static void slow_open(Slow *s, qcc_context *cx)
     s->context = cx;
     assert_int_equal(qcc_read(cx, &source, "--batch 256", &m), QCC_OK);
     assert_int_equal(qcc_compile(m, "--loss mse --optimizer adam", &step), QCC_OK);
-    assert_int_equal(qcc_start(step, &s->session), QCC_OK);
+    assert_int_equal(qcc_start(step, NULL, &s->session), QCC_OK);
     for (int i = 0; i < 256 * 512; i++)
         s->x[i / 512][i % 512] = (float)(i % 97) / 97;
-    const qcc_tensor x = { QCC_F32, 2, { 256, 512 }, s->x, sizeof s->x };
-    const qcc_tensor target = { QCC_F32, 2, { 256, 512 }, s->target, sizeof s->target };
+    const qcc_tensor x = { sizeof(qcc_tensor), QCC_F32, 2, { 256, 512 }, s->x, sizeof s->x };
+    const qcc_tensor target = { sizeof(qcc_tensor), QCC_F32, 2, { 256, 512 }, s->target, sizeof s->target };
     assert_int_equal(qcc_bind(s->session, "x", &x), QCC_OK);
     assert_int_equal(qcc_bind(s->session, "target", &target), QCC_OK);
 }
@@ -234,7 +234,7 @@ static void nothing_grows(void **state)
     trainee_open(&t, cx, TRAINEE_OPTIONS);
     for (unsigned i = 0; i < 600; i++) {
         char text[32];
-        qcc_tensor v;
+        qcc_tensor v = { .size = sizeof(qcc_tensor) };
         trainee_run(&t, i, i + 1);
         snprintf(text, sizeof text, "%0*u", 1 + (int)(i % 20), i);
         file.n = 0;

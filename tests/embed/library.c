@@ -85,7 +85,7 @@ static void the_signature_has_names(void **state)
     Host h = { 0 };
     qcc_context *cx = open_with(&h);
     qcc_model *m;
-    qcc_value_info info;
+    qcc_value_info info = { .size = sizeof(qcc_value_info) };
     (void)state;
     assert_int_equal(read_file(cx, MLP, &m), QCC_OK);
     assert_int_equal(qcc_n_inputs(m), 1);
@@ -114,7 +114,7 @@ static void a_model_runs_again_and_again(void **state)
     const qcc_tensor x = x_tensor();
     size_t after_first = 0;
     for (int i = 0; i < 20; i++) {
-        qcc_tensor y;
+        qcc_tensor y = { .size = sizeof(qcc_tensor) };
         assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_OK);
         assert_int_equal(y.rank, 2);
         assert_int_equal(y.dims[0], 3);
@@ -179,6 +179,7 @@ static void results_stay_untouched_on_errors(void **state)
 
     qcc_tensor x = x_tensor(), y;
     memset(&y, 0x5a, sizeof y);
+    y.size = sizeof y;
     const qcc_tensor canary = y;
     x.dims[1] = 5;
     x.bytes = 60;
@@ -227,7 +228,7 @@ static void memory_may_run_out_anywhere(void **state)
         qcc_context *cx = NULL;
         qcc_model *m = NULL;
         const qcc_tensor x = x_tensor();
-        qcc_tensor y;
+        qcc_tensor y = { .size = sizeof(qcc_tensor) };
         Buffer out = { .n = 0 };
         qcc_status status = qcc_open(&o, &cx);
         if (status == QCC_OK)

@@ -26,7 +26,7 @@ static inline qcc_status read_file(qcc_context *cx, const char *path, qcc_model 
 static inline qcc_tensor x_tensor(void)
 {
     static float x[12] = { 0, .25f, .5f, .75f, 1, 1.25f, 1.5f, 1.75f, 2, 2.25f, 2.5f, 2.75f };
-    return (qcc_tensor){ QCC_F32, 2, { 3, 4 }, x, sizeof x };
+    return (qcc_tensor){ sizeof(qcc_tensor), QCC_F32, 2, { 3, 4 }, x, sizeof x };
 }
 
 typedef struct Buffer {
@@ -72,7 +72,7 @@ static inline qcc_status work(qcc_context *cx, qcc_model **m, Buffer *out)
         { "qcc", MODELS "fixed.onnx", "--batch=3", "--emit", "ir" },
     };
     static const qcc_status want[] = { QCC_OK, QCC_OK, QCC_USAGE, QCC_OK };
-    qcc_tensor y;
+    qcc_tensor y = { .size = sizeof(qcc_tensor) };
     qcc_status status = read_file(cx, MLP, m);
     if (status == QCC_OK)
         status = qcc_run_model(*m, &x, 1, &y, 1);

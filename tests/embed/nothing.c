@@ -71,7 +71,7 @@ static void sessions_without_values(void **state)
     Host h = { 0 };
     qcc_context *cx = open_with(&h);
     qcc_step *step;
-    qcc_tensor tensor = { QCC_F32, 0, { 0 }, NULL, 0 };
+    qcc_tensor tensor = { sizeof(qcc_tensor), QCC_F32, 0, { 0 }, NULL, 0 };
     const char *text;
     Trainee t;
     (void)state;
@@ -130,8 +130,8 @@ static void tensors_without_elements(void **state)
         const qcc_status status = qcc_read(cx, &source, NULL, &m);
         if (status != QCC_OK)
             fail_msg("%s%s", text, h.text);
-        const qcc_tensor x = { QCC_F32, 2, { 0, 4 }, NULL, 0 };
-        qcc_tensor y;
+        const qcc_tensor x = { sizeof(qcc_tensor), QCC_F32, 2, { 0, 4 }, NULL, 0 };
+        qcc_tensor y = { .size = sizeof(qcc_tensor) };
         if (qcc_run_model(m, &x, 1, &y, 1) != QCC_OK)
             fail_msg("%s%s", text, h.text);
         assert_int_equal(y.bytes, i == 3 ? 64 : 0);

@@ -29,11 +29,11 @@ static void begin(Trainee *t, qcc_context *cx, const char *options)
     qcc_model *model;
     qcc_step *step;
     const qcc_source source = qcc_file(MODEL);
-    const qcc_tensor x = { QCC_F32, 2, { BATCH, WIDE }, t->x, sizeof t->x },
-                     target = { QCC_I64, 1, { BATCH }, t->target, sizeof t->target };
+    const qcc_tensor x = { sizeof(qcc_tensor), QCC_F32, 2, { BATCH, WIDE }, t->x, sizeof t->x },
+                     target = { sizeof(qcc_tensor), QCC_I64, 1, { BATCH }, t->target, sizeof t->target };
     assert_int_equal(qcc_read(cx, &source, NULL, &model), QCC_OK);
     assert_int_equal(qcc_compile(model, options, &step), QCC_OK);
-    assert_int_equal(qcc_start(step, &t->s), QCC_OK);
+    assert_int_equal(qcc_start(step, NULL, &t->s), QCC_OK);
     for (int i = 0; i < BATCH * WIDE; i++)
         t->x[i] = (float)((i * 37 + 11) % 23 - 11) / 8;
     for (int i = 0; i < BATCH; i++)
@@ -51,7 +51,7 @@ static qcc_result run(Trainee *t, unsigned what)
 
 static void view(Trainee *t, const char *name, float *to, size_t n)
 {
-    qcc_tensor x;
+    qcc_tensor x = { .size = sizeof(qcc_tensor) };
     assert_int_equal(qcc_view(t->s, name, &x), QCC_OK);
     assert_int_equal(x.bytes, n * sizeof *to);
     memcpy(to, x.data, x.bytes);
@@ -66,7 +66,7 @@ static float scale_of(Trainee *t)
 
 static qcc_status put_scale(Trainee *t, float scale)
 {
-    const qcc_tensor x = { QCC_F32, 0, { 0 }, &scale, sizeof scale };
+    const qcc_tensor x = { sizeof(qcc_tensor), QCC_F32, 0, { 0 }, &scale, sizeof scale };
     return qcc_put(t->s, "loss_scale", &x);
 }
 

@@ -42,7 +42,7 @@ static void sides_apart_are_the_step(void **state)
 /* mse = mean of (y - t)^2, over 32 values: its gradient is exact up to one rounding, as it is computed here. */
 static void external_mse(Trainee *t, float gradient[SAMPLES][OUTPUTS])
 {
-    qcc_tensor y;
+    qcc_tensor y = { .size = sizeof(qcc_tensor) };
     assert_int_equal(qcc_view(t->session, "logits", &y), QCC_OK);
     assert_int_equal(y.bytes, SAMPLES * OUTPUTS * sizeof(float));
     const float *p = y.data;
@@ -57,7 +57,7 @@ static void a_loss_of_the_host_is_as_good(void **state)
     Trainee t;
     qcc_context *cx = open_with(&h);
     float ours[FLAT], theirs[FLAT], gradient[SAMPLES][OUTPUTS];
-    qcc_value_info info;
+    qcc_value_info info = { .size = sizeof(qcc_value_info) };
     (void)state;
     trainee_after(10, ours);
     assert_int_equal(trainee_try(&t, cx, "--loss external:logits --optimizer adamw:lr=1e-2"), QCC_OK);
@@ -95,13 +95,13 @@ static void cross_entropy_can_be_the_hosts(void **state)
     assert_int_equal(trainee_try(&a, cx, "--loss cross_entropy:logits --optimizer sgd:lr=0.1"), QCC_OK);
     assert_int_equal(trainee_try(&b, cx, "--loss external:logits --optimizer sgd:lr=0.1"), QCC_OK);
     const qcc_tensor xa = trainee_tensor(a.x), xb = trainee_tensor(b.x), g = trainee_tensor(gradient);
-    const qcc_tensor labels = { QCC_I64, 1, { SAMPLES }, class, sizeof class };
+    const qcc_tensor labels = { sizeof(qcc_tensor), QCC_I64, 1, { SAMPLES }, class, sizeof class };
     assert_int_equal(qcc_bind(a.session, "x", &xa), QCC_OK);
     assert_int_equal(qcc_bind(a.session, "target", &labels), QCC_OK);
     assert_int_equal(qcc_bind(b.session, "x", &xb), QCC_OK);
     assert_int_equal(qcc_bind(b.session, "grad.logits", &g), QCC_OK);
     for (unsigned i = 0; i < 10; i++) {
-        qcc_tensor y;
+        qcc_tensor y = { .size = sizeof(qcc_tensor) };
         trainee_fill(&a, i);
         trainee_fill(&b, i);
         assert_int_equal(qcc_run(b.session, QCC_FORWARD, NULL), QCC_OK);
@@ -127,7 +127,7 @@ static void cross_entropy_can_be_the_hosts(void **state)
 
 static void gradient_of_w2(const Trainee *t, float g[32])
 {
-    qcc_tensor seen;
+    qcc_tensor seen = { .size = sizeof(qcc_tensor) };
     assert_int_equal(qcc_view(t->session, "grad.w2", &seen), QCC_OK);
     assert_true(seen.dtype == QCC_F32 && seen.rank == 2 && seen.dims[0] == 4 && seen.dims[1] == 8);
     memcpy(g, seen.data, 32 * sizeof *g);
@@ -154,7 +154,7 @@ static void gradients_add_up(void **state)
     gradient_of_w2(&t, sum);
     for (int i = 0; i < 32; i++)
         assert_true(sum[i] == one[i] + two[i]);
-    qcc_tensor w;
+    qcc_tensor w = { .size = sizeof(qcc_tensor) };
     float before[32];
     assert_int_equal(qcc_view(t.session, "w2", &w), QCC_OK);
     memcpy(before, w.data, sizeof before);
@@ -182,8 +182,8 @@ static void every_value_has_a_name(void **state)
     Host h = { 0 };
     Trainee t;
     qcc_context *cx = open_with(&h);
-    qcc_value_info info;
-    qcc_tensor v;
+    qcc_value_info info = { .size = sizeof(qcc_value_info) };
+    qcc_tensor v = { .size = sizeof(qcc_tensor) };
     qcc_memory memory = { .size = sizeof memory };
     (void)state;
     trainee_open(&t, cx, TRAINEE_OPTIONS);
@@ -212,9 +212,11 @@ static void values_can_be_put(void **state)
     Trainee t;
     qcc_context *cx = open_with(&h);
     float w[32], g[32] = { 0 }, zero = 0, half = 0.5f, flat[FLAT], before[FLAT];
-    const qcc_tensor w2 = { QCC_F32, 2, { 4, 8 }, w, sizeof w }, grad = { QCC_F32, 2, { 4, 8 }, g, sizeof g };
-    const qcc_tensor off = { QCC_F32, 0, { 0 }, &zero, sizeof zero }, slow = { QCC_F32, 0, { 0 }, &half, sizeof half };
-    qcc_tensor seen;
+    const qcc_tensor w2 = { sizeof(qcc_tensor), QCC_F32, 2, { 4, 8 }, w, sizeof w },
+                     grad = { sizeof(qcc_tensor), QCC_F32, 2, { 4, 8 }, g, sizeof g };
+    const qcc_tensor off = { sizeof(qcc_tensor), QCC_F32, 0, { 0 }, &zero, sizeof zero },
+                     slow = { sizeof(qcc_tensor), QCC_F32, 0, { 0 }, &half, sizeof half };
+    qcc_tensor seen = { .size = sizeof(qcc_tensor) };
     (void)state;
     trainee_open(&t, cx, "--loss mse --optimizer sgd:lr=1");
     for (int i = 0; i < 32; i++)
@@ -265,8 +267,8 @@ static void a_group_has_its_rate(void **state)
     Trainee t;
     qcc_context *cx = open_with(&h);
     float off = 0, before[FLAT], flat[FLAT];
-    const qcc_tensor none = { QCC_F32, 0, { 0 }, &off, sizeof off };
-    qcc_tensor seen;
+    const qcc_tensor none = { sizeof(qcc_tensor), QCC_F32, 0, { 0 }, &off, sizeof off };
+    qcc_tensor seen = { .size = sizeof(qcc_tensor) };
     enum { W2 = 8 * 4 + 8 };
     (void)state;
     trainee_open(&t, cx, "--loss mse --optimizer adamw:lr=1e-2 --group 'w2:optimizer=sgd,lr=0.5'");
@@ -293,7 +295,7 @@ static void flat_vectors_go_round(void **state)
     Trainee t;
     qcc_context *cx = open_with(&h);
     float flat[FLAT], back[FLAT];
-    qcc_tensor v;
+    qcc_tensor v = { .size = sizeof(qcc_tensor) };
     (void)state;
     trainee_open(&t, cx, TRAINEE_OPTIONS);
     for (int i = 0; i < FLAT; i++)
@@ -319,9 +321,9 @@ static void the_seed_decides_what_is_drawn(void **state)
     for (int i = 0; i < 3; i++) {
         static const uint64_t seeds[] = { 7, 8, 7 };
         uint64_t seed = seeds[i];
-        const qcc_tensor value = { QCC_U64, 0, { 0 }, &seed, sizeof seed };
+        const qcc_tensor value = { sizeof(qcc_tensor), QCC_U64, 0, { 0 }, &seed, sizeof seed };
         Trainee t;
-        qcc_tensor seen;
+        qcc_tensor seen = { .size = sizeof(qcc_tensor) };
         qcc_context *cx = open_with(&h);
         trainee_open(&t, cx, TRAINEE_OPTIONS);
         assert_int_equal(qcc_view(t.session, "seed", &seen), QCC_OK);
@@ -349,7 +351,7 @@ static void handles_go_in_any_order(void **state)
         qcc_context *cx = open_with(&h);
         qcc_session *second;
         trainee_open(&t, cx, TRAINEE_OPTIONS);
-        assert_int_equal(qcc_start(t.step, &second), QCC_OK);
+        assert_int_equal(qcc_start(t.step, NULL, &second), QCC_OK);
         bool there = true;
         for (const char *c = orders[i]; *c; c++) {
             if (*c == 'm')
@@ -384,7 +386,7 @@ static void sessions_of_one_step_are_apart(void **state)
     trainee_after(8, want[1]);
     trainee_open(&t, cx, TRAINEE_OPTIONS);
     u = t;
-    assert_int_equal(qcc_start(t.step, &u.session), QCC_OK);
+    assert_int_equal(qcc_start(t.step, NULL, &u.session), QCC_OK);
     assert_int_equal(trainee_bind(&u), QCC_OK);
     for (unsigned i = 0; i < 4; i++) { /* by turns */
         trainee_run(&t, i, i + 1);
@@ -411,6 +413,7 @@ static void results_stay_untouched_on_errors(void **state)
     memset(&result, 0x5a, sizeof result);
     result.size = sizeof result;
     memset(&tensor, 0x5a, sizeof tensor);
+    tensor.size = sizeof tensor;
     result_before = result;
     tensor_before = tensor;
     assert_int_equal(trainee_try(&t, cx, TRAINEE_OPTIONS), QCC_OK);
@@ -426,7 +429,7 @@ static void results_stay_untouched_on_errors(void **state)
     assert_int_equal(qcc_view(t.session, "nothing", &tensor), QCC_USAGE);
     assert_int_equal(qcc_get_property(t.session, NULL, &text), QCC_USAGE);
     assert_int_equal(qcc_run(NULL, QCC_STEP, &result), QCC_USAGE);
-    assert_int_equal(qcc_start(NULL, NULL), QCC_USAGE);
+    assert_int_equal(qcc_start(NULL, NULL, NULL), QCC_USAGE);
     assert_memory_equal(&result, &result_before, sizeof result);
     assert_memory_equal(&tensor, &tensor_before, sizeof tensor);
     assert_string_equal(text, "before");
@@ -460,7 +463,7 @@ static void what_is_not_finite_is_not_applied(void **state)
     trainee_flat(&t, after);
     assert_memory_equal(before, after, sizeof after);
     float gradient[32] = { NAN };
-    const qcc_tensor put = { QCC_F32, 2, { 4, 8 }, gradient, sizeof gradient };
+    const qcc_tensor put = { sizeof(qcc_tensor), QCC_F32, 2, { 4, 8 }, gradient, sizeof gradient };
     trainee_fill(&t, 3);
     assert_int_equal(qcc_run(t.session, QCC_FORWARD | QCC_BACKWARD, NULL), QCC_OK);
     assert_int_equal(qcc_put(t.session, "grad.w2", &put), QCC_OK);

@@ -14,7 +14,7 @@ static void checkpoints_are_bytes(void **state)
     qcc_context *cx = open_with(&h);
     float want[FLAT], got[FLAT];
     uint64_t seed = 99;
-    const qcc_tensor value = { QCC_U64, 0, { 0 }, &seed, sizeof seed };
+    const qcc_tensor value = { sizeof(qcc_tensor), QCC_U64, 0, { 0 }, &seed, sizeof seed };
     const char *text;
     (void)state;
     trainee_open(&a, cx, TRAINEE_OPTIONS);
@@ -149,8 +149,8 @@ static void exports_narrow(qcc_context *cx, Trainee *t)
     static Bytes model;
     const qcc_sink sink = bytes_sink(&model);
     qcc_model *m;
-    qcc_tensor narrow, ours, x = trainee_tensor(t->x);
-    qcc_value_info v;
+    qcc_tensor narrow = { .size = sizeof(qcc_tensor) }, ours = { .size = sizeof(qcc_tensor) }, x = trainee_tensor(t->x);
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     assert_int_equal(qcc_export_session(t->session, "--dtype fp16", &sink), QCC_OK);
     qcc_source source = qcc_bytes(model.p, model.n);
     assert_int_equal(qcc_read(cx, &source, NULL, &m), QCC_OK);
@@ -193,7 +193,8 @@ static void models_and_steps_come_out(void **state)
     /* The exported model says what @eval said. */
     qcc_source source = qcc_bytes(model.p, model.n);
     qcc_model *m;
-    qcc_tensor deployed, ours, x = trainee_tensor(t.x);
+    qcc_tensor deployed = { .size = sizeof(qcc_tensor) }, ours = { .size = sizeof(qcc_tensor) },
+               x = trainee_tensor(t.x);
     source.name = "net.onnx";
     assert_int_equal(qcc_read(cx, &source, NULL, &m), QCC_OK);
     assert_int_equal(qcc_run_model(m, &x, 1, &deployed, 1), QCC_OK);
@@ -212,7 +213,7 @@ static void models_and_steps_come_out(void **state)
     assert_int_equal(qcc_compile(u.model, "--optimizer sgd", &u.step), QCC_USAGE);
     assert_non_null(strstr(h.text, "was decided when the step was compiled"));
     assert_int_equal(qcc_compile(u.model, NULL, &u.step), QCC_OK);
-    assert_int_equal(qcc_start(u.step, &u.session), QCC_OK);
+    assert_int_equal(qcc_start(u.step, NULL, &u.session), QCC_OK);
     assert_int_equal(trainee_bind(&u), QCC_OK);
     trainee_run(&u, 0, 8);
     float want[FLAT], got[FLAT];

@@ -252,7 +252,7 @@ static void a_model_runs_again(void **state)
     const qcc_source source = qcc_file(MLP);
     qcc_model *m;
     static float x[4] = { 1, 2, 3, 4 };
-    qcc_tensor y, in = { QCC_F32, 2, { 1, 4 }, x, sizeof x };
+    qcc_tensor y = { .size = sizeof(qcc_tensor) }, in = { sizeof(qcc_tensor), QCC_F32, 2, { 1, 4 }, x, sizeof x };
     assert_int_equal(qcc_read(cx, &source, NULL, &m), QCC_OK);
     s.context = cx;
     s.stop_at = s.seen + 1;

@@ -43,7 +43,8 @@ static inline void trainee_fill(Trainee *t, unsigned i)
 
 static inline qcc_tensor trainee_tensor(float (*values)[FEATURES])
 {
-    return (qcc_tensor){ QCC_F32, 2, { SAMPLES, FEATURES }, values, SAMPLES * FEATURES * sizeof(float) };
+    return (qcc_tensor){ sizeof(qcc_tensor),    QCC_F32, 2,
+                         { SAMPLES, FEATURES }, values,  SAMPLES * FEATURES * sizeof(float) };
 }
 
 static inline qcc_status trainee_bind(Trainee *t)
@@ -62,7 +63,7 @@ static inline qcc_status trainee_try(Trainee *t, qcc_context *cx, const char *op
     if (status == QCC_OK)
         status = qcc_compile(t->model, options, &t->step);
     if (status == QCC_OK)
-        status = qcc_start(t->step, &t->session);
+        status = qcc_start(t->step, NULL, &t->session);
     return status;
 }
 

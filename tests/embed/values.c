@@ -11,7 +11,7 @@ static qcc_value *find(qcc_session *s, const char *name)
 
 static void same_view(Trainee *t, const char *name, qcc_value *value)
 {
-    qcc_tensor a, b;
+    qcc_tensor a = { .size = sizeof(qcc_tensor) }, b = { .size = sizeof(qcc_tensor) };
     assert_int_equal(qcc_view(t->session, name, &a), QCC_OK);
     assert_int_equal(qcc_view_value(value, &b), QCC_OK);
     assert_memory_equal(&a, &b, sizeof a);
@@ -35,9 +35,9 @@ static void a_loop_without_names_is_the_same(void **state)
             seen[i] = find(t.session, names[i]); /* before there is a value */
         for (unsigned i = 0; i < 6; i++) {
             const float part = 1.0f / (float)(i + 1);
-            const qcc_tensor slow = { QCC_F32, 0, { 0 }, (void *)&part, sizeof part };
+            const qcc_tensor slow = { sizeof(qcc_tensor), QCC_F32, 0, { 0 }, (void *)&part, sizeof part };
             const qcc_tensor in = trainee_tensor(t.x), want = trainee_tensor(t.target);
-            qcc_tensor g;
+            qcc_tensor g = { .size = sizeof(qcc_tensor) };
             trainee_fill(&t, i);
             assert_int_equal(turn ? qcc_bind_value(x, &in) : qcc_bind(t.session, "x", &in), QCC_OK);
             assert_int_equal(turn ? qcc_bind_value(target, &want) : qcc_bind(t.session, "target", &want), QCC_OK);
@@ -45,7 +45,7 @@ static void a_loop_without_names_is_the_same(void **state)
             assert_int_equal(qcc_run(t.session, QCC_FORWARD | QCC_BACKWARD, NULL), QCC_OK);
             assert_int_equal(turn ? qcc_view_value(gradient, &g) : qcc_view(t.session, "grad.w2", &g), QCC_OK);
             float zeros[32] = { ((const float *)g.data)[5] };
-            const qcc_tensor other = { QCC_F32, 2, { 4, 8 }, zeros, sizeof zeros };
+            const qcc_tensor other = { sizeof(qcc_tensor), QCC_F32, 2, { 4, 8 }, zeros, sizeof zeros };
             assert_int_equal(turn ? qcc_put_value(gradient, &other) : qcc_put(t.session, "grad.w2", &other), QCC_OK);
             assert_int_equal(qcc_run(t.session, QCC_UPDATE, NULL), QCC_OK);
             for (int k = 0; k < 9; k++)
@@ -65,9 +65,9 @@ static void values_stay(void **state)
     Trainee t;
     Bytes *file = calloc(1, sizeof *file);
     qcc_context *cx = open_with(&h);
-    qcc_tensor v;
+    qcc_tensor v = { .size = sizeof(qcc_tensor) };
     uint64_t number = 7;
-    const qcc_tensor seven = { QCC_U64, 0, { 0 }, &number, sizeof number };
+    const qcc_tensor seven = { sizeof(qcc_tensor), QCC_U64, 0, { 0 }, &number, sizeof number };
     (void)state;
     trainee_open(&t, cx, TRAINEE_OPTIONS);
     qcc_value *loss = find(t.session, "loss"), *logits = find(t.session, "logits"), *seed = find(t.session, "seed");
@@ -109,7 +109,7 @@ static void mistakes_are_named(void **state)
     Trainee t;
     qcc_context *cx = open_with(&h);
     qcc_value *v = NULL;
-    qcc_tensor seen;
+    qcc_tensor seen = { .size = sizeof(qcc_tensor) };
     (void)state;
     trainee_open(&t, cx, TRAINEE_OPTIONS " --group w1:lr=0.1x");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -155,9 +155,9 @@ static void loops_do_not_grow(void **state)
     Trainee t;
     qcc_context *cx = open_with(&h);
     float one = 1;
-    const qcc_tensor factor = { QCC_F32, 0, { 0 }, &one, sizeof one };
+    const qcc_tensor factor = { sizeof(qcc_tensor), QCC_F32, 0, { 0 }, &one, sizeof one };
     size_t blocks = 0;
-    qcc_tensor v;
+    qcc_tensor v = { .size = sizeof(qcc_tensor) };
     (void)state;
     trainee_open(&t, cx, TRAINEE_OPTIONS);
     for (unsigned i = 0; i < 4000; i++) {

@@ -47,7 +47,7 @@ static void held_once(const char *file, const char *options)
     assert_int_equal(qcc_read(cx, &source, "", &model), QCC_OK);
     assert_int_equal(qcc_compile(model, options, &step), QCC_OK);
     assert_true(h.most < BYTES / LAYERS * 2);
-    assert_int_equal(qcc_start(step, &session), QCC_OK);
+    assert_int_equal(qcc_start(step, NULL, &session), QCC_OK);
     assert_true(h.bytes > BYTES);
     assert_true(h.most < BYTES / 10 * 11);
     qcc_end(session);

@@ -26,7 +26,7 @@ static void ask_names(World *w)
 
 static void ask_model(World *w)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     for (size_t i = 0; i < qcc_n_inputs(w->model); i++)
         (void)!qcc_input(w->model, i, &v);
     for (size_t i = 0; i < qcc_n_outputs(w->model); i++)
@@ -35,7 +35,7 @@ static void ask_model(World *w)
 
 static void ask_step(World *w)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     for (size_t i = 0; i < qcc_step_n_inputs(w->step); i++)
         (void)!qcc_step_input(w->step, i, &v);
     for (size_t i = 0; i < qcc_n_parameters(w->step); i++)

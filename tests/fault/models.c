@@ -10,7 +10,7 @@ static qcc_status run(qcc_model *m)
 {
     static const _Alignas(64) char zeros[MOST_BYTES];
     qcc_tensor in[MOST_VALUES], out[MOST_VALUES];
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     for (size_t i = 0; i < qcc_n_inputs(m); i++) {
         if (qcc_input(m, i, &v) != QCC_OK)
             return QCC_INTERNAL;
@@ -24,6 +24,8 @@ static qcc_status run(qcc_model *m)
         if (in[i].bytes > MOST_BYTES)
             return QCC_INTERNAL;
     }
+    for (size_t i = 0; i < MOST_VALUES; i++)
+        out[i].size = sizeof out[i];
     return qcc_run_model(m, in, qcc_n_inputs(m), out, qcc_n_outputs(m));
 }
 

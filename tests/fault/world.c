@@ -62,7 +62,7 @@ qcc_status world_read(World *w, qcc_model **m)
 
 qcc_status world_bind(World *w, qcc_session *session)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     for (size_t i = 0; i < qcc_step_n_inputs(w->step); i++) {
         qcc_status status = i < WORLD_MOST_INPUTS ? qcc_step_input(w->step, i, &v) : QCC_INTERNAL;
         if (status != QCC_OK)
@@ -94,7 +94,7 @@ static bool scales(const World *w)
 
 static qcc_status start(World *w, qcc_session **session)
 {
-    qcc_status status = qcc_start(w->step, session);
+    qcc_status status = qcc_start(w->step, NULL, session);
     if (status == QCC_OK)
         status = world_bind(w, *session);
     if (status == QCC_OK && w->scaler)
@@ -108,7 +108,7 @@ static qcc_status start_plain(World *w)
     qcc_status status = qcc_compile(w->model, WORLD_TEXT_OPTIONS " --amp fp16 --loss-scale off", &step);
     if (status != QCC_OK)
         return status;
-    status = qcc_start(step, &w->plain);
+    status = qcc_start(step, NULL, &w->plain);
     qcc_step_free(step); /* it goes with its session */
     return status;
 }

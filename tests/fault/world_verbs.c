@@ -26,7 +26,7 @@ static qcc_status do_read(World *w)
 static qcc_status do_run_model(World *w)
 {
     qcc_tensor in[WORLD_MOST_INPUTS], out[WORLD_MOST_INPUTS];
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     const size_t n = qcc_n_inputs(w->model);
     for (size_t i = 0; i < n; i++) {
         const qcc_status status = i < WORLD_MOST_INPUTS ? qcc_input(w->model, i, &v) : QCC_INTERNAL;
@@ -40,6 +40,8 @@ static qcc_status do_run_model(World *w)
             in[i].bytes *= (size_t)in[i].dims[k];
         }
     }
+    for (size_t i = 0; i < WORLD_MOST_INPUTS; i++)
+        out[i].size = sizeof out[i];
     return qcc_run_model(w->model, in, n, out, qcc_n_outputs(w->model));
 }
 
@@ -151,7 +153,7 @@ static qcc_status do_plan(World *w)
 static qcc_status do_start(World *w)
 {
     qcc_session *s;
-    qcc_status status = qcc_start(w->step, &s);
+    qcc_status status = qcc_start(w->step, NULL, &s);
     if (status != QCC_OK)
         return status;
     status = world_bind(w, s);
@@ -210,8 +212,8 @@ static qcc_status do_abandon(World *w)
 
 static qcc_status do_gradients(World *w)
 {
-    qcc_value_info v;
-    qcc_tensor g;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
+    qcc_tensor g = { .size = sizeof(qcc_tensor) };
     char name[256];
     qcc_status status = qcc_run(w->session, QCC_FORWARD | QCC_BACKWARD, NULL);
     for (size_t i = 0; status == QCC_OK && i < qcc_n_parameters(w->step); i++) {
@@ -227,14 +229,14 @@ static qcc_status do_gradients(World *w)
 
 static qcc_status put_u64(World *w, const char *name, uint64_t value)
 {
-    const qcc_tensor t = { .dtype = QCC_U64, .data = &value, .bytes = sizeof value };
+    const qcc_tensor t = { .size = sizeof(qcc_tensor), .dtype = QCC_U64, .data = &value, .bytes = sizeof value };
     return qcc_put(w->session, name, &t);
 }
 
 static qcc_status do_put(World *w)
 {
-    qcc_value_info v;
-    qcc_tensor t;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
+    qcc_tensor t = { .size = sizeof(qcc_tensor) };
     qcc_status status = qcc_parameter(w->step, 0, &v);
     if (status == QCC_OK)
         status = qcc_view(w->session, v.name, &t);
@@ -252,16 +254,16 @@ static qcc_status do_put(World *w)
 
 static qcc_status do_views(World *w)
 {
-    qcc_tensor t;
+    qcc_tensor t = { .size = sizeof(qcc_tensor) };
     const qcc_status status = qcc_view(w->session, "there is none", &t);
     return status == QCC_USAGE ? qcc_view(w->session, "lr_factor", &t) : status;
 }
 
 static qcc_status do_values(World *w)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     qcc_value *found;
-    qcc_tensor t;
+    qcc_tensor t = { .size = sizeof(qcc_tensor) };
     qcc_status status = qcc_parameter(w->step, 0, &v);
     if (status == QCC_OK)
         status = qcc_find(w->session, v.name, &found);
@@ -368,7 +370,7 @@ static qcc_status do_scaler(World *w)
             qcc_scaler_close(c);
         return status;
     }
-    status = qcc_start(w->step, &s);
+    status = qcc_start(w->step, NULL, &s);
     if (status == QCC_OK) {
         status = world_bind(w, s);
         if (status == QCC_OK)
@@ -444,7 +446,7 @@ static qcc_status do_bad_checkpoint(World *w)
 static qcc_status do_bad_run(World *w)
 {
     qcc_session *s;
-    qcc_status status = qcc_start(w->step, &s);
+    qcc_status status = qcc_start(w->step, NULL, &s);
     if (status == QCC_OK) {
         status = expect(qcc_run(s, QCC_STEP, NULL), QCC_USAGE);
         qcc_end(s);

@@ -45,7 +45,7 @@ static Stage *stage(void)
     s.cx = fuzz_open(&s.blocks, UINT64_C(64) << 20);
     if (qcc_read(s.cx, &source, NULL, &m) != QCC_OK ||
         qcc_compile(m, "--loss mse --optimizer adam:lr=1e-2", &step) != QCC_OK ||
-        qcc_start(step, &s.session) != QCC_OK ||
+        qcc_start(step, NULL, &s.session) != QCC_OK ||
         qcc_save(s.session, &(qcc_sink){ .write = gather, .user = &s }) != QCC_OK)
         abort();
     return &s;

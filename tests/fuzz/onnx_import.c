@@ -24,7 +24,7 @@ static int element_bytes(qcc_dtype t)
 /* Zeros for an input; false for what is no tensor, smaller than a byte an element, or large. */
 static bool zeros(const qcc_model *m, size_t i, const char *data, qcc_tensor *t)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     if (qcc_input(m, i, &v) != QCC_OK || v.shape.rank < 0 || !element_bytes(v.shape.dtype))
         return false;
     *t = v.shape;
@@ -49,6 +49,8 @@ static void evaluate_on_zeros(qcc_model *m)
     for (size_t i = 0; i < n_in; i++)
         if (!zeros(m, i, nothing, &in[i]))
             return;
+    for (size_t i = 0; i < MOST_VALUES; i++)
+        out[i].size = sizeof out[i];
     if (qcc_run_model(m, in, n_in, out, n_out) == QCC_INTERNAL)
         abort();
 }

@@ -9,7 +9,7 @@ static void run(qcc_step *step)
     qcc_memory memory = { .size = sizeof memory };
     if (qcc_plan(step, &memory) == QCC_INTERNAL)
         abort();
-    const qcc_status status = qcc_start(step, &session);
+    const qcc_status status = qcc_start(step, NULL, &session);
     if (status == QCC_INTERNAL)
         abort();
     if (status == QCC_OK)

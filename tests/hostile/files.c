@@ -216,7 +216,7 @@ static int read_and_run(Corpus *c, const char *path)
 {
     qcc_context *cx = corpus_open(c);
     qcc_model *m = NULL;
-    qcc_tensor y;
+    qcc_tensor y = { .size = sizeof(qcc_tensor) };
     const qcc_source source = qcc_file(path);
     qcc_status status = qcc_read(cx, &source, NULL, &m);
     if (status == QCC_OK)
@@ -295,7 +295,7 @@ static void changes(Corpus *c)
             corpus_write(c, "model.onnx", bytes.p, bytes.n, model);
             qcc_context *cx = corpus_open(c);
             qcc_model *m = NULL;
-            qcc_tensor y;
+            qcc_tensor y = { .size = sizeof(qcc_tensor) };
             const qcc_source source = qcc_file(model);
             qcc_status status = qcc_read(cx, &source, NULL, &m);
             change_file(inside ? model : data, (Change)how);
@@ -343,7 +343,8 @@ static void reads(Corpus *c)
         qcc_context *cx = corpus_open(c);
         qcc_model *m = NULL;
         const qcc_source source = { .read = failing_read, .user = &f, .size = f.bytes.n, .name = "host" };
-        qcc_tensor y, x = { .dtype = QCC_F32, .rank = 1, .dims = { 40000 }, .bytes = 160000 };
+        qcc_tensor y = { .size = sizeof(qcc_tensor) },
+                   x = { .size = sizeof(qcc_tensor), .dtype = QCC_F32, .rank = 1, .dims = { 40000 }, .bytes = 160000 };
         x.data = calloc(1, x.bytes);
         qcc_status status = qcc_read(cx, &source, NULL, &m);
         if (status == QCC_OK)

@@ -196,10 +196,12 @@ static qcc_status run_on_zeros(qcc_model *m)
 {
     const size_t n_in = qcc_n_inputs(m), n_out = qcc_n_outputs(m);
     qcc_tensor *in = calloc(n_in + 1, sizeof *in), *out = calloc(n_out + 1, sizeof *out);
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     bool made = true;
     for (size_t i = 0; i < n_in && made; i++)
         made = qcc_input(m, i, &v) == QCC_OK && zeros(&v, &in[i]);
+    for (size_t i = 0; i < n_out; i++)
+        out[i].size = sizeof out[i];
     const qcc_status status = made ? qcc_run_model(m, in, n_in, out, n_out) : QCC_OK;
     for (size_t i = 0; i < n_in; i++)
         free(in[i].data);

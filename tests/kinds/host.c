@@ -29,12 +29,14 @@ static qcc_status run_model(qcc_model *m)
     static unsigned char room[MOST_INPUTS][MOST_BYTES];
     qcc_tensor in[MOST_INPUTS], out[MOST_INPUTS];
     const size_t n = qcc_n_inputs(m);
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     assert_true(n <= MOST_INPUTS && qcc_n_outputs(m) <= MOST_INPUTS);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(qcc_input(m, i, &v), QCC_OK);
         fill(&v, &in[i], room[i]);
     }
+    for (size_t i = 0; i < MOST_INPUTS; i++)
+        out[i].size = sizeof out[i];
     return qcc_run_model(m, in, n, out, qcc_n_outputs(m));
 }
 
@@ -54,13 +56,13 @@ static qcc_status with_session(qcc_model *m, size_t call)
     static unsigned char room[MOST_BYTES];
     qcc_step *step = NULL;
     qcc_session *s = NULL;
-    qcc_value_info v;
-    qcc_tensor t;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
+    qcc_tensor t = { .size = sizeof(qcc_tensor) };
     qcc_status status = qcc_compile(m, "--loss mse:h", &step);
     if (status == QCC_OK && call == HOST_PLAN)
         return qcc_plan(step, &(qcc_memory){ .size = sizeof(qcc_memory) });
     if (status == QCC_OK)
-        status = qcc_start(step, &s);
+        status = qcc_start(step, NULL, &s);
     if (status != QCC_OK)
         return status;
     if (call == HOST_VIEW)

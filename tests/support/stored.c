@@ -54,7 +54,7 @@ void stored_report(void *user, const qcc_message *m)
 qcc_tensor stored_draw(Stored *s, const char *name, const Type *type, int64_t most)
 {
     Tensor *t = tensor_new(&s->c.arena, type);
-    qcc_tensor q = { (qcc_dtype)type->dtype, type->rank, { 0 }, t->data, t->bytes };
+    qcc_tensor q = { sizeof(qcc_tensor), (qcc_dtype)type->dtype, type->rank, { 0 }, t->data, t->bytes };
     Rng rng = { seed_of(name, 0) };
     for (int64_t i = 0; i < tensor_elements(t); i++)
         tensor_set_f64(t, i, type->dtype == I64 ? (double)((i * 7 + i / 5) % most) : 2 * rng_unit(&rng) - 1);

@@ -33,7 +33,7 @@ static const Type *shape_type(Case *k, const qcc_value_info *v)
 
 static void train(Case *k)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     qcc_result r = { .size = sizeof r };
     k->n_data = qcc_step_n_inputs(k->step);
     k->data = NEWS(&k->s->c.arena, qcc_tensor, k->n_data);
@@ -113,7 +113,7 @@ static void weights_are_masters(Case *k, const qcc_model *flat, const qcc_model 
 
 static void computes_in_f32(Case *k, qcc_model *flat)
 {
-    qcc_tensor want, got;
+    qcc_tensor want = { .size = sizeof(qcc_tensor) }, got = { .size = sizeof(qcc_tensor) };
     Text t;
     const char *output = flat->outputs[0].name;
     MUST(k, qcc_run(k->session, QCC_EVAL, NULL));
@@ -146,7 +146,7 @@ static Status go_through(void *arg)
                         arena_printf(&k->s->c.arena, "--amp %s --lr 1e-3%s", k->s->how,
                                      torch ? " --loss cross_entropy:logits,axis=1 --batch 4" : ""),
                         &k->step));
-    MUST(k, qcc_start(k->step, &k->session));
+    MUST(k, qcc_start(k->step, NULL, &k->session));
     HOLDS(k, count(module_graph(k->step->module, "step"), OP_amp_cast, OP_amp_cast) > 1, "nothing is narrow\n");
     train(k);
     MUST(k, qcc_write_step(k->step, &step));

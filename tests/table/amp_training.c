@@ -12,7 +12,7 @@ enum { STEPS = 200, LAST = 10, BATCHES = 64, ROOM = 512 };
 
 static qcc_tensor tensor_of(const int64_t *dims, int most, qcc_dtype dtype, void *data, size_t element)
 {
-    qcc_tensor x = { .dtype = dtype, .data = data };
+    qcc_tensor x = { .size = sizeof(qcc_tensor), .dtype = dtype, .data = data };
     for (int i = 0; i < most && dims[i]; i++)
         x.dims[x.rank++] = dims[i];
     x.bytes = (size_t)task_size(dims, most) * element;
@@ -39,7 +39,7 @@ static void report(void *user, const qcc_message *m)
 
 static double loss_of(qcc_session *s)
 {
-    qcc_tensor loss;
+    qcc_tensor loss = { .size = sizeof(qcc_tensor) };
     assert_int_equal(qcc_view(s, "loss", &loss), QCC_OK);
     return (double)*(const float *)loss.data;
 }
@@ -54,7 +54,7 @@ static qcc_session *start(qcc_context *cx, const TorchTask *t, const char *preci
     const qcc_source source = qcc_file(path);
     assert_int_equal(qcc_read(cx, &source, NULL, &model), QCC_OK);
     assert_int_equal(qcc_compile(model, options, step), QCC_OK);
-    assert_int_equal(qcc_start(*step, &s), QCC_OK);
+    assert_int_equal(qcc_start(*step, NULL, &s), QCC_OK);
     qcc_model_free(model);
     return s;
 }
@@ -76,7 +76,7 @@ typedef struct Exported {
 
 static bool is_parameter(const qcc_step *step, const char *name)
 {
-    qcc_value_info info;
+    qcc_value_info info = { .size = sizeof(qcc_value_info) };
     for (size_t i = 0; i < qcc_n_parameters(step); i++)
         if (qcc_parameter(step, i, &info) == QCC_OK && strcmp(info.name, name) == 0)
             return true;
@@ -98,7 +98,7 @@ static Status compare_export(void *exported)
     TRY(spine_read(&s, &c->memory, &c->diag, &c->ir.limits, &onnx__model_proto__descriptor));
     TRY(onnx_import(&c->ir, &c->arena, &s, NULL, &m));
     for (const Node *n = m->graphs[0]->first; n; n = n->next) {
-        qcc_tensor state;
+        qcc_tensor state = { .size = sizeof(qcc_tensor) };
         if (n->op != OP_param || !n->name || !is_parameter(e->step, n->name))
             continue;
         assert_int_equal(qcc_view(e->session, n->name, &state), QCC_OK);

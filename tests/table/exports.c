@@ -42,7 +42,7 @@ static bool is(const Case *k, const char *word)
 static void bind_data(Case *k, qcc_session *s)
 {
     for (size_t i = 0; i < k->n_data; i++) {
-        qcc_value_info v;
+        qcc_value_info v = { .size = sizeof(qcc_value_info) };
         MUST(k, qcc_step_input(k->step, i, &v));
         MUST(k, qcc_bind(s, v.name, &k->data[i]));
     }
@@ -54,7 +54,7 @@ static void draw_data(Case *k)
     assert_int_equal(k->n_data, 2); /* x and its target */
     k->data = NEWS(&k->s->c.arena, qcc_tensor, k->n_data);
     for (size_t i = 0; i < k->n_data; i++) {
-        qcc_value_info v;
+        qcc_value_info v = { .size = sizeof(qcc_value_info) };
         MUST(k, qcc_step_input(k->step, i, &v));
         k->data[i] = stored_draw(k->s, v.name,
                                  type_tensor(&k->s->c.ir.types, (DType)v.shape.dtype, v.shape.rank, v.shape.dims), 5);
@@ -102,7 +102,7 @@ static Graph *imported(Case *k, Spine *s, const char *path)
 
 static bool is_trained(const Case *k, const char *name)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     for (size_t i = 0; i < qcc_n_parameters(k->step); i++)
         if (qcc_parameter(k->step, i, &v) == QCC_OK && strcmp(v.name, name) == 0)
             return true;
@@ -171,8 +171,8 @@ static void run_steps(Case *k, qcc_session *s)
 
 static void same_parameters(Case *k, qcc_session *a, qcc_session *b)
 {
-    qcc_value_info v;
-    qcc_tensor p, q;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
+    qcc_tensor p = { .size = sizeof(qcc_tensor) }, q = { .size = sizeof(qcc_tensor) };
     for (size_t i = 0; i < qcc_n_parameters(k->step); i++) {
         MUST(k, qcc_parameter(k->step, i, &v));
         MUST(k, qcc_view(a, v.name, &p));
@@ -202,7 +202,7 @@ static void reads_back(Case *k)
     MUST(k, qcc_read(k->cx, &source, NULL, &m));
     MUST(k, qcc_compile(m, NULL, &step));
     HOLDS(k, strcmp(text_of_step(k, step), text_of_step(k, k->step)) == 0, "the step reads back as another one\n");
-    MUST(k, qcc_start(step, &s));
+    MUST(k, qcc_start(step, NULL, &s));
     bind_data(k, s);
     run_steps(k, s);
     same_parameters(k, k->session, s);
@@ -215,7 +215,7 @@ static void reads_back(Case *k)
 
 static const char *output_name(Case *k)
 {
-    qcc_value_info v;
+    qcc_value_info v = { .size = sizeof(qcc_value_info) };
     MUST(k, qcc_output(k->model, 0, &v));
     return v.name;
 }
@@ -223,7 +223,7 @@ static const char *output_name(Case *k)
 /* Deployed, the model's own operations run; @eval has raised its patterns: equal to rounding. */
 static void runs_deployed(Case *k, qcc_model *m, const qcc_tensor *want)
 {
-    qcc_tensor got;
+    qcc_tensor got = { .size = sizeof(qcc_tensor) };
     MUST(k, qcc_run_model(m, k->data, 1, &got, 1));
     assert_int_equal(got.bytes, want->bytes);
     for (size_t i = 0; i < got.bytes / sizeof(float); i++) {
@@ -247,14 +247,14 @@ static void deploys(Case *k)
     const char *path = stored_path(k->s, ".flat.onnx"), *output = output_name(k);
     const qcc_sink sink = qcc_to_file(path);
     const qcc_source source = qcc_file(path);
-    qcc_tensor want, got;
+    qcc_tensor want = { .size = sizeof(qcc_tensor) }, got = { .size = sizeof(qcc_tensor) };
     qcc_model *m;
     qcc_step *step;
     qcc_session *s;
     MUST(k, qcc_export_session(k->session, NULL, &sink));
     MUST(k, qcc_read(k->cx, &source, NULL, &m));
     MUST(k, qcc_compile(m, NULL, &step));
-    MUST(k, qcc_start(step, &s));
+    MUST(k, qcc_start(step, NULL, &s));
     bind_data(k, s);
     MUST(k, qcc_run(s, QCC_EVAL, NULL));
     MUST(k, qcc_run(k->session, QCC_EVAL, NULL));
@@ -289,7 +289,7 @@ static Status go_through(void *arg)
     MUST(k, qcc_open(&options, &k->cx));
     MUST(k, qcc_read(k->cx, &source, NULL, &k->model));
     MUST(k, qcc_compile(k->model, NULL, &k->step));
-    MUST(k, qcc_start(k->step, &k->session));
+    MUST(k, qcc_start(k->step, NULL, &k->session));
     draw_data(k);
     bind_data(k, k->session);
     stays_as_it_is(k);

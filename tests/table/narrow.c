@@ -92,7 +92,7 @@ static void same_signature(Case *k, const qcc_model *a, const qcc_model *b)
 
 static qcc_tensor seen(const Tensor *t)
 {
-    qcc_tensor q = { (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
+    qcc_tensor q = { sizeof(qcc_tensor), (qcc_dtype)t->type->dtype, t->type->rank, { 0 }, t->data, t->bytes };
     for (int i = 0; i < q.rank; i++)
         q.dims[i] = t->type->dims[i];
     return q;
@@ -123,6 +123,8 @@ static void run(Case *k, qcc_model *m, qcc_tensor *results)
             tensor_set_f64(t, e, tensor_get_f64(from, e));
         data[i] = seen(t);
     }
+    for (size_t i = 0; i < m->n_outputs; i++)
+        results[i].size = sizeof results[i];
     MUST(k, qcc_run_model(m, data, m->n_inputs, results, m->n_outputs));
 }
 

@@ -62,7 +62,7 @@ static bool bind(Oracle *o, const char *input, const char *prefix, const char *n
     const Tensor *x = answer(o, prefix, name);
     if (!x)
         return false;
-    qcc_tensor t = { (qcc_dtype)x->type->dtype, x->type->rank, { 0 }, x->data, x->bytes };
+    qcc_tensor t = { sizeof(qcc_tensor), (qcc_dtype)x->type->dtype, x->type->rank, { 0 }, x->data, x->bytes };
     for (int i = 0; i < t.rank; i++)
         t.dims[i] = x->type->dims[i];
     if (qcc_bind(o->session, input, &t) != QCC_OK)
@@ -121,7 +121,7 @@ static void compare_choice(Oracle *o, const qcc_step *step)
     Map trained;
     map_open(&trained, &o->c.arena);
     for (size_t i = 0; i < qcc_n_parameters(step); i++) {
-        qcc_value_info info;
+        qcc_value_info info = { .size = sizeof(qcc_value_info) };
         assert_int_equal(qcc_parameter(step, i, &info), QCC_OK);
         note_trained(o, &trained, info.name);
     }
@@ -178,7 +178,7 @@ static bool is_turned(const qcc_tensor *ours, const Tensor *theirs, bool *same)
 static void compare_aliases(Oracle *o, const char *name, const json_t *also, qcc_tensor *state)
 {
     for (size_t i = 0; o->form[0] == 'd' && i < json_array_size(also); i++) {
-        qcc_tensor other, given = *state;
+        qcc_tensor other = { .size = sizeof(qcc_tensor) }, given = *state;
         float *copy = arena_alloc(&o->c.arena, state->bytes);
         const char *alias = json_string_value(json_array_get(also, i));
         memcpy(copy, state->data, state->bytes);
@@ -204,7 +204,7 @@ static void compare_gradients(Oracle *o)
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name = json_string_value(json_object_get(json_array_get(list, i), "name"));
         const Tensor *value = answer(o, "param.", name), *gradient = answer(o, "grad.", name);
-        qcc_tensor state, got;
+        qcc_tensor state = { .size = sizeof(qcc_tensor) }, got = { .size = sizeof(qcc_tensor) };
         bool same;
         if (!gradient || qcc_view(o->session, name, &state) != QCC_OK)
             continue; /* what is tied has one name, and what is missing was warned of */
@@ -252,7 +252,7 @@ static bool run_model(Oracle *o, qcc_model *model, qcc_tensor *y)
     const size_t n = qcc_n_inputs(model);
     for (size_t i = 0; i < n; i++) {
         const Tensor *x = answer(o, "in.", arena_printf(&o->c.arena, "%zu", i));
-        in[i] = (qcc_tensor){ (qcc_dtype)x->type->dtype, x->type->rank, { 0 }, x->data, x->bytes };
+        in[i] = (qcc_tensor){ sizeof(qcc_tensor), (qcc_dtype)x->type->dtype, x->type->rank, { 0 }, x->data, x->bytes };
         for (int k = 0; k < in[i].rank; k++)
             in[i].dims[k] = x->type->dims[k];
     }
@@ -264,7 +264,7 @@ static void compare_export(Oracle *o)
 {
     Text bytes;
     qcc_model *deployed;
-    qcc_tensor y, seen;
+    qcc_tensor y = { .size = sizeof(qcc_tensor) }, seen = { .size = sizeof(qcc_tensor) };
     const qcc_sink sink = { .write = take, .user = &bytes };
     text_open(&bytes, &o->c.arena);
     assert_int_equal(qcc_export_session(o->session, NULL, &sink), QCC_OK);
@@ -307,7 +307,7 @@ static void train(Oracle *o, const char *loss, size_t optimizer)
     o->folded = o->warned.n && strstr(text_get(&o->warned), "folded BatchNormalization");
     if (optimizer == 0)
         compare_choice(o, step);
-    assert_int_equal(qcc_start(step, &o->session), QCC_OK);
+    assert_int_equal(qcc_start(step, NULL, &o->session), QCC_OK);
     for (int i = 0; i < MOST_INPUTS; i++)
         (void)bind(o, arena_printf(&o->c.arena, "x%d", i), "in.", arena_printf(&o->c.arena, "%d", i));
     (void)bind(o, "target", "target", "");
@@ -331,7 +331,7 @@ static void train(Oracle *o, const char *loss, size_t optimizer)
 static Status check_file(void *arg)
 {
     Oracle *o = arg;
-    qcc_tensor y;
+    qcc_tensor y = { .size = sizeof(qcc_tensor) };
     const qcc_context_options options = { .size = sizeof options, .report = hear, .user = o, .threads = 1 };
     const char *path = arena_printf(&o->c.arena, QCC_SOURCE_DIR "/tests/data/pytorch/%s", o->model);
     const char *kind, *loss;

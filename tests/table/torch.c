@@ -68,7 +68,7 @@ static Tensor *answer(Oracle *o, const char *name)
 static void bind(Oracle *o, const char *input, const char *name)
 {
     const Tensor *x = answer(o, name);
-    qcc_tensor t = { (qcc_dtype)x->type->dtype, x->type->rank, { 0 }, x->data, x->bytes };
+    qcc_tensor t = { sizeof(qcc_tensor), (qcc_dtype)x->type->dtype, x->type->rank, { 0 }, x->data, x->bytes };
     for (int i = 0; i < t.rank; i++)
         t.dims[i] = x->type->dims[i];
     assert_int_equal(qcc_bind(o->session, input, &t), QCC_OK);
@@ -78,7 +78,7 @@ static void bind(Oracle *o, const char *input, const char *name)
 static void compare(Oracle *o, const char *what, const char *name, const char *view)
 {
     const Tensor *want = answer(o, name);
-    qcc_tensor got;
+    qcc_tensor got = { .size = sizeof(qcc_tensor) };
     double most = 0, size = 0;
     if (!want)
         return;
@@ -148,7 +148,7 @@ static void compare_export(Oracle *o)
     assert_int_equal(onnx_import(&o->c.ir, &o->c.arena, &s, NULL, &m), OK);
     for (const Node *n = m->graphs[0]->first; n; n = n->next) {
         char name[ROOM];
-        qcc_tensor state;
+        qcc_tensor state = { .size = sizeof(qcc_tensor) };
         if (n->op != OP_param || !n->name)
             continue;
         snprintf(name, sizeof name, "momentum/%s", n->name);
@@ -179,7 +179,7 @@ static void start(Oracle *o, const char *optimizer)
     const qcc_source source = qcc_file(path);
     assert_int_equal(qcc_read(o->cx, &source, NULL, &model), QCC_OK);
     assert_int_equal(qcc_compile(model, options, &step), QCC_OK);
-    assert_int_equal(qcc_start(step, &o->session), QCC_OK);
+    assert_int_equal(qcc_start(step, NULL, &o->session), QCC_OK);
     qcc_model_free(model);
     qcc_step_free(step);
     bind(o, "x", "x");

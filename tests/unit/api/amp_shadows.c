@@ -42,14 +42,14 @@ static void begin(Trainee *t, const char *narrow)
     assert_int_equal(qcc_open(&how, &t->cx), QCC_OK);
     assert_int_equal(qcc_read(t->cx, &source, NULL, &model), QCC_OK);
     assert_int_equal(qcc_compile(model, options, &step), QCC_OK);
-    assert_int_equal(qcc_start(step, &t->s), QCC_OK);
+    assert_int_equal(qcc_start(step, NULL, &t->s), QCC_OK);
 }
 
 static qcc_result step(Trainee *t, unsigned what, float factor)
 {
     qcc_result r = { .size = sizeof r };
-    const qcc_tensor x = { QCC_F32, 2, { BATCH, WIDE }, t->x, sizeof t->x },
-                     target = { QCC_I64, 1, { BATCH }, t->target, sizeof t->target };
+    const qcc_tensor x = { sizeof(qcc_tensor), QCC_F32, 2, { BATCH, WIDE }, t->x, sizeof t->x },
+                     target = { sizeof(qcc_tensor), QCC_I64, 1, { BATCH }, t->target, sizeof t->target };
     for (int i = 0; i < BATCH * WIDE; i++)
         t->x[i] = factor * (float)((i * 37 + 11) % 23 - 11) / 8;
     for (int i = 0; i < BATCH; i++)
@@ -66,7 +66,7 @@ static void shadows_are_rounded_masters(Trainee *t)
 {
     for (size_t i = 0; i < COUNT(weights); i++) {
         char name[64];
-        qcc_tensor shadow, master;
+        qcc_tensor shadow = { .size = sizeof(qcc_tensor) }, master = { .size = sizeof(qcc_tensor) };
         snprintf(name, sizeof name, SHADOW_PREFIX "%s", weights[i]);
         assert_int_equal(qcc_view(t->s, name, &shadow), QCC_OK);
         assert_int_equal(qcc_view(t->s, weights[i], &master), QCC_OK);
@@ -81,7 +81,7 @@ static void shadows_are_rounded_masters(Trainee *t)
 
 static void copy_view(Trainee *t, const char *name, void *to, size_t n)
 {
-    qcc_tensor x;
+    qcc_tensor x = { .size = sizeof(qcc_tensor) };
     assert_int_equal(qcc_view(t->s, name, &x), QCC_OK);
     assert_int_equal(x.bytes, n);
     memcpy(to, x.data, n);
@@ -111,7 +111,7 @@ static void a_skipped_step(Trainee *t)
 static void a_write(Trainee *t)
 {
     float w[24 * 8];
-    const qcc_tensor value = { QCC_F32, 2, { 24, 8 }, w, sizeof w };
+    const qcc_tensor value = { sizeof(qcc_tensor), QCC_F32, 2, { 24, 8 }, w, sizeof w };
     for (int i = 0; i < 24 * 8; i++)
         w[i] = 0.1f + (float)i * 0.001f;
     assert_int_equal(qcc_put(t->s, "fc1.weight", &value), QCC_OK);
@@ -218,7 +218,7 @@ static void a_swap(Trainee *t)
 static void a_refused_write(Trainee *t)
 {
     uint16_t w[24 * 8] = { 0 };
-    const qcc_tensor value = { t->bf16 ? QCC_BF16 : QCC_F16, 2, { 24, 8 }, w, sizeof w };
+    const qcc_tensor value = { sizeof(qcc_tensor), t->bf16 ? QCC_BF16 : QCC_F16, 2, { 24, 8 }, w, sizeof w };
     t->cx->options.report = NULL;
     assert_int_equal(qcc_put(t->s, "qcc.shadow/fc1.weight", &value), QCC_USAGE);
     shadows_are_rounded_masters(t);

@@ -72,7 +72,7 @@ static void compile(const char *model, const char *options, size_t shadows)
     assert_int_equal(shadows_of(g), shadows);
     assert_int_equal(shadows_of(module_graph(step->module, "eval")), 0);
     for (size_t i = 0; i < qcc_n_parameters(step); i++) {
-        qcc_value_info info;
+        qcc_value_info info = { .size = sizeof(qcc_value_info) };
         assert_int_equal(qcc_parameter(step, i, &info), QCC_OK);
         assert_int_not_equal(role_by_name(ROLES_OF_STATES, info.name).role, STATE_shadow);
     }

@@ -69,8 +69,8 @@ static void train(const Bytes *step, const char *options, Outcome *o)
     static const float x[12] = { 0, .25f, .5f, .75f, 1, 1.25f, 1.5f, 1.75f, 2, 2.25f, 2.5f, 2.75f }, y[6] = { 1, 2, 3 };
     qcc_context *cx = open_context();
     const qcc_source source = qcc_bytes(step->p, step->n);
-    const qcc_tensor in = { QCC_F32, 2, { 3, 4 }, (void *)(uintptr_t)x, sizeof x },
-                     out = { QCC_F32, 2, { 3, 2 }, (void *)(uintptr_t)y, sizeof y };
+    const qcc_tensor in = { sizeof(qcc_tensor), QCC_F32, 2, { 3, 4 }, (void *)(uintptr_t)x, sizeof x },
+                     out = { sizeof(qcc_tensor), QCC_F32, 2, { 3, 2 }, (void *)(uintptr_t)y, sizeof y };
     qcc_result result = { .size = sizeof result };
     qcc_model *m;
     qcc_step *s;
@@ -81,7 +81,7 @@ static void train(const Bytes *step, const char *options, Outcome *o)
     if (o->status == QCC_OK)
         o->status = qcc_compile(m, NULL, &s);
     if (o->status == QCC_OK) {
-        assert_int_equal(qcc_start(s, &run), QCC_OK);
+        assert_int_equal(qcc_start(s, NULL, &run), QCC_OK);
         assert_int_equal(qcc_bind(run, "x", &in), QCC_OK);
         assert_int_equal(qcc_bind(run, "target", &out), QCC_OK);
         assert_int_equal(qcc_run(run, QCC_STEP, &result), QCC_OK);
