@@ -38,6 +38,19 @@ static const char narrow_text[] = "graph @step(%x: f32[2], state %w: f32[2] = [1
                                   "    %w1: f32[2] = sub(%w, %g) side=update\n"
                                   "}\n";
 
+/* A third graph, with an input of another shape than the step's and a state that no other graph has. */
+static const char observed_text[] =
+    "graph @step(%x: f32[2], state %w: f32[2] = [1, 2] trained) -> (%loss, %w = %w1) {\n"
+    "    %p: f32[2] = mul(%x, %w)\n"
+    "    %loss: f32[] = reduce_sum(%p, keepdims=false)\n"
+    "    %w1: f32[2] = add(%w, %x) side=update\n"
+    "}\n"
+    "graph @observe(state %scale: f32[] = 3, state %w: f32[2] = [1, 2], %x: f32[?]) -> "
+    "(%y, %loss) {\n"
+    "    %y: f32[2] = mul(%w, %scale)\n"
+    "    %loss: f32[] = reduce_sum(%x, keepdims=false)\n"
+    "}\n";
+
 typedef struct Case {
     Language l;
     Session *s;
@@ -164,6 +177,35 @@ static Status roundings(void *arg)
     return OK;
 }
 
+/* Graphs are asked for by name; each has its own results, and all of them the same states. */
+static Status many_graphs(void *arg)
+{
+    static const char *const names[] = { "step", "eval", "observe", NULL };
+    Case *c = arg;
+    RunResult r;
+    TRY(open_text(c, observed_text, &(SessionOptions){ .graphs = names }));
+    run(c, RUN_STEP, 1, -1);
+    assert_int_equal(session_run_graph(c->s, "observe", &r), OK);
+    assert_true(r.has_loss && r.loss == 0 && r.step == 1);
+    expect(c, "y", 6, 3);
+    expect(c, "scale", 3, 0);
+    c->value.type = type_vector(&c->l.ir.types, F32, 1); /* which the step would not take */
+    c->value.bytes = sizeof *c->x;
+    c->x[0] = 5;
+    assert_int_equal(session_bind(c->s, "x", &c->value), OK);
+    assert_int_equal(session_run_graph(c->s, "observe", &r), OK);
+    assert_true(r.loss == 5);
+    assert_int_equal(session_run(c->s, RUN_STEP, NULL), USAGE);
+    assert_int_equal(session_run(c->s, RUN_EVAL, NULL), USAGE);
+    assert_int_equal(session_run_graph(c->s, "step", NULL), USAGE);
+    session_close(c->s);
+    TRY(open_text(c, observed_text, &(SessionOptions){ 0 }));
+    assert_int_equal(session_run_graph(c->s, "observe", NULL), USAGE); /* nobody asked for it */
+    assert_null(session_view(c->s, "scale"));
+    session_close(c->s);
+    return OK;
+}
+
 static Status refusals(void *arg)
 {
     Case *c = arg;
@@ -195,6 +237,7 @@ TEST(parts)
 TEST(sums)
 TEST(idle_gradient)
 TEST(roundings)
+TEST(many_graphs)
 TEST(refusals)
 #undef TEST
 
@@ -203,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_steps),   cmocka_unit_test(test_parts),     cmocka_unit_test(test_sums),
         cmocka_unit_test(test_idle_gradient), cmocka_unit_test(test_roundings), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
