@@ -1,8 +1,8 @@
 #include "base/pack.h"
 
 /* One element at a time up to the first whole byte and after the last one, whole bytes between. */
-#define UNPACK(NAME, T, PER_BYTE, ELEMENT)                                                                             \
-    void NAME(T *restrict out, const uint8_t *restrict in, size_t first, size_t n)                                     \
+#define UNPACK(NAME, PER_BYTE, ELEMENT)                                                                                \
+    void NAME(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n)                               \
     {                                                                                                                  \
         size_t i = 0;                                                                                                  \
         for (; i < n && (first + i) % (PER_BYTE); i++)                                                                 \
@@ -16,10 +16,8 @@
             out[i] = ELEMENT(in, first + i);                                                                           \
     }
 
-UNPACK(unpack_u4, uint8_t, 2, packed_u4)
-UNPACK(unpack_i4, int8_t, 2, packed_i4)
-UNPACK(unpack_u2, uint8_t, 4, packed_u2)
-UNPACK(unpack_i2, int8_t, 4, packed_i2)
+UNPACK(unpack_u4, 2, packed_u4)
+UNPACK(unpack_u2, 4, packed_u2)
 
 /* Four elements to three bytes. */
 void unpack_u6(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n)

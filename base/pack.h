@@ -12,17 +12,9 @@ static inline uint8_t packed_u4(const uint8_t *p, size_t i)
 {
     return p[i / 2] >> i % 2 * 4 & 15;
 }
-static inline int8_t packed_i4(const uint8_t *p, size_t i)
-{
-    return (int8_t)((packed_u4(p, i) ^ 8) - 8);
-}
 static inline uint8_t packed_u2(const uint8_t *p, size_t i)
 {
     return p[i / 4] >> i % 4 * 2 & 3;
-}
-static inline int8_t packed_i2(const uint8_t *p, size_t i)
-{
-    return (int8_t)((packed_u2(p, i) ^ 2) - 2);
 }
 
 static inline uint8_t packed_u6(const uint8_t *p, size_t i)
@@ -70,9 +62,7 @@ static inline void packed_put_bits(uint8_t *p, size_t i, unsigned bits, uint8_t 
 
 /* Elements first .. first + n - 1 of `in`, one to a byte.  The arrays must not overlap. */
 void unpack_u4(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
-void unpack_i4(int8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
 void unpack_u2(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
-void unpack_i2(int8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
 void unpack_u6(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
 
 /* Stores the low bits of n bytes as elements first .. first + n - 1 of `out`; its other elements stay.  Signed

@@ -76,53 +76,6 @@ void text_linef(Text *t, const char *format, ...)
     text_char(t, '\n');
 }
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-static const Hole *hole_at(const Hole *holes, const char *name, size_t n)
-{
-    for (const Hole *h = holes; h->name; h++)
-        if (strlen(h->name) == n && memcmp(h->name, name, n) == 0)
-            return h;
-    return NULL;
-}
-
-/* A filling keeps the indentation that its hole had. */
-static void add_indented(Text *t, const char *filling)
-{
-    size_t start = t->n, indent = 0;
-    while (start > 0 && t->p[start - 1] != '\n')
-        start--;
-    while (start + indent < t->n && t->p[start + indent] == ' ')
-        indent++;
-    const bool alone = start + indent == t->n;
-    for (const char *p = filling; *p; p++) {
-        text_char(t, *p);
-        if (alone && *p == '\n' && p[1] && p[1] != '\n')
-            for (size_t i = 0; i < indent; i++)
-                text_char(t, ' ');
-    }
-}
-
-void text_fill(Text *t, const char *skeleton, const Hole *holes)
-{
-    for (const char *p = skeleton; *p;) {
-        size_t n = 0;
-        if (*p == '$')
-            while (is_word(p[1 + n]))
-                n++;
-        const Hole *h = n ? hole_at(holes, p + 1, n) : NULL;
-        if (h) {
-            add_indented(t, h->text);
-            p += 1 + n;
-        } else {
-            text_char(t, *p++);
-        }
-    }
-}
-
 static size_t printable(const char *p, size_t left)
 {
     for (size_t n = 1; n <= 4 && n <= left; n++)

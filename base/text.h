@@ -11,11 +11,6 @@ typedef struct Text {
     size_t n, cap;
 } Text;
 
-/* A named hole of a skeleton and what fills it; a null name ends the list. */
-typedef struct Hole {
-    const char *name, *text;
-} Hole;
-
 /* An empty text that grows in `arena`. */
 void text_open(Text *t, Arena *arena);
 
@@ -33,9 +28,6 @@ void text_printf(Text *t, const char *format, ...) __attribute__((format(printf,
 
 /* Appends a line: what printf would print, and a newline. */
 void text_linef(Text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Appends the skeleton with each $name replaced; a hole alone on its line keeps its indentation on every line. */
-void text_fill(Text *t, const char *skeleton, const Hole *holes);
 
 /* Appends n bytes between double quotes, everything but printable ASCII and UTF-8 escaped as \n \t \\ \" \xNN. */
 void text_quote(Text *t, const char *bytes, size_t n);

@@ -273,24 +273,6 @@ size_t graph_count(Graph *g)
     return count;
 }
 
-void graph_compact(Graph *g)
-{
-    uint32_t id = 0;
-    BUG_IF(g->ir->memory, g != g->root);
-    for (size_t i = 0; i < g->n_inputs; i++)
-        g->inputs[i]->id = id++;
-    g->ret->id = id++;
-    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
-        n->id = id++;
-        for (int r = 0; r < n->n_regions; r++) {
-            for (size_t i = 0; i < n->regions[r]->n_inputs; i++)
-                n->regions[r]->inputs[i]->id = id++;
-            n->regions[r]->ret->id = id++;
-        }
-    }
-    g->n_ids = id;
-}
-
 Payload *node_payload(const Node *n)
 {
     if (n->op != OP_const && n->op != OP_param)

@@ -194,9 +194,6 @@ Node *walk_next(Graph *g, Node *n);
 /* A deep copy into `arena`, ids compacted. */
 Graph *graph_copy(const Graph *g, Arena *arena);
 
-/* Gives nodes dense ids again, in list order; facts made before are void. */
-void graph_compact(Graph *g);
-
 /* Nodes, those of regions included. */
 size_t graph_count(Graph *g);
 

@@ -64,16 +64,6 @@ static void long_formats_are_whole(void **state)
     check_text(&b, want);
 }
 
-static void holes_are_filled(void **state)
-{
-    (void)state;
-    Bench b;
-    bench_open(&b);
-    text_fill(&b.t, "f($args) {\n    $body\n    x = $args;\n}\n$unknown $$ $",
-              (const Hole[]){ { "args", "a, b" }, { "body", "one;\n\ntwo;\nthree;" }, { NULL, NULL } });
-    check_text(&b, "f(a, b) {\n    one;\n\n    two;\n    three;\n    x = a, b;\n}\n$unknown $$ $");
-}
-
 static void quoting(void **state)
 {
     (void)state;
@@ -214,7 +204,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_add_up),
         cmocka_unit_test(long_formats_are_whole),
-        cmocka_unit_test(holes_are_filled),
         cmocka_unit_test(quoting),
         cmocka_unit_test(json_strings),
         cmocka_unit_test(utf8),
