@@ -166,6 +166,8 @@ static const struct {
     { "x.h5", BYTES("\x89HDF\r\n\x1a\n"), "is an HDF5 file" },
     { "x.parquet", BYTES("PAR1...."), "is a Parquet file" },
     { "x.pkl", BYTES("\x80\4\x95"), "is a Python pickle" },
+    { "x.engine", BYTES("ptrt\3\0\0\0"), "is a TensorRT engine" },
+    { "x.bin", BYTES("\x1c\0\0\0TFL3"), "is a TensorFlow Lite model" },
     { "x.npy", BYTES("version https://git-lfs.github.com/spec/v1\n"), "Git LFS pointer" },
     { "x.what", BYTES("what is this"), "is of no form that we read" },
     { "x.npy", BYTES("\x93NUMPY\x09\0\x01\0   "), "version 9" },
