@@ -261,6 +261,12 @@ typedef struct StatedNumber {
     int64_t at;
 } StatedNumber;
 
+/* Types of operands and results whose shapes follow from each other: ops/card/signature.h says what the texts mean. */
+enum { SIGNATURE_INS = 6, SIGNATURE_OUTS = 3 };
+typedef struct Signature {
+    const char *in[SIGNATURE_INS], *out[SIGNATURE_OUTS]; /* null: no more */
+} Signature;
+
 /* The ONNX operator a card is the newest version of. */
 typedef struct OnnxName {
     const char *op;     /* null: an op of ours, domain qcc */
@@ -277,6 +283,7 @@ typedef struct OpDef {
     const char *const *saved; /* names of results behind those that ONNX has, for the adjoint; null at the end */
 
     const Type *(*infer)(Infer *q);
+    const Signature *signature; /* what `infer` reads, where shapes are regular; null otherwise */
 
     /* the meaning: exactly one of three, none for structural ops */
     const Row *row;

@@ -1,7 +1,7 @@
 /* causal_conv_with_state: a convolution of each channel with its past, which it hands on. */
 #include "ops/attend/attention.h"
 #include "ops/card/make.h"
-#include "ops/card/shapes.h"
+#include "ops/card/signature.h"
 #include "ops/norm/norm.h"
 #include "ops/window/window.h"
 
@@ -14,26 +14,19 @@ static const AttrSpec causal_conv_attrs[] = { ATTR_CHOICE(CausalConvAttr, activa
 static const Type *infer_causal_conv_with_state(Infer *q)
 {
     const CausalConvAttr *at = q->attr;
-    const Type *x = infer_floats(q, 3), *w = x ? infer_tensor(q, 1) : NULL;
+    Bound k = signature_open();
     DType dtype;
-    if (!w || !infer_contracted(q, at->out, 0, &dtype))
+    if (!infer_floats(q, 3) || !infer_contracted(q, at->out, 0, &dtype) || !signature_match(q, &k))
         return NULL;
-    const int64_t channels = x->rank < 0 ? DIM_UNKNOWN : x->dims[1];
-    const int64_t weights[] = { channels, 1, DIM_UNKNOWN };
-    if (x->rank > 3 || w->dtype != x->dtype || !type_agrees(w, type_tensor(q->types, x->dtype, 3, weights)))
-        return infer_fail(q, "weights are %s for data %s", type_text(q->scratch, w), type_text(q->scratch, x));
-    const int64_t kernel = w->rank < 0 ? DIM_UNKNOWN : w->dims[2];
+    const int64_t kernel = signature_extent(&k, 'k'), past = signature_extent(&k, 'p');
     if (kernel == 0)
         return infer_fail(q, "has a kernel without elements");
-    if (infer_has(q, 2) && !infer_vector(q, 2, channels))
-        return NULL;
-    const int64_t state[] = { x->rank < 0 ? DIM_UNKNOWN : x->dims[0], channels, kernel < 0 ? DIM_UNKNOWN : kernel - 1 };
-    const Type *kept = type_tensor(q->types, x->dtype, 3, state), *past = infer_has(q, 3) ? infer_tensor(q, 3) : NULL;
-    if (infer_has(q, 3) && (!past || !type_agrees(past, kept)))
-        return past ? infer_fail(q, "past_state is %s, wanted is %s", type_text(q->scratch, past),
-                                 type_text(q->scratch, kept))
-                    : NULL;
-    return infer_results(q, 2, (const Type *const[]){ type_with_dtype(q->types, x, dtype), kept });
+    if (kernel > 0 && !dims_fit(past, kernel - 1))
+        return infer_fail(q, "past_state has %" PRId64 " steps, wanted are %" PRId64, past, kernel - 1);
+    if (kernel > 0)
+        signature_set(&k, 'p', kernel - 1);
+    signature_set_dtype(&k, 'T', dtype);
+    return signature_results(q, &k);
 }
 
 static Node *expand_causal_conv_with_state(Build *b, const Site *s)
@@ -83,6 +76,7 @@ const OpDef op_causal_conv_with_state = {
     .max_out = 2,
     .attrs = causal_conv_attrs,
     .infer = infer_causal_conv_with_state,
+    .signature = &(const Signature){ .in = { "F[bct]", "F[c1k]", "G[c]?", "F[bcp]?" }, .out = { "T[bct]", "F[bcp]" } },
     .expand = expand_causal_conv_with_state,
     .sample = sample_causal_conv_with_state,
     .n_variants = 24,

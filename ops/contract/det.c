@@ -1,26 +1,9 @@
 /* det: determinants of a stack of square matrices, by elimination with partial pivoting. */
 #include <string.h>
 
-#include "ops/card/shapes.h"
+#include "ops/card/signature.h"
 #include "ops/contract/contract.h"
 #include "ops/contract/contract_access.h"
-
-static const Type *infer_det(Infer *q)
-{
-    const Type *x = infer_tensor(q, 0);
-    if (!x)
-        return NULL;
-    if (!dtype_is_float(x->dtype))
-        return infer_fail(q, "needs floats, got %s", type_text(q->scratch, x));
-    if (x->rank < 0)
-        return x;
-    if (x->rank < 2)
-        return infer_fail(q, "needs at least 2 dimensions, got %d", x->rank);
-    const int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
-    if (rows != cols && rows >= 0 && cols >= 0)
-        return infer_fail(q, "needs square matrices, got %" PRId64 " by %" PRId64, rows, cols);
-    return type_tensor(q->types, x->dtype, x->rank - 2, x->dims);
-}
 
 #define DETERMINANT(T)                                                                                                 \
     static T determinant_##T(T *a, int64_t n)                                                                          \
@@ -70,14 +53,6 @@ static Status eval_det(Eval *e)
 }
 
 /* ---- backward: dy times the cofactors ---- */
-
-static const Type *infer_det_grad(Infer *q)
-{
-    const Type *x = infer_tensor(q, 0), *dy = x ? infer_tensor(q, 1) : NULL, *y = dy ? infer_det(q) : NULL;
-    if (y && (!dtype_is_float(dy->dtype) || !type_agrees(y, type_with_dtype(q->types, dy, x->dtype))))
-        return infer_fail(q, "%s is no result over %s", type_text(q->scratch, dy), type_text(q->scratch, x));
-    return y ? x : NULL;
-}
 
 /* Cofactors of a, also where a is singular.  With rows and columns exchanged so that every pivot is the largest element
  * that is left, a becomes l u, and the adjugate is that of u times that of l, exchanged back.  If u has its only zero
@@ -204,7 +179,8 @@ const OpDef op_det = {
     .name = "det",
     .min_in = 1,
     .max_in = 1,
-    .infer = infer_det,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "F[*nn]" }, .out = { "F[*]" } },
     .eval = eval_det,
     .sample = sample_det,
     .n_variants = 18,
@@ -222,7 +198,8 @@ const OpDef op_det_grad = {
     .name = "det_grad",
     .min_in = 2,
     .max_in = 2,
-    .infer = infer_det_grad,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "F[*nn]", "F[*]" }, .out = { "F[*nn]" } },
     .eval = eval_det_grad,
     .sample = sample_det_grad,
     .n_variants = 18,

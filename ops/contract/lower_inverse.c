@@ -4,19 +4,8 @@
 #include <string.h>
 
 #include "ops/card/make.h"
-#include "ops/card/shapes.h"
+#include "ops/card/signature.h"
 #include "ops/contract/contract.h"
-
-static const Type *infer_lower_inverse(Infer *q)
-{
-    const Type *x = infer_floats(q, 2);
-    if (!x || x->rank < 0)
-        return x;
-    const int64_t rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
-    if (!dims_fit(rows, columns))
-        return infer_fail(q, "needs square matrices, got %" PRId64 " by %" PRId64, rows, columns);
-    return x;
-}
 
 typedef struct Inverses {
     const void *x;
@@ -74,18 +63,15 @@ static void adjoint_lower_inverse(Build *b, const Site *s, Node **dx)
 
 static Node *sample_lower_inverse(Build *b, Rng *rng, int variant)
 {
-    int64_t dims[MAX_RANK];
-    const int rank = 2 + variant % 3;
-    sample_dims(rng, rank - 1, 6, dims);
-    dims[rank - 1] = dims[rank - 2];
-    return CALL(b, lower_inverse, sample_tensor(b, rng, sample_float(rng), rank, dims, -1, 1));
+    return sample_by_signature(b, rng, variant, OP_lower_inverse, NULL);
 }
 
 const OpDef op_lower_inverse = {
     .name = "lower_inverse",
     .min_in = 1,
     .max_in = 1,
-    .infer = infer_lower_inverse,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "F[*nn]" }, .out = { "F[*nn]" } },
     .eval = eval_lower_inverse,
     .sample = sample_lower_inverse,
     .n_variants = 18,

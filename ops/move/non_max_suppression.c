@@ -1,5 +1,5 @@
 /* non_max_suppression: the best boxes of every class that do not overlap a better one. */
-#include "ops/card/cards.h"
+#include "ops/card/signature.h"
 
 typedef struct SuppressAttr {
     int64_t center_point_box;
@@ -11,11 +11,6 @@ static const AttrSpec suppress_attrs[] = {
 };
 
 enum { BOXES, SCORES, MOST, OVERLAP, SCORE };
-
-static bool agree(int64_t a, int64_t b)
-{
-    return a == b || a < 0 || b < 0;
-}
 
 static bool check_number(Infer *q, int i, DType dtype)
 {
@@ -34,21 +29,13 @@ static bool check_number(Infer *q, int i, DType dtype)
 static const Type *infer_non_max_suppression(Infer *q)
 {
     const SuppressAttr *at = q->attr;
-    const Type *b = infer_tensor(q, BOXES), *s = b ? infer_tensor(q, SCORES) : NULL;
-    if (!s || !check_number(q, MOST, I64) || !check_number(q, OVERLAP, F32) || !check_number(q, SCORE, F32))
+    Bound k = signature_open();
+    if (!signature_match(q, &k) || !check_number(q, MOST, I64) || !check_number(q, OVERLAP, F32) ||
+        !check_number(q, SCORE, F32))
         return NULL;
-    if (b->dtype != F32 || s->dtype != F32)
-        return infer_fail(q, "wants boxes and scores of f32, got %s and %s", dtype_name(b->dtype),
-                          dtype_name(s->dtype));
-    if ((b->rank >= 0 && b->rank != 3) || (s->rank >= 0 && s->rank != 3))
-        return infer_fail(q, "wants boxes [N, boxes, 4] and scores [N, classes, boxes]");
-    if (b->rank == 3 && !agree(b->dims[2], 4))
-        return infer_fail(q, "wants 4 numbers a box, got %" PRId64, b->dims[2]);
-    if (b->rank == 3 && s->rank == 3 && (!agree(b->dims[0], s->dims[0]) || !agree(b->dims[1], s->dims[2])))
-        return infer_fail(q, "has boxes %s but scores %s", type_text(q->scratch, b), type_text(q->scratch, s));
     if (at->center_point_box != 0 && at->center_point_box != 1)
         return infer_fail(q, "center_point_box is 0 or 1, not %" PRId64, at->center_point_box);
-    return type_tensor(q->types, I64, 2, (const int64_t[]){ DIM_UNKNOWN, 3 });
+    return signature_results(q, &k);
 }
 
 typedef struct Box {
@@ -213,6 +200,7 @@ const OpDef op_non_max_suppression = {
     .max_in = 5,
     .attrs = suppress_attrs,
     .infer = infer_non_max_suppression,
+    .signature = &(const Signature){ .in = { "f32[nb4]", "f32[ncb]", "i64?", "f32?", "f32?" }, .out = { "i64[k3]" } },
     .eval = eval_non_max_suppression,
     .sample = sample_non_max_suppression,
     .n_variants = 32,

@@ -2,6 +2,7 @@
 #include "ops/card/attrs.h"
 #include "ops/card/cards.h"
 #include "ops/card/make.h"
+#include "ops/card/signature.h"
 
 static const Type *infer_mean(Infer *q)
 {
@@ -62,23 +63,9 @@ const OpDef op_mean = {
     .onnx = { "Mean", 13, NULL },
 };
 
-/* ---- swiglu: swish(a) b ---- */
+/* ---- swiglu: swish(a) b, a and b of one shape: nothing is broadcast ---- */
 
 static const AttrSpec swiglu_attrs[] = { ATTR(AlphaAttr, alpha, FLOAT, 1), ATTR_LAST };
-
-/* Gate and value are of one shape: nothing is broadcast. */
-static const Type *infer_swiglu(Infer *q)
-{
-    const Type *a = infer_tensor(q, 0), *b = a ? infer_tensor(q, 1) : NULL;
-    if (!b)
-        return NULL;
-    if (!dtype_is_float(a->dtype))
-        return infer_fail(q, "does not take %s", dtype_name(a->dtype));
-    if (!type_agrees(a, b))
-        return infer_fail(q, "needs a gate and a value of one type, got %s and %s", type_text(q->scratch, a),
-                          type_text(q->scratch, b));
-    return type_meet(q->types, a, b);
-}
 
 static Node *expand_swiglu(Build *b, const Site *s)
 {
@@ -89,14 +76,8 @@ static Node *expand_swiglu(Build *b, const Site *s)
 
 static Node *sample_swiglu(Build *b, Rng *rng, int variant)
 {
-    static const DType types[] = { F32, BF16, F64, F16 };
-    const int rank = variant % 5;
-    const DType dtype = types[variant % (int)COUNT(types)];
     const AlphaAttr at = { rng_below(rng, 2) ? 1 : 1.702f };
-    int64_t dims[MAX_RANK];
-    sample_dims(rng, rank, 5, dims);
-    return CALL_ATTR(b, swiglu, at, sample_tensor(b, rng, dtype, rank, dims, -4, 4),
-                     sample_tensor(b, rng, dtype, rank, dims, -4, 4));
+    return sample_by_signature(b, rng, variant, OP_swiglu, &at);
 }
 
 const OpDef op_swiglu = {
@@ -104,7 +85,8 @@ const OpDef op_swiglu = {
     .min_in = 2,
     .max_in = 2,
     .attrs = swiglu_attrs,
-    .infer = infer_swiglu,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "F[*]", "F[*]" }, .out = { "F[*]" } },
     .expand = expand_swiglu,
     .sample = sample_swiglu,
     .n_variants = 20,

@@ -1,16 +1,6 @@
 /* dynamic_quantize_linear: u8 codes with the scale and zero point that the data ask for. */
+#include "ops/card/signature.h"
 #include "ops/quant/integer.h"
-
-static const Type *infer_dynamic_quantize_linear(Infer *q)
-{
-    const Type *x = infer_tensor(q, 0);
-    if (!x)
-        return NULL;
-    if (x->dtype != F32 && x->dtype != F16 && x->dtype != BF16)
-        return infer_fail(q, "quantizes f32, f16 or bf16, got %s", dtype_name(x->dtype));
-    const Type *results[] = { type_with_dtype(q->types, x, U8), type_scalar(q->types, F32), type_scalar(q->types, U8) };
-    return infer_results(q, 3, results);
-}
 
 /* The range of the data and 0, in 255 steps; data that are all 0 have a scale of 1. */
 static Status eval_dynamic_quantize_linear(Eval *e)
@@ -53,7 +43,8 @@ const OpDef op_dynamic_quantize_linear = {
     .max_in = 1,
     .min_out = 3,
     .max_out = 3,
-    .infer = infer_dynamic_quantize_linear,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "A[*]" }, .out = { "u8[*]", "f32[]", "u8[]" } },
     .eval = eval_dynamic_quantize_linear,
     .sample = sample_dynamic_quantize_linear,
     .n_variants = 18,

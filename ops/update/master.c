@@ -1,18 +1,7 @@
 /* master_split and master_join: weights in f32 as a bf16, which is what narrow readers want, and an i16 that holds the
  * rest: 4 bytes a weight in all, and no copy. */
 #include "base/half.h"
-#include "ops/card/cards.h"
-
-static const Type *infer_master_split(Infer *q)
-{
-    const Type *x = infer_tensor(q, 0);
-    if (!x)
-        return NULL;
-    if (x->dtype != F32)
-        return infer_fail(q, "splits f32, got %s", type_text(q->scratch, x));
-    const Type *const parts[] = { type_with_dtype(q->types, x, BF16), type_with_dtype(q->types, x, I16) };
-    return infer_results(q, 2, parts);
-}
+#include "ops/card/signature.h"
 
 static Status eval_master_split(Eval *e)
 {
@@ -30,10 +19,7 @@ static Status eval_master_split(Eval *e)
 
 static Node *sample_master_split(Build *b, Rng *rng, int variant)
 {
-    int64_t dims[MAX_RANK];
-    sample_dims(rng, variant % 6, 4, dims);
-    Node *x = sample_tensor(b, rng, F32, variant % 6, dims, -6, 6);
-    return build_node_n(b, OP_master_split, NULL, 1, &x, 2);
+    return sample_by_signature(b, rng, variant, OP_master_split, NULL);
 }
 
 const OpDef op_master_split = {
@@ -42,7 +28,8 @@ const OpDef op_master_split = {
     .max_in = 1,
     .min_out = 2,
     .max_out = 2,
-    .infer = infer_master_split,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "f32[*]" }, .out = { "bf16[*]", "i16[*]" } },
     .eval = eval_master_split,
     .sample = sample_master_split,
     .n_variants = 12,
@@ -53,17 +40,6 @@ const OpDef op_master_split = {
 };
 
 enum { HI, LO };
-
-static const Type *infer_master_join(Infer *q)
-{
-    const Type *hi = infer_tensor(q, HI), *lo = hi ? infer_tensor(q, LO) : NULL;
-    if (!lo)
-        return NULL;
-    if (hi->dtype != BF16 || lo->dtype != I16 || !type_agrees(type_with_dtype(q->types, lo, BF16), hi))
-        return infer_fail(q, "joins bf16 and i16 of one shape, got %s and %s", type_text(q->scratch, hi),
-                          type_text(q->scratch, lo));
-    return type_with_dtype(q->types, hi, F32);
-}
 
 static Status eval_master_join(Eval *e)
 {
@@ -88,7 +64,8 @@ const OpDef op_master_join = {
     .name = "master_join",
     .min_in = 2,
     .max_in = 2,
-    .infer = infer_master_join,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "bf16[*]", "i16[*]" }, .out = { "f32[*]" } },
     .eval = eval_master_join,
     .sample = sample_master_join,
     .n_variants = 12,

@@ -1,6 +1,6 @@
 /* latch: the scale of a loss as it was when gradients began; check_finite: what a step found; update_scale: what the
  * scale becomes by it (ops/update/scaler.h). */
-#include "ops/card/cards.h"
+#include "ops/card/signature.h"
 #include "ops/update/scaler.h"
 #include "ops/card/access.h"
 
@@ -43,24 +43,6 @@ const OpDef op_latch = {
 
 enum { CHECK_VALUES, CHECK_LOSS };
 
-static bool infer_float(Infer *q, int i, int rank)
-{
-    const Type *t = infer_tensor(q, i);
-    if (!t)
-        return false;
-    const bool fits = dtype_is_float(t->dtype) && (t->rank < 0 || t->rank == rank);
-    if (!fits)
-        infer_fail(q, "operand %d must be floats of rank %d, got %s", i, rank, type_text(q->scratch, t));
-    return fits;
-}
-
-static const Type *infer_check_finite(Infer *q)
-{
-    if (!infer_float(q, CHECK_VALUES, 1) || (infer_has(q, CHECK_LOSS) && !infer_float(q, CHECK_LOSS, 0)))
-        return NULL;
-    return type_vector(q->types, I64, 2);
-}
-
 static Status eval_check_finite(Eval *e)
 {
     const f64 *v = eval_f64(e, CHECK_VALUES);
@@ -102,7 +84,8 @@ const OpDef op_check_finite = {
     .name = "check_finite",
     .min_in = 1,
     .max_in = 2,
-    .infer = infer_check_finite,
+    .infer = infer_by_signature,
+    .signature = &(const Signature){ .in = { "F[k]", "G[]?" }, .out = { "i64[2]" } },
     .eval = eval_check_finite,
     .sample = sample_check_finite,
     .n_variants = 16,
@@ -149,22 +132,9 @@ static bool check_rules(Infer *q, const ScalerRules *r)
     return true;
 }
 
-static bool has_type(Infer *q, int i, const Type *want)
-{
-    const Type *t = infer_tensor(q, i);
-    if (t && !type_agrees(t, want))
-        infer_fail(q, "operand %d must be %s, got %s", i, type_text(q->scratch, want), type_text(q->scratch, t));
-    return t && type_agrees(t, want);
-}
-
 static const Type *infer_update_scale(Infer *q)
 {
-    const Type *scale = type_scalar(q->types, F32), *counters = type_vector(q->types, I64, SCALER_COUNTERS),
-               *found = type_vector(q->types, I64, 2);
-    if (!has_type(q, SCALE, scale) || !has_type(q, COUNTERS, counters) || !has_type(q, FOUND, found) ||
-        !check_rules(q, q->attr))
-        return NULL;
-    return infer_results(q, 3, (const Type *const[]){ scale, counters, type_scalar(q->types, BOOL) });
+    return check_rules(q, q->attr) ? infer_by_signature(q) : NULL;
 }
 
 static Status eval_update_scale(Eval *e)
@@ -207,6 +177,7 @@ const OpDef op_update_scale = {
     .max_out = 3,
     .attrs = update_scale_attrs,
     .infer = infer_update_scale,
+    .signature = &(const Signature){ .in = { "f32[]", "i64[8]", "i64[2]" }, .out = { "f32[]", "i64[8]", "bool[]" } },
     .eval = eval_update_scale,
     .sample = sample_update_scale,
     .n_variants = 40,

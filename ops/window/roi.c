@@ -1,5 +1,5 @@
 /* max_roi_pool and roi_align: a fixed grid of numbers from each region of interest. */
-#include "ops/card/shapes.h"
+#include "ops/card/signature.h"
 #include "ops/contract/contract.h"
 #include "ops/window/roi.h"
 
@@ -23,48 +23,31 @@ const AttrSpec roi_align_attrs[] = {
 };
 
 /* [N, C, H, W] and [rois, columns] give [rois, C, height, width]. */
-static const Type *infer_rois(Infer *q, int columns, int64_t height, int64_t width)
+/* The results' extents are attributes; what else there is, the signatures say. */
+static const Type *infer_rois(Infer *q, int64_t height, int64_t width)
 {
-    const Type *x = infer_tensor(q, 0), *rois = x ? infer_tensor(q, 1) : NULL;
-    if (!rois)
-        return NULL;
-    if (!dtype_is_float(x->dtype) || !dtype_is_float(rois->dtype))
-        return infer_fail(q, "needs floats, got %s and %s", dtype_name(x->dtype), dtype_name(rois->dtype));
-    if (x->rank >= 0 && x->rank != 4)
-        return infer_fail(q, "needs data of 4 dimensions, got %d", x->rank);
-    if (rois->rank >= 0 && (rois->rank != 2 || (rois->dims[1] >= 0 && rois->dims[1] != columns)))
-        return infer_fail(q, "regions are %s, wanted are rows of %d", type_text(q->scratch, rois), columns);
+    Bound k = signature_open();
     if (height < 1 || width < 1 || height > q->ir->limits.dim || width > q->ir->limits.dim)
         return infer_fail(q, "gives %" PRId64 " by %" PRId64 " results, wanted is at least 1", height, width);
-    const int64_t dims[] = { rois->rank < 0 ? DIM_UNKNOWN : rois->dims[0], x->rank < 0 ? DIM_UNKNOWN : x->dims[1],
-                             height, width };
-    return infer_dims(q, x->dtype, 4, dims);
+    signature_set(&k, 'p', height);
+    signature_set(&k, 'q', width);
+    return signature_match(q, &k) ? signature_results(q, &k) : NULL;
 }
 
-static const Type *infer_max_roi_pool(Infer *q)
+const Type *infer_max_roi_pool(Infer *q)
 {
     const RoiPoolAttr *at = q->attr;
     if (at->pooled_shape.n != 2)
         return infer_fail(q, "pooled_shape has %d numbers where 2 are needed", at->pooled_shape.n);
-    return infer_rois(q, 5, at->pooled_shape.v[0], at->pooled_shape.v[1]);
+    return infer_rois(q, at->pooled_shape.v[0], at->pooled_shape.v[1]);
 }
 
-static const Type *infer_roi_align(Infer *q)
+const Type *infer_roi_align(Infer *q)
 {
     const RoiAlignAttr *at = q->attr;
-    const Type *batch = infer_tensor(q, 2), *y;
-    if (!batch)
-        return NULL;
     if (at->sampling_ratio < 0)
         return infer_fail(q, "sampling_ratio is %" PRId64 ", wanted is at least 0", at->sampling_ratio);
-    if (!(y = infer_rois(q, 4, at->output_height, at->output_width)))
-        return NULL;
-    const bool fits =
-        batch->rank < 0 || (batch->rank == 1 && (batch->dims[0] < 0 || y->dims[0] < 0 || batch->dims[0] == y->dims[0]));
-    if (!dtype_is_integer(batch->dtype) || !fits)
-        return infer_fail(q, "batch_indices are %s, wanted is an integer for each region",
-                          type_text(q->scratch, batch));
-    return y;
+    return infer_rois(q, at->output_height, at->output_width);
 }
 
 /* Conversions out of range have no meaning: what is no number or far away stays at the border. */
@@ -270,6 +253,7 @@ const OpDef op_max_roi_pool = {
     .max_in = 2,
     .attrs = max_roi_pool_attrs,
     .infer = infer_max_roi_pool,
+    .signature = &(const Signature){ .in = { "F[nchw]", "G[r5]" }, .out = { "F[rcpq]" } },
     .eval = eval_max_roi_pool,
     .sample = sample_max_roi_pool,
     .n_variants = 12,
@@ -289,6 +273,7 @@ const OpDef op_roi_align = {
     .max_in = 3,
     .attrs = roi_align_attrs,
     .infer = infer_roi_align,
+    .signature = &(const Signature){ .in = { "F[nchw]", "G[r4]", "I[r]" }, .out = { "F[rcpq]" } },
     .eval = eval_roi_align,
     .sample = sample_roi_align,
     .n_variants = 24,

@@ -33,6 +33,10 @@ ROI_SHARED(f64)
 #undef ROI_SHARED
 
 /* The attributes, and the adjoints in the data; regions have none. */
+/* Whether what the signature of the call says fits its attributes: of the pools and their gradients. */
+const Type *infer_max_roi_pool(Infer *q);
+const Type *infer_roi_align(Infer *q);
+
 extern const AttrSpec max_roi_pool_attrs[], roi_align_attrs[];
 void adjoint_max_roi_pool(Build *b, const Site *s, Node **dx);
 void adjoint_roi_align(Build *b, const Site *s, Node **dx);

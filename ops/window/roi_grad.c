@@ -4,26 +4,6 @@
 
 #include "ops/window/roi.h"
 
-/* x, the regions and what else the pool takes, and last dy: the pool itself says whether they fit. */
-static const Type *infer_roi_grad(Infer *q, const OpDef *pool)
-{
-    const int last = q->n_in - 1;
-    const Type *y = pool->infer(q), *dy = y ? infer_tensor(q, last) : NULL;
-    if (dy && (!dtype_is_float(dy->dtype) || !type_agrees(y, type_with_dtype(q->types, dy, y->dtype))))
-        return infer_fail(q, "%s is no result over %s", type_text(q->scratch, dy), type_text(q->scratch, q->in[0]));
-    return dy ? q->in[0] : NULL;
-}
-
-static const Type *infer_max_roi_pool_grad(Infer *q)
-{
-    return infer_roi_grad(q, &op_max_roi_pool);
-}
-
-static const Type *infer_roi_align_grad(Infer *q)
-{
-    return infer_roi_grad(q, &op_roi_align);
-}
-
 typedef struct RoiGradRun {
     const void *attr;
     const int64_t *dims, *out; /* of the data and of the result */
@@ -196,7 +176,8 @@ const OpDef op_max_roi_pool_grad = {
     .min_in = 3,
     .max_in = 3,
     .attrs = max_roi_pool_attrs,
-    .infer = infer_max_roi_pool_grad,
+    .infer = infer_max_roi_pool,
+    .signature = &(const Signature){ .in = { "F[nchw]", "G[r5]", "H[rcpq]" }, .out = { "F[nchw]" } },
     .eval = eval_max_roi_pool_grad,
     .sample = sample_max_roi_pool_grad,
     .n_variants = 12,
@@ -213,7 +194,8 @@ const OpDef op_roi_align_grad = {
     .min_in = 4,
     .max_in = 4,
     .attrs = roi_align_attrs,
-    .infer = infer_roi_align_grad,
+    .infer = infer_roi_align,
+    .signature = &(const Signature){ .in = { "F[nchw]", "G[r4]", "I[r]", "H[rcpq]" }, .out = { "F[nchw]" } },
     .eval = eval_roi_align_grad,
     .sample = sample_roi_align_grad,
     .n_variants = 24,

@@ -117,7 +117,7 @@ static const SketchCase shapes[] = {
     { "sequence: concat of nothing", 3, "concat_from_sequence the sequence is empty", "q = SequenceEmpty(); y = ConcatFromSequence(q) axis=i:0; out y" },
     { "optional: the element of nothing", 3, "optional_get_element: the optional is empty", "o = Optional() type=tp:f32[2]; y = OptionalGetElement(o); out y" },
     { "non-max suppression: 2^62 boxes wanted", 0, NULL, "init b f32[1,2,4]=0,0,1,1,nan,inf,-inf,1; init s f32[1,1,2]=nan,1; init m i64[]=4611686018427387904; y = NonMaxSuppression(b,s,m); out y" },
-    { "non-max suppression: boxes of 3 corners", 3, "non_max_suppression wants 4 numbers a box, got 3", "init b f32[1,2,3]=0*; init s f32[1,1,2]=1*; y = NonMaxSuppression(b,s); out y" },
+    { "non-max suppression: boxes of 3 corners", 3, "non_max_suppression operand 0 is f32[1,2,3], wanted is f32[n=1,b=2,4]", "init b f32[1,2,3]=0*; init s f32[1,1,2]=1*; y = NonMaxSuppression(b,s); out y" },
     { "compress: a longer condition", 3, "compress has 5 conditions for 3 slices", "in x f32[3]; init k bool[5]=1*; y = Compress(x,k) axis=i:0; out y" },
     { "unique: NaN", 0, NULL, "init x f32[4]=nan,nan,1,nan; y = Unique(x); out y" },
     { "affine grid of 10^18", 3, "affine_grid: its result f32[1,1000000000,1000000000,2] is larger than ", "in t f32[1,2,3]; init s i64[4]=1,1,1000000000,1000000000; y = AffineGrid(t,s); out y" },
@@ -125,7 +125,7 @@ static const SketchCase shapes[] = {
     { "mel weights of NaN", 3, "mel_weight_matrix: has edges at nan and inf hertz", "init b i64[]=8; init d i64[]=16; init r i64[]=8000; init l f32[]=nan; init u f32[]=inf; y = MelWeightMatrix(b,d,r,l,u); out y" },
     { "STFT of frame length 0", 3, "stft cannot have frames of 0", "in x f32[1,8,1]; init s i64[]=1; init l i64[]=0; y = STFT(x,s,,l); out y" },
     { "STFT of step 0", 3, "stft cannot step by 0", "in x f32[1,8,1]; init s i64[]=0; init l i64[]=4; y = STFT(x,s,,l); out y" },
-    { "a determinant of an oblong", 3, "det needs square matrices, got 2 by 3", "in x f32[2,3]; y = Det(x); out y" },
+    { "a determinant of an oblong", 3, "det operand 0 is f32[2,3], wanted is f32[..,n=2,n=2]", "in x f32[2,3]; y = Det(x); out y" },
     { "matrices that do not fit", 3, "matmul inner dimensions differ: 3 and 2", "in x f32[2,3]; in z f32[2,3]; y = MatMul(x,z); out y" },
     { "a bit cast of another size", 3, "bit_cast cannot read f32 as i64: the widths must be equal", "opset 26; in x f32[2]; y = BitCast(x) to=i:7; out y" },
 };

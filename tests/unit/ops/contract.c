@@ -259,8 +259,8 @@ static Status bad_calls_are_refused(void *arg)
     expect_refused(c, &b, CALL_ATTR(&b, matmul, ta, v, m), "vector cannot be transposed");
     expect_refused(c, &b, CALL_ATTR(&b, matmul, odd, v, v), "cannot give i32");
     expect_refused(c, &b, CALL(&b, matmul, s, DRAW(&b, &rng, F32, 3, 3, 2)), "do not broadcast");
-    expect_refused(c, &b, CALL(&b, det, m), "square");
-    expect_refused(c, &b, CALL(&b, det, v), "at least 2");
+    expect_refused(c, &b, CALL(&b, det, m), "operand 0 is f32[2,3], wanted is f32[..,n=2,n=2]");
+    expect_refused(c, &b, CALL(&b, det, v), "wanted is f32[..,n,n]");
     expect_refused(c, &b, CALL_ATTR(&b, gemm, gemm, m, v), "two matrices");
     expect_refused(c, &b, CALL_ATTR(&b, gemm, gemm, m, m, v), "does not broadcast");
     static const struct {
