@@ -78,7 +78,8 @@ static bool refuses_changed(Context *c, const Node *call, int i, int dim)
     int64_t dims[MAX_RANK];
     for (int k = 0; k < call->n_in; k++)
         types[k] = in(call, k) ? in(call, k)->type : NULL;
-    memcpy(dims, t->dims, sizeof *dims * (size_t)t->rank);
+    if (t->rank)
+        memcpy(dims, t->dims, sizeof *dims * (size_t)t->rank);
     if (dim >= 0)
         dims[dim] += 11;
     types[i] =
