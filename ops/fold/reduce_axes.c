@@ -3,6 +3,7 @@
 #include "ops/card/row.h"
 #include "ops/card/shapes.h"
 #include "ops/fold/fold_access.h"
+#include "ops/fold/reduce_axes.h"
 
 static const AttrSpec reduce_attrs[] = {
     ATTR(ReduceAttr, keepdims, BOOL, true),
@@ -80,6 +81,48 @@ static const Type *infer_reduce(Infer *q)
 static const Type *infer_extreme(Infer *q)
 {
     return infer_over_axes(q, true);
+}
+
+/* ---- for who fuses ---- */
+
+static const struct {
+    OpWord op;
+    ReduceKind kind;
+} plain_kinds[] = { { OP_reduce_sum, REDUCE_SUM },
+                    { OP_reduce_sum_square, REDUCE_SQUARES },
+                    { OP_reduce_prod, REDUCE_PRODUCT },
+                    { OP_reduce_max, REDUCE_MAX },
+                    { OP_reduce_min, REDUCE_MIN } };
+
+static size_t plain_kind(Op op)
+{
+    size_t k = 0;
+    while (k < COUNT(plain_kinds) && plain_kinds[k].op != op)
+        k++;
+    return k;
+}
+
+ReduceKind reduction_kind(Op op)
+{
+    return plain_kinds[plain_kind(op)].kind;
+}
+
+bool reduction_of(const Node *n, Reduction *r)
+{
+    const size_t k = plain_kind(n->op);
+    if (k == COUNT(plain_kinds) || in(n, 0)->type->rank < 0)
+        return false;
+    const Tensor *axes = in(n, 1) ? node_constant(in(n, 1), MAX_RANK * sizeof(int64_t)) : NULL;
+    if (in(n, 1) && !axes)
+        return false;
+    const int64_t n_axes = axes ? tensor_elements(axes) : 0;
+    int64_t v[MAX_RANK];
+    if (n_axes > MAX_RANK)
+        return false;
+    for (int64_t i = 0; i < n_axes; i++)
+        v[i] = tensor_get_i64(axes, i);
+    *r = (Reduction){ plain_kinds[k].kind, reduce_mask(n->attr, in(n, 0)->type->rank, n_axes, v) };
+    return true;
 }
 
 /* ---- eval ---- */

@@ -37,7 +37,7 @@ Status eval_region(Eval *e, Graph *region, int64_t turn, int n, const Tensor *co
 {
     if ((size_t)n != region->n_inputs)
         return eval_fail(e, "its body takes %zu values, not %d", region->n_inputs, n);
-    if (++e->machine->turns > e->ir->limits.loop_iterations)
+    if (turn != TURN_NONE && ++e->machine->turns > e->ir->limits.loop_iterations)
         return eval_fail(e, "bodies run more often than the limit loop_iterations (%" PRId64 ")",
                          e->ir->limits.loop_iterations);
     const uint32_t outer = e->machine->iteration;
@@ -114,6 +114,22 @@ static Status expand(Machine *m, Eval *e, Graph **graph)
     return OK;
 }
 
+/* What an expansion gives that is a constant of it: the machine's own memory, which ends with the machine. */
+static bool is_own_constant(const Graph *g, int i)
+{
+    const Node *y = graph_result(g, 0);
+    if (y->op == OP_tuple)
+        y = in(y, i);
+    return y && y->op == OP_const;
+}
+
+static void give_copy(Eval *e, int i, const Tensor *t)
+{
+    Tensor *copy = eval_out_as(e, i, t->type);
+    if (t->bytes)
+        memcpy(copy->data, t->data, t->bytes);
+}
+
 static Status eval_expansion(Eval *e)
 {
     Machine *m = e->machine;
@@ -126,7 +142,7 @@ static Status eval_expansion(Eval *e)
             arguments[k++] = e->in[i];
     TRY(run_graph(m, g, arguments, &result));
     for (int i = 0; i < e->n_out; i++)
-        eval_give(e, i, e->n_out > 1 ? result->items[i] : result);
+        (is_own_constant(g, i) ? give_copy : eval_give)(e, i, e->n_out > 1 ? result->items[i] : result);
     tensor_drop(m->heap, result);
     return OK;
 }

@@ -12,7 +12,7 @@ struct Machine {
     Arena scratch;  /* of the running call */
     Map expansions; /* by node address */
     int depth;
-    int64_t turns; /* bodies run so far, of whatever loop */
+    int64_t turns; /* of loops, so far; what runs once counts as none */
     uint32_t iteration;
 };
 

@@ -177,7 +177,7 @@ static Status build_ours(Importer *im, Scope *s, Call *c, bool *known, Node **y)
     if (def->structural && op != OP_tuple)
         return call_fail(c, "is no call");
     if (def->n_regions)
-        TRY(import_regions(im, s, c, def->onnx.op, &regions, &n_regions));
+        TRY(import_regions(im, s, c, def->onnx.op ? def->onnx.op : def->name, &regions, &n_regions));
     TRY(fill_attrs(c, def, &attr));
     *y = build_with_regions(c->build, op, attr, c->n_in, c->in, c->n_out, n_regions, regions);
     return c->build->status;

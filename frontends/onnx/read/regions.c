@@ -89,6 +89,7 @@ static const struct {
     { "Scan", "", { "body", NULL }, scan_input, false },
     { "SequenceMap", "", { "body", NULL }, map_input, false },
     { "Gradient", QCC_DOMAIN, { "body", NULL }, map_input, false },
+    { "fused", QCC_DOMAIN, { "body", NULL }, no_input, false },
     { "FlexAttention", ONNX_PREVIEW, { "score_mod", "prob_mod" }, matrix_input, true },
 };
 

@@ -1,0 +1,285 @@
+#include "ops/region/region.h"
+
+#include "ops/card/cards.h"
+
+enum { LEAST_BITS = 8 }; /* smaller elements share bytes, which blocks would tear */
+
+static bool is_plain(const Type *t)
+{
+    return t->kind == TYPE_TENSOR && type_known(t) && t->dtype != STRING && dtype_bits(t->dtype) >= LEAST_BITS;
+}
+
+static bool reads_plain(const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && !is_plain(in(n, i)->type))
+            return false;
+    return is_plain(n->type);
+}
+
+/* A cast that is a load and a store: the eight-bit floats have modes of their own. */
+static bool is_cast(const Node *n)
+{
+    const DType to = n->type->kind == TYPE_TENSOR ? n->type->dtype : STRING;
+    return (n->op == OP_cast || n->op == OP_amp_cast) && !(dtype_is_float(to) && dtype_bits(to) <= LEAST_BITS);
+}
+
+bool region_maps(const Node *n)
+{
+    return (op_of(n)->row || is_cast(n)) && reads_plain(n);
+}
+
+bool region_folds(const Node *n, Reduction *r)
+{
+    return reduction_of(n, r) && is_plain(n->type) && is_plain(in(n, 0)->type);
+}
+
+/* Whether a constant says nothing but the axes of reductions. */
+static bool is_axes(const Node *n)
+{
+    Reduction r;
+    for (const Use *u = n->uses; u; u = u->next)
+        if (u == &u->user->in[0] || !reduction_of(u->user, &r))
+            return false;
+    return n->uses;
+}
+
+bool region_holds_constant(const Node *n)
+{
+    return n->op == OP_const && is_plain(n->type) && (type_elements(n->type) == 1 || is_axes(n));
+}
+
+/* ---- the space ---- */
+
+/* Dimension d of the space in a value, which lies at its right end. */
+static int64_t dim_of(const Region *r, const Type *t, int d)
+{
+    const int at = d - (r->rank - t->rank);
+    return at < 0 ? 1 : t->dims[at];
+}
+
+static bool widen_space(Region *r, const Type *t)
+{
+    const int more = t->rank - r->rank;
+    if (more > 0) {
+        if (r->cut != REGION_UNCUT)
+            r->cut += more;
+        for (int d = r->rank - 1; d >= 0; d--)
+            r->dims[d + more] = r->dims[d];
+        for (int d = 0; d < more; d++)
+            r->dims[d] = 1;
+        r->rank = t->rank;
+    }
+    for (int d = 0; d < r->rank; d++) {
+        const int64_t n = dim_of(r, t, d);
+        if (n != 1 && r->dims[d] != 1 && n != r->dims[d])
+            return false;
+        if (n != 1)
+            r->dims[d] = n;
+    }
+    return true;
+}
+
+/* The axes of an operand as bits of dimensions of the space. */
+static uint32_t axes_here(const Region *r, const Type *operand, uint32_t axes)
+{
+    return axes << (r->rank - operand->rank);
+}
+
+/* Whether every dimension of more than one element in [from, to) is reduced, or none is. */
+static bool all_are(const Region *r, int from, int to, uint32_t axes, bool reduced)
+{
+    for (int d = from; d < to; d++)
+        if (r->dims[d] != 1 && (axes >> d & 1) != reduced)
+            return false;
+    return true;
+}
+
+/* Cuts that only dimensions of one element lie between are the same: the last of them. */
+static int last_cut(const Region *r, int cut)
+{
+    while (cut < r->rank && r->dims[cut] == 1)
+        cut++;
+    return cut;
+}
+
+/* The cut before which everything is reduced (a fold of columns) or nothing is (one along rows); -1: there is none. */
+static int cut_of(const Region *r, uint32_t axes, RegionFold fold)
+{
+    for (int cut = fold == FOLD_ROW ? 0 : 1; cut <= r->rank; cut++)
+        if (all_are(r, 0, cut, axes, fold == FOLD_COLUMN) && all_are(r, cut, r->rank, axes, fold == FOLD_ROW))
+            return last_cut(r, cut);
+    return -1;
+}
+
+static bool is_whole(const Region *r, uint32_t axes)
+{
+    return all_are(r, 0, r->rank, axes, true);
+}
+
+static bool cut_space(Region *r, const Type *operand, uint32_t axes, bool read)
+{
+    const uint32_t here = axes_here(r, operand, axes);
+    for (int d = 0; d < r->rank; d++)
+        if (dim_of(r, operand, d) != r->dims[d])
+            return false;
+    const int row = cut_of(r, here, FOLD_ROW), column = read ? -1 : cut_of(r, here, FOLD_COLUMN);
+    if (r->cut != REGION_UNCUT) {
+        const int have = last_cut(r, r->cut);
+        return row == have || column == have;
+    }
+    if (!read && is_whole(r, here))
+        return true; /* of all: it needs no cut, and takes none */
+    r->cut = row >= 0 ? row : column;
+    return r->cut >= 0;
+}
+
+static bool close_space(Region *r)
+{
+    int64_t *part = &r->rows;
+    r->cut = r->cut == REGION_UNCUT ? REGION_UNCUT : last_cut(r, r->cut);
+    r->rows = r->length = 1;
+    for (int d = 0; d < r->rank; d++) {
+        if (d == r->cut || r->cut == REGION_UNCUT)
+            part = &r->length;
+        if (__builtin_mul_overflow(*part, r->dims[d], part))
+            return false;
+    }
+    return !__builtin_mul_overflow(r->rows, r->length, &r->total) && r->total > 0;
+}
+
+/* Which of the dimensions [from, to) a value has: all, none (of those with more than one element), or some. */
+typedef enum Share { SHARE_ALL, SHARE_NONE, SHARE_SOME } Share;
+
+static Share share_of(const Region *r, const Type *t, int from, int to)
+{
+    bool all = true, none = true;
+    for (int d = from; d < to; d++) {
+        all = all && dim_of(r, t, d) == r->dims[d];
+        none = none && dim_of(r, t, d) == 1;
+    }
+    return all ? SHARE_ALL : none ? SHARE_NONE : SHARE_SOME;
+}
+
+Extent region_extent(const Region *r, const Type *t)
+{
+    const int cut = r->cut == REGION_UNCUT ? 0 : r->cut;
+    if (t->rank > r->rank)
+        return EXTENT_OTHER;
+    const Share rows = share_of(r, t, 0, cut), length = share_of(r, t, cut, r->rank);
+    if (type_elements(t) == r->total && rows == SHARE_ALL && length == SHARE_ALL)
+        return EXTENT_ELEMENT;
+    if (type_elements(t) == 1)
+        return r->cut != REGION_UNCUT && r->rows == 1 ? EXTENT_ROW : EXTENT_SCALAR;
+    if (rows == SHARE_ALL && length == SHARE_NONE)
+        return EXTENT_ROW;
+    if (share_of(r, t, 0, cut) == SHARE_NONE && length == SHARE_ALL)
+        return EXTENT_COLUMN;
+    return EXTENT_OTHER;
+}
+
+RegionFold region_fold(const Region *r, const Type *operand, uint32_t axes)
+{
+    const uint32_t here = axes_here(r, operand, axes);
+    if (r->cut == REGION_UNCUT)
+        return is_whole(r, here) ? FOLD_ALL : FOLD_NONE;
+    if (cut_of(r, here, FOLD_ROW) == r->cut)
+        return FOLD_ROW;
+    return cut_of(r, here, FOLD_COLUMN) == r->cut ? FOLD_COLUMN : FOLD_NONE;
+}
+
+/* ---- members ---- */
+
+static bool is_read_inside(const RegionMembers *m, const Node *n)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (m->holds(m->user, u->user))
+            return true;
+    return false;
+}
+
+static const char *widen(const RegionMembers *m, Region *r)
+{
+    Reduction fold;
+    for (size_t i = 0; i < m->n; i++) {
+        const Node *n = m->calls[i];
+        const bool folds = region_folds(n, &fold);
+        if (!folds && !region_maps(n))
+            return "a call that is neither a row, nor a cast, nor a reduction";
+        if (!widen_space(r, folds ? in(n, 0)->type : n->type))
+            return "values that do not broadcast to one space";
+    }
+    return NULL;
+}
+
+static const char *cut(const RegionMembers *m, Region *r)
+{
+    Reduction fold;
+    for (size_t i = 0; i < m->n; i++)
+        if (region_folds(m->calls[i], &fold) &&
+            !cut_space(r, in(m->calls[i], 0)->type, fold.axes, is_read_inside(m, m->calls[i])))
+            return "reductions that do not cut its space in one place";
+    return close_space(r) ? NULL : "a space without elements";
+}
+
+static const char *check_fold(const Region *r, const Node *n, const Reduction *fold, bool read)
+{
+    const RegionFold how = region_fold(r, in(n, 0)->type, fold->axes);
+    if (how == FOLD_NONE || region_extent(r, in(n, 0)->type) != EXTENT_ELEMENT)
+        return "a reduction of less than its space";
+    if (how == FOLD_COLUMN && r->length == 1)
+        return "a column that is one row to all others";
+    if (read && how != FOLD_ROW)
+        return "a column that is read before all rows are done";
+    const Extent e = region_extent(r, n->type);
+    return read && e != EXTENT_ROW && e != EXTENT_ELEMENT ? "a reduction that does not keep its dimensions" : NULL;
+}
+
+/* What is computed has an element for each element of the space, or for each row. */
+static const char *check(const RegionMembers *m, const Region *r)
+{
+    const char *wrong = NULL;
+    Reduction fold;
+    for (size_t i = 0; i < m->n && !wrong; i++) {
+        const Node *n = m->calls[i];
+        const Extent e = region_extent(r, n->type);
+        if (region_folds(n, &fold))
+            wrong = check_fold(r, n, &fold, is_read_inside(m, n));
+        else if (e != EXTENT_ELEMENT && e != EXTENT_ROW)
+            wrong = "a value that is neither one of each element nor one of each row";
+    }
+    return wrong;
+}
+
+const char *region_read(const RegionMembers *m, Region *r)
+{
+    const char *wrong;
+    *r = (Region){ .cut = REGION_UNCUT };
+    if ((wrong = widen(m, r)) || (wrong = cut(m, r)))
+        return wrong;
+    return check(m, r);
+}
+
+static bool is_call_of_body(void *user, const Node *n)
+{
+    return n->graph == user && n->op != OP_return;
+}
+
+const char *region_read_body(const Graph *body, Arena *scratch, Region *r)
+{
+    RegionMembers m = { .holds = is_call_of_body, .user = (void *)(uintptr_t)body };
+    for (const Node *n = body->first; n; n = n->next)
+        m.n += n->op != OP_const;
+    m.calls = NEWS(scratch, const Node *, m.n + 1);
+    m.n = 0;
+    for (const Node *n = body->first; n; n = n->next) {
+        if (n->op != OP_const)
+            m.calls[m.n++] = n;
+        else if (!region_holds_constant(n))
+            return "a constant of many elements";
+    }
+    for (int i = 0; i < graph_n_results(body); i++)
+        if (!graph_result(body, i) || graph_result(body, i)->op == OP_input || graph_result(body, i)->op == OP_const)
+            return "a result that it does not compute";
+    return region_read(&m, r);
+}

@@ -1,0 +1,63 @@
+/* Regions: what the body of a `fused` node computes, as one pass over one iteration space.
+ *
+ * The space has the dimensions that all values of the body broadcast to; its elements are those of the largest values.
+ * Reductions cut it in two: rows, which are its leading dimensions, and their elements, the trailing ones.  A value has
+ * an element for each element of the space, or for each row, or (what only operands may be) fewer.  Reductions are
+ *
+ *     along rows:  over the trailing dimensions; what they give, other calls of the region may read
+ *     of columns:  over the leading dimensions; what they give leaves the region
+ *     of all:      over everything, where nothing cuts the space; what they give leaves the region
+ *
+ * Legal members are rows (ops/rows.def), casts, reductions in the order of ops/reduce.h, and constants: scalars, and
+ * what steers a call.  Nothing in a region can refuse, draw, or keep a state. */
+#ifndef OPS_REGION_REGION_H
+#define OPS_REGION_REGION_H
+
+#include "ir/graph.h"
+#include "ops/fold/reduce_axes.h"
+
+typedef enum RegionFold { FOLD_NONE, FOLD_ROW, FOLD_COLUMN, FOLD_ALL } RegionFold;
+
+/* What of the space a value has one element for. */
+typedef enum Extent { EXTENT_ELEMENT, EXTENT_ROW, EXTENT_COLUMN, EXTENT_SCALAR, EXTENT_OTHER } Extent;
+
+enum { REGION_UNCUT = -1 };
+
+typedef struct Region {
+    int rank;
+    int64_t dims[MAX_RANK];
+    int cut;                     /* the first dimension of a row; REGION_UNCUT: nothing asks for rows */
+    int64_t rows, length, total; /* uncut: one row */
+} Region;
+
+/* Whether a call computes each element of its result from one element of each operand, by a row or a cast that a region
+ * may hold. */
+bool region_maps(const Node *n);
+
+/* Whether a call is a reduction that a region may hold, wherever it cuts the space. */
+bool region_folds(const Node *n, Reduction *r);
+
+/* Whether a node may stand in a region beside the calls: a scalar constant, or one that steers them. */
+bool region_holds_constant(const Node *n);
+
+/* What of the space a value of this type has one element for. */
+Extent region_extent(const Region *r, const Type *t);
+
+/* How a reduction over these axes of this operand runs in a closed space. */
+RegionFold region_fold(const Region *r, const Type *operand, uint32_t axes);
+
+/* Calls that are to be one region, in a topological order. */
+typedef struct RegionMembers {
+    const Node **calls;
+    size_t n;
+    bool (*holds)(void *user, const Node *n); /* whether a node that reads one of them is one of them */
+    void *user;
+} RegionMembers;
+
+/* Reads the space of such calls; null, or why they cannot be a region. */
+const char *region_read(const RegionMembers *m, Region *r);
+
+/* The same of the body of a `fused` node. */
+const char *region_read_body(const Graph *body, Arena *scratch, Region *r);
+
+#endif
