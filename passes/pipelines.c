@@ -101,6 +101,15 @@ static const Pass *const eval_step[] = {
     &pass_simplify,
     &pass_drop_dead,
 };
+
+/* Towards what an engine runs, bit for bit. */
+static const Pass *const lower[] = {
+    &pass_expand,
+    &pass_simplify,
+    &pass_merge_equals,
+    &pass_grow_fusion,
+    &pass_drop_dead,
+};
 /* clang-format on */
 
 const Pipeline all_pipelines[] = {
@@ -109,6 +118,7 @@ const Pipeline all_pipelines[] = {
     { "train-model", TYPED, train_model, COUNT(train_model) },
     { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
     { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
+    { "lower", TYPED, lower, COUNT(lower) },
 };
 
 const size_t n_all_pipelines = COUNT(all_pipelines);

@@ -104,7 +104,6 @@ const OpDef op_gemm = {
     .weight = 22,
     .work = work_gemm,
     .access.kind = ACCESS_CONTRACT,
-    .access.served_whole = true,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
                .out = { QUANT_INPUT },
