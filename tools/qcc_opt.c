@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/number_text.h"
+#include "codegen/tape.h"
 #include "frontends/onnx/import.h"
 #include "ir/text/print.h"
 #include "ir/verify.h"
@@ -26,6 +27,7 @@ static const char usage[] =
     "  --time-passes       say how long each pass took and what it did\n"
     "  --trace             a remark for each application of a rule\n"
     "  --exact-casts       no rule that removes a rounding\n"
+    "  --tapes             print the tape of each fused node, not the graph\n"
     "  --no-verify         leave out the verification of what was read\n"
     "  --batch N, --dim NAME=N   bind symbolic dimensions of a model\n"
     "  --list              the passes and pipelines\n"
@@ -38,7 +40,7 @@ typedef struct Opt {
     const char *print_after, *temps;
     int n_temps;
     Status temps_status; /* the first failure to write one */
-    bool in_text, unverified, help, list;
+    bool in_text, unverified, help, list, tapes;
     const Pass **passes;
     size_t n_passes, cap_passes;
     PipelineOptions pipeline;
@@ -78,6 +80,13 @@ typedef struct Option {
 static Status set_output(Opt *o, const char *value)
 {
     o->output = value;
+    return OK;
+}
+
+static Status set_tapes(Opt *o, const char *value)
+{
+    (void)value;
+    o->tapes = true;
     return OK;
 }
 
@@ -257,6 +266,7 @@ static Status set_passes(Opt *o, const char *value)
 static const Option options[] = {
     { "-o", true, set_output },
     { "--inline", false, set_inline },
+    { "--tapes", false, set_tapes },
     { "--passes", true, set_passes },
     { "--save-temps", true, set_temps },
     { "--print-after", true, set_print_after },
@@ -365,6 +375,22 @@ static Status write_text(Opt *o, const Text *text)
     return fwrite(text_get(text), 1, text->n, stdout) == text->n && fflush(stdout) == 0 ? OK : IO;
 }
 
+/* Of each fused node, those in bodies too: its first result, and what runs it. */
+static Status write_tapes(Opt *o)
+{
+    Text text;
+    text_open(&text, &o->arena);
+    for (size_t i = 0; i < o->module->n_graphs; i++)
+        for (Node *n = walk_first(o->module->graphs[i]); n; n = walk_next(o->module->graphs[i], n)) {
+            if (n->op != OP_fused)
+                continue;
+            const Node *first = n->type->kind == TYPE_TUPLE && n->uses ? n->uses->user : n;
+            text_printf(&text, "%s%s: ", text.n ? "\n" : "", first->name ? first->name : "fused");
+            tape_print(&text, tape_make(n->regions[0], &o->arena), o->ir.ops);
+        }
+    return write_text(o, &text);
+}
+
 static Status write_graph(Opt *o)
 {
     Text text;
@@ -392,7 +418,7 @@ static Status run_all(Opt *o)
         TRY(verify_module(o->module, source_of(o)));
     TRY(run_passes(o));
     TRY(o->temps_status);
-    return write_graph(o);
+    return o->tapes ? write_tapes(o) : write_graph(o);
 }
 
 static Status run(void *arg)

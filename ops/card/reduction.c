@@ -16,6 +16,11 @@ Arithmetic dtype_arithmetic(DType d)
     return d == U64 ? ARITH_U64 : ARITH_I64;
 }
 
+bool dtype_is_native(DType d, Arithmetic a)
+{
+    return d == dtype_wide(d) && dtype_arithmetic(d) == a;
+}
+
 Node *build_reduce(Build *b, Op op, Node *x, int n_axes, const int64_t *axes)
 {
     const ReduceAttr attr = { .keepdims = true };

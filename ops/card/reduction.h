@@ -32,6 +32,9 @@ DType dtype_wide(DType d);
 /* The arithmetic of that. */
 Arithmetic dtype_arithmetic(DType d);
 
+/* Whether values of this type lie as the arithmetic has them. */
+bool dtype_is_native(DType d, Arithmetic a);
+
 /* A reduction (OP_reduce_sum, OP_reduce_max ...) of x over n axes, all of them kept as 1. */
 Node *build_reduce(Build *b, Op op, Node *x, int n_axes, const int64_t *axes);
 

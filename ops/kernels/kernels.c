@@ -98,3 +98,39 @@ STORAGE(f64)
 STORAGE(i64)
 STORAGE(u64)
 #undef STORAGE
+
+void kernels_load(const Kernels *level, Arithmetic a, void *to, const Tensor *from, int64_t first, int64_t n)
+{
+    switch (a) {
+    case ARITH_F32:
+        level->load_f32(to, from, first, n);
+        break;
+    case ARITH_F64:
+        level->load_f64(to, from, first, n);
+        break;
+    case ARITH_I64:
+        level->load_i64(to, from, first, n);
+        break;
+    case ARITH_U64:
+        level->load_u64(to, from, first, n);
+        break;
+    }
+}
+
+void kernels_store(const Kernels *level, Arithmetic a, Tensor *to, int64_t first, const void *from, int64_t n)
+{
+    switch (a) {
+    case ARITH_F32:
+        level->store_f32(to, first, from, n);
+        break;
+    case ARITH_F64:
+        level->store_f64(to, first, from, n);
+        break;
+    case ARITH_I64:
+        level->store_i64(to, first, from, n);
+        break;
+    case ARITH_U64:
+        level->store_u64(to, first, from, n);
+        break;
+    }
+}

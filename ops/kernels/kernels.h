@@ -41,6 +41,12 @@ typedef struct ReduceLoops {
     void (*cols)(size_t rows, size_t cols, size_t stride, const void *x, void *out);
     /* the same where the rows of a column lie in runs */
     void (*runs)(const ReduceRuns *runs, size_t cols, const void *x, void *out);
+    /* columns piece by piece: `rows` rows from row `first` of a block of 64 join its eight sums, sums[8][cols]; the end
+     * of a block of so many rows folds them; the sums of blocks, parts[blocks][cols], join to the whole.  The segments of
+     * a row join likewise, as one column. */
+    void (*sums_add)(size_t first, size_t rows, size_t cols, const void *x, void *sums);
+    void (*sums_end)(size_t rows, size_t cols, void *sums, void *out);
+    void (*join)(size_t blocks, size_t cols, const void *parts, void *out);
 } ReduceLoops;
 
 /* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements.  Whole products,
@@ -98,5 +104,9 @@ void kernels_store_f32(const Kernels *level, Tensor *to, int64_t first, const f3
 void kernels_store_f64(const Kernels *level, Tensor *to, int64_t first, const f64 *from, int64_t n);
 void kernels_store_i64(const Kernels *level, Tensor *to, int64_t first, const i64 *from, int64_t n);
 void kernels_store_u64(const Kernels *level, Tensor *to, int64_t first, const u64 *from, int64_t n);
+
+/* The same with an arithmetic that is chosen at run time. */
+void kernels_load(const Kernels *level, Arithmetic a, void *to, const Tensor *from, int64_t first, int64_t n);
+void kernels_store(const Kernels *level, Arithmetic a, Tensor *to, int64_t first, const void *from, int64_t n);
 
 #endif

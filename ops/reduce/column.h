@@ -148,3 +148,46 @@ static inline void NAME(runs)(const T *x, const ReduceRuns *runs, size_t cols, T
         NAME(settle)(digit, count, width, out + base);
     }
 }
+
+/* Rows first, first + 1 .. of a block of columns join its eight sums; 0 <= first, first + rows <= 64. */
+static inline void NAME(sums_add)(size_t first, size_t rows, size_t cols, const T *x, T *restrict sums)
+{
+    for (size_t r = first; r < first + rows; r++, x += cols) {
+        T *sum = sums + r % 8 * cols;
+        if (r < 8)
+            for (size_t c = 0; c < cols; c++)
+                sum[c] = LOAD(x[c]);
+        else
+            for (size_t c = 0; c < cols; c++)
+                sum[c] = JOIN(sum[c], LOAD(x[c]));
+    }
+}
+
+/* The block sum of each column, of as many rows as were added. */
+static inline void NAME(sums_end)(size_t rows, size_t cols, T *restrict sums, T *restrict out)
+{
+    for (size_t r = rows; r < 8; r++)
+        for (size_t c = 0; c < cols; c++)
+            sums[r * cols + c] = IDENTITY_OF(T);
+    for (size_t c = 0; c < cols; c++) {
+        T a[8];
+        for (size_t r = 0; r < 8; r++)
+            a[r] = sums[r * cols + c];
+        out[c] = NAME(eight)(a);
+    }
+}
+
+/* Joins the block sums of each column, which lie block by block. */
+static inline void NAME(join)(size_t blocks, size_t cols, const T *parts, T *restrict out)
+{
+    for (size_t base = 0; base < cols; base += REDUCE_TILE) {
+        const size_t width = cols - base < REDUCE_TILE ? cols - base : REDUCE_TILE;
+        T digit[REDUCE_LEVELS][REDUCE_TILE], v[REDUCE_TILE];
+        for (u64 count = 0; count < blocks; count++) {
+            for (size_t c = 0; c < width; c++)
+                v[c] = parts[count * cols + base + c];
+            NAME(carry)(digit, count, width, v);
+        }
+        NAME(settle)(digit, blocks, width, out + base);
+    }
+}

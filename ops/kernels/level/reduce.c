@@ -17,10 +17,23 @@
     static void kind##_runs_##T##_loop(const ReduceRuns *runs, size_t cols, const void *x, void *out)                  \
     {                                                                                                                  \
         kind##_runs_##T(x, runs, cols, out);                                                                           \
+    }                                                                                                                  \
+    static void kind##_add_##T##_loop(size_t first, size_t rows, size_t cols, const void *x, void *sums)               \
+    {                                                                                                                  \
+        kind##_sums_add_##T(first, rows, cols, x, sums);                                                               \
+    }                                                                                                                  \
+    static void kind##_end_##T##_loop(size_t rows, size_t cols, void *sums, void *out)                                 \
+    {                                                                                                                  \
+        kind##_sums_end_##T(rows, cols, sums, out);                                                                    \
+    }                                                                                                                  \
+    static void kind##_join_##T##_loop(size_t blocks, size_t cols, const void *parts, void *out)                       \
+    {                                                                                                                  \
+        kind##_join_##T(blocks, cols, parts, out);                                                                     \
     }
 #define ENTRY(kind, T)                                                                                                 \
     {                                                                                                                  \
-        kind##_rows_##T##_loop, kind##_cols_##T##_loop, kind##_runs_##T##_loop                                         \
+        kind##_rows_##T##_loop, kind##_cols_##T##_loop, kind##_runs_##T##_loop, kind##_add_##T##_loop,                 \
+            kind##_end_##T##_loop, kind##_join_##T##_loop                                                              \
     }
 #define EACH_LOOPS(kind) LOOPS(kind, f32) LOOPS(kind, f64) LOOPS(kind, i64) LOOPS(kind, u64)
 

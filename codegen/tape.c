@@ -1,0 +1,307 @@
+#include "codegen/tape.h"
+
+#include "ops/card/cards.h"
+#include "ops/card/reduction.h"
+#include "ops/card/row.h"
+#include "ops/region/region.h"
+
+/* The registers that hold a value: in each arithmetic, for each element and for each row; 0: none yet, else number + 1. */
+typedef struct Held {
+    int in[ARITHMETICS][2];
+    Arithmetic left; /* that its call left it in: the others are converted from there */
+} Held;
+
+enum { BY_ELEMENT, BY_ROW };
+
+typedef struct Maker {
+    Arena *arena;
+    const Graph *body;
+    Region region;
+    Tape *tape;
+    Facts held;
+    size_t cap_steps, cap_registers;
+} Maker;
+
+static const DType number_of[] = { [ARITH_F32] = F32, [ARITH_F64] = F64, [ARITH_I64] = I64, [ARITH_U64] = U64 };
+
+/* ---- steps and registers ---- */
+
+static TapeStep *add_step(Maker *m, TapeWord word)
+{
+    size_t n = (size_t)m->tape->n_steps;
+    GROW(m->arena, m->tape->steps, n, m->cap_steps);
+    TapeStep *s = &m->tape->steps[m->tape->n_steps++];
+    *s = (TapeStep){ .word = word, .in = { TAPE_NONE, TAPE_NONE, TAPE_NONE } };
+    return s;
+}
+
+static int add_register(Maker *m, Arithmetic a, int by, bool lasts)
+{
+    size_t n = (size_t)m->tape->n_registers;
+    GROW(m->arena, m->tape->registers, n, m->cap_registers);
+    m->tape->registers[n] = (TapeRegister){ .arithmetic = number_of[a], .per_row = by == BY_ROW, .lasts = lasts };
+    return m->tape->n_registers++;
+}
+
+/* ---- values ---- */
+
+static int input_number(const Maker *m, const Node *n)
+{
+    int i = 0;
+    while (m->body->inputs[i] != n)
+        i++;
+    return i;
+}
+
+static int load(Maker *m, const Node *n, Arithmetic a, int by)
+{
+    const int out = add_register(m, a, by, type_elements(n->type) == 1);
+    TapeStep *s = add_step(m, TAPE_LOAD);
+    s->arithmetic = number_of[a];
+    s->in[0] = input_number(m, n);
+    s->out = out;
+    return out;
+}
+
+static int fill(Maker *m, double k, const Tensor *value, Arithmetic a)
+{
+    const int out = add_register(m, a, BY_ELEMENT, true);
+    TapeStep *s = add_step(m, TAPE_FILL);
+    s->arithmetic = number_of[a];
+    s->value = value;
+    s->k[0] = k;
+    s->out = out;
+    return out;
+}
+
+static int convert(Maker *m, int from, Arithmetic a, Arithmetic to, DType through, int by)
+{
+    const int out = add_register(m, to, by, false);
+    TapeStep *s = add_step(m, TAPE_ROUND);
+    s->arithmetic = number_of[a];
+    s->to = number_of[to];
+    s->through = through;
+    s->in[0] = from;
+    s->out = out;
+    return out;
+}
+
+static int spread(Maker *m, int from, Arithmetic a)
+{
+    const int out = add_register(m, a, BY_ELEMENT, false);
+    TapeStep *s = add_step(m, TAPE_SPREAD);
+    s->arithmetic = number_of[a];
+    s->in[0] = from;
+    s->out = out;
+    return out;
+}
+
+/* How what a call computes is laid out. */
+static int layout_of(const Maker *m, const Node *n)
+{
+    return region_extent(&m->region, n->type) == EXTENT_ELEMENT ? BY_ELEMENT : BY_ROW;
+}
+
+/* A register with a value in an arithmetic, for each element or for each row. */
+static int want(Maker *m, const Node *n, Arithmetic a, int by)
+{
+    Held *h = fact(&m->held, n);
+    if (h->in[a][by])
+        return h->in[a][by] - 1;
+    int reg;
+    if (n->op == OP_const) {
+        reg = fill(m, tensor_get_f64(node_constant(n, 0), 0), node_constant(n, 0), a);
+    } else if (n->op == OP_input) {
+        reg = load(m, n, a, by);
+    } else if (by == BY_ELEMENT && layout_of(m, n) == BY_ROW) {
+        reg = spread(m, want(m, n, a, BY_ROW), a);
+    } else {
+        reg = convert(m, h->in[h->left][by] - 1, h->left, a, n->type->dtype, by);
+    }
+    h->in[a][by] = reg + 1;
+    return reg;
+}
+
+/* Notes the register that a call left its value in, rounded to the value's type where that is not a number of the
+ * arithmetic. */
+static void leave(Maker *m, const Node *n, int reg, Arithmetic a, int by)
+{
+    const bool test = op_of(n)->row && op_of(n)->row->test; /* 0 and 1 are what they are */
+    if (n->type->dtype != number_of[a] && !test) {
+        const DType wide = n->type->dtype;
+        const Arithmetic to = dtype_is_float(wide) ? (wide == F64 ? ARITH_F64 : ARITH_F32)
+                              : wide == U64        ? ARITH_U64
+                                                   : ARITH_I64;
+        reg = convert(m, reg, a, to, wide, by);
+        a = to;
+    }
+    Held *h = fact(&m->held, n);
+    h->left = a;
+    h->in[a][by] = reg + 1;
+    if (m->region.length == 1) /* then a row is an element */
+        h->in[a][BY_ELEMENT] = h->in[a][BY_ROW] = reg + 1;
+}
+
+/* ---- calls ---- */
+
+static int row_step(Maker *m, const Node *n, Arithmetic a, int by, const int *in)
+{
+    const int out = add_register(m, a, by, false);
+    TapeStep *s = add_step(m, TAPE_ROW);
+    s->op = n->op;
+    s->arithmetic = number_of[a];
+    for (int i = 0; i < TAPE_OPERANDS; i++)
+        s->in[i] = in[i];
+    row_scalars(op_of(n)->attrs, n->attr, s->k);
+    s->out = out;
+    return out;
+}
+
+static void make_row(Maker *m, const Node *n)
+{
+    const Row *row = op_of(n)->row;
+    const int operands = row->fold ? n->n_in : row->n, by = layout_of(m, n);
+    const Type **types = NEWS(m->arena, const Type *, operands + 1);
+    int regs[TAPE_OPERANDS] = { TAPE_NONE, TAPE_NONE, TAPE_NONE };
+    for (int i = 0; i < operands; i++)
+        types[i] = in(n, i) ? in(n, i)->type : NULL;
+    const Arithmetic a = row_arithmetic(row, operands, types);
+    if (!row->fold) {
+        for (int i = 0; i < operands; i++)
+            regs[i] = in(n, i) ? want(m, in(n, i), a, by) : fill(m, row_absent(i), NULL, a);
+        leave(m, n, row_step(m, n, a, by, regs), a, by);
+        return;
+    }
+    int so_far = want(m, in(n, 0), a, by);
+    for (int i = 1; i < operands; i++) {
+        regs[0] = so_far;
+        regs[1] = want(m, in(n, i), a, by);
+        so_far = row_step(m, n, a, by, regs);
+    }
+    leave(m, n, so_far, a, by);
+}
+
+static Arithmetic arithmetic_of(const Type *t)
+{
+    return dtype_arithmetic(t->dtype);
+}
+
+static void make_cast(Maker *m, const Node *n)
+{
+    const Arithmetic from = arithmetic_of(in(n, 0)->type);
+    const int by = layout_of(m, n);
+    leave(m, n, want(m, in(n, 0), from, by), from, by);
+}
+
+/* A fold that stays in its rows; those of columns leave by a result. */
+static void make_fold(Maker *m, const Node *n, const Reduction *fold)
+{
+    if (region_fold(&m->region, in(n, 0)->type, fold->axes) != FOLD_ROW)
+        return;
+    const Arithmetic a = arithmetic_of(in(n, 0)->type);
+    const int from = want(m, in(n, 0), a, BY_ELEMENT), out = add_register(m, a, BY_ROW, false);
+    TapeStep *s = add_step(m, TAPE_FOLD_ROW);
+    s->op = n->op;
+    s->arithmetic = number_of[a];
+    s->in[0] = from;
+    s->out = out;
+    leave(m, n, out, a, BY_ROW);
+}
+
+static void make_result(Maker *m, const Node *n, int i)
+{
+    Reduction fold;
+    const RegionFold how = region_folds(n, &fold) ? region_fold(&m->region, in(n, 0)->type, fold.axes) : FOLD_NONE;
+    const bool leaves = how == FOLD_COLUMN || how == FOLD_ALL;
+    const Node *value = leaves ? in(n, 0) : n;
+    const int by = leaves ? BY_ELEMENT : how == FOLD_ROW ? BY_ROW : layout_of(m, n);
+    const bool given = value->op == OP_input || value->op == OP_const;
+    const Arithmetic a = given ? arithmetic_of(value->type) : ((const Held *)fact(&m->held, value))->left;
+    const int from = want(m, value, a, by);
+    TapeStep *s = add_step(m, how == FOLD_COLUMN ? TAPE_FOLD_COLUMN : how == FOLD_ALL ? TAPE_FOLD_ALL : TAPE_STORE);
+    s->op = n->op;
+    s->arithmetic = number_of[a];
+    s->in[0] = from;
+    s->out = i;
+}
+
+/* ---- rooms ---- */
+
+static int last_read(const Tape *t, int reg)
+{
+    for (int i = t->n_steps - 1; i >= 0; i--)
+        for (int k = 0; k < TAPE_OPERANDS; k++)
+            if (t->steps[i].word != TAPE_LOAD && t->steps[i].in[k] == reg)
+                return i;
+    return -1;
+}
+
+static bool may_share(const TapeRegister *a, const TapeRegister *b)
+{
+    const bool wide = a->arithmetic != F32;
+    return !a->lasts && !b->lasts && a->per_row == b->per_row && wide == (b->arithmetic != F32);
+}
+
+/* Registers are made in the order of their steps: each takes the first room whose last value was read before, or is read by
+ * the very step that makes it. */
+static void give_rooms(Maker *m)
+{
+    Tape *t = m->tape;
+    int *holds = NEWS(m->arena, int, t->n_registers + 1), *free_at = NEWS(m->arena, int, t->n_registers + 1);
+    for (int i = 0; i < t->n_steps; i++) {
+        const TapeStep *s = &t->steps[i];
+        if (s->word == TAPE_STORE || s->word == TAPE_FOLD_COLUMN || s->word == TAPE_FOLD_ALL)
+            continue;
+        TapeRegister *r = &t->registers[s->out];
+        int room = 0;
+        while (room < t->n_rooms && !(free_at[room] <= i && may_share(&t->registers[holds[room]], r)))
+            room++;
+        t->n_rooms += room == t->n_rooms;
+        r->room = room;
+        holds[room] = s->out;
+        free_at[room] = last_read(t, s->out);
+    }
+}
+
+/* ---- the tape ---- */
+
+static void set_space(Maker *m, Types *types)
+{
+    Tape *t = m->tape;
+    const Region *r = &m->region;
+    t->space = type_tensor(types, BOOL, r->rank, r->dims);
+    t->cut = r->cut;
+    t->rows = r->rows;
+    t->length = r->length;
+    t->n_in = (int)m->body->n_inputs;
+    t->n_out = graph_n_results(m->body);
+    t->in = NEWS(m->arena, const Type *, t->n_in + 1);
+    t->out = NEWS(m->arena, const Type *, t->n_out + 1);
+    for (int i = 0; i < t->n_in; i++)
+        t->in[i] = m->body->inputs[i]->type;
+    for (int i = 0; i < t->n_out; i++)
+        t->out[i] = graph_result(m->body, i)->type;
+}
+
+Tape *tape_make(const Graph *body, Arena *arena)
+{
+    Maker m = { .arena = arena, .body = body, .tape = NEW(arena, Tape), .held = facts_open(arena, sizeof(Held)) };
+    const char *wrong = region_read_body(body, arena, &m.region);
+    Reduction fold;
+    BUG_IF(body->ir->memory, wrong);
+    set_space(&m, &body->ir->types);
+    for (const Node *n = body->first; n; n = n->next) {
+        if (n->op == OP_const)
+            continue;
+        if (region_folds(n, &fold))
+            make_fold(&m, n, &fold);
+        else if (op_of(n)->row)
+            make_row(&m, n);
+        else
+            make_cast(&m, n);
+    }
+    for (int i = 0; i < m.tape->n_out; i++)
+        make_result(&m, graph_result(body, i), i);
+    give_rooms(&m);
+    return m.tape;
+}

@@ -1,0 +1,91 @@
+#include "ir/tape.h"
+
+#include <inttypes.h>
+
+#include "base/number_text.h"
+
+enum { BLOCK_ELEMENTS = 1024, BLOCK_MOST = 2048, MOST_ROWS = 64 };
+
+int64_t tape_block_rows(const Tape *t)
+{
+    int64_t rows = 1;
+    while (t->cut >= 0 && rows < MOST_ROWS && rows < t->rows && 2 * rows * t->length <= BLOCK_MOST)
+        rows *= 2;
+    return rows;
+}
+
+int64_t tape_block_elements(const Tape *t)
+{
+    return t->cut < 0 ? BLOCK_ELEMENTS : tape_block_rows(t) * t->length;
+}
+
+static void print_operands(Text *out, const TapeStep *s)
+{
+    for (int i = 0; i < TAPE_OPERANDS && s->in[i] != TAPE_NONE; i++)
+        text_printf(out, "%s r%d", i ? "," : "", s->in[i]);
+}
+
+static void print_step(Text *out, const TapeStep *s, const OpTable *ops)
+{
+    const char *word =
+        s->word == TAPE_ROW || s->word == TAPE_FOLD_ROW || s->word == TAPE_FOLD_COLUMN || s->word == TAPE_FOLD_ALL
+            ? ops->defs[s->op]->name
+            : "";
+    switch (s->word) {
+    case TAPE_LOAD:
+        text_printf(out, "r%d = load.%s in%d\n", s->out, dtype_name(s->arithmetic), s->in[0]);
+        return;
+    case TAPE_FILL:
+        text_printf(out, "r%d = fill.%s %.17g\n", s->out, dtype_name(s->arithmetic), s->k[0]);
+        return;
+    case TAPE_ROW:
+        text_printf(out, "r%d = %s.%s", s->out, word, dtype_name(s->arithmetic));
+        print_operands(out, s);
+        if (s->k[0] != 0 || s->k[1] != 0)
+            text_printf(out, " (%.9g, %.9g)", s->k[0], s->k[1]);
+        text_printf(out, "\n");
+        return;
+    case TAPE_ROUND:
+        text_printf(out, "r%d = round.%s.%s r%d to %s\n", s->out, dtype_name(s->arithmetic), dtype_name(s->to),
+                    s->in[0], dtype_name(s->through));
+        return;
+    case TAPE_SPREAD:
+        text_printf(out, "r%d = spread r%d\n", s->out, s->in[0]);
+        return;
+    case TAPE_FOLD_ROW:
+        text_printf(out, "r%d = %s.%s r%d along rows\n", s->out, word, dtype_name(s->arithmetic), s->in[0]);
+        return;
+    case TAPE_FOLD_COLUMN:
+        text_printf(out, "out%d = %s.%s r%d of columns\n", s->out, word, dtype_name(s->arithmetic), s->in[0]);
+        return;
+    case TAPE_FOLD_ALL:
+        text_printf(out, "out%d = %s.%s r%d of all\n", s->out, word, dtype_name(s->arithmetic), s->in[0]);
+        return;
+    case TAPE_STORE:
+        text_printf(out, "out%d = r%d\n", s->out, s->in[0]);
+        return;
+    }
+}
+
+static void print_types(Text *out, const char *name, int n, const Type **types)
+{
+    for (int i = 0; i < n; i++) {
+        text_printf(out, "%s%d: ", name, i);
+        type_print(out, types[i]);
+        text_printf(out, "\n");
+    }
+}
+
+void tape_print(Text *out, const Tape *t, const OpTable *ops)
+{
+    if (t->cut < 0)
+        text_printf(out, "tape over %" PRId64 " elements, %" PRId64 " a block, %d rooms\n", t->length,
+                    tape_block_elements(t), t->n_rooms);
+    else
+        text_printf(out, "tape over %" PRId64 " rows of %" PRId64 ", %" PRId64 " rows a block, %d rooms\n", t->rows,
+                    t->length, tape_block_rows(t), t->n_rooms);
+    print_types(out, "in", t->n_in, t->in);
+    print_types(out, "out", t->n_out, t->out);
+    for (int i = 0; i < t->n_steps; i++)
+        print_step(out, &t->steps[i], ops);
+}

@@ -1,0 +1,66 @@
+/* A tape: the body of a `fused` node as steps over blocks of its iteration space, in order.
+ *
+ * It is data: made from a region (codegen/tape.h), printed, and run by an engine without a compiler.  A block is some
+ * whole rows of the space (where nothing cuts it, 1024 elements in their order), and every register holds a block of one
+ * value, an element for each element of the block or for each of its rows, in one of the four arithmetics: f32, f64,
+ * i64, u64. */
+#ifndef IR_TAPE_H
+#define IR_TAPE_H
+
+#include "base/text.h"
+#include "ir/graph.h"
+
+typedef enum TapeWord {
+    TAPE_LOAD,        /* out = an argument, as the arithmetic has it */
+    TAPE_FILL,        /* out = a number, everywhere */
+    TAPE_ROW,         /* out = a row of ops/rows.def over in[0..2] */
+    TAPE_ROUND,       /* out = in[0] as values of a type, in another arithmetic perhaps */
+    TAPE_SPREAD,      /* out = for each element that of its row, in[0] */
+    TAPE_FOLD_ROW,    /* out = the reduction of each row of in[0] */
+    TAPE_FOLD_COLUMN, /* a result = the reduction of each column of in[0], over all blocks */
+    TAPE_FOLD_ALL,    /* a result = the reduction of all of in[0] */
+    TAPE_STORE,       /* a result = in[0] */
+} TapeWord;
+
+enum { TAPE_NONE = -1, TAPE_OPERANDS = 3, TAPE_SCALARS = 2 };
+
+/* The numbers are those of arguments, results, and registers. */
+typedef struct TapeStep {
+    TapeWord word;
+    Op op;                  /* of a row or a fold */
+    DType arithmetic;       /* of the registers it reads; of LOAD and FILL, of the one it writes */
+    DType to;               /* of ROUND: the arithmetic of what it writes */
+    DType through;          /* of ROUND: the type that it rounds to */
+    int in[TAPE_OPERANDS];  /* registers; of LOAD the argument */
+    int out;                /* a register; of STORE and folds over blocks the result */
+    double k[TAPE_SCALARS]; /* of a row its scalars, of FILL the number */
+    const Tensor *value;    /* of FILL, where it is a constant of the model */
+} TapeStep;
+
+typedef struct TapeRegister {
+    DType arithmetic;
+    bool per_row;
+    bool lasts; /* filled once, not in every block */
+    int room;   /* registers of one room are never alive together */
+} TapeRegister;
+
+typedef struct Tape {
+    const Type *space; /* bool[dims]: the dimensions alone matter */
+    int cut;           /* dimensions before it count rows; below 0: nothing cuts the space */
+    int64_t rows, length;
+    int n_in, n_out;
+    const Type **in, **out;
+    TapeStep *steps;
+    int n_steps;
+    TapeRegister *registers;
+    int n_registers, n_rooms;
+} Tape;
+
+/* The elements of a block: so many rows, a power of two that divides 64; of an uncut space, 1024 elements. */
+int64_t tape_block_rows(const Tape *t);
+int64_t tape_block_elements(const Tape *t);
+
+/* Prints a tape, a step a line. */
+void tape_print(Text *out, const Tape *t, const OpTable *ops);
+
+#endif

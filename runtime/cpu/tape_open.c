@@ -1,0 +1,171 @@
+/* Opens tapes: loops, how operands are read, and all memory of a run. */
+#include "ops/card/reduction.h"
+#include "ops/card/row.h"
+#include "ops/fold/reduce_axes.h"
+#include "runtime/cpu/tape_parts.h"
+
+enum { ALIGNMENT = 64 };
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static char *room(Arena *arena, size_t bytes)
+{
+    char *p = arena_room(arena, bytes + ALIGNMENT);
+    return p + (ALIGNMENT - (uintptr_t)p % ALIGNMENT) % ALIGNMENT;
+}
+
+static size_t size_of(Arithmetic a)
+{
+    return a == ARITH_F32 ? sizeof(f32) : sizeof(f64);
+}
+
+/* The first `rank` dimensions of a type that lies at the right end of a space. */
+static Type leading(const Type *t, int space_rank, int rank, int64_t *dims)
+{
+    for (int d = 0; d < rank; d++) {
+        const int at = d - (space_rank - t->rank);
+        dims[d] = at < 0 ? 1 : t->dims[at];
+    }
+    return (Type){ .kind = TYPE_TENSOR, .dtype = t->dtype, .rank = rank, .dims = dims };
+}
+
+static void open_load(TapeRunner *r, TapeStepRun *s, Arena *arena)
+{
+    const Tape *t = r->tape;
+    const Type *type = t->in[s->argument];
+    const bool by_row = t->registers[s->out].per_row, native = dtype_is_native(type->dtype, s->arithmetic);
+    const int rank = by_row ? t->cut : t->space->rank;
+    int64_t dims[MAX_RANK], space_dims[MAX_RANK];
+    const Type operand = leading(type, t->space->rank, rank, dims);
+    const Type space = leading(t->space, t->space->rank, rank, space_dims);
+    const Type *operands[] = { &operand };
+    space_open(&s->space, &space, 1, operands, arena_alloc(arena, sizeof(int64_t[1][MAX_RANK])));
+    if (type_elements(type) == 1)
+        s->feed = FEED_FIXED;
+    else if (space_is_dense(&s->space, 0))
+        s->feed = native ? FEED_DIRECT : FEED_DENSE;
+    else if (!by_row && native && r->block == 1 && t->cut >= 0 && type_elements(type) == t->length && t->rows > 1 &&
+             s->space.rank == 2 && s->space.strides[0][0] == 0 && s->space.strides[0][1] == 1)
+        s->feed = FEED_REPEAT;
+    else
+        s->feed = FEED_GATHER;
+    if (s->feed == FEED_GATHER && !native)
+        s->wide = room(arena, (size_t)type_elements(type) * s->size);
+}
+
+static void open_fold(TapeRunner *r, TapeStepRun *s, Arena *arena)
+{
+    const bool all = s->word == TAPE_FOLD_ALL;
+    const size_t cols = all ? 1 : (size_t)r->tape->length;
+    s->n_parts = all ? (size_t)((r->n_things + r->block - 1) / r->block)
+                     : (size_t)((r->tape->rows + REDUCE_ROWS - 1) / REDUCE_ROWS);
+    s->parts = room(arena, s->n_parts * cols * s->size);
+    s->whole = room(arena, cols * s->size);
+    s->sums_at = r->sums_bytes;
+    if (!all)
+        r->sums_bytes += padded(REDUCE_SUMS * cols * s->size);
+}
+
+static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const OpTable *ops, Arena *arena)
+{
+    *s = (TapeStepRun){ .word = from->word,
+                        .arithmetic = dtype_arithmetic(from->arithmetic),
+                        .to = dtype_arithmetic(from->to),
+                        .through = from->through,
+                        .out = from->out,
+                        .value = from->value };
+    s->size = size_of(s->arithmetic);
+    for (int i = 0; i < TAPE_OPERANDS; i++)
+        s->in[i] = from->in[i];
+    for (int i = 0; i < TAPE_SCALARS; i++)
+        s->k[i] = from->k[i];
+    switch (s->word) {
+    case TAPE_LOAD:
+        s->argument = from->in[0];
+        open_load(r, s, arena);
+        break;
+    case TAPE_ROW:
+        s->row = kernels_row(r->kernels, ops->defs[from->op]->row->number, s->arithmetic);
+        break;
+    case TAPE_FOLD_ROW:
+    case TAPE_FOLD_COLUMN:
+    case TAPE_FOLD_ALL:
+        s->loops = kernels_reduce(r->kernels, reduction_kind(from->op), s->arithmetic);
+        if (s->word != TAPE_FOLD_ROW)
+            open_fold(r, s, arena);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A register that leaves as it is is made where it goes to. */
+static void find_homes(TapeRunner *r, Arena *arena)
+{
+    const Tape *t = r->tape;
+    r->home = NEWS(arena, int, t->n_registers + 1);
+    r->arithmetic = NEWS(arena, Arithmetic, t->n_registers + 1);
+    for (int i = 0; i < t->n_registers; i++) {
+        r->home[i] = -1;
+        r->arithmetic[i] = dtype_arithmetic(t->registers[i].arithmetic);
+    }
+    for (int i = 0; i < t->n_steps; i++) {
+        const TapeStep *s = &t->steps[i];
+        if (s->word == TAPE_STORE && r->home[s->in[0]] < 0 && !t->registers[s->in[0]].lasts &&
+            dtype_is_native(t->out[s->out]->dtype, r->arithmetic[s->in[0]]))
+            r->home[s->in[0]] = s->out;
+    }
+    for (int i = 0; i < t->n_steps; i++)
+        if (t->steps[i].word == TAPE_LOAD)
+            r->home[t->steps[i].out] = -1; /* it may lie where it came from */
+}
+
+static void open_rooms(TapeRunner *r, int workers, Arena *arena)
+{
+    const Tape *t = r->tape;
+    size_t *bytes = NEWS(arena, size_t, t->n_rooms + 1);
+    r->room_at = NEWS(arena, size_t, t->n_rooms + 1);
+    for (int i = 0; i < t->n_registers; i++) {
+        const TapeRegister *reg = &t->registers[i];
+        const int64_t n = reg->per_row && !reg->lasts ? tape_block_rows(t) : r->block_elements;
+        const size_t need = padded((size_t)n * size_of(r->arithmetic[i]));
+        if (need > bytes[reg->room])
+            bytes[reg->room] = need;
+    }
+    for (int i = 0; i < t->n_rooms; i++) {
+        r->room_at[i] = r->room_bytes;
+        r->room_bytes += bytes[i];
+    }
+    r->narrow_bytes = padded((size_t)r->block_elements * sizeof(f64));
+    r->rooms = room(arena, (size_t)workers * r->room_bytes);
+    r->narrow = room(arena, (size_t)workers * r->narrow_bytes);
+    r->sums = room(arena, (size_t)workers * r->sums_bytes);
+    r->at = NEWS(arena, const void *, workers * t->n_registers + 1);
+}
+
+static bool folds_columns(const Tape *t)
+{
+    for (int i = 0; i < t->n_steps; i++)
+        if (t->steps[i].word == TAPE_FOLD_COLUMN)
+            return true;
+    return false;
+}
+
+TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernels, int workers, Arena *arena)
+{
+    TapeRunner *r = NEW(arena, TapeRunner);
+    *r = (TapeRunner){ .tape = t, .kernels = kernels, .n_steps = t->n_steps };
+    r->block_elements = tape_block_elements(t);
+    r->block = t->cut < 0 ? r->block_elements : tape_block_rows(t);
+    r->n_things = t->cut < 0 ? t->length : t->rows;
+    r->unit = folds_columns(t) ? REDUCE_ROWS / r->block : 1;
+    r->steps = NEWS(arena, TapeStepRun, t->n_steps + 1);
+    for (int i = 0; i < t->n_steps; i++)
+        open_step(r, &t->steps[i], &r->steps[i], ops, arena);
+    find_homes(r, arena);
+    open_rooms(r, workers, arena);
+    return r;
+}

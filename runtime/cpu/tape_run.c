@@ -1,0 +1,239 @@
+#include "runtime/cpu/tape_run.h"
+
+#include <string.h>
+
+#include "runtime/cpu/tape_parts.h"
+
+/* ---- one block ---- */
+
+/* Where a block stands: rows row .. row + rows - 1, which are elements at .. at + n - 1. */
+typedef struct Block {
+    int64_t row, rows, at, n;
+} Block;
+
+/* What a worker has: its registers, where each is now, and the eight sums of columns under way. */
+static void *room_of(const TapeRunner *r, int worker, int reg)
+{
+    return r->rooms + (size_t)worker * r->room_bytes + r->room_at[r->tape->registers[reg].room];
+}
+
+static size_t size_of(Arithmetic a)
+{
+    return a == ARITH_F32 ? sizeof(f32) : sizeof(f64);
+}
+
+/* Elements of a register in a block. */
+static int64_t count_of(const TapeRunner *r, const Block *b, int reg)
+{
+    return r->tape->registers[reg].per_row ? b->rows : b->n;
+}
+
+static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const Block *b, void *room)
+{
+    const bool by_row = r->tape->registers[s->out].per_row;
+    const int64_t at = by_row ? b->row : b->at, n = by_row ? b->rows : b->n;
+    switch (s->feed) {
+    case FEED_DIRECT:
+        return (const char *)s->from->data + (size_t)at * s->size;
+    case FEED_REPEAT:
+        return s->from->data;
+    case FEED_DENSE:
+        kernels_load(r->kernels, s->arithmetic, room, s->from, at, n);
+        return room;
+    case FEED_GATHER:
+        space_gather(&s->space, 0, s->wide ? s->wide : s->from->data, s->size, at, n, room);
+        return room;
+    case FEED_FIXED:
+        break; /* filled before the first block */
+    }
+    return room;
+}
+
+static void spread_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b, const void *from, void *to)
+{
+    const int64_t length = r->tape->length;
+    for (int64_t i = 0; i < b->rows; i++) {
+        if (s->size == sizeof(f32)) {
+            const f32 v = ((const f32 *)from)[i];
+            for (int64_t k = 0; k < length; k++)
+                ((f32 *)to)[i * length + k] = v;
+        } else {
+            const u64 v = ((const u64 *)from)[i];
+            for (int64_t k = 0; k < length; k++)
+                ((u64 *)to)[i * length + k] = v;
+        }
+    }
+}
+
+/* Through a narrow block and back: what is stored is what is read. */
+static void round_block(const TapeRunner *r, const TapeStepRun *s, int worker, int64_t n, const void *from, void *to)
+{
+    Type type = { .kind = TYPE_TENSOR, .dtype = s->through, .rank = 1, .dims = &n };
+    Tensor narrow = { .type = &type, .data = r->narrow + (size_t)worker * r->narrow_bytes };
+    kernels_store(r->kernels, s->arithmetic, &narrow, 0, from, n);
+    kernels_load(r->kernels, s->to, to, &narrow, 0, n);
+}
+
+/* Where a register is written: in the result that it leaves by, or in its room. */
+static void *place_of(const TapeRunner *r, int worker, int reg, const Block *b)
+{
+    const int home = r->home[reg];
+    const int64_t at = r->tape->registers[reg].per_row ? b->row : b->at;
+    return home < 0 ? room_of(r, worker, reg) : (char *)r->out[home]->data + (size_t)at * size_of(r->arithmetic[reg]);
+}
+
+static void fold_column(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void *x)
+{
+    char *sums = r->sums + (size_t)worker * r->sums_bytes + s->sums_at;
+    const size_t cols = (size_t)r->tape->length;
+    s->loops->sums_add((size_t)(b->row % REDUCE_ROWS), (size_t)b->rows, cols, x, sums);
+    const int64_t end = b->row + b->rows;
+    if (end % REDUCE_ROWS && end != r->tape->rows)
+        return;
+    const int64_t begin = (end - 1) / REDUCE_ROWS * REDUCE_ROWS;
+    s->loops->sums_end((size_t)(end - begin), cols, sums, s->parts + (size_t)(begin / REDUCE_ROWS) * cols * s->size);
+}
+
+static void run_step(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void **at)
+{
+    switch (s->word) {
+    case TAPE_LOAD:
+        at[s->out] = load_block(r, s, b, room_of(r, worker, s->out));
+        break;
+    case TAPE_FILL:
+        break;
+    case TAPE_ROW: {
+        void *to = place_of(r, worker, s->out, b);
+        s->row((size_t)count_of(r, b, s->out), to, s->in[0] < 0 ? NULL : at[s->in[0]],
+               s->in[1] < 0 ? NULL : at[s->in[1]], s->in[2] < 0 ? NULL : at[s->in[2]], s->k);
+        at[s->out] = to;
+        break;
+    }
+    case TAPE_ROUND: {
+        void *to = place_of(r, worker, s->out, b);
+        round_block(r, s, worker, count_of(r, b, s->out), at[s->in[0]], to);
+        at[s->out] = to;
+        break;
+    }
+    case TAPE_SPREAD: {
+        void *to = place_of(r, worker, s->out, b);
+        spread_rows(r, s, b, at[s->in[0]], to);
+        at[s->out] = to;
+        break;
+    }
+    case TAPE_FOLD_ROW: {
+        void *to = place_of(r, worker, s->out, b);
+        s->loops->rows((size_t)b->rows, (size_t)r->tape->length, at[s->in[0]], to);
+        at[s->out] = to;
+        break;
+    }
+    case TAPE_FOLD_COLUMN:
+        fold_column(r, s, worker, b, at[s->in[0]]);
+        break;
+    case TAPE_FOLD_ALL:
+        s->loops->rows(1, (size_t)b->n, at[s->in[0]], s->parts + (size_t)(b->at / r->block) * s->size);
+        break;
+    case TAPE_STORE: {
+        const bool by_row = r->tape->registers[s->in[0]].per_row;
+        if (r->home[s->in[0]] != s->out)
+            kernels_store(r->kernels, s->arithmetic, r->out[s->out], by_row ? b->row : b->at, at[s->in[0]],
+                          by_row ? b->rows : b->n);
+        break;
+    }
+    }
+}
+
+/* ---- all blocks ---- */
+
+static void fill_room(const TapeRunner *r, const TapeStepRun *s, void *room)
+{
+    union {
+        f32 f;
+        f64 d;
+        i64 i;
+        u64 u;
+    } v = { .u = 0 };
+    const Tensor *t = s->word == TAPE_LOAD ? s->from : s->value;
+    if (t)
+        kernels_load(r->kernels, s->arithmetic, &v, t, 0, 1);
+    else if (s->arithmetic == ARITH_F32)
+        v.f = (f32)s->k[0];
+    else if (s->arithmetic == ARITH_F64)
+        v.d = s->k[0];
+    else if (s->arithmetic == ARITH_I64)
+        v.i = q_i64(s->k[0]);
+    else
+        v.u = q_u64(s->k[0]);
+    for (int64_t i = 0; i < r->block_elements; i++) {
+        if (s->size == sizeof(f32))
+            ((f32 *)room)[i] = v.f;
+        else
+            ((u64 *)room)[i] = v.u;
+    }
+}
+
+static void run_range(const TapeRunner *r, int64_t begin, int64_t end, int worker)
+{
+    const Tape *t = r->tape;
+    const void **at = r->at + (size_t)worker * (size_t)t->n_registers;
+    for (int i = 0; i < r->n_steps; i++) {
+        const TapeStepRun *s = &r->steps[i];
+        if (s->word == TAPE_FILL || (s->word == TAPE_LOAD && s->feed == FEED_FIXED)) {
+            fill_room(r, s, room_of(r, worker, s->out));
+            at[s->out] = room_of(r, worker, s->out);
+        }
+    }
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t left = r->n_things - k * r->block;
+        const int64_t things = left < r->block ? left : r->block;
+        Block b = { .row = k * r->block, .rows = things, .at = k * r->block * t->length, .n = things * t->length };
+        if (t->cut < 0)
+            b = (Block){ .rows = 1, .at = k * r->block, .n = things };
+        for (int i = 0; i < r->n_steps; i++)
+            run_step(r, &r->steps[i], worker, &b, at);
+    }
+}
+
+/* Units of a split: a block, or, where columns are folded, the blocks of 64 rows. */
+static void run_units(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const TapeRunner *r = arg;
+    const int64_t blocks = (r->n_things + r->block - 1) / r->block;
+    const int64_t last = end * r->unit < blocks ? end * r->unit : blocks;
+    run_range(r, begin * r->unit, last, worker);
+}
+
+/* The sums of blocks join, in their order. */
+static void join(const TapeRunner *r, const TapeStepRun *s)
+{
+    const size_t cols = s->word == TAPE_FOLD_ALL ? 1 : (size_t)r->tape->length;
+    s->loops->join(s->n_parts, cols, s->parts, s->whole);
+    kernels_store(r->kernels, s->arithmetic, r->out[s->out], 0, s->whole, (int64_t)cols);
+}
+
+/* Operands that are read in another order than they lie, widened once. */
+static void widen(const TapeRunner *r)
+{
+    for (int i = 0; i < r->n_steps; i++)
+        if (r->steps[i].wide)
+            kernels_load(r->kernels, r->steps[i].arithmetic, r->steps[i].wide, r->steps[i].from, 0,
+                         tensor_elements(r->steps[i].from));
+}
+
+void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out)
+{
+    enum { SMALL = 1 << 14 }; /* elements: waking threads takes longer */
+    r->out = out;
+    for (int i = 0; i < r->n_steps; i++)
+        if (r->steps[i].word == TAPE_LOAD)
+            r->steps[i].from = in[r->steps[i].argument];
+    widen(r);
+    const int64_t units = ((r->n_things + r->block - 1) / r->block + r->unit - 1) / r->unit;
+    if (r->tape->rows * r->tape->length <= SMALL)
+        run_units(r, 0, units, 0);
+    else
+        parallel(pool, units, run_units, r);
+    for (int i = 0; i < r->n_steps; i++)
+        if (r->steps[i].parts)
+            join(r, &r->steps[i]);
+}
