@@ -10,6 +10,7 @@
 #include "ir/text/print.h"
 #include "ir/verify.h"
 #include "ops/card/cards.h"
+#include "passes/lower/plan_memory.h"
 #include "passes/pipelines.h"
 
 static const char usage[] =
@@ -28,6 +29,7 @@ static const char usage[] =
     "  --trace             a remark for each application of a rule\n"
     "  --exact-casts       no rule that removes a rounding\n"
     "  --tapes             print the tape of each fused node, not the graph\n"
+    "  --plan              print where values lie, not the graph\n"
     "  --no-verify         leave out the verification of what was read\n"
     "  --batch N, --dim NAME=N   bind symbolic dimensions of a model\n"
     "  --list              the passes and pipelines\n"
@@ -40,7 +42,7 @@ typedef struct Opt {
     const char *print_after, *temps;
     int n_temps;
     Status temps_status; /* the first failure to write one */
-    bool in_text, unverified, help, list, tapes;
+    bool in_text, unverified, help, list, tapes, plan;
     const Pass **passes;
     size_t n_passes, cap_passes;
     PipelineOptions pipeline;
@@ -87,6 +89,13 @@ static Status set_tapes(Opt *o, const char *value)
 {
     (void)value;
     o->tapes = true;
+    return OK;
+}
+
+static Status set_plan(Opt *o, const char *value)
+{
+    (void)value;
+    o->plan = true;
     return OK;
 }
 
@@ -267,6 +276,7 @@ static const Option options[] = {
     { "-o", true, set_output },
     { "--inline", false, set_inline },
     { "--tapes", false, set_tapes },
+    { "--plan", false, set_plan },
     { "--passes", true, set_passes },
     { "--save-temps", true, set_temps },
     { "--print-after", true, set_print_after },
@@ -391,6 +401,23 @@ static Status write_tapes(Opt *o)
     return write_text(o, &text);
 }
 
+static Status write_plans(Opt *o)
+{
+    Text text;
+    text_open(&text, &o->arena);
+    for (size_t i = 0; i < o->module->n_graphs; i++) {
+        Graph *g = o->module->graphs[i];
+        Plan plan;
+        const Node *where = NULL;
+        if (!plan_memory(g, &o->arena, &plan, &where))
+            return fail_as(&o->diag, UNSUPPORTED, node_place(where), "%s: its size is not known before it runs",
+                           op_of(where)->name);
+        text_printf(&text, "%s%s: ", i ? "\n" : "", g->name);
+        plan_print(&text, &plan);
+    }
+    return write_text(o, &text);
+}
+
 static Status write_graph(Opt *o)
 {
     Text text;
@@ -418,7 +445,7 @@ static Status run_all(Opt *o)
         TRY(verify_module(o->module, source_of(o)));
     TRY(run_passes(o));
     TRY(o->temps_status);
-    return o->tapes ? write_tapes(o) : write_graph(o);
+    return o->tapes ? write_tapes(o) : o->plan ? write_plans(o) : write_graph(o);
 }
 
 static Status run(void *arg)

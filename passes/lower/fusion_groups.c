@@ -1,5 +1,7 @@
 #include "passes/lower/fusion_groups.h"
 
+#include "passes/lower/commit.h"
+
 enum {
     MOST_CALLS = 96,     /* of one group: more gain nothing, and every try reads them all */
     MOST_READERS = 32,   /* of one value that are tried with each other */
@@ -35,6 +37,7 @@ static bool is_region_alone(Node *n)
 static void begin(FusionGroups *gs, Graph *g, Arena *arena)
 {
     size_t n = 0;
+    Facts late = commit_find(g, arena);
     for (const Node *k = g->first; k; k = k->next)
         n++;
     *gs = (FusionGroups){ .graph = g,
@@ -48,6 +51,7 @@ static void begin(FusionGroups *gs, Graph *g, Arena *arena)
         *group = (FusionGroup){ .calls = NEWS(arena, Node *, 1), .n = 1, .rank = gs->n };
         group->calls[0] = k;
         group->fusible = is_region_alone(k);
+        group->late = *(bool *)fact(&late, k);
         *(FusionGroup **)fact(&gs->of, k) = group;
         gs->ranks[gs->n++] = group;
     }
@@ -150,6 +154,8 @@ static const char *apart(FusionGroups *gs, const FusionGroup *a, const FusionGro
     Region region;
     if ((a->calls[0]->flags & SIDES) != (b->calls[0]->flags & SIDES))
         return "they are of two sides of the step";
+    if (a->late != b->late)
+        return "one of them only makes next values of states";
     if (a->n + b->n > MOST_CALLS)
         return "together they are too many calls";
     *calls = both(gs, a, b, places);

@@ -1,0 +1,18 @@
+/* Every tape of a lowered graph against the evaluator, at each level and with several threads. */
+#ifndef TESTS_SUPPORT_TAPE_CHECK_H
+#define TESTS_SUPPORT_TAPE_CHECK_H
+
+#include "testing.h"
+
+typedef struct TapeCheck {
+    Context *c;
+    Facts values; /* const Tensor *, by node: what the evaluator gave */
+    int64_t tapes, folded;
+    bool wrong; /* a result differs; it was printed */
+} TapeCheck;
+
+/* Evaluates a graph on values drawn from a seed (whole numbers are 0 and 1), runs the tape of each fused node of its list
+ * on what the evaluator gave it, and compares bits.  False where the evaluator refuses the graph. */
+bool tape_check(TapeCheck *w, Graph *g, uint64_t seed);
+
+#endif
