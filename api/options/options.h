@@ -113,7 +113,7 @@ typedef struct OptionSpec {
     const char *help;
 } OptionSpec;
 
-extern const OptionSpec option_specs[OPT_COUNT];
+extern const OptionSpec option_specs[]; /* of each option; files that never count them know no number */
 
 typedef struct Given {
     Option option;

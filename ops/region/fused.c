@@ -65,6 +65,7 @@ const OpDef op_fused = {
     .n_regions = 1,
     .infer = infer_fused,
     .eval = eval_fused,
+    .body = { .keeps_types = true },
     .sample = sample_fused,
     .n_variants = 12,
     .access.kind = ACCESS_OPAQUE,

@@ -51,7 +51,7 @@ static Source source_of(const Node *n, int result, Arena *scratch)
 {
     if (n->op == OP_part)
         return (Source){ in(n, 0), (int)((const PartAttr *)n->attr)->index };
-    if (n->op == OP_tuple)
+    if (node_is_holder(n)) /* a tuple */
         return (Source){ in(n, result), 0 };
     for (int i = 0; i < n->n_in; i++)
         if (in(n, i) && is_flat_view(n, result, i, scratch))
