@@ -107,6 +107,8 @@ static const Pass *const lower[] = {
     &pass_expand,
     &pass_simplify,
     &pass_merge_equals,
+    &pass_merge_sides,
+    &pass_drop_dead,
     &pass_grow_fusion,
     &pass_drop_dead,
 };
