@@ -56,6 +56,14 @@ static Status check_graph(Case *k, Graph *of_step)
     return OK;
 }
 
+static Status check_graphs(void *thing)
+{
+    Case *k = thing;
+    for (size_t i = 0; i < k->step->module->n_graphs; i++)
+        TRY(check_graph(k, k->step->module->graphs[i]));
+    return OK;
+}
+
 static Status visit(void *stored)
 {
     Case k = { .s = stored };
@@ -64,8 +72,7 @@ static Status visit(void *stored)
     MUST(&k, qcc_open(&options, &k.cx));
     MUST(&k, qcc_read(k.cx, &source, NULL, &k.model));
     if (qcc_compile(k.model, "--optimizer adamw --lr 1e-3 --batch 2", &k.step) == QCC_OK)
-        for (size_t i = 0; i < k.step->module->n_graphs; i++)
-            TRY(check_graph(&k, k.step->module->graphs[i]));
+        TRY(guarded(k.step->module->ir->memory, check_graphs, &k));
     qcc_close(k.cx);
     return OK;
 }
