@@ -1,4 +1,4 @@
-/* Every stored model as a training step, lowered: the same values in every bit, tapes that agree with the evaluator, and a
+/* The models of tests/data/exports as training steps, lowered: the same values in every bit, tapes that agree with the evaluator, and a
  * plan in which nothing overlaps and little is wasted. */
 #include "api/make/step.h"
 #include "passes/engine/trial.h"
@@ -18,7 +18,7 @@ typedef struct Case {
 static int64_t steps, ran_steps, tapes;
 static size_t planned, largest_live;
 
-/* A plan of what was planned before may waste so much of what must live at once. */
+/* What a plan may waste beside what must live at once: 3 %, and 4 KiB that tell in small graphs. */
 static bool is_tight(const Plan *p)
 {
     return p->arena <= p->live + p->live / 33 + 64 * PLAN_ALIGNMENT;
