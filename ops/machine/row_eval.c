@@ -3,7 +3,6 @@
 
 #include "base/parallel.h"
 #include "ops/card/cards.h"
-#include "ops/card/reduction.h"
 #include "ops/card/row.h"
 #include "ops/machine/space.h"
 
@@ -51,13 +50,42 @@ typedef union Buffer {
     u64 u[BLOCK];
 } Buffer;
 
+static void load_block(const RowRun *r, void *to, const Tensor *from, int64_t at, int64_t n)
+{
+    switch (r->arithmetic) {
+    case ARITH_F32:
+        kernels_load_f32(r->kernels, to, from, at, n);
+        break;
+    case ARITH_F64:
+        kernels_load_f64(r->kernels, to, from, at, n);
+        break;
+    case ARITH_I64:
+        kernels_load_i64(r->kernels, to, from, at, n);
+        break;
+    default:
+        kernels_load_u64(r->kernels, to, from, at, n);
+        break;
+    }
+}
+
 static void store_block(const RowRun *r, int64_t at, const void *from, int64_t n)
 {
-    kernels_store(r->kernels, r->arithmetic, r->out, at, from, n);
-    if (r->arithmetic == ARITH_F32)
+    switch (r->arithmetic) {
+    case ARITH_F32:
+        kernels_store_f32(r->kernels, r->out, at, from, n);
         rounding_count_f32(r->rounding, r->out, at, from, n);
-    else if (r->arithmetic == ARITH_F64)
+        break;
+    case ARITH_F64:
+        kernels_store_f64(r->kernels, r->out, at, from, n);
         rounding_count_f64(r->rounding, r->out, at, from, n);
+        break;
+    case ARITH_I64:
+        kernels_store_i64(r->kernels, r->out, at, from, n);
+        break;
+    default:
+        kernels_store_u64(r->kernels, r->out, at, from, n);
+        break;
+    }
 }
 
 static void fill_block(const RowRun *r, const Operand *o, Buffer *to)
@@ -79,7 +107,7 @@ static const void *feed(const RowRun *r, int i, Buffer *room, int64_t at, int64_
     case FEED_DIRECT:
         return o->data + at * (int64_t)r->size;
     case FEED_LOAD:
-        kernels_load(r->kernels, r->arithmetic, room, o->tensor, at, n);
+        load_block(r, room, o->tensor, at, n);
         break;
     case FEED_GATHER:
         space_gather(&r->space, i, o->data, r->size, at, n, room);
@@ -150,6 +178,26 @@ static void value_of_absent(const RowRun *r, int i, Operand *o)
     }
 }
 
+static const void *widened(Eval *e, const RowRun *r, int i)
+{
+    switch (r->arithmetic) {
+    case ARITH_F32:
+        return eval_f32(e, i);
+    case ARITH_F64:
+        return eval_f64(e, i);
+    case ARITH_I64:
+        return eval_i64(e, i);
+    default:
+        return eval_u64(e, i);
+    }
+}
+
+static DType dtype_of(Arithmetic a)
+{
+    static const DType types[] = { [ARITH_F32] = F32, [ARITH_F64] = F64, [ARITH_I64] = I64, [ARITH_U64] = U64 };
+    return types[a];
+}
+
 static void open_operand(Eval *e, RowRun *r, int i)
 {
     Operand *o = &r->operands[i];
@@ -158,14 +206,14 @@ static void open_operand(Eval *e, RowRun *r, int i)
     if (!t) {
         value_of_absent(r, i, o);
     } else if (space_is_dense(&r->space, i)) {
-        const bool own = dtype_is_native(t->type->dtype, r->arithmetic) && (uintptr_t)t->data % r->size == 0;
+        const bool own = t->type->dtype == dtype_of(r->arithmetic) && (uintptr_t)t->data % r->size == 0;
         o->feed = own ? FEED_DIRECT : FEED_LOAD;
         o->data = t->data;
     } else if (space_is_fixed(&r->space, i)) {
-        kernels_load(r->kernels, r->arithmetic, &o->value, t, 0, 1);
+        load_block(r, &o->value, t, 0, 1);
     } else {
         o->feed = FEED_GATHER;
-        o->data = eval_wide(e, i, r->arithmetic);
+        o->data = widened(e, r, i);
     }
 }
 
@@ -186,7 +234,7 @@ Status eval_row(Eval *e)
     r.operands = eval_scratch(e, (size_t)r.n, sizeof *r.operands);
     for (int i = 0; i < r.n; i++)
         open_operand(e, &r, i);
-    r.direct = dtype_is_native(r.out->type->dtype, r.arithmetic) ? r.out->data : NULL;
+    r.direct = r.out->type->dtype == dtype_of(r.arithmetic) ? r.out->data : NULL;
     eval_parallel(e, (r.space.total + BLOCK - 1) / BLOCK, run_blocks, &r);
     return OK;
 }
