@@ -108,6 +108,15 @@ void *arena_alloc(Arena *a, size_t size)
     return memset(arena_room(a, size), 0, size);
 }
 
+void *arena_aligned(Arena *a, size_t size)
+{
+    enum { LINE = 64 };
+    if (size > PTRDIFF_MAX - LINE)
+        memory_exhausted(a->memory);
+    char *p = arena_room(a, size + LINE);
+    return p + (LINE - (uintptr_t)p % LINE) % LINE;
+}
+
 void *arena_array(Arena *a, size_t n, size_t size)
 {
     size_t bytes;

@@ -42,6 +42,9 @@ void *arena_alloc(Arena *a, size_t size);
 /* `size` bytes that hold anything, for who writes before reading. */
 void *arena_room(Arena *a, size_t size);
 
+/* The same, aligned to 64. */
+void *arena_aligned(Arena *a, size_t size);
+
 /* `n` zeroed elements of `size` bytes; the product is checked. */
 void *arena_array(Arena *a, size_t n, size_t size);
 

@@ -208,7 +208,14 @@ static void make_fold(Maker *m, const Node *n, const Reduction *fold)
     leave(m, n, out, a, BY_ROW);
 }
 
-static void make_result(Maker *m, const Node *n, int i)
+/* A result on its way out: the step that writes it, and the register that it is read from. */
+typedef struct Leaving {
+    TapeWord word;
+    Arithmetic arithmetic;
+    int from;
+} Leaving;
+
+static Leaving leaving(Maker *m, const Node *n)
 {
     Reduction fold;
     const RegionFold how = region_folds(n, &fold) ? region_fold(&m->region, in(n, 0)->type, fold.axes) : FOLD_NONE;
@@ -217,12 +224,26 @@ static void make_result(Maker *m, const Node *n, int i)
     const int by = leaves ? BY_ELEMENT : how == FOLD_ROW ? BY_ROW : layout_of(m, n);
     const bool given = value->op == OP_input || value->op == OP_const;
     const Arithmetic a = given ? arithmetic_of(value->type) : ((const Held *)fact(&m->held, value))->left;
-    const int from = want(m, value, a, by);
-    TapeStep *s = add_step(m, how == FOLD_COLUMN ? TAPE_FOLD_COLUMN : how == FOLD_ALL ? TAPE_FOLD_ALL : TAPE_STORE);
-    s->op = n->op;
-    s->arithmetic = number_of[a];
-    s->in[0] = from;
-    s->out = i;
+    return (Leaving){ .word = how == FOLD_COLUMN ? TAPE_FOLD_COLUMN
+                              : how == FOLD_ALL  ? TAPE_FOLD_ALL
+                                                 : TAPE_STORE,
+                      .arithmetic = a,
+                      .from = want(m, value, a, by) };
+}
+
+/* All that is read comes before the first that is written: a result may lie over an argument. */
+static void make_results(Maker *m)
+{
+    Leaving *all = NEWS(m->arena, Leaving, m->tape->n_out + 1);
+    for (int i = 0; i < m->tape->n_out; i++)
+        all[i] = leaving(m, graph_result(m->body, i));
+    for (int i = 0; i < m->tape->n_out; i++) {
+        TapeStep *s = add_step(m, all[i].word);
+        s->op = graph_result(m->body, i)->op;
+        s->arithmetic = number_of[all[i].arithmetic];
+        s->in[0] = all[i].from;
+        s->out = i;
+    }
 }
 
 /* ---- rooms ---- */
@@ -300,8 +321,7 @@ Tape *tape_make(const Graph *body, Arena *arena)
         else
             make_cast(&m, n);
     }
-    for (int i = 0; i < m.tape->n_out; i++)
-        make_result(&m, graph_result(body, i), i);
+    make_results(&m);
     give_rooms(&m);
     return m.tape;
 }

@@ -3,10 +3,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+PlanValue plan_value(const Plan *p, const Node *n, int i)
+{
+    PlanValue *const *values = fact_known(&p->values, n);
+    return values && *values ? (*values)[i] : (PlanValue){ PLAN_ELSEWHERE, PLAN_NO_NEXT, n, i };
+}
+
 int plan_buffer(const Plan *p, const Node *n, int i)
 {
-    int *const *buffers = fact_known(&p->values, n);
-    return buffers && *buffers ? (*buffers)[i] : PLAN_ELSEWHERE;
+    return plan_value(p, n, i).buffer;
 }
 
 static bool meet(const PlanBuffer *a, const PlanBuffer *b)

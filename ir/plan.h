@@ -1,15 +1,15 @@
 /* A plan: where the values of a graph lie while it runs.
  *
  * Every value that a call makes has a buffer in one arena, from the call that makes it to the last that reads it; what is
- * only another look at a value shares its buffer.  Inputs, states and constants lie where they are.  All sizes are known
- * before anything is allocated. */
+ * only another look at a value shares its buffer.  Inputs, states and constants lie where they are, and next values of
+ * states that are made late (ir/step_part.h) lie where those do.  All sizes are known before anything is allocated. */
 #ifndef IR_PLAN_H
 #define IR_PLAN_H
 
 #include "base/text.h"
 #include "ir/graph.h"
 
-enum { PLAN_ALIGNMENT = 64, PLAN_ELSEWHERE = -1 };
+enum { PLAN_ALIGNMENT = 64, PLAN_ELSEWHERE = -1, PLAN_NO_NEXT = -1 };
 
 /* Bytes of the arena, taken from call `first` to call `last`, both included: places in the list of the graph. */
 typedef struct PlanBuffer {
@@ -18,17 +18,28 @@ typedef struct PlanBuffer {
     const Node *maker; /* of the first value that lies in it */
 } PlanBuffer;
 
+/* Where a result of a node lies. */
+typedef struct PlanValue {
+    int buffer;         /* or PLAN_ELSEWHERE */
+    int next;           /* the result of the graph that it is made as, late; or PLAN_NO_NEXT */
+    const Node *source; /* whose result it is, looks aside: a call, an input or a constant */
+    int result;         /* of the source */
+} PlanValue;
+
 typedef struct Plan {
     Graph *graph;
     int n_calls; /* nodes of the list, numbered from 0 */
     PlanBuffer *buffers;
     int n_buffers;
-    Facts values; /* int *, by node: the buffer of each result, or PLAN_ELSEWHERE */
+    Facts values; /* PlanValue *, by node: of each result */
     size_t arena; /* bytes */
     size_t live;  /* of the largest set of buffers that are taken at once: no arena can be smaller */
 } Plan;
 
-/* The buffer of result i of a node; PLAN_ELSEWHERE: it lies where an input, a state or a constant is. */
+/* Where result i of a node lies. */
+PlanValue plan_value(const Plan *p, const Node *n, int i);
+
+/* Its buffer; PLAN_ELSEWHERE: it lies where an input, a state or a constant is. */
 int plan_buffer(const Plan *p, const Node *n, int i);
 
 /* Checks that no two buffers that are taken at once share bytes, that each lies in the arena, and that each value that is

@@ -19,6 +19,36 @@ int64_t tape_block_elements(const Tape *t)
     return t->cut < 0 ? BLOCK_ELEMENTS : tape_block_rows(t) * t->length;
 }
 
+/* Whether a load reads its argument element by element, as the space or its rows count them. */
+static bool loads_in_place(const Tape *t, const TapeStep *load)
+{
+    const int64_t n = t->registers[load->out].per_row ? t->rows : t->rows * t->length;
+    return type_elements(t->in[load->in[0]]) == n;
+}
+
+bool tape_may_lie_over(const Tape *t, int result, int argument)
+{
+    const Type *in = t->in[argument], *out = t->out[result];
+    int stored = -1, loaded = -1;
+    bool in_place = true, by_row = false;
+    if (type_elements(in) != type_elements(out) || dtype_bits(in->dtype) != dtype_bits(out->dtype))
+        return false;
+    for (int i = 0; i < t->n_steps; i++) {
+        const TapeStep *s = &t->steps[i];
+        if (s->word == TAPE_LOAD && s->in[0] == argument) {
+            loaded = i;
+            in_place = in_place && loads_in_place(t, s);
+            by_row = by_row || t->registers[s->out].per_row;
+        }
+        if (s->out == result && (s->word == TAPE_FOLD_COLUMN || s->word == TAPE_FOLD_ALL))
+            return true; /* written when all blocks are done */
+        if (s->out == result && s->word == TAPE_STORE && stored < 0)
+            stored = i;
+    }
+    const bool rows = stored >= 0 && t->registers[t->steps[stored].in[0]].per_row;
+    return stored >= 0 && in_place && loaded < stored && (loaded < 0 || by_row == rows || t->length == 1);
+}
+
 static void print_operands(Text *out, const TapeStep *s)
 {
     for (int i = 0; i < TAPE_OPERANDS && s->in[i] != TAPE_NONE; i++)

@@ -60,6 +60,10 @@ typedef struct Tape {
 int64_t tape_block_rows(const Tape *t);
 int64_t tape_block_elements(const Tape *t);
 
+/* Whether a result may lie where an argument does, which is then copied block by block as it is read: every element of the
+ * result comes after the last read of what it lies over. */
+bool tape_may_lie_over(const Tape *t, int result, int argument);
+
 /* Prints a tape, a step a line. */
 void tape_print(Text *out, const Tape *t, const OpTable *ops);
 

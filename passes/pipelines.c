@@ -105,11 +105,20 @@ static const Pass *const eval_step[] = {
 /* Towards what an engine runs, bit for bit. */
 static const Pass *const lower[] = {
     &pass_expand,
-    &pass_simplify,
     &pass_merge_equals,
     &pass_merge_sides,
     &pass_drop_dead,
     &pass_grow_fusion,
+    &pass_drop_dead,
+    &pass_order_nodes,
+};
+
+/* A graph whose inputs were given types: what follows from them, as far as it must be known to plan it. */
+static const Pass *const shapes[] = {
+    &pass_params_to_const,
+    &pass_propagate_shapes,
+    &pass_fold_constants,
+    &pass_propagate_shapes,
     &pass_drop_dead,
 };
 /* clang-format on */
@@ -121,6 +130,7 @@ const Pipeline all_pipelines[] = {
     { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
     { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
     { "lower", TYPED, lower, COUNT(lower) },
+    { "shapes", TYPED, shapes, COUNT(shapes) },
 };
 
 const size_t n_all_pipelines = COUNT(all_pipelines);

@@ -58,10 +58,10 @@ typedef struct EngineOptions {
 /* A graph and what was made of it for an engine.  It does not change any more. */
 typedef struct Executable {
     Graph *graph;
-    int n_parts;              /* they run one after the other, or several at once */
-    const Node *const *ends;  /* of each part: the first node behind it; null: none */
-    const void *const *parts; /* programs, for an engine that wants them; null: it runs the graph itself */
-    bool brief;               /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
+    int n_parts;                   /* they run one after the other, or several at once */
+    const Node *const *ends;       /* of each part: the first node behind it; null: none */
+    const struct Program *program; /* for an engine that wants one; null: it runs the graph itself */
+    bool brief; /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
 } Executable;
 
 /* What one run of a graph depends on. */
@@ -81,6 +81,7 @@ typedef struct Values Values;
 
 typedef struct Engine {
     const char *name; /* as --device calls it */
+    bool wants_programs;
 
     /* Room for so many kept values, none of which is there yet. */
     Status (*open)(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values);

@@ -2,8 +2,118 @@
 
 #include <string.h>
 
+#include "api/hall/lower.h"
 #include "ir/role.h"
 #include "ops/update/shadow.h"
+
+/* How a model runs on the engine with inputs of some types, until others come. */
+struct ModelRun {
+    Arena arena;
+    const Type **types; /* of the inputs; null: nothing was made */
+    const _Atomic int *stop;
+    Values *values; /* null: it has no program for these types, the evaluator runs it */
+    int graph;
+    ValueAt *inputs;
+};
+
+void model_run_close(qcc_model *m)
+{
+    ModelRun *r = m->run;
+    if (!r || !r->types)
+        return;
+    r->types = NULL;
+    m->cx->engine->close(r->values);
+    arena_close(&r->arena);
+}
+
+static bool are_plain(const qcc_model *m, const Tensor *const *inputs)
+{
+    for (size_t i = 0; i < m->n_inputs; i++)
+        if (!inputs[i] || !tensor_holds(inputs[i]->type))
+            return false;
+    return true;
+}
+
+static bool is_made_for(const qcc_model *m, const ModelRun *r, const EvalOptions *how, const Tensor *const *inputs)
+{
+    for (size_t i = 0; i < m->n_inputs && r->types; i++)
+        if (r->types[i] != inputs[i]->type)
+            return false;
+    return r->types && r->stop == how->stop;
+}
+
+static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how)
+{
+    const Engine *engine = m->cx->engine;
+    const Lowered l = lower_graph_for(m->graph, r->types, &r->arena);
+    if (!l.program) {
+        remark(&m->cx->diag, "engine", l.where ? node_place(l.where) : NOWHERE, "the evaluator runs it: it has %s",
+               l.why);
+        return OK;
+    }
+    const EngineOptions options = { .kernels = how->kernels, .pool = how->pool, .stop = how->stop };
+    const Executable x = { .graph = l.graph, .n_parts = 1, .program = l.program };
+    TRY(engine->open(&m->ir, &options, (int)m->n_inputs, &r->arena, &r->values));
+    r->inputs = NEWS(&r->arena, ValueAt, m->n_inputs + 1);
+    for (size_t i = 0; i < m->n_inputs; i++)
+        r->inputs[i] = value_kept((int)i);
+    return engine->load(r->values, &x, &r->graph);
+}
+
+/* Makes what runs the model for inputs of these types. */
+static Status make_run(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+{
+    if (!m->run)
+        m->run = NEW(&m->arena, ModelRun);
+    ModelRun *r = m->run;
+    model_run_close(m);
+    *r = (ModelRun){ .stop = how->stop };
+    arena_open(&r->arena, &m->cx->memory);
+    const Type **types = NEWS(&r->arena, const Type *, m->n_inputs + 1);
+    for (size_t i = 0; i < m->n_inputs; i++)
+        types[i] = inputs[i]->type;
+    r->types = types;
+    const Status status = open_values(m, r, how);
+    if (status != OK) {
+        r->types = NULL;
+        m->cx->engine->close(r->values);
+        arena_close(&r->arena);
+        return status;
+    }
+    arena_keep(&r->arena);
+    if (r->values)
+        m->cx->engine->keep(r->values);
+    return OK;
+}
+
+/* Whether the engine of the context is to run it: with the generator of NumPy, and where somebody watches, the evaluator
+ * does. */
+static bool wants_engine(const qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+{
+    return m->cx->engine->wants_programs && !how->observe && !how->rounding && how->random == RANDOM_PHILOX &&
+           are_plain(m, inputs);
+}
+
+static Status run_on_engine(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+{
+    const Engine *engine = m->cx->engine;
+    const ModelRun *r = m->run;
+    const EngineRun run = { .seed = how->seed, .step = how->step, .inputs = r->inputs };
+    TRY(engine->put(r->values, (int)m->n_inputs, r->inputs, (Tensor *const *)(uintptr_t)inputs, PUT_LEND));
+    TRY(engine->begin(r->values, r->graph, &run));
+    TRY(engine->run(r->values, r->graph, 0));
+    for (size_t i = 0; i < m->n_outputs; i++) {
+        const Tensor *t;
+        TRY(engine->get(r->values, value_result(r->graph, (int)i), &t));
+        if (!t)
+            continue;
+        m->results[i] = tensor_alloc(&m->heap, t->type);
+        if (t->bytes)
+            memcpy(m->results[i]->data, t->data, t->bytes);
+    }
+    engine->end(r->values, r->graph);
+    return OK;
+}
 
 /* A result that is one of the inputs, whose memory is the caller's, becomes a copy. */
 static Tensor *own_result(qcc_model *m, Tensor *t, const Map *inputs)
@@ -16,24 +126,32 @@ static Tensor *own_result(qcc_model *m, Tensor *t, const Map *inputs)
     return copy;
 }
 
-Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+static Status run_on_evaluator(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
 {
-    memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
-    heap_close(&m->heap);
-    heap_open(&m->heap, &m->cx->memory); /* a jump takes what was made so far, and so does a failure */
-    const Status status = evaluate(m->graph, how, &m->heap, inputs, m->results);
-    if (status != OK) {
-        heap_close(&m->heap);
-        return status;
-    }
     Map given;
+    TRY(evaluate(m->graph, how, &m->heap, inputs, m->results));
     map_open(&given, &m->cx->scratch);
     for (size_t i = 0; i < m->n_inputs; i++)
         map_put_u64(&given, (uintptr_t)inputs[i], NULL);
     for (size_t i = 0; i < m->n_outputs; i++)
         m->results[i] = own_result(m, m->results[i], &given);
-    heap_keep(&m->heap);
     return OK;
+}
+
+Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+{
+    const bool by_engine = wants_engine(m, how, inputs);
+    if (by_engine && (!m->run || !is_made_for(m, m->run, how, inputs)))
+        TRY(make_run(m, how, inputs));
+    memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
+    heap_close(&m->heap);
+    heap_open(&m->heap, &m->cx->memory); /* a jump takes what was made so far, and so does a failure */
+    const Status status = (by_engine && m->run->values ? run_on_engine : run_on_evaluator)(m, how, inputs);
+    if (status != OK)
+        heap_close(&m->heap);
+    else
+        heap_keep(&m->heap);
+    return status;
 }
 
 Status model_initial(qcc_model *m, size_t i, const Tensor **value)

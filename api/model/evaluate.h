@@ -1,4 +1,4 @@
-/* Running a model on the reference device. */
+/* Running a model on the device of its context. */
 #ifndef API_MODEL_EVALUATE_H
 #define API_MODEL_EVALUATE_H
 

@@ -15,6 +15,8 @@ typedef struct Value {
     const char *text;           /* the type as people read it: f32[batch,3,224,224] */
 } Value;
 
+typedef struct ModelRun ModelRun;
+
 struct qcc_model {
     qcc_context *cx;
     Held held;
@@ -33,6 +35,7 @@ struct qcc_model {
     size_t n_inputs, n_outputs;
     Map input_names, output_names; /* to the first value of each name */
     Tensor **results;              /* of the last run */
+    ModelRun *run;                 /* what the engine made for it (api/model/evaluate.c); null: nothing so far */
     CommandLine line;              /* the options it was read with */
     FileSet files;                 /* what was read for it */
     FileSet *outer;                /* while it is read: that of the command */
@@ -51,6 +54,9 @@ void model_guard(qcc_model *m);
 
 /* Gives the model back. */
 void model_close(qcc_model *m);
+
+/* Gives back what runs it. */
+void model_run_close(qcc_model *m);
 
 /* Finds the signature of an imported model. */
 Status model_signature(qcc_model *m);

@@ -55,6 +55,7 @@ void model_close(qcc_model *m)
     m->freed = true;
     if (m->users)
         return;
+    model_run_close(m);
     if (m->has_spine)
         spine_close(&m->spine);
     heap_close(&m->heap);

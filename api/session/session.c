@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/hall/devices.h"
+#include "api/hall/lower.h"
 #include "api/hall/out.h"
 #include "api/make/step.h"
 
@@ -56,6 +57,7 @@ static Status start(qcc_step *step, const Engine *engine, uint64_t seed, const _
         .seed = seed,
         .stop = stop ? stop : &s->stop,
         .stop_too = stop ? NULL : &cx->stop,
+        .programs = lower_for_session,
     };
     const Status status = open_run(s, &options);
     if (status != OK) {

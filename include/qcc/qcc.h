@@ -217,7 +217,7 @@ QCC_API size_t qcc_n_outputs(const qcc_model *model);
 QCC_CHECKED qcc_status qcc_input(const qcc_model *model, size_t i, qcc_value_info *info);
 QCC_CHECKED qcc_status qcc_output(const qcc_model *model, size_t i, qcc_value_info *info);
 
-/* Evaluates the model on the reference device: `inputs` in the order of the signature; `outputs` gets the results in
+/* Runs the model on the device of the context: `inputs` in the order of the signature; `outputs` gets the results in
  * its order, which live until the next run or until the model is freed.  Only tensors go in and out this way. */
 QCC_CHECKED qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs, size_t n_inputs, qcc_tensor *outputs,
                                      size_t n_outputs);

@@ -74,7 +74,9 @@ struct Eval {
     const Tensor *const *in; /* null: absent */
     int n_out;
     const Type *type; /* inferred from the actual operands; a tuple when n_out > 1 */
-    Tensor **out;     /* what eval_out made */
+    Tensor **out;     /* what eval_out made; or, */
+    bool is_given;    /* what the caller gave for it, which is filled and never replaced */
+    bool misfits;     /* what came out is of another type than what was given for it */
     Arena *scratch;   /* emptied after the call */
     const Kernels *kernels;
     Parallel *pool;

@@ -18,6 +18,12 @@ const Type *eval_type(const Eval *e, int i)
 
 Tensor *eval_out_as(Eval *e, int i, const Type *type)
 {
+    if (e->is_given && type_agrees(type, e->out[i]->type))
+        return e->out[i];
+    if (e->is_given) {
+        e->misfits = true;
+        return tensor_new(e->scratch, type);
+    }
     if (e->out[i])
         tensor_drop(e->machine->heap, e->out[i]);
     return e->out[i] = tensor_alloc(e->machine->heap, type);
@@ -30,6 +36,12 @@ Tensor *eval_out(Eval *e, int i)
 
 void eval_give(Eval *e, int i, const Tensor *t)
 {
+    if (e->is_given) {
+        e->misfits = e->misfits || t->bytes != e->out[i]->bytes;
+        if (t->bytes && !e->misfits)
+            memmove(e->out[i]->data, t->data, t->bytes);
+        return;
+    }
     Tensor *held = tensor_hold(t);
     if (e->out[i])
         tensor_drop(e->machine->heap, e->out[i]);
@@ -38,12 +50,10 @@ void eval_give(Eval *e, int i, const Tensor *t)
 
 void *eval_room(Eval *e, size_t n, size_t size)
 {
-    enum { ALIGNMENT = 64 };
     size_t bytes;
-    if (__builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
+    if (__builtin_mul_overflow(n, size, &bytes))
         memory_exhausted(e->ir->memory);
-    char *p = arena_room(e->scratch, bytes + ALIGNMENT);
-    return p + (ALIGNMENT - (uintptr_t)p % ALIGNMENT) % ALIGNMENT;
+    return arena_aligned(e->scratch, bytes);
 }
 
 void *eval_scratch(Eval *e, size_t n, size_t size)

@@ -16,6 +16,21 @@ struct Machine {
     uint32_t iteration;
 };
 
+void machine_open(Machine *m, Ir *ir, const EvalOptions *options, Heap *heap);
+void machine_close(Machine *m);
+
+/* Runs a graph on arguments; results are held once. */
+Status machine_run_graph(Machine *m, Graph *g, const Tensor *const *arguments, Tensor **results);
+
+/* Runs one call, by its card, on operands; its value is held once. */
+Status machine_call(Machine *m, const Node *n, const Tensor *const *in, Tensor **value);
+
+/* The same into tensors of the types that the graph says, which are the caller's. */
+Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out);
+
+/* Says what node is under way. */
+void machine_tell_node(char *out, size_t n, const Node *node, const Type *type);
+
 /* A result that waits to be rounded into its storage. */
 typedef struct EvalStore {
     struct EvalStore *next;

@@ -31,6 +31,9 @@ bool region_maps(const Node *n)
 
 bool region_folds(const Node *n, Reduction *r)
 {
+    for (int i = 1; i < n->n_in; i++)
+        if (in(n, i) && in(n, i)->op != OP_const)
+            return false;
     return reduction_of(n, r) && is_plain(n->type) && is_plain(in(n, 0)->type);
 }
 
@@ -282,4 +285,17 @@ const char *region_read_body(const Graph *body, Arena *scratch, Region *r)
         if (!graph_result(body, i) || graph_result(body, i)->op == OP_input || graph_result(body, i)->op == OP_const)
             return "a result that it does not compute";
     return region_read(&m, r);
+}
+
+bool region_lies_over(const Region *r, const Graph *body, int result, const Type *operand)
+{
+    const Node *n = graph_result(body, result);
+    Reduction fold;
+    const RegionFold how = region_folds(n, &fold) ? region_fold(r, in(n, 0)->type, fold.axes) : FOLD_NONE;
+    if (dtype_bits(n->type->dtype) != dtype_bits(operand->dtype) || type_elements(n->type) != type_elements(operand))
+        return false;
+    if (how == FOLD_COLUMN || how == FOLD_ALL)
+        return true;
+    return how == FOLD_NONE && region_extent(r, n->type) == EXTENT_ELEMENT &&
+           region_extent(r, operand) == EXTENT_ELEMENT;
 }

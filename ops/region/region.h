@@ -60,4 +60,8 @@ const char *region_read(const RegionMembers *m, Region *r);
 /* The same of the body of a `fused` node. */
 const char *region_read_body(const Graph *body, Arena *scratch, Region *r);
 
+/* Whether a result of such a body may be made where an operand of this type lies: element by element, or once all are
+ * read. */
+bool region_lies_over(const Region *r, const Graph *body, int result, const Type *operand);
+
 #endif

@@ -1,13 +1,12 @@
 #include "passes/lower/fusion_groups.h"
 
-#include "passes/lower/commit.h"
+#include "ir/step_part.h"
 
 enum {
     MOST_CALLS = 96,     /* of one group: more gain nothing, and every try reads them all */
     MOST_READERS = 32,   /* of one value that are tried with each other */
     MOST_FAILURES = 128, /* of a group, which then stays as it is */
     MOST_APART = 2048,   /* ranks: who runs that much later would only keep values waiting */
-    SIDES = NODE_BACKWARD | NODE_UPDATE,
 };
 
 /* Rows stay in cache while a region runs over them; one that is alone is nobody's to share. */
@@ -37,7 +36,7 @@ static bool is_region_alone(Node *n)
 static void begin(FusionGroups *gs, Graph *g, Arena *arena)
 {
     size_t n = 0;
-    Facts late = commit_find(g, arena);
+    Facts parts = step_parts(g, arena);
     for (const Node *k = g->first; k; k = k->next)
         n++;
     *gs = (FusionGroups){ .graph = g,
@@ -51,7 +50,7 @@ static void begin(FusionGroups *gs, Graph *g, Arena *arena)
         *group = (FusionGroup){ .calls = NEWS(arena, Node *, 1), .n = 1, .rank = gs->n };
         group->calls[0] = k;
         group->fusible = is_region_alone(k);
-        group->late = *(bool *)fact(&late, k);
+        group->part = *(int *)fact(&parts, k);
         *(FusionGroup **)fact(&gs->of, k) = group;
         gs->ranks[gs->n++] = group;
     }
@@ -152,10 +151,9 @@ static const char *apart(FusionGroups *gs, const FusionGroup *a, const FusionGro
                          Node ***calls)
 {
     Region region;
-    if ((a->calls[0]->flags & SIDES) != (b->calls[0]->flags & SIDES))
-        return "they are of two sides of the step";
-    if (a->late != b->late)
-        return "one of them only makes next values of states";
+    if (a->part != b->part)
+        return a->part == STEP_LATE || b->part == STEP_LATE ? "one of them only makes next values of states"
+                                                            : "they are of two parts of the step";
     if (a->n + b->n > MOST_CALLS)
         return "together they are too many calls";
     *calls = both(gs, a, b, places);

@@ -9,7 +9,7 @@ typedef struct FusionGroup {
     Node **calls;
     size_t n;
     bool fusible;
-    bool late;                      /* nothing but next values of states comes of it */
+    int part;                       /* StepPart: no group is of two */
     int failures;                   /* tries to merge it that failed */
     size_t rank;                    /* its place among groups: behind all that it reads */
     struct FusionGroup *into;       /* it was merged into that one; null: it stands */

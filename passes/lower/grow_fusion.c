@@ -30,11 +30,12 @@ typedef struct Body {
     int n_results;
 } Body;
 
-/* Scalars, and the axes of a reduction. */
+/* Scalars that can be read, and the axes of a reduction. */
 static bool is_constant_inside(const Node *def, const Node *reader, int operand)
 {
     Reduction fold;
-    return def->op == OP_const && (type_elements(def->type) == 1 || (operand > 0 && region_folds(reader, &fold)));
+    return def->op == OP_const && node_constant(def, 0) &&
+           (type_elements(def->type) == 1 || (operand > 0 && region_folds(reader, &fold)));
 }
 
 /* What stands in the body for a value from outside: a copy of a constant, or a parameter. */
@@ -132,21 +133,10 @@ static Status fuse_in(Graph *g, PassRun *run)
     return OK;
 }
 
+/* The bodies of control stay as they are: whoever runs such a call runs its body, call by call. */
 static Status grow_fusion(Graph *g, PassRun *run)
 {
-    Graph **graphs = NULL;
-    size_t n = 0, cap = 0;
-    GROW(run->scratch, graphs, n, cap);
-    graphs[n++] = g;
-    for (Node *k = walk_first(g); k; k = walk_next(g, k))
-        for (int r = 0; r < k->n_regions && k->op != OP_fused; r++) {
-            GROW(run->scratch, graphs, n, cap);
-            graphs[n++] = k->regions[r];
-        }
-    for (size_t i = 0; i < n; i++)
-        if (!graphs[i]->owner || graphs[i]->owner->op != OP_fused)
-            TRY(fuse_in(graphs[i], run));
-    return OK;
+    return fuse_in(g, run);
 }
 
 const Pass pass_grow_fusion = { .name = "grow-fusion", .needs = TYPED, .may = EXACT, .run = grow_fusion };

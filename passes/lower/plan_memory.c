@@ -3,12 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/step_part.h"
 #include "ops/card/access.h"
+#include "ops/region/region.h"
 
 typedef struct Planner {
     Plan *plan;
     Arena *arena;
-    Facts places; /* int: number in the list + 1 */
+    Facts places;  /* int: number in the list + 1 */
+    Facts parts;   /* int: StepPart */
+    Facts sources; /* Source *, by node: of each result */
     int cap;
     const Node *open; /* its size is not known */
 } Planner;
@@ -18,16 +22,21 @@ static int place_of(Planner *p, const Node *n)
     return *(int *)fact(&p->places, n) - 1;
 }
 
-static int *values_of(Planner *p, const Node *n)
+static PlanValue *values_of(Planner *p, const Node *n)
 {
-    int **v = fact(&p->plan->values, n);
+    PlanValue **v = fact(&p->plan->values, n);
     if (!*v) {
         const int results = type_results(n->type);
-        *v = NEWS(p->arena, int, results + 1);
+        *v = NEWS(p->arena, PlanValue, results + 1);
         for (int i = 0; i < results; i++)
-            (*v)[i] = PLAN_ELSEWHERE;
+            (*v)[i] = (PlanValue){ PLAN_ELSEWHERE, PLAN_NO_NEXT, n, i };
     }
     return *v;
+}
+
+static bool is_late(Planner *p, const Node *n)
+{
+    return *(int *)fact(&p->parts, n) == STEP_LATE;
 }
 
 /* ---- what shares a buffer ---- */
@@ -38,16 +47,26 @@ typedef struct Source {
     int result;
 } Source;
 
+/* Whether nothing but constants say where its elements go: what only a run knows, it has to be asked. */
+static bool is_steered_by_constants(const Node *n)
+{
+    const uint32_t steer = op_of(n)->access.steer;
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && steer >> (i < 31 ? i : 31) & 1 && in(n, i)->op != OP_const)
+            return false;
+    return true;
+}
+
 /* A look that leaves all elements in their order: other looks become moves when they are lowered. */
 static bool is_flat_view(const Node *n, int result, int operand, Arena *scratch)
 {
     const Type *from = in(n, operand)->type;
     Iteration walk;
     return from->kind == TYPE_TENSOR && access_alias(n, result, operand, scratch) == ALIAS_VIEW &&
-           access_iterate(n, scratch, &walk) && walk.in[operand].reach == REACH_FLAT;
+           access_iterate(n, scratch, &walk) && walk.in[operand].reach == REACH_FLAT && is_steered_by_constants(n);
 }
 
-static Source source_of(const Node *n, int result, Arena *scratch)
+static Source find_source(const Node *n, int result, Arena *scratch)
 {
     if (n->op == OP_part)
         return (Source){ in(n, 0), (int)((const PartAttr *)n->attr)->index };
@@ -59,16 +78,33 @@ static Source source_of(const Node *n, int result, Arena *scratch)
     return (Source){ NULL, 0 };
 }
 
-/* Whether the result of a call may be made where an operand lies that nobody reads any more. */
+/* The same, found once: every reader of a value asks it of all that read it. */
+static Source source_of(Planner *p, const Node *n, int result)
+{
+    Source **of = fact(&p->sources, n);
+    const int results = type_results(n->type);
+    if (!*of) {
+        *of = NEWS(p->arena, Source, results + 1);
+        for (int i = 0; i < results; i++)
+            (*of)[i] = find_source(n, i, p->arena);
+    }
+    return (*of)[result];
+}
+
+/* Whether a result of a region may be made where an operand lies that nobody reads any more.  A call may not: one that is
+ * stopped half way is run again. */
 static int over_buffer(Planner *p, const Node *n, int result, size_t bytes)
 {
     const int at = place_of(p, n);
+    Region region;
+    if (n->op != OP_fused || region_read_body(n->regions[0], p->arena, &region))
+        return PLAN_ELSEWHERE;
     for (int i = 0; i < n->n_in; i++) {
-        const Node *def = in(n, i);
-        const int b = def && def->type->kind == TYPE_TENSOR ? plan_buffer(p->plan, def, 0) : PLAN_ELSEWHERE;
-        if (b == PLAN_ELSEWHERE || p->plan->buffers[b].last != at || p->plan->buffers[b].bytes != bytes)
-            continue;
-        if (access_alias(n, result, i, p->arena) == ALIAS_OVER)
+        const int b = plan_buffer(p->plan, in(n, i), 0);
+        bool taken = b == PLAN_ELSEWHERE || p->plan->buffers[b].last != at || p->plan->buffers[b].bytes != bytes;
+        for (int r = 0; r < result && !taken; r++)
+            taken = values_of(p, n)[r].buffer == b;
+        if (!taken && region_lies_over(&region, n->regions[0], result, n->regions[0]->inputs[i]->type))
             return b;
     }
     return PLAN_ELSEWHERE;
@@ -89,18 +125,19 @@ static int last_reader(Planner *p, const Node *n, int i)
         struct Look *next;
     } Look;
     Look *todo = NEW(p->arena, Look);
-    int last = place_of(p, n);
+    int last = is_late(p, n) ? p->plan->n_calls : place_of(p, n);
     *todo = (Look){ { n, i }, NULL };
     while (todo) {
         const Source s = todo->source;
         todo = todo->next;
         for (const Use *u = s.node->uses; u; u = u->next) {
-            const int at = node_is_return(u->user) ? p->plan->n_calls : place_of(p, u->user);
+            const bool stays = node_is_return(u->user) || is_late(p, u->user);
+            const int at = stays ? p->plan->n_calls : place_of(p, u->user);
             if (at > last)
                 last = at;
             const int results = node_is_return(u->user) ? 0 : type_results(u->user->type);
             for (int r = 0; r < results; r++) {
-                const Source of = source_of(u->user, r, p->arena);
+                const Source of = source_of(p, u->user, r);
                 if (of.node != s.node || of.result != s.result)
                     continue;
                 Look *more = NEW(p->arena, Look);
@@ -130,20 +167,38 @@ static int new_buffer(Planner *p, const Node *n, int i, size_t bytes)
 static bool give_buffer(Planner *p, const Node *n, int i)
 {
     const Type *t = type_result(n->type, i);
-    const Source from = source_of(n, i, p->arena);
+    const Source from = source_of(p, n, i);
     size_t bytes;
     if (from.node) {
-        values_of(p, n)[i] = plan_buffer(p->plan, from.node, from.result);
+        values_of(p, n)[i] = plan_value(p->plan, from.node, from.result);
         return true;
     }
     if (t->kind != TYPE_TENSOR || !type_known(t) || !type_bytes(t, &bytes))
         return false;
+    if (values_of(p, n)[i].next != PLAN_NO_NEXT)
+        return true;
     const size_t padded = (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
     const int over = over_buffer(p, n, i, padded);
     if (over != PLAN_ELSEWHERE)
         p->plan->buffers[over].last = last_reader(p, n, i);
-    values_of(p, n)[i] = over != PLAN_ELSEWHERE ? over : new_buffer(p, n, i, bytes);
+    values_of(p, n)[i].buffer = over != PLAN_ELSEWHERE ? over : new_buffer(p, n, i, bytes);
     return true;
+}
+
+/* Next values of states that are made late are made where those are. */
+static void find_next(Planner *p, const Graph *g)
+{
+    const Map states = step_states(g, p->arena);
+    for (int i = 0; i < graph_n_results(g); i++) {
+        const Node *state = step_next_of(g, i, &states);
+        Source s = { graph_result(g, i), 0 };
+        while (s.node && node_is_holder(s.node))
+            s = source_of(p, s.node, s.result);
+        if (!state || !s.node || is_elsewhere(s.node) || !is_late(p, s.node) ||
+            type_result(s.node->type, s.result) != state->type || values_of(p, s.node)[s.result].next != PLAN_NO_NEXT)
+            continue;
+        values_of(p, s.node)[s.result].next = i;
+    }
 }
 
 /* ---- offsets ---- */
@@ -179,7 +234,7 @@ static size_t best_gap(const Placed *placed, const PlanBuffer *b)
     return smallest == SIZE_MAX ? end : best;
 }
 
-static void place_buffers(Planner *p)
+static void place_largest_first(Planner *p)
 {
     Plan *plan = p->plan;
     PlanBuffer **sorted = NEWS(p->arena, PlanBuffer *, plan->n_buffers + 1);
@@ -194,9 +249,47 @@ static void place_buffers(Planner *p)
         for (; at > 0 && placed.by_offset[at - 1]->offset > b->offset; at--)
             placed.by_offset[at] = placed.by_offset[at - 1];
         placed.by_offset[at] = b;
-        if (b->offset + b->bytes > plan->arena)
-            plan->arena = b->offset + b->bytes;
     }
+}
+
+/* Among thousands of buffers trying each against all others takes too long: here each takes a place that one of its size
+ * left, and behind all others where there is none. */
+static void place_by_size(Planner *p)
+{
+    Plan *plan = p->plan;
+    Map free_places; /* by bytes: the buffers that were there before, by `after` */
+    int *after = NEWS(p->arena, int, plan->n_buffers + 1), *ending = NEWS(p->arena, int, plan->n_calls + 2);
+    int *same_end = NEWS(p->arena, int, plan->n_buffers + 1), done = 0;
+    size_t end = 0;
+    bool fresh;
+    map_open(&free_places, p->arena);
+    for (int i = 0; i < plan->n_buffers; i++) {
+        PlanBuffer *b = &plan->buffers[i];
+        for (; done < b->first; done++)
+            for (int k = ending[done]; k; k = same_end[k - 1]) {
+                MapEntry *e = map_put_u64(&free_places, plan->buffers[k - 1].bytes, &fresh);
+                after[k - 1] = (int)e->value.i;
+                e->value.i = k;
+            }
+        MapEntry *e = map_put_u64(&free_places, b->bytes, &fresh);
+        b->offset = e->value.i ? plan->buffers[e->value.i - 1].offset : end;
+        if (e->value.i)
+            e->value.i = after[e->value.i - 1];
+        else
+            end += b->bytes;
+        same_end[i] = ending[b->last];
+        ending[b->last] = i + 1;
+    }
+}
+
+static void place_buffers(Planner *p)
+{
+    enum { MANY = 8192 };
+    Plan *plan = p->plan;
+    (plan->n_buffers > MANY ? place_by_size : place_largest_first)(p);
+    for (int i = 0; i < plan->n_buffers; i++)
+        if (plan->buffers[i].offset + plan->buffers[i].bytes > plan->arena)
+            plan->arena = plan->buffers[i].offset + plan->buffers[i].bytes;
 }
 
 static void measure_live(Planner *p)
@@ -216,10 +309,15 @@ static void measure_live(Planner *p)
 
 bool plan_memory(Graph *g, Arena *arena, Plan *plan, const Node **where)
 {
-    *plan = (Plan){ .graph = g, .values = facts_open(arena, sizeof(int *)) };
-    Planner p = { .plan = plan, .arena = arena, .places = facts_open(arena, sizeof(int)) };
+    *plan = (Plan){ .graph = g, .values = facts_open(arena, sizeof(PlanValue *)) };
+    Planner p = { .plan = plan,
+                  .arena = arena,
+                  .places = facts_open(arena, sizeof(int)),
+                  .parts = step_parts(g, arena),
+                  .sources = facts_open(arena, sizeof(Source *)) };
     for (const Node *n = g->first; n; n = n->next)
         *(int *)fact(&p.places, n) = ++plan->n_calls;
+    find_next(&p, g);
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; i < type_results(n->type) && !is_elsewhere(n); i++)
             if (!give_buffer(&p, n, i)) {

@@ -11,10 +11,12 @@ static size_t padded(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static char *room(Arena *arena, size_t bytes)
+/* Takes so many bytes of the scratch; where they begin. */
+static size_t take(TapeRunner *r, size_t bytes)
 {
-    char *p = arena_room(arena, bytes + ALIGNMENT);
-    return p + (ALIGNMENT - (uintptr_t)p % ALIGNMENT) % ALIGNMENT;
+    const size_t at = r->scratch;
+    r->scratch += padded(bytes);
+    return at;
 }
 
 static size_t size_of(Arithmetic a)
@@ -46,24 +48,26 @@ static void open_load(TapeRunner *r, TapeStepRun *s, Arena *arena)
     if (type_elements(type) == 1)
         s->feed = FEED_FIXED;
     else if (space_is_dense(&s->space, 0))
-        s->feed = native ? FEED_DIRECT : FEED_DENSE;
-    else if (!by_row && native && r->block == 1 && t->cut >= 0 && type_elements(type) == t->length && t->rows > 1 &&
-             s->space.rank == 2 && s->space.strides[0][0] == 0 && s->space.strides[0][1] == 1)
+        s->feed = !native ? FEED_DENSE : r->copied[s->argument] ? FEED_COPY : FEED_DIRECT;
+    else if (!by_row && native && !r->copied[s->argument] && r->block == 1 && t->cut >= 0 &&
+             type_elements(type) == t->length && t->rows > 1 && s->space.rank == 2 && s->space.strides[0][0] == 0 &&
+             s->space.strides[0][1] == 1)
         s->feed = FEED_REPEAT;
     else
         s->feed = FEED_GATHER;
-    if (s->feed == FEED_GATHER && !native)
-        s->wide = room(arena, (size_t)type_elements(type) * s->size);
+    s->is_widened = s->feed == FEED_GATHER && !native;
+    if (s->is_widened)
+        s->wide_at = take(r, (size_t)type_elements(type) * s->size);
 }
 
-static void open_fold(TapeRunner *r, TapeStepRun *s, Arena *arena)
+static void open_fold(TapeRunner *r, TapeStepRun *s)
 {
     const bool all = s->word == TAPE_FOLD_ALL;
     const size_t cols = all ? 1 : (size_t)r->tape->length;
     s->n_parts = all ? (size_t)((r->n_things + r->block - 1) / r->block)
                      : (size_t)((r->tape->rows + REDUCE_ROWS - 1) / REDUCE_ROWS);
-    s->parts = room(arena, s->n_parts * cols * s->size);
-    s->whole = room(arena, cols * s->size);
+    s->parts_at = take(r, s->n_parts * cols * s->size);
+    s->whole_at = take(r, cols * s->size);
     s->sums_at = r->sums_bytes;
     if (!all)
         r->sums_bytes += padded(REDUCE_SUMS * cols * s->size);
@@ -95,11 +99,40 @@ static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const
     case TAPE_FOLD_ALL:
         s->loops = kernels_reduce(r->kernels, reduction_kind(from->op), s->arithmetic);
         if (s->word != TAPE_FOLD_ROW)
-            open_fold(r, s, arena);
+            open_fold(r, s);
         break;
     default:
         break;
     }
+}
+
+/* The last step that reads an argument. */
+static int last_load(const Tape *t, int argument)
+{
+    for (int i = t->n_steps - 1; i >= 0; i--)
+        if (t->steps[i].word == TAPE_LOAD && t->steps[i].in[0] == argument)
+            return i;
+    return -1;
+}
+
+/* The step that makes a register. */
+static int made_at(const Tape *t, int reg)
+{
+    for (int i = 0; i < t->n_steps; i++) {
+        const TapeWord w = t->steps[i].word;
+        if (w != TAPE_STORE && w != TAPE_FOLD_COLUMN && w != TAPE_FOLD_ALL && t->steps[i].out == reg)
+            return i;
+    }
+    return -1;
+}
+
+/* What may lie under a result is read by then. */
+static bool is_read_before(const TapeRunner *r, int step)
+{
+    for (int i = 0; i < r->tape->n_in; i++)
+        if (r->copied[i] && last_load(r->tape, i) > step)
+            return false;
+    return true;
 }
 
 /* A register that leaves as it is is made where it goes to. */
@@ -115,7 +148,7 @@ static void find_homes(TapeRunner *r, Arena *arena)
     for (int i = 0; i < t->n_steps; i++) {
         const TapeStep *s = &t->steps[i];
         if (s->word == TAPE_STORE && r->home[s->in[0]] < 0 && !t->registers[s->in[0]].lasts &&
-            dtype_is_native(t->out[s->out]->dtype, r->arithmetic[s->in[0]]))
+            dtype_is_native(t->out[s->out]->dtype, r->arithmetic[s->in[0]]) && is_read_before(r, made_at(t, s->in[0])))
             r->home[s->in[0]] = s->out;
     }
     for (int i = 0; i < t->n_steps; i++)
@@ -140,9 +173,9 @@ static void open_rooms(TapeRunner *r, int workers, Arena *arena)
         r->room_bytes += bytes[i];
     }
     r->narrow_bytes = padded((size_t)r->block_elements * sizeof(f64));
-    r->rooms = room(arena, (size_t)workers * r->room_bytes);
-    r->narrow = room(arena, (size_t)workers * r->narrow_bytes);
-    r->sums = room(arena, (size_t)workers * r->sums_bytes);
+    r->rooms_at = take(r, (size_t)workers * r->room_bytes);
+    r->narrow_at = take(r, (size_t)workers * r->narrow_bytes);
+    r->sums_at = take(r, (size_t)workers * r->sums_bytes);
     r->at = NEWS(arena, const void *, workers * t->n_registers + 1);
 }
 
@@ -154,10 +187,14 @@ static bool folds_columns(const Tape *t)
     return false;
 }
 
-TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernels, int workers, Arena *arena)
+TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernels, int workers, const bool *copied,
+                        Arena *arena)
 {
     TapeRunner *r = NEW(arena, TapeRunner);
-    *r = (TapeRunner){ .tape = t, .kernels = kernels, .n_steps = t->n_steps };
+    bool *own = NEWS(arena, bool, t->n_in + 1);
+    for (int i = 0; i < t->n_in; i++)
+        own[i] = copied && copied[i];
+    *r = (TapeRunner){ .tape = t, .kernels = kernels, .n_steps = t->n_steps, .copied = own };
     r->block_elements = tape_block_elements(t);
     r->block = t->cut < 0 ? r->block_elements : tape_block_rows(t);
     r->n_things = t->cut < 0 ? t->length : t->rows;
@@ -168,4 +205,14 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
     find_homes(r, arena);
     open_rooms(r, workers, arena);
     return r;
+}
+
+size_t tape_scratch(const TapeRunner *r)
+{
+    return r->scratch;
+}
+
+void tape_place(TapeRunner *r, void *scratch)
+{
+    r->memory = scratch;
 }

@@ -10,6 +10,7 @@ enum { REDUCE_ROWS = 64, REDUCE_SUMS = 8 }; /* of a block of columns, and sums t
 /* How an argument reaches a register. */
 typedef enum TapeFeed {
     FEED_DIRECT, /* it lies there as the register wants it */
+    FEED_COPY,   /* the same, but a result may lie over it */
     FEED_REPEAT, /* the same, one row for all */
     FEED_DENSE,  /* in order, widened block by block */
     FEED_FIXED,  /* one element, filled in once */
@@ -30,10 +31,10 @@ typedef struct TapeStepRun {
     const Tensor *from, *value;
     TapeFeed feed;
     Space space;
-    char *wide; /* the argument in the arithmetic, where it must be whole; null */
+    bool is_widened; /* the argument is needed whole in the arithmetic: */
+    size_t wide_at;  /* all of these lie in the scratch */
     /* of folds over blocks */
-    char *parts, *whole;
-    size_t n_parts, sums_at;
+    size_t parts_at, whole_at, n_parts, sums_at;
 } TapeStepRun;
 
 struct TapeRunner {
@@ -46,9 +47,12 @@ struct TapeRunner {
     int *home;              /* of a register: the result that is its place; below 0: it has a room */
     Arithmetic *arithmetic; /* of a register */
     size_t *room_at;
-    char *rooms, *sums, *narrow; /* of each worker */
+    size_t scratch;                      /* bytes */
+    char *memory;                        /* so many; */
+    size_t rooms_at, sums_at, narrow_at; /* there, of each worker: */
     size_t room_bytes, sums_bytes, narrow_bytes;
-    const void **at; /* of each worker: where registers are */
+    const bool *copied; /* by argument */
+    const void **at;    /* of each worker: where registers are */
     Tensor *const *out;
 };
 

@@ -14,7 +14,7 @@ typedef struct Block {
 /* What a worker has: its registers, where each is now, and the eight sums of columns under way. */
 static void *room_of(const TapeRunner *r, int worker, int reg)
 {
-    return r->rooms + (size_t)worker * r->room_bytes + r->room_at[r->tape->registers[reg].room];
+    return r->memory + r->rooms_at + (size_t)worker * r->room_bytes + r->room_at[r->tape->registers[reg].room];
 }
 
 static size_t size_of(Arithmetic a)
@@ -37,11 +37,12 @@ static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const B
         return (const char *)s->from->data + (size_t)at * s->size;
     case FEED_REPEAT:
         return s->from->data;
+    case FEED_COPY:
     case FEED_DENSE:
         kernels_load(r->kernels, s->arithmetic, room, s->from, at, n);
         return room;
     case FEED_GATHER:
-        space_gather(&s->space, 0, s->wide ? s->wide : s->from->data, s->size, at, n, room);
+        space_gather(&s->space, 0, s->is_widened ? r->memory + s->wide_at : s->from->data, s->size, at, n, room);
         return room;
     case FEED_FIXED:
         break; /* filled before the first block */
@@ -69,7 +70,7 @@ static void spread_rows(const TapeRunner *r, const TapeStepRun *s, const Block *
 static void round_block(const TapeRunner *r, const TapeStepRun *s, int worker, int64_t n, const void *from, void *to)
 {
     Type type = { .kind = TYPE_TENSOR, .dtype = s->through, .rank = 1, .dims = &n };
-    Tensor narrow = { .type = &type, .data = r->narrow + (size_t)worker * r->narrow_bytes };
+    Tensor narrow = { .type = &type, .data = r->memory + r->narrow_at + (size_t)worker * r->narrow_bytes };
     kernels_store(r->kernels, s->arithmetic, &narrow, 0, from, n);
     kernels_load(r->kernels, s->to, to, &narrow, 0, n);
 }
@@ -84,14 +85,15 @@ static void *place_of(const TapeRunner *r, int worker, int reg, const Block *b)
 
 static void fold_column(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void *x)
 {
-    char *sums = r->sums + (size_t)worker * r->sums_bytes + s->sums_at;
+    char *sums = r->memory + r->sums_at + (size_t)worker * r->sums_bytes + s->sums_at;
     const size_t cols = (size_t)r->tape->length;
     s->loops->sums_add((size_t)(b->row % REDUCE_ROWS), (size_t)b->rows, cols, x, sums);
     const int64_t end = b->row + b->rows;
     if (end % REDUCE_ROWS && end != r->tape->rows)
         return;
     const int64_t begin = (end - 1) / REDUCE_ROWS * REDUCE_ROWS;
-    s->loops->sums_end((size_t)(end - begin), cols, sums, s->parts + (size_t)(begin / REDUCE_ROWS) * cols * s->size);
+    s->loops->sums_end((size_t)(end - begin), cols, sums,
+                       r->memory + s->parts_at + (size_t)(begin / REDUCE_ROWS) * cols * s->size);
 }
 
 static void run_step(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void **at)
@@ -131,7 +133,7 @@ static void run_step(const TapeRunner *r, const TapeStepRun *s, int worker, cons
         fold_column(r, s, worker, b, at[s->in[0]]);
         break;
     case TAPE_FOLD_ALL:
-        s->loops->rows(1, (size_t)b->n, at[s->in[0]], s->parts + (size_t)(b->at / r->block) * s->size);
+        s->loops->rows(1, (size_t)b->n, at[s->in[0]], r->memory + s->parts_at + (size_t)(b->at / r->block) * s->size);
         break;
     case TAPE_STORE: {
         const bool by_row = r->tape->registers[s->in[0]].per_row;
@@ -207,16 +209,16 @@ static void run_units(void *arg, int64_t begin, int64_t end, int worker)
 static void join(const TapeRunner *r, const TapeStepRun *s)
 {
     const size_t cols = s->word == TAPE_FOLD_ALL ? 1 : (size_t)r->tape->length;
-    s->loops->join(s->n_parts, cols, s->parts, s->whole);
-    kernels_store(r->kernels, s->arithmetic, r->out[s->out], 0, s->whole, (int64_t)cols);
+    s->loops->join(s->n_parts, cols, r->memory + s->parts_at, r->memory + s->whole_at);
+    kernels_store(r->kernels, s->arithmetic, r->out[s->out], 0, r->memory + s->whole_at, (int64_t)cols);
 }
 
 /* Operands that are read in another order than they lie, widened once. */
 static void widen(const TapeRunner *r)
 {
     for (int i = 0; i < r->n_steps; i++)
-        if (r->steps[i].wide)
-            kernels_load(r->kernels, r->steps[i].arithmetic, r->steps[i].wide, r->steps[i].from, 0,
+        if (r->steps[i].is_widened)
+            kernels_load(r->kernels, r->steps[i].arithmetic, r->memory + r->steps[i].wide_at, r->steps[i].from, 0,
                          tensor_elements(r->steps[i].from));
 }
 
@@ -234,6 +236,6 @@ void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *co
     else
         parallel(pool, units, run_units, r);
     for (int i = 0; i < r->n_steps; i++)
-        if (r->steps[i].parts)
+        if (r->steps[i].n_parts)
             join(r, &r->steps[i]);
 }

@@ -9,11 +9,18 @@
 
 typedef struct TapeRunner TapeRunner;
 
-/* What runs a tape on so many workers, with all memory that it will ever need, in `arena`. */
-TapeRunner *tape_runner(const Tape *tape, const OpTable *ops, const Kernels *kernels, int workers, Arena *arena);
+/* What runs a tape on so many workers, in `arena`.  `copied`: the arguments that a result may lie over; null: results lie
+ * apart from all arguments. */
+TapeRunner *tape_runner(const Tape *tape, const OpTable *ops, const Kernels *kernels, int workers, const bool *copied,
+                        Arena *arena);
 
-/* Runs it: tensors of the types of the tape, results apart from all operands.  The pool has no more workers than were
- * said; null: the calling thread alone. */
+/* The bytes that a run needs beside arguments and results, and where they are: runs that follow each other may share
+ * them. */
+size_t tape_scratch(const TapeRunner *r);
+void tape_place(TapeRunner *r, void *scratch);
+
+/* Runs it: tensors of the types of the tape.  The pool has no more workers than were said; null: the calling thread
+ * alone. */
 void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out);
 
 #endif

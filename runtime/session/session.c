@@ -130,7 +130,12 @@ static void find_parts(Session *s)
 
 Status session_load(Session *s, Graph *g, int n_parts, const Node *const *ends, bool brief, int *number)
 {
-    const Executable x = { .graph = g, .n_parts = n_parts, .ends = ends, .brief = brief };
+    const bool programmed = s->engine->wants_programs && s->options.programs && !brief;
+    const Executable x = { .graph = g,
+                           .n_parts = n_parts,
+                           .ends = ends,
+                           .program = programmed ? s->options.programs(s->options.maker, g, s->arena) : NULL,
+                           .brief = brief };
     return s->engine->load(s->values, &x, number);
 }
 

@@ -53,6 +53,9 @@ typedef struct RunResult {
     const char *first_bad; /* the trained state with the first gradient that was not finite; null: none */
 } RunResult;
 
+/* Makes the program of a graph, in `arena`; null: it has none. */
+typedef const struct Program *ProgramMaker(void *maker, Graph *g, Arena *arena);
+
 typedef struct SessionOptions {
     const Engine *engine; /* null: the best there is */
     const char *const
@@ -62,6 +65,8 @@ typedef struct SessionOptions {
     uint64_t seed;
     const _Atomic int *stop, *stop_too; /* as of EngineOptions */
     RoundingCounts *rounding;           /* likewise */
+    ProgramMaker *programs;             /* for engines that want programs; null: they get none */
+    void *maker;                        /* its first argument */
 } SessionOptions;
 
 typedef struct Session Session;

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_SESSION_SESSION_PARTS_H
 #define RUNTIME_SESSION_SESSION_PARTS_H
 
+#include "ir/step_part.h"
 #include "runtime/session/scaler.h"
 
 /* What the engine keeps for a state, from State.kept on. */
@@ -34,15 +35,6 @@ typedef struct SessionGraph {
     Map result;           /* number of a result, by name */
     int loss, norm, rate; /* results of these names; -1: none */
 } SessionGraph;
-
-/* What the step is run by. */
-typedef enum StepPart {
-    STEP_FORWARD,
-    STEP_BACKWARD,
-    STEP_FIND, /* what was not finite, where the loss is scaled */
-    STEP_UPDATE,
-    STEP_PARTS
-} StepPart;
 
 typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Phase;
 

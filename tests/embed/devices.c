@@ -8,7 +8,8 @@
 
 static void a_context_chooses_its_device(void **state)
 {
-    static const char *const there[] = { NULL, "auto", "reference" }, *const absent[] = { "cuda", "cpu", "", "gpu:0" };
+    static const char *const there[] = { NULL, "auto", "cpu", "reference" }, *const absent[] = { "cuda", "CPU", "",
+                                                                                                 "gpu:0" };
     Host h = { 0 };
     qcc_context_options o = options_of(&h);
     qcc_context *cx = (qcc_context *)&h;
@@ -19,7 +20,8 @@ static void a_context_chooses_its_device(void **state)
         assert_ptr_equal(cx, &h);
         assert_int_equal(h.blocks, 0);
     }
-    assert_non_null(strstr(h.text, "qcc_open: device: this build has no gpu:0 engine yet\n  try: reference\n"));
+    assert_non_null(
+        strstr(h.text, "qcc_open: device: this build has no gpu:0 engine yet\n  try: cpu\n  try: reference\n"));
     for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
         o.device = there[i];
         assert_int_equal(qcc_open(&o, &cx), QCC_OK);
@@ -43,7 +45,8 @@ static void a_session_may_choose_another(void **state)
     qcc_session *other = (qcc_session *)&h;
     assert_int_equal(qcc_start(t.step, &o, &other), QCC_DEVICE);
     assert_ptr_equal(other, &h);
-    assert_non_null(strstr(h.text, "qcc_start: device: this build has no cuda engine yet\n  try: reference\n"));
+    assert_non_null(
+        strstr(h.text, "qcc_start: device: this build has no cuda engine yet\n  try: cpu\n  try: reference\n"));
     o.device = "reference";
     assert_int_equal(qcc_start(t.step, &o, &other), QCC_OK);
     o.device = NULL;
@@ -66,7 +69,7 @@ static void tensors_lie_on_the_host(void **state)
     qcc_tensor x = trainee_tensor(t.x), seen = { .size = sizeof seen, .place = QCC_ON_DEVICE };
     x.place = QCC_ON_DEVICE;
     assert_int_equal(qcc_bind(t.session, "x", &x), QCC_DEVICE);
-    assert_non_null(strstr(h.text, "x: is on a device: the engine reference takes tensors of the host"));
+    assert_non_null(strstr(h.text, "x: is on a device: the engine cpu takes tensors of the host"));
     assert_int_equal(qcc_put(t.session, "w1", &x), QCC_DEVICE);
     x.place = (qcc_place)7;
     assert_int_equal(qcc_bind(t.session, "x", &x), QCC_USAGE);

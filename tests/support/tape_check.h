@@ -6,9 +6,9 @@
 
 typedef struct TapeCheck {
     Context *c;
-    Facts values; /* const Tensor *, by node: what the evaluator gave */
-    int64_t tapes, folded;
-    bool wrong; /* a result differs; it was printed */
+    Facts values;                /* const Tensor *, by node: what the evaluator gave */
+    int64_t tapes, folded, over; /* tapes, results of folds, runs with results over arguments */
+    bool wrong;                  /* a result differs; it was printed */
 } TapeCheck;
 
 /* Evaluates a graph on values drawn from a seed (whole numbers are 0 and 1), runs the tape of each fused node of its list

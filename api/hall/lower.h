@@ -1,0 +1,28 @@
+/* Lowers graphs for engines that run programs: sessions and commands ask here. */
+#ifndef API_HALL_LOWER_H
+#define API_HALL_LOWER_H
+
+#include "api/hall/context.h"
+#include "ir/plan.h"
+#include "ir/program.h"
+
+/* What became of a graph on its way. */
+typedef struct Lowered {
+    Graph *graph; /* a copy of what was given, lowered; null: it did not come so far */
+    Plan plan;
+    const Program *program; /* null: there is none */
+    const char *why;        /* there is none; */
+    const Node *where;      /* null: nowhere in particular */
+} Lowered;
+
+/* Lowers a copy of a graph, plans it and makes its program, all of it in `arena`.  Where it has none, the evaluator runs the
+ * graph as it is: that is no error, and what passes would remark on the way is not heard. */
+Lowered lower_graph(const Graph *g, Arena *arena);
+
+/* The same with types that are known only now: of each input its own where `types` has null. */
+Lowered lower_graph_for(const Graph *g, const Type *const *types, Arena *arena);
+
+/* The program of a graph for an engine of sessions (SessionOptions.programs); where there is none a remark says why. */
+const Program *lower_for_session(void *maker, Graph *g, Arena *arena);
+
+#endif

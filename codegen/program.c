@@ -1,0 +1,214 @@
+#include "codegen/program.h"
+
+#include "codegen/tape.h"
+#include "ops/card/cards.h"
+#include "ops/machine/caller.h"
+
+typedef struct Maker {
+    const Plan *plan;
+    const Graph *graph;
+    Arena *arena;
+    Program *program;
+    Facts parts;   /* int: StepPart */
+    Facts numbers; /* int: of inputs and constants, + 1 */
+    size_t cap_launches, cap_constants;
+    const char *why;
+    const Node *where;
+} Maker;
+
+static bool refuse(Maker *m, const Node *where, const char *why)
+{
+    m->why = why;
+    m->where = where;
+    return false;
+}
+
+/* ---- values ---- */
+
+static size_t constant_number(Maker *m, const Node *n)
+{
+    int *number = fact(&m->numbers, n);
+    if (!*number) {
+        size_t have = (size_t)m->program->n_constants;
+        GROW(m->arena, m->program->constants, have, m->cap_constants);
+        m->program->constants[m->program->n_constants++] = n;
+        *number = m->program->n_constants;
+    }
+    return (size_t)*number - 1;
+}
+
+/* Where a result of a node lies, as a value of a type. */
+static bool locate(Maker *m, const Node *n, int result, const Type *type, ProgramValue *to)
+{
+    const PlanValue v = plan_value(m->plan, n, result);
+    const int *number = fact_known(&m->numbers, v.source);
+    *to = (ProgramValue){ .type = type };
+    if (v.buffer != PLAN_ELSEWHERE) {
+        to->home = HOME_ARENA;
+        to->at = m->plan->buffers[v.buffer].offset;
+    } else if (v.next != PLAN_NO_NEXT) {
+        to->home = HOME_NEXT;
+        to->at = (size_t)v.next;
+    } else if (v.source->op == OP_const || v.source->op == OP_param) {
+        to->home = HOME_CONSTANT;
+        to->at = constant_number(m, v.source);
+    } else if (number && *number) {
+        to->home = HOME_INPUT;
+        to->at = (size_t)*number - 1;
+    } else {
+        return refuse(m, n, "a value that lies nowhere");
+    }
+    return tensor_holds(type) || refuse(m, n, "values that are no tensors of numbers");
+}
+
+/* ---- launches ---- */
+
+/* Where a region makes a result over an argument, and where it may. */
+static bool lay_over(Maker *m, Launch *l)
+{
+    for (int i = 0; i < l->n_out; i++)
+        for (int k = 0; k < l->n_in; k++) {
+            const ProgramValue *out = &l->out[i], *in = &l->in[k];
+            const ProgramNext *next = out->home == HOME_NEXT ? &m->program->next[out->at] : NULL;
+            const bool same =
+                out->home == HOME_ARENA && in->home == HOME_ARENA && in->at == out->at && type_elements(in->type) > 0;
+            const bool state = next && in->home == HOME_INPUT && in->at == (size_t)next->state;
+            if (!same && !state)
+                continue;
+            if (l->kind == LAUNCH_REGION && tape_may_lie_over(l->tape, i, k))
+                l->over[i] = k;
+            else if (same)
+                return refuse(m, l->node, "a result over an argument that it may not lie over");
+        }
+    return true;
+}
+
+static bool add_launch(Maker *m, const Node *n)
+{
+    Program *p = m->program;
+    const bool region = n->op == OP_fused;
+    if (!region && !caller_knows_types(n, m->arena))
+        return refuse(m, n, "results whose types only a run knows");
+    if (op_of(n)->structural)
+        return refuse(m, n, "a word without a meaning");
+    size_t have = (size_t)p->n_launches;
+    GROW(m->arena, p->launches, have, m->cap_launches);
+    Launch *l = &p->launches[p->n_launches++];
+    *l = (Launch){ .kind = region ? LAUNCH_REGION : LAUNCH_CALL,
+                   .part = (StepPart)(*(int *)fact(&m->parts, n)),
+                   .node = n,
+                   .tape = region ? tape_make(n->regions[0], m->arena) : NULL,
+                   .n_in = n->n_in,
+                   .n_out = type_results(n->type) };
+    l->in = NEWS(m->arena, ProgramValue, l->n_in + 1);
+    l->out = NEWS(m->arena, ProgramValue, l->n_out + 1);
+    l->over = NEWS(m->arena, int, l->n_out + 1);
+    for (int i = 0; i < l->n_in; i++)
+        if (in(n, i) && !locate(m, in(n, i), 0, in(n, i)->type, &l->in[i]))
+            return false;
+    for (int i = 0; i < l->n_out; i++) {
+        l->over[i] = LIES_APART;
+        if (!locate(m, n, i, type_result(n->type, i), &l->out[i]))
+            return false;
+    }
+    if (p->n_launches > 1 && l->part < p->launches[p->n_launches - 2].part)
+        return refuse(m, n, "calls that are not in the order of the parts of the step");
+    return lay_over(m, l);
+}
+
+/* Whether a node makes anything: holders and looks do not. */
+static bool makes_values(const Maker *m, const Node *n)
+{
+    if (node_is_holder(n) || node_is_input(n) || n->op == OP_const || n->op == OP_param || node_is_return(n))
+        return false;
+    for (int i = 0; i < type_results(n->type); i++)
+        if (plan_value(m->plan, n, i).source == n)
+            return true;
+    return false;
+}
+
+/* ---- next values ---- */
+
+static void find_states(Maker *m)
+{
+    const Map states = step_states(m->graph, m->arena);
+    Program *p = m->program;
+    p->n_results = graph_n_results(m->graph);
+    p->next = NEWS(m->arena, ProgramNext, p->n_results + 1);
+    for (int i = 0; i < p->n_results; i++) {
+        const Node *state = step_next_of(m->graph, i, &states);
+        p->next[i].state = state ? *(int *)fact(&m->numbers, state) - 1 : NO_STATE;
+    }
+}
+
+static bool reads_input(const Launch *l, int input, int but)
+{
+    for (int i = 0; i < l->n_in; i++)
+        if (i != but && l->in[i].home == HOME_INPUT && l->in[i].at == (size_t)input)
+            return true;
+    return false;
+}
+
+/* A next value may be made in its state's place where no result shows that, nobody reads it later, and nothing fails. */
+static bool fits_in_place(const Maker *m, int launch, int result)
+{
+    const Program *p = m->program;
+    const Launch *l = &p->launches[launch];
+    const int state = p->next[l->out[result].at].state;
+    for (int i = 0; i < p->n_results; i++)
+        if (p->results[i].home == HOME_INPUT && p->results[i].at == (size_t)state)
+            return false;
+    for (int k = launch; k < p->n_launches; k++)
+        if (p->launches[k].kind == LAUNCH_CALL ||
+            reads_input(&p->launches[k], state, k == launch ? l->over[result] : LIES_APART))
+            return false;
+    return true;
+}
+
+static void place_next(Maker *m)
+{
+    Program *p = m->program;
+    for (int k = p->first[STEP_LATE]; k < p->n_launches; k++)
+        for (int i = 0; i < p->launches[k].n_out; i++)
+            if (p->launches[k].out[i].home == HOME_NEXT)
+                p->next[p->launches[k].out[i].at].in_place = fits_in_place(m, k, i);
+}
+
+/* ---- the program ---- */
+
+static bool make(Maker *m)
+{
+    Program *p = m->program;
+    for (size_t i = 0; i < m->graph->n_inputs; i++)
+        *(int *)fact(&m->numbers, m->graph->inputs[i]) = (int)i + 1;
+    find_states(m);
+    for (const Node *n = m->graph->first; n; n = n->next)
+        if (makes_values(m, n) && !add_launch(m, n))
+            return false;
+    for (int part = 0, k = 0; part <= STEP_LATE + 1; part++) {
+        while (k < p->n_launches && (int)p->launches[k].part < part)
+            k++;
+        p->first[part] = k;
+    }
+    p->results = NEWS(m->arena, ProgramValue, p->n_results + 1);
+    for (int i = 0; i < p->n_results; i++) {
+        const Node *n = graph_result(m->graph, i);
+        if (n && !locate(m, n, 0, n->type, &p->results[i]))
+            return false;
+    }
+    place_next(m);
+    return true;
+}
+
+const Program *program_make(const Plan *plan, Arena *arena, const char **why, const Node **where)
+{
+    Maker m = { .plan = plan, .graph = plan->graph, .arena = arena, .program = NEW(arena, Program) };
+    m.parts = step_parts(plan->graph, arena);
+    m.numbers = facts_open(arena, sizeof(int));
+    *m.program = (Program){ .graph = plan->graph, .arena = plan->arena, .live = plan->live };
+    if (make(&m))
+        return m.program;
+    *why = m.why;
+    *where = m.where;
+    return NULL;
+}

@@ -1,0 +1,217 @@
+#include "ir/program.h"
+
+#include <inttypes.h>
+
+#include "base/hash.h"
+#include "ir/text/print.h"
+
+/* ---- check ---- */
+
+/* Bytes of the arena that hold a value. */
+typedef struct Written {
+    size_t at, end;
+} Written;
+
+typedef struct Check {
+    const Program *p;
+    Arena *arena;
+    Written *written;
+    size_t n, cap;
+    bool *made; /* by result: a next value that was made */
+} Check;
+
+static size_t bytes_of(const ProgramValue *v)
+{
+    size_t bytes = 0;
+    return v->home == HOME_NONE || type_bytes(v->type, &bytes) ? bytes : SIZE_MAX;
+}
+
+static bool is_inside(const Check *c, const ProgramValue *v)
+{
+    const size_t bytes = bytes_of(v);
+    switch (v->home) {
+    case HOME_NONE:
+        return true;
+    case HOME_ARENA:
+        return bytes <= c->p->arena && v->at <= c->p->arena - bytes;
+    case HOME_INPUT:
+        return v->at < c->p->graph->n_inputs;
+    case HOME_CONSTANT:
+        return v->at < (size_t)c->p->n_constants;
+    case HOME_NEXT:
+        return v->at < (size_t)c->p->n_results && c->p->next[v->at].state != NO_STATE;
+    }
+    return false;
+}
+
+static bool is_written(const Check *c, const ProgramValue *v)
+{
+    if (v->home == HOME_NEXT)
+        return c->made[v->at];
+    if (v->home != HOME_ARENA || !bytes_of(v))
+        return true;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->written[i].at <= v->at && v->at + bytes_of(v) <= c->written[i].end)
+            return true;
+    return false;
+}
+
+static void write(Check *c, const ProgramValue *v)
+{
+    if (v->home == HOME_NEXT)
+        c->made[v->at] = true;
+    if (v->home != HOME_ARENA || !bytes_of(v))
+        return;
+    const Written now = { v->at, v->at + bytes_of(v) };
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->written[i].end <= now.at || now.end <= c->written[i].at)
+            c->written[kept++] = c->written[i];
+    c->n = kept;
+    GROW(c->arena, c->written, c->n, c->cap);
+    c->written[c->n++] = now;
+}
+
+static bool meet(const ProgramValue *a, const ProgramValue *b)
+{
+    return a->home == HOME_ARENA && b->home == HOME_ARENA && a->at < b->at + bytes_of(b) && b->at < a->at + bytes_of(a);
+}
+
+static const char *check_results(const Check *c, const Launch *l)
+{
+    for (int i = 0; i < l->n_out; i++) {
+        const ProgramValue *out = &l->out[i];
+        if ((out->home != HOME_ARENA && out->home != HOME_NEXT) || !is_inside(c, out))
+            return "makes a result that lies nowhere";
+        if (out->home == HOME_NEXT && l->part != STEP_LATE)
+            return "makes the next value of a state too early";
+        for (int k = 0; k < l->n_in; k++)
+            if (meet(out, &l->in[k]) && (l->over[i] != k || out->at != l->in[k].at))
+                return "makes a result over what it reads";
+        for (int k = 0; k < i; k++)
+            if (meet(out, &l->out[k]))
+                return "makes two results in one place";
+        if (l->over[i] != LIES_APART && (l->kind != LAUNCH_REGION || !tape_may_lie_over(l->tape, i, l->over[i])))
+            return "makes a result over an argument that it may not lie over";
+    }
+    return NULL;
+}
+
+static const char *check_launch(Check *c, const Launch *l)
+{
+    for (int i = 0; i < l->n_in; i++) {
+        if (!is_inside(c, &l->in[i]))
+            return "reads a value that lies nowhere";
+        if (!is_written(c, &l->in[i]))
+            return "reads what nobody wrote, or what was written over";
+    }
+    const char *wrong = check_results(c, l);
+    for (int i = 0; i < l->n_out && !wrong; i++)
+        write(c, &l->out[i]);
+    return wrong;
+}
+
+/* What is made in a state's place comes after the last read of the state, and nothing that can fail comes after it. */
+static const char *check_in_place(const Program *p, int launch)
+{
+    const Launch *l = &p->launches[launch];
+    for (int i = 0; i < l->n_out; i++) {
+        const ProgramNext *next = l->out[i].home == HOME_NEXT ? &p->next[l->out[i].at] : NULL;
+        for (int k = launch; next && next->in_place && k < p->n_launches; k++) {
+            const Launch *later = &p->launches[k];
+            if (later->kind == LAUNCH_CALL)
+                return "makes a next value in its state's place before a call that can fail";
+            for (int a = 0; a < later->n_in; a++)
+                if (later->in[a].home == HOME_INPUT && later->in[a].at == (size_t)next->state &&
+                    (k != launch || l->over[i] != a))
+                    return "makes a next value over a state that is still read";
+        }
+    }
+    return NULL;
+}
+
+const char *program_check(const Program *p, Arena *arena)
+{
+    Check c = { .p = p, .arena = arena, .made = NEWS(arena, bool, p->n_results + 1) };
+    for (int i = 0; i < p->n_launches; i++) {
+        const Launch *l = &p->launches[i];
+        const char *wrong = i < p->first[l->part] || i >= p->first[l->part + 1] ? "stands in another part of the step"
+                                                                                : check_launch(&c, l);
+        wrong = wrong ? wrong : check_in_place(p, i);
+        if (wrong)
+            return arena_printf(arena, "launch %d (%s) %s", i, op_of(l->node)->name, wrong);
+    }
+    for (int i = 0; i < p->n_results; i++)
+        if (!is_inside(&c, &p->results[i]) || !is_written(&c, &p->results[i]))
+            return arena_printf(arena, "result %d was not made, or written over", i);
+    return NULL;
+}
+
+/* ---- text ---- */
+
+static void print_place(Text *out, const ProgramValue *v)
+{
+    static const char *const homes[] = { "-", "arena", "input", "const", "next" };
+    text_printf(out, "%s", homes[v->home]);
+    if (v->home == HOME_NONE)
+        return;
+    text_printf(out, "@%zu ", v->at);
+    type_print(out, v->type);
+}
+
+static void print_launch(Text *out, const Program *p, int i)
+{
+    const Launch *l = &p->launches[i];
+    const char *name = l->node->label ? l->node->label : l->node->name;
+    text_printf(out, "%4d  %s", i, l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name);
+    if (name)
+        text_printf(out, " %s", name);
+    text_printf(out, ":");
+    for (int k = 0; k < l->n_in; k++) {
+        text_printf(out, k ? ", " : " ");
+        print_place(out, &l->in[k]);
+    }
+    text_printf(out, " ->");
+    for (int k = 0; k < l->n_out; k++) {
+        text_printf(out, k ? ", " : " ");
+        print_place(out, &l->out[k]);
+        if (l->over[k] != LIES_APART)
+            text_printf(out, " over %d", l->over[k]);
+        if (l->out[k].home == HOME_NEXT && p->next[l->out[k].at].in_place)
+            text_printf(out, " in place");
+    }
+    text_printf(out, "\n");
+}
+
+void program_print(Text *out, const Program *p, const OpTable *ops, bool tapes)
+{
+    text_printf(out, "program of %d launches: %zu bytes, %zu live at once, %d constants\n", p->n_launches, p->arena,
+                p->live, p->n_constants);
+    for (int i = 0, part = -1; i < p->n_launches; i++) {
+        if ((int)p->launches[i].part != part) {
+            part = (int)p->launches[i].part;
+            text_printf(out, "%s\n", step_part_name((StepPart)part));
+        }
+        print_launch(out, p, i);
+        if (tapes && p->launches[i].kind == LAUNCH_REGION)
+            tape_print(out, p->launches[i].tape, ops);
+    }
+    for (int i = 0; i < p->n_results; i++) {
+        const char *name = graph_result_name(p->graph, i);
+        text_printf(out, "result %s = ", name ? name : "");
+        print_place(out, &p->results[i]);
+        text_printf(out, "\n");
+    }
+}
+
+uint64_t program_hash(const Program *p, const OpTable *ops, Arena *scratch)
+{
+    Graph *g = (Graph *)(uintptr_t)p->graph; /* a walk does not change it */
+    Numbering numbers = numbering_of(g, scratch);
+    Text t;
+    text_open(&t, scratch);
+    program_print(&t, p, ops, true);
+    for (const Node *n = walk_first(g); n; n = walk_next(g, (Node *)(uintptr_t)n))
+        print_line(&t, &numbers, n);
+    return hash64(t.p, t.n, 0);
+}

@@ -1,0 +1,73 @@
+/* A program: the launches that run a graph, in their order, and where all of their values lie.
+ *
+ * It is data: made once, from a graph that was lowered and planned (codegen/program.h); checked, printed, and run by an
+ * engine that decides nothing any more.  Each launch belongs to a part of the step; those that are late run as next
+ * values of states are committed, and write them to where the states lie if they may. */
+#ifndef IR_PROGRAM_H
+#define IR_PROGRAM_H
+
+#include "base/text.h"
+#include "ir/step_part.h"
+#include "ir/tape.h"
+
+typedef enum ProgramHome {
+    HOME_NONE,     /* nowhere: an operand that is absent */
+    HOME_ARENA,    /* at a byte of the arena */
+    HOME_INPUT,    /* an input of that number is it */
+    HOME_CONSTANT, /* so is a constant */
+    HOME_NEXT,     /* it is made late, as the result of that number */
+} ProgramHome;
+
+typedef struct ProgramValue {
+    ProgramHome home;
+    size_t at;
+    const Type *type;
+} ProgramValue;
+
+typedef enum LaunchKind {
+    LAUNCH_REGION, /* a tape */
+    LAUNCH_CALL,   /* by the card of its node */
+} LaunchKind;
+
+enum { LIES_APART = -1, NO_STATE = -1 };
+
+typedef struct Launch {
+    LaunchKind kind;
+    StepPart part;
+    const Node *node;
+    const Tape *tape; /* of a region */
+    int n_in, n_out;
+    ProgramValue *in, *out;
+    int *over; /* by result: the argument that it lies over, or may lie over where it is a next value; or LIES_APART */
+} Launch;
+
+/* What a result that is made late is to its state. */
+typedef struct ProgramNext {
+    int state;     /* the input that is the state; NO_STATE: it is no such result */
+    bool in_place; /* it may be made where the state lies: nobody reads that any more, and nothing can fail any more */
+} ProgramNext;
+
+typedef struct Program {
+    const Graph *graph;
+    Launch *launches;
+    int n_launches;
+    int first[STEP_LATE + 2]; /* by part: its first launch, which may be that of the next */
+    const Node **constants;
+    int n_constants;
+    ProgramValue *results; /* of the graph; HOME_NONE: absent */
+    ProgramNext *next;     /* of each */
+    int n_results;
+    size_t arena, live; /* bytes; and those of the largest set of values that are needed at once */
+} Program;
+
+/* Checks that launches stand in the order of their parts, that what they read was written and not written over since,
+ * that results lie over arguments only where they may, and that all of it is in the arena; null, or what is wrong. */
+const char *program_check(const Program *p, Arena *arena);
+
+/* Prints a program, a launch a line; with the tapes of its regions, if wanted. */
+void program_print(Text *out, const Program *p, const OpTable *ops, bool tapes);
+
+/* A number that programs share which do the same: types, tapes, places and all. */
+uint64_t program_hash(const Program *p, const OpTable *ops, Arena *scratch);
+
+#endif

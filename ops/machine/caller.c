@@ -1,0 +1,84 @@
+#include "ops/machine/caller.h"
+
+#include "ops/machine/machine.h"
+
+struct Caller {
+    Machine machine;
+    EvalOptions options;
+    ArenaMark empty; /* of the machine's scratch */
+};
+
+bool caller_knows_types(const Node *n, Arena *scratch)
+{
+    enum { MOST_BYTES = 1 << 16 }; /* of a constant that says where elements go */
+    Ir *ir = n->graph->ir;
+    const OpDef *def = op_of(n);
+    const Type **types = NEWS(scratch, const Type *, n->n_in + 1);
+    const Tensor **values = NEWS(scratch, const Tensor *, n->n_in + 1);
+    bool is_open = n->n_regions > 0;
+    for (int i = 0; i < n->n_in; i++) {
+        types[i] = in(n, i) ? in(n, i)->type : NULL;
+        values[i] = in(n, i) ? node_constant(in(n, i), MOST_BYTES) : NULL;
+        is_open = is_open || (in(n, i) && !values[i] && def->access.steer >> (i < 31 ? i : 31) & 1);
+    }
+    if (!is_open) /* the graph was verified: nothing else steers it */
+        return true;
+    Infer q = { .ir = ir,
+                .types = &ir->types,
+                .def = def,
+                .attr = n->attr,
+                .n_in = n->n_in,
+                .in = types,
+                .value = values,
+                .n_out = type_results(n->type),
+                .regions = n->regions,
+                .n_regions = n->n_regions,
+                .scratch = scratch };
+    return def->infer(&q) == n->type;
+}
+
+Caller *caller_open(Ir *ir, const EvalOptions *options, Arena *arena, Heap *heap)
+{
+    Caller *c = NEW(arena, Caller);
+    c->options = *options;
+    if (!c->options.kernels)
+        c->options.kernels = kernels_best();
+    machine_open(&c->machine, ir, &c->options, heap);
+    arena_reuse(&c->machine.scratch);
+    c->empty = arena_mark(&c->machine.scratch);
+    return c;
+}
+
+void caller_keep(Caller *c)
+{
+    arena_keep(&c->machine.arena);
+    arena_keep(&c->machine.scratch);
+}
+
+void caller_begin(Caller *c, uint64_t seed, uint64_t step)
+{
+    c->options.seed = seed;
+    c->options.step = step;
+    c->machine.turns = 0;
+    c->machine.depth = 1; /* as evaluate() counts */
+    arena_reset(&c->machine.scratch, c->empty);
+}
+
+Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out)
+{
+    const Status status = machine_call_into(&c->machine, n, in, out);
+    arena_reset(&c->machine.scratch, c->empty);
+    return status;
+}
+
+void caller_tell(char *out, size_t n, const void *node)
+{
+    const Node *call = node;
+    machine_tell_node(out, n, call, call->type);
+}
+
+void caller_close(Caller *c)
+{
+    if (c)
+        machine_close(&c->machine);
+}

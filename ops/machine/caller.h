@@ -1,0 +1,32 @@
+/* Runs single calls into results that are there already: for engines, which know where values lie before they run. */
+#ifndef OPS_MACHINE_CALLER_H
+#define OPS_MACHINE_CALLER_H
+
+#include "ops/card/eval.h"
+
+typedef struct Caller Caller;
+
+/* Whether the types of a call's results follow from the types of its operands and from constants, so that nothing that
+ * a run knows can change them. */
+bool caller_knows_types(const Node *n, Arena *scratch);
+
+/* What runs calls; values inside of them live in `heap`, which must outlive it. */
+Caller *caller_open(Ir *ir, const EvalOptions *options, Arena *arena, Heap *heap);
+
+/* Keeps it past guarded(): a jump no longer closes it, its owner must. */
+void caller_keep(Caller *c);
+
+/* From now on calls draw what a step draws. */
+void caller_begin(Caller *c, uint64_t seed, uint64_t step);
+
+/* Runs a call whose types are known on operands (null: absent), into tensors of the types that the graph says.  What it
+ * takes on the way it gives back, and finds again in the next call. */
+Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out);
+
+/* Says what a call makes, for memory_work(): the thing is the node. */
+void caller_tell(char *out, size_t n, const void *node);
+
+/* Gives everything back; null is allowed. */
+void caller_close(Caller *c);
+
+#endif

@@ -1,0 +1,10 @@
+#include "runtime/cpu/cpu.h"
+
+#include "runtime/cpu/program_run.h"
+
+static Status open_cpu(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values)
+{
+    return host_open(ir, options, n_kept, arena, program_runner, values);
+}
+
+const Engine engine_cpu = HOST_ENGINE("cpu", open_cpu, .wants_programs = true);

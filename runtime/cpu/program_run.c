@@ -1,0 +1,418 @@
+#include "runtime/cpu/program_run.h"
+
+#include "base/bytes.h"
+#include "ops/machine/caller.h"
+#include "runtime/cpu/tape_run.h"
+
+/* A value as a launch reads or writes it. */
+typedef struct Slot {
+    Tensor tensor;
+    struct Slot *next; /* of the same input, or the same late result */
+} Slot;
+
+typedef struct LaunchRun {
+    const Launch *launch;
+    TapeRunner *tape; /* of a region */
+    const Tensor **in;
+    Tensor **out;
+} LaunchRun;
+
+typedef struct ProgramRunner {
+    GraphRunner runner;
+    const Program *program;
+    int n_parts;
+    Ir *ir;
+    Heap *heap;
+    Parallel *pool;
+    const _Atomic int *stop, *stop_too;
+    Caller *caller;
+    LaunchRun *launches;
+    Slot **of_input, **of_next; /* lists */
+    Slot *of_result;            /* by result, in the arena or elsewhere */
+    int *made_by;               /* by result, the launch */
+    const Tensor **constants;
+    const Tensor **operands; /* of the run under way */
+    char *arena, *scratch;   /* null: not taken yet */
+    size_t scratch_bytes;
+    Tensor **beside; /* by late result: what nobody asked for, but a launch makes */
+    bool *wanted;    /* by launch */
+    int at;          /* the launch to come */
+    bool began;
+} ProgramRunner;
+
+static ProgramRunner *of(const GraphRunner *r)
+{
+    return (ProgramRunner *)(uintptr_t)r;
+}
+
+/* ---- opening ---- */
+
+static void link_slot(Slot **list, Slot *s)
+{
+    s->next = *list;
+    *list = s;
+}
+
+static void open_slot(ProgramRunner *p, const ProgramValue *v, Slot *s)
+{
+    size_t bytes = 0;
+    if (v->home == HOME_NONE)
+        return;
+    BUG_IF(p->ir->memory, !type_bytes(v->type, &bytes));
+    s->tensor = (Tensor){ .type = v->type, .bytes = bytes, .refs = LENT };
+    if (v->home == HOME_INPUT)
+        link_slot(&p->of_input[v->at], s);
+    else if (v->home == HOME_NEXT)
+        link_slot(&p->of_next[v->at], s);
+}
+
+static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const EngineOptions *o, Arena *arena)
+{
+    Slot *slots = NEWS(arena, Slot, l->n_in + l->n_out + 1);
+    bool *copied = NEWS(arena, bool, l->n_in + 1);
+    *run = (LaunchRun){ .launch = l,
+                        .in = NEWS(arena, const Tensor *, l->n_in + 1),
+                        .out = NEWS(arena, Tensor *, l->n_out + 1) };
+    for (int i = 0; i < l->n_in; i++) {
+        open_slot(p, &l->in[i], &slots[i]);
+        run->in[i] = l->in[i].home == HOME_NONE ? NULL : &slots[i].tensor;
+    }
+    for (int i = 0; i < l->n_out; i++) {
+        open_slot(p, &l->out[i], &slots[l->n_in + i]);
+        run->out[i] = &slots[l->n_in + i].tensor;
+        if (l->over[i] != LIES_APART)
+            copied[l->over[i]] = true;
+    }
+    if (l->kind != LAUNCH_REGION)
+        return;
+    run->tape = tape_runner(l->tape, p->ir->ops, o->kernels, parallel_threads(o->pool), copied, arena);
+    if (tape_scratch(run->tape) > p->scratch_bytes)
+        p->scratch_bytes = tape_scratch(run->tape);
+}
+
+/* The launches that make the results: of what lies at a place the last. */
+static void find_makers(ProgramRunner *p, Arena *arena)
+{
+    const Program *program = p->program;
+    Map makers;
+    bool fresh;
+    map_open(&makers, arena);
+    for (int k = 0; k < program->n_launches; k++)
+        for (int i = 0; i < program->launches[k].n_out; i++)
+            if (program->launches[k].out[i].home == HOME_ARENA)
+                map_put_u64(&makers, program->launches[k].out[i].at, &fresh)->value.i = k;
+    for (int i = 0; i < program->n_results; i++) {
+        const ProgramValue *v = &program->results[i];
+        const MapEntry *e = v->home == HOME_ARENA ? map_find_u64(&makers, v->at) : NULL;
+        p->made_by[i] = e ? (int)e->value.i : -1;
+    }
+}
+
+static void keep(GraphRunner *r)
+{
+    caller_keep(of(r)->caller);
+}
+
+static void close(GraphRunner *r)
+{
+    caller_close(of(r)->caller); /* the heap has the rest */
+}
+
+/* ---- memory ---- */
+
+static void let_slots_lie(ProgramRunner *p, const ProgramValue *v, Tensor *t)
+{
+    if (v->home == HOME_ARENA)
+        t->data = p->arena + v->at;
+    else if (v->home == HOME_CONSTANT)
+        t->data = p->constants[v->at]->data;
+}
+
+static Status read_constants(ProgramRunner *p)
+{
+    for (int i = 0; i < p->program->n_constants; i++) {
+        const Node *n = p->program->constants[i];
+        Payload *payload = node_payload(n);
+        p->constants[i] = payload ? payload_cached(payload, p->ir->diag) : NULL;
+        if (!p->constants[i])
+            return payload_failed(payload, p->ir->diag, node_place(n));
+    }
+    return OK;
+}
+
+/* The call that makes the largest value: what people know of all that lives with it. */
+static const Node *largest_call(const Program *program)
+{
+    const Node *of = NULL;
+    size_t most = 0;
+    for (int k = 0; k < program->n_launches; k++)
+        for (int i = 0; i < program->launches[k].n_out; i++) {
+            size_t bytes = 0;
+            if (type_bytes(program->launches[k].out[i].type, &bytes) && bytes > most) {
+                most = bytes;
+                of = program->launches[k].node;
+            }
+        }
+    return of;
+}
+
+/* Before the first run: from then on nothing is asked for. */
+static Status take_memory(ProgramRunner *p)
+{
+    const Program *program = p->program;
+    if (p->scratch)
+        return OK;
+    TRY(read_constants(p));
+    const Node *largest = largest_call(program);
+    const MemoryWork before = memory_work(p->ir->memory, largest ? caller_tell : NULL, largest);
+    if (!p->arena)
+        p->arena = heap_alloc(p->heap, program->arena + 1);
+    p->scratch = heap_alloc(p->heap, p->scratch_bytes + 1);
+    p->ir->memory->work = before;
+    for (int i = 0; i < program->n_launches; i++) {
+        const Launch *l = &program->launches[i];
+        LaunchRun *run = &p->launches[i];
+        for (int k = 0; k < l->n_in; k++)
+            let_slots_lie(p, &l->in[k], (Tensor *)(uintptr_t)run->in[k]);
+        for (int k = 0; k < l->n_out; k++)
+            let_slots_lie(p, &l->out[k], run->out[k]);
+        if (run->tape)
+            tape_place(run->tape, p->scratch);
+    }
+    for (int i = 0; i < program->n_results; i++)
+        let_slots_lie(p, &program->results[i], &p->of_result[i].tensor);
+    return OK;
+}
+
+static void let_lie(Slot *list, void *data)
+{
+    for (Slot *s = list; s; s = s->next)
+        s->tensor.data = data;
+}
+
+/* ---- runs ---- */
+
+static bool is_aligned(const Tensor *t)
+{
+    const int bytes = dtype_bits(t->type->dtype) / 8;
+    return bytes < 2 || (uintptr_t)t->data % (size_t)bytes == 0;
+}
+
+static bool fits(const GraphRunner *r, const Tensor *const *operands)
+{
+    const Graph *g = of(r)->program->graph;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (operands[i] && (operands[i]->type != g->inputs[i]->type || !is_aligned(operands[i])))
+            return false;
+    return true;
+}
+
+static bool reads(const GraphRunner *r, int input)
+{
+    return of(r)->of_input[input] != NULL;
+}
+
+static void reread(GraphRunner *r, int input, const Tensor *value)
+{
+    of(r)->operands[input] = value;
+    let_lie(of(r)->of_input[input], value ? value->data : NULL);
+}
+
+static Status begin(GraphRunner *r, uint64_t seed, uint64_t step, const Tensor *const *operands)
+{
+    ProgramRunner *p = of(r);
+    TRY(take_memory(p));
+    for (size_t i = 0; i < p->program->graph->n_inputs; i++)
+        reread(r, (int)i, operands[i]);
+    caller_begin(p->caller, seed, step);
+    p->at = 0;
+    p->began = true;
+    return OK;
+}
+
+static bool is_stopped(const ProgramRunner *p)
+{
+    return (p->stop && *p->stop) || (p->stop_too && *p->stop_too);
+}
+
+static Status run_launch(ProgramRunner *p, const LaunchRun *run)
+{
+    if (!run->tape)
+        return caller_call(p->caller, run->launch->node, run->in, run->out);
+    tape_run(run->tape, p->pool, run->in, run->out);
+    return OK;
+}
+
+/* A program of one part runs all but what is late; that of a step its parts. */
+static Status until(GraphRunner *r, int part)
+{
+    ProgramRunner *p = of(r);
+    const int end = p->program->first[p->n_parts == 1 ? STEP_LATE : part + 1];
+    for (;;) {
+        if (is_stopped(p))
+            return INTERRUPTED;
+        if (p->at >= end)
+            return OK;
+        TRY(run_launch(p, &p->launches[p->at]));
+        p->at++;
+    }
+}
+
+static const Tensor *value_of_input(const ProgramRunner *p, const ProgramValue *v, Slot *s)
+{
+    const Tensor *t = p->operands[v->at];
+    return t && t->type == v->type ? t : t ? &s->tensor : NULL;
+}
+
+static const Tensor *result(const GraphRunner *r, int i)
+{
+    const ProgramRunner *p = of(r);
+    const ProgramValue *v = &p->program->results[i];
+    switch (p->began && p->made_by[i] < p->at ? v->home : HOME_NONE) {
+    case HOME_ARENA:
+    case HOME_CONSTANT:
+        return &p->of_result[i].tensor;
+    case HOME_INPUT:
+        return value_of_input(p, v, &p->of_result[i]);
+    default:
+        return NULL; /* it is not made before it is moved */
+    }
+}
+
+static void put(GraphRunner *r, int i, const Tensor *value)
+{
+    const Tensor *t = result(r, i);
+    if (value && t && t->bytes && of(r)->program->results[i].home == HOME_ARENA)
+        bytes_copy((void *)(uintptr_t)t->data, value->data, t->bytes);
+}
+
+static void end(GraphRunner *r)
+{
+    of(r)->began = false;
+}
+
+/* ---- what is late ---- */
+
+static int late(const GraphRunner *r, int i)
+{
+    const ProgramValue *v = &of(r)->program->results[i];
+    return of(r)->began && v->home == HOME_NEXT ? (int)v->at : -1;
+}
+
+static int made_over(const GraphRunner *r, int i)
+{
+    const ProgramNext *next = &of(r)->program->next[i];
+    return next->in_place ? next->state : NO_STATE;
+}
+
+static bool writes_over(const Launch *l, const ProgramValue *read)
+{
+    for (int i = 0; i < l->n_out; i++)
+        if (l->out[i].home == read->home && l->out[i].at == read->at)
+            return true;
+    return false;
+}
+
+/* Which launches make what is wanted: from the last to the first, with those that make what they read. */
+static void find_wanted(ProgramRunner *p, Tensor *const *into)
+{
+    const Program *program = p->program;
+    for (int k = program->n_launches - 1; k >= program->first[STEP_LATE]; k--) {
+        const Launch *l = &program->launches[k];
+        p->wanted[k] = false;
+        for (int i = 0; i < l->n_out; i++)
+            p->wanted[k] = p->wanted[k] || (l->out[i].home == HOME_NEXT && into[l->out[i].at]);
+        for (int later = k + 1; later < program->n_launches && !p->wanted[k]; later++)
+            for (int i = 0; i < program->launches[later].n_in && p->wanted[later]; i++)
+                p->wanted[k] = p->wanted[k] || writes_over(l, &program->launches[later].in[i]);
+    }
+}
+
+static void drop_beside(ProgramRunner *p)
+{
+    for (int i = 0; i < p->program->n_results; i++)
+        if (p->beside[i]) {
+            tensor_drop(p->heap, p->beside[i]);
+            p->beside[i] = NULL;
+        }
+}
+
+static Status make_late(GraphRunner *r, Tensor *const *into)
+{
+    ProgramRunner *p = of(r);
+    const Program *program = p->program;
+    Status status = OK;
+    find_wanted(p, into);
+    for (int i = 0; i < program->n_results; i++)
+        let_lie(p->of_next[i], into[i] ? into[i]->data : NULL);
+    for (int k = program->first[STEP_LATE]; k < program->n_launches; k++)
+        for (int i = 0; i < program->launches[k].n_out && p->wanted[k]; i++) {
+            const ProgramValue *v = &program->launches[k].out[i];
+            if (v->home != HOME_NEXT || into[v->at])
+                continue;
+            p->beside[v->at] = tensor_alloc(p->heap, v->type);
+            let_lie(p->of_next[v->at], p->beside[v->at]->data);
+        }
+    for (int k = program->first[STEP_LATE]; k < program->n_launches && status == OK; k++)
+        if (p->wanted[k])
+            status = run_launch(p, &p->launches[k]);
+    drop_beside(p);
+    return status;
+}
+
+static const GraphRunnerClass programmed = {
+    .keep = keep,
+    .close = close,
+    .fits = fits,
+    .begin = begin,
+    .reads = reads,
+    .reread = reread,
+    .until = until,
+    .result = result,
+    .put = put,
+    .end = end,
+    .late = late,
+    .made_over = made_over,
+    .make_late = make_late,
+};
+
+static EvalOptions options_of_calls(const Executable *x, const EngineOptions *o)
+{
+    return (EvalOptions){ .kernels = o->kernels,
+                          .pool = o->pool,
+                          .stop = x->brief ? NULL : o->stop,
+                          .stop_too = x->brief ? NULL : o->stop_too };
+}
+
+GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *arena, Heap *heap)
+{
+    const Program *program = x->program;
+    if (!program || (o->rounding && !x->brief))
+        return NULL;
+    ProgramRunner *p = NEW(arena, ProgramRunner);
+    const EvalOptions options = options_of_calls(x, o);
+    *p = (ProgramRunner){ .runner = { &programmed },
+                          .program = program,
+                          .n_parts = x->n_parts,
+                          .ir = x->graph->ir,
+                          .heap = heap,
+                          .pool = o->pool,
+                          .stop = options.stop,
+                          .stop_too = options.stop_too,
+                          .caller = caller_open(x->graph->ir, &options, arena, heap),
+                          .launches = NEWS(arena, LaunchRun, program->n_launches + 1),
+                          .of_input = NEWS(arena, Slot *, program->graph->n_inputs + 1),
+                          .of_next = NEWS(arena, Slot *, program->n_results + 1),
+                          .of_result = NEWS(arena, Slot, program->n_results + 1),
+                          .made_by = NEWS(arena, int, program->n_results + 1),
+                          .constants = NEWS(arena, const Tensor *, program->n_constants + 1),
+                          .operands = NEWS(arena, const Tensor *, program->graph->n_inputs + 1),
+                          .beside = NEWS(arena, Tensor *, program->n_results + 1),
+                          .wanted = NEWS(arena, bool, program->n_launches + 1) };
+    for (int i = 0; i < program->n_launches; i++)
+        open_launch(p, &program->launches[i], &p->launches[i], o, arena);
+    for (int i = 0; i < program->n_results; i++)
+        open_slot(p, &program->results[i], &p->of_result[i]);
+    find_makers(p, arena);
+    return &p->runner;
+}

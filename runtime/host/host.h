@@ -1,0 +1,93 @@
+/* Values on the host: what engines share whose values are tensors there, so that nothing is copied which is got, lent or
+ * moved.  Such an engine says how graphs run; the rest of the face of an engine (runtime/engine.h) is here. */
+#ifndef RUNTIME_HOST_HOST_H
+#define RUNTIME_HOST_HOST_H
+
+#include "runtime/engine.h"
+
+/* Who lends a tensor holds it so often: it is never given back, and known from one of ours. */
+#define LENT ((int64_t)1 << 40)
+
+/* What runs one graph. */
+typedef struct GraphRunner GraphRunner;
+
+typedef struct GraphRunnerClass {
+    void (*keep)(GraphRunner *r);  /* past guarded() */
+    void (*close)(GraphRunner *r); /* it wants no memory */
+
+    /* Whether a run with these operands is its business; null: any is. */
+    bool (*fits)(const GraphRunner *r, const Tensor *const *operands);
+
+    Status (*begin)(GraphRunner *r, uint64_t seed, uint64_t step, const Tensor *const *operands);
+
+    /* Whether an input will be read again by the run under way. */
+    bool (*reads)(const GraphRunner *r, int input);
+
+    /* An input reads another value from now on; null: none. */
+    void (*reread)(GraphRunner *r, int input, const Tensor *value);
+
+    /* Runs what has not run yet up to the end of a part. */
+    Status (*until)(GraphRunner *r, int part);
+
+    /* A result of the run; null: there is none.  The runner's own memory is as often held as what is LENT. */
+    const Tensor *(*result)(const GraphRunner *r, int result);
+
+    /* Puts another value in its place. */
+    void (*put)(GraphRunner *r, int result, const Tensor *value);
+
+    /* Ends a run. */
+    void (*end)(GraphRunner *r);
+
+    /* Of results that are made as they are moved: the number of such a result, below 0 where it is none; the input, a
+     * state, over which it may be made, below 0 where it may not; and making them, by number into the tensors of `into`
+     * (null: it is not wanted), all or none.  Null where there are none. */
+    int (*late)(const GraphRunner *r, int result);
+    int (*made_over)(const GraphRunner *r, int late);
+    Status (*make_late)(GraphRunner *r, Tensor *const *into);
+} GraphRunnerClass;
+
+struct GraphRunner {
+    const GraphRunnerClass *does;
+};
+
+static inline void runner_keep(GraphRunner *r)
+{
+    if (r)
+        r->does->keep(r);
+}
+
+static inline void runner_close(GraphRunner *r)
+{
+    if (r)
+        r->does->close(r);
+}
+
+/* What runs a graph by the engine's own means; null: it has none, and the evaluator does. */
+typedef GraphRunner *RunnerMaker(const Executable *x, const EngineOptions *options, Arena *arena, Heap *heap);
+
+/* The evaluator, which runs any graph. */
+GraphRunner *evaluated_open(const Executable *x, const EngineOptions *options, Arena *arena, Heap *heap);
+
+/* The face of an engine whose graphs run as `maker` says; null: all by the evaluator. */
+Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, RunnerMaker *maker, Values **values);
+void host_keep(Values *v);
+Status host_load(Values *v, const Executable *x, int *number);
+Status host_begin(Values *v, int graph, const EngineRun *o);
+Status host_bind(Values *v, int graph, int input, ValueAt value);
+Status host_run(Values *v, int graph, int part);
+void host_end(Values *v, int graph);
+Status host_get(Values *v, ValueAt at, const Tensor **host);
+Status host_put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how);
+Status host_fill(Values *v, int kept, const Type *type, Payload *initial);
+Status host_move(Values *v, int n, const ValueMove *moves);
+void host_stats(const Values *v, EngineStats *to);
+void host_close(Values *v);
+
+#define HOST_ENGINE(NAME, OPEN, ...)                                                                                   \
+    {                                                                                                                  \
+        .name = NAME, .open = OPEN, .keep = host_keep, .load = host_load, .begin = host_begin, .bind = host_bind,      \
+        .run = host_run, .end = host_end, .get = host_get, .put = host_put, .fill = host_fill, .move = host_move,      \
+        .stats = host_stats, .close = host_close, __VA_ARGS__                                                          \
+    }
+
+#endif
