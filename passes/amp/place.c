@@ -3,10 +3,10 @@
 
 /* ---- forms of a value ---- */
 
-/* Of what reads a value; results are of the value's own side. */
+/* Of what reads a value; results and updates read on the value's own side. */
 static uint16_t side_of(const Node *reader, const Node *value)
 {
-    return (node_is_return(reader) ? value : reader)->flags & NODE_BACKWARD;
+    return (node_is_return(reader) || reader->flags & NODE_UPDATE ? value : reader)->flags & NODE_BACKWARD;
 }
 
 /* A conversion of `form` that may serve a reader: of its own side, unless it narrows, which serves both. */
@@ -245,6 +245,19 @@ static void set_results(AmpGraph *a, bool stripped)
         graph_return_marked(a->g, n, results, names, a->g->marks);
 }
 
+/* An update is left as it is: it reads wide what it read. */
+static void serve_update(AmpGraph *a, Node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        Node *value = in(n, i) ? amp_origin(a, in(n, i)) : NULL;
+        if (!value || !amp_is_value(a, value) || !amp_may_change(a, value))
+            continue;
+        Node *form = form_of(a, value, F32, n);
+        if (form != in(n, i))
+            node_set_in(n, i, form);
+    }
+}
+
 /* Conversions that nobody reads any more. */
 static void drop_unread(AmpGraph *a)
 {
@@ -271,6 +284,9 @@ void amp_place(AmpGraph *a)
     for (size_t i = 0; i < a->n; i++)
         if (amp_may_change(a, a->nodes[i]) && amp_has_open_body(a->nodes[i]))
             leave_body(a, a->nodes[i]);
+    for (size_t i = 0; i < a->n; i++)
+        if (a->nodes[i]->flags & NODE_UPDATE)
+            serve_update(a, a->nodes[i]);
     set_results(a, false);
     drop_unread(a);
 }

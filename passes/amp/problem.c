@@ -63,6 +63,16 @@ static void read_operands(AmpGraph *a, Node *n)
     }
 }
 
+/* An update reads gradients and states wide. */
+static void read_for_update(AmpGraph *a, const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        Node *def = in(n, i) ? amp_origin(a, in(n, i)) : NULL;
+        if (def && amp_is_value(a, def) && amp_may_change(a, def))
+            amp_read_as_it_is(a, def, ROUNDS_RESULT);
+    }
+}
+
 /* ---- where narrowing is of use: behind a narrow call, and on the way to one ---- */
 
 /* Ties stand about in the order of the nodes: one sweep each way spreads along whole chains. */
@@ -111,6 +121,8 @@ void amp_state_problem(AmpGraph *a)
 {
     for (size_t i = 0; i < a->n; i++) {
         Node *n = a->nodes[i];
+        if (n->flags & NODE_UPDATE)
+            read_for_update(a, n);
         if (!amp_may_change(a, n) || n->op == OP_amp_cast)
             continue;
         if (amp_has_open_body(n))
