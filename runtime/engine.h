@@ -47,12 +47,21 @@ typedef enum PutHow {
     PUT_GIVE, /* the engine's from now on: a block of some heap over the same memory */
 } PutHow;
 
+struct Program;
+
+/* Who is told of each launch of a program as it ends; times are seconds of a clock that nobody sets. */
+typedef struct LaunchWatch {
+    void (*launched)(void *user, const struct Program *p, int launch, double began, double ended);
+    void *user;
+} LaunchWatch;
+
 /* What all graphs of a session run with. */
 typedef struct EngineOptions {
     const Kernels *kernels;             /* null: the best the machine has */
     Parallel *pool;                     /* null: one thread */
     const _Atomic int *stop, *stop_too; /* not 0: run ends with INTERRUPTED; looked at before a part writes anything */
     RoundingCounts *rounding;           /* added to as results are stored; or null */
+    const LaunchWatch *watch;           /* null: nobody is told */
 } EngineOptions;
 
 /* A graph and what was made of it for an engine.  It does not change any more. */

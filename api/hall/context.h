@@ -23,10 +23,11 @@ struct qcc_context {
     Limits limits;
     qcc_context_options options;
     const Kernels *kernels;
-    const Engine *engine; /* of sessions that do not say another */
-    Parallel *pool;       /* opened when first wanted */
-    bool no_pool;         /* it was refused */
-    locale_t locale;      /* C: numbers are written and read the same everywhere */
+    const Engine *engine;     /* of sessions that do not say another */
+    const LaunchWatch *watch; /* what sessions and models tell of their launches; null: nobody asks */
+    Parallel *pool;           /* opened when first wanted */
+    bool no_pool;             /* it was refused */
+    locale_t locale;          /* C: numbers are written and read the same everywhere */
     long pid;
     _Atomic int stop;  /* times the call was asked to end */
     _Atomic int hurry; /* not 0: at once */

@@ -51,7 +51,7 @@ static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how)
                l.why);
         return OK;
     }
-    const EngineOptions options = { .kernels = how->kernels, .pool = how->pool, .stop = how->stop };
+    const EngineOptions options = { .kernels = how->kernels, .pool = how->pool, .stop = how->stop, .watch = m->cx->watch };
     const Executable x = { .graph = l.graph, .n_parts = 1, .program = l.program };
     TRY(engine->open(&m->ir, &options, (int)m->n_inputs, &r->arena, &r->values));
     r->inputs = NEWS(&r->arena, ValueAt, m->n_inputs + 1);

@@ -14,7 +14,7 @@
     _( predict, "MODEL --data .. --output y.npy",     "what a model gives for every sample of a data set"            ) \
     _( run,     "MODEL --input x=x.npy",              "evaluate a model on given inputs"                             ) \
     _( check,   "PATH...",                            "validate models; --suite DIR runs ONNX conformance folders"   ) \
-    _( bench,   "MODEL|STEP",                         "measure speed"                                                ) \
+    _( bench,   "MODEL|STEP",                         "how fast it runs, launch by launch"                           ) \
     _( explain, "MODEL|STEP|STATES",                  "what is in a model and how it is seen; --node for details"    ) \
     _( diff,    "A B",                                "what differs between two models, in structure and in numbers" )
 /* clang-format on */
@@ -37,7 +37,7 @@ enum VerbSets {
     V_BENCH = 1 << VERB_bench,
     V_EXPLAIN = 1 << VERB_explain,
     V_DIFF = 1 << VERB_diff,
-    V_STEP = V_COMPILE | V_EXPORT | V_TRAIN | V_EVAL | V_EXPLAIN, /* what makes a training step of a model */
+    V_STEP = V_COMPILE | V_EXPORT | V_TRAIN | V_EVAL | V_BENCH | V_EXPLAIN, /* what makes a training step of a model */
     V_ALL = (1 << VERB_COUNT) - 1,
     V_MODEL = V_ALL,
 };

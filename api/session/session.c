@@ -57,6 +57,7 @@ static Status start(qcc_step *step, const Engine *engine, uint64_t seed, const _
         .seed = seed,
         .stop = stop ? stop : &s->stop,
         .stop_too = stop ? NULL : &cx->stop,
+        .watch = cx->watch,
         .programs = lower_for_session,
     };
     const Status status = open_run(s, &options);

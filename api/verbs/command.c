@@ -69,6 +69,7 @@ static Status (*const verbs[VERB_COUNT])(Command *c) = {
     [VERB_compile] = command_emit,  [VERB_export] = command_export,   [VERB_run] = command_run,
     [VERB_check] = command_check,   [VERB_explain] = command_explain, [VERB_diff] = command_diff,
     [VERB_predict] = command_predict, [VERB_train] = command_train,   [VERB_eval] = command_measure,
+    [VERB_bench] = command_bench,
 };
 /* clang-format on */
 

@@ -10,6 +10,7 @@ Status command_predict(Command *c);
 Status command_run(Command *c);
 Status command_check(Command *c);
 Status command_emit(Command *c);
+Status command_bench(Command *c);
 Status command_export(Command *c);
 
 Status command_explain(Command *c);

@@ -1,5 +1,7 @@
 #include "runtime/cpu/program_run.h"
 
+#include <time.h>
+
 #include "base/bytes.h"
 #include "ops/machine/caller.h"
 #include "runtime/cpu/tape_run.h"
@@ -25,6 +27,7 @@ typedef struct ProgramRunner {
     Heap *heap;
     Parallel *pool;
     const _Atomic int *stop, *stop_too;
+    const LaunchWatch *watch;
     Caller *caller;
     LaunchRun *launches;
     Slot **of_input, **of_next; /* lists */
@@ -235,12 +238,29 @@ static bool is_stopped(const ProgramRunner *p)
     return (p->stop && *p->stop) || (p->stop_too && *p->stop_too);
 }
 
-static Status run_launch(ProgramRunner *p, const LaunchRun *run)
+static Status run_quietly(ProgramRunner *p, const LaunchRun *run)
 {
     if (!run->tape)
         return caller_call(p->caller, run->launch->node, run->in, run->out);
     tape_run(run->tape, p->pool, run->in, run->out);
     return OK;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static Status run_launch(ProgramRunner *p, int k)
+{
+    if (!p->watch)
+        return run_quietly(p, &p->launches[k]);
+    const double began = seconds();
+    const Status status = run_quietly(p, &p->launches[k]);
+    p->watch->launched(p->watch->user, p->program, k, began, seconds());
+    return status;
 }
 
 /* A program of one part runs all but what is late; that of a step its parts. */
@@ -253,7 +273,7 @@ static Status until(GraphRunner *r, int part)
             return INTERRUPTED;
         if (p->at >= end)
             return OK;
-        TRY(run_launch(p, &p->launches[p->at]));
+        TRY(run_launch(p, p->at));
         p->at++;
     }
 }
@@ -355,7 +375,7 @@ static Status make_late(GraphRunner *r, Tensor *const *into)
         }
     for (int k = program->first[STEP_LATE]; k < program->n_launches && status == OK; k++)
         if (p->wanted[k])
-            status = run_launch(p, &p->launches[k]);
+            status = run_launch(p, k);
     drop_beside(p);
     return status;
 }
@@ -399,6 +419,7 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *
                           .pool = o->pool,
                           .stop = options.stop,
                           .stop_too = options.stop_too,
+                          .watch = o->watch,
                           .caller = caller_open(x->graph->ir, &options, arena, heap),
                           .launches = NEWS(arena, LaunchRun, program->n_launches + 1),
                           .of_input = NEWS(arena, Slot *, program->graph->n_inputs + 1),

@@ -201,7 +201,8 @@ static Status open_values(Session *s)
                                     .pool = s->options.pool,
                                     .stop = s->options.stop,
                                     .stop_too = s->options.stop_too,
-                                    .rounding = s->options.rounding };
+                                    .rounding = s->options.rounding,
+                                    .watch = s->options.watch };
     for (size_t i = 0; i < s->n_states; i++)
         s->states[i].kept = (int)(s->n_inputs + i * STATE_PARTS);
     s->latched = (int)(s->n_inputs + s->n_states * STATE_PARTS);

@@ -65,6 +65,7 @@ typedef struct SessionOptions {
     uint64_t seed;
     const _Atomic int *stop, *stop_too; /* as of EngineOptions */
     RoundingCounts *rounding;           /* likewise */
+    const LaunchWatch *watch;           /* likewise */
     ProgramMaker *programs;             /* for engines that want programs; null: they get none */
     void *maker;                        /* its first argument */
 } SessionOptions;

@@ -1,0 +1,175 @@
+#include "api/verbs/bench_launches.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/card/words.h"
+#include "ops/contract/work.h"
+
+/* ---- adding up ---- */
+
+static double bytes_of(const ProgramValue *values, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        size_t bytes = 0;
+        if (values[i].home != HOME_NONE && type_bytes(values[i].type, &bytes))
+            sum += (double)bytes;
+    }
+    return sum;
+}
+
+/* Operations of a tape: one for each element of each row. */
+static double flops_of_tape(const Tape *t)
+{
+    double steps = 0;
+    for (int i = 0; i < t->n_steps; i++)
+        if (t->steps[i].word == TAPE_ROW || t->steps[i].word == TAPE_FOLD_ROW || t->steps[i].word == TAPE_FOLD_COLUMN ||
+            t->steps[i].word == TAPE_FOLD_ALL)
+            steps += t->steps[i].out >= 0 && t->steps[i].word == TAPE_ROW && t->registers[t->steps[i].out].per_row
+                         ? (double)t->rows
+                         : (double)t->rows * (double)t->length;
+    return steps;
+}
+
+static double flops_of(const Launch *l)
+{
+    const OpDef *d = op_of(l->node);
+    if (l->tape)
+        return flops_of_tape(l->tape);
+    if (d->work)
+        return 2 * d->work(l->node);
+    return d->access.kind == ACCESS_CONTRACT ? 2 * work_product(l->node) : 0;
+}
+
+static TimedLaunch *timed(LaunchTimes *t, const Program *p, int launch)
+{
+    bool fresh;
+    MapEntry *e = map_put_u64(&t->of, (uintptr_t)(p->launches + launch), &fresh);
+    if (fresh) {
+        const Launch *l = &p->launches[launch];
+        GROW(t->arena, t->list, t->n, t->cap);
+        t->list[t->n] = (TimedLaunch){ .program = p,
+                                       .launch = launch,
+                                       .bytes = bytes_of(l->in, l->n_in) + bytes_of(l->out, l->n_out),
+                                       .flops = flops_of(l) };
+        e->value.i = (int64_t)t->n++;
+    }
+    return &t->list[e->value.i];
+}
+
+static void launched(void *user, const Program *p, int launch, double began, double ended)
+{
+    LaunchTimes *t = user;
+    TimedLaunch *l = timed(t, p, launch);
+    l->runs++;
+    l->seconds += ended - began;
+    if (!t->keeps_spans)
+        return;
+    GROW(t->arena, t->spans, t->n_spans, t->cap_spans);
+    t->spans[t->n_spans++] = (LaunchSpan){ p, launch, began, ended };
+}
+
+void launch_times_open(LaunchTimes *t, Arena *arena)
+{
+    *t = (LaunchTimes){ .arena = arena, .watch = { launched, t } };
+    map_open(&t->of, arena);
+}
+
+void launch_times_clear(LaunchTimes *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        t->list[i].runs = 0, t->list[i].seconds = 0;
+    t->n_spans = 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const TimedLaunch *x = a, *y = b;
+    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : x->launch - y->launch;
+}
+
+TimedLaunch *launch_times_sorted(const LaunchTimes *t, Arena *arena)
+{
+    TimedLaunch *list = NEWS(arena, TimedLaunch, t->n + 1);
+    if (t->n)
+        memcpy(list, t->list, t->n * sizeof *list);
+    qsort(list, t->n, sizeof *list, by_time);
+    return list;
+}
+
+double launch_bound(const TimedLaunch *l, const MachineRates *r)
+{
+    const double moving = l->bytes / r->bytes, computing = l->flops / r->flops;
+    return moving > computing ? moving : computing;
+}
+
+/* ---- telling ---- */
+
+/* The operators of a region, each once, in their order. */
+static void tell_region(Text *to, const Graph *body)
+{
+    enum { MOST = 8 };
+    const OpDef *told[MOST];
+    int n = 0;
+    text_add(to, "region");
+    for (const Node *i = body->first; i; i = i->next) {
+        const OpDef *d = op_of(i);
+        bool known = node_is_return(i) || node_is_input(i) || i->op == OP_const;
+        for (int k = 0; k < n && !known; k++)
+            known = told[k] == d;
+        if (known)
+            continue;
+        if (n == MOST) {
+            text_add(to, " ..");
+            return;
+        }
+        told[n++] = d;
+        text_printf(to, " %s", d->name);
+    }
+}
+
+const char *launch_words(Arena *arena, const Program *p, int launch)
+{
+    Text text;
+    const Launch *l = &p->launches[launch];
+    const char *name = l->node->name;
+    text_open(&text, arena);
+    if (l->kind == LAUNCH_REGION)
+        tell_region(&text, l->node->regions[0]);
+    else
+        text_add(&text, op_of(l->node)->name);
+    for (const Use *u = l->node->uses; u && !name; u = u->next)
+        name = u->user->op == OP_part ? u->user->name : NULL;
+    if (name)
+        text_printf(&text, "  %s", name);
+    if (l->n_out)
+        text_printf(&text, "  %s", type_text(arena, l->out[0].type));
+    if (l->n_out > 1)
+        text_printf(&text, " and %d more", l->n_out - 1);
+    return text_get(&text);
+}
+
+static void json_word(Text *to, const char *word)
+{
+    text_json(to, word, strlen(word));
+}
+
+void launch_trace(Text *to, const LaunchTimes *t, Arena *arena)
+{
+    const double zero = t->n_spans ? t->spans[0].began : 0;
+    text_add(to, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+    for (size_t i = 0; i < t->n_spans; i++) {
+        const LaunchSpan *s = &t->spans[i];
+        const Graph *g = s->program->graph;
+        text_add(to, "{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":");
+        json_word(to, launch_words(arena, s->program, s->launch));
+        text_add(to, ",\"cat\":");
+        json_word(to, step_part_name(s->program->launches[s->launch].part));
+        text_printf(to, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"launch\":%d,\"graph\":", 1e6 * (s->began - zero),
+                    1e6 * (s->ended - s->began), s->launch);
+        json_word(to, g->name ? g->name : "graph");
+        text_printf(to, "}}%s\n", i + 1 < t->n_spans ? "," : "");
+    }
+    text_add(to, "]}\n");
+}

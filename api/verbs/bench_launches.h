@@ -1,0 +1,53 @@
+/* The times of launches, added up, and where they went. */
+#ifndef API_VERBS_BENCH_LAUNCHES_H
+#define API_VERBS_BENCH_LAUNCHES_H
+
+#include "api/verbs/bench_rates.h"
+#include "base/text.h"
+#include "ir/program.h"
+#include "runtime/engine.h"
+
+/* A launch and how it went. */
+typedef struct TimedLaunch {
+    const Program *program;
+    int launch;
+    int64_t runs;
+    double seconds, bytes, flops; /* of all runs; what one run moves and computes */
+} TimedLaunch;
+
+/* One run of a launch, for a timeline. */
+typedef struct LaunchSpan {
+    const Program *program;
+    int launch;
+    double began, ended;
+} LaunchSpan;
+
+typedef struct LaunchTimes {
+    Arena *arena;
+    LaunchWatch watch; /* for a context */
+    Map of;            /* program and launch to their number */
+    TimedLaunch *list;
+    size_t n, cap;
+    bool keeps_spans; /* from now on */
+    LaunchSpan *spans;
+    size_t n_spans, cap_spans;
+} LaunchTimes;
+
+void launch_times_open(LaunchTimes *t, Arena *arena);
+
+/* Forgets the times so far. */
+void launch_times_clear(LaunchTimes *t);
+
+/* The launches by the time they took, longest first. */
+TimedLaunch *launch_times_sorted(const LaunchTimes *t, Arena *arena);
+
+/* The least time that a run of a launch can take on such a machine. */
+double launch_bound(const TimedLaunch *l, const MachineRates *r);
+
+/* What a launch is, in words: "matmul h f32[64,128]", "region mul add relu h f32[64,128]"; and which nodes it came from. */
+const char *launch_words(Arena *arena, const Program *p, int launch);
+
+/* The spans as a timeline, in the JSON that Perfetto and Chrome read. */
+void launch_trace(Text *to, const LaunchTimes *t, Arena *arena);
+
+#endif
