@@ -6,13 +6,13 @@
 #include "ops/kernels/kernels.h"
 
 enum {
-    TRIES = 4,
+    TRIES = 8,
     CHUNK = 1 << 20, /* bytes that one thread copies at a time */
     CHUNKS = 64,     /* more than caches hold */
-    TILE_ROWS = 48,  /* a product whose operands and result stay in a first-level cache */
-    TILE_COLS = 64,
-    TILE_DEPTH = 96,
-    PRODUCTS = 400, /* of such tiles, for each thread */
+    TILE_ROWS = 12,  /* a product whose operands and result stay in a first-level cache */
+    TILE_COLS = 32,
+    TILE_DEPTH = 256,
+    PRODUCTS = 100, /* of such tiles, for each thread */
 };
 
 typedef struct Copies {
@@ -37,8 +37,9 @@ static void multiply(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Products *p = arg;
     f32 *a = p->room + (size_t)worker * PRODUCT_ROOM, *b = a + TILE_ROWS * TILE_DEPTH, *c = b + TILE_DEPTH * TILE_COLS;
+    const PackedLoops *l = kernels_packed(p->kernels, ARITH_F32);
     for (int64_t i = begin; i < end; i++)
-        kernels_gemm_f32(p->kernels, TILE_ROWS, TILE_COLS, TILE_DEPTH, a, TILE_DEPTH, b, TILE_COLS, c, TILE_COLS);
+        l->multiply(TILE_ROWS, TILE_COLS, TILE_DEPTH, a, TILE_DEPTH * l->rows, b, c, TILE_COLS);
 }
 
 MachineRates machine_rates(qcc_context *cx)

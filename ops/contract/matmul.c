@@ -116,19 +116,18 @@ typedef struct MatmulRun {
     size_t ai, ap, bp, bj; /* element (i,p) of a is at i * ai + p * ap; b likewise */
     int rank;
     int64_t dims[MAX_RANK], a_stride[MAX_RANK], b_stride[MAX_RANK]; /* of the stack, in matrices */
-    int64_t tiles;
+    int64_t down, across;                                           /* tiles of a matrix */
+    size_t rows, cols;                                              /* of a tile */
     const void *a, *b;
     void *c;
     Arithmetic arithmetic;
-    char *rooms; /* for each worker: operands that are not dense rows, packed; what a product works in */
-    size_t packed_a, packed_b, room; /* elements */
+    char *rooms; /* for each worker: what a product works in */
+    size_t room; /* bytes */
 } MatmulRun;
 
-enum { TILE_ROWS = 48 };
-
-/* A tile: rows of the result of one stack position. */
+/* A tile: rows and columns of the result of one stack position. */
 typedef struct MatmulTile {
-    size_t m, a, b, c; /* rows; where they and the matrix b begin */
+    size_t m, n, a, b, c; /* where the operands and the tile begin */
 } MatmulTile;
 
 /* c = a b modulo 2^64, in any order. */
@@ -136,41 +135,21 @@ static void tile_i64(const MatmulRun *r, const MatmulTile *t)
 {
     const u64 *a = (const u64 *)r->a + t->a, *b = (const u64 *)r->b + t->b;
     u64 *c = (u64 *)r->c + t->c;
-    memset(c, 0, t->m * r->n * sizeof *c);
+    for (size_t i = 0; i < t->m; i++)
+        memset(c + i * r->n, 0, t->n * sizeof *c);
     for (size_t i = 0; i < t->m; i++)
         for (size_t k = 0; k < r->k; k++)
-            for (size_t j = 0; j < r->n; j++)
+            for (size_t j = 0; j < t->n; j++)
                 c[i * r->n + j] += a[i * r->ai + k * r->ap] * b[k * r->bp + j * r->bj];
 }
 
-/* packed_b holds b where `packed` says so. */
 #define TILE(T)                                                                                                        \
-    static void pack_##T(T *to, const T *from, size_t rows, size_t cols, size_t row, size_t col)                       \
+    static void tile_##T(const MatmulRun *r, const MatmulTile *t, T *room)                                             \
     {                                                                                                                  \
-        enum { SIDE = 16 }; /* squares, so that both sides stay in cache */                                            \
-        for (size_t i0 = 0; i0 < rows; i0 += SIDE)                                                                     \
-            for (size_t j0 = 0; j0 < cols; j0 += SIDE)                                                                 \
-                for (size_t i = i0; i < rows && i < i0 + SIDE; i++)                                                    \
-                    for (size_t j = j0; j < cols && j < j0 + SIDE; j++)                                                \
-                        to[i * cols + j] = from[i * row + j * col];                                                    \
-    }                                                                                                                  \
-    static void tile_##T(const MatmulRun *r, const MatmulTile *t, bool packed, T *room)                                \
-    {                                                                                                                  \
-        const T *a = (const T *)r->a + t->a, *b = (const T *)r->b + t->b;                                              \
-        T *wide_a = room, *wide_b = wide_a + r->packed_a;                                                              \
-        Panel p = { .m = t->m, .n = r->n, .k = r->k, .lda = r->ai, .ldb = r->bp, .ldc = r->n };                        \
-        if (r->packed_a) {                                                                                             \
-            pack_##T(wide_a, a, p.m, p.k, r->ai, r->ap);                                                               \
-            a = wide_a;                                                                                                \
-            p.lda = p.k;                                                                                               \
-        }                                                                                                              \
-        if (r->packed_b) {                                                                                             \
-            if (!packed)                                                                                               \
-                pack_##T(wide_b, b, p.k, p.n, r->bp, r->bj);                                                           \
-            b = wide_b;                                                                                                \
-            p.ldb = p.n;                                                                                               \
-        }                                                                                                              \
-        panel_##T(r->e->kernels, &p, a, b, (T *)r->c + t->c, wide_b + r->packed_b);                                    \
+        const Panel p = {                                                                                              \
+            .m = t->m, .n = t->n, .k = r->k, .lda = r->ai, .ldb = r->bp, .ldc = r->n, .a_step = r->ap, .b_step = r->bj \
+        };                                                                                                             \
+        panel_##T(r->e->kernels, &p, (const T *)r->a + t->a, (const T *)r->b + t->b, (T *)r->c + t->c, room);          \
     }
 TILE(f32)
 TILE(f64)
@@ -191,25 +170,23 @@ static void stack_offsets(const MatmulRun *r, int64_t s, int64_t *a, int64_t *b)
 static void matmul_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
     const MatmulRun *r = arg;
-    const size_t each = r->packed_a + r->packed_b + r->room, element = r->arithmetic == ARITH_F32 ? sizeof(f32) : 8;
-    void *room = r->rooms + (size_t)worker * each * element;
-    int64_t packed = -1;
-    for (int64_t n = begin; n < end; n++) {
+    void *room = r->rooms + (size_t)worker * r->room;
+    for (int64_t at = begin; at < end; at++) {
         int64_t a, b;
-        const int64_t s = n / r->tiles;
-        const size_t row = (size_t)(n % r->tiles) * TILE_ROWS;
+        const int64_t s = at / (r->down * r->across), tile = at % (r->down * r->across);
+        const size_t row = (size_t)(tile / r->across) * r->rows, col = (size_t)(tile % r->across) * r->cols;
         stack_offsets(r, s, &a, &b);
-        const MatmulTile t = { .m = r->m - row < TILE_ROWS ? r->m - row : TILE_ROWS,
+        const MatmulTile t = { .m = r->m - row < r->rows ? r->m - row : r->rows,
+                               .n = r->n - col < r->cols ? r->n - col : r->cols,
                                .a = (size_t)a * r->m * r->k + row * r->ai,
-                               .b = (size_t)b * r->n * r->k,
-                               .c = ((size_t)s * r->m + row) * r->n };
+                               .b = (size_t)b * r->n * r->k + col * r->bj,
+                               .c = ((size_t)s * r->m + row) * r->n + col };
         if (r->arithmetic == ARITH_F32)
-            tile_f32(r, &t, packed == b, room);
+            tile_f32(r, &t, room);
         else if (r->arithmetic == ARITH_F64)
-            tile_f64(r, &t, packed == b, room);
+            tile_f64(r, &t, room);
         else
             tile_i64(r, &t);
-        packed = b;
     }
 }
 
@@ -234,15 +211,29 @@ static void matmul_operands(Eval *e, MatmulRun *r)
     r->c = eval_out_wide(e, 0, r->arithmetic);
 }
 
-/* What each worker needs for products of floats. */
-static void matmul_rooms(Eval *e, MatmulRun *r, const MatmulAttr *at)
+/* Tiles that are worth packing operands for, and so many that every thread has its share. */
+static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
 {
-    const Panel p = { .m = TILE_ROWS, .n = r->n, .k = r->k };
-    r->packed_a = at->ta ? TILE_ROWS * r->k : 0;
-    r->packed_b = at->tb ? r->n * r->k : 0;
-    r->room = panel_room(&p);
-    r->rooms = eval_room(e, (size_t)parallel_threads(e->pool) * (r->packed_a + r->packed_b + r->room),
-                         r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64));
+    enum { ROWS = 240, COLS = 64, WHOLE_ROWS = 12, WHOLE_COLS = 32 }; /* of a band; the least; of tiles and panels */
+    const int64_t m = (int64_t)r->m, n = (int64_t)r->n;
+    r->down = (m + ROWS - 1) / ROWS;
+    r->across = 1;
+    if (stack * r->down % threads != 0 && n >= COLS * threads)
+        r->across = threads;
+    else if (stack * r->down % threads != 0)
+        r->down = (r->down + threads - 1) / threads * threads;
+    r->rows = (size_t)((m + r->down - 1) / r->down + WHOLE_ROWS - 1) / WHOLE_ROWS * WHOLE_ROWS;
+    r->cols = (size_t)((n + r->across - 1) / r->across + WHOLE_COLS - 1) / WHOLE_COLS * WHOLE_COLS;
+    r->down = (int64_t)((r->m + r->rows - 1) / r->rows);
+    r->across = (int64_t)((r->n + r->cols - 1) / r->cols);
+}
+
+/* What each worker needs for products of floats. */
+static void matmul_rooms(Eval *e, MatmulRun *r)
+{
+    const Panel p = { .m = r->rows, .n = r->cols, .k = r->k, .a_step = r->ap, .b_step = r->bj };
+    r->room = (panel_room(&p) * (r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64)) + 63) / 64 * 64;
+    r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
 }
 
 static Status eval_matmul(Eval *e)
@@ -265,10 +256,10 @@ static Status eval_matmul(Eval *e)
     int64_t stack = 1;
     for (int i = 0; i < r.rank; i++)
         stack *= r.dims[i];
+    split_matrix(&r, stack, parallel_threads(e->pool));
     if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
-        matmul_rooms(e, &r, at);
-    r.tiles = (m + TILE_ROWS - 1) / TILE_ROWS;
-    eval_parallel(e, stack * r.tiles, matmul_tiles, &r);
+        matmul_rooms(e, &r);
+    eval_parallel(e, stack * r.down * r.across, matmul_tiles, &r);
     return OK;
 }
 

@@ -76,6 +76,11 @@ void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const 
     level->gemm_i32(m, n, k, a, lda, b, ldb, c, ldc);
 }
 
+const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic)
+{
+    return &level->packed[arithmetic == ARITH_F64];
+}
+
 #define STORAGE(T)                                                                                                     \
     void load_##T(T *to, const Tensor *from, int64_t first, int64_t n)                                                 \
     {                                                                                                                  \

@@ -59,6 +59,24 @@ typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, con
 typedef void GemmI32(size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b, size_t ldb, i32 *c,
                      size_t ldc);
 
+/* Products of packed operands: rows of a in tiles of so many, columns of b in panels of so many. */
+typedef struct PackedLoops {
+    size_t rows, width;
+    /* m rows of k elements, which lie `step` apart, into tiles that lie `apart` apart */
+    void (*pack_rows)(size_t m, size_t k, const void *a, size_t row, size_t step, void *to, size_t apart);
+    /* n columns of k elements, the rows of which lie `row` apart and the columns `step`, into panels of k * width */
+    void (*pack_columns)(size_t n, size_t k, const void *b, size_t row, size_t step, void *to);
+    /* c[m,n] += a b, k ascending by fma, of tiles `tile` apart and of panels */
+    void (*multiply)(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, void *c, size_t ldc);
+    /* the same with b as it lies, for few rows; room for a panel */
+    void (*multiply_beside)(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, size_t ldb,
+                            void *c, size_t ldc, void *room);
+    /* to[c, r] = from[r, c], rows and columns of `from` */
+    void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
+} PackedLoops;
+
+enum { MOST_TILE_ROWS = 12, MOST_PANEL_WIDTH = 32 }; /* of any level */
+
 typedef struct Kernels Kernels;
 
 /* The best level of this machine. */
@@ -83,6 +101,9 @@ void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const 
                       size_t ldb, f64 *c, size_t ldc);
 void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
                       size_t ldb, i32 *c, size_t ldc);
+
+/* The loops of packed products of f32 or f64. */
+const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic);
 
 /* Whole-tensor conversions between storage and arithmetic (ops/kernels/level/store.c): n elements, any storage type,
  * at the best level of the machine. */

@@ -11,10 +11,12 @@
 
 enum { PANEL_SEGMENT = 2048 };
 
-/* c[m,n] = a[m,k] b[k,n]; the strides of rows in elements. */
+/* c[m,n] = a[m,k] b[k,n]; strides in elements. */
 typedef struct Panel {
     size_t m, n, k;
-    size_t lda, ldb, ldc;
+    size_t lda, ldb, ldc;  /* of rows */
+    size_t a_step, b_step; /* of columns; 0: 1 */
+    bool packed;           /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
 } Panel;
 
 /* The elements of room that the product works in: none where k is one segment at most. */

@@ -93,13 +93,14 @@ static Status eval_conv(Eval *e)
         return OK;
     const Arithmetic wide = c.f64 ? ARITH_F64 : ARITH_F32;
     c.x = eval_wide(e, 0, wide);
-    c.filter = filter_turned(e, 1, filter->dims[0], c.channels, window_product(c.w.rank, c.w.kernel));
+    c.kernels = e->kernels;
+    c.filter = filter_packed(e, 1, c.groups, c.results, c.channels, window_product(c.w.rank, c.w.kernel));
     c.bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
     c.y = eval_out_wide(e, 0, wide);
     c.size = window_product(c.w.rank, c.w.out);
     correlation_plan(&c, x->dims[0], parallel_threads(e->pool));
     c.rooms = eval_room(e, (size_t)parallel_threads(e->pool), c.room_bytes);
-    correlation_run(e, &c, x->dims[0]);
+    correlation_run(e, &c);
     return OK;
 }
 

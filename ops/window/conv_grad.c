@@ -51,97 +51,102 @@ typedef struct WeightRun {
     Window w;
     int64_t groups, channels, results; /* channels and results of a group */
     int64_t taps, in, out;             /* of a kernel; spatial elements of data and result */
-    int64_t positions, block;          /* of all images; those that are multiplied at a time */
+    int64_t positions;                 /* of all images */
     int64_t rows, part, parts;         /* of a group; those that are done together */
-    bool direct;                       /* the data of one image is its own window matrix */
     const void *x, *dy;
     void *y;
-    char *scratch; /* for each worker: a window matrix, dy turned, sums and their digits */
-    size_t scratch_bytes;
+    char *rooms;         /* for each worker */
+    size_t room, panels; /* bytes; elements of a block of dy, packed */
 } WeightRun;
 
-/* Some rows of a group at some positions of one image. */
-typedef struct WeightBlock {
-    int64_t group, row, n_rows;
+enum { BLOCK = 256, TILE = MOST_TILE_ROWS }; /* positions that are multiplied at a time; rows that are gathered */
+
+/* Positions of one image among those of a block. */
+typedef struct Piece {
     int64_t image, first, n;
-    int64_t at, stride; /* where the positions stand in their block, and how long that is */
-} WeightBlock;
+    int64_t at; /* in the block */
+} Piece;
+
+/* The piece of a block [begin, end) that begins `at` positions into it. */
+static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at)
+{
+    Piece p = { .image = (begin + at) / r->out, .first = (begin + at) % r->out, .at = at };
+    p.n = r->out - p.first < end - begin - at ? r->out - p.first : end - begin - at;
+    return p;
+}
 
 #define WEIGHT_GRAD(T)                                                                                                 \
-    static void gather_##T(const WeightRun *r, const WeightBlock *u, T *to)                                            \
+    /* What some rows see at a block of positions. */                                                                  \
+    static void gather_##T(const WeightRun *r, int64_t group, int64_t row, int64_t rows, int64_t begin, int64_t end,   \
+                           T *to)                                                                                      \
     {                                                                                                                  \
-        const T *x = (const T *)r->x + (u->image * r->groups + u->group) * r->channels * r->in;                        \
         int64_t tap[MAX_SPATIAL];                                                                                      \
-        position_of(r->w.rank, r->w.kernel, u->row % r->taps, tap);                                                    \
-        for (int64_t i = 0; i < u->n_rows; i++) {                                                                      \
-            const T *from = x + (u->row + i) / r->taps * r->in;                                                        \
-            window_gather_##T(&r->w, from, tap, u->first, u->n, to + i * u->stride + u->at);                           \
+        position_of(r->w.rank, r->w.kernel, row % r->taps, tap);                                                       \
+        for (int64_t i = 0; i < rows; i++, to += end - begin) {                                                        \
+            const int64_t channel = group * r->channels + (row + i) / r->taps;                                         \
+            Piece p = piece_at(r, begin, end, 0);                                                                      \
+            for (;;) {                                                                                                 \
+                const T *x = (const T *)r->x + (p.image * r->groups * r->channels + channel) * r->in;                  \
+                window_gather_##T(&r->w, x, tap, p.first, p.n, to + p.at);                                             \
+                if (p.at + p.n == end - begin)                                                                         \
+                    break;                                                                                             \
+                p = piece_at(r, begin, end, p.at + p.n);                                                               \
+            }                                                                                                          \
             position_next(r->w.rank, r->w.kernel, tap);                                                                \
         }                                                                                                              \
     }                                                                                                                  \
-    /* dy with the positions as rows, by squares that stay in cache on both sides */                                   \
-    static void turn_##T(const WeightRun *r, const WeightBlock *u, T *to)                                              \
+    /* dy at a block of positions: they are the rows, results the columns. */                                          \
+    static void pack_##T(const WeightRun *r, const PackedLoops *l, int64_t group, int64_t begin, int64_t end, T *to)   \
     {                                                                                                                  \
-        enum { SIDE = 16 };                                                                                            \
-        const int64_t m = r->results;                                                                                  \
-        const T *dy = (const T *)r->dy + (u->image * r->groups + u->group) * m * r->out + u->first;                    \
-        to += u->at * m;                                                                                               \
-        for (int64_t p = 0; p < u->n; p += SIDE)                                                                       \
-            for (int64_t i = 0; i < m; i += SIDE)                                                                      \
-                for (int64_t k = i; k < m && k < i + SIDE; k++)                                                        \
-                    for (int64_t j = p; j < u->n && j < p + SIDE; j++)                                                 \
-                        to[j * m + k] = dy[k * r->out + j];                                                            \
-    }                                                                                                                  \
-    /* Adds what the positions [begin, begin + n) of all images bring. */                                              \
-    static void add_block_##T(const WeightRun *r, WeightBlock *u, int64_t begin, int64_t n, T *columns, T *turned,     \
-                              T *sum)                                                                                  \
-    {                                                                                                                  \
-        const T *rows = columns;                                                                                       \
-        u->stride = r->direct ? r->in : n;                                                                             \
-        for (u->at = 0; u->at < n; u->at += u->n) {                                                                    \
-            u->image = (begin + u->at) / r->out;                                                                       \
-            u->first = (begin + u->at) % r->out;                                                                       \
-            u->n = r->out - u->first < n - u->at ? r->out - u->first : n - u->at;                                      \
-            if (!r->direct)                                                                                            \
-                gather_##T(r, u, columns);                                                                             \
-            turn_##T(r, u, turned);                                                                                    \
+        const size_t n = (size_t)(end - begin), out = (size_t)r->out;                                                  \
+        for (int64_t at = 0; at < end - begin;) {                                                                      \
+            const Piece p = piece_at(r, begin, end, at);                                                               \
+            const T *dy = (const T *)r->dy + (p.image * r->groups + group) * r->results * r->out + p.first;            \
+            for (size_t j = 0; j < (size_t)r->results; j += l->width) {                                                \
+                const size_t left = (size_t)r->results - j, width = left < l->width ? left : l->width;                 \
+                l->pack_columns(width, (size_t)p.n, dy + j * out, 1, out, to + j * n + (size_t)at * l->width);         \
+            }                                                                                                          \
+            at += p.n;                                                                                                 \
         }                                                                                                              \
-        if (r->direct) {                                                                                               \
-            rows = (const T *)r->x + (u->image * r->groups + u->group) * r->channels * r->in;                          \
-            rows += u->row * r->in + u->first;                                                                         \
-        }                                                                                                              \
-        kernels_gemm_##T(r->kernels, (size_t)u->n_rows, (size_t)r->results, (size_t)n, rows, (size_t)u->stride,        \
-                         turned, (size_t)r->results, sum, (size_t)r->results);                                         \
     }                                                                                                                  \
-    /* The sums of the segment that begins there, joined with those before it. */                                      \
-    static void add_segment_##T(const WeightRun *r, WeightBlock *u, int64_t begin, T *columns, T *turned, T *sum)      \
+    /* Adds what a block of positions brings to some rows. */                                                          \
+    static void add_block_##T(const WeightRun *r, const PackedLoops *l, int64_t group, int64_t row, int64_t rows,      \
+                              int64_t begin, int64_t end, T *room, T *sum)                                             \
     {                                                                                                                  \
-        const int64_t left = r->positions - begin, end = begin + (left < PANEL_SEGMENT ? left : PANEL_SEGMENT);        \
-        const size_t sums = (size_t)(u->n_rows * r->results);                                                          \
+        const size_t n = (size_t)(end - begin), results = (size_t)r->results;                                          \
+        T *lines = room, *tile = lines + TILE * BLOCK, *panels = tile + TILE * BLOCK;                                  \
+        pack_##T(r, l, group, begin, end, panels);                                                                     \
+        for (int64_t i = 0, m; i < rows; i += m) {                                                                     \
+            m = rows - i < (int64_t)l->rows ? rows - i : (int64_t)l->rows;                                             \
+            gather_##T(r, group, row + i, m, begin, end, lines);                                                       \
+            l->pack_rows((size_t)m, n, lines, n, 1, tile, 0);                                                          \
+            l->multiply((size_t)m, results, n, tile, 0, panels, sum + i * r->results, results);                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* The sums of some rows of a group, and with them the result. */                                                  \
+    static void add_rows_##T(const WeightRun *r, int64_t group, int64_t row, int64_t rows, T *room)                    \
+    {                                                                                                                  \
+        const PackedLoops *l = kernels_packed(r->kernels, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);           \
+        T *sum = room + 2 * TILE * BLOCK + r->panels;                                                                  \
+        const size_t sums = (size_t)(rows * r->results);                                                               \
         memset(sum, 0, sums * sizeof(T));                                                                              \
-        for (int64_t p = begin, n; p < end; p += n) {                                                                  \
-            const int64_t most = r->direct && r->out - p % r->out < end - p ? r->out - p % r->out : end - p;           \
-            n = most < r->block ? most : r->block;                                                                     \
-            add_block_##T(r, u, p, n, columns, turned, sum);                                                           \
+        for (int64_t s = 0; s < r->positions; s += PANEL_SEGMENT) {                                                    \
+            const int64_t end = s + PANEL_SEGMENT < r->positions ? s + PANEL_SEGMENT : r->positions;                   \
+            memset(sum, 0, sums * sizeof(T));                                                                          \
+            for (int64_t p = s; p < end; p += BLOCK)                                                                   \
+                add_block_##T(r, l, group, row, rows, p, p + BLOCK < end ? p + BLOCK : end, room, sum);                \
+            panel_join_##T(sum, 1, sums, sums, sum + sums, (size_t)(s / PANEL_SEGMENT), end == r->positions);          \
         }                                                                                                              \
-        panel_join_##T(sum, 1, sums, sums, sum + sums, (size_t)(begin / PANEL_SEGMENT), end == r->positions);          \
+        l->turn((size_t)rows, (size_t)r->results, sum, (size_t)r->results,                                             \
+                (T *)r->y + group * r->results * r->rows + row, (size_t)r->rows);                                      \
     }                                                                                                                  \
     static void weight_rows_##T(void *arg, int64_t begin, int64_t end, int worker)                                     \
     {                                                                                                                  \
         const WeightRun *r = arg;                                                                                      \
-        T *columns = (T *)(void *)(r->scratch + (size_t)worker * r->scratch_bytes);                                    \
-        T *turned = columns + (r->direct ? 0 : r->part * r->block), *sum = turned + r->block * r->results;             \
         for (int64_t t = begin; t < end; t++) {                                                                        \
-            WeightBlock u = { .group = t / r->parts, .row = t % r->parts * r->part };                                  \
-            u.n_rows = r->rows - u.row < r->part ? r->rows - u.row : r->part;                                          \
-            if (r->positions == 0)                                                                                     \
-                memset(sum, 0, (size_t)(u.n_rows * r->results) * sizeof(T));                                           \
-            for (int64_t p = 0; p < r->positions; p += PANEL_SEGMENT)                                                  \
-                add_segment_##T(r, &u, p, columns, turned, sum);                                                       \
-            T *y = (T *)r->y + u.group * r->results * r->rows + u.row;                                                 \
-            for (int64_t k = 0; k < r->results; k++)                                                                   \
-                for (int64_t i = 0; i < u.n_rows; i++)                                                                 \
-                    y[k * r->rows + i] = sum[i * r->results + k];                                                      \
+            const int64_t row = t % r->parts * r->part, left = r->rows - row;                                          \
+            add_rows_##T(r, t / r->parts, row, left < r->part ? left : r->part,                                        \
+                         (T *)(void *)(r->rooms + (size_t)worker * r->room));                                          \
         }                                                                                                              \
     }                                                                                                                  \
     static void weight_operands_##T(Eval *e, WeightRun *r)                                                             \
@@ -153,22 +158,23 @@ WEIGHT_GRAD(f32)
 WEIGHT_GRAD(f64)
 #undef WEIGHT_GRAD
 
-/* Blocks whose window matrix stays in a second-level cache, and rows for every thread. */
-static void split_work(WeightRun *r, int64_t element, int64_t threads)
+/* Rows for every thread, as many as can be together: dy is packed for each part anew.  Their sums stay within bounds. */
+static void split_rows(WeightRun *r, int64_t threads)
 {
-    enum { CACHE = 256 << 10, MOST_ROWS = 480, LEAST_ROWS = 12, LEAST = 96 };
-    int64_t parts = (r->rows + MOST_ROWS - 1) / MOST_ROWS;
-    const int64_t most = (r->rows + LEAST_ROWS - 1) / LEAST_ROWS;
-    const int64_t wanted = (threads + r->groups - 1) / r->groups;
-    if (r->groups % threads)
-        parts = (parts > wanted ? (parts + threads - 1) / threads * threads : wanted);
-    parts = parts < most ? parts : most;
-    r->part = (r->rows + parts - 1) / parts;
+    enum { MOST_SUMS = 1 << 20 };
+    const int64_t most = MOST_SUMS / r->results / TILE * TILE;
+    int64_t parts = r->groups % threads ? (threads + r->groups - 1) / r->groups : 1;
+    r->part = ((r->rows + parts - 1) / parts + TILE - 1) / TILE * TILE;
+    if (r->part > most)
+        r->part = most < TILE ? TILE : most;
+    parts = (r->rows + r->part - 1) / r->part;
+    if (r->groups * parts % threads && parts > 1) /* even shares */
+        r->part =
+            ((r->rows + (parts + threads - 1) / threads * threads - 1) / ((parts + threads - 1) / threads * threads) +
+             TILE - 1) /
+            TILE * TILE;
+    r->part = r->part < r->rows ? r->part : r->rows;
     r->parts = (r->rows + r->part - 1) / r->part;
-    const int64_t wide = r->part > r->results ? r->part : r->results;
-    r->block = CACHE / element / wide / LEAST * LEAST;
-    r->block = r->block < LEAST ? LEAST : r->block;
-    r->block = r->block < r->positions ? r->block : r->positions;
 }
 
 static Status eval_conv_weight_grad(Eval *e)
@@ -188,12 +194,13 @@ static Status eval_conv_weight_grad(Eval *e)
     r.positions = x->dims[0] * r.out;
     if (tensor_elements(e->out[0]) == 0)
         return OK;
-    r.direct = window_is_data(&r.w);
-    const size_t element = wide ? sizeof(f64) : sizeof(f32);
-    split_work(&r, (int64_t)element, parallel_threads(e->pool));
-    const int64_t sums = 1 + (int64_t)panel_digits((size_t)r.positions);
-    r.scratch_bytes = (size_t)((r.direct ? 0 : r.part * r.block) + (r.block + r.part * sums) * r.results) * element;
-    r.scratch = eval_room(e, (size_t)parallel_threads(e->pool), r.scratch_bytes);
+    const size_t element = wide ? sizeof(f64) : sizeof(f32), threads = (size_t)parallel_threads(e->pool);
+    const size_t width = kernels_packed(e->kernels, wide ? ARITH_F64 : ARITH_F32)->width;
+    split_rows(&r, (int64_t)threads);
+    const size_t sums = (size_t)(r.part * r.results) * (1 + panel_digits((size_t)r.positions));
+    r.panels = ((size_t)r.results + width - 1) / width * width * BLOCK;
+    r.room = ((2 * TILE * BLOCK + r.panels + sums) * element + 63) / 64 * 64;
+    r.rooms = eval_room(e, threads, r.room);
     eval_parallel(e, r.groups * r.parts, wide ? weight_rows_f64 : weight_rows_f32, &r);
     return OK;
 }

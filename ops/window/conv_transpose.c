@@ -112,20 +112,19 @@ static void phase_open(Correlation *c, const Window *w, const int64_t *first, in
 }
 
 /* The weights [channels, results, taps] of each group as [results, taps of the phase, channels]. */
-static void phase_filter(Eval *e, const Correlation *c, int64_t all_taps, const int64_t *tap, const void *from,
-                         void *to)
+static FilterPack phase_filter(const Correlation *c, int64_t all_taps, const int64_t *tap, const void *from, void *to)
 {
-    filter_turn(e, &(FilterTurn){ .groups = c->groups,
-                                  .rows = c->results,
-                                  .columns = c->channels,
-                                  .taps = c->taps,
-                                  .group = c->channels * c->results * all_taps,
-                                  .row = all_taps,
-                                  .column = c->results * all_taps,
-                                  .tap = tap,
-                                  .f64 = c->f64,
-                                  .from = from,
-                                  .to = to });
+    return (FilterPack){ .groups = c->groups,
+                         .rows = c->results,
+                         .columns = c->channels,
+                         .taps = c->taps,
+                         .group = c->channels * c->results * all_taps,
+                         .row = all_taps,
+                         .column = c->results * all_taps,
+                         .tap = c->taps == all_taps ? NULL : tap,
+                         .f64 = c->f64,
+                         .from = from,
+                         .to = to };
 }
 
 /* Every phase on its own: as many as a window has steps. */
@@ -134,21 +133,26 @@ static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images,
     const int64_t all_taps = window_product(w->rank, w->kernel), threads = parallel_threads(e->pool);
     const size_t element = c->f64 ? sizeof(f64) : sizeof(f32);
     int64_t phases[MAX_SPATIAL], first[MAX_SPATIAL] = { 0 }, *tap = NEWS(e->scratch, int64_t, all_taps);
-    void *turned = eval_room(e, (size_t)eval_elements(e, 1), element);
+    const FilterPack all = {
+        .groups = c->groups, .rows = c->results, .columns = c->channels, .taps = all_taps, .f64 = c->f64
+    };
+    void *packed = eval_room(e, filter_room(e, &all), element);
     size_t room = 0;
-    c->filter = turned;
+    c->filter = packed;
+    c->kernels = e->kernels;
     for (int i = 0; i < w->rank; i++)
         phases[i] = w->stride[i] < w->out[i] ? w->stride[i] : w->out[i];
     const int64_t n = window_product(w->rank, phases);
     for (int64_t k = 0; k < n && !eval_stopped(e); k++, position_next(w->rank, phases, first)) {
         phase_open(c, w, first, tap);
         correlation_plan(c, images, threads);
-        phase_filter(e, c, all_taps, tap, filter, turned);
+        const FilterPack part = phase_filter(c, all_taps, tap, filter, packed);
+        filter_pack(e, &part);
         if (c->room_bytes > room) {
             room = c->room_bytes;
             c->rooms = eval_room(e, (size_t)threads, room);
         }
-        correlation_run(e, c, images);
+        correlation_run(e, c);
     }
 }
 

@@ -5,13 +5,19 @@
 #include "base/parallel.h"
 #include "ops/kernels/panel.h"
 
-/* Some results of one group of one image, at a block of positions. */
+/* Some results of one group, at a block of positions of an image or at all of several. */
 typedef struct Block {
-    int64_t group, image;
-    int64_t first, n;       /* positions */
+    int64_t group, image, images;
+    int64_t first, n;       /* positions of an image */
     int64_t result, n_rows; /* of the group */
     bool gathered;          /* the window matrix is there already */
 } Block;
+
+/* Whether results are made apart from where they stand. */
+static bool is_placed(const Correlation *c)
+{
+    return c->apart || c->span > 1;
+}
 
 static Panel panel_of(const Correlation *c, int64_t rows, int64_t positions)
 {
@@ -19,18 +25,29 @@ static Panel panel_of(const Correlation *c, int64_t rows, int64_t positions)
     return (Panel){ .m = (size_t)rows,
                     .n = n,
                     .k = k,
-                    .lda = k,
+                    .lda = k * kernels_packed(c->kernels, c->f64 ? ARITH_F64 : ARITH_F32)->rows,
+                    .packed = true,
                     .ldb = c->direct ? (size_t)c->in : n,
-                    .ldc = c->apart ? n : (size_t)c->out };
+                    .ldc = is_placed(c) ? n : (size_t)c->out };
+}
+
+/* Elements of a group's packed rows. */
+static size_t packed_rows(const Kernels *kernels, bool f64, int64_t rows, int64_t k)
+{
+    const int64_t tile = (int64_t)kernels_packed(kernels, f64 ? ARITH_F64 : ARITH_F32)->rows;
+    return (size_t)((rows + tile - 1) / tile * tile * k);
 }
 
 #define CORRELATE(T)                                                                                                   \
-    static void gather_##T(const Correlation *c, const T *x, int64_t first, int64_t n, T *to)                          \
+    static void gather_##T(const Correlation *c, const Block *u, T *to)                                                \
     {                                                                                                                  \
         int64_t tap[MAX_SPATIAL] = { 0 };                                                                              \
         for (int64_t k = 0; k < c->taps; k++) {                                                                        \
-            for (int64_t i = 0; i < c->channels; i++, to += n)                                                         \
-                window_gather_##T(&c->w, x + i * c->in, tap, first, n, to);                                            \
+            for (int64_t i = 0; i < c->channels; i++)                                                                  \
+                for (int64_t m = 0; m < u->images; m++, to += u->n) {                                                  \
+                    const int64_t channel = ((u->image + m) * c->groups + u->group) * c->channels + i;                 \
+                    window_gather_##T(&c->w, (const T *)c->x + channel * c->in, tap, u->first, u->n, to);              \
+                }                                                                                                      \
             position_next(c->w.rank, c->w.kernel, tap);                                                                \
         }                                                                                                              \
     }                                                                                                                  \
@@ -58,38 +75,50 @@ static Panel panel_of(const Correlation *c, int64_t rows, int64_t positions)
             position_next(c->w.rank, c->w.out, at);                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
+    /* Results of some images to where they stand. */                                                                  \
+    static void place_all_##T(const Correlation *c, const Block *u, const T *from, T *y)                               \
+    {                                                                                                                  \
+        const int64_t image = c->groups * c->results * c->size;                                                        \
+        for (int64_t i = 0; i < u->n_rows; i++)                                                                        \
+            for (int64_t m = 0; m < u->images; m++, from += u->n)                                                      \
+                if (c->apart)                                                                                          \
+                    place_##T(c, u, from, y + m * image + i * c->size);                                                \
+                else                                                                                                   \
+                    memcpy(y + m * image + i * c->size, from, (size_t)u->n * sizeof(T));                               \
+    }                                                                                                                  \
     static void block_##T(const Correlation *c, const Block *u, T *room)                                               \
     {                                                                                                                  \
         const int64_t k = c->channels * c->taps, row = u->group * c->results + u->result;                              \
         const T *x = (const T *)c->x + (u->image * c->groups + u->group) * c->channels * c->in, *b = room;             \
         const T *bias = c->bias ? (const T *)c->bias + row : NULL;                                                     \
+        const T *filter = (const T *)c->filter + (size_t)u->group * packed_rows(c->kernels, c->f64, c->results, k);    \
         T *y = (T *)c->y + (u->image * c->groups * c->results + row) * c->size, *placed = room + c->columns;           \
-        T *to = c->apart ? placed : y + u->first;                                                                      \
-        const Panel p = panel_of(c, u->n_rows, u->n);                                                                  \
+        T *to = is_placed(c) ? placed : y + u->first;                                                                  \
+        const int64_t n = u->images * u->n;                                                                            \
+        const Panel p = panel_of(c, u->n_rows, n);                                                                     \
         if (c->direct)                                                                                                 \
             b = x + u->first;                                                                                          \
         else if (!u->gathered)                                                                                         \
-            gather_##T(c, x, u->first, u->n, room);                                                                    \
-        panel_##T(c->kernels, &p, (const T *)c->filter + row * k, b, to, placed + c->placed);                          \
-        add_bias_##T(to, bias, u->n_rows, u->n, (int64_t)p.ldc);                                                       \
-        for (int64_t i = 0; c->apart && i < u->n_rows; i++)                                                            \
-            place_##T(c, u, to + i * u->n, y + i * c->size);                                                           \
+            gather_##T(c, u, room);                                                                                    \
+        panel_##T(c->kernels, &p, filter + u->result * k, b, to, placed + c->placed);                                  \
+        add_bias_##T(to, bias, u->n_rows, n, (int64_t)p.ldc);                                                          \
+        if (is_placed(c))                                                                                              \
+            place_all_##T(c, u, to, y);                                                                                \
     }                                                                                                                  \
-    /* Rows [first, last) of one group. */                                                                             \
-    static void turn_##T(const FilterTurn *t, int64_t group, int64_t first, int64_t last)                              \
+    /* The tile of a group's packed rows that begins with row m. */                                                    \
+    static void pack_##T(const FilterPack *f, const PackedLoops *l, int64_t group, int64_t m, T *to)                   \
     {                                                                                                                  \
-        enum { SIDE = 16 }; /* so that both sides stay in cache */                                                     \
-        const T *from = (const T *)t->from + group * t->group;                                                         \
-        T *to = (T *)t->to + group * t->rows * t->taps * t->columns;                                                   \
-        for (int64_t c0 = 0; c0 < t->columns; c0 += SIDE)                                                              \
-            for (int64_t m = first; m < last; m++)                                                                     \
-                for (int64_t u = 0; u < t->taps; u++) {                                                                \
-                    const int64_t n = t->columns - c0 < SIDE ? t->columns - c0 : SIDE, step = t->column;               \
-                    const T *restrict p = from + m * t->row + c0 * step + t->tap[u];                                   \
-                    T *restrict q = to + (m * t->taps + u) * t->columns + c0;                                          \
-                    for (int64_t c = 0; c < n; c++)                                                                    \
-                        q[c] = p[c * step];                                                                            \
-                }                                                                                                      \
+        const int64_t tile = (int64_t)l->rows, rows = f->rows - m < tile ? f->rows - m : tile;                         \
+        const T *from = (const T *)f->from + group * f->group + m * f->row;                                            \
+        for (int64_t c = 0; c < f->columns; c++, from += f->column, to += tile) {                                      \
+            if (!f->tap) {                                                                                             \
+                l->turn((size_t)rows, (size_t)f->taps, from, (size_t)f->row, to, (size_t)(f->columns * tile));         \
+                continue;                                                                                              \
+            }                                                                                                          \
+            for (int64_t u = 0; u < f->taps; u++)                                                                      \
+                for (int64_t i = 0; i < rows; i++)                                                                     \
+                    to[u * f->columns * tile + i] = from[i * f->row + f->tap[u]];                                      \
+        }                                                                                                              \
     }
 CORRELATE(f32)
 CORRELATE(f64)
@@ -102,7 +131,8 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
     int64_t gathered = -1;
     for (int64_t t = begin; t < end; t++) {
         const int64_t part = t % c->parts, place = t / c->parts, tile = place % c->tiles, at = place / c->tiles;
-        Block u = { .group = at % c->groups, .image = at / c->groups, .gathered = place == gathered };
+        Block u = { .group = at % c->groups, .image = at / c->groups * c->span, .gathered = place == gathered };
+        u.images = c->images - u.image < c->span ? c->images - u.image : c->span;
         u.first = tile * c->tile;
         u.n = c->out - u.first < c->tile ? c->out - u.first : c->tile;
         u.result = part * c->part;
@@ -115,88 +145,120 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Blocks whose window matrix stays in a second-level cache. */
+/* Blocks whose window matrix stays in a second-level cache, but not so few positions that the weights are read for
+ * nothing. */
 static int64_t tile_of(const Correlation *c, int64_t element)
 {
-    enum { CACHE = 384 << 10, LEAST = 64 };
+    enum { CACHE = 384 << 10, WHOLE = 64, LEAST = 192, MOST = 1024 };
     const int64_t rows = c->channels * c->taps;
-    int64_t tile = CACHE / element / (rows ? rows : 1) / LEAST * LEAST;
+    int64_t tile = CACHE / element / (rows ? rows : 1) / WHOLE * WHOLE;
     if (c->direct)
-        tile = 1024;
-    tile = tile < LEAST ? LEAST : tile;
-    return tile < c->out ? tile : c->out;
+        tile = MOST;
+    return tile < LEAST ? LEAST : tile < MOST ? tile : MOST;
 }
 
-/* Where blocks of positions are too few for the threads, the results of a group are split, too. */
+/* Where blocks of positions are too few for the threads, the results of a group are split, too: at whole tiles. */
 static void split_results(Correlation *c, int64_t blocks, int64_t threads)
 {
-    enum { LEAST = 48 };
+    enum { LEAST = 48, WHOLE = MOST_TILE_ROWS };
     const int64_t most = (c->results + LEAST - 1) / LEAST;
     const int64_t wanted = threads > 1 && blocks % threads && blocks < 8 * threads ? threads : 1;
     c->parts = wanted < most ? wanted : most;
-    c->part = (c->results + c->parts - 1) / c->parts;
+    c->part = ((c->results + c->parts - 1) / c->parts + WHOLE - 1) / WHOLE * WHOLE;
     c->parts = (c->results + c->part - 1) / c->part;
+}
+
+/* Positions of a block, and images that it takes together: as few as there can be while every thread has one. */
+static void split_positions(Correlation *c, int64_t element, int64_t threads)
+{
+    const int64_t wanted = tile_of(c, element), groups = c->groups;
+    c->span = 1;
+    c->tile = wanted < c->out ? wanted : c->out;
+    c->tiles = (c->out + c->tile - 1) / c->tile;
+    if (c->out >= wanted || c->images < 2)
+        return;
+    int64_t span = wanted / (c->out ? c->out : 1), most = (c->images * groups + threads - 1) / threads;
+    span = span < most ? span : most;
+    span = span < c->images ? span : c->images;
+    c->span = span < 1 ? 1 : span;
+    c->direct = c->direct && c->span == 1;
 }
 
 void correlation_plan(Correlation *c, int64_t images, int64_t threads)
 {
     const int64_t element = c->f64 ? (int64_t)sizeof(f64) : (int64_t)sizeof(f32);
+    c->images = images;
     c->taps = window_product(c->w.rank, c->w.kernel);
     c->in = window_product(c->w.rank, c->w.in);
     c->out = window_product(c->w.rank, c->w.out);
     c->direct = window_is_data(&c->w);
-    c->tile = tile_of(c, element);
-    c->tiles = (c->out + c->tile - 1) / c->tile;
-    split_results(c, images * c->groups * c->tiles, threads);
-    const Panel p = panel_of(c, c->part, c->tile);
+    split_positions(c, element, threads);
+    split_results(c, (images + c->span - 1) / c->span * c->groups * c->tiles, threads);
+    const Panel p = panel_of(c, c->part, c->span * c->tile);
     c->columns = c->direct ? 0 : p.k * p.n;
-    c->placed = c->apart ? p.m * p.n : 0;
-    c->room_bytes = (c->columns + c->placed + panel_room(&p)) * (size_t)element;
+    c->placed = is_placed(c) ? p.m * p.n : 0;
+    c->room_bytes = ((c->columns + c->placed + panel_room(&p)) * (size_t)element + 63) / 64 * 64;
 }
 
-void correlation_run(Eval *e, const Correlation *c, int64_t images)
+void correlation_run(Eval *e, Correlation *c)
 {
-    Correlation run = *c;
-    run.kernels = e->kernels;
-    eval_parallel(e, images * c->groups * c->tiles * c->parts, run_blocks, &run);
+    eval_parallel(e, (c->images + c->span - 1) / c->span * c->groups * c->tiles * c->parts, run_blocks, c);
 }
 
-enum { TURN_ROWS = 16 };
+/* ---- weights ---- */
 
-static void turn_rows(void *arg, int64_t begin, int64_t end, int worker)
+typedef struct PackRun {
+    const FilterPack *filter;
+    const PackedLoops *loops;
+    size_t element, group; /* bytes; elements of a group */
+} PackRun;
+
+static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
-    const FilterTurn *t = arg;
-    const int64_t blocks = (t->rows + TURN_ROWS - 1) / TURN_ROWS;
+    const PackRun *r = arg;
+    const FilterPack *f = r->filter;
+    const int64_t tile = (int64_t)r->loops->rows, tiles = (f->rows + tile - 1) / tile;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t first = i % blocks * TURN_ROWS, last = first + TURN_ROWS;
-        (t->f64 ? turn_f64 : turn_f32)(t, i / blocks, first, last < t->rows ? last : t->rows);
+        const int64_t group = i / tiles, m = i % tiles * tile;
+        void *to = (char *)f->to + ((size_t)group * r->group + (size_t)(m * f->taps * f->columns)) * r->element;
+        if (f->f64)
+            pack_f64(f, r->loops, group, m, to);
+        else
+            pack_f32(f, r->loops, group, m, to);
     }
 }
 
-void filter_turn(Eval *e, const FilterTurn *t)
+size_t filter_group(const Eval *e, const FilterPack *f)
 {
-    FilterTurn run = *t;
-    eval_parallel(e, t->groups * ((t->rows + TURN_ROWS - 1) / TURN_ROWS), turn_rows, &run);
+    return packed_rows(e->kernels, f->f64, f->rows, f->columns * f->taps);
 }
 
-const void *filter_turned(Eval *e, int i, int64_t rows, int64_t channels, int64_t taps)
+size_t filter_room(const Eval *e, const FilterPack *f)
 {
-    FilterTurn t = { .groups = 1,
+    return (size_t)f->groups * filter_group(e, f);
+}
+
+void filter_pack(Eval *e, const FilterPack *f)
+{
+    PackRun run = { f, kernels_packed(e->kernels, f->f64 ? ARITH_F64 : ARITH_F32), f->f64 ? sizeof(f64) : sizeof(f32),
+                    filter_group(e, f) };
+    const int64_t tile = (int64_t)run.loops->rows;
+    eval_parallel(e, f->groups * ((f->rows + tile - 1) / tile), pack_tiles, &run);
+}
+
+const void *filter_packed(Eval *e, int i, int64_t groups, int64_t rows, int64_t channels, int64_t taps)
+{
+    FilterPack f = { .groups = groups,
                      .rows = rows,
                      .columns = channels,
                      .taps = taps,
+                     .group = rows * channels * taps,
                      .row = channels * taps,
                      .column = taps,
                      .f64 = eval_is_f64(e) };
-    t.from = t.f64 ? (const void *)eval_f64(e, i) : eval_f32(e, i);
-    if (channels == 1 || taps == 1)
-        return t.from;
-    int64_t *tap = NEWS(e->scratch, int64_t, taps);
-    for (int64_t k = 0; k < taps; k++)
-        tap[k] = k;
-    t.tap = tap;
-    t.to = eval_room(e, (size_t)(rows * channels * taps), t.f64 ? sizeof(f64) : sizeof(f32));
-    filter_turn(e, &t);
-    return t.to;
+    f.from = f.f64 ? (const void *)eval_f64(e, i) : eval_f32(e, i);
+    f.to = eval_room(e, filter_room(e, &f), f.f64 ? sizeof(f64) : sizeof(f32));
+    filter_pack(e, &f);
+    return f.to;
 }

@@ -11,7 +11,7 @@
 typedef struct Correlation {
     Window w;                          /* the distance of taps may be negative */
     int64_t groups, channels, results; /* channels and results of a group */
-    const void *x, *filter, *bias;     /* filter: [groups * results, taps, channels] */
+    const void *x, *filter, *bias;     /* filter: packed rows [taps, channels] of each group (FilterPack) */
     void *y;
     bool f64;
     /* where results stand: position i.. of the window at place + the sum of i * step, of size elements a channel */
@@ -19,13 +19,15 @@ typedef struct Correlation {
     int64_t place, step[MAX_SPATIAL], size;
 
     /* the plan */
+    int64_t images;
     int64_t taps, in, out;  /* of a kernel; spatial elements of data and result */
     int64_t tile, tiles;    /* positions of a block, blocks of an image */
+    int64_t span;           /* images of a block: more than one where they are small */
     int64_t part, parts;    /* results of a block, blocks of a group */
     bool direct;            /* the data is its own window matrix */
     size_t columns, placed; /* elements of a window matrix, of results on their way */
-    const Kernels *kernels;
-    char *rooms; /* for each worker */
+    const Kernels *kernels; /* there before the plan */
+    char *rooms;            /* for each worker */
     size_t room_bytes;
 } Correlation;
 
@@ -33,22 +35,27 @@ typedef struct Correlation {
 void correlation_plan(Correlation *c, int64_t images, int64_t threads);
 
 /* Runs a plan whose rooms are there. */
-void correlation_run(Eval *e, const Correlation *c, int64_t images);
+void correlation_run(Eval *e, Correlation *c);
 
-/* Weights with the channels innermost, for a correlation: of each group (which has rows * taps * columns of them in `to`)
- * to[m, u, c] = from[m * row + c * column + tap[u]]. */
-typedef struct FilterTurn {
+/* Weights as the left operand of a correlation: of each group rows of [taps, columns], packed in tiles
+ * (PackedLoops.pack_rows), so that element (m, u, c) is from[group + m * row + c * column + tap[u]]. */
+typedef struct FilterPack {
     int64_t groups, rows, columns, taps;
     int64_t group, row, column; /* steps in `from` */
-    const int64_t *tap;
+    const int64_t *tap;         /* null: all of them, as they follow each other */
     bool f64;
     const void *from;
     void *to;
-} FilterTurn;
-void filter_turn(Eval *e, const FilterTurn *t);
+} FilterPack;
 
-/* The weights [rows, channels, taps] of operand i with the channels innermost; the operand itself where that is all the
- * same. */
-const void *filter_turned(Eval *e, int i, int64_t rows, int64_t channels, int64_t taps);
+/* Elements of a packed filter, and of one of its groups. */
+size_t filter_room(const Eval *e, const FilterPack *f);
+size_t filter_group(const Eval *e, const FilterPack *f);
+
+/* Packs it. */
+void filter_pack(Eval *e, const FilterPack *f);
+
+/* The weights of operand i, [groups * rows, channels, taps], packed. */
+const void *filter_packed(Eval *e, int i, int64_t groups, int64_t rows, int64_t channels, int64_t taps);
 
 #endif

@@ -46,15 +46,16 @@ typedef struct SteeredRun {
     bool f64;
     const void *filter, *bias, *mask;
     void *y;
-    char *columns; /* for each worker: what the product works in, and a window matrix */
-    size_t columns_bytes;
+    char *columns;                      /* for each worker: what the product works in, and a window matrix */
+    size_t columns_bytes, filter_group; /* elements of a group's packed weights */
 } SteeredRun;
 
 /* The product of one group of one image. */
 static Panel steered_panel(const SteeredRun *r)
 {
     const size_t k = (size_t)(r->channels * r->s.taps), n = (size_t)r->s.out;
-    return (Panel){ .m = (size_t)r->results, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n };
+    const size_t tile = k * kernels_packed(r->kernels, r->f64 ? ARITH_F64 : ARITH_F32)->rows;
+    return (Panel){ .m = (size_t)r->results, .n = n, .k = k, .lda = tile, .packed = true, .ldb = n, .ldc = n };
 }
 
 #define STEERED(T)                                                                                                     \
@@ -71,7 +72,7 @@ static Panel steered_panel(const SteeredRun *r)
                 for (int64_t j = 0; mask && j < s->out; j++)                                                           \
                     to[j] *= mask[j];                                                                                  \
             }                                                                                                          \
-        panel_##T(r->kernels, &p, (const T *)r->filter + (size_t)(g * r->results) * p.k, columns, y, room);            \
+        panel_##T(r->kernels, &p, (const T *)r->filter + (size_t)g * r->filter_group, columns, y, room);               \
         add_bias_##T(y, r->bias ? (const T *)r->bias + g * r->results : NULL, r->results, s->out, s->out);             \
     }                                                                                                                  \
     static void steered_operands_##T(Eval *e, SteeredRun *r)                                                           \
@@ -111,7 +112,9 @@ static Status eval_deform_conv(Eval *e)
     r.s = steering_of(&w, at->offset_group, x->dims[1]);
     r.channels = filter->dims[1];
     r.results = filter->dims[0] / at->group;
-    r.filter = filter_turned(e, 1, filter->dims[0], r.channels, r.s.taps);
+    r.filter = filter_packed(e, 1, r.groups, r.results, r.channels, r.s.taps);
+    r.filter_group =
+        filter_group(e, &(FilterPack){ .rows = r.results, .columns = r.channels, .taps = r.s.taps, .f64 = r.f64 });
     (r.f64 ? steered_operands_f64 : steered_operands_f32)(e, &r);
     r.columns = eval_scratch(e, (size_t)parallel_threads(e->pool), r.columns_bytes);
     eval_parallel(e, x->dims[0] * r.groups, steered_groups, &r);

@@ -41,6 +41,7 @@ static const char *const lines[] = {
     "explain SMALL --node .*",
     "run MODEL --input x=x.npy --output y=out.npy",
     "predict MODEL --data x.npy --batch 2 --output y=rows.csv",
+    "bench MODEL --batch 4 --fill nothing=1", /* what it measures is another each time */
     "MODEL --emit ir -o mlp.qir",
     "SMALL --emit json -o small.json",
     "SMALL --emit html -o small.html",

@@ -1,5 +1,6 @@
 /* The kernels of every level the machine has give the bits of the plain loop. */
 #include "ops/card/row.h"
+#include "ops/kernels/panel.h"
 #include "testing.h"
 
 enum { MOST = 40000 };
@@ -29,6 +30,74 @@ GEMM_CASE(f32, fma_f32, rng_unit(rng) - 0.5)
 GEMM_CASE(f64, fma_f64, rng_unit(rng) - 0.5)
 GEMM_CASE(i32, WRAPPING, (i32)rng_u64(rng) >> rng_below(rng, 31))
 
+/* The plain product in the order of contractions: segments of 2048, joined like the digits of a binary counter. */
+#define PANEL_CASE(T)                                                                                                  \
+    static T joined_##T(const T *sums, size_t n)                                                                       \
+    {                                                                                                                  \
+        T digit[8];                                                                                                    \
+        T sum = sums[0];                                                                                               \
+        for (size_t s = 0; s < n; s++) {                                                                               \
+            size_t k = 0;                                                                                              \
+            sum = sums[s];                                                                                             \
+            for (; s + 1 == n ? s >> k != 0 : (s >> k & 1) != 0; k++)                                                  \
+                sum = s >> k & 1 ? digit[k] + sum : sum;                                                               \
+            digit[k] = sum;                                                                                            \
+        }                                                                                                              \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
+    static T element_##T(const Panel *p, const T *a, const T *b, size_t i, size_t j)                                   \
+    {                                                                                                                  \
+        T sums[8] = { 0 };                                                                                             \
+        for (size_t k = 0; k < p->k; k++)                                                                              \
+            sums[k / PANEL_SEGMENT] =                                                                                  \
+                fma_##T(a[i * p->lda + k * p->a_step], b[k * p->ldb + j * p->b_step], sums[k / PANEL_SEGMENT]);        \
+        return joined_##T(sums, p->k / PANEL_SEGMENT + 1 - (p->k && p->k % PANEL_SEGMENT == 0));                       \
+    }                                                                                                                  \
+    static int panel_case_##T(const Kernels *level, Rng *rng, Arena *arena)                                            \
+    {                                                                                                                  \
+        static const size_t sizes[] = { 1, 2, 3, 5, 12, 13, 25, 31, 32, 33, 50, 65, 243 };                             \
+        static const size_t depths[] = { 0, 1, 7, 255, 256, 300, 2048, 2049, 4097, 6200 };                             \
+        Panel p = { .m = sizes[rng_below(rng, COUNT(sizes))],                                                          \
+                    .n = rng_below(rng, 12) ? sizes[rng_below(rng, COUNT(sizes))] : 530,                               \
+                    .k = depths[rng_below(rng, COUNT(depths))] };                                                      \
+        p.k = p.m * p.n > 4000 && p.k > 300 ? 300 : p.k;                                                               \
+        const bool ta = rng_below(rng, 2), tb = rng_below(rng, 2), packed = rng_below(rng, 3) == 0;                    \
+        p.lda = ta ? 1 : p.k + 1, p.a_step = ta ? p.m + 2 : 1;                                                         \
+        p.ldb = tb ? 1 : p.n + 1, p.b_step = tb ? p.k + 3 : 1;                                                         \
+        p.ldc = p.n + 1;                                                                                               \
+        const ArenaMark mark = arena_mark(arena);                                                                      \
+        T *a = NEWS(arena, T, (p.m + 2) * (p.k + 1)), *b = NEWS(arena, T, (p.k + 3) * (p.n + 1));                      \
+        T *c = NEWS(arena, T, p.m * p.ldc);                                                                            \
+        for (size_t i = 0; i < (p.m + 2) * (p.k + 1); i++)                                                             \
+            a[i] = (T)(rng_unit(rng) - 0.5);                                                                           \
+        for (size_t i = 0; i < (p.k + 3) * (p.n + 1); i++)                                                             \
+            b[i] = (T)(rng_unit(rng) - 0.5);                                                                           \
+        Panel given = p;                                                                                               \
+        const T *left = a;                                                                                             \
+        const PackedLoops *l = kernels_packed(level, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);                \
+        if (packed) {                                                                                                  \
+            T *tiles = NEWS(arena, T, (p.m + l->rows) * (p.k + 1));                                                    \
+            given = (Panel){ .m = p.m, .n = p.n, .k = p.k, .ldb = p.ldb, .b_step = p.b_step, .ldc = p.ldc };           \
+            given.packed = true;                                                                                       \
+            given.lda = p.k * l->rows;                                                                                 \
+            l->pack_rows(p.m, p.k, a, p.lda, p.a_step, tiles, given.lda);                                              \
+            left = tiles;                                                                                              \
+        }                                                                                                              \
+        panel_##T(level, &given, left, b, c, NEWS(arena, T, panel_room(&given) + 1));                                  \
+        int bad = 0;                                                                                                   \
+        for (size_t i = 0; i < p.m; i++)                                                                               \
+            for (size_t j = 0; j < p.n; j++) {                                                                         \
+                const T want = element_##T(&p, a, b, i, j);                                                            \
+                bad += memcmp(&want, &c[i * p.ldc + j], sizeof want) != 0;                                             \
+            }                                                                                                          \
+        for (size_t i = 0; i < p.m; i++)                                                                               \
+            bad += c[i * p.ldc + p.n] != 0;                                                                            \
+        arena_reset(arena, mark);                                                                                      \
+        return bad != 0;                                                                                               \
+    }
+PANEL_CASE(f32)
+PANEL_CASE(f64)
+
 static const char *const levels[] = { "base", "v3", "v4" };
 
 static Status products(void *arg)
@@ -57,6 +126,28 @@ static void products_agree(void **state)
     with_context(products);
 }
 
+static Status panels(void *arg)
+{
+    Context *k = arg;
+    int bad = 0, cases = 0;
+    for (size_t l = 0; l < COUNT(levels); l++) {
+        const Kernels *level = kernels_named(levels[l]);
+        Rng rng = { 23 };
+        for (int i = 0; level && i < (l ? 150 : 40); i++, cases += 2)
+            bad += panel_case_f32(level, &rng, &k->arena) + panel_case_f64(level, &rng, &k->arena);
+    }
+    print_message("%d panels\n", cases);
+    assert_true(cases > 0);
+    return bad ? INVALID : OK;
+}
+
+/* Whatever the strides, packed or not, over several segments. */
+static void panels_agree(void **state)
+{
+    (void)state;
+    with_context(panels);
+}
+
 /* Every row has a loop in exactly the arithmetics its kinds name, at every level. */
 static void rows_are_there(void **state)
 {
@@ -79,6 +170,7 @@ static void rows_are_there(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree), cmocka_unit_test(rows_are_there) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree), cmocka_unit_test(panels_agree),
+                                        cmocka_unit_test(rows_are_there) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

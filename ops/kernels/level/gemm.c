@@ -8,11 +8,12 @@
 #endif
 
 enum {
-    GEMM_VECTORS = 2,   /* of a tile's row */
-    GEMM_PACKED = 384,  /* bytes of k: what is packed at a time; both packs together stay below 32 KiB of stack */
-    GEMM_BLOCK = 48,    /* rows of a that are packed at a time: whole tiles */
-    GEMM_STREAM = 2048, /* columns of c that stay in cache */
-    GEMM_THIN = 2,      /* rows that are not worth packing for */
+    GEMM_VECTORS = 2,     /* of a tile's row */
+    GEMM_PACKED = 384,    /* bytes of k: what is packed at a time; both packs together stay below 32 KiB of stack */
+    GEMM_BLOCK = 48,      /* rows of a that are packed at a time: whole tiles */
+    GEMM_STREAM = 2048,   /* columns of c that stay in cache */
+    GEMM_THIN = 2,        /* rows that are not worth packing for */
+    GEMM_PLAIN_WIDTH = 8, /* columns of a panel where there are no vectors */
 };
 
 /* The vectors of the level; none where there is no fma. */
@@ -36,6 +37,10 @@ enum {
 #define GEMM_I_STORE(p, v) _mm256_storeu_si256((__m256i *)(p), v)
 #endif
 
+#ifndef GEMM_ROWS
+#define GEMM_ROWS 4
+#endif
+
 #ifdef GEMM_ALL
 #define GEMM_LOAD_f32(p)       GEMM_ALL(loadu, ps)(p)
 #define GEMM_STORE_f32(p, v)   GEMM_ALL(storeu, ps)(p, v)
@@ -55,12 +60,50 @@ enum {
 #define GEMM_FMA_f64(x, y, z) fma_f64(x, y, z)
 #define GEMM_FMA_i32(x, y, z) ((i32)((u32)(x) * (u32)(y) + (u32)(z)))
 
+/* Four by four elements, turned. */
+#define GEMM_TURN_PLAIN(T)                                                                                             \
+    static inline void GEMM_TURN_##T(const T *from, size_t row, T *to, size_t to_row)                                  \
+    {                                                                                                                  \
+        for (size_t r = 0; r < 4; r++)                                                                                 \
+            for (size_t c = 0; c < 4; c++)                                                                             \
+                to[c * to_row + r] = from[r * row + c];                                                                \
+    }
+GEMM_TURN_PLAIN(f64)
+GEMM_TURN_PLAIN(i32)
+#ifdef __x86_64__
+static inline void GEMM_TURN_f32(const f32 *from, size_t row, f32 *to, size_t to_row)
+{
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + row), c = _mm_loadu_ps(from + 2 * row),
+           d = _mm_loadu_ps(from + 3 * row);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + to_row, b);
+    _mm_storeu_ps(to + 2 * to_row, c);
+    _mm_storeu_ps(to + 3 * to_row, d);
+}
+#else
+GEMM_TURN_PLAIN(f32)
+#endif
+
+#define GEMM_FLOATS
 #define T f32
 #include "ops/kernels/level/gemm_tile.h"
 #undef T
 #define T f64
 #include "ops/kernels/level/gemm_tile.h"
 #undef T
+#undef GEMM_FLOATS
 #define T i32
 #include "ops/kernels/level/gemm_tile.h"
 #undef T
+
+#ifdef GEMM_BYTES
+#define GEMM_WIDTH(T) (GEMM_VECTORS * GEMM_BYTES / sizeof(T))
+#else
+#define GEMM_WIDTH(T) GEMM_PLAIN_WIDTH
+#endif
+#define GEMM_PACKED_LOOPS(T)                                                                                           \
+    {                                                                                                                  \
+        GEMM_ROWS, GEMM_WIDTH(T), pack_rows_##T, pack_columns_##T, multiply_##T, multiply_beside_##T, turned_##T       \
+    }
+const PackedLoops LEVEL_NAME(packed)[2] = { GEMM_PACKED_LOOPS(f32), GEMM_PACKED_LOOPS(f64) };

@@ -29,10 +29,10 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
 #define WIDTH (GEMM_VECTORS * LANES)
 #define DEPTH (GEMM_PACKED / sizeof(T))
 
-/* A tile of `rows` rows and some vectors lives in registers for all of k.  a and b are packed: GEMM_ROWS and WIDTH
- * elements for each k. */
+/* A tile of `rows` rows and some vectors lives in registers for all of k.  a is packed, GEMM_ROWS elements for each k; b
+ * has `ldb` of them, WIDTH where it is packed. */
 #define TILE(id, rows, vectors)                                                                                        \
-    static void NAME(id)(size_t k, const T *a, const T *b, T *c, size_t ldc)                                           \
+    static void NAME(id)(size_t k, const T *a, const T *b, size_t ldb, T *c, size_t ldc)                               \
     {                                                                                                                  \
         V sum[rows][vectors];                                                                                          \
         for (size_t i = 0; i < (rows); i++)                                                                            \
@@ -41,7 +41,7 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
         for (size_t p = 0; p < k; p++) {                                                                               \
             V row[vectors];                                                                                            \
             for (size_t j = 0; j < (vectors); j++)                                                                     \
-                row[j] = NAME(GEMM_LOAD)(b + p * WIDTH + j * LANES);                                                   \
+                row[j] = NAME(GEMM_LOAD)(b + p * ldb + j * LANES);                                                     \
             for (size_t i = 0; i < (rows); i++) {                                                                      \
                 const V one = NAME(GEMM_ONE)(a[p * GEMM_ROWS + i]);                                                    \
                 for (size_t j = 0; j < (vectors); j++)                                                                 \
@@ -58,17 +58,17 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
     TILE(id##_full, GEMM_ROWS, vectors)                                                                                \
     TILE(id##_few, 4, vectors)                                                                                         \
     TILE(id##_one, 1, vectors)                                                                                         \
-    static void NAME(id)(size_t m, size_t k, const T *a, const T *b, T *c, size_t ldc)                                 \
+    static void NAME(id)(size_t m, size_t k, const T *a, const T *b, size_t ldb, T *c, size_t ldc)                     \
     {                                                                                                                  \
         size_t i = 0;                                                                                                  \
         if (m == GEMM_ROWS) {                                                                                          \
-            NAME(id##_full)(k, a, b, c, ldc);                                                                          \
+            NAME(id##_full)(k, a, b, ldb, c, ldc);                                                                     \
             return;                                                                                                    \
         }                                                                                                              \
         for (; i + 4 <= m; i += 4)                                                                                     \
-            NAME(id##_few)(k, a + i, b, c + i * ldc, ldc);                                                             \
+            NAME(id##_few)(k, a + i, b, ldb, c + i * ldc, ldc);                                                        \
         for (; i < m; i++)                                                                                             \
-            NAME(id##_one)(k, a + i, b, c + i * ldc, ldc);                                                             \
+            NAME(id##_one)(k, a + i, b, ldb, c + i * ldc, ldc);                                                        \
     }
 ROWS(wide, GEMM_VECTORS)
 ROWS(thin, 1)
@@ -83,56 +83,146 @@ static void NAME(edge)(size_t m, size_t n, size_t k, const T *a, const T *b, T *
         memcpy(tile + i * WIDTH, c + i * ldc, n * sizeof(T));
         memset(tile + i * WIDTH + n, 0, (WIDTH - n) * sizeof(T));
     }
-    (n <= LANES ? NAME(thin) : NAME(wide))(m, k, a, b, tile, WIDTH);
+    (n <= LANES ? NAME(thin) : NAME(wide))(m, k, a, b, WIDTH, tile, WIDTH);
     for (size_t i = 0; i < m; i++)
         memcpy(c + i * ldc, tile + i * WIDTH, n * sizeof(T));
 }
 
+#else
+#define WIDTH GEMM_PLAIN_WIDTH
+#endif
+
+#if defined(GEMM_BYTES) || defined(GEMM_FLOATS)
+/* to[c, r] = from[r, c]: rows of `from` lie `row` elements apart, those of `to` `to_row`. */
+static void NAME(turn)(size_t rows, size_t cols, const T *from, size_t row, T *to, size_t to_row)
+{
+    size_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+        size_t c = 0;
+        for (; c + 4 <= cols; c += 4)
+            NAME(GEMM_TURN)(from + r * row + c, row, to + c * to_row + r, to_row);
+        for (; c < cols; c++)
+            for (size_t i = 0; i < 4; i++)
+                to[c * to_row + r + i] = from[(r + i) * row + c];
+    }
+    for (; r < rows; r++)
+        for (size_t c = 0; c < cols; c++)
+            to[c * to_row + r] = from[r * row + c];
+}
+
+/* Up to `wide` lines of `n` elements beside each other, element p of line i at to[p * wide + i]; lines lie `line` apart in
+ * `from`, elements `step`. */
+static void NAME(interleave)(size_t lines, size_t n, size_t wide, const T *from, size_t line, size_t step, T *to)
+{
+    if (step == 1) {
+        NAME(turn)(lines, n, from, line, to, wide);
+        return;
+    }
+    for (size_t p = 0; p < n; p++)
+        for (size_t i = 0; i < lines; i++)
+            to[p * wide + i] = from[i * line + p * step];
+}
+
 /* Rows of a in tiles of GEMM_ROWS, those of a tile beside each other; the last tile keeps what it held. */
-static void NAME(pack_a)(size_t m, size_t k, const T *a, size_t lda, T *to)
+static void NAME(pack_rows)(size_t m, size_t k, const void *from, size_t row, size_t step, void *room, size_t apart)
 {
-    for (size_t i = 0; i < m; i++) {
-        T *tile = to + i / GEMM_ROWS * GEMM_ROWS * k + i % GEMM_ROWS;
-        for (size_t p = 0; p < k; p++)
-            tile[p * GEMM_ROWS] = a[i * lda + p];
+    const T *a = from;
+    T *to = room;
+    for (size_t i = 0; i < m; i += GEMM_ROWS, to += apart)
+        NAME(interleave)(m - i < GEMM_ROWS ? m - i : GEMM_ROWS, k, GEMM_ROWS, a + i * row, row, step, to);
+}
+
+/* Columns of b in panels of WIDTH, beside each other and filled up with zeros. */
+static void NAME(pack_columns)(size_t n, size_t k, const void *from, size_t row, size_t step, void *room)
+{
+    const T *b = from;
+    T *to = room;
+    for (size_t j = 0; j < n; j += WIDTH, to += k * WIDTH) {
+        const size_t width = n - j < WIDTH ? n - j : WIDTH;
+        if (step != 1)
+            NAME(interleave)(width, k, WIDTH, b + j * step, step, row, to);
+        for (size_t p = 0; p < k && step == 1; p++)
+            memcpy(to + p * WIDTH, b + j + p * row, width * sizeof(T));
+        for (size_t p = 0; p < k && width < WIDTH; p++)
+            memset(to + p * WIDTH + width, 0, (WIDTH - width) * sizeof(T));
     }
 }
 
-/* Columns of b, beside each other and filled up with zeros. */
-static void NAME(pack_b)(size_t n, size_t k, const T *b, size_t ldb, T *to)
+#ifdef GEMM_BYTES
+/* Rows of a, packed, against up to WIDTH columns of b, packed. */
+static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, const T *b, T *c, size_t ldc)
 {
-    if (n == WIDTH) {
-        for (size_t p = 0; p < k; p++)
-            memcpy(to + p * WIDTH, b + p * ldb, WIDTH * sizeof(T));
-        return;
-    }
-    if (n == LANES) {
-        for (size_t p = 0; p < k; p++)
-            memcpy(to + p * WIDTH, b + p * ldb, LANES * sizeof(T));
-        return;
-    }
-    for (size_t p = 0; p < k; p++) {
-        memcpy(to + p * WIDTH, b + p * ldb, n * sizeof(T));
-        memset(to + p * WIDTH + n, 0, (WIDTH - n) * sizeof(T));
+    for (size_t i = 0; i < m; i += GEMM_ROWS, a += tile) {
+        const size_t rows = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
+        if (n == WIDTH)
+            NAME(wide)(rows, k, a, b, WIDTH, c + i * ldc, ldc);
+        else if (n == LANES)
+            NAME(thin)(rows, k, a, b, WIDTH, c + i * ldc, ldc);
+        else
+            NAME(edge)(rows, n, k, a, b, c + i * ldc, ldc);
     }
 }
+#else
+static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, const T *b, T *c, size_t ldc)
+{
+    for (size_t i = 0; i < m; i++)
+        for (size_t p = 0; p < k; p++) {
+            const T one = a[i / GEMM_ROWS * tile + p * GEMM_ROWS + i % GEMM_ROWS];
+            LEVEL_VECTOR
+            for (size_t j = 0; j < n; j++)
+                c[i * ldc + j] = FMA(one, b[p * WIDTH + j], c[i * ldc + j]);
+        }
+}
+#endif
 
+#endif
+
+#ifdef GEMM_FLOATS
+/* c += a b, both packed; tiles of a lie `tile` elements apart. */
+static void NAME(multiply)(size_t m, size_t n, size_t k, const void *rows, size_t tile, const void *columns, void *to,
+                           size_t ldc)
+{
+    const T *b = columns;
+    T *c = to;
+    for (size_t j = 0; j < n; j += WIDTH, b += k * WIDTH)
+        NAME(column)(m, n - j < WIDTH ? n - j : WIDTH, k, rows, tile, b, c + j, ldc);
+}
+
+/* The same with b as it lies; only columns that are no whole panel are packed, into `room`. */
+static void NAME(multiply_beside)(size_t m, size_t n, size_t k, const void *rows, size_t tile, const void *from,
+                                  size_t ldb, void *to, size_t ldc, void *room)
+{
+    const T *b = from;
+    T *c = to;
+    size_t j = 0;
+#ifdef GEMM_BYTES
+    for (; j + WIDTH <= n; j += WIDTH) {
+        const T *a = rows;
+        for (size_t i = 0; i < m; i += GEMM_ROWS, a += tile)
+            NAME(wide)(m - i < GEMM_ROWS ? m - i : GEMM_ROWS, k, a, b + j, ldb, c + i * ldc + j, ldc);
+    }
+#endif
+    if (j == n)
+        return;
+    NAME(pack_columns)(n - j, k, b + j, ldb, 1, room);
+    NAME(multiply)(m, n - j, k, rows, tile, room, c + j, ldc);
+}
+
+static void NAME(turned)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row)
+{
+    NAME(turn)(rows, cols, from, row, to, to_row);
+}
+#endif
+
+#ifdef GEMM_BYTES
 static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, const T *b, size_t ldb, T *c, size_t ldc)
 {
     T packed_a[GEMM_BLOCK * DEPTH], packed_b[DEPTH * WIDTH];
-    NAME(pack_a)(m, k, a, lda, packed_a);
+    NAME(pack_rows)(m, k, a, lda, 1, packed_a, k * GEMM_ROWS);
     for (size_t j = 0; j < n; j += WIDTH) {
         const size_t width = n - j < WIDTH ? n - j : WIDTH;
-        NAME(pack_b)(width, k, b + j, ldb, packed_b);
-        for (size_t i = 0; i < m; i += GEMM_ROWS) {
-            const size_t rows = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
-            if (width == WIDTH)
-                NAME(wide)(rows, k, packed_a + i * k, packed_b, c + i * ldc + j, ldc);
-            else if (width == LANES)
-                NAME(thin)(rows, k, packed_a + i * k, packed_b, c + i * ldc + j, ldc);
-            else
-                NAME(edge)(rows, width, k, packed_a + i * k, packed_b, c + i * ldc + j, ldc);
-        }
+        NAME(pack_columns)(width, k, b + j, ldb, 1, packed_b);
+        NAME(column)(m, width, k, packed_a, k * GEMM_ROWS, packed_b, c + j, ldc);
     }
 }
 #endif

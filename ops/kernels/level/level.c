@@ -15,6 +15,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .store_u64 = LEVEL_NAME(store_u64),
     .rows = LEVEL_NAME(rows),
     .reduce = LEVEL_NAME(reduce),
+    .packed = LEVEL_NAME(packed),
     .gemm_f32 = LEVEL_NAME(gemm_f32),
     .gemm_f64 = LEVEL_NAME(gemm_f64),
     .gemm_i32 = LEVEL_NAME(gemm_i32),

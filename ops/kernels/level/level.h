@@ -21,6 +21,7 @@ struct Kernels {
     LEVEL_STORE(u64);
     RowLoop *const (*rows)[ARITHMETICS];
     const ReduceLoops (*reduce)[ARITHMETICS];
+    const PackedLoops *packed; /* of f32, of f64 */
     GemmF32 *gemm_f32;
     GemmF64 *gemm_f64;
     GemmI32 *gemm_i32;
@@ -41,6 +42,7 @@ struct Kernels {
     LEVEL_STORAGE(i64, level)                                                                                          \
     LEVEL_STORAGE(u64, level)                                                                                          \
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
+    extern const PackedLoops packed_##level[2];                                                                        \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;                                                                                          \
     GemmI32 gemm_i32_##level;                                                                                          \
