@@ -10,6 +10,7 @@ typedef struct Maker {
     Arena *arena;
     Program *program;
     Facts parts;   /* int: StepPart */
+    Facts makers;  /* int: the launch of a node */
     Facts numbers; /* int: of inputs and constants, + 1 */
     size_t cap_launches, cap_constants;
     const char *why;
@@ -45,6 +46,7 @@ static bool locate(Maker *m, const Node *n, int result, const Type *type, Progra
     *to = (ProgramValue){ .type = type };
     if (v.buffer != PLAN_ELSEWHERE) {
         to->home = HOME_ARENA;
+        to->maker = *(int *)fact(&m->makers, v.source);
         to->at = m->plan->buffers[v.buffer].offset;
     } else if (v.next != PLAN_NO_NEXT) {
         to->home = HOME_NEXT;
@@ -100,6 +102,7 @@ static bool add_launch(Maker *m, const Node *n)
                    .tape = region ? tape_make(n->regions[0], m->arena) : NULL,
                    .n_in = n->n_in,
                    .n_out = type_results(n->type) };
+    *(int *)fact(&m->makers, n) = p->n_launches - 1;
     l->in = NEWS(m->arena, ProgramValue, l->n_in + 1);
     l->out = NEWS(m->arena, ProgramValue, l->n_out + 1);
     l->over = NEWS(m->arena, int, l->n_out + 1);
@@ -204,6 +207,7 @@ const Program *program_make(const Plan *plan, Arena *arena, const char **why, co
 {
     Maker m = { .plan = plan, .graph = plan->graph, .arena = arena, .program = NEW(arena, Program) };
     m.parts = step_parts(plan->graph, arena);
+    m.makers = facts_open(arena, sizeof(int));
     m.numbers = facts_open(arena, sizeof(int));
     *m.program = (Program){ .graph = plan->graph, .arena = plan->arena, .live = plan->live };
     if (make(&m))

@@ -7,9 +7,10 @@
 
 /* ---- check ---- */
 
-/* Bytes of the arena that hold a value. */
+/* Bytes of the arena that hold a value, and the launch that made it. */
 typedef struct Written {
     size_t at, end;
+    int maker;
 } Written;
 
 typedef struct Check {
@@ -52,7 +53,7 @@ static bool is_written(const Check *c, const ProgramValue *v)
         return true;
     for (size_t i = 0; i < c->n; i++)
         if (c->written[i].at <= v->at && v->at + bytes_of(v) <= c->written[i].end)
-            return true;
+            return c->written[i].maker == v->maker;
     return false;
 }
 
@@ -62,7 +63,7 @@ static void write(Check *c, const ProgramValue *v)
         c->made[v->at] = true;
     if (v->home != HOME_ARENA || !bytes_of(v))
         return;
-    const Written now = { v->at, v->at + bytes_of(v) };
+    const Written now = { v->at, v->at + bytes_of(v), v->maker };
     size_t kept = 0;
     for (size_t i = 0; i < c->n; i++)
         if (c->written[i].end <= now.at || now.end <= c->written[i].at)
@@ -83,6 +84,8 @@ static const char *check_results(const Check *c, const Launch *l)
         const ProgramValue *out = &l->out[i];
         if ((out->home != HOME_ARENA && out->home != HOME_NEXT) || !is_inside(c, out))
             return "makes a result that lies nowhere";
+        if (out->home == HOME_ARENA && out->maker != (int)(l - c->p->launches))
+            return "makes a result in the name of another";
         if (out->home == HOME_NEXT && l->part != STEP_LATE)
             return "makes the next value of a state too early";
         for (int k = 0; k < l->n_in; k++)

@@ -22,6 +22,7 @@ typedef struct ProgramValue {
     ProgramHome home;
     size_t at;
     const Type *type;
+    int maker; /* of what lies in the arena: the launch that makes it */
 } ProgramValue;
 
 typedef enum LaunchKind {
