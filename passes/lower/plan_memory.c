@@ -104,6 +104,8 @@ static int over_buffer(Planner *p, const Node *n, int result, size_t bytes)
         bool taken = b == PLAN_ELSEWHERE || p->plan->buffers[b].last != at || p->plan->buffers[b].bytes != bytes;
         for (int r = 0; r < result && !taken; r++)
             taken = values_of(p, n)[r].buffer == b;
+        for (int k = 0; k < n->n_in && !taken; k++) /* another look at it may read elsewhere than where is written */
+            taken = k != i && plan_buffer(p->plan, in(n, k), 0) == b;
         if (!taken && region_lies_over(&region, n->regions[0], result, n->regions[0]->inputs[i]->type))
             return b;
     }

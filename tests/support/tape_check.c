@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "codegen/tape.h"
 #include "runtime/cpu/tape_run.h"
+#include "support/random_graph.h"
 
 static void watch(void *user, const Node *n, const Tensor *value)
 {
@@ -112,17 +113,11 @@ static void check_tape(TapeCheck *w, const Node *fused)
 
 bool tape_check(TapeCheck *w, Graph *g, uint64_t seed)
 {
-    Rng rng = { seed };
-    const Tensor **inputs = NEWS(&w->c->arena, const Tensor *, g->n_inputs + 1);
+    const Tensor **inputs = random_inputs(g, seed, &w->c->arena);
     Tensor **results = NEWS(&w->c->arena, Tensor *, graph_n_results(g) + 1);
     w->values = facts_open(&w->c->arena, sizeof(const Tensor *));
-    for (size_t i = 0; i < g->n_inputs; i++) {
-        Tensor *t = tensor_new(&w->c->arena, g->inputs[i]->type);
-        for (int64_t k = 0; k < tensor_elements(t); k++)
-            tensor_set_f64(t, k, dtype_is_float(t->type->dtype) ? 4 * rng_unit(&rng) - 2 : (double)rng_below(&rng, 2));
-        inputs[i] = t;
-        *(const Tensor **)fact(&w->values, g->inputs[i]) = t;
-    }
+    for (size_t i = 0; i < g->n_inputs; i++)
+        *(const Tensor **)fact(&w->values, g->inputs[i]) = inputs[i];
     const EvalOptions options = { .observe = watch, .user = w };
     if (evaluate(g, &options, &w->c->heap, inputs, results) != OK)
         return false;

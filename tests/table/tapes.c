@@ -1,138 +1,12 @@
 /* Fused graphs: random ones have the values of what they were made from, and every tape the bits of the evaluator, at each
  * level and with any number of threads. */
 #include "passes/engine/trial.h"
-#include "ops/card/reduction.h"
+#include "support/random_graph.h"
 #include "support/samples.h"
 #include "support/tape_check.h"
 #include "testing.h"
 
-enum { GRAPHS = 400, MOST_CALLS = 14 };
-
-/* ---- random graphs ---- */
-
-typedef struct Random {
-    Context *c;
-    Rng rng;
-    Build b;
-    Graph *graph;
-    int rank;
-    int64_t dims[4];
-    Node *values[MOST_CALLS + 8];
-    int n;
-} Random;
-
-static Node *keep(Random *r, Node *n)
-{
-    return r->values[r->n++] = n;
-}
-
-/* Some of the dimensions of the space, the others 1. */
-static const Type *some_type(Random *r, DType d, int64_t whole)
-{
-    int64_t dims[4];
-    const int rank = (int)(whole ? r->rank : rng_range(&r->rng, 0, r->rank));
-    for (int i = 0; i < rank; i++)
-        dims[i] = whole || rng_below(&r->rng, 2) ? r->dims[r->rank - rank + i] : 1;
-    return type_tensor(&r->c->ir.types, d, rank, dims);
-}
-
-static Node *pick(Random *r, bool floating)
-{
-    for (int tries = 0; tries < 64; tries++) {
-        Node *n = r->values[rng_below(&r->rng, r->n)];
-        if (dtype_is_float(n->type->dtype) == floating && n->type->dtype != BOOL)
-            return n;
-    }
-    return r->values[0];
-}
-
-static Node *of_type(Random *r, Node *n, DType d)
-{
-    return n->type->dtype == d ? n : build_cast(&r->b, n, d);
-}
-
-static void call_unary(Random *r)
-{
-    static const OpWord words[] = { OP_neg, OP_abs, OP_exp, OP_tanh, OP_sigmoid, OP_sqrt, OP_relu, OP_gelu };
-    Node *x = pick(r, true);
-    keep(r, build_node(&r->b, words[rng_below(&r->rng, (int64_t)COUNT(words))], NULL, 1, &x));
-}
-
-static void call_binary(Random *r)
-{
-    static const OpWord words[] = { OP_add, OP_sub, OP_mul, OP_div, OP_max, OP_min };
-    Node *x = pick(r, rng_below(&r->rng, 5) != 0), *y = of_type(r, pick(r, true), x->type->dtype);
-    keep(r, build_node(&r->b, words[rng_below(&r->rng, (int64_t)COUNT(words))], NULL, 2, (Node *[]){ x, y }));
-}
-
-static void call_test(Random *r)
-{
-    Node *x = pick(r, true), *y = of_type(r, pick(r, true), x->type->dtype), *z = pick(r, true);
-    Node *test = build_node(&r->b, OP_less, NULL, 2, (Node *[]){ x, y });
-    keep(r, build_node(&r->b, OP_where, NULL, 3, (Node *[]){ test, of_type(r, z, x->type->dtype), x }));
-}
-
-static void call_cast(Random *r)
-{
-    static const DType types[] = { F32, BF16, F16, F64, I32, F32 };
-    keep(r, build_cast(&r->b, pick(r, true), types[rng_below(&r->rng, (int64_t)COUNT(types))]));
-}
-
-static void call_clip(Random *r)
-{
-    Node *x = pick(r, true);
-    const DType d = x->type->dtype;
-    keep(r, build_node(&r->b, OP_clip, NULL, 3, (Node *[]){ x, NULL, build_scalar(&r->b, d, 1.5) }));
-}
-
-static void call_reduce(Random *r)
-{
-    static const OpWord words[] = { OP_reduce_sum, OP_reduce_max, OP_reduce_min, OP_reduce_sum_square, OP_reduce_prod };
-    Node *x = pick(r, rng_below(&r->rng, 5) != 0);
-    const int rank = x->type->rank, cut = (int)rng_range(&r->rng, 0, rank);
-    int64_t axes[4];
-    int n = 0;
-    for (int i = 0; i < rank; i++)
-        if (rng_below(&r->rng, 8) == 0 || (rng_below(&r->rng, 3) ? i >= cut : i < cut))
-            axes[n++] = i;
-    const ReduceAttr at = { .keepdims = rng_below(&r->rng, 8) != 0 };
-    Node *list = build_i64s(&r->b, n, axes);
-    keep(r, build_node(&r->b, words[rng_below(&r->rng, (int64_t)COUNT(words))], &at, 2, (Node *[]){ x, list }));
-}
-
-static Graph *random_graph(Context *c, uint64_t seed)
-{
-    static void (*const calls[])(Random *) = { call_unary, call_unary, call_binary, call_binary, call_binary,
-                                               call_test,  call_cast,  call_clip,   call_reduce, call_reduce };
-    static const int64_t extents[] = { 1, 2, 3, 7, 40, 65, 130, 1, 5 };
-    static const DType types[] = { F32, F32, F32, BF16, F64, I64 };
-    Random r = { .c = c, .rng = { seed }, .graph = graph_new(&c->ir, &c->arena, "f") };
-    const bool large = rng_below(&r.rng, 6) == 0;
-    r.b = build_at_end(r.graph);
-    r.rank = (int)rng_range(&r.rng, 0, 3);
-    for (int i = 0; i < r.rank; i++)
-        r.dims[i] = extents[rng_below(&r.rng, (int64_t)COUNT(extents))];
-    if (large && r.rank)
-        r.dims[r.rank - 1] = rng_range(&r.rng, 900, 3000);
-    keep(&r, graph_input(r.graph, "x", some_type(&r, F32, true)));
-    for (int i = 0; i < 3; i++)
-        keep(&r, graph_input(r.graph, (const char *[]){ "a", "b", "c" }[i],
-                             some_type(&r, types[rng_below(&r.rng, (int64_t)COUNT(types))], false)));
-    const int n = (int)rng_range(&r.rng, 1, MOST_CALLS);
-    Node *results[MOST_CALLS + 8];
-    int n_results = 0;
-    for (int i = 0; i < n && r.b.status == OK; i++) {
-        const int before = r.n;
-        calls[rng_below(&r.rng, (int64_t)COUNT(calls))](&r);
-        if (!r.values[before])
-            return NULL; /* the draw does not fit together */
-    }
-    for (int i = 4; i < r.n; i++)
-        if (!r.values[i]->uses || rng_below(&r.rng, 5) == 0)
-            results[n_results++] = r.values[i];
-    graph_return(r.graph, n_results, results, NULL);
-    return n_results ? r.graph : NULL;
-}
+enum { GRAPHS = 400 };
 
 /* ---- their tapes ---- */
 
@@ -143,7 +17,7 @@ static Status check_random(void *context)
     int64_t graphs = 0, alone = 0;
     for (uint64_t k = 0; k < GRAPHS; k++) {
         const uint64_t seed = seed_of("tapes", k);
-        Graph *g = random_graph(w.c, seed);
+        Graph *g = random_graph(w.c, seed, false);
         if (!g)
             continue;
         Graph *before = graph_copy(g, &w.c->arena);

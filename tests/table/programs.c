@@ -1,0 +1,194 @@
+/* Whole programs against the evaluator: random graphs with moves and products, and the samples of every card, lowered with
+ * all passes and with each of them left out, at each level, with one, two, three and sixty-four threads.  Every result has
+ * the same bits. */
+#include "codegen/program.h"
+#include "ir/verify.h"
+#include "ops/card/eval.h"
+#include "passes/engine/trial.h"
+#include "passes/lower/plan_memory.h"
+#include "passes/pipelines.h"
+#include "runtime/cpu/cpu.h"
+#include "support/random_graph.h"
+#include "support/samples.h"
+
+enum { GRAPHS = 1000 };
+
+static const int thread_counts[] = { 1, 2, 3, 64 };
+
+typedef struct Trial {
+    Context *c;
+    const char *name;
+    Graph *graph;
+    uint64_t seed;
+    const Tensor **inputs;
+    Tensor **wanted; /* what the evaluator gave */
+    const Kernels *level;
+    Parallel *pool;
+    int left_out; /* pass of the pipeline; -1: none */
+} Trial;
+
+static int64_t ran, refused, compared;
+static Parallel *pools[COUNT(thread_counts)];
+
+/* ---- a program, without one of the passes ---- */
+
+static const Program *program_of(const Trial *t, Graph *g, Arena *arena)
+{
+    const Pipeline *lower = pipeline_find("lower");
+    Plan plan;
+    const char *why = NULL;
+    const Node *where = NULL;
+    for (size_t i = 0; i < lower->n; i++)
+        if ((int)i != t->left_out && pass_run(lower->passes[i], g, NULL) != OK)
+            return NULL;
+    if (!plan_memory(g, arena, &plan, &where))
+        return NULL;
+    assert_null(plan_check(&plan, arena));
+    const Program *p = program_make(&plan, arena, &why, &where);
+    if (!p)
+        return NULL;
+    const char *wrong = program_check(p, arena);
+    if (wrong) {
+        Text text;
+        text_open(&text, arena);
+        program_print(&text, p, t->c->ir.ops, true);
+        fprintf(stderr, "%s, without pass %d: %s\n%s", t->name, t->left_out, wrong, text_get(&text));
+    }
+    assert_null(wrong);
+    return p;
+}
+
+/* ---- a run ---- */
+
+static void same_results(const Trial *t, const Engine *e, Values *v, int graph)
+{
+    for (int i = 0; i < graph_n_results(t->graph); i++) {
+        const Tensor *got = NULL;
+        assert_int_equal(e->get(v, value_result(graph, i), &got), OK);
+        const bool same = (!got && !t->wanted[i]) || (got && t->wanted[i] && tensor_same(got, t->wanted[i]));
+        if (!same)
+            print_error("%s, seed %llu: result %d differs at level %s with %d threads, without pass %d\n", t->name,
+                        (unsigned long long)t->seed, i, kernels_name(t->level), parallel_threads(t->pool), t->left_out);
+        assert_true(same);
+        compared++;
+    }
+}
+
+/* False: it has no program. */
+static bool run_program(const Trial *t, Arena *arena)
+{
+    const Engine *e = &engine_cpu;
+    Graph *g = graph_copy(t->graph, arena);
+    const Program *p = program_of(t, g, arena);
+    if (!p)
+        return false;
+    const EngineOptions options = { .kernels = t->level, .pool = t->pool };
+    const Executable x = { .graph = g, .n_parts = 1, .program = p };
+    ValueAt *at = NEWS(arena, ValueAt, g->n_inputs + 1);
+    const EngineRun run = { .seed = t->seed, .inputs = at };
+    Values *v;
+    int graph;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        at[i] = value_kept((int)i);
+    assert_int_equal(e->open(&t->c->ir, &options, (int)g->n_inputs, arena, &v), OK);
+    assert_int_equal(e->load(v, &x, &graph), OK);
+    assert_int_equal(e->put(v, (int)g->n_inputs, at, (Tensor *const *)(uintptr_t)t->inputs, PUT_LEND), OK);
+    for (int turn = 0; turn < 2; turn++) { /* what the first run left is in no result of the second */
+        assert_int_equal(e->begin(v, graph, &run), OK);
+        assert_int_equal(e->run(v, graph, 0), OK);
+        same_results(t, e, v, graph);
+        e->end(v, graph);
+    }
+    e->close(v);
+    return true;
+}
+
+/* A way to run it, another for each graph. */
+static void choose(Trial *t, uint64_t number)
+{
+    static const char *const levels[] = { "v4", "v3", "base" };
+    const size_t passes = pipeline_find("lower")->n;
+    t->level = kernels_named(levels[number % COUNT(levels)]);
+    t->level = t->level ? t->level : kernels_best();
+    t->pool = pools[number / COUNT(levels) % COUNT(pools)];
+    t->left_out = (int)(number % (2 * passes)) < (int)passes ? (int)(number % passes) : -1;
+}
+
+static bool try_graph(Trial *t, uint64_t number)
+{
+    Arena arena;
+    Hush hush;
+    arena_open(&arena, &t->c->memory);
+    t->inputs = random_inputs(t->graph, t->seed, &arena);
+    t->wanted = NEWS(&arena, Tensor *, graph_n_results(t->graph) + 1);
+    hush_begin(&hush, &t->c->ir, &arena);
+    const EvalOptions options = { .seed = t->seed };
+    const bool fine = evaluate(t->graph, &options, &t->c->heap, t->inputs, t->wanted) == OK;
+    bool any = false;
+    choose(t, number);
+    if (fine)
+        any = run_program(t, &arena);
+    hush_end(&hush);
+    ran += any;
+    refused += fine && !any;
+    arena_close(&arena);
+    return any;
+}
+
+/* ---- which graphs ---- */
+
+static Status check_random(void *context)
+{
+    for (uint64_t i = 0; i < GRAPHS; i++) {
+        Trial t = { .c = context, .name = "random", .seed = seed_of("programs", i) };
+        t.graph = random_graph(t.c, t.seed, true);
+        if (t.graph)
+            try_graph(&t, i);
+    }
+    return OK;
+}
+
+static void random_graphs(void **state)
+{
+    (void)state;
+    ran = refused = compared = 0;
+    with_context(check_random);
+    print_message("%d graphs ran, %d have no program, %d results\n", (int)ran, (int)refused, (int)compared);
+    assert_true(ran > GRAPHS / 2 && refused == 0);
+}
+
+static Status check_card(void *thing)
+{
+    CardTour *tour = thing;
+    for (int i = 0; i < tour->def->n_variants; i++) {
+        Trial t = { .c = tour->c, .name = tour->def->name, .seed = seed_of(tour->def->name, (uint64_t)i) };
+        t.graph = sample_graph(t.c, tour->def, i);
+        for (size_t k = 0; t.graph && k < t.graph->n_inputs; k++)
+            if (!tensor_holds(t.graph->inputs[k]->type) || !type_known(t.graph->inputs[k]->type))
+                t.graph = NULL;
+        if (t.graph)
+            try_graph(&t, (uint64_t)i);
+    }
+    return OK;
+}
+
+static void samples_of_cards(void **state)
+{
+    CardTour tour = { 0 };
+    (void)state;
+    ran = refused = compared = 0;
+    assert_int_equal(each_card(&tour, check_card), 0);
+    print_message("%d samples ran, %d have no program, %d results\n", (int)ran, (int)refused, (int)compared);
+    assert_true(ran > 3000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(samples_of_cards) };
+    for (size_t i = 1; i < COUNT(pools); i++)
+        pools[i] = parallel_open(thread_counts[i], NULL);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < COUNT(pools); i++)
+        parallel_close(pools[i]);
+    return failed;
+}
