@@ -72,8 +72,8 @@ static bool lay_over(Maker *m, Launch *l)
         for (int k = 0; k < l->n_in; k++) {
             const ProgramValue *out = &l->out[i], *in = &l->in[k];
             const ProgramNext *next = out->home == HOME_NEXT ? &m->program->next[out->at] : NULL;
-            const bool same =
-                out->home == HOME_ARENA && in->home == HOME_ARENA && in->at == out->at && type_elements(in->type) > 0;
+            const bool same = out->home == HOME_ARENA && in->home == HOME_ARENA && in->at == out->at &&
+                              type_elements(in->type) > 0 && type_elements(out->type) > 0;
             const bool state = next && in->home == HOME_INPUT && in->at == (size_t)next->state;
             if (!same && !state)
                 continue;
