@@ -217,6 +217,7 @@ typedef struct AccessCard {
     bool refuses;       /* values that only a run knows may make a call fail: an index that is out of range */
     bool collides;      /* several elements of an operand may go to one place of a result */
     bool served_whole;  /* of a word with an expansion: one launch serves a call, nobody needs to open it */
+    bool (*serves)(const Node *n); /* of such a word: which calls; null: all */
     uint32_t steer;     /* their values say where elements go or which there are: indices, axes, shapes, conditions */
     uint32_t type_only; /* nothing but their types is read */
     int shape;          /* the operand that is the shape of the result, counted from 1; 0: none */

@@ -1,10 +1,7 @@
-/* attention: softmax(Q K' scale + bias) V over heads, written in products, selections and one softmax.
- *
- * What the masks forbid is selected to -inf, never added, so that no score, however large, comes through; a query
- * that may see no key at all has probabilities and a result of zero.
+/* attention: softmax(Q K' scale + bias) V over heads.
  *
  * Of f16 and bf16 both products are of operands of that type, the probabilities rounded to it; all between is f32. */
-#include "ops/attend/attention.h"
+#include "ops/attend/heads.h"
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/contract/work.h"
@@ -22,14 +19,6 @@ static const AttrSpec attention_attrs[] = {
     ATTR(AttentionAttr, softmax_precision, DTYPE, 0),
     ATTR_LAST,
 };
-
-enum { IN_Q, IN_K, IN_V, IN_MASK, IN_PAST_KEY, IN_PAST_VALUE, IN_LENGTHS };
-enum { QK_PRODUCT, QK_CAPPED, QK_BIASED, QK_PROBABILITY };
-
-/* The extents of a call, -1 unknown. */
-typedef struct Heads {
-    int64_t batch, q_heads, heads, queries, keys, past, total, size, v_size;
-} Heads;
 
 /* One operand [batch, heads, steps, size] or [batch, steps, heads * size]; false after a complaint. */
 static bool infer_heads(Infer *q, int i, int rank, int64_t said, int64_t *batch, int64_t *heads, int64_t *steps,
@@ -193,170 +182,6 @@ static const Type *infer_attention(Infer *q)
     return infer_results(q, 4, results);
 }
 
-/* The extents of a call whose operands are known. */
-static Heads heads_of(const Site *s)
-{
-    const AttentionAttr *at = s->attr;
-    const int64_t *q = s->in[IN_Q]->type->dims, *k = s->in[IN_K]->type->dims, *v = s->in[IN_V]->type->dims;
-    Heads h = { .batch = q[0], .past = site_in(s, IN_PAST_KEY) ? s->in[IN_PAST_KEY]->type->dims[2] : 0 };
-    if (s->in[IN_Q]->type->rank == 4) {
-        h.q_heads = q[1], h.queries = q[2], h.size = q[3];
-        h.heads = k[1], h.keys = k[2], h.v_size = v[3];
-    } else {
-        h.q_heads = at->q_num_heads, h.queries = q[1], h.size = q[2] / at->q_num_heads;
-        h.heads = at->kv_num_heads, h.keys = k[1], h.v_size = v[2] / at->kv_num_heads;
-    }
-    h.total = h.past + h.keys;
-    return h;
-}
-
-/* An operand as [batch, heads, steps, size]. */
-static Node *split_heads(Build *b, Node *x, int64_t heads, int64_t size)
-{
-    static const int64_t order[] = { 0, 2, 1, 3 };
-    if (x->type->rank == 4)
-        return x;
-    const int64_t dims[] = { x->type->dims[0], x->type->dims[1], heads, size };
-    return make_transpose(b, make_reshape(b, x, 4, dims), 4, order);
-}
-
-static Node *joined(Build *b, Node *past, Node *x)
-{
-    return past ? make_concat(b, 2, 2, (Node *[]){ past, x }) : x;
-}
-
-static Node *both(Build *b, Node *x, Node *y)
-{
-    return x && y ? CALL(b, and, x, y) : x ? x : y;
-}
-
-/* A window as a bound of positions: null where it reaches beyond all of them. */
-static Node *bound(Build *b, int64_t window)
-{
-    const int64_t endless = (int64_t)1 << 52;
-    return window < 0 || window >= endless ? NULL : build_scalar(b, I64, (double)window);
-}
-
-/* Where a key may be seen, as far as position decides: null everywhere.  The queries are the last of the valid keys;
- * position i sees keys i - left .. i + right, and causal means that right is 0. */
-static Node *visible(Build *b, const Site *s, const Heads *h)
-{
-    const AttentionAttr *at = s->attr;
-    Node *left = bound(b, at->left_window_size), *right = bound(b, at->is_causal ? 0 : at->right_window_size);
-    const int64_t each[] = { h->batch, 1, 1, 1 };
-    Node *key = make_count(b, 4, 3, h->total), *seen = NULL, *first = build_scalar(b, I64, (double)h->past);
-    if (site_in(s, IN_LENGTHS)) {
-        Node *length = make_reshape(b, build_cast(b, s->in[IN_LENGTHS], I64), 4, each);
-        seen = CALL(b, less, key, length);
-        first = CALL(b, sub, length, build_scalar(b, I64, (double)h->queries));
-    }
-    if (!left && !right)
-        return seen;
-    Node *query = CALL(b, add, make_count(b, 4, 2, h->queries), first);
-    if (left)
-        seen = both(b, seen, CALL(b, greater_or_equal, key, CALL(b, sub, query, left)));
-    if (right)
-        seen = both(b, seen, CALL(b, less_or_equal, key, at->is_causal ? query : CALL(b, add, query, right)));
-    return seen;
-}
-
-/* The mask operand in 4 dimensions and over all keys: what it does not speak of is forbidden. */
-static Node *whole_mask(Build *b, const Site *s, const Heads *h, DType t)
-{
-    const Type *type = s->in[IN_MASK]->type;
-    const bool choice = type->dtype == BOOL;
-    int64_t dims[] = { 1, 1, 1, 1 };
-    for (int i = 0; i < type->rank; i++)
-        dims[4 - type->rank + i] = type->dims[i];
-    Node *mask = make_reshape(b, choice ? s->in[IN_MASK] : make_cast(b, s->in[IN_MASK], t), 4, dims);
-    if (type->rank == 0 || dims[3] == h->total)
-        return mask;
-    dims[3] = h->total - dims[3];
-    Node *rest = choice ? make_zeros(b, BOOL, 4, dims) : make_expand(b, build_scalar(b, t, -(double)Q_INF), 4, dims);
-    return make_concat(b, 3, 2, (Node *[]){ mask, rest });
-}
-
-/* Scores, where they count, and how. */
-typedef struct Scores {
-    Node *product, *capped, *biased, *probability;
-} Scores;
-
-static Node *probabilities(Build *b, const AttentionAttr *at, DType t, Node *scores, Node *seen)
-{
-    const DType wide = at->softmax_precision == F64 + 1 ? F64 : t;
-    if (!seen)
-        return make_cast(b, make_softmax(b, make_cast(b, scores, wide), 3), t);
-    const int64_t axis = 3;
-    Node *any = build_reduce(b, OP_reduce_max, build_cast(b, seen, I32), 1, &axis);
-    Node *blind = CALL(b, equal, any, build_scalar(b, I32, 0)), *zero = build_scalar(b, t, 0);
-    Node *some = CALL(b, where, blind, zero, scores);
-    Node *p = make_cast(b, make_softmax(b, make_cast(b, some, wide), 3), t);
-    return CALL(b, where, blind, zero, p);
-}
-
-/* Narrow queries meet the keys as they are, and the products are scaled; wide queries are scaled first. */
-static Scores score(Build *b, const Site *s, const Heads *h, DType t, Node *q, Node *k)
-{
-    const AttentionAttr *at = s->attr;
-    const DType own = s->in[IN_Q]->type->dtype;
-    const double root = sqrt((double)h->size);
-    Node *scale = build_scalar(b, t, at->scale != 0 ? (double)at->scale : 1 / root);
-    const int64_t grouped[] = { h->batch, h->heads, h->heads ? h->q_heads / h->heads * h->queries : 0, h->size };
-    const int64_t whole[] = { h->batch, h->q_heads, h->queries, h->total };
-    Scores r;
-    if (!dtype_is_narrow(own))
-        q = CALL(b, mul, make_cast(b, q, t), scale);
-    r.product = make_product(b, own, make_reshape(b, q, 4, grouped), k, true);
-    if (dtype_is_narrow(own))
-        r.product = CALL(b, mul, r.product, scale);
-    r.product = r.capped = make_reshape(b, r.product, 4, whole);
-    if (at->softcap > 0) {
-        Node *cap = build_scalar(b, t, (double)at->softcap);
-        r.capped = CALL(b, mul, CALL(b, tanh, CALL(b, div, r.product, cap)), cap);
-    }
-    r.biased = r.capped;
-    Node *seen = visible(b, s, h), *mask = site_in(s, IN_MASK) ? whole_mask(b, s, h, t) : NULL;
-    Node *lowest = build_scalar(b, t, -(double)Q_INF);
-    if (mask && s->in[IN_MASK]->type->dtype == BOOL) {
-        seen = both(b, seen, mask);
-    } else if (mask) {
-        r.biased = CALL(b, add, r.biased, mask);
-        seen = both(b, seen, CALL(b, not, CALL(b, equal, mask, lowest)));
-    }
-    if (seen)
-        r.biased = CALL(b, where, seen, r.biased, lowest);
-    r.probability = probabilities(b, at, t, r.biased, seen);
-    return r;
-}
-
-static Node *expand_attention(Build *b, const Site *s)
-{
-    static const int64_t order[] = { 0, 2, 1, 3 };
-    const AttentionAttr *at = s->attr;
-    if (!make_ready(b, s))
-        return NULL;
-    const Heads h = heads_of(s);
-    const Type *x = s->in[IN_Q]->type;
-    const DType t = make_width(x->dtype);
-    const int64_t groups = h.heads ? h.q_heads / h.heads * h.queries : 0;
-    Node *q = split_heads(b, s->in[IN_Q], h.q_heads, h.size);
-    Node *k = joined(b, site_in(s, IN_PAST_KEY), split_heads(b, s->in[IN_K], h.heads, h.size));
-    Node *v = joined(b, site_in(s, IN_PAST_VALUE), split_heads(b, s->in[IN_V], h.heads, h.v_size));
-    const Scores r = score(b, s, &h, t, q, k);
-    const int64_t grouped[] = { h.batch, h.heads, groups, h.total },
-                  whole[] = { h.batch, h.q_heads, h.queries, h.v_size };
-    const int64_t flat[] = { h.batch, h.queries, h.q_heads * h.v_size };
-    Node *y = make_product(b, x->dtype, make_reshape(b, r.probability, 4, grouped), v, false);
-    y = make_reshape(b, y, 4, whole);
-    if (x->rank == 3)
-        y = make_reshape(b, make_transpose(b, y, 4, order), 3, flat);
-    Node *const modes[] = { r.product, r.capped, r.biased, r.probability };
-    Node *parts[] = { make_cast(b, y, x->dtype), k, v, make_cast(b, modes[at->qk_matmul_output_mode], x->dtype) };
-    if (s->n_out == 1 || b->status != OK)
-        return parts[0];
-    return build_tuple(b, s->n_out, parts);
-}
-
 static Node *sample_attention(Build *b, Rng *rng, int variant)
 {
     const int64_t batch = rng_range(rng, 1, 2), heads = rng_range(rng, 1, 2), queries = rng_below(rng, 4);
@@ -391,6 +216,12 @@ static Node *sample_attention(Build *b, Rng *rng, int variant)
     return build_node_n(b, OP_attention, &at, 7, in, variant % 3 == 1 ? 1 + (int)rng_below(rng, 4) : 1);
 }
 
+static bool serves_attention(const Node *n)
+{
+    const bool has_past = n->n_in > IN_PAST_KEY && in(n, IN_PAST_KEY);
+    return attention_in_blocks(n->attr, in(n, IN_Q)->type->dtype, type_results(n->type), has_past);
+}
+
 const OpDef op_attention = {
     .name = "attention",
     .min_in = 3,
@@ -400,6 +231,7 @@ const OpDef op_attention = {
     .attrs = attention_attrs,
     .infer = infer_attention,
     .expand = expand_attention,
+    .fast = fast_attention,
     .sample = sample_attention,
     .n_variants = 60,
     .differentiable = 7 | 8 | 16 | 32,
@@ -408,6 +240,7 @@ const OpDef op_attention = {
     .work = work_attention,
     .access.kind = ACCESS_COMPOSITE,
     .access.served_whole = true,
+    .access.serves = serves_attention,
     .amp = { AMP_T, AMP_T, 8, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_INPUT, QUANT_INPUT, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Attention", 25, NULL },

@@ -164,6 +164,9 @@ Heap *eval_heap(Eval *e);
 /* Random draws: options of the evaluation. */
 const EvalOptions *eval_options(const Eval *e);
 
+/* Evaluates the expansion of the call, as where there is no fast form: for a fast form that does not know it. */
+Status eval_expansion(Eval *e);
+
 /* Evaluates a row (ops/machine/row_eval.c). */
 Status eval_row(Eval *e);
 

@@ -98,7 +98,7 @@ static void give_copy(Eval *e, int i, const Tensor *t)
         memcpy(copy->data, t->data, t->bytes);
 }
 
-static Status eval_expansion(Eval *e)
+Status eval_expansion(Eval *e)
 {
     Machine *m = e->machine;
     Graph *g;

@@ -14,15 +14,20 @@
  *         %y: f32[2,3] = div(%3, %5)
  *     }
  *
- * What one launch serves whole stays closed (AccessCard.served_whole), and so do calls whose expansion depends on values
+ * What one launch serves whole stays closed (AccessCard.served_whole and serves), and so do calls whose expansion depends on values
  * that only a run knows. */
 #include "ops/control/reverse.h"
 #include "passes/engine/pass.h"
 
+static bool is_served(const Node *n)
+{
+    const AccessCard *card = &op_of(n)->access;
+    return card->served_whole && (!card->serves || card->serves(n));
+}
+
 static bool is_opened(const Node *n)
 {
-    const OpDef *def = op_of(n);
-    return def->expand && !def->access.served_whole && type_known(n->type);
+    return op_of(n)->expand && !is_served(n) && type_known(n->type);
 }
 
 /* Opens a call; what stands in its place is opened in its turn, so the walk goes on from before it. */

@@ -1,0 +1,36 @@
+/* What the files of attention share: the extents of a call, and where a query may look. */
+#ifndef OPS_ATTEND_HEADS_H
+#define OPS_ATTEND_HEADS_H
+
+#include "ops/attend/attention.h"
+
+/* The operands of attention, and what its fourth result shows. */
+enum { IN_Q, IN_K, IN_V, IN_MASK, IN_PAST_KEY, IN_PAST_VALUE, IN_LENGTHS };
+enum { QK_PRODUCT, QK_CAPPED, QK_BIASED, QK_PROBABILITY };
+
+/* The extents of a call; keys are those given, total those and the past. */
+typedef struct Heads {
+    int64_t batch, q_heads, heads, queries, keys, past, total, size, v_size;
+} Heads;
+
+/* The extents of a call on queries, keys and values of these known types, behind a past of so many keys. */
+Heads heads_of(const AttentionAttr *at, const Type *q, const Type *k, const Type *v, int64_t past);
+
+/* What the products are multiplied with. */
+double attention_scale(const AttentionAttr *at, const Heads *h);
+
+/* How far before and behind its own key a query sees; -1: as far as there are keys. */
+int64_t attention_left(const AttentionAttr *at);
+int64_t attention_right(const AttentionAttr *at);
+
+/* The meaning of attention in products, selections and one softmax. */
+Node *expand_attention(Build *b, const Site *s);
+
+/* Whether a call is evaluated by blocks of queries: it gives nothing but its result, has no past, and its softmax has the
+ * width of the call. */
+bool attention_in_blocks(const AttentionAttr *at, DType own, int n_out, bool has_past);
+
+/* The same values by blocks of queries, a score matrix being nowhere whole; other calls by their expansion. */
+Status fast_attention(Eval *e);
+
+#endif
