@@ -302,9 +302,10 @@ typedef struct OpDef {
     /* What reaches the wanted operands, from what reaches the results (ops/control/reverse.h says in which form); null: the
      * expansion's adjoints serve.  The last bit of `differentiable` stands for all operands beyond. */
     void (*adjoint)(Build *b, const Site *s, Node **dx);
-    bool open_adjoint;       /* it holds where extents are only known when it runs */
-    uint32_t differentiable; /* operands, a bit each */
-    uint32_t trainable;      /* operands that are parameters by default, a bit each */
+    bool (*adjoint_when)(const Node *n); /* which calls it serves, the expansion's adjoints serving others; null: all */
+    bool open_adjoint;                   /* it holds where extents are only known when it runs */
+    uint32_t differentiable;             /* operands, a bit each */
+    uint32_t trainable;                  /* operands that are parameters by default, a bit each */
 
     /* of one step of an optimizer: the short names ("m", "v") of the states that it keeps of a parameter; returns how many */
     int (*states)(const void *attr, const char **names);

@@ -156,7 +156,7 @@ static const Type *infer_unranked(Infer *q)
     return infer_results(q, 4, results);
 }
 
-static const Type *infer_attention(Infer *q)
+const Type *infer_attention(Infer *q)
 {
     const Type *x = infer_floats(q, 3);
     Heads h;
@@ -182,7 +182,7 @@ static const Type *infer_attention(Infer *q)
     return infer_results(q, 4, results);
 }
 
-static Node *sample_attention(Build *b, Rng *rng, int variant)
+Node *sample_attention(Build *b, Rng *rng, int variant)
 {
     const int64_t batch = rng_range(rng, 1, 2), heads = rng_range(rng, 1, 2), queries = rng_below(rng, 4);
     const int64_t past = variant % 3 == 1 ? rng_below(rng, 3) : 0, keys = rng_range(rng, 1, 4), total = past + keys;
@@ -232,6 +232,8 @@ const OpDef op_attention = {
     .infer = infer_attention,
     .expand = expand_attention,
     .fast = fast_attention,
+    .adjoint = adjoint_attention,
+    .adjoint_when = serves_attention,
     .sample = sample_attention,
     .n_variants = 60,
     .differentiable = 7 | 8 | 16 | 32,

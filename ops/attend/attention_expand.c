@@ -58,6 +58,16 @@ static Node *split_heads(Build *b, Node *x, int64_t heads, int64_t size)
     return make_transpose(b, make_reshape(b, x, 4, dims), 4, order);
 }
 
+/* Back to what an operand of that rank looks like. */
+static Node *join_heads(Build *b, Node *x, int rank)
+{
+    static const int64_t order[] = { 0, 2, 1, 3 };
+    if (rank == 4 || !x)
+        return x;
+    const int64_t *d = x->type->dims, dims[] = { d[0], d[2], d[1] * d[3] };
+    return make_reshape(b, make_transpose(b, x, 4, order), 3, dims);
+}
+
 static Node *joined(Build *b, Node *past, Node *x)
 {
     return past ? make_concat(b, 2, 2, (Node *[]){ past, x }) : x;
@@ -117,6 +127,9 @@ static Node *whole_mask(Build *b, const Attention *a)
 /* Scores, where they count, and how. */
 typedef struct Scores {
     Node *product, *capped, *biased, *probability;
+    Node *queries; /* as the product reads them */
+    Node *tangent; /* of a call with a softcap: the hyperbolic tangent of scores over it */
+    Node *seen;    /* null: everything is */
 } Scores;
 
 static Node *probabilities(Build *b, const AttentionAttr *at, DType t, Node *scores, Node *seen)
@@ -139,16 +152,18 @@ static Scores score(Build *b, const Attention *a)
     Node *scale = build_scalar(b, a->width, attention_scale(a->at, h)), *q = a->q;
     const int64_t grouped[] = { h->batch, h->heads, h->heads ? h->q_heads / h->heads * h->queries : 0, h->size };
     const int64_t whole[] = { h->batch, h->q_heads, h->queries, h->total };
-    Scores r;
+    Scores r = { .queries = NULL };
     if (!dtype_is_narrow(a->own))
         q = CALL(b, mul, make_cast(b, q, a->width), scale);
-    r.product = make_product(b, a->own, make_reshape(b, q, 4, grouped), a->k, true);
+    r.queries = make_reshape(b, q, 4, grouped);
+    r.product = make_product(b, a->own, r.queries, a->k, true);
     if (dtype_is_narrow(a->own))
         r.product = CALL(b, mul, r.product, scale);
     r.product = r.capped = make_reshape(b, r.product, 4, whole);
     if (a->at->softcap > 0) {
         Node *cap = build_scalar(b, a->width, (double)a->at->softcap);
-        r.capped = CALL(b, mul, CALL(b, tanh, CALL(b, div, r.product, cap)), cap);
+        r.tangent = CALL(b, tanh, CALL(b, div, r.product, cap));
+        r.capped = CALL(b, mul, r.tangent, cap);
     }
     r.biased = r.capped;
     Node *seen = visible(b, a), *mask = a->mask ? whole_mask(b, a) : NULL;
@@ -162,12 +177,12 @@ static Scores score(Build *b, const Attention *a)
     if (seen)
         r.biased = CALL(b, where, seen, r.biased, lowest);
     r.probability = probabilities(b, a->at, a->width, r.biased, seen);
+    r.seen = seen;
     return r;
 }
 
 Node *expand_attention(Build *b, const Site *s)
 {
-    static const int64_t order[] = { 0, 2, 1, 3 };
     if (!make_ready(b, s))
         return NULL;
     const Type *x = s->in[IN_Q]->type;
@@ -185,14 +200,93 @@ Node *expand_attention(Build *b, const Site *s)
     const Scores r = score(b, &a);
     const int64_t grouped[] = { h.batch, h.heads, h.heads ? h.q_heads / h.heads * h.queries : 0, h.total },
                   whole[] = { h.batch, h.q_heads, h.queries, h.v_size };
-    const int64_t flat[] = { h.batch, h.queries, h.q_heads * h.v_size };
     Node *y = make_product(b, x->dtype, make_reshape(b, r.probability, 4, grouped), a.v, false);
-    y = make_reshape(b, y, 4, whole);
-    if (x->rank == 3)
-        y = make_reshape(b, make_transpose(b, y, 4, order), 3, flat);
+    y = join_heads(b, make_reshape(b, y, 4, whole), x->rank);
     Node *const modes[] = { r.product, r.capped, r.biased, r.probability };
     Node *parts[] = { make_cast(b, y, x->dtype), a.k, a.v, make_cast(b, modes[a.at->qk_matmul_output_mode], x->dtype) };
     if (s->n_out == 1 || b->status != OK)
         return parts[0];
     return build_tuple(b, s->n_out, parts);
+}
+
+/* ---- the way back ---- */
+
+/* x' y inside of a call on `own`, over the rows of both. */
+static Node *outer_product(Build *b, DType own, Node *x, Node *y)
+{
+    const DType wide = make_width(own), as = dtype_is_narrow(own) ? own : wide;
+    const MatmulAttr attr = { .ta = true, .out = as == wide ? 0 : (int)wide + 1 };
+    return CALL_ATTR(b, matmul, attr, make_cast(b, x, as), make_cast(b, y, as));
+}
+
+/* What reaches the mask, in its shape: sums where it was broadcast, nothing of keys that it does not speak of. */
+static Node *mask_back(Build *b, const Attention *a, Node *ds)
+{
+    const Type *mask = a->mask->type;
+    int64_t axes[4];
+    int n = 0;
+    if (mask->rank && mask->dims[mask->rank - 1] != a->h.total)
+        ds = make_slice(b, ds, 3, 0, mask->dims[mask->rank - 1], 1);
+    for (int i = 0; ds && i < 4; i++) {
+        const int64_t extent = i < 4 - mask->rank ? 1 : mask->dims[i - (4 - mask->rank)];
+        if (extent == 1 && ds->type->dims[i] != 1)
+            axes[n++] = i;
+    }
+    if (n)
+        ds = build_reduce(b, OP_reduce_sum, ds, n, axes);
+    return make_cast(b, make_reshape(b, ds, mask->rank, mask->dims), make_width(mask->dtype));
+}
+
+/* What reaches the scores before mask and softcap, and the biased ones: p (dp - sum(p dp)), nothing where nothing is
+ * seen. */
+static Node *scores_back(Build *b, const Attention *a, const Scores *r, Node *dp, Node **biased)
+{
+    const int64_t axis = 3;
+    Node *p = r->probability, *zero = build_scalar(b, a->width, 0);
+    if (r->seen)
+        dp = CALL(b, where, r->seen, dp, zero);
+    Node *mean = build_reduce(b, OP_reduce_sum, CALL(b, mul, p, dp), 1, &axis);
+    Node *ds = CALL(b, mul, p, CALL(b, sub, dp, mean));
+    if (r->seen)
+        ds = CALL(b, where, r->seen, ds, zero);
+    *biased = ds;
+    if (!r->tangent)
+        return ds;
+    Node *cap = build_scalar(b, a->width, (double)a->at->softcap), *one = build_scalar(b, a->width, 1);
+    ds = CALL(b, mul, CALL(b, mul, ds, cap), CALL(b, sub, one, CALL(b, mul, r->tangent, r->tangent)));
+    return CALL(b, div, ds, cap);
+}
+
+Node *expand_attention_grad(Build *b, const Site *s)
+{
+    if (!make_ready(b, s))
+        return NULL;
+    const Type *x = s->in[GRAD_Q]->type;
+    const Heads h = heads_of(s->attr, x, s->in[GRAD_K]->type, s->in[GRAD_V]->type, 0);
+    const int64_t rows = h.heads ? h.q_heads / h.heads * h.queries : 0;
+    const Attention a = { .at = s->attr,
+                          .h = h,
+                          .own = x->dtype,
+                          .width = make_width(x->dtype),
+                          .q = split_heads(b, s->in[GRAD_Q], h.q_heads, h.size),
+                          .k = split_heads(b, s->in[GRAD_K], h.heads, h.size),
+                          .v = split_heads(b, s->in[GRAD_V], h.heads, h.v_size),
+                          .mask = site_in(s, GRAD_MASK),
+                          .lengths = site_in(s, GRAD_LENGTHS) };
+    const int64_t whole[] = { h.batch, h.q_heads, h.queries, h.total }, scores[] = { h.batch, h.heads, rows, h.total },
+                  values[] = { h.batch, h.heads, rows, h.v_size }, of_q[] = { h.batch, h.q_heads, h.queries, h.size };
+    const Scores r = score(b, &a);
+    Node *dy = make_reshape(b, split_heads(b, s->in[GRAD_DY], h.q_heads, h.v_size), 4, values), *biased;
+    Node *dp = make_reshape(b, make_product(b, a.own, dy, a.v, true), 4, whole);
+    Node *ds = make_reshape(b, scores_back(b, &a, &r, dp, &biased), 4, scores);
+    Node *dv = outer_product(b, a.own, make_reshape(b, r.probability, 4, scores), dy);
+    Node *scale = build_scalar(b, a.width, attention_scale(a.at, &h));
+    Node *dq = CALL(b, mul, make_product(b, a.own, ds, a.k, false), scale),
+         *dk = outer_product(b, a.own, ds, r.queries);
+    if (dtype_is_narrow(a.own))
+        dk = CALL(b, mul, dk, scale);
+    Node *parts[] = { make_cast(b, join_heads(b, make_reshape(b, dq, 4, of_q), x->rank), a.own),
+                      make_cast(b, join_heads(b, dk, x->rank), a.own), make_cast(b, join_heads(b, dv, x->rank), a.own),
+                      s->n_out > 3 ? mask_back(b, &a, biased) : NULL };
+    return b->status == OK ? build_tuple(b, s->n_out, parts) : NULL;
 }

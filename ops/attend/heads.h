@@ -8,6 +8,9 @@
 enum { IN_Q, IN_K, IN_V, IN_MASK, IN_PAST_KEY, IN_PAST_VALUE, IN_LENGTHS };
 enum { QK_PRODUCT, QK_CAPPED, QK_BIASED, QK_PROBABILITY };
 
+/* The operands of attention_grad. */
+enum { GRAD_Q, GRAD_K, GRAD_V, GRAD_DY, GRAD_MASK, GRAD_LENGTHS, GRAD_OPERANDS };
+
 /* The extents of a call; keys are those given, total those and the past. */
 typedef struct Heads {
     int64_t batch, q_heads, heads, queries, keys, past, total, size, v_size;
@@ -26,11 +29,27 @@ int64_t attention_right(const AttentionAttr *at);
 /* The meaning of attention in products, selections and one softmax. */
 Node *expand_attention(Build *b, const Site *s);
 
+/* What infer says of attention. */
+const Type *infer_attention(Infer *q);
+
+/* A sample of attention. */
+Node *sample_attention(Build *b, Rng *rng, int variant);
+
+/* The meaning of attention_grad: the same scores, and what the chain rule makes of them. */
+Node *expand_attention_grad(Build *b, const Site *s);
+
+/* One call of attention_grad: of calls that are evaluated by blocks. */
+void adjoint_attention(Build *b, const Site *s, Node **dx);
+
 /* Whether a call is evaluated by blocks of queries: it gives nothing but its result, has no past, and its softmax has the
  * width of the call. */
 bool attention_in_blocks(const AttentionAttr *at, DType own, int n_out, bool has_past);
 
 /* The same values by blocks of queries, a score matrix being nowhere whole; other calls by their expansion. */
 Status fast_attention(Eval *e);
+
+/* The same of attention_grad, which then gives nothing for a mask. */
+bool attention_grad_in_blocks(const AttentionAttr *at, DType own, int n_out);
+Status fast_attention_grad(Eval *e);
 
 #endif

@@ -55,6 +55,12 @@ double work_attention(const Node *n)
     return 2 * elements(in(n, 0)->type) * dim_from_end(in(n, 1), 2);
 }
 
+/* Products with keys and values, those of the way back, and the scores again. */
+double work_attention_grad(const Node *n)
+{
+    return 2.5 * work_attention(n);
+}
+
 double work_product(const Node *n)
 {
     const Node *x = in(n, 0), *w = in(n, 1);

@@ -10,6 +10,7 @@ double work_conv(const Node *n);
 double work_conv_transpose(const Node *n);
 double work_recurrent(const Node *n);
 double work_attention(const Node *n);
+double work_attention_grad(const Node *n);
 
 /* An estimate for any other call: of a product of two matrices it is exact. */
 double work_product(const Node *n);

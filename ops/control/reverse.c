@@ -86,6 +86,12 @@ static void replace_in(int n, Node **list, const Node *old, Node *by)
             list[i] = by;
 }
 
+static bool has_adjoint(const Node *n)
+{
+    const OpDef *d = op_of(n);
+    return d->adjoint && (!d->adjoint_when || d->adjoint_when(n));
+}
+
 /* Inlines the composites on the path that have no adjoint; whether there were any. */
 static bool inline_composites(Run *r, Status *status)
 {
@@ -93,7 +99,7 @@ static bool inline_composites(Run *r, Status *status)
     for (Node *n = first_node(r), *next; n != r->b->before && *status == OK; n = next) {
         const Mark *m = mark_of(r, n);
         next = n->next;
-        if (!m->moved || !m->seen || op_of(n)->adjoint)
+        if (!m->moved || !m->seen || has_adjoint(n))
             continue;
         Node *by = reverse_inline(n, status);
         if (!by)
@@ -293,10 +299,10 @@ static bool find_wanted(Run *r, Node *n, bool *want)
     for (int i = 0; i < n->n_in; i++) {
         want[i] = moves_by(r, n, i);
         any |= want[i];
-        if (want[i] && !op_of(n)->adjoint)
+        if (want[i] && !has_adjoint(n))
             stop_at(r, n, i, true);
     }
-    return any && op_of(n)->adjoint;
+    return any && has_adjoint(n);
 }
 
 static Status back_through(Run *r, Node *n)

@@ -12,6 +12,7 @@ static bool rounds_inside(Op op)
 {
     switch (op) {
     case OP_attention:
+    case OP_attention_grad:
     case OP_einsum:
     case OP_lstm:
     case OP_gru:

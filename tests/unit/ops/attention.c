@@ -1,7 +1,9 @@
-/* Attention by blocks of queries has the bits of its expansion: where blocks end inside of a head, where sums have several
- * segments, whatever the mask, and with any number of threads. */
+/* Attention and its way back, by blocks of queries, have the bits of their expansions: where blocks end inside of a head,
+ * where sums have several segments, whatever the mask, and with any number of threads.  Nobody holds their scores. */
 #include "ops/attend/attention.h"
 #include "ops/card/expansion.h"
+#include "ops/card/make.h"
+#include "ops/control/reverse.h"
 #include "support/calls.h"
 
 typedef enum Mask { MASK_NONE, MASK_CHOICE, MASK_ROW, MASK_SHORT, MASK_SCALAR, MASK_NARROW } Mask;
@@ -28,7 +30,7 @@ static const Case cases[] = {
     { F32, 4, 2, 2, 1,  70,  50,  4,  6, MASK_SHORT,  true,  { PLAIN, .softcap = 1.5f } },
     { F32, 4, 2, 2, 1,  70,  50,  4,  6, MASK_SCALAR, true,  { CAUSAL } },
     { F32, 4, 1, 2, 1,  70,  80,  4,  6, MASK_NARROW, false, { .left_window_size = 9, .right_window_size = 3 } },
-    { F32, 4, 1, 1, 3, 700, 2100, 3,  2, MASK_NONE,   false, { PLAIN } }, /* several segments, both ways */
+    { F32, 4, 1, 1, 3, 700, 2100, 3,  2, MASK_NONE,   false, { PLAIN } }, /* several segments, of keys and of rows */
     { F64, 3, 2, 2, 2,  40,  30,  8,  8, MASK_ROW,    true,  { CAUSAL, .softcap = 2 } },
     { F16, 4, 2, 2, 2,  40,  30,  8,  8, MASK_NARROW, false, { CAUSAL } },
     { BF16, 3, 2, 2, 2, 40,  30,  8,  8, MASK_CHOICE, true,  { PLAIN, .softcap = 2 } },
@@ -76,6 +78,13 @@ static Node *attended(Build *b, Rng *rng, const Case *k)
     return build_node_n(b, OP_attention, &at, (int)COUNT(ins), ins, 1);
 }
 
+static Node *taken_back(Build *b, Rng *rng, const Node *y)
+{
+    Node *dy = draw(b, rng, y->type->dtype, y->type->rank, y->type->dims);
+    Node *ins[] = { in(y, 0), in(y, 1), in(y, 2), dy, in(y, 3), y->n_in > 6 ? in(y, 6) : NULL };
+    return build_node_n(b, OP_attention_grad, y->attr, (int)COUNT(ins), ins, 3);
+}
+
 /* What the expansion of a call on constants gives. */
 static Tensor *by_expansion(Context *c, const Node *call)
 {
@@ -98,7 +107,8 @@ static void require_same(Context *c, size_t number, Node *call)
         Parallel *pool = threads ? parallel_open(threads, NULL) : NULL;
         const Tensor *got = value_of(c, call, &(EvalOptions){ .pool = pool });
         parallel_close(pool);
-        require(tensor_same(got, want), "case %d on %d threads: not the bits of the expansion\n", (int)number, threads);
+        require(tensor_same(got, want), "case %d, %s on %d threads: not the bits of the expansion\n", (int)number,
+                op_of(call)->name, threads);
     }
 }
 
@@ -108,7 +118,9 @@ static Status blocks_are_the_expansion(void *arg)
     for (size_t i = 0; i < COUNT(cases); i++) {
         Rng rng = { 41 + i };
         Build b = fresh(c);
-        require_same(c, i, attended(&b, &rng, &cases[i]));
+        Node *y = attended(&b, &rng, &cases[i]);
+        require_same(c, i, y);
+        require_same(c, i, taken_back(&b, &rng, y));
     }
     return OK;
 }
@@ -119,8 +131,83 @@ static void test_blocks_are_the_expansion(void **state)
     with_context(blocks_are_the_expansion);
 }
 
+/* ---- memory ---- */
+
+static Status scores_are_nowhere_whole(void *arg)
+{
+    enum { HEADS = 16, STEPS = 512, SIZE = 4 };
+    Context *c = arg;
+    Rng rng = { 5 };
+    const AttentionAttr at = { CAUSAL };
+    const uint64_t scores = (uint64_t)HEADS * STEPS * STEPS * sizeof(f32);
+    Build b = fresh(c);
+    Node *ins[4];
+    for (int i = 0; i < 4; i++)
+        ins[i] = DRAW(&b, &rng, F32, 1, HEADS, STEPS, SIZE);
+    for (int i = 0; i < 2; i++) {
+        Node *y = build_node_n(&b, i ? OP_attention_grad : OP_attention, &at, 3 + i, ins, i ? 3 : 1);
+        const uint64_t before = c->memory.peak = c->memory.used;
+        (void)value_of(c, y, NULL);
+        require(c->memory.peak - before < scores / 4, "%s took %.1f of its scores\n", op_of(y)->name,
+                (double)(c->memory.peak - before) / (double)scores);
+    }
+    return OK;
+}
+
+static void test_scores_are_nowhere_whole(void **state)
+{
+    (void)state;
+    with_context(scores_are_nowhere_whole);
+}
+
+/* ---- which calls are taken back whole ---- */
+
+/* How many calls of attention_grad serve the gradients of a call's first result by its first operand and its mask. */
+static int calls_back(Context *c, const AttentionAttr *at, bool past, bool mask, bool scores)
+{
+    const int64_t q[] = { 1, 2, 3, 4 }, bias[] = { 3, past ? 6 : 3 };
+    Graph *g = graph_new(&c->ir, &c->arena, NULL);
+    Build b = build_at_end(g);
+    Node *x = graph_input(g, NULL, type_tensor(&c->ir.types, F32, 4, q)), *m = NULL;
+    if (mask)
+        m = graph_input(g, NULL, type_tensor(&c->ir.types, F32, 2, bias));
+    Node *ins[] = { x, x, x, m, past ? x : NULL, past ? x : NULL };
+    Node *call = build_node_n(&b, OP_attention, at, (int)COUNT(ins), ins, scores ? 4 : 1);
+    Node *y = build_part(&b, call, scores ? 3 : 0), *dy = make_filled(&b, F32, 1, y->type), *by[] = { x, m };
+    const ReverseQuery query = { .n_y = 1, .y = &y, .dy = &dy, .n_x = mask ? 2 : 1, .x = by };
+    ReverseResult r;
+    int n = 0;
+    assert_int_equal(reverse(&b, &query, &c->arena, &r), OK);
+    assert_non_null(r.dx[0]);
+    assert_true(!mask || r.dx[1]);
+    for (const Node *k = g->first; k; k = k->next)
+        n += k->op == OP_attention_grad;
+    return n;
+}
+
+static Status calls_are_taken_back(void *arg)
+{
+    Context *c = arg;
+    const AttentionAttr plain = { PLAIN }, causal = { CAUSAL, .softcap = 2 };
+    const AttentionAttr wide = { PLAIN, .softmax_precision = F64 + 1 };
+    assert_int_equal(calls_back(c, &plain, false, false, false), 1);
+    assert_int_equal(calls_back(c, &causal, false, true, false), 1);
+    assert_int_equal(calls_back(c, &plain, true, true, false), 0);
+    assert_int_equal(calls_back(c, &plain, false, false, true), 0);
+    assert_int_equal(calls_back(c, &wide, false, false, false), 0);
+    return OK;
+}
+
+static void test_calls_are_taken_back(void **state)
+{
+    (void)state;
+    with_context(calls_are_taken_back);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_blocks_are_the_expansion) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_blocks_are_the_expansion),
+                                        cmocka_unit_test(test_scores_are_nowhere_whole),
+                                        cmocka_unit_test(test_calls_are_taken_back) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
