@@ -1,10 +1,12 @@
 /* qcc_opt: reads a graph, runs passes over it by name, prints it.  For people who work on the compiler. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/number_text.h"
+#include "codegen/program.h"
 #include "codegen/tape.h"
 #include "frontends/onnx/import.h"
 #include "ir/text/print.h"
@@ -30,6 +32,7 @@ static const char usage[] =
     "  --exact-casts       no rule that removes a rounding\n"
     "  --tapes             print the tape of each fused node, not the graph\n"
     "  --plan              print where values lie, not the graph\n"
+    "  --program           print the launches that run it, not the graph; with --tapes those of its regions, too\n"
     "  --no-verify         leave out the verification of what was read\n"
     "  --batch N, --dim NAME=N   bind symbolic dimensions of a model\n"
     "  --list              the passes and pipelines\n"
@@ -42,7 +45,7 @@ typedef struct Opt {
     const char *print_after, *temps;
     int n_temps;
     Status temps_status; /* the first failure to write one */
-    bool in_text, unverified, help, list, tapes, plan;
+    bool in_text, unverified, help, list, tapes, plan, program;
     const Pass **passes;
     size_t n_passes, cap_passes;
     PipelineOptions pipeline;
@@ -77,53 +80,21 @@ typedef struct Option {
     const char *name;
     bool takes_value;
     Status (*set)(Opt *o, const char *value);
+    size_t flag; /* without `set`: where the bool of Opt is that it sets */
 } Option;
+
+#define FLAG(name, field)                                                                                              \
+    {                                                                                                                  \
+        name, false, NULL, offsetof(Opt, field)                                                                        \
+    }
+#define SETS(name, takes_value, set)                                                                                   \
+    {                                                                                                                  \
+        name, takes_value, set, 0                                                                                      \
+    }
 
 static Status set_output(Opt *o, const char *value)
 {
     o->output = value;
-    return OK;
-}
-
-static Status set_tapes(Opt *o, const char *value)
-{
-    (void)value;
-    o->tapes = true;
-    return OK;
-}
-
-static Status set_plan(Opt *o, const char *value)
-{
-    (void)value;
-    o->plan = true;
-    return OK;
-}
-
-static Status set_inline(Opt *o, const char *value)
-{
-    (void)value;
-    o->in_text = true;
-    return OK;
-}
-
-static Status set_unverified(Opt *o, const char *value)
-{
-    (void)value;
-    o->unverified = true;
-    return OK;
-}
-
-static Status set_help(Opt *o, const char *value)
-{
-    (void)value;
-    o->help = true;
-    return OK;
-}
-
-static Status set_list(Opt *o, const char *value)
-{
-    (void)value;
-    o->list = true;
     return OK;
 }
 
@@ -273,24 +244,25 @@ static Status set_passes(Opt *o, const char *value)
 }
 
 static const Option options[] = {
-    { "-o", true, set_output },
-    { "--inline", false, set_inline },
-    { "--tapes", false, set_tapes },
-    { "--plan", false, set_plan },
-    { "--passes", true, set_passes },
-    { "--save-temps", true, set_temps },
-    { "--print-after", true, set_print_after },
-    { "--stop-after", true, set_stop_after },
-    { "--pass-limit", true, set_pass_limit },
-    { "--verify-each", false, set_verify_each },
-    { "--time-passes", false, set_time },
-    { "--trace", false, set_trace },
-    { "--exact-casts", false, set_exact },
-    { "--no-verify", false, set_unverified },
-    { "--batch", true, set_batch },
-    { "--dim", true, set_dim },
-    { "--list", false, set_list },
-    { "--help", false, set_help },
+    SETS("-o", true, set_output),
+    FLAG("--inline", in_text),
+    FLAG("--tapes", tapes),
+    FLAG("--plan", plan),
+    FLAG("--program", program),
+    SETS("--passes", true, set_passes),
+    SETS("--save-temps", true, set_temps),
+    SETS("--print-after", true, set_print_after),
+    SETS("--stop-after", true, set_stop_after),
+    SETS("--pass-limit", true, set_pass_limit),
+    SETS("--verify-each", false, set_verify_each),
+    SETS("--time-passes", false, set_time),
+    SETS("--trace", false, set_trace),
+    SETS("--exact-casts", false, set_exact),
+    FLAG("--no-verify", unverified),
+    SETS("--batch", true, set_batch),
+    SETS("--dim", true, set_dim),
+    FLAG("--list", list),
+    FLAG("--help", help),
 };
 
 static Status unknown_option(Opt *o, const char *word)
@@ -317,7 +289,10 @@ static Status read_option(Opt *o, int *i)
             value = o->argv[++*i];
         if (options[k].takes_value && !value)
             return bad_usage(o, "a value is missing behind ", word);
-        return options[k].set(o, value);
+        if (options[k].set)
+            return options[k].set(o, value);
+        *(bool *)((char *)o + options[k].flag) = true;
+        return OK;
     }
     return unknown_option(o, word);
 }
@@ -401,6 +376,18 @@ static Status write_tapes(Opt *o)
     return write_text(o, &text);
 }
 
+static Status add_program(Opt *o, Text *text, const Plan *plan)
+{
+    const char *why;
+    const Node *where = NULL;
+    const Program *program = program_make(plan, &o->arena, &why, &where);
+    if (!program)
+        return fail_as(&o->diag, UNSUPPORTED, where ? node_place(where) : NOWHERE, "no program: it has %s", why);
+    program_print(text, program, o->ir.ops, o->tapes);
+    return OK;
+}
+
+/* Of each graph its plan or its program. */
 static Status write_plans(Opt *o)
 {
     Text text;
@@ -413,7 +400,10 @@ static Status write_plans(Opt *o)
             return fail_as(&o->diag, UNSUPPORTED, node_place(where), "%s: its size is not known before it runs",
                            op_of(where)->name);
         text_printf(&text, "%s%s: ", i ? "\n" : "", g->name);
-        plan_print(&text, &plan);
+        if (o->program)
+            TRY(add_program(o, &text, &plan));
+        else
+            plan_print(&text, &plan);
     }
     return write_text(o, &text);
 }
@@ -445,7 +435,7 @@ static Status run_all(Opt *o)
         TRY(verify_module(o->module, source_of(o)));
     TRY(run_passes(o));
     TRY(o->temps_status);
-    return o->tapes ? write_tapes(o) : o->plan ? write_plans(o) : write_graph(o);
+    return o->plan || o->program ? write_plans(o) : o->tapes ? write_tapes(o) : write_graph(o);
 }
 
 static Status run(void *arg)

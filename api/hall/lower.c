@@ -1,5 +1,7 @@
 #include "api/hall/lower.h"
 
+#include <string.h>
+
 #include "codegen/program.h"
 #include "ir/verify.h"
 #include "passes/lower/plan_memory.h"
@@ -22,12 +24,37 @@ static void unhush(void *thing)
     h->diag->arena = arena;
 }
 
-static void hush(Hush *h, const Graph *g)
+/* What is remarked meanwhile. */
+typedef struct Ear {
+    Arena *arena;
+    LowerRemark *list;
+    size_t n, cap;
+} Ear;
+
+static const char *copied(Arena *arena, const char *text)
+{
+    return text ? arena_copy(arena, text, strlen(text)) : NULL;
+}
+
+static void hear(void *user, const Message *m)
+{
+    Ear *ear = user;
+    if (m->severity != SEVERITY_REMARK || !m->topic || strcmp(m->topic, "fusion") != 0)
+        return;
+    GROW(ear->arena, ear->list, ear->n, ear->cap);
+    LowerRemark *r = &ear->list[ear->n++];
+    *r = (LowerRemark){ .place = m->place, .text = copied(ear->arena, m->text) };
+    r->place.where = copied(ear->arena, m->place.where);
+}
+
+/* A null ear hears nothing. */
+static void hush(Hush *h, const Graph *g, Ear *ear)
 {
     h->diag = g->ir->diag;
     h->before = *h->diag;
     cleanup_push(g->ir->memory, &h->cleanup, unhush, h);
-    h->diag->report = NULL;
+    h->diag->report = ear ? hear : NULL;
+    h->diag->user = ear;
     h->diag->warnings_are_errors = false;
 }
 
@@ -89,14 +116,29 @@ static Lowered lower(Graph *g, const Type *const *types, Arena *arena)
     return l;
 }
 
-Lowered lower_graph_for(const Graph *g, const Type *const *types, Arena *arena)
+static Lowered lower_quietly(const Graph *g, const Type *const *types, Arena *arena, Ear *ear)
 {
     Hush h;
     Graph *copy = graph_copy(g, arena);
-    hush(&h, g);
-    const Lowered l = lower(copy, types, arena);
+    hush(&h, g, ear);
+    Lowered l = lower(copy, types, arena);
     unhush_now(&h);
+    if (ear) {
+        l.remarks = ear->list;
+        l.n_remarks = ear->n;
+    }
     return l;
+}
+
+Lowered lower_graph_for(const Graph *g, const Type *const *types, Arena *arena)
+{
+    return lower_quietly(g, types, arena, NULL);
+}
+
+Lowered lower_graph_heard(const Graph *g, Arena *arena)
+{
+    Ear ear = { .arena = arena };
+    return lower_quietly(g, NULL, arena, &ear);
 }
 
 Lowered lower_graph(const Graph *g, Arena *arena)

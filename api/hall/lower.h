@@ -6,6 +6,12 @@
 #include "ir/plan.h"
 #include "ir/program.h"
 
+/* Why two neighbours are not computed in one pass. */
+typedef struct LowerRemark {
+    Place place; /* of who reads the other */
+    const char *text;
+} LowerRemark;
+
 /* What became of a graph on its way. */
 typedef struct Lowered {
     Graph *graph; /* a copy of what was given, lowered; null: it did not come so far */
@@ -13,6 +19,8 @@ typedef struct Lowered {
     const Program *program; /* null: there is none */
     const char *why;        /* there is none; */
     const Node *where;      /* null: nowhere in particular */
+    LowerRemark *remarks;   /* of lower_graph_heard */
+    size_t n_remarks;
 } Lowered;
 
 /* Lowers a copy of a graph, plans it and makes its program, all of it in `arena`.  Where it has none, the evaluator runs the
@@ -21,6 +29,9 @@ Lowered lower_graph(const Graph *g, Arena *arena);
 
 /* The same with types that are known only now: of each input its own where `types` has null. */
 Lowered lower_graph_for(const Graph *g, const Type *const *types, Arena *arena);
+
+/* Lowers as lower_graph does, and keeps what is remarked of neighbours that were not fused, in `arena` too. */
+Lowered lower_graph_heard(const Graph *g, Arena *arena);
 
 /* The program of a graph for an engine of sessions (SessionOptions.programs); where there is none a remark says why. */
 const Program *lower_for_session(void *maker, Graph *g, Arena *arena);

@@ -3,6 +3,7 @@
 
 #include "api/make/step.h"
 #include "api/make/step_view.h"
+#include "api/verbs/emit.h"
 #include "api/verbs/verbs.h"
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write.h"
@@ -16,6 +17,7 @@ typedef struct Emitted {
     qcc_model *m;
     Module *module;
     qcc_step *step; /* null: the model */
+    bool verbose;
 } Emitted;
 
 /* One way to write a model. */
@@ -106,10 +108,23 @@ static Status write_json(const Emitted *e, Out *o)
     return view_json(e->module, &e->m->cx->diag, &sink);
 }
 
+static Status write_plan(const Emitted *e, Out *o)
+{
+    return emit_programs(e->module, e->step ? NULL : e->m->graph, (EmitPrograms){ .plan = true }, o);
+}
+
+static Status write_program(const Emitted *e, Out *o)
+{
+    return emit_programs(e->module, e->step ? NULL : e->m->graph, (EmitPrograms){ .tapes = e->verbose }, o);
+}
+
+/* clang-format off */
 static const Form forms[] = {
     { "ir", write_ir, false },     { "onnx", write_onnx, true }, { "onnx-step", write_flat, true },
     { "json", write_json, false }, { "dot", write_dot, false },  { "html", write_html, false },
+    { "plan", write_plan, false }, { "program", write_program, false },
 };
+/* clang-format on */
 
 static Status no_form(qcc_context *cx, const char *kind)
 {
@@ -127,7 +142,7 @@ static Status no_form(qcc_context *cx, const char *kind)
 /* A step is written where the file holds one, or where the line says something of training. */
 static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out *o)
 {
-    Emitted e = { .m = m, .module = m->module };
+    Emitted e = { .m = m, .module = m->module, .verbose = option_given(line, OPT_verbose) > 0 };
     for (size_t i = 0; i < COUNT(forms); i++) {
         if (strcmp(forms[i].kind, kind) != 0)
             continue;

@@ -222,9 +222,9 @@ QCC_CHECKED qcc_status qcc_output(const qcc_model *model, size_t i, qcc_value_in
 QCC_CHECKED qcc_status qcc_run_model(qcc_model *model, const qcc_tensor *inputs, size_t n_inputs, qcc_tensor *outputs,
                                      size_t n_outputs);
 
-/* Writes the model in another form.  `kind`: ir, onnx, json, dot, html, or onnx-step, the training step as a plain model.
- * Of a step, and where `options` say something of training, it is the step that is written.  Equal models give equal
- * bytes. */
+/* Writes the model in another form.  `kind`: ir, onnx, json, dot, html; onnx-step, the training step as a plain model; plan
+ * and program, what engines run of it and where its values lie (QCC_UNSUPPORTED where no program is made).  Of a step, and
+ * where `options` say something of training, it is the step that is written.  Equal models give equal bytes. */
 QCC_CHECKED qcc_status qcc_emit(qcc_model *model, const char *kind, const char *options, const qcc_sink *sink);
 
 /* Writes the deployable model: byte-identical to what was read when nothing was trained or quantized.  `options`:

@@ -19,6 +19,8 @@ const CommandText command_texts[] = {
     { MODEL " --batch 2 --train nothing --dry-run", QCC_USAGE },
     { MODEL " --batch 2 --amp bf16 -o @/step.onnx", QCC_OK },
     { MODEL " --emit ir", QCC_OK },
+    { MODEL " --batch 2 --emit program", QCC_OK },
+    { MODEL " --emit plan", QCC_UNSUPPORTED },
     { MODEL " --emit html -o @/page.html", QCC_OK },
     { MODEL " --batch 2 --loss mse --emit onnx-step -o @/flat.onnx", QCC_OK },
     { "explain " MODEL " --batch 2 --amp bf16", QCC_OK },

@@ -83,6 +83,16 @@ static qcc_status do_emit_step(World *w)
     return emit(w, "ir", STEP_OPTIONS);
 }
 
+static qcc_status do_emit_plan(World *w)
+{
+    return emit(w, "plan", STEP_OPTIONS);
+}
+
+static qcc_status do_emit_program(World *w)
+{
+    return emit(w, "program", STEP_OPTIONS);
+}
+
 static qcc_status do_emit_flat(World *w)
 {
     return emit(w, "onnx-step", STEP_OPTIONS);
@@ -467,6 +477,8 @@ const Verb world_verbs[] = {
     { "emit html", do_emit_html, false },
     { "emit ir of a step", do_emit_step, false },
     { "emit onnx-step", do_emit_flat, false },
+    { "emit plan of a step", do_emit_plan, false },
+    { "emit program of a step", do_emit_program, false },
     { "emit to a file", do_emit_file, false },
     { "export", do_export, false },
     { "export --dtype", do_export_narrow, false },
