@@ -14,6 +14,18 @@ int plan_buffer(const Plan *p, const Node *n, int i)
     return plan_value(p, n, i).buffer;
 }
 
+size_t *plan_alive(const Plan *p, Arena *arena)
+{
+    size_t *alive = NEWS(arena, size_t, p->n_calls + 2);
+    for (int i = 0; i < p->n_buffers; i++) {
+        alive[p->buffers[i].first] += p->buffers[i].bytes;
+        alive[p->buffers[i].last + 1] -= p->buffers[i].bytes; /* below zero and back: sizes wrap around */
+    }
+    for (int i = 1; i <= p->n_calls; i++)
+        alive[i] += alive[i - 1];
+    return alive;
+}
+
 static bool meet(const PlanBuffer *a, const PlanBuffer *b)
 {
     return a->first <= b->last && b->first <= a->last && a->offset < b->offset + b->bytes &&

@@ -42,6 +42,9 @@ PlanValue plan_value(const Plan *p, const Node *n, int i);
 /* Its buffer; PLAN_ELSEWHERE: it lies where an input, a state or a constant is. */
 int plan_buffer(const Plan *p, const Node *n, int i);
 
+/* Bytes of the buffers that are taken at each call, and behind all of them at last: n_calls + 1 numbers, in `arena`. */
+size_t *plan_alive(const Plan *p, Arena *arena);
+
 /* Checks that no two buffers that are taken at once share bytes, that each lies in the arena, and that each value that is
  * read was made and still lies there; null, or what is wrong, in `arena`. */
 const char *plan_check(const Plan *p, Arena *arena);

@@ -150,6 +150,32 @@ const char *program_check(const Program *p, Arena *arena)
     return NULL;
 }
 
+/* ---- sizes ---- */
+
+static size_t bytes_known(const Type *t)
+{
+    size_t bytes = 0;
+    return t->kind == TYPE_TENSOR && type_bytes(t, &bytes) ? bytes : 0;
+}
+
+ProgramBytes program_bytes(const Program *p)
+{
+    ProgramBytes b = { 0 };
+    for (size_t i = 0; i < p->graph->n_inputs; i++)
+        *(p->graph->inputs[i]->op == OP_state ? &b.states : &b.inputs) += bytes_known(p->graph->inputs[i]->type);
+    for (int i = 0; i < p->n_constants; i++)
+        b.constants += bytes_known(p->constants[i]->type);
+    for (int i = 0; i < p->n_results; i++) {
+        const ProgramValue *v = &p->results[i];
+        const bool late = v->home == HOME_NEXT, in_place = late && p->next[i].in_place;
+        if (p->next[i].state == NO_STATE || (!late && v->home != HOME_ARENA))
+            continue;
+        *(in_place ? &b.in_place : late ? &b.apart : &b.early) += bytes_known(v->type);
+        *(in_place ? &b.n_in_place : late ? &b.n_apart : &b.n_early) += 1;
+    }
+    return b;
+}
+
 /* ---- text ---- */
 
 static void print_place(Text *out, const ProgramValue *v)

@@ -61,6 +61,16 @@ typedef struct Program {
     size_t arena, live; /* bytes; and those of the largest set of values that are needed at once */
 } Program;
 
+/* What a run takes beside the arena, in bytes. */
+typedef struct ProgramBytes {
+    size_t inputs, states, constants;
+    size_t in_place, apart, early; /* next values: made where the state lies; beside it; in the arena, then copied */
+    int n_in_place, n_apart, n_early;
+} ProgramBytes;
+
+/* Adds up the values of a program that do not lie in the arena. */
+ProgramBytes program_bytes(const Program *p);
+
 /* Checks that launches stand in the order of their parts, that what they read was written and not written over since,
  * that results lie over arguments only where they may, and that all of it is in the arena; null, or what is wrong. */
 const char *program_check(const Program *p, Arena *arena);

@@ -155,3 +155,24 @@ const Program *lower_for_session(void *maker, Graph *g, Arena *arena)
                g->name ? g->name : "graph", l.why);
     return l.program;
 }
+
+static bool is_open(const Graph *g)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (!type_known(g->inputs[i]->type))
+            return true;
+    return false;
+}
+
+Status lower_refuse(const Graph *g, const Lowered *l)
+{
+    const Place place = l->where ? node_place(l->where) : NOWHERE;
+    Arena *arena = g->ir->diag->arena;
+    const char *type = l->where ? arena_printf(arena, ": %s", type_text(arena, l->where->type)) : "";
+    Message *m = message_new(g->ir->diag, SEVERITY_ERROR, UNSUPPORTED, place,
+                             "@%s has no program, the evaluator runs it: it has %s%s", g->name ? g->name : "graph",
+                             l->why, type);
+    if (is_open(g))
+        message_try(m, "--batch 1, or --dim NAME=N for each dimension that has no size");
+    return message_send(m);
+}

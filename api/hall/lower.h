@@ -33,6 +33,10 @@ Lowered lower_graph_for(const Graph *g, const Type *const *types, Arena *arena);
 /* Lowers as lower_graph does, and keeps what is remarked of neighbours that were not fused, in `arena` too. */
 Lowered lower_graph_heard(const Graph *g, Arena *arena);
 
+/* Reports that a graph has no program, and why: an error, UNSUPPORTED, of who wants to see it; it runs all the same, node by
+ * node. */
+Status lower_refuse(const Graph *g, const Lowered *l);
+
 /* The program of a graph for an engine of sessions (SessionOptions.programs); where there is none a remark says why. */
 const Program *lower_for_session(void *maker, Graph *g, Arena *arena);
 

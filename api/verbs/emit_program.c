@@ -3,33 +3,11 @@
 
 #include "api/hall/lower.h"
 
-static bool is_open(const Graph *g)
-{
-    for (size_t i = 0; i < g->n_inputs; i++)
-        if (!type_known(g->inputs[i]->type))
-            return true;
-    return false;
-}
-
-/* It runs all the same, node by node. */
-static Status has_none(const Graph *g, const Lowered *l)
-{
-    const Place place = l->where ? node_place(l->where) : NOWHERE;
-    Arena *arena = g->ir->diag->arena;
-    const char *type = l->where ? arena_printf(arena, ": %s", type_text(arena, l->where->type)) : "";
-    Message *m = message_new(g->ir->diag, SEVERITY_ERROR, UNSUPPORTED, place,
-                             "@%s has no program, the evaluator runs it: it has %s%s", g->name ? g->name : "graph",
-                             l->why, type);
-    if (is_open(g))
-        message_try(m, "--batch 1, or --dim NAME=N for each dimension that has no size");
-    return message_send(m);
-}
-
 static Status add_graph(Text *t, const Graph *g, Arena *arena, EmitPrograms how)
 {
     const Lowered l = lower_graph_heard(g, arena);
     if (!l.program)
-        return has_none(g, &l);
+        return lower_refuse(g, &l);
     for (size_t i = 0; i < l.n_remarks; i++)
         remark(g->ir->diag, "fusion", l.remarks[i].place, "%s", l.remarks[i].text);
     text_printf(t, "%s%s: ", t->n ? "\n" : "", g->name ? g->name : "graph");

@@ -274,6 +274,8 @@ Status command_explain(Command *c)
     const Map paths = path_names(m->graph, &m->arena);
     if (option_given(&c->line, OPT_node))
         return explain_nodes(c, m, &paths, s);
+    if (option_given(&c->line, OPT_plan))
+        return explain_plan(c, m, s);
     const Census census = census_of(m, a);
     text_open(&t, a);
     if (out_is_json(c->out)) {

@@ -14,6 +14,10 @@ void explain_step_records(Text *t, const qcc_step *s);
 /* Everything about the nodes that the --node selectors match; with a step (else null) what trains them, too. */
 Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step *s);
 
+/* What engines run of a model, or where `s` is not null of the graphs of a step: launches, what was fused and what was not,
+ * and where memory goes. */
+Status explain_plan(Command *c, const qcc_model *m, const qcc_step *s);
+
 /* Appends every decision that made a step, and what is chosen of each parameter. */
 void explain_step(Text *t, const qcc_step *s);
 

@@ -296,17 +296,9 @@ static void place_buffers(Planner *p)
 
 static void measure_live(Planner *p)
 {
-    const Plan *plan = p->plan;
-    int64_t *change = NEWS(p->arena, int64_t, plan->n_calls + 2), live = 0;
-    for (int i = 0; i < plan->n_buffers; i++) {
-        change[plan->buffers[i].first] += (int64_t)plan->buffers[i].bytes;
-        change[plan->buffers[i].last + 1] -= (int64_t)plan->buffers[i].bytes;
-    }
-    for (int i = 0; i <= plan->n_calls; i++) {
-        live += change[i];
-        if ((size_t)live > p->plan->live)
-            p->plan->live = (size_t)live;
-    }
+    const size_t *alive = plan_alive(p->plan, p->arena);
+    for (int i = 0; i <= p->plan->n_calls; i++)
+        p->plan->live = alive[i] > p->plan->live ? alive[i] : p->plan->live;
 }
 
 bool plan_memory(Graph *g, Arena *arena, Plan *plan, const Node **where)

@@ -26,6 +26,7 @@ const CommandText command_texts[] = {
     { "explain " MODEL " --batch 2 --amp bf16", QCC_OK },
     { "explain " MODEL " --batch 2 --amp bf16 --node op:MatMul", QCC_OK },
     { "explain @/step.onnx", QCC_OK },
+    { "explain @/step.onnx --plan", QCC_OK },
     { "check " MODEL, QCC_OK },
     { "check @/step.onnx", QCC_OK },
     { "check --suite TESTS/data/gradient --filter another_place --threads 1 --exceptions TESTS/suite/exceptions.txt",

@@ -20,6 +20,7 @@ static const char *const verbs[] = {
     "explain MODEL",
     "explain MODEL --node odd",
     "explain MODEL --loss mse:h",
+    "explain MODEL --plan",
     "run MODEL --input a=A",
     "run MODEL --input a=A --input odd_v=VALUE --input odd_x=VALUE",
     "run MODEL --input a=A --input odd_v=A",
