@@ -69,7 +69,9 @@ enum {
                 to[c * to_row + r] = from[r * row + c];                                                                \
     }
 GEMM_TURN_PLAIN(f64)
+#ifdef GEMM_BYTES
 GEMM_TURN_PLAIN(i32)
+#endif
 #ifdef __x86_64__
 static inline void GEMM_TURN_f32(const f32 *from, size_t row, f32 *to, size_t to_row)
 {
