@@ -42,7 +42,8 @@ static void end_held(void *session)
     session_end(session);
 }
 
-static Status start(qcc_step *step, const Engine *engine, uint64_t seed, const _Atomic int *stop, qcc_session **session)
+Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, const _Atomic int *stop,
+                        qcc_session **session)
 {
     qcc_context *cx = step->cx;
     qcc_session *s = memory_block(&cx->memory, sizeof *s);
@@ -80,7 +81,7 @@ static Status start(qcc_step *step, const Engine *engine, uint64_t seed, const _
 
 Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session)
 {
-    return start(step, step->cx->engine, seed, stop, session);
+    return session_start_on(step, step->cx->engine, seed, stop, session);
 }
 
 void session_end(qcc_session *s)
@@ -111,7 +112,7 @@ static Status do_start(void *arg)
     if (c->options.device)
         TRY(device_read(&cx->diag, place, c->options.device, &engine));
     cx->diag.file = c->step->model->file;
-    return start(c->step, engine, 0, NULL, &c->session);
+    return session_start_on(c->step, engine, 0, NULL, &c->session);
 }
 
 qcc_status qcc_start(qcc_step *step, const qcc_session_options *options, qcc_session **session)

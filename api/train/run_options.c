@@ -197,6 +197,7 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
                *save_error = option_text(line, OPT_on_save_error);
     *o = (RunOptions){ .epochs = option_count(line, OPT_epochs, 0),
                        .steps = option_count(line, OPT_steps, 0),
+                       .shadow = option_count(line, OPT_shadow, 0),
                        .shuffle = !option_given(line, OPT_no_shuffle),
                        .last = read_last(line),
                        .seed = (uint64_t)option_count(line, OPT_seed, 0),

@@ -1,5 +1,5 @@
 /* train: epochs or steps over data, with everything around them. */
-#include "api/train/train.h"
+#include "api/train/train_shadow.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -109,8 +109,10 @@ Status train_step(Trainer *t, bool *over)
     if (t->o.last == FEED_PAD)
         batch->valid = batch->rows;
     TRY(train_bind(t->step, t->run, &t->cx->scratch, &t->data, batch));
+    TRY(train_shadow_begin(t));
     t->scales = session_scaler(t->run, &t->scaler_before);
     TRY(session_run(t->run, RUN_STEP, &t->last));
+    TRY(train_shadow_end(t));
     session_scaler(t->run, &t->scaler);
     t->last_rows = batch->valid;
     t->done++;

@@ -93,6 +93,9 @@ typedef struct Trainer {
     Log log;
     Board board;
     Progress progress;
+    qcc_session *shadow;  /* --shadow: on the reference; null: not begun */
+    bool shadowed;        /* the step under way runs there, too */
+    int64_t shadow_steps; /* that did */
     Cleanup cleanup;
     const char *resumed_from;
     Text notes; /* what a resumed run has changed, a line each */

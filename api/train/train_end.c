@@ -190,6 +190,19 @@ static Status check_logs(Trainer *t)
     return status;
 }
 
+/* --shadow: what was compared, where nothing differed. */
+static void tell_shadow(End *e)
+{
+    const Trainer *t = e->t;
+    if (!t->shadow_steps)
+        return;
+    if (out_is_json(t->c->out))
+        log_record(&e->objects, "shadow", { "steps", logged_int(t->shadow_steps) });
+    else
+        text_printf(&e->told, "shadow   %" PRId64 " step%s on the reference, too: every bit the same\n",
+                    t->shadow_steps, t->shadow_steps == 1 ? "" : "s");
+}
+
 /* How an interrupted run goes on, where its states are. */
 static void tell_resume(End *e)
 {
@@ -214,6 +227,8 @@ Status train_end(Trainer *t, Status status, const char *reason)
     text_open(&e.told, &t->cx->scratch);
     text_open(&e.objects, &t->cx->scratch);
     leave_all(&e);
+    if (status == OK || status == INTERRUPTED)
+        tell_shadow(&e);
     if (status == INTERRUPTED)
         tell_resume(&e);
     const Status first = status != OK ? status : e.status;

@@ -1,0 +1,112 @@
+/* --shadow N: every N-th step on the reference evaluator, too, from the same states, data and draws; what differs first. */
+#include <inttypes.h>
+
+#include "api/train/train_shadow.h"
+#include "ir/role.h"
+
+/* The states of one session as those of another that runs the same step. */
+static Status copy_states(Session *from, Session *to)
+{
+    size_t n;
+    const State *states = session_states(from, &n);
+    for (size_t i = 0; i < n; i++) {
+        const Tensor *value;
+        TRY(session_value(from, &states[i], &value));
+        if (value)
+            TRY(session_put(to, states[i].name, value));
+    }
+    session_set_step(to, session_step(from));
+    session_set_seed(to, session_seed(from));
+    return OK;
+}
+
+static const char *elements_differ(Arena *arena, const Tensor *a, const Tensor *b)
+{
+    int64_t first = -1, n = 0;
+    const int64_t all = tensor_elements(a);
+    for (int64_t i = 0; i < all; i++) {
+        const double x = tensor_get_f64(a, i), y = tensor_get_f64(b, i);
+        if (x == y || (x != x && y != y))
+            continue;
+        first = first < 0 ? i : first;
+        n++;
+    }
+    if (!n)
+        return "its bits differ, not its numbers";
+    return arena_printf(arena, "%" PRId64 " of %" PRId64 " elements differ, first element %" PRId64 ": %.9g, not %.9g",
+                        n, all, first, tensor_get_f64(a, first), tensor_get_f64(b, first));
+}
+
+static const char *values_differ(Arena *arena, const char *what, const char *name, const Tensor *a, const Tensor *b)
+{
+    if (!a && !b)
+        return NULL;
+    if (!a || !b)
+        return arena_printf(arena, "%s %s is there on one alone", what, name);
+    return tensor_same(a, b) ? NULL : arena_printf(arena, "%s %s: %s", what, name, elements_differ(arena, a, b));
+}
+
+/* The results of the step in the order in which its nodes make them: the first that differs is nearest to the reason. */
+static Status results_differ(Session *a, Session *b, const Graph *step, Arena *arena, const char **differs)
+{
+    for (const Node *n = step->first; n && !*differs; n = n->next)
+        for (int i = 0; i < graph_n_results(step) && !*differs; i++) {
+            const char *name = graph_result_name(step, i);
+            SessionValue v;
+            if (graph_result(step, i) != n || !name || !session_find(a, name, &v) || v.state)
+                continue;
+            const Tensor *x = session_view(a, name), *y = session_view(b, name);
+            *differs = values_differ(arena, v.of ? "gradient" : "result", name, x, y);
+        }
+    return OK;
+}
+
+Status sessions_differ(Session *a, Session *b, const Graph *step, Arena *arena, const char **differs)
+{
+    size_t n, m;
+    *differs = NULL;
+    TRY(results_differ(a, b, step, arena, differs));
+    State *x = session_states(a, &n), *y = session_states(b, &m);
+    for (size_t i = 0; i < n && i < m && !*differs; i++) {
+        const Tensor *p, *q;
+        TRY(session_value(a, &x[i], &p));
+        TRY(session_value(b, &y[i], &q));
+        *differs = values_differ(arena, "state", x[i].name, p, q);
+    }
+    return OK;
+}
+
+static bool is_due(const Trainer *t)
+{
+    return t->o.shadow && (t->done + 1) % t->o.shadow == 0;
+}
+
+Status train_shadow_begin(Trainer *t)
+{
+    t->shadowed = is_due(t);
+    if (!t->shadowed)
+        return OK;
+    if (!t->shadow)
+        TRY(session_start_on(t->step, engine_find("reference"), t->o.seed, &t->cx->hurry, &t->shadow));
+    TRY(copy_states(t->run, t->shadow->run));
+    return train_bind(t->step, t->shadow->run, &t->cx->scratch, &t->data, &t->batch);
+}
+
+Status train_shadow_end(Trainer *t)
+{
+    RunResult result;
+    const char *differs = NULL;
+    if (!t->shadowed)
+        return OK;
+    TRY(session_run(t->shadow->run, RUN_STEP, &result));
+    if (result.applied != t->last.applied)
+        differs = result.applied ? "it was not applied, on the reference it is"
+                                 : "it was applied, on the reference it is not";
+    else
+        TRY(sessions_differ(t->run, t->shadow->run, module_graph(t->step->module, "step"), &t->cx->scratch, &differs));
+    t->shadow_steps++;
+    if (!differs)
+        return OK;
+    return fail_as(t->d, MISMATCH, NOWHERE, "step %" PRId64 " on %s is not what it is on reference: %s", t->done + 1,
+                   t->cx->engine->name, differs);
+}
