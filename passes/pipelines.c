@@ -113,6 +113,19 @@ static const Pass *const lower[] = {
     &pass_order_nodes,
 };
 
+/* The same where memory counts more than time. */
+static const Pass *const lower_small[] = {
+    &pass_expand,
+    &pass_merge_equals,
+    &pass_merge_sides,
+    &pass_drop_dead,
+    &pass_rematerialise,
+    &pass_drop_dead,
+    &pass_grow_fusion,
+    &pass_drop_dead,
+    &pass_order_nodes,
+};
+
 /* A graph whose inputs were given types: what follows from them, as far as it must be known to plan it. */
 static const Pass *const shapes[] = {
     &pass_params_to_const,
@@ -130,6 +143,7 @@ const Pipeline all_pipelines[] = {
     { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
     { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
     { "lower", TYPED, lower, COUNT(lower) },
+    { "lower-small", TYPED, lower_small, COUNT(lower_small) },
     { "shapes", TYPED, shapes, COUNT(shapes) },
 };
 

@@ -16,6 +16,12 @@ typedef struct Held {
     void (*close)(void *thing); /* gives the thing back, with context_let_loose */
 } Held;
 
+/* What counts where programs are made. */
+typedef struct Lowering {
+    bool small;    /* memory more than time: what is cheap is made again instead of being kept (--remat cheap) */
+    uint64_t most; /* bytes of the arena; beyond them memory counts more than time; 0: no bound (--remat-budget) */
+} Lowering;
+
 struct qcc_context {
     Memory memory;
     Arena scratch; /* of the call that runs */
@@ -24,6 +30,7 @@ struct qcc_context {
     qcc_context_options options;
     const Kernels *kernels;
     const Engine *engine;     /* of sessions that do not say another */
+    Lowering lowering;        /* how engines' programs are made */
     const LaunchWatch *watch; /* what sessions and models tell of their launches; null: nobody asks */
     Parallel *pool;           /* opened when first wanted */
     bool no_pool;             /* it was refused */
@@ -73,8 +80,9 @@ void context_let_loose(qcc_context *cx, Held *held);
 /* Gives back what is held since `last` was the newest, the newest first. */
 void context_forget(qcc_context *cx, const Held *last);
 
-/* What --memory-limit says, in bytes, 0: none; USAGE where it says nothing.  `machine` is what there is, 0: not known. */
-Status memory_limit_read(Diag *d, const char *text, uint64_t machine, uint64_t *bytes);
+/* What an option like --memory-limit says, in bytes, 0: none; USAGE where it says nothing.  `machine` is what there is, 0:
+ * not known. */
+Status memory_size_read(Diag *d, const char *option, const char *text, uint64_t machine, uint64_t *bytes);
 
 /* Applies "name=value" pairs, separated by commas or lines, to limits. */
 Status limits_read(Diag *d, Place place, Str text, Limits *limits);

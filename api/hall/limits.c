@@ -85,7 +85,7 @@ static bool unit_of(const char *unit, double *bytes)
     return false;
 }
 
-Status memory_limit_read(Diag *d, const char *text, uint64_t machine, uint64_t *bytes)
+Status memory_size_read(Diag *d, const char *option, const char *text, uint64_t machine, uint64_t *bytes)
 {
     double x, unit;
     const size_t n = f64_read(text, strlen(text), &x);
@@ -99,7 +99,7 @@ Status memory_limit_read(Diag *d, const char *text, uint64_t machine, uint64_t *
         return OK;
     }
     if (!n || part || !(x > 0) || !unit_of(text + n, &unit) || x * unit < 1 || x * unit >= 0x1p63)
-        return fail_as(d, USAGE, (Place){ .where = "--memory-limit", .byte = -1 },
+        return fail_as(d, USAGE, (Place){ .where = option, .byte = -1 },
                        "wants a size like 12G or 800MB, a part like 80%%, or none: got '%s'", text);
     *bytes = (uint64_t)(x * unit);
     return OK;

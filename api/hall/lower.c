@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/hall/words.h"
 #include "codegen/program.h"
 #include "ir/verify.h"
 #include "passes/lower/plan_memory.h"
@@ -96,32 +97,50 @@ static const char *too_large(const Graph *g, const Plan *plan)
                                                                          : NULL;
 }
 
-static Lowered lower(Graph *g, const Type *const *types, Arena *arena)
+/* The passes, and where the values lie then; false where that cannot be said. */
+static bool lower_and_plan(Lowered *l, const char *pipeline, Arena *arena)
 {
+    if (pipeline_run(pipeline_find(pipeline), l->graph, NULL) != OK) {
+        *l = refused("a call that cannot be lowered", NULL);
+        return false;
+    }
+    if (plan_memory(l->graph, arena, &l->plan, &l->where))
+        return true;
+    l->why = "values whose sizes only a run knows";
+    return false;
+}
+
+static Lowered lower(Graph *g, const Type *const *types, const Lowering *how, Arena *arena)
+{
+    static const char small[] = "lower-small";
     Lowered l = { .graph = g };
     if (graph_count(g) > MOST_NODES)
         return refused("more nodes than are lowered", NULL);
     const char *wrong = bind_types(g, types);
     if (wrong)
         return refused(wrong, NULL);
-    if (pipeline_run(pipeline_find("lower"), g, NULL) != OK)
-        return refused("a call that cannot be lowered", NULL);
-    if (!plan_memory(g, arena, &l.plan, &l.where)) {
-        l.why = "values whose sizes only a run knows";
+    Graph *again = how->most && !how->small ? graph_copy(g, arena) : NULL;
+    if (!lower_and_plan(&l, how->small ? small : "lower", arena))
         return l;
+    if (again && l.plan.arena > how->most) {
+        l.graph = again;
+        if (!lower_and_plan(&l, small, arena))
+            return l;
     }
-    if ((l.why = too_large(g, &l.plan)))
+    l.over = how->most && l.plan.arena > how->most;
+    if ((l.why = too_large(l.graph, &l.plan)))
         return l;
     l.program = program_make(&l.plan, arena, &l.why, &l.where);
     return l;
 }
 
-static Lowered lower_quietly(const Graph *g, const Type *const *types, Arena *arena, Ear *ear)
+static Lowered lower_quietly(const Graph *g, const Type *const *types, const Lowering *how, Arena *arena, Ear *ear)
 {
     Hush h;
     Graph *copy = graph_copy(g, arena);
     hush(&h, g, ear);
-    Lowered l = lower(copy, types, arena);
+    static const Lowering plain = { .small = false };
+    Lowered l = lower(copy, types, how ? how : &plain, arena);
     unhush_now(&h);
     if (ear) {
         l.remarks = ear->list;
@@ -130,29 +149,42 @@ static Lowered lower_quietly(const Graph *g, const Type *const *types, Arena *ar
     return l;
 }
 
-Lowered lower_graph_for(const Graph *g, const Type *const *types, Arena *arena)
+Lowered lower_graph_for(const Graph *g, const Type *const *types, const Lowering *how, Arena *arena)
 {
-    return lower_quietly(g, types, arena, NULL);
+    return lower_quietly(g, types, how, arena, NULL);
 }
 
-Lowered lower_graph_heard(const Graph *g, Arena *arena)
+Lowered lower_graph_heard(const Graph *g, const Lowering *how, Arena *arena)
 {
     Ear ear = { .arena = arena };
-    return lower_quietly(g, NULL, arena, &ear);
+    return lower_quietly(g, NULL, how, arena, &ear);
 }
 
 Lowered lower_graph(const Graph *g, Arena *arena)
 {
-    return lower_graph_for(g, NULL, arena);
+    return lower_graph_for(g, NULL, NULL, arena);
+}
+
+/* It runs all the same: how much memory there is says --memory-limit. */
+static void tell_over(const Graph *g, const Lowered *l, const Lowering *how)
+{
+    Arena *arena = g->ir->diag->arena;
+    Message *m = message_new(g->ir->diag, SEVERITY_WARNING, OK, NOWHERE,
+                             "@%s needs %s at once, more than the %s of --remat-budget", g->name ? g->name : "graph",
+                             bytes_text(arena, l->plan.arena), bytes_text(arena, how->most));
+    message_try(m, "a smaller --batch, with --accumulate");
+    (void)message_send(m);
 }
 
 const Program *lower_for_session(void *maker, Graph *g, Arena *arena)
 {
-    (void)maker;
-    const Lowered l = lower_graph(g, arena);
+    const Lowering *how = maker;
+    const Lowered l = lower_graph_for(g, NULL, how, arena);
     if (!l.program)
         remark(g->ir->diag, "engine", l.where ? node_place(l.where) : NOWHERE, "@%s runs on the evaluator: it has %s",
                g->name ? g->name : "graph", l.why);
+    if (l.program && l.over)
+        tell_over(g, &l, how);
     return l.program;
 }
 

@@ -17,6 +17,7 @@ typedef struct Lowered {
     Graph *graph; /* a copy of what was given, lowered; null: it did not come so far */
     Plan plan;
     const Program *program; /* null: there is none */
+    bool over;              /* the arena is larger than was wanted */
     const char *why;        /* there is none; */
     const Node *where;      /* null: nowhere in particular */
     LowerRemark *remarks;   /* of lower_graph_heard */
@@ -27,17 +28,18 @@ typedef struct Lowered {
  * graph as it is: that is no error, and what passes would remark on the way is not heard. */
 Lowered lower_graph(const Graph *g, Arena *arena);
 
-/* The same with types that are known only now: of each input its own where `types` has null. */
-Lowered lower_graph_for(const Graph *g, const Type *const *types, Arena *arena);
+/* The same with types that are known only now (of each input its own where `types` has null), and `how` (null: for time). */
+Lowered lower_graph_for(const Graph *g, const Type *const *types, const Lowering *how, Arena *arena);
 
 /* Lowers as lower_graph does, and keeps what is remarked of neighbours that were not fused, in `arena` too. */
-Lowered lower_graph_heard(const Graph *g, Arena *arena);
+Lowered lower_graph_heard(const Graph *g, const Lowering *how, Arena *arena);
 
 /* Reports that a graph has no program, and why: an error, UNSUPPORTED, of who wants to see it; it runs all the same, node by
  * node. */
 Status lower_refuse(const Graph *g, const Lowered *l);
 
-/* The program of a graph for an engine of sessions (SessionOptions.programs); where there is none a remark says why. */
+/* The program of a graph for an engine of sessions (SessionOptions.programs, whose maker is a Lowering); where there is none
+ * a remark says why. */
 const Program *lower_for_session(void *maker, Graph *g, Arena *arena);
 
 #endif

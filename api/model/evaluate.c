@@ -45,13 +45,15 @@ static bool is_made_for(const qcc_model *m, const ModelRun *r, const EvalOptions
 static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how)
 {
     const Engine *engine = m->cx->engine;
-    const Lowered l = lower_graph_for(m->graph, r->types, &r->arena);
+    const Lowered l = lower_graph_for(m->graph, r->types, &m->cx->lowering, &r->arena);
     if (!l.program) {
         remark(&m->cx->diag, "engine", l.where ? node_place(l.where) : NOWHERE, "the evaluator runs it: it has %s",
                l.why);
         return OK;
     }
-    const EngineOptions options = { .kernels = how->kernels, .pool = how->pool, .stop = how->stop, .watch = m->cx->watch };
+    const EngineOptions options = {
+        .kernels = how->kernels, .pool = how->pool, .stop = how->stop, .watch = m->cx->watch
+    };
     const Executable x = { .graph = l.graph, .n_parts = 1, .program = l.program };
     TRY(engine->open(&m->ir, &options, (int)m->n_inputs, &r->arena, &r->values));
     r->inputs = NEWS(&r->arena, ValueAt, m->n_inputs + 1);

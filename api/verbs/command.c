@@ -19,9 +19,20 @@ static Status bound_memory(Command *c)
     const char *text = option_text(&c->line, OPT_memory_limit);
     if (!text && cx->options.memory)
         return OK;
-    TRY(memory_limit_read(&cx->diag, text ? text : "90%", machine_memory(""), &cx->memory.budget));
+    TRY(memory_size_read(&cx->diag, "--memory-limit", text ? text : "90%", machine_memory(""), &cx->memory.budget));
     cx->bounded = true;
     return OK;
+}
+
+/* Whether time or memory counts more. */
+static Status choose_lowering(Command *c)
+{
+    qcc_context *cx = c->cx;
+    const char *remat = option_text(&c->line, OPT_remat), *most = option_text(&c->line, OPT_remat_budget);
+    cx->lowering = (Lowering){ .small = remat && strcmp(remat, "cheap") == 0 };
+    if (most && remat && !cx->lowering.small)
+        return fail_as(&cx->diag, USAGE, ON_COMMAND_LINE, "--remat none and --remat-budget: one of the two decides");
+    return most ? memory_size_read(&cx->diag, "--remat-budget", most, machine_memory(""), &cx->lowering.most) : OK;
 }
 
 static Status apply_settings(Command *c)
@@ -32,6 +43,7 @@ static Status apply_settings(Command *c)
     cx->as_json = messages && strcmp(messages, "json") == 0;
     cx->verbosity = option_given(l, OPT_quiet) ? -1 : option_given(l, OPT_verbose);
     TRY(bound_memory(c));
+    TRY(choose_lowering(c));
     if (option_given(l, OPT_warning))
         cx->diag.warnings_are_errors = true;
     if (option_text(l, OPT_threads) && !cx->pool)

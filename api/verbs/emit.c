@@ -110,12 +110,14 @@ static Status write_json(const Emitted *e, Out *o)
 
 static Status write_plan(const Emitted *e, Out *o)
 {
-    return emit_programs(e->module, e->step ? NULL : e->m->graph, (EmitPrograms){ .plan = true }, o);
+    return emit_programs(e->module, e->step ? NULL : e->m->graph,
+                         (EmitPrograms){ .plan = true, .lowering = &e->m->cx->lowering }, o);
 }
 
 static Status write_program(const Emitted *e, Out *o)
 {
-    return emit_programs(e->module, e->step ? NULL : e->m->graph, (EmitPrograms){ .tapes = e->verbose }, o);
+    return emit_programs(e->module, e->step ? NULL : e->m->graph,
+                         (EmitPrograms){ .tapes = e->verbose, .lowering = &e->m->cx->lowering }, o);
 }
 
 /* clang-format off */

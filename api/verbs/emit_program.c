@@ -5,7 +5,7 @@
 
 static Status add_graph(Text *t, const Graph *g, Arena *arena, EmitPrograms how)
 {
-    const Lowered l = lower_graph_heard(g, arena);
+    const Lowered l = lower_graph_heard(g, how.lowering, arena);
     if (!l.program)
         return lower_refuse(g, &l);
     for (size_t i = 0; i < l.n_remarks; i++)

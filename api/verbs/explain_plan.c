@@ -373,7 +373,7 @@ static Status tell_graph(Command *c, Text *t, const Graph *g)
     Account a = { .text = t,
                   .arena = arena,
                   .graph = g->name ? g->name : "graph",
-                  .low = lower_graph_heard(g, arena),
+                  .low = lower_graph_heard(g, &c->cx->lowering, arena),
                   .all = option_given(&c->line, OPT_verbose) > 0 };
     if (!a.low.program)
         return lower_refuse(g, &a.low);
