@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "codegen/program.h"
-#include "codegen/tape.h"
+#include "codegen/regions.h"
 #include "frontends/onnx/import.h"
 #include "ir/text/print.h"
 #include "ir/verify.h"
@@ -31,6 +31,7 @@ static const char usage[] =
     "  --trace             a remark for each application of a rule\n"
     "  --exact-casts       no rule that removes a rounding\n"
     "  --tapes             print the tape of each fused node, not the graph\n"
+    "  --cuda              print the kernels of each fused node as text for CUDA, without what every program begins with\n"
     "  --plan              print where values lie, not the graph\n"
     "  --program           print the launches that run it, not the graph; with --tapes those of its regions, too\n"
     "  --no-verify         leave out the verification of what was read\n"
@@ -45,7 +46,7 @@ typedef struct Opt {
     const char *print_after, *temps;
     int n_temps;
     Status temps_status; /* the first failure to write one */
-    bool in_text, unverified, help, list, tapes, plan, program;
+    bool in_text, unverified, help, list, tapes, cuda, plan, program;
     const Pass **passes;
     size_t n_passes, cap_passes;
     PipelineOptions pipeline;
@@ -247,6 +248,7 @@ static const Option options[] = {
     SETS("-o", true, set_output),
     FLAG("--inline", in_text),
     FLAG("--tapes", tapes),
+    FLAG("--cuda", cuda),
     FLAG("--plan", plan),
     FLAG("--program", program),
     SETS("--passes", true, set_passes),
@@ -360,19 +362,11 @@ static Status write_text(Opt *o, const Text *text)
     return fwrite(text_get(text), 1, text->n, stdout) == text->n && fflush(stdout) == 0 ? OK : IO;
 }
 
-/* Of each fused node, those in bodies too: its first result, and what runs it. */
-static Status write_tapes(Opt *o)
+static Status write_regions(Opt *o)
 {
     Text text;
     text_open(&text, &o->arena);
-    for (size_t i = 0; i < o->module->n_graphs; i++)
-        for (Node *n = walk_first(o->module->graphs[i]); n; n = walk_next(o->module->graphs[i], n)) {
-            if (n->op != OP_fused)
-                continue;
-            const Node *first = n->type->kind == TYPE_TUPLE && n->uses ? n->uses->user : n;
-            text_printf(&text, "%s%s: ", text.n ? "\n" : "", first->name ? first->name : "fused");
-            tape_print(&text, tape_make(n->regions[0], &o->arena), o->ir.ops);
-        }
+    regions_print(&text, o->module, o->tapes, o->cuda);
     return write_text(o, &text);
 }
 
@@ -435,7 +429,7 @@ static Status run_all(Opt *o)
         TRY(verify_module(o->module, source_of(o)));
     TRY(run_passes(o));
     TRY(o->temps_status);
-    return o->plan || o->program ? write_plans(o) : o->tapes ? write_tapes(o) : write_graph(o);
+    return o->plan || o->program ? write_plans(o) : o->tapes || o->cuda ? write_regions(o) : write_graph(o);
 }
 
 static Status run(void *arg)

@@ -17,6 +17,22 @@ Q_FN T NAME(warp)(const T *a)
         t = JOIN(t, __shfl_down_sync(0xffffffffu, t, w));
     return __shfl_sync(0xffffffffu, t, 0);
 }
+
+/* A sum of nothing, eight of them, and a sum and one more element. */
+Q_FN T NAME(none)()
+{
+    return IDENTITY_OF(T);
+}
+
+Q_FN void NAME(clear)(T *a)
+{
+    a[0] = a[1] = a[2] = a[3] = a[4] = a[5] = a[6] = a[7] = IDENTITY_OF(T);
+}
+
+Q_FN T NAME(add)(T so_far, T x)
+{
+    return JOIN(so_far, LOAD(x));
+}
 #endif
 
 /* A binary counter of parts; digit[k] holds 2^k of them where bit k of count is set. */
@@ -46,3 +62,15 @@ Q_FN T NAME(total)(const COUNTER *c)
         }
     return v;
 }
+
+#ifdef __CUDACC__
+/* n parts that lie `stride` apart, joined in their order. */
+Q_FN T NAME(parts)(const T *part, u64 n, u64 stride)
+{
+    COUNTER c;
+    c.count = 0;
+    for (u64 i = 0; i < n; i++)
+        NAME(push)(&c, part[i * stride]);
+    return NAME(total)(&c);
+}
+#endif

@@ -1,6 +1,6 @@
 /* The format of a golden file:
  *
- *     # run: fold-casts verify        what is done (default: print), the words of run.c or passes
+ *     # run: fold-casts verify        what is done (default: print), the words of run.c, passes, or pipelines
  *     # recipe: --clip-norm 1         of the training step, for its passes (support/recipe.h)
  *     # rounds                        values may differ by roundings
  *     # narrow                        and by another width

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "codegen/regions.h"
 #include "golden/file.h"
 #include "golden/values.h"
 #include "ir/verify.h"
 #include "passes/engine/pass.h"
+#include "passes/pipelines.h"
 #include "support/language.h"
 #include "support/recipe.h"
 
@@ -20,6 +22,7 @@ typedef struct Case {
     bool update;
     Language language;
     Golden golden;
+    const char *text; /* what comes out where that is no graph */
 } Case;
 
 static Status complain(Case *c, const char *what, const char *more)
@@ -54,10 +57,21 @@ static Status run_evaluate(Case *c, Module **m)
     return *m ? OK : INVALID;
 }
 
+static Status run_regions(Case *c, Module **m)
+{
+    Text text;
+    TRY(run_verify(c, m));
+    text_open(&text, &c->language.arena);
+    regions_print(&text, *m, true, true);
+    c->text = text_get(&text);
+    return OK;
+}
+
 static const Verb verbs[] = {
     { "print", run_print, false },
     { "verify", run_verify, false },
     { "evaluate", run_evaluate, false },
+    { "regions", run_regions, false },
 };
 
 static const Verb *find_verb(Str word)
@@ -84,6 +98,26 @@ static Status run_pass(Case *c, Module *m, const Pass *pass)
     return verify_module(m, NULL);
 }
 
+static Status run_word(Case *c, Module **m, Str word, bool *changes)
+{
+    const char *name = arena_copy(&c->language.arena, word.p, word.n);
+    const Verb *verb = find_verb(word);
+    const Pass *pass = verb ? NULL : pass_find(name);
+    const Pipeline *pipeline = verb || pass ? NULL : pipeline_find(name);
+    if (verb) {
+        *changes |= verb->changes;
+        return verb->run(c, m);
+    }
+    if (!pass && !pipeline)
+        return complain(c, "nothing is called ", arena_printf(&c->language.arena, "%s\n", name));
+    *changes = true;
+    if (pass)
+        return run_pass(c, *m, pass);
+    for (size_t i = 0; i < pipeline->n; i++)
+        TRY(run_pass(c, *m, pipeline->passes[i]));
+    return OK;
+}
+
 static Status run_words(Case *c, Module **m, bool *changes)
 {
     Str rest = c->golden.run;
@@ -91,19 +125,8 @@ static Status run_words(Case *c, Module **m, bool *changes)
         size_t n = 0;
         while (n < rest.n && rest.p[n] != ' ')
             n++;
-        const Str word = { rest.p, n };
-        const Verb *verb = n ? find_verb(word) : NULL;
-        const Pass *pass = n && !verb ? pass_find(arena_copy(&c->language.arena, word.p, word.n)) : NULL;
-        if (n && !verb && !pass)
-            return complain(c, "nothing is called ", arena_printf(&c->language.arena, "%.*s\n", STR_ARG(word)));
-        if (verb) {
-            TRY(verb->run(c, m));
-            *changes |= verb->changes;
-        }
-        if (pass) {
-            TRY(run_pass(c, *m, pass));
-            *changes = true;
-        }
+        if (n)
+            TRY(run_word(c, m, (Str){ rest.p, n }, changes));
         rest = (Str){ rest.p + n + (n < rest.n), rest.n - n - (n < rest.n) };
     }
     return OK;
@@ -196,6 +219,8 @@ static Status compare_output(Case *c, const Module *input, const char *output, b
     const Str wanted = c->golden.has_output ? c->golden.output : c->golden.body;
     if (!str_is(wanted, output))
         return complain(c, "something else comes out:\n", output);
+    if (c->text)
+        return OK;
     Module *after = language_parse(l, output, NULL);
     if (!after)
         return complain(c, "its output is not read back:\n", text_get(&l->messages));
@@ -220,7 +245,7 @@ static Status run_case(void *arg)
         const Status status = run_words(c, &m, &changes);
         if (status == MISMATCH)
             return status;
-        output = status == OK ? language_print(l, m, NULL) : NULL;
+        output = status != OK ? NULL : c->text ? c->text : language_print(l, m, NULL);
     }
     if (c->update ? !no_error_too_many(c) : !errors_as_expected(c))
         return MISMATCH;

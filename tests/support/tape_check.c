@@ -111,7 +111,7 @@ static void check_tape(TapeCheck *w, const Node *fused)
         w->folded += t->steps[i].word == TAPE_FOLD_COLUMN || t->steps[i].word == TAPE_FOLD_ALL;
 }
 
-bool tape_check(TapeCheck *w, Graph *g, uint64_t seed)
+bool tape_values(TapeCheck *w, Graph *g, uint64_t seed)
 {
     const Tensor **inputs = random_inputs(g, seed, &w->c->arena);
     Tensor **results = NEWS(&w->c->arena, Tensor *, graph_n_results(g) + 1);
@@ -119,7 +119,12 @@ bool tape_check(TapeCheck *w, Graph *g, uint64_t seed)
     for (size_t i = 0; i < g->n_inputs; i++)
         *(const Tensor **)fact(&w->values, g->inputs[i]) = inputs[i];
     const EvalOptions options = { .observe = watch, .user = w };
-    if (evaluate(g, &options, &w->c->heap, inputs, results) != OK)
+    return evaluate(g, &options, &w->c->heap, inputs, results) == OK;
+}
+
+bool tape_check(TapeCheck *w, Graph *g, uint64_t seed)
+{
+    if (!tape_values(w, g, seed))
         return false;
     for (const Node *n = g->first; n; n = n->next)
         if (n->op == OP_fused)

@@ -11,8 +11,11 @@ typedef struct TapeCheck {
     bool wrong;                  /* a result differs; it was printed */
 } TapeCheck;
 
-/* Evaluates a graph on values drawn from a seed (whole numbers are 0 and 1), runs the tape of each fused node of its list
- * on what the evaluator gave it, and compares bits.  False where the evaluator refuses the graph. */
+/* Evaluates a graph on values drawn from a seed (whole numbers are 0 and 1) and notes what each node of its list gives.
+ * False where the evaluator refuses the graph. */
+bool tape_values(TapeCheck *w, Graph *g, uint64_t seed);
+
+/* The same, runs the tape of each fused node on what the evaluator gave it, and compares bits. */
 bool tape_check(TapeCheck *w, Graph *g, uint64_t seed);
 
 #endif

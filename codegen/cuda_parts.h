@@ -1,0 +1,80 @@
+/* What the files of codegen/cuda_*.c share: the maker of kernels (cuda_text.c), their bodies (cuda_kernels.c), and how
+ * values are spelled (cuda_words.c). */
+#ifndef CODEGEN_CUDA_PARTS_H
+#define CODEGEN_CUDA_PARTS_H
+
+#include "codegen/cuda_text.h"
+#include "ops/kernels/kernels.h"
+
+enum {
+    CUDA_WARP = 32,
+    CUDA_THREADS = 256,    /* of a block, most */
+    CUDA_SEGMENT = 1024,   /* elements of a row that a warp reduces (ops/reduce.h) */
+    CUDA_COLUMN_ROWS = 64, /* rows of a part of a column */
+    CUDA_COLUMN_SUMS = 8,  /* and its sums */
+    CUDA_ALL_WARPS = 4,    /* of a block of `segments` */
+    CUDA_NOWHERE = -1,
+};
+
+typedef struct CudaMaker {
+    Text *out;
+    Arena *arena;
+    const Tape *tape;
+    const OpTable *ops;
+    const char *name;
+    CudaLaunch *launch;
+    const char *index; /* the type of indices */
+    const char *block; /* the number of the block, as one */
+    int *level;        /* by register: how many phases of reductions stand before it */
+    int64_t *kept_at;  /* by register: where the scratch keeps its rows; CUDA_NOWHERE */
+    int64_t *parts_at; /* by result: where the scratch has its parts */
+    int64_t segments;  /* of a row, or of all */
+    bool has_rows, has_columns;
+    bool *known; /* by register: the kernel under way has it in all its threads */
+} CudaMaker;
+
+/* Where a step stands: the names of its indices; null: there is one alone. */
+typedef struct CudaPlace {
+    const char *row, *column, *element;
+    int indent;
+    bool reads_kept; /* what another kernel kept of each row is read */
+} CudaPlace;
+
+/* ---- cuda_words.c ---- */
+
+/* The C type of the elements of a type in memory. */
+const char *cuda_storage(DType d);
+
+/* A number of an arithmetic as an element of a type is stored, and what is stored as a number of an arithmetic. */
+const char *cuda_store(const CudaMaker *m, DType arithmetic, DType to, const char *value);
+const char *cuda_load(const CudaMaker *m, DType from, DType arithmetic, const char *value);
+
+/* The function of a row as kernels call it, and its text. */
+void cuda_row_function(const CudaMaker *m, const TapeStep *s);
+
+/* A step that makes a register, as a statement. */
+void cuda_step(const CudaMaker *m, const TapeStep *s, const CudaPlace *at);
+
+/* What a reduction is called in ops/reduce.h. */
+const char *cuda_kind(const TapeStep *fold);
+
+/* Spaces at the head of a line. */
+void cuda_indent(const CudaMaker *m, int indent);
+
+/* ---- cuda_kernels.c ---- */
+
+/* Prints one kernel and notes how it is launched. */
+void cuda_map(CudaMaker *m);
+void cuda_segments(CudaMaker *m);
+void cuda_rows(CudaMaker *m);
+void cuda_columns(CudaMaker *m);
+void cuda_join(CudaMaker *m);
+
+/* Registers that some of a tape's steps need: marks what those marked are made from, but for what is known. */
+void cuda_close(const CudaMaker *m, bool *needed);
+
+/* Whether a step makes a register, and whether it is a result that leaves by rows, or by elements. */
+bool cuda_makes(const TapeStep *s);
+bool cuda_leaves(const Tape *t, const TapeStep *s, bool by_row);
+
+#endif

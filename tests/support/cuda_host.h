@@ -1,0 +1,41 @@
+/* The kernels of tapes, compiled for this machine and run thread by thread (support/cuda_sim.hpp), against what the
+ * evaluator gave: the text that a device gets, to the letter. */
+#ifndef TESTS_SUPPORT_CUDA_HOST_H
+#define TESTS_SUPPORT_CUDA_HOST_H
+
+#include "codegen/cuda_text.h"
+#include "support/tape_check.h"
+
+/* One region, and what goes in and has to come out. */
+typedef struct CudaJob {
+    const Tape *tape;
+    CudaLaunch launch;
+    const Tensor **in;
+    const Tensor *want; /* a tuple where there are several results */
+} CudaJob;
+
+typedef struct CudaHost {
+    Context *c;
+    const char *name; /* of the files that it makes */
+    Map *known;       /* texts that ran: the same one does not run again; null: everything does */
+    Text kernels;
+    CudaJob *jobs;
+    size_t n, cap;
+    int64_t ran, over, refused, launches; /* regions, those with results over arguments, those without kernels */
+    bool wrong;                           /* a result differs, or the text does not compile; it was printed */
+} CudaHost;
+
+/* Whether there is a compiler for them; a word where there is none. */
+bool cuda_host_there(void);
+
+/* An empty list; files are called `name`. */
+void cuda_host_open(CudaHost *h, Context *c, const char *name);
+
+/* Adds what tape_values() noted of each fused node of a graph. */
+void cuda_host_add(CudaHost *h, TapeCheck *w, Graph *g);
+
+/* Compiles all that was added, runs each region with threads in both orders and with results over arguments where they
+ * may lie so, compares bits, and begins anew. */
+void cuda_host_run(CudaHost *h);
+
+#endif

@@ -1,0 +1,182 @@
+/* label: slow */
+/* The kernels of regions, run on this machine thread by thread: the bits of the evaluator for random graphs, for every
+ * composite that has an expansion, and for the regions whose text is kept in tests/golden/regions. */
+#include <glob.h>
+
+#include "base/file.h"
+#include "ir/text/parse.h"
+#include "ir/verify.h"
+#include "passes/pipelines.h"
+#include "support/cuda_host.h"
+#include "support/random_graph.h"
+#include "support/recipe.h"
+#include "support/samples.h"
+
+enum { GRAPHS = 300, AT_ONCE = 50, ROOM = 512 };
+
+static bool there(void)
+{
+    static int known; /* 0: not asked yet */
+    known = known ? known : cuda_host_there() ? 1 : -1;
+    return known > 0;
+}
+
+/* ---- random graphs ---- */
+
+static Status run_random(void *context)
+{
+    Context *c = context;
+    TapeCheck w = { .c = c };
+    CudaHost h;
+    int graphs = 0;
+    cuda_host_open(&h, c, "random");
+    for (uint64_t k = 0; k < GRAPHS; k++) {
+        const uint64_t seed = seed_of("kernels", k);
+        Graph *g = random_graph(c, seed, false);
+        if (!g)
+            continue;
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        if (!tape_values(&w, g, seed))
+            continue; /* a graph that the evaluator refuses */
+        cuda_host_add(&h, &w, g);
+        graphs++;
+        if (graphs % AT_ONCE == 0)
+            cuda_host_run(&h);
+    }
+    cuda_host_run(&h);
+    printf("%d graphs, %d regions, %d runs over arguments, %d refused, %d launches\n", graphs, (int)h.ran, (int)h.over,
+           (int)h.refused, (int)h.launches);
+    assert_false(h.wrong);
+    assert_true(graphs > GRAPHS / 2 && h.ran > graphs && h.over > 50 && h.refused == 0 && h.launches > 2 * h.ran + 100);
+    return OK;
+}
+
+static void random_graphs(void **state)
+{
+    (void)state;
+    if (!there())
+        skip();
+    with_context(run_random);
+}
+
+/* ---- composites ---- */
+
+typedef struct Opened {
+    CardTour tour;
+    int64_t ran;
+} Opened;
+
+static Status open_composites(void *thing)
+{
+    static const char *const passes[] = { "expand", "merge-equals", "grow-fusion", "drop-dead" };
+    Opened *o = thing;
+    CudaHost h;
+    if (!o->tour.def->expand)
+        return OK;
+    cuda_host_open(&h, o->tour.c, o->tour.def->name);
+    for (int v = 0; v < o->tour.def->n_variants; v++) {
+        Graph *g = sample_graph(o->tour.c, o->tour.def, v);
+        TapeCheck w = { .c = o->tour.c };
+        for (size_t i = 0; g && i < COUNT(passes); i++)
+            TRY(pass_run(pass_find(passes[i]), g, NULL));
+        if (g && tape_values(&w, g, (uint64_t)v))
+            cuda_host_add(&h, &w, g);
+    }
+    cuda_host_run(&h);
+    o->ran += h.ran;
+    return h.wrong || h.refused ? MISMATCH : OK;
+}
+
+static void composites(void **state)
+{
+    Opened o = { .ran = 0 };
+    (void)state;
+    if (!there())
+        skip();
+    assert_int_equal(each_card(&o.tour, open_composites), 0);
+    printf("%d regions of composites\n", (int)o.ran);
+    assert_true(o.ran > 500);
+}
+
+/* ---- what is kept as text ---- */
+
+/* The line of a file that begins so, without that. */
+static Str line_of(Str text, const char *begin)
+{
+    const char *at = memmem(text.p, text.n, begin, strlen(begin));
+    if (!at)
+        return (Str){ "", 0 };
+    at += strlen(begin);
+    const char *end = memchr(at, '\n', (size_t)(text.p + text.n - at));
+    return (Str){ at, (size_t)(end - at) };
+}
+
+/* Runs the passes that a file names, up to its last word, which prints. */
+static Status run_words(Context *c, Module *m, Str words, const PassOptions *options)
+{
+    const char *rest = arena_copy(&c->arena, words.p, words.n);
+    while (strchr(rest, ' ')) {
+        const char *name = arena_copy(&c->arena, rest, strcspn(rest, " "));
+        const Pass *pass = pass_find(name);
+        const Pipeline *pipeline = pass ? NULL : pipeline_find(name);
+        assert_true(pass || pipeline);
+        for (size_t i = 0; i < (pass ? 1 : pipeline->n); i++)
+            TRY(pass_run(pass ? pass : pipeline->passes[i], m->graphs[0],
+                         &(PassRun){ .options = options, .allowed = -1 }));
+        rest += strlen(name) + 1;
+    }
+    return OK;
+}
+
+static Status run_golden(Context *c, const char *path, CudaHost *h)
+{
+    Str text;
+    SourceMap source;
+    Module *m;
+    Recipe recipe = { .n_groups = 0 };
+    const PassOptions options = { .recipe = &recipe };
+    TapeCheck w = { .c = c };
+    TRY(file_read(&c->arena, &c->diag, path, 1 << 20, "test", &text));
+    const char *end = memmem(text.p, text.n, "\n==>\n", 5);
+    assert_non_null(end);
+    TRY(recipe_from_options(&recipe, &c->ir, &c->arena, line_of(text, "# recipe: "), path));
+    recipe_whole(&recipe, &c->arena, text);
+    TRY(parse_module(&c->ir, &c->arena, (Str){ text.p, (size_t)(end - text.p) + 1 }, path, NULL, &source, &m));
+    TRY(run_words(c, m, line_of(text, "# run: "), &options));
+    assert_true(tape_values(&w, m->graphs[0], seed_of(path, 0)));
+    cuda_host_add(h, &w, m->graphs[0]);
+    return OK;
+}
+
+static Status run_goldens(void *context)
+{
+    Context *c = context;
+    CudaHost h;
+    glob_t found;
+    cuda_host_open(&h, c, "golden");
+    assert_int_equal(glob(QCC_SOURCE_DIR "/tests/golden/regions/*.qir", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        TRY(run_golden(c, found.gl_pathv[i], &h));
+    cuda_host_run(&h);
+    printf("%zu files, %d regions\n", found.gl_pathc, (int)h.ran);
+    assert_false(h.wrong);
+    assert_true(found.gl_pathc >= 3 && h.ran >= 15 && h.refused == 0);
+    globfree(&found);
+    return OK;
+}
+
+static void goldens(void **state)
+{
+    (void)state;
+    if (!there())
+        skip();
+    with_context(run_goldens);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(goldens), cmocka_unit_test(random_graphs),
+                                        cmocka_unit_test(composites) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
