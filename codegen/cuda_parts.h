@@ -1,5 +1,5 @@
-/* What the files of codegen/cuda_*.c share: the maker of kernels (cuda_text.c), their bodies (cuda_kernels.c), and how
- * values are spelled (cuda_words.c). */
+/* What the files of codegen/cuda_*.c share: which kernels there are (cuda_text.c), what all are made of
+ * (cuda_kernel.c), their bodies (cuda_rows.c, cuda_columns.c), and how values are spelled (cuda_words.c). */
 #ifndef CODEGEN_CUDA_PARTS_H
 #define CODEGEN_CUDA_PARTS_H
 
@@ -61,20 +61,56 @@ const char *cuda_kind(const TapeStep *fold);
 /* Spaces at the head of a line. */
 void cuda_indent(const CudaMaker *m, int indent);
 
-/* ---- cuda_kernels.c ---- */
+/* ---- cuda_kernel.c ---- */
 
-/* Prints one kernel and notes how it is launched. */
+/* Reductions that run over the same elements at once, and what is stored beside them. */
+typedef struct CudaPhase {
+    const TapeStep **folds;
+    int n;
+    bool stores;
+    bool *needed; /* registers of an element */
+} CudaPhase;
+
+/* A phase without reductions, and one more of them. */
+void cuda_open_phase(const CudaMaker *m, CudaPhase *p);
+void cuda_add_fold(CudaPhase *p, const TapeStep *s);
+
+/* Whether a step makes a register, and whether it is a result that leaves by rows, or by elements. */
+bool cuda_makes(const TapeStep *s);
+bool cuda_leaves(const Tape *t, const TapeStep *s, bool by_row);
+
+/* A set of registers, empty; with those that results need; with what those in it are made from, but for what is
+ * known. */
+bool *cuda_no_registers(const CudaMaker *m);
+void cuda_need_stores(const CudaMaker *m, bool by_row, bool *needed);
+void cuda_close(const CudaMaker *m, bool *needed);
+
+/* Prints the steps of registers that are needed and not known. */
+void cuda_print_needed(const CudaMaker *m, const bool *needed, const CudaPlace *at);
+
+/* The same of those that are the same in all threads of a block, which are known from then on: constants, and, by_row,
+ * values of its row that need no more than `level` phases. */
+void cuda_print_uniform(CudaMaker *m, const bool *needed, int level, bool by_row, const CudaPlace *at);
+
+/* Whether any result leaves by rows, or by elements; prints how they do. */
+bool cuda_any_store(const CudaMaker *m, bool by_row);
+void cuda_print_stores(const CudaMaker *m, bool by_row, const char *index, int indent);
+
+/* Begins a kernel, notes how it is launched, and knows nothing; ends it. */
+void cuda_open_kernel(CudaMaker *m, const char *part, int64_t blocks, int threads);
+void cuda_close_kernel(const CudaMaker *m);
+
+/* Names of what the scratch holds: parts of sums, and what is kept of rows. */
+void cuda_name_parts(const CudaMaker *m);
+void cuda_name_kept(const CudaMaker *m);
+
+/* ---- cuda_rows.c, cuda_columns.c ---- */
+
+/* Prints one kernel. */
 void cuda_map(CudaMaker *m);
 void cuda_segments(CudaMaker *m);
 void cuda_rows(CudaMaker *m);
 void cuda_columns(CudaMaker *m);
 void cuda_join(CudaMaker *m);
-
-/* Registers that some of a tape's steps need: marks what those marked are made from, but for what is known. */
-void cuda_close(const CudaMaker *m, bool *needed);
-
-/* Whether a step makes a register, and whether it is a result that leaves by rows, or by elements. */
-bool cuda_makes(const TapeStep *s);
-bool cuda_leaves(const Tape *t, const TapeStep *s, bool by_row);
 
 #endif

@@ -38,8 +38,8 @@ typedef struct CudaLaunch {
 /* What every program begins with: the arithmetic of one element, and the order of reductions. */
 void cuda_prelude(Text *out);
 
-/* Prints the kernels of a tape, whose names begin with `name`, an identifier.  Null, or the reason why this tape has none:
- * then nothing is printed. */
+/* Prints the kernels of a tape, whose names begin with `name`, an identifier.  Null, or the reason why this tape has
+ * none: then nothing is printed. */
 const char *cuda_print(Text *out, const Tape *t, const OpTable *ops, const char *name, CudaLaunch *launch);
 
 #endif

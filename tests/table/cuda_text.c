@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "ir/text/parse.h"
 #include "ir/verify.h"
+#include "ops/card/reduction.h"
 #include "passes/pipelines.h"
 #include "support/cuda_host.h"
 #include "support/random_graph.h"
@@ -58,6 +59,48 @@ static void random_graphs(void **state)
     if (!there())
         skip();
     with_context(run_random);
+}
+
+/* ---- many parts ---- */
+
+/* Reductions whose parts are shared out before they join: shares of one and of several, the last of them incomplete. */
+static Status run_joins(void *context)
+{
+    static const struct {
+        int64_t rows, length; /* of columns; length 0: of all */
+    } cases[] = { { 2049, 5 }, { 2700, 33 }, { 70001, 3 }, { 32769, 0 }, { 40000, 0 }, { 300017, 0 }, { 263168, 0 } };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "joins");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        TapeCheck w = { .c = c };
+        Graph *g = graph_new(&c->ir, &c->arena, "f");
+        Build b = build_at_end(g);
+        const int rank = cases[i].length ? 2 : 1;
+        const int64_t dims[] = { cases[i].rows, cases[i].length }, axes[] = { 0 };
+        Node *x = graph_input(g, "x", type_tensor(&c->ir.types, F32, rank, dims));
+        Node *y = build_node(&b, OP_exp, NULL, 1, &x), *results[3];
+        results[0] = build_reduce(&b, OP_reduce_sum, y, 1, axes);
+        results[1] = build_reduce(&b, OP_reduce_max, y, 1, axes);
+        results[2] = build_reduce(&b, OP_reduce_sum_square, x, 1, axes);
+        graph_return(g, 3, results, NULL);
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        assert_true(tape_values(&w, g, seed_of("joins", i)));
+        cuda_host_add(&h, &w, g);
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    assert_int_equal(h.ran, COUNT(cases));
+    return OK;
+}
+
+static void joins(void **state)
+{
+    (void)state;
+    if (!there())
+        skip();
+    with_context(run_joins);
 }
 
 /* ---- composites ---- */
@@ -176,7 +219,7 @@ static void goldens(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(goldens), cmocka_unit_test(random_graphs),
-                                        cmocka_unit_test(composites) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(goldens), cmocka_unit_test(joins),
+                                        cmocka_unit_test(random_graphs), cmocka_unit_test(composites) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

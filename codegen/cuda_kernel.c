@@ -1,0 +1,169 @@
+/* What kernels are made of: heads, registers, results. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "codegen/cuda_parts.h"
+
+enum { WIDE_LINE = 100 };
+
+/* ---- registers ---- */
+
+bool cuda_makes(const TapeStep *s)
+{
+    return s->word != TAPE_STORE && s->word != TAPE_FOLD_COLUMN && s->word != TAPE_FOLD_ALL;
+}
+
+bool cuda_leaves(const Tape *t, const TapeStep *s, bool by_row)
+{
+    return s->word == TAPE_STORE && t->registers[s->in[0]].per_row == by_row;
+}
+
+void cuda_close(const CudaMaker *m, bool *needed)
+{
+    const Tape *t = m->tape;
+    for (int i = t->n_steps - 1; i >= 0; i--) {
+        const TapeStep *s = &t->steps[i];
+        if (!cuda_makes(s) || !needed[s->out] || m->known[s->out] || s->word == TAPE_LOAD)
+            continue;
+        for (int k = 0; k < TAPE_OPERANDS; k++)
+            if (s->in[k] != TAPE_NONE)
+                needed[s->in[k]] = true;
+    }
+}
+
+bool *cuda_no_registers(const CudaMaker *m)
+{
+    return NEWS(m->arena, bool, m->tape->n_registers + 1);
+}
+
+/* Prints the steps of registers that are needed and not known. */
+void cuda_print_needed(const CudaMaker *m, const bool *needed, const CudaPlace *at)
+{
+    for (int i = 0; i < m->tape->n_steps; i++) {
+        const TapeStep *s = &m->tape->steps[i];
+        if (cuda_makes(s) && needed[s->out] && !m->known[s->out])
+            cuda_step(m, s, at);
+    }
+}
+
+/* ---- reductions ---- */
+
+void cuda_open_phase(const CudaMaker *m, CudaPhase *p)
+{
+    *p = (CudaPhase){ .folds = NEWS(m->arena, const TapeStep *, m->tape->n_steps + 1), .needed = cuda_no_registers(m) };
+}
+
+void cuda_add_fold(CudaPhase *p, const TapeStep *s)
+{
+    p->folds[p->n++] = s;
+    p->needed[s->in[0]] = true;
+}
+
+/* ---- heads ---- */
+
+/* One more parameter, on a line of its own where the last one is full. */
+static void add_parameter(const CudaMaker *m, const char *what, size_t *begin, int column)
+{
+    if (m->out->n - *begin + strlen(what) > WIDE_LINE) {
+        text_printf(m->out, "\n");
+        *begin = m->out->n;
+        text_printf(m->out, "%*s", column, "");
+    } else if (m->out->n - *begin > (size_t)column) {
+        text_printf(m->out, " ");
+    }
+    text_add(m->out, what);
+}
+
+/* Opens a kernel; the same arguments for all. */
+void cuda_open_kernel(CudaMaker *m, const char *part, int64_t blocks, int threads)
+{
+    const Tape *t = m->tape;
+    CudaKernel *k = &m->launch->kernels[m->launch->n++];
+    *k = (CudaKernel){ arena_printf(m->arena, "%s_%s", m->name, part), blocks, threads };
+    memset(m->known, 0, (size_t)t->n_registers * sizeof *m->known);
+    text_printf(m->out, "%sextern \"C\" __global__ void __launch_bounds__(%d)\n", m->launch->n > 1 ? "\n" : "",
+                threads);
+    size_t begin = m->out->n;
+    text_printf(m->out, "%s(", k->name);
+    const int column = (int)(m->out->n - begin);
+    for (int i = 0; i < t->n_in; i++)
+        add_parameter(m, arena_printf(m->arena, "const %s *in%d,", cuda_storage(t->in[i]->dtype), i), &begin, column);
+    for (int i = 0; i < t->n_out; i++)
+        add_parameter(m, arena_printf(m->arena, "%s *out%d,", cuda_storage(t->out[i]->dtype), i), &begin, column);
+    add_parameter(m, "u8 *scratch)\n{\n", &begin, column);
+}
+
+void cuda_close_kernel(const CudaMaker *m)
+{
+    text_printf(m->out, "}\n");
+}
+
+/* Names of what the scratch holds. */
+void cuda_name_parts(const CudaMaker *m)
+{
+    for (int i = 0; i < m->tape->n_steps; i++) {
+        const TapeStep *s = &m->tape->steps[i];
+        const char *type = dtype_name(s->arithmetic);
+        if (s->word == TAPE_FOLD_COLUMN || s->word == TAPE_FOLD_ALL)
+            text_printf(m->out, "    %s *const parts%d = (%s *)(scratch + %" PRId64 ");\n", type, s->out, type,
+                        m->parts_at[s->out]);
+    }
+}
+
+void cuda_name_kept(const CudaMaker *m)
+{
+    for (int r = 0; r < m->tape->n_registers; r++) {
+        const char *type = dtype_name(m->tape->registers[r].arithmetic);
+        if (m->kept_at[r] != CUDA_NOWHERE)
+            text_printf(m->out, "    %s *const kept%d = (%s *)(scratch + %" PRId64 ");\n", type, r, type,
+                        m->kept_at[r]);
+    }
+}
+
+/* Makes registers that are the same in all threads of a block. */
+void cuda_print_uniform(CudaMaker *m, const bool *needed, int level, bool by_row, const CudaPlace *at)
+{
+    const Tape *t = m->tape;
+    for (int i = 0; i < t->n_steps; i++) {
+        const TapeStep *s = &t->steps[i];
+        if (!cuda_makes(s) || s->word == TAPE_FOLD_ROW || !needed[s->out] || m->known[s->out])
+            continue;
+        const TapeRegister *r = &t->registers[s->out];
+        if (m->level[s->out] > level || !(r->per_row ? by_row : r->lasts))
+            continue;
+        cuda_step(m, s, at);
+        m->known[s->out] = true;
+    }
+}
+
+/* ---- results ---- */
+
+static void print_store(const CudaMaker *m, const TapeStep *s, const char *index, int indent)
+{
+    const char *value = arena_printf(m->arena, "r%d", s->in[0]);
+    cuda_indent(m, indent);
+    text_printf(m->out, "out%d[%s] = %s;\n", s->out, index,
+                cuda_store(m, s->arithmetic, m->tape->out[s->out]->dtype, value));
+}
+
+bool cuda_any_store(const CudaMaker *m, bool by_row)
+{
+    for (int i = 0; i < m->tape->n_steps; i++)
+        if (cuda_leaves(m->tape, &m->tape->steps[i], by_row))
+            return true;
+    return false;
+}
+
+void cuda_need_stores(const CudaMaker *m, bool by_row, bool *needed)
+{
+    for (int i = 0; i < m->tape->n_steps; i++)
+        if (cuda_leaves(m->tape, &m->tape->steps[i], by_row))
+            needed[m->tape->steps[i].in[0]] = true;
+}
+
+void cuda_print_stores(const CudaMaker *m, bool by_row, const char *index, int indent)
+{
+    for (int i = 0; i < m->tape->n_steps; i++)
+        if (cuda_leaves(m->tape, &m->tape->steps[i], by_row))
+            print_store(m, &m->tape->steps[i], index, indent);
+}
