@@ -25,6 +25,17 @@ static void reserve(Text *t, size_t more)
     t->cap = cap;
 }
 
+void text_room(Text *t, size_t n)
+{
+    size_t need;
+    if (__builtin_add_overflow(t->n, n, &need) || need >= PTRDIFF_MAX / 2)
+        memory_exhausted(t->arena->memory);
+    if (need < t->cap)
+        return;
+    t->p = arena_grow(t->arena, t->p, t->n, need + 1, 1);
+    t->cap = need + 1;
+}
+
 void text_bytes(Text *t, const void *bytes, size_t n)
 {
     reserve(t, n);

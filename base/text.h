@@ -14,6 +14,9 @@ typedef struct Text {
 /* An empty text that grows in `arena`. */
 void text_open(Text *t, Arena *arena);
 
+/* Makes room for n bytes more, and for no others: for who knows about how many come. */
+void text_room(Text *t, size_t n);
+
 /* Appends n bytes. */
 void text_bytes(Text *t, const void *bytes, size_t n);
 

@@ -306,8 +306,10 @@ static void set_space(Maker *m, Types *types)
 
 Tape *tape_make(const Graph *body, Arena *arena)
 {
-    Maker m = { .arena = arena, .body = body, .tape = NEW(arena, Tape), .held = facts_open(arena, sizeof(Held)) };
-    const char *wrong = region_read_body(body, arena, &m.region);
+    Arena scratch; /* facts of a few nodes among many take more than the tape */
+    arena_open(&scratch, arena->memory);
+    Maker m = { .arena = arena, .body = body, .tape = NEW(arena, Tape), .held = facts_open(&scratch, sizeof(Held)) };
+    const char *wrong = region_read_body(body, &scratch, &m.region);
     Reduction fold;
     BUG_IF(body->ir->memory, wrong);
     set_space(&m, &body->ir->types);
@@ -323,5 +325,6 @@ Tape *tape_make(const Graph *body, Arena *arena)
     }
     make_results(&m);
     give_rooms(&m);
+    arena_close(&scratch);
     return m.tape;
 }

@@ -92,6 +92,9 @@ typedef struct Engine {
     const char *name; /* as --device calls it */
     bool wants_programs;
 
+    /* Bytes, about, that running a program on so many threads takes beside what the program says; null: none. */
+    size_t (*scratch)(const struct Program *p, int threads, Arena *arena);
+
     /* Room for so many kept values, none of which is there yet. */
     Status (*open)(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values);
 

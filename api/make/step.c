@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "api/hall/out.h"
+#include "api/make/memory.h"
 #include "ops/card/path.h"
 #include "passes/recipe/choices.h"
-#include "passes/step/footprint.h"
 
 /* ---- lifetime ---- */
 
@@ -146,34 +146,37 @@ double step_work(const qcc_step *s)
 
 /* ---- memory ---- */
 
-typedef struct Plan {
+typedef struct AskMemory {
     const qcc_step *step;
-    Footprint footprint;
-} Plan;
+    StepMemory memory;
+} AskMemory;
 
 static Status do_plan(void *arg)
 {
-    Plan *p = arg;
-    p->footprint = footprint_of(module_graph(p->step->module, "step"), &p->step->cx->scratch);
+    AskMemory *p = arg;
+    p->memory = step_memory(p->step);
     return OK;
 }
 
 qcc_status qcc_plan(const qcc_step *step, qcc_memory *memory)
 {
-    Plan p = { step, { 0 } };
+    AskMemory p = { .step = step };
     if (!step || !memory || memory->size < sizeof(size_t))
         return QCC_USAGE;
     const qcc_status status = context_call(step->cx, do_plan, &p);
     if (status != QCC_OK)
         return status;
-    const Footprint *f = &p.footprint;
+    const StepMemory *f = &p.memory;
     const qcc_memory all = { .size = memory->size < sizeof all ? memory->size : sizeof all,
                              .weights = f->weights,
                              .optimizer = f->optimizer,
                              .other_state = f->other_state,
                              .gradients = f->gradients,
                              .activations = f->activations,
-                             .total = f->total };
+                             .total = f->total,
+                             .scratch = f->scratch,
+                             .model = f->model,
+                             .validation = f->validation };
     memcpy(memory, &all, all.size);
     return QCC_OK;
 }

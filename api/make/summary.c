@@ -4,12 +4,12 @@
 
 #include "api/hall/words.h"
 #include "api/make/amp_report.h"
+#include "api/make/memory.h"
 #include "api/make/summary.h"
 #include "api/model/census.h"
 #include "passes/recipe/choices.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"
-#include "passes/step/footprint.h"
 
 enum { COLUMN = 17, FLAGS = 90 };
 
@@ -182,29 +182,34 @@ static Status tell_statistics(Out *out, const qcc_step *s)
 static Status tell_memory(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
-    const Footprint f = footprint_of(module_graph(s->module, "step"), arena);
-    return line(out, arena, "memory",
-                arena_printf(arena, "%s: weights %s, optimizer %s, gradients %s, activations %s",
-                             bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
-                             bytes_text(arena, f.gradients), bytes_text(arena, f.activations)),
-                NULL);
+    const StepMemory m = step_memory(s);
+    return line(out, arena, "memory", step_memory_text(arena, &m), NULL);
 }
 
 Status summary_memory(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
-    const Footprint f = footprint_of(module_graph(s->module, "step"), arena);
+    const StepMemory m = step_memory(s);
     const struct {
         const char *what;
         uint64_t bytes;
+        bool told;
     } rows[] = {
-        { "weights", f.weights },     { "optimizer", f.optimizer },     { "other states", f.other_state },
-        { "gradients", f.gradients }, { "activations", f.activations }, { "all", f.total },
+        { "weights", m.weights, true },
+        { "optimizer", m.optimizer, true },
+        { "other states", m.other_state, true },
+        { "gradients", m.gradients, true },
+        { "activations", m.activations, true },
+        { "scratch", m.scratch, !m.estimated },
+        { "model", m.model, m.model > 0 },
+        { "all", m.total, true },
+        { "to validate", m.validation, m.validation > 0 },
     };
-    TRY(out_printf(out, "memory at batch %" PRId64 "\n", s->facts.batch));
+    TRY(out_printf(out, "memory at batch %" PRId64 "%s\n", s->facts.batch, step_memory_doubt(arena, &m)));
     for (size_t i = 0; i < COUNT(rows); i++)
-        TRY(out_printf(out, "  %-14s %14s   %15s bytes\n", rows[i].what, bytes_text(arena, rows[i].bytes),
-                       grouped(arena, (int64_t)rows[i].bytes)));
+        if (rows[i].told)
+            TRY(out_printf(out, "  %-14s %14s   %15s bytes%s\n", rows[i].what, bytes_text(arena, rows[i].bytes),
+                           grouped(arena, (int64_t)rows[i].bytes), i + 1 == COUNT(rows) ? " more" : ""));
     return OK;
 }
 

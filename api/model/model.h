@@ -27,8 +27,9 @@ struct qcc_model {
     Ir ir;
     Spine spine;
     bool has_spine;
-    bool lent;        /* the source is memory or a reader of the host's */
-    const char *file; /* as the user wrote it */
+    size_t file_bytes; /* in memory, of a model that came as text and was made a file; else 0 */
+    bool lent;         /* the source is memory or a reader of the host's */
+    const char *file;  /* as the user wrote it */
     Module *module;
     Graph *graph;
     Value *inputs, *outputs;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
+#include "api/make/memory.h"
 #include "api/verbs/explain.h"
 #include "ir/text/print.h"
 #include "ir/role.h"
@@ -10,7 +11,6 @@
 #include "passes/recipe/optimizer_read.h"
 #include "passes/recipe/schedule.h"
 #include "passes/recipe/schedule_read.h"
-#include "passes/step/footprint.h"
 
 /* ---- loss ---- */
 
@@ -200,11 +200,9 @@ static void tell_size(Text *t, const qcc_step *s)
     text_label(t, "step");
     text_printf(t, "%zu nodes: forward %zu, backward %zu, update %zu\n", c.all, c.all - c.backward - c.update,
                 c.backward, c.update);
-    const Footprint f = footprint_of(g, arena);
+    const StepMemory m = step_memory(s);
     text_label(t, "memory");
-    text_printf(t, "%s: weights %s, optimizer %s, other states %s, gradients %s, activations %s\n",
-                bytes_text(arena, f.total), bytes_text(arena, f.weights), bytes_text(arena, f.optimizer),
-                bytes_text(arena, f.other_state), bytes_text(arena, f.gradients), bytes_text(arena, f.activations));
+    text_printf(t, "%s\n", step_memory_text(arena, &m));
 }
 
 /* ---- records ---- */
@@ -241,7 +239,7 @@ void explain_step_records(Text *t, const qcc_step *s)
     Arena *arena = &s->cx->scratch;
     Graph *g = module_graph(s->module, "step");
     const NodeCounts c = nodes_by_side(g);
-    const Footprint f = footprint_of(g, arena);
+    const StepMemory f = step_memory(s);
     log_record(
         t, "training", { "made", logged_flag(model_is_step(s->model)) },
         { "batch", s->facts.batch ? logged_int(s->facts.batch) : logged_text(NULL) },
@@ -252,7 +250,10 @@ void explain_step_records(Text *t, const qcc_step *s)
         { "optimizer_bytes", logged_int((int64_t)f.optimizer) },
         { "other_state_bytes", logged_int((int64_t)f.other_state) },
         { "gradients_bytes", logged_int((int64_t)f.gradients) },
-        { "activations_bytes", logged_int((int64_t)f.activations) });
+        { "activations_bytes", logged_int((int64_t)f.activations) },
+        { "scratch_bytes", f.estimated ? logged_text(NULL) : logged_int((int64_t)f.scratch) },
+        { "model_bytes", f.model ? logged_int((int64_t)f.model) : logged_text(NULL) },
+        { "estimated", f.estimated ? logged_flag(true) : logged_text(NULL) });
     for (size_t i = 0; !s->facts.silent && i < s->recipe.n_groups; i++)
         log_record(t, "group", { "selector", logged_text(s->recipe.groups[i].selector) },
                    { "optimizer", logged_text(optimizer_text(arena, s->ir->ops, &s->recipe.groups[i])) });

@@ -254,12 +254,16 @@ QCC_CHECKED qcc_status qcc_step_input(const qcc_step *step, size_t i, qcc_value_
 QCC_API size_t qcc_n_parameters(const qcc_step *step);
 QCC_CHECKED qcc_status qcc_parameter(const qcc_step *step, size_t i, qcc_value_info *info);
 
-/* Bytes by kind, known before anything is allocated. */
+/* Bytes by kind, known before anything is allocated: what a session takes once it runs.  Of a step that has no program
+ * they are counted from its types, and scratch is 0. */
 typedef struct qcc_memory {
     size_t size; /* sizeof(qcc_memory), set by the caller */
     uint64_t weights, optimizer, other_state, gradients;
     uint64_t activations; /* the most that is alive at once, gradients left out */
     uint64_t total;
+    uint64_t scratch;    /* part of the total: what the launch takes on the way that takes most */
+    uint64_t model;      /* part of the total: of a model that came as text, the file that was made of it */
+    uint64_t validation; /* more than the total, once QCC_EVAL runs too */
 } qcc_memory;
 
 QCC_CHECKED qcc_status qcc_plan(const qcc_step *step, qcc_memory *memory);

@@ -71,6 +71,27 @@ Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **o
     return status;
 }
 
+/* What is narrower than the arithmetic is widened before it is computed with, and rounded behind it. */
+static size_t widened(const Type *t)
+{
+    return t->kind == TYPE_TENSOR && dtype_is_float(t->dtype) && dtype_bits(t->dtype) < 32 && type_known(t)
+               ? (size_t)type_elements(t) * sizeof(f32)
+               : 0;
+}
+
+size_t caller_room(const Node *n)
+{
+    const OpDef *def = op_of(n);
+    size_t bytes = 0;
+    if (def->access.kind != ACCESS_CONTRACT && def->access.kind != ACCESS_WINDOW)
+        return bytes;
+    for (int i = 0; i < n->n_in; i++)
+        bytes += in(n, i) ? widened(in(n, i)->type) : 0;
+    for (int i = 0; i < type_results(n->type); i++)
+        bytes += widened(type_result(n->type, i));
+    return bytes;
+}
+
 void caller_tell(char *out, size_t n, const void *node)
 {
     const Node *call = node;

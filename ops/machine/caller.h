@@ -23,6 +23,10 @@ void caller_begin(Caller *c, uint64_t seed, uint64_t step);
  * takes on the way it gives back, and finds again in the next call. */
 Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out);
 
+/* The bytes that a call takes for operands and results in the arithmetic that products and windows are computed in; the
+ * blocks that they work in are of the size of caches, and not counted. */
+size_t caller_room(const Node *n);
+
 /* Says what a call makes, for memory_work(): the thing is the node. */
 void caller_tell(char *out, size_t n, const void *node);
 

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "ops/machine/caller.h"
-#include "runtime/cpu/tape_run.h"
+#include "runtime/cpu/program_scratch.h"
 
 /* A value as a launch reads or writes it. */
 typedef struct Slot {
@@ -72,7 +72,6 @@ static void open_slot(ProgramRunner *p, const ProgramValue *v, Slot *s)
 static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const EngineOptions *o, Arena *arena)
 {
     Slot *slots = NEWS(arena, Slot, l->n_in + l->n_out + 1);
-    bool *copied = NEWS(arena, bool, l->n_in + 1);
     *run = (LaunchRun){ .launch = l,
                         .in = NEWS(arena, const Tensor *, l->n_in + 1),
                         .out = NEWS(arena, Tensor *, l->n_out + 1) };
@@ -83,13 +82,9 @@ static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const
     for (int i = 0; i < l->n_out; i++) {
         open_slot(p, &l->out[i], &slots[l->n_in + i]);
         run->out[i] = &slots[l->n_in + i].tensor;
-        if (l->over[i] != LIES_APART)
-            copied[l->over[i]] = true;
     }
-    if (l->kind != LAUNCH_REGION)
-        return;
-    run->tape = tape_runner(l->tape, p->ir->ops, o->kernels, parallel_threads(o->pool), copied, arena);
-    if (tape_scratch(run->tape) > p->scratch_bytes)
+    run->tape = launch_tape(l, p->ir->ops, o->kernels, parallel_threads(o->pool), arena);
+    if (run->tape && tape_scratch(run->tape) > p->scratch_bytes)
         p->scratch_bytes = tape_scratch(run->tape);
 }
 
