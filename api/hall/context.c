@@ -37,15 +37,10 @@ static void pool_release(void *user, void *block, size_t size)
     memory_release(user, block, size);
 }
 
-int context_threads(const qcc_context *cx)
-{
-    return cx->options.threads ? cx->options.threads : parallel_processors();
-}
-
 Parallel *context_pool(qcc_context *cx)
 {
     const ParallelMemory memory = { pool_alloc, pool_release, &cx->memory };
-    const int threads = context_threads(cx);
+    const int threads = cx->options.threads ? cx->options.threads : parallel_processors();
     if (!cx->pool && !cx->no_pool && threads > 1) {
         cx->pool = parallel_open(threads, &memory);
         cx->no_pool = !cx->pool;

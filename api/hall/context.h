@@ -68,9 +68,6 @@ qcc_status context_call(qcc_context *cx, Status (*fn)(void *arg), void *arg);
  * none.  Inside a callback nothing happens; the host's errno stays. */
 void context_release(qcc_context *cx, void (*release)(void *thing), void *thing);
 
-/* How many threads a context works with, none of which is started for it. */
-int context_threads(const qcc_context *cx);
-
 /* The threads of the context; null for one. */
 Parallel *context_pool(qcc_context *cx);
 

@@ -35,7 +35,7 @@ static void take_plan(StepMemory *m, const Program *p, size_t scratch_bytes, Are
 
 static size_t scratch_of(const qcc_context *cx, const Program *p, Arena *scratch)
 {
-    return cx->engine->scratch ? cx->engine->scratch(p, context_threads(cx), scratch) : 0;
+    return cx->engine->scratch ? cx->engine->scratch(p, 1, scratch) : 0; /* the same on every machine */
 }
 
 StepMemory step_memory(const qcc_step *s)
@@ -52,12 +52,13 @@ StepMemory step_memory(const qcc_step *s)
                      .activations = f.activations,
                      .model = s->model->file_bytes };
     if (cx->engine->wants_programs) {
-        const Lowered l = lower_graph(step, &scratch);
+        const Lowered l = lower_graph_for(step, NULL, &cx->lowering, &scratch);
         m.estimated = !l.program;
         m.why = l.program ? NULL : l.why;
         if (l.program)
             take_plan(&m, l.program, scratch_of(cx, l.program, &scratch), &scratch);
-        const Lowered e = eval && l.program ? lower_graph(eval, &scratch) : (Lowered){ .program = NULL };
+        const Lowered e =
+            eval && l.program ? lower_graph_for(eval, NULL, &cx->lowering, &scratch) : (Lowered){ .program = NULL };
         m.validation = e.program ? e.program->arena : 0;
     } else {
         m.estimated = true;
@@ -88,7 +89,7 @@ const char *step_memory_text(Arena *arena, const StepMemory *m)
     if (m->model)
         text_printf(&t, ", model %s", bytes_text(arena, m->model));
     if (!m->estimated)
-        text_printf(&t, ", scratch %s", bytes_text(arena, m->scratch));
+        text_printf(&t, ", scratch %s a thread", bytes_text(arena, m->scratch));
     text_add(&t, step_memory_doubt(arena, m));
     return text_get(&t);
 }

@@ -8,7 +8,7 @@
 typedef struct StepMemory {
     uint64_t weights, optimizer, other_state, gradients;
     uint64_t activations; /* what else the arena holds, data, and next values that are made beside their states */
-    uint64_t scratch;     /* of the launch that takes most */
+    uint64_t scratch;     /* of the launch that takes most, on one thread */
     uint64_t model;       /* of a model that came as text: the file that was made of it */
     uint64_t total;
     uint64_t validation; /* more, once the graph @eval runs too; 0: nothing is known */

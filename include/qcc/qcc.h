@@ -261,7 +261,8 @@ typedef struct qcc_memory {
     uint64_t weights, optimizer, other_state, gradients;
     uint64_t activations; /* the most that is alive at once, gradients left out */
     uint64_t total;
-    uint64_t scratch;    /* part of the total: what the launch takes on the way that takes most */
+    uint64_t
+        scratch; /* part of the total: what the launch takes on the way that takes most, on one thread; each more takes as much */
     uint64_t model;      /* part of the total: of a model that came as text, the file that was made of it */
     uint64_t validation; /* more than the total, once QCC_EVAL runs too */
 } qcc_memory;
