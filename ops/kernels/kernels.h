@@ -64,8 +64,8 @@ typedef struct PackedLoops {
     size_t rows, width;
     /* m rows of k elements, which lie `step` apart, into tiles that lie `apart` apart */
     void (*pack_rows)(size_t m, size_t k, const void *a, size_t row, size_t step, void *to, size_t apart);
-    /* n columns of k elements, the rows of which lie `row` apart and the columns `step`, into panels of k * width */
-    void (*pack_columns)(size_t n, size_t k, const void *b, size_t row, size_t step, void *to);
+    /* n columns of k elements, the rows of which lie `row` apart and the columns `step`, into panels `apart` apart */
+    void (*pack_columns)(size_t n, size_t k, const void *b, size_t row, size_t step, void *to, size_t apart);
     /* c[m,n] += a b, k ascending by fma, of tiles `tile` apart and of panels */
     void (*multiply)(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, void *c, size_t ldc);
     /* the same with b as it lies, for few rows; room for a panel */

@@ -80,7 +80,7 @@ size_t panel_room(const Panel *p)
                 l->multiply_beside(p->m, p->n, n, tiles, tile, b + k * p->ldb, p->ldb, c, p->ldc, columns);            \
                 continue;                                                                                              \
             }                                                                                                          \
-            l->pack_columns(p->n, n, b + k * p->ldb, p->ldb, step, columns);                                           \
+            l->pack_columns(p->n, n, b + k * p->ldb, p->ldb, step, columns, n * l->width);                             \
             l->multiply(p->m, p->n, n, tiles, tile, columns, c, p->ldc);                                               \
         }                                                                                                              \
     }                                                                                                                  \

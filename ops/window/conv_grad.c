@@ -102,10 +102,7 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
         for (int64_t at = 0; at < end - begin;) {                                                                      \
             const Piece p = piece_at(r, begin, end, at);                                                               \
             const T *dy = (const T *)r->dy + (p.image * r->groups + group) * r->results * r->out + p.first;            \
-            for (size_t j = 0; j < (size_t)r->results; j += l->width) {                                                \
-                const size_t left = (size_t)r->results - j, width = left < l->width ? left : l->width;                 \
-                l->pack_columns(width, (size_t)p.n, dy + j * out, 1, out, to + j * n + (size_t)at * l->width);         \
-            }                                                                                                          \
+            l->pack_columns((size_t)r->results, (size_t)p.n, dy, 1, out, to + (size_t)at * l->width, n * l->width);    \
             at += p.n;                                                                                                 \
         }                                                                                                              \
     }                                                                                                                  \

@@ -10,8 +10,19 @@ typedef struct Block {
     int64_t group, image, images;
     int64_t first, n;       /* positions of an image */
     int64_t result, n_rows; /* of the group */
-    bool gathered;          /* the window matrix is there already */
 } Block;
+
+enum {
+    POSITIONS = 512, /* of a block: with a filter's rows they stay in a second-level cache */
+    DEPTH = 256,     /* of taps and channels that are gathered at a time: a panel stays in a first-level cache */
+    LINES = 16,      /* of these before they are packed */
+};
+
+/* Elements of the panels of a block. */
+static size_t panels_of(size_t positions)
+{
+    return (positions + MOST_PANEL_WIDTH - 1) / MOST_PANEL_WIDTH * MOST_PANEL_WIDTH * DEPTH;
+}
 
 /* Whether results are made apart from where they stand. */
 static bool is_placed(const Correlation *c)
@@ -39,16 +50,50 @@ static size_t packed_rows(const Kernels *kernels, bool f64, int64_t rows, int64_
 }
 
 #define CORRELATE(T)                                                                                                   \
-    static void gather_##T(const Correlation *c, const Block *u, T *to)                                                \
+    /* What a block sees through some taps of some channels, which follow each other from `first`: a row for each. */  \
+    static void gather_##T(const Correlation *c, const Block *u, int64_t first, int64_t n, T *to)                      \
     {                                                                                                                  \
-        int64_t tap[MAX_SPATIAL] = { 0 };                                                                              \
-        for (int64_t k = 0; k < c->taps; k++) {                                                                        \
-            for (int64_t i = 0; i < c->channels; i++)                                                                  \
-                for (int64_t m = 0; m < u->images; m++, to += u->n) {                                                  \
-                    const int64_t channel = ((u->image + m) * c->groups + u->group) * c->channels + i;                 \
-                    window_gather_##T(&c->w, (const T *)c->x + channel * c->in, tap, u->first, u->n, to);              \
-                }                                                                                                      \
-            position_next(c->w.rank, c->w.kernel, tap);                                                                \
+        int64_t tap[MAX_SPATIAL];                                                                                      \
+        position_of(c->w.rank, c->w.kernel, first / c->channels, tap);                                                 \
+        for (int64_t k = first; k < first + n; k++) {                                                                  \
+            const int64_t channel = k % c->channels;                                                                   \
+            if (channel == 0 && k > first)                                                                             \
+                position_next(c->w.rank, c->w.kernel, tap);                                                            \
+            for (int64_t m = 0; m < u->images; m++, to += u->n) {                                                      \
+                const int64_t at = ((u->image + m) * c->groups + u->group) * c->channels + channel;                    \
+                window_gather_##T(&c->w, (const T *)c->x + at * c->in, tap, u->first, u->n, to);                       \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* The same, packed: some rows at a time, so that they stay in a first-level cache. */                             \
+    static void pack_columns_##T(const Correlation *c, const PackedLoops *l, const Block *u, int64_t first, int64_t k, \
+                                 T *lines, T *panels)                                                                  \
+    {                                                                                                                  \
+        const size_t n = (size_t)(u->images * u->n), apart = (size_t)k * l->width;                                     \
+        for (int64_t p = 0, some; p < k; p += some) {                                                                  \
+            some = k - p < LINES ? k - p : LINES;                                                                      \
+            gather_##T(c, u, first + p, some, lines);                                                                  \
+            l->pack_columns(n, (size_t)some, lines, n, 1, panels + (size_t)p * l->width, apart);                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* The product of some rows with what a block sees, segment by segment (ops/kernels/panel.h). */                   \
+    static void multiply_##T(const Correlation *c, const Block *u, const T *filter, T *to, size_t ldc, T *room)        \
+    {                                                                                                                  \
+        const PackedLoops *l = kernels_packed(c->kernels, c->f64 ? ARITH_F64 : ARITH_F32);                             \
+        const int64_t k = c->channels * c->taps;                                                                       \
+        const size_t n = (size_t)(u->images * u->n), m = (size_t)u->n_rows, tile = (size_t)k * l->rows;                \
+        T *lines = room, *panels = lines + LINES * n, *digits = panels + panels_of(n);                                 \
+        for (int64_t s = 0; s == 0 || s < k; s += PANEL_SEGMENT) {                                                     \
+            const int64_t end = k - s < PANEL_SEGMENT ? k : s + PANEL_SEGMENT;                                         \
+            for (size_t i = 0; i < m; i++)                                                                             \
+                memset(to + i * ldc, 0, n * sizeof(T));                                                                \
+            for (int64_t p = s, some; p < end; p += some) {                                                            \
+                some = end - p < DEPTH ? end - p : DEPTH;                                                              \
+                pack_columns_##T(c, l, u, p, some, lines, panels);                                                     \
+                l->multiply(m, n, (size_t)some, filter + (size_t)p * l->rows, tile, panels, to, ldc);                  \
+            }                                                                                                          \
+            if (k > PANEL_SEGMENT)                                                                                     \
+                panel_join_##T(to, m, n, ldc, digits, (size_t)(s / PANEL_SEGMENT), end == k);                          \
         }                                                                                                              \
     }                                                                                                                  \
     void add_bias_##T(T *y, const T *bias, int64_t rows, int64_t n, int64_t stride)                                    \
@@ -89,18 +134,17 @@ static size_t packed_rows(const Kernels *kernels, bool f64, int64_t rows, int64_
     static void block_##T(const Correlation *c, const Block *u, T *room)                                               \
     {                                                                                                                  \
         const int64_t k = c->channels * c->taps, row = u->group * c->results + u->result;                              \
-        const T *x = (const T *)c->x + (u->image * c->groups + u->group) * c->channels * c->in, *b = room;             \
+        const T *x = (const T *)c->x + (u->image * c->groups + u->group) * c->channels * c->in;                        \
         const T *bias = c->bias ? (const T *)c->bias + row : NULL;                                                     \
         const T *filter = (const T *)c->filter + (size_t)u->group * packed_rows(c->kernels, c->f64, c->results, k);    \
-        T *y = (T *)c->y + (u->image * c->groups * c->results + row) * c->size, *placed = room + c->columns;           \
+        T *y = (T *)c->y + (u->image * c->groups * c->results + row) * c->size, *placed = room;                        \
         T *to = is_placed(c) ? placed : y + u->first;                                                                  \
         const int64_t n = u->images * u->n;                                                                            \
         const Panel p = panel_of(c, u->n_rows, n);                                                                     \
         if (c->direct)                                                                                                 \
-            b = x + u->first;                                                                                          \
-        else if (!u->gathered)                                                                                         \
-            gather_##T(c, u, room);                                                                                    \
-        panel_##T(c->kernels, &p, filter + u->result * k, b, to, placed + c->placed);                                  \
+            panel_##T(c->kernels, &p, filter + u->result * k, x + u->first, to, placed + c->placed);                   \
+        else                                                                                                           \
+            multiply_##T(c, u, filter + u->result * k, to, p.ldc, placed + c->placed);                                 \
         add_bias_##T(to, bias, u->n_rows, n, (int64_t)p.ldc);                                                          \
         if (is_placed(c))                                                                                              \
             place_all_##T(c, u, to, y);                                                                                \
@@ -128,10 +172,9 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Correlation *c = arg;
     void *room = c->rooms + (size_t)worker * c->room_bytes;
-    int64_t gathered = -1;
     for (int64_t t = begin; t < end; t++) {
         const int64_t part = t % c->parts, place = t / c->parts, tile = place % c->tiles, at = place / c->tiles;
-        Block u = { .group = at % c->groups, .image = at / c->groups * c->span, .gathered = place == gathered };
+        Block u = { .group = at % c->groups, .image = at / c->groups * c->span };
         u.images = c->images - u.image < c->span ? c->images - u.image : c->span;
         u.first = tile * c->tile;
         u.n = c->out - u.first < c->tile ? c->out - u.first : c->tile;
@@ -141,20 +184,7 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
             block_f64(c, &u, room);
         else
             block_f32(c, &u, room);
-        gathered = place;
     }
-}
-
-/* Blocks whose window matrix stays in a second-level cache, but not so few positions that the weights are read for
- * nothing. */
-static int64_t tile_of(const Correlation *c, int64_t element)
-{
-    enum { CACHE = 384 << 10, WHOLE = 64, LEAST = 192, MOST = 1024 };
-    const int64_t rows = c->channels * c->taps;
-    int64_t tile = CACHE / element / (rows ? rows : 1) / WHOLE * WHOLE;
-    if (c->direct)
-        tile = MOST;
-    return tile < LEAST ? LEAST : tile < MOST ? tile : MOST;
 }
 
 /* Where blocks of positions are too few for the threads, the results of a group are split, too: at whole tiles. */
@@ -169,9 +199,9 @@ static void split_results(Correlation *c, int64_t blocks, int64_t threads)
 }
 
 /* Positions of a block, and images that it takes together: as few as there can be while every thread has one. */
-static void split_positions(Correlation *c, int64_t element, int64_t threads)
+static void split_positions(Correlation *c, int64_t threads)
 {
-    const int64_t wanted = tile_of(c, element), groups = c->groups;
+    const int64_t wanted = POSITIONS, groups = c->groups;
     c->span = 1;
     c->tile = wanted < c->out ? wanted : c->out;
     c->tiles = (c->out + c->tile - 1) / c->tile;
@@ -192,12 +222,12 @@ void correlation_plan(Correlation *c, int64_t images, int64_t threads)
     c->in = window_product(c->w.rank, c->w.in);
     c->out = window_product(c->w.rank, c->w.out);
     c->direct = window_is_data(&c->w);
-    split_positions(c, element, threads);
+    split_positions(c, threads);
     split_results(c, (images + c->span - 1) / c->span * c->groups * c->tiles, threads);
     const Panel p = panel_of(c, c->part, c->span * c->tile);
-    c->columns = c->direct ? 0 : p.k * p.n;
+    const size_t gathered = LINES * p.n + panels_of(p.n) + panel_digits(p.k) * p.m * p.n;
     c->placed = is_placed(c) ? p.m * p.n : 0;
-    c->room_bytes = ((c->columns + c->placed + panel_room(&p)) * (size_t)element + 63) / 64 * 64;
+    c->room_bytes = ((c->placed + (c->direct ? panel_room(&p) : gathered)) * (size_t)element + 63) / 64 * 64;
 }
 
 void correlation_run(Eval *e, Correlation *c)

@@ -1,8 +1,8 @@
 /* Products of weights with windows of data, as convolutions and, by parts, their transposes take them.
  *
  * A result is the sum over (tap, channel) in that order, as every contraction sums (ops/kernels/panel.h), padding
- * counting as zeros; then the bias is added.  The windows of a block of positions are gathered into a matrix (im2col)
- * and multiplied; how positions are blocked or spread over threads does not show. */
+ * counting as zeros; then the bias is added.  What a block of positions sees is gathered and packed in parts, which
+ * are multiplied and forgotten; how positions are blocked or spread over threads does not show. */
 #ifndef OPS_WINDOW_CORRELATE_H
 #define OPS_WINDOW_CORRELATE_H
 
@@ -25,7 +25,7 @@ typedef struct Correlation {
     int64_t span;           /* images of a block: more than one where they are small */
     int64_t part, parts;    /* results of a block, blocks of a group */
     bool direct;            /* the data is its own window matrix */
-    size_t columns, placed; /* elements of a window matrix, of results on their way */
+    size_t placed;          /* elements of results on their way */
     const Kernels *kernels; /* there before the plan */
     char *rooms;            /* for each worker */
     size_t room_bytes;

@@ -133,11 +133,11 @@ static void NAME(pack_rows)(size_t m, size_t k, const void *from, size_t row, si
 }
 
 /* Columns of b in panels of WIDTH, beside each other and filled up with zeros. */
-static void NAME(pack_columns)(size_t n, size_t k, const void *from, size_t row, size_t step, void *room)
+static void NAME(pack_columns)(size_t n, size_t k, const void *from, size_t row, size_t step, void *room, size_t apart)
 {
     const T *b = from;
     T *to = room;
-    for (size_t j = 0; j < n; j += WIDTH, to += k * WIDTH) {
+    for (size_t j = 0; j < n; j += WIDTH, to += apart) {
         const size_t width = n - j < WIDTH ? n - j : WIDTH;
         if (step != 1)
             NAME(interleave)(width, k, WIDTH, b + j * step, step, row, to);
@@ -204,7 +204,7 @@ static void NAME(multiply_beside)(size_t m, size_t n, size_t k, const void *rows
 #endif
     if (j == n)
         return;
-    NAME(pack_columns)(n - j, k, b + j, ldb, 1, room);
+    NAME(pack_columns)(n - j, k, b + j, ldb, 1, room, k * WIDTH);
     NAME(multiply)(m, n - j, k, rows, tile, room, c + j, ldc);
 }
 
@@ -221,7 +221,7 @@ static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, co
     NAME(pack_rows)(m, k, a, lda, 1, packed_a, k * GEMM_ROWS);
     for (size_t j = 0; j < n; j += WIDTH) {
         const size_t width = n - j < WIDTH ? n - j : WIDTH;
-        NAME(pack_columns)(width, k, b + j, ldb, 1, packed_b);
+        NAME(pack_columns)(width, k, b + j, ldb, 1, packed_b, k * WIDTH);
         NAME(column)(m, width, k, packed_a, k * GEMM_ROWS, packed_b, c + j, ldc);
     }
 }
