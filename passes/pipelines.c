@@ -63,6 +63,7 @@ static const Pass *const train_model[] = {
     &pass_fold_constants,
     &pass_simplify,
     &pass_raise_patterns,
+    &pass_raise_attention,
     &pass_fold_casts,
     &pass_merge_equals,
     &pass_simplify,

@@ -151,6 +151,11 @@ static const double none[ROW_SCALARS] = { 0 };
         for (int64_t i = 0; i < n; i += WIDTH)                                                                         \
             loop((size_t)(n - i < WIDTH ? n - i : WIDTH), x + i, x + i, filled, NULL, none);                           \
     }                                                                                                                  \
+    void attend_scale_##T(const Attend *a, T *x, int64_t n)                                                            \
+    {                                                                                                                  \
+        attend_with_##T(a, a->at->scaled == SCALE_QUOTIENTS ? ROW_div : ROW_mul, x, n,                                 \
+                        (T)attention_scale(a->at, &a->h));                                                             \
+    }                                                                                                                  \
     void attend_narrow_##T(const Attend *a, T *x, int64_t n)                                                           \
     {                                                                                                                  \
         for (int64_t i = 0; dtype_is_narrow(a->own) && i < n; i++)                                                     \
@@ -159,8 +164,8 @@ static const double none[ROW_SCALARS] = { 0 };
     void attend_queries_##T(const Attend *a, const AttendBlock *k, T *q)                                               \
     {                                                                                                                  \
         attend_pack_##T(a, k, q, a->q, a->of_q, a->h.size);                                                            \
-        if (!dtype_is_narrow(a->own))                                                                                  \
-            attend_with_##T(a, ROW_mul, q, k->n * a->h.size, (T)attention_scale(a->at, &a->h));                        \
+        if (!attention_scales_products(a->at, a->own))                                                                 \
+            attend_scale_##T(a, q, k->n * a->h.size);                                                                  \
     }
 BLOCKS(f32)
 BLOCKS(f64)
@@ -208,8 +213,8 @@ BLOCKS(f64)
             return;                                                                                                    \
         const Panel p = { (size_t)k->n, (size_t)n, size, size, total, total };                                         \
         panel_##T(a->e->kernels, &p, q, turned + k->from, s + k->from, room);                                          \
-        if (dtype_is_narrow(a->own))                                                                                   \
-            attend_with_##T(a, ROW_mul, s, k->n * a->h.total, (T)attention_scale(a->at, &a->h));                       \
+        if (attention_scales_products(a->at, a->own))                                                                  \
+            attend_scale_##T(a, s, k->n * a->h.total);                                                                 \
     }                                                                                                                  \
     static void cap_##T(const Attend *a, T *s, int64_t n, T *capped)                                                   \
     {                                                                                                                  \

@@ -77,6 +77,8 @@ size_t attend_larger(size_t x, size_t y);
     void attend_spread_##T(const Attend *a, const AttendBlock *k, T *to, const T *from, HeadStrides at, int64_t size);    \
     /* x = x op v, all n of them, by a row's loop. */                                                                     \
     void attend_with_##T(const Attend *a, int row, T *x, int64_t n, T v);                                                 \
+    /* x scaled. */                                                                                                       \
+    void attend_scale_##T(const Attend *a, T *x, int64_t n);                                                              \
     /* What a product inside of the call reads of x: rounded where the call is narrow. */                                 \
     void attend_narrow_##T(const Attend *a, T *x, int64_t n);                                                             \
     /* The value `v` where a row may not see a key; whether it may see any. */                                            \

@@ -19,9 +19,17 @@ Heads heads_of(const AttentionAttr *at, const Type *q, const Type *k, const Type
     return h;
 }
 
+const char *const attention_scaled[] = { "queries", "products", "quotients", NULL };
+
 double attention_scale(const AttentionAttr *at, const Heads *h)
 {
-    return at->scale != 0 ? (double)at->scale : 1 / sqrt((double)h->size);
+    const double root = sqrt((double)h->size);
+    return at->scale != 0 ? (double)at->scale : at->scaled == SCALE_QUOTIENTS ? root : 1 / root;
+}
+
+bool attention_scales_products(const AttentionAttr *at, DType own)
+{
+    return at->scaled != SCALE_QUERIES || dtype_is_narrow(own);
 }
 
 static int64_t reach(int64_t window)
@@ -145,20 +153,27 @@ static Node *probabilities(Build *b, const AttentionAttr *at, DType t, Node *sco
     return CALL(b, where, blind, zero, p);
 }
 
+static Node *scaled(Build *b, const Attention *a, Node *x)
+{
+    Node *scale = build_scalar(b, a->width, attention_scale(a->at, &a->h));
+    return a->at->scaled == SCALE_QUOTIENTS ? CALL(b, div, x, scale) : CALL(b, mul, x, scale);
+}
+
 /* Narrow queries meet the keys as they are, and the products are scaled; wide queries are scaled first. */
 static Scores score(Build *b, const Attention *a)
 {
     const Heads *h = &a->h;
-    Node *scale = build_scalar(b, a->width, attention_scale(a->at, h)), *q = a->q;
+    const bool late = attention_scales_products(a->at, a->own);
+    Node *q = make_cast(b, a->q, dtype_is_narrow(a->own) ? a->own : a->width);
     const int64_t grouped[] = { h->batch, h->heads, h->heads ? h->q_heads / h->heads * h->queries : 0, h->size };
     const int64_t whole[] = { h->batch, h->q_heads, h->queries, h->total };
     Scores r = { .queries = NULL };
-    if (!dtype_is_narrow(a->own))
-        q = CALL(b, mul, make_cast(b, q, a->width), scale);
+    if (!late)
+        q = scaled(b, a, q);
     r.queries = make_reshape(b, q, 4, grouped);
     r.product = make_product(b, a->own, r.queries, a->k, true);
-    if (dtype_is_narrow(a->own))
-        r.product = CALL(b, mul, r.product, scale);
+    if (late)
+        r.product = scaled(b, a, r.product);
     r.product = r.capped = make_reshape(b, r.product, 4, whole);
     if (a->at->softcap > 0) {
         Node *cap = build_scalar(b, a->width, (double)a->at->softcap);
@@ -280,11 +295,14 @@ Node *expand_attention_grad(Build *b, const Site *s)
     Node *dp = make_reshape(b, make_product(b, a.own, dy, a.v, true), 4, whole);
     Node *ds = make_reshape(b, scores_back(b, &a, &r, dp, &biased), 4, scores);
     Node *dv = outer_product(b, a.own, make_reshape(b, r.probability, 4, scores), dy);
-    Node *scale = build_scalar(b, a.width, attention_scale(a.at, &h));
-    Node *dq = CALL(b, mul, make_product(b, a.own, ds, a.k, false), scale),
-         *dk = outer_product(b, a.own, ds, r.queries);
-    if (dtype_is_narrow(a.own))
-        dk = CALL(b, mul, dk, scale);
+    const bool narrow = dtype_is_narrow(a.own), late = attention_scales_products(a.at, a.own);
+    if (late && !narrow)
+        ds = scaled(b, &a, ds);
+    Node *dq = make_product(b, a.own, ds, a.k, false), *dk = outer_product(b, a.own, ds, r.queries);
+    if (!late || narrow)
+        dq = scaled(b, &a, dq);
+    if (narrow)
+        dk = scaled(b, &a, dk);
     Node *parts[] = { make_cast(b, join_heads(b, make_reshape(b, dq, 4, of_q), x->rank), a.own),
                       make_cast(b, join_heads(b, dk, x->rank), a.own), make_cast(b, join_heads(b, dv, x->rank), a.own),
                       s->n_out > 3 ? mask_back(b, &a, biased) : NULL };

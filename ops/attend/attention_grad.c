@@ -13,6 +13,12 @@ static const AttrSpec attention_grad_attrs[] = {
     ATTR(AttentionAttr, q_num_heads, INT, 0),
     ATTR(AttentionAttr, right_window_size, INT, -1),
     ATTR(AttentionAttr, scale, FLOAT, 0),
+    { .name = "scaled",
+      .kind = ATTR_ENUM,
+      .offset = offsetof(AttentionAttr, scaled),
+      .value = SCALE_QUERIES,
+      .choices = attention_scaled,
+      .ours = true },
     ATTR(AttentionAttr, softcap, FLOAT, 0),
     ATTR(AttentionAttr, softmax_precision, DTYPE, 0),
     ATTR_LAST,
@@ -59,8 +65,9 @@ void adjoint_attention(Build *b, const Site *s, Node **dx)
     AttentionAttr at = *(const AttentionAttr *)s->attr;
     Node *ins[] = { s->in[IN_Q], s->in[IN_K], s->in[IN_V], s->dout[0], site_in(s, IN_MASK), site_in(s, IN_LENGTHS) };
     const bool mask = ins[GRAD_MASK] && s->want[IN_MASK];
+    const int n_in = ins[GRAD_LENGTHS] ? GRAD_OPERANDS : ins[GRAD_MASK] ? GRAD_MASK + 1 : GRAD_DY + 1;
     at.qk_matmul_output_mode = 0;
-    Node *call = build_node_n(b, OP_attention_grad, &at, GRAD_OPERANDS, ins, mask ? 4 : 3);
+    Node *call = build_node_n(b, OP_attention_grad, &at, n_in, ins, mask ? 4 : 3);
     for (int i = IN_Q; i <= IN_V; i++)
         if (s->want[i])
             dx[i] = build_part(b, call, i);

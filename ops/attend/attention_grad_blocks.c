@@ -88,6 +88,8 @@ ROOMS(f64)
                 dp[i] = dp[i] * (1 - r->tangent[i] * r->tangent[i]);                                                   \
             attend_with_##T(a, ROW_div, dp, n, (T)a->at->softcap);                                                     \
         }                                                                                                              \
+        if (attention_scales_products(a->at, a->own) && !dtype_is_narrow(a->own))                                      \
+            attend_scale_##T(a, dp, n);                                                                                \
         attend_narrow_##T(a, dp, n);                                                                                   \
     }                                                                                                                  \
     /* What reaches the probabilities: of keys that no row sees, nothing. */                                           \
@@ -121,7 +123,8 @@ ROOMS(f64)
         soften_back_##T(a, k, r);                                                                                      \
         const Panel p = { (size_t)k->n, size, total, total, (size_t)a->of_k.step, size };                              \
         panel_##T(a->e->kernels, &p, r->dp, keys, r->dq, r->product);                                                  \
-        attend_with_##T(a, ROW_mul, r->dq, k->n * a->h.size, (T)attention_scale(a->at, &a->h));                        \
+        if (!attention_scales_products(a->at, a->own) || dtype_is_narrow(a->own))                                      \
+            attend_scale_##T(a, r->dq, k->n * a->h.size);                                                              \
         attend_spread_##T(a, k, w->dq, r->dq, a->of_q, a->h.size);                                                     \
         gather_##T(a, k, r, r->dp, r->q, a->h.size, r->dk);                                                            \
         attend_narrow_##T(a, r->p, k->n * a->h.total);                                                                 \
@@ -163,7 +166,7 @@ ROOMS(f64)
             for (int64_t first = 0; first == 0 || first < a->rows; first += PANEL_SEGMENT)                             \
                 segment_back_##T(w, unit, first, &r);                                                                  \
             if (dtype_is_narrow(a->own))                                                                               \
-                attend_with_##T(a, ROW_mul, r.dk, h->total * h->size, (T)attention_scale(a->at, h));                   \
+                attend_scale_##T(a, r.dk, h->total * h->size);                                                         \
             copy_steps_##T(w->dk, r.dk, a->of_k, b, head, h->total, h->size);                                          \
             copy_steps_##T(w->dv, r.dv, a->of_v, b, head, h->total, h->v_size);                                        \
         }                                                                                                              \

@@ -19,8 +19,14 @@ typedef struct Heads {
 /* The extents of a call on queries, keys and values of these known types, behind a past of so many keys. */
 Heads heads_of(const AttentionAttr *at, const Type *q, const Type *k, const Type *v, int64_t past);
 
-/* What the products are multiplied with. */
+/* What queries or products are multiplied with, or products divided by. */
 double attention_scale(const AttentionAttr *at, const Heads *h);
+
+/* Whether products are scaled, not queries. */
+bool attention_scales_products(const AttentionAttr *at, DType own);
+
+/* The words for `scaled`. */
+extern const char *const attention_scaled[];
 
 /* How far before and behind its own key a query sees; -1: as far as there are keys. */
 int64_t attention_left(const AttentionAttr *at);
