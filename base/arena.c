@@ -77,6 +77,8 @@ static void add_chunk(Arena *a, size_t size)
         memory_exhausted(a->memory);
     if (want < size + sizeof(ArenaChunk))
         want = size + sizeof(ArenaChunk);
+    if (want < a->most && !a->memory->apart && (!a->chunk || a->chunk->size < a->most))
+        want = a->most;
 
     ArenaChunk *c = take_chunk(a, &want);
     c->older = a->chunk;
@@ -161,12 +163,16 @@ static void drop_chunk(Arena *a, ArenaChunk *c)
 
 void arena_reset(Arena *a, ArenaMark mark)
 {
+    size_t freed = 0;
     while (a->chunk != mark.chunk) {
         ArenaChunk *older = a->chunk->older;
+        freed += a->chunk->size;
         drop_chunk(a, a->chunk);
         a->chunk = older;
         a->at = a->end = older ? (char *)older + older->size : NULL;
     }
+    if (a->reuses && freed > a->most)
+        a->most = freed;
     if (a->chunk)
         poison(mark.at, (size_t)(a->at - mark.at)); /* the rest was never given */
     a->at = mark.at;

@@ -16,6 +16,7 @@ typedef struct Arena {
     Cleanup cleanup;
     bool reuses;
     ArenaChunk *spare; /* the largest that arena_reset() found free */
+    size_t most;       /* bytes that one arena_reset() freed: the next chunk serves as much alone */
 } Arena;
 
 typedef struct ArenaMark {
@@ -32,8 +33,8 @@ void arena_close(Arena *a);
 /* Keeps the arena alive past guarded(): a jump no longer closes it, its owner must. */
 void arena_keep(Arena *a);
 
-/* From now on the largest chunk that arena_reset() frees waits for the next that needs one: the pages of a fresh chunk
- * cost more than most work on them. */
+/* From now on the largest chunk that arena_reset() frees waits for the next that needs one, and what it freed in several
+ * comes as one: the pages of a fresh chunk cost more than most work on them, and who does the same again asks for nothing. */
 void arena_reuse(Arena *a);
 
 /* `size` zeroed bytes. */

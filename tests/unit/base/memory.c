@@ -376,22 +376,39 @@ static void a_chunk_waits_for_the_next_request(void **state)
     assert_true(m.used == 0);
 }
 
+static void several_chunks_come_as_one(void **state)
+{
+    (void)state;
+    Memory m;
+    Arena a;
+    size_t after_two = 0;
+    memory_open(&m, NULL);
+    arena_open(&a, &m);
+    arena_reuse(&a);
+    const ArenaMark mark = arena_mark(&a);
+    for (int i = 0; i < 50; i++) {
+        memset(arena_room(&a, 2 << 20), 0xff, 2 << 20);
+        memset(arena_room(&a, 5 << 20), 0xff, 5 << 20);
+        memset(arena_room(&a, 3 << 20), 0xff, 3 << 20);
+        assert_true(m.used < (size_t)11 << 20);
+        arena_reset(&a, mark);
+        after_two = i == 1 ? m.requests : after_two;
+    }
+    assert_int_equal(m.requests, after_two);
+    arena_close(&a);
+    assert_true(m.used == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_of_ours_are_answered),
-        cmocka_unit_test(arenas_give_zeroed_aligned_bytes),
-        cmocka_unit_test(a_mark_forgets_what_came_behind),
-        cmocka_unit_test(growing_arrays_keep_their_elements),
-        cmocka_unit_test(heaps_take_blocks_back_in_any_order),
-        cmocka_unit_test(blocks_wait_for_the_next_request),
-        cmocka_unit_test(a_chunk_waits_for_the_next_request),
-        cmocka_unit_test(a_jump_lands_at_the_innermost_guard),
-        cmocka_unit_test(every_request_may_fail),
-        cmocka_unit_test(products_that_overflow_are_no_memory),
-        cmocka_unit_test(what_is_kept_survives_a_jump),
-        cmocka_unit_test(what_was_there_before_may_go_inside),
-        cmocka_unit_test(hosts_see_every_block_come_back),
+        cmocka_unit_test(mistakes_of_ours_are_answered),        cmocka_unit_test(arenas_give_zeroed_aligned_bytes),
+        cmocka_unit_test(a_mark_forgets_what_came_behind),      cmocka_unit_test(growing_arrays_keep_their_elements),
+        cmocka_unit_test(heaps_take_blocks_back_in_any_order),  cmocka_unit_test(blocks_wait_for_the_next_request),
+        cmocka_unit_test(a_chunk_waits_for_the_next_request),   cmocka_unit_test(several_chunks_come_as_one),
+        cmocka_unit_test(a_jump_lands_at_the_innermost_guard),  cmocka_unit_test(every_request_may_fail),
+        cmocka_unit_test(products_that_overflow_are_no_memory), cmocka_unit_test(what_is_kept_survives_a_jump),
+        cmocka_unit_test(what_was_there_before_may_go_inside),  cmocka_unit_test(hosts_see_every_block_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
