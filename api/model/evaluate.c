@@ -42,10 +42,10 @@ static bool is_made_for(const qcc_model *m, const ModelRun *r, const EvalOptions
     return r->types && r->stop == how->stop;
 }
 
-static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how)
+static Status open_values(qcc_model *m, ModelRun *r, const Type *const *types, const EvalOptions *how)
 {
     const Engine *engine = m->cx->engine;
-    const Lowered l = lower_graph_for(m->graph, r->types, &m->cx->lowering, &r->arena);
+    const Lowered l = lower_graph_for(m->graph, types, &m->cx->lowering, &r->arena);
     if (!l.program) {
         remark(&m->cx->diag, "engine", l.where ? node_place(l.where) : NOWHERE, "the evaluator runs it: it has %s",
                l.why);
@@ -74,15 +74,14 @@ static Status make_run(qcc_model *m, const EvalOptions *how, const Tensor *const
     const Type **types = NEWS(&r->arena, const Type *, m->n_inputs + 1);
     for (size_t i = 0; i < m->n_inputs; i++)
         types[i] = inputs[i]->type;
-    r->types = types;
-    const Status status = open_values(m, r, how);
+    const Status status = open_values(m, r, types, how);
     if (status != OK) {
-        r->types = NULL;
         m->cx->engine->close(r->values);
         arena_close(&r->arena);
         return status;
     }
     arena_keep(&r->arena);
+    r->types = types; /* now that no jump takes them */
     if (r->values)
         m->cx->engine->keep(r->values);
     return OK;
