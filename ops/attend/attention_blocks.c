@@ -173,90 +173,92 @@ BLOCKS(f64)
 
 /* ---- scores ---- */
 
-#define SCORES(T)                                                                                                      \
-    bool attend_hide_##T(const Attend *a, const AttendBlock *k, int64_t i, T *row, T v)                                \
-    {                                                                                                                  \
-        const AttendRow r = attend_row(a, k, i);                                                                       \
-        const int64_t step = a->mask_strides[3], to = a->mask && a->mask_keys < r.to ? a->mask_keys : r.to;            \
-        const bool *choice = a->mask && a->choice ? mask_of(a, k, &r) : NULL;                                          \
-        const T *bias = a->mask && !a->choice ? mask_of(a, k, &r) : NULL;                                              \
-        bool any = r.from < to && !choice && !bias;                                                                    \
-        for (int64_t j = 0; j < r.from; j++)                                                                           \
-            row[j] = v;                                                                                                \
-        for (int64_t j = r.from; j < to && (choice || bias); j++) {                                                    \
-            const bool seen = choice ? choice[j * step] : bias[j * step] != -(T)Q_INF;                                 \
-            row[j] = seen ? row[j] : v;                                                                                \
-            any |= seen;                                                                                               \
-        }                                                                                                              \
-        for (int64_t j = to > r.from ? to : r.from; j < a->h.total; j++)                                               \
-            row[j] = v;                                                                                                \
-        return any;                                                                                                    \
-    }                                                                                                                  \
-    static void add_bias_##T(const Attend *a, const AttendBlock *k, int64_t i, T *row)                                 \
-    {                                                                                                                  \
-        const AttendRow r = attend_row(a, k, i);                                                                       \
-        const int64_t step = a->mask_strides[3], n = a->mask_keys < a->h.total ? a->mask_keys : a->h.total;            \
-        const T *bias = mask_of(a, k, &r);                                                                             \
-        if (step)                                                                                                      \
-            kernels_row(a->e->kernels, ROW_add, a->arithmetic)((size_t)n, row, row, bias, NULL, none);                 \
-        else                                                                                                           \
-            attend_with_##T(a, ROW_add, row, n, *bias);                                                                \
-    }                                                                                                                  \
-    /* The products of queries and keys; no others than those that some row may see. */                                \
-    static void products_##T(const Attend *a, const AttendBlock *k, const T *q, const T *turned, T *s, T *room)        \
-    {                                                                                                                  \
-        const size_t total = (size_t)a->h.total, size = (size_t)a->h.size;                                             \
-        const int64_t n = k->to - k->from;                                                                             \
-        if (n < a->h.total)                                                                                            \
-            memset(s, 0, (size_t)k->n *total * sizeof(T));                                                             \
-        if (n <= 0)                                                                                                    \
-            return;                                                                                                    \
-        const Panel p = { (size_t)k->n, (size_t)n, size, size, total, total };                                         \
-        panel_##T(a->e->kernels, &p, q, turned + k->from, s + k->from, room);                                          \
-        if (attention_scales_products(a->at, a->own))                                                                  \
-            attend_scale_##T(a, s, k->n * a->h.total);                                                                 \
-    }                                                                                                                  \
-    static void cap_##T(const Attend *a, T *s, int64_t n, T *capped)                                                   \
-    {                                                                                                                  \
-        const T cap = (T)a->at->softcap;                                                                               \
-        attend_with_##T(a, ROW_div, s, n, cap);                                                                        \
-        kernels_row(a->e->kernels, ROW_tanh, a->arithmetic)((size_t)n, s, s, NULL, NULL, none);                        \
-        if (capped)                                                                                                    \
-            memcpy(capped, s, (size_t)n * sizeof(T));                                                                  \
-        attend_with_##T(a, ROW_mul, s, n, cap);                                                                        \
-    }                                                                                                                  \
-    static void soften_##T(const Attend *a, int64_t rows, T *s, T *each)                                               \
-    {                                                                                                                  \
-        const int64_t n = a->h.total;                                                                                  \
-        kernels_reduce(a->e->kernels, REDUCE_MAX, a->arithmetic)->rows((size_t)rows, (size_t)n, s, each);              \
-        for (int64_t i = 0; i < rows; i++)                                                                             \
-            attend_with_##T(a, ROW_sub, s + i * n, n, each[i]);                                                        \
-        kernels_row(a->e->kernels, ROW_exp, a->arithmetic)((size_t)(rows * n), s, s, NULL, NULL, none);                \
-        kernels_reduce(a->e->kernels, REDUCE_SUM, a->arithmetic)->rows((size_t)rows, (size_t)n, s, each);              \
-        for (int64_t i = 0; i < rows; i++)                                                                             \
-            attend_with_##T(a, ROW_div, s + i * n, n, each[i]);                                                        \
-    }                                                                                                                  \
-    void attend_probabilities_##T(const Attend *a, const AttendBlock *k, const T *q, const T *turned, T *s, T *capped, \
-                                  T *each, T *room)                                                                    \
-    {                                                                                                                  \
-        const int64_t total = a->h.total;                                                                              \
-        bool blind[ATTEND_ROWS];                                                                                       \
-        products_##T(a, k, q, turned, s, room);                                                                        \
-        if (a->at->softcap > 0)                                                                                        \
-            cap_##T(a, s, k->n *total, capped);                                                                        \
-        for (int64_t i = 0; i < k->n; i++) {                                                                           \
-            T *row = s + i * total;                                                                                    \
-            if (a->mask && !a->choice)                                                                                 \
-                add_bias_##T(a, k, i, row);                                                                            \
-            blind[i] = !attend_hide_##T(a, k, i, row, -(T)Q_INF);                                                      \
-            if (blind[i])                                                                                              \
-                memset(row, 0, (size_t)total * sizeof(T));                                                             \
-        }                                                                                                              \
-        if (total)                                                                                                     \
-            soften_##T(a, k->n, s, each);                                                                              \
-        for (int64_t i = 0; i < k->n; i++)                                                                             \
-            if (blind[i])                                                                                              \
-                memset(s + i * total, 0, (size_t)total * sizeof(T));                                                   \
+#define SCORES(T)                                                                                                            \
+    bool attend_hide_##T(const Attend *a, const AttendBlock *k, int64_t i, T *row, T v)                                      \
+    {                                                                                                                        \
+        const AttendRow r = attend_row(a, k, i);                                                                             \
+        const int64_t step = a->mask_strides[3], to = a->mask && a->mask_keys < r.to ? a->mask_keys : r.to;                  \
+        const bool *choice = a->mask && a->choice ? mask_of(a, k, &r) : NULL;                                                \
+        const T *bias = a->mask && !a->choice ? mask_of(a, k, &r) : NULL;                                                    \
+        bool any = r.from < to && !choice && !bias;                                                                          \
+        for (int64_t j = 0; j < r.from; j++)                                                                                 \
+            row[j] = v;                                                                                                      \
+        for (int64_t j = r.from; j < to && (choice || bias); j++) {                                                          \
+            const bool seen = choice ? choice[j * step] : bias[j * step] != -(T)Q_INF;                                       \
+            row[j] = seen ? row[j] : v;                                                                                      \
+            any |= seen;                                                                                                     \
+        }                                                                                                                    \
+        for (int64_t j = to > r.from ? to : r.from; j < a->h.total; j++)                                                     \
+            row[j] = v;                                                                                                      \
+        return any;                                                                                                          \
+    }                                                                                                                        \
+    static void add_bias_##T(const Attend *a, const AttendBlock *k, int64_t i, T *row)                                       \
+    {                                                                                                                        \
+        const AttendRow r = attend_row(a, k, i);                                                                             \
+        const int64_t step = a->mask_strides[3], n = a->mask_keys < a->h.total ? a->mask_keys : a->h.total;                  \
+        const T *bias = mask_of(a, k, &r);                                                                                   \
+        if (step)                                                                                                            \
+            kernels_row(a->e->kernels, ROW_add, a->arithmetic)((size_t)n, row, row, bias, NULL, none);                       \
+        else                                                                                                                 \
+            attend_with_##T(a, ROW_add, row, n, *bias);                                                                      \
+    }                                                                                                                        \
+    /* The products of queries and keys; no others than those that some row may see. */                                      \
+    static void products_##T(const Attend *a, const AttendBlock *k, const T *q, const T *turned, T *s, T *room)              \
+    {                                                                                                                        \
+        const size_t total = (size_t)a->h.total, size = (size_t)a->h.size;                                                   \
+        const int64_t n = k->to - k->from;                                                                                   \
+        if (n < a->h.total)                                                                                                  \
+            memset(s, 0, (size_t)k->n *total * sizeof(T));                                                                   \
+        if (n <= 0)                                                                                                          \
+            return;                                                                                                          \
+        const Panel p = { (size_t)k->n, (size_t)n, size, size, total, total };                                               \
+        panel_##T(a->e->kernels, &p, q, turned + k->from, s + k->from, room);                                                \
+        if (attention_scales_products(a->at, a->own))                                                                        \
+            attend_scale_##T(a, s, k->n * a->h.total);                                                                       \
+    }                                                                                                                        \
+    static void cap_##T(const Attend *a, T *s, int64_t n, T *capped)                                                         \
+    {                                                                                                                        \
+        const T cap = (T)a->at->softcap;                                                                                     \
+        attend_with_##T(a, ROW_div, s, n, cap);                                                                              \
+        kernels_row(a->e->kernels, ROW_tanh, a->arithmetic)((size_t)n, s, s, NULL, NULL, none);                              \
+        if (capped)                                                                                                          \
+            memcpy(capped, s, (size_t)n * sizeof(T));                                                                        \
+        attend_with_##T(a, ROW_mul, s, n, cap);                                                                              \
+    }                                                                                                                        \
+    /* The softmax of a row, of which position lets keys from .. to - 1 be seen: what else there is gives 0, and NaN where \
+     * the sum is. */ \
+    static void soften_##T(const Attend *a, const AttendRow *r, T *s)                                                        \
+    {                                                                                                                        \
+        const int64_t n = r->to - r->from, total = a->h.total;                                                               \
+        T *x = s + r->from, most, sum;                                                                                       \
+        kernels_reduce(a->e->kernels, REDUCE_MAX, a->arithmetic)->rows(1, (size_t)n, x, &most);                              \
+        attend_with_##T(a, ROW_sub, x, n, most);                                                                             \
+        kernels_row(a->e->kernels, ROW_exp, a->arithmetic)((size_t)n, x, x, NULL, NULL, none);                               \
+        memset(s, 0, (size_t)r->from * sizeof(T));                                                                           \
+        memset(s + r->to, 0, (size_t)(total - r->to) * sizeof(T));                                                           \
+        kernels_reduce(a->e->kernels, REDUCE_SUM, a->arithmetic)->rows(1, (size_t)total, s, &sum);                           \
+        if (sum == sum)                                                                                                      \
+            attend_with_##T(a, ROW_div, x, n, sum);                                                                          \
+        for (int64_t j = 0; sum != sum && j < total; j++)                                                                    \
+            s[j] = sum;                                                                                                      \
+    }                                                                                                                        \
+    void attend_probabilities_##T(const Attend *a, const AttendBlock *k, const T *q, const T *turned, T *s, T *capped,       \
+                                  T *room)                                                                                   \
+    {                                                                                                                        \
+        const int64_t total = a->h.total;                                                                                    \
+        products_##T(a, k, q, turned, s, room);                                                                              \
+        if (a->at->softcap > 0)                                                                                              \
+            cap_##T(a, s, k->n *total, capped);                                                                              \
+        for (int64_t i = 0; i < k->n; i++) {                                                                                 \
+            const AttendRow r = attend_row(a, k, i);                                                                         \
+            T *row = s + i * total;                                                                                          \
+            if (a->mask && !a->choice)                                                                                       \
+                add_bias_##T(a, k, i, row);                                                                                  \
+            if (attend_hide_##T(a, k, i, row, -(T)Q_INF))                                                                    \
+                soften_##T(a, &r, row);                                                                                      \
+            else                                                                                                             \
+                memset(row, 0, (size_t)total * sizeof(T));                                                                   \
+        }                                                                                                                    \
     }
 SCORES(f32)
 SCORES(f64)
@@ -280,7 +282,7 @@ typedef struct Forward {
         const Attend *a = &f->a;                                                                                       \
         const size_t total = (size_t)a->h.total, v_size = (size_t)a->h.v_size;                                         \
         T *turned = (T *)(void *)f->rooms + (size_t)worker * f->whole, *q = turned + f->turned,                        \
-          *s = q + f->room.queries, *y = s + f->room.scores, *each = y + f->result, *room = each + f->room.each;       \
+          *s = q + f->room.queries, *y = s + f->room.scores, *room = y + f->result;                                    \
         int64_t unit = -1;                                                                                             \
         for (int64_t n = begin; n < end; n++) {                                                                        \
             const AttendBlock k = attend_block(a, n);                                                                  \
@@ -290,7 +292,7 @@ typedef struct Forward {
                 attend_turn_##T(turned, keys, a->h.total, a->h.size, a->of_k.step);                                    \
             unit = n / a->blocks;                                                                                      \
             attend_queries_##T(a, &k, q);                                                                              \
-            attend_probabilities_##T(a, &k, q, turned, s, NULL, each, room);                                           \
+            attend_probabilities_##T(a, &k, q, turned, s, NULL, room);                                                 \
             attend_narrow_##T(a, s, k.n * a->h.total);                                                                 \
             const Panel p = { (size_t)k.n, v_size, total, total, (size_t)a->of_v.step, v_size };                       \
             panel_##T(a->e->kernels, &p, s, values, y, room);                                                          \
@@ -314,7 +316,7 @@ Status fast_attention(Eval *e)
     f.room = attend_room(&f.a);
     f.turned = (size_t)(h->total * h->size);
     f.result = (size_t)(ATTEND_ROWS * h->v_size);
-    f.whole = f.turned + f.room.queries + f.room.scores + f.result + f.room.each + f.room.product;
+    f.whole = f.turned + f.room.queries + f.room.scores + f.result + f.room.product;
     f.rooms = eval_room(e, f.whole * (size_t)parallel_threads(e->pool), f.a.element);
     eval_parallel(e, h->batch * h->heads * f.a.blocks, f.a.arithmetic == ARITH_F32 ? forward_f32 : forward_f64, &f);
     return OK;

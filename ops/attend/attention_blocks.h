@@ -84,9 +84,9 @@ size_t attend_larger(size_t x, size_t y);
     /* The value `v` where a row may not see a key; whether it may see any. */                                            \
     bool attend_hide_##T(const Attend *a, const AttendBlock *k, int64_t i, T *row, T v);                                  \
     /* The probabilities of a block in `s`, from queries `q` as products read them (attend_queries) and turned keys;    \
-     * `capped`, unless null, gets the hyperbolic tangents of a call with a softcap; each: a number for each row. */ \
+     * `capped`, unless null, gets the hyperbolic tangents of a call with a softcap. */ \
     void attend_probabilities_##T(const Attend *a, const AttendBlock *k, const T *q, const T *turned, T *s, T *capped,    \
-                                  T *each, T *room);                                                                      \
+                                  T *room);                                                                               \
     /* The queries of a block as products read them: wide ones scaled. */                                                 \
     void attend_queries_##T(const Attend *a, const AttendBlock *k, T *q);
 ATTEND(f32)

@@ -118,7 +118,7 @@ ROOMS(f64)
         const T *keys = (const T *)a->k + k->b * a->of_k.batch + k->head * a->of_k.head;                               \
         attend_queries_##T(a, k, r->q);                                                                                \
         attend_pack_##T(a, k, r->dy, w->dy, w->of_dy, a->h.v_size);                                                    \
-        attend_probabilities_##T(a, k, r->q, r->keys, r->p, r->tangent, r->each, r->product);                          \
+        attend_probabilities_##T(a, k, r->q, r->keys, r->p, r->tangent, r->product);                                   \
         values_back_##T(a, k, r);                                                                                      \
         soften_back_##T(a, k, r);                                                                                      \
         const Panel p = { (size_t)k->n, size, total, total, (size_t)a->of_k.step, size };                              \

@@ -6,7 +6,7 @@
 #include "ops/control/reverse.h"
 #include "support/calls.h"
 
-typedef enum Mask { MASK_NONE, MASK_CHOICE, MASK_ROW, MASK_SHORT, MASK_SCALAR, MASK_NARROW } Mask;
+typedef enum Mask { MASK_NONE, MASK_CHOICE, MASK_ROW, MASK_SHORT, MASK_SCALAR, MASK_NARROW, MASK_WILD } Mask;
 
 typedef struct Case {
     DType dtype;
@@ -31,6 +31,7 @@ static const Case cases[] = {
     { F32, 4, 2, 2, 1,  70,  50,  4,  6, MASK_SCALAR, true,  { CAUSAL } },
     { F32, 4, 1, 2, 1,  70,  80,  4,  6, MASK_NARROW, false, { .left_window_size = 9, .right_window_size = 3 } },
     { F32, 4, 1, 1, 3, 700, 2100, 3,  2, MASK_NONE,   false, { PLAIN } }, /* several segments, of keys and of rows */
+    { F32, 4, 1, 2, 2,  40,  30,  8,  8, MASK_WILD,   false, { CAUSAL } },
     { F64, 3, 2, 2, 2,  40,  30,  8,  8, MASK_ROW,    true,  { CAUSAL, .softcap = 2, .scaled = SCALE_QUOTIENTS } },
     { F16, 4, 2, 2, 2,  40,  30,  8,  8, MASK_NARROW, false, { CAUSAL, .scaled = SCALE_QUOTIENTS } },
     { BF16, 3, 2, 2, 2, 40,  30,  8,  8, MASK_CHOICE, true,  { PLAIN, .softcap = 2 } },
@@ -55,6 +56,8 @@ static Node *mask_of(Build *b, Rng *rng, const Case *k)
     const int64_t dims[] = { k->batch, 1, k->queries, k->mask == MASK_SHORT ? k->keys - 7 : k->keys };
     const DType as = k->mask == MASK_NARROW ? BF16 : k->dtype;
     Node *bias = sample_tensor(b, rng, as, k->mask == MASK_ROW ? 2 : 4, k->mask == MASK_ROW ? dims + 2 : dims, -1, 1);
+    if (k->mask == MASK_WILD) /* beyond both ends: scores that are NaN, keys that are forbidden */
+        return CALL(b, mul, CALL(b, mul, bias, build_scalar(b, as, 3e38)), build_scalar(b, as, 1.2));
     return CALL(b, where, allowed, bias, build_scalar(b, as, -(double)Q_INF));
 }
 
