@@ -97,6 +97,31 @@ Q_FN u64 sign_u64(u64 x)
     return x > 0;
 }
 
+/* Sums, differences, products and negatives.  Those of i64 wrap, which is said by way of u64: kernels are compiled by
+ * compilers that take signed numbers not to overflow. */
+#define Q_RING(T, W)                                                                                                   \
+    Q_FN T plus_##T(T x, T y)                                                                                          \
+    {                                                                                                                  \
+        return (T)((W)x + (W)y);                                                                                       \
+    }                                                                                                                  \
+    Q_FN T minus_##T(T x, T y)                                                                                         \
+    {                                                                                                                  \
+        return (T)((W)x - (W)y);                                                                                       \
+    }                                                                                                                  \
+    Q_FN T times_##T(T x, T y)                                                                                         \
+    {                                                                                                                  \
+        return (T)((W)x * (W)y);                                                                                       \
+    }                                                                                                                  \
+    Q_FN T neg_##T(T x)                                                                                                \
+    {                                                                                                                  \
+        return (T)(-(W)x);                                                                                             \
+    }
+Q_RING(f32, f32)
+Q_RING(f64, f64)
+Q_RING(i64, u64)
+Q_RING(u64, u64)
+#undef Q_RING
+
 /* x < 0, sayable of every arithmetic. */
 Q_FN int negative_i64(i64 x)
 {

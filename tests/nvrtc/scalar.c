@@ -42,6 +42,8 @@ static const struct {
     { "q_rsqrt(x)", 0 },
     { "q_fma(x, y, x)", 1 },
     { "x * y + x", 0 },
+    { "q_plus(q_times(x, y), q_minus(x, q_neg(y)))", 0 },
+    { "sum_add_f32(sum_none_f32(), x) + sum_parts_f32(a, 8, 1)", 0 },
     { "K(0.5) * x * (K(1) + q_abs(y))", 0 },
     { "q_rint(x) + q_floor(y) + q_ceil(x) + q_trunc(y)", 0 },
     { "q_isnan(x) + q_isinf(y) + q_signbit(x)", 0 },
@@ -68,6 +70,7 @@ static const char *const integer_rows[] = {
     "q_div(x, y) + q_mod(x, y) + q_fmod(x, y) + q_pow(x, y)",
     "q_max(x, y) + q_min(x, y) + q_clamp(x, K(1), y) + q_abs(x) + q_sign(y)",
     "q_shl(x, y) + q_shr(x, y)",
+    "q_plus(x, y) + q_minus(x, y) + q_times(x, y) + q_neg(x)",
     "(T)q_i64(x) + (T)q_u64(x) + (T)q_f32(x) + (T)q_f64(y)",
     "sum_warp(a) + sum_total(&c)",
 };

@@ -95,6 +95,47 @@ static Status run_joins(void *context)
     return OK;
 }
 
+/* Integers that wrap: a compiler that took signed numbers not to overflow would know the answers beforehand. */
+static Status run_wraps(void *context)
+{
+    static const char text[] = "graph @f(%x: i64[40]) -> (%z, %w, %v) {\n"
+                               "    const %most: i64[] = 9223372036854775807\n"
+                               "    const %one: i64[] = 1\n"
+                               "    const %two: i64[] = 2\n"
+                               "    %a: i64[40] = mul(%x, %most)\n"
+                               "    %b: i64[40] = add(%a, %one)\n"
+                               "    %z: bool[40] = less(%a, %b)\n"
+                               "    %p: i64[40] = mul(%a, %two)\n"
+                               "    %w: i64[40] = div(%p, %two)\n"
+                               "    %n: i64[40] = neg(%b)\n"
+                               "    %m: i64[40] = sub(%n, %one)\n"
+                               "    %v: bool[40] = less(%m, %n)\n"
+                               "}\n";
+    Context *c = context;
+    SourceMap source;
+    Module *m;
+    TapeCheck w = { .c = c };
+    CudaHost h;
+    cuda_host_open(&h, c, "wraps");
+    TRY(parse_module(&c->ir, &c->arena, str(text), "wraps.qir", NULL, &source, &m));
+    TRY(pass_run(pass_find("grow-fusion"), m->graphs[0], NULL));
+    TRY(pass_run(pass_find("drop-dead"), m->graphs[0], NULL));
+    assert_true(tape_values(&w, m->graphs[0], seed_of("wraps", 0)));
+    cuda_host_add(&h, &w, m->graphs[0]);
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    assert_true(h.ran > 0);
+    return OK;
+}
+
+static void wraps(void **state)
+{
+    (void)state;
+    if (!there())
+        skip();
+    with_context(run_wraps);
+}
+
 static void joins(void **state)
 {
     (void)state;
@@ -219,7 +260,7 @@ static void goldens(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(goldens), cmocka_unit_test(joins),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(goldens), cmocka_unit_test(joins), cmocka_unit_test(wraps),
                                         cmocka_unit_test(random_graphs), cmocka_unit_test(composites) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

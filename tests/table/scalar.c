@@ -275,6 +275,10 @@ static void integers_are_total(void **state)
     assert_int_equal(q_pow((i64)2, (i64)-1), 0);
     assert_true(q_pow((u64)3, (u64)40) == UINT64_C(12157665459056928801));
     assert_int_equal(q_abs(least), least);
+    assert_int_equal(q_neg(least), least);
+    assert_int_equal(q_plus(least, least), 0);
+    assert_int_equal(q_minus(least, (i64)1), Q_I64_MAX);
+    assert_int_equal(q_times(Q_I64_MAX, Q_I64_MAX), 1);
     assert_int_equal(q_sign((i64)-5), -1);
     assert_int_equal(q_clamp((i64)300, (i64)-128, (i64)127), 127);
     assert_int_equal(q_max((u64)3, (u64)4), 4);
