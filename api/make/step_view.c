@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/hall/lower.h"
 #include "api/make/amp_report.h"
 
 /* Decisions about nodes that only their order tells apart. */
@@ -99,14 +100,54 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path ? path : "model";
 }
 
+/* What a launch is: "forward matmul /fc1/MatMul". */
+static const char *launch_text(Arena *arena, const Launch *l)
+{
+    const char *name = l->node->label ? l->node->label : l->node->name;
+    return arena_printf(arena, "%s %s%s%s", step_part_name(l->part),
+                        l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name, name ? " " : "", name ? name : "");
+}
+
+/* What lies in the arena at each launch; false: the graph has no program. */
+static bool memory_of(const Graph *g, Arena *arena, ViewMemory *m)
+{
+    const Lowered l = lower_graph(g, arena);
+    if (!l.program)
+        return false;
+    const size_t *alive = plan_alive(&l.plan, arena);
+    size_t *at = NEWS(arena, size_t, l.program->n_launches + 1);
+    const char **what = NEWS(arena, const char *, l.program->n_launches + 1);
+    int call = 0, launch = 0;
+    for (const Node *n = l.plan.graph->first; n; n = n->next, call++)
+        for (; launch < l.program->n_launches && l.program->launches[launch].node == n; launch++) {
+            at[launch] = alive[call];
+            what[launch] = launch_text(arena, &l.program->launches[launch]);
+        }
+    *m = (ViewMemory){ g->name ? g->name : "graph", l.program->arena, launch, at, what };
+    return true;
+}
+
+static void add_memory(ViewFacts *f, const Module *module, const Graph *model, Arena *arena)
+{
+    static const char *const of_step[] = { "step", "eval" };
+    ViewMemory *list = NEWS(arena, ViewMemory, COUNT(of_step));
+    for (size_t i = 0; i < (model ? 1 : COUNT(of_step)); i++) {
+        const Graph *g = model ? model : module_graph(module, of_step[i]);
+        f->n_memory += g && memory_of(g, arena, &list[f->n_memory]);
+    }
+    f->memory = list;
+}
+
 ViewFacts step_view(const qcc_model *m, const qcc_step *s)
 {
     Arena *arena = &m->cx->scratch;
     const char *file = file_name(m->file);
-    if (!s)
-        return (ViewFacts){ .title = arena_printf(arena, "%s: model", file) };
-    return (ViewFacts){ .title = arena_printf(arena, "%s: training step", file),
-                        .line = amp_report_precision(arena, s),
-                        .note = note_at,
-                        .user = (void *)(uintptr_t)notes_of(arena, s) };
+    ViewFacts f = { .title = arena_printf(arena, s ? "%s: training step" : "%s: model", file) };
+    if (s) {
+        f.line = amp_report_precision(arena, s);
+        f.note = note_at;
+        f.user = (void *)(uintptr_t)notes_of(arena, s);
+    }
+    add_memory(&f, s ? s->module : NULL, s ? NULL : m->graph, arena);
+    return f;
 }

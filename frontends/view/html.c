@@ -5,6 +5,7 @@
 
 #include "base/sha256.h"
 #include "frontends/view/json.h"
+#include "frontends/view/memory.h"
 #include "frontends/view/page.h"
 #include "frontends/view/svg.h"
 #include "frontends/view/view.h"
@@ -202,6 +203,8 @@ static void put_body(Html *h)
     text_printf(&h->q->text, "</b> nodes in <b>%zu</b> graph%s</p>\n", h->s->n_pages, h->s->n_pages == 1 ? "" : "s");
     put_legend(h);
     put_tally(h);
+    for (int i = 0; h->s->facts && i < h->s->facts->n_memory; i++)
+        view_memory(h->q, &h->s->facts->memory[i]);
     put(h, "</div><div id=\"detail\"></div></aside>\n");
 }
 

@@ -15,12 +15,23 @@ typedef struct ViewNote {
     int64_t saved;                 /* bytes, against f32 */
 } ViewNote;
 
+/* What lies in the arena while a graph runs. */
+typedef struct ViewMemory {
+    const char *graph;
+    size_t arena;            /* bytes */
+    int n;                   /* launches */
+    const size_t *alive;     /* bytes at each launch */
+    const char *const *what; /* each is, in words */
+} ViewMemory;
+
 /* What is known of a module beside its graphs. */
 typedef struct ViewFacts {
     const char *title;                                  /* of the page; null: the name of the file */
     const char *line;                                   /* below it; may be null */
     const ViewNote *(*note)(void *user, const Node *n); /* null: nothing is known of a node; the function may be null */
     void *user;
+    const ViewMemory *memory; /* of graphs that engines run as programs */
+    int n_memory;
 } ViewFacts;
 
 /* One self-contained page; `facts` may be null. */
