@@ -41,7 +41,7 @@ typedef struct RunOptions {
     int64_t patience;          /* validations that may be no better; 0: any number */
     MetricKind metric;
     bool has_metric;
-    int64_t shadow; /* every so many steps one runs on the reference, too; 0: none */
+    int64_t shadow;                /* every so many steps one runs on the reference, too; 0: none */
     MetricKind more[METRIC_COUNT]; /* that are measured beside it */
     size_t n_more;
     bool resume, must_resume, overwrite, no_save;

@@ -22,12 +22,9 @@ static const struct {
     const char *op;
     uint32_t results;
 } wide_results[] = {
-    { "attention_grad", 8 },
-    { "batch_normalization", 2 | 4 | 8 | 16 },
-    { "conv_weight_grad", 1 },
-    { "layer_normalization", 2 | 4 },
-    { "linear_attention", 2 },
-    { "lstm", 4 },
+    { "attention_grad", 8 },   { "batch_normalization", 2 | 4 | 8 | 16 },
+    { "conv_weight_grad", 1 }, { "layer_normalization", 2 | 4 },
+    { "linear_attention", 2 }, { "lstm", 4 },
 };
 
 static const char *const bounded[] = {
