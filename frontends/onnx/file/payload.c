@@ -374,6 +374,8 @@ Status tensor_read(Spine *s, Diag *d, const char *where, const Onnx__TensorProto
         r.store = store;
         r.out = out;
         r.want = values_of(&info);
+        if (r.form->bits < 8) /* bits behind the last element are 0, whatever the memory held */
+            memset(out, 0, bytes);
         return read_typed(&r, stored_in(t, store));
     }
     return info.dtype == ONNX_BOOL ? check_bools(d, place_of(s, where, t), out, bytes) : OK;

@@ -133,9 +133,12 @@ LOADER(u64, q_u64)
         memcpy((char *)p + (first + i) * (int64_t)sizeof(C), &c, sizeof c);                                            \
     }                                                                                                                  \
     break
+/* Bits behind the last element are 0, whatever the memory held. */
 #define PUT_BITS(bits, v)                                                                                              \
     for (int64_t i = 0; i < n; i++)                                                                                    \
         packed_put##bits(p, (size_t)(first + i), (uint8_t)(v));                                                        \
+    if (first + n == tensor_elements(to))                                                                              \
+        pack_clear_tail(p, (size_t)(first + n), bits);                                                                 \
     break
 
 #define STORER(T, AS_F32, WIDE, AS_INT, FROM)                                                                          \
