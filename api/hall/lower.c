@@ -5,25 +5,12 @@
 #include "api/hall/words.h"
 #include "codegen/program.h"
 #include "ir/verify.h"
+#include "passes/engine/trial.h"
 #include "passes/lower/plan_memory.h"
 #include "passes/pipelines.h"
 
 /* Lowering walks a graph many times, and what has more nodes than this has little to gain. */
 enum { MOST_NODES = 1 << 17 };
-
-/* Messages go nowhere for a while: what fails here is tried in another way. */
-typedef struct Hush {
-    Diag *diag, before;
-    Cleanup cleanup;
-} Hush;
-
-static void unhush(void *thing)
-{
-    const Hush *h = thing;
-    Arena *arena = h->diag->arena;
-    *h->diag = h->before;
-    h->diag->arena = arena;
-}
 
 /* What is remarked meanwhile. */
 typedef struct Ear {
@@ -46,23 +33,6 @@ static void hear(void *user, const Message *m)
     LowerRemark *r = &ear->list[ear->n++];
     *r = (LowerRemark){ .place = m->place, .text = copied(ear->arena, m->text) };
     r->place.where = copied(ear->arena, m->place.where);
-}
-
-/* A null ear hears nothing. */
-static void hush(Hush *h, const Graph *g, Ear *ear)
-{
-    h->diag = g->ir->diag;
-    h->before = *h->diag;
-    cleanup_push(g->ir->memory, &h->cleanup, unhush, h);
-    h->diag->report = ear ? hear : NULL;
-    h->diag->user = ear;
-    h->diag->warnings_are_errors = false;
-}
-
-static void unhush_now(Hush *h)
-{
-    cleanup_drop(&h->cleanup);
-    unhush(h);
 }
 
 static Lowered refused(const char *why, const Node *where)
@@ -127,21 +97,23 @@ static Lowered lower(Graph *g, const Type *const *types, const Lowering *how, Ar
         if (!lower_and_plan(&l, small, arena))
             return l;
     }
-    l.over = how->most && l.plan.arena > how->most;
     if ((l.why = too_large(l.graph, &l.plan)))
         return l;
     l.program = program_make(&l.plan, arena, &l.why, &l.where);
     return l;
 }
 
+/* What fails here is tried in another way: messages go nowhere, remarks to the ear; null: nowhere, too. */
 static Lowered lower_quietly(const Graph *g, const Type *const *types, const Lowering *how, Arena *arena, Ear *ear)
 {
+    static const Lowering plain = { .small = false };
     Hush h;
     Graph *copy = graph_copy(g, arena);
-    hush(&h, g, ear);
-    static const Lowering plain = { .small = false };
+    hush_begin(&h, g->ir, g->ir->diag->arena);
+    h.none.report = ear ? hear : NULL;
+    h.none.user = ear;
     Lowered l = lower(copy, types, how ? how : &plain, arena);
-    unhush_now(&h);
+    hush_end(&h);
     if (ear) {
         l.remarks = ear->list;
         l.n_remarks = ear->n;
@@ -183,7 +155,7 @@ const Program *lower_for_session(void *maker, Graph *g, Arena *arena)
     if (!l.program)
         remark(g->ir->diag, "engine", l.where ? node_place(l.where) : NOWHERE, "@%s runs on the evaluator: it has %s",
                g->name ? g->name : "graph", l.why);
-    if (l.program && l.over)
+    if (l.program && how->most && l.plan.arena > how->most)
         tell_over(g, &l, how);
     return l.program;
 }

@@ -17,7 +17,6 @@ typedef struct Lowered {
     Graph *graph; /* a copy of what was given, lowered; null: it did not come so far */
     Plan plan;
     const Program *program; /* null: there is none */
-    bool over;              /* the arena is larger than was wanted */
     const char *why;        /* there is none; */
     const Node *where;      /* null: nowhere in particular */
     LowerRemark *remarks;   /* of lower_graph_heard */

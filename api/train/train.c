@@ -7,6 +7,7 @@
 
 #include "api/make/summary.h"
 #include "api/session/weights.h"
+#include "base/clock.h"
 
 /* ---- the parts ---- */
 
@@ -231,7 +232,7 @@ static const char *why_stop(Trainer *t)
 {
     if (t->cx->stop)
         return "interrupted";
-    if (t->o.max_seconds > 0 && train_clock() - t->progress.began >= t->o.max_seconds) {
+    if (t->o.max_seconds > 0 && clock_seconds() - t->progress.began >= t->o.max_seconds) {
         t->why = arena_printf(&t->step->arena, "--max-time %s", option_text(&t->c->line, OPT_max_time));
         return "out of time";
     }
@@ -346,7 +347,7 @@ static Status run(Trainer *t)
     const char *reason = NULL;
     TRY(prepare(t));
     TRY(train_tell_start(t));
-    t->saved_when = train_clock();
+    t->saved_when = clock_seconds();
     const Status status = run_steps(t, &reason);
     return train_end(t, status, reason);
 }

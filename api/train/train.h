@@ -263,9 +263,6 @@ Status train_log_save(Trainer *t, const LogSave *line);
 /* The end. */
 Status train_tell_end(Trainer *t, Status status, const char *reason);
 
-/* Seconds of a clock that nobody sets. */
-double train_clock(void);
-
 /* Seconds since 1970. */
 double train_wall_clock(void);
 

@@ -7,6 +7,7 @@
 #include "api/make/init_weights.h"
 #include "api/model/data.h"
 #include "api/train/train.h"
+#include "base/clock.h"
 #include "frontends/onnx/step.h"
 
 static const char *data_text(Trainer *t)
@@ -205,9 +206,9 @@ bool train_save_is_due(const Trainer *t)
         return true;
     if (v->epochs && t->batches > 0 && t->done % (t->batches * v->epochs) == 0)
         return true;
-    if (t->retry_at > 0 && train_clock() >= t->retry_at)
+    if (t->retry_at > 0 && clock_seconds() >= t->retry_at)
         return true;
-    return v->seconds > 0 && train_clock() - t->saved_when >= v->seconds;
+    return v->seconds > 0 && clock_seconds() - t->saved_when >= v->seconds;
 }
 
 Status train_write_state(Trainer *t, Diag *d, const char *path, uint64_t *bytes)
@@ -266,7 +267,7 @@ static Status save(Trainer *t, Diag *d, bool best)
         t->info.best_step = best_step;
     TRY(status);
     t->saved_at = t->done;
-    t->saved_when = train_clock();
+    t->saved_when = clock_seconds();
     t->retry_at = t->retry_wait = 0;
     t->saved_as = arena_printf(&t->cx->scratch, "%s (%s)", saved.path, bytes_text(&t->cx->scratch, saved.bytes));
     return log_saved(t, &saved, best);
@@ -297,7 +298,7 @@ static Status warn_unsaved(Trainer *t, const Message *m)
     enum { FIRST_WAIT = 10, LONGEST_WAIT = 600 }; /* seconds */
     const double next = t->retry_wait > 0 ? t->retry_wait * 2 : FIRST_WAIT;
     t->retry_wait = next < LONGEST_WAIT ? next : LONGEST_WAIT;
-    t->retry_at = train_clock() + t->retry_wait;
+    t->retry_at = clock_seconds() + t->retry_wait;
     Message *w =
         message_new(t->d, SEVERITY_WARNING, OK, m->place, "step %" PRId64 " is not saved, %s: tried again in %s",
                     t->done, m->text, duration_text(&t->cx->scratch, t->retry_wait));

@@ -1,6 +1,7 @@
 /* --shadow N: every N-th step on the reference evaluator, too, from the same states, data and draws; what differs first. */
 #include <inttypes.h>
 
+#include "api/model/compare.h"
 #include "api/train/train_shadow.h"
 #include "ir/role.h"
 
@@ -20,52 +21,38 @@ static Status copy_states(Session *from, Session *to)
     return OK;
 }
 
-static const char *elements_differ(Arena *arena, const Tensor *a, const Tensor *b)
-{
-    int64_t first = -1, n = 0;
-    const int64_t all = tensor_elements(a);
-    for (int64_t i = 0; i < all; i++) {
-        const double x = tensor_get_f64(a, i), y = tensor_get_f64(b, i);
-        if (x == y || (x != x && y != y))
-            continue;
-        first = first < 0 ? i : first;
-        n++;
-    }
-    if (!n)
-        return "its bits differ, not its numbers";
-    return arena_printf(arena, "%" PRId64 " of %" PRId64 " elements differ, first element %" PRId64 ": %.9g, not %.9g",
-                        n, all, first, tensor_get_f64(a, first), tensor_get_f64(b, first));
-}
-
 static const char *values_differ(Arena *arena, const char *what, const char *name, const Tensor *a, const Tensor *b)
 {
     if (!a && !b)
         return NULL;
     if (!a || !b)
         return arena_printf(arena, "%s %s is there on one alone", what, name);
-    return tensor_same(a, b) ? NULL : arena_printf(arena, "%s %s: %s", what, name, elements_differ(arena, a, b));
+    if (tensor_same(a, b))
+        return NULL;
+    const char *why = compare_values(arena, a, b, 0, 0);
+    return arena_printf(arena, "%s %s: %s", what, name, why ? why : "its bits differ, not its numbers");
 }
 
 /* The results of the step in the order in which its nodes make them: the first that differs is nearest to the reason. */
-static Status results_differ(Session *a, Session *b, const Graph *step, Arena *arena, const char **differs)
+static const char *results_differ(Session *a, Session *b, const Graph *step, Arena *arena)
 {
-    for (const Node *n = step->first; n && !*differs; n = n->next)
-        for (int i = 0; i < graph_n_results(step) && !*differs; i++) {
+    const char *differs = NULL;
+    for (const Node *n = step->first; n && !differs; n = n->next)
+        for (int i = 0; i < graph_n_results(step) && !differs; i++) {
             const char *name = graph_result_name(step, i);
             SessionValue v;
             if (graph_result(step, i) != n || !name || !session_find(a, name, &v) || v.state)
                 continue;
             const Tensor *x = session_view(a, name), *y = session_view(b, name);
-            *differs = values_differ(arena, v.of ? "gradient" : "result", name, x, y);
+            differs = values_differ(arena, v.of ? "gradient" : "result", name, x, y);
         }
-    return OK;
+    return differs;
 }
 
 Status sessions_differ(Session *a, Session *b, const Graph *step, Arena *arena, const char **differs)
 {
     size_t n, m;
-    *differs = NULL;
-    TRY(results_differ(a, b, step, arena, differs));
+    *differs = results_differ(a, b, step, arena);
     State *x = session_states(a, &n), *y = session_states(b, &m);
     for (size_t i = 0; i < n && i < m && !*differs; i++) {
         const Tensor *p, *q;

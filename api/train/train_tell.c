@@ -9,13 +9,7 @@
 #include "api/hall/words.h"
 #include "api/session/weights.h"
 #include "api/train/train.h"
-
-double train_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "base/clock.h"
 
 double train_wall_clock(void)
 {
@@ -125,7 +119,7 @@ Status train_tell_start(Trainer *t)
     if (session_has_averages(t->session))
         TRY(out_printf(t->c->out, "%-16s %s are validated and deployed   --weights\n", "weights",
                        t->averaged ? "averages (--ema)" : "the last ones, not the averages,"));
-    t->progress.began = t->progress.last = train_clock();
+    t->progress.began = t->progress.last = clock_seconds();
     t->progress.first = t->done;
     TRY(log_begin(t));
     TRY(tell_notes(t));
@@ -138,14 +132,14 @@ Status train_tell_start(Trainer *t)
 
 static double rate(const Trainer *t)
 {
-    const double seconds = train_clock() - t->progress.began;
+    const double seconds = clock_seconds() - t->progress.began;
     return seconds > 0 ? (double)t->progress.samples / seconds : 0;
 }
 
 static const char *eta_text(const Trainer *t, Arena *arena)
 {
     const int64_t here = t->done - t->progress.first;
-    const double each = here ? (train_clock() - t->progress.began) / (double)here : 0;
+    const double each = here ? (clock_seconds() - t->progress.began) / (double)here : 0;
     return t->steps && here ? duration_text(arena, each * (double)(t->steps - t->done)) : "?";
 }
 
@@ -198,7 +192,7 @@ static const char *progress_json(Trainer *t, uint64_t epoch)
 /* A bar moves ten times a second, lines come every ten seconds, and with an epoch, but not more than one a second. */
 static void show_progress(Trainer *t, uint64_t epoch, bool ends)
 {
-    const double now = train_clock(), wait = t->progress.kind == PROGRESS_BAR ? 0.1 : ends ? 1 : 10;
+    const double now = clock_seconds(), wait = t->progress.kind == PROGRESS_BAR ? 0.1 : ends ? 1 : 10;
     if (t->progress.kind == PROGRESS_NONE || (now - t->progress.last < wait && t->done != t->steps))
         return;
     t->progress.last = now;
@@ -387,7 +381,7 @@ static Status tell_last(Trainer *t, const char *reason, double seconds)
 
 Status train_tell_end(Trainer *t, Status status, const char *reason)
 {
-    const double seconds = train_clock() - t->progress.began;
+    const double seconds = clock_seconds() - t->progress.began;
     if (!out_is_json(t->c->out))
         TRY(tell_last(t, reason, seconds));
     const LogEnd line = { .step = logged_int(t->done),

@@ -11,6 +11,7 @@
 #include "api/train/train.h"
 #include "api/verbs/bench_launches.h"
 #include "api/verbs/verbs.h"
+#include "base/clock.h"
 #include "base/rng.h"
 
 enum { FIRST_RUNS = 2, LEAST_RUNS = 5, MOST_RUNS = 1000 };
@@ -30,7 +31,9 @@ typedef struct Bench {
     double compile, first; /* seconds */
     double *runs;
     size_t n_runs;
-    size_t skipped; /* steps that changed nothing */
+    size_t skipped;    /* steps that changed nothing */
+    uint64_t resident; /* bytes, the most while it ran */
+    Text data;         /* what was fed, a line each */
 } Bench;
 
 /* ---- what is fed ---- */
@@ -71,8 +74,14 @@ static Status make_value(Bench *b, const char *name, const Type *type, Tensor **
         return message_send(msg);
     }
     TRY(train_read_fills(b->c, &fills, &n));
+    const DataFill *fill = fill_of(fills, n, name);
     *value = tensor_alloc(b->heap, type);
-    fill_value(b, fill_of(fills, n, name), *value);
+    fill_value(b, fill, *value);
+    text_label(&b->data, b->data.n ? "" : "data");
+    text_printf(&b->data, "%s %s, %s\n", name, type_text(&b->c->cx->scratch, type),
+                fill                          ? "as --fill says"
+                : dtype_is_float(type->dtype) ? "drawn from -1 to 1   --seed --fill"
+                                              : "all 0   --fill");
     return OK;
 }
 
@@ -144,9 +153,9 @@ static Status run_once(Bench *b)
 static Status timed_run(Bench *b, double *took)
 {
     const ArenaMark mark = arena_mark(&b->c->cx->scratch);
-    const double began = train_clock();
+    const double began = clock_seconds();
     const Status status = run_once(b);
-    *took = train_clock() - began;
+    *took = clock_seconds() - began;
     arena_reset(&b->c->cx->scratch, mark);
     return b->c->cx->stop ? INTERRUPTED : status;
 }
@@ -155,31 +164,33 @@ static bool is_enough(const Bench *b, int64_t asked, double since)
 {
     if (asked)
         return b->n_runs >= (size_t)asked;
-    return b->n_runs >= MOST_RUNS || (b->n_runs >= LEAST_RUNS && train_clock() - since >= enough_seconds);
+    return b->n_runs >= MOST_RUNS || (b->n_runs >= LEAST_RUNS && clock_seconds() - since >= enough_seconds);
+}
+
+/* The most that the process held so far. */
+static uint64_t resident_bytes(void)
+{
+    struct rusage use;
+    return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_maxrss * 1024 : 0;
 }
 
 static Status run_all(Bench *b)
 {
     double took;
     const int64_t asked = option_count(&b->c->line, OPT_steps, 0);
-    const bool trace = option_text(&b->c->line, OPT_trace) != NULL;
     b->runs = NEWS(&b->m->arena, double, (asked ? asked : MOST_RUNS) + 1);
     TRY(timed_run(b, &b->first));
     for (int i = 0; i < FIRST_RUNS; i++)
         TRY(timed_run(b, &took));
     launch_times_clear(&b->times);
     b->skipped = 0;
-    const double since = train_clock();
+    const double since = clock_seconds();
     while (!is_enough(b, asked, since))
         TRY(timed_run(b, &b->runs[b->n_runs++]));
-    const LaunchTimes before = b->times; /* what is drawn is a run of its own */
-    b->times.keeps_spans = true;
-    if (trace)
+    b->resident = resident_bytes();
+    b->times.keeps_spans = true; /* what is drawn is a run of its own */
+    if (option_given(&b->c->line, OPT_trace))
         TRY(timed_run(b, &took));
-    const LaunchTimes drawn = b->times;
-    b->times = before;
-    b->times.spans = drawn.spans;
-    b->times.n_spans = drawn.n_spans;
     return OK;
 }
 
@@ -195,12 +206,6 @@ static double at_part(const Bench *b, double part)
 }
 
 /* ---- telling ---- */
-
-static uint64_t resident_bytes(void)
-{
-    struct rusage use;
-    return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_maxrss * 1024 : 0;
-}
 
 /* The program that takes most of the time; null: none ran. */
 static const Program *main_program(const TimedLaunch *list, size_t n)
@@ -225,7 +230,7 @@ static Status tell_json(Bench *b, const TimedLaunch *list)
         { "launches", logged_int(p ? p->n_launches : 0) },
         { "arena", logged_int(p ? (int64_t)p->arena : 0) },
         { "live", logged_int(p ? (int64_t)p->live : 0) },
-        { "resident", logged_int((int64_t)resident_bytes()) },
+        { "resident", logged_int((int64_t)b->resident) },
         { "copy_bytes_per_s", logged_f64(b->rates.bytes) },
         { "product_flops_per_s", logged_f64(b->rates.flops) },
         { "skipped", logged_int((int64_t)b->skipped) },
@@ -264,6 +269,7 @@ static void tell_head(const Bench *b, Text *t, const Program *p)
     text_label(t, what);
     text_printf(t, "%s, 95 %% below %s, %zu measured, %.4g a second\n", seconds_text(a, median),
                 seconds_text(a, at_part(b, 0.95)), b->n_runs, 1 / median);
+    text_bytes(t, b->data.p, b->data.n);
     text_label(t, "device");
     text_printf(t, "%s, %d thread%s; copies %.3g GB/s, products %.3g GFLOP/s\n", b->c->cx->engine->name,
                 parallel_threads(context_pool(b->c->cx)), parallel_threads(context_pool(b->c->cx)) == 1 ? "" : "s",
@@ -273,7 +279,7 @@ static void tell_head(const Bench *b, Text *t, const Program *p)
     text_label(t, "memory");
     if (p)
         text_printf(t, "arena %s (%s at once), ", bytes_text(a, p->arena), bytes_text(a, p->live));
-    text_printf(t, "process %s\n", bytes_text(a, resident_bytes()));
+    text_printf(t, "process %s\n", bytes_text(a, b->resident));
     if (b->skipped) {
         text_label(t, "skipped");
         text_printf(t, "%zu steps were not finite and changed nothing; --seed or --fill for other data\n", b->skipped);
@@ -289,8 +295,12 @@ static void tell_launches(const Bench *b, Text *t, const TimedLaunch *list)
         all += list[i].seconds;
         ran += list[i].runs > 0;
     }
-    if (!ran)
+    if (!ran) {
+        text_label(t, "launches");
+        text_printf(t, "none: the evaluator runs it, node by node%s\n",
+                    b->c->cx->engine->wants_programs ? "; -v says why" : "");
         return;
+    }
     text_printf(t, "\n   share        time    GB/s  GFLOP/s  of bound  launch\n");
     const size_t most = option_given(&b->c->line, OPT_verbose) || ran <= MOST ? ran : MOST;
     for (size_t i = 0; i < most; i++) {
@@ -332,13 +342,14 @@ static Status write_trace(Bench *b, const char *path)
 
 static Status measure(Bench *b)
 {
-    const double began = train_clock();
+    const double began = clock_seconds();
     qcc_context *cx = b->c->cx;
     TRY(command_model(b->c, 0, &b->m));
     launch_times_open(&b->times, &b->m->arena);
+    text_open(&b->data, &b->m->arena);
     cx->watch = &b->times.watch;
     TRY(model_is_step(b->m) || line_wants_step(&b->c->line) ? open_step(b) : open_model(b));
-    b->compile = train_clock() - began;
+    b->compile = clock_seconds() - began;
     TRY(run_all(b));
     b->rates = machine_rates(cx);
     const char *trace = option_text(&b->c->line, OPT_trace);

@@ -61,11 +61,12 @@ static TimedLaunch *timed(LaunchTimes *t, const Program *p, int launch)
 static void launched(void *user, const Program *p, int launch, double began, double ended)
 {
     LaunchTimes *t = user;
-    TimedLaunch *l = timed(t, p, launch);
-    l->runs++;
-    l->seconds += ended - began;
-    if (!t->keeps_spans)
+    if (!t->keeps_spans) {
+        TimedLaunch *l = timed(t, p, launch);
+        l->runs++;
+        l->seconds += ended - began;
         return;
+    }
     GROW(t->arena, t->spans, t->n_spans, t->cap_spans);
     t->spans[t->n_spans++] = (LaunchSpan){ p, launch, began, ended };
 }
@@ -80,7 +81,6 @@ void launch_times_clear(LaunchTimes *t)
 {
     for (size_t i = 0; i < t->n; i++)
         t->list[i].runs = 0, t->list[i].seconds = 0;
-    t->n_spans = 0;
 }
 
 static int by_time(const void *a, const void *b)

@@ -28,7 +28,7 @@ typedef struct LaunchTimes {
     Map of;            /* program and launch to their number */
     TimedLaunch *list;
     size_t n, cap;
-    bool keeps_spans; /* from now on */
+    bool keeps_spans; /* of launches from now on, which are not added up */
     LaunchSpan *spans;
     size_t n_spans, cap_spans;
 } LaunchTimes;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "api/train/train.h"
+#include "base/clock.h"
 #include "ops/kernels/kernels.h"
 
 enum {
@@ -55,11 +55,11 @@ MachineRates machine_rates(qcc_context *cx)
     const int64_t n = (int64_t)PRODUCTS * threads;
     memset(copies.from, 0, (size_t)CHUNKS * CHUNK);
     for (int i = 0; i < TRIES; i++) {
-        const double t0 = train_clock();
+        const double t0 = clock_seconds();
         parallel(pool, CHUNKS, copy_chunks, &copies);
-        const double t1 = train_clock();
+        const double t1 = clock_seconds();
         parallel(pool, n, multiply, (void *)(uintptr_t)&products);
-        const double t2 = train_clock(), bytes = 2.0 * CHUNKS * CHUNK / (t1 - t0);
+        const double t2 = clock_seconds(), bytes = 2.0 * CHUNKS * CHUNK / (t1 - t0);
         const double flops = 2.0 * TILE_ROWS * TILE_COLS * TILE_DEPTH * (double)n / (t2 - t1);
         rates.bytes = bytes > rates.bytes ? bytes : rates.bytes;
         rates.flops = flops > rates.flops ? flops : rates.flops;

@@ -7,20 +7,8 @@
 #include "ops/contract/work.h"
 
 static const AttrSpec attention_grad_attrs[] = {
-    ATTR(AttentionAttr, is_causal, BOOL, false),
-    ATTR(AttentionAttr, kv_num_heads, INT, 0),
-    ATTR(AttentionAttr, left_window_size, INT, -1),
-    ATTR(AttentionAttr, q_num_heads, INT, 0),
-    ATTR(AttentionAttr, right_window_size, INT, -1),
-    ATTR(AttentionAttr, scale, FLOAT, 0),
-    { .name = "scaled",
-      .kind = ATTR_ENUM,
-      .offset = offsetof(AttentionAttr, scaled),
-      .value = SCALE_QUERIES,
-      .choices = attention_scaled,
-      .ours = true },
-    ATTR(AttentionAttr, softcap, FLOAT, 0),
-    ATTR(AttentionAttr, softmax_precision, DTYPE, 0),
+    ATTENTION_HEAD_ATTRS,
+    ATTENTION_SCORE_ATTRS,
     ATTR_LAST,
 };
 

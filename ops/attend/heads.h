@@ -58,4 +58,18 @@ Status fast_attention(Eval *e);
 bool attention_grad_in_blocks(const AttentionAttr *at, DType own, int n_out);
 Status fast_attention_grad(Eval *e);
 
+/* The attributes that a call and its gradient share, in the order of their names, before and behind what a call shows. */
+#define ATTENTION_HEAD_ATTRS                                                                                           \
+    ATTR(AttentionAttr, is_causal, BOOL, false), ATTR(AttentionAttr, kv_num_heads, INT, 0),                            \
+        ATTR(AttentionAttr, left_window_size, INT, -1), ATTR(AttentionAttr, q_num_heads, INT, 0)
+#define ATTENTION_SCORE_ATTRS                                                                                          \
+    ATTR(AttentionAttr, right_window_size, INT, -1), ATTR(AttentionAttr, scale, FLOAT, 0),                             \
+        { .name = "scaled",                                                                                            \
+          .kind = ATTR_ENUM,                                                                                           \
+          .offset = offsetof(AttentionAttr, scaled),                                                                   \
+          .value = SCALE_QUERIES,                                                                                      \
+          .choices = attention_scaled,                                                                                 \
+          .ours = true },                                                                                              \
+        ATTR(AttentionAttr, softcap, FLOAT, 0), ATTR(AttentionAttr, softmax_precision, DTYPE, 0)
+
 #endif

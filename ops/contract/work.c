@@ -39,6 +39,11 @@ double work_conv(const Node *n)
     return elements(n->type) * per_channel(in(n, 1));
 }
 
+double work_conv_weight_grad(const Node *n)
+{
+    return elements(in(n, 1)->type) * per_channel(n);
+}
+
 double work_conv_transpose(const Node *n)
 {
     return elements(in(n, 0)->type) * per_channel(in(n, 1));

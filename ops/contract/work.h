@@ -7,6 +7,7 @@
 double work_matmul(const Node *n);
 double work_gemm(const Node *n);
 double work_conv(const Node *n);
+double work_conv_weight_grad(const Node *n);
 double work_conv_transpose(const Node *n);
 double work_recurrent(const Node *n);
 double work_attention(const Node *n);

@@ -8,6 +8,7 @@
 
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
+#include "ops/contract/work.h"
 #include "ops/kernels/panel.h"
 #include "ops/window/window.h"
 #include "ops/window/window_access.h"
@@ -248,6 +249,7 @@ const OpDef op_conv_weight_grad = {
     .adjoint = adjoint_conv_weight_grad,
     .differentiable = 3,
     .weight = 40,
+    .work = work_conv_weight_grad,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv_weight_grad,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL, .wide_out = 1 },

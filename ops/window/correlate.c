@@ -198,7 +198,7 @@ static void split_results(Correlation *c, int64_t blocks, int64_t threads)
     c->parts = (c->results + c->part - 1) / c->part;
 }
 
-/* Positions of a block, and images that it takes together: as few as there can be while every thread has one. */
+/* Positions of a block, and images that it takes together: as many as fit while every thread has some. */
 static void split_positions(Correlation *c, int64_t threads)
 {
     const int64_t wanted = POSITIONS, groups = c->groups;

@@ -1,8 +1,7 @@
 #include "runtime/cpu/program_run.h"
 
-#include <time.h>
-
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "ops/machine/caller.h"
 #include "runtime/cpu/program_scratch.h"
 
@@ -32,7 +31,7 @@ typedef struct ProgramRunner {
     LaunchRun *launches;
     Slot **of_input, **of_next; /* lists */
     Slot *of_result;            /* by result, in the arena or elsewhere */
-    int *made_by;               /* by result, the launch */
+    int *made_next;             /* by late result, the launch */
     const Tensor **constants;
     const Tensor **operands; /* of the run under way */
     char *arena, *scratch;   /* null: not taken yet */
@@ -88,22 +87,13 @@ static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const
         p->scratch_bytes = tape_scratch(run->tape);
 }
 
-/* The launches that make the results: of what lies at a place the last. */
-static void find_makers(ProgramRunner *p, Arena *arena)
+static void find_made_next(ProgramRunner *p)
 {
     const Program *program = p->program;
-    Map makers;
-    bool fresh;
-    map_open(&makers, arena);
-    for (int k = 0; k < program->n_launches; k++)
+    for (int k = program->first[STEP_LATE]; k < program->n_launches; k++)
         for (int i = 0; i < program->launches[k].n_out; i++)
-            if (program->launches[k].out[i].home == HOME_ARENA)
-                map_put_u64(&makers, program->launches[k].out[i].at, &fresh)->value.i = k;
-    for (int i = 0; i < program->n_results; i++) {
-        const ProgramValue *v = &program->results[i];
-        const MapEntry *e = v->home == HOME_ARENA ? map_find_u64(&makers, v->at) : NULL;
-        p->made_by[i] = e ? (int)e->value.i : -1;
-    }
+            if (program->launches[k].out[i].home == HOME_NEXT)
+                p->made_next[program->launches[k].out[i].at] = k;
 }
 
 static void keep(GraphRunner *r)
@@ -131,7 +121,9 @@ static Status read_constants(ProgramRunner *p)
     for (int i = 0; i < p->program->n_constants; i++) {
         const Node *n = p->program->constants[i];
         Payload *payload = node_payload(n);
+        const MemoryWork before = memory_work(p->ir->memory, caller_tell, n);
         p->constants[i] = payload ? payload_cached(payload, p->ir->diag) : NULL;
+        p->ir->memory->work = before;
         if (!p->constants[i])
             return payload_failed(payload, p->ir->diag, node_place(n));
     }
@@ -241,20 +233,13 @@ static Status run_quietly(ProgramRunner *p, const LaunchRun *run)
     return OK;
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static Status run_launch(ProgramRunner *p, int k)
 {
     if (!p->watch)
         return run_quietly(p, &p->launches[k]);
-    const double began = seconds();
+    const double began = clock_seconds();
     const Status status = run_quietly(p, &p->launches[k]);
-    p->watch->launched(p->watch->user, p->program, k, began, seconds());
+    p->watch->launched(p->watch->user, p->program, k, began, clock_seconds());
     return status;
 }
 
@@ -283,7 +268,8 @@ static const Tensor *result(const GraphRunner *r, int i)
 {
     const ProgramRunner *p = of(r);
     const ProgramValue *v = &p->program->results[i];
-    switch (p->began && p->made_by[i] < p->at ? v->home : HOME_NONE) {
+    const bool is_made = v->home != HOME_ARENA || v->maker < p->at;
+    switch (p->began && is_made ? v->home : HOME_NONE) {
     case HOME_ARENA:
     case HOME_CONSTANT:
         return &p->of_result[i].tensor;
@@ -320,27 +306,25 @@ static int made_over(const GraphRunner *r, int i)
     return next->in_place ? next->state : NO_STATE;
 }
 
-static bool writes_over(const Launch *l, const ProgramValue *read)
-{
-    for (int i = 0; i < l->n_out; i++)
-        if (l->out[i].home == read->home && l->out[i].at == read->at)
-            return true;
-    return false;
-}
-
 /* Which launches make what is wanted: from the last to the first, with those that make what they read. */
 static void find_wanted(ProgramRunner *p, Tensor *const *into)
 {
     const Program *program = p->program;
-    for (int k = program->n_launches - 1; k >= program->first[STEP_LATE]; k--) {
+    const int first = program->first[STEP_LATE];
+    for (int k = first; k < program->n_launches; k++) {
         const Launch *l = &program->launches[k];
         p->wanted[k] = false;
         for (int i = 0; i < l->n_out; i++)
             p->wanted[k] = p->wanted[k] || (l->out[i].home == HOME_NEXT && into[l->out[i].at]);
-        for (int later = k + 1; later < program->n_launches && !p->wanted[k]; later++)
-            for (int i = 0; i < program->launches[later].n_in && p->wanted[later]; i++)
-                p->wanted[k] = p->wanted[k] || writes_over(l, &program->launches[later].in[i]);
     }
+    for (int k = program->n_launches - 1; k >= first; k--)
+        for (int i = 0; i < program->launches[k].n_in && p->wanted[k]; i++) {
+            const ProgramValue *v = &program->launches[k].in[i];
+            if (v->home == HOME_NEXT)
+                p->wanted[p->made_next[v->at]] = true;
+            else if (v->home == HOME_ARENA && v->maker >= first)
+                p->wanted[v->maker] = true;
+        }
 }
 
 static void drop_beside(ProgramRunner *p)
@@ -420,7 +404,7 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *
                           .of_input = NEWS(arena, Slot *, program->graph->n_inputs + 1),
                           .of_next = NEWS(arena, Slot *, program->n_results + 1),
                           .of_result = NEWS(arena, Slot, program->n_results + 1),
-                          .made_by = NEWS(arena, int, program->n_results + 1),
+                          .made_next = NEWS(arena, int, program->n_results + 1),
                           .constants = NEWS(arena, const Tensor *, program->n_constants + 1),
                           .operands = NEWS(arena, const Tensor *, program->graph->n_inputs + 1),
                           .beside = NEWS(arena, Tensor *, program->n_results + 1),
@@ -429,6 +413,6 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *
         open_launch(p, &program->launches[i], &p->launches[i], o, arena);
     for (int i = 0; i < program->n_results; i++)
         open_slot(p, &program->results[i], &p->of_result[i]);
-    find_makers(p, arena);
+    find_made_next(p);
     return &p->runner;
 }

@@ -57,7 +57,7 @@ static void change_states(Pair *k)
         tensor_set_f64(other, 0, tensor_get_f64(now, 0) + 1);
         assert_int_equal(session_put(k->session[1]->run, states[i].name, other), OK);
         const char *text = differs(k);
-        HOLDS(k, text && strstr(text, states[i].name) && strstr(text, "1 of "), "%s: %s\n", states[i].name,
+        HOLDS(k, text && strstr(text, states[i].name) && strstr(text, "element 0 of "), "%s: %s\n", states[i].name,
               text ? text : "nothing is said");
         named++;
         assert_int_equal(session_put(k->session[1]->run, states[i].name, was), OK);
