@@ -39,7 +39,7 @@ static void multiply(void *arg, int64_t begin, int64_t end, int worker)
     f32 *a = p->room + (size_t)worker * PRODUCT_ROOM, *b = a + TILE_ROWS * TILE_DEPTH, *c = b + TILE_DEPTH * TILE_COLS;
     const PackedLoops *l = kernels_packed(p->kernels, ARITH_F32);
     for (int64_t i = begin; i < end; i++)
-        l->multiply(TILE_ROWS, TILE_COLS, TILE_DEPTH, a, TILE_DEPTH * l->rows, b, c, TILE_COLS);
+        l->multiply(TILE_ROWS, TILE_COLS, TILE_DEPTH, a, TILE_DEPTH * l->rows, b, c, TILE_COLS, false);
 }
 
 MachineRates machine_rates(qcc_context *cx)

@@ -211,17 +211,20 @@ static void matmul_operands(Eval *e, MatmulRun *r)
     r->c = eval_out_wide(e, 0, r->arithmetic);
 }
 
-/* Tiles that are worth packing operands for, and so many that every thread has its share. */
+static int64_t least_of(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+/* A stack of few matrices is split so that every thread has its share: the longer side, since what is not split is packed
+ * by every thread. */
 static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
 {
-    enum { ROWS = 240, COLS = 64, WHOLE_ROWS = 12, WHOLE_COLS = 32 }; /* of a band; the least; of tiles and panels */
+    enum { WHOLE_ROWS = 12, WHOLE_COLS = 32, LEAST = 64 }; /* of tiles and panels; what is worth a share */
     const int64_t m = (int64_t)r->m, n = (int64_t)r->n;
-    r->down = (m + ROWS - 1) / ROWS;
-    r->across = 1;
-    if (stack * r->down % threads != 0 && n >= COLS * threads)
-        r->across = threads;
-    else if (stack * r->down % threads != 0)
-        r->down = (r->down + threads - 1) / threads * threads;
+    const bool few = stack % threads != 0 && stack < 4 * threads;
+    r->down = few && m >= n ? least_of(threads, (m + LEAST - 1) / LEAST) : 1;
+    r->across = few && m < n ? least_of(threads, (n + LEAST - 1) / LEAST) : 1;
     r->rows = (size_t)((m + r->down - 1) / r->down + WHOLE_ROWS - 1) / WHOLE_ROWS * WHOLE_ROWS;
     r->cols = (size_t)((n + r->across - 1) / r->across + WHOLE_COLS - 1) / WHOLE_COLS * WHOLE_COLS;
     r->down = (int64_t)((r->m + r->rows - 1) / r->rows);

@@ -66,11 +66,12 @@ typedef struct PackedLoops {
     void (*pack_rows)(size_t m, size_t k, const void *a, size_t row, size_t step, void *to, size_t apart);
     /* n columns of k elements, the rows of which lie `row` apart and the columns `step`, into panels `apart` apart */
     void (*pack_columns)(size_t n, size_t k, const void *b, size_t row, size_t step, void *to, size_t apart);
-    /* c[m,n] += a b, k ascending by fma, of tiles `tile` apart and of panels */
-    void (*multiply)(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, void *c, size_t ldc);
+    /* c[m,n] += a b, k ascending by fma, of tiles `tile` apart and of panels; fresh: c begins with zeros, whatever it holds */
+    void (*multiply)(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, void *c, size_t ldc,
+                     bool fresh);
     /* the same with b as it lies, for few rows; room for a panel */
     void (*multiply_beside)(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, size_t ldb,
-                            void *c, size_t ldc, void *room);
+                            void *c, size_t ldc, bool fresh, void *room);
     /* to[c, r] = from[r, c], rows and columns of `from` */
     void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
 } PackedLoops;

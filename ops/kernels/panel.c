@@ -3,9 +3,10 @@
 #include <string.h>
 
 enum {
-    BAND_ROWS = 240,  /* of c that are summed together: whole tiles */
-    BAND_COLS = 512,  /* with the block of b that meets them they stay in a second-level cache */
-    BAND_DEPTH = 256, /* of k that is packed at a time: a panel of b and a tile of a stay in a first-level cache */
+    BAND_ROWS = 384,  /* of a, at most, that are packed together and stay in a second-level cache */
+    BAND_DEPTH = 512, /* of k, at most, that is packed at a time */
+    BAND_COLS = 512,  /* of c that are summed together, where there are segments to join */
+    SLICE_COLS = 128, /* of b that are packed at a time: each panel meets all rows of a band, and is not needed again */
     FEW_ROWS = 24,    /* are not worth packing b for */
     THIN_ROWS = 2,    /* or anything */
 };
@@ -34,20 +35,33 @@ static bool is_thin(const Panel *p)
     return p->m <= THIN_ROWS && p->a_step <= 1 && p->b_step <= 1 && !p->packed;
 }
 
-/* Room for the rows that are packed at a time. */
+/* So many of `n` at a time, at most: even shares of a multiple of `whole`, of which `most` is one, too. */
+static size_t even_share(size_t n, size_t most, size_t whole)
+{
+    const size_t shares = (n + most - 1) / most;
+    return shares ? round_up((n + shares - 1) / shares, whole) : whole;
+}
+
+static size_t band_cols(const Panel *p)
+{
+    return p->k > PANEL_SEGMENT ? least(p->n, BAND_COLS) : p->n;
+}
+
+/* Room for the rows that are packed at a time: a product of fewer rows never needs more. */
 static size_t rows_room(const Panel *p)
 {
-    return p->packed || is_thin(p) ? 0 : round_up(least(p->m, BAND_ROWS), MOST_TILE_ROWS) * least(p->k, BAND_DEPTH);
+    const size_t rows = least(round_up(p->m, MOST_TILE_ROWS), BAND_ROWS);
+    return p->packed || is_thin(p) ? 0 : rows * least(p->k, BAND_DEPTH);
 }
 
 static size_t columns_room(const Panel *p)
 {
-    return is_thin(p) ? 0 : round_up(least(p->n, BAND_COLS), MOST_PANEL_WIDTH) * least(p->k, BAND_DEPTH);
+    return is_thin(p) ? 0 : round_up(least(p->n, SLICE_COLS), MOST_PANEL_WIDTH) * least(p->k, BAND_DEPTH);
 }
 
 size_t panel_room(const Panel *p)
 {
-    return panel_digits(p->k) * least(p->m, BAND_ROWS) * least(p->n, BAND_COLS) + rows_room(p) + columns_room(p);
+    return panel_digits(p->k) * least(p->m, BAND_ROWS) * band_cols(p) + rows_room(p) + columns_room(p);
 }
 
 #define PANEL(T)                                                                                                       \
@@ -66,23 +80,40 @@ size_t panel_room(const Panel *p)
         for (size_t i = 0; !last && i < rows; i++)                                                                     \
             memcpy(digits + (k * rows + i) * cols, sum + i * stride, cols * sizeof(T));                                \
     }                                                                                                                  \
-    /* c += a b, where c is a band. */                                                                                 \
-    static void add_##T(const PackedLoops *l, const Panel *p, const T *a, const T *b, T *c, T *rows, T *columns)       \
+    /* Some k of a segment: fresh, the first ones. */                                                                  \
+    static void add_##T(const PackedLoops *l, const Panel *p, const T *tiles, size_t tile, const T *b, T *c,           \
+                        T *columns, bool fresh)                                                                        \
     {                                                                                                                  \
-        const size_t step = p->b_step ? p->b_step : 1, a_step = p->a_step ? p->a_step : 1;                             \
-        for (size_t k = 0, n; k < p->k; k += n) {                                                                      \
-            n = least(p->k - k, BAND_DEPTH);                                                                           \
-            const T *tiles = p->packed ? a + k * l->rows : rows;                                                       \
-            const size_t tile = p->packed ? p->lda : n * l->rows;                                                      \
-            if (!p->packed)                                                                                            \
-                l->pack_rows(p->m, n, a + k * a_step, p->lda, a_step, rows, tile);                                     \
+        const size_t step = p->b_step ? p->b_step : 1;                                                                 \
+        for (size_t j = 0, n; j < p->n; j += n) {                                                                      \
+            n = least(p->n - j, SLICE_COLS);                                                                           \
             if (p->m <= FEW_ROWS && step == 1) {                                                                       \
-                l->multiply_beside(p->m, p->n, n, tiles, tile, b + k * p->ldb, p->ldb, c, p->ldc, columns);            \
+                l->multiply_beside(p->m, n, p->k, tiles, tile, b + j, p->ldb, c + j, p->ldc, fresh, columns);          \
                 continue;                                                                                              \
             }                                                                                                          \
-            l->pack_columns(p->n, n, b + k * p->ldb, p->ldb, step, columns, n * l->width);                             \
-            l->multiply(p->m, p->n, n, tiles, tile, columns, c, p->ldc);                                               \
+            l->pack_columns(n, p->k, b + j * step, p->ldb, step, columns, p->k * l->width);                            \
+            l->multiply(p->m, n, p->k, tiles, tile, columns, c + j, p->ldc, fresh);                                    \
         }                                                                                                              \
+    }                                                                                                                  \
+    /* A segment of a band. */                                                                                         \
+    static void segment_##T(const PackedLoops *l, const Panel *segment, const T *a, const T *b, T *c, T *rows,         \
+                            T *columns)                                                                                \
+    {                                                                                                                  \
+        Panel p = *segment;                                                                                            \
+        const size_t a_step = p.a_step ? p.a_step : 1, depth = even_share(p.k, BAND_DEPTH, 1);                         \
+        for (size_t k = 0; k < segment->k; k += p.k) {                                                                 \
+            p.k = least(segment->k - k, depth);                                                                        \
+            const T *tiles = p.packed ? a + k * l->rows : rows;                                                        \
+            const size_t tile = p.packed ? p.lda : p.k * l->rows;                                                      \
+            if (!p.packed)                                                                                             \
+                l->pack_rows(p.m, p.k, a + k * a_step, p.lda, a_step, rows, tile);                                     \
+            add_##T(l, &p, tiles, tile, b + k * p.ldb, c, columns, k == 0);                                            \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void clear_##T(const Panel *p, T *c)                                                                        \
+    {                                                                                                                  \
+        for (size_t i = 0; i < p->m; i++)                                                                              \
+            memset(c + i * p->ldc, 0, p->n * sizeof(T));                                                               \
     }                                                                                                                  \
     /* A band, segment by segment. */                                                                                  \
     static void band_##T(const Kernels *level, const Panel *band, const T *a, const T *b, T *c, T *room)               \
@@ -93,12 +124,12 @@ size_t panel_room(const Panel *p)
         T *rows = room + panel_digits(p.k) * p.m * p.n, *columns = rows + rows_room(&p);                               \
         for (size_t k = 0; k == 0 || k < band->k; k += PANEL_SEGMENT) {                                                \
             p.k = least(band->k - k, PANEL_SEGMENT);                                                                   \
-            for (size_t i = 0; i < p.m; i++)                                                                           \
-                memset(c + i * p.ldc, 0, p.n * sizeof(T));                                                             \
+            if (p.k == 0 || is_thin(&p))                                                                               \
+                clear_##T(&p, c);                                                                                      \
             if (is_thin(&p))                                                                                           \
                 kernels_gemm_##T(level, p.m, p.n, p.k, a + k, p.lda, b + k * p.ldb, p.ldb, c, p.ldc);                  \
             else                                                                                                       \
-                add_##T(l, &p, a + k * a_step, b + k * p.ldb, c, rows, columns);                                       \
+                segment_##T(l, &p, a + k * a_step, b + k * p.ldb, c, rows, columns);                                   \
             if (band->k > PANEL_SEGMENT)                                                                               \
                 panel_join_##T(c, p.m, p.n, p.ldc, room, k / PANEL_SEGMENT, k + p.k == band->k);                       \
         }                                                                                                              \
@@ -106,12 +137,13 @@ size_t panel_room(const Panel *p)
     void panel_##T(const Kernels *level, const Panel *p, const T *a, const T *b, T *c, T *room)                        \
     {                                                                                                                  \
         Panel band = *p;                                                                                               \
-        const size_t b_step = p->b_step ? p->b_step : 1;                                                               \
+        const size_t b_step = p->b_step ? p->b_step : 1, rows = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS),           \
+                     cols = band_cols(p);                                                                              \
         const PackedLoops *l = kernels_packed(level, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);                \
-        for (size_t i = 0; i < p->m; i += BAND_ROWS)                                                                   \
-            for (size_t j = 0; j < p->n; j += BAND_COLS) {                                                             \
-                band.m = least(p->m - i, BAND_ROWS);                                                                   \
-                band.n = least(p->n - j, BAND_COLS);                                                                   \
+        for (size_t i = 0; i < p->m; i += rows)                                                                        \
+            for (size_t j = 0; j < p->n; j += cols) {                                                                  \
+                band.m = least(p->m - i, rows);                                                                        \
+                band.n = least(p->n - j, cols);                                                                        \
                 band_##T(level, &band, a + (p->packed ? i / l->rows : i) * p->lda, b + j * b_step, c + i * p->ldc + j, \
                          room);                                                                                        \
             }                                                                                                          \

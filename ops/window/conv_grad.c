@@ -109,7 +109,7 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
     }                                                                                                                  \
     /* Adds what a block of positions brings to some rows. */                                                          \
     static void add_block_##T(const WeightRun *r, const PackedLoops *l, int64_t group, int64_t row, int64_t rows,      \
-                              int64_t begin, int64_t end, T *room, T *sum)                                             \
+                              int64_t begin, int64_t end, T *room, T *sum, bool fresh)                                 \
     {                                                                                                                  \
         const size_t n = (size_t)(end - begin), results = (size_t)r->results;                                          \
         T *lines = room, *tile = lines + TILE * BLOCK, *panels = tile + TILE * BLOCK;                                  \
@@ -118,7 +118,7 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
             m = rows - i < (int64_t)l->rows ? rows - i : (int64_t)l->rows;                                             \
             gather_##T(r, group, row + i, m, begin, end, lines);                                                       \
             l->pack_rows((size_t)m, n, lines, n, 1, tile, 0);                                                          \
-            l->multiply((size_t)m, results, n, tile, 0, panels, sum + i * r->results, results);                        \
+            l->multiply((size_t)m, results, n, tile, 0, panels, sum + i * r->results, results, fresh);                 \
         }                                                                                                              \
     }                                                                                                                  \
     /* The sums of some rows of a group, and with them the result. */                                                  \
@@ -130,9 +130,8 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
         memset(sum, 0, sums * sizeof(T));                                                                              \
         for (int64_t s = 0; s < r->positions; s += PANEL_SEGMENT) {                                                    \
             const int64_t end = s + PANEL_SEGMENT < r->positions ? s + PANEL_SEGMENT : r->positions;                   \
-            memset(sum, 0, sums * sizeof(T));                                                                          \
             for (int64_t p = s; p < end; p += BLOCK)                                                                   \
-                add_block_##T(r, l, group, row, rows, p, p + BLOCK < end ? p + BLOCK : end, room, sum);                \
+                add_block_##T(r, l, group, row, rows, p, p + BLOCK < end ? p + BLOCK : end, room, sum, p == s);        \
             panel_join_##T(sum, 1, sums, sums, sum + sums, (size_t)(s / PANEL_SEGMENT), end == r->positions);          \
         }                                                                                                              \
         l->turn((size_t)rows, (size_t)r->results, sum, (size_t)r->results,                                             \

@@ -85,12 +85,12 @@ static size_t packed_rows(const Kernels *kernels, bool f64, int64_t rows, int64_
         T *lines = room, *panels = lines + LINES * n, *digits = panels + panels_of(n);                                 \
         for (int64_t s = 0; s == 0 || s < k; s += PANEL_SEGMENT) {                                                     \
             const int64_t end = k - s < PANEL_SEGMENT ? k : s + PANEL_SEGMENT;                                         \
-            for (size_t i = 0; i < m; i++)                                                                             \
+            for (size_t i = 0; i < m && s == end; i++) /* nothing to sum */                                            \
                 memset(to + i * ldc, 0, n * sizeof(T));                                                                \
             for (int64_t p = s, some; p < end; p += some) {                                                            \
                 some = end - p < DEPTH ? end - p : DEPTH;                                                              \
                 pack_columns_##T(c, l, u, p, some, lines, panels);                                                     \
-                l->multiply(m, n, (size_t)some, filter + (size_t)p * l->rows, tile, panels, to, ldc);                  \
+                l->multiply(m, n, (size_t)some, filter + (size_t)p * l->rows, tile, panels, to, ldc, p == s);          \
             }                                                                                                          \
             if (k > PANEL_SEGMENT)                                                                                     \
                 panel_join_##T(to, m, n, ldc, digits, (size_t)(s / PANEL_SEGMENT), end == k);                          \

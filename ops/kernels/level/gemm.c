@@ -13,6 +13,8 @@ enum {
     GEMM_BLOCK = 48,      /* rows of a that are packed at a time: whole tiles */
     GEMM_STREAM = 2048,   /* columns of c that stay in cache */
     GEMM_THIN = 2,        /* rows that are not worth packing for */
+    GEMM_AHEAD = 16,      /* rows of b that are asked for before they are packed: each may lie in a page of its own */
+    GEMM_TURNED = 64,     /* elements of lines that are turned at a time */
     GEMM_PLAIN_WIDTH = 8, /* columns of a panel where there are no vectors */
 };
 
@@ -25,6 +27,7 @@ enum {
 #define GEMM_V_f64      __m512d
 #define GEMM_V_i32      __m512i
 #define GEMM_I_LOAD     _mm512_loadu_si512
+#define GEMM_I_ZERO     _mm512_setzero_si512
 #define GEMM_I_STORE    _mm512_storeu_si512
 #elif defined(__AVX2__) && defined(__FMA__)
 #define GEMM_ROWS          6
@@ -33,6 +36,7 @@ enum {
 #define GEMM_V_f32         __m256
 #define GEMM_V_f64         __m256d
 #define GEMM_V_i32         __m256i
+#define GEMM_I_ZERO        _mm256_setzero_si256
 #define GEMM_I_LOAD(p)     _mm256_loadu_si256((const __m256i *)(p))
 #define GEMM_I_STORE(p, v) _mm256_storeu_si256((__m256i *)(p), v)
 #endif
@@ -43,14 +47,17 @@ enum {
 
 #ifdef GEMM_ALL
 #define GEMM_LOAD_f32(p)       GEMM_ALL(loadu, ps)(p)
+#define GEMM_ZERO_f32()        GEMM_ALL(setzero, ps)()
 #define GEMM_STORE_f32(p, v)   GEMM_ALL(storeu, ps)(p, v)
 #define GEMM_ONE_f32(x)        GEMM_ALL(set1, ps)(x)
 #define GEMM_VFMA_f32(x, y, z) GEMM_ALL(fmadd, ps)(x, y, z)
 #define GEMM_LOAD_f64(p)       GEMM_ALL(loadu, pd)(p)
+#define GEMM_ZERO_f64()        GEMM_ALL(setzero, pd)()
 #define GEMM_STORE_f64(p, v)   GEMM_ALL(storeu, pd)(p, v)
 #define GEMM_ONE_f64(x)        GEMM_ALL(set1, pd)(x)
 #define GEMM_VFMA_f64(x, y, z) GEMM_ALL(fmadd, pd)(x, y, z)
 #define GEMM_LOAD_i32(p)       GEMM_I_LOAD(p)
+#define GEMM_ZERO_i32()        GEMM_I_ZERO()
 #define GEMM_STORE_i32(p, v)   GEMM_I_STORE(p, v)
 #define GEMM_ONE_i32(x)        GEMM_ALL(set1, epi32)(x)
 #define GEMM_VFMA_i32(x, y, z) GEMM_ALL(add, epi32)(GEMM_ALL(mullo, epi32)(x, y), z)

@@ -29,15 +29,15 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
 #define WIDTH (GEMM_VECTORS * LANES)
 #define DEPTH (GEMM_PACKED / sizeof(T))
 
-/* A tile of `rows` rows and some vectors lives in registers for all of k.  a is packed, GEMM_ROWS elements for each k; b
- * has `ldb` of them, WIDTH where it is packed. */
+/* A tile of `rows` rows and some vectors lives in registers for all of k; `fresh`: it begins with zeros, not with what c
+ * holds.  a is packed, GEMM_ROWS elements for each k; b has `ldb` of them, WIDTH where it is packed. */
 #define TILE(id, rows, vectors)                                                                                        \
-    static void NAME(id)(size_t k, const T *a, const T *b, size_t ldb, T *c, size_t ldc)                               \
+    static void NAME(id)(size_t k, const T *a, const T *b, size_t ldb, T *c, size_t ldc, bool fresh)                   \
     {                                                                                                                  \
         V sum[rows][vectors];                                                                                          \
         for (size_t i = 0; i < (rows); i++)                                                                            \
             for (size_t j = 0; j < (vectors); j++)                                                                     \
-                sum[i][j] = NAME(GEMM_LOAD)(c + i * ldc + j * LANES);                                                  \
+                sum[i][j] = fresh ? NAME(GEMM_ZERO)() : NAME(GEMM_LOAD)(c + i * ldc + j * LANES);                      \
         for (size_t p = 0; p < k; p++) {                                                                               \
             V row[vectors];                                                                                            \
             for (size_t j = 0; j < (vectors); j++)                                                                     \
@@ -58,17 +58,17 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
     TILE(id##_full, GEMM_ROWS, vectors)                                                                                \
     TILE(id##_few, 4, vectors)                                                                                         \
     TILE(id##_one, 1, vectors)                                                                                         \
-    static void NAME(id)(size_t m, size_t k, const T *a, const T *b, size_t ldb, T *c, size_t ldc)                     \
+    static void NAME(id)(size_t m, size_t k, const T *a, const T *b, size_t ldb, T *c, size_t ldc, bool fresh)         \
     {                                                                                                                  \
         size_t i = 0;                                                                                                  \
         if (m == GEMM_ROWS) {                                                                                          \
-            NAME(id##_full)(k, a, b, ldb, c, ldc);                                                                     \
+            NAME(id##_full)(k, a, b, ldb, c, ldc, fresh);                                                              \
             return;                                                                                                    \
         }                                                                                                              \
         for (; i + 4 <= m; i += 4)                                                                                     \
-            NAME(id##_few)(k, a + i, b, ldb, c + i * ldc, ldc);                                                        \
+            NAME(id##_few)(k, a + i, b, ldb, c + i * ldc, ldc, fresh);                                                 \
         for (; i < m; i++)                                                                                             \
-            NAME(id##_one)(k, a + i, b, ldb, c + i * ldc, ldc);                                                        \
+            NAME(id##_one)(k, a + i, b, ldb, c + i * ldc, ldc, fresh);                                                 \
     }
 ROWS(wide, GEMM_VECTORS)
 ROWS(thin, 1)
@@ -76,14 +76,14 @@ ROWS(thin, 1)
 #undef TILE
 
 /* The same where the columns that are left are no whole vectors: through a tile of its own. */
-static void NAME(edge)(size_t m, size_t n, size_t k, const T *a, const T *b, T *c, size_t ldc)
+static void NAME(edge)(size_t m, size_t n, size_t k, const T *a, const T *b, T *c, size_t ldc, bool fresh)
 {
     T tile[GEMM_ROWS * WIDTH];
-    for (size_t i = 0; i < m; i++) {
+    for (size_t i = 0; i < m && !fresh; i++) {
         memcpy(tile + i * WIDTH, c + i * ldc, n * sizeof(T));
         memset(tile + i * WIDTH + n, 0, (WIDTH - n) * sizeof(T));
     }
-    (n <= LANES ? NAME(thin) : NAME(wide))(m, k, a, b, WIDTH, tile, WIDTH);
+    (n <= LANES ? NAME(thin) : NAME(wide))(m, k, a, b, WIDTH, tile, WIDTH, fresh);
     for (size_t i = 0; i < m; i++)
         memcpy(c + i * ldc, tile + i * WIDTH, n * sizeof(T));
 }
@@ -114,10 +114,10 @@ static void NAME(turn)(size_t rows, size_t cols, const T *from, size_t row, T *t
  * `from`, elements `step`. */
 static void NAME(interleave)(size_t lines, size_t n, size_t wide, const T *from, size_t line, size_t step, T *to)
 {
-    if (step == 1) {
-        NAME(turn)(lines, n, from, line, to, wide);
+    for (size_t p = 0; p < n && step == 1; p += GEMM_TURNED) /* what is written stays in a first-level cache */
+        NAME(turn)(lines, n - p < GEMM_TURNED ? n - p : GEMM_TURNED, from + p, line, to + p * wide, wide);
+    if (step == 1)
         return;
-    }
     for (size_t p = 0; p < n; p++)
         for (size_t i = 0; i < lines; i++)
             to[p * wide + i] = from[i * line + p * step];
@@ -141,7 +141,13 @@ static void NAME(pack_columns)(size_t n, size_t k, const void *from, size_t row,
         const size_t width = n - j < WIDTH ? n - j : WIDTH;
         if (step != 1)
             NAME(interleave)(width, k, WIDTH, b + j * step, step, row, to);
-        for (size_t p = 0; p < k && step == 1; p++)
+        for (size_t p = 0; p < k && step == 1 && width == WIDTH; p++) {
+            const T *ahead = b + j + (p + GEMM_AHEAD < k ? p + GEMM_AHEAD : p) * row;
+            __builtin_prefetch(ahead);
+            __builtin_prefetch(ahead + WIDTH / 2);
+            memcpy(to + p * WIDTH, b + j + p * row, WIDTH * sizeof(T)); /* of a known size: no call */
+        }
+        for (size_t p = 0; p < k && step == 1 && width < WIDTH; p++)
             memcpy(to + p * WIDTH, b + j + p * row, width * sizeof(T));
         for (size_t p = 0; p < k && width < WIDTH; p++)
             memset(to + p * WIDTH + width, 0, (WIDTH - width) * sizeof(T));
@@ -150,21 +156,25 @@ static void NAME(pack_columns)(size_t n, size_t k, const void *from, size_t row,
 
 #ifdef GEMM_BYTES
 /* Rows of a, packed, against up to WIDTH columns of b, packed. */
-static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, const T *b, T *c, size_t ldc)
+static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, const T *b, T *c, size_t ldc,
+                         bool fresh)
 {
     for (size_t i = 0; i < m; i += GEMM_ROWS, a += tile) {
         const size_t rows = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
         if (n == WIDTH)
-            NAME(wide)(rows, k, a, b, WIDTH, c + i * ldc, ldc);
+            NAME(wide)(rows, k, a, b, WIDTH, c + i * ldc, ldc, fresh);
         else if (n == LANES)
-            NAME(thin)(rows, k, a, b, WIDTH, c + i * ldc, ldc);
+            NAME(thin)(rows, k, a, b, WIDTH, c + i * ldc, ldc, fresh);
         else
-            NAME(edge)(rows, n, k, a, b, c + i * ldc, ldc);
+            NAME(edge)(rows, n, k, a, b, c + i * ldc, ldc, fresh);
     }
 }
 #else
-static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, const T *b, T *c, size_t ldc)
+static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, const T *b, T *c, size_t ldc,
+                         bool fresh)
 {
+    for (size_t i = 0; i < m && fresh; i++)
+        memset(c + i * ldc, 0, n * sizeof(T));
     for (size_t i = 0; i < m; i++)
         for (size_t p = 0; p < k; p++) {
             const T one = a[i / GEMM_ROWS * tile + p * GEMM_ROWS + i % GEMM_ROWS];
@@ -180,17 +190,17 @@ static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, 
 #ifdef GEMM_FLOATS
 /* c += a b, both packed; tiles of a lie `tile` elements apart. */
 static void NAME(multiply)(size_t m, size_t n, size_t k, const void *rows, size_t tile, const void *columns, void *to,
-                           size_t ldc)
+                           size_t ldc, bool fresh)
 {
     const T *b = columns;
     T *c = to;
     for (size_t j = 0; j < n; j += WIDTH, b += k * WIDTH)
-        NAME(column)(m, n - j < WIDTH ? n - j : WIDTH, k, rows, tile, b, c + j, ldc);
+        NAME(column)(m, n - j < WIDTH ? n - j : WIDTH, k, rows, tile, b, c + j, ldc, fresh);
 }
 
 /* The same with b as it lies; only columns that are no whole panel are packed, into `room`. */
 static void NAME(multiply_beside)(size_t m, size_t n, size_t k, const void *rows, size_t tile, const void *from,
-                                  size_t ldb, void *to, size_t ldc, void *room)
+                                  size_t ldb, void *to, size_t ldc, bool fresh, void *room)
 {
     const T *b = from;
     T *c = to;
@@ -199,13 +209,13 @@ static void NAME(multiply_beside)(size_t m, size_t n, size_t k, const void *rows
     for (; j + WIDTH <= n; j += WIDTH) {
         const T *a = rows;
         for (size_t i = 0; i < m; i += GEMM_ROWS, a += tile)
-            NAME(wide)(m - i < GEMM_ROWS ? m - i : GEMM_ROWS, k, a, b + j, ldb, c + i * ldc + j, ldc);
+            NAME(wide)(m - i < GEMM_ROWS ? m - i : GEMM_ROWS, k, a, b + j, ldb, c + i * ldc + j, ldc, fresh);
     }
 #endif
     if (j == n)
         return;
     NAME(pack_columns)(n - j, k, b + j, ldb, 1, room, k * WIDTH);
-    NAME(multiply)(m, n - j, k, rows, tile, room, c + j, ldc);
+    NAME(multiply)(m, n - j, k, rows, tile, room, c + j, ldc, fresh);
 }
 
 static void NAME(turned)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row)
@@ -222,7 +232,7 @@ static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, co
     for (size_t j = 0; j < n; j += WIDTH) {
         const size_t width = n - j < WIDTH ? n - j : WIDTH;
         NAME(pack_columns)(width, k, b + j, ldb, 1, packed_b, k * WIDTH);
-        NAME(column)(m, width, k, packed_a, k * GEMM_ROWS, packed_b, c + j, ldc);
+        NAME(column)(m, width, k, packed_a, k * GEMM_ROWS, packed_b, c + j, ldc, false);
     }
 }
 #endif
