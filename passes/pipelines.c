@@ -106,6 +106,7 @@ static const Pass *const eval_step[] = {
 /* Towards what an engine runs, bit for bit. */
 static const Pass *const lower[] = {
     &pass_expand,
+    &pass_absorb_transposes,
     &pass_merge_equals,
     &pass_merge_sides,
     &pass_drop_dead,
@@ -117,6 +118,7 @@ static const Pass *const lower[] = {
 /* The same where memory counts more than time. */
 static const Pass *const lower_small[] = {
     &pass_expand,
+    &pass_absorb_transposes,
     &pass_merge_equals,
     &pass_merge_sides,
     &pass_drop_dead,
