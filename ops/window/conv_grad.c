@@ -60,7 +60,7 @@ typedef struct WeightRun {
     size_t room, panels; /* bytes; elements of a block of dy, packed */
 } WeightRun;
 
-enum { BLOCK = 256, TILE = MOST_TILE_ROWS }; /* positions that are multiplied at a time; rows that are gathered */
+enum { BLOCK = 512, TILE = MOST_TILE_ROWS }; /* positions that are multiplied at a time; rows that are gathered */
 
 /* Positions of one image among those of a block. */
 typedef struct Piece {

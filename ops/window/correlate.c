@@ -14,14 +14,20 @@ typedef struct Block {
 
 enum {
     POSITIONS = 512, /* of a block: with a filter's rows they stay in a second-level cache */
-    DEPTH = 256,     /* of taps and channels that are gathered at a time: a panel stays in a first-level cache */
-    LINES = 16,      /* of these before they are packed */
+    DEPTH = 384,     /* of taps and channels, at most, that are gathered at a time */
+    APART = 16,      /* elements between rows of what is gathered, so that they do not meet in one place of a cache */
 };
 
-/* Elements of the panels of a block. */
-static size_t panels_of(size_t positions)
+/* From row to row of what a block gathers. */
+static size_t apart_of(size_t positions)
 {
-    return (positions + MOST_PANEL_WIDTH - 1) / MOST_PANEL_WIDTH * MOST_PANEL_WIDTH * DEPTH;
+    return (positions + MOST_PANEL_WIDTH - 1) / MOST_PANEL_WIDTH * MOST_PANEL_WIDTH + APART;
+}
+
+/* Elements of what it gathers, and of a panel for columns that are no whole one. */
+static size_t gathered_of(size_t positions)
+{
+    return (apart_of(positions) + MOST_PANEL_WIDTH) * DEPTH;
 }
 
 /* Whether results are made apart from where they stand. */
@@ -51,29 +57,18 @@ static size_t packed_rows(const Kernels *kernels, bool f64, int64_t rows, int64_
 
 #define CORRELATE(T)                                                                                                   \
     /* What a block sees through some taps of some channels, which follow each other from `first`: a row for each. */  \
-    static void gather_##T(const Correlation *c, const Block *u, int64_t first, int64_t n, T *to)                      \
+    static void gather_##T(const Correlation *c, const Block *u, int64_t first, int64_t n, T *to, size_t apart)        \
     {                                                                                                                  \
         int64_t tap[MAX_SPATIAL];                                                                                      \
         position_of(c->w.rank, c->w.kernel, first / c->channels, tap);                                                 \
-        for (int64_t k = first; k < first + n; k++) {                                                                  \
+        for (int64_t k = first; k < first + n; k++, to += apart) {                                                     \
             const int64_t channel = k % c->channels;                                                                   \
             if (channel == 0 && k > first)                                                                             \
                 position_next(c->w.rank, c->w.kernel, tap);                                                            \
-            for (int64_t m = 0; m < u->images; m++, to += u->n) {                                                      \
+            for (int64_t m = 0; m < u->images; m++) {                                                                  \
                 const int64_t at = ((u->image + m) * c->groups + u->group) * c->channels + channel;                    \
-                window_gather_##T(&c->w, (const T *)c->x + at * c->in, tap, u->first, u->n, to);                       \
+                window_gather_##T(&c->w, (const T *)c->x + at * c->in, tap, u->first, u->n, to + m * u->n);            \
             }                                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* The same, packed: some rows at a time, so that they stay in a first-level cache. */                             \
-    static void pack_columns_##T(const Correlation *c, const PackedLoops *l, const Block *u, int64_t first, int64_t k, \
-                                 T *lines, T *panels)                                                                  \
-    {                                                                                                                  \
-        const size_t n = (size_t)(u->images * u->n), apart = (size_t)k * l->width;                                     \
-        for (int64_t p = 0, some; p < k; p += some) {                                                                  \
-            some = k - p < LINES ? k - p : LINES;                                                                      \
-            gather_##T(c, u, first + p, some, lines);                                                                  \
-            l->pack_columns(n, (size_t)some, lines, n, 1, panels + (size_t)p * l->width, apart);                       \
         }                                                                                                              \
     }                                                                                                                  \
     /* The product of some rows with what a block sees, segment by segment (ops/kernels/panel.h). */                   \
@@ -82,15 +77,19 @@ static size_t packed_rows(const Kernels *kernels, bool f64, int64_t rows, int64_
         const PackedLoops *l = kernels_packed(c->kernels, c->f64 ? ARITH_F64 : ARITH_F32);                             \
         const int64_t k = c->channels * c->taps;                                                                       \
         const size_t n = (size_t)(u->images * u->n), m = (size_t)u->n_rows, tile = (size_t)k * l->rows;                \
-        T *lines = room, *panels = lines + LINES * n, *digits = panels + panels_of(n);                                 \
+        const size_t apart = apart_of(n);                                                                              \
+        T *lines = room, *panel = lines + apart * DEPTH, *digits = lines + gathered_of(n);                             \
         for (int64_t s = 0; s == 0 || s < k; s += PANEL_SEGMENT) {                                                     \
             const int64_t end = k - s < PANEL_SEGMENT ? k : s + PANEL_SEGMENT;                                         \
             for (size_t i = 0; i < m && s == end; i++) /* nothing to sum */                                            \
                 memset(to + i * ldc, 0, n * sizeof(T));                                                                \
+            const int64_t shares = (end - s + DEPTH - 1) / DEPTH,                                                      \
+                          share = (end - s + shares - 1) / (shares ? shares : 1);                                      \
             for (int64_t p = s, some; p < end; p += some) {                                                            \
-                some = end - p < DEPTH ? end - p : DEPTH;                                                              \
-                pack_columns_##T(c, l, u, p, some, lines, panels);                                                     \
-                l->multiply(m, n, (size_t)some, filter + (size_t)p * l->rows, tile, panels, to, ldc, p == s);          \
+                some = end - p < share ? end - p : share;                                                              \
+                gather_##T(c, u, p, some, lines, apart);                                                               \
+                l->multiply_beside(m, n, (size_t)some, filter + (size_t)p * l->rows, tile, lines, apart, to, ldc,      \
+                                   p == s, panel);                                                                     \
             }                                                                                                          \
             if (k > PANEL_SEGMENT)                                                                                     \
                 panel_join_##T(to, m, n, ldc, digits, (size_t)(s / PANEL_SEGMENT), end == k);                          \
@@ -225,7 +224,7 @@ void correlation_plan(Correlation *c, int64_t images, int64_t threads)
     split_positions(c, threads);
     split_results(c, (images + c->span - 1) / c->span * c->groups * c->tiles, threads);
     const Panel p = panel_of(c, c->part, c->span * c->tile);
-    const size_t gathered = LINES * p.n + panels_of(p.n) + panel_digits(p.k) * p.m * p.n;
+    const size_t gathered = gathered_of(p.n) + panel_digits(p.k) * p.m * p.n;
     c->placed = is_placed(c) ? p.m * p.n : 0;
     c->room_bytes = ((c->placed + (c->direct ? panel_room(&p) : gathered)) * (size_t)element + 63) / 64 * 64;
 }
