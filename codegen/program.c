@@ -85,6 +85,12 @@ static bool lay_over(Maker *m, Launch *l)
     return true;
 }
 
+static int wave_of(const Maker *m, const Node *n)
+{
+    const int *wave = fact_known(&m->plan->waves, n);
+    return wave ? *wave : 0;
+}
+
 static bool add_launch(Maker *m, const Node *n)
 {
     Program *p = m->program;
@@ -116,6 +122,8 @@ static bool add_launch(Maker *m, const Node *n)
     }
     if (p->n_launches > 1 && l->part < p->launches[p->n_launches - 2].part)
         return refuse(m, n, "calls that are not in the order of the parts of the step");
+    l->beside = p->n_launches > 1 && p->launches[p->n_launches - 2].part == l->part &&
+                wave_of(m, p->launches[p->n_launches - 2].node) == wave_of(m, n);
     return lay_over(m, l);
 }
 

@@ -32,6 +32,7 @@ typedef struct Plan {
     PlanBuffer *buffers;
     int n_buffers;
     Facts values; /* PlanValue *, by node: of each result */
+    Facts waves;  /* int, by node: calls of one wave run side by side, none reads or overwrites what another makes */
     size_t arena; /* bytes */
     size_t live;  /* of the largest set of buffers that are taken at once: no arena can be smaller */
 } Plan;

@@ -114,6 +114,47 @@ static const char *check_launch(Check *c, const Launch *l)
     return wrong;
 }
 
+int program_wave(const Program *p, int launch)
+{
+    int end = launch + 1;
+    while (end < p->n_launches && p->launches[end].beside)
+        end++;
+    return end - launch;
+}
+
+/* Whether a result is made where a value lies that another launch reads or makes. */
+static bool touches(const Program *p, const ProgramValue *out, const ProgramValue *other)
+{
+    const ProgramNext *next = out->home == HOME_NEXT ? &p->next[out->at] : NULL;
+    if (next && other->home == HOME_NEXT)
+        return other->at == out->at;
+    return next ? next->in_place && other->home == HOME_INPUT && other->at == (size_t)next->state : meet(out, other);
+}
+
+/* A launch against those before it that it runs side by side with. */
+static const char *check_beside(const Program *p, int launch)
+{
+    const Launch *l = &p->launches[launch];
+    for (int k = launch; p->launches[k].beside;) {
+        const Launch *other = k > 0 ? &p->launches[--k] : l;
+        if (other == l || l->kind != LAUNCH_REGION || other->kind != LAUNCH_REGION || other->part != l->part)
+            return "runs beside what is no region of its part";
+        for (int i = 0; i < l->n_out; i++) {
+            for (int a = 0; a < other->n_in; a++)
+                if (touches(p, &l->out[i], &other->in[a]))
+                    return "makes a result over what another reads beside it";
+            for (int a = 0; a < other->n_out; a++)
+                if (touches(p, &l->out[i], &other->out[a]))
+                    return "makes a result in the place of one that is made beside it";
+        }
+        for (int i = 0; i < other->n_out; i++)
+            for (int a = 0; a < l->n_in; a++)
+                if (touches(p, &other->out[i], &l->in[a]))
+                    return "reads what is made beside it";
+    }
+    return NULL;
+}
+
 /* What is made in a state's place comes after the last read of the state, and nothing that can fail comes after it. */
 static const char *check_in_place(const Program *p, int launch)
 {
@@ -141,6 +182,7 @@ const char *program_check(const Program *p, Arena *arena)
         const char *wrong = i < p->first[l->part] || i >= p->first[l->part + 1] ? "stands in another part of the step"
                                                                                 : check_launch(&c, l);
         wrong = wrong ? wrong : check_in_place(p, i);
+        wrong = wrong ? wrong : check_beside(p, i);
         if (wrong)
             return arena_printf(arena, "launch %d (%s) %s", i, op_of(l->node)->name, wrong);
     }
@@ -192,7 +234,7 @@ static void print_launch(Text *out, const Program *p, int i)
 {
     const Launch *l = &p->launches[i];
     const char *name = l->node->label ? l->node->label : l->node->name;
-    text_printf(out, "%4d  %s", i, l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name);
+    text_printf(out, "%4d %c%s", i, l->beside ? '|' : ' ', l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name);
     if (name)
         text_printf(out, " %s", name);
     text_printf(out, ":");

@@ -39,6 +39,7 @@ typedef struct Launch {
     const Tape *tape; /* of a region */
     int n_in, n_out;
     ProgramValue *in, *out;
+    bool beside; /* it runs side by side with the launch before it: neither touches what the other makes */
     int *over; /* by result: the argument that it lies over, or may lie over where it is a next value; or LIES_APART */
 } Launch;
 
@@ -71,8 +72,12 @@ typedef struct ProgramBytes {
 /* Adds up the values of a program that do not lie in the arena. */
 ProgramBytes program_bytes(const Program *p);
 
+/* The launches from `launch` on that run side by side: one, or regions that do not touch what each other makes. */
+int program_wave(const Program *p, int launch);
+
 /* Checks that launches stand in the order of their parts, that what they read was written and not written over since,
- * that results lie over arguments only where they may, and that all of it is in the arena; null, or what is wrong. */
+ * that results lie over arguments only where they may, that what runs side by side does not touch what others make, and
+ * that all of it is in the arena; null, or what is wrong. */
 const char *program_check(const Program *p, Arena *arena);
 
 /* Prints a program, a launch a line; with the tapes of its regions, if wanted. */

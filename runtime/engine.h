@@ -51,7 +51,8 @@ struct Program;
 
 /* Who is told of each launch of a program as it ends; times are seconds of a clock that nobody sets. */
 typedef struct LaunchWatch {
-    void (*launched)(void *user, const struct Program *p, int launch, double began, double ended);
+    /* so many launches, from `launch` on, which ran side by side */
+    void (*launched)(void *user, const struct Program *p, int launch, int n, double began, double ended);
     void *user;
 } LaunchWatch;
 

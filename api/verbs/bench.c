@@ -243,7 +243,7 @@ static Status tell_json(Bench *b, const TimedLaunch *list)
             { "graph", logged_text(l->program->graph->name) },
             { "launch", logged_int(l->launch) },
             { "part", logged_text(step_part_name(l->program->launches[l->launch].part)) },
-            { "what", logged_text(launch_words(a, l->program, l->launch)) },
+            { "what", logged_text(launch_words(a, l->program, l->launch, l->n)) },
             { "ms", logged_f64(1e3 * each) },
             { "bytes", logged_f64(l->bytes) },
             { "flops", logged_f64(l->flops) },
@@ -310,7 +310,7 @@ static void tell_launches(const Bench *b, Text *t, const TimedLaunch *list)
         text_printf(t, "  %5.1f %%  %10s  %6.3g  %7.3g    %4.0f %%  %3d %s\n", 100 * l->seconds / all,
                     seconds_text(&b->c->cx->scratch, each), 1e-9 * l->bytes / each, 1e-9 * l->flops / each,
                     100 * launch_bound(l, &b->rates) / each, l->launch,
-                    launch_words(&b->c->cx->scratch, l->program, l->launch));
+                    launch_words(&b->c->cx->scratch, l->program, l->launch, l->n));
     }
     if (most < ran)
         text_printf(t, "  %5.1f %%  in %zu launches more (-v)\n", 100 * (all - told) / all, ran - most);

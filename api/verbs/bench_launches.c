@@ -42,33 +42,35 @@ static double flops_of(const Launch *l)
     return d->access.kind == ACCESS_CONTRACT ? 2 * work_product(l->node) : 0;
 }
 
-static TimedLaunch *timed(LaunchTimes *t, const Program *p, int launch)
+/* Launches that ran side by side are one to whoever looks at times. */
+static TimedLaunch *timed(LaunchTimes *t, const Program *p, int launch, int n)
 {
     bool fresh;
     MapEntry *e = map_put_u64(&t->of, (uintptr_t)(p->launches + launch), &fresh);
     if (fresh) {
-        const Launch *l = &p->launches[launch];
         GROW(t->arena, t->list, t->n, t->cap);
-        t->list[t->n] = (TimedLaunch){ .program = p,
-                                       .launch = launch,
-                                       .bytes = bytes_of(l->in, l->n_in) + bytes_of(l->out, l->n_out),
-                                       .flops = flops_of(l) };
+        TimedLaunch *now = &t->list[t->n];
+        *now = (TimedLaunch){ .program = p, .launch = launch, .n = n };
+        for (const Launch *l = &p->launches[launch]; l < p->launches + launch + n; l++) {
+            now->bytes += bytes_of(l->in, l->n_in) + bytes_of(l->out, l->n_out);
+            now->flops += flops_of(l);
+        }
         e->value.i = (int64_t)t->n++;
     }
     return &t->list[e->value.i];
 }
 
-static void launched(void *user, const Program *p, int launch, double began, double ended)
+static void launched(void *user, const Program *p, int launch, int n, double began, double ended)
 {
     LaunchTimes *t = user;
     if (!t->keeps_spans) {
-        TimedLaunch *l = timed(t, p, launch);
+        TimedLaunch *l = timed(t, p, launch, n);
         l->runs++;
         l->seconds += ended - began;
         return;
     }
     GROW(t->arena, t->spans, t->n_spans, t->cap_spans);
-    t->spans[t->n_spans++] = (LaunchSpan){ p, launch, began, ended };
+    t->spans[t->n_spans++] = (LaunchSpan){ p, launch, n, began, ended };
 }
 
 void launch_times_open(LaunchTimes *t, Arena *arena)
@@ -129,7 +131,7 @@ static void tell_region(Text *to, const Graph *body)
     }
 }
 
-const char *launch_words(Arena *arena, const Program *p, int launch)
+const char *launch_words(Arena *arena, const Program *p, int launch, int n)
 {
     Text text;
     const Launch *l = &p->launches[launch];
@@ -147,6 +149,8 @@ const char *launch_words(Arena *arena, const Program *p, int launch)
         text_printf(&text, "  %s", type_text(arena, l->out[0].type));
     if (l->n_out > 1)
         text_printf(&text, " and %d more", l->n_out - 1);
+    if (n > 1)
+        text_printf(&text, "; %d beside it", n - 1);
     return text_get(&text);
 }
 
@@ -163,7 +167,7 @@ void launch_trace(Text *to, const LaunchTimes *t, Arena *arena)
         const LaunchSpan *s = &t->spans[i];
         const Graph *g = s->program->graph;
         text_add(to, "{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":");
-        json_word(to, launch_words(arena, s->program, s->launch));
+        json_word(to, launch_words(arena, s->program, s->launch, s->n));
         text_add(to, ",\"cat\":");
         json_word(to, step_part_name(s->program->launches[s->launch].part));
         text_printf(to, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"launch\":%d,\"graph\":", 1e6 * (s->began - zero),

@@ -10,7 +10,7 @@
 /* A launch and how it went. */
 typedef struct TimedLaunch {
     const Program *program;
-    int launch;
+    int launch, n; /* the first of so many that ran side by side */
     int64_t runs;
     double seconds, bytes, flops; /* of all runs; what one run moves and computes */
 } TimedLaunch;
@@ -18,7 +18,7 @@ typedef struct TimedLaunch {
 /* One run of a launch, for a timeline. */
 typedef struct LaunchSpan {
     const Program *program;
-    int launch;
+    int launch, n;
     double began, ended;
 } LaunchSpan;
 
@@ -44,8 +44,8 @@ TimedLaunch *launch_times_sorted(const LaunchTimes *t, Arena *arena);
 /* The least time that a run of a launch can take on such a machine. */
 double launch_bound(const TimedLaunch *l, const MachineRates *r);
 
-/* What a launch is, in words: "matmul h f32[64,128]", "region mul add relu h f32[64,128]"; and which nodes it came from. */
-const char *launch_words(Arena *arena, const Program *p, int launch);
+/* What a launch is, in words: "matmul h f32[64,128]", "region mul add relu h f32[64,128]"; and how many ran beside it. */
+const char *launch_words(Arena *arena, const Program *p, int launch, int n);
 
 /* The spans as a timeline, in the JSON that Perfetto and Chrome read. */
 void launch_trace(Text *to, const LaunchTimes *t, Arena *arena);

@@ -12,27 +12,99 @@
  *         %dx: f32[2] = exp(%x) side=backward
  *     }
  *
- * Within a part the order stays, which is that of who made the graph: what is made is read soon. */
+ * Within a part the order stays, which is that of who made the graph: what is made is read soon.  Where all that a part of
+ * the update makes is small, or the next value of a state, calls that read nothing of each other come together instead:
+ * they can run side by side. */
 #include "ir/step_part.h"
 #include "passes/engine/pass.h"
 
+enum { SMALL_BYTES = 4096, MOST_LEVELS = 64 };
+
+typedef struct Order {
+    Graph *graph;
+    Facts parts;  /* int: StepPart */
+    Facts levels; /* int: calls of its part that have to run before, one after the other */
+} Order;
+
+static int part_of(Order *o, const Node *n)
+{
+    return *(int *)fact(&o->parts, n);
+}
+
+static bool is_next_value(const Node *n)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (!node_is_return(u->user))
+            return false;
+    return n->uses != NULL;
+}
+
+/* Whether keeping what a node makes costs next to nothing. */
+static bool is_small(const Node *n, int part)
+{
+    size_t bytes = 0;
+    if (n->type->kind != TYPE_TENSOR || node_is_input(n) || n->op == OP_const || n->op == OP_param)
+        return true; /* parts are asked one by one */
+    return (type_bytes(n->type, &bytes) && bytes <= SMALL_BYTES) || (part == STEP_LATE && is_next_value(n));
+}
+
+/* How many levels a part has; 0: its order stays. */
+static int find_levels(Order *o, int part)
+{
+    int levels = 0;
+    for (const Node *n = o->graph->first; n; n = n->next) {
+        if (part_of(o, n) != part)
+            continue;
+        int *level = fact(&o->levels, n);
+        for (int i = 0; i < n->n_in; i++)
+            if (in(n, i) && part_of(o, in(n, i)) == part && *(int *)fact(&o->levels, in(n, i)) >= *level)
+                *level = *(int *)fact(&o->levels, in(n, i)) + (n->op != OP_part);
+        if (!is_small(n, part) || *level >= MOST_LEVELS)
+            return 0;
+        levels = *level >= levels ? *level + 1 : levels;
+    }
+    return levels;
+}
+
+/* Puts the nodes of a part and of a level behind all others, in their order; -1: of every level. */
+static void move_to_end(Order *o, int part, int level)
+{
+    Node *last = o->graph->last;
+    for (Node *n = o->graph->first, *next; n; n = next) {
+        next = n == last ? NULL : n->next;
+        if (part_of(o, n) == part && (level < 0 || *(int *)fact(&o->levels, n) == level))
+            node_move(n, NULL);
+    }
+}
+
+static bool is_in_order(Order *o)
+{
+    int part = STEP_FORWARD, level = 0;
+    for (Node *n = o->graph->first; n; n = n->next) {
+        const int p = part_of(o, n), l = *(int *)fact(&o->levels, n);
+        if (p < part || (p == part && l < level))
+            return false;
+        part = p, level = l;
+    }
+    return true;
+}
+
 static Status order_nodes(Graph *g, PassRun *run)
 {
-    Facts parts = step_parts(g, run->scratch);
-    int latest = STEP_FORWARD;
-    for (Node *n = g->first; n; n = n->next) {
-        const int part = *(int *)fact(&parts, n);
-        run->changes += part < latest;
-        latest = part > latest ? part : latest;
+    Order o = { g, step_parts(g, run->scratch), facts_open(run->scratch, sizeof(int)) };
+    int levels[STEP_LATE + 1] = { 0 };
+    for (int part = STEP_FIND; part <= STEP_LATE; part++) {
+        levels[part] = find_levels(&o, part);
+        for (const Node *n = g->first; n && !levels[part]; n = n->next)
+            if (part_of(&o, n) == part)
+                *(int *)fact(&o.levels, n) = 0;
     }
-    for (int part = STEP_BACKWARD; part <= STEP_LATE && run->changes; part++) {
-        Node *last = g->last;
-        for (Node *n = g->first, *next; n; n = next) {
-            next = n == last ? NULL : n->next;
-            if (*(int *)fact(&parts, n) == part)
-                node_move(n, NULL);
-        }
-    }
+    if (is_in_order(&o))
+        return OK;
+    run->changes++;
+    for (int part = STEP_BACKWARD; part <= STEP_LATE; part++)
+        for (int level = levels[part] ? 0 : -1; level < (levels[part] ? levels[part] : 0); level++)
+            move_to_end(&o, part, level);
     return OK;
 }
 

@@ -10,9 +10,10 @@
 typedef struct Planner {
     Plan *plan;
     Arena *arena;
-    Facts places;  /* int: number in the list + 1 */
-    Facts parts;   /* int: StepPart */
-    Facts sources; /* Source *, by node: of each result */
+    Facts places;     /* int: number in the list + 1 */
+    Facts parts;      /* int: StepPart */
+    Facts sources;    /* Source *, by node: of each result */
+    int *begin, *end; /* by wave: its first and its last call */
     int cap;
     const Node *open; /* its size is not known */
 } Planner;
@@ -91,13 +92,115 @@ static Source source_of(Planner *p, const Node *n, int result)
     return (*of)[result];
 }
 
+/* ---- what runs side by side ---- */
+
+enum { MOST_BESIDE = 64, MOST_BESIDE_BYTES = 1 << 16 }; /* calls of a wave, and bytes of the arena that they make */
+
+static int wave_of(Planner *p, const Node *n)
+{
+    return *(int *)fact(&p->plan->waves, n);
+}
+
+static int wave_begin(Planner *p, const Node *n)
+{
+    return p->begin[wave_of(p, n)];
+}
+
+static int wave_end(Planner *p, const Node *n)
+{
+    return p->end[wave_of(p, n)];
+}
+
+/* The last call that may still run when this one does; a look is no call. */
+static int read_until(Planner *p, const Node *n)
+{
+    const int at = place_of(p, n), end = wave_end(p, n);
+    return at > end ? at : end;
+}
+
+static bool is_look(Planner *p, const Node *n)
+{
+    for (int i = 0; i < type_results(n->type); i++)
+        if (!source_of(p, n, i).node)
+            return false;
+    return true;
+}
+
+/* Whether another call of a wave reads the state whose next value a result is. */
+static bool is_state_read(Planner *p, const Node *n, const Map *states, int wave)
+{
+    for (const Use *u = n->uses; u; u = u->next) {
+        const Node *state = node_is_return(u->user) ? step_next_of(n->graph, (int)(u - u->user->in), states) : NULL;
+        for (const Use *s = state ? state->uses : NULL; s; s = s->next)
+            if (!node_is_return(s->user) && place_of(p, s->user) < place_of(p, n) && wave_of(p, s->user) == wave)
+                return true;
+        if (u->user->op == OP_part && is_state_read(p, u->user, states, wave))
+            return true;
+    }
+    return false;
+}
+
+typedef struct Wave {
+    int number, calls, part;
+    size_t bytes; /* of the arena */
+} Wave;
+
+static size_t bytes_made(Planner *p, const Node *n)
+{
+    size_t sum = 0, bytes = 0;
+    for (int i = 0; i < type_results(n->type); i++)
+        if (values_of(p, n)[i].next == PLAN_NO_NEXT && type_bytes(type_result(n->type, i), &bytes))
+            sum += bytes;
+    return sum;
+}
+
+/* Whether a region may run beside those of a wave: it reads nothing that they make, and it makes little. */
+static bool joins(Planner *p, const Wave *w, const Node *n, const Map *states)
+{
+    if (n->op != OP_fused || !w->calls || w->calls >= MOST_BESIDE || w->part != *(int *)fact(&p->parts, n) ||
+        w->bytes + bytes_made(p, n) > MOST_BESIDE_BYTES)
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && wave_of(p, in(n, i)) == w->number)
+            return false;
+    return !is_late(p, n) || !is_state_read(p, n, states, w->number);
+}
+
+/* A look is as late as what it looks at; inputs and constants are there before the first wave. */
+static void find_waves(Planner *p, const Graph *g)
+{
+    Wave w = { 0 };
+    const Map states = step_states(g, p->arena);
+    p->begin = NEWS(p->arena, int, p->plan->n_calls + 2);
+    p->end = NEWS(p->arena, int, p->plan->n_calls + 2);
+    for (const Node *n = g->first; n; n = n->next) {
+        int *wave = fact(&p->plan->waves, n);
+        if (node_is_input(n) || n->op == OP_const || n->op == OP_param || node_is_return(n))
+            continue;
+        if (is_look(p, n)) {
+            for (int i = 0; i < n->n_in; i++)
+                if (in(n, i) && wave_of(p, in(n, i)) > *wave)
+                    *wave = wave_of(p, in(n, i));
+            continue;
+        }
+        if (!joins(p, &w, n, &states)) {
+            w = (Wave){ w.number + 1, n->op == OP_fused ? 0 : MOST_BESIDE, *(int *)fact(&p->parts, n), 0 };
+            p->begin[w.number] = place_of(p, n);
+        }
+        w.calls++;
+        w.bytes += bytes_made(p, n);
+        *wave = w.number;
+        p->end[w.number] = place_of(p, n);
+    }
+}
+
 /* Whether a result of a region may be made where an operand lies that nobody reads any more.  A call may not: one that is
  * stopped half way is run again. */
 static int over_buffer(Planner *p, const Node *n, int result, size_t bytes)
 {
     const int at = place_of(p, n);
     Region region;
-    if (n->op != OP_fused || region_read_body(n->regions[0], p->arena, &region))
+    if (n->op != OP_fused || wave_begin(p, n) != wave_end(p, n) || region_read_body(n->regions[0], p->arena, &region))
         return PLAN_ELSEWHERE;
     for (int i = 0; i < n->n_in; i++) {
         const int b = plan_buffer(p->plan, in(n, i), 0);
@@ -127,14 +230,14 @@ static int last_reader(Planner *p, const Node *n, int i)
         struct Look *next;
     } Look;
     Look *todo = NEW(p->arena, Look);
-    int last = is_late(p, n) ? p->plan->n_calls : place_of(p, n);
+    int last = is_late(p, n) ? p->plan->n_calls : wave_end(p, n);
     *todo = (Look){ { n, i }, NULL };
     while (todo) {
         const Source s = todo->source;
         todo = todo->next;
         for (const Use *u = s.node->uses; u; u = u->next) {
             const bool stays = node_is_return(u->user) || is_late(p, u->user);
-            const int at = stays ? p->plan->n_calls : place_of(p, u->user);
+            const int at = stays ? p->plan->n_calls : read_until(p, u->user);
             if (at > last)
                 last = at;
             const int results = node_is_return(u->user) ? 0 : type_results(u->user->type);
@@ -158,7 +261,7 @@ static int new_buffer(Planner *p, const Node *n, int i, size_t bytes)
     p->cap = (int)cap;
     p->plan->buffers[p->plan->n_buffers] = (PlanBuffer){
         .bytes = (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT,
-        .first = place_of(p, n),
+        .first = wave_begin(p, n),
         .last = last_reader(p, n, i),
         .maker = n,
     };
@@ -303,7 +406,8 @@ static void measure_live(Planner *p)
 
 bool plan_memory(Graph *g, Arena *arena, Plan *plan, const Node **where)
 {
-    *plan = (Plan){ .graph = g, .values = facts_open(arena, sizeof(PlanValue *)) };
+    *plan =
+        (Plan){ .graph = g, .values = facts_open(arena, sizeof(PlanValue *)), .waves = facts_open(arena, sizeof(int)) };
     Planner p = { .plan = plan,
                   .arena = arena,
                   .places = facts_open(arena, sizeof(int)),
@@ -312,6 +416,7 @@ bool plan_memory(Graph *g, Arena *arena, Plan *plan, const Node **where)
     for (const Node *n = g->first; n; n = n->next)
         *(int *)fact(&p.places, n) = ++plan->n_calls;
     find_next(&p, g);
+    find_waves(&p, g);
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; i < type_results(n->type) && !is_elsewhere(n); i++)
             if (!give_buffer(&p, n, i)) {

@@ -29,9 +29,12 @@ typedef struct ProgramRunner {
     const LaunchWatch *watch;
     Caller *caller;
     LaunchRun *launches;
-    Slot **of_input, **of_next; /* lists */
-    Slot *of_result;            /* by result, in the arena or elsewhere */
-    int *made_next;             /* by late result, the launch */
+    TapeRunner **tapes;            /* of a wave under way, */
+    const Tensor *const **wave_in; /* its operands, */
+    Tensor *const **wave_out;      /* and its results */
+    Slot **of_input, **of_next;    /* lists */
+    Slot *of_result;               /* by result, in the arena or elsewhere */
+    int *made_next;                /* by late result, the launch */
     const Tensor **constants;
     const Tensor **operands; /* of the run under way */
     char *arena, *scratch;   /* null: not taken yet */
@@ -68,6 +71,12 @@ static void open_slot(ProgramRunner *p, const ProgramValue *v, Slot *s)
         link_slot(&p->of_next[v->at], s);
 }
 
+static size_t scratch_of(const ProgramRunner *p, int launch)
+{
+    enum { LINE = 64 };
+    return (tape_scratch(p->launches[launch].tape) + LINE - 1) / LINE * LINE;
+}
+
 static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const EngineOptions *o, Arena *arena)
 {
     Slot *slots = NEWS(arena, Slot, l->n_in + l->n_out + 1);
@@ -83,8 +92,18 @@ static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const
         run->out[i] = &slots[l->n_in + i].tensor;
     }
     run->tape = launch_tape(l, p->ir->ops, o->kernels, parallel_threads(o->pool), arena);
-    if (run->tape && tape_scratch(run->tape) > p->scratch_bytes)
-        p->scratch_bytes = tape_scratch(run->tape);
+}
+
+/* Those that run side by side have a scratch each. */
+static void measure_scratch(ProgramRunner *p)
+{
+    size_t wave = 0;
+    for (int k = 0; k < p->program->n_launches; k++) {
+        wave = p->program->launches[k].beside ? wave : 0;
+        if (p->launches[k].tape)
+            wave += scratch_of(p, k);
+        p->scratch_bytes = wave > p->scratch_bytes ? wave : p->scratch_bytes;
+    }
 }
 
 static void find_made_next(ProgramRunner *p)
@@ -159,6 +178,7 @@ static Status take_memory(ProgramRunner *p)
         p->arena = heap_alloc(p->heap, program->arena + 1);
     p->scratch = heap_alloc(p->heap, p->scratch_bytes + 1);
     p->ir->memory->work = before;
+    char *scratch = p->scratch;
     for (int i = 0; i < program->n_launches; i++) {
         const Launch *l = &program->launches[i];
         LaunchRun *run = &p->launches[i];
@@ -166,8 +186,11 @@ static Status take_memory(ProgramRunner *p)
             let_slots_lie(p, &l->in[k], (Tensor *)(uintptr_t)run->in[k]);
         for (int k = 0; k < l->n_out; k++)
             let_slots_lie(p, &l->out[k], run->out[k]);
-        if (run->tape)
-            tape_place(run->tape, p->scratch);
+        scratch = l->beside ? scratch : p->scratch;
+        if (run->tape) {
+            tape_place(run->tape, scratch);
+            scratch += scratch_of(p, i);
+        }
     }
     for (int i = 0; i < program->n_results; i++)
         let_slots_lie(p, &program->results[i], &p->of_result[i].tensor);
@@ -225,21 +248,39 @@ static bool is_stopped(const ProgramRunner *p)
     return (p->stop && *p->stop) || (p->stop_too && *p->stop_too);
 }
 
-static Status run_quietly(ProgramRunner *p, const LaunchRun *run)
+static bool is_wanted(const ProgramRunner *p, int launch)
 {
-    if (!run->tape)
-        return caller_call(p->caller, run->launch->node, run->in, run->out);
-    tape_run(run->tape, p->pool, run->in, run->out);
+    return p->program->launches[launch].part != STEP_LATE || p->wanted[launch];
+}
+
+/* Launches that run side by side, of late ones those that are wanted. */
+static Status run_quietly(ProgramRunner *p, int launch, int n)
+{
+    int several = 0;
+    for (int k = launch; k < launch + n; k++) {
+        const LaunchRun *run = &p->launches[k];
+        if (!is_wanted(p, k))
+            continue;
+        if (!run->tape)
+            return caller_call(p->caller, run->launch->node, run->in, run->out);
+        p->tapes[several] = run->tape;
+        p->wave_in[several] = run->in;
+        p->wave_out[several++] = run->out;
+    }
+    if (several == 1)
+        tape_run(p->tapes[0], p->pool, p->wave_in[0], p->wave_out[0]);
+    else if (several)
+        tape_run_beside(p->tapes, several, p->pool, p->wave_in, p->wave_out);
     return OK;
 }
 
-static Status run_launch(ProgramRunner *p, int k)
+static Status run_wave(ProgramRunner *p, int launch, int n)
 {
     if (!p->watch)
-        return run_quietly(p, &p->launches[k]);
+        return run_quietly(p, launch, n);
     const double began = clock_seconds();
-    const Status status = run_quietly(p, &p->launches[k]);
-    p->watch->launched(p->watch->user, p->program, k, began, clock_seconds());
+    const Status status = run_quietly(p, launch, n);
+    p->watch->launched(p->watch->user, p->program, launch, n, began, clock_seconds());
     return status;
 }
 
@@ -253,8 +294,9 @@ static Status until(GraphRunner *r, int part)
             return INTERRUPTED;
         if (p->at >= end)
             return OK;
-        TRY(run_launch(p, p->at));
-        p->at++;
+        const int n = program_wave(p->program, p->at);
+        TRY(run_wave(p, p->at, n));
+        p->at += n;
     }
 }
 
@@ -336,6 +378,13 @@ static void drop_beside(ProgramRunner *p)
         }
 }
 
+static bool is_any_wanted(const ProgramRunner *p, int launch, int n)
+{
+    while (n > 0 && !p->wanted[launch + n - 1])
+        n--;
+    return n > 0;
+}
+
 static Status make_late(GraphRunner *r, Tensor *const *into)
 {
     ProgramRunner *p = of(r);
@@ -352,9 +401,10 @@ static Status make_late(GraphRunner *r, Tensor *const *into)
             p->beside[v->at] = tensor_alloc(p->heap, v->type);
             let_lie(p->of_next[v->at], p->beside[v->at]->data);
         }
-    for (int k = program->first[STEP_LATE]; k < program->n_launches && status == OK; k++)
-        if (p->wanted[k])
-            status = run_launch(p, k);
+    for (int k = program->first[STEP_LATE], n; k < program->n_launches && status == OK; k += n) {
+        n = program_wave(program, k);
+        status = is_any_wanted(p, k, n) ? run_wave(p, k, n) : OK;
+    }
     drop_beside(p);
     return status;
 }
@@ -401,6 +451,9 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *
                           .watch = o->watch,
                           .caller = caller_open(x->graph->ir, &options, arena, heap),
                           .launches = NEWS(arena, LaunchRun, program->n_launches + 1),
+                          .tapes = NEWS(arena, TapeRunner *, program->n_launches + 1),
+                          .wave_in = NEWS(arena, const Tensor *const *, program->n_launches + 1),
+                          .wave_out = NEWS(arena, Tensor *const *, program->n_launches + 1),
                           .of_input = NEWS(arena, Slot *, program->graph->n_inputs + 1),
                           .of_next = NEWS(arena, Slot *, program->n_results + 1),
                           .of_result = NEWS(arena, Slot, program->n_results + 1),
@@ -413,6 +466,7 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *
         open_launch(p, &program->launches[i], &p->launches[i], o, arena);
     for (int i = 0; i < program->n_results; i++)
         open_slot(p, &program->results[i], &p->of_result[i]);
+    measure_scratch(p);
     find_made_next(p);
     return &p->runner;
 }

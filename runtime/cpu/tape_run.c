@@ -222,20 +222,76 @@ static void widen(const TapeRunner *r)
                          tensor_elements(r->steps[i].from));
 }
 
-void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out)
+enum { SMALL = 1 << 14 }; /* elements: waking threads takes longer */
+
+static int64_t units_of(const TapeRunner *r)
 {
-    enum { SMALL = 1 << 14 }; /* elements: waking threads takes longer */
+    return ((r->n_things + r->block - 1) / r->block + r->unit - 1) / r->unit;
+}
+
+static int64_t elements_of(const TapeRunner *r)
+{
+    return r->tape->rows * r->tape->length;
+}
+
+static void begin_run(TapeRunner *r, const Tensor *const *in, Tensor *const *out)
+{
     r->out = out;
     for (int i = 0; i < r->n_steps; i++)
         if (r->steps[i].word == TAPE_LOAD)
             r->steps[i].from = in[r->steps[i].argument];
     widen(r);
-    const int64_t units = ((r->n_things + r->block - 1) / r->block + r->unit - 1) / r->unit;
-    if (r->tape->rows * r->tape->length <= SMALL)
-        run_units(r, 0, units, 0);
-    else
-        parallel(pool, units, run_units, r);
+}
+
+static void end_run(const TapeRunner *r)
+{
     for (int i = 0; i < r->n_steps; i++)
         if (r->steps[i].n_parts)
             join(r, &r->steps[i]);
+}
+
+void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out)
+{
+    begin_run(r, in, out);
+    if (elements_of(r) <= SMALL)
+        run_units(r, 0, units_of(r), 0);
+    else
+        parallel(pool, units_of(r), run_units, r);
+    end_run(r);
+}
+
+/* Units of tapes that run side by side, those of one behind those of another. */
+typedef struct Beside {
+    TapeRunner *const *r;
+    int n;
+} Beside;
+
+static void run_beside(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Beside *b = arg;
+    for (int i = 0; i < b->n && begin < end; i++) {
+        const int64_t units = units_of(b->r[i]);
+        if (begin < units)
+            run_units(b->r[i], begin, end < units ? end : units, worker);
+        begin = begin > units ? begin - units : 0;
+        end -= units;
+    }
+}
+
+void tape_run_beside(TapeRunner *const *r, int n, Parallel *pool, const Tensor *const *const *in,
+                     Tensor *const *const *out)
+{
+    Beside b = { r, n };
+    int64_t units = 0, elements = 0;
+    for (int i = 0; i < n; i++) {
+        begin_run(r[i], in[i], out[i]);
+        units += units_of(r[i]);
+        elements += elements_of(r[i]);
+    }
+    if (elements <= SMALL)
+        run_beside(&b, 0, units, 0);
+    else
+        parallel(pool, units, run_beside, &b);
+    for (int i = 0; i < n; i++)
+        end_run(r[i]);
 }

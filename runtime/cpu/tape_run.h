@@ -23,4 +23,8 @@ void tape_place(TapeRunner *r, void *scratch);
  * alone. */
 void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out);
 
+/* Runs several side by side, none of which touches what another makes: their work is shared out as if it were one's. */
+void tape_run_beside(TapeRunner *const *r, int n, Parallel *pool, const Tensor *const *const *in,
+                     Tensor *const *const *out);
+
 #endif

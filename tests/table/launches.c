@@ -20,10 +20,10 @@ typedef struct Case {
 
 static int64_t broken, found, steps, stopped, kept;
 
-static void launched(void *user, const Program *p, int launch, double began, double ended)
+static void launched(void *user, const Program *p, int launch, int n, double began, double ended)
 {
     Case *k = user;
-    (void)p, (void)launch, (void)began, (void)ended;
+    (void)p, (void)launch, (void)n, (void)began, (void)ended;
     if (k->ran++ == k->stop_behind)
         qcc_request_stop(k->session);
 }
@@ -57,6 +57,7 @@ typedef enum Fault {
     NO_CONSTANT,   /* a constant that there is not */
     NO_STATE_NEXT, /* a next value of no state */
     EARLY_NEXT,    /* a next value before its part */
+    READS_BESIDE,  /* a launch beside the one that makes what it reads */
     FAULTS
 } Fault;
 
@@ -142,6 +143,11 @@ static bool spoil(Program *p, int launch, Fault fault)
                 *out = (ProgramValue){ .home = HOME_NEXT, .at = (size_t)i, .type = out->type };
                 return true;
             }
+        return false;
+    case READS_BESIDE:
+        for (int i = 0; i < l->n_in && !l->beside; i++)
+            if (launch > 0 && is_large(&l->in[i]) && l->in[i].maker == launch - 1)
+                return l->beside = true;
         return false;
     case FAULTS:
         break;
