@@ -136,6 +136,18 @@ void cuda_print_uniform(CudaMaker *m, const bool *needed, int level, bool by_row
     }
 }
 
+void cuda_print_element(const CudaMaker *m, int indent)
+{
+    const Tape *t = m->tape;
+    const int64_t run = tape_run_elements(t);
+    cuda_indent(m, indent);
+    if (tape_has_channels(t))
+        text_printf(m->out, "const %s e = (i / %" PRId64 " * %" PRId64 " + row) * %" PRId64 " + i %% %" PRId64 ";\n",
+                    m->index, run, t->rows, run, run);
+    else
+        text_printf(m->out, "const %s e = row * %" PRId64 " + i;\n", m->index, t->length);
+}
+
 /* ---- results ---- */
 
 static void print_store(const CudaMaker *m, const TapeStep *s, const char *index, int indent)

@@ -92,6 +92,9 @@ void cuda_print_needed(const CudaMaker *m, const bool *needed, const CudaPlace *
  * values of its row that need no more than `level` phases. */
 void cuda_print_uniform(CudaMaker *m, const bool *needed, int level, bool by_row, const CudaPlace *at);
 
+/* Prints where element i of the row under way lies. */
+void cuda_print_element(const CudaMaker *m, int indent);
+
 /* Whether any result leaves by rows, or by elements; prints how they do. */
 bool cuda_any_store(const CudaMaker *m, bool by_row);
 void cuda_print_stores(const CudaMaker *m, bool by_row, const char *index, int indent);

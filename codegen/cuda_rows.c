@@ -47,10 +47,8 @@ static void print_walk(const CudaMaker *m, const CudaPhase *p, const char *from,
     text_printf(m->out, "if (%s < %" PRId64 ") {\n", i, n);
     CudaPlace inside = *at;
     inside.indent = in + 3;
-    if (at->row) {
-        cuda_indent(m, in + 3);
-        text_printf(m->out, "const %s e = row * %" PRId64 " + i;\n", m->index, n);
-    }
+    if (at->row)
+        cuda_print_element(m, in + 3);
     cuda_print_needed(m, p->needed, &inside);
     for (int f = 0; f < p->n; f++) {
         const TapeStep *s = p->folds[f];
@@ -64,6 +62,56 @@ static void print_walk(const CudaMaker *m, const CudaPhase *p, const char *from,
         cuda_indent(m, in + close);
         text_printf(m->out, "}\n");
     }
+}
+
+/* Eight lanes of a warp walk a block of a column each, four blocks at a time, from element `from` of a channel on. */
+static void print_block_walk(const CudaMaker *m, const CudaPhase *p, const char *from, const char *end,
+                             const CudaPlace *at)
+{
+    const int in = at->indent;
+    const int64_t n = m->tape->length;
+    CudaPlace inside = *at;
+    inside.indent = in + 3;
+    for (int f = 0; f < p->n; f++) {
+        const TapeStep *s = p->folds[f];
+        cuda_indent(m, in);
+        text_printf(m->out, "%s_counter_%s c%d;\n", cuda_kind(s), dtype_name(s->arithmetic), s->out);
+        cuda_indent(m, in);
+        text_printf(m->out, "c%d.count = 0;\n", s->out);
+    }
+    cuda_indent(m, in);
+    text_printf(m->out, "for (%s at = %s; at < %s && at < %" PRId64 "; at += 256) {\n", m->index, from, end, n);
+    for (int f = 0; f < p->n; f++) {
+        const char *type = dtype_name(p->folds[f]->arithmetic);
+        cuda_indent(m, in + 1);
+        text_printf(m->out, "%s a%d = %s_none_%s();\n", type, p->folds[f]->out, cuda_kind(p->folds[f]), type);
+    }
+    cuda_indent(m, in + 1);
+    text_printf(m->out, "for (u32 k = 0; k < 64; k += 8) {\n");
+    cuda_indent(m, in + 2);
+    text_printf(m->out, "const %s i = at + lane / 8 * 64 + k + lane %% 8;\n", m->index);
+    cuda_indent(m, in + 2);
+    text_printf(m->out, "if (i < %" PRId64 ") {\n", n);
+    cuda_print_element(m, in + 3);
+    cuda_print_needed(m, p->needed, &inside);
+    for (int f = 0; f < p->n; f++) {
+        const TapeStep *s = p->folds[f];
+        cuda_indent(m, in + 3);
+        text_printf(m->out, "a%d = %s_add_%s(a%d, r%d);\n", s->out, cuda_kind(s), dtype_name(s->arithmetic), s->out,
+                    s->in[0]);
+    }
+    for (int close = 2; close > 0; close--) {
+        cuda_indent(m, in + close);
+        text_printf(m->out, "}\n");
+    }
+    for (int f = 0; f < p->n; f++) {
+        const TapeStep *s = p->folds[f];
+        cuda_indent(m, in + 1);
+        text_printf(m->out, "%s_four_%s(&c%d, a%d, (%" PRId64 " - at + 63) / 64);\n", cuda_kind(s),
+                    dtype_name(s->arithmetic), s->out, s->out, n);
+    }
+    cuda_indent(m, in);
+    text_printf(m->out, "}\n");
 }
 
 void cuda_segments(CudaMaker *m)
@@ -100,7 +148,7 @@ void cuda_segments(CudaMaker *m)
 static void print_phase(CudaMaker *m, const bool *needed, int level, int warps)
 {
     const Tape *t = m->tape;
-    const bool many = m->segments > 1;
+    const bool many = m->segments > 1, channels = tape_has_channels(t);
     const CudaPlace at = { .row = "row", .column = "i", .element = "e", .indent = many ? 2 : 1 };
     CudaPhase p;
     cuda_open_phase(m, &p);
@@ -116,12 +164,16 @@ static void print_phase(CudaMaker *m, const bool *needed, int level, int warps)
     if (many)
         text_printf(m->out, "    for (u32 s = warp; s < %" PRId64 "; s += %d) {\n", m->segments, warps);
     const char *whole = arena_printf(m->arena, "%" PRId64, t->length);
-    print_walk(m, &p, many ? "1024 * s + " : "", many ? "1024 * s + 1024" : whole, &at);
+    if (channels)
+        print_block_walk(m, &p, many ? "1024 * s" : "0", many ? "1024 * s + 1024" : "1024", &at);
+    else
+        print_walk(m, &p, many ? "1024 * s + " : "", many ? "1024 * s + 1024" : whole, &at);
     for (int f = 0; f < p.n; f++) {
         const TapeStep *s = p.folds[f];
         cuda_indent(m, at.indent);
-        text_printf(m->out, "const %s %c%d = %s_warp_%s(a%d);\n", dtype_name(s->arithmetic), many ? 'v' : 'r', s->out,
-                    cuda_kind(s), dtype_name(s->arithmetic), s->out);
+        text_printf(m->out, "const %s %c%d = %s_%s_%s(%s%d);\n", dtype_name(s->arithmetic), many ? 'v' : 'r', s->out,
+                    cuda_kind(s), channels ? "total" : "warp", dtype_name(s->arithmetic), channels ? "&c" : "a",
+                    s->out);
         m->known[s->out] = true;
     }
     if (!many)
@@ -146,7 +198,7 @@ static void print_elements(const CudaMaker *m, int threads)
     cuda_need_stores(m, false, needed);
     cuda_close(m, needed);
     text_printf(m->out, "    for (%s i = threadIdx.x; i < %" PRId64 "; i += %d) {\n", m->index, n, threads);
-    text_printf(m->out, "        const %s e = row * %" PRId64 " + i;\n", m->index, n);
+    cuda_print_element(m, 2);
     cuda_print_needed(m, needed, &at);
     cuda_print_stores(m, false, "e", 2);
     text_printf(m->out, "    }\n");

@@ -207,12 +207,12 @@ static int64_t add_terms(const CudaMaker *m, Text *sum, const Type *t, int from,
     return type_elements(&operand);
 }
 
-/* Where an element of an argument lies. */
+/* Where an element of an argument lies; of channels, what is before them counts runs, and what is behind is in one. */
 static const char *place_of(const CudaMaker *m, const TapeStep *load, const CudaPlace *at)
 {
     const Tape *t = m->tape;
     const Type *type = t->in[load->in[0]];
-    const int cut = t->cut < 0 ? 0 : t->cut;
+    const int cut = t->cut < 0 ? 0 : t->cut, rank = t->space->rank;
     const bool by_row = t->registers[load->out].per_row;
     Text sum;
     text_open(&sum, m->arena);
@@ -220,10 +220,17 @@ static const char *place_of(const CudaMaker *m, const TapeStep *load, const Cuda
         return "0";
     if (!by_row && at->element && type_elements(type) == t->rows * t->length)
         return at->element;
+    const char *in_run = at->column, *run = at->column;
+    if (tape_has_channels(t) && !by_row) {
+        in_run = arena_printf(m->arena, "%s %% %" PRId64, at->column, tape_run_elements(t));
+        run = arena_printf(m->arena, "%s / %" PRId64, at->column, tape_run_elements(t));
+    }
     int64_t step = 1;
     if (!by_row)
-        step = add_terms(m, &sum, type, cut, t->space->rank, at->column, 1);
-    add_terms(m, &sum, type, 0, cut, at->row, step);
+        step = add_terms(m, &sum, type, cut, rank, in_run, 1);
+    step *= add_terms(m, &sum, type, t->first, cut, at->row, step);
+    if (!by_row)
+        add_terms(m, &sum, type, 0, t->first, run, step);
     return sum.n ? text_get(&sum) : "0";
 }
 

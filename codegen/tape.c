@@ -102,6 +102,12 @@ static int layout_of(const Maker *m, const Node *n)
     return region_extent(&m->region, n->type) == EXTENT_ELEMENT ? BY_ELEMENT : BY_ROW;
 }
 
+/* Whether a value has one element for each channel. */
+static bool is_of_channel(const Maker *m, const Node *n)
+{
+    return region_has_channels(&m->region) && region_extent(&m->region, n->type) == EXTENT_ROW;
+}
+
 /* A register with a value in an arithmetic, for each element or for each row. */
 static int want(Maker *m, const Node *n, Arithmetic a, int by)
 {
@@ -111,7 +117,7 @@ static int want(Maker *m, const Node *n, Arithmetic a, int by)
     int reg;
     if (n->op == OP_const) {
         reg = fill(m, tensor_get_f64(node_constant(n, 0), 0), node_constant(n, 0), a);
-    } else if (n->op == OP_input) {
+    } else if (n->op == OP_input && !(by == BY_ELEMENT && is_of_channel(m, n))) {
         reg = load(m, n, a, by);
     } else if (by == BY_ELEMENT && layout_of(m, n) == BY_ROW) {
         reg = spread(m, want(m, n, a, BY_ROW), a);
@@ -263,6 +269,12 @@ static bool may_share(const TapeRegister *a, const TapeRegister *b)
     return !a->lasts && !b->lasts && a->per_row == b->per_row && wide == (b->arithmetic != F32);
 }
 
+/* What is known of a whole row that is walked in pieces is read by all walks: it keeps its room. */
+static bool stays(const Tape *t, const TapeStep *s)
+{
+    return tape_has_pieces(t) && (t->registers[s->out].per_row || s->word == TAPE_SPREAD);
+}
+
 /* Registers are made in the order of their steps: each takes the first room whose last value was read before, or is read by
  * the very step that makes it. */
 static void give_rooms(Maker *m)
@@ -274,13 +286,13 @@ static void give_rooms(Maker *m)
         if (s->word == TAPE_STORE || s->word == TAPE_FOLD_COLUMN || s->word == TAPE_FOLD_ALL)
             continue;
         TapeRegister *r = &t->registers[s->out];
-        int room = 0;
+        int room = stays(t, s) ? t->n_rooms : 0;
         while (room < t->n_rooms && !(free_at[room] <= i && may_share(&t->registers[holds[room]], r)))
             room++;
         t->n_rooms += room == t->n_rooms;
         r->room = room;
         holds[room] = s->out;
-        free_at[room] = last_read(t, s->out);
+        free_at[room] = stays(t, s) ? t->n_steps : last_read(t, s->out);
     }
 }
 
@@ -291,6 +303,7 @@ static void set_space(Maker *m, Types *types)
     Tape *t = m->tape;
     const Region *r = &m->region;
     t->space = type_tensor(types, BOOL, r->rank, r->dims);
+    t->first = r->first;
     t->cut = r->cut;
     t->rows = r->rows;
     t->length = r->length;

@@ -14,9 +14,41 @@ int64_t tape_block_rows(const Tape *t)
     return rows;
 }
 
+bool tape_has_channels(const Tape *t)
+{
+    return t->first > 0;
+}
+
+bool tape_has_pieces(const Tape *t)
+{
+    return tape_has_channels(t) && t->length > BLOCK_MOST;
+}
+
 int64_t tape_block_elements(const Tape *t)
 {
-    return t->cut < 0 ? BLOCK_ELEMENTS : tape_block_rows(t) * t->length;
+    return t->cut < 0 || tape_has_pieces(t) ? BLOCK_ELEMENTS : tape_block_rows(t) * t->length;
+}
+
+int64_t tape_run_elements(const Tape *t)
+{
+    int64_t n = 1;
+    for (int d = t->cut < 0 ? 0 : t->cut; d < t->space->rank; d++)
+        n *= t->space->dims[d];
+    return n;
+}
+
+void tape_phases(const Tape *t, int *phase)
+{
+    for (int i = 0; i < t->n_steps; i++) {
+        const TapeStep *s = &t->steps[i];
+        if (s->word == TAPE_STORE || s->word == TAPE_FOLD_COLUMN || s->word == TAPE_FOLD_ALL)
+            continue;
+        int before = 0;
+        for (int k = 0; k < TAPE_OPERANDS; k++)
+            if (s->word != TAPE_LOAD && s->in[k] != TAPE_NONE && phase[s->in[k]] > before)
+                before = phase[s->in[k]];
+        phase[s->out] = before + (s->word == TAPE_FOLD_ROW);
+    }
 }
 
 /* Whether a load reads its argument element by element, as the space or its rows count them. */
@@ -111,6 +143,12 @@ void tape_print(Text *out, const Tape *t, const OpTable *ops)
     if (t->cut < 0)
         text_printf(out, "tape over %" PRId64 " elements, %" PRId64 " a block, %d rooms\n", t->length,
                     tape_block_elements(t), t->n_rooms);
+    else if (tape_has_channels(t))
+        text_printf(out,
+                    "tape over %" PRId64 " channels of %" PRId64 " runs of %" PRId64 ", %" PRId64 " %s, %d rooms\n",
+                    t->rows, t->length / tape_run_elements(t), tape_run_elements(t),
+                    tape_has_pieces(t) ? tape_block_elements(t) : tape_block_rows(t),
+                    tape_has_pieces(t) ? "elements a piece" : "channels a block", t->n_rooms);
     else
         text_printf(out, "tape over %" PRId64 " rows of %" PRId64 ", %" PRId64 " rows a block, %d rooms\n", t->rows,
                     t->length, tape_block_rows(t), t->n_rooms);

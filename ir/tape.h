@@ -46,7 +46,7 @@ typedef struct TapeRegister {
 
 typedef struct Tape {
     const Type *space; /* bool[dims]: the dimensions alone matter */
-    int cut;           /* dimensions before it count rows; below 0: nothing cuts the space */
+    int first, cut;    /* dimensions first .. cut - 1 count rows; cut below 0: nothing cuts the space */
     int64_t rows, length;
     int n_in, n_out;
     const Type **in, **out;
@@ -59,6 +59,18 @@ typedef struct Tape {
 /* The elements of a block: so many rows, a power of two that divides 64; of an uncut space, 1024 elements. */
 int64_t tape_block_rows(const Tape *t);
 int64_t tape_block_elements(const Tape *t);
+
+/* Whether rows are channels: dimensions in the middle of the space. */
+bool tape_has_channels(const Tape *t);
+
+/* Whether a block is a piece of a row, not some rows. */
+bool tape_has_pieces(const Tape *t);
+
+/* The elements of a row that lie beside each other. */
+int64_t tape_run_elements(const Tape *t);
+
+/* By register: how many phases of reductions along rows stand before it. */
+void tape_phases(const Tape *t, int *phase);
 
 /* Whether a result may lie where an argument does, which is then copied block by block as it is read: every element of the
  * result comes after the last read of what it lies over. */

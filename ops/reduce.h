@@ -19,7 +19,7 @@
  *     void sum_cols_f32(x, rows, cols, stride, out)      whole columns; any split of the columns gives the same bits
  *     void sum_runs_f32(x, &runs, cols, out)             the same where the rows of a column lie in runs
  *
- * Kernels have eight, push, total, and of their own warp, none, clear, add and parts (ops/reduce/part.h).
+ * Kernels have eight, push, total, and of their own warp, four, none, clear, add and parts (ops/reduce/part.h).
  * A reduction of something computed packs it in pieces of 1024 and pushes their segments. */
 #ifndef QCC_OPS_REDUCE_H
 #define QCC_OPS_REDUCE_H

@@ -47,6 +47,8 @@ typedef struct ReduceLoops {
     void (*sums_add)(size_t first, size_t rows, size_t cols, const void *x, void *sums);
     void (*sums_end)(size_t rows, size_t cols, void *sums, void *out);
     void (*join)(size_t blocks, size_t cols, const void *parts, void *out);
+    /* out[b] = the block sum of elements 64 b .. 64 b + 63 of one column, whose n elements are neighbours */
+    void (*lines)(size_t n, const void *x, void *out);
 } ReduceLoops;
 
 /* c[m,n] += a[m,k] b[k,n], k ascending by fma, starting from what c holds; row strides in elements.  Whole products,

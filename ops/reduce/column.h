@@ -83,6 +83,13 @@ static inline T NAME(line)(const T *x, size_t n)
     return NAME(eight)(a);
 }
 
+/* All blocks of one column of neighbours. */
+static inline void NAME(lines)(const T *x, size_t n, T *restrict out)
+{
+    for (size_t r = 0; r < n; r += REDUCE_BLOCK)
+        *out++ = NAME(line)(x + r, n - r < REDUCE_BLOCK ? n - r : REDUCE_BLOCK);
+}
+
 /* Rows [first, first + n) of a column that lies in runs, one after the other. */
 static inline void NAME(collect)(const T *x, const ReduceRuns *runs, size_t first, size_t n, size_t cols, T *to)
 {

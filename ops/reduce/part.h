@@ -64,6 +64,18 @@ Q_FN T NAME(total)(const COUNTER *c)
 }
 
 #ifdef __CUDACC__
+/* Four blocks of a column, of each of which eight lanes of a warp have the sums; so many of them join those before. */
+Q_FN void NAME(four)(COUNTER *c, T a, u64 n)
+{
+    for (int w = 4; w > 0; w >>= 1)
+        a = JOIN(a, __shfl_down_sync(0xffffffffu, a, w));
+    for (u32 block = 0; block < 4; block++) {
+        const T v = __shfl_sync(0xffffffffu, a, 8 * block);
+        if (block < n)
+            NAME(push)(c, v);
+    }
+}
+
 /* n parts that lie `stride` apart, joined in their order. */
 Q_FN T NAME(parts)(const T *part, u64 n, u64 stride)
 {

@@ -65,8 +65,6 @@ static bool widen_space(Region *r, const Type *t)
 {
     const int more = t->rank - r->rank;
     if (more > 0) {
-        if (r->cut != REGION_UNCUT)
-            r->cut += more;
         for (int d = r->rank - 1; d >= 0; d--)
             r->dims[d + more] = r->dims[d];
         for (int d = 0; d < more; d++)
@@ -106,13 +104,45 @@ static int last_cut(const Region *r, int cut)
     return cut;
 }
 
-/* The cut before which everything is reduced (a fold of columns) or nothing is (one along rows); -1: there is none. */
-static int cut_of(const Region *r, uint32_t axes, RegionFold fold)
+/* Where a reduction would cut the space: rows are dimensions first .. cut - 1; cut below 0: nowhere. */
+typedef struct Cut {
+    int first, cut;
+} Cut;
+
+/* The cut before which everything is reduced (a fold of columns) or nothing is (one along rows). */
+static Cut plain_cut(const Region *r, uint32_t axes, RegionFold fold)
 {
     for (int cut = fold == FOLD_ROW ? 0 : 1; cut <= r->rank; cut++)
         if (all_are(r, 0, cut, axes, fold == FOLD_COLUMN) && all_are(r, cut, r->rank, axes, fold == FOLD_ROW))
-            return last_cut(r, cut);
-    return -1;
+            return (Cut){ 0, last_cut(r, cut) };
+    return (Cut){ 0, -1 };
+}
+
+/* Dimensions in the middle that are kept, with something reduced on either side. */
+static Cut channel_cut(const Region *r, uint32_t axes)
+{
+    int first = 0, cut, last = r->rank;
+    while (first < r->rank && (r->dims[first] == 1 || axes >> first & 1))
+        first++;
+    for (cut = first; cut < r->rank && (r->dims[cut] == 1 || !(axes >> cut & 1));)
+        cut++;
+    while (last > cut && r->dims[last - 1] == 1)
+        last--;
+    const bool begins = last_cut(r, 0) < first;
+    return begins && first < cut && cut < last && all_are(r, cut, last, axes, true) ? (Cut){ first, cut }
+                                                                                    : (Cut){ 0, -1 };
+}
+
+/* Where a reduction along rows cuts the space. */
+static Cut row_cut(const Region *r, uint32_t axes)
+{
+    const Cut plain = plain_cut(r, axes, FOLD_ROW);
+    return plain.cut >= 0 ? plain : channel_cut(r, axes);
+}
+
+static bool is_cut(const Region *r, Cut c)
+{
+    return c.cut >= 0 && c.cut == r->cut && c.first == r->first;
 }
 
 static bool is_whole(const Region *r, uint32_t axes)
@@ -126,38 +156,42 @@ static bool cut_space(Region *r, const Type *operand, uint32_t axes, bool read)
     for (int d = 0; d < r->rank; d++)
         if (dim_of(r, operand, d) != r->dims[d])
             return false;
-    const int row = cut_of(r, here, FOLD_ROW), column = read ? -1 : cut_of(r, here, FOLD_COLUMN);
-    if (r->cut != REGION_UNCUT) {
-        const int have = last_cut(r, r->cut);
-        return row == have || column == have;
-    }
+    const Cut row = row_cut(r, here), column = read ? (Cut){ 0, -1 } : plain_cut(r, here, FOLD_COLUMN);
+    if (r->cut != REGION_UNCUT)
+        return is_cut(r, row) || is_cut(r, column);
     if (!read && is_whole(r, here))
         return true; /* of all: it needs no cut, and takes none */
-    r->cut = row >= 0 ? row : column;
+    r->first = row.cut >= 0 ? row.first : column.first;
+    r->cut = row.cut >= 0 ? row.cut : column.cut;
     return r->cut >= 0;
 }
 
 static bool close_space(Region *r)
 {
-    int64_t *part = &r->rows;
-    r->cut = r->cut == REGION_UNCUT ? REGION_UNCUT : last_cut(r, r->cut);
     r->rows = r->length = 1;
     for (int d = 0; d < r->rank; d++) {
-        if (d == r->cut || r->cut == REGION_UNCUT)
-            part = &r->length;
+        int64_t *part = d >= r->first && d < r->cut ? &r->rows : &r->length;
         if (__builtin_mul_overflow(*part, r->dims[d], part))
             return false;
     }
     return !__builtin_mul_overflow(r->rows, r->length, &r->total) && r->total > 0;
 }
 
-/* Which of the dimensions [from, to) a value has: all, none (of those with more than one element), or some. */
+bool region_has_channels(const Region *r)
+{
+    return r->first > 0;
+}
+
+/* What a value has of the dimensions of rows, or of the others: all, none (of those with more than one element), or
+ * some. */
 typedef enum Share { SHARE_ALL, SHARE_NONE, SHARE_SOME } Share;
 
-static Share share_of(const Region *r, const Type *t, int from, int to)
+static Share share_of(const Region *r, const Type *t, bool of_rows)
 {
     bool all = true, none = true;
-    for (int d = from; d < to; d++) {
+    for (int d = 0; d < r->rank; d++) {
+        if ((d >= r->first && d < r->cut) != of_rows)
+            continue;
         all = all && dim_of(r, t, d) == r->dims[d];
         none = none && dim_of(r, t, d) == 1;
     }
@@ -166,17 +200,16 @@ static Share share_of(const Region *r, const Type *t, int from, int to)
 
 Extent region_extent(const Region *r, const Type *t)
 {
-    const int cut = r->cut == REGION_UNCUT ? 0 : r->cut;
     if (t->rank > r->rank)
         return EXTENT_OTHER;
-    const Share rows = share_of(r, t, 0, cut), length = share_of(r, t, cut, r->rank);
+    const Share rows = share_of(r, t, true), length = share_of(r, t, false);
     if (type_elements(t) == r->total && rows == SHARE_ALL && length == SHARE_ALL)
         return EXTENT_ELEMENT;
     if (type_elements(t) == 1)
         return r->cut != REGION_UNCUT && r->rows == 1 ? EXTENT_ROW : EXTENT_SCALAR;
     if (rows == SHARE_ALL && length == SHARE_NONE)
         return EXTENT_ROW;
-    if (share_of(r, t, 0, cut) == SHARE_NONE && length == SHARE_ALL)
+    if (rows == SHARE_NONE && length == SHARE_ALL)
         return EXTENT_COLUMN;
     return EXTENT_OTHER;
 }
@@ -186,9 +219,9 @@ RegionFold region_fold(const Region *r, const Type *operand, uint32_t axes)
     const uint32_t here = axes_here(r, operand, axes);
     if (r->cut == REGION_UNCUT)
         return is_whole(r, here) ? FOLD_ALL : FOLD_NONE;
-    if (cut_of(r, here, FOLD_ROW) == r->cut)
+    if (is_cut(r, row_cut(r, here)))
         return FOLD_ROW;
-    return cut_of(r, here, FOLD_COLUMN) == r->cut ? FOLD_COLUMN : FOLD_NONE;
+    return is_cut(r, plain_cut(r, here, FOLD_COLUMN)) ? FOLD_COLUMN : FOLD_NONE;
 }
 
 /* ---- members ---- */

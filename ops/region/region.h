@@ -8,6 +8,10 @@
  *     of columns:  over the leading dimensions; what they give leaves the region
  *     of all:      over everything, where nothing cuts the space; what they give leaves the region
  *
+ * Where a reduction keeps dimensions in the middle, rows are channels: these dimensions, and the elements of a row are
+ * those of all dimensions around them, in their order.  All reductions of such a region are along its rows, each in the
+ * order of a column (ops/reduce.h), as it is around a kept axis.
+ *
  * Legal members are rows (ops/rows.def), casts, reductions in the order of ops/reduce.h, and constants: scalars, and
  * what steers a call.  Nothing in a region can refuse, draw, or keep a state. */
 #ifndef OPS_REGION_REGION_H
@@ -26,7 +30,7 @@ enum { REGION_UNCUT = -1 };
 typedef struct Region {
     int rank;
     int64_t dims[MAX_RANK];
-    int cut;                     /* the first dimension of a row; REGION_UNCUT: nothing asks for rows */
+    int first, cut;              /* dimensions first .. cut - 1 count rows; cut REGION_UNCUT: nothing asks for rows */
     int64_t rows, length, total; /* uncut: one row */
 } Region;
 
@@ -39,6 +43,9 @@ bool region_folds(const Node *n, Reduction *r);
 
 /* Whether a node may stand in a region beside the calls: a scalar constant, or one that steers them. */
 bool region_holds_constant(const Node *n);
+
+/* Whether the rows of a closed space are channels: dimensions in the middle. */
+bool region_has_channels(const Region *r);
 
 /* What of the space a value of this type has one element for. */
 Extent region_extent(const Region *r, const Type *t);

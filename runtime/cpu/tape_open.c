@@ -24,14 +24,24 @@ static size_t size_of(Arithmetic a)
     return a == ARITH_F32 ? sizeof(f32) : sizeof(f64);
 }
 
-/* The first `rank` dimensions of a type that lies at the right end of a space. */
-static Type leading(const Type *t, int space_rank, int rank, int64_t *dims)
+/* Dimensions [from, to) of a type that lies at the right end of a space. */
+static Type some_dims(const Type *t, int space_rank, int from, int to, int64_t *dims)
 {
-    for (int d = 0; d < rank; d++) {
+    for (int d = from; d < to; d++) {
         const int at = d - (space_rank - t->rank);
-        dims[d] = at < 0 ? 1 : t->dims[at];
+        dims[d - from] = at < 0 ? 1 : t->dims[at];
     }
-    return (Type){ .kind = TYPE_TENSOR, .dtype = t->dtype, .rank = rank, .dims = dims };
+    return (Type){ .kind = TYPE_TENSOR, .dtype = t->dtype, .rank = to - from, .dims = dims };
+}
+
+static void open_space(const Tape *t, const Type *type, bool by_row, Space *s, Arena *arena)
+{
+    const int from = by_row ? t->first : 0, to = by_row ? t->cut : t->space->rank;
+    int64_t dims[MAX_RANK], space_dims[MAX_RANK];
+    const Type operand = some_dims(type, t->space->rank, from, to, dims);
+    const Type space = some_dims(t->space, t->space->rank, from, to, space_dims);
+    const Type *operands[] = { &operand };
+    space_open(s, &space, 1, operands, arena_alloc(arena, sizeof(int64_t[1][MAX_RANK])));
 }
 
 static void open_load(TapeRunner *r, TapeStepRun *s, Arena *arena)
@@ -39,14 +49,15 @@ static void open_load(TapeRunner *r, TapeStepRun *s, Arena *arena)
     const Tape *t = r->tape;
     const Type *type = t->in[s->argument];
     const bool by_row = t->registers[s->out].per_row, native = dtype_is_native(type->dtype, s->arithmetic);
-    const int rank = by_row ? t->cut : t->space->rank;
-    int64_t dims[MAX_RANK], space_dims[MAX_RANK];
-    const Type operand = leading(type, t->space->rank, rank, dims);
-    const Type space = leading(t->space, t->space->rank, rank, space_dims);
-    const Type *operands[] = { &operand };
-    space_open(&s->space, &space, 1, operands, arena_alloc(arena, sizeof(int64_t[1][MAX_RANK])));
+    const bool channels = tape_has_channels(t) && !by_row;
+    if (channels)
+        channels_space(t, type, &s->space, arena);
+    else
+        open_space(t, type, by_row, &s->space, arena);
     if (type_elements(type) == 1)
         s->feed = FEED_FIXED;
+    else if (channels)
+        s->feed = type_elements(type) == t->rows * t->length ? FEED_RUNS : FEED_GATHER;
     else if (space_is_dense(&s->space, 0))
         s->feed = !native ? FEED_DENSE : r->copied[s->argument] ? FEED_COPY : FEED_DIRECT;
     else if (!by_row && native && !r->copied[s->argument] && r->block == 1 && t->cut >= 0 &&
@@ -71,6 +82,14 @@ static void open_fold(TapeRunner *r, TapeStepRun *s)
     s->sums_at = r->sums_bytes;
     if (!all)
         r->sums_bytes += padded(REDUCE_SUMS * cols * s->size);
+}
+
+/* A row that is walked in pieces leaves the sums of its blocks. */
+static void open_row_fold(TapeRunner *r, TapeStepRun *s)
+{
+    s->sums_at = r->sums_bytes;
+    if (tape_has_pieces(r->tape))
+        r->sums_bytes += padded(channels_parts(r->tape) * s->size);
 }
 
 static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const OpTable *ops, Arena *arena)
@@ -100,6 +119,8 @@ static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const
         s->loops = kernels_reduce(r->kernels, reduction_kind(from->op), s->arithmetic);
         if (s->word != TAPE_FOLD_ROW)
             open_fold(r, s);
+        else
+            open_row_fold(r, s);
         break;
     default:
         break;
@@ -152,8 +173,8 @@ static void find_homes(TapeRunner *r, Arena *arena)
             r->home[s->in[0]] = s->out;
     }
     for (int i = 0; i < t->n_steps; i++)
-        if (t->steps[i].word == TAPE_LOAD)
-            r->home[t->steps[i].out] = -1; /* it may lie where it came from */
+        if (t->steps[i].word == TAPE_LOAD || (t->steps[i].word == TAPE_SPREAD && tape_has_pieces(t)))
+            r->home[t->steps[i].out] = -1; /* it may lie where it came from, or is one piece for all */
 }
 
 static void open_rooms(TapeRunner *r, int workers, Arena *arena)
@@ -202,6 +223,7 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
     r->steps = NEWS(arena, TapeStepRun, t->n_steps + 1);
     for (int i = 0; i < t->n_steps; i++)
         open_step(r, &t->steps[i], &r->steps[i], ops, arena);
+    r->channels = tape_has_channels(t) ? channels_open(r, arena) : NULL;
     find_homes(r, arena);
     open_rooms(r, workers, arena);
     return r;

@@ -15,6 +15,7 @@ typedef enum TapeFeed {
     FEED_DENSE,  /* in order, widened block by block */
     FEED_FIXED,  /* one element, filled in once */
     FEED_GATHER, /* broadcast in some other way */
+    FEED_RUNS,   /* the runs of channels, one after the other */
 } TapeFeed;
 
 typedef struct TapeStepRun {
@@ -37,6 +38,26 @@ typedef struct TapeStepRun {
     size_t parts_at, whole_at, n_parts, sums_at;
 } TapeStepRun;
 
+/* Where a block stands: rows row .. row + rows - 1, of each of them elements in .. in + n / rows - 1.  Where these lie side
+ * by side in arguments and results, they begin at element `at` there, and registers may be made in results where these are
+ * written: what lies under them is read no more. */
+typedef struct Block {
+    int64_t row, rows, in, at, n;
+    bool is_dense, leaves;
+} Block;
+
+/* How rows that are channels are walked (tape_channels.c). */
+typedef struct Channels {
+    int64_t runs, run; /* of a row, and elements of each */
+    int n_phases;      /* 0: blocks of whole rows */
+    int last_walk;     /* of these; what is stored by elements is stored then */
+    int64_t *piece;    /* by phase: elements of a piece; it ends with its run where ends[phase] */
+    bool *ends;
+    int *once;   /* by step: the phase before which it is made for the whole row; below 0: never */
+    int *folded; /* by step: the phase behind which a reduction is done; below 0: none */
+    bool **walk; /* by phase: which steps are made piece by piece */
+} Channels;
+
 struct TapeRunner {
     const Tape *tape;
     const Kernels *kernels;
@@ -52,8 +73,32 @@ struct TapeRunner {
     size_t rooms_at, sums_at, narrow_at; /* there, of each worker: */
     size_t room_bytes, sums_bytes, narrow_bytes;
     const bool *copied; /* by argument */
+    Channels *channels; /* null: rows lie one after the other */
     const void **at;    /* of each worker: where registers are */
     Tensor *const *out;
 };
+
+/* Where a register is written: in the result that it leaves by, or in its room. */
+void *tape_register_place(const TapeRunner *r, int worker, int reg, const Block *b);
+
+/* Runs one step over a block. */
+void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void **at);
+
+/* ---- tape_channels.c ---- */
+
+/* How channels are walked, once all steps are open; the space of an operand whose elements they read, as they count it. */
+Channels *channels_open(const TapeRunner *r, Arena *arena);
+void channels_space(const Tape *t, const Type *operand, Space *s, Arena *arena);
+
+/* The sums of blocks of 64 that a reduction of one row leaves. */
+size_t channels_parts(const Tape *t);
+
+/* Runs so many channels from channel `row` on. */
+void channels_run(const TapeRunner *r, int64_t row, int64_t rows, int worker, const void **at);
+
+/* Steps over a block of channels: an argument, a reduction along rows, and a result, element by element. */
+const void *channels_load(const TapeRunner *r, const TapeStepRun *s, const Block *b, void *room);
+void channels_fold(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void *x, void *to);
+void channels_store(const TapeRunner *r, const TapeStepRun *s, const Block *b, const void *from);
 
 #endif

@@ -6,11 +6,6 @@
 
 /* ---- one block ---- */
 
-/* Where a block stands: rows row .. row + rows - 1, which are elements at .. at + n - 1. */
-typedef struct Block {
-    int64_t row, rows, at, n;
-} Block;
-
 /* What a worker has: its registers, where each is now, and the eight sums of columns under way. */
 static void *room_of(const TapeRunner *r, int worker, int reg)
 {
@@ -32,6 +27,8 @@ static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const B
 {
     const bool by_row = r->tape->registers[s->out].per_row;
     const int64_t at = by_row ? b->row : b->at, n = by_row ? b->rows : b->n;
+    if (r->channels && !by_row && s->feed != FEED_FIXED)
+        return channels_load(r, s, b, room);
     switch (s->feed) {
     case FEED_DIRECT:
         return (const char *)s->from->data + (size_t)at * s->size;
@@ -44,15 +41,16 @@ static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const B
     case FEED_GATHER:
         space_gather(&s->space, 0, s->is_widened ? r->memory + s->wide_at : s->from->data, s->size, at, n, room);
         return room;
+    case FEED_RUNS:
     case FEED_FIXED:
         break; /* filled before the first block */
     }
     return room;
 }
 
-static void spread_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b, const void *from, void *to)
+static void spread_rows(const TapeStepRun *s, const Block *b, const void *from, void *to)
 {
-    const int64_t length = r->tape->length;
+    const int64_t length = b->n / b->rows;
     for (int64_t i = 0; i < b->rows; i++) {
         if (s->size == sizeof(f32)) {
             const f32 v = ((const f32 *)from)[i];
@@ -75,12 +73,18 @@ static void round_block(const TapeRunner *r, const TapeStepRun *s, int worker, i
     kernels_load(r->kernels, s->to, to, &narrow, 0, n);
 }
 
-/* Where a register is written: in the result that it leaves by, or in its room. */
-static void *place_of(const TapeRunner *r, int worker, int reg, const Block *b)
+/* Whether a register is made in the result that it leaves by. */
+static bool is_home(const TapeRunner *r, int reg, const Block *b)
+{
+    return r->home[reg] >= 0 && (b->leaves || r->tape->registers[reg].per_row);
+}
+
+void *tape_register_place(const TapeRunner *r, int worker, int reg, const Block *b)
 {
     const int home = r->home[reg];
     const int64_t at = r->tape->registers[reg].per_row ? b->row : b->at;
-    return home < 0 ? room_of(r, worker, reg) : (char *)r->out[home]->data + (size_t)at * size_of(r->arithmetic[reg]);
+    return !is_home(r, reg, b) ? room_of(r, worker, reg)
+                               : (char *)r->out[home]->data + (size_t)at * size_of(r->arithmetic[reg]);
 }
 
 static void fold_column(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void *x)
@@ -96,7 +100,7 @@ static void fold_column(const TapeRunner *r, const TapeStepRun *s, int worker, c
                        r->memory + s->parts_at + (size_t)(begin / REDUCE_ROWS) * cols * s->size);
 }
 
-static void run_step(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void **at)
+void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void **at)
 {
     switch (s->word) {
     case TAPE_LOAD:
@@ -105,27 +109,30 @@ static void run_step(const TapeRunner *r, const TapeStepRun *s, int worker, cons
     case TAPE_FILL:
         break;
     case TAPE_ROW: {
-        void *to = place_of(r, worker, s->out, b);
+        void *to = tape_register_place(r, worker, s->out, b);
         s->row((size_t)count_of(r, b, s->out), to, s->in[0] < 0 ? NULL : at[s->in[0]],
                s->in[1] < 0 ? NULL : at[s->in[1]], s->in[2] < 0 ? NULL : at[s->in[2]], s->k);
         at[s->out] = to;
         break;
     }
     case TAPE_ROUND: {
-        void *to = place_of(r, worker, s->out, b);
+        void *to = tape_register_place(r, worker, s->out, b);
         round_block(r, s, worker, count_of(r, b, s->out), at[s->in[0]], to);
         at[s->out] = to;
         break;
     }
     case TAPE_SPREAD: {
-        void *to = place_of(r, worker, s->out, b);
-        spread_rows(r, s, b, at[s->in[0]], to);
+        void *to = tape_register_place(r, worker, s->out, b);
+        spread_rows(s, b, at[s->in[0]], to);
         at[s->out] = to;
         break;
     }
     case TAPE_FOLD_ROW: {
-        void *to = place_of(r, worker, s->out, b);
-        s->loops->rows((size_t)b->rows, (size_t)r->tape->length, at[s->in[0]], to);
+        void *to = tape_register_place(r, worker, s->out, b);
+        if (r->channels)
+            channels_fold(r, s, worker, b, at[s->in[0]], to);
+        else
+            s->loops->rows((size_t)b->rows, (size_t)r->tape->length, at[s->in[0]], to);
         at[s->out] = to;
         break;
     }
@@ -137,9 +144,13 @@ static void run_step(const TapeRunner *r, const TapeStepRun *s, int worker, cons
         break;
     case TAPE_STORE: {
         const bool by_row = r->tape->registers[s->in[0]].per_row;
-        if (r->home[s->in[0]] != s->out)
+        if (r->home[s->in[0]] == s->out && is_home(r, s->in[0], b))
+            break;
+        if (by_row || b->is_dense)
             kernels_store(r->kernels, s->arithmetic, r->out[s->out], by_row ? b->row : b->at, at[s->in[0]],
                           by_row ? b->rows : b->n);
+        else
+            channels_store(r, s, b, at[s->in[0]]);
         break;
     }
     }
@@ -188,11 +199,13 @@ static void run_range(const TapeRunner *r, int64_t begin, int64_t end, int worke
     for (int64_t k = begin; k < end; k++) {
         const int64_t left = r->n_things - k * r->block;
         const int64_t things = left < r->block ? left : r->block;
-        Block b = { .row = k * r->block, .rows = things, .at = k * r->block * t->length, .n = things * t->length };
+        Block b = { k * r->block, things, 0, k * r->block * t->length, things * t->length, true, true };
         if (t->cut < 0)
-            b = (Block){ .rows = 1, .at = k * r->block, .n = things };
-        for (int i = 0; i < r->n_steps; i++)
-            run_step(r, &r->steps[i], worker, &b, at);
+            b = (Block){ .rows = 1, .at = k * r->block, .n = things, .is_dense = true, .leaves = true };
+        if (r->channels)
+            channels_run(r, b.row, b.rows, worker, at);
+        for (int i = 0; i < r->n_steps && !r->channels; i++)
+            tape_step_run(r, &r->steps[i], worker, &b, at);
     }
 }
 

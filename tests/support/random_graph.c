@@ -16,6 +16,7 @@ typedef struct Random {
     Graph *graph;
     int rank;
     int64_t dims[4];
+    int channels; /* dimensions 1 .. channels of it are what most reductions keep; 0: none in the middle */
     Node *values[MOST_CALLS + 8];
     int n;
 } Random;
@@ -89,10 +90,12 @@ static void call_reduce(Random *r)
     static const OpWord words[] = { OP_reduce_sum, OP_reduce_max, OP_reduce_min, OP_reduce_sum_square, OP_reduce_prod };
     Node *x = pick(r, rng_below(&r->rng, 5) != 0);
     const int rank = x->type->rank, cut = (int)rng_range(&r->rng, 0, rank);
+    const bool around = r->channels && rank == r->rank && rng_below(&r->rng, 8);
     int64_t axes[4];
     int n = 0;
     for (int i = 0; i < rank; i++)
-        if (rng_below(&r->rng, 8) == 0 || (rng_below(&r->rng, 3) ? i >= cut : i < cut))
+        if (around ? i == 0 || i > r->channels
+                   : rng_below(&r->rng, 8) == 0 || (rng_below(&r->rng, 3) ? i >= cut : i < cut))
             axes[n++] = i;
     const ReduceAttr at = { .keepdims = rng_below(&r->rng, 8) != 0 };
     Node *list = build_i64s(&r->b, n, axes);
@@ -131,6 +134,19 @@ static void call_product(Random *r)
     keep(r, build_node(&r->b, OP_matmul, &at, 2, (Node *[]){ x, x }));
 }
 
+/* Dimensions around one or two in the middle: rows that are blocks, and such as are walked in pieces. */
+static void choose_channels(Random *r)
+{
+    static const int64_t extents[] = { 2, 3, 5, 7, 40, 65 };
+    const bool large = rng_below(&r->rng, 3) == 0;
+    r->rank = (int)rng_range(&r->rng, 3, 4);
+    r->channels = r->rank == 4 && rng_below(&r->rng, 2) ? 2 : 1;
+    for (int i = 0; i < r->rank; i++)
+        r->dims[i] = extents[rng_below(&r->rng, large || r->rank == 4 ? 4 : (int64_t)COUNT(extents))];
+    if (large)
+        r->dims[r->rank - 1] = rng_below(&r->rng, 2) ? 64 * rng_range(&r->rng, 5, 40) : rng_range(&r->rng, 200, 3000);
+}
+
 Graph *random_graph(Context *c, uint64_t seed, bool moves)
 {
     static void (*const calls[])(Random *) = { call_unary, call_unary, call_binary, call_binary, call_binary,
@@ -147,6 +163,8 @@ Graph *random_graph(Context *c, uint64_t seed, bool moves)
         r.dims[i] = extents[rng_below(&r.rng, (int64_t)COUNT(extents))];
     if (large && r.rank)
         r.dims[r.rank - 1] = rng_range(&r.rng, 900, 3000);
+    if (rng_below(&r.rng, 4) == 0)
+        choose_channels(&r);
     keep(&r, graph_input(r.graph, "x", some_type(&r, F32, true)));
     for (int i = 0; i < 3; i++)
         keep(&r, graph_input(r.graph, (const char *[]){ "a", "b", "c" }[i],

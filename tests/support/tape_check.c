@@ -107,6 +107,8 @@ static void check_tape(TapeCheck *w, const Node *fused)
             run_tape(w, fused, t, kernels_named(levels[l]), 1);
     run_tape(w, fused, t, kernels_best(), 2 + (int)(w->tapes % 3));
     w->tapes++;
+    w->channels += tape_has_channels(t);
+    w->pieces += tape_has_pieces(t);
     for (int i = 0; i < t->n_steps; i++)
         w->folded += t->steps[i].word == TAPE_FOLD_COLUMN || t->steps[i].word == TAPE_FOLD_ALL;
 }

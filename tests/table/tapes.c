@@ -38,8 +38,8 @@ static Status check_random(void *context)
         for (const Node *n = g->first; n; n = n->next)
             alone += n->op != OP_fused && n->op != OP_part && n->op != OP_const;
     }
-    printf("%d graphs, %d tapes with %d folds over blocks, %d calls alone\n", (int)graphs, (int)w.tapes, (int)w.folded,
-           (int)alone);
+    printf("%d graphs, %d tapes with %d folds over blocks, %d of channels, %d in pieces, %d calls alone\n", (int)graphs,
+           (int)w.tapes, (int)w.folded, (int)w.channels, (int)w.pieces, (int)alone);
     assert_false(w.wrong);
     assert_true(graphs > GRAPHS / 2 && w.tapes > graphs && w.folded > 50 && alone < graphs);
     return OK;

@@ -29,11 +29,15 @@
     static void kind##_join_##T##_loop(size_t blocks, size_t cols, const void *parts, void *out)                       \
     {                                                                                                                  \
         kind##_join_##T(blocks, cols, parts, out);                                                                     \
+    }                                                                                                                  \
+    static void kind##_lines_##T##_loop(size_t n, const void *x, void *out)                                            \
+    {                                                                                                                  \
+        kind##_lines_##T(x, n, out);                                                                                   \
     }
 #define ENTRY(kind, T)                                                                                                 \
     {                                                                                                                  \
         kind##_rows_##T##_loop, kind##_cols_##T##_loop, kind##_runs_##T##_loop, kind##_add_##T##_loop,                 \
-            kind##_end_##T##_loop, kind##_join_##T##_loop                                                              \
+            kind##_end_##T##_loop, kind##_join_##T##_loop, kind##_lines_##T##_loop                                     \
     }
 #define EACH_LOOPS(kind) LOOPS(kind, f32) LOOPS(kind, f64) LOOPS(kind, i64) LOOPS(kind, u64)
 
