@@ -184,9 +184,35 @@ static inline void NAME(sums_end)(size_t rows, size_t cols, T *restrict sums, T 
     }
 }
 
+/* Joins the block sums of one column: sixteen at a time, as a counter would, which takes those that are left as one. */
+static inline T NAME(join_line)(size_t blocks, const T *part)
+{
+    enum { AT_ONCE = 16 };
+    COUNTER sum, rest;
+    sum.count = rest.count = 0;
+    for (; blocks >= AT_ONCE; blocks -= AT_ONCE, part += AT_ONCE) {
+        T t[AT_ONCE / 2];
+        for (size_t i = 0; i < AT_ONCE / 2; i++)
+            t[i] = JOIN(part[2 * i], part[2 * i + 1]);
+        for (size_t n = AT_ONCE / 4; n; n /= 2)
+            for (size_t i = 0; i < n; i++)
+                t[i] = JOIN(t[2 * i], t[2 * i + 1]);
+        NAME(push)(&sum, t[0]);
+    }
+    for (size_t i = 0; i < blocks; i++)
+        NAME(push)(&rest, part[i]);
+    if (blocks)
+        NAME(push)(&sum, NAME(total)(&rest));
+    return NAME(total)(&sum);
+}
+
 /* Joins the block sums of each column, which lie block by block. */
 static inline void NAME(join)(size_t blocks, size_t cols, const T *parts, T *restrict out)
 {
+    if (cols == 1) {
+        out[0] = NAME(join_line)(blocks, parts);
+        return;
+    }
     for (size_t base = 0; base < cols; base += REDUCE_TILE) {
         const size_t width = cols - base < REDUCE_TILE ? cols - base : REDUCE_TILE;
         T digit[REDUCE_LEVELS][REDUCE_TILE], v[REDUCE_TILE];

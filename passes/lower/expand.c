@@ -14,8 +14,8 @@
  *         %y: f32[2,3] = div(%3, %5)
  *     }
  *
- * What one launch serves whole stays closed (AccessCard.served_whole and serves), and so do calls whose expansion depends on values
- * that only a run knows. */
+ * Who reads one of several results of such a call reads the value itself.  What one launch serves whole stays closed
+ * (AccessCard.served_whole and serves), and so do calls whose expansion depends on values that only a run knows. */
 #include "ops/control/reverse.h"
 #include "passes/engine/pass.h"
 
@@ -43,11 +43,23 @@ static Status open_call(Node *n, Node **next, PassRun *run)
     return status;
 }
 
+/* A part of a tuple is what was put there. */
+static bool reads_held(Node *n, PassRun *run)
+{
+    Node *held = n->op == OP_part ? in(n, 0) : NULL;
+    if (!held || held->op == OP_part || !node_is_holder(held))
+        return false;
+    stand_in(n, in(held, ((const PartAttr *)n->attr)->index));
+    node_remove(n);
+    run->changes++;
+    return true;
+}
+
 static Status expand_in(Graph *g, PassRun *run)
 {
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
-        if (is_opened(n))
+        if (!reads_held(n, run) && is_opened(n))
             TRY(open_call(n, &next, run));
     }
     return OK;

@@ -184,6 +184,21 @@ static void columns_follow_the_law(void **state)
     free(x);
 }
 
+/* One column of neighbours, as an engine sums the blocks of its pieces and joins them. */
+static void lines_join_to_a_column(void **state)
+{
+    (void)state;
+    enum { MOST = 70000 };
+    f32 *x = numbers(MOST), *parts = malloc((MOST / 64 + 1) * sizeof *parts), out;
+    for (size_t n = 1; n <= MOST; n += n < 200 ? 1 : n < 5000 ? 61 : 6421) {
+        sum_lines_f32(x, n, parts);
+        sum_join_f32((n + 63) / 64, 1, parts, &out);
+        assert_int_equal(bits_of(out), bits_of(law_column(x, n, 1)));
+    }
+    free(parts);
+    free(x);
+}
+
 /* With the counter alone, segment after segment, as an engine would join the partial sums of its threads. */
 static void counters_join_what_rows_join(void **state)
 {
@@ -315,6 +330,7 @@ int main(void)
         cmocka_unit_test(the_order_is_visible),
         cmocka_unit_test(strided_rows_equal_packed_ones),
         cmocka_unit_test(columns_follow_the_law),
+        cmocka_unit_test(lines_join_to_a_column),
         cmocka_unit_test(counters_join_what_rows_join),
         cmocka_unit_test(squares_are_sums_of_squares),
         cmocka_unit_test(integers_are_exact),
