@@ -9,8 +9,9 @@ enum {
     MOST_APART = 2048,   /* ranks: who runs that much later would only keep values waiting */
 };
 
-/* Rows stay in cache while a region runs over them; one that is alone is nobody's to share. */
-static const int64_t longest_row = 1 << 18, longest_lone_row = 1 << 13;
+/* Rows stay in cache while a region runs over them; one that is alone is nobody's to share, and few channels are few
+ * threads' to share.  Channels are walked in pieces, however long they are. */
+static const int64_t longest_row = 1 << 18, longest_lone_row = 1 << 13, fewest_channels = 8;
 
 FusionGroup *fusion_group_of(FusionGroups *gs, const Node *n)
 {
@@ -162,8 +163,12 @@ static const char *apart(FusionGroups *gs, const FusionGroup *a, const FusionGro
     const char *wrong = region_read(&members, &region);
     if (wrong)
         return wrong;
-    if (region.cut != REGION_UNCUT && region.length > (region.rows == 1 ? longest_lone_row : longest_row))
+    if (region_has_channels(&region)) {
+        if (region.rows < fewest_channels && region.length > longest_lone_row)
+            return "its channels are too few to be shared out";
+    } else if (region.cut != REGION_UNCUT && region.length > (region.rows == 1 ? longest_lone_row : longest_row)) {
         return "its rows are too long to be kept";
+    }
     const FusionGroup *earlier = a->rank < b->rank ? a : b, *later = earlier == a ? b : a;
     if (later->rank - earlier->rank > MOST_APART)
         return "they are far apart";

@@ -3,6 +3,8 @@
  * Short rows are blocks of their own, whole, and steps run over them one after the other.  A long row is walked in pieces:
  * in phase p the reductions that p others come before, so that in the last walk everything is known that elements read.
  * What an element needs is made again in each walk, from arguments that the cache still holds. */
+#include <string.h>
+
 #include "ops/card/reduction.h"
 #include "runtime/cpu/tape_parts.h"
 
@@ -48,44 +50,83 @@ static int64_t place_of(const TapeRunner *r, int64_t row, int64_t i)
 
 /* ---- steps ---- */
 
-/* What lies side by side of a block: from element `at` of the whole on, n of them. */
+/* What lies side by side of one row of a block: from element `at` of the whole on, n of them; so many are left behind it,
+ * the next of them `next` elements on. */
 typedef struct Stretch {
-    int64_t at, n;
+    int64_t at, n, left, next;
 } Stretch;
 
-/* From element `begin` of the block on. */
-static Stretch stretch_at(const TapeRunner *r, const Block *b, int64_t begin)
+static Stretch first_stretch(const TapeRunner *r, const Block *b, int64_t row)
 {
-    const int64_t of_row = b->n / b->rows, i = b->in + begin % of_row;
-    const int64_t in_row = of_row - begin % of_row, in_run = r->channels->run - i % r->channels->run;
-    return (Stretch){ place_of(r, b->row + begin / of_row, i), in_row < in_run ? in_row : in_run };
+    const Channels *c = r->channels;
+    const int64_t in_run = b->in % c->run, whole = b->n / b->rows;
+    const int64_t n = c->run - in_run < whole ? c->run - in_run : whole;
+    return (Stretch){ place_of(r, row, b->in), n, whole - n, r->tape->rows * c->run - in_run };
+}
+
+static void next_stretch(const TapeRunner *r, Stretch *k)
+{
+    const Channels *c = r->channels;
+    k->at += k->next;
+    k->next = r->tape->rows * c->run;
+    k->n = k->left < c->run ? k->left : c->run;
+    k->left -= k->n;
+}
+
+/* Copies elements of which there may be few: sixteen bytes at a time, the last of them again. */
+static void copy(void *to, const void *from, size_t bytes)
+{
+    enum { LEAST = 4, AT_ONCE = 16, MANY = 512 };
+    char *t = to;
+    const char *f = from;
+    if (bytes > MANY) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    if (bytes < AT_ONCE) {
+        for (size_t k = 0; k < bytes; k += LEAST)
+            memcpy(t + k, f + k, LEAST);
+        return;
+    }
+    for (size_t k = 0; k + AT_ONCE < bytes; k += AT_ONCE)
+        memcpy(t + k, f + k, AT_ONCE);
+    memcpy(t + bytes - AT_ONCE, f + bytes - AT_ONCE, AT_ONCE);
 }
 
 const void *channels_load(const TapeRunner *r, const TapeStepRun *s, const Block *b, void *room)
 {
+    const bool native = dtype_is_native(s->from->type->dtype, s->arithmetic);
+    const char *from = s->from->data;
     if (s->feed == FEED_GATHER) {
         space_gather(&s->space, 0, s->is_widened ? r->memory + s->wide_at : s->from->data, s->size,
                      b->row * r->tape->length + b->in, b->n, room);
         return room;
     }
-    if (b->is_dense && !r->copied[s->argument] && dtype_is_native(s->from->type->dtype, s->arithmetic))
-        return (const char *)s->from->data + (size_t)b->at * s->size;
-    for (int64_t begin = 0; begin < b->n;) {
-        const Stretch k = stretch_at(r, b, begin);
-        kernels_load(r->kernels, s->arithmetic, (char *)room + (size_t)begin * s->size, s->from, k.at, k.n);
-        begin += k.n;
-    }
+    if (b->is_dense && !r->copied[s->argument] && native)
+        return from + (size_t)b->at * s->size;
+    char *to = room;
+    for (int64_t row = b->row; row < b->row + b->rows; row++)
+        for (Stretch k = first_stretch(r, b, row); k.n; to += (size_t)k.n * s->size, next_stretch(r, &k)) {
+            if (native)
+                copy(to, from + (size_t)k.at * s->size, (size_t)k.n * s->size);
+            else
+                kernels_load(r->kernels, s->arithmetic, to, s->from, k.at, k.n);
+        }
     return room;
 }
 
 void channels_store(const TapeRunner *r, const TapeStepRun *s, const Block *b, const void *from)
 {
-    for (int64_t begin = 0; begin < b->n;) {
-        const Stretch k = stretch_at(r, b, begin);
-        kernels_store(r->kernels, s->arithmetic, r->out[s->out], k.at, (const char *)from + (size_t)begin * s->size,
-                      k.n);
-        begin += k.n;
-    }
+    Tensor *out = r->out[s->out];
+    const bool native = dtype_is_native(out->type->dtype, s->arithmetic);
+    const char *f = from;
+    for (int64_t row = b->row; row < b->row + b->rows; row++)
+        for (Stretch k = first_stretch(r, b, row); k.n; f += (size_t)k.n * s->size, next_stretch(r, &k)) {
+            if (native)
+                copy((char *)out->data + (size_t)k.at * s->size, f, (size_t)k.n * s->size);
+            else
+                kernels_store(r->kernels, s->arithmetic, out, k.at, f, k.n);
+        }
 }
 
 /* The sums of blocks that a worker keeps of the row under way. */

@@ -1,5 +1,6 @@
 /* Fused graphs: random ones have the values of what they were made from, and every tape the bits of the evaluator, at each
  * level and with any number of threads. */
+#include "ops/card/reduction.h"
 #include "passes/engine/trial.h"
 #include "support/random_graph.h"
 #include "support/samples.h"
@@ -42,6 +43,54 @@ static Status check_random(void *context)
            (int)w.tapes, (int)w.folded, (int)w.channels, (int)w.pieces, (int)alone);
     assert_false(w.wrong);
     assert_true(graphs > GRAPHS / 2 && w.tapes > graphs && w.folded > 50 && alone < graphs);
+    assert_true(w.channels > 20 && w.pieces > 5);
+    return OK;
+}
+
+/* ---- channels ---- */
+
+/* Statistics of channels, which elements read, that sums of others need first; what leaves is read again in later walks. */
+static Graph *channel_graph(Context *c, const int64_t *dims, DType d)
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const int64_t of_channel[] = { 1, dims[1], 1 }, around[] = { dims[0], 1, dims[2] }, axes[] = { 0, 2 };
+    Node *x = graph_input(g, "x", type_tensor(&c->ir.types, d, 3, dims));
+    Node *m = graph_input(g, "m", type_tensor(&c->ir.types, F32, 3, of_channel));
+    Node *w = graph_input(g, "w", type_tensor(&c->ir.types, d, 3, around));
+    Node *v = graph_input(g, "v", type_tensor(&c->ir.types, F32, 1, dims + 2));
+    Node *e = build_node(&b, OP_sub, NULL, 2, (Node *[]){ d == F32 ? x : build_cast(&b, x, F32), m });
+    Node *sum = build_reduce(&b, OP_reduce_sum, e, 2, axes);
+    Node *f = build_node(&b, OP_mul, NULL, 2, (Node *[]){ build_node(&b, OP_add, NULL, 2, (Node *[]){ e, v }), sum });
+    Node *squares = build_reduce(&b, OP_reduce_sum_square, f, 2, axes);
+    Node *narrow = d == F32 ? f : build_cast(&b, f, d);
+    Node *h = build_node(&b, OP_add, NULL, 2, (Node *[]){ narrow, w });
+    Node *wide = d == F32 ? h : build_cast(&b, h, F32);
+    Node *y = build_node(&b, OP_div, NULL, 2, (Node *[]){ wide, squares });
+    Node *most = build_reduce(&b, OP_reduce_max, build_cast(&b, y, F64), 2, axes);
+    graph_return(g, 5, (Node *[]){ e, y, h, sum, most }, NULL);
+    return g;
+}
+
+static Status check_channels(void *context)
+{
+    /* whole rows; runs that end with pieces, that are longer than one, and such that pieces run over */
+    static const int64_t cases[][3] = {
+        { 2, 3, 5 },    { 40, 9, 3 },  { 3, 100, 16 },  { 2, 70, 1024 }, { 3, 8, 747 },
+        { 2, 5, 2048 }, { 5, 8, 832 }, { 2, 64, 3136 }, { 300, 8, 49 },  { 1030, 9, 2 },
+        { 7, 9, 300 },  { 33, 2, 65 }, { 2, 8, 40000 }, { 64, 70, 33 },  { 3, 11, 1025 }
+    };
+    TapeCheck w = { .c = context };
+    for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+        Graph *g = channel_graph(w.c, cases[i / 2], i % 2 ? BF16 : F32);
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        assert_true(tape_check(&w, g, seed_of("channels", i)));
+        assert_int_equal(w.tapes, i + 1);
+    }
+    printf("%d tapes of channels, %d in pieces, %d runs over arguments\n", (int)w.channels, (int)w.pieces, (int)w.over);
+    assert_false(w.wrong);
+    assert_true(w.channels == w.tapes && w.pieces > 12 && w.pieces < w.channels && w.over > w.tapes);
     return OK;
 }
 
@@ -101,8 +150,15 @@ static void random_graphs(void **state)
     with_context(check_random);
 }
 
+static void channels(void **state)
+{
+    (void)state;
+    with_context(check_channels);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(composites) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(channels),
+                                        cmocka_unit_test(composites) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
