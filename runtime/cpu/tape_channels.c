@@ -269,7 +269,6 @@ Channels *channels_open(const TapeRunner *r, Arena *arena)
     *c = (Channels){ .run = tape_run_elements(t),
                      .once = NEWS(arena, int, t->n_steps + 1),
                      .folded = NEWS(arena, int, t->n_steps + 1) };
-    c->runs = t->length / c->run;
     if (!tape_has_pieces(t))
         return c;
     tape_phases(t, phase);

@@ -48,10 +48,10 @@ typedef struct Block {
 
 /* How rows that are channels are walked (tape_channels.c). */
 typedef struct Channels {
-    int64_t runs, run; /* of a row, and elements of each */
-    int n_phases;      /* 0: blocks of whole rows */
-    int last_walk;     /* of these; what is stored by elements is stored then */
-    int64_t *piece;    /* by phase: elements of a piece; it ends with its run where ends[phase] */
+    int64_t run;    /* elements that lie side by side */
+    int n_phases;   /* 0: blocks of whole rows */
+    int last_walk;  /* of these; what is stored by elements is stored then */
+    int64_t *piece; /* by phase: elements of a piece; it ends with its run where ends[phase] */
     bool *ends;
     int *once;   /* by step: the phase before which it is made for the whole row; below 0: never */
     int *folded; /* by step: the phase behind which a reduction is done; below 0: none */
