@@ -22,11 +22,18 @@ typedef struct Backward {
 
 static const double none[ROW_SCALARS] = { 0 };
 
+static size_t whole_of(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
 /* What a worker has: keys and values turned; a block's queries and what reaches its results; probabilities, what reaches
- * them, tangents, and a block turned; numbers of rows; sums over rows, of keys and of values, and those of segments. */
+ * them, tangents, and products of the two; numbers of rows; sums over rows, of keys and of values, and those of segments;
+ * what products work in, and operands packed for those that gather. */
 #define ROOMS(T)                                                                                                       \
     typedef struct Rooms_##T {                                                                                         \
-        T *keys, *values, *q, *dy, *p, *dp, *tangent, *turned, *each, *dq, *dk, *dv, *k_digits, *v_digits, *product;   \
+        T *keys, *values, *q, *dy, *p, *dp, *tangent, *shares, *each, *dq, *dk, *dv, *k_digits, *v_digits, *product,   \
+            *tiles, *panels;                                                                                           \
     } Rooms_##T;                                                                                                       \
     static Rooms_##T rooms_##T(const Backward *w, T *at, size_t *whole)                                                \
     {                                                                                                                  \
@@ -50,10 +57,14 @@ static const double none[ROW_SCALARS] = { 0 };
                                  v_size,                                                                               \
                                  digits * size,                                                                        \
                                  digits * v_size,                                                                      \
-                                 product };                                                                            \
+                                 product,                                                                              \
+                                 ATTEND_ROWS * whole_of((size_t)a->h.total, MOST_TILE_ROWS),                           \
+                                 ATTEND_ROWS * whole_of(attend_larger((size_t)a->h.size, (size_t)a->h.v_size),         \
+                                                        MOST_PANEL_WIDTH) };                                           \
         Rooms_##T r;                                                                                                   \
-        T **const parts[] = { &r.keys, &r.values, &r.q,  &r.dy, &r.p,        &r.dp,       &r.tangent, &r.turned,       \
-                              &r.each, &r.dq,     &r.dk, &r.dv, &r.k_digits, &r.v_digits, &r.product };                \
+        T **const parts[] = { &r.keys,     &r.values,   &r.q,       &r.dy,    &r.p,     &r.dp,                         \
+                              &r.tangent,  &r.shares,   &r.each,    &r.dq,    &r.dk,    &r.dv,                         \
+                              &r.k_digits, &r.v_digits, &r.product, &r.tiles, &r.panels };                             \
         *whole = 0;                                                                                                    \
         for (size_t i = 0; i < COUNT(parts); i++) {                                                                    \
             *parts[i] = at ? at + *whole : NULL;                                                                       \
@@ -74,9 +85,9 @@ ROOMS(f64)
         T *dp = r->dp;                                                                                                 \
         for (int64_t i = 0; i < k->n; i++)                                                                             \
             attend_hide_##T(a, k, i, dp + i * total, 0);                                                               \
-        mul((size_t)n, r->turned, r->p, dp, NULL, none);                                                               \
+        mul((size_t)n, r->shares, r->p, dp, NULL, none);                                                               \
         kernels_reduce(a->e->kernels, REDUCE_SUM, a->arithmetic)                                                       \
-            ->rows((size_t)k->n, (size_t)total, r->turned, r->each);                                                   \
+            ->rows((size_t)k->n, (size_t)total, r->shares, r->each);                                                   \
         for (int64_t i = 0; i < k->n; i++)                                                                             \
             attend_with_##T(a, ROW_sub, dp + i * total, total, r->each[i]);                                            \
         mul((size_t)n, dp, r->p, dp, NULL, none);                                                                      \
@@ -103,13 +114,15 @@ ROOMS(f64)
         if (n > 0)                                                                                                     \
             panel_##T(a->e->kernels, &p, r->dy, r->values + k->from, r->dp + k->from, r->product);                     \
     }                                                                                                                  \
-    /* sum[total, n] += block' y, rows ascending. */                                                                   \
+    /* sum[total, n] += block' y, rows ascending; fresh: those of a segment's first block. */                          \
     static void gather_##T(const Attend *a, const AttendBlock *k, const Rooms_##T *r, const T *block, const T *y,      \
                            int64_t n, T *sum)                                                                          \
     {                                                                                                                  \
-        attend_turn_##T(r->turned, block, k->n, a->h.total, a->h.total);                                               \
-        kernels_gemm_##T(a->e->kernels, (size_t)a->h.total, (size_t)n, (size_t)k->n, r->turned, (size_t)k->n, y,       \
-                         (size_t)n, sum, (size_t)n);                                                                   \
+        const PackedLoops *l = kernels_packed(a->e->kernels, a->arithmetic);                                           \
+        const size_t total = (size_t)a->h.total, rows = (size_t)k->n, wide = (size_t)n;                                \
+        l->pack_rows(total, rows, block, 1, total, r->tiles, rows * l->rows);                                          \
+        l->pack_columns(wide, rows, y, wide, 1, r->panels, rows * l->width);                                           \
+        l->multiply(total, wide, rows, r->tiles, rows * l->rows, r->panels, sum, wide, k->first % PANEL_SEGMENT == 0); \
     }                                                                                                                  \
     static void block_back_##T(const Backward *w, const AttendBlock *k, const Rooms_##T *r)                            \
     {                                                                                                                  \
@@ -136,8 +149,10 @@ ROOMS(f64)
         const Attend *a = &w->a;                                                                                       \
         const size_t total = (size_t)a->h.total, size = (size_t)a->h.size, v_size = (size_t)a->h.v_size;               \
         const bool last = first + PANEL_SEGMENT >= a->rows;                                                            \
-        memset(r->dk, 0, total *size * sizeof(T));                                                                     \
-        memset(r->dv, 0, total *v_size * sizeof(T));                                                                   \
+        if (first >= a->rows) { /* no queries: nothing to gather */                                                    \
+            memset(r->dk, 0, total *size * sizeof(T));                                                                 \
+            memset(r->dv, 0, total *v_size * sizeof(T));                                                               \
+        }                                                                                                              \
         for (int64_t row = first; row < a->rows && row < first + PANEL_SEGMENT; row += ATTEND_ROWS) {                  \
             const AttendBlock k = attend_block(a, unit * a->blocks + row / ATTEND_ROWS);                               \
             block_back_##T(w, &k, r);                                                                                  \
