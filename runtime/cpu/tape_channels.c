@@ -1,7 +1,7 @@
 /* Rows that are channels: their elements lie in runs, and are reduced in the order of a column (ir/tape.h).
  *
- * Short rows are blocks of their own, whole, and steps run over them one after the other.  A long row is walked in pieces:
- * in phase p the reductions that p others come before, so that in the last walk everything is known that elements read.
+ * Short rows are blocks, whole, and steps run over them one after the other.  A long row is walked in pieces: in walk p
+ * for the reductions that p others come before, so that in the last walk everything is known that elements read.
  * What an element needs is made again in each walk, from arguments that the cache still holds. */
 #include <string.h>
 
@@ -50,7 +50,7 @@ static int64_t place_of(const TapeRunner *r, int64_t row, int64_t i)
 
 /* ---- steps ---- */
 
-/* What lies side by side of one row of a block: from element `at` of the whole on, n of them; so many are left behind it,
+/* What lies side by side of one row of a block: from element `at` of the whole on, n of them; behind it `left` more,
  * the next of them `next` elements on. */
 typedef struct Stretch {
     int64_t at, n, left, next;

@@ -38,9 +38,9 @@ typedef struct TapeStepRun {
     size_t parts_at, whole_at, n_parts, sums_at;
 } TapeStepRun;
 
-/* Where a block stands: rows row .. row + rows - 1, of each of them elements in .. in + n / rows - 1.  Where these lie side
- * by side in arguments and results, they begin at element `at` there, and registers may be made in results where these are
- * written: what lies under them is read no more. */
+/* Where a block stands: rows row .. row + rows - 1, and of each of them elements in .. in + n / rows - 1.
+ * is_dense: these lie side by side in arguments and results, from element `at` there on.
+ * leaves: registers may be made in results, since what lies under these is read no more. */
 typedef struct Block {
     int64_t row, rows, in, at, n;
     bool is_dense, leaves;
@@ -86,7 +86,7 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
 
 /* ---- tape_channels.c ---- */
 
-/* How channels are walked, once all steps are open; the space of an operand whose elements they read, as they count it. */
+/* How channels are walked, once all steps are open; the space of an operand that they read by element. */
 Channels *channels_open(const TapeRunner *r, Arena *arena);
 void channels_space(const Tape *t, const Type *operand, Space *s, Arena *arena);
 

@@ -49,7 +49,7 @@ static Status check_random(void *context)
 
 /* ---- channels ---- */
 
-/* Statistics of channels, which elements read, that sums of others need first; what leaves is read again in later walks. */
+/* Statistics of channels, which other sums need first, and elements; what leaves is read again in later walks. */
 static Graph *channel_graph(Context *c, const int64_t *dims, DType d)
 {
     Graph *g = graph_new(&c->ir, &c->arena, "f");
