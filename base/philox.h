@@ -36,6 +36,13 @@ typedef enum PhiloxPurpose {
     PHILOX_SHUFFLE = 3, /* order of samples */
 } PhiloxPurpose;
 
+/* What becomes of the words of an element. */
+typedef enum PhiloxLaw {
+    PHILOX_KEEP,    /* 1 where the number of [0, 1) is not below a limit, else 0 */
+    PHILOX_UNIFORM, /* a number of [0, 1) */
+    PHILOX_NORMAL,  /* a standard normal number */
+} PhiloxLaw;
+
 /* Four random words of a counter under a key. */
 PHILOX Philox4 philox4x32(Philox4 counter, uint32_t key0, uint32_t key1)
 {

@@ -90,6 +90,8 @@ void cuda_open_kernel(CudaMaker *m, const char *part, int64_t blocks, int thread
         add_parameter(m, arena_printf(m->arena, "const %s *in%d,", cuda_storage(t->in[i]->dtype), i), &begin, column);
     for (int i = 0; i < t->n_out; i++)
         add_parameter(m, arena_printf(m->arena, "%s *out%d,", cuda_storage(t->out[i]->dtype), i), &begin, column);
+    if (m->launch->draws)
+        add_parameter(m, "const u64 *draws,", &begin, column);
     add_parameter(m, "u8 *scratch)\n{\n", &begin, column);
 }
 
@@ -120,6 +122,30 @@ void cuda_name_kept(const CudaMaker *m)
     }
 }
 
+/* What a row has at an index: all threads compute that element alone. */
+static void print_pick(const CudaMaker *m, const TapeStep *s, const CudaPlace *at)
+{
+    const int64_t n = m->tape->length;
+    CudaPlace inside = *at;
+    bool *needed = cuda_no_registers(m);
+    needed[s->in[0]] = true;
+    cuda_close(m, needed);
+    cuda_indent(m, at->indent);
+    text_printf(m->out, "%s r%d;\n", dtype_name(s->arithmetic), s->out);
+    cuda_indent(m, at->indent);
+    text_printf(m->out, "{\n");
+    inside.indent++;
+    cuda_indent(m, inside.indent);
+    text_printf(m->out,
+                "const %s i = (%s)(r%d < 0 ? 0 : r%d < %" PRId64 " ? r%d : %" PRId64 "), e = row * %" PRId64 " + i;\n",
+                m->index, m->index, s->in[1], s->in[1], n, s->in[1], n - 1, n);
+    cuda_print_needed(m, needed, &inside);
+    cuda_indent(m, inside.indent);
+    text_printf(m->out, "r%d = r%d;\n", s->out, s->in[0]);
+    cuda_indent(m, at->indent);
+    text_printf(m->out, "}\n");
+}
+
 /* Makes registers that are the same in all threads of a block. */
 void cuda_print_uniform(CudaMaker *m, const bool *needed, int level, bool by_row, const CudaPlace *at)
 {
@@ -131,7 +157,10 @@ void cuda_print_uniform(CudaMaker *m, const bool *needed, int level, bool by_row
         const TapeRegister *r = &t->registers[s->out];
         if (m->level[s->out] > level || !(r->per_row ? by_row : r->lasts))
             continue;
-        cuda_step(m, s, at);
+        if (s->word == TAPE_PICK)
+            print_pick(m, s, at);
+        else
+            cuda_step(m, s, at);
         m->known[s->out] = true;
     }
 }

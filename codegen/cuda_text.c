@@ -46,7 +46,8 @@ static const char *check_types(const Tape *t)
 
 static const char *check(const Tape *t)
 {
-    const int columns = count(t, TAPE_FOLD_COLUMN), all = count(t, TAPE_FOLD_ALL), rows = count(t, TAPE_FOLD_ROW);
+    const int columns = count(t, TAPE_FOLD_COLUMN), all = count(t, TAPE_FOLD_ALL),
+              rows = count(t, TAPE_FOLD_ROW) + count(t, TAPE_PICK);
     const int64_t segments = (t->length + CUDA_SEGMENT - 1) / CUDA_SEGMENT;
     if (t->n_in + t->n_out >= MOST_ARGUMENTS)
         return "more arguments than a launch takes";
@@ -140,10 +141,12 @@ static void place(CudaMaker *m)
         m->kept_at[r] = CUDA_NOWHERE;
     find_levels(m);
     m->has_columns = count(t, TAPE_FOLD_COLUMN) > 0;
-    m->has_rows = t->cut >= 0 && t->length > 1 && (!m->has_columns || count(t, TAPE_FOLD_ROW) > 0 || stores_rows(t));
+    m->has_rows = t->cut >= 0 && t->length > 1 &&
+                  (!m->has_columns || count(t, TAPE_FOLD_ROW) > 0 || count(t, TAPE_PICK) > 0 || stores_rows(t));
     if (m->has_rows && m->has_columns)
         keep_rows(m);
     place_parts(m);
+    m->launch->draws = count(t, TAPE_DRAW) > 0;
 }
 
 /* ---- the text ---- */

@@ -28,11 +28,13 @@ typedef struct CudaKernel {
 } CudaKernel;
 
 /* How the kernels of a tape are launched: all of them with the same arguments, pointers to the data of what the tape
- * reads, to that of its results, and to so many bytes of scratch, aligned at 16. */
+ * reads, to that of its results, where it draws to the seed and the step of the run (two u64), and to so many bytes of
+ * scratch, aligned at 16. */
 typedef struct CudaLaunch {
     CudaKernel kernels[CUDA_KERNELS];
     int n;
     size_t scratch;
+    bool draws;
 } CudaLaunch;
 
 /* What every program begins with: the arithmetic of one element, and the order of reductions. */

@@ -234,6 +234,23 @@ static const char *place_of(const CudaMaker *m, const TapeStep *load, const Cuda
     return sum.n ? text_get(&sum) : "0";
 }
 
+/* ---- draws ---- */
+
+/* The number of an element, or of a row, by its logical index. */
+static void print_draw(const CudaMaker *m, const TapeStep *s, const CudaPlace *at)
+{
+    const char *index = m->tape->registers[s->out].per_row ? at->row : at->element;
+    const char *seed = s->own ? arena_printf(m->arena, "draws[0] ^ 0x%016" PRIx64 "ul", s->own) : "draws[0]";
+    if (s->law == PHILOX_NORMAL) {
+        text_printf(m->out, "normal_at(%s, %" PRIu32 "u, %s, (u32)draws[1], 0)", seed, s->stream, index);
+        return;
+    }
+    text_printf(m->out, "philox_uniform(philox_at(%s, %" PRIu32 "u, %s, (u32)draws[1], 0, PHILOX_VALUE))", seed,
+                s->stream, index);
+    if (s->law == PHILOX_KEEP)
+        text_printf(m->out, " >= %s ? 1.0f : 0.0f", scalar(m, F32, s->k[0]));
+}
+
 /* ---- steps ---- */
 
 static const char *const kinds[] = { [REDUCE_SUM] = "sum",
@@ -267,6 +284,8 @@ void cuda_step(const CudaMaker *m, const TapeStep *s, const CudaPlace *at)
                                    arena_printf(m->arena, "in%d[%s]", s->in[0], place_of(m, s, at))));
     else if (s->word == TAPE_FILL)
         text_add(m->out, filled(m, s));
+    else if (s->word == TAPE_DRAW)
+        print_draw(m, s, at);
     else if (s->word == TAPE_ROW)
         print_row(m, s);
     else if (s->word == TAPE_ROUND)

@@ -3,6 +3,7 @@
 #include "ops/card/cards.h"
 #include "ops/card/reduction.h"
 #include "ops/card/row.h"
+#include "ops/random/draw_call.h"
 #include "ops/region/region.h"
 
 /* The registers that hold a value: in each arithmetic, for each element and for each row; 0: none yet, else number + 1. */
@@ -199,6 +200,48 @@ static void make_cast(Maker *m, const Node *n)
     leave(m, n, want(m, in(n, 0), from, by), from, by);
 }
 
+/* A row by its word, over registers. */
+static int word_step(Maker *m, Op op, Arithmetic a, int by, int x, int y, int z)
+{
+    const int out = add_register(m, a, by, false);
+    TapeStep *s = add_step(m, TAPE_ROW);
+    s->op = op;
+    s->arithmetic = number_of[a];
+    s->in[0] = x;
+    s->in[1] = y;
+    s->in[2] = z;
+    s->out = out;
+    return out;
+}
+
+static int draw_step(Maker *m, const DrawCall *d, int by)
+{
+    const int out = add_register(m, ARITH_F32, by, false);
+    TapeStep *s = add_step(m, TAPE_DRAW);
+    s->arithmetic = F32;
+    s->law = d->law;
+    s->stream = d->stream;
+    s->own = d->own;
+    s->k[0] = (double)d->limit;
+    s->out = out;
+    return out;
+}
+
+static void make_draw(Maker *m, const Node *n, const DrawCall *d)
+{
+    const Arithmetic a = arithmetic_of(n->type);
+    const int by = layout_of(m, n), scale = fill(m, d->scale, NULL, a);
+    const int number = draw_step(m, d, by);
+    if (d->law != PHILOX_KEEP) {
+        const int wide = word_step(m, OP_mul, a, by, number, scale, TAPE_NONE);
+        leave(m, n, word_step(m, OP_add, a, by, wide, fill(m, d->offset, NULL, a), TAPE_NONE), a, by);
+        return;
+    }
+    const int kept = a == ARITH_F32 ? number : convert(m, number, ARITH_F32, a, BOOL, by);
+    const int grown = word_step(m, OP_mul, a, by, want(m, in(n, 0), a, by), scale, TAPE_NONE);
+    leave(m, n, word_step(m, OP_where, a, by, kept, grown, fill(m, 0, NULL, a)), a, by);
+}
+
 /* A fold that stays in its rows; those of columns leave by a result. */
 static void make_fold(Maker *m, const Node *n, const Reduction *fold)
 {
@@ -210,6 +253,19 @@ static void make_fold(Maker *m, const Node *n, const Reduction *fold)
     s->op = n->op;
     s->arithmetic = number_of[a];
     s->in[0] = from;
+    s->out = out;
+    leave(m, n, out, a, BY_ROW);
+}
+
+static void make_pick(Maker *m, const Node *n)
+{
+    const Arithmetic a = arithmetic_of(in(n, 0)->type);
+    const int from = want(m, in(n, 0), a, BY_ELEMENT), index = want(m, in(n, 1), ARITH_I64, BY_ROW);
+    const int out = add_register(m, a, BY_ROW, false);
+    TapeStep *s = add_step(m, TAPE_PICK);
+    s->arithmetic = number_of[a];
+    s->in[0] = from;
+    s->in[1] = index;
     s->out = out;
     leave(m, n, out, a, BY_ROW);
 }
@@ -324,6 +380,7 @@ Tape *tape_make(const Graph *body, Arena *arena)
     Maker m = { .arena = arena, .body = body, .tape = NEW(arena, Tape), .held = facts_open(&scratch, sizeof(Held)) };
     const char *wrong = region_read_body(body, &scratch, &m.region);
     Reduction fold;
+    DrawCall draw;
     BUG_IF(body->ir->memory, wrong);
     set_space(&m, &body->ir->types);
     for (const Node *n = body->first; n; n = n->next) {
@@ -333,6 +390,10 @@ Tape *tape_make(const Graph *body, Arena *arena)
             make_fold(&m, n, &fold);
         else if (op_of(n)->row)
             make_row(&m, n);
+        else if (draw_of(n, &draw))
+            make_draw(&m, n, &draw);
+        else if (region_picks(n, &fold))
+            make_pick(&m, n);
         else
             make_cast(&m, n);
     }

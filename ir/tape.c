@@ -87,6 +87,18 @@ static void print_operands(Text *out, const TapeStep *s)
         text_printf(out, "%s r%d", i ? "," : "", s->in[i]);
 }
 
+static void print_draw(Text *out, const TapeStep *s)
+{
+    static const char *const laws[] = { "keep", "uniform", "normal" };
+    text_printf(out, "r%d = draw.%s.%s", s->out, laws[s->law], dtype_name(s->arithmetic));
+    if (s->law == PHILOX_KEEP)
+        text_printf(out, " (%.9g)", s->k[0]);
+    text_printf(out, " of stream %" PRIu32, s->stream);
+    if (s->own)
+        text_printf(out, ", seed %" PRIu64, s->own >> 32);
+    text_printf(out, "\n");
+}
+
 static void print_step(Text *out, const TapeStep *s, const OpTable *ops)
 {
     const char *word =
@@ -99,6 +111,9 @@ static void print_step(Text *out, const TapeStep *s, const OpTable *ops)
         return;
     case TAPE_FILL:
         text_printf(out, "r%d = fill.%s %.17g\n", s->out, dtype_name(s->arithmetic), s->k[0]);
+        return;
+    case TAPE_DRAW:
+        print_draw(out, s);
         return;
     case TAPE_ROW:
         text_printf(out, "r%d = %s.%s", s->out, word, dtype_name(s->arithmetic));
@@ -116,6 +131,9 @@ static void print_step(Text *out, const TapeStep *s, const OpTable *ops)
         return;
     case TAPE_FOLD_ROW:
         text_printf(out, "r%d = %s.%s r%d along rows\n", s->out, word, dtype_name(s->arithmetic), s->in[0]);
+        return;
+    case TAPE_PICK:
+        text_printf(out, "r%d = pick.%s r%d, r%d along rows\n", s->out, dtype_name(s->arithmetic), s->in[0], s->in[1]);
         return;
     case TAPE_FOLD_COLUMN:
         text_printf(out, "out%d = %s.%s r%d of columns\n", s->out, word, dtype_name(s->arithmetic), s->in[0]);

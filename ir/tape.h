@@ -7,16 +7,19 @@
 #ifndef IR_TAPE_H
 #define IR_TAPE_H
 
+#include "base/philox.h"
 #include "base/text.h"
 #include "ir/graph.h"
 
 typedef enum TapeWord {
     TAPE_LOAD,        /* out = an argument, as the arithmetic has it */
     TAPE_FILL,        /* out = a number, everywhere */
+    TAPE_DRAW,        /* out = random numbers by the logical index of elements, or of rows */
     TAPE_ROW,         /* out = a row of ops/rows.def over in[0..2] */
     TAPE_ROUND,       /* out = in[0] as values of a type, in another arithmetic perhaps */
     TAPE_SPREAD,      /* out = for each element that of its row, in[0] */
     TAPE_FOLD_ROW,    /* out = the reduction of each row of in[0] */
+    TAPE_PICK,        /* out = of each row of in[0] the element in[1], the last or first where there is none */
     TAPE_FOLD_COLUMN, /* a result = the reduction of each column of in[0], over all blocks */
     TAPE_FOLD_ALL,    /* a result = the reduction of all of in[0] */
     TAPE_STORE,       /* a result = in[0] */
@@ -35,6 +38,9 @@ typedef struct TapeStep {
     int out;                /* a register; of STORE and folds over blocks the result */
     double k[TAPE_SCALARS]; /* of a row its scalars, of FILL the number */
     const Tensor *value;    /* of FILL, where it is a constant of the model */
+    PhiloxLaw law;          /* of DRAW, whose k[0] is the limit of PHILOX_KEEP; */
+    uint32_t stream;        /* of the call that draws, */
+    uint64_t own;           /* and what the seed of a run is mixed with by exclusive or */
 } TapeStep;
 
 typedef struct TapeRegister {

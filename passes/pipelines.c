@@ -107,6 +107,8 @@ static const Pass *const eval_step[] = {
 static const Pass *const lower[] = {
     &pass_expand,
     &pass_absorb_transposes,
+    &pass_bound_picks,
+    &pass_advance_loss,
     &pass_merge_equals,
     &pass_merge_sides,
     &pass_drop_dead,
@@ -119,6 +121,8 @@ static const Pass *const lower[] = {
 static const Pass *const lower_small[] = {
     &pass_expand,
     &pass_absorb_transposes,
+    &pass_bound_picks,
+    &pass_advance_loss,
     &pass_merge_equals,
     &pass_merge_sides,
     &pass_drop_dead,

@@ -58,6 +58,11 @@ const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithme
     return &level->reduce[kind][arithmetic];
 }
 
+DrawLoop *kernels_draw(const Kernels *level)
+{
+    return level->draw;
+}
+
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
                       size_t ldb, f32 *c, size_t ldc)
 {

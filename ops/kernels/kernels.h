@@ -78,6 +78,15 @@ typedef struct PackedLoops {
     void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
 } PackedLoops;
 
+/* Where the numbers of a call that draws begin (base/philox.h). */
+typedef struct DrawKey {
+    u64 seed;
+    u32 stream, step, iteration;
+} DrawKey;
+
+/* out[i] = the number of the element with logical index first + i; `limit` is that of PHILOX_KEEP. */
+typedef void DrawLoop(const DrawKey *key, PhiloxLaw law, f32 limit, u64 first, size_t n, f32 *out);
+
 enum { MOST_TILE_ROWS = 12, MOST_PANEL_WIDTH = 32 }; /* of any level */
 
 typedef struct Kernels Kernels;
@@ -96,6 +105,9 @@ RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic);
 
 /* The loops of a reduction. */
 const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithmetic arithmetic);
+
+/* The loop that draws. */
+DrawLoop *kernels_draw(const Kernels *level);
 
 /* c[m,n] += a b as above, at a level. */
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,

@@ -1,6 +1,7 @@
 #include "ops/region/region.h"
 
 #include "ops/card/cards.h"
+#include "ops/random/draw_call.h"
 
 enum { LEAST_BITS = 8 }; /* smaller elements share bytes, which blocks would tear */
 
@@ -26,7 +27,8 @@ static bool is_cast(const Node *n)
 
 bool region_maps(const Node *n)
 {
-    return (op_of(n)->row || is_cast(n)) && reads_plain(n);
+    DrawCall draw;
+    return (op_of(n)->row || is_cast(n) || draw_of(n, &draw)) && reads_plain(n);
 }
 
 bool region_folds(const Node *n, Reduction *r)
@@ -226,6 +228,12 @@ RegionFold region_fold(const Region *r, const Type *operand, uint32_t axes)
 
 /* ---- members ---- */
 
+/* Whether a call gives less than it reads: a reduction, or a pick, which is one along rows. */
+static bool reduces(const Node *n, Reduction *r)
+{
+    return region_folds(n, r) || region_picks(n, r);
+}
+
 static bool is_read_inside(const RegionMembers *m, const Node *n)
 {
     for (const Use *u = n->uses; u; u = u->next)
@@ -234,14 +242,26 @@ static bool is_read_inside(const RegionMembers *m, const Node *n)
     return false;
 }
 
+static bool is_draw(const Node *n)
+{
+    DrawCall draw;
+    return draw_of(n, &draw);
+}
+
+static bool is_pick(const Node *n)
+{
+    Reduction r;
+    return region_picks(n, &r);
+}
+
 static const char *widen(const RegionMembers *m, Region *r)
 {
     Reduction fold;
     for (size_t i = 0; i < m->n; i++) {
         const Node *n = m->calls[i];
-        const bool folds = region_folds(n, &fold);
+        const bool folds = reduces(n, &fold);
         if (!folds && !region_maps(n))
-            return "a call that is neither a row, nor a cast, nor a reduction";
+            return "a call that is neither a row, nor a cast, nor a draw, nor a reduction";
         if (!widen_space(r, folds ? in(n, 0)->type : n->type))
             return "values that do not broadcast to one space";
     }
@@ -252,8 +272,8 @@ static const char *cut(const RegionMembers *m, Region *r)
 {
     Reduction fold;
     for (size_t i = 0; i < m->n; i++)
-        if (region_folds(m->calls[i], &fold) &&
-            !cut_space(r, in(m->calls[i], 0)->type, fold.axes, is_read_inside(m, m->calls[i])))
+        if (reduces(m->calls[i], &fold) &&
+            !cut_space(r, in(m->calls[i], 0)->type, fold.axes, is_pick(m->calls[i]) || is_read_inside(m, m->calls[i])))
             return "reductions that do not cut its space in one place";
     return close_space(r) ? NULL : "a space without elements";
 }
@@ -279,8 +299,12 @@ static const char *check(const RegionMembers *m, const Region *r)
     for (size_t i = 0; i < m->n && !wrong; i++) {
         const Node *n = m->calls[i];
         const Extent e = region_extent(r, n->type);
-        if (region_folds(n, &fold))
-            wrong = check_fold(r, n, &fold, is_read_inside(m, n));
+        if (region_has_channels(r) && (is_pick(n) || is_draw(n)))
+            wrong = "a draw or a pick where rows are channels";
+        else if (is_pick(n) && !m->holds(m->user, in(n, 1)))
+            wrong = "a pick without what keeps its indices inside";
+        else if (reduces(n, &fold))
+            wrong = check_fold(r, n, &fold, is_pick(n) || is_read_inside(m, n));
         else if (e != EXTENT_ELEMENT && e != EXTENT_ROW)
             wrong = "a value that is neither one of each element nor one of each row";
     }

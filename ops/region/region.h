@@ -4,7 +4,8 @@
  * Reductions cut it in two: rows, which are its leading dimensions, and their elements, the trailing ones.  A value has
  * an element for each element of the space, or for each row, or (what only operands may be) fewer.  Reductions are
  *
- *     along rows:  over the trailing dimensions; what they give, other calls of the region may read
+ *     along rows:  over the trailing dimensions; what they give, other calls of the region may read, and what is
+ *                  picked out of each row counts as one
  *     of columns:  over the leading dimensions; what they give leaves the region
  *     of all:      over everything, where nothing cuts the space; what they give leaves the region
  *
@@ -12,8 +13,9 @@
  * those of all dimensions around them, in their order.  All reductions of such a region are along its rows, each in the
  * order of a column (ops/reduce.h), as it is around a kept axis.
  *
- * Legal members are rows (ops/rows.def), casts, reductions in the order of ops/reduce.h, and constants: scalars, and
- * what steers a call.  Nothing in a region can refuse, draw, or keep a state. */
+ * Legal members are rows (ops/rows.def), casts, draws (ops/random/draw_call.h), reductions in the order of ops/reduce.h,
+ * and constants: scalars, and what steers a call.  Nothing in a region can refuse, or keep a state; where rows are
+ * channels, nothing draws, and nothing is picked out of them or marked in them. */
 #ifndef OPS_REGION_REGION_H
 #define OPS_REGION_REGION_H
 
@@ -34,12 +36,17 @@ typedef struct Region {
     int64_t rows, length, total; /* uncut: one row */
 } Region;
 
-/* Whether a call computes each element of its result from one element of each operand, by a row or a cast that a region
- * may hold. */
+/* Whether a call computes each element of its result from one element of each operand, by a row, a cast or a
+ * draw that a region may hold. */
 bool region_maps(const Node *n);
 
 /* Whether a call is a reduction that a region may hold, wherever it cuts the space. */
 bool region_folds(const Node *n, Reduction *r);
+
+/* Whether a call fetches one element of each row, wherever its indices point; and whether it may do so in a region, where a
+ * `clip` beside it keeps them inside: it cannot refuse.  The axes are those of the row. */
+bool region_fetches(const Node *n, Reduction *r);
+bool region_picks(const Node *n, Reduction *r);
 
 /* Whether a node may stand in a region beside the calls: a scalar constant, or one that steers them. */
 bool region_holds_constant(const Node *n);

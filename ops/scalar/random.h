@@ -13,4 +13,13 @@ Q_FN Q_Pair normal_pair(u32 first, u32 second)
     return y;
 }
 
+/* The standard normal number of an element: its pair's first where its logical index is even, else the second. */
+Q_FN f32 normal_at(u64 seed, u32 stream, u64 index, u32 step, u32 iteration)
+{
+    const Philox4 group = philox_group(seed, stream, index, step, iteration, PHILOX_VALUE);
+    const u32 first = (u32)(index % 4 / 2 * 2);
+    const Q_Pair pair = normal_pair(group.v[first], group.v[first + 1]);
+    return index % 2 ? pair.lo : pair.hi;
+}
+
 #endif

@@ -77,6 +77,22 @@ static bool is_inference(const Match *m)
     return !training || constant_is(training, 0);
 }
 
+static bool is_mask_unread(const Match *m)
+{
+    for (const Use *u = m->node[m->n_nodes - 1]->uses; u; u = u->next)
+        if (u->user->op != OP_part || ((const PartAttr *)u->user->attr)->index != 0)
+            return false;
+    return true;
+}
+
+/* The same numbers with one result: the stream goes with the attributes. */
+static Node *drop_alone(Build *b, const Match *m)
+{
+    const Node *drop = m->node[m->n_nodes - 1];
+    Node *ins[] = { m->x[0], in(drop, 1), drop->n_in > 2 ? in(drop, 2) : NULL };
+    return build_node(b, OP_dropout, drop->attr, drop->n_in, ins);
+}
+
 /* Axis i of the result of a transposition is this axis of its operand. */
 static int source_axis(const Node *transpose, int i)
 {
@@ -254,6 +270,7 @@ static const Rule rules[] = {
     { "pad-nothing",          EXACT,  P(pad, X, REST(0)),                          X,                  NULL,             pads_nothing      },
     { "dropout-inference",    EXACT,  P(dropout, X, REST(0)),                      X,                  NULL,             is_inference      },
     { "dropout-value",        EXACT,  WITH(P(part, P(dropout, X, REST(0))), PartAttr, .index = 0), X,  NULL,             is_inference      },
+    { "dropout-alone",        EXACT,  WITH(P(part, P(dropout, X, REST(0))), PartAttr, .index = 0), NULL, drop_alone,      is_mask_unread    },
     { "element-of-optional",  EXACT,  P(optional_get_element, P(optional, X)),     X,                  NULL,             is_element        },
     VIEWS_OF(reshape),
     VIEWS_OF(flatten),

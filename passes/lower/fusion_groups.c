@@ -200,6 +200,19 @@ static void try_merge(Growth *w, const Node *first, const Node *second)
     later->into = earlier;
 }
 
+/* A pick is of the region of what keeps its indices inside, or of none. */
+static void keep_pick(Growth *w, const Node *n)
+{
+    Reduction r;
+    FusionGroup *group = region_picks(n, &r) ? fusion_group_of(w->gs, n) : NULL;
+    if (!group || group->fusible)
+        return;
+    group->fusible = true;
+    try_merge(w, in(n, 1), n);
+    if (fusion_group_of(w->gs, n) == group && group->n == 1)
+        group->fusible = false;
+}
+
 /* A value stays in a register where who makes it and who reads it are one. */
 static void merge_with_operands(Growth *w, const Node *n)
 {
@@ -251,6 +264,8 @@ void fusion_groups_find(FusionGroups *gs, Graph *g, Arena *arena, Diag *remarks)
     begin(gs, g, arena);
     for (Node *n = g->first; n; n = n->next)
         *(size_t *)fact(&w.places, n) = ++place;
+    for (Node *n = g->first; n; n = n->next)
+        keep_pick(&w, n);
     for (Node *n = g->first; n; n = n->next)
         merge_with_operands(&w, n);
     for (size_t i = 0; i < g->n_inputs; i++)

@@ -238,6 +238,9 @@ static Status begin(GraphRunner *r, uint64_t seed, uint64_t step, const Tensor *
     for (size_t i = 0; i < p->program->graph->n_inputs; i++)
         reread(r, (int)i, operands[i]);
     caller_begin(p->caller, seed, step);
+    for (int i = 0; i < p->program->n_launches; i++)
+        if (p->launches[i].tape)
+            tape_seed(p->launches[i].tape, seed, step);
     p->at = 0;
     p->began = true;
     return OK;

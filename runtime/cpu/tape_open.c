@@ -99,6 +99,9 @@ static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const
                         .to = dtype_arithmetic(from->to),
                         .through = from->through,
                         .out = from->out,
+                        .law = from->law,
+                        .stream = from->stream,
+                        .own = from->own,
                         .value = from->value };
     s->size = size_of(s->arithmetic);
     for (int i = 0; i < TAPE_OPERANDS; i++)
@@ -232,6 +235,12 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
 size_t tape_scratch(const TapeRunner *r)
 {
     return r->scratch;
+}
+
+void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step)
+{
+    r->seed = seed;
+    r->step = step;
 }
 
 void tape_place(TapeRunner *r, void *scratch)

@@ -27,6 +27,10 @@ typedef struct TapeStepRun {
     size_t size; /* of an element of the arithmetic */
     RowLoop *row;
     const ReduceLoops *loops;
+    /* of DRAW */
+    PhiloxLaw law;
+    uint32_t stream;
+    uint64_t own;
     /* of LOAD and FILL */
     int argument;
     const Tensor *from, *value;
@@ -76,6 +80,7 @@ struct TapeRunner {
     Channels *channels; /* null: rows lie one after the other */
     const void **at;    /* of each worker: where registers are */
     Tensor *const *out;
+    uint64_t seed, step; /* that draws are of */
 };
 
 /* Where a register is written: in the result that it leaves by, or in its room. */

@@ -64,6 +64,19 @@ static void spread_rows(const TapeStepRun *s, const Block *b, const void *from, 
     }
 }
 
+static void pick_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b, const void *x, const i64 *index,
+                      void *to)
+{
+    const int64_t length = r->tape->length;
+    for (int64_t i = 0; i < b->rows; i++) {
+        const int64_t at = i * length + (index[i] < 0 ? 0 : index[i] < length ? index[i] : length - 1);
+        if (s->size == sizeof(f32))
+            ((f32 *)to)[i] = ((const f32 *)x)[at];
+        else
+            ((u64 *)to)[i] = ((const u64 *)x)[at];
+    }
+}
+
 /* Through a narrow block and back: what is stored is what is read. */
 static void round_block(const TapeRunner *r, const TapeStepRun *s, int worker, int64_t n, const void *from, void *to)
 {
@@ -100,6 +113,14 @@ static void fold_column(const TapeRunner *r, const TapeStepRun *s, int worker, c
                        r->memory + s->parts_at + (size_t)(begin / REDUCE_ROWS) * cols * s->size);
 }
 
+/* The logical index of an element of a draw is its number in the space, that of a row the row's. */
+static void draw_block(const TapeRunner *r, const TapeStepRun *s, const Block *b, void *to)
+{
+    const DrawKey key = { .seed = r->seed ^ s->own, .stream = s->stream, .step = (u32)r->step };
+    const int64_t first = r->tape->registers[s->out].per_row ? b->row : b->at;
+    kernels_draw(r->kernels)(&key, s->law, (f32)s->k[0], (u64)first, (size_t)count_of(r, b, s->out), to);
+}
+
 void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void **at)
 {
     switch (s->word) {
@@ -108,6 +129,12 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
         break;
     case TAPE_FILL:
         break;
+    case TAPE_DRAW: {
+        void *to = tape_register_place(r, worker, s->out, b);
+        draw_block(r, s, b, to);
+        at[s->out] = to;
+        break;
+    }
     case TAPE_ROW: {
         void *to = tape_register_place(r, worker, s->out, b);
         s->row((size_t)count_of(r, b, s->out), to, s->in[0] < 0 ? NULL : at[s->in[0]],
@@ -133,6 +160,12 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
             channels_fold(r, s, worker, b, at[s->in[0]], to);
         else
             s->loops->rows((size_t)b->rows, (size_t)r->tape->length, at[s->in[0]], to);
+        at[s->out] = to;
+        break;
+    }
+    case TAPE_PICK: {
+        void *to = tape_register_place(r, worker, s->out, b);
+        pick_rows(r, s, b, at[s->in[0]], at[s->in[1]], to);
         at[s->out] = to;
         break;
     }

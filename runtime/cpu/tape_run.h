@@ -19,6 +19,9 @@ TapeRunner *tape_runner(const Tape *tape, const OpTable *ops, const Kernels *ker
 size_t tape_scratch(const TapeRunner *r);
 void tape_place(TapeRunner *r, void *scratch);
 
+/* The seed and the step that draws of the runs to come are of; nothing said, both are 0. */
+void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step);
+
 /* Runs it: tensors of the types of the tape.  The pool has no more workers than were said; null: the calling thread
  * alone. */
 void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out);

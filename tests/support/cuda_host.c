@@ -150,8 +150,8 @@ static void open_run(Run *r, Arena *arena)
 {
     const Tape *t = r->job->tape;
     const int n = t->n_in + t->n_out;
-    r->blocks = NEWS(arena, Guarded, n + 1);
-    r->arguments = NEWS(arena, void *, n + 1);
+    r->blocks = NEWS(arena, Guarded, n + 2);
+    r->arguments = NEWS(arena, void *, n + 2);
     r->under = NEWS(arena, int, t->n_out + 1);
     for (int i = 0; i < t->n_in; i++) {
         r->blocks[i] = guarded_block(r->job->in[i]->bytes);
@@ -159,8 +159,12 @@ static void open_run(Run *r, Arena *arena)
         r->arguments[i] = r->blocks[i].data;
     }
     place_results(r, arena);
-    r->blocks[n] = guarded_block(r->job->launch.scratch);
+    const int scratch = r->job->launch.draws ? n + 1 : n;
+    r->blocks[n] = guarded_block(sizeof tape_draws);
+    memcpy(r->blocks[n].data, tape_draws, sizeof tape_draws);
     r->arguments[n] = r->blocks[n].data;
+    r->blocks[n + 1] = guarded_block(r->job->launch.scratch);
+    r->arguments[scratch] = r->blocks[n + 1].data;
 }
 
 static void launch(const CudaHost *h, const Run *r, void *library)
@@ -207,7 +211,7 @@ static void run_job(CudaHost *h, const CudaJob *job, void *library, bool over, b
     for (int k = 0; k < job->tape->n_out; k++)
         any = any || r.under[k] >= 0;
     h->over += any;
-    for (int i = 0; i <= job->tape->n_in + job->tape->n_out; i++)
+    for (int i = 0; i <= job->tape->n_in + job->tape->n_out + 1; i++)
         guarded_free(&r.blocks[i]);
     arena_close(&arena);
 }

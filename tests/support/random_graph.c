@@ -6,6 +6,7 @@
 #include "ops/card/reduction.h"
 #include "ops/contract/contract.h"
 #include "ops/move/move.h"
+#include "ops/random/random_draws.h"
 
 enum { MOST_CALLS = 14 };
 
@@ -102,6 +103,48 @@ static void call_reduce(Random *r)
     keep(r, build_node(&r->b, words[rng_below(&r->rng, (int64_t)COUNT(words))], &at, 2, (Node *[]){ x, list }));
 }
 
+/* Numbers of a stream that others may have too, as a dropout or for every element. */
+static void call_draw(Random *r)
+{
+    static const OpWord words[] = { OP_random_normal_like, OP_random_uniform_like, OP_random_normal };
+    Node *x = pick(r, true);
+    const OpWord word = words[rng_below(&r->rng, (int64_t)COUNT(words))];
+    const DType types[] = { F32, F32, BF16, F16, F64 };
+    const RandomAttr at = { .shape = { x->type->rank, (int64_t *)(uintptr_t)x->type->dims },
+                            .dtype = (int)types[rng_below(&r->rng, (int64_t)COUNT(types))] + 1,
+                            .first = -1,
+                            .second = 1.5f,
+                            .seed = rng_below(&r->rng, 3) ? NAN : 7,
+                            .stream = rng_below(&r->rng, 4) };
+    const DropoutAttr drop = { .seed = rng_below(&r->rng, 3) ? NO_SEED : 11, .stream = at.stream };
+    Node *ratio = build_scalar(&r->b, rng_below(&r->rng, 2) ? F32 : F64, 0.1 + 0.25 * (double)rng_below(&r->rng, 4));
+    Node *ins[] = { x, rng_below(&r->rng, 4) ? ratio : NULL, build_scalar(&r->b, BOOL, 1) };
+    if (rng_below(&r->rng, 3))
+        keep(r, build_node(&r->b, OP_dropout, &drop, 3, ins));
+    else
+        keep(r, build_node(&r->b, word, &at, word == OP_random_normal ? 0 : 1, &x));
+}
+
+/* One element of each row, where an input points, as far as that is inside. */
+static void call_fetch(Random *r)
+{
+    Node *x = pick(r, true);
+    const int rank = x->type->rank;
+    int64_t dims[4];
+    if (!rank)
+        return;
+    for (int i = 0; i < rank; i++)
+        dims[i] = i == rank - 1 ? 1 : x->type->dims[i];
+    const AxisAttr at = { rank - 1 };
+    const char *name = arena_printf(r->graph->arena, "i%zu", r->graph->n_inputs);
+    Node *given = graph_input(r->graph, name, type_tensor(&r->c->ir.types, I64, rank, dims));
+    Node *far = build_scalar(&r->b, I64, (double)rng_range(&r->rng, -1, x->type->dims[rank - 1]));
+    Node *index = build_node(&r->b, OP_mul, NULL, 2, (Node *[]){ given, far });
+    Node *last = build_scalar(&r->b, I64, (double)x->type->dims[rank - 1] - 1);
+    index = build_node(&r->b, OP_clip, NULL, 3, (Node *[]){ index, build_scalar(&r->b, I64, 0), last });
+    keep(r, build_node(&r->b, OP_gather_elements, &at, 2, (Node *[]){ x, index }));
+}
+
 /* Looks at a value and copies of it: what a plan may lay over what it was made from. */
 static void call_move(Random *r)
 {
@@ -151,8 +194,8 @@ Graph *random_graph(Context *c, uint64_t seed, bool moves)
 {
     static void (*const calls[])(Random *) = { call_unary, call_unary, call_binary, call_binary, call_binary,
                                                call_test,  call_cast,  call_clip,   call_reduce, call_reduce,
-                                               call_move,  call_move,  call_product };
-    const int64_t n_calls = moves ? (int64_t)COUNT(calls) : 10;
+                                               call_draw,  call_fetch, call_move,   call_move,   call_product };
+    const int64_t n_calls = moves ? (int64_t)COUNT(calls) : 12;
     static const int64_t extents[] = { 1, 2, 3, 7, 40, 65, 130, 1, 5 };
     static const DType types[] = { F32, F32, F32, BF16, F64, I64 };
     Random r = { .c = c, .rng = { seed }, .graph = graph_new(&c->ir, &c->arena, "f") };

@@ -48,6 +48,7 @@ static void run_once(const TapeRun *run, Arena *arena, const bool *copied, int t
     Parallel *pool = run->threads > 1 ? parallel_open(run->threads, NULL) : NULL;
     TapeRunner *r = tape_runner(run->tape, run->w->c->ir.ops, run->level, run->threads, copied, arena);
     tape_place(r, arena_aligned(arena, tape_scratch(r)));
+    tape_seed(r, tape_draws[0], tape_draws[1]);
     for (int turn = 0; turn < turns; turn++)
         tape_run(r, pool, run->in, run->out);
     parallel_close(pool);
@@ -120,7 +121,7 @@ bool tape_values(TapeCheck *w, Graph *g, uint64_t seed)
     w->values = facts_open(&w->c->arena, sizeof(const Tensor *));
     for (size_t i = 0; i < g->n_inputs; i++)
         *(const Tensor **)fact(&w->values, g->inputs[i]) = inputs[i];
-    const EvalOptions options = { .observe = watch, .user = w };
+    const EvalOptions options = { .observe = watch, .user = w, .seed = tape_draws[0], .step = tape_draws[1] };
     return evaluate(g, &options, &w->c->heap, inputs, results) == OK;
 }
 

@@ -16,6 +16,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .rows = LEVEL_NAME(rows),
     .reduce = LEVEL_NAME(reduce),
     .packed = LEVEL_NAME(packed),
+    .draw = LEVEL_NAME(draw),
     .gemm_f32 = LEVEL_NAME(gemm_f32),
     .gemm_f64 = LEVEL_NAME(gemm_f64),
     .gemm_i32 = LEVEL_NAME(gemm_i32),

@@ -22,6 +22,7 @@ struct Kernels {
     RowLoop *const (*rows)[ARITHMETICS];
     const ReduceLoops (*reduce)[ARITHMETICS];
     const PackedLoops *packed; /* of f32, of f64 */
+    DrawLoop *draw;
     GemmF32 *gemm_f32;
     GemmF64 *gemm_f64;
     GemmI32 *gemm_i32;
@@ -43,6 +44,7 @@ struct Kernels {
     LEVEL_STORAGE(u64, level)                                                                                          \
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     extern const PackedLoops packed_##level[2];                                                                        \
+    DrawLoop draw_##level;                                                                                             \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;                                                                                          \
     GemmI32 gemm_i32_##level;                                                                                          \
