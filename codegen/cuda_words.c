@@ -290,6 +290,8 @@ void cuda_step(const CudaMaker *m, const TapeStep *s, const CudaPlace *at)
         print_row(m, s);
     else if (s->word == TAPE_ROUND)
         text_add(m->out, cuda_load(m, s->through, s->to, cuda_store(m, s->arithmetic, s->through, from)));
+    else if (s->word == TAPE_HIT)
+        text_printf(m->out, "(%s)((i64)%s == r%d)", type, at->column, s->in[0]);
     else if (s->word == TAPE_FOLD_ROW) /* a row of one element */
         text_printf(m->out, "%s_add_%s(%s_none_%s(), %s)", cuda_kind(s), type, cuda_kind(s), type, from);
     else

@@ -9,6 +9,7 @@
 /* The registers that hold a value: in each arithmetic, for each element and for each row; 0: none yet, else number + 1. */
 typedef struct Held {
     int in[ARITHMETICS][2];
+    const Node *hit; /* what names the element of each row that is marked: made where it is wanted, as it is wanted */
     Arithmetic left; /* that its call left it in: the others are converted from there */
 } Held;
 
@@ -97,6 +98,16 @@ static int spread(Maker *m, int from, Arithmetic a)
     return out;
 }
 
+static int hit(Maker *m, int index, Arithmetic a)
+{
+    const int out = add_register(m, a, BY_ELEMENT, false);
+    TapeStep *s = add_step(m, TAPE_HIT);
+    s->arithmetic = number_of[a];
+    s->in[0] = index;
+    s->out = out;
+    return out;
+}
+
 /* How what a call computes is laid out. */
 static int layout_of(const Maker *m, const Node *n)
 {
@@ -116,7 +127,9 @@ static int want(Maker *m, const Node *n, Arithmetic a, int by)
     if (h->in[a][by])
         return h->in[a][by] - 1;
     int reg;
-    if (n->op == OP_const) {
+    if (h->hit) {
+        reg = hit(m, want(m, h->hit, ARITH_I64, BY_ROW), a);
+    } else if (n->op == OP_const) {
         reg = fill(m, tensor_get_f64(node_constant(n, 0), 0), node_constant(n, 0), a);
     } else if (n->op == OP_input && !(by == BY_ELEMENT && is_of_channel(m, n))) {
         reg = load(m, n, a, by);
@@ -167,6 +180,11 @@ static int row_step(Maker *m, const Node *n, Arithmetic a, int by, const int *in
 static void make_row(Maker *m, const Node *n)
 {
     const Row *row = op_of(n)->row;
+    int index;
+    if (region_hits(&m->region, n, &index)) {
+        *(Held *)fact(&m->held, n) = (Held){ .hit = in(n, index), .left = ARITH_I64 };
+        return;
+    }
     const int operands = row->fold ? n->n_in : row->n, by = layout_of(m, n);
     const Type **types = NEWS(m->arena, const Type *, operands + 1);
     int regs[TAPE_OPERANDS] = { TAPE_NONE, TAPE_NONE, TAPE_NONE };
@@ -195,7 +213,8 @@ static Arithmetic arithmetic_of(const Type *t)
 
 static void make_cast(Maker *m, const Node *n)
 {
-    const Arithmetic from = arithmetic_of(in(n, 0)->type);
+    const Held *held = fact(&m->held, in(n, 0)); /* a mark is 0 or 1 in every arithmetic */
+    const Arithmetic from = arithmetic_of(held->hit ? n->type : in(n, 0)->type);
     const int by = layout_of(m, n);
     leave(m, n, want(m, in(n, 0), from, by), from, by);
 }

@@ -129,6 +129,9 @@ static void print_step(Text *out, const TapeStep *s, const OpTable *ops)
     case TAPE_SPREAD:
         text_printf(out, "r%d = spread r%d\n", s->out, s->in[0]);
         return;
+    case TAPE_HIT:
+        text_printf(out, "r%d = hit.%s r%d\n", s->out, dtype_name(s->arithmetic), s->in[0]);
+        return;
     case TAPE_FOLD_ROW:
         text_printf(out, "r%d = %s.%s r%d along rows\n", s->out, word, dtype_name(s->arithmetic), s->in[0]);
         return;

@@ -18,6 +18,7 @@ typedef enum TapeWord {
     TAPE_ROW,         /* out = a row of ops/rows.def over in[0..2] */
     TAPE_ROUND,       /* out = in[0] as values of a type, in another arithmetic perhaps */
     TAPE_SPREAD,      /* out = for each element that of its row, in[0] */
+    TAPE_HIT,         /* out = 1 for the element of each row that in[0] names, else 0 */
     TAPE_FOLD_ROW,    /* out = the reduction of each row of in[0] */
     TAPE_PICK,        /* out = of each row of in[0] the element in[1], the last or first where there is none */
     TAPE_FOLD_COLUMN, /* a result = the reduction of each column of in[0], over all blocks */

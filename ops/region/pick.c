@@ -1,4 +1,4 @@
-/* Picks: calls that fetch one element of each row of a region. */
+/* Picks and hits: calls that fetch one element of each row of a region, and calls that mark one. */
 #include "ops/card/attrs.h"
 #include "ops/card/shapes.h"
 #include "ops/region/region.h"
@@ -41,4 +41,32 @@ bool region_picks(const Node *n, Reduction *r)
         return false;
     const Node *index = in(n, 1);
     return is_within(in(index, 1), in(index, 2), in(n, 0)->type->dims[__builtin_ctz(r->axes)]);
+}
+
+/* ---- hits ---- */
+
+/* Whether a constant is 0, 1, 2 .. */
+static bool counts(const Node *n)
+{
+    const Tensor *t = n->op == OP_const && n->type->dtype == I64 ? node_constant(n, 0) : NULL;
+    const int64_t elements = t ? tensor_elements(t) : 0;
+    for (int64_t i = 0; i < elements; i++)
+        if (tensor_get_i64(t, i) != i)
+            return false;
+    return elements > 1;
+}
+
+bool region_hits(const Region *r, const Node *n, int *index)
+{
+    if (n->op != OP_equal || r->cut == REGION_UNCUT || region_has_channels(r) ||
+        region_extent(r, n->type) != EXTENT_ELEMENT)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const Type *own = in(n, i)->type, *other = in(n, 1 - i)->type;
+        *index = i;
+        if (own->dtype == I64 && region_extent(r, own) == EXTENT_ROW && region_extent(r, other) == EXTENT_COLUMN &&
+            counts(in(n, 1 - i)))
+            return true;
+    }
+    return false;
 }

@@ -325,6 +325,16 @@ static bool is_call_of_body(void *user, const Node *n)
     return n->graph == user && n->op != OP_return;
 }
 
+/* Whether a constant says nothing but the numbers of elements that are marked. */
+static bool is_for_hits(const Region *r, const Node *n)
+{
+    int index;
+    for (const Use *u = n->uses; u; u = u->next)
+        if (!region_hits(r, u->user, &index) || u != &u->user->in[1 - index])
+            return false;
+    return n->uses;
+}
+
 const char *region_read_body(const Graph *body, Arena *scratch, Region *r)
 {
     RegionMembers m = { .holds = is_call_of_body, .user = (void *)(uintptr_t)body };
@@ -335,13 +345,15 @@ const char *region_read_body(const Graph *body, Arena *scratch, Region *r)
     for (const Node *n = body->first; n; n = n->next) {
         if (n->op != OP_const)
             m.calls[m.n++] = n;
-        else if (!region_holds_constant(n))
-            return "a constant of many elements";
     }
     for (int i = 0; i < graph_n_results(body); i++)
         if (!graph_result(body, i) || graph_result(body, i)->op == OP_input || graph_result(body, i)->op == OP_const)
             return "a result that it does not compute";
-    return region_read(&m, r);
+    const char *wrong = region_read(&m, r);
+    for (const Node *n = body->first; n && !wrong; n = n->next)
+        wrong =
+            n->op == OP_const && !region_holds_constant(n) && !is_for_hits(r, n) ? "a constant of many elements" : NULL;
+    return wrong;
 }
 
 bool region_lies_over(const Region *r, const Graph *body, int result, const Type *operand)

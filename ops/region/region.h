@@ -54,6 +54,10 @@ bool region_holds_constant(const Node *n);
 /* Whether the rows of a closed space are channels: dimensions in the middle. */
 bool region_has_channels(const Region *r);
 
+/* Whether a call of a closed region marks one element of each row: an `equal` of an index of each row and the numbers of the
+ * elements of a row, a constant, which may stand in the body for that.  `index`: the operand that it is. */
+bool region_hits(const Region *r, const Node *n, int *index);
+
 /* What of the space a value of this type has one element for. */
 Extent region_extent(const Region *r, const Type *t);
 

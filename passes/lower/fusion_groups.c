@@ -276,6 +276,13 @@ void fusion_groups_find(FusionGroups *gs, Graph *g, Arena *arena, Diag *remarks)
         remark_apart(&w, remarks, n);
 }
 
+void fusion_group_region(FusionGroups *gs, const FusionGroup *group, Region *r)
+{
+    Pair alone = { gs, group, group };
+    const char *wrong = region_read(&(RegionMembers){ (const Node **)group->calls, group->n, is_of_pair, &alone }, r);
+    BUG_IF(gs->graph->ir->memory, wrong);
+}
+
 Node **fusion_groups_order(FusionGroups *gs, size_t *n_calls)
 {
     Node **calls = NEWS(gs->arena, Node *, gs->n + 1);

@@ -36,4 +36,7 @@ FusionGroup *fusion_group_of(FusionGroups *gs, const Node *n);
 /* All calls in an order in which each group's stand together and behind all that they read; n_calls of them. */
 Node **fusion_groups_order(FusionGroups *gs, size_t *n_calls);
 
+/* The region that the calls of a group are. */
+void fusion_group_region(FusionGroups *gs, const FusionGroup *group, Region *r);
+
 #endif

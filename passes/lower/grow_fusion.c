@@ -22,6 +22,7 @@ typedef struct Body {
     FusionGroups *gs;
     const FusionGroup *group;
     Graph *graph;
+    Region region;
     Build inside;
     Map constants, parameters; /* Node * of the body, by the node outside that it stands for */
     Node **operands;
@@ -30,18 +31,20 @@ typedef struct Body {
     int n_results;
 } Body;
 
-/* Scalars that can be read, and the axes of a reduction. */
-static bool is_constant_inside(const Node *def, const Node *reader, int operand)
+/* Scalars that can be read, the axes of a reduction, and the numbers of elements of which one is marked. */
+static bool is_constant_inside(const Body *b, const Node *def, const Node *reader, int operand)
 {
     Reduction fold;
+    int index;
     return def->op == OP_const && node_constant(def, 0) &&
-           (type_elements(def->type) == 1 || (operand > 0 && region_folds(reader, &fold)));
+           (type_elements(def->type) == 1 || (operand > 0 && region_folds(reader, &fold)) ||
+            (region_hits(&b->region, reader, &index) && operand == 1 - index));
 }
 
 /* What stands in the body for a value from outside: a copy of a constant, or a parameter. */
 static Node *value_inside(Body *b, Node *def, const Node *reader, int operand)
 {
-    const bool constant = is_constant_inside(def, reader, operand);
+    const bool constant = is_constant_inside(b, def, reader, operand);
     bool fresh;
     MapEntry *e = map_put_u64(constant ? &b->constants : &b->parameters, (uintptr_t)def, &fresh);
     if (!fresh)
@@ -100,6 +103,7 @@ static Status make_node(FusionGroups *gs, const FusionGroup *group)
             b.results[b.n_results++] = group->calls[i];
     if (!b.n_results)
         return OK;
+    fusion_group_region(gs, group, &b.region);
     for (size_t i = 0; i < group->n; i++)
         adopt(&b, group->calls[i]);
     graph_return(b.graph, b.n_results, b.results, NULL);

@@ -64,6 +64,23 @@ static void spread_rows(const TapeStepRun *s, const Block *b, const void *from, 
     }
 }
 
+static void hit_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b, const i64 *index, void *to)
+{
+    const int64_t length = r->tape->length;
+    memset(to, 0, (size_t)b->n * s->size);
+    for (int64_t i = 0; i < b->rows; i++) {
+        if (index[i] < 0 || index[i] >= length)
+            continue;
+        const int64_t at = i * length + index[i];
+        if (s->arithmetic == ARITH_F32)
+            ((f32 *)to)[at] = 1;
+        else if (s->arithmetic == ARITH_F64)
+            ((f64 *)to)[at] = 1;
+        else
+            ((u64 *)to)[at] = 1;
+    }
+}
+
 static void pick_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b, const void *x, const i64 *index,
                       void *to)
 {
@@ -151,6 +168,12 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
     case TAPE_SPREAD: {
         void *to = tape_register_place(r, worker, s->out, b);
         spread_rows(s, b, at[s->in[0]], to);
+        at[s->out] = to;
+        break;
+    }
+    case TAPE_HIT: {
+        void *to = tape_register_place(r, worker, s->out, b);
+        hit_rows(r, s, b, at[s->in[0]], to);
         at[s->out] = to;
         break;
     }

@@ -125,7 +125,20 @@ static void call_draw(Random *r)
         keep(r, build_node(&r->b, word, &at, word == OP_random_normal ? 0 : 1, &x));
 }
 
-/* One element of each row, where an input points, as far as that is inside. */
+/* 1 where an index says, from either side, in one of the types. */
+static Node *mark(Random *r, Node *index, int64_t extent)
+{
+    static const DType types[] = { F32, F64, BF16 };
+    int64_t *all = NEWS(r->graph->arena, int64_t, extent + 1);
+    for (int64_t i = 0; i < extent; i++)
+        all[i] = i;
+    Node *numbers = build_i64s(&r->b, (int)extent, all);
+    const bool first = rng_below(&r->rng, 2);
+    Node *hit = CALL(&r->b, equal, first ? index : numbers, first ? numbers : index);
+    return build_cast(&r->b, hit, types[rng_below(&r->rng, (int64_t)COUNT(types))]);
+}
+
+/* One element of each row, where an input points, as far as that is inside, or where that is. */
 static void call_fetch(Random *r)
 {
     Node *x = pick(r, true);
@@ -142,7 +155,10 @@ static void call_fetch(Random *r)
     Node *index = build_node(&r->b, OP_mul, NULL, 2, (Node *[]){ given, far });
     Node *last = build_scalar(&r->b, I64, (double)x->type->dims[rank - 1] - 1);
     index = build_node(&r->b, OP_clip, NULL, 3, (Node *[]){ index, build_scalar(&r->b, I64, 0), last });
-    keep(r, build_node(&r->b, OP_gather_elements, &at, 2, (Node *[]){ x, index }));
+    if (rng_below(&r->rng, 2))
+        keep(r, build_node(&r->b, OP_gather_elements, &at, 2, (Node *[]){ x, index }));
+    else
+        keep(r, mark(r, index, x->type->dims[rank - 1]));
 }
 
 /* Looks at a value and copies of it: what a plan may lay over what it was made from. */

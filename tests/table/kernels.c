@@ -168,9 +168,41 @@ static void rows_are_there(void **state)
     }
 }
 
+/* Of one element as base/philox.h says. */
+static f32 drawn(const DrawKey *k, PhiloxLaw law, f32 limit, u64 index)
+{
+    const f32 u = philox_uniform(philox_at(k->seed, k->stream, index, k->step, k->iteration, PHILOX_VALUE));
+    return law == PHILOX_NORMAL    ? normal_at(k->seed, k->stream, index, k->step, k->iteration)
+           : law == PHILOX_UNIFORM ? u
+                                   : (f32)(u >= limit);
+}
+
+/* From any index on, as many as there are; the upper half of a seed and of an index count. */
+static void draws_agree(void **state)
+{
+    static const char *const levels[] = { "base", "v3", "v4" };
+    static const u64 firsts[] = { 0, 1, 2, 3, 255, 1021, 0x3fffffffd, 0x3fffffffffe };
+    static const size_t counts[] = { 0, 1, 2, 5, 255, 256, 257, 700 };
+    static const DrawKey keys[] = { { 0, 0, 0, 0 }, { 7, 3, 1, 0 }, { 0x8000000100000002, 0xfffffff0, 0xffffffff, 9 } };
+    f32 out[701];
+    (void)state;
+    for (size_t l = 0; l < COUNT(levels); l++)
+        for (size_t i = 0; kernels_named(levels[l]) && i < COUNT(firsts) * COUNT(counts) * COUNT(keys) * 3; i++) {
+            const DrawKey *key = &keys[i % COUNT(keys)];
+            const PhiloxLaw law = (PhiloxLaw)(i / COUNT(keys) % 3);
+            const u64 first = firsts[i / COUNT(keys) / 3 % COUNT(firsts)];
+            const size_t n = counts[i / COUNT(keys) / 3 / COUNT(firsts)];
+            out[n] = -1;
+            kernels_draw(kernels_named(levels[l]))(key, law, 0.3f, first, n, out);
+            for (size_t k = 0; k < n; k++)
+                assert_int_equal(bits_of(out[k]), bits_of(drawn(key, law, 0.3f, first + k)));
+            assert_true(out[n] == -1);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree), cmocka_unit_test(panels_agree),
-                                        cmocka_unit_test(rows_are_there) };
+                                        cmocka_unit_test(rows_are_there), cmocka_unit_test(draws_agree) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
