@@ -55,6 +55,12 @@ void arena_reuse(Arena *a)
     a->reuses = true;
 }
 
+void arena_expect(Arena *a, size_t bytes)
+{
+    const size_t whole = bytes < PTRDIFF_MAX / 2 ? bytes + sizeof(ArenaChunk) : 0;
+    a->most = whole > a->most ? whole : a->most;
+}
+
 /* A chunk of that size or larger; a spare one that is too small makes room. */
 static ArenaChunk *take_chunk(Arena *a, size_t *size)
 {
@@ -80,6 +86,7 @@ static void add_chunk(Arena *a, size_t size)
     if (want < a->most && !a->memory->apart && (!a->chunk || a->chunk->size < a->most))
         want = a->most;
 
+    a->lost += (size_t)(a->end - a->at);
     ArenaChunk *c = take_chunk(a, &want);
     c->older = a->chunk;
     c->size = want;
@@ -163,13 +170,17 @@ static void drop_chunk(Arena *a, ArenaChunk *c)
 
 void arena_reset(Arena *a, ArenaMark mark)
 {
-    size_t freed = 0;
+    size_t freed = 0, lost = a->lost + (size_t)(a->end - a->at);
     while (a->chunk != mark.chunk) {
         ArenaChunk *older = a->chunk->older;
         freed += a->chunk->size;
         drop_chunk(a, a->chunk);
         a->chunk = older;
         a->at = a->end = older ? (char *)older + older->size : NULL;
+    }
+    if (freed) {
+        a->lost = 0;
+        freed -= lost < freed ? lost : freed;
     }
     if (a->reuses && freed > a->most)
         a->most = freed;

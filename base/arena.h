@@ -16,7 +16,8 @@ typedef struct Arena {
     Cleanup cleanup;
     bool reuses;
     ArenaChunk *spare; /* the largest that arena_reset() found free */
-    size_t most;       /* bytes that one arena_reset() freed: the next chunk serves as much alone */
+    size_t most; /* bytes that one arena_reset() freed, or that are expected: the next chunk serves as much alone */
+    size_t lost; /* bytes at the ends of chunks, which what came next did not fit into */
 } Arena;
 
 typedef struct ArenaMark {
@@ -36,6 +37,9 @@ void arena_keep(Arena *a);
 /* From now on the largest chunk that arena_reset() frees waits for the next that needs one, and what it freed in several
  * comes as one: the pages of a fresh chunk cost more than most work on them, and who does the same again asks for nothing. */
 void arena_reuse(Arena *a);
+
+/* Says how many bytes will be taken before the next arena_reset(): the next chunk serves as much alone. */
+void arena_expect(Arena *a, size_t bytes);
 
 /* `size` zeroed bytes. */
 void *arena_alloc(Arena *a, size_t size);

@@ -55,6 +55,13 @@ void caller_keep(Caller *c)
     arena_keep(&c->machine.scratch);
 }
 
+void caller_expect(Caller *c, size_t bytes)
+{
+    enum { LITTLE = 1 << 16 }; /* tables of operands, and what aligns the rest */
+    if (bytes > LITTLE)
+        arena_expect(&c->machine.scratch, bytes + LITTLE);
+}
+
 void caller_begin(Caller *c, uint64_t seed, uint64_t step)
 {
     c->options.seed = seed;
@@ -82,8 +89,10 @@ static size_t widened(const Type *t)
 size_t caller_room(const Node *n)
 {
     const OpDef *def = op_of(n);
-    size_t bytes = 0;
-    if (def->access.kind != ACCESS_CONTRACT && def->access.kind != ACCESS_WINDOW)
+    size_t bytes = def->room ? def->room(n) : 0;
+    const bool widens =
+        def->access.kind == ACCESS_CONTRACT || def->access.kind == ACCESS_WINDOW || def->access.served_whole;
+    if (!widens)
         return bytes;
     for (int i = 0; i < n->n_in; i++)
         bytes += in(n, i) ? widened(in(n, i)->type) : 0;

@@ -16,6 +16,9 @@ Caller *caller_open(Ir *ir, const EvalOptions *options, Arena *arena, Heap *heap
 /* Keeps it past guarded(): a jump no longer closes it, its owner must. */
 void caller_keep(Caller *c);
 
+/* Says how many bytes (caller_room) the call takes that takes most: they come as one block. */
+void caller_expect(Caller *c, size_t bytes);
+
 /* From now on calls draw what a step draws. */
 void caller_begin(Caller *c, uint64_t seed, uint64_t step);
 
@@ -23,8 +26,8 @@ void caller_begin(Caller *c, uint64_t seed, uint64_t step);
  * takes on the way it gives back, and finds again in the next call. */
 Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out);
 
-/* The bytes that a call takes for operands and results in the arithmetic that products and windows are computed in; the
- * blocks that they work in are of the size of caches, and not counted. */
+/* The bytes that a call takes on one thread: for operands and results in the arithmetic that products and windows are
+ * computed in, and what its card says beside.  Blocks of the size of caches are not counted. */
 size_t caller_room(const Node *n);
 
 /* Says what a call makes, for memory_work(): the thing is the node. */

@@ -104,6 +104,13 @@ static Status eval_conv(Eval *e)
     return OK;
 }
 
+static size_t room_conv(const Node *n)
+{
+    const Type *f = in(n, 1)->type;
+    const int64_t groups = ((const ConvAttr *)n->attr)->group;
+    return filter_bytes(f, groups, f->dims[0] / groups, f->dims[1], window_product(f->rank - 2, f->dims + 2));
+}
+
 static Node *sample_conv(Build *b, Rng *rng, int variant)
 {
     int64_t x[MAX_RANK], w[MAX_RANK];
@@ -144,6 +151,7 @@ const OpDef op_conv = {
     .trainable = 6,
     .weight = 40,
     .work = work_conv,
+    .room = room_conv,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },

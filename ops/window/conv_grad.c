@@ -202,6 +202,21 @@ static Status eval_conv_weight_grad(Eval *e)
     return OK;
 }
 
+/* The sums of the rows that one thread does together. */
+static size_t room_conv_weight_grad(const Node *n)
+{
+    const Type *x = in(n, X)->type, *dy = in(n, DY)->type;
+    const int64_t groups = ((const ConvAttr *)n->attr)->group;
+    const size_t element = x->dtype == F64 ? sizeof(f64) : sizeof(f32);
+    WeightRun r = { .groups = groups, .results = dy->dims[1] / groups };
+    r.rows = x->dims[1] / groups * window_product(n->type->rank - 2, n->type->dims + 2);
+    r.positions = x->dims[0] * window_product(dy->rank - 2, dy->dims + 2);
+    if (r.results == 0 || r.rows == 0)
+        return 0;
+    split_rows(&r, 1);
+    return (size_t)(r.part * r.results) * (1 + panel_digits((size_t)r.positions)) * element;
+}
+
 /* It is linear in the data and in dy, as a convolution is in data and weights. */
 static void adjoint_conv_weight_grad(Build *b, const Site *s, Node **dx)
 {
@@ -249,6 +264,7 @@ const OpDef op_conv_weight_grad = {
     .differentiable = 3,
     .weight = 40,
     .work = work_conv_weight_grad,
+    .room = room_conv_weight_grad,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv_weight_grad,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL, .wide_out = 1 },

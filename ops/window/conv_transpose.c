@@ -177,6 +177,13 @@ static Status eval_conv_transpose(Eval *e)
     return OK;
 }
 
+static size_t room_conv_transpose(const Node *n)
+{
+    const Type *f = in(n, 1)->type;
+    const int64_t groups = ((const ConvTransposeAttr *)n->attr)->group;
+    return filter_bytes(f, groups, f->dims[1], f->dims[0] / groups, window_product(f->rank - 2, f->dims + 2));
+}
+
 /* Cuts the result at its borders, or says how large it is: somewhat less or more than what is reached. */
 static void sample_frame(Rng *rng, Arena *arena, int rank, const int64_t *x, const int64_t *w, ConvTransposeAttr *at)
 {
@@ -249,6 +256,7 @@ const OpDef op_conv_transpose = {
     .trainable = 6,
     .weight = 40,
     .work = work_conv_transpose,
+    .room = room_conv_transpose,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv_transpose,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },

@@ -268,6 +268,13 @@ size_t filter_room(const Eval *e, const FilterPack *f)
     return (size_t)f->groups * filter_group(e, f);
 }
 
+size_t filter_bytes(const Type *filter, int64_t groups, int64_t rows, int64_t columns, int64_t taps)
+{
+    enum { TILE = MOST_TILE_ROWS };
+    const size_t element = filter->dtype == F64 ? sizeof(f64) : sizeof(f32);
+    return (size_t)(groups * ((rows + TILE - 1) / TILE * TILE) * columns * taps) * element;
+}
+
 void filter_pack(Eval *e, const FilterPack *f)
 {
     PackRun run = { f, kernels_packed(e->kernels, f->f64 ? ARITH_F64 : ARITH_F32), f->f64 ? sizeof(f64) : sizeof(f32),

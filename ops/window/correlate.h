@@ -52,6 +52,9 @@ typedef struct FilterPack {
 size_t filter_room(const Eval *e, const FilterPack *f);
 size_t filter_group(const Eval *e, const FilterPack *f);
 
+/* Bytes of the packed weights of a call that has so many groups of [rows, columns] over so many taps, on any machine. */
+size_t filter_bytes(const Type *filter, int64_t groups, int64_t rows, int64_t columns, int64_t taps);
+
 /* Packs it. */
 void filter_pack(Eval *e, const FilterPack *f);
 

@@ -471,5 +471,6 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *
         open_slot(p, &program->results[i], &p->of_result[i]);
     measure_scratch(p);
     find_made_next(p);
+    caller_expect(p->caller, program_calls_scratch(program));
     return &p->runner;
 }

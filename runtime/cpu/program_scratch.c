@@ -13,17 +13,25 @@ TapeRunner *launch_tape(const Launch *l, const OpTable *ops, const Kernels *kern
     return tape_runner(l->tape, ops, kernels, workers, copied, arena);
 }
 
+size_t program_calls_scratch(const Program *p)
+{
+    size_t most = 0;
+    for (int i = 0; i < p->n_launches; i++) {
+        const size_t bytes = p->launches[i].kind == LAUNCH_REGION ? 0 : caller_room(p->launches[i].node);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 size_t program_scratch(const Program *p, int threads, Arena *arena)
 {
-    size_t tapes = 0, calls = 0;
+    size_t most = 0;
     for (int i = 0; i < p->n_launches; i++) {
         const ArenaMark mark = arena_mark(arena);
-        const Launch *l = &p->launches[i];
-        const TapeRunner *tape = launch_tape(l, p->graph->ir->ops, kernels_best(), threads, arena);
-        const size_t bytes = tape ? tape_scratch(tape) : caller_room(l->node);
-        size_t *most = tape ? &tapes : &calls;
-        *most = bytes > *most ? bytes : *most;
+        const TapeRunner *tape = launch_tape(&p->launches[i], p->graph->ir->ops, kernels_best(), threads, arena);
+        const size_t bytes = tape ? tape_scratch(tape) : 0;
+        most = bytes > most ? bytes : most;
         arena_reset(arena, mark);
     }
-    return tapes + calls; /* neither is given back between launches */
+    return most + program_calls_scratch(p); /* neither is given back between launches */
 }

@@ -181,6 +181,8 @@ static Status set_initial(Session *s, State *state)
     if (!type_known(state->type) || state->type->kind != TYPE_TENSOR)
         return fail(s->ir->diag, NOWHERE, "state %s has no known shape", state->name);
     TRY(tensor_wants_numbers(s->ir->diag, NOWHERE, arena_printf(s->arena, "state %s", state->name), state->type));
+    if (state->master) /* shadows_refresh makes it before anything reads it */
+        return OK;
     return s->engine->fill(s->values, state->kept, state->type, state->initial);
 }
 
