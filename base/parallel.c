@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/fp_env.h"
+#include "base/own_process.h"
 
 enum {
     MOST_THREADS = 1024,
@@ -32,7 +33,7 @@ typedef struct Worker {
 struct Parallel {
     ParallelMemory memory;
     size_t size;
-    pid_t pid;
+    OwnProcess process;
     int threads;
     atomic_bool busy; /* a region is running */
 
@@ -101,7 +102,7 @@ static Parallel *pool_new(int threads, const ParallelMemory *memory, size_t tail
     memset(pool, 0, size);
     pool->memory = from;
     pool->size = size;
-    pool->pid = getpid();
+    pool->process = own_process();
     pool->threads = threads;
     atomic_init(&pool->busy, false);
     return pool;
@@ -109,6 +110,7 @@ static Parallel *pool_new(int threads, const ParallelMemory *memory, size_t tail
 
 static void pool_free(Parallel *pool)
 {
+    own_process_close(&pool->process);
     pool->memory.release(pool->memory.user, pool, pool->size);
 }
 
@@ -119,7 +121,8 @@ void parallel(Parallel *pool, int64_t n, ParallelFn fn, void *arg)
     if (n <= 0)
         return;
     FpEnv was = fp_env_enter();
-    if (!pool || pool->threads == 1 || n == 1 || getpid() != pool->pid || atomic_exchange(&pool->busy, true)) {
+    if (!pool || pool->threads == 1 || n == 1 || !own_process_here(&pool->process) ||
+        atomic_exchange(&pool->busy, true)) {
         fn(arg, 0, n, 0);
     } else {
         pool->fn = fn;
@@ -302,7 +305,7 @@ void parallel_close(Parallel *pool)
 {
     if (!pool)
         return;
-    if (getpid() != pool->pid) {
+    if (!own_process_here(&pool->process)) {
         pool_free(pool);
         return;
     }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/hall/devices.h"
 #include "api/hall/report.h"
@@ -68,7 +67,7 @@ qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)
     if (!cx)
         return QCC_NO_MEMORY;
     *cx = (qcc_context){
-        .options = o, .limits = LIMITS_DEFAULT, .kernels = kernels_best(), .pid = (long)getpid(), .verbosity = 1
+        .options = o, .limits = LIMITS_DEFAULT, .kernels = kernels_best(), .process = own_process(), .verbosity = 1
     };
     memory_open(&cx->memory, &(Allocator){ o.alloc, o.release, o.user });
     cx->memory.strict = true;
@@ -142,8 +141,10 @@ void qcc_close(qcc_context *cx)
     if (!cx)
         return;
     context_release(cx, close_all, cx);
-    if (cx->closed)
-        cx->options.release(cx->options.user, cx, sizeof *cx);
+    if (!cx->closed)
+        return;
+    own_process_close(&cx->process);
+    cx->options.release(cx->options.user, cx, sizeof *cx);
 }
 
 void qcc_interrupt(qcc_context *cx)
@@ -216,7 +217,7 @@ qcc_status context_enter(qcc_context *cx)
 {
     if (!cx)
         return QCC_USAGE;
-    if (cx->pid != (long)getpid())
+    if (!own_process_here(&cx->process))
         return QCC_FORKED;
     if (!context_take(cx))
         return QCC_BUSY;

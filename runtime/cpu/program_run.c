@@ -422,6 +422,7 @@ static const GraphRunnerClass programmed = {
     .until = until,
     .result = result,
     .put = put,
+    .copies = true,
     .end = end,
     .late = late,
     .made_over = made_over,

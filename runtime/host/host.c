@@ -241,6 +241,11 @@ Status host_put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow
     if (how == PUT_COPY && n > 1)
         return put_copies(v, n, to, host);
     for (int i = 0; i < n; i++) {
+        GraphRunner *runner = how == PUT_COPY && to[i].graph != KEPT ? v->graphs[to[i].graph]->runner : NULL;
+        if (runner && runner->does->copies) {
+            runner->does->put(runner, to[i].at, host[i]);
+            continue;
+        }
         if (how == PUT_GIVE)
             heap_take(&v->heap, host[i]);
         set_value(v, to[i], how == PUT_GIVE ? host[i] : copy_of(&v->heap, host[i]));

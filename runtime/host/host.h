@@ -34,6 +34,7 @@ typedef struct GraphRunnerClass {
 
     /* Puts another value in its place. */
     void (*put)(GraphRunner *r, int result, const Tensor *value);
+    bool copies; /* of its bytes; or else it holds the tensor */
 
     /* Ends a run. */
     void (*end)(GraphRunner *r);

@@ -1,5 +1,5 @@
 # The library from outside: programs over libqcc.so and qcc.h, its symbols, its header in C and C++.
-foreach(name library around bytes devices memory nothing session session_leaves values conditions threads scaling stops weights)
+foreach(name library around bytes devices memory nothing session session_leaves values conditions threads scaling stops weights quiet)
     add_executable(test_embed_${name} embed/${name}.c)
     target_link_libraries(test_embed_${name} PRIVATE qcc_shared PkgConfig::CMOCKA Threads::Threads ${CMAKE_DL_LIBS} m)
     target_include_directories(test_embed_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
@@ -7,6 +7,7 @@ foreach(name library around bytes devices memory nothing session session_leaves 
     add_test(NAME embed/${name} COMMAND test_embed_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
     set_tests_properties(embed/${name} PROPERTIES LABELS fast)
 endforeach()
+target_sources(test_embed_quiet PRIVATE support/system_calls.c)
 # Every verb, in places of several kinds.
 add_executable(test_embed_lines embed/lines.c train/command.c)
 target_link_libraries(test_embed_lines PRIVATE qcc_shared Threads::Threads)
