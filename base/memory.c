@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/poison.h"
 
@@ -31,6 +33,37 @@ static void host_release(void *user, void *block, size_t size)
 }
 
 const Allocator memory_host = { host_alloc, host_release, NULL };
+
+#ifdef __linux__
+/* Gives the whole pages of a large range back: they come as zeros.  Of memory of our own host alone: what a host's
+ * allocator gives may be anything. */
+static bool forget_pages(char *at, size_t bytes, size_t *head, size_t *tail)
+{
+    enum { LEAST = 1 << 20 };
+    const long said = sysconf(_SC_PAGESIZE);
+    const size_t page = said > 0 ? (size_t)said : LEAST;
+    if (RED_ZONE > 0 || bytes < LEAST || 2 * page > LEAST)
+        return false;
+    *head = (page - (uintptr_t)at % page) % page;
+    *tail = (bytes - *head) % page;
+    return madvise(at + *head, bytes - *head - *tail, MADV_DONTNEED) == 0;
+}
+#endif
+
+void memory_zero(const Memory *m, void *at, size_t bytes)
+{
+#ifdef __linux__
+    size_t head, tail;
+    if (m->host.alloc == host_alloc && forget_pages(at, bytes, &head, &tail)) {
+        memset(at, 0, head);
+        memset((char *)at + bytes - tail, 0, tail);
+        return;
+    }
+#else
+    (void)m;
+#endif
+    memset(at, 0, bytes);
+}
 
 void memory_open(Memory *m, const Allocator *host)
 {

@@ -85,6 +85,9 @@ Status memory_closing(Memory *m, Status (*fn)(void *arg), void *arg);
 /* Gives a block back; `size` is what was asked. */
 void memory_release(Memory *m, void *block, size_t size);
 
+/* Makes bytes of a block zero; pages that nobody touches then take no memory, where the system has a way to say so. */
+void memory_zero(const Memory *m, void *at, size_t bytes);
+
 /* Jumps as if an allocation had failed: for sizes that overflow. */
 _Noreturn void memory_exhausted(Memory *m);
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/cpu/tape_parts.h"
+#include "runtime/cpu/tape_streams.h"
 
 /* ---- one block ---- */
 
@@ -48,19 +48,31 @@ static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const B
     return room;
 }
 
+/* A vector at a time, whatever the level: there is nothing to compute. */
+#define FILL(T)                                                                                                        \
+    typedef T Wide_##T __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));                                \
+    static void fill_##T(T *to, int64_t n, T v)                                                                        \
+    {                                                                                                                  \
+        enum { WIDE = 64 / sizeof(T) };                                                                                \
+        const Wide_##T all = (Wide_##T){ 0 } + v;                                                                      \
+        int64_t i = 0;                                                                                                 \
+        for (; i + WIDE <= n; i += WIDE)                                                                               \
+            *(Wide_##T *)(void *)(to + i) = all;                                                                       \
+        for (; i < n; i++)                                                                                             \
+            to[i] = v;                                                                                                 \
+    }
+FILL(u32)
+FILL(u64)
+#undef FILL
+
 static void spread_rows(const TapeStepRun *s, const Block *b, const void *from, void *to)
 {
     const int64_t length = b->n / b->rows;
     for (int64_t i = 0; i < b->rows; i++) {
-        if (s->size == sizeof(f32)) {
-            const f32 v = ((const f32 *)from)[i];
-            for (int64_t k = 0; k < length; k++)
-                ((f32 *)to)[i * length + k] = v;
-        } else {
-            const u64 v = ((const u64 *)from)[i];
-            for (int64_t k = 0; k < length; k++)
-                ((u64 *)to)[i * length + k] = v;
-        }
+        if (s->size == sizeof(f32))
+            fill_u32((u32 *)to + i * length, length, ((const u32 *)from)[i]);
+        else
+            fill_u64((u64 *)to + i * length, length, ((const u64 *)from)[i]);
     }
 }
 
@@ -245,6 +257,8 @@ static void run_range(const TapeRunner *r, int64_t begin, int64_t end, int worke
 {
     const Tape *t = r->tape;
     const void **at = r->at + (size_t)worker * (size_t)t->n_registers;
+    TapeStream streams[TAPE_STREAMS];
+    const int n_streams = r->channels ? 0 : tape_streams(r, (end - begin) * r->block, streams);
     for (int i = 0; i < r->n_steps; i++) {
         const TapeStepRun *s = &r->steps[i];
         if (s->word == TAPE_FILL || (s->word == TAPE_LOAD && s->feed == FEED_FIXED)) {
@@ -260,8 +274,11 @@ static void run_range(const TapeRunner *r, int64_t begin, int64_t end, int worke
             b = (Block){ .rows = 1, .at = k * r->block, .n = things, .is_dense = true, .leaves = true };
         if (r->channels)
             channels_run(r, b.row, b.rows, worker, at);
-        for (int i = 0; i < r->n_steps && !r->channels; i++)
+        const int64_t next = left - things < r->block ? left - things : r->block;
+        for (int i = 0; i < r->n_steps && !r->channels; i++) {
+            tape_ask(streams, k + 1 < end ? n_streams : 0, (k + 1) * r->block, next, i, r->n_steps);
             tape_step_run(r, &r->steps[i], worker, &b, at);
+        }
     }
 }
 

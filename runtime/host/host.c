@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "ir/store/init.h"
 
 /* Who lends a tensor holds it so often: it is never given back, and known from one of ours. */
 #define LENT ((int64_t)1 << 40)
@@ -257,10 +258,12 @@ Status host_fill(Values *v, int kept, const Type *type, Payload *initial)
 {
     keep_value(v, kept, tensor_alloc(&v->heap, type));
     Tensor *t = v->kept[kept];
-    if (initial)
+    Init said;
+    const bool zeros = !initial || (payload_is_init(initial, &said) && said.kind == INIT_ZEROS);
+    if (!zeros)
         return payload_read(initial, t, v->ir->diag);
     if (t->bytes)
-        memset(t->data, 0, t->bytes);
+        memory_zero(v->ir->memory, t->data, t->bytes);
     return OK;
 }
 

@@ -399,16 +399,48 @@ static void several_chunks_come_as_one(void **state)
     assert_true(m.used == 0);
 }
 
+/* In pages that are given back and at both ends of them, from anywhere to anywhere, and nothing beside. */
+static void what_is_made_zero_is_zero(void **state)
+{
+    enum { BYTES = 3 << 20 };
+    (void)state;
+    Memory m;
+    Heap h;
+    Rng r = { 5 };
+    memory_open(&m, NULL);
+    heap_open(&h, &m);
+    unsigned char *p = heap_alloc(&h, BYTES);
+    for (int i = 0; i < 20; i++) {
+        const size_t begin = (size_t)rng_below(&r, i % 2 ? BYTES : 9000),
+                     end = begin + (size_t)rng_below(&r, BYTES - begin);
+        size_t wrong = 0;
+        memset(p, 0xff, BYTES);
+        memory_zero(&m, p + begin, end - begin);
+        for (size_t k = 0; k < BYTES; k++)
+            wrong += p[k] != (k >= begin && k < end ? 0 : 0xff);
+        assert_int_equal(wrong, 0);
+    }
+    heap_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_of_ours_are_answered),        cmocka_unit_test(arenas_give_zeroed_aligned_bytes),
-        cmocka_unit_test(a_mark_forgets_what_came_behind),      cmocka_unit_test(growing_arrays_keep_their_elements),
-        cmocka_unit_test(heaps_take_blocks_back_in_any_order),  cmocka_unit_test(blocks_wait_for_the_next_request),
-        cmocka_unit_test(a_chunk_waits_for_the_next_request),   cmocka_unit_test(several_chunks_come_as_one),
-        cmocka_unit_test(a_jump_lands_at_the_innermost_guard),  cmocka_unit_test(every_request_may_fail),
-        cmocka_unit_test(products_that_overflow_are_no_memory), cmocka_unit_test(what_is_kept_survives_a_jump),
-        cmocka_unit_test(what_was_there_before_may_go_inside),  cmocka_unit_test(hosts_see_every_block_come_back),
+        cmocka_unit_test(what_is_made_zero_is_zero),
+        cmocka_unit_test(mistakes_of_ours_are_answered),
+        cmocka_unit_test(arenas_give_zeroed_aligned_bytes),
+        cmocka_unit_test(a_mark_forgets_what_came_behind),
+        cmocka_unit_test(growing_arrays_keep_their_elements),
+        cmocka_unit_test(heaps_take_blocks_back_in_any_order),
+        cmocka_unit_test(blocks_wait_for_the_next_request),
+        cmocka_unit_test(a_chunk_waits_for_the_next_request),
+        cmocka_unit_test(several_chunks_come_as_one),
+        cmocka_unit_test(a_jump_lands_at_the_innermost_guard),
+        cmocka_unit_test(every_request_may_fail),
+        cmocka_unit_test(products_that_overflow_are_no_memory),
+        cmocka_unit_test(what_is_kept_survives_a_jump),
+        cmocka_unit_test(what_was_there_before_may_go_inside),
+        cmocka_unit_test(hosts_see_every_block_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
