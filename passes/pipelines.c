@@ -133,6 +133,42 @@ static const Pass *const lower_small[] = {
     &pass_order_nodes,
 };
 
+/* Blocks of the forward side are made again. */
+static const Pass *const lower_blocks[] = {
+    &pass_expand,
+    &pass_absorb_transposes,
+    &pass_bound_picks,
+    &pass_advance_loss,
+    &pass_merge_equals,
+    &pass_merge_sides,
+    &pass_drop_dead,
+    &pass_rematerialise,
+    &pass_drop_dead,
+    &pass_rematerialise_blocks,
+    &pass_drop_dead,
+    &pass_grow_fusion,
+    &pass_drop_dead,
+    &pass_order_nodes,
+};
+
+/* And so are the borders of most of them. */
+static const Pass *const lower_least[] = {
+    &pass_expand,
+    &pass_absorb_transposes,
+    &pass_bound_picks,
+    &pass_advance_loss,
+    &pass_merge_equals,
+    &pass_merge_sides,
+    &pass_drop_dead,
+    &pass_rematerialise,
+    &pass_drop_dead,
+    &pass_rematerialise_segments,
+    &pass_drop_dead,
+    &pass_grow_fusion,
+    &pass_drop_dead,
+    &pass_order_nodes,
+};
+
 /* A graph whose inputs were given types: what follows from them, as far as it must be known to plan it. */
 static const Pass *const shapes[] = {
     &pass_params_to_const,
@@ -151,6 +187,8 @@ const Pipeline all_pipelines[] = {
     { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
     { "lower", TYPED, lower, COUNT(lower) },
     { "lower-small", TYPED, lower_small, COUNT(lower_small) },
+    { "lower-blocks", TYPED, lower_blocks, COUNT(lower_blocks) },
+    { "lower-least", TYPED, lower_least, COUNT(lower_least) },
     { "shapes", TYPED, shapes, COUNT(shapes) },
 };
 

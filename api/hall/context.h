@@ -17,11 +17,26 @@ typedef struct Held {
     void (*close)(void *thing); /* gives the thing back, with context_let_loose */
 } Held;
 
-/* What counts where programs are made. */
+/* What is made again for the backward side instead of being kept till then, from the least to the most (--remat). */
+typedef enum Remat {
+    REMAT_NONE,
+    REMAT_CHEAP, /* what rows and casts make */
+    REMAT_BLOCK, /* all but what is alive at borders of blocks */
+    REMAT_FULL,  /* most of that, too */
+    REMATS,
+} Remat;
+
+/* How programs are made. */
 typedef struct Lowering {
-    bool small;    /* memory more than time: what is cheap is made again instead of being kept (--remat cheap) */
-    uint64_t most; /* bytes of the arena; beyond them memory counts more than time; 0: no bound (--remat-budget) */
+    Remat remat;
+    uint64_t most; /* bytes of the arena: the first from `remat` on that needs no more is taken; 0: no bound (--remat-budget) */
 } Lowering;
+
+/* "block". */
+const char *remat_name(Remat r);
+
+/* What is made again then, in a few words. */
+const char *remat_text(Remat r);
 
 struct qcc_context {
     Memory memory;

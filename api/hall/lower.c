@@ -68,73 +68,104 @@ static const char *too_large(const Graph *g, const Plan *plan)
 }
 
 /* The passes, and where the values lie then; false where that cannot be said. */
-static bool lower_and_plan(Lowered *l, const char *pipeline, Arena *arena)
+static bool lower_and_plan(Lowered *l, Graph *g, Remat remat, Arena *arena, Ear *ear)
 {
-    if (pipeline_run(pipeline_find(pipeline), l->graph, NULL) != OK) {
+    static const char *const pipelines[REMATS] = { "lower", "lower-small", "lower-blocks", "lower-least" };
+    *ear = (Ear){ .arena = arena }; /* what was remarked of another try is not about this one */
+    *l = (Lowered){ .graph = g, .remat = remat };
+    if (pipeline_run(pipeline_find(pipelines[remat]), g, NULL) != OK) {
         *l = refused("a call that cannot be lowered", NULL);
         return false;
     }
-    if (plan_memory(l->graph, arena, &l->plan, &l->where))
+    l->remarks = ear->list;
+    l->n_remarks = ear->n;
+    if (plan_memory(g, arena, &l->plan, &l->where))
         return true;
     l->why = "values whose sizes only a run knows";
     return false;
 }
 
-static Lowered lower(Graph *g, const Type *const *types, const Lowering *how, Arena *arena)
+static bool has_backward_side(const Graph *g)
 {
-    static const char small[] = "lower-small";
-    Lowered l = { .graph = g };
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->flags & NODE_BACKWARD)
+            return true;
+    return false;
+}
+
+/* The first that keeps to the bound; where none does, the one with the least arena. */
+static bool lower_within(Lowered *l, const Graph *g, const Lowering *how, Arena *arena, Ear *ear)
+{
+    if (!lower_and_plan(l, graph_copy(g, arena), how->remat, arena, ear))
+        return false;
+    for (int r = (int)how->remat + 1; r < REMATS && l->plan.arena > how->most; r++) {
+        Lowered next;
+        if (lower_and_plan(&next, graph_copy(g, arena), (Remat)r, arena, ear) && next.plan.arena < l->plan.arena)
+            *l = next;
+    }
+    return true;
+}
+
+static Lowered lower(Graph *g, const Type *const *types, const Lowering *how, Arena *arena, Ear *ear)
+{
+    Lowered l;
     if (graph_count(g) > MOST_NODES)
         return refused("more nodes than are lowered", NULL);
     const char *wrong = bind_types(g, types);
     if (wrong)
         return refused(wrong, NULL);
-    Graph *again = how->most && !how->small ? graph_copy(g, arena) : NULL;
-    if (!lower_and_plan(&l, how->small ? small : "lower", arena))
+    const bool again = has_backward_side(g), bound = again && how->most;
+    if (!(bound ? lower_within(&l, g, how, arena, ear)
+                : lower_and_plan(&l, g, again ? how->remat : REMAT_NONE, arena, ear)))
         return l;
-    if (again && l.plan.arena > how->most) {
-        l.graph = again;
-        if (!lower_and_plan(&l, small, arena))
-            return l;
-    }
     if ((l.why = too_large(l.graph, &l.plan)))
         return l;
     l.program = program_make(&l.plan, arena, &l.why, &l.where);
     return l;
 }
 
-/* What fails here is tried in another way: messages go nowhere, remarks to the ear; null: nowhere, too. */
-static Lowered lower_quietly(const Graph *g, const Type *const *types, const Lowering *how, Arena *arena, Ear *ear)
+/* What fails here is tried in another way: messages go nowhere, remarks to the ear where they are wanted. */
+static Lowered lower_quietly(const Graph *g, const Type *const *types, const Lowering *how, Arena *arena, bool hears)
 {
-    static const Lowering plain = { .small = false };
+    static const Lowering plain = { .remat = REMAT_NONE };
     Hush h;
+    Ear ear = { .arena = arena };
     Graph *copy = graph_copy(g, arena);
     hush_begin(&h, g->ir, g->ir->diag->arena);
-    h.none.report = ear ? hear : NULL;
-    h.none.user = ear;
-    Lowered l = lower(copy, types, how ? how : &plain, arena);
+    h.none.report = hears ? hear : NULL;
+    h.none.user = &ear;
+    const Lowered l = lower(copy, types, how ? how : &plain, arena, &ear);
     hush_end(&h);
-    if (ear) {
-        l.remarks = ear->list;
-        l.n_remarks = ear->n;
-    }
     return l;
 }
 
 Lowered lower_graph_for(const Graph *g, const Type *const *types, const Lowering *how, Arena *arena)
 {
-    return lower_quietly(g, types, how, arena, NULL);
+    return lower_quietly(g, types, how, arena, false);
 }
 
 Lowered lower_graph_heard(const Graph *g, const Lowering *how, Arena *arena)
 {
-    Ear ear = { .arena = arena };
-    return lower_quietly(g, NULL, how, arena, &ear);
+    return lower_quietly(g, NULL, how, arena, true);
 }
 
 Lowered lower_graph(const Graph *g, Arena *arena)
 {
     return lower_graph_for(g, NULL, NULL, arena);
+}
+
+const char *remat_name(Remat r)
+{
+    static const char *const names[REMATS] = { "none", "cheap", "block", "full" };
+    return names[r];
+}
+
+const char *remat_text(Remat r)
+{
+    static const char *const texts[REMATS] = { "nothing is made again", "what rows and casts make is made again",
+                                               "blocks are made again",
+                                               "blocks and most of their borders are made again" };
+    return texts[r];
 }
 
 /* It runs all the same: how much memory there is says --memory-limit. */
@@ -157,6 +188,10 @@ const Program *lower_for_session(void *maker, Graph *g, Arena *arena)
                g->name ? g->name : "graph", l.why);
     if (l.program && how->most && l.plan.arena > how->most)
         tell_over(g, &l, how);
+    else if (l.program && how->most && has_backward_side(g))
+        remark(g->ir->diag, "remat", NOWHERE, "@%s: %s (--remat %s): it needs %s at once, --remat-budget has %s",
+               g->name ? g->name : "graph", remat_text(l.remat), remat_name(l.remat),
+               bytes_text(g->ir->diag->arena, l.plan.arena), bytes_text(g->ir->diag->arena, how->most));
     return l.program;
 }
 

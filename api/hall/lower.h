@@ -15,6 +15,7 @@ typedef struct LowerRemark {
 /* What became of a graph on its way. */
 typedef struct Lowered {
     Graph *graph; /* a copy of what was given, lowered; null: it did not come so far */
+    Remat remat;  /* what is made again: as was asked, or what a bound wanted */
     Plan plan;
     const Program *program; /* null: there is none */
     const char *why;        /* there is none; */

@@ -109,9 +109,9 @@ static const char *launch_text(Arena *arena, const Launch *l)
 }
 
 /* What lies in the arena at each launch; false: the graph has no program. */
-static bool memory_of(const Graph *g, Arena *arena, ViewMemory *m)
+static bool memory_of(const qcc_context *cx, const Graph *g, Arena *arena, ViewMemory *m)
 {
-    const Lowered l = lower_graph(g, arena);
+    const Lowered l = lower_graph_for(g, NULL, &cx->lowering, arena);
     if (!l.program)
         return false;
     const size_t *alive = plan_alive(&l.plan, arena);
@@ -127,13 +127,13 @@ static bool memory_of(const Graph *g, Arena *arena, ViewMemory *m)
     return true;
 }
 
-static void add_memory(ViewFacts *f, const Module *module, const Graph *model, Arena *arena)
+static void add_memory(ViewFacts *f, const qcc_context *cx, const Module *module, const Graph *model, Arena *arena)
 {
     static const char *const of_step[] = { "step", "eval" };
     ViewMemory *list = NEWS(arena, ViewMemory, COUNT(of_step));
     for (size_t i = 0; i < (model ? 1 : COUNT(of_step)); i++) {
         const Graph *g = model ? model : module_graph(module, of_step[i]);
-        f->n_memory += g && memory_of(g, arena, &list[f->n_memory]);
+        f->n_memory += g && memory_of(cx, g, arena, &list[f->n_memory]);
     }
     f->memory = list;
 }
@@ -148,6 +148,6 @@ ViewFacts step_view(const qcc_model *m, const qcc_step *s)
         f.note = note_at;
         f.user = (void *)(uintptr_t)notes_of(arena, s);
     }
-    add_memory(&f, s ? s->module : NULL, s ? NULL : m->graph, arena);
+    add_memory(&f, m->cx, s ? s->module : NULL, s ? NULL : m->graph, arena);
     return f;
 }

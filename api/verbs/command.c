@@ -29,9 +29,11 @@ static Status choose_lowering(Command *c)
 {
     qcc_context *cx = c->cx;
     const char *remat = option_text(&c->line, OPT_remat), *most = option_text(&c->line, OPT_remat_budget);
-    cx->lowering = (Lowering){ .small = remat && strcmp(remat, "cheap") == 0 };
-    if (most && remat && !cx->lowering.small)
-        return fail_as(&cx->diag, USAGE, ON_COMMAND_LINE, "--remat none and --remat-budget: one of the two decides");
+    cx->lowering = (Lowering){ .remat = REMAT_NONE };
+    while (remat && strcmp(remat, remat_name(cx->lowering.remat)) != 0)
+        cx->lowering.remat++;
+    if (most && remat)
+        return fail_as(&cx->diag, USAGE, ON_COMMAND_LINE, "--remat %s and --remat-budget: one of the two decides", remat);
     return most ? memory_size_read(&cx->diag, "--remat-budget", most, machine_memory(""), &cx->lowering.most) : OK;
 }
 

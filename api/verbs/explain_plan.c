@@ -310,6 +310,16 @@ static void tell_peak(const Account *a)
     }
 }
 
+/* Of a step, where that was asked for, or bound. */
+static void tell_remat(const Account *a, const Lowering *how)
+{
+    const int *first = a->program->first;
+    if (first[STEP_BACKWARD] == first[STEP_BACKWARD + 1] || (how->remat == REMAT_NONE && !how->most))
+        return;
+    text_label(a->text, "made again");
+    text_printf(a->text, "%s: %s\n", remat_name(a->low.remat), remat_text(a->low.remat));
+}
+
 static void tell_beside(const Account *a)
 {
     const ProgramBytes *b = &a->bytes;
@@ -328,14 +338,14 @@ static void tell_beside(const Account *a)
 static void summary_record(const Account *a)
 {
     const ProgramBytes *b = &a->bytes;
-    log_record(a->text, "plan", { "graph", logged_text(a->graph) }, { "launches", logged_int(a->program->n_launches) },
-               { "arena_bytes", logged_int((int64_t)a->program->arena) },
-               { "live_bytes", logged_int((int64_t)a->program->live) },
-               { "peak_launch", logged_int(peak_of(a).launch) }, { "states_bytes", logged_int((int64_t)b->states) },
-               { "inputs_bytes", logged_int((int64_t)b->inputs) },
-               { "constants_bytes", logged_int((int64_t)b->constants) }, { "next_in_place", logged_int(b->n_in_place) },
-               { "next_apart", logged_int(b->n_apart) }, { "next_early", logged_int(b->n_early) },
-               { "next_apart_bytes", logged_int((int64_t)b->apart) });
+    log_record(
+        a->text, "plan", { "graph", logged_text(a->graph) }, { "launches", logged_int(a->program->n_launches) },
+        { "remat", logged_text(remat_name(a->low.remat)) }, { "arena_bytes", logged_int((int64_t)a->program->arena) },
+        { "live_bytes", logged_int((int64_t)a->program->live) }, { "peak_launch", logged_int(peak_of(a).launch) },
+        { "states_bytes", logged_int((int64_t)b->states) }, { "inputs_bytes", logged_int((int64_t)b->inputs) },
+        { "constants_bytes", logged_int((int64_t)b->constants) }, { "next_in_place", logged_int(b->n_in_place) },
+        { "next_apart", logged_int(b->n_apart) }, { "next_early", logged_int(b->n_early) },
+        { "next_apart_bytes", logged_int((int64_t)b->apart) });
 }
 
 static void records(const Account *a)
@@ -387,6 +397,7 @@ static Status tell_graph(Command *c, Text *t, const Graph *g)
     tell_kinds(&a);
     tell_regions(&a);
     tell_apart(&a);
+    tell_remat(&a, &c->cx->lowering);
     tell_peak(&a);
     tell_beside(&a);
     return OK;

@@ -14,9 +14,11 @@
  *
  * Within a part the order stays, which is that of who made the graph: what is made is read soon.  Where all that a part of
  * the update makes is small, or the next value of a state, calls that read nothing of each other come together instead:
- * they can run side by side. */
+ * they can run side by side.  On the backward side, what rows, reductions and moves make of the forward side's values (a
+ * look at one that is kept, one that is made again) could run at any time, and runs right before who first reads it. */
 #include "ir/step_part.h"
 #include "passes/engine/pass.h"
+#include "passes/lower/lateness.h"
 
 enum { SMALL_BYTES = 4096, MOST_LEVELS = 64 };
 
@@ -89,6 +91,20 @@ static bool is_in_order(Order *o)
     return true;
 }
 
+static BackwardCalls backward_calls(Order *o, Arena *scratch)
+{
+    size_t n = 0;
+    for (const Node *k = o->graph->first; k; k = k->next)
+        n += part_of(o, k) == STEP_BACKWARD;
+    BackwardCalls b = { NEWS(scratch, Node *, n + 1), NEWS(scratch, int, n + 1), 0 };
+    for (Node *k = o->graph->first; k; k = k->next)
+        if (part_of(o, k) == STEP_BACKWARD) {
+            b.unit[b.n] = b.n;
+            b.calls[b.n++] = k;
+        }
+    return b;
+}
+
 static Status order_nodes(Graph *g, PassRun *run)
 {
     Order o = { g, step_parts(g, run->scratch), facts_open(run->scratch, sizeof(int)) };
@@ -99,10 +115,13 @@ static Status order_nodes(Graph *g, PassRun *run)
             if (part_of(&o, n) == part)
                 *(int *)fact(&o.levels, n) = 0;
     }
-    if (is_in_order(&o))
+    BackwardCalls back = backward_calls(&o, run->scratch);
+    if (!backward_calls_late(&back, run->scratch) && is_in_order(&o))
         return OK;
     run->changes++;
-    for (int part = STEP_BACKWARD; part <= STEP_LATE; part++)
+    for (int i = 0; i < back.n; i++)
+        node_move(back.calls[i], NULL);
+    for (int part = STEP_BACKWARD + 1; part <= STEP_LATE; part++)
         for (int level = levels[part] ? 0 : -1; level < (levels[part] ? levels[part] : 0); level++)
             move_to_end(&o, part, level);
     return OK;

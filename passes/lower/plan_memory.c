@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "ir/step_part.h"
-#include "ops/card/access.h"
 #include "ops/region/region.h"
+#include "passes/lower/source.h"
 
 typedef struct Planner {
     Plan *plan;
@@ -42,43 +42,6 @@ static bool is_late(Planner *p, const Node *n)
 
 /* ---- what shares a buffer ---- */
 
-/* Where a value was made that another node shows as it is: a part, a tuple, a call that only looks at it in another way. */
-typedef struct Source {
-    const Node *node;
-    int result;
-} Source;
-
-/* Whether nothing but constants say where its elements go: what only a run knows, it has to be asked. */
-static bool is_steered_by_constants(const Node *n)
-{
-    const uint32_t steer = op_of(n)->access.steer;
-    for (int i = 0; i < n->n_in; i++)
-        if (in(n, i) && steer >> (i < 31 ? i : 31) & 1 && in(n, i)->op != OP_const)
-            return false;
-    return true;
-}
-
-/* A look that leaves all elements in their order: other looks become moves when they are lowered. */
-static bool is_flat_view(const Node *n, int result, int operand, Arena *scratch)
-{
-    const Type *from = in(n, operand)->type;
-    Iteration walk;
-    return from->kind == TYPE_TENSOR && access_alias(n, result, operand, scratch) == ALIAS_VIEW &&
-           access_iterate(n, scratch, &walk) && walk.in[operand].reach == REACH_FLAT && is_steered_by_constants(n);
-}
-
-static Source find_source(const Node *n, int result, Arena *scratch)
-{
-    if (n->op == OP_part)
-        return (Source){ in(n, 0), (int)((const PartAttr *)n->attr)->index };
-    if (node_is_holder(n)) /* a tuple */
-        return (Source){ in(n, result), 0 };
-    for (int i = 0; i < n->n_in; i++)
-        if (in(n, i) && is_flat_view(n, result, i, scratch))
-            return (Source){ in(n, i), 0 };
-    return (Source){ NULL, 0 };
-}
-
 /* The same, found once: every reader of a value asks it of all that read it. */
 static Source source_of(Planner *p, const Node *n, int result)
 {
@@ -87,7 +50,7 @@ static Source source_of(Planner *p, const Node *n, int result)
     if (!*of) {
         *of = NEWS(p->arena, Source, results + 1);
         for (int i = 0; i < results; i++)
-            (*of)[i] = find_source(n, i, p->arena);
+            (*of)[i] = source_find(n, i, p->arena);
     }
     return (*of)[result];
 }

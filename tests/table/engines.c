@@ -1,11 +1,12 @@
-/* The engine cpu against the reference: every stored model that trains, by several recipes and with one to three threads,
- * whole, in parts, with an eval in between and a gradient of the host's, accumulated, and skipped.  Every state, every
+/* The engine cpu against the reference: every stored model that trains, by several recipes, with one to three threads, and
+ * with each way of making values again, whole, in parts, with an eval in between and a gradient of the host's, accumulated, and skipped.  Every state, every
  * gradient and every output has the same bits. */
 #include <math.h>
 #include <string.h>
 
 #include "api/hall/lower.h"
 #include "api/make/step.h"
+#include "support/seed.h"
 #include "support/stored.h"
 
 enum { CLASSES = 5, SIDES = 2 };
@@ -192,7 +193,7 @@ static void check_programs(Case *k)
 {
     for (size_t i = 0; i < k->step->module->n_graphs; i++) {
         const Graph *g = k->step->module->graphs[i];
-        const Lowered l = lower_graph(g, &k->s->c.arena);
+        const Lowered l = lower_graph_for(g, NULL, &k->cx->lowering, &k->s->c.arena);
         HOLDS(k, l.program, "%s: @%s has no program: %s\n", k->recipe, g->name, l.why);
         const char *wrong = program_check(l.program, &k->s->c.arena);
         HOLDS(k, !wrong, "%s: @%s: %s\n", k->recipe, g->name, wrong);
@@ -206,7 +207,7 @@ static Status check_guarded(void *thing)
     return OK;
 }
 
-static void go_through(Case *k, int threads)
+static void go_through(Case *k, int threads, Remat remat)
 {
     static const char *const devices[SIDES] = { "reference", "cpu" };
     const qcc_context_options options = {
@@ -214,7 +215,7 @@ static void go_through(Case *k, int threads)
     };
     const qcc_source source = qcc_file(k->s->path);
     MUST(k, qcc_open(&options, &k->cx));
-    k->cx->lowering.small = threads == 2; /* what is made again has the same bits */
+    k->cx->lowering.remat = remat; /* what is made again has the same bits */
     MUST(k, qcc_read(k->cx, &source, NULL, &k->model));
     MUST(k, qcc_compile(k->model, k->recipe, &k->step));
     assert_int_equal(guarded(k->step->module->ir->memory, check_guarded, k), OK);
@@ -239,7 +240,9 @@ static Status visit(void *stored)
 {
     for (size_t i = 0; i < COUNT(recipes); i++) {
         Case k = { .s = stored, .recipe = recipes[i] };
-        go_through(&k, 1 + (int)i % 3);
+        const uint64_t turn = seed_of(k.s->name, i);
+        for (uint64_t r = 0; r < 2; r++) /* two of the ways to lower it, each with its number of threads */
+            go_through(&k, 1 + (int)((turn + r) % 3), (Remat)((turn + 2 * r) % REMATS));
     }
     return OK;
 }
@@ -251,7 +254,7 @@ static void stored_models(void **state)
     assert_int_equal(stored_each("/tests/data/exports/*-*.onnx", NULL, NULL, visit, &seen), 0);
     print_message("%zu models, %d programs, %d values compared, %d updates, %d skipped\n", seen, (int)programs,
                   (int)compared, (int)trained, (int)skipped);
-    assert_true(seen >= 57 && programs > 600 && compared > 50000 && trained > 1000 && skipped > 20);
+    assert_true(seen >= 57 && programs > 1200 && compared > 100000 && trained > 2000 && skipped > 40);
 }
 
 int main(void)

@@ -1,10 +1,11 @@
 /* Whole programs against the evaluator: random graphs with moves and products, and the samples of every card, lowered with
- * all passes and with each of them left out, at each level, with one, two, three and sixty-four threads.  Every result has
- * the same bits. */
+ * all passes and with each of them left out, at each level, with one, two, three and sixty-four threads; random graphs, too,
+ * of which a part is made again between borders that lie anywhere.  Every result has the same bits. */
 #include "codegen/program.h"
 #include "ir/verify.h"
 #include "ops/card/eval.h"
 #include "passes/engine/trial.h"
+#include "passes/lower/make_again.h"
 #include "passes/lower/plan_memory.h"
 #include "passes/pipelines.h"
 #include "runtime/cpu/cpu.h"
@@ -25,10 +26,39 @@ typedef struct Trial {
     const Kernels *level;
     Parallel *pool;
     int left_out; /* pass of the pipeline; -1: none */
+    bool again;   /* what lies before borders is made again */
 } Trial;
 
-static int64_t ran, refused, lost, compared; /* lost: though every size is known */
+static int64_t ran, refused, lost, compared, again; /* lost: though every size is known */
 static Parallel *pools[COUNT(thread_counts)];
+
+/* ---- values made again ---- */
+
+/* The later half of the calls is the backward side. */
+static void give_sides(Graph *g, Rng *rng)
+{
+    size_t n = 0, forward = 0;
+    for (const Node *k = g->first; k; k = k->next)
+        n++;
+    forward = n / 2 + (size_t)rng_below(rng, (int64_t)n / 4 + 1);
+    for (Node *k = g->first; k; k = k->next)
+        if (forward ? (forward--, false) : k->op != OP_const && k->op != OP_param)
+            k->flags |= NODE_BACKWARD;
+}
+
+static void make_some_again(const Trial *t, Graph *g, Arena *arena)
+{
+    Rng rng = { t->seed };
+    Timeline timeline;
+    PassRun run = { .options = NULL, .diag = &t->c->diag, .scratch = arena };
+    timeline_open(&timeline, g, arena);
+    Borders borders = { NEWS(arena, Border, timeline.n_forward + 1), 0 };
+    for (int i = 0; i + 1 < timeline.n_forward; i++)
+        if (rng_below(&rng, 2))
+            borders.at[borders.n++] = (Border){ i, rng_below(&rng, 3) > 0 };
+    assert_int_equal(make_blocks_again(&run, &timeline, &borders), OK);
+    again += run.changes;
+}
 
 /* ---- a program, without one of the passes ---- */
 
@@ -38,9 +68,12 @@ static const Program *program_of(const Trial *t, Graph *g, Arena *arena)
     Plan plan;
     const char *why = NULL;
     const Node *where = NULL;
-    for (size_t i = 0; i < lower->n; i++)
+    for (size_t i = 0; i < lower->n; i++) {
+        if (t->again && lower->passes[i] == pass_find("grow-fusion"))
+            make_some_again(t, g, arena);
         if ((int)i != t->left_out && pass_run(lower->passes[i], g, NULL) != OK)
             return NULL;
+    }
     if (!plan_memory(g, arena, &plan, &where))
         return NULL;
     assert_null(plan_check(&plan, arena));
@@ -121,6 +154,10 @@ static void choose(Trial *t, uint64_t number)
     t->level = kernels_named(levels[number % COUNT(levels)]);
     t->level = t->level ? t->level : kernels_best();
     t->pool = pools[number / COUNT(levels) % COUNT(pools)];
+    if (t->again) { /* the parts of a step have to be put in order */
+        t->left_out = -1;
+        return;
+    }
     t->left_out = (int)(number % (2 * passes)) < (int)passes ? (int)(number % passes) : -1;
 }
 
@@ -171,6 +208,29 @@ static void random_graphs(void **state)
     assert_true(ran > GRAPHS / 2 && refused == 0);
 }
 
+static Status check_again(void *context)
+{
+    for (uint64_t i = 0; i < GRAPHS; i++) {
+        Trial t = { .c = context, .name = "again", .seed = seed_of("again", i), .again = true };
+        Rng rng = { t.seed };
+        t.graph = random_graph(t.c, t.seed, true);
+        if (t.graph) {
+            give_sides(t.graph, &rng);
+            try_graph(&t, i);
+        }
+    }
+    return OK;
+}
+
+static void blocks_made_again(void **state)
+{
+    (void)state;
+    ran = refused = lost = compared = again = 0;
+    with_context(check_again);
+    print_message("%d graphs ran, %d have no program, %d calls made again\n", (int)ran, (int)refused, (int)again);
+    assert_true(ran > GRAPHS / 2 && refused == 0 && again > 300);
+}
+
 static Status check_card(void *thing)
 {
     CardTour *tour = thing;
@@ -198,7 +258,8 @@ static void samples_of_cards(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(samples_of_cards) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(blocks_made_again),
+                                        cmocka_unit_test(samples_of_cards) };
     for (size_t i = 1; i < COUNT(pools); i++)
         pools[i] = parallel_open(thread_counts[i], NULL);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
