@@ -33,7 +33,8 @@ static Status choose_lowering(Command *c)
     while (remat && strcmp(remat, remat_name(cx->lowering.remat)) != 0)
         cx->lowering.remat++;
     if (most && remat)
-        return fail_as(&cx->diag, USAGE, ON_COMMAND_LINE, "--remat %s and --remat-budget: one of the two decides", remat);
+        return fail_as(&cx->diag, USAGE, ON_COMMAND_LINE, "--remat %s and --remat-budget: one of the two decides",
+                       remat);
     return most ? memory_size_read(&cx->diag, "--remat-budget", most, machine_memory(""), &cx->lowering.most) : OK;
 }
 

@@ -50,7 +50,8 @@ static void begin(FusionGroups *gs, Graph *g, Arena *arena)
         FusionGroup *group = NEW(arena, FusionGroup);
         *group = (FusionGroup){ .calls = NEWS(arena, Node *, 1), .n = 1, .rank = gs->n };
         group->calls[0] = k;
-        group->fusible = is_region_alone(k);
+        group->fusible =
+            k->uses && is_region_alone(k); /* what nobody reads must not cut a space that others stand in */
         group->part = *(int *)fact(&parts, k);
         *(FusionGroup **)fact(&gs->of, k) = group;
         gs->ranks[gs->n++] = group;
