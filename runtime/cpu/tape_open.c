@@ -211,14 +211,47 @@ static bool folds_columns(const Tape *t)
     return false;
 }
 
-TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernels, int workers, const bool *copied,
+static int last_reader(const Tape *t, int reg)
+{
+    int last = -1;
+    for (int i = 0; i < t->n_steps; i++)
+        for (int k = 0; k < TAPE_OPERANDS && t->steps[i].word != TAPE_LOAD; k++)
+            last = t->steps[i].in[k] == reg ? i : last;
+    return last;
+}
+
+/* Whether an argument, read where it lies, is read for the last time before the result over it is written, or by the row that
+ * writes it, element by element. */
+static bool is_read_in_place(const Tape *t, int argument, int result)
+{
+    int made = 0;
+    for (int i = 0; i < t->n_steps; i++)
+        made = t->steps[i].word == TAPE_STORE && t->steps[i].out == result ? made_at(t, t->steps[i].in[0]) : made;
+    for (int i = 0; i < t->n_steps; i++) {
+        if (t->steps[i].word != TAPE_LOAD || t->steps[i].in[0] != argument)
+            continue;
+        const int last = last_reader(t, t->steps[i].out);
+        if (last > made || (last == made && t->steps[made].word != TAPE_ROW))
+            return false;
+    }
+    return !tape_has_channels(t);
+}
+
+/* Which arguments are copied, block by block, as they are read. */
+static bool *find_copied(const Tape *t, const int *over, Arena *arena)
+{
+    bool *copied = NEWS(arena, bool, t->n_in + 1);
+    for (int i = 0; over && i < t->n_out; i++)
+        if (over[i] >= 0)
+            copied[over[i]] = copied[over[i]] || !is_read_in_place(t, over[i], i);
+    return copied;
+}
+
+TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernels, int workers, const int *over,
                         Arena *arena)
 {
     TapeRunner *r = NEW(arena, TapeRunner);
-    bool *own = NEWS(arena, bool, t->n_in + 1);
-    for (int i = 0; i < t->n_in; i++)
-        own[i] = copied && copied[i];
-    *r = (TapeRunner){ .tape = t, .kernels = kernels, .n_steps = t->n_steps, .copied = own };
+    *r = (TapeRunner){ .tape = t, .kernels = kernels, .n_steps = t->n_steps, .copied = find_copied(t, over, arena) };
     r->block_elements = tape_block_elements(t);
     r->block = t->cut < 0 ? r->block_elements : tape_block_rows(t);
     r->n_things = t->cut < 0 ? t->length : t->rows;

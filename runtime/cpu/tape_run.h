@@ -9,9 +9,9 @@
 
 typedef struct TapeRunner TapeRunner;
 
-/* What runs a tape on so many workers, in `arena`.  `copied`: the arguments that a result may lie over; null: results lie
- * apart from all arguments. */
-TapeRunner *tape_runner(const Tape *tape, const OpTable *ops, const Kernels *kernels, int workers, const bool *copied,
+/* What runs a tape on so many workers, in `arena`.  `over`: by result the argument that it lies over, below 0 where it lies
+ * apart; null: all do. */
+TapeRunner *tape_runner(const Tape *tape, const OpTable *ops, const Kernels *kernels, int workers, const int *over,
                         Arena *arena);
 
 /* The bytes that a run needs beside arguments and results, and where they are: runs that follow each other may share

@@ -1,14 +1,20 @@
 #include "runtime/cpu/tape_streams.h"
 
-enum { LINE = 64, LEAST = 1 << 21 }; /* bytes; below so many, what is used again is in a cache of one core */
+enum { LINE = 64, LEAST = 1 << 22 }; /* bytes; below so many, what is used again is in a cache of one core */
 
 static size_t stored_bytes(const Tensor *t)
 {
     return (size_t)dtype_bits(t->type->dtype) / 8;
 }
 
+/* What lies over another stream is that one. */
 static void add_stream(TapeStream *streams, int *n, const Tensor *t, size_t elements, bool written)
 {
+    for (int i = 0; i < *n; i++)
+        if (streams[i].from == t->data) {
+            streams[i].written = streams[i].written || written;
+            return;
+        }
     if (*n < TAPE_STREAMS && stored_bytes(t))
         streams[(*n)++] = (TapeStream){ t->data, elements * stored_bytes(t), written };
 }

@@ -26,7 +26,7 @@ typedef struct TapeRun {
     int threads;
     const Tensor **in;
     Tensor **out;
-    bool *copied;
+    int *over; /* by result: the argument; below 0: none */
 } TapeRun;
 
 static void compare(const TapeRun *run, Arena *arena, const char *where)
@@ -43,15 +43,24 @@ static void compare(const TapeRun *run, Arena *arena, const char *where)
         }
 }
 
-static void run_once(const TapeRun *run, Arena *arena, const bool *copied, int turns)
+static void run_once(const TapeRun *run, Arena *arena, const int *over, int turns)
 {
     Parallel *pool = run->threads > 1 ? parallel_open(run->threads, NULL) : NULL;
-    TapeRunner *r = tape_runner(run->tape, run->w->c->ir.ops, run->level, run->threads, copied, arena);
+    TapeRunner *r = tape_runner(run->tape, run->w->c->ir.ops, run->level, run->threads, over, arena);
     tape_place(r, arena_aligned(arena, tape_scratch(r)));
     tape_seed(r, tape_draws[0], tape_draws[1]);
     for (int turn = 0; turn < turns; turn++)
         tape_run(r, pool, run->in, run->out);
     parallel_close(pool);
+}
+
+/* Whether one of the first results lies over an argument. */
+static bool is_under(const TapeRun *run, int argument, int results)
+{
+    for (int k = 0; k < results; k++)
+        if (run->over[k] == argument)
+            return true;
+    return false;
 }
 
 /* Each result over the first argument that it may lie over and that has none yet. */
@@ -60,14 +69,15 @@ static bool lay_over(TapeRun *run, Arena *arena)
     bool any = false;
     for (int k = 0; k < run->tape->n_out; k++)
         for (int i = 0; i < run->tape->n_in; i++) {
-            if (run->copied[i] || !tape_may_lie_over(run->tape, k, i))
+            if (is_under(run, i, k) || !tape_may_lie_over(run->tape, k, i))
                 continue;
             Tensor *both = tensor_new(arena, run->in[i]->type);
             if (both->bytes)
                 memcpy(both->data, run->in[i]->data, both->bytes);
             run->in[i] = both;
             run->out[k]->data = both->data;
-            run->copied[i] = any = true;
+            run->over[k] = i;
+            any = true;
             break;
         }
     return any;
@@ -84,7 +94,9 @@ static void run_tape(TapeCheck *w, const Node *fused, const Tape *t, const Kerne
                     threads,
                     NEWS(&arena, const Tensor *, t->n_in + 1),
                     NEWS(&arena, Tensor *, t->n_out + 1),
-                    NEWS(&arena, bool, t->n_in + 1) };
+                    NEWS(&arena, int, t->n_out + 1) };
+    for (int i = 0; i < t->n_out; i++)
+        run.over[i] = -1;
     for (int i = 0; i < t->n_in; i++)
         run.in[i] = *(const Tensor **)fact(&w->values, in(fused, i));
     for (int i = 0; i < t->n_out; i++)
@@ -92,7 +104,7 @@ static void run_tape(TapeCheck *w, const Node *fused, const Tape *t, const Kerne
     run_once(&run, &arena, NULL, 2);
     compare(&run, &arena, "apart");
     if (lay_over(&run, &arena)) {
-        run_once(&run, &arena, run.copied, 1);
+        run_once(&run, &arena, run.over, 1);
         compare(&run, &arena, "over arguments");
         w->over++;
     }
