@@ -109,7 +109,8 @@ static Status open_region(Bench *b)
         return fail(&b->diag, NOWHERE, "is no single region");
     b->tape = tape_make(fused->regions[0], &b->arena);
     b->runner = tape_runner(b->tape, b->ir.ops, kernels_best(), 1, NULL, &b->arena);
-    tape_place(b->runner, arena_aligned(&b->arena, tape_scratch(b->runner)));
+    const size_t worker = tape_worker_scratch(b->runner);
+    tape_place(b->runner, arena_aligned(&b->arena, tape_scratch(b->runner)), arena_aligned(&b->arena, worker), worker);
     for (int i = 0; i < fused->n_in; i++)
         for (size_t k = 0; k < g->n_inputs; k++)
             if (in(fused, i) == g->inputs[k]) {

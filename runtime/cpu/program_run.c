@@ -36,12 +36,12 @@ typedef struct ProgramRunner {
     Slot *of_result;               /* by result, in the arena or elsewhere */
     int *made_next;                /* by late result, the launch */
     const Tensor **constants;
-    const Tensor **operands; /* of the run under way */
-    char *arena, *scratch;   /* null: not taken yet */
-    size_t scratch_bytes;
-    Tensor **beside; /* by late result: what nobody asked for, but a launch makes */
-    bool *wanted;    /* by launch */
-    int at;          /* the launch to come */
+    const Tensor **operands;            /* of the run under way */
+    char *arena, *scratch;              /* null: not taken yet */
+    size_t scratch_bytes, worker_bytes; /* of a wave; of each worker */
+    Tensor **beside;                    /* by late result: what nobody asked for, but a launch makes */
+    bool *wanted;                       /* by launch */
+    int at;                             /* the launch to come */
     bool began;
 } ProgramRunner;
 
@@ -94,14 +94,17 @@ static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const
     run->tape = launch_tape(l, p->ir->ops, o->kernels, parallel_threads(o->pool), arena);
 }
 
-/* Those that run side by side have a scratch each. */
+/* Those that run side by side have a scratch each; a worker runs one at a time. */
 static void measure_scratch(ProgramRunner *p)
 {
     size_t wave = 0;
     for (int k = 0; k < p->program->n_launches; k++) {
         wave = p->program->launches[k].beside ? wave : 0;
-        if (p->launches[k].tape)
-            wave += scratch_of(p, k);
+        if (!p->launches[k].tape)
+            continue;
+        const size_t worker = tape_worker_scratch(p->launches[k].tape);
+        p->worker_bytes = worker > p->worker_bytes ? worker : p->worker_bytes;
+        wave += scratch_of(p, k);
         p->scratch_bytes = wave > p->scratch_bytes ? wave : p->scratch_bytes;
     }
 }
@@ -176,7 +179,8 @@ static Status take_memory(ProgramRunner *p)
     const MemoryWork before = memory_work(p->ir->memory, largest ? caller_tell : NULL, largest);
     if (!p->arena)
         p->arena = heap_alloc(p->heap, program->arena + 1);
-    p->scratch = heap_alloc(p->heap, p->scratch_bytes + 1);
+    const size_t workers = (size_t)parallel_threads(p->pool) * p->worker_bytes;
+    p->scratch = heap_alloc(p->heap, workers + p->scratch_bytes + 1);
     p->ir->memory->work = before;
     char *scratch = p->scratch;
     for (int i = 0; i < program->n_launches; i++) {
@@ -186,9 +190,9 @@ static Status take_memory(ProgramRunner *p)
             let_slots_lie(p, &l->in[k], (Tensor *)(uintptr_t)run->in[k]);
         for (int k = 0; k < l->n_out; k++)
             let_slots_lie(p, &l->out[k], run->out[k]);
-        scratch = l->beside ? scratch : p->scratch;
+        scratch = l->beside ? scratch : p->scratch + workers;
         if (run->tape) {
-            tape_place(run->tape, scratch);
+            tape_place(run->tape, scratch, p->scratch, p->worker_bytes);
             scratch += scratch_of(p, i);
         }
     }

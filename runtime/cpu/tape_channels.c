@@ -132,7 +132,7 @@ void channels_store(const TapeRunner *r, const TapeStepRun *s, const Block *b, c
 /* The sums of blocks that a worker keeps of the row under way. */
 static char *parts_of(const TapeRunner *r, const TapeStepRun *s, int worker)
 {
-    return r->memory + r->sums_at + (size_t)worker * r->sums_bytes + s->sums_at;
+    return r->workers + (size_t)worker * r->apart + r->sums_at + s->sums_at;
 }
 
 void channels_fold(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void *x, void *to)

@@ -197,9 +197,9 @@ static void open_rooms(TapeRunner *r, int workers, Arena *arena)
         r->room_bytes += bytes[i];
     }
     r->narrow_bytes = padded((size_t)r->block_elements * sizeof(f64));
-    r->rooms_at = take(r, (size_t)workers * r->room_bytes);
-    r->narrow_at = take(r, (size_t)workers * r->narrow_bytes);
-    r->sums_at = take(r, (size_t)workers * r->sums_bytes);
+    r->narrow_at = r->room_bytes;
+    r->sums_at = r->narrow_at + r->narrow_bytes;
+    r->worker_scratch = padded(r->sums_at + r->sums_bytes);
     r->at = NEWS(arena, const void *, workers * t->n_registers + 1);
 }
 
@@ -270,13 +270,20 @@ size_t tape_scratch(const TapeRunner *r)
     return r->scratch;
 }
 
+size_t tape_worker_scratch(const TapeRunner *r)
+{
+    return r->worker_scratch;
+}
+
 void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step)
 {
     r->seed = seed;
     r->step = step;
 }
 
-void tape_place(TapeRunner *r, void *scratch)
+void tape_place(TapeRunner *r, void *scratch, void *workers, size_t apart)
 {
     r->memory = scratch;
+    r->workers = workers;
+    r->apart = apart;
 }

@@ -72,9 +72,11 @@ struct TapeRunner {
     int *home;              /* of a register: the result that is its place; below 0: it has a room */
     Arithmetic *arithmetic; /* of a register */
     size_t *room_at;
-    size_t scratch;                      /* bytes */
-    char *memory;                        /* so many; */
-    size_t rooms_at, sums_at, narrow_at; /* there, of each worker: */
+    size_t scratch;               /* bytes */
+    char *memory;                 /* so many; */
+    size_t worker_scratch, apart; /* bytes of each worker; how far those of two lie apart: */
+    char *workers;                /* there rooms first, then */
+    size_t sums_at, narrow_at;
     size_t room_bytes, sums_bytes, narrow_bytes;
     const bool *copied; /* by argument */
     Channels *channels; /* null: rows lie one after the other */

@@ -9,7 +9,7 @@
 /* What a worker has: its registers, where each is now, and the eight sums of columns under way. */
 static void *room_of(const TapeRunner *r, int worker, int reg)
 {
-    return r->memory + r->rooms_at + (size_t)worker * r->room_bytes + r->room_at[r->tape->registers[reg].room];
+    return r->workers + (size_t)worker * r->apart + r->room_at[r->tape->registers[reg].room];
 }
 
 static size_t size_of(Arithmetic a)
@@ -110,7 +110,7 @@ static void pick_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b,
 static void round_block(const TapeRunner *r, const TapeStepRun *s, int worker, int64_t n, const void *from, void *to)
 {
     Type type = { .kind = TYPE_TENSOR, .dtype = s->through, .rank = 1, .dims = &n };
-    Tensor narrow = { .type = &type, .data = r->memory + r->narrow_at + (size_t)worker * r->narrow_bytes };
+    Tensor narrow = { .type = &type, .data = r->workers + (size_t)worker * r->apart + r->narrow_at };
     kernels_store(r->kernels, s->arithmetic, &narrow, 0, from, n);
     kernels_load(r->kernels, s->to, to, &narrow, 0, n);
 }
@@ -131,7 +131,7 @@ void *tape_register_place(const TapeRunner *r, int worker, int reg, const Block 
 
 static void fold_column(const TapeRunner *r, const TapeStepRun *s, int worker, const Block *b, const void *x)
 {
-    char *sums = r->memory + r->sums_at + (size_t)worker * r->sums_bytes + s->sums_at;
+    char *sums = r->workers + (size_t)worker * r->apart + r->sums_at + s->sums_at;
     const size_t cols = (size_t)r->tape->length;
     s->loops->sums_add((size_t)(b->row % REDUCE_ROWS), (size_t)b->rows, cols, x, sums);
     const int64_t end = b->row + b->rows;

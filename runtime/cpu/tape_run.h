@@ -14,10 +14,11 @@ typedef struct TapeRunner TapeRunner;
 TapeRunner *tape_runner(const Tape *tape, const OpTable *ops, const Kernels *kernels, int workers, const int *over,
                         Arena *arena);
 
-/* The bytes that a run needs beside arguments and results, and where they are: runs that follow each other may share
- * them. */
+/* The bytes that a run needs beside arguments and results, and those that each worker needs: runs that follow each other
+ * may share both, runs side by side the workers' only, which lie `apart` apart. */
 size_t tape_scratch(const TapeRunner *r);
-void tape_place(TapeRunner *r, void *scratch);
+size_t tape_worker_scratch(const TapeRunner *r);
+void tape_place(TapeRunner *r, void *scratch, void *workers, size_t apart);
 
 /* The seed and the step that draws of the runs to come are of; nothing said, both are 0. */
 void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step);

@@ -47,7 +47,8 @@ static void run_once(const TapeRun *run, Arena *arena, const int *over, int turn
 {
     Parallel *pool = run->threads > 1 ? parallel_open(run->threads, NULL) : NULL;
     TapeRunner *r = tape_runner(run->tape, run->w->c->ir.ops, run->level, run->threads, over, arena);
-    tape_place(r, arena_aligned(arena, tape_scratch(r)));
+    const size_t worker = tape_worker_scratch(r);
+    tape_place(r, arena_aligned(arena, tape_scratch(r)), arena_aligned(arena, worker * (size_t)run->threads), worker);
     tape_seed(r, tape_draws[0], tape_draws[1]);
     for (int turn = 0; turn < turns; turn++)
         tape_run(r, pool, run->in, run->out);
