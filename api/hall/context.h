@@ -29,8 +29,7 @@ typedef enum Remat {
 /* How programs are made. */
 typedef struct Lowering {
     Remat remat;
-    uint64_t
-        most; /* bytes of the arena: the first from `remat` on that needs no more is taken; 0: no bound (--remat-budget) */
+    uint64_t most; /* bytes of the arena: the first from `remat` on that needs no more is taken; 0: no bound */
 } Lowering;
 
 /* "block". */

@@ -125,6 +125,39 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
     return inside ? row * w->in[1] + col : -1;
 }
 
+enum { SIDE_BY_SIDE = 64, MOST_TAPS = 64 }; /* windows that are looked at together; of their kernel */
+
+/* Windows of a line of an image that see the same taps: all columns of the kernel, and those of its rows that are inside. */
+typedef struct Beside {
+    int64_t from, to; /* windows */
+    i64 first;        /* the first tap of the first of them */
+    int32_t taps;
+    int32_t offset[MOST_TAPS]; /* of each from the first one */
+} Beside;
+
+static int64_t ceil_div(int64_t x, int64_t y)
+{
+    return x <= 0 ? 0 : (x + y - 1) / y;
+}
+
+/* Which windows of a line these are; false where there are none. */
+static bool runs_beside(const Window *w, const int64_t *line, Beside *b)
+{
+    if (w->rank != 2 || w->kernel[0] * w->kernel[1] > MOST_TAPS || w->in[0] * w->in[1] > INT32_MAX)
+        return false;
+    const int64_t top = line[0] * w->stride[0] - w->begin[0], down = w->dilation[0], across = w->dilation[1];
+    const int64_t skipped = ceil_div(-top, down), left = (w->kernel[1] - 1) * across;
+    b->from = ceil_div(w->begin[1], w->stride[1]);
+    b->to = w->in[1] + w->begin[1] - left - 1 < 0 ? 0 : (w->in[1] + w->begin[1] - left - 1) / w->stride[1] + 1;
+    b->to = b->to < w->out[1] ? b->to : w->out[1];
+    b->taps = 0;
+    for (int64_t k = skipped; k < w->kernel[0] && top + k * down < w->in[0]; k++)
+        for (int64_t i = 0; i < w->kernel[1]; i++)
+            b->offset[b->taps++] = (int32_t)((k - skipped) * down * w->in[1] + i * across);
+    b->first = (top + skipped * down) * w->in[1] + b->from * w->stride[1] - w->begin[1];
+    return b->taps && b->from < b->to;
+}
+
 /* The largest wins, the first of equals; a NaN wins over all, and 0 over -0, as in max. */
 #define MAX_POOL(T, BETTER, IS_MINUS_ZERO)                                                                             \
     /* of `rows` runs of n elements, `step` and `row_step` apart; *where and *best say what is known so far */         \
@@ -183,14 +216,44 @@ static inline int64_t inner_image(const Window *w, const int64_t *at)
         while (taps_next(&t));                                                                                         \
         return found;                                                                                                  \
     }                                                                                                                  \
+    /* of windows side by side that see the same taps: tap by tap, so that no window waits for itself */               \
+    static void largest_beside_##T(const Window *w, const T *x, const Beside *b, i64 first, int64_t n, i64 *where)     \
+    {                                                                                                                  \
+        const int64_t step = w->stride[1];                                                                             \
+        int32_t found[SIDE_BY_SIDE] = { 0 };                                                                           \
+        for (int32_t k = 1; k < b->taps; k++) {                                                                        \
+            const T *from = x + first;                                                                                 \
+            const int32_t at = b->offset[k];                                                                           \
+            for (int64_t i = 0; i < n; i++, from += step) {                                                            \
+                const int32_t take = -(int32_t)(BETTER(from[at], from[found[i]]));                                     \
+                found[i] ^= (found[i] ^ at) & take;                                                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            where[i] = first + i * step + found[i];                                                                    \
+    }                                                                                                                  \
+    static void largest_run_##T(const Window *w, const T *x, const Beside *b, i64 *where)                              \
+    {                                                                                                                  \
+        for (int64_t i = b->from; i < b->to; i += SIDE_BY_SIDE)                                                        \
+            largest_beside_##T(w, x, b, b->first + (i - b->from) * w->stride[1],                                       \
+                               b->to - i < SIDE_BY_SIDE ? b->to - i : SIDE_BY_SIDE, where + i);                        \
+    }                                                                                                                  \
     void pool_largest_line_##T(const Window *w, const T *x, const int64_t *line, i64 *where)                           \
     {                                                                                                                  \
         const int last = w->rank - 1;                                                                                  \
         const bool square =                                                                                            \
             w->rank == 2 && w->kernel[0] == 2 && w->kernel[1] == 2 && w->dilation[0] == 1 && w->dilation[1] == 1;      \
         int64_t at[MAX_SPATIAL];                                                                                       \
+        Beside b;                                                                                                      \
         memcpy(at, line, sizeof at);                                                                                   \
-        for (int64_t i = 0; i < w->out[last]; i++) {                                                                   \
+        if (square || !runs_beside(w, line, &b))                                                                       \
+            b.from = b.to = 0;                                                                                         \
+        largest_run_##T(w, x, &b, where);                                                                              \
+        for (int64_t i = b.from; i < b.to; i++) {                                                                      \
+            at[last] = i;                                                                                              \
+            where[i] = IS_MINUS_ZERO(x[where[i]]) ? plus_zero_##T(w, x, at, where[i]) : where[i];                      \
+        }                                                                                                              \
+        for (int64_t i = b.from ? 0 : b.to; i < w->out[last]; i = i + 1 == b.from ? b.to : i + 1) {                    \
             at[last] = i;                                                                                              \
             const int64_t p = square ? inner_image(w, at) : -1;                                                        \
             where[i] = p < 0 ? largest_in_##T(w, x, at) : largest_of_square_##T(x, p, w->in[1]);                       \
