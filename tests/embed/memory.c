@@ -15,15 +15,15 @@ static const char wide_text[] = "graph @wide(%x: f32[32,256]) -> (%y) {\n"
                                 "    %r: f32[32,2048] = relu(%h)\n"
                                 "    %y: f32[32,1024] = matmul(%r, %b)\n"
                                 "}\n";
-static const char deep_text[] = "graph @deep(%x: f32[32,4096]) -> (%y) {\n"
+static const char deep_text[] = "graph @deep(%x: f32[128,4096]) -> (%y) {\n"
                                 "    param %s: f32[4096] = ones\n"
                                 "    const %one: i64[] = 1\n"
-                                "    %a: f32[32,4096] = mul(%x, %s)\n"
-                                "    %b: f32[32,4096] = softmax(%a, axis=1)\n"
-                                "    %c: f32[32,4096] = cum_sum(%b, %one)\n"
-                                "    %d: f32[32,4096] = mul(%c, %s)\n"
-                                "    %e: f32[32,4096] = softmax(%d, axis=1)\n"
-                                "    %y: f32[32,4096] = tanh(%e)\n"
+                                "    %a: f32[128,4096] = mul(%x, %s)\n"
+                                "    %b: f32[128,4096] = softmax(%a, axis=1)\n"
+                                "    %c: f32[128,4096] = cum_sum(%b, %one)\n"
+                                "    %d: f32[128,4096] = mul(%c, %s)\n"
+                                "    %e: f32[128,4096] = softmax(%d, axis=1)\n"
+                                "    %y: f32[128,4096] = tanh(%e)\n"
                                 "}\n";
 /* What convolutions pack is as large as their weights, and larger than what the images make. */
 static const char seen_text[] = "graph @seen(%x: f32[2,8,8,8]) -> (%y) {\n"
@@ -64,7 +64,7 @@ typedef struct Net {
 } Net;
 
 static const Net wide = { wide_text, 2, 2, { 32, 256 }, { 32, 1024 } };
-static const Net deep = { deep_text, 2, 2, { 32, 4096 }, { 32, 4096 } };
+static const Net deep = { deep_text, 2, 2, { 128, 4096 }, { 128, 4096 } };
 static const Net seen = { seen_text, 4, 2, { 2, 8, 8, 8 }, { 2, 16 } };
 static const Net large = { large_text, 2, 2, { 8, 4096 }, { 8, 512 } };
 static const Net images = { images_text, 4, 4, { 24, 4, 128, 128 }, { 24, 8, 64, 64 } };
