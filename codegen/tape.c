@@ -88,22 +88,13 @@ static int convert(Maker *m, int from, Arithmetic a, Arithmetic to, DType throug
     return out;
 }
 
-static int spread(Maker *m, int from, Arithmetic a)
+/* What has an element for each element, of a register that has one for each row: its value, or a mark where it points. */
+static int for_each_element(Maker *m, TapeWord word, int from, Arithmetic a)
 {
     const int out = add_register(m, a, BY_ELEMENT, false);
-    TapeStep *s = add_step(m, TAPE_SPREAD);
+    TapeStep *s = add_step(m, word);
     s->arithmetic = number_of[a];
     s->in[0] = from;
-    s->out = out;
-    return out;
-}
-
-static int hit(Maker *m, int index, Arithmetic a)
-{
-    const int out = add_register(m, a, BY_ELEMENT, false);
-    TapeStep *s = add_step(m, TAPE_HIT);
-    s->arithmetic = number_of[a];
-    s->in[0] = index;
     s->out = out;
     return out;
 }
@@ -128,13 +119,13 @@ static int want(Maker *m, const Node *n, Arithmetic a, int by)
         return h->in[a][by] - 1;
     int reg;
     if (h->hit) {
-        reg = hit(m, want(m, h->hit, ARITH_I64, BY_ROW), a);
+        reg = for_each_element(m, TAPE_HIT, want(m, h->hit, ARITH_I64, BY_ROW), a);
     } else if (n->op == OP_const) {
         reg = fill(m, tensor_get_f64(node_constant(n, 0), 0), node_constant(n, 0), a);
     } else if (n->op == OP_input && !(by == BY_ELEMENT && is_of_channel(m, n))) {
         reg = load(m, n, a, by);
     } else if (by == BY_ELEMENT && layout_of(m, n) == BY_ROW) {
-        reg = spread(m, want(m, n, a, BY_ROW), a);
+        reg = for_each_element(m, TAPE_SPREAD, want(m, n, a, BY_ROW), a);
     } else {
         reg = convert(m, h->in[h->left][by] - 1, h->left, a, n->type->dtype, by);
     }

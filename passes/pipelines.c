@@ -103,70 +103,25 @@ static const Pass *const eval_step[] = {
     &pass_drop_dead,
 };
 
-/* Towards what an engine runs, bit for bit. */
-static const Pass *const lower[] = {
-    &pass_expand,
-    &pass_absorb_transposes,
-    &pass_bound_picks,
-    &pass_advance_loss,
-    &pass_merge_equals,
-    &pass_merge_sides,
-    &pass_drop_dead,
-    &pass_grow_fusion,
-    &pass_drop_dead,
-    &pass_order_nodes,
-};
+/* Towards what an engine runs, bit for bit: calls are opened and look at what is there, and come together again. */
+#define OPENED                                                                                                         \
+    &pass_expand, &pass_absorb_transposes, &pass_bound_picks, &pass_advance_loss, &pass_merge_equals,                  \
+        &pass_merge_sides, &pass_drop_dead
+#define FUSED &pass_grow_fusion, &pass_drop_dead, &pass_order_nodes
+
+static const Pass *const lower[] = { OPENED, FUSED };
 
 /* The same where memory counts more than time. */
-static const Pass *const lower_small[] = {
-    &pass_expand,
-    &pass_absorb_transposes,
-    &pass_bound_picks,
-    &pass_advance_loss,
-    &pass_merge_equals,
-    &pass_merge_sides,
-    &pass_drop_dead,
-    &pass_rematerialise,
-    &pass_drop_dead,
-    &pass_grow_fusion,
-    &pass_drop_dead,
-    &pass_order_nodes,
-};
+static const Pass *const lower_small[] = { OPENED, &pass_rematerialise, &pass_drop_dead, FUSED };
 
 /* Blocks of the forward side are made again. */
 static const Pass *const lower_blocks[] = {
-    &pass_expand,
-    &pass_absorb_transposes,
-    &pass_bound_picks,
-    &pass_advance_loss,
-    &pass_merge_equals,
-    &pass_merge_sides,
-    &pass_drop_dead,
-    &pass_rematerialise,
-    &pass_drop_dead,
-    &pass_rematerialise_blocks,
-    &pass_drop_dead,
-    &pass_grow_fusion,
-    &pass_drop_dead,
-    &pass_order_nodes,
+    OPENED, &pass_rematerialise, &pass_drop_dead, &pass_rematerialise_blocks, &pass_drop_dead, FUSED,
 };
 
 /* And so are the borders of most of them. */
 static const Pass *const lower_least[] = {
-    &pass_expand,
-    &pass_absorb_transposes,
-    &pass_bound_picks,
-    &pass_advance_loss,
-    &pass_merge_equals,
-    &pass_merge_sides,
-    &pass_drop_dead,
-    &pass_rematerialise,
-    &pass_drop_dead,
-    &pass_rematerialise_segments,
-    &pass_drop_dead,
-    &pass_grow_fusion,
-    &pass_drop_dead,
-    &pass_order_nodes,
+    OPENED, &pass_rematerialise, &pass_drop_dead, &pass_rematerialise_segments, &pass_drop_dead, FUSED,
 };
 
 /* A graph whose inputs were given types: what follows from them, as far as it must be known to plan it. */

@@ -22,6 +22,7 @@
  * share are one sum, not a sum for each head. */
 #include "ops/attend/attention.h"
 #include "ops/card/make.h"
+#include "ops/move/transposed.h"
 #include "passes/engine/pass.h"
 
 #include <math.h>
@@ -76,17 +77,9 @@ static bool is_power_of_two(double v)
     return fabs(frexp(v, &exponent)) == 0.5 && exponent > -32 && exponent < 32;
 }
 
-/* Whether a transpose exchanges the last two of `rank` axes and keeps the others. */
 static bool turns_last(const Node *n)
 {
-    const Ints perm = ((const TransposeAttr *)n->attr)->perm;
-    const int rank = n->type->rank;
-    for (int i = 0; i < rank; i++) {
-        const int64_t from = perm.n ? perm.v[i] : rank - 1 - i;
-        if (from != (i < rank - 2 ? i : 2 * rank - 3 - i))
-            return false;
-    }
-    return rank >= 2;
+    return transpose_swaps(n, n->type->rank - 2);
 }
 
 /* The product below a cap: c tanh(s / c); s itself where there is none. */

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "ops/card/attrs.h"
+#include "ops/move/transposed.h"
 #include "passes/engine/pattern.h"
 
 static bool known(const Match *m)
@@ -93,21 +94,11 @@ static Node *drop_alone(Build *b, const Match *m)
     return build_node(b, OP_dropout, drop->attr, drop->n_in, ins);
 }
 
-/* Axis i of the result of a transposition is this axis of its operand. */
-static int source_axis(const Node *transpose, int i)
-{
-    const Ints perm = ((const TransposeAttr *)transpose->attr)->perm;
-    const int rank = transpose->type->rank;
-    if (!perm.v)
-        return rank - 1 - i;
-    return (int)(perm.v[i] < 0 ? perm.v[i] + rank : perm.v[i]);
-}
-
 static bool keeps_axes(const Match *m)
 {
     const int rank = m->root->type->rank;
     for (int i = 0; i < rank; i++)
-        if (source_axis(m->root, i) != i)
+        if (transpose_source(m->root, i) != i)
             return false;
     return rank >= 0;
 }
@@ -119,17 +110,7 @@ static bool is_ranked(const Match *m)
 
 static Node *join_transposes(Build *b, const Match *m)
 {
-    int64_t order[MAX_RANK];
-    const int rank = m->root->type->rank;
-    bool same = true;
-    for (int i = 0; i < rank; i++) {
-        order[i] = source_axis(m->node[1], source_axis(m->root, i));
-        same &= order[i] == i;
-    }
-    if (same)
-        return m->x[0];
-    const TransposeAttr attr = { .perm = { rank, order } };
-    return CALL_ATTR(b, transpose, attr, m->x[0]);
+    return transpose_joined(b, m->root);
 }
 
 /* What cannot be evaluated is left to the evaluator to complain about. */

@@ -20,6 +20,7 @@
 #include "ops/card/attrs.h"
 #include "ops/card/make.h"
 #include "ops/contract/contract.h"
+#include "ops/move/transposed.h"
 #include "ops/region/region.h"
 #include "passes/engine/pass.h"
 
@@ -37,39 +38,29 @@ static bool is_transpose(const Node *n)
     return n && n->op == OP_transpose && is_sized(n);
 }
 
-/* Axis i of the result is this axis of the operand. */
-static int64_t source_axis(const Node *transpose, int i)
-{
-    const Ints perm = ((const TransposeAttr *)transpose->attr)->perm;
-    const int rank = transpose->type->rank;
-    return !perm.v ? rank - 1 - i : perm.v[i] < 0 ? perm.v[i] + rank : perm.v[i];
-}
-
-/* Whether axes `first` and the next one change places, and no others. */
-static bool swaps(const Node *n, int first)
-{
-    const int rank = is_transpose(n) ? n->type->rank : 0;
-    for (int i = 0; i < rank; i++)
-        if (source_axis(n, i) != (i == first ? i + 1 : i == first + 1 ? i - 1 : i))
-            return false;
-    return rank >= 2 && first >= 0;
-}
-
 static bool swaps_last(const Node *n)
 {
-    return swaps(n, n ? n->type->rank - 2 : 0);
+    return is_transpose(n) && transpose_swaps(n, n->type->rank - 2);
 }
 
 /* [batch, steps, heads, size] and [batch, heads, steps, size]. */
 static bool swaps_heads(const Node *n)
 {
-    return n && n->type->kind == TYPE_TENSOR && n->type->rank == HEADS_RANK && swaps(n, 1);
+    return is_transpose(n) && n->type->rank == HEADS_RANK && transpose_swaps(n, 1);
 }
 
 typedef struct Absorb {
     PassRun *run;
     Status status; /* of what was built */
 } Absorb;
+
+/* Who a transpose may meet, and what becomes of it then. */
+typedef struct Meeting {
+    Op op;
+    bool (*absorb)(Node *n, Absorb *a); /* whether anything changed */
+} Meeting;
+
+static const Meeting *meeting_of(const Node *n);
 
 static bool is_read_once(const Node *n)
 {
@@ -91,17 +82,10 @@ static bool replace(Absorb *a, Node *n, Node *by, const Build *b)
 /* Two transposes are one, or nothing. */
 static bool join(Node *n, Absorb *a)
 {
-    Node *first = in(n, 0);
-    int64_t order[MAX_RANK];
-    bool same = true;
-    if (!is_transpose(n) || !is_transpose(first))
+    if (!is_transpose(n) || !is_transpose(in(n, 0)))
         return false;
-    for (int i = 0; i < n->type->rank; i++) {
-        order[i] = source_axis(first, (int)source_axis(n, i));
-        same = same && order[i] == i;
-    }
     Build b = build_before(n);
-    Node *by = same ? in(first, 0) : make_transpose(&b, in(first, 0), n->type->rank, order);
+    Node *by = transpose_joined(&b, n);
     return replace(a, n, by, &b);
 }
 
@@ -146,7 +130,7 @@ static bool sink_below_row(Node *n, Absorb *a)
     for (int i = 0; i < n->n_in; i++)
         ins[i] = i == at ? in(turn, 0) : in(n, i);
     for (int i = 0; i < n->type->rank; i++)
-        order[i] = source_axis(turn, i);
+        order[i] = transpose_source(turn, i);
     Build b = build_before(n);
     Node *row = build_node(&b, n->op, n->attr, n->n_in, ins);
     return replace(a, n, row ? make_transpose(&b, row, n->type->rank, order) : NULL, &b);
@@ -170,10 +154,8 @@ static bool sink_below_reshape(Node *n, Absorb *a)
 }
 
 /* What is reshaped again is what it was before, if it is of that type. */
-static bool sink(Node *n, Absorb *a)
+static bool absorb_in_reshape(Node *n, Absorb *a)
 {
-    if (n->op != OP_reshape)
-        return sink_below_row(n, a);
     Node *x = in(n, 0);
     while (x->op == OP_reshape && x->type != n->type)
         x = in(x, 0);
@@ -297,20 +279,41 @@ static bool read_steps(Node *n, int operands, Absorb *a)
 
 /* ---- the pass ---- */
 
+static bool absorb_transpose(Node *n, Absorb *a)
+{
+    return join(n, a) || write_turned(n, a);
+}
+
+static bool absorb_in_attention(Node *n, Absorb *a)
+{
+    return read_steps(n, 3, a);
+}
+
+static bool absorb_in_attention_grad(Node *n, Absorb *a)
+{
+    return read_steps(n, 4, a);
+}
+
+static const Meeting meetings[] = {
+    { OP_transpose, absorb_transpose },
+    { OP_reshape, absorb_in_reshape },
+    { OP_matmul, read_turned },
+    { OP_attention, absorb_in_attention },
+    { OP_attention_grad, absorb_in_attention_grad },
+};
+
+static const Meeting *meeting_of(const Node *n)
+{
+    for (size_t i = 0; i < COUNT(meetings); i++)
+        if (meetings[i].op == n->op)
+            return &meetings[i];
+    return NULL;
+}
+
 static bool change(Node *n, Absorb *a)
 {
-    switch (n->op) {
-    case OP_transpose:
-        return join(n, a) || write_turned(n, a);
-    case OP_matmul:
-        return read_turned(n, a);
-    case OP_attention:
-        return read_steps(n, 3, a);
-    case OP_attention_grad:
-        return read_steps(n, 4, a);
-    default:
-        return sink(n, a);
-    }
+    const Meeting *met = meeting_of(n);
+    return met ? met->absorb(n, a) : sink_below_row(n, a);
 }
 
 /* The nodes of the list: what is built while they are visited is not among them, what is taken out has no readers. */

@@ -7,8 +7,7 @@
 /* A border lies behind a call: what was made so far and is read behind it on the forward side is kept there. */
 typedef struct Border {
     int place;
-    bool
-        is_kept; /* else what is alive there is made again, too, when the backward side comes to the border behind it */
+    bool is_kept; /* else what is alive there is made again, too, for the border behind it */
 } Border;
 
 typedef struct Borders {
