@@ -21,7 +21,7 @@
 enum {
     MOST_THREADS = 1024,
     STACK = 256 * 1024,
-    SPINS = 1000, /* some tens of microseconds: regions of one evaluation follow each other closely */
+    SPINS = 4000, /* some hundred microseconds: regions of one evaluation follow each other closely, waking takes tens */
 };
 
 typedef struct Worker {
@@ -46,7 +46,9 @@ struct Parallel {
 #ifndef QCC_OPENMP
     int spins, n_started;
     atomic_uint generation;
-    atomic_int left; /* workers still in the region */
+    atomic_int left;     /* workers still in the region */
+    atomic_int asleep;   /* workers that wait for `wake` */
+    atomic_bool awaited; /* the caller waits for `done`; where nobody sleeps, nobody touches the lock */
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     Worker workers[];
@@ -180,9 +182,11 @@ static unsigned next_generation(Parallel *pool, unsigned seen)
         relax();
     }
     pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->asleep, 1); /* before it looks again, as announce() looks at it after the new number */
     unsigned now;
-    while ((now = atomic_load_explicit(&pool->generation, memory_order_acquire)) == seen)
+    while ((now = atomic_load(&pool->generation)) == seen)
         pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->asleep, 1);
     pthread_mutex_unlock(&pool->lock);
     return now;
 }
@@ -198,7 +202,7 @@ static void *worker_main(void *arg)
         FpEnv was = fp_env_enter();
         run_slice(pool, w->index);
         fp_env_leave(was);
-        if (atomic_fetch_sub(&pool->left, 1) == 1) {
+        if (atomic_fetch_sub(&pool->left, 1) == 1 && atomic_load(&pool->awaited)) {
             pthread_mutex_lock(&pool->lock);
             pthread_cond_signal(&pool->done);
             pthread_mutex_unlock(&pool->lock);
@@ -208,8 +212,10 @@ static void *worker_main(void *arg)
 
 static void announce(Parallel *pool)
 {
+    atomic_fetch_add(&pool->generation, 1);
+    if (atomic_load(&pool->asleep) == 0)
+        return;
     pthread_mutex_lock(&pool->lock);
-    atomic_fetch_add_explicit(&pool->generation, 1, memory_order_release);
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -224,8 +230,10 @@ static void run_region(Parallel *pool)
     if (atomic_load(&pool->left) == 0)
         return;
     pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->awaited, true);
     while (atomic_load(&pool->left) > 0)
         pthread_cond_wait(&pool->done, &pool->lock);
+    atomic_store(&pool->awaited, false);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -290,6 +298,8 @@ Parallel *parallel_open(int threads, const ParallelMemory *memory)
     pool->spins = threads <= parallel_processors() ? SPINS : 0; /* a spinning thread must not keep a working one out */
     atomic_init(&pool->generation, 0);
     atomic_init(&pool->left, 0);
+    atomic_init(&pool->asleep, 0);
+    atomic_init(&pool->awaited, false);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);

@@ -53,6 +53,11 @@ RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic)
     return level->rows[row][arithmetic];
 }
 
+RowLoop *kernels_row_fixed(const Kernels *level, int row, Arithmetic arithmetic, int operand)
+{
+    return arithmetic == ARITH_F32 ? level->rows_fixed[row][operand] : NULL;
+}
+
 const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithmetic arithmetic)
 {
     return &level->reduce[kind][arithmetic];
@@ -61,6 +66,11 @@ const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithme
 DrawLoop *kernels_draw(const Kernels *level)
 {
     return level->draw;
+}
+
+LargestLoop *kernels_largest(const Kernels *level)
+{
+    return level->largest;
 }
 
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,

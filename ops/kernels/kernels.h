@@ -13,7 +13,7 @@
 /* The four arithmetics that carry all element types. */
 typedef enum Arithmetic { ARITH_F32, ARITH_F64, ARITH_I64, ARITH_U64 } Arithmetic;
 
-enum { ARITHMETICS = ARITH_U64 + 1 };
+enum { ARITHMETICS = ARITH_U64 + 1, FIXED_OPERANDS = 3 };
 
 /* The numbers of the rows. */
 enum {
@@ -87,6 +87,18 @@ typedef struct DrawKey {
 /* out[i] = the number of the element with logical index first + i; `limit` is that of PHILOX_KEEP. */
 typedef void DrawLoop(const DrawKey *key, PhiloxLaw law, f32 limit, u64 first, size_t n, f32 *out);
 
+/* Windows side by side that see the same taps of an image: `rows` rows of `cols` taps, so far apart, and the next window
+ * `stride` elements on. */
+typedef struct WindowTaps {
+    i32 rows, cols, row_step, col_step, stride;
+} WindowTaps;
+
+/* where[i] = the largest tap of window i of n, from the window's first one, where x points for the first window: the first of
+ * equals, a NaN above all numbers, 0 above -0.  A row of taps reaches over less than LARGEST_REACH elements. */
+typedef void LargestLoop(const WindowTaps *taps, const f32 *x, size_t n, i32 *where);
+
+enum { LARGEST_REACH = 128 };
+
 enum { MOST_TILE_ROWS = 12, MOST_PANEL_WIDTH = 32 }; /* of any level */
 
 typedef struct Kernels Kernels;
@@ -103,11 +115,17 @@ const char *kernels_name(const Kernels *k);
 /* The loop of a row (Row.number), null in an arithmetic the row does not have. */
 RowLoop *kernels_row(const Kernels *level, int row, Arithmetic arithmetic);
 
+/* The same loop where that operand is one number; null where there is none of its own. */
+RowLoop *kernels_row_fixed(const Kernels *level, int row, Arithmetic arithmetic, int operand);
+
 /* The loops of a reduction. */
 const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithmetic arithmetic);
 
 /* The loop that draws. */
 DrawLoop *kernels_draw(const Kernels *level);
+
+/* The loop that finds the largest of windows. */
+LargestLoop *kernels_largest(const Kernels *level);
 
 /* c[m,n] += a b as above, at a level. */
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,

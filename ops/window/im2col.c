@@ -60,6 +60,17 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
 }
 
 #define GATHER(T)                                                                                                      \
+    /* to[i] = from[2 i], four at a time while an element behind them is still one of the line */                      \
+    static void gather_evens_##T(const T *from, int64_t n, T *to)                                                      \
+    {                                                                                                                  \
+        typedef T Four __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));                     \
+        int64_t i = 0;                                                                                                 \
+        for (; i + 4 < n; i += 4)                                                                                      \
+            *(Four *)(to + i) =                                                                                        \
+                __builtin_shufflevector(*(const Four *)(from + 2 * i), *(const Four *)(from + 2 * i + 4), 0, 2, 4, 6); \
+        for (; i < n; i++)                                                                                             \
+            to[i] = from[2 * i];                                                                                       \
+    }                                                                                                                  \
     /* some of a line; null: padding */                                                                                \
     static void gather_line_##T(const T *line, const Line *l, int64_t step, int64_t n, T *to)                          \
     {                                                                                                                  \
@@ -68,8 +79,8 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
             memset(to, 0, (size_t)from * sizeof(T));                                                                   \
         if (step == 1 && end > from)                                                                                   \
             memcpy(to + from, line + l->p0 + from, (size_t)(end - from) * sizeof(T));                                  \
-        for (int64_t i = from; step == 2 && i < end; i++) /* the usual case: no multiplication */                      \
-            to[i] = line[l->p0 + 2 * i];                                                                               \
+        if (step == 2 && end > from)                                                                                   \
+            gather_evens_##T(line + l->p0 + 2 * from, end - from, to + from);                                          \
         for (int64_t i = from; step > 2 && i < end; i++)                                                               \
             to[i] = line[l->p0 + i * step];                                                                            \
         if (end < n)                                                                                                   \

@@ -74,6 +74,7 @@ static const Type *infer_lp_pool(Infer *q)
 }
 
 typedef struct PoolRun {
+    const Kernels *kernels;
     const PoolAttr *at;
     Window w;
     int64_t in, out;
@@ -114,25 +115,13 @@ static i64 lowest_i64(DType d)
     return dtype_class(d) == CLASS_UINT ? 0 : (i64)(-1ull << (dtype_bits(d) - 1));
 }
 
-/* The usual case, two dimensions and the whole window inside: its first element; -1 in all other cases. */
-static inline int64_t inner_image(const Window *w, const int64_t *at)
-{
-    if (w->rank != 2)
-        return -1;
-    const int64_t row = at[0] * w->stride[0] - w->begin[0], col = at[1] * w->stride[1] - w->begin[1];
-    const bool inside = row >= 0 && col >= 0 && row + (w->kernel[0] - 1) * w->dilation[0] < w->in[0] &&
-                        col + (w->kernel[1] - 1) * w->dilation[1] < w->in[1];
-    return inside ? row * w->in[1] + col : -1;
-}
-
-enum { SIDE_BY_SIDE = 64, MOST_TAPS = 64 }; /* windows that are looked at together; of their kernel */
+enum { SIDE_BY_SIDE = 64 }; /* windows that are looked at together */
 
 /* Windows of a line of an image that see the same taps: all columns of the kernel, and those of its rows that are inside. */
 typedef struct Beside {
     int64_t from, to; /* windows */
     i64 first;        /* the first tap of the first of them */
-    int32_t taps;
-    int32_t offset[MOST_TAPS]; /* of each from the first one */
+    WindowTaps taps;
 } Beside;
 
 static int64_t ceil_div(int64_t x, int64_t y)
@@ -140,74 +129,71 @@ static int64_t ceil_div(int64_t x, int64_t y)
     return x <= 0 ? 0 : (x + y - 1) / y;
 }
 
-/* Which windows of a line these are; false where there are none. */
-static bool runs_beside(const Window *w, const int64_t *line, Beside *b)
+/* Which windows of a line these are: none, if from is to. */
+static Beside runs_beside(const Window *w, const int64_t *line)
 {
-    if (w->rank != 2 || w->kernel[0] * w->kernel[1] > MOST_TAPS || w->in[0] * w->in[1] > INT32_MAX)
-        return false;
+    Beside b = { 0 };
+    if (w->rank != 2 || w->in[0] * w->in[1] > INT32_MAX || (w->kernel[1] - 1) * w->dilation[1] >= LARGEST_REACH)
+        return b;
     const int64_t top = line[0] * w->stride[0] - w->begin[0], down = w->dilation[0], across = w->dilation[1];
     const int64_t skipped = ceil_div(-top, down), left = (w->kernel[1] - 1) * across;
-    b->from = ceil_div(w->begin[1], w->stride[1]);
-    b->to = w->in[1] + w->begin[1] - left - 1 < 0 ? 0 : (w->in[1] + w->begin[1] - left - 1) / w->stride[1] + 1;
-    b->to = b->to < w->out[1] ? b->to : w->out[1];
-    b->taps = 0;
-    for (int64_t k = skipped; k < w->kernel[0] && top + k * down < w->in[0]; k++)
-        for (int64_t i = 0; i < w->kernel[1]; i++)
-            b->offset[b->taps++] = (int32_t)((k - skipped) * down * w->in[1] + i * across);
-    b->first = (top + skipped * down) * w->in[1] + b->from * w->stride[1] - w->begin[1];
-    return b->taps && b->from < b->to;
+    const int64_t room = w->in[0] - top <= 0 ? 0 : ceil_div(w->in[0] - top, down);
+    const int64_t rows = (room < w->kernel[0] ? room : w->kernel[0]) - skipped;
+    const int64_t from = ceil_div(w->begin[1], w->stride[1]);
+    int64_t to = w->in[1] + w->begin[1] - left - 1 < 0 ? 0 : (w->in[1] + w->begin[1] - left - 1) / w->stride[1] + 1;
+    to = to < w->out[1] ? to : w->out[1];
+    if (rows <= 0 || from >= to)
+        return b;
+    b.from = from;
+    b.to = to;
+    b.first = (top + skipped * down) * w->in[1] + from * w->stride[1] - w->begin[1];
+    b.taps = (WindowTaps){ .rows = (i32)rows,
+                           .cols = (i32)w->kernel[1],
+                           .row_step = (i32)(down * w->in[1]),
+                           .col_step = (i32)across,
+                           .stride = (i32)w->stride[1] };
+    return b;
 }
+
+/* The loop of a level is f32's. */
+static void largest_beside_f32(const Kernels *level, const WindowTaps *t, const f32 *x, int64_t n, i32 *where)
+{
+    kernels_largest(level)(t, x, (size_t)n, where);
+}
+
+/* The others go tap by tap, so that no window waits for itself; in whole numbers, for compilers make branches of choices. */
+#define LARGEST_BESIDE(T, BETTER)                                                                                      \
+    static void largest_beside_##T(const Kernels *level, const WindowTaps *t, const T *x, int64_t n, i32 *where)       \
+    {                                                                                                                  \
+        (void)level;                                                                                                   \
+        memset(where, 0, (size_t)n * sizeof *where);                                                                   \
+        for (i32 k = 1; k < t->rows * t->cols; k++) {                                                                  \
+            const i32 at = k / t->cols * t->row_step + k % t->cols * t->col_step;                                      \
+            const T *from = x;                                                                                         \
+            for (int64_t i = 0; i < n; i++, from += t->stride)                                                         \
+                where[i] ^= (where[i] ^ at) & -(i32)(BETTER(from[at], from[where[i]]));                                \
+        }                                                                                                              \
+    }
 
 /* The largest wins, the first of equals; a NaN wins over all, and 0 over -0, as in max. */
 #define MAX_POOL(T, BETTER, IS_MINUS_ZERO)                                                                             \
-    /* of `rows` runs of n elements, `step` and `row_step` apart; *where and *best say what is known so far */         \
-    static inline void largest_##T(const T *x, int64_t p, int64_t rows, int64_t row_step, int64_t n, int64_t step,     \
-                                   i64 *where, T *best)                                                                \
-    {                                                                                                                  \
-        for (int64_t k = 0; k < rows; k++, p += row_step)                                                              \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                const T v = x[p + i * step];                                                                           \
-                const bool better = BETTER(v, *best); /* as likely as not: no branch */                                \
-                *where = better ? p + i * step : *where;                                                               \
-                *best = better ? v : *best;                                                                            \
-            }                                                                                                          \
-    }                                                                                                                  \
     static i64 largest_in_##T(const Window *w, const T *x, const int64_t *at)                                          \
     {                                                                                                                  \
         Taps t;                                                                                                        \
-        i64 where = inner_image(w, at);                                                                                \
-        if (where >= 0) {                                                                                              \
-            T best = x[where];                                                                                         \
-            largest_##T(x, where, w->kernel[0], w->dilation[0] * w->in[1], w->kernel[1], w->dilation[1], &where,       \
-                        &best);                                                                                        \
-            return where;                                                                                              \
-        }                                                                                                              \
         if (!taps_at(&t, w, at))                                                                                       \
             return -1;                                                                                                 \
-        where = t.offset;                                                                                              \
-        T best = x[where];                                                                                             \
+        i64 where = t.offset;                                                                                          \
         do                                                                                                             \
-            largest_##T(x, t.offset, 1, 0, t.n, t.step, &where, &best);                                                \
+            for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                               \
+                where = BETTER(x[p], x[where]) ? p : where;                                                            \
         while (taps_next(&t));                                                                                         \
         return where;                                                                                                  \
-    }                                                                                                                  \
-    /* the better of two elements, the first of equals; in whole numbers, for compilers make branches of choices */    \
-    static inline i64 better_##T(const T *x, i64 p, i64 other)                                                         \
-    {                                                                                                                  \
-        const i64 take = -(i64)(BETTER(x[other], x[p]));                                                               \
-        return p ^ ((p ^ other) & take);                                                                               \
-    }                                                                                                                  \
-    /* of the square of four elements that begins at p: the usual pool */                                              \
-    static inline i64 largest_of_square_##T(const T *x, i64 p, int64_t row_step)                                       \
-    {                                                                                                                  \
-        const i64 below = p + row_step;                                                                                \
-        return better_##T(x, better_##T(x, p, p + 1), better_##T(x, below, below + 1));                                \
     }                                                                                                                  \
     /* the first 0 of a window whose largest seems to be -0, where it has one */                                       \
     static i64 plus_zero_##T(const Window *w, const T *x, const int64_t *at, i64 found)                                \
     {                                                                                                                  \
         Taps t;                                                                                                        \
-        if (!IS_MINUS_ZERO(x[found]) || !taps_at(&t, w, at))                                                           \
+        if (found < 0 || !IS_MINUS_ZERO(x[found]) || !taps_at(&t, w, at))                                              \
             return found;                                                                                              \
         do                                                                                                             \
             for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step)                                               \
@@ -216,48 +202,25 @@ static bool runs_beside(const Window *w, const int64_t *line, Beside *b)
         while (taps_next(&t));                                                                                         \
         return found;                                                                                                  \
     }                                                                                                                  \
-    /* of windows side by side that see the same taps: tap by tap, so that no window waits for itself */               \
-    static void largest_beside_##T(const Window *w, const T *x, const Beside *b, i64 first, int64_t n, i64 *where)     \
-    {                                                                                                                  \
-        const int64_t step = w->stride[1];                                                                             \
-        int32_t found[SIDE_BY_SIDE] = { 0 };                                                                           \
-        for (int32_t k = 1; k < b->taps; k++) {                                                                        \
-            const T *from = x + first;                                                                                 \
-            const int32_t at = b->offset[k];                                                                           \
-            for (int64_t i = 0; i < n; i++, from += step) {                                                            \
-                const int32_t take = -(int32_t)(BETTER(from[at], from[found[i]]));                                     \
-                found[i] ^= (found[i] ^ at) & take;                                                                    \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            where[i] = first + i * step + found[i];                                                                    \
-    }                                                                                                                  \
-    static void largest_run_##T(const Window *w, const T *x, const Beside *b, i64 *where)                              \
-    {                                                                                                                  \
-        for (int64_t i = b->from; i < b->to; i += SIDE_BY_SIDE)                                                        \
-            largest_beside_##T(w, x, b, b->first + (i - b->from) * w->stride[1],                                       \
-                               b->to - i < SIDE_BY_SIDE ? b->to - i : SIDE_BY_SIDE, where + i);                        \
-    }                                                                                                                  \
-    void pool_largest_line_##T(const Window *w, const T *x, const int64_t *line, i64 *where)                           \
+    void pool_largest_line_##T(const Kernels *level, const Window *w, const T *x, const int64_t *line, i64 *where)     \
     {                                                                                                                  \
         const int last = w->rank - 1;                                                                                  \
-        const bool square =                                                                                            \
-            w->rank == 2 && w->kernel[0] == 2 && w->kernel[1] == 2 && w->dilation[0] == 1 && w->dilation[1] == 1;      \
+        const Beside b = runs_beside(w, line);                                                                         \
         int64_t at[MAX_SPATIAL];                                                                                       \
-        Beside b;                                                                                                      \
+        i32 found[SIDE_BY_SIDE];                                                                                       \
         memcpy(at, line, sizeof at);                                                                                   \
-        if (square || !runs_beside(w, line, &b))                                                                       \
-            b.from = b.to = 0;                                                                                         \
-        largest_run_##T(w, x, &b, where);                                                                              \
-        for (int64_t i = b.from; i < b.to; i++) {                                                                      \
-            at[last] = i;                                                                                              \
-            where[i] = IS_MINUS_ZERO(x[where[i]]) ? plus_zero_##T(w, x, at, where[i]) : where[i];                      \
+        for (int64_t i = b.from; i < b.to; i += SIDE_BY_SIDE) {                                                        \
+            const int64_t first = b.first + (i - b.from) * b.taps.stride;                                              \
+            const int64_t n = b.to - i < SIDE_BY_SIDE ? b.to - i : SIDE_BY_SIDE;                                       \
+            largest_beside_##T(level, &b.taps, x + first, n, found);                                                   \
+            for (int64_t k = 0; k < n; k++)                                                                            \
+                where[i + k] = first + k * b.taps.stride + found[k];                                                   \
         }                                                                                                              \
-        for (int64_t i = b.from ? 0 : b.to; i < w->out[last]; i = i + 1 == b.from ? b.to : i + 1) {                    \
+        for (int64_t i = 0; i < w->out[last]; i++) {                                                                   \
             at[last] = i;                                                                                              \
-            const int64_t p = square ? inner_image(w, at) : -1;                                                        \
-            where[i] = p < 0 ? largest_in_##T(w, x, at) : largest_of_square_##T(x, p, w->in[1]);                       \
-            where[i] = where[i] < 0 ? where[i] : plus_zero_##T(w, x, at, where[i]);                                    \
+            if (i < b.from || i >= b.to)                                                                               \
+                where[i] = largest_in_##T(w, x, at);                                                                   \
+            where[i] = plus_zero_##T(w, x, at, where[i]);                                                              \
         }                                                                                                              \
     }                                                                                                                  \
     static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
@@ -269,7 +232,7 @@ static bool runs_beside(const Window *w, const int64_t *line, Beside *b)
             const T *x = (const T *)r->x + image * r->in;                                                              \
             int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
             for (int64_t j = image * r->out; j < (image + 1) * r->out; j += width) {                                   \
-                pool_largest_line_##T(&r->w, x, at, line);                                                             \
+                pool_largest_line_##T(r->kernels, &r->w, x, at, line);                                                 \
                 for (int64_t i = 0; i < width; i++) {                                                                  \
                     i64 where = line[i];                                                                               \
                     ((T *)r->y)[j + i] = where < 0 ? lowest_##T(r->lowest) : x[where];                                 \
@@ -288,6 +251,8 @@ static bool runs_beside(const Window *w, const int64_t *line, Beside *b)
 #define MINUS32(a) (half_bits32(a) == UINT32_C(1) << 31)
 #define MINUS64(a) (half_bits64(a) == UINT64_C(1) << 63)
 #define NEVER(a)   ((void)(a), false)
+LARGEST_BESIDE(f64, OR_NAN)
+LARGEST_BESIDE(i64, ABOVE)
 MAX_POOL(f32, OR_NAN, MINUS32)
 MAX_POOL(f64, OR_NAN, MINUS64)
 MAX_POOL(i64, ABOVE, NEVER)
@@ -297,6 +262,7 @@ MAX_POOL(i64, ABOVE, NEVER)
 #undef MINUS64
 #undef NEVER
 #undef MAX_POOL
+#undef LARGEST_BESIDE
 
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen)
 {
@@ -363,7 +329,7 @@ SUM_POOL(lp_pool, f64, power_f64(x, r->at->p), root_f64(sum, r->at->p))
 static Status eval_pooled(Eval *e, const ParallelFn pools[3])
 {
     const Type *x = e->in[0]->type;
-    PoolRun r = { .at = e->attr, .lowest = x->dtype };
+    PoolRun r = { .kernels = e->kernels, .at = e->attr, .lowest = x->dtype };
     ParallelFn fn;
     eval_window(e, &r.at->window, 0, NULL, &r.w);
     r.in = window_product(r.w.rank, r.w.in);

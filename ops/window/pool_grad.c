@@ -79,6 +79,7 @@ static const Type *infer_average_pool_grad(Infer *q)
 }
 
 typedef struct PoolGradRun {
+    const Kernels *kernels;
     const PoolAttr *at;
     Window w;
     int64_t in, out;
@@ -95,7 +96,7 @@ typedef struct PoolGradRun {
         const int64_t width = r->w.out[r->w.rank - 1];                                                                 \
         int64_t at[MAX_SPATIAL] = { 0 };                                                                               \
         for (const T *end = dy + r->out; dy < end; dy += width) {                                                      \
-            pool_largest_line_##T(&r->w, x, at, where);                                                                \
+            pool_largest_line_##T(r->kernels, &r->w, x, at, where);                                                    \
             for (int64_t j = 0; j < width; j++)                                                                        \
                 if (where[j] >= 0)                                                                                     \
                     dx[where[j]] += dy[j];                                                                             \
@@ -136,7 +137,7 @@ POOL_GRAD(f64)
 static Status eval_pool_grad(Eval *e, int dy, const int64_t *extents)
 {
     const Type *t = e->in[dy]->type;
-    PoolGradRun r = { .at = e->attr };
+    PoolGradRun r = { .kernels = e->kernels, .at = e->attr };
     BUG_IF(e->ir->memory, window_place(&r.w, e->scratch, &r.at->window, t->rank - 2, extents, NULL));
     r.in = window_product(r.w.rank, r.w.in);
     r.out = window_product(r.w.rank, r.w.out);

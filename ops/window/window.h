@@ -144,9 +144,9 @@ void add_bias_f64(f64 *y, const f64 *bias, int64_t rows, int64_t n, int64_t stri
 /* What the pools and their adjoints share: for each window of a line of positions, where the largest element that it sees
  * stands (the first of equals, 0 before -0, a NaN before all; -1: it sees none), line[rank - 1] is not read; and what an
  * average at a position divides by (null: no tap inside). */
-void pool_largest_line_f32(const Window *w, const f32 *x, const int64_t *line, i64 *where);
-void pool_largest_line_f64(const Window *w, const f64 *x, const int64_t *line, i64 *where);
-void pool_largest_line_i64(const Window *w, const i64 *x, const int64_t *line, i64 *where);
+void pool_largest_line_f32(const Kernels *level, const Window *w, const f32 *x, const int64_t *line, i64 *where);
+void pool_largest_line_f64(const Kernels *level, const Window *w, const f64 *x, const int64_t *line, i64 *where);
+void pool_largest_line_i64(const Kernels *level, const Window *w, const i64 *x, const int64_t *line, i64 *where);
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
 void adjoint_max_pool(Build *b, const Site *s, Node **dx);
 void adjoint_average_pool(Build *b, const Site *s, Node **dx);

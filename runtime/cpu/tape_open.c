@@ -92,6 +92,18 @@ static void open_row_fold(TapeRunner *r, TapeStepRun *s)
         r->sums_bytes += padded(channels_parts(r->tape) * s->size);
 }
 
+/* The loop of a row: where one operand is the same number in every block, one that reads it once. */
+static RowLoop *row_loop(const TapeRunner *r, const TapeStepRun *s, int row)
+{
+    for (int i = 0; i < FIXED_OPERANDS; i++)
+        if (s->in[i] >= 0 && r->tape->registers[s->in[i]].lasts) {
+            RowLoop *fixed = kernels_row_fixed(r->kernels, row, s->arithmetic, i);
+            if (fixed)
+                return fixed;
+        }
+    return kernels_row(r->kernels, row, s->arithmetic);
+}
+
 static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const OpTable *ops, Arena *arena)
 {
     *s = (TapeStepRun){ .word = from->word,
@@ -114,7 +126,7 @@ static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const
         open_load(r, s, arena);
         break;
     case TAPE_ROW:
-        s->row = kernels_row(r->kernels, ops->defs[from->op]->row->number, s->arithmetic);
+        s->row = row_loop(r, s, ops->defs[from->op]->row->number);
         break;
     case TAPE_FOLD_ROW:
     case TAPE_FOLD_COLUMN:

@@ -1,4 +1,6 @@
 /* The kernels of every level the machine has give the bits of the plain loop. */
+#include <math.h>
+
 #include "ops/card/row.h"
 #include "ops/kernels/panel.h"
 #include "testing.h"
@@ -200,9 +202,88 @@ static void draws_agree(void **state)
         }
 }
 
+enum { HELD = 70 };
+
+/* Every loop that holds one operand gives the bits of the one that reads it from a line of the same number. */
+static void fixed_rows_agree(void **state)
+{
+    static const f32 odd[] = { 0, -0.0f, 1, -1, 0.5f, 3e38f, 1e-40f, INFINITY, -INFINITY };
+    f32 x[ROW_OPERANDS][HELD], want[HELD], got[HELD];
+    const double k[ROW_SCALARS] = { 0.5, 2 };
+    size_t met = 0;
+    (void)state;
+    for (size_t l = 0; l < COUNT(levels); l++) {
+        const Kernels *level = kernels_named(levels[l]);
+        for (size_t i = 0; level && i < ops_table.n * ROW_OPERANDS; i++) {
+            const Row *row = ops_table.defs[i / ROW_OPERANDS]->row;
+            const int operand = (int)(i % ROW_OPERANDS);
+            RowLoop *fixed = row ? kernels_row_fixed(level, row->number, ARITH_F32, operand) : NULL;
+            assert_int_equal(fixed != NULL, row && row->kinds & ROW_F && row->n > 1 && operand < row->n);
+            for (size_t v = 0; fixed && v < COUNT(odd); v++, met++) {
+                for (size_t j = 0; j < COUNT(x) * HELD; j++)
+                    x[j / HELD][j % HELD] = j / HELD == (size_t)operand ? odd[v] : odd[(j * 7 + v) % COUNT(odd)];
+                kernels_row(level, row->number, ARITH_F32)(HELD, want, x[0], x[1], x[2], k);
+                memset(x[operand] + 1, 0x55, (HELD - 1) * sizeof(f32));
+                fixed(HELD, got, x[0], x[1], x[2], k);
+                for (size_t j = 0; j < HELD; j++)
+                    assert_true(bits_of(want[j]) == bits_of(got[j]) || (want[j] != want[j] && got[j] != got[j]));
+            }
+        }
+    }
+    assert_true(met > 100);
+}
+
+/* As max chooses: the first of equals, a NaN before all, 0 before -0. */
+static i32 largest_of(const WindowTaps *t, const f32 *x)
+{
+    i32 where = 0;
+    for (i32 r = 0; r < t->rows; r++)
+        for (i32 c = 0; c < t->cols; c++) {
+            const i32 at = r * t->row_step + c * t->col_step;
+            const f32 v = x[at], w = x[where];
+            if (w == w && (v != v || v > w || (v == 0 && w == 0 && bits_of(v) == 0 && bits_of(w) != 0)))
+                where = at;
+        }
+    return where;
+}
+
+static void largest_agree(void **state)
+{
+    static const f32 odd[] = { 0, -0.0f, 1, -1, 2, -INFINITY, INFINITY, 1e-40f, NAN };
+    enum { LINE = 600, WINDOWS = 300 };
+    static f32 x[8 * LINE];
+    i32 found[WINDOWS + 1];
+    Rng rng = { 5 };
+    (void)state;
+    for (int turn = 0; turn < 3000; turn++) {
+        WindowTaps t = { .rows = (i32)rng_range(&rng, 1, 5), .cols = (i32)rng_range(&rng, 1, 5) };
+        t.col_step = (i32)rng_range(&rng, 1, turn % 10 ? 3 : 31);
+        t.stride = (i32)rng_range(&rng, 1, turn % 10 ? 4 : 250);
+        const i32 reach = (t.cols - 1) * t.col_step, most = (LINE - 1 - reach) / t.stride + 1;
+        const size_t n = (size_t)rng_range(&rng, 0, most < WINDOWS ? most : WINDOWS);
+        const i32 span = n ? ((i32)n - 1) * t.stride + reach + 1 : 0;
+        const size_t kinds = turn % 3 ? COUNT(odd) - (size_t)(turn % 2) : 1;
+        t.row_step = span + (i32)rng_below(&rng, 3);
+        f32 *from =
+            x + COUNT(x) - (size_t)((t.rows - 1) * t.row_step + span); /* what is read behind them is an error */
+        for (f32 *v = from; v < x + COUNT(x); v++)
+            *v = kinds == 1 ? (f32)rng_unit(&rng) : odd[rng_below(&rng, (int64_t)kinds)];
+        for (size_t l = 0; l < COUNT(levels); l++) {
+            if (!kernels_named(levels[l]))
+                continue;
+            found[n] = -7;
+            kernels_largest(kernels_named(levels[l]))(&t, from, n, found);
+            for (size_t i = 0; i < n; i++)
+                assert_int_equal(found[i], largest_of(&t, from + i * (size_t)t.stride));
+            assert_int_equal(found[n], -7);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree), cmocka_unit_test(panels_agree),
-                                        cmocka_unit_test(rows_are_there), cmocka_unit_test(draws_agree) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree),   cmocka_unit_test(panels_agree),
+                                        cmocka_unit_test(rows_are_there),   cmocka_unit_test(draws_agree),
+                                        cmocka_unit_test(fixed_rows_agree), cmocka_unit_test(largest_agree) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,11 @@ struct Kernels {
     LEVEL_STORE(i64);
     LEVEL_STORE(u64);
     RowLoop *const (*rows)[ARITHMETICS];
+    RowLoop *const (*rows_fixed)[FIXED_OPERANDS]; /* of f32 */
     const ReduceLoops (*reduce)[ARITHMETICS];
     const PackedLoops *packed; /* of f32, of f64 */
     DrawLoop *draw;
+    LargestLoop *largest;
     GemmF32 *gemm_f32;
     GemmF64 *gemm_f64;
     GemmI32 *gemm_i32;
@@ -38,6 +40,7 @@ struct Kernels {
     void store_##T##_##level(Tensor *to, int64_t first, const T *from, int64_t n);
 #define LEVEL_PARTS(level)                                                                                             \
     extern RowLoop *const rows_##level[ROW_COUNT][ARITHMETICS];                                                        \
+    extern RowLoop *const rows_fixed_##level[ROW_COUNT][FIXED_OPERANDS];                                               \
     LEVEL_STORAGE(f32, level)                                                                                          \
     LEVEL_STORAGE(f64, level)                                                                                          \
     LEVEL_STORAGE(i64, level)                                                                                          \
@@ -45,6 +48,7 @@ struct Kernels {
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     extern const PackedLoops packed_##level[2];                                                                        \
     DrawLoop draw_##level;                                                                                             \
+    LargestLoop largest_##level;                                                                                       \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;                                                                                          \
     GemmI32 gemm_i32_##level;                                                                                          \

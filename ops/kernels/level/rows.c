@@ -32,6 +32,38 @@
 #define TEST(id, least, n, kinds, value, ...) EACH_##kinds(LOOP, id, n, value)
 #include "ops/rows.def"
 
+/* The same of f32 where one operand is one number, which stays in a register. */
+#define FIXED(id, operand, hold, read, value)                                                                          \
+    static void id##_fixed_##operand(size_t count, void *out, const void *vx, const void *vy, const void *vz,          \
+                                     const double *k)                                                                  \
+    {                                                                                                                  \
+        typedef f32 T;                                                                                                 \
+        T *const o = out;                                                                                              \
+        const T *const px = vx, *const py = vy, *const pz = vz, a = (T)k[0], b = (T)k[1];                              \
+        hold LEVEL_VECTOR for (size_t i = 0; i < count; i++)                                                           \
+        {                                                                                                              \
+            read o[i] = (T)(value);                                                                                    \
+        }                                                                                                              \
+        (void)px, (void)py, (void)pz, (void)a, (void)b;                                                                \
+    }
+#define HOLD(x) const T x = *p##x;
+#define TAKE(x) const T x = p##x[i];
+#define FIXED_1(id, value)
+#define FIXED_2(id, value) FIXED(id, x, HOLD(x), TAKE(y), value) FIXED(id, y, HOLD(y), TAKE(x), value)
+#define FIXED_3(id, value)                                                                                             \
+    FIXED(id, x, HOLD(x), TAKE(y) TAKE(z), value)                                                                      \
+    FIXED(id, y, HOLD(y), TAKE(x) TAKE(z), value) FIXED(id, z, HOLD(z), TAKE(x) TAKE(y), value)
+#define FIXED_f32(id, n, value) FIXED_##n(id, value)
+#define FIXED_f64(id, n, value)
+#define FIXED_i64(id, n, value)
+#define FIXED_u64(id, n, value)
+#define FIXED_OF(T0, id, n, value)            FIXED_##T0(id, n, value)
+#define ROW(id, least, n, kinds, value, ...)  EACH_##kinds(FIXED_OF, id, n, value)
+#define PICK(id, least, n, kinds, value, ...) EACH_##kinds(FIXED_OF, id, n, value)
+#define FOLD(id, least, n, kinds, value, ...) EACH_##kinds(FIXED_OF, id, n, value)
+#define TEST(id, least, n, kinds, value, ...) EACH_##kinds(FIXED_OF, id, n, value)
+#include "ops/rows.def"
+
 #define AT_f32                         ARITH_F32
 #define AT_f64                         ARITH_F64
 #define AT_i64                         ARITH_I64
@@ -43,5 +75,22 @@
 #define FOLD(id, least, n, kinds, ...) ENTRIES(id, kinds)
 #define TEST(id, least, n, kinds, ...) ENTRIES(id, kinds)
 RowLoop *const LEVEL_NAME(rows)[ROW_COUNT][ARITHMETICS] = {
+#include "ops/rows.def"
+};
+
+#define HELD(id, operand, number) [ROW_##id][number] = id##_fixed_##operand,
+#define HELD_1(id)
+#define HELD_2(id)      HELD(id, x, 0) HELD(id, y, 1)
+#define HELD_3(id)      HELD_2(id) HELD(id, z, 2)
+#define HELD_f32(id, n) HELD_##n(id)
+#define HELD_f64(id, n)
+#define HELD_i64(id, n)
+#define HELD_u64(id, n)
+#define HELD_OF(T0, id, n)             HELD_##T0(id, n)
+#define ROW(id, least, n, kinds, ...)  EACH_##kinds(HELD_OF, id, n)
+#define PICK(id, least, n, kinds, ...) EACH_##kinds(HELD_OF, id, n)
+#define FOLD(id, least, n, kinds, ...) EACH_##kinds(HELD_OF, id, n)
+#define TEST(id, least, n, kinds, ...) EACH_##kinds(HELD_OF, id, n)
+RowLoop *const LEVEL_NAME(rows_fixed)[ROW_COUNT][FIXED_OPERANDS] = {
 #include "ops/rows.def"
 };
