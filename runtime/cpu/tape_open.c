@@ -142,6 +142,98 @@ static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const
     }
 }
 
+/* ---- registers that need not be whole ---- */
+
+enum { LEAST_RUN = 64 }; /* elements of a row that are worth a loop of their own */
+
+/* How the register that a step makes could lie, if all who read it can read that. */
+static TapeRows rows_of(const TapeRunner *r, const TapeStepRun *s)
+{
+    const Tape *t = r->tape;
+    if (s->word == TAPE_SPREAD)
+        return ROWS_NUMBER;
+    if (s->word != TAPE_LOAD || s->feed != FEED_GATHER || s->is_widened || r->copied[s->argument] ||
+        tape_has_channels(t) || t->registers[s->out].per_row || s->space.rank != 2)
+        return ROWS_WHOLE;
+    const int64_t n = type_elements(t->in[s->argument]), *strides = s->space.strides[0];
+    if (n == t->rows && strides[0] == 1 && strides[1] == 0)
+        return ROWS_NUMBER;
+    return n == t->length && strides[0] == 0 && strides[1] == 1 ? ROWS_SAME : ROWS_WHOLE;
+}
+
+/* The operand of a row that is a number for each row; below 0: none. */
+static int number_of(const TapeRunner *r, const TapeStepRun *s)
+{
+    for (int i = 0; i < TAPE_OPERANDS; i++)
+        if (s->in[i] >= 0 && r->rows[s->in[i]] == ROWS_NUMBER)
+            return i;
+    return -1;
+}
+
+/* The loop of a row step that reads a register lying so; null: it has none. */
+static RowLoop *loop_by_rows(const TapeRunner *r, const TapeStepRun *s, int row, int reg, TapeRows rows)
+{
+    const int number = number_of(r, s);
+    int operand = -1, times = 0;
+    for (int i = 0; i < TAPE_OPERANDS; i++)
+        if (s->in[i] == reg) {
+            operand = i;
+            times++;
+        }
+    if (rows == ROWS_SAME)
+        return s->row;
+    return number >= 0 || times > 1 ? NULL : kernels_row_fixed(r->kernels, row, s->arithmetic, operand);
+}
+
+static bool reads(const TapeStepRun *s, int reg)
+{
+    bool found = false;
+    for (int i = 0; i < TAPE_OPERANDS && s->word != TAPE_LOAD; i++)
+        found = found || s->in[i] == reg;
+    return found;
+}
+
+static int number_of_row(const TapeRunner *r, int step, const OpTable *ops)
+{
+    return ops->defs[r->tape->steps[step].op]->row->number;
+}
+
+/* Lets the register of a step lie in another way than whole, where its readers are rows that can read it. */
+static void narrow(TapeRunner *r, int step, const OpTable *ops)
+{
+    TapeStepRun *s = &r->steps[step];
+    const TapeRows rows = rows_of(r, s);
+    if (rows == ROWS_WHOLE)
+        return;
+    for (int i = step + 1; i < r->n_steps; i++) {
+        const TapeStepRun *reader = &r->steps[i];
+        if (reads(reader, s->out) &&
+            (reader->word != TAPE_ROW || !loop_by_rows(r, reader, number_of_row(r, i, ops), s->out, rows)))
+            return;
+    }
+    for (int i = step + 1; i < r->n_steps; i++) {
+        TapeStepRun *reader = &r->steps[i];
+        if (!reads(reader, s->out))
+            continue;
+        reader->row = loop_by_rows(r, reader, number_of_row(r, i, ops), s->out, rows);
+        reader->by_rows = true;
+    }
+    r->rows[s->out] = rows;
+    if (s->word == TAPE_LOAD)
+        s->feed = rows == ROWS_SAME ? FEED_REPEAT : FEED_ROWS;
+}
+
+static void narrow_registers(TapeRunner *r, const OpTable *ops, Arena *arena)
+{
+    r->rows = NEWS(arena, TapeRows, r->tape->n_registers + 1);
+    if (r->tape->cut < 0 || (r->tape->length < LEAST_RUN && !tape_has_pieces(r->tape)))
+        return;
+    for (int i = 0; i < r->n_steps; i++)
+        narrow(r, i, ops);
+}
+
+/* ---- places ---- */
+
 /* The last step that reads an argument. */
 static int last_load(const Tape *t, int argument)
 {
@@ -271,6 +363,7 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
     r->steps = NEWS(arena, TapeStepRun, t->n_steps + 1);
     for (int i = 0; i < t->n_steps; i++)
         open_step(r, &t->steps[i], &r->steps[i], ops, arena);
+    narrow_registers(r, ops, arena);
     r->channels = tape_has_channels(t) ? channels_open(r, arena) : NULL;
     find_homes(r, arena);
     open_rooms(r, workers, arena);

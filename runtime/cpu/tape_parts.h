@@ -16,7 +16,15 @@ typedef enum TapeFeed {
     FEED_FIXED,  /* one element, filled in once */
     FEED_GATHER, /* broadcast in some other way */
     FEED_RUNS,   /* the runs of channels, one after the other */
+    FEED_ROWS,   /* a number for each row, where it lies */
 } TapeFeed;
+
+/* How the rows of a block follow each other in a register. */
+typedef enum TapeRows {
+    ROWS_WHOLE,  /* all elements of each */
+    ROWS_NUMBER, /* the number that is all elements of one */
+    ROWS_SAME,   /* one row, which is all of them */
+} TapeRows;
 
 typedef struct TapeStepRun {
     TapeWord word;
@@ -26,6 +34,7 @@ typedef struct TapeStepRun {
     double k[TAPE_SCALARS];
     size_t size; /* of an element of the arithmetic */
     RowLoop *row;
+    bool by_rows; /* it runs row by row: not all operands are whole */
     const ReduceLoops *loops;
     /* of DRAW */
     PhiloxLaw law;
@@ -69,6 +78,7 @@ struct TapeRunner {
     int n_steps;
     int64_t n_things, block, unit; /* rows or elements, of a block; blocks of a unit that no split tears */
     int64_t block_elements;
+    TapeRows *rows;         /* of a register */
     int *home;              /* of a register: the result that is its place; below 0: it has a room */
     Arithmetic *arithmetic; /* of a register */
     size_t *room_at;

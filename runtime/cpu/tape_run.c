@@ -34,6 +34,8 @@ static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const B
         return (const char *)s->from->data + (size_t)at * s->size;
     case FEED_REPEAT:
         return s->from->data;
+    case FEED_ROWS:
+        return (const char *)s->from->data + (size_t)b->row * s->size;
     case FEED_COPY:
     case FEED_DENSE:
         kernels_load(r->kernels, s->arithmetic, room, s->from, at, n);
@@ -73,6 +75,29 @@ static void spread_rows(const TapeStepRun *s, const Block *b, const void *from, 
             fill_u32((u32 *)to + i * length, length, ((const u32 *)from)[i]);
         else
             fill_u64((u64 *)to + i * length, length, ((const u64 *)from)[i]);
+    }
+}
+
+/* Row by row, where some operands do not have whole rows.  Numbers of rows are set aside: the result may take their room. */
+static void run_by_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b, const void **at, char *to)
+{
+    const size_t n = (size_t)(b->n / b->rows), whole = n * s->size;
+    u64 numbers[REDUCE_ROWS];
+    const char *in[TAPE_OPERANDS] = { NULL };
+    size_t apart[TAPE_OPERANDS] = { 0 }; /* bytes from one row to the next */
+    for (int i = 0; i < TAPE_OPERANDS; i++) {
+        if (s->in[i] < 0)
+            continue;
+        const TapeRows rows = r->rows[s->in[i]];
+        in[i] = at[s->in[i]];
+        apart[i] = rows == ROWS_SAME ? 0 : rows == ROWS_NUMBER ? s->size : whole;
+        if (rows == ROWS_NUMBER)
+            in[i] = memcpy(numbers, in[i], (size_t)b->rows * s->size);
+    }
+    for (int64_t k = 0; k < b->rows; k++, to += whole) {
+        s->row(n, to, in[0], in[1], in[2], s->k);
+        for (int i = 0; i < TAPE_OPERANDS; i++)
+            in[i] = apart[i] ? in[i] + apart[i] : in[i];
     }
 }
 
@@ -166,8 +191,11 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
     }
     case TAPE_ROW: {
         void *to = tape_register_place(r, worker, s->out, b);
-        s->row((size_t)count_of(r, b, s->out), to, s->in[0] < 0 ? NULL : at[s->in[0]],
-               s->in[1] < 0 ? NULL : at[s->in[1]], s->in[2] < 0 ? NULL : at[s->in[2]], s->k);
+        if (s->by_rows)
+            run_by_rows(r, s, b, at, to);
+        else
+            s->row((size_t)count_of(r, b, s->out), to, s->in[0] < 0 ? NULL : at[s->in[0]],
+                   s->in[1] < 0 ? NULL : at[s->in[1]], s->in[2] < 0 ? NULL : at[s->in[2]], s->k);
         at[s->out] = to;
         break;
     }
@@ -179,7 +207,10 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
     }
     case TAPE_SPREAD: {
         void *to = tape_register_place(r, worker, s->out, b);
-        spread_rows(s, b, at[s->in[0]], to);
+        if (r->rows[s->out] == ROWS_NUMBER)
+            memcpy(to, at[s->in[0]], (size_t)b->rows * s->size);
+        else
+            spread_rows(s, b, at[s->in[0]], to);
         at[s->out] = to;
         break;
     }
