@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "api/hall/words.h"
+#include "api/make/launches.h"
 #include "api/make/step.h"
 #include "api/model/evaluate.h"
 #include "api/train/train.h"

@@ -3,21 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/card/words.h"
+#include "api/make/launches.h"
 #include "ops/contract/work.h"
 
 /* ---- adding up ---- */
-
-static double bytes_of(const ProgramValue *values, int n)
-{
-    double sum = 0;
-    for (int i = 0; i < n; i++) {
-        size_t bytes = 0;
-        if (values[i].home != HOME_NONE && type_bytes(values[i].type, &bytes))
-            sum += (double)bytes;
-    }
-    return sum;
-}
 
 /* Operations of a tape: one for each element of each row. */
 static double flops_of_tape(const Tape *t)
@@ -52,7 +41,7 @@ static TimedLaunch *timed(LaunchTimes *t, const Program *p, int launch, int n)
         TimedLaunch *now = &t->list[t->n];
         *now = (TimedLaunch){ .program = p, .launch = launch, .n = n };
         for (const Launch *l = &p->launches[launch]; l < p->launches + launch + n; l++) {
-            now->bytes += bytes_of(l->in, l->n_in) + bytes_of(l->out, l->n_out);
+            now->bytes += launch_bytes(l->in, l->n_in) + launch_bytes(l->out, l->n_out);
             now->flops += flops_of(l);
         }
         e->value.i = (int64_t)t->n++;
@@ -107,52 +96,6 @@ double launch_bound(const TimedLaunch *l, const MachineRates *r)
 }
 
 /* ---- telling ---- */
-
-/* The operators of a region, each once, in their order. */
-static void tell_region(Text *to, const Graph *body)
-{
-    enum { MOST = 8 };
-    const OpDef *told[MOST];
-    int n = 0;
-    text_add(to, "region");
-    for (const Node *i = body->first; i; i = i->next) {
-        const OpDef *d = op_of(i);
-        bool known = node_is_return(i) || node_is_input(i) || i->op == OP_const;
-        for (int k = 0; k < n && !known; k++)
-            known = told[k] == d;
-        if (known)
-            continue;
-        if (n == MOST) {
-            text_add(to, " ..");
-            return;
-        }
-        told[n++] = d;
-        text_printf(to, " %s", d->name);
-    }
-}
-
-const char *launch_words(Arena *arena, const Program *p, int launch, int n)
-{
-    Text text;
-    const Launch *l = &p->launches[launch];
-    const char *name = l->node->name;
-    text_open(&text, arena);
-    if (l->kind == LAUNCH_REGION)
-        tell_region(&text, l->node->regions[0]);
-    else
-        text_add(&text, op_of(l->node)->name);
-    for (const Use *u = l->node->uses; u && !name; u = u->next)
-        name = u->user->op == OP_part ? u->user->name : NULL;
-    if (name)
-        text_printf(&text, "  %s", name);
-    if (l->n_out)
-        text_printf(&text, "  %s", type_text(arena, l->out[0].type));
-    if (l->n_out > 1)
-        text_printf(&text, " and %d more", l->n_out - 1);
-    if (n > 1)
-        text_printf(&text, "; %d beside it", n - 1);
-    return text_get(&text);
-}
 
 static void json_word(Text *to, const char *word)
 {

@@ -44,9 +44,6 @@ TimedLaunch *launch_times_sorted(const LaunchTimes *t, Arena *arena);
 /* The least time that a run of a launch can take on such a machine. */
 double launch_bound(const TimedLaunch *l, const MachineRates *r);
 
-/* What a launch is, in words: "matmul h f32[64,128]", "region mul add relu h f32[64,128]"; and how many ran beside it. */
-const char *launch_words(Arena *arena, const Program *p, int launch, int n);
-
 /* The spans as a timeline, in the JSON that Perfetto and Chrome read. */
 void launch_trace(Text *to, const LaunchTimes *t, Arena *arena);
 

@@ -5,6 +5,7 @@
 
 #include "api/hall/lower.h"
 #include "api/hall/words.h"
+#include "api/make/launches.h"
 #include "api/verbs/explain.h"
 #include "runtime/log/log.h"
 
@@ -38,10 +39,8 @@ static Kind *kinds_of(const Account *a, size_t *n)
 {
     Map seen;
     map_open(&seen, a->arena);
-    for (int i = 0; i < a->program->n_launches; i++) {
-        const Launch *l = &a->program->launches[i];
-        map_put(&seen, l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name, NULL)->value.i++;
-    }
+    for (int i = 0; i < a->program->n_launches; i++)
+        map_put(&seen, launch_kind(&a->program->launches[i]), NULL)->value.i++;
     Kind *kinds = NEWS(a->arena, Kind, seen.n + 1);
     for (size_t i = 0; i < seen.n; i++)
         kinds[i] = (Kind){ seen.entries[i].key, seen.entries[i].value.i };
