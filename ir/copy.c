@@ -3,6 +3,7 @@
 
 #include "ir/aliases.h"
 #include "ir/copy.h"
+#include "ir/heirs.h"
 
 /* A graph whose nodes are partly copied. */
 typedef struct Level {
@@ -94,6 +95,8 @@ Graph *graph_copy(const Graph *g, Arena *arena)
     Graph *copy = graph_new(g->ir, arena, g->name);
     code_places_copy(copy, g);
     aliases_copy(copy, g);
+    if (g->heirs)
+        heirs_keep(copy);
     copy_signature(g, copy, &map);
     copy_nodes(g, copy, NULL, &map, &scratch);
     finish(g, copy, &map, &scratch);

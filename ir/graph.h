@@ -74,6 +74,7 @@ struct Graph {
     uint32_t n_ids;         /* of the root: ids given so far */
     CodePlaces code_places; /* of the root: where nodes of the model come from, by Node.src */
     Map *aliases;           /* of the root: other names of parameters (ir/aliases.h); null: none */
+    struct Heirs *heirs;    /* of the root: who stood in for whom (ir/heirs.h); null: nobody asks */
 };
 
 /* An empty graph in `arena`. */

@@ -1,5 +1,5 @@
 /* Taking nodes out and putting others in their place, names kept. */
-#include "ir/graph.h"
+#include "ir/heirs.h"
 
 /* Results of a graph keep the names under which they leave. */
 static void keep_result_names(const Node *old)
@@ -25,6 +25,7 @@ void stand_in(Node *old, Node *by)
     else
         by->name = old->name;
     old->name = NULL;
+    heirs_add(old, by);
     graph_replace(old, by);
 }
 
