@@ -3,8 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/hall/lower.h"
 #include "api/make/amp_report.h"
+#include "api/make/launch_nodes.h"
+#include "api/make/launches.h"
 
 /* Decisions about nodes that only their order tells apart. */
 typedef struct Chain {
@@ -100,42 +101,80 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path ? path : "model";
 }
 
-/* What a launch is: "forward matmul /fc1/MatMul". */
-static const char *launch_text(Arena *arena, const Launch *l)
+/* ---- programs ---- */
+
+typedef struct Programs {
+    LaunchMap maps[2];
+    int n;
+} Programs;
+
+static ViewLaunch view_launch(const LaunchMap *m, int i, Arena *arena)
 {
-    const char *name = l->node->label ? l->node->label : l->node->name;
-    return arena_printf(arena, "%s %s%s%s", step_part_name(l->part),
-                        l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name, name ? " " : "", name ? name : "");
+    const Program *p = m->low.program;
+    const Launch *l = &p->launches[i];
+    int first = i;
+    while (first > 0 && p->launches[first].beside)
+        first--;
+    return (ViewLaunch){ .kind = launch_kind(l),
+                         .part = step_part_name(l->part),
+                         .name = l->node->label ? l->node->label : l->node->name,
+                         .what = launch_words(arena, p, i, 1),
+                         .nodes = m->list[i].nodes,
+                         .n_nodes = m->list[i].n,
+                         .reads = launch_bytes(l->in, l->n_in),
+                         .writes = launch_bytes(l->out, l->n_out),
+                         .first_beside = first,
+                         .n_beside = program_wave(p, first) };
 }
 
-/* What lies in the arena at each launch; false: the graph has no program. */
-static bool memory_of(const qcc_context *cx, const Graph *g, Arena *arena, ViewMemory *m)
+static ViewProgram view_program_of(const LaunchMap *m, Arena *arena)
 {
-    const Lowered l = lower_graph_for(g, NULL, &cx->lowering, arena);
-    if (!l.program)
-        return false;
-    const size_t *alive = plan_alive(&l.plan, arena);
-    size_t *at = NEWS(arena, size_t, l.program->n_launches + 1);
-    const char **what = NEWS(arena, const char *, l.program->n_launches + 1);
-    int call = 0, launch = 0;
-    for (const Node *n = l.plan.graph->first; n; n = n->next, call++)
-        for (; launch < l.program->n_launches && l.program->launches[launch].node == n; launch++) {
-            at[launch] = alive[call];
-            what[launch] = launch_text(arena, &l.program->launches[launch]);
+    const Program *p = m->low.program;
+    ViewProgram v = { .graph = m->graph, .why = p ? NULL : m->low.why };
+    if (!p)
+        return v;
+    const size_t *alive = plan_alive(&m->low.plan, arena);
+    ViewLaunch *list = NEWS(arena, ViewLaunch, p->n_launches + 1);
+    int call = 0;
+    for (const Node *n = m->low.plan.graph->first; n; n = n->next, call++)
+        for (; v.n < p->n_launches && p->launches[v.n].node == n; v.n++) {
+            list[v.n] = view_launch(m, v.n, arena);
+            list[v.n].alive = alive[call];
         }
-    *m = (ViewMemory){ g->name ? g->name : "graph", l.program->arena, launch, at, what };
-    return true;
+    v.arena = p->arena;
+    v.launches = list;
+    return v;
 }
 
-static void add_memory(ViewFacts *f, const qcc_context *cx, const Module *module, const Graph *model, Arena *arena)
+static ViewRun run_at(void *user, const Node *n)
+{
+    const Programs *all = user;
+    ViewRun run = { .n = 0 };
+    for (int i = 0; i < all->n; i++)
+        if (all->maps[i].graph == n->graph->root) {
+            const NodeLaunches *l = launch_map_node(&all->maps[i], n);
+            run = (ViewRun){ l->n, l->launches, l->main, node_run_text(l->run), l->one };
+        }
+    return run;
+}
+
+static void add_programs(ViewFacts *f, const qcc_context *cx, const Module *module, const Graph *model, Arena *arena)
 {
     static const char *const of_step[] = { "step", "eval" };
-    ViewMemory *list = NEWS(arena, ViewMemory, COUNT(of_step));
+    Programs *all = NEW(arena, Programs);
+    ViewProgram *list = NEWS(arena, ViewProgram, COUNT(of_step));
     for (size_t i = 0; i < (model ? 1 : COUNT(of_step)); i++) {
         const Graph *g = model ? model : module_graph(module, of_step[i]);
-        f->n_memory += g && memory_of(cx, g, arena, &list[f->n_memory]);
+        if (!g)
+            continue;
+        all->maps[all->n] = launch_map(g, &cx->lowering, arena);
+        list[all->n] = view_program_of(&all->maps[all->n], arena);
+        all->n++;
     }
-    f->memory = list;
+    f->programs = list;
+    f->n_programs = all->n;
+    f->run = run_at;
+    f->runs = all;
 }
 
 ViewFacts step_view(const qcc_model *m, const qcc_step *s)
@@ -148,6 +187,6 @@ ViewFacts step_view(const qcc_model *m, const qcc_step *s)
         f.note = note_at;
         f.user = (void *)(uintptr_t)notes_of(arena, s);
     }
-    add_memory(&f, m->cx, s ? s->module : NULL, s ? NULL : m->graph, arena);
+    add_programs(&f, m->cx, s ? s->module : NULL, s ? NULL : m->graph, arena);
     return f;
 }

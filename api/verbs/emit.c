@@ -99,13 +99,15 @@ static Status write_html(const Emitted *e, Out *o)
 static Status write_dot(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    return view_dot(e->module, &e->m->cx->diag, &sink);
+    const ViewFacts facts = step_view(e->m, e->step);
+    return view_dot(e->module, &facts, &e->m->cx->diag, &sink);
 }
 
 static Status write_json(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    return view_json(e->module, &e->m->cx->diag, &sink);
+    const ViewFacts facts = step_view(e->m, e->step);
+    return view_json(e->module, &facts, &e->m->cx->diag, &sink);
 }
 
 static Status write_plan(const Emitted *e, Out *o)

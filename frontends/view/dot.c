@@ -30,6 +30,15 @@ static const char *shape_of(const Node *n)
     return n->op == OP_input ? "ellipse" : node_is_held(n) ? "note" : "box";
 }
 
+/* "launch 3, 7": where a node runs. */
+static void add_run(Dot *d, Text *label, const Node *n)
+{
+    const ViewFacts *f = d->s->facts;
+    const ViewRun run = f && f->run ? f->run(f->runs, n) : (ViewRun){ .n = 0 };
+    for (int i = 0; i < run.n; i++)
+        text_printf(label, "%s%d", i ? ", " : "\nlaunch ", run.launches[i]);
+}
+
 static void add_node(Dot *d, const Page *p, const Node *n)
 {
     const ArenaMark mark = arena_mark(d->scratch);
@@ -38,6 +47,7 @@ static void add_node(Dot *d, const Page *p, const Node *n)
     text_printf(&label, "%s\n%s: %s", op_of(n)->name, scene_title(p, n, d->scratch), type_text(d->scratch, n->type));
     if (n->label)
         text_printf(&label, "\n%s", n->label);
+    add_run(d, &label, n);
     indent(d);
     text_printf(&d->q->text, "n%" PRIu32 " [shape=%s, label=", scene_id(p, n), shape_of(n));
     quill_dot(d->q, text_get(&label));
@@ -116,7 +126,7 @@ static void add_graph(Dot *d, size_t page)
     }
 }
 
-Status view_dot(const Module *m, Diag *diag, const Sink *sink)
+Status view_dot(const Module *m, const ViewFacts *facts, Diag *diag, const Sink *sink)
 {
     (void)diag;
     Arena arena, scratch;
@@ -124,7 +134,8 @@ Status view_dot(const Module *m, Diag *diag, const Sink *sink)
     arena_open(&arena, m->ir->memory);
     arena_open(&scratch, m->ir->memory);
     quill_open(&q, &arena, sink);
-    const Scene s = scene_of(m, &arena);
+    Scene s = scene_of(m, &arena);
+    s.facts = facts;
     Dot d = { .q = &q, .s = &s, .scratch = &scratch };
     text_add(&q.text, "digraph model {\n");
     /* the outermost text is one level deep, with no graph around it */

@@ -152,7 +152,7 @@ static void put_sheet(Html *h, size_t at, const Groups *groups, uint32_t group, 
     const Sheet sheet = sheet_of(&h->s->pages[at], groups, group, h->scratch);
     put_section(h, at, groups, group);
     put(h, "</h2>\n");
-    svg_sheet(h->q, &sheet, asleep, h->scratch);
+    svg_sheet(h->q, &sheet, h->s->facts, asleep, h->scratch);
     put(h, "</section>\n");
     arena_reset(h->scratch, mark);
     quill_rest(h->q);
@@ -186,6 +186,16 @@ static void put_legend(Html *h)
         "quantization <span class=\"dash\">backward</span></p>\n");
 }
 
+/* What is taken while each graph runs. */
+static void put_programs(Html *h)
+{
+    for (size_t i = 0; i < h->s->n_pages; i++) {
+        const ViewProgram *p = view_program(h->s->facts, h->s->pages[i].graph);
+        if (p && !p->why)
+            view_memory(h->q, p, i);
+    }
+}
+
 static void put_body(Html *h)
 {
     put(h, "<body>\n<header><h1>");
@@ -203,8 +213,7 @@ static void put_body(Html *h)
     text_printf(&h->q->text, "</b> nodes in <b>%zu</b> graph%s</p>\n", h->s->n_pages, h->s->n_pages == 1 ? "" : "s");
     put_legend(h);
     put_tally(h);
-    for (int i = 0; h->s->facts && i < h->s->facts->n_memory; i++)
-        view_memory(h->q, &h->s->facts->memory[i]);
+    put_programs(h);
     put(h, "</div><div id=\"detail\"></div></aside>\n");
 }
 
@@ -216,11 +225,6 @@ static void put_script(Html *h)
                 LANE_PITCH, ROW_PITCH, BOX_WIDTH, BOX_HEIGHT, SHEET_MARGIN, TILE_LANES, TILE_ROWS);
     put(h, view_page_js);
     put(h, "</script>\n</body>\n</html>\n");
-}
-
-Status view_html(const Module *m, Diag *d, const Sink *sink)
-{
-    return view_page(m, NULL, d, sink);
 }
 
 Status view_page(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink)

@@ -136,6 +136,23 @@ static void add_note(Json *j, const Node *n)
     text_char(&j->q->text, '}');
 }
 
+/* Where a node runs, or why it does not. */
+static void add_run(Json *j, const Page *p, const Node *n)
+{
+    Text *t = &j->q->text;
+    if (!j->facts || !j->facts->run)
+        return;
+    const ViewRun run = j->facts->run(j->facts->runs, n);
+    for (int i = 0; i < run.n; i++)
+        text_printf(t, "%s%d", i ? "," : ",\"launches\":[", run.launches[i]);
+    text_add(t, run.n ? "]" : "");
+    if (run.n > 1)
+        text_printf(t, ",\"main\":%d", run.main);
+    member(j, "idle", run.none);
+    if (run.one)
+        text_printf(t, ",\"one\":%" PRIu32, scene_id(p, run.one));
+}
+
 static void add_node(Json *j, const Page *p, const Node *n)
 {
     Text *t = &j->q->text;
@@ -155,7 +172,44 @@ static void add_node(Json *j, const Page *p, const Node *n)
     add_marks(j, p, n);
     add_origin(j, n);
     add_note(j, n);
+    add_run(j, p, n);
     text_char(t, '}');
+}
+
+/* ---- programs ---- */
+
+static void add_launch(Json *j, const Page *p, const ViewLaunch *l, int number)
+{
+    Text *t = &j->q->text;
+    text_printf(t, "{\"number\":%d,\"kind\":", number);
+    quill_json(j->q, l->kind);
+    member(j, "part", l->part);
+    member(j, "name", l->name);
+    member(j, "what", l->what);
+    text_printf(t, ",\"reads\":%.0f,\"writes\":%.0f,\"alive\":%zu", l->reads, l->writes, l->alive);
+    if (l->n_beside > 1)
+        text_printf(t, ",\"beside\":[%d,%d]", l->first_beside, l->first_beside + l->n_beside - 1);
+    text_add(t, l->n_nodes ? ",\"nodes\":[" : ",\"ours\":true,\"nodes\":[");
+    for (int i = 0; i < l->n_nodes; i++)
+        text_printf(t, "%s%" PRIu32, i ? "," : "", scene_id(p, l->nodes[i]));
+    text_add(t, "]}");
+}
+
+static void add_program(Json *j, const Page *p)
+{
+    const ViewProgram *program = view_program(j->facts, p->graph);
+    if (!program)
+        return;
+    member(j, "no_program", program->why);
+    if (program->why)
+        return;
+    text_printf(&j->q->text, ",\"arena\":%zu,\"launches\":[\n", program->arena);
+    for (int i = 0; i < program->n; i++) {
+        text_add(&j->q->text, i ? ",\n  " : "  ");
+        add_launch(j, p, &program->launches[i], i);
+        quill_rest(j->q);
+    }
+    text_add(&j->q->text, program->n ? "\n]" : "]");
 }
 
 static void add_results(Json *j, const Page *p)
@@ -187,6 +241,7 @@ static void add_page(Json *j, const Scene *s, size_t at)
     else
         member(j, "name", p->graph->name ? p->graph->name : "");
     add_results(j, p);
+    add_program(j, p);
     text_add(t, ",\"nodes\":[\n");
     bool any = false;
     for (const Node *n = page_first(p); n; n = page_next(p, n)) {
@@ -225,13 +280,14 @@ void json_scene(Json *j, const Scene *s)
     arena_close(&words);
 }
 
-Status view_json(const Module *m, Diag *d, const Sink *sink)
+Status view_json(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink)
 {
     Arena arena;
     Quill q;
     arena_open(&arena, m->ir->memory);
     quill_open(&q, &arena, sink);
-    const Scene s = scene_of(m, &arena);
+    Scene s = scene_of(m, &arena);
+    s.facts = facts;
     json_scene(&(Json){ .q = &q, .memory = m->ir->memory, .diag = d }, &s);
     const Status status = quill_end(&q);
     arena_close(&arena);

@@ -55,11 +55,17 @@
   /* The page around a page; itself for a graph. */
   function around(at) { return pageAt.get(pages[at].section.dataset.within) ?? at; }
 
+  /* The sheets that hold nodes, those around them too. */
+  function groupsAround(ids) {
+    const all = new Set();
+    for (const id of ids)
+      for (let at = pageOf[id]; at !== undefined && !all.has(pages[at].section.id); at = around(at)) all.add(pages[at].section.id);
+    return all;
+  }
+
   /* Marks the boxes of groups that hold what was found. */
   function markGroups() {
-    const found = new Set();
-    for (const id of hits)
-      for (let at = pageOf[id]; at !== undefined && !found.has(pages[at].section.id); at = around(at)) found.add(pages[at].section.id);
+    const found = groupsAround(hits);
     for (const a of pages[here].svg.querySelectorAll("a.group")) a.classList.toggle("hit", found.has(a.getAttribute("href").slice(1)));
   }
 
@@ -135,6 +141,8 @@
   function dress() {
     for (const id of hits) mark(drawnFor(id), "hit", true);
     markGroups();
+    markMates("mate", true);
+    markMates("near", true);
     if (chosen >= 0 && pageOf[chosen] === here) {
       mark(drawnFor(chosen), "chosen", true);
       markLines(drawnFor(chosen), true);
@@ -188,8 +196,9 @@
     ctx.setTransform(dots, 0, 0, dots, 0, 0);
     const left = (w - p.width * k) / 2, tones = {};
     for (const [id, [row, lane]] of spotsOf(p)) {
-      const c = precision(nodes[id].type);
-      ctx.fillStyle = tones[c] || (tones[c] = style.getPropertyValue("--p-" + c).trim() || "gray");
+      const c = precision(nodes[id].type), launch = mainOf(nodes[id]);
+      ctx.fillStyle = isByLaunch() ? (launch < 0 ? "gray" : "hsl(" + (launch * 137) % 360 + " 60% 50%)")
+        : tones[c] || (tones[c] = style.getPropertyValue("--p-" + c).trim() || "gray");
       ctx.fillRect(left + (L.margin + lane * L.lane) * k, (L.margin + row * L.row) * ky, Math.max(1.5, L.width * k),
                    Math.max(0.8, L.height * ky));
     }
@@ -351,6 +360,114 @@
     summary.append(make("details", { id: "tree", open: "" }, make("summary", {}, "graphs and groups"), fold("all", true), fold("none", false), top));
   }
 
+  /* ---- launches: what engines run, each with its nodes ---- */
+
+  const MOST_TOLD = 4, MOST_WITH = 12;
+  const lit = { mate: [], near: [] }; /* nodes that run with the chosen one, and with the one under the pointer */
+
+  /* The graph around a region; itself for a graph. */
+  function graphOf(at) {
+    while (model.graphs[at].within !== undefined) at = model.graphs[at].within;
+    return at;
+  }
+
+  function graphOfNode(id) { return graphOf(+pages[pageOf[id]].section.dataset.graph); }
+  function launchOf(graph, i) { return (model.graphs[graph].launches || [])[i]; }
+  function matesOf(graph, launches) { return (launches || []).flatMap((i) => launchOf(graph, i).nodes); }
+
+  function markMates(name, on) {
+    for (const id of lit[name]) mark(drawnFor(id), name, on);
+    const around = groupsAround(on ? lit[name] : []);
+    for (const a of pages[here].svg.querySelectorAll("a.group")) a.classList.toggle(name, around.has(a.getAttribute("href").slice(1)));
+  }
+
+  function light(name, ids) {
+    markMates(name, false);
+    lit[name] = ids;
+    markMates(name, true);
+  }
+
+  function mainOf(n) { return n.launches ? n.main ?? n.launches[0] : -1; }
+
+  function launchLink(graph, i) { return make("a", { href: "#l" + graph + "-" + i }, String(i)); }
+
+  function wave(graph, l) {
+    if (!l.beside) return undefined;
+    const [first, last] = l.beside;
+    return [launchLink(graph, first), last > first + 1 ? " to " : " and ", launchLink(graph, last), " run side by side"];
+  }
+
+  function tellLaunch(graph, i, but) {
+    const l = launchOf(graph, i), others = l.nodes.filter((id) => id !== but), most = but === undefined ? MOST_LISTED : MOST_WITH;
+    detail.append(make("h4", {}, "launch ", launchLink(graph, i), " of " + model.graphs[graph].launches.length));
+    detail.append(table([["kind", l.kind], ["part", l.part], ["name", l.name], ["what", l.what], ["reads", bytes(l.reads)], ["writes", bytes(l.writes)],
+      ["arena", bytes(l.alive) + " taken meanwhile"], ["beside", wave(graph, l)], ["ours", l.ours && "made by passes, of no node here"]]
+      .concat(others.slice(0, most).map((id, k) => [k ? "" : but === undefined ? "nodes" : "with", link(id)]))
+      .concat(others.length > most ? [["", ["and ", make("a", { href: "#l" + graph + "-" + i }, others.length - most + " more")]]] : [])));
+  }
+
+  /* Where a node runs, or why it does not. */
+  function tellRuns(n) {
+    const graph = graphOfNode(n.id), all = n.launches || [];
+    for (const i of all.slice(0, MOST_TOLD)) tellLaunch(graph, i, n.id);
+    if (all.length > MOST_TOLD)
+      add("launches", [["and in", all.slice(MOST_TOLD).flatMap((i, k) => [k ? ", " : "", launchLink(graph, i)])]]);
+  }
+
+  function closer() {
+    const close = make("button", { class: "close", type: "button", title: "close (Esc)" }, "\u00d7");
+    close.addEventListener("click", () => choose(-1));
+    return close;
+  }
+
+  function chooseLaunch(graph, i) {
+    const l = launchOf(graph, i);
+    choose(-1);
+    if (!l) return;
+    if (l.nodes.length) {
+      show(pageOf[l.nodes[0]] ?? 0);
+      center(drawnFor(l.nodes[0]));
+    }
+    detail.textContent = "";
+    detail.append(closer(), make("h3", {}, l.kind));
+    tellLaunch(graph, i);
+    aside(true);
+    light("mate", l.nodes);
+    drawNow();
+  }
+
+  const byLaunch = make("button", { type: "button", title: "colour by launch (l)", "aria-pressed": "false" }, "by launch");
+  byLaunch.addEventListener("click", colourByLaunch);
+
+  function colourByLaunch() {
+    byLaunch.setAttribute("aria-pressed", root.classList.toggle("by-launch"));
+    mapPicture = null;
+    draw();
+  }
+
+  function isByLaunch() { return root.classList.contains("by-launch"); }
+
+  /* Lists of launches, made when they are opened. */
+  function programs() {
+    summary.querySelector("p").after(make("p", { class: "hues" }, "Each launch has a colour of its own; grey: nothing runs."));
+    model.graphs.forEach((graph, at) => {
+      if (graph.no_program) summary.append(make("p", {}, "No program is made of @" + graph.name + " before it runs: it has " + graph.no_program + "."));
+      if (!graph.launches) return;
+      const list = make("table", {}), fold = make("details", {}, make("summary", {}, graph.launches.length + " launches of @" + graph.name), list);
+      fold.addEventListener("toggle", () => {
+        if (list.firstChild) return;
+        graph.launches.forEach((l, i) => list.append(make("tr", {}, make("td", {}, launchLink(at, i)), make("td", {}, l.part), make("td", {}, l.what))));
+      });
+      summary.append(fold);
+    });
+  }
+
+  main.addEventListener("pointerover", (e) => {
+    const g = e.target.closest("g.n"), n = g && g.id[0] === "n" ? nodes[+g.id.slice(1)] : null;
+    light("near", n && n.launches ? matesOf(graphOfNode(n.id), n.launches) : []);
+  });
+  main.addEventListener("pointerleave", () => light("near", []));
+
   /* ---- details ---- */
 
   function table(rows) {
@@ -392,10 +509,9 @@
   }
 
   function describe(id) {
-    const n = nodes[id], card = model.ops[n.op], close = make("button", { class: "close", type: "button", title: "close (Esc)" }, "\u00d7");
-    close.addEventListener("click", () => choose(-1));
+    const n = nodes[id], card = model.ops[n.op];
     detail.textContent = "";
-    detail.append(close, make("h3", { class: "c-" + card.class }, n.op),
+    detail.append(closer(), make("h3", { class: "c-" + card.class }, n.op),
       table([["value", title(n)], ["in the file", n.path ? n.name : undefined], ["node", n.label], ["type", n.type],
              ["leaves as", leaves[id] && leaves[id].join(", ")], ["ONNX", card.onnx && (card.domain ? card.domain + "." : "") + card.onnx],
              ["module", n.module === undefined ? undefined : make("a", { href: "#q=module:" + n.module }, n.module || "the model itself")], ["source", n.line],
@@ -405,7 +521,9 @@
                             make("span", { class: "values" }, card.amp.means + (card.amp.reason ? " (" + card.amp.reason + ")" : ""))]],
              ["quantized", card.quant_out && "result " + card.quant_out], ["in the model", n.source && "node " + n.source],
              ["marks", [n.ours && "ours", n.side].filter(Boolean).join(", ") || undefined],
-             ["value is", n.value && values(n.value)]]));
+             ["value is", n.value && values(n.value)],
+             ["runs", n.one !== undefined ? ["as one with ", ...link(n.one)] : n.idle]]));
+    tellRuns(n);
     const given = n.attributes || {}, usual = card.defaults || {};
     add("attributes", Object.keys(given).map((k) => [k, say(given[k])])
       .concat(Object.keys(usual).filter((k) => !(k in given)).map((k) => [k, say(usual[k]), true])));
@@ -433,9 +551,10 @@
       if (old >= 0) { mark(old, "chosen", false); markLines(old, false); }
     }
     chosen = id;
+    light("mate", id < 0 ? [] : matesOf(graphOfNode(id), nodes[id].launches));
     if (id < 0) {
       aside(false);
-      if (location.hash.startsWith("#n")) history.replaceState(null, "", "#" + pages[here].section.id);
+      if (/^#[nl]/.test(location.hash)) history.replaceState(null, "", "#" + pages[here].section.id);
       return;
     }
     show(pageOf[id] ?? 0);
@@ -461,7 +580,7 @@
         if (words.every((w) => w.startsWith("op:") ? n.op === w.slice(3) : w.startsWith("type:") ? n.type.toLowerCase().includes(w.slice(5))
                         : w.startsWith("module:") ? inModule(n, w.slice(7)) : w.startsWith("side:") ? (n.side || "forward") === w.slice(5)
                         : w.startsWith("precision:") ? precision(n.type) === w.slice(10) && !isHeld(n) && n.op !== "part"
-                        : w.startsWith("class:") ? model.ops[n.op].class === w.slice(6) : all.includes(w)))
+                        : w.startsWith("launch:") ? (n.launches || []).includes(+w.slice(7)) : w.startsWith("class:") ? model.ops[n.op].class === w.slice(6) : all.includes(w)))
           hits.push(n.id);
       }
     isHit = new Set(hits);
@@ -491,6 +610,7 @@
     form.append(box, tip("\u2191", "previous (p)", () => step(-1)), tip("\u2193", "next (n)", () => step(1)), found,
       tip("\u2212", "smaller (-)", () => zoom(1 / 1.3)), tip("+", "larger (+)", () => zoom(1.3)),
       tip("1:1", "actual size (1)", () => zoom(1 / pages[here].view.k)), tip("fit", "all of it (0)", () => fit(true)));
+    if (model.graphs.some((g) => g.launches)) form.append(byLaunch);
   }
 
   /* ---- keys ---- */
@@ -506,6 +626,7 @@
       if (group) go("#" + pages[around(here)].section.id);
       else if (w.within !== undefined) go("#n" + w.owner);
     }],
+    l: ["colour by launch", colourByLaunch],
     "+": ["larger", () => zoom(1.3)],
     "-": ["smaller", () => zoom(1 / 1.3)],
     "0": ["all of it", () => fit(true)],
@@ -515,7 +636,7 @@
     PageUp: ["", () => pan(0, -main.clientHeight * 0.85)], PageDown: ["", () => pan(0, main.clientHeight * 0.85)],
     Home: ["top", () => { pages[here].view.y = 0; draw(); }],
     End: ["bottom", () => { const p = pages[here]; p.view.y = p.height - main.clientHeight / p.view.k; draw(); }],
-    Escape: ["close", () => { if (chosen >= 0) choose(-1); else { box.value = ""; search(""); } }],
+    Escape: ["close", () => { if (!detail.hidden) choose(-1); else { box.value = ""; search(""); } }],
   };
   keys["="] = ["", keys["+"][1]];
 
@@ -559,6 +680,7 @@
     let m;
     if ((m = /^#n(\d+)$/.exec(hash)) && nodes[+m[1]]) choose(+m[1]);
     else if (pageAt.has(hash.slice(1))) { choose(-1); show(pageAt.get(hash.slice(1))); }
+    else if ((m = /^#l(\d+)-(\d+)$/.exec(hash)) && model.graphs[+m[1]]) chooseLaunch(+m[1], +m[2]);
     else if ((m = /^#r(\d+)-(\d+)$/.exec(hash))) chooseResult(hash.slice(1));
     else if ((m = /^#q=(.*)$/.exec(hash))) { box.value = m[1]; search(m[1]); step(1); }
   }
@@ -568,6 +690,7 @@
   bar();
   totals();
   tree();
+  programs();
   help();
   aside(false);
   show(0);

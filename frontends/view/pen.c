@@ -39,6 +39,34 @@ const char *pen_title(Pen *p, uint32_t box)
     return name ? name : b->node ? scene_title(p->s->page, b->node, p->scratch) : "";
 }
 
+/* ---- launches ---- */
+
+static ViewRun run_of(const Pen *p, uint32_t box)
+{
+    const Box *b = &p->s->boxes[box];
+    return p->facts && p->facts->run && b->node && b->result < 0 ? p->facts->run(p->facts->runs, b->node)
+                                                                 : (ViewRun){ .n = 0 };
+}
+
+/* A colour for each launch, for who wants to see them: neighbours are far apart on the circle. */
+static void add_hue(Pen *p, const ViewRun *run)
+{
+    if (run->n)
+        text_printf(&p->q->text, " style=\"--hue:%" PRId64 "\"", (int64_t)run->main * 137 % 360);
+}
+
+/* The numbers of the launches, above the box. */
+static void add_launches(Pen *p, const ViewRun *run, int x, int y)
+{
+    enum { MOST = 3 };
+    if (!run->n)
+        return;
+    text_printf(&p->q->text, "<text class=\"l\" x=\"%d\" y=\"%d\">", x, y);
+    for (int i = 0; i < run->n && i < MOST; i++)
+        text_printf(&p->q->text, "%s%d", i ? ", " : "launch ", run->launches[i]);
+    text_add(&p->q->text, run->n > MOST ? " ..</text>" : "</text>");
+}
+
 /* ---- boxes ---- */
 
 static const char *class_of(const Box *b)
@@ -111,11 +139,13 @@ static void draw_conversion(Pen *p, uint32_t box)
     Text *t = &p->q->text;
     const Node *n = p->s->boxes[box].node;
     const bool quant = n->op == OP_quantize_linear || n->op == OP_dequantize_linear;
+    const ViewRun run = run_of(p, box);
     text_add(t, "<g id=\"");
     pen_target(p, box);
-    text_printf(t, "\" class=\"n small %s p-%s%s\" transform=\"translate(%" PRId32 " %" PRId32 ")\">",
-                quant ? "quant" : "cast", view_precision_word(view_precision(n->type)),
-                n->flags & NODE_BACKWARD ? " back" : "", pen_x(p, box), pen_y(p, box));
+    text_printf(t, "\" class=\"n small %s p-%s%s\"", quant ? "quant" : "cast",
+                view_precision_word(view_precision(n->type)), n->flags & NODE_BACKWARD ? " back" : "");
+    add_hue(p, &run);
+    text_printf(t, " transform=\"translate(%" PRId32 " %" PRId32 ")\">", pen_x(p, box), pen_y(p, box));
     text_printf(t, "<path d=\"M%d 0V%dM%d %dV%d\"/>", BOX_WIDTH / 2, TOP, BOX_WIDTH / 2, TOP + HEIGHT, BOX_HEIGHT);
     if (quant)
         text_printf(t, "<polygon class=\"shape\" points=\"%d,%d %d,%d %d,%d %d,%d %d,%d %d,%d\"/>", LEFT + CUT, TOP,
@@ -124,6 +154,7 @@ static void draw_conversion(Pen *p, uint32_t box)
     else
         text_printf(t, "<rect class=\"shape\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"/>", LEFT, TOP,
                     WIDTH, HEIGHT, HEIGHT / 2);
+    add_launches(p, &run, LEFT + 4, TOP - 3);
     text_printf(t, "<text class=\"o\" x=\"%d\" y=\"%d\">%s%s \xE2\x86\x92 %s</text></g>", BOX_WIDTH / 2,
                 BOX_HEIGHT / 2 + 4,
                 n->op == OP_quantize_linear     ? "Q "
@@ -183,14 +214,17 @@ static void draw_box(Pen *p, uint32_t box)
     const Box *b = &p->s->boxes[box];
     const Node *n = b->node;
     const bool node = b->result < 0;
+    const ViewRun run = run_of(p, box);
     const char *const word = node ? op_of(n)->name : "result", *side = node ? held_shape(p, n) : NULL;
     text_add(t, "<g id=\"");
     pen_target(p, box);
-    text_printf(t, "\" class=\"n %s p-%s%s\" transform=\"translate(%" PRId32 " %" PRId32 ")\">", class_of(b),
-                view_precision_word(view_precision(n ? n->type : NULL)),
-                node && n->flags & NODE_BACKWARD ? " back" : "", pen_x(p, box), pen_y(p, box));
+    text_printf(t, "\" class=\"n %s p-%s%s\"", class_of(b), view_precision_word(view_precision(n ? n->type : NULL)),
+                node && n->flags & NODE_BACKWARD ? " back" : "");
+    add_hue(p, &run);
+    text_printf(t, " transform=\"translate(%" PRId32 " %" PRId32 ")\">", pen_x(p, box), pen_y(p, box));
     text_printf(t, "<rect width=\"%d\" height=\"%d\" rx=\"%d\"/>", BOX_WIDTH, BOX_HEIGHT,
                 node && n->op != OP_input ? 5 : 18);
+    add_launches(p, &run, 4, -4);
     add_line(p, "o", 17, word, side ? WORD_COLUMNS : 22, false);
     if (node && !n->n_regions)
         add_line(p, "s", 16, side, SIDE_COLUMNS - (int)strlen(word) * 6 / 5, false);

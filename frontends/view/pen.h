@@ -7,6 +7,7 @@
 typedef struct Pen {
     Quill *q;
     const Sheet *s;
+    const ViewFacts *facts; /* null: nothing is known beside the graph */
     Arena *scratch;
 } Pen;
 

@@ -1,5 +1,6 @@
 #include "frontends/view/scene.h"
 
+#include "frontends/view/view.h"
 #include "ops/card/path.h"
 
 /* What is noted of a node. */
@@ -90,4 +91,12 @@ const char *scene_title(const Page *p, const Node *n, Arena *arena)
     text_open(&t, arena);
     print_value(&t, &p->root->numbering, n);
     return text_get(&t);
+}
+
+const ViewProgram *view_program(const ViewFacts *facts, const Graph *g)
+{
+    for (int i = 0; facts && i < facts->n_programs; i++)
+        if (facts->programs[i].graph == g)
+            return &facts->programs[i];
+    return NULL;
 }

@@ -217,13 +217,13 @@ static void add_spots(Pen *p)
     text_add(&p->q->text, "]\">\n");
 }
 
-void svg_sheet(Quill *q, const Sheet *s, bool asleep, Arena *scratch)
+void svg_sheet(Quill *q, const Sheet *s, const ViewFacts *facts, bool asleep, Arena *scratch)
 {
     Text *t = &q->text;
     Arena words;
     arena_open(&words, scratch->memory);
     arena_alloc(&words, 1); /* its first chunk stays when what a box needed is forgotten */
-    Pen p = { q, s, &words };
+    Pen p = { q, s, facts, &words };
     const uint32_t n = s->graph.n;
     const ArenaMark mark = arena_mark(scratch);
     const Near near = near_readers(s, scratch);

@@ -4,6 +4,7 @@
 
 #include "frontends/view/quill.h"
 #include "frontends/view/sheet.h"
+#include "frontends/view/view.h"
 
 /* How things are drawn, in the units of the drawing; the page's script is told. */
 enum {
@@ -16,7 +17,7 @@ enum {
     TILE_LANES = 12,
 };
 
-/* Appends a drawing in tiles; `asleep`: as comments, which the page's script wakes where it looks. */
-void svg_sheet(Quill *q, const Sheet *s, bool asleep, Arena *scratch);
+/* Appends a drawing in tiles; `asleep`: as comments, which the page's script wakes where it looks.  `facts` may be null. */
+void svg_sheet(Quill *q, const Sheet *s, const ViewFacts *facts, bool asleep, Arena *scratch);
 
 #endif

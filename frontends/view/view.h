@@ -15,14 +15,34 @@ typedef struct ViewNote {
     int64_t saved;                 /* bytes, against f32 */
 } ViewNote;
 
-/* What lies in the arena while a graph runs. */
-typedef struct ViewMemory {
-    const char *graph;
-    size_t arena;            /* bytes */
-    int n;                   /* launches */
-    const size_t *alive;     /* bytes at each launch */
-    const char *const *what; /* each is, in words */
-} ViewMemory;
+/* A launch of the program that engines run of a graph. */
+typedef struct ViewLaunch {
+    const char *kind, *part;    /* "region", or the operator of a call; "forward" */
+    const char *name;           /* as programs are printed; may be null */
+    const char *what;           /* in words */
+    const Node *const *nodes;   /* of the graph that run in it, in their order; */
+    int n_nodes;                /* none: passes made it */
+    double reads, writes;       /* bytes */
+    size_t alive;               /* bytes of the arena that are taken meanwhile */
+    int first_beside, n_beside; /* the launches that run side by side, it among them */
+} ViewLaunch;
+
+typedef struct ViewProgram {
+    const Graph *graph;
+    const char *why; /* there is none; null: there is */
+    size_t arena;    /* bytes */
+    int n;
+    const ViewLaunch *launches;
+} ViewProgram;
+
+/* Where a node runs. */
+typedef struct ViewRun {
+    int n;
+    const int *launches; /* of the program of its graph, in their order */
+    int main;            /* of them the one that makes its result */
+    const char *none;    /* why there are none; null: it computes nothing */
+    const Node *one;     /* the node that it became one with, and is computed as; may be null */
+} ViewRun;
 
 /* What is known of a module beside its graphs. */
 typedef struct ViewFacts {
@@ -30,18 +50,22 @@ typedef struct ViewFacts {
     const char *line;                                   /* below it; may be null */
     const ViewNote *(*note)(void *user, const Node *n); /* null: nothing is known of a node; the function may be null */
     void *user;
-    const ViewMemory *memory; /* of graphs that engines run as programs */
-    int n_memory;
+    const ViewProgram *programs; /* of graphs that engines run */
+    int n_programs;
+    ViewRun (*run)(void *user, const Node *n); /* of nodes of those graphs and of bodies in them; may be null */
+    void *runs;                                /* its user */
 } ViewFacts;
 
-/* One self-contained page; `facts` may be null. */
+/* One self-contained page.  Here and below `facts` may be null. */
 Status view_page(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink);
-Status view_html(const Module *m, Diag *d, const Sink *sink);
 
 /* Text for graphviz, a cluster a region. */
-Status view_dot(const Module *m, Diag *d, const Sink *sink);
+Status view_dot(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink);
 
 /* JSON, one node a line. */
-Status view_json(const Module *m, Diag *d, const Sink *sink);
+Status view_json(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink);
+
+/* What is known of the program of a graph; null: nothing. */
+const ViewProgram *view_program(const ViewFacts *facts, const Graph *g);
 
 #endif

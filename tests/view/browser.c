@@ -70,7 +70,7 @@ static Status write_page(Language *l, const char *model, const char *folder)
         return INVALID;
     m->file = model;
     TRY(file_create(&file, &l->arena, &l->diag, arena_printf(&l->arena, "%s/%s.html", folder, model)));
-    TRY(view_html(m, &l->diag, &(Sink){ put, &file }));
+    TRY(view_page(m, NULL, &l->diag, &(Sink){ put, &file }));
     return file_keep(&file);
 }
 

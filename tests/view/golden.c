@@ -24,12 +24,12 @@ static Status append(void *user, const void *bytes, size_t n)
 
 static const struct {
     const char *ending;
-    Status (*view)(const Module *m, Diag *d, const Sink *sink);
+    Status (*view)(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink);
     const char *from, *to; /* what is kept; null: all */
 } forms[] = {
     { "dot", view_dot, NULL, NULL },
     { "json", view_json, NULL, NULL },
-    { "html", view_html, "<body>", "<script type=\"application/json\" id=\"model\">" },
+    { "html", view_page, "<body>", "<script type=\"application/json\" id=\"model\">" },
 };
 
 static Str kept(const Text *text, size_t form)
@@ -54,7 +54,7 @@ static Status run_form(Case *c, const Module *m, size_t form)
     Str wanted;
     const char *path = arena_printf(&c->l.arena, "%.*s.%s", (int)strlen(c->path) - 4, c->path, forms[form].ending);
     text_open(&c->text, &c->l.arena);
-    TRY(forms[form].view(m, &c->l.diag, &(Sink){ append, &c->text }));
+    TRY(forms[form].view(m, NULL, &c->l.diag, &(Sink){ append, &c->text }));
     const Str got = kept(&c->text, form);
     if (c->update)
         return write_file(c, path, got);

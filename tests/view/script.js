@@ -1,5 +1,6 @@
-/* node script.js VIEW_FILE STEP.qir: runs a page's script over as much of a document as it asks for, and looks at what the
- * page has become: which sheet is shown, what the pane says, what is marked.  No browser is needed. */
+/* node script.js VIEW_FILE STEP.qir QCC MODEL.onnx: runs a page's script over as much of a document as it asks for, and looks at what the
+ * page has become: which sheet is shown, what the pane says, what is marked.  No browser is needed.  The page of the model
+ * is one of its training step, with what engines run of it. */
 "use strict";
 const { execFileSync } = require("child_process");
 const { runInNewContext } = require("vm");
@@ -24,7 +25,7 @@ class Element {
       else all.delete(word);
       this.attributes.class = [...all].join(" ");
     };
-    this.classList = { toggle, add: (word) => toggle(word, true), remove: (word) => toggle(word, false), has: (word) => words().has(word) };
+    this.classList = { toggle, contains: (word) => words().has(word), add: (word) => toggle(word, true), remove: (word) => toggle(word, false), has: (word) => words().has(word) };
     this.dataset = new Proxy({}, { get: (_, key) => this.attributes["data-" + key], set: (_, key, value) => { this.attributes["data-" + key] = String(value); return true; } });
   }
   get id() { return this.attributes.id || ""; }
@@ -40,6 +41,7 @@ class Element {
       this.children.push(child);
     }
   }
+  after(child) { child.parent = this.parent; this.parent.children.splice(this.parent.children.indexOf(this) + 1, 0, child); }
   insertBefore(child, before) { child.parent = this; this.children.splice(this.children.indexOf(before), 0, child); }
   addEventListener() {}
   getContext() { return new Proxy({}, { get: () => () => ({}) }); }
@@ -113,6 +115,8 @@ function visit(html, hash) {
     pane: page.querySelector("#detail").textContent,
     found: page.querySelector("output").textContent,
     chosen: [...page.all()].filter((e) => e.classList.has("chosen")).map((e) => e.id).join(" "),
+    mates: [...page.all()].filter((e) => e.classList.has("mate")).map((e) => e.id).join(" "),
+    launches: page.querySelectorAll("details > summary").map((e) => e.textContent).filter((t) => /launches/.test(t)).join(", "),
     groups: page.querySelectorAll("a.group").filter((e) => e.classList.has("hit")).map((e) => e.getAttribute("href")).join(" "),
   };
 }
@@ -128,15 +132,33 @@ const visits = [
   ["#n2", { shown: "m0-2", chosen: /^n\d+$/, pane: /^\u00d7state.*h\.0\.fc\.weight/ }],
 ];
 
-const html = execFileSync(process.argv[2], ["html", process.argv[3]], { encoding: "utf8", maxBuffer: 1 << 28 });
+/* Of the step of tests/command/models/mlp.onnx. */
+const launched = [
+  ["", { mates: "", launches: "19 launches of @step, 5 launches of @eval" }],
+  ["#n14", { chosen: "n14", mates: "n14 n15", pane: /launch 1 of 19kindregionpartforward.*reads36 byteswrites48 bytes.*witha abs/ }],
+  ["#n19", { pane: /runsas one with loss mse.*launch 3 of 19/ }],
+  ["#n30", { mates: "", pane: /runsnothing runs: it shows elements that lie elsewhere/ }],
+  ["#n57", { pane: /launch 14 of 19.*launch 15 of 19.*launch 18 of 19.*beside16 to 18 run side by side/ }],
+  ["#l0-17", { mates: "n53", chosen: "", shown: "g0", pane: /^.regionlaunch 17 of 19.*nodes%35 update_adam/ }],
+  ["#l1-1", { shown: "g1", mates: "n68 n69", pane: /launch 1 of 5/ }],
+  ["#l0-99", { pane: "", mates: "" }],
+  ["#q=launch:6", { found: "1 of 3", chosen: "n24", mates: "n24 n25 n28" }],
+];
+
 let failed = 0;
-for (const [hash, wanted] of visits) {
-  const got = visit(html, hash);
-  for (const key in wanted) {
-    const ok = wanted[key] instanceof RegExp ? wanted[key].test(got[key]) : got[key] === wanted[key];
-    if (!ok) console.log("%s: %s is %j, not %s", hash, key, got[key], wanted[key]);
-    failed += !ok;
+function look(html, all) {
+  for (const [hash, wanted] of all) {
+    const got = visit(html, hash);
+    for (const key in wanted) {
+      const ok = wanted[key] instanceof RegExp ? wanted[key].test(got[key]) : got[key] === wanted[key];
+      if (!ok) console.log("%s: %s is %j, not %s", hash, key, got[key], wanted[key]);
+      failed += !ok;
+    }
   }
 }
-console.log("%d visits, %d failed", visits.length, failed);
+
+const [, , viewFile, step, qcc, model] = process.argv, page = { encoding: "utf8", maxBuffer: 1 << 28 };
+look(execFileSync(viewFile, ["html", step], page), visits);
+look(execFileSync(qcc, [model, "--batch", "2", "--loss", "mse", "--emit", "html"], page), launched);
+console.log("%d visits, %d failed", visits.length + launched.length, failed);
 process.exit(failed ? 1 : 0);

@@ -12,6 +12,7 @@ set_tests_properties(view/browser PROPERTIES LABELS slow SKIP_RETURN_CODE 77 TIM
 find_program(QCC_NODE NAMES node nodejs)
 if(QCC_NODE)
     add_test(NAME view/script COMMAND ${QCC_NODE} ${CMAKE_CURRENT_SOURCE_DIR}/view/script.js $<TARGET_FILE:view_file>
-             ${CMAKE_CURRENT_SOURCE_DIR}/view/cases/step.qir)
+             ${CMAKE_CURRENT_SOURCE_DIR}/view/cases/step.qir $<TARGET_FILE:qcc>
+             ${CMAKE_CURRENT_SOURCE_DIR}/command/models/mlp.onnx)
     set_tests_properties(view/script PROPERTIES LABELS fast)
 endif()

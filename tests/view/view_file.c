@@ -22,10 +22,10 @@ static Status view(Job *j, const Module *m)
 {
     const Sink sink = { put, stdout };
     if (strcmp(j->form, "html") == 0)
-        return view_html(m, &j->l.diag, &sink);
+        return view_page(m, NULL, &j->l.diag, &sink);
     if (strcmp(j->form, "dot") == 0)
-        return view_dot(m, &j->l.diag, &sink);
-    return view_json(m, &j->l.diag, &sink);
+        return view_dot(m, NULL, &j->l.diag, &sink);
+    return view_json(m, NULL, &j->l.diag, &sink);
 }
 
 static Status run(void *arg)

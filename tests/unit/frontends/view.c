@@ -9,7 +9,7 @@
 #include "support/language.h"
 #include "unit/check.h"
 
-typedef Status View(const Module *m, Diag *d, const Sink *sink);
+typedef Status View(const Module *m, const ViewFacts *facts, Diag *d, const Sink *sink);
 
 static Status append(void *user, const void *bytes, size_t n)
 {
@@ -17,12 +17,17 @@ static Status append(void *user, const void *bytes, size_t n)
     return OK;
 }
 
-static const char *viewed(Language *l, View *view, const Module *m)
+static const char *viewed_with(Language *l, View *view, const Module *m, const ViewFacts *facts)
 {
     Text t;
     text_open(&t, &l->arena);
-    assert_int_equal(view(m, &l->diag, &(Sink){ append, &t }), OK);
+    assert_int_equal(view(m, facts, &l->diag, &(Sink){ append, &t }), OK);
     return text_get(&t);
+}
+
+static const char *viewed(Language *l, View *view, const Module *m)
+{
+    return viewed_with(l, view, m, NULL);
 }
 
 static Module *parsed(Language *l, const char *text)
@@ -89,7 +94,7 @@ static void what_a_model_says_is_no_markup(void **state)
     Language l;
     Module *m = parsed(&l, hostile);
     m->file = "</title><script>.qir";
-    const char *page = viewed(&l, view_html, m);
+    const char *page = viewed(&l, view_page, m);
     assert_int_equal(count(page, "<script"), 3);
     assert_int_equal(count(page, "</script"), 3);
     assert_int_equal(count(page, "</title"), 1);
@@ -114,7 +119,7 @@ static void what_a_model_says_is_no_markup(void **state)
 static void equal_modules_give_equal_bytes(void **state)
 {
     (void)state;
-    View *const views[] = { view_html, view_dot, view_json };
+    View *const views[] = { view_page, view_dot, view_json };
     for (size_t i = 0; i < COUNT(views); i++) {
         Language a, b;
         Module *m = parsed(&a, hostile), *n = parsed(&b, hostile);
@@ -160,12 +165,12 @@ static Module *chain(Language *l, int n)
 static void a_full_disk_is_told(void **state)
 {
     (void)state;
-    View *const views[] = { view_html, view_dot, view_json };
+    View *const views[] = { view_page, view_dot, view_json };
     Language l;
     Module *m = chain(&l, 3000);
     for (size_t i = 0; i < COUNT(views); i++) {
         Full f = { .room = 100000 };
-        assert_int_equal(views[i](m, &l.diag, &(Sink){ put_some, &f }), IO);
+        assert_int_equal(views[i](m, NULL, &l.diag, &(Sink){ put_some, &f }), IO);
         assert_int_equal(f.calls_after, 0);
     }
     language_close(&l);
@@ -176,12 +181,12 @@ static void large_pages_sleep(void **state)
 {
     (void)state;
     Language l;
-    const char *small = viewed(&l, view_html, chain(&l, 3900));
+    const char *small = viewed(&l, view_page, chain(&l, 3900));
     const size_t tiles = count(small, "<g class=\"tile\"");
     assert_int_equal(count(small, "<!--"), 0);
     assert_true(tiles > 100);
     language_close(&l);
-    const char *large = viewed(&l, view_html, chain(&l, 4100));
+    const char *large = viewed(&l, view_page, chain(&l, 4100));
     assert_true(count(large, "<g class=\"tile\"") > tiles);
     assert_int_equal(count(large, "<!--"), count(large, "<g class=\"tile\""));
     assert_int_equal(count(large, "-->"), count(large, "<g class=\"tile\""));
@@ -198,13 +203,13 @@ static Status count_bytes(void *user, const void *bytes, size_t n)
 static void a_hundred_thousand_nodes_take_little_time(void **state)
 {
     (void)state;
-    View *const views[] = { view_html, view_dot, view_json };
+    View *const views[] = { view_page, view_dot, view_json };
     Language l;
     Module *m = chain(&l, 100000);
     for (size_t i = 0; i < COUNT(views); i++) {
         size_t bytes = 0;
         const clock_t start = clock();
-        assert_int_equal(views[i](m, &l.diag, &(Sink){ count_bytes, &bytes }), OK);
+        assert_int_equal(views[i](m, NULL, &l.diag, &(Sink){ count_bytes, &bytes }), OK);
         const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
         print_message("%zu bytes in %.2f s\n", bytes, seconds);
         assert_true(bytes > 1000000);
@@ -225,13 +230,13 @@ typedef struct Starved {
 static Status view_starved(void *arg)
 {
     Starved *s = arg;
-    return s->view(s->m, s->m->ir->diag, &(Sink){ count_bytes, &s->bytes });
+    return s->view(s->m, NULL, s->m->ir->diag, &(Sink){ count_bytes, &s->bytes });
 }
 
 static void memory_may_run_out(void **state)
 {
     (void)state;
-    View *const views[] = { view_html, view_dot, view_json };
+    View *const views[] = { view_page, view_dot, view_json };
     Language l;
     Module *m = chain(&l, 500);
     for (size_t i = 0; i < COUNT(views); i++) {
@@ -278,12 +283,97 @@ static void a_page_says_what_it_is_given(void **state)
     language_close(&l);
 }
 
+/* ---- launches ---- */
+
+typedef struct Runs {
+    const Node *nodes[3];
+    int launches[2];
+} Runs;
+
+/* Node 0 in launches 0 and 12, node 1 one with it in the second, node 2 nowhere. */
+static ViewRun run_of(void *user, const Node *n)
+{
+    const Runs *r = user;
+    if (n == r->nodes[0])
+        return (ViewRun){ .n = 2, .launches = r->launches, .main = 12 };
+    if (n == r->nodes[1])
+        return (ViewRun){ .n = 1, .launches = r->launches + 1, .main = 12, .one = r->nodes[0] };
+    return (ViewRun){ .none = n == r->nodes[2] ? "folded: </script>" : NULL };
+}
+
+static const char launched[] = "graph @f(%x: f32[2]) -> (%c) {\n    %a: f32[2] = same(%x)\n    %b: f32[2] = same(%a)\n"
+                               "    %c: f32[2] = same(%b)\n}\n";
+
+enum { LAUNCHES = 13 };
+
+static ViewFacts facts_of(const Module *m, Runs *r, ViewLaunch *list, ViewProgram *p)
+{
+    const Graph *g = m->graphs[0];
+    *r = (Runs){ { g->first, g->first->next, g->last }, { 0, 12 } };
+    for (int i = 0; i < LAUNCHES; i++)
+        list[i] = (ViewLaunch){ .kind = "region", .part = "forward", .what = "region mul <x>", .n_beside = 1 };
+    list[0] = (ViewLaunch){ "region", "forward", "<a>", "region mul <x>", r->nodes, 1, 24, 8, 64, 0, 3 };
+    list[12] = (ViewLaunch){ "matmul", "late", NULL, "matmul", r->nodes, 2, 16, 8, 128, 12, 1 };
+    *p = (ViewProgram){ .graph = g, .arena = 192, .n = LAUNCHES, .launches = list };
+    return (ViewFacts){ .programs = p, .n_programs = 1, .run = run_of, .runs = r };
+}
+
+static void launches_stand_with_their_nodes(void **state)
+{
+    (void)state;
+    Language l;
+    Runs runs;
+    ViewLaunch list[LAUNCHES];
+    ViewProgram program;
+    Module *m = parsed(&l, launched);
+    const ViewFacts facts = facts_of(m, &runs, list, &program);
+    const char *text = viewed_with(&l, view_json, m, &facts);
+    json_t *j = parsed_json(text), *graph = json_array_get(json_object_get(j, "graphs"), 0);
+    assert_int_equal(json_array_size(json_object_get(graph, "launches")), LAUNCHES);
+    assert_int_equal(json_integer_value(json_object_get(graph, "arena")), 192);
+    json_decref(j);
+    assert_non_null(
+        strstr(text, "{\"number\":0,\"kind\":\"region\",\"part\":\"forward\",\"name\":\"\\u003ca\\u003e\",\"what\":\""
+                     "region mul \\u003cx\\u003e\",\"reads\":24,\"writes\":8,\"alive\":64,\"beside\":[0,2],"
+                     "\"nodes\":[1]}"));
+    assert_non_null(strstr(text, "\"what\":\"matmul\",\"reads\":16,\"writes\":8,\"alive\":128,\"nodes\":[1,2]}"));
+    assert_int_equal(count(text, "\"ours\":true,\"nodes\":[]"), LAUNCHES - 2);
+    assert_non_null(strstr(text, "\"inputs\":[0],\"launches\":[0,12],\"main\":12}"));
+    assert_non_null(strstr(text, "\"inputs\":[1],\"launches\":[12],\"one\":1}"));
+    assert_non_null(strstr(text, "\"inputs\":[2],\"idle\":\"folded: \\u003c/script\\u003e\"}"));
+    const char *page = viewed_with(&l, view_page, m, &facts);
+    assert_int_equal(count(page, "style=\"--hue:204\""), 2);
+    assert_int_equal(count(page, "<text class=\"l\" x=\"4\" y=\"-4\">launch 0, 12</text>"), 1);
+    assert_int_equal(count(page, "<text class=\"l\" x=\"4\" y=\"-4\">launch 12</text>"), 1);
+    assert_non_null(strstr(page, "<a href=\"#l0-0\"><rect"));
+    assert_non_null(strstr(page, "<title>launch 0, forward region &#60;a&#62;: 64 bytes</title>"));
+    assert_int_equal(count(page, "</script>"), 3);
+    const char *dot = viewed_with(&l, view_dot, m, &facts);
+    assert_non_null(strstr(dot, "label=\"same\\la: f32[2]\\llaunch 0, 12\\l\""));
+    assert_non_null(strstr(dot, "label=\"same\\lc: f32[2]\\l\""));
+    language_close(&l);
+}
+
+static void a_graph_without_a_program_says_why(void **state)
+{
+    (void)state;
+    Language l;
+    Module *m = parsed(&l, launched);
+    const ViewProgram program = { .graph = m->graphs[0], .why = "a \"call\"" };
+    const ViewFacts facts = { .programs = &program, .n_programs = 1 };
+    const char *text = viewed_with(&l, view_json, m, &facts);
+    assert_non_null(strstr(text, ",\"no_program\":\"a \\\"call\\\"\",\"nodes\":["));
+    assert_null(strstr(text, "\"launches\""));
+    assert_null(strstr(viewed_with(&l, view_page, m, &facts), "class=\"memory\""));
+    language_close(&l);
+}
+
 /* Each precision has a colour of its own, by day and by night; the script knows a type by the same word. */
 static void every_precision_has_its_colours(void **state)
 {
     (void)state;
     Language l;
-    const char *page = viewed(&l, view_html, parsed(&l, "graph @f(%x: f32[2]) -> (%x) {\n}\n"));
+    const char *page = viewed(&l, view_page, parsed(&l, "graph @f(%x: f32[2]) -> (%x) {\n}\n"));
     const char *seen[VIEW_PRECISION_COUNT][2];
     for (int k = 0; k < VIEW_PRECISION_COUNT; k++) {
         const char *word = view_precision_word((ViewPrecision)k), *at[2] = { NULL, NULL };
@@ -307,7 +397,7 @@ static void a_large_graph_opens_in_groups(void **state)
 {
     (void)state;
     Language l;
-    const char *page = viewed(&l, view_html, chain(&l, 3900));
+    const char *page = viewed(&l, view_page, chain(&l, 3900));
     const size_t sections = count(page, "<section id=\"m0-");
     assert_true(sections > 20 && sections <= 64);
     assert_int_equal(count(page, "<a class=\"n group\" href=\"#m0-"), sections);
@@ -325,6 +415,8 @@ int main(void)
         cmocka_unit_test(large_pages_sleep),
         cmocka_unit_test(a_page_says_what_it_is_given),
         cmocka_unit_test(every_precision_has_its_colours),
+        cmocka_unit_test(launches_stand_with_their_nodes),
+        cmocka_unit_test(a_graph_without_a_program_says_why),
         cmocka_unit_test(a_large_graph_opens_in_groups),
         cmocka_unit_test(a_hundred_thousand_nodes_take_little_time),
         cmocka_unit_test(memory_may_run_out),
