@@ -5,6 +5,7 @@
 
 #include "api/hall/lower.h"
 #include "api/hall/words.h"
+#include "api/make/launch_nodes.h"
 #include "api/make/launches.h"
 #include "api/verbs/explain.h"
 #include "runtime/log/log.h"
@@ -16,6 +17,7 @@ typedef struct Account {
     Arena *arena;
     const char *graph;
     Lowered low;
+    LaunchMap map; /* the same program once more, with the nodes that it was made of */
     const Program *program;
     ProgramBytes bytes;
     bool all; /* of long lists, not the first alone */
@@ -69,32 +71,38 @@ typedef struct RegionText {
     size_t n_names;
 } RegionText;
 
-/* The name of a node of a body; where its value leaves, the name went with it. */
-static const char *name_inside(const Node *fused, const Node *n)
+static const char *said_of(const Node *n)
 {
-    if (n->label || n->name)
-        return n->label ? n->label : n->name;
-    for (const Use *u = fused->uses; u; u = u->next)
-        if (u->user->op == OP_part &&
-            graph_result(fused->regions[0], (int)((const PartAttr *)u->user->attr)->index) == n)
-            return u->user->name;
-    return graph_result(fused->regions[0], 0) == n ? fused->name : NULL;
+    return n->label ? n->label : n->name;
 }
 
-static void add_names(const Account *a, RegionText *r, const Node *fused, bool operators)
+static void add_name(const Account *a, RegionText *r, Map *seen, const char *name)
+{
+    bool fresh;
+    if (!name)
+        return;
+    map_put(seen, name, &fresh);
+    if (fresh)
+        r->names[r->n_names++] = name_text(a->arena, name);
+}
+
+static void add_names(const Account *a, RegionText *r)
+{
+    const LaunchNodes *from = &a->map.list[r->launch];
+    Map seen;
+    map_open(&seen, a->arena);
+    r->names = NEWS(a->arena, const char *, from->n + 1);
+    for (int i = 0; i < from->n; i++)
+        add_name(a, r, &seen, said_of(from->nodes[i]));
+}
+
+static void add_operators(const Account *a, RegionText *r, const Graph *body)
 {
     Map seen;
     map_open(&seen, a->arena);
-    r->names = NEWS(a->arena, const char *, graph_count(fused->regions[0]) + 1);
-    for (const Node *n = fused->regions[0]->first; n; n = n->next) {
-        const char *name = operators ? op_of(n)->name : name_inside(fused, n);
-        bool fresh;
-        if (n->op == OP_const || !name)
-            continue;
-        map_put(&seen, name, &fresh);
-        if (fresh)
-            r->names[r->n_names++] = name_text(a->arena, name);
-    }
+    r->names = NEWS(a->arena, const char *, r->calls + 1);
+    for (const Node *n = body->first; n; n = n->next)
+        add_name(a, r, &seen, n->op == OP_const ? NULL : op_of(n)->name);
 }
 
 /* Of an update nothing has a name but what it is for. */
@@ -112,14 +120,14 @@ static void add_next(const Account *a, RegionText *r)
 static RegionText region_text(const Account *a, int launch)
 {
     RegionText r = { .launch = launch };
-    const Node *fused = a->program->launches[launch].node;
-    for (const Node *n = fused->regions[0]->first; n; n = n->next)
+    const Graph *body = a->program->launches[launch].node->regions[0];
+    for (const Node *n = body->first; n; n = n->next)
         r.calls += n->op != OP_const;
-    add_names(a, &r, fused, false);
+    add_names(a, &r);
     if (!r.n_names)
         add_next(a, &r);
     if (!r.n_names)
-        add_names(a, &r, fused, true);
+        add_operators(a, &r, body);
     return r;
 }
 
@@ -387,6 +395,7 @@ static Status tell_graph(Command *c, Text *t, const Graph *g)
     if (!a.low.program)
         return lower_refuse(g, &a.low);
     a.program = a.low.program;
+    a.map = launch_map(g, &c->cx->lowering, arena);
     a.bytes = program_bytes(a.program);
     if (out_is_json(c->out)) {
         records(&a);
