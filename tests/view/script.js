@@ -24,6 +24,7 @@ class Element {
       if (on === undefined ? !all.has(word) : on) all.add(word);
       else all.delete(word);
       this.attributes.class = [...all].join(" ");
+      return all.has(word);
     };
     this.classList = { toggle, contains: (word) => words().has(word), add: (word) => toggle(word, true), remove: (word) => toggle(word, false), has: (word) => words().has(word) };
     this.dataset = new Proxy({}, { get: (_, key) => this.attributes["data-" + key], set: (_, key, value) => { this.attributes["data-" + key] = String(value); return true; } });
@@ -43,7 +44,8 @@ class Element {
   }
   after(child) { child.parent = this.parent; this.parent.children.splice(this.parent.children.indexOf(this) + 1, 0, child); }
   insertBefore(child, before) { child.parent = this; this.children.splice(this.children.indexOf(before), 0, child); }
-  addEventListener() {}
+  addEventListener(kind, act) { (this.heard = this.heard || {})[kind] = act; }
+  closest(selector) { for (let e = this; e; e = e.parent) if (e.is(selector)) return e; return null; }
   getContext() { return new Proxy({}, { get: () => () => ({}) }); }
   *all() {
     for (const child of this.children)
@@ -93,13 +95,13 @@ function read(text, root) {
   }
 }
 
-/* The page at an address, its script run. */
-function visit(html, hash) {
+/* The page at an address, its script run, then a key pressed and the pointer moved to an element. */
+function visit(html, hash, key, over) {
   const page = new Element("document");
   read(html, page);
   const root = page.querySelector("html"), scripts = page.querySelectorAll("script");
   const document = {
-    documentElement: root, body: page.querySelector("body"), addEventListener() {},
+    documentElement: root, body: page.querySelector("body"), addEventListener(kind, act) { page.addEventListener(kind, act); },
     getElementById: (id) => { for (const e of page.all()) if (e.id === id) return e; return null; },
     querySelector: (s) => page.querySelector(s), querySelectorAll: (s) => page.querySelectorAll(s),
     createElement: (tag) => new Element(tag),
@@ -109,7 +111,12 @@ function visit(html, hash) {
     window: { addEventListener() {}, matchMedia: () => ({ addEventListener() {} }) },
     getComputedStyle: () => ({ getPropertyValue: () => "red" }), requestAnimationFrame: (draw) => draw(), setTimeout, clearTimeout,
   });
+  const event = (target) => ({ key, target, preventDefault() {} }), main = page.querySelector("main");
+  if (key) page.heard.keydown(event(root));
+  if (over) main.heard.pointerover(event(document.getElementById(over).firstChild));
   return {
+    colours: root.classList.has("by-launch") + " " + page.querySelectorAll("form > button").map((b) => b.getAttribute("aria-pressed")).filter(Boolean),
+    near: [...page.all()].filter((e) => e.classList.has("near")).map((e) => e.id).join(" "),
     shown: page.querySelectorAll("main > section").filter((s) => s.classList.has("shown")).map((s) => s.id).join(" "),
     way: page.querySelector("nav").textContent,
     pane: page.querySelector("#detail").textContent,
@@ -142,13 +149,18 @@ const launched = [
   ["#l0-17", { mates: "n53", chosen: "", shown: "g0", pane: /^.regionlaunch 17 of 19.*nodes%35 update_adam/ }],
   ["#l1-1", { shown: "g1", mates: "n68 n69", pane: /launch 1 of 5/ }],
   ["#l0-99", { pane: "", mates: "" }],
+  ["", { colours: "false false", near: "" }],
+  ["", { colours: "true true" }, "l"],
+  ["", { near: "n24 n25 n28", mates: "" }, "", "n25"],
+  ["#n14", { near: "", mates: "n14 n15" }, "", "n30"],
+  ["#l0-17", { mates: "", chosen: "" }, "Escape"],
   ["#q=launch:6", { found: "1 of 3", chosen: "n24", mates: "n24 n25 n28" }],
 ];
 
 let failed = 0;
 function look(html, all) {
-  for (const [hash, wanted] of all) {
-    const got = visit(html, hash);
+  for (const [hash, wanted, key, over] of all) {
+    const got = visit(html, hash, key, over);
     for (const key in wanted) {
       const ok = wanted[key] instanceof RegExp ? wanted[key].test(got[key]) : got[key] === wanted[key];
       if (!ok) console.log("%s: %s is %j, not %s", hash, key, got[key], wanted[key]);
