@@ -72,15 +72,20 @@ static bool is_counted(const Tracer *t, uint32_t number)
     return number && number <= t->numbers.n && computes(t->numbers.node[number]);
 }
 
-/* Who stands for a node in the end; nobody goes twice. */
-static uint32_t last_heir(const uint32_t *by, uint32_t id, size_t most)
+/* Who stands for a node in the end; all on the way there know it then. */
+static uint32_t last_heir(uint32_t *by, uint32_t id, size_t most)
 {
-    for (size_t i = 0; i <= most && by[id]; i++)
-        id = by[id] - 1;
-    return id;
+    uint32_t end = id;
+    for (size_t i = 0; i <= most && by[end]; i++)
+        end = by[end] - 1;
+    while (id != end && by[id]) {
+        const uint32_t next = by[id] - 1;
+        by[id] = end + 1;
+        id = next;
+    }
+    return end;
 }
 
-/* Chains of heirs are short: what went was read at once in place of what it went for. */
 static void find_joined(Tracer *t)
 {
     const Heirs *h = t->map->low.graph->heirs;
