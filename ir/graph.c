@@ -123,6 +123,14 @@ void graph_return(Graph *g, int n, Node *const *results, const char *const *name
     graph_return_marked(g, n, results, names, NULL);
 }
 
+bool graph_is_open(const Graph *g)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (!type_known(g->inputs[i]->type))
+            return true;
+    return false;
+}
+
 int graph_n_results(const Graph *g)
 {
     return g->ret->n_in;

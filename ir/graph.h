@@ -100,6 +100,9 @@ void graph_return_marked(Graph *g, int n, Node *const *results, const char *cons
 
 /* Number of results, and the i-th. */
 int graph_n_results(const Graph *g);
+
+/* Whether the type of some input leaves sizes, or its rank, to whoever runs it. */
+bool graph_is_open(const Graph *g);
 Node *graph_result(const Graph *g, int i);
 
 /* The name under which the i-th result leaves the graph; null when it has none. */

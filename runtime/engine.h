@@ -65,13 +65,19 @@ typedef struct EngineOptions {
     const LaunchWatch *watch;           /* null: nobody is told */
 } EngineOptions;
 
+/* Makes the program of a graph for operands of some types (of each input its own where `types` has null, or is null), in
+ * `arena`; null: it has none, and where `tells` a remark says why. */
+typedef const struct Program *ProgramMaker(void *maker, Graph *g, const Type *const *types, bool tells, Arena *arena);
+
 /* A graph and what was made of it for an engine.  It does not change any more. */
 typedef struct Executable {
     Graph *graph;
     int n_parts;                   /* they run one after the other, or several at once */
     const Node *const *ends;       /* of each part: the first node behind it; null: none */
     const struct Program *program; /* for an engine that wants one; null: it runs the graph itself */
-    bool brief; /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
+    ProgramMaker *programs; /* of a graph of one part that leaves types of its inputs open: asked once operands */
+    void *maker;            /* have some, with this; null: nobody is */
+    bool brief;             /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
 } Executable;
 
 /* What one run of a graph depends on. */
@@ -84,6 +90,7 @@ typedef struct EngineStats {
     uint64_t runs;  /* parts that were asked for */
     uint64_t bytes; /* of the values that are kept now */
     int graphs;     /* loaded */
+    uint64_t made;  /* programs, for operands of types that a graph leaves open */
 } EngineStats;
 
 /* The values that an engine holds for one session. */
@@ -107,6 +114,9 @@ typedef struct Engine {
 
     /* Begins a run of a graph: the results of the run before go. */
     Status (*begin)(Values *v, int graph, const EngineRun *options);
+
+    /* Whether a program runs what was begun. */
+    bool (*programmed)(const Values *v, int graph);
 
     /* Lets an input read another value, as far as the run under way has not read it. */
     Status (*bind)(Values *v, int graph, int input, ValueAt value);

@@ -179,11 +179,11 @@ static void tell_over(const Graph *g, const Lowered *l, const Lowering *how)
     (void)message_send(m);
 }
 
-const Program *lower_for_session(void *maker, Graph *g, Arena *arena)
+const Program *lower_for_engine(void *maker, Graph *g, const Type *const *types, bool tells, Arena *arena)
 {
     const Lowering *how = maker;
-    const Lowered l = lower_graph_for(g, NULL, how, arena);
-    if (!l.program)
+    const Lowered l = lower_graph_for(g, types, how, arena);
+    if (!l.program && tells)
         remark(g->ir->diag, "engine", l.where ? node_place(l.where) : NOWHERE, "@%s runs on the evaluator: it has %s",
                g->name ? g->name : "graph", l.why);
     if (l.program && how->most && l.plan.arena > how->most)
@@ -195,14 +195,6 @@ const Program *lower_for_session(void *maker, Graph *g, Arena *arena)
     return l.program;
 }
 
-static bool is_open(const Graph *g)
-{
-    for (size_t i = 0; i < g->n_inputs; i++)
-        if (!type_known(g->inputs[i]->type))
-            return true;
-    return false;
-}
-
 Status lower_refuse(const Graph *g, const Lowered *l)
 {
     const Place place = l->where ? node_place(l->where) : NOWHERE;
@@ -211,7 +203,7 @@ Status lower_refuse(const Graph *g, const Lowered *l)
     Message *m = message_new(g->ir->diag, SEVERITY_ERROR, UNSUPPORTED, place,
                              "@%s has no program, the evaluator runs it: it has %s%s", g->name ? g->name : "graph",
                              l->why, type);
-    if (is_open(g))
+    if (graph_is_open(g))
         message_try(m, "--batch 1, or --dim NAME=N for each dimension that has no size");
     return message_send(m);
 }

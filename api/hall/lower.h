@@ -38,8 +38,7 @@ Lowered lower_graph_heard(const Graph *g, const Lowering *how, Arena *arena);
  * node. */
 Status lower_refuse(const Graph *g, const Lowered *l);
 
-/* The program of a graph for an engine of sessions (SessionOptions.programs, whose maker is a Lowering); where there is none
- * a remark says why. */
-const Program *lower_for_session(void *maker, Graph *g, Arena *arena);
+/* A ProgramMaker (runtime/engine.h), whose maker is a Lowering. */
+const Program *lower_for_engine(void *maker, Graph *g, const Type *const *types, bool tells, Arena *arena);
 
 #endif

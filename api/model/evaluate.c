@@ -6,12 +6,11 @@
 #include "ir/role.h"
 #include "ops/update/shadow.h"
 
-/* How a model runs on the engine with inputs of some types, until others come. */
+/* How a model runs on the engine: a program of it, or one for each of the types that inputs had of late. */
 struct ModelRun {
     Arena arena;
-    const Type **types; /* of the inputs; null: nothing was made */
     const _Atomic int *stop;
-    Values *values; /* null: it has no program for these types, the evaluator runs it */
+    Values *values; /* null: not open */
     int graph;
     ValueAt *inputs;
 };
@@ -19,10 +18,10 @@ struct ModelRun {
 void model_run_close(qcc_model *m)
 {
     ModelRun *r = m->run;
-    if (!r || !r->types)
+    if (!r || !r->values)
         return;
-    r->types = NULL;
     m->cx->engine->close(r->values);
+    r->values = NULL;
     arena_close(&r->arena);
 }
 
@@ -34,56 +33,44 @@ static bool are_plain(const qcc_model *m, const Tensor *const *inputs)
     return true;
 }
 
-static bool is_made_for(const qcc_model *m, const ModelRun *r, const EvalOptions *how, const Tensor *const *inputs)
-{
-    for (size_t i = 0; i < m->n_inputs && r->types; i++)
-        if (r->types[i] != inputs[i]->type)
-            return false;
-    return r->types && r->stop == how->stop;
-}
-
-static Status open_values(qcc_model *m, ModelRun *r, const Type *const *types, const EvalOptions *how)
+static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how, Values **values)
 {
     const Engine *engine = m->cx->engine;
-    const Lowered l = lower_graph_for(m->graph, types, &m->cx->lowering, &r->arena);
-    if (!l.program) {
-        remark(&m->cx->diag, "engine", l.where ? node_place(l.where) : NOWHERE, "the evaluator runs it: it has %s",
-               l.why);
-        return OK;
-    }
+    Lowering *lowering = &m->cx->lowering;
+    const bool open = graph_is_open(m->graph);
     const EngineOptions options = {
         .kernels = how->kernels, .pool = how->pool, .stop = how->stop, .watch = m->cx->watch
     };
-    const Executable x = { .graph = l.graph, .n_parts = 1, .program = l.program };
-    TRY(engine->open(&m->ir, &options, (int)m->n_inputs, &r->arena, &r->values));
+    const Executable x = { .graph = m->graph,
+                           .n_parts = 1,
+                           .program = open ? NULL : lower_for_engine(lowering, m->graph, NULL, true, &r->arena),
+                           .programs = open ? lower_for_engine : NULL,
+                           .maker = lowering };
+    TRY(engine->open(&m->ir, &options, (int)m->n_inputs, &r->arena, values));
     r->inputs = NEWS(&r->arena, ValueAt, m->n_inputs + 1);
     for (size_t i = 0; i < m->n_inputs; i++)
         r->inputs[i] = value_kept((int)i);
-    return engine->load(r->values, &x, &r->graph);
+    return engine->load(*values, &x, &r->graph);
 }
 
-/* Makes what runs the model for inputs of these types. */
-static Status make_run(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+static Status open_run(qcc_model *m, const EvalOptions *how)
 {
     if (!m->run)
         m->run = NEW(&m->arena, ModelRun);
     ModelRun *r = m->run;
+    Values *values = NULL;
     model_run_close(m);
     *r = (ModelRun){ .stop = how->stop };
     arena_open(&r->arena, &m->cx->memory);
-    const Type **types = NEWS(&r->arena, const Type *, m->n_inputs + 1);
-    for (size_t i = 0; i < m->n_inputs; i++)
-        types[i] = inputs[i]->type;
-    const Status status = open_values(m, r, types, how);
+    const Status status = open_values(m, r, how, &values);
     if (status != OK) {
-        m->cx->engine->close(r->values);
+        m->cx->engine->close(values);
         arena_close(&r->arena);
         return status;
     }
     arena_keep(&r->arena);
-    r->types = types; /* now that no jump takes them */
-    if (r->values)
-        m->cx->engine->keep(r->values);
+    m->cx->engine->keep(values);
+    r->values = values; /* now that no jump takes them */
     return OK;
 }
 
@@ -95,13 +82,9 @@ static bool wants_engine(const qcc_model *m, const EvalOptions *how, const Tenso
            are_plain(m, inputs);
 }
 
-static Status run_on_engine(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
+static Status run_program(qcc_model *m, const ModelRun *r)
 {
     const Engine *engine = m->cx->engine;
-    const ModelRun *r = m->run;
-    const EngineRun run = { .seed = how->seed, .step = how->step, .inputs = r->inputs };
-    TRY(engine->put(r->values, (int)m->n_inputs, r->inputs, (Tensor *const *)(uintptr_t)inputs, PUT_LEND));
-    TRY(engine->begin(r->values, r->graph, &run));
     TRY(engine->run(r->values, r->graph, 0));
     for (size_t i = 0; i < m->n_outputs; i++) {
         const Tensor *t;
@@ -139,15 +122,35 @@ static Status run_on_evaluator(qcc_model *m, const EvalOptions *how, const Tenso
     return OK;
 }
 
+/* Lets the engine begin, where it has a program for inputs of these types; what it has none for the evaluator runs, whose
+ * results need no copy. */
+static Status begin_program(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs, bool *begun)
+{
+    const Engine *engine = m->cx->engine;
+    const bool wants = wants_engine(m, how, inputs);
+    *begun = false;
+    if (wants && !(m->run && m->run->values && m->run->stop == how->stop))
+        TRY(open_run(m, how));
+    if (!wants)
+        return OK;
+    const ModelRun *r = m->run;
+    const EngineRun run = { .seed = how->seed, .step = how->step, .inputs = r->inputs };
+    TRY(engine->put(r->values, (int)m->n_inputs, r->inputs, (Tensor *const *)(uintptr_t)inputs, PUT_LEND));
+    TRY(engine->begin(r->values, r->graph, &run));
+    *begun = engine->programmed(r->values, r->graph);
+    if (!*begun)
+        engine->end(r->values, r->graph);
+    return OK;
+}
+
 Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
 {
-    const bool by_engine = wants_engine(m, how, inputs);
-    if (by_engine && (!m->run || !is_made_for(m, m->run, how, inputs)))
-        TRY(make_run(m, how, inputs));
+    bool begun;
     memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
     heap_close(&m->heap);
+    TRY(begin_program(m, how, inputs, &begun));
     heap_open(&m->heap, &m->cx->memory); /* a jump takes what was made so far, and so does a failure */
-    const Status status = (by_engine && m->run->values ? run_on_engine : run_on_evaluator)(m, how, inputs);
+    const Status status = begun ? run_program(m, m->run) : run_on_evaluator(m, how, inputs);
     if (status != OK)
         heap_close(&m->heap);
     else

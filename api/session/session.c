@@ -59,7 +59,7 @@ Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, con
         .stop = stop ? stop : &s->stop,
         .stop_too = stop ? NULL : &cx->stop,
         .watch = cx->watch,
-        .programs = lower_for_session,
+        .programs = lower_for_engine,
         .maker = &cx->lowering,
     };
     const Status status = open_run(s, &options);

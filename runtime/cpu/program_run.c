@@ -24,6 +24,7 @@ typedef struct ProgramRunner {
     int n_parts;
     Ir *ir;
     Heap *heap;
+    RunnerRoom *room;
     Parallel *pool;
     const _Atomic int *stop, *stop_too;
     const LaunchWatch *watch;
@@ -37,7 +38,7 @@ typedef struct ProgramRunner {
     int *made_next;                /* by late result, the launch */
     const Tensor **constants;
     const Tensor **operands;            /* of the run under way */
-    char *arena, *scratch;              /* null: not taken yet */
+    char *arena, *scratch;              /* in the room, when it was last looked; null: not yet */
     size_t scratch_bytes, worker_bytes; /* of a wave; of each worker */
     Tensor **beside;                    /* by late result: what nobody asked for, but a launch makes */
     bool *wanted;                       /* by launch */
@@ -140,7 +141,7 @@ static void let_slots_lie(ProgramRunner *p, const ProgramValue *v, Tensor *t)
 
 static Status read_constants(ProgramRunner *p)
 {
-    for (int i = 0; i < p->program->n_constants; i++) {
+    for (int i = 0; i < p->program->n_constants && !p->scratch; i++) {
         const Node *n = p->program->constants[i];
         Payload *payload = node_payload(n);
         const MemoryWork before = memory_work(p->ir->memory, caller_tell, n);
@@ -168,21 +169,13 @@ static const Node *largest_call(const Program *program)
     return of;
 }
 
-/* Before the first run: from then on nothing is asked for. */
-static Status take_memory(ProgramRunner *p)
+/* Lets everything lie where the room is now. */
+static void settle(ProgramRunner *p, char *arena, char *scratch)
 {
     const Program *program = p->program;
-    if (p->scratch)
-        return OK;
-    TRY(read_constants(p));
-    const Node *largest = largest_call(program);
-    const MemoryWork before = memory_work(p->ir->memory, largest ? caller_tell : NULL, largest);
-    if (!p->arena)
-        p->arena = heap_alloc(p->heap, program->arena + 1);
     const size_t workers = (size_t)parallel_threads(p->pool) * p->worker_bytes;
-    p->scratch = heap_alloc(p->heap, workers + p->scratch_bytes + 1);
-    p->ir->memory->work = before;
-    char *scratch = p->scratch;
+    char *own = scratch;
+    p->arena = arena;
     for (int i = 0; i < program->n_launches; i++) {
         const Launch *l = &program->launches[i];
         LaunchRun *run = &p->launches[i];
@@ -190,14 +183,29 @@ static Status take_memory(ProgramRunner *p)
             let_slots_lie(p, &l->in[k], (Tensor *)(uintptr_t)run->in[k]);
         for (int k = 0; k < l->n_out; k++)
             let_slots_lie(p, &l->out[k], run->out[k]);
-        scratch = l->beside ? scratch : p->scratch + workers;
+        own = l->beside ? own : scratch + workers;
         if (run->tape) {
-            tape_place(run->tape, scratch, p->scratch, p->worker_bytes);
-            scratch += scratch_of(p, i);
+            tape_place(run->tape, own, scratch, p->worker_bytes);
+            own += scratch_of(p, i);
         }
     }
     for (int i = 0; i < program->n_results; i++)
         let_slots_lie(p, &program->results[i], &p->of_result[i].tensor);
+    p->scratch = scratch;
+}
+
+/* Before the first run, and where others have used the room: from then on nothing is asked for. */
+static Status take_memory(ProgramRunner *p)
+{
+    const size_t workers = (size_t)parallel_threads(p->pool) * p->worker_bytes, bytes = p->program->arena + 1;
+    TRY(read_constants(p));
+    const Node *largest = p->room->block[0].bytes < bytes ? largest_call(p->program) : NULL;
+    const MemoryWork before = memory_work(p->ir->memory, largest ? caller_tell : NULL, largest);
+    char *arena = runner_room(p->room, 0, bytes);
+    char *scratch = runner_room(p->room, 1, workers + p->scratch_bytes + 1);
+    p->ir->memory->work = before;
+    if (arena != p->arena || scratch != p->scratch)
+        settle(p, arena, scratch);
     return OK;
 }
 
@@ -441,7 +449,7 @@ static EvalOptions options_of_calls(const Executable *x, const EngineOptions *o)
                           .stop_too = x->brief ? NULL : o->stop_too };
 }
 
-GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *arena, Heap *heap)
+GraphRunner *program_runner(const Executable *x, const EngineOptions *o, RunnerRoom *room, Arena *arena, Heap *heap)
 {
     const Program *program = x->program;
     if (!program || (o->rounding && !x->brief))
@@ -453,6 +461,7 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, Arena *
                           .n_parts = x->n_parts,
                           .ir = x->graph->ir,
                           .heap = heap,
+                          .room = room,
                           .pool = o->pool,
                           .stop = options.stop,
                           .stop_too = options.stop_too,

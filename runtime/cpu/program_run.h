@@ -7,6 +7,7 @@
 #include "runtime/host/host.h"
 
 /* What runs a program; null where the roundings of a run are to be counted, which the evaluator alone does. */
-GraphRunner *program_runner(const Executable *x, const EngineOptions *options, Arena *arena, Heap *heap);
+GraphRunner *program_runner(const Executable *x, const EngineOptions *options, RunnerRoom *room, Arena *arena,
+                            Heap *heap);
 
 #endif

@@ -4,15 +4,15 @@
 
 #include "base/bytes.h"
 #include "ir/store/init.h"
-
-/* Who lends a tensor holds it so often: it is never given back, and known from one of ours. */
-#define LENT ((int64_t)1 << 40)
+#include "runtime/host/runners.h"
 
 /* A graph that was loaded. */
 typedef struct Loaded {
     Executable x;
-    GraphRunner *runner;     /* of the run under way: one of the two */
+    RunnerRoom room;         /* of what the engine makes */
+    GraphRunner *runner;     /* of the run under way: one of those below */
     GraphRunner *made;       /* by the engine; null: it takes the evaluator */
+    Runners *by_types;       /* made by the engine, for operands of some types; null: none is */
     GraphRunner *evaluated;  /* null: not needed so far */
     int done;                /* parts; as many as there are: nothing is under way */
     ValueAt *reads;          /* what each input reads */
@@ -62,13 +62,19 @@ Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, Runne
     return OK;
 }
 
+static void keep_graph(Loaded *l)
+{
+    heap_keep(&l->room.heap);
+    runner_keep(l->made);
+    runner_keep(l->evaluated);
+    runners_keep(l->by_types);
+}
+
 void host_keep(Values *v)
 {
     heap_keep(&v->heap);
-    for (int i = 0; i < v->n_graphs; i++) {
-        runner_keep(v->graphs[i]->made);
-        runner_keep(v->graphs[i]->evaluated);
-    }
+    for (int i = 0; i < v->n_graphs; i++)
+        keep_graph(v->graphs[i]);
     v->outlives = true;
 }
 
@@ -77,8 +83,11 @@ void host_close(Values *v)
     if (!v)
         return;
     for (int i = 0; i < v->n_graphs; i++) {
-        runner_close(v->graphs[i]->made);
-        runner_close(v->graphs[i]->evaluated);
+        Loaded *l = v->graphs[i];
+        runner_close(l->made);
+        runner_close(l->evaluated);
+        runners_close(l->by_types);
+        heap_close(&l->room.heap);
     }
     heap_close(&v->heap);
 }
@@ -133,10 +142,13 @@ Status host_load(Values *v, const Executable *x, int *number)
     grow_graphs(v);
     grow_moving(v, v->n_kept + graph_n_results(x->graph));
     grow_late(v, graph_n_results(x->graph));
-    l->made = v->maker ? v->maker(x, &v->options, v->arena, &v->heap) : NULL;
-    if (l->made && v->outlives)
-        runner_keep(l->made);
+    heap_open(&l->room.heap, v->ir->memory);
+    l->made = v->maker ? v->maker(x, &v->options, &l->room, v->arena, &v->heap) : NULL;
+    if (v->maker && x->programs)
+        l->by_types = runners_open(&l->x, &v->options, v->maker, &l->room, v->arena);
     l->runner = l->made ? l->made : open_evaluated(v, l);
+    if (v->outlives)
+        keep_graph(l);
     *number = v->n_graphs;
     v->graphs[v->n_graphs++] = l;
     return OK;
@@ -386,8 +398,9 @@ static void let_input_read(Loaded *l, int input, ValueAt value)
 /* The engine's own way, where it can take what is bound now. */
 static GraphRunner *choose_runner(Values *v, Loaded *l)
 {
-    if (l->made && (!l->made->does->fits || l->made->does->fits(l->made, l->operands)))
-        return l->made;
+    GraphRunner *made = l->by_types ? runners_for(l->by_types, l->operands) : l->made;
+    if (made && (!made->does->fits || made->does->fits(made, l->operands)))
+        return made;
     return open_evaluated(v, l);
 }
 
@@ -400,10 +413,17 @@ Status host_begin(Values *v, int graph, const EngineRun *o)
     }
     l->done = l->x.n_parts;
     l->runner->does->end(l->runner);
+    l->runner = l->made ? l->made : l->evaluated; /* those made for some types may have to go for others */
     l->runner = choose_runner(v, l);
     TRY(l->runner->does->begin(l->runner, o->seed, o->step, l->operands));
     l->done = 0;
     return OK;
+}
+
+bool host_programmed(const Values *v, int graph)
+{
+    const Loaded *l = v->graphs[graph];
+    return l->runner != l->evaluated;
 }
 
 Status host_bind(Values *v, int graph, int input, ValueAt value)
@@ -437,4 +457,6 @@ void host_stats(const Values *v, EngineStats *to)
     *to = (EngineStats){ .runs = v->runs, .graphs = v->n_graphs };
     for (int i = 0; i < v->n_kept; i++)
         to->bytes += v->kept[i] ? v->kept[i]->bytes : 0;
+    for (int i = 0; i < v->n_graphs; i++)
+        to->made += runners_made(v->graphs[i]->by_types);
 }

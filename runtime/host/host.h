@@ -63,8 +63,25 @@ static inline void runner_close(GraphRunner *r)
         r->does->close(r);
 }
 
+/* Memory that the runners of one graph share, of which one runs at a time: what lies there is its own from begin until another
+ * begins. */
+typedef struct RunnerRoom {
+    Heap heap;
+    struct {
+        void *at; /* null: not taken yet */
+        size_t bytes;
+    } block[2];
+} RunnerRoom;
+
+/* At least so many bytes of block 0 or 1: where it is too small another takes its place. */
+void *runner_room(RunnerRoom *room, int block, size_t bytes);
+
+/* Gives the blocks back. */
+void runner_room_empty(RunnerRoom *room);
+
 /* What runs a graph by the engine's own means; null: it has none, and the evaluator does. */
-typedef GraphRunner *RunnerMaker(const Executable *x, const EngineOptions *options, Arena *arena, Heap *heap);
+typedef GraphRunner *RunnerMaker(const Executable *x, const EngineOptions *options, RunnerRoom *room, Arena *arena,
+                                 Heap *heap);
 
 /* The evaluator, which runs any graph. */
 GraphRunner *evaluated_open(const Executable *x, const EngineOptions *options, Arena *arena, Heap *heap);
@@ -74,6 +91,7 @@ Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, Runne
 void host_keep(Values *v);
 Status host_load(Values *v, const Executable *x, int *number);
 Status host_begin(Values *v, int graph, const EngineRun *o);
+bool host_programmed(const Values *v, int graph);
 Status host_bind(Values *v, int graph, int input, ValueAt value);
 Status host_run(Values *v, int graph, int part);
 void host_end(Values *v, int graph);
@@ -86,9 +104,9 @@ void host_close(Values *v);
 
 #define HOST_ENGINE(NAME, OPEN, ...)                                                                                   \
     {                                                                                                                  \
-        .name = NAME, .open = OPEN, .keep = host_keep, .load = host_load, .begin = host_begin, .bind = host_bind,      \
-        .run = host_run, .end = host_end, .get = host_get, .put = host_put, .fill = host_fill, .move = host_move,      \
-        .stats = host_stats, .close = host_close, __VA_ARGS__                                                          \
+        .name = NAME, .open = OPEN, .keep = host_keep, .load = host_load, .begin = host_begin,                         \
+        .programmed = host_programmed, .bind = host_bind, .run = host_run, .end = host_end, .get = host_get,           \
+        .put = host_put, .fill = host_fill, .move = host_move, .stats = host_stats, .close = host_close, __VA_ARGS__   \
     }
 
 #endif

@@ -130,11 +130,14 @@ static void find_parts(Session *s)
 
 Status session_load(Session *s, Graph *g, int n_parts, const Node *const *ends, bool brief, int *number)
 {
-    const bool programmed = s->engine->wants_programs && s->options.programs && !brief;
+    ProgramMaker *make = s->engine->wants_programs && !brief ? s->options.programs : NULL;
+    const bool later = make && n_parts == 1 && graph_is_open(g);
     const Executable x = { .graph = g,
                            .n_parts = n_parts,
                            .ends = ends,
-                           .program = programmed ? s->options.programs(s->options.maker, g, s->arena) : NULL,
+                           .program = make && !later ? make(s->options.maker, g, NULL, true, s->arena) : NULL,
+                           .programs = later ? make : NULL,
+                           .maker = s->options.maker,
                            .brief = brief };
     return s->engine->load(s->values, &x, number);
 }

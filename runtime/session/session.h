@@ -53,9 +53,6 @@ typedef struct RunResult {
     const char *first_bad; /* the trained state with the first gradient that was not finite; null: none */
 } RunResult;
 
-/* Makes the program of a graph, in `arena`; null: it has none. */
-typedef const struct Program *ProgramMaker(void *maker, Graph *g, Arena *arena);
-
 typedef struct SessionOptions {
     const Engine *engine; /* null: the best there is */
     const char *const

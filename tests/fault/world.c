@@ -46,7 +46,7 @@ qcc_sink world_gather(WorldBytes *b)
     return (qcc_sink){ .write = gather, .user = b };
 }
 
-static qcc_source model_source(const World *w)
+qcc_source world_source(const World *w)
 {
     qcc_source s = w->file ? qcc_file(w->file) : qcc_bytes(text, sizeof text - 1);
     if (!w->file)
@@ -56,7 +56,7 @@ static qcc_source model_source(const World *w)
 
 qcc_status world_read(World *w, qcc_model **m)
 {
-    const qcc_source source = model_source(w);
+    const qcc_source source = world_source(w);
     return qcc_read(w->context, &source, "--batch 4", m);
 }
 

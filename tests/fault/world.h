@@ -65,6 +65,9 @@ qcc_sink world_nowhere(void);
 /* A sink that gathers bytes, from the first on. */
 qcc_sink world_gather(WorldBytes *bytes);
 
+/* What the model is read from. */
+qcc_source world_source(const World *w);
+
 /* Reads the model once more. */
 qcc_status world_read(World *w, qcc_model **model);
 

@@ -23,26 +23,54 @@ static qcc_status do_read(World *w)
     return status;
 }
 
-static qcc_status do_run_model(World *w)
+/* Dimensions that are open have that size. */
+static qcc_status run_model(World *w, qcc_model *m, int64_t size)
 {
     qcc_tensor in[WORLD_MOST_INPUTS], out[WORLD_MOST_INPUTS];
     qcc_value_info v = { .size = sizeof(qcc_value_info) };
-    const size_t n = qcc_n_inputs(w->model);
+    const size_t n = qcc_n_inputs(m);
     for (size_t i = 0; i < n; i++) {
-        const qcc_status status = i < WORLD_MOST_INPUTS ? qcc_input(w->model, i, &v) : QCC_INTERNAL;
+        const qcc_status status = i < WORLD_MOST_INPUTS ? qcc_input(m, i, &v) : QCC_INTERNAL;
         if (status != QCC_OK)
             return status;
         in[i] = v.shape;
         in[i].data = w->inputs[i];
         in[i].bytes = v.shape.dtype == QCC_I64 ? 8 : v.shape.dtype == QCC_BOOL ? 1 : 4;
         for (int k = 0; k < in[i].rank; k++) {
-            in[i].dims[k] = in[i].dims[k] < 0 ? 4 : in[i].dims[k];
+            in[i].dims[k] = in[i].dims[k] < 0 ? size : in[i].dims[k];
             in[i].bytes *= (size_t)in[i].dims[k];
         }
     }
     for (size_t i = 0; i < WORLD_MOST_INPUTS; i++)
         out[i].size = sizeof out[i];
-    return qcc_run_model(w->model, in, n, out, qcc_n_outputs(w->model));
+    return qcc_run_model(m, in, n, out, qcc_n_outputs(m));
+}
+
+static qcc_status do_run_model(World *w)
+{
+    return run_model(w, w->model, 4);
+}
+
+/* One batch after the other, more than a model has programs for at a time. */
+static qcc_status run_batches(World *w, qcc_model *m)
+{
+    static const int64_t batches[] = { 1, 4, 1, 3, 5, 2, 1 };
+    qcc_status status = QCC_OK;
+    for (size_t i = 0; i < sizeof batches / sizeof *batches && status == QCC_OK; i++)
+        status = run_model(w, m, batches[i]);
+    return status;
+}
+
+static qcc_status do_run_batches(World *w)
+{
+    qcc_model *m;
+    const qcc_source source = world_source(w);
+    qcc_status status = qcc_read(w->context, &source, NULL, &m);
+    if (status != QCC_OK)
+        return status;
+    status = run_batches(w, m);
+    qcc_model_free(m);
+    return status;
 }
 
 #define STEP_OPTIONS "--optimizer sgd:lr=1e-2"
@@ -470,6 +498,7 @@ const Verb world_verbs[] = {
     { "open", do_open, false },
     { "read", do_read, false },
     { "run_model", do_run_model, false },
+    { "run_model at several batches", do_run_batches, false },
     { "emit ir", do_emit_ir, false },
     { "emit onnx", do_emit_onnx, false },
     { "emit json", do_emit_json, false },
