@@ -200,7 +200,7 @@ static Eval call_of(Machine *m, const Node *n, const Tensor *const *in)
                    .n_in = n->n_in,
                    .in = in,
                    .n_out = type_results(n->type),
-                   .scratch = &m->scratch,
+                   .scratch = m->scratch,
                    .kernels = m->options->kernels,
                    .pool = m->options->pool };
 }
@@ -237,7 +237,7 @@ static bool is_steered_by_values(const Node *n)
 Status machine_call(Machine *m, const Node *n, const Tensor *const *in, Tensor **value)
 {
     Eval e = call_of(m, n, in);
-    e.out = NEWS(&m->scratch, Tensor *, e.n_out);
+    e.out = NEWS(m->scratch, Tensor *, e.n_out);
     e.type = actual_type(m, n, &e);
     if (!e.type)
         return INVALID;
@@ -274,6 +274,5 @@ Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Ten
         return wrong_type(&e);
     TRY(refuse_strings(&e));
     TRY(run_to_end(&e));
-    return e.misfits ? eval_fail(&e, "gives another type than the graph says, %s", type_text(&m->scratch, n->type))
-                     : OK;
+    return e.misfits ? eval_fail(&e, "gives another type than the graph says, %s", type_text(m->scratch, n->type)) : OK;
 }

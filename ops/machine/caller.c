@@ -5,7 +5,6 @@
 struct Caller {
     Machine machine;
     EvalOptions options;
-    ArenaMark empty; /* of the machine's scratch */
 };
 
 bool caller_knows_types(const Node *n, Arena *scratch)
@@ -37,29 +36,32 @@ bool caller_knows_types(const Node *n, Arena *scratch)
     return def->infer(&q) == n->type;
 }
 
-Caller *caller_open(Ir *ir, const EvalOptions *options, Arena *arena, Heap *heap)
+Caller *caller_open(Ir *ir, const EvalOptions *options, Arena *arena, Heap *heap, Arena *scratch)
 {
     Caller *c = NEW(arena, Caller);
     c->options = *options;
     if (!c->options.kernels)
         c->options.kernels = kernels_best();
-    machine_open(&c->machine, ir, &c->options, heap);
-    arena_reuse(&c->machine.scratch);
-    c->empty = arena_mark(&c->machine.scratch);
+    machine_open(&c->machine, ir, &c->options, heap, scratch);
     return c;
 }
 
 void caller_keep(Caller *c)
 {
     arena_keep(&c->machine.arena);
-    arena_keep(&c->machine.scratch);
 }
 
 void caller_expect(Caller *c, size_t bytes)
 {
     enum { LITTLE = 1 << 16 }; /* tables of operands, and what aligns the rest */
     if (bytes > LITTLE)
-        arena_expect(&c->machine.scratch, bytes + LITTLE);
+        arena_expect(c->machine.scratch, bytes + LITTLE);
+}
+
+/* Nobody else runs, whatever a jump may have left there. */
+static void empty(Caller *c)
+{
+    arena_reset(c->machine.scratch, (ArenaMark){ .chunk = NULL });
 }
 
 void caller_begin(Caller *c, uint64_t seed, uint64_t step)
@@ -68,13 +70,13 @@ void caller_begin(Caller *c, uint64_t seed, uint64_t step)
     c->options.step = step;
     c->machine.turns = 0;
     c->machine.depth = 1; /* as evaluate() counts */
-    arena_reset(&c->machine.scratch, c->empty);
+    empty(c);
 }
 
 Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out)
 {
     const Status status = machine_call_into(&c->machine, n, in, out);
-    arena_reset(&c->machine.scratch, c->empty);
+    empty(c);
     return status;
 }
 

@@ -10,8 +10,9 @@ typedef struct Caller Caller;
  * a run knows can change them. */
 bool caller_knows_types(const Node *n, Arena *scratch);
 
-/* What runs calls; values inside of them live in `heap`, which must outlive it. */
-Caller *caller_open(Ir *ir, const EvalOptions *options, Arena *arena, Heap *heap);
+/* What runs calls; values inside of them live in `heap`, and what a call works in in `scratch`, which callers may share of
+ * which one runs at a time.  Both must outlive it. */
+Caller *caller_open(Ir *ir, const EvalOptions *options, Arena *arena, Heap *heap, Arena *scratch);
 
 /* Keeps it past guarded(): a jump no longer closes it, its owner must. */
 void caller_keep(Caller *c);

@@ -81,8 +81,8 @@ static void release_operands(Machine *m, Facts *slots, const Node *n)
 
 static Status run_node(Machine *m, Facts *slots, const Node *n)
 {
-    const ArenaMark mark = arena_mark(&m->scratch);
-    const Tensor **operands = NEWS(&m->scratch, const Tensor *, n->n_in + 1);
+    const ArenaMark mark = arena_mark(m->scratch);
+    const Tensor **operands = NEWS(m->scratch, const Tensor *, n->n_in + 1);
     for (int i = 0; i < n->n_in; i++)
         operands[i] = in(n, i) ? ((Slot *)fact(slots, in(n, i)))->value : NULL;
 
@@ -99,7 +99,7 @@ static Status run_node(Machine *m, Facts *slots, const Node *n)
         tensor_drop(m->heap, slot->value);
         slot->value = NULL;
     }
-    arena_reset(&m->scratch, mark);
+    arena_reset(m->scratch, mark);
     return OK;
 }
 
@@ -219,17 +219,19 @@ Status machine_run_graph(Machine *m, Graph *g, const Tensor *const *arguments, T
     return status;
 }
 
-void machine_open(Machine *m, Ir *ir, const EvalOptions *options, Heap *heap)
+void machine_open(Machine *m, Ir *ir, const EvalOptions *options, Heap *heap, Arena *scratch)
 {
-    *m = (Machine){ .ir = ir, .options = options, .heap = heap };
+    *m = (Machine){ .ir = ir, .options = options, .heap = heap, .scratch = scratch ? scratch : &m->own };
     arena_open(&m->arena, ir->memory);
-    arena_open(&m->scratch, ir->memory);
+    if (!scratch)
+        arena_open(&m->own, ir->memory);
     map_open(&m->expansions, &m->arena);
 }
 
 void machine_close(Machine *m)
 {
-    arena_close(&m->scratch);
+    if (m->scratch == &m->own)
+        arena_close(&m->own);
     arena_close(&m->arena);
 }
 
@@ -240,7 +242,7 @@ Status evaluate(Graph *g, const EvalOptions *options, Heap *heap, const Tensor *
     if (!used.kernels)
         used.kernels = kernels_best();
     Machine m;
-    machine_open(&m, g->ir, &used, heap);
+    machine_open(&m, g->ir, &used, heap, NULL);
     const Status status = machine_run_graph(&m, g, inputs, results);
     machine_close(&m);
     return status;
@@ -261,17 +263,17 @@ Evaluation *evaluation_open(Graph *g, const EvalOptions *options, Arena *arena, 
     e->options = *options;
     if (!e->options.kernels)
         e->options.kernels = kernels_best();
-    machine_open(&e->machine, g->ir, &e->options, heap);
+    machine_open(&e->machine, g->ir, &e->options, heap, NULL);
     frame_open(&e->frame, g);
-    arena_reuse(&e->machine.scratch);
-    e->empty = arena_mark(&e->machine.scratch);
+    arena_reuse(e->machine.scratch);
+    e->empty = arena_mark(e->machine.scratch);
     return e;
 }
 
 void evaluation_keep(Evaluation *e)
 {
     arena_keep(&e->machine.arena);
-    arena_keep(&e->machine.scratch);
+    arena_keep(e->machine.scratch);
     arena_keep(&e->frame.arena);
 }
 
@@ -281,7 +283,7 @@ void evaluation_begin(Evaluation *e, uint64_t step, const Tensor *const *inputs)
     e->options.step = step;
     e->machine.turns = 0;
     e->machine.depth = 1; /* as evaluate() counts */
-    arena_reset(&e->machine.scratch, e->empty);
+    arena_reset(e->machine.scratch, e->empty);
     frame_begin(&e->machine, &e->frame, inputs);
 }
 

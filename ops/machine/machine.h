@@ -9,14 +9,16 @@ struct Machine {
     const EvalOptions *options;
     Heap *heap;
     Arena arena;    /* expansions: as long as the evaluation */
-    Arena scratch;  /* of the running call */
+    Arena *scratch; /* of the running call */
+    Arena own;      /* it, unless it is another's */
     Map expansions; /* by node address */
     int depth;
     int64_t turns; /* of loops, so far; what runs once counts as none */
     uint32_t iteration;
 };
 
-void machine_open(Machine *m, Ir *ir, const EvalOptions *options, Heap *heap);
+/* `scratch` may be shared by machines of which one runs at a time, and is empty between two; null: one of its own. */
+void machine_open(Machine *m, Ir *ir, const EvalOptions *options, Heap *heap, Arena *scratch);
 void machine_close(Machine *m);
 
 /* Runs a graph on arguments; results are held once. */

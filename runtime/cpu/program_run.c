@@ -466,7 +466,7 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, RunnerR
                           .stop = options.stop,
                           .stop_too = options.stop_too,
                           .watch = o->watch,
-                          .caller = caller_open(x->graph->ir, &options, arena, heap),
+                          .caller = caller_open(x->graph->ir, &options, arena, heap, &room->calls),
                           .launches = NEWS(arena, LaunchRun, program->n_launches + 1),
                           .tapes = NEWS(arena, TapeRunner *, program->n_launches + 1),
                           .wave_in = NEWS(arena, const Tensor *const *, program->n_launches + 1),

@@ -64,7 +64,7 @@ Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, Runne
 
 static void keep_graph(Loaded *l)
 {
-    heap_keep(&l->room.heap);
+    runner_room_keep(&l->room);
     runner_keep(l->made);
     runner_keep(l->evaluated);
     runners_keep(l->by_types);
@@ -87,7 +87,7 @@ void host_close(Values *v)
         runner_close(l->made);
         runner_close(l->evaluated);
         runners_close(l->by_types);
-        heap_close(&l->room.heap);
+        runner_room_close(&l->room);
     }
     heap_close(&v->heap);
 }
@@ -142,7 +142,7 @@ Status host_load(Values *v, const Executable *x, int *number)
     grow_graphs(v);
     grow_moving(v, v->n_kept + graph_n_results(x->graph));
     grow_late(v, graph_n_results(x->graph));
-    heap_open(&l->room.heap, v->ir->memory);
+    runner_room_open(&l->room, v->ir->memory);
     l->made = v->maker ? v->maker(x, &v->options, &l->room, v->arena, &v->heap) : NULL;
     if (v->maker && x->programs)
         l->by_types = runners_open(&l->x, &v->options, v->maker, &l->room, v->arena);

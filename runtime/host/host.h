@@ -66,17 +66,28 @@ static inline void runner_close(GraphRunner *r)
 /* Memory that the runners of one graph share, of which one runs at a time: what lies there is its own from begin until another
  * begins. */
 typedef struct RunnerRoom {
-    Heap heap;
+    Arena calls; /* what a call works in */
+    Heap heap;   /* of the blocks: */
     struct {
         void *at; /* null: not taken yet */
         size_t bytes;
     } block[2];
+    bool outlives; /* guarded() */
 } RunnerRoom;
+
+/* An empty one; it closes itself if a jump passes. */
+void runner_room_open(RunnerRoom *room, Memory *memory);
+
+/* Keeps it past guarded(). */
+void runner_room_keep(RunnerRoom *room);
+
+/* Gives everything back. */
+void runner_room_close(RunnerRoom *room);
 
 /* At least so many bytes of block 0 or 1: where it is too small another takes its place. */
 void *runner_room(RunnerRoom *room, int block, size_t bytes);
 
-/* Gives the blocks back. */
+/* Gives back what is there; more may be asked for. */
 void runner_room_empty(RunnerRoom *room);
 
 /* What runs a graph by the engine's own means; null: it has none, and the evaluator does. */

@@ -23,6 +23,36 @@ struct Runners {
     bool told, outlives; /* why there is none; its arenas are past guarded() */
 };
 
+/* ---- the room ---- */
+
+static void open_calls(RunnerRoom *room, Memory *memory)
+{
+    arena_open(&room->calls, memory);
+    arena_reuse(&room->calls);
+    if (room->outlives)
+        arena_keep(&room->calls);
+}
+
+void runner_room_open(RunnerRoom *room, Memory *memory)
+{
+    *room = (RunnerRoom){ .outlives = false };
+    open_calls(room, memory);
+    heap_open(&room->heap, memory);
+}
+
+void runner_room_keep(RunnerRoom *room)
+{
+    arena_keep(&room->calls);
+    heap_keep(&room->heap);
+    room->outlives = true;
+}
+
+void runner_room_close(RunnerRoom *room)
+{
+    heap_close(&room->heap);
+    arena_close(&room->calls);
+}
+
 static void empty(RunnerRoom *room, int block)
 {
     heap_free(&room->heap, room->block[block].at);
@@ -42,9 +72,14 @@ void *runner_room(RunnerRoom *room, int block, size_t bytes)
 
 void runner_room_empty(RunnerRoom *room)
 {
+    Memory *memory = room->heap.memory;
     for (int i = 0; i < 2; i++)
         empty(room, i);
+    arena_close(&room->calls);
+    open_calls(room, memory);
 }
+
+/* ---- the runners ---- */
 
 Runners *runners_open(const Executable *x, const EngineOptions *options, RunnerMaker *maker, RunnerRoom *room,
                       Arena *arena)
