@@ -28,10 +28,29 @@ static const char images_text[] = "graph @images(%x: f32[4,3,32,32]) -> (%y) {\n
                                   "    %y: f32[4,8] = gemm(%f, %c, transB=true)\n"
                                   "}\n";
 
+/* @eval takes any batch, a step one of 16. */
+static const char step_text[] =
+    "graph @step(%x: f32[16,64], state %w: f32[64,32] = kaiming(seed=1) trained) -> (%loss, %grad.w = %g, %w = %w1) {\n"
+    "    %y: f32[16,32] = matmul(%x, %w)\n"
+    "    %loss: f32[] = reduce_sum(%y, keepdims=false)\n"
+    "    %t: f32[64,16] = transpose(%x, perm=[1,0]) side=backward\n"
+    "    %e: f32[16,32] = exp(%y) side=backward\n"
+    "    %g: f32[64,32] = matmul(%t, %e) side=backward\n"
+    "    %w1: f32[64,32] = sub(%w, %g) side=update\n"
+    "}\n"
+    "graph @eval(%x: f32[?,64], state %w: f32[64,32] = kaiming(seed=1)) -> (%y) {\n"
+    "    const %one: i64[] = 1\n"
+    "    %h: f32[?,32] = matmul(%x, %w)\n"
+    "    %r: f32[?,32] = tanh(%h)\n"
+    "    %p: f32[?,32] = softmax(%r, axis=1)\n"
+    "    %y: f32[?,32] = cum_sum(%p, %one)\n"
+    "}\n";
+
 typedef struct Case {
     const char *text, *options;
     int threads, rank;
     int64_t x[4], y[2];
+    bool evaluates; /* batches of 16, 5, 1, and 7 in turn */
 } Case;
 
 enum { EARLY = 5, LATE = 25, ELEMENTS = 4 * 3 * 32 * 32 };
@@ -48,10 +67,26 @@ static void bind(qcc_session *s, const char *name, float *values, int rank, cons
     assert_int_equal(qcc_bind(s, name, &t), QCC_OK);
 }
 
+static int evaluate(qcc_session *s, int i)
+{
+    static const int64_t batches[] = { 16, 5, 1, 7 };
+    const int64_t rows = batches[i % 4];
+    qcc_tensor y = { .size = sizeof y };
+    bind(s, "x", data[i % 2], 2, (int64_t[]){ rows, 64 });
+    assert_int_equal(qcc_run(s, QCC_EVAL, NULL), QCC_OK);
+    assert_int_equal(qcc_view(s, "y", &y), QCC_OK);
+    assert_true(y.dims[0] == rows && y.dims[1] == 32);
+    const float sum = ((const float *)y.data)[rows * 32 - 1]; /* of the probabilities of the last row */
+    assert_true(sum > 0.999f && sum < 1.001f);
+    return 1;
+}
+
 /* Each step has another batch than the one before it. */
 static int step(qcc_session *s, const Case *c, int i)
 {
     qcc_result result = { .size = sizeof result };
+    if (c->evaluates)
+        return evaluate(s, i);
     bind(s, "x", data[i % 2], c->rank, c->x);
     bind(s, "target", target[i % 2], 2, c->y);
     assert_int_equal(qcc_run(s, QCC_STEP, &result), QCC_OK);
@@ -124,6 +159,13 @@ static void of_convolutions(void **state)
             makes_no_calls((Case){ images_text, ways[i], threads, 4, { 4, 3, 32, 32 }, { 4, 8 } });
 }
 
+static void of_batches_in_turn(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 2; threads++)
+        makes_no_calls((Case){ step_text, "", threads, 2, { 16, 64 }, { 0 }, true });
+}
+
 /* The counter counts: a call that is known to be made is seen. */
 static int asks(void *arg)
 {
@@ -150,6 +192,6 @@ static void counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(counts), cmocka_unit_test(of_rows_and_products),
-                                        cmocka_unit_test(of_convolutions) };
+                                        cmocka_unit_test(of_convolutions), cmocka_unit_test(of_batches_in_turn) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
