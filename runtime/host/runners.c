@@ -1,6 +1,8 @@
 #include "runtime/host/runners.h"
 
-enum { REFUSALS = 4 }; /* after so many lists of types in a row that have no program nobody asks any more */
+/* After so many lists of types in a row that have no program, of those that come it is asked for one in 16, then in 32, and
+ * in 1024 at last: it may be that they were too large, but most likely none has one. */
+enum { REFUSALS = 4, RAREST = 10 };
 
 /* What was made for operands of some types. */
 typedef struct Typed {
@@ -19,7 +21,7 @@ struct Runners {
     Memory *memory;
     Typed typed[RUNNERS_KEPT];
     uint64_t times, made;
-    int refusals;        /* in a row */
+    int refusals, skips; /* in a row; so many that come are not asked for */
     bool told, outlives; /* why there is none; its arenas are past guarded() */
 };
 
@@ -173,6 +175,7 @@ static Typed *make(Runners *r, const Tensor *const *operands)
     if (!t->runner)
         arena_reset(&t->arena, mark);
     r->refusals = t->runner ? 0 : r->refusals + 1;
+    r->skips = r->refusals < REFUSALS ? 0 : 1 << (r->refusals < RAREST ? r->refusals : RAREST);
     r->told = r->told || !t->runner;
     r->made += t->runner != NULL;
     t->types = types;
@@ -187,8 +190,10 @@ GraphRunner *runners_for(Runners *r, const Tensor *const *operands)
     for (int i = 0; i < RUNNERS_KEPT && !t; i++)
         if (is_for(&r->typed[i], r->x.graph, operands))
             t = &r->typed[i];
-    if (!t && r->refusals >= REFUSALS)
+    if (!t && r->skips) {
+        r->skips--;
         return NULL;
+    }
     if (!t)
         t = make(r, operands);
     t->wanted = ++r->times;

@@ -105,6 +105,94 @@ static void stored_models(void **state)
     assert_true(models >= 20 && runs == models * (int64_t)COUNT(batches));
 }
 
+/* ---- sessions ---- */
+
+/* A step of eight samples, of which @eval takes any number: a convolution, a norm in its deployed form, a softmax. */
+static const char step_text[] =
+    "graph @step(%x: f32[8,3,6,6], state %w: f32[4,3,3,3] = kaiming(seed=1) trained) -> (%loss, %grad.w = %g, %w = %n) {\n"
+    "    %c: f32[8,4,4,4] = conv(%x, %w)\n"
+    "    %loss: f32[] = reduce_mean(%c, keepdims=false)\n"
+    "    %g: f32[4,3,3,3] = exp(%w) side=backward\n"
+    "    %n: f32[4,3,3,3] = sub(%w, %g) side=update\n"
+    "}\n"
+    "graph @eval(%x: f32[?,3,6,6], state %w: f32[4,3,3,3] = kaiming(seed=1)) -> (%y, %loss) {\n"
+    "    const %s: f32[4] = [1, 2, 3, 4]\n"
+    "    const %b: f32[4] = [0.5, 0, 1, -1]\n"
+    "    %c: f32[?,4,4,4] = conv(%x, %w)\n"
+    "    %z: f32[?,4,4,4] = batch_normalization(%c, %s, %b, %b, %s)\n"
+    "    %r: f32[?,4,4,4] = relu(%z)\n"
+    "    %f: f32[?,64] = flatten(%r)\n"
+    "    %y: f32[?,64] = softmax(%f, axis=1)\n"
+    "    %loss: f32[] = reduce_mean(%z, keepdims=false)\n"
+    "}\n";
+
+static void same_view(Case *k, qcc_session *const *session, const char *name, int64_t rows)
+{
+    qcc_tensor value[SIDES] = { { .size = sizeof(qcc_tensor) }, { .size = sizeof(qcc_tensor) } };
+    for (int e = 0; e < SIDES; e++)
+        MUST(k, qcc_view(session[e], name, &value[e]));
+    HOLDS(k, tensor_same(stored_tensor(k->s, &value[0]), stored_tensor(k->s, &value[1])), "%lld: %s differs\n",
+          (long long)rows, name);
+}
+
+/* Between two steps, and in the middle of one. */
+static void evaluate_both(Case *k, qcc_session *const *session, size_t i)
+{
+    const int64_t rows = batches[i], dims[SIDES][4] = { { FULL, 3, 6, 6 }, { rows, 3, 6, 6 } };
+    qcc_tensor x[2];
+    for (int j = 0; j < 2; j++)
+        x[j] = stored_draw(k->s, j ? "eval" : "step", type_tensor(&k->s->c.ir.types, F32, 4, dims[j]), CLASSES);
+    k->launches = 0;
+    for (int e = 0; e < SIDES; e++) {
+        MUST(k, qcc_bind(session[e], "x", &x[0]));
+        MUST(k, qcc_run(session[e], i % 2 ? QCC_STEP : QCC_FORWARD, NULL));
+        k->launches = 0;
+        MUST(k, qcc_bind(session[e], "x", &x[1]));
+        MUST(k, qcc_run(session[e], QCC_EVAL, NULL));
+    }
+    HOLDS(k, k->launches > 0 && k->rows == rows, "%lld launches for %lld\n", (long long)k->launches,
+          (long long)k->rows);
+    same_view(k, session, "y", rows);
+    same_view(k, session, "loss", rows);
+    for (int e = 0; e < SIDES && i % 2 == 0; e++) {
+        MUST(k, qcc_bind(session[e], "x", &x[0]));
+        MUST(k, qcc_run(session[e], QCC_BACKWARD | QCC_UPDATE, NULL));
+    }
+    same_view(k, session, "w", rows);
+}
+
+static Status evaluated_guarded(void *thing)
+{
+    static const char *const devices[SIDES] = { "reference", "cpu" };
+    Case *k = thing;
+    qcc_session *session[SIDES];
+    const qcc_context_options options = { .size = sizeof options, .report = stored_report, .user = k->s, .threads = 2 };
+    qcc_source source = qcc_bytes(step_text, sizeof step_text - 1);
+    qcc_step *step;
+    source.name = "step.qir";
+    k->watch = (LaunchWatch){ launched, k };
+    MUST(k, qcc_open(&options, &k->cx[0]));
+    k->cx[0]->watch = &k->watch;
+    MUST(k, qcc_read(k->cx[0], &source, NULL, &k->model[0]));
+    MUST(k, qcc_compile(k->model[0], NULL, &step));
+    for (int e = 0; e < SIDES; e++)
+        MUST(k, qcc_start(step, &(qcc_session_options){ sizeof(qcc_session_options), devices[e] }, &session[e]));
+    for (size_t i = 0; i < COUNT(batches); i++)
+        evaluate_both(k, session, i);
+    qcc_close(k->cx[0]);
+    return OK;
+}
+
+static void sessions(void **state)
+{
+    Stored s = { .name = "step" };
+    Case k = { .s = &s };
+    (void)state;
+    context_open(&s.c);
+    assert_int_equal(guarded(&s.c.memory, evaluated_guarded, &k), OK);
+    context_close(&s.c);
+}
+
 /* ---- what is made, and when ---- */
 
 static const char row_text[] = "graph @rows(%x: f32[?,?]) -> (%y, %n) {\n"
@@ -130,6 +218,7 @@ typedef struct Made {
     const Engine *engine;
     Values *values;
     int graph, asked, told;
+    int64_t most; /* rows that there is a program for; 0: any */
     Lowering how;
     Arena messages; /* and what passes note meanwhile, as it is between two calls of the library */
     ArenaMark empty;
@@ -140,6 +229,8 @@ static const struct Program *counted(void *maker, Graph *g, const Type *const *t
     Made *m = maker;
     m->asked++;
     m->told += tells;
+    if (m->most && types[0]->dims[0] > m->most)
+        return NULL;
     return lower_for_engine(&m->how, g, types, tells, arena);
 }
 
@@ -210,7 +301,7 @@ static Status made_once(void *thing)
     return OK;
 }
 
-/* Where there is none for any size that is said once, and after a few nobody asks any more. */
+/* Where there is none for any size that is said once, and after a few it is hardly asked for. */
 static Status never_made(void *thing)
 {
     Made *m = thing;
@@ -221,6 +312,27 @@ static Status never_made(void *thing)
     }
     assert_true(made(m) == 0 && m->told == 1);
     assert_in_range(m->asked, 1, 4);
+    m->engine->close(m->values);
+    return OK;
+}
+
+/* What was too large a few times does not keep what is smaller from its program for ever. */
+static Status made_later(void *thing)
+{
+    enum { PATIENCE = 17 };
+    Made *m = thing;
+    int waited = 0;
+    m->most = 100;
+    open_made(m, row_text);
+    for (int64_t rows = 101; rows < 106; rows++)
+        assert_false(runs_program(m, rows_of(m, rows)));
+    assert_int_equal(m->asked, 4);
+    Tensor *few = rows_of(m, 7);
+    while (waited < PATIENCE && !runs_program(m, few))
+        waited++;
+    assert_in_range(waited, 1, PATIENCE - 1);
+    assert_true(runs_program(m, rows_of(m, 8))); /* at once, from then on */
+    assert_true(made(m) == 2 && m->told == 1);
     m->engine->close(m->values);
     return OK;
 }
@@ -339,6 +451,12 @@ static void makes_none(void **state)
     with_made(never_made);
 }
 
+static void makes_later(void **state)
+{
+    (void)state;
+    with_made(made_later);
+}
+
 static void takes_turns(void **state)
 {
     (void)state;
@@ -347,8 +465,9 @@ static void takes_turns(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(stored_models), cmocka_unit_test(makes_once),
-                                        cmocka_unit_test(makes_none), cmocka_unit_test(takes_turns),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(stored_models), cmocka_unit_test(sessions),
+                                        cmocka_unit_test(makes_once),    cmocka_unit_test(makes_none),
+                                        cmocka_unit_test(makes_later),   cmocka_unit_test(takes_turns),
                                         cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

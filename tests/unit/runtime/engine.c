@@ -82,6 +82,7 @@ static Status lent(void *arg)
     assert_ptr_equal(got(c, value_kept(A))->data, c->host[A]);
     assert_ptr_not_equal(got(c, value_kept(B))->data, c->host[B]);
     begin(c);
+    assert_false(c->e->programmed(c->v, c->graph));
     assert_int_equal(c->e->run(c->v, c->graph, 1), OK);
     expect(c, value_result(c->graph, PRODUCT), 110, 440);
     assert_ptr_equal(got(c, value_result(c->graph, SAME_A))->data, c->host[A]);
