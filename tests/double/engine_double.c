@@ -75,6 +75,11 @@ static Status begin(Values *v, int graph, const EngineRun *run)
     return engine_reference.begin(v->inner, graph, run);
 }
 
+static bool programmed(const Values *v, int graph)
+{
+    return engine_reference.programmed(v->inner, graph);
+}
+
 static Status bind(Values *v, int graph, int input, ValueAt value)
 {
     TRY(fails(v, "bind"));
@@ -151,6 +156,7 @@ const Engine engine_double = {
     .keep = keep,
     .load = load,
     .begin = begin,
+    .programmed = programmed,
     .bind = bind,
     .run = run,
     .end = end,
