@@ -102,6 +102,8 @@ static Status dispatch(Command *c)
         return command_list_ops(c);
     if (option_given(l, OPT_print_table))
         return command_print_table(c);
+    if (option_given(l, OPT_print_quantizer))
+        return command_print_quantizer(c);
     if (!l->verb_said && !l->n_paths && !l->n_given)
         return command_help(c);
     TRY(choose_device(c));
@@ -207,7 +209,8 @@ static bool speaks_json(const Command *c)
     const char *path = option_text(l, OPT_output_path), *output = option_text(l, OPT_output);
     const bool piped = (path && strcmp(path, "-") == 0) || (output && strcmp(output + strcspn(output, "="), "=-") == 0);
     return c->cx->as_json && !piped && !option_given(l, OPT_emit) && !option_given(l, OPT_help) &&
-           !option_given(l, OPT_print_config) && !option_given(l, OPT_print_table);
+           !option_given(l, OPT_print_config) && !option_given(l, OPT_print_table) &&
+           !option_given(l, OPT_print_quantizer);
 }
 
 static bool is_silent(const Command *c)

@@ -1,4 +1,4 @@
-/* What the cards say, as lists: operators, and the tables of classes and roles. */
+/* What the cards say, as lists: operators, and the tables of classes and roles; and what quantizers are in full. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +6,7 @@
 #include "api/verbs/verbs.h"
 #include "ops/card/schema.h"
 #include "passes/amp/table.h"
+#include "passes/recipe/quantizer.h"
 
 static const char *title_of(Arena *a, const OpDef *def)
 {
@@ -260,5 +261,20 @@ Status command_print_table(Command *c)
         quant_row(&t, ops[i].def);
         text_char(&t, '\n');
     }
+    return out_bytes(c->out, t.p, t.n);
+}
+
+/* ---- quantizers ---- */
+
+Status command_print_quantizer(Command *c)
+{
+    const char *target = option_given(&c->line, OPT_for_) ? option_text(&c->line, OPT_for_) : "ort";
+    QuantSpec spec;
+    Text t;
+    TRY(quantizer_read(&spec, "--print-quantizer", option_text(&c->line, OPT_print_quantizer), target, &c->cx->scratch,
+                       &c->cx->diag));
+    text_open(&t, &c->cx->scratch);
+    quantizer_explain(&t, &spec);
+    text_printf(&t, "\nin full         %s\n", quantizer_spec_text(&spec, &c->cx->scratch));
     return out_bytes(c->out, t.p, t.n);
 }

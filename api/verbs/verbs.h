@@ -17,6 +17,7 @@ Status command_explain(Command *c);
 Status command_diff(Command *c);
 Status command_list_ops(Command *c);
 Status command_print_table(Command *c);
+Status command_print_quantizer(Command *c);
 Status command_doctor(Command *c);
 Status command_help(Command *c);
 

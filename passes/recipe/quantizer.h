@@ -1,0 +1,104 @@
+/* A quantizer as plain data: orthogonal fields, each of which knows where it came from; and what a step is quantized with.
+ *
+ * Nothing here computes.  What a target or an engine cannot do it refuses by these fields; none is ever taken for another. */
+#ifndef PASSES_RECIPE_QUANTIZER_H
+#define PASSES_RECIPE_QUANTIZER_H
+
+#include <math.h>
+
+#include "base/diag.h"
+#include "passes/quantizers.def"
+
+typedef enum QuantFormat {
+#define FORMAT(id, ...) FORMAT_##id,
+    QUANT_FORMATS(FORMAT)
+#undef FORMAT
+} QuantFormat;
+
+typedef enum QuantField {
+#define FIELD(id, ...) QUANT_##id,
+    QUANT_FIELDS(FIELD)
+#undef FIELD
+        QUANT_FIELD_COUNT
+} QuantField;
+
+/* The values of fields, as QUANT_WORDS lists them; 0 is what there is without a word for it. */
+typedef enum QuantValue {
+    QUANT_NOTHING,
+#define WORD(field, word, value, ...) value,
+    QUANT_WORDS(WORD)
+#undef WORD
+        SOURCE_PRODUCT, /* of biases: the scale of the data times that of the weights */
+} QuantValue;
+
+typedef enum QuantOperand {
+#define OPERAND(id, ...) OPERAND_##id,
+    QUANT_OPERANDS(OPERAND)
+#undef OPERAND
+        QUANT_OPERAND_COUNT
+} QuantOperand;
+
+typedef enum QuantProduct {
+#define PRODUCT(id, ...) PRODUCT_##id,
+    QUANT_PRODUCTS(PRODUCT)
+#undef PRODUCT
+        QUANT_PRODUCT_COUNT
+} QuantProduct;
+
+/* One field: its value, the numbers that belong to it, and who decided it. */
+typedef struct QuantPart {
+    QuantValue value;
+    double number;   /* of const, ema, pct, sigma, init */
+    int64_t size[2]; /* of group, block, tile, stats, hadamard */
+    const char *from;
+} QuantPart;
+
+typedef struct Quantizer {
+    bool on;
+    QuantFormat format;
+    int bits;
+    QuantPart part[QUANT_FIELD_COUNT];
+    const char *from; /* who decided that, and on which format */
+} Quantizer;
+
+/* Bits of the first and the last layer. */
+typedef struct QuantEnd {
+    bool said;
+    int bits; /* 0: it is not quantized */
+    const char *from;
+} QuantEnd;
+
+/* What a step, or a part of it, is quantized with. */
+typedef struct QuantSpec {
+    Quantizer of[QUANT_OPERAND_COUNT];
+    QuantEnd first, last;
+    int64_t weights_first; /* steps in which weights alone are quantized; 0: none */
+} QuantSpec;
+
+/* Whether a quantizer's codes are integers. */
+bool quantizer_is_integer(const Quantizer *q);
+
+/* Whether its scale is trained. */
+bool quantizer_is_learned(const Quantizer *q);
+
+/* The least and the largest code of integers; of EITHER those of signed ones. */
+void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest);
+
+/* Reads SPEC (docs/quantization.md) for a target, which presets ask for what it wants; USAGE with what to write instead where
+ * something is unknown, said twice or does not go together. */
+Status quantizer_read(QuantSpec *to, const char *option, const char *text, const char *target, Arena *arena,
+                      Diag *diag);
+
+/* The spec of a preset in full for a target; null: it is none. */
+const char *quantizer_preset(const char *name, const char *target, Arena *arena);
+
+/* A spec in the words that are read, every field said. */
+const char *quantizer_spec_text(const QuantSpec *s, Arena *arena);
+
+/* One quantizer so: "int8:channel:minmax:f32:sym:narrow:rne:mask=pass". */
+const char *quantizer_text(const Quantizer *q, Arena *arena);
+
+/* Every role and every field of it with its meaning and where it came from, a line each. */
+void quantizer_explain(Text *to, const QuantSpec *s);
+
+#endif
