@@ -49,6 +49,8 @@ static const char *check(const Tape *t)
     const int columns = count(t, TAPE_FOLD_COLUMN), all = count(t, TAPE_FOLD_ALL),
               rows = count(t, TAPE_FOLD_ROW) + count(t, TAPE_PICK);
     const int64_t segments = (t->length + CUDA_SEGMENT - 1) / CUDA_SEGMENT;
+    if (t->product != TAPE_NONE)
+        return "a product, whose blocks another kernel makes";
     if (t->n_in + t->n_out >= MOST_ARGUMENTS)
         return "more arguments than a launch takes";
     if (t->rows <= 0 || t->length <= 0)

@@ -3,6 +3,7 @@
 #include "codegen/tape.h"
 #include "ops/card/cards.h"
 #include "ops/machine/caller.h"
+#include "ops/region/region.h"
 
 typedef struct Maker {
     const Plan *plan;
@@ -65,6 +66,23 @@ static bool locate(Maker *m, const Node *n, int result, const Type *type, Progra
 
 /* ---- launches ---- */
 
+/* Where a product is made: the result in whose place that is lies over it. */
+static bool lay_product(Maker *m, Launch *l)
+{
+    const PlanProduct *p = fact_known(&m->plan->products, l->node);
+    if (l->kind != LAUNCH_CONTRACT)
+        return true;
+    l->product = (ProgramValue){ .home = HOME_ARENA,
+                                 .type = l->contraction->type,
+                                 .at = m->plan->buffers[p->buffer].offset,
+                                 .maker = m->program->n_launches - 1 };
+    if (p->result != PLAN_ELSEWHERE && !tape_may_lie_over(l->tape, p->result, l->tape->product))
+        return refuse(m, l->node, "a result over a product that it may not lie over");
+    if (p->result != PLAN_ELSEWHERE)
+        l->over[p->result] = l->tape->product;
+    return true;
+}
+
 /* Where a region makes a result over an argument, and where it may. */
 static bool lay_over(Maker *m, Launch *l)
 {
@@ -77,7 +95,7 @@ static bool lay_over(Maker *m, Launch *l)
             const bool state = next && in->home == HOME_INPUT && in->at == (size_t)next->state;
             if (!same && !state)
                 continue;
-            if (l->kind == LAUNCH_REGION && tape_may_lie_over(l->tape, i, k))
+            if (l->tape && tape_may_lie_over(l->tape, i, k))
                 l->over[i] = k;
             else if (same)
                 return refuse(m, l->node, "a result over an argument that it may not lie over");
@@ -95,6 +113,7 @@ static bool add_launch(Maker *m, const Node *n)
 {
     Program *p = m->program;
     const bool region = n->op == OP_fused;
+    const Node *contraction = region ? region_contraction(n) : NULL;
     if (!region && !caller_knows_types(n, m->arena))
         return refuse(m, n, "results whose types only a run knows");
     if (op_of(n)->structural)
@@ -102,10 +121,13 @@ static bool add_launch(Maker *m, const Node *n)
     size_t have = (size_t)p->n_launches;
     GROW(m->arena, p->launches, have, m->cap_launches);
     Launch *l = &p->launches[p->n_launches++];
-    *l = (Launch){ .kind = region ? LAUNCH_REGION : LAUNCH_CALL,
+    *l = (Launch){ .kind = contraction ? LAUNCH_CONTRACT
+                           : region    ? LAUNCH_REGION
+                                       : LAUNCH_CALL,
                    .part = (StepPart)(*(int *)fact(&m->parts, n)),
                    .node = n,
                    .tape = region ? tape_make(n->regions[0], m->arena) : NULL,
+                   .contraction = contraction,
                    .n_in = n->n_in,
                    .n_out = type_results(n->type) };
     *(int *)fact(&m->makers, n) = p->n_launches - 1;
@@ -124,7 +146,7 @@ static bool add_launch(Maker *m, const Node *n)
         return refuse(m, n, "calls that are not in the order of the parts of the step");
     l->beside = p->n_launches > 1 && p->launches[p->n_launches - 2].part == l->part &&
                 wave_of(m, p->launches[p->n_launches - 2].node) == wave_of(m, n);
-    return lay_over(m, l);
+    return lay_product(m, l) && lay_over(m, l);
 }
 
 /* Whether a node makes anything: holders and looks do not. */
@@ -170,7 +192,7 @@ static bool fits_in_place(const Maker *m, int launch, int result)
         if (p->results[i].home == HOME_INPUT && p->results[i].at == (size_t)state)
             return false;
     for (int k = launch; k < p->n_launches; k++)
-        if (p->launches[k].kind == LAUNCH_CALL ||
+        if (p->launches[k].kind != LAUNCH_REGION ||
             reads_input(&p->launches[k], state, k == launch ? l->over[result] : LIES_APART))
             return false;
     return true;

@@ -4,7 +4,7 @@
 #include "ops/card/reduction.h"
 #include "ops/card/row.h"
 #include "ops/random/draw_call.h"
-#include "ops/region/region.h"
+#include "ops/region/schedule.h"
 
 /* The registers that hold a value: in each arithmetic, for each element and for each row; 0: none yet, else number + 1. */
 typedef struct Held {
@@ -47,12 +47,19 @@ static int add_register(Maker *m, Arithmetic a, int by, bool lasts)
 
 /* ---- values ---- */
 
+/* A product is an argument behind all others. */
 static int input_number(const Maker *m, const Node *n)
 {
     int i = 0;
-    while (m->body->inputs[i] != n)
+    while (i < (int)m->body->n_inputs && m->body->inputs[i] != n)
         i++;
     return i;
+}
+
+/* Whether a value is there before the tape runs. */
+static bool is_argument(const Maker *m, const Node *n)
+{
+    return n->op == OP_input || n == m->region.contraction;
 }
 
 static int load(Maker *m, const Node *n, Arithmetic a, int by)
@@ -122,7 +129,7 @@ static int want(Maker *m, const Node *n, Arithmetic a, int by)
         reg = for_each_element(m, TAPE_HIT, want(m, h->hit, ARITH_I64, BY_ROW), a);
     } else if (n->op == OP_const) {
         reg = fill(m, tensor_get_f64(node_constant(n, 0), 0), node_constant(n, 0), a);
-    } else if (n->op == OP_input && !(by == BY_ELEMENT && is_of_channel(m, n))) {
+    } else if (is_argument(m, n) && !(by == BY_ELEMENT && is_of_channel(m, n))) {
         reg = load(m, n, a, by);
     } else if (by == BY_ELEMENT && layout_of(m, n) == BY_ROW) {
         reg = for_each_element(m, TAPE_SPREAD, want(m, n, a, BY_ROW), a);
@@ -294,7 +301,7 @@ static Leaving leaving(Maker *m, const Node *n)
     const bool leaves = how == FOLD_COLUMN || how == FOLD_ALL;
     const Node *value = leaves ? in(n, 0) : n;
     const int by = leaves ? BY_ELEMENT : how == FOLD_ROW ? BY_ROW : layout_of(m, n);
-    const bool given = value->op == OP_input || value->op == OP_const;
+    const bool given = is_argument(m, value) || value->op == OP_const;
     const Arithmetic a = given ? arithmetic_of(value->type) : ((const Held *)fact(&m->held, value))->left;
     return (Leaving){ .word = how == FOLD_COLUMN ? TAPE_FOLD_COLUMN
                               : how == FOLD_ALL  ? TAPE_FOLD_ALL
@@ -373,12 +380,14 @@ static void set_space(Maker *m, Types *types)
     t->cut = r->cut;
     t->rows = r->rows;
     t->length = r->length;
-    t->n_in = (int)m->body->n_inputs;
+    t->n_in = (int)m->body->n_inputs + (r->contraction != NULL);
+    t->product = r->contraction ? t->n_in - 1 : TAPE_NONE;
+    t->schedule = schedule_name(region_schedule(r));
     t->n_out = graph_n_results(m->body);
     t->in = NEWS(m->arena, const Type *, t->n_in + 1);
     t->out = NEWS(m->arena, const Type *, t->n_out + 1);
     for (int i = 0; i < t->n_in; i++)
-        t->in[i] = m->body->inputs[i]->type;
+        t->in[i] = i == t->product ? r->contraction->type : m->body->inputs[i]->type;
     for (int i = 0; i < t->n_out; i++)
         t->out[i] = graph_result(m->body, i)->type;
 }
@@ -394,7 +403,7 @@ Tape *tape_make(const Graph *body, Arena *arena)
     BUG_IF(body->ir->memory, wrong);
     set_space(&m, &body->ir->types);
     for (const Node *n = body->first; n; n = n->next) {
-        if (n->op == OP_const)
+        if (n->op == OP_const || n == m.region.contraction)
             continue;
         if (region_folds(n, &fold))
             make_fold(&m, n, &fold);

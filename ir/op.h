@@ -218,6 +218,7 @@ typedef struct AccessCard {
     bool collides;      /* several elements of an operand may go to one place of a result */
     bool served_whole;  /* of a word with an expansion: one launch serves a call, nobody needs to open it */
     bool (*serves)(const Node *n); /* of such a word: which calls; null: all */
+    bool tells; /* its code says of each block of its only result that it is done (eval_done): rows can go on there */
     uint32_t steer;     /* their values say where elements go or which there are: indices, axes, shapes, conditions */
     uint32_t type_only; /* nothing but their types is read */
     int shape;          /* the operand that is the shape of the result, counted from 1; 0: none */

@@ -26,15 +26,22 @@ typedef struct PlanValue {
     int result;         /* of the source */
 } PlanValue;
 
+/* Where the product in a `fused` node lies while rows go on with it. */
+typedef struct PlanProduct {
+    int buffer; /* that of a result, or one of its own */
+    int result; /* PLAN_ELSEWHERE: of its own */
+} PlanProduct;
+
 typedef struct Plan {
     Graph *graph;
     int n_calls; /* nodes of the list, numbered from 0 */
     PlanBuffer *buffers;
     int n_buffers;
-    Facts values; /* PlanValue *, by node: of each result */
-    Facts waves;  /* int, by node: calls of one wave run side by side, none reads or overwrites what another makes */
-    size_t arena; /* bytes */
-    size_t live;  /* of the largest set of buffers that are taken at once: no arena can be smaller */
+    Facts values;   /* PlanValue *, by node: of each result */
+    Facts products; /* PlanProduct, by fused node with a product */
+    Facts waves;    /* int, by node: calls of one wave run side by side, none reads or overwrites what another makes */
+    size_t arena;   /* bytes */
+    size_t live;    /* of the largest set of buffers that are taken at once: no arena can be smaller */
 } Plan;
 
 /* Where result i of a node lies. */

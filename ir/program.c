@@ -78,6 +78,22 @@ static bool meet(const ProgramValue *a, const ProgramValue *b)
     return a->home == HOME_ARENA && b->home == HOME_ARENA && a->at < b->at + bytes_of(b) && b->at < a->at + bytes_of(a);
 }
 
+/* A product is made in the place of a result that lies over it, or apart from all others. */
+static const char *check_product(const Check *c, const Launch *l)
+{
+    if (l->kind != LAUNCH_CONTRACT)
+        return NULL;
+    if (l->product.home != HOME_ARENA || !is_inside(c, &l->product))
+        return "has a product that lies nowhere";
+    for (int k = 0; k < l->n_in; k++)
+        if (meet(&l->product, &l->in[k]))
+            return "has a product over what it reads";
+    for (int i = 0; i < l->n_out; i++)
+        if (meet(&l->product, &l->out[i]) && (l->over[i] != l->n_in || l->out[i].at != l->product.at))
+            return "has a product over a result";
+    return NULL;
+}
+
 static const char *check_results(const Check *c, const Launch *l)
 {
     for (int i = 0; i < l->n_out; i++) {
@@ -94,7 +110,7 @@ static const char *check_results(const Check *c, const Launch *l)
         for (int k = 0; k < i; k++)
             if (meet(out, &l->out[k]))
                 return "makes two results in one place";
-        if (l->over[i] != LIES_APART && (l->kind != LAUNCH_REGION || !tape_may_lie_over(l->tape, i, l->over[i])))
+        if (l->over[i] != LIES_APART && (l->kind == LAUNCH_CALL || !tape_may_lie_over(l->tape, i, l->over[i])))
             return "makes a result over an argument that it may not lie over";
     }
     return NULL;
@@ -108,7 +124,10 @@ static const char *check_launch(Check *c, const Launch *l)
         if (!is_written(c, &l->in[i]))
             return "reads what nobody wrote, or what was written over";
     }
-    const char *wrong = check_results(c, l);
+    const char *wrong = check_product(c, l);
+    wrong = wrong ? wrong : check_results(c, l);
+    if (!wrong && l->kind == LAUNCH_CONTRACT)
+        write(c, &l->product);
     for (int i = 0; i < l->n_out && !wrong; i++)
         write(c, &l->out[i]);
     return wrong;
@@ -163,7 +182,7 @@ static const char *check_in_place(const Program *p, int launch)
         const ProgramNext *next = l->out[i].home == HOME_NEXT ? &p->next[l->out[i].at] : NULL;
         for (int k = launch; next && next->in_place && k < p->n_launches; k++) {
             const Launch *later = &p->launches[k];
-            if (later->kind == LAUNCH_CALL)
+            if (later->kind != LAUNCH_REGION)
                 return "makes a next value in its state's place before a call that can fail";
             for (int a = 0; a < later->n_in; a++)
                 if (later->in[a].home == HOME_INPUT && later->in[a].at == (size_t)next->state &&
@@ -230,11 +249,26 @@ static void print_place(Text *out, const ProgramValue *v)
     type_print(out, v->type);
 }
 
+const char *launch_word(const Launch *l)
+{
+    return l->kind == LAUNCH_REGION ? "region" : l->kind == LAUNCH_CONTRACT ? "contract" : op_of(l->node)->name;
+}
+
+static bool is_under_result(const Launch *l)
+{
+    for (int i = 0; i < l->n_out; i++)
+        if (l->over[i] == l->n_in)
+            return true;
+    return false;
+}
+
 static void print_launch(Text *out, const Program *p, int i)
 {
     const Launch *l = &p->launches[i];
     const char *name = l->node->label ? l->node->label : l->node->name;
-    text_printf(out, "%4d %c%s", i, l->beside ? '|' : ' ', l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name);
+    text_printf(out, "%4d %c%s", i, l->beside ? '|' : ' ', launch_word(l));
+    if (l->kind == LAUNCH_CONTRACT)
+        text_printf(out, " %s", op_of(l->contraction)->name);
     if (name)
         text_printf(out, " %s", name);
     text_printf(out, ":");
@@ -246,10 +280,16 @@ static void print_launch(Text *out, const Program *p, int i)
     for (int k = 0; k < l->n_out; k++) {
         text_printf(out, k ? ", " : " ");
         print_place(out, &l->out[k]);
-        if (l->over[k] != LIES_APART)
+        if (l->over[k] != LIES_APART && l->over[k] == l->n_in)
+            text_printf(out, " over product");
+        else if (l->over[k] != LIES_APART)
             text_printf(out, " over %d", l->over[k]);
         if (l->out[k].home == HOME_NEXT && p->next[l->out[k].at].in_place)
             text_printf(out, " in place");
+    }
+    if (l->kind == LAUNCH_CONTRACT && !is_under_result(l)) {
+        text_printf(out, ", product ");
+        print_place(out, &l->product);
     }
     text_printf(out, "\n");
 }
@@ -264,7 +304,7 @@ void program_print(Text *out, const Program *p, const OpTable *ops, bool tapes)
             text_printf(out, "%s\n", step_part_name((StepPart)part));
         }
         print_launch(out, p, i);
-        if (tapes && p->launches[i].kind == LAUNCH_REGION)
+        if (tapes && p->launches[i].tape)
             tape_print(out, p->launches[i].tape, ops);
     }
     for (int i = 0; i < p->n_results; i++) {

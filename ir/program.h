@@ -26,8 +26,9 @@ typedef struct ProgramValue {
 } ProgramValue;
 
 typedef enum LaunchKind {
-    LAUNCH_REGION, /* a tape */
-    LAUNCH_CALL,   /* by the card of its node */
+    LAUNCH_REGION,   /* a tape */
+    LAUNCH_CONTRACT, /* a product, by the card of its word, and a tape over blocks of it as they are done */
+    LAUNCH_CALL,     /* by the card of its node */
 } LaunchKind;
 
 enum { LIES_APART = -1, NO_STATE = -1 };
@@ -36,11 +37,14 @@ typedef struct Launch {
     LaunchKind kind;
     StepPart part;
     const Node *node;
-    const Tape *tape; /* of a region */
+    const Tape *tape;        /* of a region, and of a contract */
+    const Node *contraction; /* of a contract: the product in its body, */
+    ProgramValue product;    /* and where it is made: apart, or in the place of a result, which then lies over it */
     int n_in, n_out;
     ProgramValue *in, *out;
     bool beside; /* it runs side by side with the launch before it: neither touches what the other makes */
-    int *over; /* by result: the argument that it lies over, or may lie over where it is a next value; or LIES_APART */
+    int *over;   /* by result: the argument of the tape that it lies over, or may lie over where it is a next value; or
+                  LIES_APART */
 } Launch;
 
 /* What a result that is made late is to its state. */
@@ -71,6 +75,9 @@ typedef struct ProgramBytes {
 
 /* Adds up the values of a program that do not lie in the arena. */
 ProgramBytes program_bytes(const Program *p);
+
+/* The word for what a launch is: region, contract, or that of its operator. */
+const char *launch_word(const Launch *l);
 
 /* The launches from `launch` on that run side by side: one, or regions that do not touch what each other makes. */
 int program_wave(const Program *p, int launch);

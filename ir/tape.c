@@ -63,6 +63,8 @@ bool tape_may_lie_over(const Tape *t, int result, int argument)
     const Type *in = t->in[argument], *out = t->out[result];
     int stored = -1, loaded = -1;
     bool in_place = true, by_row = false;
+    if (t->product != TAPE_NONE && argument != t->product)
+        return false;
     if (type_elements(in) != type_elements(out) || dtype_bits(in->dtype) != dtype_bits(out->dtype))
         return false;
     for (int i = 0; i < t->n_steps; i++) {
@@ -162,18 +164,20 @@ static void print_types(Text *out, const char *name, int n, const Type **types)
 void tape_print(Text *out, const Tape *t, const OpTable *ops)
 {
     if (t->cut < 0)
-        text_printf(out, "tape over %" PRId64 " elements, %" PRId64 " a block, %d rooms\n", t->length,
+        text_printf(out, "tape (%s) over %" PRId64 " elements, %" PRId64 " a block, %d rooms\n", t->schedule, t->length,
                     tape_block_elements(t), t->n_rooms);
     else if (tape_has_channels(t))
-        text_printf(out,
-                    "tape over %" PRId64 " channels of %" PRId64 " runs of %" PRId64 ", %" PRId64 " %s, %d rooms\n",
-                    t->rows, t->length / tape_run_elements(t), tape_run_elements(t),
-                    tape_has_pieces(t) ? tape_block_elements(t) : tape_block_rows(t),
-                    tape_has_pieces(t) ? "elements a piece" : "channels a block", t->n_rooms);
+        text_printf(
+            out, "tape (%s) over %" PRId64 " channels of %" PRId64 " runs of %" PRId64 ", %" PRId64 " %s, %d rooms\n",
+            t->schedule, t->rows, t->length / tape_run_elements(t), tape_run_elements(t),
+            tape_has_pieces(t) ? tape_block_elements(t) : tape_block_rows(t),
+            tape_has_pieces(t) ? "elements a piece" : "channels a block", t->n_rooms);
     else
-        text_printf(out, "tape over %" PRId64 " rows of %" PRId64 ", %" PRId64 " rows a block, %d rooms\n", t->rows,
-                    t->length, tape_block_rows(t), t->n_rooms);
+        text_printf(out, "tape (%s) over %" PRId64 " rows of %" PRId64 ", %" PRId64 " rows a block, %d rooms\n",
+                    t->schedule, t->rows, t->length, tape_block_rows(t), t->n_rooms);
     print_types(out, "in", t->n_in, t->in);
+    if (t->product != TAPE_NONE)
+        text_printf(out, "in%d is a product, block by block\n", t->product);
     print_types(out, "out", t->n_out, t->out);
     for (int i = 0; i < t->n_steps; i++)
         print_step(out, &t->steps[i], ops);

@@ -57,6 +57,8 @@ typedef struct Tape {
     int64_t rows, length;
     int n_in, n_out;
     const Type **in, **out;
+    int product;          /* the last argument, where a product makes it block by block; TAPE_NONE */
+    const char *schedule; /* how the region runs: a word of ops/region/schedules.def */
     TapeStep *steps;
     int n_steps;
     TapeRegister *registers;
@@ -79,7 +81,7 @@ int64_t tape_run_elements(const Tape *t);
 /* By register: how many phases of reductions along rows stand before it. */
 void tape_phases(const Tape *t, int *phase);
 
-/* Whether a result may lie where an argument does, which is then copied block by block as it is read: every element of the
+/* Whether a result may lie where an argument does (beside a product only where that does: what it reads stays), which is then copied block by block as it is read: every element of the
  * result comes after the last read of what it lies over. */
 bool tape_may_lie_over(const Tape *t, int result, int argument);
 

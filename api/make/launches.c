@@ -2,7 +2,7 @@
 
 const char *launch_kind(const Launch *l)
 {
-    return l->kind == LAUNCH_REGION ? "region" : op_of(l->node)->name;
+    return launch_word(l);
 }
 
 double launch_bytes(const ProgramValue *values, int n)
@@ -45,7 +45,7 @@ const char *launch_words(Arena *arena, const Program *p, int launch, int n)
     const char *name = l->node->name;
     text_open(&text, arena);
     text_add(&text, launch_kind(l));
-    if (l->kind == LAUNCH_REGION)
+    if (l->tape)
         tell_region(&text, l->node->regions[0]);
     for (const Use *u = l->node->uses; u && !name; u = u->next)
         name = u->user->op == OP_part ? u->user->name : NULL;

@@ -21,14 +21,18 @@ static double flops_of_tape(const Tape *t)
     return steps;
 }
 
+static double flops_of_call(const Node *n)
+{
+    const OpDef *d = op_of(n);
+    if (d->work)
+        return 2 * d->work(n);
+    return d->access.kind == ACCESS_CONTRACT ? 2 * work_product(n) : 0;
+}
+
 static double flops_of(const Launch *l)
 {
-    const OpDef *d = op_of(l->node);
-    if (l->tape)
-        return flops_of_tape(l->tape);
-    if (d->work)
-        return 2 * d->work(l->node);
-    return d->access.kind == ACCESS_CONTRACT ? 2 * work_product(l->node) : 0;
+    const Node *call = l->kind == LAUNCH_CALL ? l->node : l->contraction;
+    return (call ? flops_of_call(call) : 0) + (l->tape ? flops_of_tape(l->tape) : 0);
 }
 
 /* Launches that ran side by side are one to whoever looks at times. */

@@ -143,7 +143,7 @@ static RegionText *regions_of(const Account *a, size_t *n)
     RegionText *list = NEWS(a->arena, RegionText, a->program->n_launches + 1);
     *n = 0;
     for (int i = 0; i < a->program->n_launches; i++)
-        if (a->program->launches[i].kind == LAUNCH_REGION)
+        if (a->program->launches[i].tape)
             list[(*n)++] = region_text(a, i);
     qsort(list, *n, sizeof *list, by_calls);
     return list;
@@ -288,7 +288,7 @@ static const char *maker_text(const Account *a, const PlanBuffer *b)
     for (int i = 0; i < a->program->n_launches && n->op == OP_fused; i++)
         if (a->program->launches[i].node == n) {
             const RegionText r = region_text(a, i);
-            return arena_printf(a->arena, "region %s", names_text(a, &r, 2));
+            return arena_printf(a->arena, "%s %s", launch_word(&a->program->launches[i]), names_text(a, &r, 2));
         }
     return n->label || n->name ? arena_printf(a->arena, "%s %s", op, name_text(a->arena, n->label ? n->label : n->name))
                                : op;

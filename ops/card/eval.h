@@ -63,6 +63,17 @@ void evaluation_close(Evaluation *e);
 
 typedef struct Machine Machine;
 
+/* Elements of a result that are done: `rows` runs of `cols`, `pitch` apart; the first is number `at`. */
+typedef struct EvalBlock {
+    int64_t at, rows, cols, pitch;
+} EvalBlock;
+
+/* Who is told of blocks of a result as they are done, each element once, by the threads that made them. */
+typedef struct EvalWatch {
+    void (*done)(void *user, const EvalBlock *b, int worker);
+    void *user;
+} EvalWatch;
+
 /* One call, as the card's eval sees it. */
 struct Eval {
     Machine *machine;
@@ -81,6 +92,7 @@ struct Eval {
     const Kernels *kernels;
     Parallel *pool;
     struct EvalStore *stores;
+    const EvalWatch *watch; /* of a word that tells (AccessCard): who is told of result 0; null: nobody */
 };
 
 /* States what is wrong with the operands' values; returns INVALID. */
@@ -120,6 +132,9 @@ u64 *eval_out_u64(Eval *e, int i);
 /* parallel() over the threads of the evaluation; when that is asked to stop, what has not begun is left out, and the call
  * ends with INTERRUPTED, whatever came of it. */
 void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg);
+
+/* Says that a block of result 0 is as eval_out_wide's buffer has it, for good: rounded into the result it is told. */
+void eval_done(const Eval *e, const EvalBlock *b, int worker);
 
 /* Whether the evaluation is asked to stop: kernels that run long on one thread look, and leave the rest out. */
 bool eval_stopped(const Eval *e);

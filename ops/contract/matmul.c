@@ -143,12 +143,35 @@ static void tile_i64(const MatmulRun *r, const MatmulTile *t)
                 c[i * r->n + j] += a[i * r->ai + k * r->ap] * b[k * r->bp + j * r->bj];
 }
 
+/* Who is told that blocks of a tile are done. */
+typedef struct MatmulTold {
+    const MatmulRun *run;
+    size_t c; /* where the tile begins */
+    int worker;
+} MatmulTold;
+
+static void tile_done(void *user, size_t row, size_t col, size_t rows, size_t cols)
+{
+    const MatmulTold *t = user;
+    const int64_t pitch = (int64_t)t->run->n;
+    const EvalBlock b = { (int64_t)(t->c + col) + (int64_t)row * pitch, (int64_t)rows, (int64_t)cols, pitch };
+    eval_done(t->run->e, &b, t->worker);
+}
+
 #define TILE(T)                                                                                                        \
-    static void tile_##T(const MatmulRun *r, const MatmulTile *t, T *room)                                             \
+    static void tile_##T(const MatmulRun *r, const MatmulTile *t, T *room, int worker)                                 \
     {                                                                                                                  \
-        const Panel p = {                                                                                              \
-            .m = t->m, .n = t->n, .k = r->k, .lda = r->ai, .ldb = r->bp, .ldc = r->n, .a_step = r->ap, .b_step = r->bj \
-        };                                                                                                             \
+        MatmulTold told = { r, t->c, worker };                                                                         \
+        const PanelWatch watch = { tile_done, &told };                                                                 \
+        const Panel p = { .m = t->m,                                                                                   \
+                          .n = t->n,                                                                                   \
+                          .k = r->k,                                                                                   \
+                          .lda = r->ai,                                                                                \
+                          .ldb = r->bp,                                                                                \
+                          .ldc = r->n,                                                                                 \
+                          .a_step = r->ap,                                                                             \
+                          .b_step = r->bj,                                                                             \
+                          .watch = r->e->watch ? &watch : NULL };                                                      \
         panel_##T(r->e->kernels, &p, (const T *)r->a + t->a, (const T *)r->b + t->b, (T *)r->c + t->c, room);          \
     }
 TILE(f32)
@@ -182,9 +205,9 @@ static void matmul_tiles(void *arg, int64_t begin, int64_t end, int worker)
                                .b = (size_t)b * r->n * r->k + col * r->bj,
                                .c = ((size_t)s * r->m + row) * r->n + col };
         if (r->arithmetic == ARITH_F32)
-            tile_f32(r, &t, room);
+            tile_f32(r, &t, room, worker);
         else if (r->arithmetic == ARITH_F64)
-            tile_f64(r, &t, room);
+            tile_f64(r, &t, room, worker);
         else
             tile_i64(r, &t);
     }
@@ -328,6 +351,7 @@ const OpDef op_matmul = {
     .weight = 20,
     .work = work_matmul,
     .access.kind = ACCESS_CONTRACT,
+    .access.tells = true,
     .access.iterate = iterate_matmul,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, matmul_class },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT },

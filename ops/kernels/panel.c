@@ -64,6 +64,19 @@ size_t panel_room(const Panel *p)
     return panel_digits(p->k) * least(p->m, BAND_ROWS) * band_cols(p) + rows_room(p) + columns_room(p);
 }
 
+/* Says that some columns of c, all rows of it, are done. */
+static void tell(const Panel *p, size_t col, size_t cols)
+{
+    if (p->watch)
+        p->watch->done(p->watch->user, p->row, p->col + col, p->m, cols);
+}
+
+/* Columns of c are done one after the other where a sum is one segment; else they are when its segments have joined. */
+static bool ends_by_columns(const Panel *band)
+{
+    return band->k > 0 && band->k <= PANEL_SEGMENT && !is_thin(band);
+}
+
 #define PANEL(T)                                                                                                       \
     static void add_left_##T(T *sum, size_t rows, size_t cols, size_t stride, const T *digit)                          \
     {                                                                                                                  \
@@ -80,24 +93,26 @@ size_t panel_room(const Panel *p)
         for (size_t i = 0; !last && i < rows; i++)                                                                     \
             memcpy(digits + (k * rows + i) * cols, sum + i * stride, cols * sizeof(T));                                \
     }                                                                                                                  \
-    /* Some k of a segment: fresh, the first ones. */                                                                  \
+    /* Some k of a segment: fresh, the first ones; last, those after which it is done. */                              \
     static void add_##T(const PackedLoops *l, const Panel *p, const T *tiles, size_t tile, const T *b, T *c,           \
-                        T *columns, bool fresh)                                                                        \
+                        T *columns, bool fresh, bool last)                                                             \
     {                                                                                                                  \
         const size_t step = p->b_step ? p->b_step : 1;                                                                 \
         for (size_t j = 0, n; j < p->n; j += n) {                                                                      \
             n = least(p->n - j, SLICE_COLS);                                                                           \
             if (p->m <= FEW_ROWS && step == 1) {                                                                       \
                 l->multiply_beside(p->m, n, p->k, tiles, tile, b + j, p->ldb, c + j, p->ldc, fresh, columns);          \
-                continue;                                                                                              \
+            } else {                                                                                                   \
+                l->pack_columns(n, p->k, b + j * step, p->ldb, step, columns, p->k * l->width);                        \
+                l->multiply(p->m, n, p->k, tiles, tile, columns, c + j, p->ldc, fresh);                                \
             }                                                                                                          \
-            l->pack_columns(n, p->k, b + j * step, p->ldb, step, columns, p->k * l->width);                            \
-            l->multiply(p->m, n, p->k, tiles, tile, columns, c + j, p->ldc, fresh);                                    \
+            if (last)                                                                                                  \
+                tell(p, j, n);                                                                                         \
         }                                                                                                              \
     }                                                                                                                  \
     /* A segment of a band. */                                                                                         \
     static void segment_##T(const PackedLoops *l, const Panel *segment, const T *a, const T *b, T *c, T *rows,         \
-                            T *columns)                                                                                \
+                            T *columns, bool ends)                                                                     \
     {                                                                                                                  \
         Panel p = *segment;                                                                                            \
         const size_t a_step = p.a_step ? p.a_step : 1, depth = even_share(p.k, BAND_DEPTH, 1);                         \
@@ -107,7 +122,7 @@ size_t panel_room(const Panel *p)
             const size_t tile = p.packed ? p.lda : p.k * l->rows;                                                      \
             if (!p.packed)                                                                                             \
                 l->pack_rows(p.m, p.k, a + k * a_step, p.lda, a_step, rows, tile);                                     \
-            add_##T(l, &p, tiles, tile, b + k * p.ldb, c, columns, k == 0);                                            \
+            add_##T(l, &p, tiles, tile, b + k * p.ldb, c, columns, k == 0, ends && k + p.k == segment->k);             \
         }                                                                                                              \
     }                                                                                                                  \
     static void clear_##T(const Panel *p, T *c)                                                                        \
@@ -129,10 +144,12 @@ size_t panel_room(const Panel *p)
             if (is_thin(&p))                                                                                           \
                 kernels_gemm_##T(level, p.m, p.n, p.k, a + k, p.lda, b + k * p.ldb, p.ldb, c, p.ldc);                  \
             else                                                                                                       \
-                segment_##T(l, &p, a + k * a_step, b + k * p.ldb, c, rows, columns);                                   \
+                segment_##T(l, &p, a + k * a_step, b + k * p.ldb, c, rows, columns, ends_by_columns(band));            \
             if (band->k > PANEL_SEGMENT)                                                                               \
                 panel_join_##T(c, p.m, p.n, p.ldc, room, k / PANEL_SEGMENT, k + p.k == band->k);                       \
         }                                                                                                              \
+        if (!ends_by_columns(band))                                                                                    \
+            tell(band, 0, band->n);                                                                                    \
     }                                                                                                                  \
     void panel_##T(const Kernels *level, const Panel *p, const T *a, const T *b, T *c, T *room)                        \
     {                                                                                                                  \
@@ -144,6 +161,8 @@ size_t panel_room(const Panel *p)
             for (size_t j = 0; j < p->n; j += cols) {                                                                  \
                 band.m = least(p->m - i, rows);                                                                        \
                 band.n = least(p->n - j, cols);                                                                        \
+                band.row = p->row + i;                                                                                 \
+                band.col = p->col + j;                                                                                 \
                 band_##T(level, &band, a + (p->packed ? i / l->rows : i) * p->lda, b + j * b_step, c + i * p->ldc + j, \
                          room);                                                                                        \
             }                                                                                                          \

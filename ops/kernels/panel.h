@@ -11,12 +11,21 @@
 
 enum { PANEL_SEGMENT = 2048 };
 
+/* Who is told of blocks of c as they are done, each element once: rows and columns as `row` and `col` of the product
+ * count them. */
+typedef struct PanelWatch {
+    void (*done)(void *user, size_t row, size_t col, size_t rows, size_t cols);
+    void *user;
+} PanelWatch;
+
 /* c[m,n] = a[m,k] b[k,n]; strides in elements. */
 typedef struct Panel {
     size_t m, n, k;
-    size_t lda, ldb, ldc;  /* of rows */
-    size_t a_step, b_step; /* of columns; 0: 1 */
-    bool packed;           /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
+    size_t lda, ldb, ldc;    /* of rows */
+    size_t a_step, b_step;   /* of columns; 0: 1 */
+    bool packed;             /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
+    size_t row, col;         /* what the first element of c is to who is told */
+    const PanelWatch *watch; /* null: nobody is */
 } Panel;
 
 /* The elements of room that the product works in: none where k is one segment at most. */

@@ -262,10 +262,11 @@ Status machine_call(Machine *m, const Node *n, const Tensor *const *in, Tensor *
     return OK;
 }
 
-Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out)
+Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch)
 {
     Eval e = call_of(m, n, in);
     e.is_given = true;
+    e.watch = watch;
     e.out = out;
     e.type = is_steered_by_values(n) ? actual_type(m, n, &e) : n->type;
     if (!e.type)

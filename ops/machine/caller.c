@@ -73,11 +73,16 @@ void caller_begin(Caller *c, uint64_t seed, uint64_t step)
     empty(c);
 }
 
-Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out)
+Status caller_call_watched(Caller *c, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch)
 {
-    const Status status = machine_call_into(&c->machine, n, in, out);
+    const Status status = machine_call_into(&c->machine, n, in, out, watch);
     empty(c);
     return status;
+}
+
+Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out)
+{
+    return caller_call_watched(c, n, in, out, NULL);
 }
 
 /* What is narrower than the arithmetic is widened before it is computed with, and rounded behind it. */

@@ -27,6 +27,9 @@ void caller_begin(Caller *c, uint64_t seed, uint64_t step);
  * takes on the way it gives back, and finds again in the next call. */
 Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out);
 
+/* The same of a call of a word that tells what is done (AccessCard.tells): `watch` is told. */
+Status caller_call_watched(Caller *c, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch);
+
 /* The bytes that a call takes on one thread: for operands and results in the arithmetic that products and windows are
  * computed in, and what its card says beside.  Blocks of the size of caches are not counted. */
 size_t caller_room(const Node *n);

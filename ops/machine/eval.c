@@ -214,9 +214,19 @@ static void round_blocks(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-void eval_round_results(Eval *e)
+void eval_done(const Eval *e, const EvalBlock *b, int worker)
 {
     for (const EvalStore *s = e->stores; s; s = s->next) {
+        const RoundRun r = { e->kernels, s, e->out[s->result], e->machine->options->rounding };
+        for (int64_t i = 0; i < b->rows; i++)
+            round_block(&r, b->at + i * b->pitch, b->cols);
+    }
+    e->watch->done(e->watch->user, b, worker);
+}
+
+void eval_round_results(Eval *e)
+{
+    for (const EvalStore *s = e->watch ? NULL : e->stores; s; s = s->next) {
         RoundRun r = { e->kernels, s, e->out[s->result], e->machine->options->rounding };
         eval_parallel(e, (tensor_elements(r.to) + ROUND_BLOCK - 1) / ROUND_BLOCK, round_blocks, &r);
     }

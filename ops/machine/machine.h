@@ -27,8 +27,8 @@ Status machine_run_graph(Machine *m, Graph *g, const Tensor *const *arguments, T
 /* Runs one call, by its card, on operands; its value is held once. */
 Status machine_call(Machine *m, const Node *n, const Tensor *const *in, Tensor **value);
 
-/* The same into tensors of the types that the graph says, which are the caller's. */
-Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out);
+/* The same into tensors of the types that the graph says, which are the caller's; null: nobody watches. */
+Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch);
 
 /* Says what node is under way. */
 void machine_tell_node(char *out, size_t n, const Node *node, const Type *type);

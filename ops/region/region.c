@@ -39,6 +39,21 @@ bool region_folds(const Node *n, Reduction *r)
     return reduction_of(n, r) && is_plain(n->type) && is_plain(in(n, 0)->type);
 }
 
+/* Elements of 16 bits and more are rounded one by one, wherever they stand. */
+bool region_contracts(const Node *n)
+{
+    const Type *t = n->type;
+    return op_of(n)->access.tells && reads_plain(n) && dtype_is_float(t->dtype) && dtype_bits(t->dtype) > LEAST_BITS;
+}
+
+const Node *region_contraction(const Node *fused)
+{
+    for (const Node *n = fused->n_regions ? fused->regions[0]->first : NULL; n; n = n->next)
+        if (region_contracts(n))
+            return n;
+    return NULL;
+}
+
 /* Whether a constant says nothing but the axes of reductions. */
 static bool is_axes(const Node *n)
 {
@@ -254,14 +269,29 @@ static bool is_pick(const Node *n)
     return region_picks(n, &r);
 }
 
+/* What a product reads is there before any block of it is done. */
+static const char *take_contraction(const RegionMembers *m, Region *r, const Node *n)
+{
+    if (r->contraction)
+        return "two products";
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && in(n, i)->op != OP_input && m->holds(m->user, in(n, i)))
+            return "a product of what it makes itself";
+    r->contraction = n;
+    return NULL;
+}
+
 static const char *widen(const RegionMembers *m, Region *r)
 {
     Reduction fold;
     for (size_t i = 0; i < m->n; i++) {
         const Node *n = m->calls[i];
         const bool folds = reduces(n, &fold);
-        if (!folds && !region_maps(n))
+        if (!folds && !region_maps(n) && !region_contracts(n))
             return "a call that is neither a row, nor a cast, nor a draw, nor a reduction";
+        const char *wrong = region_contracts(n) ? take_contraction(m, r, n) : NULL;
+        if (wrong)
+            return wrong;
         if (!widen_space(r, folds ? in(n, 0)->type : n->type))
             return "values that do not broadcast to one space";
     }
@@ -276,6 +306,18 @@ static const char *cut(const RegionMembers *m, Region *r)
             !cut_space(r, in(m->calls[i], 0)->type, fold.axes, is_pick(m->calls[i]) || is_read_inside(m, m->calls[i])))
             return "reductions that do not cut its space in one place";
     return close_space(r) ? NULL : "a space without elements";
+}
+
+/* Whether rows can go on with the elements of a product where they are done. */
+static const char *check_contraction(const RegionMembers *m, const Region *r)
+{
+    Reduction fold;
+    if (m->n == 1)
+        return "a product alone";
+    for (size_t i = 0; i < m->n; i++)
+        if (reduces(m->calls[i], &fold))
+            return "a reduction of what a product makes";
+    return region_extent(r, r->contraction->type) == EXTENT_ELEMENT ? NULL : "a product of less than its space";
 }
 
 static const char *check_fold(const Region *r, const Node *n, const Reduction *fold, bool read)
@@ -317,7 +359,8 @@ const char *region_read(const RegionMembers *m, Region *r)
     *r = (Region){ .cut = REGION_UNCUT };
     if ((wrong = widen(m, r)) || (wrong = cut(m, r)))
         return wrong;
-    return check(m, r);
+    wrong = r->contraction ? check_contraction(m, r) : NULL;
+    return wrong ? wrong : check(m, r);
 }
 
 static bool is_call_of_body(void *user, const Node *n)

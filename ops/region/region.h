@@ -13,6 +13,9 @@
  * those of all dimensions around them, in their order.  All reductions of such a region are along its rows, each in the
  * order of a column (ops/reduce.h), as it is around a kept axis.
  *
+ * One product may stand in a region that nothing is reduced in: its elements are those of the space, and what it reads
+ * comes from outside.  Rows go on with them where they are done.
+ *
  * Legal members are rows (ops/rows.def), casts, draws (ops/random/draw_call.h), reductions in the order of ops/reduce.h,
  * and constants: scalars, and what steers a call.  Nothing in a region can refuse, or keep a state; where rows are
  * channels, nothing draws, and nothing is picked out of them or marked in them. */
@@ -34,6 +37,7 @@ typedef struct Region {
     int64_t dims[MAX_RANK];
     int first, cut;              /* dimensions first .. cut - 1 count rows; cut REGION_UNCUT: nothing asks for rows */
     int64_t rows, length, total; /* uncut: one row */
+    const Node *contraction;     /* the product that makes the elements which rows go on with; null: there is none */
 } Region;
 
 /* Whether a call computes each element of its result from one element of each operand, by a row, a cast or a
@@ -47,6 +51,12 @@ bool region_folds(const Node *n, Reduction *r);
  * `clip` beside it keeps them inside: it cannot refuse.  The axes are those of the row. */
 bool region_fetches(const Node *n, Reduction *r);
 bool region_picks(const Node *n, Reduction *r);
+
+/* Whether a call is a product that rows may go on with in a region, block by block as it is done. */
+bool region_contracts(const Node *n);
+
+/* The product in the body of a `fused` node; null: there is none. */
+const Node *region_contraction(const Node *fused);
 
 /* Whether a node may stand in a region beside the calls: a scalar constant, or one that steers them. */
 bool region_holds_constant(const Node *n);

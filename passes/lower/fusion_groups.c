@@ -2,16 +2,11 @@
 
 #include "ir/step_part.h"
 
+/* How far groups grow; what a region may be as it runs stands in ops/region/schedules.def. */
 enum {
-    MOST_CALLS = 96,     /* of one group: more gain nothing, and every try reads them all */
-    MOST_READERS = 32,   /* of one value that are tried with each other */
-    MOST_FAILURES = 128, /* of a group, which then stays as it is */
-    MOST_APART = 2048,   /* ranks: who runs that much later would only keep values waiting */
+#define GROWTH(what, most) MOST_##what = (most),
+#include "passes/lower/growth.def"
 };
-
-/* Rows stay in cache while a region runs over them; one that is alone is nobody's to share, and few channels are few
- * threads' to share.  Channels are walked in pieces, however long they are. */
-static const int64_t longest_row = 1 << 18, longest_lone_row = 1 << 13, fewest_channels = 8;
 
 FusionGroup *fusion_group_of(FusionGroups *gs, const Node *n)
 {
@@ -164,12 +159,10 @@ static const char *apart(FusionGroups *gs, const FusionGroup *a, const FusionGro
     const char *wrong = region_read(&members, &region);
     if (wrong)
         return wrong;
-    if (region_has_channels(&region)) {
-        if (region.rows < fewest_channels && region.length > longest_lone_row)
-            return "its channels are too few to be shared out";
-    } else if (region.cut != REGION_UNCUT && region.length > (region.rows == 1 ? longest_lone_row : longest_row)) {
-        return "its rows are too long to be kept";
-    }
+    if ((wrong = schedule_limits(&region)))
+        return wrong;
+    if (region.contraction && a->part == STEP_LATE)
+        return "a product may be stopped, and what only makes next values of states may not";
     const FusionGroup *earlier = a->rank < b->rank ? a : b, *later = earlier == a ? b : a;
     if (later->rank - earlier->rank > MOST_APART)
         return "they are far apart";
@@ -214,6 +207,21 @@ static void keep_pick(Growth *w, const Node *n)
         group->fusible = false;
 }
 
+/* A product is of the region of those who read it, if that is one it may be in: the last to join, so that it keeps nobody
+ * from what else they could share. */
+static void keep_contraction(Growth *w, const Node *n)
+{
+    FusionGroup *group = region_contracts(n) ? fusion_group_of(w->gs, n) : NULL;
+    int tried = 0;
+    if (!group || group->fusible)
+        return;
+    group->fusible = true;
+    for (const Use *u = n->uses; u && tried < MOST_READERS && group->n == 1 && !group->into; u = u->next, tried++)
+        if (u->user->graph == n->graph && !node_is_return(u->user))
+            try_merge(w, n, u->user);
+    group->fusible = group->n > 1;
+}
+
 /* A value stays in a register where who makes it and who reads it are one. */
 static void merge_with_operands(Growth *w, const Node *n)
 {
@@ -239,15 +247,22 @@ static void merge_readers(Growth *w, const Node *value)
     }
 }
 
-/* Says of what a call reads why it is not computed beside it, of each pair of groups once. */
+/* Whether somebody could expect two neighbours to be one: a product and rows of its part of the step, or both fusible. */
+static bool are_near(const FusionGroup *from, const Node *def, const FusionGroup *of)
+{
+    return from->fusible || (region_contracts(def) && from->part == of->part);
+}
+
+/* Says of what a call reads why it is not computed beside it, of each pair of groups once.  What a product reads is there
+ * before it in any case. */
 static void remark_apart(Growth *w, Diag *diag, const Node *n)
 {
     FusionGroup *of = fusion_group_of(w->gs, n);
-    for (int i = 0; i < n->n_in && i < MOST_READERS && of && of->fusible; i++) {
+    for (int i = 0; i < n->n_in && i < MOST_READERS && of && of->fusible && !region_contracts(n); i++) {
         const Node *def = in(n, i);
         FusionGroup *from = def && def->graph == n->graph ? fusion_group_of(w->gs, def) : NULL;
         Node **calls;
-        if (!from || from == of || !from->fusible || from->told == of)
+        if (!from || from == of || !are_near(from, def, of) || from->told == of)
             continue;
         from->told = of;
         const ArenaMark mark = arena_mark(w->gs->arena);
@@ -273,6 +288,8 @@ void fusion_groups_find(FusionGroups *gs, Graph *g, Arena *arena, Diag *remarks)
         merge_readers(&w, g->inputs[i]);
     for (Node *n = g->first; n; n = n->next)
         merge_readers(&w, n);
+    for (Node *n = g->first; n; n = n->next)
+        keep_contraction(&w, n);
     for (Node *n = g->first; n && remarks; n = n->next)
         remark_apart(&w, remarks, n);
 }

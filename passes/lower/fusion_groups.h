@@ -2,7 +2,7 @@
 #ifndef PASSES_LOWER_FUSION_GROUPS_H
 #define PASSES_LOWER_FUSION_GROUPS_H
 
-#include "ops/region/region.h"
+#include "ops/region/schedule.h"
 
 /* Calls of one graph that run together, in list order; of a call that no region holds, that one alone. */
 typedef struct FusionGroup {

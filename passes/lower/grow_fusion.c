@@ -1,14 +1,16 @@
 /* grow-fusion: calls that can share one pass over one iteration space become the body of one `fused` node.
  *
- *     graph @f(%x: f32[2,3], %b: f32[3]) -> (%z) {
- *         %y: f32[2,3] = add(%x, %b)
- *         %z: f32[2,3] = relu(%y)
+ *     graph @f(%x: f32[2,3], %w: f32[3,4], %b: f32[4]) -> (%z) {
+ *         %p: f32[2,4] = matmul(%x, %w)
+ *         %y: f32[2,4] = add(%p, %b)
+ *         %z: f32[2,4] = relu(%y)
  *     }
  *     ==>
- *     graph @f(%x: f32[2,3], %b: f32[3]) -> (%z) {
- *         %z: f32[2,3] = fused(%x, %b) { (%0: f32[2,3], %1: f32[3]) -> (%2)
- *             %y: f32[2,3] = add(%0, %1)
- *             %2: f32[2,3] = relu(%y)
+ *     graph @f(%x: f32[2,3], %w: f32[3,4], %b: f32[4]) -> (%z) {
+ *         %z: f32[2,4] = fused(%x, %w, %b) { (%0: f32[2,3], %1: f32[3,4], %2: f32[4]) -> (%3)
+ *             %p: f32[2,4] = matmul(%0, %1)
+ *             %y: f32[2,4] = add(%p, %2)
+ *             %3: f32[2,4] = relu(%y)
  *         } ours
  *     }
  *
@@ -31,12 +33,12 @@ typedef struct Body {
     int n_results;
 } Body;
 
-/* Scalars that can be read, the axes of a reduction, and the numbers of elements of which one is marked. */
+/* Scalars that rows can read, the axes of a reduction, and the numbers of elements of which one is marked. */
 static bool is_constant_inside(const Body *b, const Node *def, const Node *reader, int operand)
 {
     Reduction fold;
     int index;
-    return def->op == OP_const && node_constant(def, 0) &&
+    return def->op == OP_const && node_constant(def, 0) && reader != b->region.contraction &&
            (type_elements(def->type) == 1 || (operand > 0 && region_folds(reader, &fold)) ||
             (region_hits(&b->region, reader, &index) && operand == 1 - index));
 }

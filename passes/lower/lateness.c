@@ -22,7 +22,8 @@ static int unit_of(Late *l, const Node *n)
 static bool is_light(const Node *n)
 {
     Reduction fold;
-    return n->op == OP_fused || node_is_holder(n) || op_moves(op_of(n)) || region_maps(n) || region_folds(n, &fold);
+    return (n->op == OP_fused && !region_contraction(n)) || node_is_holder(n) || op_moves(op_of(n)) || region_maps(n) ||
+           region_folds(n, &fold);
 }
 
 static size_t tensor_size(const Node *n, int result)

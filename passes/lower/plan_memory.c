@@ -120,8 +120,8 @@ static size_t bytes_made(Planner *p, const Node *n)
 /* Whether a region may run beside those of a wave: it reads nothing that they make, and it makes little. */
 static bool joins(Planner *p, const Wave *w, const Node *n, const Map *states)
 {
-    if (n->op != OP_fused || !w->calls || w->calls >= MOST_BESIDE || w->part != *(int *)fact(&p->parts, n) ||
-        w->bytes + bytes_made(p, n) > MOST_BESIDE_BYTES)
+    if (n->op != OP_fused || region_contraction(n) || !w->calls || w->calls >= MOST_BESIDE ||
+        w->part != *(int *)fact(&p->parts, n) || w->bytes + bytes_made(p, n) > MOST_BESIDE_BYTES)
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (in(n, i) && wave_of(p, in(n, i)) == w->number)
@@ -147,7 +147,8 @@ static void find_waves(Planner *p, const Graph *g)
             continue;
         }
         if (!joins(p, &w, n, &states)) {
-            w = (Wave){ w.number + 1, n->op == OP_fused ? 0 : MOST_BESIDE, *(int *)fact(&p->parts, n), 0 };
+            w = (Wave){ w.number + 1, n->op == OP_fused && !region_contraction(n) ? 0 : MOST_BESIDE,
+                        *(int *)fact(&p->parts, n), 0 };
             p->begin[w.number] = place_of(p, n);
         }
         w.calls++;
@@ -157,13 +158,14 @@ static void find_waves(Planner *p, const Graph *g)
     }
 }
 
-/* Whether a result of a region may be made where an operand lies that nobody reads any more.  A call may not: one that is
- * stopped half way is run again. */
+/* Whether a result of a region may be made where an operand lies that nobody reads any more.  A call may not, nor a
+ * region with a product: what is stopped half way is run again. */
 static int over_buffer(Planner *p, const Node *n, int result, size_t bytes)
 {
     const int at = place_of(p, n);
     Region region;
-    if (n->op != OP_fused || wave_begin(p, n) != wave_end(p, n) || region_read_body(n->regions[0], p->arena, &region))
+    if (n->op != OP_fused || region_contraction(n) || wave_begin(p, n) != wave_end(p, n) ||
+        region_read_body(n->regions[0], p->arena, &region))
         return PLAN_ELSEWHERE;
     for (int i = 0; i < n->n_in; i++) {
         const int b = plan_buffer(p->plan, in(n, i), 0);
@@ -176,6 +178,26 @@ static int over_buffer(Planner *p, const Node *n, int result, size_t bytes)
             return b;
     }
     return PLAN_ELSEWHERE;
+}
+
+/* ---- products ---- */
+
+/* The result in whose place a product is made: what it is itself, or what rows make of it where it lies. */
+static int under_result(Planner *p, const Node *n, const Node *product)
+{
+    const Graph *body = n->regions[0];
+    Region region;
+    int under = PLAN_ELSEWHERE;
+    BUG_IF(n->graph->ir->memory, region_read_body(body, p->arena, &region));
+    for (int i = type_results(n->type) - 1; i >= 0; i--) {
+        if (values_of(p, n)[i].buffer == PLAN_ELSEWHERE)
+            continue;
+        if (graph_result(body, i) == product)
+            return i;
+        if (region_lies_over(&region, body, i, product->type))
+            under = i;
+    }
+    return under;
 }
 
 /* ---- how long ---- */
@@ -229,6 +251,25 @@ static int new_buffer(Planner *p, const Node *n, int i, size_t bytes)
         .maker = n,
     };
     return p->plan->n_buffers++;
+}
+
+static bool give_product(Planner *p, const Node *n)
+{
+    const Node *product = n->op == OP_fused ? region_contraction(n) : NULL;
+    size_t bytes;
+    if (!product)
+        return true;
+    PlanProduct *to = fact(&p->plan->products, n);
+    to->result = under_result(p, n, product);
+    if (to->result != PLAN_ELSEWHERE) {
+        to->buffer = values_of(p, n)[to->result].buffer;
+        return true;
+    }
+    if (!type_bytes(product->type, &bytes))
+        return false;
+    to->buffer = new_buffer(p, n, 0, bytes);
+    p->plan->buffers[to->buffer].last = place_of(p, n);
+    return true;
 }
 
 /* A constant operand of a call is all that a result shows: then it lies elsewhere, too. */
@@ -367,10 +408,20 @@ static void measure_live(Planner *p)
         p->plan->live = alive[i] > p->plan->live ? alive[i] : p->plan->live;
 }
 
+static bool give_buffers(Planner *p, const Node *n)
+{
+    for (int i = 0; i < type_results(n->type) && !is_elsewhere(n); i++)
+        if (!give_buffer(p, n, i))
+            return false;
+    return give_product(p, n);
+}
+
 bool plan_memory(Graph *g, Arena *arena, Plan *plan, const Node **where)
 {
-    *plan =
-        (Plan){ .graph = g, .values = facts_open(arena, sizeof(PlanValue *)), .waves = facts_open(arena, sizeof(int)) };
+    *plan = (Plan){ .graph = g,
+                    .values = facts_open(arena, sizeof(PlanValue *)),
+                    .products = facts_open(arena, sizeof(PlanProduct)),
+                    .waves = facts_open(arena, sizeof(int)) };
     Planner p = { .plan = plan,
                   .arena = arena,
                   .places = facts_open(arena, sizeof(int)),
@@ -381,12 +432,11 @@ bool plan_memory(Graph *g, Arena *arena, Plan *plan, const Node **where)
     find_next(&p, g);
     find_waves(&p, g);
     for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < type_results(n->type) && !is_elsewhere(n); i++)
-            if (!give_buffer(&p, n, i)) {
-                if (where)
-                    *where = n;
-                return false;
-            }
+        if (!give_buffers(&p, n)) {
+            if (where)
+                *where = n;
+            return false;
+        }
     place_buffers(&p);
     measure_live(&p);
     return true;

@@ -13,9 +13,11 @@ typedef struct Slot {
 
 typedef struct LaunchRun {
     const Launch *launch;
-    TapeRunner *tape; /* of a region */
-    const Tensor **in;
+    TapeRunner *tape;  /* of a region, and of a contract */
+    const Tensor **in; /* behind them, of a contract, its product, */
     Tensor **out;
+    Tensor *product;        /* which is this, */
+    const Tensor **factors; /* made of these */
 } LaunchRun;
 
 typedef struct ProgramRunner {
@@ -78,11 +80,25 @@ static size_t scratch_of(const ProgramRunner *p, int launch)
     return (tape_scratch(p->launches[launch].tape) + LINE - 1) / LINE * LINE;
 }
 
+/* What a product reads are arguments of its body. */
+static void open_product(ProgramRunner *p, LaunchRun *run, Slot *slot, Arena *arena)
+{
+    const Node *product = run->launch->contraction;
+    const Graph *body = run->launch->node->regions[0];
+    open_slot(p, &run->launch->product, slot);
+    run->in[run->launch->n_in] = run->product = &slot->tensor;
+    run->factors = NEWS(arena, const Tensor *, product->n_in + 1);
+    for (int i = 0; i < product->n_in; i++)
+        for (size_t k = 0; k < body->n_inputs; k++)
+            if (in(product, i) == body->inputs[k])
+                run->factors[i] = run->in[k];
+}
+
 static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const EngineOptions *o, Arena *arena)
 {
-    Slot *slots = NEWS(arena, Slot, l->n_in + l->n_out + 1);
+    Slot *slots = NEWS(arena, Slot, l->n_in + l->n_out + 2);
     *run = (LaunchRun){ .launch = l,
-                        .in = NEWS(arena, const Tensor *, l->n_in + 1),
+                        .in = NEWS(arena, const Tensor *, l->n_in + 2),
                         .out = NEWS(arena, Tensor *, l->n_out + 1) };
     for (int i = 0; i < l->n_in; i++) {
         open_slot(p, &l->in[i], &slots[i]);
@@ -92,6 +108,8 @@ static void open_launch(ProgramRunner *p, const Launch *l, LaunchRun *run, const
         open_slot(p, &l->out[i], &slots[l->n_in + i]);
         run->out[i] = &slots[l->n_in + i].tensor;
     }
+    if (l->contraction)
+        open_product(p, run, &slots[l->n_in + l->n_out], arena);
     run->tape = launch_tape(l, p->ir->ops, o->kernels, parallel_threads(o->pool), arena);
 }
 
@@ -183,6 +201,8 @@ static void settle(ProgramRunner *p, char *arena, char *scratch)
             let_slots_lie(p, &l->in[k], (Tensor *)(uintptr_t)run->in[k]);
         for (int k = 0; k < l->n_out; k++)
             let_slots_lie(p, &l->out[k], run->out[k]);
+        if (run->product)
+            let_slots_lie(p, &l->product, run->product);
         own = l->beside ? own : scratch + workers;
         if (run->tape) {
             tape_place(run->tape, own, scratch, p->worker_bytes);
@@ -268,6 +288,20 @@ static bool is_wanted(const ProgramRunner *p, int launch)
     return p->program->launches[launch].part != STEP_LATE || p->wanted[launch];
 }
 
+static void block_is_done(void *user, const EvalBlock *b, int worker)
+{
+    tape_run_block(user, b->at, b->rows, b->cols, b->pitch, worker);
+}
+
+/* A product, and where a block of it is done the tape. */
+static Status run_contract(ProgramRunner *p, const LaunchRun *run)
+{
+    const EvalWatch watch = { block_is_done, run->tape };
+    Tensor *product = run->product;
+    tape_begin(run->tape, run->in, run->out);
+    return caller_call_watched(p->caller, run->launch->contraction, run->factors, &product, &watch);
+}
+
 /* Launches that run side by side, of late ones those that are wanted. */
 static Status run_quietly(ProgramRunner *p, int launch, int n)
 {
@@ -276,6 +310,8 @@ static Status run_quietly(ProgramRunner *p, int launch, int n)
         const LaunchRun *run = &p->launches[k];
         if (!is_wanted(p, k))
             continue;
+        if (run->product)
+            return run_contract(p, run);
         if (!run->tape)
             return caller_call(p->caller, run->launch->node, run->in, run->out);
         p->tapes[several] = run->tape;

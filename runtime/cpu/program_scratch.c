@@ -4,14 +4,16 @@
 
 TapeRunner *launch_tape(const Launch *l, const OpTable *ops, const Kernels *kernels, int workers, Arena *arena)
 {
-    return l->kind == LAUNCH_REGION ? tape_runner(l->tape, ops, kernels, workers, l->over, arena) : NULL;
+    return l->tape ? tape_runner(l->tape, ops, kernels, workers, l->over, arena) : NULL;
 }
 
 size_t program_calls_scratch(const Program *p)
 {
     size_t most = 0;
     for (int i = 0; i < p->n_launches; i++) {
-        const size_t bytes = p->launches[i].kind == LAUNCH_REGION ? 0 : caller_room(p->launches[i].node);
+        const Launch *l = &p->launches[i];
+        const Node *call = l->kind == LAUNCH_CALL ? l->node : l->contraction;
+        const size_t bytes = call ? caller_room(call) : 0;
         most = bytes > most ? bytes : most;
     }
     return most;

@@ -5,7 +5,7 @@
 #include "ir/program.h"
 #include "runtime/cpu/tape_run.h"
 
-/* What runs the tape of a launch on so many workers, in `arena`; null: the launch is of no region. */
+/* What runs the tape of a launch on so many workers, in `arena`; null: it has none. */
 TapeRunner *launch_tape(const Launch *l, const OpTable *ops, const Kernels *kernels, int workers, Arena *arena);
 
 /* The bytes of the call, of all that are launched, that takes most, as far as the cards say. */

@@ -64,6 +64,9 @@ static void open_load(TapeRunner *r, TapeStepRun *s, Arena *arena)
              type_elements(type) == t->length && t->rows > 1 && s->space.rank == 2 && s->space.strides[0][0] == 0 &&
              s->space.strides[0][1] == 1)
         s->feed = FEED_REPEAT;
+    else if (!by_row && native && !r->copied[s->argument] && t->product != TAPE_NONE && s->space.rank == 2 &&
+             s->space.strides[0][0] == 0 && s->space.strides[0][1] == 1)
+        s->feed = FEED_ACROSS;
     else
         s->feed = FEED_GATHER;
     s->is_widened = s->feed == FEED_GATHER && !native;
@@ -136,6 +139,9 @@ static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const
             open_fold(r, s);
         else
             open_row_fold(r, s);
+        break;
+    case TAPE_STORE:
+        s->is_there = r->stays[s->out];
         break;
     default:
         break;
@@ -351,11 +357,27 @@ static bool *find_copied(const Tape *t, const int *over, Arena *arena)
     return copied;
 }
 
+/* The step that makes a product known; a result that is nothing else lies there already. */
+static bool *find_staying(const Tape *t, const int *over, Arena *arena)
+{
+    bool *stays = NEWS(arena, bool, t->n_out + 1);
+    for (int i = 0; i < t->n_steps && t->product != TAPE_NONE && over; i++) {
+        const TapeStep *s = &t->steps[i], *from = s->word == TAPE_STORE ? &t->steps[made_at(t, s->in[0])] : NULL;
+        if (from && from->word == TAPE_LOAD && from->in[0] == t->product && over[s->out] == t->product)
+            stays[s->out] = t->in[t->product] == t->out[s->out];
+    }
+    return stays;
+}
+
 TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernels, int workers, const int *over,
                         Arena *arena)
 {
     TapeRunner *r = NEW(arena, TapeRunner);
-    *r = (TapeRunner){ .tape = t, .kernels = kernels, .n_steps = t->n_steps, .copied = find_copied(t, over, arena) };
+    *r = (TapeRunner){ .tape = t,
+                       .kernels = kernels,
+                       .n_steps = t->n_steps,
+                       .copied = find_copied(t, over, arena),
+                       .stays = find_staying(t, over, arena) };
     r->block_elements = tape_block_elements(t);
     r->block = t->cut < 0 ? r->block_elements : tape_block_rows(t);
     r->n_things = t->cut < 0 ? t->length : t->rows;

@@ -14,6 +14,7 @@ typedef enum TapeFeed {
     FEED_REPEAT, /* the same, one row for all */
     FEED_DENSE,  /* in order, widened block by block */
     FEED_FIXED,  /* one element, filled in once */
+    FEED_ACROSS, /* the same, one row for all, where blocks begin anywhere in rows: gathered where they end in another */
     FEED_GATHER, /* broadcast in some other way */
     FEED_RUNS,   /* the runs of channels, one after the other */
     FEED_ROWS,   /* a number for each row, where it lies */
@@ -45,6 +46,7 @@ typedef struct TapeStepRun {
     const Tensor *from, *value;
     TapeFeed feed;
     Space space;
+    bool is_there;   /* of STORE: it lies where it is to leave already */
     bool is_widened; /* the argument is needed whole in the arithmetic: */
     size_t wide_at;  /* all of these lie in the scratch */
     /* of folds over blocks */
@@ -89,6 +91,7 @@ struct TapeRunner {
     size_t sums_at, narrow_at;
     size_t room_bytes, sums_bytes, narrow_bytes;
     const bool *copied; /* by argument */
+    const bool *stays;  /* by result: it is a product, which lies there */
     Channels *channels; /* null: rows lie one after the other */
     const void **at;    /* of each worker: where registers are */
     Tensor *const *out;

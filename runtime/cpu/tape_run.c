@@ -40,6 +40,11 @@ static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const B
     case FEED_DENSE:
         kernels_load(r->kernels, s->arithmetic, room, s->from, at, n);
         return room;
+    case FEED_ACROSS:
+        if (at % s->space.dims[1] + n <= s->space.dims[1])
+            return (const char *)s->from->data + (size_t)(at % s->space.dims[1]) * s->size;
+        space_gather(&s->space, 0, s->from->data, s->size, at, n, room);
+        return room;
     case FEED_GATHER:
         space_gather(&s->space, 0, s->is_widened ? r->memory + s->wide_at : s->from->data, s->size, at, n, room);
         return room;
@@ -243,7 +248,7 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
         break;
     case TAPE_STORE: {
         const bool by_row = r->tape->registers[s->in[0]].per_row;
-        if (r->home[s->in[0]] == s->out && is_home(r, s->in[0], b))
+        if (s->is_there || (r->home[s->in[0]] == s->out && is_home(r, s->in[0], b)))
             break;
         if (by_row || b->is_dense)
             kernels_store(r->kernels, s->arithmetic, r->out[s->out], by_row ? b->row : b->at, at[s->in[0]],
@@ -284,12 +289,8 @@ static void fill_room(const TapeRunner *r, const TapeStepRun *s, void *room)
     }
 }
 
-static void run_range(const TapeRunner *r, int64_t begin, int64_t end, int worker)
+static void fill_registers(const TapeRunner *r, int worker, const void **at)
 {
-    const Tape *t = r->tape;
-    const void **at = r->at + (size_t)worker * (size_t)t->n_registers;
-    TapeStream streams[TAPE_STREAMS];
-    const int n_streams = r->channels ? 0 : tape_streams(r, (end - begin) * r->block, streams);
     for (int i = 0; i < r->n_steps; i++) {
         const TapeStepRun *s = &r->steps[i];
         if (s->word == TAPE_FILL || (s->word == TAPE_LOAD && s->feed == FEED_FIXED)) {
@@ -297,6 +298,15 @@ static void run_range(const TapeRunner *r, int64_t begin, int64_t end, int worke
             at[s->out] = room_of(r, worker, s->out);
         }
     }
+}
+
+static void run_range(const TapeRunner *r, int64_t begin, int64_t end, int worker)
+{
+    const Tape *t = r->tape;
+    const void **at = r->at + (size_t)worker * (size_t)t->n_registers;
+    TapeStream streams[TAPE_STREAMS];
+    const int n_streams = r->channels ? 0 : tape_streams(r, (end - begin) * r->block, streams);
+    fill_registers(r, worker, at);
     for (int64_t k = begin; k < end; k++) {
         const int64_t left = r->n_things - k * r->block;
         const int64_t things = left < r->block ? left : r->block;
@@ -351,7 +361,7 @@ static int64_t elements_of(const TapeRunner *r)
     return r->tape->rows * r->tape->length;
 }
 
-static void begin_run(TapeRunner *r, const Tensor *const *in, Tensor *const *out)
+void tape_begin(TapeRunner *r, const Tensor *const *in, Tensor *const *out)
 {
     r->out = out;
     for (int i = 0; i < r->n_steps; i++)
@@ -369,12 +379,30 @@ static void end_run(const TapeRunner *r)
 
 void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out)
 {
-    begin_run(r, in, out);
+    tape_begin(r, in, out);
     if (elements_of(r) <= SMALL)
         run_units(r, 0, units_of(r), 0);
     else
         parallel(pool, units_of(r), run_units, r);
     end_run(r);
+}
+
+/* What lies side by side is one run. */
+void tape_run_block(const TapeRunner *r, int64_t at, int64_t rows, int64_t cols, int64_t pitch, int worker)
+{
+    const void **registers = r->at + (size_t)worker * (size_t)r->tape->n_registers;
+    fill_registers(r, worker, registers);
+    if (cols == pitch) {
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j += r->block_elements) {
+            const int64_t left = cols - j, n = left < r->block_elements ? left : r->block_elements;
+            const Block b = { .rows = 1, .at = at + i * pitch + j, .n = n, .is_dense = true, .leaves = true };
+            for (int s = 0; s < r->n_steps; s++)
+                tape_step_run(r, &r->steps[s], worker, &b, registers);
+        }
 }
 
 /* Units of tapes that run side by side, those of one behind those of another. */
@@ -401,7 +429,7 @@ void tape_run_beside(TapeRunner *const *r, int n, Parallel *pool, const Tensor *
     Beside b = { r, n };
     int64_t units = 0, elements = 0;
     for (int i = 0; i < n; i++) {
-        begin_run(r[i], in[i], out[i]);
+        tape_begin(r[i], in[i], out[i]);
         units += units_of(r[i]);
         elements += elements_of(r[i]);
     }

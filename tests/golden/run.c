@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "codegen/program.h"
 #include "codegen/regions.h"
 #include "golden/file.h"
 #include "golden/values.h"
 #include "ir/verify.h"
 #include "passes/engine/pass.h"
+#include "passes/lower/plan_memory.h"
 #include "passes/pipelines.h"
 #include "support/language.h"
 #include "support/recipe.h"
@@ -67,11 +69,33 @@ static Status run_regions(Case *c, Module **m)
     return OK;
 }
 
+/* The programs of all graphs, with their tapes. */
+static Status run_program(Case *c, Module **m)
+{
+    Text text;
+    TRY(run_verify(c, m));
+    text_open(&text, &c->language.arena);
+    for (size_t i = 0; i < (*m)->n_graphs; i++) {
+        Plan plan;
+        const char *why = NULL;
+        const Node *where = NULL;
+        const Program *p = plan_memory((*m)->graphs[i], &c->language.arena, &plan, &where)
+                               ? program_make(&plan, &c->language.arena, &why, &where)
+                               : NULL;
+        if (!p)
+            return complain(c, "has no program", why ? why : "");
+        const char *wrong = program_check(p, &c->language.arena);
+        if (wrong)
+            return complain(c, "has a wrong program", wrong);
+        program_print(&text, p, (*m)->graphs[i]->ir->ops, true);
+    }
+    c->text = text_get(&text);
+    return OK;
+}
+
 static const Verb verbs[] = {
-    { "print", run_print, false },
-    { "verify", run_verify, false },
-    { "evaluate", run_evaluate, false },
-    { "regions", run_regions, false },
+    { "print", run_print, false },     { "verify", run_verify, false },   { "evaluate", run_evaluate, false },
+    { "regions", run_regions, false }, { "program", run_program, false },
 };
 
 static const Verb *find_verb(Str word)

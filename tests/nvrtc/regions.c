@@ -80,6 +80,8 @@ static Status visit(Stored *s, Graph *g, void *user)
         bool wide;
         CudaLaunch launch;
         const Tape *t = tape_make(n->regions[0], g->arena);
+        if (t->product != TAPE_NONE) /* another kernel makes it */
+            continue;
         all->regions++;
         if (!is_new(all, t, g->ir->ops, &wide))
             continue;

@@ -22,6 +22,7 @@ typedef struct CudaHost {
     CudaJob *jobs;
     size_t n, cap;
     int64_t ran, over, refused, launches; /* regions, those with results over arguments, those without kernels */
+    int64_t contracts;                    /* tapes behind products, which have none either */
     bool wrong;                           /* a result differs, or the text does not compile; it was printed */
 } CudaHost;
 

@@ -18,7 +18,7 @@ typedef struct Random {
     int rank;
     int64_t dims[4];
     int channels; /* dimensions 1 .. channels of it are what most reductions keep; 0: none in the middle */
-    Node *values[MOST_CALLS + 8];
+    Node *values[4 * MOST_CALLS + 8];
     int n;
 } Random;
 
@@ -183,14 +183,44 @@ static void call_move(Random *r)
     }
 }
 
-/* x' x, which always fits. */
+/* What goes on with a product, element by element: a bias, a function, a cast, numbers drawn. */
+static void call_behind(Random *r, Node *y)
+{
+    static const OpWord words[] = { OP_neg, OP_tanh, OP_gelu, OP_relu };
+    static const DType types[] = { F32, BF16, F16, F64 };
+    const Type *row = type_tensor(&r->c->ir.types, y->type->dtype, 1, y->type->dims + y->type->rank - 1);
+    Node *zero = build_scalar(&r->b, y->type->dtype, 0.5);
+    const DropoutAttr drop = { .seed = 5, .stream = 3 };
+    Node *ins[] = { y, build_scalar(&r->b, F32, 0.25), build_scalar(&r->b, BOOL, 1) };
+    switch (rng_below(&r->rng, 5)) {
+    case 0:
+        y = CALL(&r->b, add, y, graph_input(r->graph, arena_printf(r->graph->arena, "p%zu", r->graph->n_inputs), row));
+        break;
+    case 1:
+        y = CALL(&r->b, mul, y, zero);
+        break;
+    case 2:
+        y = build_cast(&r->b, y, types[rng_below(&r->rng, (int64_t)COUNT(types))]);
+        break;
+    case 3:
+        y = build_node(&r->b, OP_dropout, &drop, 3, ins);
+        break;
+    default:
+        y = build_node(&r->b, words[rng_below(&r->rng, (int64_t)COUNT(words))], NULL, 1, &y);
+    }
+    keep(r, y);
+}
+
+/* x' x, which always fits, and perhaps what goes on with it. */
 static void call_product(Random *r)
 {
     Node *x = pick(r, true);
-    const MatmulAttr at = { .ta = true };
+    const MatmulAttr at = { .ta = true, .out = x->type->dtype == BF16 && rng_below(&r->rng, 2) ? F32 + 1 : 0 };
     if (x->type->rank < 2 || type_elements(x->type) > 1 << 14 || x->type->dims[x->type->rank - 1] > 200)
         return;
     keep(r, build_node(&r->b, OP_matmul, &at, 2, (Node *[]){ x, x }));
+    for (int64_t more = rng_below(&r->rng, 4); more > 0 && r->values[r->n - 1]; more--)
+        call_behind(r, r->values[r->n - 1]);
 }
 
 /* Dimensions around one or two in the middle: rows that are blocks, and such as are walked in pieces. */
@@ -229,7 +259,7 @@ Graph *random_graph(Context *c, uint64_t seed, bool moves)
         keep(&r, graph_input(r.graph, (const char *[]){ "a", "b", "c" }[i],
                              some_type(&r, types[rng_below(&r.rng, (int64_t)COUNT(types))], false)));
     const int n = (int)rng_range(&r.rng, 1, MOST_CALLS);
-    Node *results[MOST_CALLS + 8];
+    Node *results[4 * MOST_CALLS + 8];
     int n_results = 0;
     for (int i = 0; i < n && r.b.status == OK; i++) {
         const int before = r.n;

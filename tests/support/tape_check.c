@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "base/rng.h"
 #include "codegen/tape.h"
+#include "ops/region/region.h"
 #include "runtime/cpu/tape_run.h"
 #include "support/random_graph.h"
 
@@ -11,6 +13,28 @@ static void watch(void *user, const Node *n, const Tensor *value)
 {
     TapeCheck *w = user;
     *(const Tensor **)fact(&w->values, n) = tensor_hold(value);
+}
+
+/* What the product in a body makes of the arguments: the body's own call, evaluated alone. */
+static const Tensor *product_of(const TapeCheck *w, const Node *fused, Arena *arena)
+{
+    const Node *product = region_contraction(fused);
+    const Graph *body = fused->regions[0];
+    Graph *g = graph_new(&w->c->ir, arena, NULL);
+    const Tensor **values = NEWS(arena, const Tensor *, product->n_in + 1);
+    Node **ins = NEWS(arena, Node *, product->n_in + 1);
+    Tensor *result = NULL;
+    for (int i = 0; i < product->n_in; i++) {
+        ins[i] = graph_input(g, NULL, in(product, i)->type);
+        for (size_t k = 0; k < body->n_inputs; k++)
+            if (body->inputs[k] == in(product, i))
+                values[i] = *(const Tensor **)fact((Facts *)(uintptr_t)&w->values, in(fused, (int)k));
+    }
+    Build b = build_at_end(g);
+    Node *y = build_typed(&b, product->op, product->attr, product->n_in, ins, product->type);
+    graph_return(g, 1, &y, NULL);
+    assert_int_equal(evaluate(g, &(EvalOptions){ .seed = 0 }, &w->c->heap, values, &result), OK);
+    return result;
 }
 
 static const Tensor *result_of(const Tensor *t, int i)
@@ -43,6 +67,20 @@ static void compare(const TapeRun *run, Arena *arena, const char *where)
         }
 }
 
+/* As a product tells it: blocks of rows and columns, the last first. */
+static void run_blocks(const TapeRun *run, TapeRunner *r)
+{
+    const Type *t = run->tape->in[run->tape->product];
+    const int64_t n = type_elements(t), pitch = t->rank ? t->dims[t->rank - 1] : 1, rows = n / pitch;
+    Rng rng = { (uint64_t)n };
+    const int64_t down = rng_range(&rng, 1, rows), across = rng_range(&rng, 1, pitch);
+    tape_begin(r, run->in, run->out);
+    for (int64_t i = (rows - 1) / down * down; i >= 0; i -= down)
+        for (int64_t j = (pitch - 1) / across * across; j >= 0; j -= across)
+            tape_run_block(r, i * pitch + j, rows - i < down ? rows - i : down, pitch - j < across ? pitch - j : across,
+                           pitch, run->threads - 1);
+}
+
 static void run_once(const TapeRun *run, Arena *arena, const int *over, int turns)
 {
     Parallel *pool = run->threads > 1 ? parallel_open(run->threads, NULL) : NULL;
@@ -50,8 +88,12 @@ static void run_once(const TapeRun *run, Arena *arena, const int *over, int turn
     const size_t worker = tape_worker_scratch(r);
     tape_place(r, arena_aligned(arena, tape_scratch(r)), arena_aligned(arena, worker * (size_t)run->threads), worker);
     tape_seed(r, tape_draws[0], tape_draws[1]);
-    for (int turn = 0; turn < turns; turn++)
-        tape_run(r, pool, run->in, run->out);
+    for (int turn = 0; turn < turns; turn++) {
+        if (run->tape->product != TAPE_NONE && turn == turns - 1)
+            run_blocks(run, r);
+        else
+            tape_run(r, pool, run->in, run->out);
+    }
     parallel_close(pool);
 }
 
@@ -99,7 +141,7 @@ static void run_tape(TapeCheck *w, const Node *fused, const Tape *t, const Kerne
     for (int i = 0; i < t->n_out; i++)
         run.over[i] = -1;
     for (int i = 0; i < t->n_in; i++)
-        run.in[i] = *(const Tensor **)fact(&w->values, in(fused, i));
+        run.in[i] = i == t->product ? product_of(w, fused, &arena) : *(const Tensor **)fact(&w->values, in(fused, i));
     for (int i = 0; i < t->n_out; i++)
         run.out[i] = tensor_new(&arena, t->out[i]);
     run_once(&run, &arena, NULL, 2);
@@ -121,6 +163,7 @@ static void check_tape(TapeCheck *w, const Node *fused)
             run_tape(w, fused, t, kernels_named(levels[l]), 1);
     run_tape(w, fused, t, kernels_best(), 2 + (int)(w->tapes % 3));
     w->tapes++;
+    w->contracts += t->product != TAPE_NONE;
     w->channels += tape_has_channels(t);
     w->pieces += tape_has_pieces(t);
     for (int i = 0; i < t->n_steps; i++)

@@ -9,6 +9,7 @@ typedef struct TapeCheck {
     Facts values;                /* const Tensor *, by node: what the evaluator gave */
     int64_t tapes, folded, over; /* tapes, results of folds, runs with results over arguments */
     int64_t channels, pieces;    /* tapes whose rows are channels, and those that walk them in pieces */
+    int64_t contracts;           /* tapes behind products, run in blocks too */
     bool wrong;                  /* a result differs; it was printed */
 } TapeCheck;
 

@@ -18,7 +18,7 @@ typedef struct Case {
     int64_t ran, stop_behind; /* launches; below 0: never */
 } Case;
 
-static int64_t broken, found, steps, stopped, kept;
+static int64_t broken, found, steps, stopped, kept, contracts;
 
 static void launched(void *user, const Program *p, int launch, int n, double began, double ended)
 {
@@ -58,6 +58,9 @@ typedef enum Fault {
     NO_STATE_NEXT, /* a next value of no state */
     EARLY_NEXT,    /* a next value before its part */
     READS_BESIDE,  /* a launch beside the one that makes what it reads */
+    OVER_FACTOR,   /* a result over what the product of its launch reads, or what goes into it behind */
+    PRODUCT_READ,  /* a product over what its launch reads */
+    PRODUCT_MADE,  /* a product in the place of a result that does not lie over it */
     FAULTS
 } Fault;
 
@@ -71,6 +74,8 @@ static Program *copied(const Program *p, Arena *arena)
         *l = p->launches[i];
         l->in = NEWS(arena, ProgramValue, l->n_in + 1);
         l->out = NEWS(arena, ProgramValue, l->n_out + 1);
+        l->over = NEWS(arena, int, l->n_out + 1);
+        memcpy(l->over, p->launches[i].over, sizeof *l->over * (size_t)l->n_out);
         memcpy(l->in, p->launches[i].in, sizeof *l->in * (size_t)l->n_in);
         memcpy(l->out, p->launches[i].out, sizeof *l->out * (size_t)l->n_out);
     }
@@ -97,6 +102,32 @@ static bool write_over(Program *p, int launch)
                     return true;
                 }
     return false;
+}
+
+/* The first operand that lies in the arena; below 0: none does. */
+static int read_in_arena(const Launch *l)
+{
+    for (int i = 0; i < l->n_in; i++)
+        if (is_large(&l->in[i]))
+            return i;
+    return -1;
+}
+
+static bool spoil_product(Launch *l, Fault fault)
+{
+    const int read = read_in_arena(l);
+    if (l->kind != LAUNCH_CONTRACT || (fault != PRODUCT_MADE && read < 0))
+        return false;
+    if (fault == PRODUCT_READ) {
+        l->product.at = l->in[read].at;
+    } else if (fault == OVER_FACTOR) {
+        l->out[0].at = l->in[read].at;
+        l->over[0] = read;
+    } else {
+        l->product.at = l->out[0].at;
+        l->over[0] = LIES_APART;
+    }
+    return true;
 }
 
 /* Makes a launch wrong; false where it cannot be wrong in this way. */
@@ -149,6 +180,10 @@ static bool spoil(Program *p, int launch, Fault fault)
             if (launch > 0 && is_large(&l->in[i]) && l->in[i].maker == launch - 1)
                 return l->beside = true;
         return false;
+    case OVER_FACTOR:
+    case PRODUCT_READ:
+    case PRODUCT_MADE:
+        return spoil_product(l, fault);
     case FAULTS:
         break;
     }
@@ -161,6 +196,8 @@ static Status check_faults(void *thing)
     Arena *arena = &k->s->c.arena;
     const Lowered l = lower_graph(module_graph(k->step->module, "step"), arena);
     HOLDS(k, l.program && !program_check(l.program, arena), "no program to spoil\n");
+    for (int i = 0; i < l.program->n_launches; i++)
+        contracts += l.program->launches[i].kind == LAUNCH_CONTRACT;
     for (int f = 0; f < FAULTS; f++) {
         int n = 0;
         for (int i = 0; i < l.program->n_launches && n < 4; i++) {
@@ -250,8 +287,9 @@ static void stored_models(void **state)
     size_t seen = 0;
     (void)state;
     assert_int_equal(stored_each("/tests/data/exports/*-*.onnx", NULL, NULL, visit, &seen), 0);
-    print_message("%zu models, %d broken programs, %d steps, %d stops\n", seen, (int)broken, (int)steps, (int)stopped);
-    assert_true(seen >= 57 && broken > 500 && stopped > 500 && kept > 50);
+    print_message("%zu models with %d products and rows, %d broken programs, %d steps, %d stops\n", seen,
+                  (int)contracts, (int)broken, (int)steps, (int)stopped);
+    assert_true(seen >= 57 && broken > 500 && stopped > 500 && kept > 50 && contracts > 20);
     assert_int_equal(found, (1 << FAULTS) - 1);
 }
 

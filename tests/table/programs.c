@@ -1,9 +1,11 @@
 /* Whole programs against the evaluator: random graphs with moves and products, and the samples of every card, lowered with
  * all passes and with each of them left out, at each level, with one, two, three and sixty-four threads; random graphs, too,
- * of which a part is made again between borders that lie anywhere.  Every result has the same bits. */
+ * of which a part is made again between borders that lie anywhere, and products with rows behind them.  Every result has the same bits. */
 #include "codegen/program.h"
 #include "ir/verify.h"
 #include "ops/card/eval.h"
+#include "ops/contract/contract.h"
+#include "ops/random/random_draws.h"
 #include "passes/engine/trial.h"
 #include "passes/lower/make_again.h"
 #include "passes/lower/plan_memory.h"
@@ -27,9 +29,10 @@ typedef struct Trial {
     Parallel *pool;
     int left_out; /* pass of the pipeline; -1: none */
     bool again;   /* what lies before borders is made again */
+    bool all_passes;
 } Trial;
 
-static int64_t ran, refused, lost, compared, again; /* lost: though every size is known */
+static int64_t ran, refused, lost, compared, again, contracts; /* lost: though every size is known */
 static Parallel *pools[COUNT(thread_counts)];
 
 /* ---- values made again ---- */
@@ -88,6 +91,8 @@ static const Program *program_of(const Trial *t, Graph *g, Arena *arena)
         fprintf(stderr, "%s, without pass %d: %s\n%s", t->name, t->left_out, wrong, text_get(&text));
     }
     assert_null(wrong);
+    for (int i = 0; i < p->n_launches; i++)
+        contracts += p->launches[i].kind == LAUNCH_CONTRACT;
     return p;
 }
 
@@ -154,7 +159,7 @@ static void choose(Trial *t, uint64_t number)
     t->level = kernels_named(levels[number % COUNT(levels)]);
     t->level = t->level ? t->level : kernels_best();
     t->pool = pools[number / COUNT(levels) % COUNT(pools)];
-    if (t->again) { /* the parts of a step have to be put in order */
+    if (t->again || t->all_passes) { /* the parts of a step have to be put in order */
         t->left_out = -1;
         return;
     }
@@ -202,10 +207,87 @@ static Status check_random(void *context)
 static void random_graphs(void **state)
 {
     (void)state;
-    ran = refused = lost = compared = 0;
+    ran = refused = lost = compared = contracts = 0;
     with_context(check_random);
-    print_message("%d graphs ran, %d have no program, %d results\n", (int)ran, (int)refused, (int)compared);
-    assert_true(ran > GRAPHS / 2 && refused == 0);
+    print_message("%d graphs ran, %d have no program, %d results, %d products with rows\n", (int)ran, (int)refused,
+                  (int)compared, (int)contracts);
+    assert_true(ran > GRAPHS / 2 && refused == 0 && contracts > 50);
+}
+
+/* Stacks and single matrices, of which blocks are rows, columns or all of it; sums of no element, of one segment and of
+ * several. */
+typedef struct Product {
+    int rank;
+    int64_t a[3], b[3];
+    bool ta, tb;
+    DType dtype, out;
+} Product;
+
+static const Product products[] = {
+    { 2, { 5, 7 }, { 7, 3 }, false, false, F32, F32 },
+    { 2, { 1, 300 }, { 300, 700 }, false, false, F32, F32 },
+    { 2, { 2, 2500 }, { 2500, 70 }, false, false, F32, F32 },
+    { 2, { 20, 64 }, { 64, 200 }, false, false, F32, F32 },
+    { 2, { 130, 2100 }, { 2100, 140 }, false, false, F32, F32 },
+    { 2, { 800, 40 }, { 300, 40 }, false, true, F32, F32 },
+    { 2, { 40, 410 }, { 40, 1300 }, true, false, F32, F32 },
+    { 2, { 30, 4200 }, { 600, 4200 }, false, true, F32, F32 },
+    { 2, { 12, 0 }, { 0, 9 }, false, false, F32, F32 },
+    { 2, { 64, 600 }, { 600, 1 }, false, false, F32, F32 },
+    { 3, { 5, 33, 17 }, { 1, 17, 40 }, false, false, F32, F32 },
+    { 3, { 2, 150, 65 }, { 2, 190, 65 }, false, true, F32, F32 },
+    { 2, { 90, 130 }, { 130, 260 }, false, false, BF16, BF16 },
+    { 2, { 90, 130 }, { 130, 260 }, false, false, BF16, F32 },
+    { 2, { 130, 70 }, { 130, 150 }, true, false, F16, F16 },
+    { 2, { 3, 2100 }, { 2100, 150 }, false, false, F16, F32 },
+    { 2, { 50, 2300 }, { 2300, 60 }, false, false, F64, F64 },
+};
+
+static Node *convert(Build *b, Node *n, DType d)
+{
+    return n->type->dtype == d ? n : build_cast(b, n, d);
+}
+
+/* What goes on with it: a bias and a function; sums with what is as large, and numbers drawn; casts; and itself. */
+static Graph *product_graph(Context *c, const Product *p, int behind)
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const MatmulAttr at = { .ta = p->ta, .tb = p->tb, .out = p->out == p->dtype ? 0 : (int)p->out + 1 };
+    Node *x = graph_input(g, "x", type_tensor(&c->ir.types, p->dtype, p->rank, p->a));
+    Node *w = graph_input(g, "w", type_tensor(&c->ir.types, p->dtype, p->rank, p->b));
+    Node *y = CALL_ATTR(&b, matmul, at, x, w);
+    Node *bias = graph_input(g, "b", type_tensor(&c->ir.types, p->out, 1, y->type->dims + y->type->rank - 1));
+    Node *same = graph_input(g, "s", y->type);
+    const DropoutAttr drop = { .seed = NO_SEED, .stream = 2 };
+    Node *h = CALL(&b, add, y, behind == 1 ? same : bias);
+    Node *ins[] = { h, build_scalar(&b, F32, 0.25), build_scalar(&b, BOOL, 1) };
+    Node *z = behind == 1   ? build_node(&b, OP_dropout, &drop, 3, ins)
+              : behind == 2 ? convert(&b, h, p->out == BF16 ? F32 : BF16)
+                            : build_node(&b, OP_gelu, NULL, 1, &h);
+    graph_return(g, behind == 3 ? 3 : behind == 0 ? 2 : 1, (Node *[]){ z, h, y }, NULL);
+    return g;
+}
+
+static Status check_products(void *context)
+{
+    for (uint64_t i = 0; i < COUNT(products) * 4; i++)
+        for (uint64_t way = 0; way < 3 * COUNT(pools); way++) {
+            Trial t = { .c = context, .name = "product", .seed = seed_of("products", i), .all_passes = true };
+            t.graph = product_graph(t.c, &products[i / 4], (int)(i % 4));
+            assert_true(try_graph(&t, way));
+        }
+    return OK;
+}
+
+/* Each at every level, with every number of threads. */
+static void products_with_rows(void **state)
+{
+    (void)state;
+    ran = contracts = compared = 0;
+    with_context(check_products);
+    print_message("%d products, %d results\n", (int)contracts, (int)compared);
+    assert_int_equal(contracts, COUNT(products) * 4 * 3 * COUNT(pools));
 }
 
 static Status check_again(void *context)
@@ -258,8 +340,8 @@ static void samples_of_cards(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(blocks_made_again),
-                                        cmocka_unit_test(samples_of_cards) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(products_with_rows),
+                                        cmocka_unit_test(blocks_made_again), cmocka_unit_test(samples_of_cards) };
     for (size_t i = 1; i < COUNT(pools); i++)
         pools[i] = parallel_open(thread_counts[i], NULL);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
