@@ -276,6 +276,8 @@ typedef struct OnnxName {
     const char *domain; /* null: ai.onnx */
 } OnnxName;
 
+enum { PRODUCTS_BESIDE = 8 }; /* calls that OpDef.beside runs as one, at most */
+
 typedef struct OpDef {
     const char *name;
     int min_in, max_in;   /* max_in -1: any number */
@@ -291,6 +293,10 @@ typedef struct OpDef {
     const Row *row;
     Status (*eval)(Eval *e);
     Node *(*expand)(Build *b, const Site *s);
+    /* several calls as one that have the same operand 0, attributes and element types, where `shares` says so of the types
+     * of operand 0 and of operand 1 of any two; both null: each runs alone */
+    Status (*beside)(Eval *const *e, int n);
+    bool (*shares)(const Type *left, const Type *x, const Type *y);
     bool expand_needs_values; /* the expansion depends on the values of operands that are integers */
 
     /* an implementation of `expand` for the evaluator that agrees in every bit; may be null */

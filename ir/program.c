@@ -150,28 +150,67 @@ static bool touches(const Program *p, const ProgramValue *out, const ProgramValu
     return next ? next->in_place && other->home == HOME_INPUT && other->at == (size_t)next->state : meet(out, other);
 }
 
+/* The product of a launch, if that may run as one with others (OpDef.beside), and where its left operand lies. */
+static const Node *product_of(const Launch *l, const ProgramValue **left)
+{
+    const Node *n = l->kind == LAUNCH_CALL ? l->node : l->contraction;
+    const Graph *body = l->kind == LAUNCH_CONTRACT ? l->node->regions[0] : NULL;
+    if (!n || !op_of(n)->beside)
+        return NULL;
+    *left = &l->in[0];
+    for (int i = 0; body && i < l->n_in; i++)
+        if (body->inputs[i] == in(n, 0))
+            *left = &l->in[i];
+    return n;
+}
+
+static bool are_of_one_operand(const Launch *a, const Launch *b)
+{
+    const ProgramValue *left, *other;
+    const Node *x = product_of(a, &left), *y = x ? product_of(b, &other) : NULL;
+    return y && x->op == y->op && attrs_equal(op_of(x)->attrs, x->attr, y->attr) && left->home == other->home &&
+           left->at == other->at && left->type == other->type && x->type->dtype == y->type->dtype &&
+           op_of(x)->shares(left->type, in(x, 1)->type, in(y, 1)->type);
+}
+
+/* What a launch reads and makes beside another that makes something. */
+static const char *check_touched(const Program *p, const ProgramValue *made, const Launch *other)
+{
+    for (int a = 0; a < other->n_in; a++)
+        if (touches(p, made, &other->in[a]))
+            return "makes a result over what another reads beside it, or reads what is made there";
+    for (int a = 0; a < other->n_out; a++)
+        if (touches(p, made, &other->out[a]))
+            return "makes a result in the place of one that is made beside it";
+    return other->kind == LAUNCH_CONTRACT && touches(p, made, &other->product)
+               ? "makes a result in the place of a product that is made beside it"
+               : NULL;
+}
+
+static const char *check_made(const Program *p, const Launch *l, const Launch *other)
+{
+    const char *wrong = l->kind == LAUNCH_CONTRACT ? check_touched(p, &l->product, other) : NULL;
+    for (int i = 0; i < l->n_out && !wrong; i++)
+        wrong = check_touched(p, &l->out[i], other);
+    return wrong;
+}
+
 /* A launch against those before it that it runs side by side with. */
 static const char *check_beside(const Program *p, int launch)
 {
     const Launch *l = &p->launches[launch];
-    for (int k = launch; p->launches[k].beside;) {
+    const char *wrong = NULL;
+    int k = launch;
+    for (; p->launches[k].beside && !wrong;) {
         const Launch *other = k > 0 ? &p->launches[--k] : l;
-        if (other == l || l->kind != LAUNCH_REGION || other->kind != LAUNCH_REGION || other->part != l->part)
-            return "runs beside what is no region of its part";
-        for (int i = 0; i < l->n_out; i++) {
-            for (int a = 0; a < other->n_in; a++)
-                if (touches(p, &l->out[i], &other->in[a]))
-                    return "makes a result over what another reads beside it";
-            for (int a = 0; a < other->n_out; a++)
-                if (touches(p, &l->out[i], &other->out[a]))
-                    return "makes a result in the place of one that is made beside it";
-        }
-        for (int i = 0; i < other->n_out; i++)
-            for (int a = 0; a < l->n_in; a++)
-                if (touches(p, &other->out[i], &l->in[a]))
-                    return "reads what is made beside it";
+        const bool regions = l->kind == LAUNCH_REGION && other->kind == LAUNCH_REGION;
+        if (other == l || other->part != l->part || (!regions && !are_of_one_operand(l, other)))
+            return "runs beside what is neither a region of its part nor a product of its operand";
+        wrong = check_made(p, l, other);
+        wrong = wrong ? wrong : check_made(p, other, l);
     }
-    return NULL;
+    return !wrong && l->kind != LAUNCH_REGION && launch - k >= PRODUCTS_BESIDE ? "runs beside too many products"
+                                                                               : wrong;
 }
 
 /* What is made in a state's place comes after the last read of the state, and nothing that can fail comes after it. */

@@ -42,8 +42,10 @@ typedef struct Launch {
     ProgramValue product;    /* and where it is made: apart, or in the place of a result, which then lies over it */
     int n_in, n_out;
     ProgramValue *in, *out;
-    bool beside; /* it runs side by side with the launch before it: neither touches what the other makes */
-    int *over;   /* by result: the argument of the tape that it lies over, or may lie over where it is a next value; or
+    bool
+        beside; /* it runs side by side with the launch before it: neither touches what the other makes; both are regions,
+                    or products of one left operand */
+    int *over; /* by result: the argument of the tape that it lies over, or may lie over where it is a next value; or
                   LIES_APART */
 } Launch;
 

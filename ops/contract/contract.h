@@ -6,6 +6,8 @@
 #include "ops/card/cards.h"
 #include "ops/kernels/panel.h"
 
+enum { MATMUL_BESIDE = PRODUCTS_BESIDE }; /* products of one left operand that run as one */
+
 typedef struct MatmulAttr {
     bool ta, tb; /* an operand of two or more dimensions is read transposed */
     int out;     /* DType + 1: of the result; 0: that of the operands */

@@ -109,74 +109,86 @@ static const Type *infer_matmul(Infer *q)
     return infer_dims(q, dtype, rank, dims);
 }
 
-/* One product of a stack, and which rows of it: the unit that is spread over threads. */
-typedef struct MatmulRun {
+/* One of several products of the same left operand. */
+typedef struct MatmulSide {
     Eval *e;
-    size_t m, n, k;
-    size_t ai, ap, bp, bj; /* element (i,p) of a is at i * ai + p * ap; b likewise */
+    size_t n, bp, bj; /* element (p,j) of b is at p * bp + j * bj */
+    const void *b;
+    void *c;
+} MatmulSide;
+
+enum { MOST_SIDES = MATMUL_BESIDE };
+
+/* Products of a stack, and which rows of them: the unit that is spread over threads. */
+typedef struct MatmulRun {
+    Eval *e; /* of the first */
+    size_t m, k;
+    size_t ai, ap; /* element (i,p) of a is at i * ai + p * ap */
+    size_t n;      /* columns of all sides, side by side */
     int rank;
     int64_t dims[MAX_RANK], a_stride[MAX_RANK], b_stride[MAX_RANK]; /* of the stack, in matrices */
     int64_t down, across;                                           /* tiles of a matrix */
     size_t rows, cols;                                              /* of a tile */
-    const void *a, *b;
-    void *c;
+    const void *a;
+    MatmulSide sides[MOST_SIDES];
+    int n_sides;
     Arithmetic arithmetic;
     char *rooms; /* for each worker: what a product works in */
     size_t room; /* bytes */
 } MatmulRun;
 
-/* A tile: rows and columns of the result of one stack position. */
+/* What a tile, rows of one stack position and some of all columns, has of a side. */
 typedef struct MatmulTile {
+    const MatmulSide *side;
     size_t m, n, a, b, c; /* where the operands and the tile begin */
+    int worker;
 } MatmulTile;
 
 /* c = a b modulo 2^64, in any order. */
 static void tile_i64(const MatmulRun *r, const MatmulTile *t)
 {
-    const u64 *a = (const u64 *)r->a + t->a, *b = (const u64 *)r->b + t->b;
-    u64 *c = (u64 *)r->c + t->c;
+    const MatmulSide *s = t->side;
+    const u64 *a = (const u64 *)r->a + t->a, *b = (const u64 *)s->b + t->b;
+    u64 *c = (u64 *)s->c + t->c;
     for (size_t i = 0; i < t->m; i++)
-        memset(c + i * r->n, 0, t->n * sizeof *c);
+        memset(c + i * s->n, 0, t->n * sizeof *c);
     for (size_t i = 0; i < t->m; i++)
         for (size_t k = 0; k < r->k; k++)
             for (size_t j = 0; j < t->n; j++)
-                c[i * r->n + j] += a[i * r->ai + k * r->ap] * b[k * r->bp + j * r->bj];
+                c[i * s->n + j] += a[i * r->ai + k * r->ap] * b[k * s->bp + j * s->bj];
 }
 
 /* Who is told that blocks of a tile are done. */
-typedef struct MatmulTold {
-    const MatmulRun *run;
-    size_t c; /* where the tile begins */
-    int worker;
-} MatmulTold;
-
 static void tile_done(void *user, size_t row, size_t col, size_t rows, size_t cols)
 {
-    const MatmulTold *t = user;
-    const int64_t pitch = (int64_t)t->run->n;
+    const MatmulTile *t = user;
+    const int64_t pitch = (int64_t)t->side->n;
     const EvalBlock b = { (int64_t)(t->c + col) + (int64_t)row * pitch, (int64_t)rows, (int64_t)cols, pitch };
-    eval_done(t->run->e, &b, t->worker);
+    eval_done(t->side->e, &b, t->worker);
 }
 
-#define TILE(T)                                                                                                        \
-    static void tile_##T(const MatmulRun *r, const MatmulTile *t, T *room, int worker)                                 \
+#define TILES(T)                                                                                                       \
+    static void tiles_##T(const MatmulRun *r, MatmulTile *t, int n, T *room)                                           \
     {                                                                                                                  \
-        MatmulTold told = { r, t->c, worker };                                                                         \
-        const PanelWatch watch = { tile_done, &told };                                                                 \
-        const Panel p = { .m = t->m,                                                                                   \
-                          .n = t->n,                                                                                   \
-                          .k = r->k,                                                                                   \
-                          .lda = r->ai,                                                                                \
-                          .ldb = r->bp,                                                                                \
-                          .ldc = r->n,                                                                                 \
-                          .a_step = r->ap,                                                                             \
-                          .b_step = r->bj,                                                                             \
-                          .watch = r->e->watch ? &watch : NULL };                                                      \
-        panel_##T(r->e->kernels, &p, (const T *)r->a + t->a, (const T *)r->b + t->b, (T *)r->c + t->c, room);          \
+        PanelSide sides[MOST_SIDES];                                                                                   \
+        PanelWatch watch[MOST_SIDES];                                                                                  \
+        const Panel p = { .m = t->m, .k = r->k, .lda = r->ai, .a_step = r->ap };                                       \
+        for (int i = 0; i < n; i++) {                                                                                  \
+            const MatmulSide *s = t[i].side;                                                                           \
+            watch[i] = (PanelWatch){ tile_done, &t[i] };                                                               \
+            sides[i] = (PanelSide){ .n = t[i].n,                                                                       \
+                                    .ldb = s->bp,                                                                      \
+                                    .b_step = s->bj,                                                                   \
+                                    .ldc = s->n,                                                                       \
+                                    .b = (const T *)s->b + t[i].b,                                                     \
+                                    .c = (T *)s->c + t[i].c,                                                           \
+                                    .watch = s->e->watch ? &watch[i] : NULL };                                         \
+        }                                                                                                              \
+        panel_sides_##T(r->e->kernels, &p, (const T *)r->a + t->a, sides, (size_t)n, room);                            \
     }
-TILE(f32)
-TILE(f64)
-#undef TILE
+TILES(f32)
+TILES(f64)
+#undef TILES
 
 /* Where the matrices of stack position `s` begin, in matrices. */
 static void stack_offsets(const MatmulRun *r, int64_t s, int64_t *a, int64_t *b)
@@ -190,26 +202,45 @@ static void stack_offsets(const MatmulRun *r, int64_t s, int64_t *a, int64_t *b)
     }
 }
 
+/* What tile number `at` has of each side: how many have any of it. */
+static int tiles_of(const MatmulRun *r, int64_t at, int worker, MatmulTile *tiles)
+{
+    int64_t a, b;
+    int n = 0;
+    const int64_t s = at / (r->down * r->across), tile = at % (r->down * r->across);
+    const size_t row = (size_t)(tile / r->across) * r->rows, col = (size_t)(tile % r->across) * r->cols;
+    const size_t last = r->n - col < r->cols ? r->n : col + r->cols;
+    stack_offsets(r, s, &a, &b);
+    for (size_t i = 0, begin = 0; i < (size_t)r->n_sides; begin += r->sides[i++].n) {
+        const MatmulSide *side = &r->sides[i];
+        const size_t from = begin < col ? col : begin, to = begin + side->n < last ? begin + side->n : last;
+        if (from >= to)
+            continue;
+        tiles[n++] = (MatmulTile){ .side = side,
+                                   .m = r->m - row < r->rows ? r->m - row : r->rows,
+                                   .n = to - from,
+                                   .a = (size_t)a * r->m * r->k + row * r->ai,
+                                   .b = (size_t)b * side->n * r->k + (from - begin) * side->bj,
+                                   .c = ((size_t)s * r->m + row) * side->n + from - begin,
+                                   .worker = worker };
+    }
+    return n;
+}
+
 static void matmul_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
     const MatmulRun *r = arg;
     void *room = r->rooms + (size_t)worker * r->room;
     for (int64_t at = begin; at < end; at++) {
-        int64_t a, b;
-        const int64_t s = at / (r->down * r->across), tile = at % (r->down * r->across);
-        const size_t row = (size_t)(tile / r->across) * r->rows, col = (size_t)(tile % r->across) * r->cols;
-        stack_offsets(r, s, &a, &b);
-        const MatmulTile t = { .m = r->m - row < r->rows ? r->m - row : r->rows,
-                               .n = r->n - col < r->cols ? r->n - col : r->cols,
-                               .a = (size_t)a * r->m * r->k + row * r->ai,
-                               .b = (size_t)b * r->n * r->k + col * r->bj,
-                               .c = ((size_t)s * r->m + row) * r->n + col };
+        MatmulTile tiles[MOST_SIDES] = { 0 };
+        const int n = tiles_of(r, at, worker, tiles);
         if (r->arithmetic == ARITH_F32)
-            tile_f32(r, &t, room, worker);
+            tiles_f32(r, tiles, n, room);
         else if (r->arithmetic == ARITH_F64)
-            tile_f64(r, &t, room, worker);
+            tiles_f64(r, tiles, n, room);
         else
-            tile_i64(r, &t);
+            for (int i = 0; i < n; i++)
+                tile_i64(r, &tiles[i]);
     }
 }
 
@@ -225,13 +256,23 @@ static void stack_strides(const MatmulRun *r, const Type *t, int64_t *strides)
 }
 
 /* Integers of both signs share wrapping arithmetic: products and sums agree modulo 2^64. */
-static void matmul_operands(Eval *e, MatmulRun *r)
+static Arithmetic matmul_arithmetic(DType d)
 {
-    const DType d = e->in[0]->type->dtype;
-    r->arithmetic = d == F64 ? ARITH_F64 : dtype_is_float(d) ? ARITH_F32 : d == U64 ? ARITH_U64 : ARITH_I64;
-    r->a = eval_wide(e, 0, r->arithmetic);
-    r->b = eval_wide(e, 1, r->arithmetic);
-    r->c = eval_out_wide(e, 0, r->arithmetic);
+    return d == F64 ? ARITH_F64 : dtype_is_float(d) ? ARITH_F32 : d == U64 ? ARITH_U64 : ARITH_I64;
+}
+
+static void open_side(MatmulRun *r, Eval *e)
+{
+    const MatmulAttr *at = e->attr;
+    int64_t n, k;
+    matrix_of(e->in[1]->type, at->tb, false, &n, &k);
+    MatmulSide *s = &r->sides[r->n_sides++];
+    *s = (MatmulSide){ .e = e, .n = (size_t)n };
+    s->bp = at->tb ? 1 : s->n;
+    s->bj = at->tb ? r->k : 1;
+    s->b = eval_wide(e, 1, r->arithmetic);
+    s->c = eval_out_wide(e, 0, r->arithmetic);
+    r->n += s->n;
 }
 
 static int64_t least_of(int64_t x, int64_t y)
@@ -254,39 +295,56 @@ static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
     r->across = (int64_t)((r->n + r->cols - 1) / r->cols);
 }
 
-/* What each worker needs for products of floats. */
+/* What each worker needs for products of floats: of sides one after the other. */
 static void matmul_rooms(Eval *e, MatmulRun *r)
 {
-    const Panel p = { .m = r->rows, .n = r->cols, .k = r->k, .a_step = r->ap, .b_step = r->bj };
+    const Panel p = { .m = r->rows, .n = r->cols, .k = r->k, .a_step = r->ap, .b_step = r->sides[0].bj };
     r->room = (panel_room(&p) * (r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64)) + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
 }
 
-static Status eval_matmul(Eval *e)
+/* The stacks are those of the first: the others have the same. */
+static Status matmul_sides(Eval *const *calls, int n)
 {
+    Eval *e = calls[0];
     const MatmulAttr *at = e->attr;
     const Type *a = e->in[0]->type, *b = e->in[1]->type;
-    int64_t m, n, k;
-    MatmulRun r = { .e = e };
+    int64_t m, k, stack = 1;
+    MatmulRun r = { .e = e, .arithmetic = matmul_arithmetic(a->dtype) };
     matrix_of(a, at->ta, true, &m, &k);
-    matrix_of(b, at->tb, false, &n, &k);
-    BUG_IF(e->ir->memory, !stack_of(a, b, &r.rank, r.dims));
+    BUG_IF(e->ir->memory, !stack_of(a, b, &r.rank, r.dims) || n > MOST_SIDES);
     stack_strides(&r, a, r.a_stride);
     stack_strides(&r, b, r.b_stride);
-    r.m = (size_t)m, r.n = (size_t)n, r.k = (size_t)k;
+    r.m = (size_t)m, r.k = (size_t)k;
     r.ai = at->ta ? 1 : r.k, r.ap = at->ta ? r.m : 1;
-    r.bp = at->tb ? 1 : r.n, r.bj = at->tb ? r.k : 1;
-    matmul_operands(e, &r);
-    if (tensor_elements(e->out[0]) == 0)
-        return OK;
-    int64_t stack = 1;
+    r.a = eval_wide(e, 0, r.arithmetic);
+    for (int i = 0; i < n; i++)
+        open_side(&r, calls[i]);
     for (int i = 0; i < r.rank; i++)
         stack *= r.dims[i];
+    if (stack * m == 0 || r.n == 0)
+        return OK;
     split_matrix(&r, stack, parallel_threads(e->pool));
     if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
         matmul_rooms(e, &r);
     eval_parallel(e, stack * r.down * r.across, matmul_tiles, &r);
     return OK;
+}
+
+static Status eval_matmul(Eval *e)
+{
+    return matmul_sides(&e, 1);
+}
+
+/* Matrices, and stacks of one kind: then what is packed of the left operand serves all. */
+static bool matmul_shares(const Type *left, const Type *x, const Type *y)
+{
+    if (left->rank < 2 || x->rank < 2 || x->rank != y->rank)
+        return false;
+    for (int d = 0; d + 2 < x->rank; d++)
+        if (x->dims[d] != y->dims[d])
+            return false;
+    return true;
 }
 
 static Node *sample_matmul(Build *b, Rng *rng, int variant)
@@ -352,6 +410,8 @@ const OpDef op_matmul = {
     .work = work_matmul,
     .access.kind = ACCESS_CONTRACT,
     .access.tells = true,
+    .shares = matmul_shares,
+    .beside = matmul_sides,
     .access.iterate = iterate_matmul,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, matmul_class },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT },

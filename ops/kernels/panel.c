@@ -77,6 +77,29 @@ static bool ends_by_columns(const Panel *band)
     return band->k > 0 && band->k <= PANEL_SEGMENT && !is_thin(band);
 }
 
+static Panel panel_of(const Panel *p, const PanelSide *side)
+{
+    Panel of = *p;
+    of.n = side->n;
+    of.ldb = side->ldb;
+    of.b_step = side->b_step;
+    of.ldc = side->ldc;
+    of.col = side->col;
+    of.watch = side->watch;
+    return of;
+}
+
+/* Whether what is packed of a serves all of them: they are packed for, and a sum is one segment. */
+static bool shares_rows(const Panel *p, const PanelSide *sides, size_t n)
+{
+    bool shares = n > 1 && p->k > 0 && p->k <= PANEL_SEGMENT && !p->packed;
+    for (size_t i = 0; i < n && shares; i++) {
+        const Panel of = panel_of(p, &sides[i]);
+        shares = !is_thin(&of);
+    }
+    return shares;
+}
+
 #define PANEL(T)                                                                                                       \
     static void add_left_##T(T *sum, size_t rows, size_t cols, size_t stride, const T *digit)                          \
     {                                                                                                                  \
@@ -167,6 +190,42 @@ static bool ends_by_columns(const Panel *band)
                          room);                                                                                        \
             }                                                                                                          \
     }
+#define SIDES(T)                                                                                                       \
+    /* Some rows of all of them. */                                                                                    \
+    static void sides_##T(const PackedLoops *l, const Panel *band, const T *a, const PanelSide *sides, size_t n,       \
+                          size_t row, T *rows, T *columns)                                                             \
+    {                                                                                                                  \
+        const size_t a_step = band->a_step ? band->a_step : 1, most = even_share(band->k, BAND_DEPTH, 1);              \
+        for (size_t k = 0, depth; k < band->k; k += depth) {                                                           \
+            depth = least(band->k - k, most);                                                                          \
+            l->pack_rows(band->m, depth, a + k * a_step, band->lda, a_step, rows, depth * l->rows);                    \
+            for (size_t i = 0; i < n; i++) {                                                                           \
+                Panel p = panel_of(band, &sides[i]);                                                                   \
+                p.k = depth;                                                                                           \
+                add_##T(l, &p, rows, depth * l->rows, (const T *)sides[i].b + k * p.ldb,                               \
+                        (T *)sides[i].c + row * p.ldc, columns, k == 0, k + depth == band->k);                         \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    void panel_sides_##T(const Kernels *level, const Panel *p, const T *a, const PanelSide *sides, size_t n, T *room)  \
+    {                                                                                                                  \
+        const PackedLoops *l = kernels_packed(level, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);                \
+        const size_t most = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS);                                               \
+        Panel band = *p;                                                                                               \
+        for (size_t i = 0; i < n && !shares_rows(p, sides, n); i++) {                                                  \
+            const Panel of = panel_of(p, &sides[i]);                                                                   \
+            panel_##T(level, &of, a, sides[i].b, sides[i].c, room);                                                    \
+        }                                                                                                              \
+        for (size_t i = 0; i < p->m && shares_rows(p, sides, n); i += most) {                                          \
+            band.m = least(p->m - i, most);                                                                            \
+            band.row = p->row + i;                                                                                     \
+            sides_##T(l, &band, a + i * p->lda, sides, n, i, room,                                                     \
+                      room + least(round_up(p->m, MOST_TILE_ROWS), BAND_ROWS) * least(p->k, BAND_DEPTH));              \
+        }                                                                                                              \
+    }
 PANEL(f32)
 PANEL(f64)
+SIDES(f32)
+SIDES(f64)
+#undef SIDES
 #undef PANEL

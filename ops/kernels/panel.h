@@ -35,6 +35,19 @@ size_t panel_room(const Panel *p);
 void panel_f32(const Kernels *level, const Panel *p, const f32 *a, const f32 *b, f32 *c, f32 *room);
 void panel_f64(const Kernels *level, const Panel *p, const f64 *a, const f64 *b, f64 *c, f64 *room);
 
+/* One of several products of the same a: c[m,n] = a[m,k] b[k,n]. */
+typedef struct PanelSide {
+    size_t n, ldb, b_step, ldc, col;
+    const void *b;
+    void *c;
+    const PanelWatch *watch;
+} PanelSide;
+
+/* Several products of the same a, which is packed once for all: of the panel m, k and what is said of a and of rows count.
+ * The room is that of the widest. */
+void panel_sides_f32(const Kernels *level, const Panel *p, const f32 *a, const PanelSide *sides, size_t n, f32 *room);
+void panel_sides_f64(const Kernels *level, const Panel *p, const f64 *a, const PanelSide *sides, size_t n, f64 *room);
+
 /* How many digits a counter of the segments of k needs room for. */
 size_t panel_digits(size_t k);
 

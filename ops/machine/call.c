@@ -277,3 +277,23 @@ Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Ten
     TRY(run_to_end(&e));
     return e.misfits ? eval_fail(&e, "gives another type than the graph says, %s", type_text(m->scratch, n->type)) : OK;
 }
+
+Status machine_call_beside(Machine *m, int n, const CallBeside *calls)
+{
+    Eval each[PRODUCTS_BESIDE] = { 0 }, *all[PRODUCTS_BESIDE] = { NULL };
+    BUG_IF(m->ir->memory, n < 1 || n > PRODUCTS_BESIDE);
+    for (int i = 0; i < n; i++) {
+        each[i] = call_of(m, calls[i].node, calls[i].in);
+        each[i].is_given = true;
+        each[i].out = calls[i].out;
+        each[i].watch = calls[i].watch;
+        each[i].type = calls[i].node->type;
+        all[i] = &each[i];
+    }
+    const MemoryWork before = memory_work(m->ir->memory, tell_call, all[0]);
+    Status status = each[0].def->beside(all, n);
+    m->ir->memory->work = before;
+    for (int i = 0; i < n && status == OK; i++)
+        eval_round_results(all[i]);
+    return eval_stopped(all[0]) ? INTERRUPTED : status;
+}

@@ -80,6 +80,13 @@ Status caller_call_watched(Caller *c, const Node *n, const Tensor *const *in, Te
     return status;
 }
 
+Status caller_call_beside(Caller *c, int n, const CallBeside *calls)
+{
+    const Status status = machine_call_beside(&c->machine, n, calls);
+    empty(c);
+    return status;
+}
+
 Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out)
 {
     return caller_call_watched(c, n, in, out, NULL);

@@ -30,6 +30,17 @@ Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **o
 /* The same of a call of a word that tells what is done (AccessCard.tells): `watch` is told. */
 Status caller_call_watched(Caller *c, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch);
 
+/* One of several calls. */
+typedef struct CallBeside {
+    const Node *node;
+    const Tensor *const *in;
+    Tensor **out;
+    const EvalWatch *watch; /* null: nobody is told */
+} CallBeside;
+
+/* The same of several calls of a word that can run as one (OpDef.beside), up to PRODUCTS_BESIDE. */
+Status caller_call_beside(Caller *c, int n, const CallBeside *calls);
+
 /* The bytes that a call takes on one thread: for operands and results in the arithmetic that products and windows are
  * computed in, and what its card says beside.  Blocks of the size of caches are not counted. */
 size_t caller_room(const Node *n);

@@ -3,6 +3,7 @@
 #define OPS_MACHINE_MACHINE_H
 
 #include "ops/card/eval.h"
+#include "ops/machine/caller.h"
 
 struct Machine {
     Ir *ir;
@@ -29,6 +30,9 @@ Status machine_call(Machine *m, const Node *n, const Tensor *const *in, Tensor *
 
 /* The same into tensors of the types that the graph says, which are the caller's; null: nobody watches. */
 Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch);
+
+/* Several calls as one (OpDef.beside), each as machine_call_into. */
+Status machine_call_beside(Machine *m, int n, const CallBeside *calls);
 
 /* Says what node is under way. */
 void machine_tell_node(char *out, size_t n, const Node *node, const Type *type);

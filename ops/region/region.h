@@ -58,6 +58,12 @@ bool region_contracts(const Node *n);
 /* The product in the body of a `fused` node; null: there is none. */
 const Node *region_contraction(const Node *fused);
 
+/* Whether two calls, products or regions with one, may run as one: they multiply the same left operand. */
+bool region_shares(const Node *a, const Node *b);
+
+/* That operand of such a call, as the graph around has it. */
+const Node *region_left(const Node *n);
+
 /* Whether a node may stand in a region beside the calls: a scalar constant, or one that steers them. */
 bool region_holds_constant(const Node *n);
 

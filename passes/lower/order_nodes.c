@@ -14,17 +14,21 @@
  *
  * Within a part the order stays, which is that of who made the graph: what is made is read soon.  Where all that a part of
  * the update makes is small, or the next value of a state, calls that read nothing of each other come together instead:
- * they can run side by side.  On the backward side, what rows, reductions and moves make of the forward side's values (a
+ * they can run side by side.  So can products of one left operand: a later one comes behind the first, where all that it
+ * reads is there, and it is not far.  On the backward side, what rows, reductions and moves make of the forward side's values (a
  * look at one that is kept, one that is made again) could run at any time, and runs right before who first reads it. */
 #include "ir/step_part.h"
+#include "ops/region/region.h"
 #include "passes/engine/pass.h"
 #include "passes/lower/lateness.h"
 
-enum { SMALL_BYTES = 4096, MOST_LEVELS = 64 };
+enum { SMALL_BYTES = 4096, MOST_LEVELS = 64, MOST_APART = 32 };
 
 typedef struct Order {
     Graph *graph;
     Facts parts;  /* int: StepPart */
+    Facts places; /* int: where a node stood */
+    Facts came;   /* bool: it came behind another that multiplies the same */
     Facts levels; /* int: calls of its part that have to run before, one after the other */
 } Order;
 
@@ -91,6 +95,68 @@ static bool is_in_order(Order *o)
     return true;
 }
 
+/* ---- products of one operand ---- */
+
+/* Whether all that a call reads stands before another; constants can be brought there. */
+static bool is_there_before(Order *o, const Node *n, const Node *other)
+{
+    const int at = *(int *)fact(&o->places, other);
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && !node_is_input(in(n, i)) && in(n, i)->op != OP_const && in(n, i)->op != OP_param &&
+            *(int *)fact(&o->places, in(n, i)) >= at)
+            return false;
+    return true;
+}
+
+static void bring_behind(Node *n, const Node *other)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        Node *def = in(n, i);
+        if (def && (def->op == OP_const || def->op == OP_param) && def != n->graph->first)
+            node_move(def, n->graph->first);
+    }
+    node_move(n, other->next);
+}
+
+/* The earliest product of what `n` multiplies that it can come behind: one that stands where it stood, not far away. */
+static Node *product_before(Order *o, const Node *n)
+{
+    const Node *left = region_shares(n, n) && part_of(o, n) < STEP_LATE ? region_left(n) : NULL;
+    const int at = *(int *)fact(&o->places, n);
+    Node *first = NULL;
+    for (const Use *u = left ? left->uses : NULL; u; u = u->next) {
+        const int there = *(int *)fact(&o->places, u->user);
+        if (!there || there >= at || at - there > MOST_APART || (first && there > *(int *)fact(&o->places, first)))
+            continue;
+        if (part_of(o, u->user) == part_of(o, n) && region_shares(u->user, n) && !*(bool *)fact(&o->came, u->user) &&
+            is_there_before(o, n, u->user))
+            first = u->user;
+    }
+    return first;
+}
+
+/* Products of what an earlier one multiplies come behind that, where all that they read is there: they run as one. */
+static void bring_products_together(Order *o, PassRun *run)
+{
+    Facts lasts = facts_open(run->scratch, sizeof(Node *)); /* of those that others came behind: the last of these */
+    int place = 0;
+    for (const Node *n = o->graph->first; n; n = n->next)
+        *(int *)fact(&o->places, n) = ++place;
+    for (Node *n = o->graph->first, *next; n; n = next) {
+        next = n->next;
+        Node *first = node_is_return(n) ? NULL : product_before(o, n);
+        if (!first)
+            continue;
+        Node **last = fact(&lasts, first), *behind = *last ? *last : first;
+        *last = n;
+        *(bool *)fact(&o->came, n) = true;
+        if (behind->next == n)
+            continue;
+        bring_behind(n, behind);
+        run->changes++;
+    }
+}
+
 static BackwardCalls backward_calls(Order *o, Arena *scratch)
 {
     size_t n = 0;
@@ -105,25 +171,36 @@ static BackwardCalls backward_calls(Order *o, Arena *scratch)
     return b;
 }
 
-static Status order_nodes(Graph *g, PassRun *run)
+/* The parts one behind the other, each in the order of its levels, if it has any. */
+static void put_parts_in_order(Order *o, PassRun *run)
 {
-    Order o = { g, step_parts(g, run->scratch), facts_open(run->scratch, sizeof(int)) };
     int levels[STEP_LATE + 1] = { 0 };
     for (int part = STEP_FIND; part <= STEP_LATE; part++) {
-        levels[part] = find_levels(&o, part);
-        for (const Node *n = g->first; n && !levels[part]; n = n->next)
-            if (part_of(&o, n) == part)
-                *(int *)fact(&o.levels, n) = 0;
+        levels[part] = find_levels(o, part);
+        for (const Node *n = o->graph->first; n && !levels[part]; n = n->next)
+            if (part_of(o, n) == part)
+                *(int *)fact(&o->levels, n) = 0;
     }
-    BackwardCalls back = backward_calls(&o, run->scratch);
-    if (!backward_calls_late(&back, run->scratch) && is_in_order(&o))
-        return OK;
+    BackwardCalls back = backward_calls(o, run->scratch);
+    if (!backward_calls_late(&back, run->scratch) && is_in_order(o))
+        return;
     run->changes++;
     for (int i = 0; i < back.n; i++)
         node_move(back.calls[i], NULL);
     for (int part = STEP_BACKWARD + 1; part <= STEP_LATE; part++)
         for (int level = levels[part] ? 0 : -1; level < (levels[part] ? levels[part] : 0); level++)
-            move_to_end(&o, part, level);
+            move_to_end(o, part, level);
+}
+
+static Status order_nodes(Graph *g, PassRun *run)
+{
+    Order o = { .graph = g,
+                .parts = step_parts(g, run->scratch),
+                .places = facts_open(run->scratch, sizeof(int)),
+                .came = facts_open(run->scratch, sizeof(bool)),
+                .levels = facts_open(run->scratch, sizeof(int)) };
+    put_parts_in_order(&o, run);
+    bring_products_together(&o, run);
     return OK;
 }
 

@@ -105,7 +105,8 @@ static bool is_state_read(Planner *p, const Node *n, const Map *states, int wave
 
 typedef struct Wave {
     int number, calls, part;
-    size_t bytes; /* of the arena */
+    size_t bytes;        /* of the arena */
+    const Node *product; /* of products of one operand: the first; null: of regions */
 } Wave;
 
 static size_t bytes_made(Planner *p, const Node *n)
@@ -117,11 +118,21 @@ static size_t bytes_made(Planner *p, const Node *n)
     return sum;
 }
 
-/* Whether a region may run beside those of a wave: it reads nothing that they make, and it makes little. */
+static bool is_pure_region(const Node *n)
+{
+    return n->op == OP_fused && !region_contraction(n);
+}
+
+/* Whether a call may run beside those of a wave: it reads nothing that they make, and is a region that makes little, or a
+ * product of what they multiply, too. */
 static bool joins(Planner *p, const Wave *w, const Node *n, const Map *states)
 {
-    if (n->op != OP_fused || region_contraction(n) || !w->calls || w->calls >= MOST_BESIDE ||
-        w->part != *(int *)fact(&p->parts, n) || w->bytes + bytes_made(p, n) > MOST_BESIDE_BYTES)
+    if (!w->calls || w->part != *(int *)fact(&p->parts, n))
+        return false;
+    if (w->product && (w->calls >= PRODUCTS_BESIDE || is_late(p, n) || !region_shares(w->product, n)))
+        return false;
+    if (!w->product &&
+        (!is_pure_region(n) || w->calls >= MOST_BESIDE || w->bytes + bytes_made(p, n) > MOST_BESIDE_BYTES))
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (in(n, i) && wave_of(p, in(n, i)) == w->number)
@@ -147,8 +158,11 @@ static void find_waves(Planner *p, const Graph *g)
             continue;
         }
         if (!joins(p, &w, n, &states)) {
-            w = (Wave){ w.number + 1, n->op == OP_fused && !region_contraction(n) ? 0 : MOST_BESIDE,
-                        *(int *)fact(&p->parts, n), 0 };
+            const bool product = region_shares(n, n);
+            w = (Wave){ .number = w.number + 1,
+                        .calls = is_pure_region(n) || product ? 0 : MOST_BESIDE,
+                        .part = *(int *)fact(&p->parts, n),
+                        .product = product ? n : NULL };
             p->begin[w.number] = place_of(p, n);
         }
         w.calls++;
@@ -268,7 +282,7 @@ static bool give_product(Planner *p, const Node *n)
     if (!type_bytes(product->type, &bytes))
         return false;
     to->buffer = new_buffer(p, n, 0, bytes);
-    p->plan->buffers[to->buffer].last = place_of(p, n);
+    p->plan->buffers[to->buffer].last = wave_end(p, n);
     return true;
 }
 

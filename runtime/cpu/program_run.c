@@ -293,13 +293,22 @@ static void block_is_done(void *user, const EvalBlock *b, int worker)
     tape_run_block(user, b->at, b->rows, b->cols, b->pitch, worker);
 }
 
-/* A product, and where a block of it is done the tape. */
-static Status run_contract(ProgramRunner *p, const LaunchRun *run)
+/* Products of one operand, or a call alone; behind a product, where a block of it is done, its tape. */
+static Status run_calls(ProgramRunner *p, int launch, int n)
 {
-    const EvalWatch watch = { block_is_done, run->tape };
-    Tensor *product = run->product;
-    tape_begin(run->tape, run->in, run->out);
-    return caller_call_watched(p->caller, run->launch->contraction, run->factors, &product, &watch);
+    EvalWatch watch[PRODUCTS_BESIDE];
+    CallBeside calls[PRODUCTS_BESIDE];
+    for (int i = 0; i < n; i++) {
+        LaunchRun *run = &p->launches[launch + i];
+        calls[i] = (CallBeside){ run->launch->node, run->in, run->out, NULL };
+        if (!run->product)
+            continue;
+        tape_begin(run->tape, run->in, run->out);
+        watch[i] = (EvalWatch){ block_is_done, run->tape };
+        calls[i] = (CallBeside){ run->launch->contraction, run->factors, &run->product, &watch[i] };
+    }
+    return n > 1 ? caller_call_beside(p->caller, n, calls)
+                 : caller_call_watched(p->caller, calls[0].node, calls[0].in, calls[0].out, calls[0].watch);
 }
 
 /* Launches that run side by side, of late ones those that are wanted. */
@@ -310,10 +319,8 @@ static Status run_quietly(ProgramRunner *p, int launch, int n)
         const LaunchRun *run = &p->launches[k];
         if (!is_wanted(p, k))
             continue;
-        if (run->product)
-            return run_contract(p, run);
-        if (!run->tape)
-            return caller_call(p->caller, run->launch->node, run->in, run->out);
+        if (run->launch->kind != LAUNCH_REGION)
+            return run_calls(p, launch, n);
         p->tapes[several] = run->tape;
         p->wave_in[several] = run->in;
         p->wave_out[several++] = run->out;

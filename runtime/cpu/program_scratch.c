@@ -9,12 +9,12 @@ TapeRunner *launch_tape(const Launch *l, const OpTable *ops, const Kernels *kern
 
 size_t program_calls_scratch(const Program *p)
 {
-    size_t most = 0;
+    size_t most = 0, wave = 0; /* those that run side by side have rooms of their own */
     for (int i = 0; i < p->n_launches; i++) {
         const Launch *l = &p->launches[i];
         const Node *call = l->kind == LAUNCH_CALL ? l->node : l->contraction;
-        const size_t bytes = call ? caller_room(call) : 0;
-        most = bytes > most ? bytes : most;
+        wave = (l->beside ? wave : 0) + (call ? caller_room(call) : 0);
+        most = wave > most ? wave : most;
     }
     return most;
 }

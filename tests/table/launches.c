@@ -60,6 +60,7 @@ typedef enum Fault {
     READS_BESIDE,  /* a launch beside the one that makes what it reads */
     OVER_FACTOR,   /* a result over what the product of its launch reads, or what goes into it behind */
     PRODUCT_READ,  /* a product over what its launch reads */
+    OTHER_OPERAND, /* a product beside one that multiplies something else */
     PRODUCT_MADE,  /* a product in the place of a result that does not lie over it */
     FAULTS
 } Fault;
@@ -180,6 +181,11 @@ static bool spoil(Program *p, int launch, Fault fault)
             if (launch > 0 && is_large(&l->in[i]) && l->in[i].maker == launch - 1)
                 return l->beside = true;
         return false;
+    case OTHER_OPERAND:
+        if (launch == 0 || l->beside || l->kind != LAUNCH_CALL || l->part != l[-1].part || l[-1].kind != LAUNCH_CALL ||
+            !in || in->at == l[-1].in[0].at)
+            return false;
+        return l->beside = true;
     case OVER_FACTOR:
     case PRODUCT_READ:
     case PRODUCT_MADE:

@@ -32,7 +32,7 @@ typedef struct Trial {
     bool all_passes;
 } Trial;
 
-static int64_t ran, refused, lost, compared, again, contracts; /* lost: though every size is known */
+static int64_t ran, refused, lost, compared, again, contracts, beside; /* lost: though every size is known */
 static Parallel *pools[COUNT(thread_counts)];
 
 /* ---- values made again ---- */
@@ -91,8 +91,10 @@ static const Program *program_of(const Trial *t, Graph *g, Arena *arena)
         fprintf(stderr, "%s, without pass %d: %s\n%s", t->name, t->left_out, wrong, text_get(&text));
     }
     assert_null(wrong);
-    for (int i = 0; i < p->n_launches; i++)
+    for (int i = 0; i < p->n_launches; i++) {
         contracts += p->launches[i].kind == LAUNCH_CONTRACT;
+        beside += p->launches[i].kind != LAUNCH_REGION && p->launches[i].beside;
+    }
     return p;
 }
 
@@ -269,6 +271,46 @@ static Graph *product_graph(Context *c, const Product *p, int behind)
     return g;
 }
 
+/* Three of one left operand, the last with more columns; rows go on with the second. */
+static Graph *sides_graph(Context *c, const Product *p)
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const MatmulAttr at = { .ta = p->ta, .tb = p->tb, .out = p->out == p->dtype ? 0 : (int)p->out + 1 };
+    int64_t wider[3] = { p->b[0], p->b[1], p->b[2] };
+    wider[p->tb ? p->rank - 2 : p->rank - 1] += 21;
+    const Type *right = type_tensor(&c->ir.types, p->dtype, p->rank, p->b);
+    Node *x = graph_input(g, "x", type_tensor(&c->ir.types, p->dtype, p->rank, p->a));
+    Node *u = graph_input(g, "u", right), *v = graph_input(g, "v", right);
+    Node *w = graph_input(g, "w", type_tensor(&c->ir.types, p->dtype, p->rank, wider));
+    Node *first = CALL_ATTR(&b, matmul, at, x, u), *second = CALL_ATTR(&b, matmul, at, x, v);
+    Node *z = build_node(&b, OP_tanh, NULL, 1, &second);
+    Node *last = CALL_ATTR(&b, matmul, at, x, w);
+    graph_return(g, 3, (Node *[]){ first, convert(&b, z, p->out == BF16 ? F32 : BF16), last }, NULL);
+    return g;
+}
+
+static Status check_sides(void *context)
+{
+    for (uint64_t i = 0; i < COUNT(products); i++)
+        for (uint64_t way = 0; way < 3 * COUNT(pools); way++) {
+            Trial t = { .c = context, .name = "sides", .seed = seed_of("sides", i), .all_passes = true };
+            t.graph = sides_graph(t.c, &products[i]);
+            assert_true(try_graph(&t, way));
+        }
+    return OK;
+}
+
+/* They are one wave, at every level, with every number of threads. */
+static void products_of_one_operand(void **state)
+{
+    (void)state;
+    ran = beside = 0;
+    with_context(check_sides);
+    print_message("%d launches beside others\n", (int)beside);
+    assert_int_equal(beside, COUNT(products) * 2 * 3 * COUNT(pools));
+}
+
 static Status check_products(void *context)
 {
     for (uint64_t i = 0; i < COUNT(products) * 4; i++)
@@ -341,7 +383,8 @@ static void samples_of_cards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(products_with_rows),
-                                        cmocka_unit_test(blocks_made_again), cmocka_unit_test(samples_of_cards) };
+                                        cmocka_unit_test(products_of_one_operand), cmocka_unit_test(blocks_made_again),
+                                        cmocka_unit_test(samples_of_cards) };
     for (size_t i = 1; i < COUNT(pools); i++)
         pools[i] = parallel_open(thread_counts[i], NULL);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
