@@ -7,6 +7,7 @@ enum {
     BAND_DEPTH = 512, /* of k, at most, that is packed at a time */
     BAND_COLS = 512,  /* of c that are summed together, where there are segments to join */
     SLICE_COLS = 128, /* of b that are packed at a time: each panel meets all rows of a band, and is not needed again */
+    TOLD_COLS = 256,  /* that are told of at a time: longer runs are worth more than what is in the nearest cache */
     FEW_ROWS = 24,    /* are not worth packing b for */
     THIN_ROWS = 2,    /* or anything */
 };
@@ -129,8 +130,8 @@ static bool shares_rows(const Panel *p, const PanelSide *sides, size_t n)
                 l->pack_columns(n, p->k, b + j * step, p->ldb, step, columns, p->k * l->width);                        \
                 l->multiply(p->m, n, p->k, tiles, tile, columns, c + j, p->ldc, fresh);                                \
             }                                                                                                          \
-            if (last)                                                                                                  \
-                tell(p, j, n);                                                                                         \
+            if (last && ((j + n) % TOLD_COLS == 0 || j + n == p->n))                                                   \
+                tell(p, j / TOLD_COLS * TOLD_COLS, j + n - j / TOLD_COLS * TOLD_COLS);                                 \
         }                                                                                                              \
     }                                                                                                                  \
     /* A segment of a band. */                                                                                         \

@@ -15,8 +15,10 @@
  * Within a part the order stays, which is that of who made the graph: what is made is read soon.  Where all that a part of
  * the update makes is small, or the next value of a state, calls that read nothing of each other come together instead:
  * they can run side by side.  So can products of one left operand: a later one comes behind the first, where all that it
- * reads is there, and it is not far.  On the backward side, what rows, reductions and moves make of the forward side's values (a
- * look at one that is kept, one that is made again) could run at any time, and runs right before who first reads it. */
+ * reads is there, and it is not far.
+ *
+ * On the backward side, what rows, reductions and moves make of the forward side's values (a look at one that is kept, one
+ * that is made again) could run at any time, and runs right before who first reads it. */
 #include "ir/step_part.h"
 #include "ops/region/region.h"
 #include "passes/engine/pass.h"
