@@ -294,7 +294,7 @@ typedef struct OpDef {
     Status (*eval)(Eval *e);
     Node *(*expand)(Build *b, const Site *s);
     /* several calls as one that have the same operand 0, attributes and element types, where `shares` says so of the types
-     * of operand 0 and of operand 1 of any two; both null: each runs alone */
+     * of operand 0 and of operand 1 of any two (both null: each runs alone) */
     Status (*beside)(Eval *const *e, int n);
     bool (*shares)(const Type *left, const Type *x, const Type *y);
     bool expand_needs_values; /* the expansion depends on the values of operands that are integers */
