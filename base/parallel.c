@@ -21,7 +21,8 @@
 enum {
     MOST_THREADS = 1024,
     STACK = 256 * 1024,
-    SPINS = 4000, /* some hundred microseconds: regions of one evaluation follow each other closely, waking takes tens */
+    SPINS =
+        4000, /* some hundred microseconds: regions of one evaluation follow each other closely, waking takes tens */
 };
 
 typedef struct Worker {

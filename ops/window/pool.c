@@ -155,17 +155,10 @@ static Beside runs_beside(const Window *w, const int64_t *line)
     return b;
 }
 
-/* The loop of a level is f32's. */
-static void largest_beside_f32(const Kernels *level, const WindowTaps *t, const f32 *x, int64_t n, i32 *where)
-{
-    kernels_largest(level)(t, x, (size_t)n, where);
-}
-
-/* The others go tap by tap, so that no window waits for itself; in whole numbers, for compilers make branches of choices. */
+/* Tap by tap, so that no window waits for itself; in whole numbers, for compilers make branches of choices. */
 #define LARGEST_BESIDE(T, BETTER)                                                                                      \
-    static void largest_beside_##T(const Kernels *level, const WindowTaps *t, const T *x, int64_t n, i32 *where)       \
+    static void tap_by_tap_##T(const WindowTaps *t, const T *x, int64_t n, i32 *where)                                 \
     {                                                                                                                  \
-        (void)level;                                                                                                   \
         memset(where, 0, (size_t)n * sizeof *where);                                                                   \
         for (i32 k = 1; k < t->rows * t->cols; k++) {                                                                  \
             const i32 at = k / t->cols * t->row_step + k % t->cols * t->col_step;                                      \
@@ -212,15 +205,17 @@ static void largest_beside_f32(const Kernels *level, const WindowTaps *t, const 
         for (int64_t i = b.from; i < b.to; i += SIDE_BY_SIDE) {                                                        \
             const int64_t first = b.first + (i - b.from) * b.taps.stride;                                              \
             const int64_t n = b.to - i < SIDE_BY_SIDE ? b.to - i : SIDE_BY_SIDE;                                       \
-            largest_beside_##T(level, &b.taps, x + first, n, found);                                                   \
+            const bool settled = largest_beside_##T(level, &b.taps, x + first, n, found);                              \
             for (int64_t k = 0; k < n; k++)                                                                            \
                 where[i + k] = first + k * b.taps.stride + found[k];                                                   \
+            for (int64_t k = 0; k < n && !settled; k++) {                                                              \
+                at[last] = i + k;                                                                                      \
+                where[i + k] = plus_zero_##T(w, x, at, where[i + k]);                                                  \
+            }                                                                                                          \
         }                                                                                                              \
-        for (int64_t i = 0; i < w->out[last]; i++) {                                                                   \
+        for (int64_t i = b.from ? 0 : b.to; i < w->out[last]; i = i + 1 == b.from ? b.to : i + 1) {                    \
             at[last] = i;                                                                                              \
-            if (i < b.from || i >= b.to)                                                                               \
-                where[i] = largest_in_##T(w, x, at);                                                                   \
-            where[i] = plus_zero_##T(w, x, at, where[i]);                                                              \
+            where[i] = plus_zero_##T(w, x, at, largest_in_##T(w, x, at));                                              \
         }                                                                                                              \
     }                                                                                                                  \
     static void max_pool_##T(void *arg, int64_t begin, int64_t end, int worker)                                        \
@@ -251,8 +246,35 @@ static void largest_beside_f32(const Kernels *level, const WindowTaps *t, const 
 #define MINUS32(a) (half_bits32(a) == UINT32_C(1) << 31)
 #define MINUS64(a) (half_bits64(a) == UINT64_C(1) << 63)
 #define NEVER(a)   ((void)(a), false)
+LARGEST_BESIDE(f32, OR_NAN)
 LARGEST_BESIDE(f64, OR_NAN)
 LARGEST_BESIDE(i64, ABOVE)
+
+/* Whether -0 was found nowhere where 0 stands, as the loop of a level does, which is of f32 and for lines that fill a vector. */
+static bool largest_beside_f32(const Kernels *level, const WindowTaps *t, const f32 *x, int64_t n, i32 *where)
+{
+    enum { FEW = 8 };
+    if (n < FEW)
+        tap_by_tap_f32(t, x, n, where);
+    else
+        kernels_largest(level)(t, x, (size_t)n, where);
+    return n >= FEW;
+}
+
+static bool largest_beside_f64(const Kernels *level, const WindowTaps *t, const f64 *x, int64_t n, i32 *where)
+{
+    (void)level;
+    tap_by_tap_f64(t, x, n, where);
+    return false;
+}
+
+static bool largest_beside_i64(const Kernels *level, const WindowTaps *t, const i64 *x, int64_t n, i32 *where)
+{
+    (void)level;
+    tap_by_tap_i64(t, x, n, where);
+    return false;
+}
+
 MAX_POOL(f32, OR_NAN, MINUS32)
 MAX_POOL(f64, OR_NAN, MINUS64)
 MAX_POOL(i64, ABOVE, NEVER)
