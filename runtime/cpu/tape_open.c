@@ -229,13 +229,31 @@ static void narrow(TapeRunner *r, int step, const OpTable *ops)
         s->feed = rows == ROWS_SAME ? FEED_REPEAT : FEED_ROWS;
 }
 
+/* Whether all who read a register are rows that hold it as one number. */
+static bool is_held_by_all(const TapeRunner *r, int reg, const OpTable *ops)
+{
+    for (int i = 0; i < r->n_steps; i++) {
+        const TapeStepRun *s = &r->steps[i];
+        if (!reads(s, reg))
+            continue;
+        RowLoop *loop = s->word == TAPE_ROW ? loop_by_rows(r, s, number_of_row(r, i, ops), reg, ROWS_NUMBER) : NULL;
+        if (!loop || loop != s->row)
+            return false;
+    }
+    return true;
+}
+
 static void narrow_registers(TapeRunner *r, const OpTable *ops, Arena *arena)
 {
+    const bool by_rows = r->tape->cut >= 0 && (r->tape->length >= LEAST_RUN || tape_has_pieces(r->tape));
     r->rows = NEWS(arena, TapeRows, r->tape->n_registers + 1);
-    if (r->tape->cut < 0 || (r->tape->length < LEAST_RUN && !tape_has_pieces(r->tape)))
-        return;
-    for (int i = 0; i < r->n_steps; i++)
+    for (int i = 0; i < r->n_steps && by_rows; i++)
         narrow(r, i, ops);
+    for (int i = 0; i < r->n_steps; i++) {
+        TapeStepRun *s = &r->steps[i];
+        const bool lasts = s->word == TAPE_FILL || (s->word == TAPE_LOAD && s->feed == FEED_FIXED);
+        s->is_one = lasts && is_held_by_all(r, s->out, ops);
+    }
 }
 
 /* ---- places ---- */

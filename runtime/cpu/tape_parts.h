@@ -36,6 +36,7 @@ typedef struct TapeStepRun {
     size_t size; /* of an element of the arithmetic */
     RowLoop *row;
     bool by_rows; /* it runs row by row: not all operands are whole */
+    bool is_one;  /* of what is filled once: nobody reads more than its first element */
     const ReduceLoops *loops;
     /* of DRAW */
     PhiloxLaw law;

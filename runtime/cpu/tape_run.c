@@ -281,7 +281,7 @@ static void fill_room(const TapeRunner *r, const TapeStepRun *s, void *room)
         v.i = q_i64(s->k[0]);
     else
         v.u = q_u64(s->k[0]);
-    for (int64_t i = 0; i < r->block_elements; i++) {
+    for (int64_t i = 0; i < (s->is_one ? 1 : r->block_elements); i++) {
         if (s->size == sizeof(f32))
             ((f32 *)room)[i] = v.f;
         else
