@@ -84,6 +84,12 @@ bool quantizer_is_learned(const Quantizer *q);
 /* The least and the largest code of integers; of EITHER those of signed ones. */
 void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest);
 
+/* Decides what words left open, as weights, activations and the others want it. */
+void quantizer_fill(Quantizer *q, QuantOperand operand);
+
+/* What of a whole record does not go together, and what to write instead; null: nothing. */
+const char *quantizer_wrong(const Quantizer *q, QuantOperand operand, const char **instead);
+
 /* Reads SPEC (docs/quantization.md) for a target, which presets ask for what it wants; USAGE with what to write instead where
  * something is unknown, said twice or does not go together. */
 Status quantizer_read(QuantSpec *to, const char *option, const char *text, const char *target, Arena *arena,

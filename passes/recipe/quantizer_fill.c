@@ -1,0 +1,146 @@
+/* What a quantizer is where its words leave it open, and what does not go together. */
+#include "passes/recipe/quantizer.h"
+
+bool quantizer_is_integer(const Quantizer *q)
+{
+    return q->format == FORMAT_INT || q->format == FORMAT_UINT || q->format == FORMAT_EITHER;
+}
+
+bool quantizer_is_learned(const Quantizer *q)
+{
+    const QuantValue v = q->part[QUANT_SOURCE].value;
+    return v == SOURCE_LSQ || v == SOURCE_LSQ_PLUS || v == SOURCE_PACT || v == SOURCE_TQT || v == SOURCE_N2UQ ||
+           v == SOURCE_STATS;
+}
+
+static void by_default(Quantizer *q, QuantField field, QuantValue value, const char *why)
+{
+    QuantPart *part = &q->part[field];
+    if (part->value)
+        return;
+    *part = (QuantPart){ .value = value, .from = why };
+    if (value == SOURCE_EMA)
+        part->number = 0.01;
+}
+
+static void fill_source(Quantizer *q, QuantOperand role)
+{
+    if (role == OPERAND_B && q->bits == 32)
+        by_default(q, QUANT_SOURCE, SOURCE_PRODUCT, "default of biases of 32 bits");
+    else if (role == OPERAND_W || role == OPERAND_B)
+        by_default(q, QUANT_SOURCE, SOURCE_MINMAX, "default of weights");
+    else if (role == OPERAND_A)
+        by_default(q, QUANT_SOURCE, SOURCE_EMA, "default of activations");
+    else
+        by_default(q, QUANT_SOURCE, SOURCE_DYNAMIC, "default of what backward quantizes");
+}
+
+/* With a scale from the largest nothing is outside, so weights pass; where the range is learned, what lies outside moves it. */
+static void fill_mask(Quantizer *q, QuantOperand role)
+{
+    if (quantizer_is_learned(q))
+        by_default(q, QUANT_MASK, MASK_V, "default of learned scales");
+    else if (role == OPERAND_A && q->part[QUANT_SOURCE].value != SOURCE_DYNAMIC)
+        by_default(q, QUANT_MASK, MASK_Q, "default of activations");
+    else
+        by_default(q, QUANT_MASK, MASK_PASS, "default where the largest sets the scale");
+}
+
+void quantizer_fill(Quantizer *q, QuantOperand role)
+{
+    const bool weights = role == OPERAND_W || role == OPERAND_B || role == OPERAND_W_DGRAD;
+    if (weights || role == OPERAND_A)
+        by_default(q, QUANT_GRAIN, weights ? GRAIN_CHANNEL : GRAIN_TENSOR,
+                   weights ? "default of weights" : "default of activations");
+    else
+        by_default(q, QUANT_GRAIN, GRAIN_ROW, "default of what backward quantizes");
+    fill_source(q, role);
+    by_default(q, QUANT_SCALE, SCALE_F32, "default");
+    by_default(q, QUANT_ZERO, ZERO_SYM, "default");
+    if (quantizer_is_integer(q)) {
+        const bool narrow = weights && q->format == FORMAT_INT && q->bits > 1 && q->bits <= 16;
+        by_default(q, QUANT_RANGE, narrow ? RANGE_NARROW : RANGE_FULL,
+                   narrow ? "default of signed weights" : "default");
+    }
+    by_default(q, QUANT_ROUNDING, ROUNDING_RNE, "default");
+    by_default(q, QUANT_CHOICE, CHOICE_ABSMAX, "default");
+    fill_mask(q, role);
+}
+
+void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest)
+{
+    const int64_t half = (int64_t)1 << (q->bits - 1);
+    const bool narrow = q->part[QUANT_RANGE].value == RANGE_NARROW;
+    if (q->format == FORMAT_UINT) {
+        *least = 0;
+        *largest = 2 * half - 1 - narrow;
+    } else {
+        *least = narrow ? 1 - half : -half;
+        *largest = half - 1;
+    }
+}
+
+/* ---- what does not go together ---- */
+
+static bool has(const Quantizer *q, QuantField field, QuantValue value)
+{
+    return q->part[field].value == value;
+}
+
+/* Blocks, groups and tiles: scales for so many elements. */
+static bool has_blocks(const Quantizer *q)
+{
+    return has(q, QUANT_GRAIN, GRAIN_GROUP) || has(q, QUANT_GRAIN, GRAIN_BLOCK) || has(q, QUANT_GRAIN, GRAIN_TILE);
+}
+
+static const char *wrong_with_format(const Quantizer *q, const char **instead)
+{
+    const bool integer = quantizer_is_integer(q);
+    int64_t least, largest;
+    *instead = "an integer format";
+    if (!integer && !has(q, QUANT_ZERO, ZERO_SYM))
+        return "a zero point belongs to integers";
+    if (!integer && q->part[QUANT_RANGE].value)
+        return "narrow and full belong to integers";
+    if (!integer && q->part[QUANT_BITS].value)
+        return "learned bits belong to integers";
+    *instead = "e2m1";
+    if (has(q, QUANT_CHOICE, CHOICE_4OR6) && q->format != FORMAT_E2M1)
+        return "4or6 belongs to e2m1";
+    if (!integer)
+        return NULL;
+    quantizer_codes(q, &least, &largest);
+    *instead = "binary, or full";
+    return least >= largest ? "one code is all that is left" : NULL;
+}
+
+static const char *wrong_with_source(const Quantizer *q, QuantOperand role, const char **instead)
+{
+    const bool state = role == OPERAND_W || role == OPERAND_A;
+    *instead = "dynamic";
+    if (quantizer_is_learned(q) && !state)
+        return "only scales of weights and activations are learned";
+    *instead = "block=32";
+    if (has(q, QUANT_SCALE, SCALE_E4M3) && !has_blocks(q))
+        return "a scale of 8 bits beside one number of the tensor belongs to blocks";
+    *instead = "block=16";
+    if (has(q, QUANT_TURN, TURN_HADAMARD) && !(has_blocks(q) && q->part[QUANT_GRAIN].size[0] % 16 == 0))
+        return "hadamard=16 turns blocks of a multiple of 16";
+    *instead = "w=";
+    if (q->part[QUANT_MASTER].value && role != OPERAND_W)
+        return "stored belongs to weights";
+    *instead = "dynamic";
+    if (q->part[QUANT_MASTER].value && !has(q, QUANT_SOURCE, SOURCE_DYNAMIC) && !has(q, QUANT_SOURCE, SOURCE_MINMAX))
+        return "weights that are stored have the scale of their largest";
+    *instead = "uint8:pact";
+    if (has(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
+        return "pact learns the upper end of what is never below 0";
+    *instead = "w=";
+    return has(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W ? "dorefa belongs to weights" : NULL;
+}
+
+const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **instead)
+{
+    const char *wrong = wrong_with_format(q, instead);
+    return wrong ? wrong : wrong_with_source(q, role, instead);
+}
