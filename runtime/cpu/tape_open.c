@@ -247,6 +247,8 @@ static void narrow_registers(TapeRunner *r, const OpTable *ops, Arena *arena)
 {
     const bool by_rows = r->tape->cut >= 0 && (r->tape->length >= LEAST_RUN || tape_has_pieces(r->tape));
     r->rows = NEWS(arena, TapeRows, r->tape->n_registers + 1);
+    for (int i = 0; i < r->tape->n_registers; i++)
+        r->rows[i] = r->tape->registers[i].lasts ? ROWS_SAME : ROWS_WHOLE;
     for (int i = 0; i < r->n_steps && by_rows; i++)
         narrow(r, i, ops);
     for (int i = 0; i < r->n_steps; i++) {

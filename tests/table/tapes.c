@@ -94,6 +94,58 @@ static Status check_channels(void *context)
     return OK;
 }
 
+/* ---- rows with a loop of their own ---- */
+
+static Node *binary(Build *b, Op op, Node *x, Node *y)
+{
+    return build_node(b, op, NULL, 2, (Node *[]){ x, y });
+}
+
+/* Numbers of rows, given and reduced, and one row for all, in every operand of rows of two and three; constants beside them. */
+static Graph *row_graph(Context *c, int64_t rows, int64_t length, DType d)
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const int64_t dims[] = { rows, length }, by_row[] = { rows, 1 }, along = 1, down = 0;
+    Node *x = graph_input(g, "x", type_tensor(&c->ir.types, d, 2, dims));
+    Node *m = graph_input(g, "m", type_tensor(&c->ir.types, d, 2, by_row));
+    Node *r = graph_input(g, "r", type_tensor(&c->ir.types, d, 2, by_row));
+    Node *v = graph_input(g, "v", type_tensor(&c->ir.types, d, 1, &length));
+    Node *k = build_scalar(&b, d, 0.75), *zero = build_scalar(&b, d, 0), *own = build_scalar(&b, d, 0.25);
+    Node *e = binary(&b, OP_mul, r, binary(&b, OP_sub, x, m));
+    Node *w = binary(&b, OP_sub, v, binary(&b, OP_mul, e, v));
+    Node *sum = build_reduce(&b, OP_reduce_sum, binary(&b, OP_mul, e, w), 1, &along);
+    Node *f = binary(&b, OP_sub, binary(&b, OP_div, sum, w), binary(&b, OP_mul, e, sum));
+    Node *above = binary(&b, OP_greater, f, zero);
+    Node *p = build_node(&b, OP_where, NULL, 3, (Node *[]){ above, v, own });
+    Node *q = build_node(&b, OP_where, NULL, 3, (Node *[]){ above, k, m });
+    Node *t = build_node(&b, OP_where, NULL, 3, (Node *[]){ above, sum, v });
+    Node *u = build_node(&b, OP_where, NULL, 3, (Node *[]){ above, m, r });
+    Node *all = binary(&b, OP_add, binary(&b, OP_add, p, q), binary(&b, OP_mul, t, u));
+    Node *cols = build_reduce(&b, OP_reduce_sum, all, 1, &down);
+    Node *most = build_reduce(&b, OP_reduce_max, binary(&b, OP_mul, p, k), 1, &along);
+    graph_return(g, 6, (Node *[]){ f, p, q, all, cols, most }, NULL);
+    return g;
+}
+
+/* One row a block, several, and rows that are too short for a loop of their own. */
+static Status check_rows(void *context)
+{
+    static const int64_t cases[][2] = { { 1, 64 },  { 2, 64 },   { 70, 64 }, { 7, 65 },   { 130, 100 }, { 3, 300 },
+                                        { 9, 512 }, { 66, 513 }, { 5, 768 }, { 3, 1500 }, { 40, 63 },   { 33, 8 } };
+    static const DType types[] = { F32, F64, BF16 };
+    TapeCheck w = { .c = context };
+    for (size_t i = 0; i < COUNT(types) * COUNT(cases); i++) {
+        Graph *g = row_graph(w.c, cases[i / COUNT(types)][0], cases[i / COUNT(types)][1], types[i % COUNT(types)]);
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        assert_true(tape_check(&w, g, seed_of("rows", i)));
+        assert_int_equal(w.tapes, i + 1);
+        assert_false(w.wrong);
+    }
+    return OK;
+}
+
 /* ---- composites, opened and put together anew ---- */
 
 typedef struct Opened {
@@ -156,9 +208,15 @@ static void channels(void **state)
     with_context(check_channels);
 }
 
+static void rows_by_themselves(void **state)
+{
+    (void)state;
+    with_context(check_rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(channels),
-                                        cmocka_unit_test(composites) };
+                                        cmocka_unit_test(rows_by_themselves), cmocka_unit_test(composites) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
