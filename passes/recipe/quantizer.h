@@ -90,8 +90,8 @@ void quantizer_fill(Quantizer *q, QuantOperand operand);
 /* What of a whole record does not go together, and what to write instead; null: nothing. */
 const char *quantizer_wrong(const Quantizer *q, QuantOperand operand, const char **instead);
 
-/* Reads SPEC (docs/quantization.md) for a target, which presets ask for what it wants; USAGE with what to write instead where
- * something is unknown, said twice or does not go together. */
+/* Reads SPEC (docs/quantization.md) for a target, ort or trt, which presets ask for what it wants; USAGE with what to write
+ * instead where something is unknown, said twice or does not go together. */
 Status quantizer_read(QuantSpec *to, const char *option, const char *text, const char *target, Arena *arena,
                       Diag *diag);
 

@@ -97,7 +97,7 @@ static const char *wrong_with_format(const Quantizer *q, const char **instead)
 {
     const bool integer = quantizer_is_integer(q);
     int64_t least, largest;
-    *instead = "an integer format";
+    *instead = "int8";
     if (!integer && !has(q, QUANT_ZERO, ZERO_SYM))
         return "a zero point belongs to integers";
     if (!integer && q->part[QUANT_RANGE].value)
@@ -110,7 +110,7 @@ static const char *wrong_with_format(const Quantizer *q, const char **instead)
     if (!integer)
         return NULL;
     quantizer_codes(q, &least, &largest);
-    *instead = "binary, or full";
+    *instead = "binary";
     return least >= largest ? "one code is all that is left" : NULL;
 }
 
@@ -126,7 +126,7 @@ static const char *wrong_with_source(const Quantizer *q, QuantOperand role, cons
     *instead = "block=16";
     if (has(q, QUANT_TURN, TURN_HADAMARD) && !(has_blocks(q) && q->part[QUANT_GRAIN].size[0] % 16 == 0))
         return "hadamard=16 turns blocks of a multiple of 16";
-    *instead = "w=";
+    *instead = "w=int8:stored";
     if (q->part[QUANT_MASTER].value && role != OPERAND_W)
         return "stored belongs to weights";
     *instead = "dynamic";
@@ -135,7 +135,7 @@ static const char *wrong_with_source(const Quantizer *q, QuantOperand role, cons
     *instead = "uint8:pact";
     if (has(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
         return "pact learns the upper end of what is never below 0";
-    *instead = "w=";
+    *instead = "w=int8:dorefa";
     return has(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W ? "dorefa belongs to weights" : NULL;
 }
 

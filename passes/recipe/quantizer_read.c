@@ -115,30 +115,30 @@ static bool read_integer(const char *text, Quantizer *q)
     return !is_unsigned && strncmp(digits + n, "|uint", 5) == 0 && bits_of(digits + n + 5, &other) && other == bits;
 }
 
-static bool is_format(const char *text)
+/* The place of a format whose word says its bits; COUNT(formats): there is none of that name. */
+static size_t find_format(const char *text)
 {
-    for (size_t i = 0; i < COUNT(formats); i++)
-        if (formats[i].bits && strcmp(formats[i].word, text) == 0)
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < COUNT(formats) && !(formats[i].bits && strcmp(formats[i].word, text) == 0))
+        i++;
+    return i;
 }
 
 static Status read_format(const Reader *r, const char *text, Quantizer *q)
 {
     const char *known[COUNT(formats) + 1];
     size_t n = 0;
+    const size_t at = find_format(text);
     if (read_integer(text, q))
         return OK;
-    for (size_t i = 0; i < COUNT(formats); i++) {
-        if (!formats[i].bits)
-            continue;
-        known[n++] = formats[i].word;
-        if (strcmp(formats[i].word, text) == 0) {
-            q->format = (QuantFormat)i;
-            q->bits = formats[i].bits;
-            return OK;
-        }
+    if (at < COUNT(formats)) {
+        q->format = (QuantFormat)at;
+        q->bits = formats[at].bits;
+        return OK;
     }
+    for (size_t i = 0; i < COUNT(formats); i++)
+        if (formats[i].bits)
+            known[n++] = formats[i].word;
     known[n++] = "int8";
     const char *near = str_nearest(text, known, n);
     return refuse(r, arena_printf(r->arena, "no format is called '%s'", text),
@@ -408,12 +408,15 @@ static Status read_preset(Reader *r, const char *word)
     const char *list = word, *name = part_of(r->arena, &list, ':');
     const char *text = quantizer_preset(name, r->target, r->arena);
     Quantizer format;
-    if (!text && (read_integer(name, &format) || is_format(name)))
+    if (!text && (read_integer(name, &format) || find_format(name) < COUNT(formats)))
         return refuse(r, arena_printf(r->arena, "'%s' does not say of what", word),
                       arena_printf(r->arena, "w=%s", word));
     if (!text)
         return no_preset(r, name);
-    r->from = arena_printf(r->arena, "preset %s", name);
+    if (strcmp(r->target, "ort") != 0 && strcmp(r->target, "trt") != 0)
+        return refuse(r, arena_printf(r->arena, "presets know what ort and trt want, not what %s does", r->target),
+                      "--for ort");
+    r->from = arena_printf(r->arena, "preset %s for %s", name, r->target);
     TRY(read_items(r, text));
     fill_backward(r);
     if (list)
