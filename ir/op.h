@@ -312,6 +312,7 @@ typedef struct OpDef {
     bool (*adjoint_when)(const Node *n); /* which calls it serves, the expansion's adjoints serving others; null: all */
     bool open_adjoint;                   /* it holds where extents are only known when it runs */
     uint32_t differentiable;             /* operands, a bit each */
+    uint32_t gives_codes; /* results of codes that stand for numbers: their gradient is that of the numbers, f32 */
     uint32_t trainable;                  /* operands that are parameters by default, a bit each */
 
     /* of one step of an optimizer: the short names ("m", "v") of the states that it keeps of a parameter; returns how many */

@@ -210,7 +210,7 @@ static Node *finish(Run *r, Node *n)
     if (m->gradient || !m->shares)
         return m->gradient;
     m->gradient = gather(r, n, 0, n->type);
-    if (m->gradient && !m->x)
+    if (m->gradient && !m->x && !reverse_is_codes(n))
         m->gradient = reverse_wide(r->b, make_cast(r->b, m->gradient, n->type->dtype));
     return m->gradient;
 }
@@ -235,7 +235,7 @@ static Status contribute(Run *r, const Node *n, Node *const *dx, const bool *wan
     for (int i = 0; i < n->n_in; i++) {
         if (!want[i] || !dx[i])
             continue;
-        Node *g = make_cast(r->b, dx[i], make_width(in(n, i)->type->dtype));
+        Node *g = make_cast(r->b, dx[i], reverse_width(in(n, i)));
         if (!g)
             return r->b->status;
         add_share(r, in(n, i), 0, g);

@@ -2,12 +2,29 @@
 #ifndef OPS_CONTROL_REVERSE_CALL_H
 #define OPS_CONTROL_REVERSE_CALL_H
 
+#include "ops/card/make.h"
 #include "ops/control/reverse.h"
 
-/* Whether a gradient may reach a value: a tensor of floats. */
+/* Whether a value is codes that stand for numbers, which have a gradient though the codes are integers. */
+static inline bool reverse_is_codes(const Node *n)
+{
+    if (n->type->kind != TYPE_TENSOR || dtype_is_float(n->type->dtype))
+        return false;
+    const int k = n->op == OP_part ? (int)((const PartAttr *)n->attr)->index : 0;
+    const Node *call = n->op == OP_part ? in(n, 0) : n;
+    return k < 32 && op_of(call)->gives_codes >> k & 1;
+}
+
+/* Whether a gradient may reach a value: a tensor of floats, or of codes that stand for some. */
 static inline bool reverse_carries(const Node *n)
 {
-    return n && n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
+    return n && n->type->kind == TYPE_TENSOR && (dtype_is_float(n->type->dtype) || reverse_is_codes(n));
+}
+
+/* The type in which gradients of a value come together. */
+static inline DType reverse_width(const Node *n)
+{
+    return reverse_is_codes(n) ? F32 : make_width(n->type->dtype);
 }
 
 /* The value of an operand that expansions and adjoints may ask for: indices, axes and shapes, and small numbers such as an
