@@ -78,6 +78,8 @@ typedef struct Executable {
     ProgramMaker *programs; /* of a graph of one part that leaves types of its inputs open: asked once operands */
     void *maker;            /* have some, with this; null: nobody is */
     bool brief;             /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
+    Arena *arena;           /* of a graph that may be unloaded: where what is made for it lies; null: that of open */
+    const int *room_of;     /* the graph in whose memory it works, only one of them having results; null: in its own */
 } Executable;
 
 /* What one run of a graph depends on. */
@@ -111,6 +113,9 @@ typedef struct Engine {
 
     /* Gets ready to run a graph; it is called by the number from now on. */
     Status (*load)(Values *v, const Executable *x, int *number);
+
+    /* Forgets a graph that was loaded with an arena of its own, while none of its values is read.  It wants no memory. */
+    void (*unload)(Values *v, int graph);
 
     /* Begins a run of a graph: the results of the run before go. */
     Status (*begin)(Values *v, int graph, const EngineRun *options);

@@ -27,9 +27,10 @@ static const char *interned(qcc_step *s, const char *name)
     return name_of(&s->ir->names, name, strlen(name));
 }
 
-static Status build_graphs(qcc_step *s, const CommandLine *line)
+/* The model as it is to be trained, and the losses that a line says for it. */
+static Status build_model(qcc_step *s, const CommandLine *line, Graph **model)
 {
-    Graph *g = NULL, *eval;
+    Graph *g = NULL;
     TRY(recipe_read(s, line));
     amp_report_open(s);
     TRY(step_bind_model(s, line, &g));
@@ -37,18 +38,41 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     TRY(recipe_read_losses(s, g, line));
     step_find_whole(s, g, step_batch_of(g));
     TRY(run_pipeline(s, "train-model", g));
+    *model = g;
+    return OK;
+}
+
+/* @eval, of a model that was built: every sample has its weight in the loss. */
+static Status finish_eval(qcc_step *s, Graph *g)
+{
+    const LossSpec *losses = s->recipe.losses;
+    s->recipe.losses = recipe_masked(s);
+    const Status status = run_pipeline(s, "eval-step", g);
+    s->recipe.losses = losses;
+    g->name = interned(s, "eval");
+    return status;
+}
+
+Status step_build_eval(qcc_step *s, const CommandLine *line, Graph **eval)
+{
+    TRY(build_model(s, line, eval));
+    return finish_eval(s, *eval);
+}
+
+static Status build_graphs(qcc_step *s, const CommandLine *line)
+{
+    Graph *g, *eval;
+    TRY(build_model(s, line, &g));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
     eval = graph_copy(g, &s->arena);
-    const LossSpec *losses = s->recipe.losses, *masked = recipe_masked(s);
-    s->recipe.losses = recipe_keeps_last(line) ? masked : losses;
-    Status status = run_pipeline(s, "train-step", g);
-    s->recipe.losses = masked;
-    if (status == OK)
-        status = run_pipeline(s, "eval-step", eval);
+    const LossSpec *losses = s->recipe.losses;
+    if (recipe_keeps_last(line))
+        s->recipe.losses = recipe_masked(s);
+    const Status status = run_pipeline(s, "train-step", g);
     s->recipe.losses = losses;
     TRY(status);
+    TRY(finish_eval(s, eval));
     g->name = interned(s, "step");
-    eval->name = interned(s, "eval");
     s->module = module_new(s->ir, &s->arena);
     module_add(s->module, g);
     module_add(s->module, eval);

@@ -124,6 +124,12 @@ Status step_compile(qcc_model *m, const CommandLine *line, qcc_step **step);
  * `changes` are options that count instead, "" for none. */
 Status step_again(const qcc_step *made, const char *changes, qcc_step **step);
 
+/* Makes @eval alone of the model that a step is to be of, by the options of a line: the step stays without a module. */
+Status step_build_eval(qcc_step *s, const CommandLine *line, Graph **eval);
+
+/* What makes @eval of a step again for other batches (api/make/again.c). */
+AgainMaker step_again_maker(qcc_step *step);
+
 /* Whether a model that was read is a step already. */
 bool model_is_step(const qcc_model *m);
 

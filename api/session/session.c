@@ -16,27 +16,6 @@ static void undo_session(void *thing)
     memory_release(&s->cx->memory, s, sizeof *s);
 }
 
-/* Every sample of a batch counts, until somebody binds another mask. */
-static Status bind_valid(qcc_session *s)
-{
-    const Node *n = session_input_of(s->run, INPUT_valid);
-    if (!n)
-        return OK;
-    Tensor *ones = tensor_new(&s->arena, n->type);
-    for (int64_t i = 0; i < tensor_elements(ones); i++)
-        tensor_set_f64(ones, i, 1);
-    return session_bind(s->run, n->name, ones);
-}
-
-static Status open_run(qcc_session *s, const SessionOptions *options)
-{
-    TRY(session_open(s->step->module, options, &s->arena, &s->run));
-    const Status status = bind_valid(s);
-    if (status != OK)
-        session_close(s->run);
-    return status;
-}
-
 static void end_held(void *session)
 {
     session_end(session);
@@ -61,8 +40,9 @@ Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, con
         .watch = cx->watch,
         .programs = lower_for_engine,
         .maker = &cx->lowering,
+        .again = step_again_maker(step),
     };
-    const Status status = open_run(s, &options);
+    const Status status = session_open(step->module, &options, &s->arena, &s->run);
     if (status != OK) {
         heap_close(&s->texts);
         arena_close(&s->arena);

@@ -1,49 +1,6 @@
-#include "runtime/host/host.h"
-
-#include <string.h>
-
 #include "base/bytes.h"
 #include "ir/store/init.h"
-#include "runtime/host/runners.h"
-
-/* A graph that was loaded. */
-typedef struct Loaded {
-    Executable x;
-    RunnerRoom room;         /* of what the engine makes */
-    GraphRunner *runner;     /* of the run under way: one of those below */
-    GraphRunner *made;       /* by the engine; null: it takes the evaluator */
-    Runners *by_types;       /* made by the engine, for operands of some types; null: none is */
-    GraphRunner *evaluated;  /* null: not needed so far */
-    int done;                /* parts; as many as there are: nothing is under way */
-    ValueAt *reads;          /* what each input reads */
-    const Tensor **operands; /* of a run that begins */
-    int *reader;             /* by kept value: the input that read it last */
-} Loaded;
-
-/* What one move has in hand. */
-typedef struct Moving {
-    Tensor *value;    /* held; null: nothing */
-    const void *from; /* bytes that are copied to where the value is, once nothing can fail */
-    bool stays;       /* the kept value has them already: it was made there */
-} Moving;
-
-struct Values {
-    Ir *ir;
-    Arena *arena;
-    Heap heap;
-    EngineOptions options;
-    RunnerMaker *maker;
-    Tensor **kept;
-    Tensor **lent; /* by kept value: how we hold what is the caller's */
-    Moving *moving;
-    Tensor **late; /* by result: what move lets a graph make */
-    int cap_late;
-    int n_kept, cap_moving;
-    Loaded **graphs;
-    int n_graphs, cap_graphs;
-    bool outlives; /* its arenas are past guarded() */
-    uint64_t runs;
-};
+#include "runtime/host/host_parts.h"
 
 /* ---- beginning and end ---- */
 
@@ -64,7 +21,12 @@ Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, Runne
 
 static void keep_graph(Loaded *l)
 {
-    runner_room_keep(&l->room);
+    if (!l)
+        return;
+    if (!l->shares)
+        runner_room_keep(&l->room->memory);
+    if (l->heap == &l->own)
+        heap_keep(&l->own);
     runner_keep(l->made);
     runner_keep(l->evaluated);
     runners_keep(l->by_types);
@@ -78,18 +40,35 @@ void host_keep(Values *v)
     v->outlives = true;
 }
 
+static void close_graph(Loaded *l)
+{
+    if (!l)
+        return;
+    runner_close(l->made);
+    runner_close(l->evaluated);
+    runners_close(l->by_types);
+    if (!l->shares)
+        runner_room_close(&l->room->memory);
+    if (l->heap == &l->own)
+        heap_close(&l->own);
+}
+
 void host_close(Values *v)
 {
     if (!v)
         return;
-    for (int i = 0; i < v->n_graphs; i++) {
-        Loaded *l = v->graphs[i];
-        runner_close(l->made);
-        runner_close(l->evaluated);
-        runners_close(l->by_types);
-        runner_room_close(&l->room);
-    }
+    for (int i = 0; i < v->n_graphs; i++)
+        close_graph(v->graphs[i]);
     heap_close(&v->heap);
+}
+
+void host_unload(Values *v, int graph)
+{
+    Loaded *l = v->graphs[graph];
+    l->room->user = l->room->user == l ? NULL : l->room->user;
+    l->room->is_stale = true;
+    close_graph(l);
+    v->graphs[graph] = NULL;
 }
 
 static void grow_graphs(Values *v)
@@ -104,8 +83,7 @@ static void grow_graphs(Values *v)
     v->cap_graphs = cap;
 }
 
-/* Room for the move of every result. */
-static void grow_moving(Values *v, int n)
+void host_expect_moves(Values *v, int n)
 {
     if (n <= v->cap_moving)
         return;
@@ -124,39 +102,67 @@ static void grow_late(Values *v, int n)
 static GraphRunner *open_evaluated(Values *v, Loaded *l)
 {
     if (!l->evaluated) {
-        l->evaluated = evaluated_open(&l->x, &v->options, v->arena, &v->heap);
+        l->evaluated = evaluated_open(&l->x, &v->options, l->x.arena, l->heap);
         if (v->outlives)
             runner_keep(l->evaluated);
     }
     return l->evaluated;
 }
 
+/* Its own room and heap, or those that it works in beside others. */
+static void take_room(Values *v, Loaded *l, Arena *own)
+{
+    l->shares = l->x.room_of != NULL;
+    l->room = l->shares ? v->graphs[*l->x.room_of]->room : NEW(l->x.arena, Room);
+    l->heap = own ? &l->own : &v->heap;
+    if (!l->shares)
+        runner_room_open(&l->room->memory, v->ir->memory);
+    if (!own)
+        return;
+    heap_open(&l->own, v->ir->memory);
+    heap_reuse(&l->own);
+}
+
+/* A number that no graph has. */
+static int free_number(Values *v)
+{
+    int number = 0;
+    while (number < v->n_graphs && v->graphs[number])
+        number++;
+    if (number == v->n_graphs)
+        grow_graphs(v);
+    return number;
+}
+
 Status host_load(Values *v, const Executable *x, int *number)
 {
-    Loaded *l = NEW(v->arena, Loaded);
+    Arena *arena = x->arena ? x->arena : v->arena;
+    Loaded *l = NEW(arena, Loaded);
     const size_t n = x->graph->n_inputs;
     *l = (Loaded){ .x = *x, .done = x->n_parts };
-    l->reads = NEWS(v->arena, ValueAt, n + 1);
-    l->operands = NEWS(v->arena, const Tensor *, n + 1);
-    l->reader = NEWS(v->arena, int, v->n_kept + 1);
-    grow_graphs(v);
-    grow_moving(v, v->n_kept + graph_n_results(x->graph));
+    l->x.arena = arena;
+    l->reads = NEWS(arena, ValueAt, n + 1);
+    l->operands = NEWS(arena, const Tensor *, n + 1);
+    l->reader = NEWS(arena, int, v->n_kept + 1);
+    const int at = free_number(v);
+    host_expect_moves(v, v->n_kept + graph_n_results(x->graph));
     grow_late(v, graph_n_results(x->graph));
-    runner_room_open(&l->room, v->ir->memory);
-    l->made = v->maker ? v->maker(x, &v->options, &l->room, v->arena, &v->heap) : NULL;
+    take_room(v, l, x->arena);
+    l->made = v->maker ? v->maker(x, &v->options, &l->room->memory, arena, l->heap) : NULL;
     if (v->maker && x->programs)
-        l->by_types = runners_open(&l->x, &v->options, v->maker, &l->room, v->arena);
+        l->by_types = runners_open(&l->x, &v->options, v->maker, &l->room->memory, arena);
     l->runner = l->made ? l->made : open_evaluated(v, l);
     if (v->outlives)
         keep_graph(l);
-    *number = v->n_graphs;
-    v->graphs[v->n_graphs++] = l;
+    v->graphs[at] = l;
+    v->n_graphs += at == v->n_graphs;
+    *number = at;
     return OK;
 }
 
 /* ---- values ---- */
 
-static const Tensor *value_of(const Values *v, ValueAt at)
+const Tensor *host_value(const Values *v, ValueAt at)
 {
     if (at.at < 0)
         return NULL;
@@ -179,8 +185,8 @@ static void let_read(Values *v, int kept)
 {
     for (int i = 0; i < v->n_graphs; i++) {
         const Loaded *l = v->graphs[i];
-        const int input = l->reader[kept];
-        if (l->done < l->x.n_parts && (size_t)input < l->x.graph->n_inputs && l->reads[input].graph == KEPT &&
+        const int input = l ? l->reader[kept] : 0;
+        if (l && l->done < l->x.n_parts && (size_t)input < l->x.graph->n_inputs && l->reads[input].graph == KEPT &&
             l->reads[input].at == kept && l->runner->does->reads(l->runner, input))
             l->runner->does->reread(l->runner, input, v->kept[kept]);
     }
@@ -196,7 +202,7 @@ static void keep_value(Values *v, int kept, Tensor *value)
         tensor_drop(&v->heap, before);
 }
 
-static void set_value(Values *v, ValueAt to, Tensor *value)
+void host_set_value(Values *v, ValueAt to, Tensor *value)
 {
     if (to.graph == KEPT) {
         keep_value(v, to.at, value);
@@ -210,7 +216,7 @@ static void set_value(Values *v, ValueAt to, Tensor *value)
 
 Status host_get(Values *v, ValueAt at, const Tensor **host)
 {
-    *host = value_of(v, at);
+    *host = host_value(v, at);
     return OK;
 }
 
@@ -232,13 +238,13 @@ static void lend(Values *v, int kept, const Tensor *host)
 static Status put_copies(Values *v, int n, const ValueAt *to, Tensor *const *host)
 {
     Heap heap;
-    grow_moving(v, n);
+    host_expect_moves(v, n);
     heap_open(&heap, v->ir->memory);
     for (int i = 0; i < n; i++)
         v->moving[i].value = copy_of(&heap, host[i]);
     for (int i = 0; i < n; i++) {
         heap_take(&v->heap, v->moving[i].value);
-        set_value(v, to[i], v->moving[i].value);
+        host_set_value(v, to[i], v->moving[i].value);
     }
     heap_close(&heap);
     return OK;
@@ -261,7 +267,7 @@ Status host_put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow
         }
         if (how == PUT_GIVE)
             heap_take(&v->heap, host[i]);
-        set_value(v, to[i], how == PUT_GIVE ? host[i] : copy_of(&v->heap, host[i]));
+        host_set_value(v, to[i], how == PUT_GIVE ? host[i] : copy_of(&v->heap, host[i]));
     }
     return OK;
 }
@@ -276,113 +282,6 @@ Status host_fill(Values *v, int kept, const Type *type, Payload *initial)
         return payload_read(initial, t, v->ir->diag);
     if (t->bytes)
         memory_zero(v->ir->memory, t->data, t->bytes);
-    return OK;
-}
-
-/* ---- moves ----
- *
- * What can fail comes first: values are held, or room is made for their copies.  Then graphs make what they left for last,
- * then all is there and nothing fails any more. */
-
-/* The kept value that a move goes to, if its bytes may be written over: nobody else holds them. */
-static Tensor *own_target(const Values *v, ValueAt to, const Type *type)
-{
-    Tensor *t = to.graph == KEPT ? v->kept[to.at] : NULL;
-    return t && t->type == type && t->refs == 1 ? t : NULL;
-}
-
-/* Holds a value of ours; of another's memory says where its bytes are. */
-static Moving take(const Tensor *t)
-{
-    if (t && t->refs >= LENT)
-        return (Moving){ .from = t };
-    return (Moving){ .value = t ? tensor_hold(t) : NULL };
-}
-
-/* Gives what is to be copied room, where the target is not it. */
-static void make_room(Values *v, const ValueMove *move, Moving *m, const Type *type, bool in_place)
-{
-    Tensor *own = in_place ? own_target(v, move->to, type) : NULL;
-    m->stays = own != NULL;
-    m->value = own ? own : tensor_alloc(&v->heap, type);
-}
-
-static int late_number(const Values *v, ValueAt from)
-{
-    const GraphRunner *r = from.graph == KEPT || from.at < 0 ? NULL : v->graphs[from.graph]->runner;
-    return r && r->does->late ? r->does->late(r, from.at) : -1;
-}
-
-/* Whether the graph may make a result right where it goes to: it is the state's own place, or nobody's that it reads. */
-static bool may_be_made_in(const Loaded *l, int late, ValueAt to)
-{
-    const int state = l->runner->does->made_over(l->runner, late), input = to.graph == KEPT ? l->reader[to.at] : -1;
-    if (state < 0 || input < 0)
-        return false;
-    const bool reads =
-        (size_t)input < l->x.graph->n_inputs && l->reads[input].graph == KEPT && l->reads[input].at == to.at;
-    return !reads || input == state;
-}
-
-/* Lets the graph that left results for last make them; two moves of one result: the second is a copy. */
-static Status make_late(Values *v, int graph, int n, const ValueMove *moves)
-{
-    GraphRunner *r = v->graphs[graph]->runner;
-    const Graph *g = v->graphs[graph]->x.graph;
-    bool any = false;
-    memset(v->late, 0, (size_t)v->cap_late * sizeof *v->late);
-    for (int i = 0; i < n; i++) {
-        const int late = moves[i].from.graph == graph ? late_number(v, moves[i].from) : -1;
-        if (late < 0)
-            continue;
-        Moving *m = &v->moving[i];
-        const bool first = !v->late[late];
-        make_room(v, &moves[i], m, graph_result(g, late)->type,
-                  first && may_be_made_in(v->graphs[graph], late, moves[i].to));
-        m->from = first ? NULL : v->late[late];
-        if (first)
-            v->late[late] = m->value;
-        any = true;
-    }
-    return any ? r->does->make_late(r, v->late) : OK;
-}
-
-/* All that is moved is there, or nothing is. */
-static Status gather(Values *v, int n, const ValueMove *moves)
-{
-    for (int i = 0; i < n; i++)
-        v->moving[i] = late_number(v, moves[i].from) < 0 ? take(value_of(v, moves[i].from)) : (Moving){ .value = NULL };
-    for (int i = 0; i < n; i++)
-        if (v->moving[i].from)
-            make_room(v, &moves[i], &v->moving[i], ((const Tensor *)v->moving[i].from)->type, true);
-    for (int g = 0; g < v->n_graphs; g++)
-        TRY(make_late(v, g, n, moves));
-    return OK;
-}
-
-static void let_go(Values *v, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (v->moving[i].value && !v->moving[i].stays)
-            tensor_drop(&v->heap, v->moving[i].value);
-}
-
-Status host_move(Values *v, int n, const ValueMove *moves)
-{
-    grow_moving(v, n);
-    const Status status = gather(v, n, moves);
-    if (status != OK) {
-        let_go(v, n);
-        return status;
-    }
-    for (int i = 0; i < n; i++) {
-        const Tensor *from = v->moving[i].from;
-        if (from && from->bytes)
-            bytes_copy(v->moving[i].value->data, from->data, from->bytes);
-    }
-    for (int i = 0; i < n; i++)
-        if (!v->moving[i].stays)
-            set_value(v, moves[i].to, v->moving[i].value);
     return OK;
 }
 
@@ -404,15 +303,31 @@ static GraphRunner *choose_runner(Values *v, Loaded *l)
     return open_evaluated(v, l);
 }
 
+/* What another graph left in the room goes. */
+static void enter_room(Loaded *l)
+{
+    Room *room = l->room;
+    Loaded *before = room->user;
+    if (before && before != l) {
+        before->runner->does->end(before->runner);
+        before->done = before->x.n_parts;
+    }
+    if (room->is_stale)
+        runner_room_empty(&room->memory);
+    room->is_stale = false;
+    room->user = l;
+}
+
 Status host_begin(Values *v, int graph, const EngineRun *o)
 {
     Loaded *l = v->graphs[graph];
     for (size_t i = 0; i < l->x.graph->n_inputs; i++) {
         let_input_read(l, (int)i, o->inputs[i]);
-        l->operands[i] = value_of(v, o->inputs[i]);
+        l->operands[i] = host_value(v, o->inputs[i]);
     }
     l->done = l->x.n_parts;
     l->runner->does->end(l->runner);
+    enter_room(l);
     l->runner = l->made ? l->made : l->evaluated; /* those made for some types may have to go for others */
     l->runner = choose_runner(v, l);
     TRY(l->runner->does->begin(l->runner, o->seed, o->step, l->operands));
@@ -430,7 +345,7 @@ Status host_bind(Values *v, int graph, int input, ValueAt value)
 {
     Loaded *l = v->graphs[graph];
     let_input_read(l, input, value);
-    l->runner->does->reread(l->runner, input, value_of(v, value));
+    l->runner->does->reread(l->runner, input, host_value(v, value));
     return OK;
 }
 
@@ -454,9 +369,11 @@ void host_end(Values *v, int graph)
 
 void host_stats(const Values *v, EngineStats *to)
 {
-    *to = (EngineStats){ .runs = v->runs, .graphs = v->n_graphs };
+    *to = (EngineStats){ .runs = v->runs };
     for (int i = 0; i < v->n_kept; i++)
         to->bytes += v->kept[i] ? v->kept[i]->bytes : 0;
-    for (int i = 0; i < v->n_graphs; i++)
-        to->made += runners_made(v->graphs[i]->by_types);
+    for (int i = 0; i < v->n_graphs; i++) {
+        to->graphs += v->graphs[i] != NULL;
+        to->made += v->graphs[i] ? runners_made(v->graphs[i]->by_types) : 0;
+    }
 }

@@ -101,6 +101,7 @@ GraphRunner *evaluated_open(const Executable *x, const EngineOptions *options, A
 Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, RunnerMaker *maker, Values **values);
 void host_keep(Values *v);
 Status host_load(Values *v, const Executable *x, int *number);
+void host_unload(Values *v, int graph);
 Status host_begin(Values *v, int graph, const EngineRun *o);
 bool host_programmed(const Values *v, int graph);
 Status host_bind(Values *v, int graph, int input, ValueAt value);
@@ -115,7 +116,7 @@ void host_close(Values *v);
 
 #define HOST_ENGINE(NAME, OPEN, ...)                                                                                   \
     {                                                                                                                  \
-        .name = NAME, .open = OPEN, .keep = host_keep, .load = host_load, .begin = host_begin,                         \
+        .name = NAME, .open = OPEN, .keep = host_keep, .load = host_load, .unload = host_unload, .begin = host_begin,  \
         .programmed = host_programmed, .bind = host_bind, .run = host_run, .end = host_end, .get = host_get,           \
         .put = host_put, .fill = host_fill, .move = host_move, .stats = host_stats, .close = host_close, __VA_ARGS__   \
     }

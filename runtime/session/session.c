@@ -43,6 +43,7 @@ static void add_input(Session *s, const Node *n, int graph, int slot)
     }
     Input *input = e->value.p;
     input->given |= is_given_gradient(n);
+    input->counts_all |= node_role(n).role == INPUT_valid;
     input->slot[graph] = slot;
 }
 
@@ -128,17 +129,14 @@ static void find_parts(Session *s)
     find_early(s, update);
 }
 
-Status session_load(Session *s, Graph *g, int n_parts, const Node *const *ends, bool brief, int *number)
+Status session_load(Session *s, Executable x, int *number)
 {
-    ProgramMaker *make = s->engine->wants_programs && !brief ? s->options.programs : NULL;
-    const bool later = make && n_parts == 1 && graph_is_open(g);
-    const Executable x = { .graph = g,
-                           .n_parts = n_parts,
-                           .ends = ends,
-                           .program = make && !later ? make(s->options.maker, g, NULL, true, s->arena) : NULL,
-                           .programs = later ? make : NULL,
-                           .maker = s->options.maker,
-                           .brief = brief };
+    ProgramMaker *make = s->engine->wants_programs && !x.brief ? s->options.programs : NULL;
+    const bool later = make && x.n_parts == 1 && graph_is_open(x.graph);
+    Arena *arena = x.arena ? x.arena : s->arena;
+    x.program = make && !later ? make(s->options.maker, x.graph, NULL, true, arena) : NULL;
+    x.programs = later ? make : NULL;
+    x.maker = s->options.maker;
     return s->engine->load(s->values, &x, number);
 }
 
@@ -193,9 +191,11 @@ static Status fill_values(Session *s)
 {
     for (size_t i = 0; i < s->n_states; i++)
         TRY(set_initial(s, &s->states[i]));
-    TRY(session_load(s, s->graphs[0].graph, STEP_PARTS, s->ends, false, &s->graphs[0].number));
+    const Executable step = { .graph = s->graphs[0].graph, .n_parts = STEP_PARTS, .ends = s->ends };
+    TRY(session_load(s, step, &s->graphs[0].number));
     for (int g = 1; g < s->n_graphs; g++)
-        TRY(session_load(s, s->graphs[g].graph, 1, NULL, false, &s->graphs[g].number));
+        TRY(session_load(s, (Executable){ .graph = s->graphs[g].graph, .n_parts = 1 }, &s->graphs[g].number));
+    batches_open(s);
     return OK;
 }
 
@@ -247,6 +247,7 @@ void session_close(Session *s)
         return;
     scaler_leave(s);
     s->engine->close(s->values);
+    batches_close(s);
 }
 
 /* ---- what it is asked ---- */

@@ -53,6 +53,23 @@ typedef struct RunResult {
     const char *first_bad; /* the trained state with the first gradient that was not finite; null: none */
 } RunResult;
 
+/* A graph that was made again. */
+typedef struct GraphAgain {
+    Graph *graph; /* null: there is none */
+    Arena *arena; /* where it lives, and what is made for it */
+    void *owner;  /* who gives both back */
+} GraphAgain;
+
+/* Makes graphs for other batches than a step was compiled for. */
+typedef struct AgainMaker {
+    /* The graph whose input has that type, with inputs, states and results as `g` has them, by name and in order; none where
+     * the type is no other batch of that input.  A failure was reported. */
+    Status (*make)(void *user, const Graph *g, const Node *input, const Type *type, GraphAgain *made);
+    void (*keep)(GraphAgain *made); /* past guarded() */
+    void (*drop)(GraphAgain *made); /* gives it back; it wants no memory */
+    void *user;
+} AgainMaker;
+
 typedef struct SessionOptions {
     const Engine *engine; /* null: the best there is */
     const char *const
@@ -65,6 +82,7 @@ typedef struct SessionOptions {
     const LaunchWatch *watch;           /* likewise */
     ProgramMaker *programs;             /* for engines that want programs; null: they get none */
     void *maker;                        /* its first argument */
+    AgainMaker again; /* of @eval for other batches; without make: it has the one it was compiled for */
 } SessionOptions;
 
 typedef struct Session Session;
@@ -78,7 +96,8 @@ void session_keep(Session *s);
 /* Gives everything back; null is allowed. */
 void session_close(Session *s);
 
-/* Binds an input of the graphs to memory of the caller, which stays until the next run is over. */
+/* Binds an input of the graphs to memory of the caller, which stays until the next run is over.  What is of another batch
+ * than the step was compiled for @eval is made again for, and evaluated; the last few batches stay made. */
 Status session_bind(Session *s, const char *name, const Tensor *value);
 
 /* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure; neither does

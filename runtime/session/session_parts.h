@@ -25,13 +25,14 @@ typedef struct Input {
     const char *name;
     const Type *bound; /* of what is bound; null: nothing */
     bool given;        /* the gradient of an output, which the host gives back */
+    bool counts_all;   /* which samples count: every one, as nobody bound something else */
     int slot[SESSION_GRAPHS];
 } Input;
 
 /* A graph of the session. */
 typedef struct SessionGraph {
     Graph *graph;
-    int number;           /* of the engine */
+    int number;           /* of the engine; of @eval, for the batch that was evaluated last */
     Map result;           /* number of a result, by name */
     int loss, norm, rate; /* results of these names; -1: none */
 } SessionGraph;
@@ -68,6 +69,25 @@ typedef struct Arithmetics {
     Rounder *rounders;
 } Arithmetics;
 
+enum { BATCHES_KEPT = 4 }; /* of @eval; which was not wanted for longest goes */
+
+/* @eval for a batch that the step was not compiled for. */
+typedef struct Batch {
+    GraphAgain made; /* none: the place is free */
+    int number;      /* of the engine */
+    uint64_t wanted; /* the last time */
+} Batch;
+
+/* All of them (session_batches.c). */
+typedef struct Batches {
+    int graph; /* @eval; -1: it is not made again */
+    int own;   /* its number for the engine, as it was compiled */
+    Batch list[BATCHES_KEPT];
+    uint64_t times;
+    float *ones; /* so many: masks of samples that all count */
+    int64_t n_ones;
+} Batches;
+
 struct Session {
     Ir *ir;
     Arena *arena;
@@ -96,6 +116,7 @@ struct Session {
     bool has_sums; /* of the gradients of the backwards since an update */
     Scaling scaling;
     Arithmetics arithmetics;
+    Batches batches;
 };
 
 /* The graph @step. */
@@ -116,14 +137,17 @@ static inline void add_move(Session *s, int *n, ValueAt to, ValueAt from)
     s->moves[(*n)++] = (ValueMove){ to, from };
 }
 
-/* Lets the engine get ready to run a graph of so many parts. */
-Status session_load(Session *s, Graph *g, int n_parts, const Node *const *ends, bool brief, int *number);
+/* Lets the engine get ready to run a graph, whose program is made on the way where it wants one. */
+Status session_load(Session *s, Executable x, int *number);
 
 /* A number that the engine has; false where there is no value, or none of one element.  Status of the engine. */
 Status session_number(Session *s, ValueAt at, bool *there, double *value);
 
 /* Reports a value of another type: USAGE. */
 Status session_wrong_type(Session *s, const char *name, const Type *have, const Type *want);
+
+/* Lets an input be a value of the caller's, whatever its type. */
+Status session_lend(Session *s, Input *input, const Tensor *value);
 
 /* The state of that name; null when there is none. */
 State *session_state(const Session *s, const char *name);
@@ -199,6 +223,23 @@ Status scaling_read(Session *s, ScalerState *state);
 
 /* Gives a session the scale of another. */
 Status scaling_as(Session *s, Session *other);
+
+/* Knows of the graph that may be made again, which is loaded; and gives back what was. */
+void batches_open(Session *s);
+void batches_close(Session *s);
+
+/* Whether @eval can be had for a value of that type in place of what an input has: it is made where it is not there. */
+Status batches_take(Session *s, const Input *input, const Type *type, bool *taken);
+
+/* Of a graph that is to run alone: as it was compiled, or for the batch that is bound, which its number then is of.  USAGE
+ * where that is of more than one. */
+Status batches_choose(Session *s, int graph, const Graph **chosen);
+
+/* Masks that nobody bound become as long as a graph wants them. */
+Status batches_mask(Session *s, int graph, const Graph *g);
+
+/* Reports that the step cannot train on what is bound: USAGE. */
+Status batches_refuse(Session *s, const Input *input, const Type *want);
 
 /* USAGE, reported, where inputs that the step reads have no value. */
 Status session_complete(Session *s);

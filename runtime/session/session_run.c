@@ -6,15 +6,15 @@
 
 /* ---- what a run reads ---- */
 
-static Status missing_inputs(Session *s, int graph, bool gradients)
+static Status missing_inputs(Session *s, int graph, const Graph *g, bool gradients)
 {
-    const Graph *g = s->graphs[graph].graph;
     Message *m = NULL;
+    TRY(batches_mask(s, graph, g));
     for (size_t i = 0; i < s->n_inputs; i++) {
         const Input *input = &s->inputs[i];
         const int slot = input->slot[graph];
         if (slot >= 0 && input->bound && !graph && !type_agrees(input->bound, g->inputs[slot]->type))
-            return session_wrong_type(s, input->name, input->bound, g->inputs[slot]->type);
+            return batches_refuse(s, input, g->inputs[slot]->type);
         if (slot < 0 || input->bound || input->given != gradients || !g->inputs[slot]->uses)
             continue;
         if (!m)
@@ -26,7 +26,7 @@ static Status missing_inputs(Session *s, int graph, bool gradients)
 
 Status session_complete(Session *s)
 {
-    return missing_inputs(s, 0, false);
+    return missing_inputs(s, 0, session_step_graph(s), false);
 }
 
 static Status begin(Session *s, int graph, uint64_t step)
@@ -93,9 +93,9 @@ Status session_side(Session *s, StepPart part)
 /* Forward, and what follows it with nothing to do in between. */
 static Status forward(Session *s, StepPart last)
 {
-    TRY(missing_inputs(s, 0, false));
+    TRY(missing_inputs(s, 0, session_step_graph(s), false));
     if (last > STEP_FORWARD)
-        TRY(missing_inputs(s, 0, true));
+        TRY(missing_inputs(s, 0, session_step_graph(s), true));
     TRY(shadows_refresh(s));
     s->phase = PHASE_IDLE;
     s->shown = 0;
@@ -109,7 +109,7 @@ static Status forward(Session *s, StepPart last)
 /* Losses of the host: what it made of the outputs is there by now. */
 static Status bind_given(Session *s)
 {
-    TRY(missing_inputs(s, 0, true));
+    TRY(missing_inputs(s, 0, session_step_graph(s), true));
     for (size_t i = 0; i < s->n_inputs; i++) {
         const Input *input = &s->inputs[i];
         if (input->slot[0] >= 0 && input->bound && input->given)
@@ -237,7 +237,9 @@ static Status update(Session *s, RunResult *r)
 
 static Status run_alone(Session *s, int graph)
 {
-    TRY(missing_inputs(s, graph, false));
+    const Graph *g;
+    TRY(batches_choose(s, graph, &g));
+    TRY(missing_inputs(s, graph, g, false));
     TRY(shadows_refresh(s));
     s->shown = graph;
     TRY(begin(s, graph, 0));

@@ -30,7 +30,7 @@ static Status made(Session *s, Making *m, int *number)
 {
     TRY(m->b.status);
     graph_return(m->g, m->n, m->results, NULL);
-    return session_load(s, m->g, 1, NULL, true, number);
+    return session_load(s, (Executable){ .graph = m->g, .n_parts = 1, .brief = true }, number);
 }
 
 static const Type *gradient_type(const Session *s, size_t i)

@@ -129,7 +129,7 @@ const Tensor *session_view(Session *s, const char *name)
 
 /* ---- what it takes ---- */
 
-/* Whether some graph takes a value of the type: @eval may take other batches than a step of several. */
+/* Whether some graph takes a value of the type as it is: @eval may take other batches than a step of several. */
 static bool is_taken(const Session *s, const Input *input, const Type *type)
 {
     for (int g = 0; g < s->n_graphs; g++)
@@ -138,18 +138,28 @@ static bool is_taken(const Session *s, const Input *input, const Type *type)
     return false;
 }
 
+Status session_lend(Session *s, Input *input, const Tensor *value)
+{
+    const ValueAt at = value_kept((int)(input - s->inputs));
+    Tensor lent = *value, *list[] = { &lent };
+    TRY(s->engine->put(s->values, 1, &at, list, PUT_LEND));
+    input->bound = value->type;
+    return OK;
+}
+
 Status session_bind_value(Session *s, const SessionValue *v, const Tensor *value)
 {
     Input *input = v->input;
     if (!input)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "%s is no input: it %s", v->name,
                        v->state || v->of ? "is put, not bound" : "is viewed, not bound");
-    if (!is_taken(s, input, value->type))
+    bool taken = is_taken(s, input, value->type);
+    if (!taken)
+        TRY(batches_take(s, input, value->type, &taken));
+    if (!taken)
         return session_wrong_type(s, input->name, value->type, input_node(s, input)->type);
-    const ValueAt at = value_kept((int)(input - s->inputs));
-    Tensor lent = *value, *list[] = { &lent };
-    TRY(s->engine->put(s->values, 1, &at, list, PUT_LEND));
-    input->bound = value->type;
+    TRY(session_lend(s, input, value));
+    input->counts_all = false;
     return OK;
 }
 

@@ -68,6 +68,11 @@ static Status load(Values *v, const Executable *x, int *number)
     return OK;
 }
 
+static void unload(Values *v, int graph)
+{
+    engine_reference.unload(v->inner, graph);
+}
+
 static Status begin(Values *v, int graph, const EngineRun *run)
 {
     TRY(fails(v, "begin"));
@@ -155,6 +160,7 @@ const Engine engine_double = {
     .open = open_double,
     .keep = keep,
     .load = load,
+    .unload = unload,
     .begin = begin,
     .programmed = programmed,
     .bind = bind,

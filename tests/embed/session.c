@@ -254,9 +254,13 @@ static void values_can_be_put(void **state)
     qcc_tensor less = trainee_tensor(t.x);
     less.dims[0] = 1;
     less.bytes /= SAMPLES;
-    assert_int_equal(qcc_bind(t.session, "x", &less), QCC_USAGE); /* another batch */
+    assert_int_equal(qcc_bind(t.session, "x", &less), QCC_OK); /* another batch, which is evaluated alone */
+    assert_int_equal(qcc_run(t.session, QCC_STEP, NULL), QCC_USAGE);
     less.dims[0] = SAMPLES;
     assert_int_equal(qcc_bind(t.session, "x", &less), QCC_USAGE); /* too few bytes */
+    less.dims[1] = 1;
+    less.bytes = SAMPLES * sizeof(float);
+    assert_int_equal(qcc_bind(t.session, "x", &less), QCC_USAGE); /* other features */
     qcc_close(cx);
 }
 
