@@ -172,7 +172,8 @@ static Status tell(const Again *a, const Ear *ear, Status status)
     for (size_t i = 0; i < first->n_at; i++)
         message_at(m, "%s", first->at[i]);
     for (size_t i = 0; i < first->n_try; i++)
-        message_try(m, "%s", first->try[i]);
+        if (strncmp(first->try[i], "--", 2) != 0) /* an option would compile another step */
+            message_try(m, "%s", first->try[i]);
     return message_send(m);
 }
 

@@ -187,7 +187,7 @@ Status step_bind_model(qcc_step *s, const CommandLine *line, Graph **g)
     ImportOptions o = { 0 };
     Module *module;
     const CommandLine bound = with_past(s, line);
-    TRY(bindings_read(m, s->ir, &s->data, &bound, &o));
+    TRY(bindings_read(m, s->ir, &s->arena, &s->data, &bound, &o));
     o.batch = batch;
     TRY(onnx_import(s->ir, &s->arena, &m->spine, &o, &module));
     *g = module->graphs[0];

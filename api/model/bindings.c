@@ -86,16 +86,16 @@ static size_t dim_names(qcc_model *m, const char ***names)
     return n;
 }
 
-static Status read_dims(qcc_model *m, Ir *ir, const CommandLine *line, ImportOptions *o)
+static Status read_dims(qcc_model *m, Arena *arena, const CommandLine *line, ImportOptions *o)
 {
     const char *pair, **names;
     const size_t n = dim_names(m, &names);
     const Map known = set_of(m, names, n);
-    DimBinding *dims = NEWS(ir->arena, DimBinding, option_given(line, OPT_dim) + 1);
+    DimBinding *dims = NEWS(arena, DimBinding, option_given(line, OPT_dim) + 1);
     for (size_t at = 0; (pair = option_next(line, OPT_dim, &at));) {
         const char *value;
         DimBinding *b = &dims[o->n_dims];
-        b->name = pair_split(ir->arena, pair, &value);
+        b->name = pair_split(arena, pair, &value);
         if (!i64_from_text(value, strlen(value), &b->value) || b->value < 0)
             return bad_number(m, OPT_dim, pair);
         if (!map_find(&known, b->name))
@@ -107,12 +107,12 @@ static Status read_dims(qcc_model *m, Ir *ir, const CommandLine *line, ImportOpt
 }
 
 /* "x:32x3x224x224", the name being all before the last colon; "x:" is a scalar. */
-static Status read_shape(qcc_model *m, Ir *ir, const char *text, ShapeBinding *b)
+static Status read_shape(qcc_model *m, Arena *arena, const char *text, ShapeBinding *b)
 {
     const char *colon = strrchr(text, ':');
     if (!colon)
         return bad_number(m, OPT_shape, text);
-    b->input = arena_copy(ir->arena, text, (size_t)(colon - text));
+    b->input = arena_copy(arena, text, (size_t)(colon - text));
     b->rank = 0;
     for (const char *p = colon + 1; *p;) {
         const size_t n = strcspn(p, "x");
@@ -124,15 +124,15 @@ static Status read_shape(qcc_model *m, Ir *ir, const char *text, ShapeBinding *b
     return OK;
 }
 
-static Status read_shapes(qcc_model *m, Ir *ir, const CommandLine *line, ImportOptions *o)
+static Status read_shapes(qcc_model *m, Arena *arena, const CommandLine *line, ImportOptions *o)
 {
     const char *text, **names;
     const size_t n = input_names(m, &names);
     const Map known = set_of(m, names, n);
-    ShapeBinding *shapes = NEWS(ir->arena, ShapeBinding, option_given(line, OPT_shape) + 1);
+    ShapeBinding *shapes = NEWS(arena, ShapeBinding, option_given(line, OPT_shape) + 1);
     for (size_t at = 0; (text = option_next(line, OPT_shape, &at));) {
         ShapeBinding *b = &shapes[o->n_shapes++];
-        TRY(read_shape(m, ir, text, b));
+        TRY(read_shape(m, arena, text, b));
         if (!map_find(&known, b->input))
             return no_such(m, OPT_shape, "input", b->input, names, n);
     }
@@ -150,17 +150,17 @@ static Status takes_value(qcc_model *m, size_t i, const char *name)
                    type_text(&m->cx->scratch, type));
 }
 
-static Status read_values(qcc_model *m, Ir *ir, Heap *heap, const CommandLine *line, ImportOptions *o)
+static Status read_values(qcc_model *m, Ir *ir, Arena *arena, Heap *heap, const CommandLine *line, ImportOptions *o)
 {
     const char *pair, **names;
     const size_t n = input_names(m, &names);
     const Map known = set_of(m, names, n);
-    ValueBinding *values = NEWS(ir->arena, ValueBinding, option_given(line, OPT_constant) + 1);
+    ValueBinding *values = NEWS(arena, ValueBinding, option_given(line, OPT_constant) + 1);
     for (size_t at = 0; (pair = option_next(line, OPT_constant, &at));) {
         const char *path;
         Tensor *t;
         ValueBinding *b = &values[o->n_values++];
-        b->input = pair_split(ir->arena, pair, &path);
+        b->input = pair_split(arena, pair, &path);
         const MapEntry *e = map_find(&known, b->input);
         if (!e)
             return no_such(m, OPT_constant, "input", b->input, names, n);
@@ -172,13 +172,13 @@ static Status read_values(qcc_model *m, Ir *ir, Heap *heap, const CommandLine *l
     return OK;
 }
 
-Status bindings_read(qcc_model *m, Ir *ir, Heap *heap, const CommandLine *line, ImportOptions *o)
+Status bindings_read(qcc_model *m, Ir *ir, Arena *arena, Heap *heap, const CommandLine *line, ImportOptions *o)
 {
     if (!m->spine.model->graph)
         return OK; /* the importer says so */
     o->batch = option_count(line, OPT_batch, 0);
     o->opset = option_count(line, OPT_opset, 0);
-    TRY(read_dims(m, ir, line, o));
-    TRY(read_shapes(m, ir, line, o));
-    return read_values(m, ir, heap, line, o);
+    TRY(read_dims(m, arena, line, o));
+    TRY(read_shapes(m, arena, line, o));
+    return read_values(m, ir, arena, heap, line, o);
 }

@@ -80,8 +80,8 @@ Status model_read_text(qcc_model *m, const qcc_source *source, Str text);
 /* Gives a model that was read as text the file that it would be: what trains and what is exported starts from one. */
 Status model_as_file(qcc_model *m);
 
-/* Which of the options bind dimensions: into what the importer takes.  Names live in the arena of `ir`, whose types values
- * have; values in `heap`. */
-Status bindings_read(qcc_model *m, Ir *ir, Heap *heap, const CommandLine *line, ImportOptions *o);
+/* Which of the options bind dimensions: into what the importer takes, in `arena`.  Values have types of `ir` and live in
+ * `heap`. */
+Status bindings_read(qcc_model *m, Ir *ir, Arena *arena, Heap *heap, const CommandLine *line, ImportOptions *o);
 
 #endif

@@ -150,7 +150,7 @@ static Status read_onnx(qcc_model *m, const CommandLine *line)
     TRY(spine_read(&m->spine, &cx->memory, &cx->diag, &cx->limits, &onnx__model_proto__descriptor));
     m->has_spine = true;
     TRY(check_digest(m, line));
-    TRY(bindings_read(m, &m->ir, &m->data, line, &o));
+    TRY(bindings_read(m, &m->ir, &m->arena, &m->data, line, &o));
     TRY(onnx_import(&m->ir, &m->arena, &m->spine, &o, &m->module));
     m->graph = m->module->graphs[0];
     return read_rebatch(m, &o);

@@ -231,6 +231,62 @@ static void of_a_written_step(void **state)
     assert_int_equal(h.blocks, 0);
 }
 
+/* What is made for a batch goes with it: sizes that come and go take no more and more. */
+static void what_was_made_is_given_back(void **state)
+{
+    enum { SIZES = 12, ROUNDS = 100 };
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
+        Host h = { 0 };
+        Trainee t;
+        Rows r;
+        float logits[MOST][OUTPUTS];
+        size_t early = 0;
+        qcc_context *cx = open_with(&h);
+        fill(&r);
+        open_on(&t, cx, TRAINEE_OPTIONS, devices[d]);
+        for (int round = 0; round < ROUNDS; round++) {
+            for (int n = 1; n <= SIZES; n++)
+                evaluate(&t, &r, n, logits);
+            early = round == 1 ? h.bytes : early;
+        }
+        assert_int_equal(h.bytes, early);
+        qcc_close(cx);
+        assert_int_equal(h.blocks, 0);
+    }
+}
+
+/* Each request of each bind is refused once: what was bound and made before is there. */
+static void a_refused_bind_changes_nothing(void **state)
+{
+    Host h = { 0 };
+    Trainee t;
+    Rows r;
+    float logits[MOST][OUTPUTS], before[FLAT], after[FLAT];
+    size_t refusals = 0;
+    qcc_context *cx = open_with(&h);
+    (void)state;
+    fill(&r);
+    trainee_open(&t, cx, TRAINEE_OPTIONS);
+    trainee_flat(&t, before);
+    for (int n = 1;; n = n % SAMPLES + 1, refusals++) {
+        const qcc_tensor x = rows(r.x, n);
+        evaluate(&t, &r, n + SAMPLES, logits);
+        host_refuse(&h, refusals, false);
+        const qcc_status status = qcc_bind(t.session, "x", &x);
+        host_serve(&h);
+        if (n != SAMPLES && status == QCC_OK)
+            break;
+        assert_int_equal(status, n == SAMPLES ? QCC_OK : QCC_NO_MEMORY);
+        evaluate(&t, &r, n, logits);
+    }
+    print_message("%zu requests refused\n", refusals);
+    trainee_flat(&t, after);
+    assert_memory_equal(before, after, sizeof before);
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+}
+
 /* ---- what cannot be ---- */
 
 typedef struct Baked {
@@ -304,6 +360,8 @@ int main(void)
         cmocka_unit_test(samples_are_masked),
         cmocka_unit_test(of_a_written_step),
         cmocka_unit_test(a_batch_in_the_model_is_refused),
+        cmocka_unit_test(what_was_made_is_given_back),
+        cmocka_unit_test(a_refused_bind_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
