@@ -231,6 +231,90 @@ static void of_a_written_step(void **state)
     assert_int_equal(h.blocks, 0);
 }
 
+/* Weights of classes, of a file that is gone. */
+static void write_weights(const char *path, const float w[OUTPUTS])
+{
+    static const char text[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }";
+    char head[128];
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\1\0\166\0", 10);
+    memcpy(head + 10, text, sizeof text - 1);
+    head[sizeof head - 1] = '\n';
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(head, 1, sizeof head, f) + fwrite(w, 1, OUTPUTS * sizeof *w, f),
+                     sizeof head + OUTPUTS * sizeof *w);
+    fclose(f);
+}
+
+static void weights_are_those_of_the_step(void **state)
+{
+    static const float w[OUTPUTS] = { 1, 10, 100, 1000 };
+    enum { N = 3 };
+    Host h = { 0 };
+    Trainee t;
+    Rows r;
+    qcc_tensor y = { .size = sizeof y };
+    qcc_result result = { .size = sizeof result };
+    int64_t class[N] = { 0, 3, 1 };
+    double sum = 0, all = 0;
+    qcc_context *cx = open_with(&h);
+    (void)state;
+    fill(&r);
+    write_weights("test_embed_batches.npy", w);
+    assert_int_equal(trainee_try(&t, cx, "--loss cross_entropy:logits,weight=test_embed_batches.npy"), QCC_OK);
+    remove("test_embed_batches.npy");
+    const qcc_tensor x = rows(r.x, N), labels = { sizeof(qcc_tensor), QCC_I64, 1, { N }, class, sizeof class };
+    assert_int_equal(qcc_bind(t.session, "x", &x), QCC_OK);
+    assert_int_equal(qcc_bind(t.session, "target", &labels), QCC_OK);
+    assert_int_equal(qcc_run(t.session, QCC_EVAL, &result), QCC_OK);
+    assert_int_equal(qcc_view(t.session, "logits", &y), QCC_OK);
+    for (int k = 0; k < N; k++) {
+        const float *row = (const float *)y.data + (ptrdiff_t)k * OUTPUTS;
+        double total = 0;
+        for (int j = 0; j < OUTPUTS; j++)
+            total += exp(row[j]);
+        sum += w[class[k]] * (log(total) - row[class[k]]);
+        all += w[class[k]];
+    }
+    assert_true(fabs(result.loss - sum / all) < 1e-5);
+    qcc_close(cx);
+}
+
+/* A loss that the model computes itself, whose mean no rows tell of. */
+static void a_models_own_loss(void **state)
+{
+    static const char text[] = "graph @net(%x: f32[?,4]) -> (%loss) {\n"
+                               "    param %w: f32[4,4] = ones\n"
+                               "    %h: f32[?,4] = matmul(%x, %w)\n"
+                               "    %loss: f32[] = reduce_mean(%h, keepdims=false)\n"
+                               "}\n";
+    static const char *const reads[] = { "--batch 8", "--shape x:8x4" };
+    (void)state;
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+        Host h = { 0 };
+        Rows r;
+        qcc_model *model;
+        qcc_step *step;
+        qcc_session *session;
+        qcc_result result = { .size = sizeof result };
+        qcc_context *cx = open_with(&h);
+        qcc_source source = qcc_bytes(text, sizeof text - 1);
+        double sum = 0;
+        fill(&r);
+        const qcc_tensor x = rows(r.x, 3);
+        assert_int_equal(qcc_read(cx, &source, reads[i], &model), QCC_OK);
+        assert_int_equal(qcc_compile(model, "--loss output:loss --optimizer sgd", &step), QCC_OK);
+        assert_int_equal(qcc_start(step, NULL, &session), QCC_OK);
+        assert_int_equal(qcc_bind(session, "x", &x), QCC_OK);
+        assert_int_equal(qcc_run(session, QCC_EVAL, &result), QCC_OK);
+        for (int k = 0; k < 3 * FEATURES; k++)
+            sum += r.x[k / FEATURES][k % FEATURES];
+        assert_true(fabs(result.loss - sum / 3) < 1e-6);
+        qcc_close(cx);
+    }
+}
+
 /* What is made for a batch goes with it: sizes that come and go take no more and more. */
 static void what_was_made_is_given_back(void **state)
 {
@@ -359,6 +443,8 @@ int main(void)
         cmocka_unit_test(one_batch_at_a_time),
         cmocka_unit_test(samples_are_masked),
         cmocka_unit_test(of_a_written_step),
+        cmocka_unit_test(weights_are_those_of_the_step),
+        cmocka_unit_test(a_models_own_loss),
         cmocka_unit_test(a_batch_in_the_model_is_refused),
         cmocka_unit_test(what_was_made_is_given_back),
         cmocka_unit_test(a_refused_bind_changes_nothing),

@@ -359,6 +359,40 @@ static Status in_turn(void *thing)
     return OK;
 }
 
+/* A graph that works in the room of another: what that one has goes, and comes back, at its size, once this one is gone. */
+static Status in_one_room(void *thing)
+{
+    Made *m = thing;
+    Arena own;
+    Module *module = NULL;
+    Tensor *t = rows_of(m, 19000);
+    const Memory *memory = &m->c.memory;
+    open_made(m, narrow_text);
+    const int first = m->graph;
+    assert_int_equal(parse_module(&m->c.ir, &m->c.arena, str(row_text), "t.qir", NULL, NULL, &module), OK);
+    assert_true(runs_program(m, t));
+    const uint64_t used = memory->used;
+    arena_open(&own, &m->c.memory);
+    const Executable x = {
+        .graph = module->graphs[0], .n_parts = 1, .programs = counted, .maker = m, .arena = &own, .room_of = &first
+    };
+    assert_int_equal(m->engine->load(m->values, &x, &m->graph), OK);
+    assert_true(runs_program(m, rows_of(m, 100000)));
+    assert_int_equal(got(m, 0)->type->dims[0], 100000);
+    const Tensor *before;
+    assert_int_equal(m->engine->get(m->values, value_result(first, 0), &before), OK);
+    assert_null(before);
+    m->engine->unload(m->values, m->graph);
+    arena_close(&own);
+    m->graph = first;
+    assert_true(runs_program(m, t));
+    assert_int_equal(got(m, 0)->type->dims[0], 19000);
+    assert_true(memory->used <
+                used + 100000 * COLUMNS * 2 * sizeof(float)); /* the input, and no room for two results */
+    m->engine->close(m->values);
+    return OK;
+}
+
 /* ---- where memory ends ---- */
 
 typedef struct Try {
@@ -457,6 +491,12 @@ static void makes_later(void **state)
     with_made(made_later);
 }
 
+static void share_a_room(void **state)
+{
+    (void)state;
+    with_made(in_one_room);
+}
+
 static void takes_turns(void **state)
 {
     (void)state;
@@ -468,6 +508,6 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(stored_models), cmocka_unit_test(sessions),
                                         cmocka_unit_test(makes_once),    cmocka_unit_test(makes_none),
                                         cmocka_unit_test(makes_later),   cmocka_unit_test(takes_turns),
-                                        cmocka_unit_test(refused) };
+                                        cmocka_unit_test(share_a_room),  cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,48 @@ static Status stopped(void *arg)
     return OK;
 }
 
+/* A graph goes with its arena; the others stay as they are, and its number is the next one's. */
+static Status unloaded(void *arg)
+{
+    Case *c = arg;
+    Arena own;
+    EngineStats stats;
+    int number;
+    const int first = 0;
+    TRY(open_case(c));
+    put(c, A, 1, 2, PUT_COPY);
+    put(c, B, 10, 20, PUT_COPY);
+    begin(c);
+    assert_int_equal(c->e->run(c->v, c->graph, 1), OK);
+    assert_int_equal(c->graph, first);
+    for (int i = 0; i < 3; i++) {
+        const ValueMove swap[] = { { value_kept(A), value_kept(B) }, { value_kept(B), value_kept(A) } };
+        arena_open(&own, &c->l.memory);
+        const Executable x = {
+            .graph = language_parse(&c->l, text, NULL)->graphs[0], .n_parts = 1, .arena = &own, .room_of = &first
+        };
+        TRY(c->e->load(c->v, &x, &number));
+        assert_int_equal(number, 1);
+        c->graph = number;
+        begin(c);
+        assert_int_equal(c->e->run(c->v, number, 0), OK);
+        expect(c, value_result(number, PRODUCT), i % 2 ? 11 : 110, i % 2 ? 44 : 440);
+        c->graph = first;
+        c->e->stats(c->v, &stats);
+        assert_int_equal(stats.graphs, 2);
+        c->e->unload(c->v, number);
+        arena_close(&own);
+        c->e->stats(c->v, &stats);
+        assert_int_equal(stats.graphs, 1);
+        assert_int_equal(c->e->move(c->v, 2, swap), OK);
+        begin(c);
+        assert_int_equal(c->e->run(c->v, first, 1), OK);
+        expect(c, value_result(first, PRODUCT), i % 2 ? 110 : 11, i % 2 ? 440 : 44);
+    }
+    c->e->close(c->v);
+    return OK;
+}
+
 static void engines_by_name(void **state)
 {
     (void)state;
@@ -182,15 +224,14 @@ static void with_case(Status (*body)(void *))
 TEST(lent)
 TEST(moved)
 TEST(stopped)
+TEST(unloaded)
 #undef TEST
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lent),
-        cmocka_unit_test(test_moved),
-        cmocka_unit_test(test_stopped),
-        cmocka_unit_test(engines_by_name),
+        cmocka_unit_test(test_lent),     cmocka_unit_test(test_moved),      cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_unloaded), cmocka_unit_test(engines_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
