@@ -126,7 +126,7 @@ static void tell_extras(Text *t, const qcc_step *s)
 
 const char *choice_word(ChoiceKind kind)
 {
-    static const char *const words[] = { "trained", "statistic", "tied", "constant" };
+    static const char *const words[] = { "trained", "statistic", "tied", "constant", "folded" };
     return words[kind];
 }
 
@@ -135,9 +135,10 @@ static void tell_choices(Text *t, const qcc_step *s)
     Arena *arena = &s->cx->scratch;
     const Choices *c = s->recipe.choices;
     text_label(t, "choice");
-    for (int k = CHOICE_TRAINED; k <= CHOICE_CONSTANT; k++) {
+    for (int k = CHOICE_TRAINED; k <= CHOICE_FOLDED; k++) {
         const size_t n = choices_count(c, (ChoiceKind)k, NULL);
-        text_printf(t, "%s%zu %s", k ? ", " : "", n, choice_word((ChoiceKind)k));
+        if (n || k != CHOICE_FOLDED)
+            text_printf(t, "%s%zu %s", k ? ", " : "", n, choice_word((ChoiceKind)k));
     }
     text_char(t, '\n');
     for (size_t i = 0; i < c->n; i++) {

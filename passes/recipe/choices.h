@@ -9,6 +9,7 @@ typedef enum ChoiceKind {
     CHOICE_STATISTIC, /* a state of a BatchNormalization */
     CHOICE_TIED,      /* another state stands for it */
     CHOICE_CONSTANT,  /* stays as it is */
+    CHOICE_FOLDED,    /* a part of another state */
 } ChoiceKind;
 
 typedef struct Choice {
