@@ -71,6 +71,11 @@ typedef struct AttrSpec {
     {                                                                                                                  \
         .name = #field, .kind = ATTR_ENUM, .offset = offsetof(S, field), .value = (v), .choices = (list)               \
     }
+/* The same of ours, that ONNX does not know. */
+#define ATTR_CHOICE_OURS(S, field, list, v)                                                                            \
+    {                                                                                                                  \
+        .name = #field, .kind = ATTR_ENUM, .offset = offsetof(S, field), .value = (v), .choices = (list), .ours = true \
+    }
 /* A string with a default. */
 #define ATTR_TEXT(S, field, v)                                                                                         \
     {                                                                                                                  \

@@ -5,10 +5,11 @@
 #include "ops/card/make.h"
 #include "ops/control/reverse.h"
 
-/* Whether a value is codes that stand for numbers, which have a gradient though the codes are integers. */
+/* Whether a value is codes that stand for numbers, whose gradient is that of the numbers: though the codes are integers, and
+ * wider than they are. */
 static inline bool reverse_is_codes(const Node *n)
 {
-    if (n->type->kind != TYPE_TENSOR || dtype_is_float(n->type->dtype))
+    if (n->type->kind != TYPE_TENSOR)
         return false;
     const int k = n->op == OP_part ? (int)((const PartAttr *)n->attr)->index : 0;
     const Node *call = n->op == OP_part ? in(n, 0) : n;

@@ -5,12 +5,24 @@
 #include "ops/card/access.h"
 #include "ops/card/shapes.h"
 
-enum { BLOCK = 512 };
+enum { BLOCK = 512, DRAW = 3 };
+
+const char *const quant_roundings[] = { "rne", "sr", "half_up", "half_down", "ceil", "floor", "zero", "away", NULL };
+const char *const quant_masks[] = { "q", "v", "pass", NULL };
 
 static const AttrSpec quantize_attrs[] = {
-    ATTR(QuantizeAttr, axis, INT, 1),           ATTR(QuantizeAttr, block_size, INT, 0),
-    ATTR(QuantizeAttr, output_dtype, DTYPE, 0), ATTR(QuantizeAttr, precision, DTYPE, 0),
-    ATTR(QuantizeAttr, saturate, BOOL, true),   ATTR_LAST,
+    ATTR(QuantizeAttr, axis, INT, 1),
+    ATTR(QuantizeAttr, block_size, INT, 0),
+    ATTR(QuantizeAttr, output_dtype, DTYPE, 0),
+    ATTR(QuantizeAttr, precision, DTYPE, 0),
+    ATTR(QuantizeAttr, saturate, BOOL, true),
+    ATTR_OURS(QuantizeAttr, least, INT, 0),
+    ATTR_OURS(QuantizeAttr, largest, INT, 0),
+    ATTR_CHOICE_OURS(QuantizeAttr, rounding, quant_roundings, ROUND_RNE),
+    ATTR_CHOICE_OURS(QuantizeAttr, mask, quant_masks, MASK_BY_CODE),
+    ATTR_OURS(QuantizeAttr, learned, BOOL, false),
+    ATTR_OURS(QuantizeAttr, gain, FLOAT, 1),
+    ATTR_LAST,
 };
 
 static const AttrSpec dequantize_attrs[] = {
@@ -48,11 +60,28 @@ static bool code_type(Infer *q, const Type *zero, DType *code)
         }
         *code = said;
     }
-    if (!dtype_is_code(*code)) {
+    if (!dtype_is_code(*code) && *code != I32) {
         infer_fail(q, "cannot give %s", dtype_name(*code));
         return false;
     }
     return true;
+}
+
+/* What stochastic rounding draws is an operand: a number of [0, 1) for each element. */
+static bool check_rounding(Infer *q, const Type *x, DType code, int rounding)
+{
+    const Type *draw = infer_has(q, DRAW) ? infer_tensor(q, DRAW) : NULL;
+    if (infer_has(q, DRAW) && !draw)
+        return false;
+    if (rounding != ROUND_RNE && dtype_is_float(code))
+        infer_fail(q, "rounds to %s by rne alone", dtype_name(code));
+    else if ((rounding == ROUND_SR) != (draw != NULL))
+        infer_fail(q, "%s", draw ? "draws for rounding=sr alone" : "rounding=sr wants a draw for each element");
+    else if (draw && (draw->dtype != F32 || !type_agrees(type_with_dtype(q->types, draw, x->dtype), x)))
+        infer_fail(q, "wants draws of f32 like %s, got %s", type_text(q->scratch, x), type_text(q->scratch, draw));
+    else
+        return true;
+    return false;
 }
 
 static const Type *infer_quantize_linear(Infer *q)
@@ -70,52 +99,120 @@ static const Type *infer_quantize_linear(Infer *q)
         return infer_fail(q, "cannot divide in %s", dtype_name(precision));
     if (!code_type(q, z, &code) || !infer_scale_layout(q, x, s, z, at->axis, at->block_size))
         return NULL;
+    if (!infer_code_limits(q, code, at->least, at->largest) || !check_rounding(q, x, code, at->rounding))
+        return NULL;
     return type_with_dtype(q->types, x, code);
 }
 
 /* One call: widened scales and zero points, and how to find them. */
 typedef struct Quantizer {
     ScaleLayout layout;
+    const Tensor *x, *draw; /* draw: of stochastic rounding */
+    Tensor *y;
     const f32 *scale, *zero; /* zero: null when all are 0 */
     const f64 *scale_f64;    /* of integer scales */
     DType quotient;          /* F32, or the narrow type it is rounded to */
-    bool integers;           /* codes are integers */
-    f32 lo, hi;
+    int rounding;
+    bool saturate;
+    f64 lo, hi;
 } Quantizer;
 
-static f32 rounded(f32 v, DType to)
+/* Elements first .. first + n - 1 of a call. */
+typedef struct Piece {
+    int64_t first, n, at[BLOCK];
+    f32 v[BLOCK], r[BLOCK], draw[BLOCK];
+} Piece;
+
+static void narrow(DType to, f32 *v, int64_t n)
 {
-    return to == F16 ? f16_to_f32(f16_from_f32(v)) : to == BF16 ? bf16_to_f32(bf16_from_f32(v)) : v;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = to == F16 ? f16_to_f32(f16_from_f32(v[i])) : bf16_to_f32(bf16_from_f32(v[i]));
 }
 
-/* Integers: RNE(x / s) + z, clamped; NaN becomes the code of 0.  Floats: x / s + z, narrowed by the store. */
-static f32 code_of(const Quantizer *c, f32 v, f32 z)
+/* x / s, in the type of the quotient. */
+static void divide(const Quantizer *c, Piece *p)
 {
-    if (!c->integers)
-        return z == 0 ? v : v + z;
-    return stored_code_f32(v, z, c->lo, c->hi);
-}
-
-static void quantize_block(const Quantizer *c, const Tensor *x, Tensor *y, int64_t first, int64_t n, bool saturate)
-{
-    f32 v[BLOCK];
-    f64 wide[BLOCK];
-    int64_t at[BLOCK];
-    scale_layout_indices(&c->layout, first, n, at);
     if (c->scale_f64) {
-        load_f64(wide, x, first, n);
-        for (int64_t i = 0; i < n; i++)
-            v[i] = code_of(c, (f32)rint_f64(wide[i] / c->scale_f64[at[i]]), c->zero ? c->zero[at[i]] : 0);
-    } else {
-        load_f32(v, x, first, n);
-        for (int64_t i = 0; i < n; i++)
-            v[i] = code_of(c, rounded(v[i] / c->scale[at[i]], c->quotient), c->zero ? c->zero[at[i]] : 0);
+        f64 wide[BLOCK];
+        load_f64(wide, c->x, p->first, p->n);
+        for (int64_t i = 0; i < p->n; i++)
+            p->v[i] = (f32)rint_f64(wide[i] / c->scale_f64[p->at[i]]);
+        return;
     }
-    store_codes(y, first, v, n, saturate);
+    load_f32(p->v, c->x, p->first, p->n);
+    for (int64_t i = 0; i < p->n; i++)
+        p->v[i] = p->v[i] / c->scale[p->at[i]];
+    if (c->quotient != F32)
+        narrow(c->quotient, p->v, p->n);
 }
 
-/* The type of the quotient: `precision`, else that of the scale (the powers of two of e8m0 divide in f32). */
-static DType quotient_type(const QuantizeAttr *at, DType scale)
+#define ROUND_ALL(call)                                                                                                \
+    for (int64_t i = 0; i < p->n; i++)                                                                                 \
+        p->r[i] = call;                                                                                                \
+    break;
+static void round_all(int rounding, Piece *p)
+{
+    switch (rounding) {
+    case ROUND_RNE:
+        ROUND_ALL(rint_f32(p->v[i]))
+    case ROUND_SR:
+        ROUND_ALL(stochastic_f32(p->v[i], p->draw[i]))
+    default:
+        ROUND_ALL(round_by_f32(rounding, p->v[i], 0))
+    }
+}
+#undef ROUND_ALL
+
+/* Of 32 bits, more than f32 has: the sum and its bounds are f64. */
+static void store_wide(const Quantizer *c, const Piece *p)
+{
+    i64 code[BLOCK];
+    for (int64_t i = 0; i < p->n; i++) {
+        const f64 z = c->zero ? (f64)c->zero[p->at[i]] : 0, r = (f64)p->r[i], q = r == r ? r + z : z;
+        code[i] = (i64)(q < c->lo ? c->lo : q > c->hi ? c->hi : q);
+    }
+    store_i64(c->y, p->first, code, p->n);
+}
+
+/* Integers: x / s rounded, + z, clamped; NaN becomes the code of 0.  Floats: x / s + z, narrowed by the store. */
+static void quantize_piece(const Quantizer *c, Piece *p)
+{
+    const DType code = c->y->type->dtype;
+    scale_layout_indices(&c->layout, p->first, p->n, p->at);
+    divide(c, p);
+    if (dtype_is_float(code)) {
+        for (int64_t i = 0; i < p->n && c->zero; i++)
+            p->v[i] = c->zero[p->at[i]] == 0 ? p->v[i] : p->v[i] + c->zero[p->at[i]];
+        store_codes(c->y, p->first, p->v, p->n, c->saturate);
+        return;
+    }
+    if (c->draw)
+        load_f32(p->draw, c->draw, p->first, p->n);
+    round_all(c->rounding, p);
+    if (code == I32) {
+        store_wide(c, p);
+        return;
+    }
+    const f32 lo = (f32)c->lo, hi = (f32)c->hi;
+    for (int64_t i = 0; i < p->n; i++)
+        p->r[i] = code_of_f32(p->r[i], c->zero ? c->zero[p->at[i]] : 0, lo, hi);
+    store_f32(c->y, p->first, p->r, p->n);
+}
+
+static void quantize_pieces(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Quantizer *c = arg;
+    const int64_t n = tensor_elements(c->x);
+    Piece p;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        p.first = i * BLOCK;
+        p.n = n - p.first < BLOCK ? n - p.first : BLOCK;
+        quantize_piece(c, &p);
+    }
+}
+
+DType quotient_type(const QuantizeAttr *at, DType scale)
 {
     DType d;
     if (attr_dtype(at->precision, &d))
@@ -127,21 +224,19 @@ static Status eval_quantize_linear(Eval *e)
 {
     const QuantizeAttr *at = e->attr;
     const Tensor *x = e->in[0], *s = e->in[1];
-    Tensor *y = eval_out(e, 0);
-    double lo, hi;
-    code_range(y->type->dtype, &lo, &hi);
     const bool integer = s->type->dtype == I32 && !at->precision;
-    const Quantizer c = { .layout = scale_layout_of(x->type, s->type, at->axis, at->block_size),
-                          .scale = integer ? NULL : eval_f32(e, 1),
-                          .scale_f64 = integer ? eval_f64(e, 1) : NULL,
-                          .zero = eval_has(e, 2) ? eval_f32(e, 2) : NULL,
-                          .quotient = quotient_type(at, s->type->dtype),
-                          .integers = !dtype_is_float(y->type->dtype),
-                          .lo = (f32)lo,
-                          .hi = (f32)hi };
-    const int64_t n = tensor_elements(x);
-    for (int64_t first = 0; first < n; first += BLOCK)
-        quantize_block(&c, x, y, first, n - first < BLOCK ? n - first : BLOCK, at->saturate);
+    Quantizer c = { .layout = scale_layout_of(x->type, s->type, at->axis, at->block_size),
+                    .x = x,
+                    .draw = eval_has(e, DRAW) ? e->in[DRAW] : NULL,
+                    .y = eval_out(e, 0),
+                    .scale = integer ? NULL : eval_f32(e, 1),
+                    .scale_f64 = integer ? eval_f64(e, 1) : NULL,
+                    .zero = eval_has(e, 2) ? eval_f32(e, 2) : NULL,
+                    .quotient = quotient_type(at, s->type->dtype),
+                    .rounding = at->rounding,
+                    .saturate = at->saturate };
+    code_limits(c.y->type->dtype, at->least, at->largest, &c.lo, &c.hi);
+    eval_parallel(e, (tensor_elements(x) + BLOCK - 1) / BLOCK, quantize_pieces, &c);
     return OK;
 }
 
@@ -167,25 +262,44 @@ static const Type *infer_dequantize_linear(Infer *q)
     return type_with_dtype(q->types, x, to);
 }
 
+/* One call of dequantize_linear. */
+typedef struct Dequantizer {
+    ScaleLayout layout;
+    const Tensor *x;
+    Tensor *y;
+    RoundingCounts *counts;
+    const f32 *scale, *zero_f;
+    const i64 *zero_i;
+    bool floats;
+} Dequantizer;
+
 /* (x - z) * s: the difference of integers is exact, then one product in f32. */
-static void dequantize_block(const ScaleLayout *g, Eval *e, const f32 *scale, const i64 *zero_i, const f32 *zero_f,
-                             int64_t first, int64_t n)
+static void dequantize_block(const Dequantizer *c, int64_t first, int64_t n)
 {
     f32 v[BLOCK];
     i64 code[BLOCK];
     int64_t at[BLOCK];
-    scale_layout_indices(g, first, n, at);
-    if (dtype_is_float(e->in[0]->type->dtype)) {
-        load_f32(v, e->in[0], first, n);
+    scale_layout_indices(&c->layout, first, n, at);
+    if (c->floats) {
+        load_f32(v, c->x, first, n);
         for (int64_t i = 0; i < n; i++)
-            v[i] = dequantize_f32(v[i], scale[at[i]], zero_f ? zero_f[at[i]] : 0);
+            v[i] = dequantize_f32(v[i], c->scale[at[i]], c->zero_f ? c->zero_f[at[i]] : 0);
     } else {
-        load_i64(code, e->in[0], first, n);
+        load_i64(code, c->x, first, n);
         for (int64_t i = 0; i < n; i++)
-            v[i] = dequantize_i64(code[i], scale[at[i]], zero_i ? zero_i[at[i]] : 0);
+            v[i] = dequantize_i64(code[i], c->scale[at[i]], c->zero_i ? c->zero_i[at[i]] : 0);
     }
-    store_f32(e->out[0], first, v, n);
-    rounding_count_f32(eval_options(e)->rounding, e->out[0], first, v, n);
+    store_f32(c->y, first, v, n);
+    rounding_count_f32(c->counts, c->y, first, v, n);
+}
+
+static void dequantize_blocks(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Dequantizer *c = arg;
+    const int64_t n = tensor_elements(c->x);
+    (void)worker;
+    for (int64_t first = begin * BLOCK; first < n && first < end * BLOCK; first += BLOCK)
+        dequantize_block(c, first, n - first < BLOCK ? n - first : BLOCK);
 }
 
 static Status eval_dequantize_linear(Eval *e)
@@ -193,13 +307,15 @@ static Status eval_dequantize_linear(Eval *e)
     const DequantizeAttr *at = e->attr;
     const Tensor *x = e->in[0];
     const bool floats = dtype_is_float(x->type->dtype), has_zero = eval_has(e, 2);
-    const ScaleLayout g = scale_layout_of(x->type, e->in[1]->type, at->axis, at->block_size);
-    const f32 *scale = eval_f32(e, 1), *zero_f = has_zero && floats ? eval_f32(e, 2) : NULL;
-    const i64 *zero_i = has_zero && !floats ? eval_i64(e, 2) : NULL;
-    const int64_t n = tensor_elements(x);
-    eval_out(e, 0);
-    for (int64_t first = 0; first < n; first += BLOCK)
-        dequantize_block(&g, e, scale, zero_i, zero_f, first, n - first < BLOCK ? n - first : BLOCK);
+    Dequantizer c = { .layout = scale_layout_of(x->type, e->in[1]->type, at->axis, at->block_size),
+                      .x = x,
+                      .y = eval_out(e, 0),
+                      .counts = eval_options(e)->rounding,
+                      .scale = eval_f32(e, 1),
+                      .zero_f = has_zero && floats ? eval_f32(e, 2) : NULL,
+                      .zero_i = has_zero && !floats ? eval_i64(e, 2) : NULL,
+                      .floats = floats };
+    eval_parallel(e, (tensor_elements(x) + BLOCK - 1) / BLOCK, dequantize_blocks, &c);
     return OK;
 }
 
@@ -232,8 +348,8 @@ static Draw draw_shapes(Rng *rng, int variant)
 }
 
 /* One-element scales stand for the whole tensor, whose zero point then has one element too. */
-static const DType code_types[] = { U8,     I8,         U16,    I16,        U4,     I4,     U2,    I2,
-                                    F8E4M3, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1, F6E2M3, F6E3M2 };
+static const DType code_types[] = { U8,     I8,         U16,    I16,        U4,     I4,     U2,     I2,
+                                    F8E4M3, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1, F6E2M3, F6E3M2, I32 };
 static const DType real_types[] = { F32, F16, BF16 };
 static const DType scale_types[] = { F32, F16, BF16, F8E8M0 };
 
@@ -244,6 +360,23 @@ static Node *sample_zero(Build *b, Rng *rng, DType code, const Draw *d)
     return sample_tensor(b, rng, code, d->scale_rank, d->scale_dims, floats ? 0 : sign ? -2 : 0, floats ? 0 : 1);
 }
 
+/* Attributes of ours, of integer codes: each rounding, narrow codes, masks. */
+static void sample_ours(QuantizeAttr *at, DType code, Rng *rng, int variant)
+{
+    double lo, hi;
+    if (dtype_is_float(code) || variant % 3 == 0)
+        return;
+    code_range(code, &lo, &hi);
+    at->rounding = variant / 3 % ROUNDINGS;
+    at->mask = (int)rng_below(rng, 3);
+    at->learned = rng_below(rng, 2);
+    at->gain = at->learned ? 0.25f : 1;
+    if (rng_below(rng, 2)) {
+        at->least = (int64_t)lo + (lo < 0);
+        at->largest = (int64_t)hi;
+    }
+}
+
 static Node *sample_quantize_linear(Build *b, Rng *rng, int variant)
 {
     const Draw d = draw_shapes(rng, variant);
@@ -251,16 +384,20 @@ static Node *sample_quantize_linear(Build *b, Rng *rng, int variant)
     const DType scale = scale_types[rng_below(rng, COUNT(scale_types))];
     const DType data = variant % 7 == 6 ? I32 : real_types[rng_below(rng, COUNT(real_types))];
     const bool zero = rng_below(rng, 2);
-    const QuantizeAttr at = { .axis = d.axis,
-                              .block_size = d.block,
-                              .output_dtype = zero ? 0 : (int)code + 1,
-                              .precision = rng_below(rng, 4) ? 0 : (int)F32 + 1,
-                              .saturate = rng_below(rng, 2) };
-    Node *ins[3] = { sample_tensor(b, rng, data, d.rank, d.dims, -9, 9),
+    QuantizeAttr at = { .axis = d.axis,
+                        .block_size = d.block,
+                        .output_dtype = zero ? 0 : (int)code + 1,
+                        .precision = rng_below(rng, 4) ? 0 : (int)F32 + 1,
+                        .saturate = rng_below(rng, 2),
+                        .gain = 1 };
+    Node *ins[4] = { sample_tensor(b, rng, data, d.rank, d.dims, -9, 9),
                      sample_tensor(b, rng, scale, d.scale_rank, d.scale_dims, 0.25, 2) };
     if (zero)
         ins[2] = sample_zero(b, rng, code, &d);
-    return build_node(b, OP_quantize_linear, &at, zero ? 3 : 2, ins);
+    sample_ours(&at, code, rng, variant);
+    if (at.rounding == ROUND_SR)
+        ins[DRAW] = sample_tensor(b, rng, F32, d.rank, d.dims, 0, 0.999);
+    return build_node(b, OP_quantize_linear, &at, at.rounding == ROUND_SR ? 4 : zero ? 3 : 2, ins);
 }
 
 static Node *sample_dequantize_linear(Build *b, Rng *rng, int variant)
@@ -291,7 +428,9 @@ static bool iterate_scaled(const Node *n, Arena *arena, Iteration *to, int64_t a
         return false;
     reach_axes(to, arena, &to->in[0], y->rank, 0);
     reach_axes(to, arena, &to->out[0], y->rank, 0);
-    for (int i = 1; i < n->n_in; i++)
+    if (n->n_in > DRAW && in(n, DRAW))
+        reach_axes(to, arena, &to->in[DRAW], y->rank, 0);
+    for (int i = 1; i < n->n_in && i < DRAW; i++)
         if (in(n, i)) {
             Access *a = reach_affine(to, arena, &to->in[i], in(n, i)->type->rank);
             if (layout.per_axis)
@@ -315,15 +454,18 @@ static bool iterate_dequantize(const Node *n, Arena *arena, Iteration *to)
 const OpDef op_quantize_linear = {
     .name = "quantize_linear",
     .min_in = 2,
-    .max_in = 3,
+    .max_in = 4,
     .attrs = quantize_attrs,
     .infer = infer_quantize_linear,
     .eval = eval_quantize_linear,
     .sample = sample_quantize_linear,
-    .n_variants = 48,
+    .n_variants = 96,
+    .adjoint = adjoint_quantize_linear,
+    .differentiable = 3,
+    .gives_codes = 1,
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_quantize,
-    .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
+    .amp = { AMP_X, AMP_X, 1u << 1 | 1u << DRAW, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QuantizeLinear", 28, NULL },
 };
@@ -337,6 +479,9 @@ const OpDef op_dequantize_linear = {
     .eval = eval_dequantize_linear,
     .sample = sample_dequantize_linear,
     .n_variants = 48,
+    .adjoint = adjoint_dequantize_linear,
+    .open_adjoint = true,
+    .differentiable = 1,
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_dequantize,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },

@@ -9,7 +9,23 @@ typedef struct QuantizeAttr {
     int output_dtype; /* DType + 1 */
     int precision;    /* DType + 1: the type of the quotient */
     bool saturate;    /* of f8 results */
+    /* ours */
+    int64_t least, largest; /* codes; both 0: those of their type */
+    int rounding;           /* ops/scalar/quant.h */
+    int mask;               /* QuantMask */
+    bool learned;           /* the scale has a gradient, */
+    float gain;             /* this factor of it */
 } QuantizeAttr;
+
+/* Where gradients pass a quantizer. */
+typedef enum QuantMask {
+    MASK_BY_CODE,  /* q: where the rounded number is a code */
+    MASK_BY_VALUE, /* v: where the number lies between the least and the largest code */
+    MASK_NONE,     /* pass: everywhere */
+} QuantMask;
+
+/* The words of the attributes, ended by null. */
+extern const char *const quant_roundings[], *const quant_masks[];
 
 typedef struct DequantizeAttr {
     int64_t axis, block_size;
@@ -36,10 +52,23 @@ void scale_layout_indices(const ScaleLayout *g, int64_t first, int64_t n, int64_
 /* The codes of an integer type. */
 void code_range(DType dtype, double *lo, double *hi);
 
+/* Checks the attributes `least` and `largest` of codes of that type; false after a complaint. */
+bool infer_code_limits(Infer *q, DType code, int64_t least, int64_t largest);
+
+/* The codes between them, or those of the type where both are 0. */
+void code_limits(DType code, int64_t least, int64_t largest, double *lo, double *hi);
+
+/* What reaches operands of quantize_linear and dequantize_linear (ops/quant/quantize_adjoint.c). */
+void adjoint_quantize_linear(Build *b, const Site *s, Node **dx);
+void adjoint_dequantize_linear(Build *b, const Site *s, Node **dx);
+
+/* The type of the quotient: `precision`, else that of the scale (the powers of two of e8m0 divide in f32). */
+DType quotient_type(const QuantizeAttr *at, DType scale);
+
 /* Stores floats as f8, f4 or integer codes: integers from integral values within their range. */
 void store_codes(Tensor *y, int64_t first, const f32 *value, int64_t n, bool saturate);
 
-/* Whether a type is one that quantizers give. */
+/* Whether a type is one that ONNX's quantizers give. */
 bool dtype_is_code(DType dtype);
 
 #endif

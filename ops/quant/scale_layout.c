@@ -164,3 +164,29 @@ void store_codes(Tensor *y, int64_t first, const f32 *value, int64_t n, bool sat
     for (int64_t i = 0; i < n; i++)
         to[i] = f8(value[i], saturate);
 }
+
+bool infer_code_limits(Infer *q, DType code, int64_t least, int64_t largest)
+{
+    double lo, hi;
+    if (!least && !largest)
+        return true;
+    code_range(code, &lo, &hi);
+    if (dtype_is_float(code))
+        infer_fail(q, "least and largest are of integer codes, not of %s", dtype_name(code));
+    else if (least >= largest)
+        infer_fail(q, "least code %" PRId64 " is not below the largest, %" PRId64, least, largest);
+    else if ((double)least < lo || (double)largest > hi)
+        infer_fail(q, "codes %" PRId64 " to %" PRId64 " are not all %s", least, largest, dtype_name(code));
+    else
+        return true;
+    return false;
+}
+
+void code_limits(DType code, int64_t least, int64_t largest, double *lo, double *hi)
+{
+    code_range(code, lo, hi);
+    if (least || largest) {
+        *lo = (double)least;
+        *hi = (double)largest;
+    }
+}

@@ -1,0 +1,216 @@
+/* What goes back through quantizers, straight through: the gradient of codes is that of the numbers they stand for, and so
+ * it passes dequantize_linear as it is.  quantize_linear gives its data what its mask lets through, and a learned scale the
+ * sum over its elements of what reaches each, times (v being the number over the scale)
+ *
+ *     rounded v - v           inside
+ *     least - z, largest - z  below and above
+ *
+ * A NaN has the code of 0, but its gradient is a NaN, for whoever scales the loss to see. */
+#include "ops/card/make.h"
+#include "ops/card/shapes.h"
+#include "ops/control/reverse.h"
+#include "ops/quant/quantize.h"
+
+/* A call on its way back. */
+typedef struct Back {
+    Build *b;
+    const Site *s;
+    const QuantizeAttr *at;
+    const Type *x;
+    ScaleLayout layout;
+    int axis; /* where there are several scales */
+    DType code;
+} Back;
+
+static Node *number(const Back *k, double v)
+{
+    return build_scalar(k->b, F32, v);
+}
+
+/* One for each scale, in f32 and in a shape that broadcasts with the data. */
+static Node *spread(const Back *k, Node *p)
+{
+    int64_t dims[MAX_RANK];
+    Node *wide = build_cast(k->b, p, F32);
+    if (!k->layout.block)
+        return make_reshape(k->b, wide, 0, NULL);
+    for (int i = 0; i < k->x->rank; i++)
+        dims[i] = i == k->axis ? k->layout.extent : 1;
+    if (k->layout.per_axis)
+        return make_reshape(k->b, wide, k->x->rank, dims);
+    int64_t *at = NEWS(k->b->graph->arena, int64_t, k->layout.extent + 1);
+    for (int64_t i = 0; i < k->layout.extent; i++)
+        at[i] = i / k->layout.block;
+    return make_gather(k->b, wide, build_i64s(k->b, (int)k->layout.extent, at), k->axis);
+}
+
+/* The number over the scale, as the call had it. */
+static Node *quotient(const Back *k)
+{
+    const DType scale = in(k->s->call, 1)->type->dtype, to = quotient_type(k->at, scale);
+    Node *x = k->s->in[0], *s = spread(k, k->s->in[1]);
+    if (scale == I32 && !k->at->precision) {
+        Node *v = CALL(k->b, div, build_cast(k->b, x, F64), build_cast(k->b, s, F64));
+        return build_cast(k->b, CALL(k->b, round, v), F32);
+    }
+    Node *v = CALL(k->b, div, build_cast(k->b, x, F32), s);
+    return build_cast(k->b, build_cast(k->b, v, to), F32);
+}
+
+/* 1 where a condition holds. */
+static Node *one_where(const Back *k, Node *condition)
+{
+    return build_cast(k->b, condition, F32);
+}
+
+/* The functions of ops/scalar/quant.h. */
+static Node *rounded(const Back *k, Node *v)
+{
+    Build *b = k->b;
+    Node *r, *zero = number(k, 0), *half = number(k, 0.5);
+    switch (k->at->rounding) {
+    case ROUND_SR:
+        r = CALL(b, floor, v);
+        return CALL(b, add, r, one_where(k, CALL(b, less, site_in(k->s, 3), CALL(b, sub, v, r))));
+    case ROUND_HALF_UP:
+        r = CALL(b, round, v);
+        return CALL(b, add, r, one_where(k, CALL(b, equal, CALL(b, sub, v, r), half)));
+    case ROUND_HALF_DOWN:
+        r = CALL(b, round, v);
+        return CALL(b, sub, r, one_where(k, CALL(b, equal, CALL(b, sub, r, v), half)));
+    case ROUND_CEIL:
+        return CALL(b, ceil, v);
+    case ROUND_FLOOR:
+        return CALL(b, floor, v);
+    case ROUND_ZERO:
+        return CALL(b, where, CALL(b, less, v, zero), CALL(b, ceil, v), CALL(b, floor, v));
+    case ROUND_AWAY:
+        return CALL(b, where, CALL(b, less, v, zero), CALL(b, floor, v), CALL(b, ceil, v));
+    default:
+        return CALL(b, round, v);
+    }
+}
+
+/* The largest number of a float code. */
+static double largest_of(DType code)
+{
+    switch (code) {
+    case F8E4M3:
+        return 448;
+    case F8E4M3FNUZ:
+        return 240;
+    case F4E2M1:
+        return 6;
+    case F6E2M3:
+        return 7.5;
+    case F6E3M2:
+        return 28;
+    default:
+        return 57344; /* of e5m2 in both forms */
+    }
+}
+
+/* Numbers over the scale, and what they are beside the codes. */
+typedef struct Spot {
+    Node *v, *r;         /* r: rounded */
+    Node *least, *most;  /* the codes' ends without the zero point */
+    Node *below, *above; /* whether they lie outside */
+} Spot;
+
+static Spot spot_of(const Back *k)
+{
+    const bool floats = dtype_is_float(k->code);
+    Spot p = { .v = quotient(k) };
+    double lo = -largest_of(k->code), hi = -lo;
+    if (!floats)
+        code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
+    Node *zero = site_in(k->s, 2), *z = zero ? spread(k, zero) : NULL;
+    p.r = floats ? p.v : rounded(k, p.v);
+    p.least = z ? CALL(k->b, sub, number(k, lo), z) : number(k, lo);
+    p.most = z ? CALL(k->b, sub, number(k, hi), z) : number(k, hi);
+    Node *seen = k->at->mask == MASK_BY_VALUE ? p.v : p.r;
+    p.below = CALL(k->b, less, seen, p.least);
+    p.above = CALL(k->b, less, p.most, seen);
+    return p;
+}
+
+static Node *data_gradient(const Back *k, const Spot *p, Node *dy)
+{
+    Node *outside = CALL(k->b, or, p->below, p->above), *kept = CALL(k->b, where, outside, number(k, 0), dy);
+    return CALL(k->b, where, CALL(k->b, is_nan, p->v), p->v, kept);
+}
+
+/* Each block along the axis as a dimension of its own, zeros behind the last one. */
+static Node *in_blocks(const Back *k, Node *term)
+{
+    int64_t before[MAX_RANK] = { 0 }, after[MAX_RANK] = { 0 }, dims[MAX_RANK];
+    const int64_t have = k->layout.extent, want = k->layout.blocks * k->layout.block;
+    int n = 0;
+    after[k->axis] = want - have;
+    if (want > have)
+        term = make_pad(k->b, term, k->x->rank, before, after);
+    for (int i = 0; i < k->x->rank; i++) {
+        dims[n++] = i == k->axis ? k->layout.blocks : k->x->dims[i];
+        if (i == k->axis)
+            dims[n++] = k->layout.block;
+    }
+    return make_reshape(k->b, term, n, dims);
+}
+
+/* The sum over the elements of each scale. */
+static Node *sum_by_scale(const Back *k, Node *term)
+{
+    int64_t axes[MAX_RANK], blocks = k->axis + 1;
+    int n = 0;
+    if (!k->layout.block)
+        return make_reduce_all(k->b, OP_reduce_sum, term);
+    if (!k->layout.per_axis)
+        return build_reduce(k->b, OP_reduce_sum, in_blocks(k, term), 1, &blocks);
+    for (int i = 0; i < k->x->rank; i++)
+        if (i != k->axis)
+            axes[n++] = i;
+    return n ? build_reduce(k->b, OP_reduce_sum, term, n, axes) : term;
+}
+
+static Node *scale_gradient(const Back *k, const Spot *p, Node *dy)
+{
+    const Type *scale = k->s->in[1]->type;
+    Node *inside = CALL(k->b, sub, p->r, p->v), *within = CALL(k->b, where, p->above, p->most, inside);
+    Node *each = CALL(k->b, mul, dy, CALL(k->b, where, p->below, p->least, within));
+    Node *sum = sum_by_scale(k, each);
+    if (k->at->gain != 1)
+        sum = CALL(k->b, mul, sum, number(k, (double)k->at->gain));
+    return make_reshape(k->b, sum, scale->rank, scale->dims);
+}
+
+void adjoint_quantize_linear(Build *b, const Site *s, Node **dx)
+{
+    const QuantizeAttr *at = s->attr;
+    const Type *x = s->in[0]->type;
+    Node *dy = s->dout[0];
+    ReverseStop stop = { s->call, 1, false };
+    const ReverseResult none = { .stops = &stop, .n_stops = 1 };
+    if (s->want[1] && !at->learned)
+        reverse_tell(s, &none);
+    if (!dy)
+        return;
+    const Back k = { .b = b,
+                     .s = s,
+                     .at = at,
+                     .x = x,
+                     .layout = scale_layout_of(x, s->in[1]->type, at->axis, at->block_size),
+                     .axis = x->rank ? axis_wrap(at->axis, x->rank) : 0,
+                     .code = s->type->dtype };
+    const bool masks = s->want[0] && at->mask != MASK_NONE, learns = s->want[1] && at->learned;
+    const Spot p = masks || learns ? spot_of(&k) : (Spot){ NULL };
+    if (s->want[0])
+        dx[0] = masks ? data_gradient(&k, &p, dy) : dy;
+    if (learns)
+        dx[1] = scale_gradient(&k, &p, dy);
+}
+
+void adjoint_dequantize_linear(Build *b, const Site *s, Node **dx)
+{
+    (void)b;
+    dx[0] = s->dout[0];
+}

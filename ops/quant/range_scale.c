@@ -1,0 +1,101 @@
+/* range_scale: the scale and the code of 0 for numbers of a range. */
+#include "ops/card/access.h"
+#include "ops/card/signature.h"
+#include "ops/quant/quantize.h"
+
+typedef struct RangeScaleAttr {
+    int64_t least, largest; /* codes; both 0: those of their type */
+    bool symmetric, pow2;
+    int to; /* DType + 1 of codes; 0: u8 */
+} RangeScaleAttr;
+
+static const AttrSpec range_scale_attrs[] = {
+    ATTR(RangeScaleAttr, least, INT, 0),          ATTR(RangeScaleAttr, largest, INT, 0),
+    ATTR(RangeScaleAttr, symmetric, BOOL, false), ATTR(RangeScaleAttr, pow2, BOOL, false),
+    ATTR(RangeScaleAttr, to, DTYPE, 0),           ATTR_LAST,
+};
+
+static DType codes_of(const RangeScaleAttr *at)
+{
+    DType code = U8;
+    attr_dtype(at->to, &code);
+    return code;
+}
+
+static const Type *infer_range_scale(Infer *q)
+{
+    const RangeScaleAttr *at = q->attr;
+    const DType code = codes_of(at);
+    Bound k = signature_open();
+    if (!signature_match(q, &k))
+        return NULL;
+    if ((!dtype_is_code(code) && code != I32) || dtype_is_float(code))
+        return infer_fail(q, "wants integer codes, not %s", dtype_name(code));
+    if (!infer_code_limits(q, code, at->least, at->largest))
+        return NULL;
+    if (at->least > 0 || (at->symmetric && (at->least || at->largest) && at->largest <= 0))
+        return infer_fail(q, "codes %" PRId64 " to %" PRId64 " have none of 0", at->least, at->largest);
+    return infer_results(q, 2, (const Type *const[]){ q->in[0], type_with_dtype(q->types, q->in[0], code) });
+}
+
+static Status eval_range_scale(Eval *e)
+{
+    const RangeScaleAttr *at = e->attr;
+    const f32 *least = eval_f32(e, 0), *most = eval_f32(e, 1);
+    const int64_t n = eval_elements(e, 0);
+    f32 *scale = eval_out_f32(e, 0), *zero = e->n_out > 1 ? eval_scratch(e, (size_t)n + 1, sizeof *zero) : NULL;
+    double lo, hi;
+    code_limits(codes_of(at), at->least, at->largest, &lo, &hi);
+    const f32 first = (f32)lo, last = (f32)hi;
+    for (int64_t i = 0; i < n; i++) {
+        const f32 from = least[i] < 0 || least[i] != least[i] ? least[i] : 0,
+                  to = most[i] > 0 || most[i] != most[i] ? most[i] : 0;
+        scale[i] = at->symmetric ? symmetric_scale_f32(max_f32(-from, to), last, at->pow2)
+                                 : affine_scale_f32(from, to, first, last, at->pow2);
+        if (zero)
+            zero[i] = at->symmetric ? 0 : affine_zero_f32(from, scale[i], first, last);
+    }
+    if (zero)
+        store_f32(eval_out(e, 1), 0, zero, n);
+    return OK;
+}
+
+static Node *sample_range_scale(Build *b, Rng *rng, int variant)
+{
+    static const DType codes[] = { U8, I8, U16, I16, U4, I4, U2, I2 };
+    const DType code = codes[variant % (int)COUNT(codes)];
+    int64_t dims[MAX_RANK];
+    const int rank = variant % 3;
+    double lo, hi;
+    sample_dims(rng, rank, 5, dims);
+    code_range(code, &lo, &hi);
+    const bool narrow = rng_below(rng, 2) && lo < 0;
+    const RangeScaleAttr at = { .least = narrow ? (int64_t)lo + 1 : 0,
+                                .largest = narrow ? (int64_t)hi : 0,
+                                .symmetric = rng_below(rng, 2),
+                                .pow2 = rng_below(rng, 2),
+                                .to = variant % 8 ? (int)code + 1 : 0 };
+    Node *in[] = { sample_tensor(b, rng, F32, rank, dims, -3, 0.5), sample_tensor(b, rng, F32, rank, dims, -0.5, 4) };
+    return build_node_n(b, OP_range_scale, &at, 2, in, 1 + (int)rng_below(rng, 2));
+}
+
+const OpDef op_range_scale = {
+    .name = "range_scale",
+    .min_in = 2,
+    .max_in = 2,
+    .min_out = 1,
+    .max_out = 2,
+    .attrs = range_scale_attrs,
+    .infer = infer_range_scale,
+    .signature = &(const Signature){ .in = { "f32[*]", "f32[*]" } },
+    .eval = eval_range_scale,
+    .sample = sample_range_scale,
+    .n_variants = 32,
+    .access.kind = ACCESS_ROW,
+    .access.iterate = iterate_row,
+    .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
+    .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT, QUANT_NEVER } },
+    .brief =
+        "The scale, and the code of 0, with which codes least to largest reach over a range of numbers and 0; a range "
+        "below 2^-24, or one that is not finite, has a scale of 1.",
+};
