@@ -17,6 +17,13 @@ typedef struct QuantizeAttr {
     float gain;             /* this factor of it */
 } QuantizeAttr;
 
+/* Of range_scale. */
+typedef struct RangeScaleAttr {
+    int64_t least, largest; /* codes; both 0: those of their type */
+    bool symmetric, pow2;
+    int to; /* DType + 1 of codes; 0: u8 */
+} RangeScaleAttr;
+
 /* Where gradients pass a quantizer. */
 typedef enum QuantMask {
     MASK_BY_CODE,  /* q: where the rounded number is a code */

@@ -8,7 +8,7 @@
  * A NaN has the code of 0, but its gradient is a NaN, for whoever scales the loss to see. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
-#include "ops/control/reverse.h"
+#include "ops/control/reverse_call.h"
 #include "ops/quant/quantize.h"
 
 /* A call on its way back. */
@@ -183,15 +183,21 @@ static Node *scale_gradient(const Back *k, const Spot *p, Node *dy)
     return make_reshape(k->b, sum, scale->rank, scale->dims);
 }
 
+/* The gradient of a scale ends at this call. */
+static void end_at_scale(const Site *s)
+{
+    ReverseStop stop = { s->call, 1, false };
+    const ReverseResult none = { .stops = &stop, .n_stops = 1 };
+    reverse_tell(s, &none);
+}
+
 void adjoint_quantize_linear(Build *b, const Site *s, Node **dx)
 {
     const QuantizeAttr *at = s->attr;
     const Type *x = s->in[0]->type;
     Node *dy = s->dout[0];
-    ReverseStop stop = { s->call, 1, false };
-    const ReverseResult none = { .stops = &stop, .n_stops = 1 };
     if (s->want[1] && !at->learned)
-        reverse_tell(s, &none);
+        end_at_scale(s);
     if (!dy)
         return;
     const Back k = { .b = b,
@@ -209,8 +215,11 @@ void adjoint_quantize_linear(Build *b, const Site *s, Node **dx)
         dx[1] = scale_gradient(&k, &p, dy);
 }
 
+/* What a scale learns is said where numbers become codes; nowhere, where the codes are no call's. */
 void adjoint_dequantize_linear(Build *b, const Site *s, Node **dx)
 {
     (void)b;
+    if (s->want[1] && !reverse_is_codes(in(s->call, 0)))
+        end_at_scale(s);
     dx[0] = s->dout[0];
 }
