@@ -21,6 +21,13 @@ add_test(NAME python/narrow_types
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'onnx.checker, onnx.reference, ml_dtypes' ${CMAKE_CURRENT_SOURCE_DIR}/python/narrow_types.py $<TARGET_FILE:qcc> $f")
 set_tests_properties(python/narrow_types PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# What ONNX Runtime fuses, by itself: the rules of docs/quantization.md rest on it.
+add_test(NAME python/ort_fusions
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "onnxruntime.quantization"
+                 ${CMAKE_CURRENT_SOURCE_DIR}/data/ort_fusions.py --level extended
+                 --check ${CMAKE_CURRENT_SOURCE_DIR}/data/ort_fusions.txt)
+set_tests_properties(python/ort_fusions PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # The module of Python; an interpreter does not load a library with sanitizers.
 if(NOT QCC_SANITIZE)
     add_test(NAME python/module
