@@ -114,9 +114,14 @@ void *attrs_copy(Arena *arena, const AttrSpec *specs, const void *attr)
     return copy;
 }
 
+void attr_copy_as(const AttrSpec *as, void *to, const AttrSpec *spec, const void *from)
+{
+    memcpy((char *)to + as->offset, (const char *)from + spec->offset, field_size(spec->kind));
+}
+
 void attr_copy_field(const AttrSpec *spec, void *to, const void *from)
 {
-    memcpy((char *)to + spec->offset, (const char *)from + spec->offset, field_size(spec->kind));
+    attr_copy_as(spec, to, spec, from);
 }
 
 static bool strings_equal(const char *a, const char *b)

@@ -106,6 +106,9 @@ bool attrs_equal(const AttrSpec *specs, const void *a, const void *b);
 /* A hash that agrees with attrs_equal. */
 uint64_t attrs_hash(const AttrSpec *specs, const void *attr);
 
+/* Copies a field of one struct to one of the same kind of another; what it points to is shared. */
+void attr_copy_as(const AttrSpec *as, void *to, const AttrSpec *spec, const void *from);
+
 /* Copies one field from struct to struct; what it points to is shared. */
 void attr_copy_field(const AttrSpec *spec, void *to, const void *from);
 

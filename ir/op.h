@@ -174,6 +174,9 @@ typedef struct QuantCard {
      * of the result reads two of them; or QUANT_WHOLE.  Null: always that. */
     int (*weight_axis)(const Node *n, int operand);
     OpWord integer;  /* the word that computes the call on codes; OP_input: there is none */
+    bool (*serves)(const Node *n); /* which calls it serves; null: all */
+    bool dequantizes;              /* gives the numbers of the codes that are its operand 0, with scale and zero point */
+    bool quantizes;                /* the way back */
     bool same_scale; /* operands and result must share scale and zero point */
 } QuantCard;
 

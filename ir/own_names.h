@@ -8,6 +8,8 @@
 #define SHADOW_PREFIX    OWN_PREFIX "shadow/"
 #define EMA_PREFIX       OWN_PREFIX "ema/"
 #define CLIPPED_PREFIX   OWN_PREFIX "clipped/"
+#define RANGE_PREFIX     OWN_PREFIX "range/"     /* behind it the value whose range it remembers */
+#define STEP_SIZE_PREFIX OWN_PREFIX "step_size/" /* the same: the logarithm of a scale that is learned */
 #define SCALE_NAME       OWN_PREFIX "scale"  /* of the loss */
 #define SCALER_NAME      OWN_PREFIX "scaler" /* counters of that scale */
 #define STEP_NAME        OWN_PREFIX "step"

@@ -118,7 +118,8 @@ static const NameRule states[] = {
     { SHADOW_PREFIX, STATE_shadow, false, NULL },      { EMA_PREFIX, STATE_ema, false, NULL },
     { SCALE_NAME, STATE_scaler, true, NULL },          { SCALER_NAME, STATE_scaler, true, SCALE_NAME },
     { STEP_NAME, STATE_counter, true, NULL },          { LR_FACTOR, STATE_rate, true, NULL },
-    { TOTAL_STEPS_NAME, STATE_length, true, NULL },
+    { TOTAL_STEPS_NAME, STATE_length, true, NULL },    { RANGE_PREFIX, STATE_quant, false, NULL },
+    { STEP_SIZE_PREFIX, STATE_quant, false, NULL },
 }, results[] = {
     { GRADIENT_PREFIX, RESULT_gradient, false, NULL }, { CLIPPED_PREFIX, RESULT_clipped, false, NULL },
     { GRADIENT_SCALE, RESULT_factor, true, NULL },     { LATCHED_SCALE, RESULT_latched, true, NULL },
@@ -157,6 +158,8 @@ RoleMark role_by_name(RoleKind kind, const char *name)
     if (kind == ROLES_OF_INPUTS)
         return by_rules(inputs, COUNT(inputs), name);
     const RoleMark mark = by_rules(states, COUNT(states), name);
+    if (mark.role == STATE_quant) /* what follows is the name of a value, not of a state */
+        return (RoleMark){ STATE_quant, NULL };
     return mark.role ? mark : of_optimizer(name);
 }
 

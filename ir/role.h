@@ -17,7 +17,7 @@
     _( length,     OF_NOTHING,   "how many steps the schedule has; the host says it"                    ) \
     _( rate,       OF_NOTHING,   "a factor of rates that the host says"                                 ) \
     _( ema,        OF_STATE,     "the running average of a weight"                                      ) \
-    _( quant,      OF_ANY,       "a scale or zero point that quantizes values"                          )
+    _( quant,      OF_ANY,       "of a value: the range, or the learned scale, that quantizes it"                          )
 
 #define RESULT_ROLES(_)                                                                                   \
     _( value,      OF_NOTHING,   "an output of the model, or the next value of the state of its name"   ) \
@@ -75,6 +75,12 @@ static inline bool is_state(const Node *n, StateRole role)
 static inline bool role_is_of_model(int role)
 {
     return role == STATE_weight || role == STATE_statistic;
+}
+
+/* Whether a state is deployed with the model: its own, and what quantizes it. */
+static inline bool role_is_deployed(int role)
+{
+    return role_is_of_model(role) || role == STATE_quant;
 }
 
 /* Whether a node is a state of the model. */

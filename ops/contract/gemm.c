@@ -89,6 +89,16 @@ static int channels_of_gemm(const Node *n, int operand)
     return operand == 0 ? at->transA : operand == 1 ? !at->transB : QUANT_WHOLE;
 }
 
+/* A product on codes, to which a number a column may be added. */
+static bool gemm_on_codes(const Node *n)
+{
+    const GemmAttr *at = n->attr;
+    const Type *c = in(n, 2) ? in(n, 2)->type : NULL, *y = n->type;
+    if (at->alpha != 1)
+        return false;
+    return !c || (at->beta == 1 && c->rank == 1 && y->rank == 2 && c->dims[0] == y->dims[1]);
+}
+
 const OpDef op_gemm = {
     .name = "gemm",
     .min_in = 2,
@@ -107,6 +117,8 @@ const OpDef op_gemm = {
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
                .out = { QUANT_INPUT },
-               .weight_axis = channels_of_gemm },
+               .weight_axis = channels_of_gemm,
+               .integer = OP_qmatmul,
+               .serves = gemm_on_codes },
     .onnx = { "Gemm", 13, NULL },
 };

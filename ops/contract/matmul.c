@@ -417,6 +417,6 @@ const OpDef op_matmul = {
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT },
                .out = { QUANT_INPUT },
                .weight_axis = channels_of_matmul,
-               .integer = OP_qlinear_matmul },
+               .integer = OP_qmatmul },
     .onnx = { "MatMul", 13, NULL },
 };

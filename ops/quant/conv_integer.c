@@ -1,7 +1,6 @@
-/* conv_integer and qlinear_conv: windows of codes times codes, accumulated in 32 bits. */
-#include "base/parallel.h"
-#include "ops/quant/integer.h"
-#include "ops/window/window.h"
+/* conv_integer, qlinear_conv and qconv: windows of codes times codes, accumulated in 32 bits. */
+#include "ops/quant/products.h"
+#include "ops/quant/words.h"
 #include "ops/window/window_access.h"
 
 static const AttrSpec conv_integer_attrs[] = {
@@ -12,8 +11,23 @@ static const AttrSpec conv_integer_attrs[] = {
     ATTR_LAST,
 };
 
-/* The operands of qlinear_conv. */
-enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
+static const AttrSpec qconv_attrs[] = {
+    WINDOW_PLACE_ATTRS(ConvAttr),  WINDOW_INTS(ConvAttr, dilations), WINDOW_INTS(ConvAttr, kernel_shape),
+    ATTR(ConvAttr, group, INT, 1), CODES_ATTRS(QconvAttr),           ATTR_LAST,
+};
+
+/* The operands of qlinear_conv and qconv. */
+enum {
+    X = QCONV_X,
+    X_SCALE = QCONV_X_SCALE,
+    X_ZERO = QCONV_X_ZERO,
+    W = QCONV_W,
+    W_SCALE = QCONV_W_SCALE,
+    W_ZERO = QCONV_W_ZERO,
+    Y_SCALE = QCONV_Y_SCALE,
+    Y_ZERO = QCONV_Y_ZERO,
+    BIAS = QCONV_BIAS,
+};
 
 /* A scale or zero point of the weights: one, or one a result channel. */
 static bool check_per_channel(Infer *q, int i, const Type *w)
@@ -44,30 +58,26 @@ static const Type *infer_result(Infer *q, const Type *x, const Type *w, DType dt
 
 static const Type *infer_conv_integer(Infer *q)
 {
-    if (!infer_codes(q, 0, false) || !infer_codes(q, 1, false))
+    if (!infer_codes(q, 0, CODES_8) || !infer_codes(q, 1, CODES_8))
         return NULL;
     if (infer_has(q, 2) && !infer_single(q, 2, 0))
         return NULL;
-    if (infer_has(q, 3) && !check_per_channel(q, 3, q->in[1]))
+    if (infer_has(q, 3) && (!check_per_channel(q, 3, q->in[1]) || !infer_zero_type(q, 1, 3)))
         return NULL;
-    if (infer_has(q, 3) && q->in[3]->dtype != q->in[1]->dtype)
-        return infer_fail(q, "has weights of %s but zero points of %s", dtype_name(q->in[1]->dtype),
-                          dtype_name(q->in[3]->dtype));
     return infer_result(q, q->in[0], q->in[1], I32);
 }
 
-static const Type *infer_qlinear_conv(Infer *q)
+static const Type *infer_codes_conv(Infer *q, CodeKinds kinds)
 {
-    if (!infer_codes(q, X, false) || !infer_codes(q, W, false) || !infer_codes(q, Y_ZERO, false) ||
+    if (!infer_codes(q, X, kinds) || !infer_codes(q, W, kinds) || !infer_codes(q, Y_ZERO, kinds) ||
         !infer_single(q, X_SCALE, -1) || !infer_single(q, X_ZERO, X) || !infer_single(q, Y_SCALE, X_SCALE) ||
         !infer_single(q, Y_ZERO, Y_ZERO) || !check_per_channel(q, W_SCALE, q->in[W]) ||
         !check_per_channel(q, W_ZERO, q->in[W]))
         return NULL;
     if (q->in[X_SCALE]->dtype != F32 || q->in[W_SCALE]->dtype != F32)
         return infer_fail(q, "wants scales of f32");
-    if (q->in[W_ZERO]->dtype != q->in[W]->dtype)
-        return infer_fail(q, "has weights of %s but zero points of %s", dtype_name(q->in[W]->dtype),
-                          dtype_name(q->in[W_ZERO]->dtype));
+    if (!infer_zero_type(q, W, W_ZERO))
+        return NULL;
     if (infer_has(q, BIAS)) {
         const Type *b = infer_tensor(q, BIAS), *w = q->in[W];
         if (!b || b->dtype != I32 || (b->rank >= 0 && b->rank != 1) ||
@@ -77,110 +87,107 @@ static const Type *infer_qlinear_conv(Infer *q)
     return infer_result(q, q->in[X], q->in[W], q->in[Y_ZERO]->dtype);
 }
 
-/* One call: centred codes, and every result channel of every image one item. */
-typedef struct ConvCodes {
-    Window w;
-    int64_t groups, channels, results; /* channels and results of a group */
-    int64_t taps, in, out;             /* of a kernel; spatial elements of data and result */
-    const i32 *x, *filter;
-    i32 *acc;
-} ConvCodes;
-
-static i32 sum_window(const ConvCodes *c, const i32 *x, const i32 *filter, const int64_t *at)
+static const Type *infer_qlinear_conv(Infer *q)
 {
-    Taps t;
-    i32 sum = 0;
-    for (bool more = taps_at(&t, &c->w, at); more; more = taps_next(&t)) {
-        int64_t tap = 0;
-        for (int i = 0; i < c->w.rank; i++)
-            tap = tap * c->w.kernel[i] + t.tap[i];
-        for (int64_t k = 0; k < c->channels; k++) {
-            const i32 *from = x + k * c->in + t.offset, *by = filter + k * c->taps + tap;
-            for (int64_t i = 0; i < t.n; i++)
-                sum += from[i * t.step] * by[i];
-        }
+    return infer_codes_conv(q, CODES_8);
+}
+
+/* The quotient lies as the codes do; what is read beside result 0 is then read for both. */
+static bool iterate_qconv(const Node *n, Arena *arena, Iteration *to)
+{
+    if (!iterate_qlinear_conv(n, arena, to))
+        return false;
+    if (to->n_out > 1) {
+        to->out[1] = to->out[0];
+        to->in[BIAS < n->n_in ? BIAS : Y_ZERO].reach = REACH_TYPE;
+        reach_rest(n, to);
     }
-    return sum;
+    return true;
 }
 
-static void conv_planes(void *arg, int64_t begin, int64_t end, int worker)
+static const Type *infer_qconv(Infer *q)
 {
-    const ConvCodes *c = arg;
-    const int64_t m = c->groups * c->results;
-    (void)worker;
-    for (int64_t item = begin; item < end; item++) {
-        int64_t at[MAX_SPATIAL] = { 0 };
-        const int64_t image = item / m, result = item % m, group = result / c->results;
-        const i32 *x = c->x + (image * c->groups + group) * c->channels * c->in;
-        for (int64_t k = 0; k < c->out; k++) {
-            c->acc[item * c->out + k] = sum_window(c, x, c->filter + result * c->channels * c->taps, at);
-            position_next(c->w.rank, c->w.out, at);
-        }
-    }
+    return infer_codes_out(q, &((const QconvAttr *)q->attr)->codes, Y_ZERO, infer_codes_conv(q, CODES_16));
 }
 
-/* Codes minus their zero points: one for all, or one for each of the `channels` into which the elements fall. */
-static const i32 *centred(Eval *e, int i, int zero, int64_t channels)
-{
-    i32 *v = eval_i32(e, i);
-    if (!eval_has(e, zero))
-        return v;
-    const int64_t n = eval_elements(e, i), zeros = eval_elements(e, zero);
-    const i32 *z = eval_i32(e, zero);
-    for (int64_t k = 0; k < n; k++)
-        v[k] -= z[zeros == 1 ? 0 : k / (n / channels)];
-    return v;
-}
-
-/* Accumulators of the call whose codes are operands x and w; `acc` may be the result itself. */
-static void accumulate(Eval *e, int x, int x_zero, int w, int w_zero, i32 *acc)
+/* Sums of the call whose codes are operands x and w. */
+static void convolve(Eval *e, int x, int x_zero, int w, int w_zero, const SumTaker *to)
 {
     const ConvAttr *at = e->attr;
     const Type *tx = e->in[x]->type, *tw = e->in[w]->type;
-    ConvCodes c = { .groups = at->group, .channels = tw->dims[1], .results = tw->dims[0] / at->group, .acc = acc };
+    const int64_t m = tw->dims[0], n = tensor_elements(e->in[w]);
+    const bool wide = codes_are_wide(tx->dtype, tw->dtype);
+    CodesConv c = { .images = tx->dims[0], .groups = at->group, .channels = tw->dims[1], .results = m / at->group };
     eval_window(e, &at->window, x, tw->dims + 2, &c.w);
-    c.taps = window_product(c.w.rank, c.w.kernel);
-    c.in = window_product(c.w.rank, c.w.in);
-    c.out = window_product(c.w.rank, c.w.out);
-    c.x = centred(e, x, x_zero, 1);
-    c.filter = centred(e, w, w_zero, tw->dims[0]);
-    eval_parallel(e, tx->dims[0] * tw->dims[0], conv_planes, &c);
+    const Lanes planes = { .width = window_product(c.w.rank, c.w.in), .height = 1 };
+    const Lanes filters = { .width = m ? n / m : 0, .height = m };
+    const Codes data = codes_centred(e, x, x_zero, &planes, wide), filter = codes_centred(e, w, w_zero, &filters, wide);
+    codes_convolve(e, &c, &data, &filter, to);
 }
 
 static Status eval_conv_integer(Eval *e)
 {
-    accumulate(e, 0, 2, 1, 3, eval_out(e, 0)->data);
+    convolve(e, 0, 2, 1, 3, &(const SumTaker){ sums_keep, eval_out(e, 0) });
     return OK;
+}
+
+/* What makes codes of sums: of every channel the factor and the bias. */
+typedef struct Requantized {
+    CodesOut out;
+    int64_t plane, channels;
+    const f32 *factor;
+    const i32 *bias;
+} Requantized;
+
+/* f32(acc + bias) * m, m evaluated once a channel. */
+static void requantize_sums(const void *user, int64_t first, int64_t n, const i32 *sums)
+{
+    const Requantized *r = user;
+    const int64_t channel = first / r->plane % r->channels;
+    const f32 factor = r->factor[channel];
+    const u32 bias = r->bias ? (u32)r->bias[channel] : 0;
+    f32 v[SUMS_BLOCK];
+    for (int64_t at = 0, k; at < n; at += k) {
+        k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
+        for (int64_t i = 0; i < k; i++)
+            v[i] = (f32)(i32)((u32)sums[at + i] + bias) * factor;
+        codes_put(&r->out, first + at, k, v);
+    }
+}
+
+static void requantize_conv(Eval *e, const CodesAttr *at)
+{
+    const Type *y = eval_out(e, 0)->type;
+    const int64_t m = y->dims[1], scales = eval_elements(e, W_SCALE);
+    const f32 *sw = eval_f32(e, W_SCALE), sx = (f32)eval_float(e, X_SCALE, 0), sy = (f32)eval_float(e, Y_SCALE, 0);
+    f32 *factor = eval_room(e, (size_t)m, sizeof *factor);
+    for (int64_t i = 0; i < m; i++)
+        factor[i] = requantize_scale(sx, sw[scales == 1 ? 0 : i], sy);
+    const Requantized r = { .out = codes_out(e, at, Y_ZERO),
+                            .plane = window_product(y->rank - 2, y->dims + 2),
+                            .channels = m,
+                            .factor = factor,
+                            .bias = eval_has(e, BIAS) ? eval_i32(e, BIAS) : NULL };
+    convolve(e, X, X_ZERO, W, W_ZERO, &(const SumTaker){ requantize_sums, &r });
 }
 
 static Status eval_qlinear_conv(Eval *e)
 {
-    Tensor *y = eval_out(e, 0);
-    const int64_t n = tensor_elements(y), m = y->type->dims[1], plane = n ? n / y->type->dims[0] / m : 0;
-    i32 *acc = eval_scratch(e, (size_t)n, sizeof *acc);
-    accumulate(e, X, X_ZERO, W, W_ZERO, acc);
+    requantize_conv(e, &(const CodesAttr){ 0 });
+    return OK;
+}
 
-    const Requantizer rq = requantizer_of(y->type->dtype, (f32)eval_int(e, Y_ZERO, 0));
-    const i32 *bias = eval_has(e, BIAS) ? eval_i32(e, BIAS) : NULL;
-    const f32 *scales = eval_f32(e, W_SCALE);
-    const f32 sx = (f32)eval_float(e, X_SCALE, 0), sy = (f32)eval_float(e, Y_SCALE, 0);
-    f32 *codes = eval_scratch(e, (size_t)plane, sizeof *codes);
-    for (int64_t item = 0; n && item < n / plane; item++) {
-        const int64_t channel = item % m;
-        const f32 by = requantize_scale(sx, scales[eval_elements(e, W_SCALE) == 1 ? 0 : channel], sy);
-        for (int64_t k = 0; k < plane; k++)
-            codes[k] = requantize(&rq, acc[item * plane + k] + (bias ? bias[channel] : 0), by);
-        store_codes(y, item * plane, codes, plane, true);
-    }
+static Status eval_qconv(Eval *e)
+{
+    requantize_conv(e, &((const QconvAttr *)e->attr)->codes);
     return OK;
 }
 
 /* Data and weights of a valid call; `m` gets the result channels. */
-static void draw_conv(Build *b, Rng *rng, int variant, ConvAttr *at, Node **x, Node **w, int64_t *m)
+static void draw_conv(Build *b, Rng *rng, int variant, DType tx, DType tw, ConvAttr *at, Node **x, Node **w, int64_t *m)
 {
     int64_t dx[MAX_RANK], dw[MAX_RANK];
     const int rank = 1 + variant % 3;
-    const DType tx = variant & 1 ? I8 : U8, tw = variant & 2 ? I8 : U8;
     *at = (ConvAttr){ .group = rng_range(rng, 1, 3) };
     dx[0] = rng_below(rng, 8) ? rng_range(rng, 1, 2) : 0;
     dw[1] = rng_range(rng, 1, 3);
@@ -189,8 +196,8 @@ static void draw_conv(Build *b, Rng *rng, int variant, ConvAttr *at, Node **x, N
     for (int i = 0; i < rank; i++)
         dx[2 + i] = rng_range(rng, 1, 6);
     sample_window(rng, b->graph->arena, rank, dx + 2, dw + 2, &at->window);
-    *x = sample_tensor(b, rng, tx, rank + 2, dx, tx == I8 ? -9 : 0, 9);
-    *w = sample_tensor(b, rng, tw, rank + 2, dw, tw == I8 ? -9 : 0, 9);
+    *x = sample_codes(b, rng, tx, rank + 2, dx);
+    *w = sample_codes(b, rng, tw, rank + 2, dw);
 }
 
 static Node *sample_conv_integer(Build *b, Rng *rng, int variant)
@@ -198,7 +205,7 @@ static Node *sample_conv_integer(Build *b, Rng *rng, int variant)
     ConvAttr at;
     Node *ins[4] = { NULL };
     int64_t m;
-    draw_conv(b, rng, variant, &at, &ins[0], &ins[1], &m);
+    draw_conv(b, rng, variant, variant & 1 ? I8 : U8, variant & 2 ? I8 : U8, &at, &ins[0], &ins[1], &m);
     if (variant & 4)
         ins[2] = sample_tensor(b, rng, ins[0]->type->dtype, 0, NULL, 0, 5);
     if (variant & 8)
@@ -206,24 +213,42 @@ static Node *sample_conv_integer(Build *b, Rng *rng, int variant)
     return build_node(b, OP_conv_integer, &at, variant & 8 ? 4 : variant & 4 ? 3 : 2, ins);
 }
 
+/* The operands of qlinear_conv and qconv; returns how many. */
+static int draw_codes_conv(Build *b, Rng *rng, int variant, const DType *types, ConvAttr *at, Node **ins)
+{
+    int64_t m;
+    draw_conv(b, rng, variant, types[0], types[1], at, &ins[X], &ins[W], &m);
+    const int per_channel = (int)rng_below(rng, 2);
+    ins[X_SCALE] = sample_scale(b, rng);
+    ins[X_ZERO] = sample_zero_point(b, rng, types[0]);
+    ins[W_SCALE] = sample_tensor(b, rng, F32, per_channel, &m, 0.125, 0.5);
+    ins[W_ZERO] = sample_tensor(b, rng, types[1], per_channel, &m, 0, 3);
+    ins[Y_SCALE] = sample_tensor(b, rng, F32, 0, NULL, 0.5, 2);
+    ins[Y_ZERO] = sample_zero_point(b, rng, types[2]);
+    if (variant & 8)
+        ins[BIAS] = sample_tensor(b, rng, I32, 1, &m, -50, 50);
+    return variant & 8 ? BIAS + 1 : BIAS;
+}
+
 static Node *sample_qlinear_conv(Build *b, Rng *rng, int variant)
 {
     ConvAttr at;
-    Node *x, *w;
-    int64_t m;
-    draw_conv(b, rng, variant, &at, &x, &w, &m);
-    const int per_channel = (int)rng_below(rng, 2);
-    Node *ins[9] = { x,
-                     sample_tensor(b, rng, F32, 0, NULL, 0.1, 0.5),
-                     sample_tensor(b, rng, x->type->dtype, 0, NULL, 0, 5),
-                     w,
-                     sample_tensor(b, rng, F32, per_channel, &m, 0.1, 0.5),
-                     sample_tensor(b, rng, w->type->dtype, per_channel, &m, 0, 3),
-                     sample_tensor(b, rng, F32, 0, NULL, 0.5, 2),
-                     sample_tensor(b, rng, variant & 4 ? I8 : U8, 0, NULL, 0, 5) };
-    if (variant & 8)
-        ins[BIAS] = sample_tensor(b, rng, I32, 1, &m, -50, 50);
-    return build_node(b, OP_qlinear_conv, &at, variant & 8 ? 9 : 8, ins);
+    Node *ins[BIAS + 1];
+    const DType types[] = { variant & 1 ? I8 : U8, variant & 2 ? I8 : U8, variant & 4 ? I8 : U8 };
+    return build_node(b, OP_qlinear_conv, &at, draw_codes_conv(b, rng, variant, types, &at, ins), ins);
+}
+
+static Node *sample_qconv(Build *b, Rng *rng, int variant)
+{
+    static const DType codes[] = { U8, I8, U8, I8, U16, I16 };
+    QconvAttr at;
+    Node *ins[BIAS + 1];
+    DType types[3];
+    for (int i = 0; i < 3; i++)
+        types[i] = codes[rng_below(rng, COUNT(codes))];
+    const int n = draw_codes_conv(b, rng, variant, types, &at.conv, ins);
+    at.codes = sample_codes_attr(rng, types[2]);
+    return build_node_n(b, OP_qconv, &at, n, ins, 1 + variant % 2);
 }
 
 const OpDef op_conv_integer = {
@@ -258,4 +283,27 @@ const OpDef op_qlinear_conv = {
     .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .onnx = { "QLinearConv", 10, NULL },
+};
+
+const OpDef op_qconv = {
+    .name = "qconv",
+    .min_in = 8,
+    .max_in = 9,
+    .max_out = 2,
+    .min_out = 1,
+    .saved = codes_saved,
+    .attrs = qconv_attrs,
+    .infer = infer_qconv,
+    .eval = eval_qconv,
+    .sample = sample_qconv,
+    .n_variants = 96,
+    .adjoint = adjoint_qconv,
+    .differentiable = 1u << X | 1u << W | 1u << Y_SCALE | 1u << BIAS,
+    .gives_codes = 1,
+    .weight = 50,
+    .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_qconv,
+    .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
+    .brief = "A convolution of codes, which gives codes.",
 };

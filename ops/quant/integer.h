@@ -1,41 +1,90 @@
-/* Products of integers: exact 32-bit accumulation, and the way back to codes. */
+/* Words that compute on codes: what of them is a code again, and their operands. */
 #ifndef OPS_QUANT_INTEGER_H
 #define OPS_QUANT_INTEGER_H
 
 #include "ops/quant/quantize.h"
 
-/* RNE(acc * m) + z within the codes [lo, hi]; m is f32(f32(sx * sw) / sy), evaluated once per channel. */
-typedef struct Requantizer {
+/* What becomes codes: attributes of the words that give some. */
+typedef struct CodesAttr {
+    int64_t least, largest; /* both 0: all that the type has */
+    bool relu;              /* nothing below the code of 0 */
+    bool learned;           /* the scale of the result has a gradient */
+    int mask;               /* QuantMask */
+    float gain;             /* factor of that gradient */
+} CodesAttr;
+
+#define CODES_ATTRS(S)                                                                                                 \
+    CODES_ATTR(S, least, ATTR_INT, 0), CODES_ATTR(S, largest, ATTR_INT, 0), CODES_ATTR(S, relu, ATTR_BOOL, 0),         \
+        CODES_ATTR(S, learned, ATTR_BOOL, 0), CODES_ATTR(S, gain, ATTR_FLOAT, 1),                                      \
+    {                                                                                                                  \
+        .name = "mask", .kind = ATTR_ENUM, .offset = offsetof(S, codes.mask), .choices = quant_masks                   \
+    }
+#define CODES_ATTR(S, field, k, v)                                                                                     \
+    {                                                                                                                  \
+        .name = #field, .kind = k, .offset = offsetof(S, codes.field), .value = (v)                                    \
+    }
+
+/* Names of the results behind the codes. */
+extern const char *const codes_saved[];
+
+/* The smallest and the largest code that a result may be, for a zero point. */
+typedef struct CodeRange {
     f32 z, lo, hi;
-} Requantizer;
+} CodeRange;
+CodeRange code_range_of(const CodesAttr *at, DType code, f32 z);
 
-/* The codes of an integer result with that zero point. */
-static inline Requantizer requantizer_of(DType code, f32 z)
-{
-    double lo, hi;
-    code_range(code, &lo, &hi);
-    return (Requantizer){ .z = z, .lo = (f32)lo, .hi = (f32)hi };
-}
-
-static inline f32 requantize(const Requantizer *r, i32 acc, f32 m)
-{
-    const f32 code = clamp_f32(rint_f32((f32)acc * m) + r->z, r->lo, r->hi);
-    return code == code ? code : r->z;
-}
-
+/* f32(f32(sx * sw) / sy): what sums of products are multiplied by. */
 static inline f32 requantize_scale(f32 sx, f32 sw, f32 sy)
 {
     const f32 product = sx * sw;
     return product / sy;
 }
 
-/* Operand i as i32 in scratch. */
-i32 *eval_i32(Eval *e, int i);
+/* Result 0, and result 1 where somebody asked for the quotient: what the codes were rounded from. */
+typedef struct CodesOut {
+    Tensor *codes;
+    f32 *quotient;
+    CodeRange range;
+    bool floats; /* f8: codes that are numbers */
+} CodesOut;
 
-/* Whether operand i (when there) is a tensor of u8 or i8, or of f8 where those are allowed; complains otherwise. */
-bool infer_codes(Infer *q, int i, bool floats);
+/* Opens both; the zero point is operand `zero`. */
+CodesOut codes_out(Eval *e, const CodesAttr *at, int zero);
+
+/* Stores n codes from element `first` on: RNE(v) + z, clamped (of f8: v + z, narrowed). */
+void codes_put(const CodesOut *o, int64_t first, int64_t n, const f32 *v);
+
+/* The same of numbers to which the zero point was added before they are rounded.  The quotient is such that
+ * RNE(quotient) + z is the code before it is clamped. */
+void codes_put_shifted(const CodesOut *o, int64_t first, int64_t n, const f32 *u);
+
+/* Operand i as i32 in scratch. */
+const i32 *eval_i32(Eval *e, int i);
+
+/* Which element types an operand may have. */
+typedef enum CodeKinds {
+    CODES_8,  /* u8, i8 */
+    CODES_16, /* u16 and i16, too */
+    CODES_F8, /* f8 beside u8 and i8 */
+} CodeKinds;
+
+/* Whether operand i (when there) is a tensor of codes of some kind; complains otherwise. */
+bool infer_codes(Infer *q, int i, CodeKinds kinds);
 
 /* Whether operand i is one element, of the same element type as operand `like` (-1: any float); complains otherwise. */
 bool infer_single(Infer *q, int i, int like);
+
+/* Whether operand `zero` has the type of the codes of operand `codes`; complains otherwise. */
+bool infer_zero_type(Infer *q, int codes, int zero);
+
+/* The types of results 0 and 1 for codes of the zero point's type, in the shape of y; null after a complaint. */
+const Type *infer_codes_out(Infer *q, const CodesAttr *at, int zero, const Type *y);
+
+/* Attributes that say something now and then, and operands that are drawn for it: codes, one number that is their zero
+ * point or a scale. */
+CodesAttr sample_codes_attr(Rng *rng, DType code);
+Node *sample_codes(Build *b, Rng *rng, DType code, int rank, const int64_t *dims);
+Node *sample_zero_point(Build *b, Rng *rng, DType code);
+Node *sample_scale(Build *b, Rng *rng);
 
 #endif

@@ -466,7 +466,7 @@ const OpDef op_quantize_linear = {
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_quantize,
     .amp = { AMP_X, AMP_X, 1u << 1 | 1u << DRAW, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER }, .quantizes = true },
     .onnx = { "QuantizeLinear", 28, NULL },
 };
 
@@ -485,6 +485,6 @@ const OpDef op_dequantize_linear = {
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_dequantize,
     .amp = { AMP_X, AMP_X, 1u << 1, REASON_MEANING, NULL },
-    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER }, .dequantizes = true },
     .onnx = { "DequantizeLinear", 28, NULL },
 };

@@ -69,6 +69,18 @@ void code_limits(DType code, int64_t least, int64_t largest, double *lo, double 
 void adjoint_quantize_linear(Build *b, const Site *s, Node **dx);
 void adjoint_dequantize_linear(Build *b, const Site *s, Node **dx);
 
+/* Numbers over the scale, and what they are beside the codes. */
+typedef struct CodeSpot {
+    Node *v, *r;         /* r: rounded */
+    Node *least, *most;  /* the codes' ends without the zero point */
+    Node *below, *above; /* whether they lie outside, by the mask */
+} CodeSpot;
+CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, int mask);
+
+/* What the mask lets through of what reaches codes; and of what reaches the scale, each element's part. */
+Node *code_gradient(Build *b, const CodeSpot *p, Node *dy);
+Node *code_scale_terms(Build *b, const CodeSpot *p, Node *dy);
+
 /* The type of the quotient: `precision`, else that of the scale (the powers of two of e8m0 divide in f32). */
 DType quotient_type(const QuantizeAttr *at, DType scale);
 

@@ -110,34 +110,40 @@ static double largest_of(DType code)
     }
 }
 
-/* Numbers over the scale, and what they are beside the codes. */
-typedef struct Spot {
-    Node *v, *r;         /* r: rounded */
-    Node *least, *most;  /* the codes' ends without the zero point */
-    Node *below, *above; /* whether they lie outside */
-} Spot;
-
-static Spot spot_of(const Back *k)
+CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, int mask)
 {
-    const bool floats = dtype_is_float(k->code);
-    Spot p = { .v = quotient(k) };
-    double lo = -largest_of(k->code), hi = -lo;
-    if (!floats)
-        code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
-    Node *zero = site_in(k->s, 2), *z = zero ? spread(k, zero) : NULL;
-    p.r = floats ? p.v : rounded(k, p.v);
-    p.least = z ? CALL(k->b, sub, number(k, lo), z) : number(k, lo);
-    p.most = z ? CALL(k->b, sub, number(k, hi), z) : number(k, hi);
-    Node *seen = k->at->mask == MASK_BY_VALUE ? p.v : p.r;
-    p.below = CALL(k->b, less, seen, p.least);
-    p.above = CALL(k->b, less, p.most, seen);
+    CodeSpot p = { .v = v, .r = r, .least = build_scalar(b, F32, lo), .most = build_scalar(b, F32, hi) };
+    if (z) {
+        p.least = CALL(b, sub, p.least, z);
+        p.most = CALL(b, sub, p.most, z);
+    }
+    Node *seen = mask == MASK_BY_VALUE ? v : r;
+    p.below = CALL(b, less, seen, p.least);
+    p.above = CALL(b, less, p.most, seen);
     return p;
 }
 
-static Node *data_gradient(const Back *k, const Spot *p, Node *dy)
+static CodeSpot spot_of(const Back *k)
 {
-    Node *outside = CALL(k->b, or, p->below, p->above), *kept = CALL(k->b, where, outside, number(k, 0), dy);
-    return CALL(k->b, where, CALL(k->b, is_nan, p->v), p->v, kept);
+    const bool floats = dtype_is_float(k->code);
+    double lo = -largest_of(k->code), hi = -lo;
+    if (!floats)
+        code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
+    Node *zero = site_in(k->s, 2), *v = quotient(k);
+    return code_spot(k->b, v, floats ? v : rounded(k, v), lo, hi, zero ? spread(k, zero) : NULL, k->at->mask);
+}
+
+Node *code_gradient(Build *b, const CodeSpot *p, Node *dy)
+{
+    Node *outside = CALL(b, or, p->below, p->above);
+    Node *kept = CALL(b, where, outside, build_scalar(b, F32, 0), dy);
+    return CALL(b, where, CALL(b, is_nan, p->v), p->v, kept);
+}
+
+Node *code_scale_terms(Build *b, const CodeSpot *p, Node *dy)
+{
+    Node *inside = CALL(b, sub, p->r, p->v), *within = CALL(b, where, p->above, p->most, inside);
+    return CALL(b, mul, dy, CALL(b, where, p->below, p->least, within));
 }
 
 /* Each block along the axis as a dimension of its own, zeros behind the last one. */
@@ -172,12 +178,10 @@ static Node *sum_by_scale(const Back *k, Node *term)
     return n ? build_reduce(k->b, OP_reduce_sum, term, n, axes) : term;
 }
 
-static Node *scale_gradient(const Back *k, const Spot *p, Node *dy)
+static Node *scale_gradient(const Back *k, const CodeSpot *p, Node *dy)
 {
     const Type *scale = k->s->in[1]->type;
-    Node *inside = CALL(k->b, sub, p->r, p->v), *within = CALL(k->b, where, p->above, p->most, inside);
-    Node *each = CALL(k->b, mul, dy, CALL(k->b, where, p->below, p->least, within));
-    Node *sum = sum_by_scale(k, each);
+    Node *sum = sum_by_scale(k, code_scale_terms(k->b, p, dy));
     if (k->at->gain != 1)
         sum = CALL(k->b, mul, sum, number(k, (double)k->at->gain));
     return make_reshape(k->b, sum, scale->rank, scale->dims);
@@ -208,9 +212,9 @@ void adjoint_quantize_linear(Build *b, const Site *s, Node **dx)
                      .axis = x->rank ? axis_wrap(at->axis, x->rank) : 0,
                      .code = s->type->dtype };
     const bool masks = s->want[0] && at->mask != MASK_NONE, learns = s->want[1] && at->learned;
-    const Spot p = masks || learns ? spot_of(&k) : (Spot){ NULL };
+    const CodeSpot p = masks || learns ? spot_of(&k) : (CodeSpot){ NULL };
     if (s->want[0])
-        dx[0] = masks ? data_gradient(&k, &p, dy) : dy;
+        dx[0] = masks ? code_gradient(b, &p, dy) : dy;
     if (learns)
         dx[1] = scale_gradient(&k, &p, dy);
 }

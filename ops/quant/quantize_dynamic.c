@@ -14,7 +14,7 @@ static Status eval_dynamic_quantize_linear(Eval *e)
     }
     const f32 scale = hi == lo ? 1 : (hi - lo) / 255;
     const f32 wanted = rint_f32(clamp_f32(0 - lo / scale, 0, 255)), zero = wanted == wanted ? wanted : 0;
-    const Requantizer u8_codes = requantizer_of(U8, zero);
+    const CodeRange u8_codes = code_range_of(&(const CodesAttr){ 0 }, U8, zero);
     f32 *codes = eval_scratch(e, (size_t)n, sizeof *codes);
     for (int64_t i = 0; i < n; i++)
         codes[i] = stored_code_f32(x[i] / scale, zero, u8_codes.lo, u8_codes.hi);

@@ -3,12 +3,6 @@
 #include "ops/card/signature.h"
 #include "ops/quant/quantize.h"
 
-typedef struct RangeScaleAttr {
-    int64_t least, largest; /* codes; both 0: those of their type */
-    bool symmetric, pow2;
-    int to; /* DType + 1 of codes; 0: u8 */
-} RangeScaleAttr;
-
 static const AttrSpec range_scale_attrs[] = {
     ATTR(RangeScaleAttr, least, INT, 0),          ATTR(RangeScaleAttr, largest, INT, 0),
     ATTR(RangeScaleAttr, symmetric, BOOL, false), ATTR(RangeScaleAttr, pow2, BOOL, false),

@@ -143,6 +143,7 @@ typedef uint8_t ToF8(float x, bool saturate);
 void store_codes(Tensor *y, int64_t first, const f32 *value, int64_t n, bool saturate)
 {
     ToF8 *f8 = NULL;
+    uint8_t *restrict to = (uint8_t *)y->data + first;
     switch (y->type->dtype) {
     case F8E4M3:
         f8 = f8e4m3fn_from_f32;
@@ -156,11 +157,15 @@ void store_codes(Tensor *y, int64_t first, const f32 *value, int64_t n, bool sat
     case F8E5M2FNUZ:
         f8 = f8e5m2fnuz_from_f32;
         break;
+    case U8:
+    case I8:
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (uint8_t)(i32)value[i];
+        return;
     default:
         store_f32(y, first, value, n);
         return;
     }
-    uint8_t *to = (uint8_t *)y->data + first;
     for (int64_t i = 0; i < n; i++)
         to[i] = f8(value[i], saturate);
 }

@@ -77,6 +77,13 @@ Q_FN f32 stored_code_f32(f32 v, f32 z, f32 lo, f32 hi)
     return code_of_f32(rint_f32(v), z, lo, hi);
 }
 
+/* The code that is stored of a number in units of the scale to which the zero point was added before it is rounded, as
+ * ONNX Runtime adds and pools codes. */
+Q_FN f32 shifted_code_f32(f32 u, f32 z, f32 lo, f32 hi)
+{
+    return code_of_f32(rint_f32(u == u ? u : z), 0, lo, hi);
+}
+
 Q_FN f32 quantize_f32(f32 x, f32 s, f32 z, f32 lo, f32 hi)
 {
     return code_f32(x / s, z, lo, hi);

@@ -158,6 +158,6 @@ const OpDef op_conv = {
     .quant = { .in = { QUANT_INPUT, QUANT_WEIGHT, QUANT_BIAS },
                .out = { QUANT_INPUT },
                .weight_axis = channels_of_filter,
-               .integer = OP_qlinear_conv },
+               .integer = OP_qconv },
     .onnx = { "Conv", 22, NULL },
 };

@@ -300,34 +300,42 @@ int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const 
     return count;
 }
 
-/* Pools that add up TERM of each x in a window, tap after tap, ascending, and give RESULT of the sum. */
+/* Pools that add up TERM of each x in a window, tap after tap, ascending, and give RESULT of the sum: of one channel of an
+ * image, and of all. */
 #define SUM_POOL(NAME, T, TERM, RESULT)                                                                                \
+    static void NAME##_plane_##T(const PoolAttr *a, const Window *w, const T *from, T *to)                             \
+    {                                                                                                                  \
+        int64_t at[MAX_SPATIAL] = { 0 };                                                                               \
+        for (int64_t j = 0, n = window_product(w->rank, w->out); j < n; j++) {                                         \
+            Taps t;                                                                                                    \
+            T sum = 0;                                                                                                 \
+            const bool seen = taps_at(&t, w, at);                                                                      \
+            for (bool more = seen; more; more = taps_next(&t))                                                         \
+                for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step) {                                         \
+                    const T x = from[p];                                                                               \
+                    sum += TERM;                                                                                       \
+                }                                                                                                      \
+            to[j] = RESULT;                                                                                            \
+            position_next(w->rank, w->out, at);                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void NAME##_##T(void *arg, int64_t begin, int64_t end, int worker)                                          \
     {                                                                                                                  \
         const PoolRun *r = arg;                                                                                        \
         (void)worker;                                                                                                  \
-        for (int64_t image = begin; image < end; image++) {                                                            \
-            const T *from = (const T *)r->x + image * r->in;                                                           \
-            int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
-            for (int64_t j = image * r->out; j < (image + 1) * r->out; j++) {                                          \
-                Taps t;                                                                                                \
-                T sum = 0;                                                                                             \
-                const bool seen = taps_at(&t, &r->w, at);                                                              \
-                for (bool more = seen; more; more = taps_next(&t))                                                     \
-                    for (int64_t i = 0, p = t.offset; i < t.n; i++, p += t.step) {                                     \
-                        const T x = from[p];                                                                           \
-                        sum += TERM;                                                                                   \
-                    }                                                                                                  \
-                ((T *)r->y)[j] = RESULT;                                                                               \
-                position_next(r->w.rank, r->w.out, at);                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
+        for (int64_t image = begin; image < end; image++)                                                              \
+            NAME##_plane_##T(r->at, &r->w, (const T *)r->x + image * r->in, (T *)r->y + image * r->out);               \
     }
 
-#define MEAN(T) sum / (T)pool_count(r->at, &r->w, at, seen ? &t : NULL)
+#define MEAN(T) sum / (T)pool_count(a, w, at, seen ? &t : NULL)
 SUM_POOL(average_pool, f32, x, MEAN(f32))
 SUM_POOL(average_pool, f64, x, MEAN(f64))
 #undef MEAN
+
+void pool_average_plane(const PoolAttr *a, const Window *w, const f32 *x, f32 *y)
+{
+    average_pool_plane_f32(a, w, x, y);
+}
 
 /* (sum of |x|^p)^(1/p) */
 #define POWERS(T)                                                                                                      \
@@ -343,8 +351,8 @@ SUM_POOL(average_pool, f64, x, MEAN(f64))
 POWERS(f32)
 POWERS(f64)
 #undef POWERS
-SUM_POOL(lp_pool, f32, power_f32(x, r->at->p), root_f32(sum, r->at->p))
-SUM_POOL(lp_pool, f64, power_f64(x, r->at->p), root_f64(sum, r->at->p))
+SUM_POOL(lp_pool, f32, power_f32(x, a->p), root_f32(sum, a->p))
+SUM_POOL(lp_pool, f64, power_f64(x, a->p), root_f64(sum, a->p))
 #undef SUM_POOL
 
 /* Runs a pool over all channels of all images. */
@@ -385,8 +393,7 @@ static Status eval_lp_pool(Eval *e)
     return eval_pooled(e, (const ParallelFn[]){ lp_pool_f32, lp_pool_f64, NULL });
 }
 
-/* Data to pool and a window over it. */
-static Node *sample_pooled(Build *b, Rng *rng, int variant, DType dtype, PoolAttr *at)
+Node *sample_pooled(Build *b, Rng *rng, int variant, DType dtype, PoolAttr *at)
 {
     int64_t x[MAX_RANK], *kernel = NEWS(b->graph->arena, int64_t, MAX_SPATIAL);
     const int rank = 1 + variant % 3;
@@ -396,7 +403,7 @@ static Node *sample_pooled(Build *b, Rng *rng, int variant, DType dtype, PoolAtt
     sample_window(rng, b->graph->arena, rank, x + 2, kernel, &at->window);
     at->window.kernel_shape = (Ints){ rank, kernel };
     at->window.ceil_mode = rng_below(rng, 2);
-    return sample_tensor(b, rng, dtype, rank + 2, x, dtype == U8 ? 0 : -3, 3);
+    return sample_tensor(b, rng, dtype, rank + 2, x, dtype_class(dtype) == CLASS_UINT ? 0 : -3, 3);
 }
 
 static Node *sample_max_pool(Build *b, Rng *rng, int variant)
@@ -459,7 +466,7 @@ const OpDef op_average_pool = {
     .access.kind = ACCESS_WINDOW,
     .access.iterate = iterate_mean_pool,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
-    .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT } },
+    .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT }, .integer = OP_qaverage_pool },
     .onnx = { "AveragePool", 22, NULL },
     .least_version = window_least_version,
 };

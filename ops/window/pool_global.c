@@ -92,7 +92,7 @@ static Node *sample_global_pool(Build *b, Rng *rng, int variant, Op op)
 #define ADJOINT_OF_global_average_pool adjoint_global_average_pool
 #define ADJOINT_OF_global_max_pool     NULL /* that of reduce_max */
 #define ADJOINT_OF_global_lp_pool      adjoint_global_lp_pool
-#define QUANT_OF_global_average_pool   .in = { QUANT_INPUT }, .out = { QUANT_INPUT }
+#define QUANT_OF_global_average_pool   .in = { QUANT_INPUT }, .out = { QUANT_INPUT }, .integer = OP_qglobal_average_pool
 #define QUANT_OF_global_max_pool       .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC }, .same_scale = true
 #define QUANT_OF_global_lp_pool        .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT }
 GLOBAL_CARD(global_average_pool, NULL, infer_global_pool, S, NONE, 22, "GlobalAveragePool");

@@ -148,6 +148,10 @@ void pool_largest_line_f32(const Kernels *level, const Window *w, const f32 *x, 
 void pool_largest_line_f64(const Kernels *level, const Window *w, const f64 *x, const int64_t *line, i64 *where);
 void pool_largest_line_i64(const Kernels *level, const Window *w, const i64 *x, const int64_t *line, i64 *where);
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
+
+/* average_pool of one channel of an image: in each window the sum, tap after tap, by how many they are. */
+void pool_average_plane(const PoolAttr *a, const Window *w, const f32 *x, f32 *y);
+
 void adjoint_max_pool(Build *b, const Site *s, Node **dx);
 void adjoint_average_pool(Build *b, const Site *s, Node **dx);
 void adjoint_lp_pool(Build *b, const Site *s, Node **dx);
@@ -173,6 +177,9 @@ void adjoint_conv_transpose(Build *b, const Site *s, Node **dx);
 
 /* Draws attributes of a window over `in` that fit; kernel extents go to `kernel`. */
 void sample_window(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t *kernel, WindowAttr *at);
+
+/* Draws data to pool and a window over it. */
+Node *sample_pooled(Build *b, Rng *rng, int variant, DType dtype, PoolAttr *at);
 
 /* The rows of an attribute table that place a window. */
 #define WINDOW_PLACE_ATTRS(S)                                                                                          \

@@ -119,9 +119,75 @@ static void samples_are_models(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* ---- attributes of ours ---- */
+
+/* Whether a call says something that its ONNX operator has no word for; who draws, and how many operands are its own, stands
+ * beside the node. */
+static bool says_ours(const Node *n)
+{
+    for (const AttrSpec *s = op_of(n)->attrs; s && s->kind != ATTR_END; s++)
+        if (s->ours && strcmp(s->name, "stream") != 0 && strcmp(s->name, "operands") != 0 &&
+            !attr_is_default(s, n->attr))
+            return true;
+    return false;
+}
+
+/* Whether a node of a file is an operator of that name: the field 4, which is a text. */
+static bool is_called(const Text *model, const char *op)
+{
+    const size_t n = strlen(op);
+    for (size_t i = 0; i + n + 2 <= model->n; i++)
+        if (model->p[i] == 0x22 && (unsigned char)model->p[i + 1] == n && memcmp(model->p + i + 2, op, n) == 0)
+            return true;
+    return false;
+}
+
+/* What a tour has seen of quantize_linear: as ONNX's, and as ours. */
+typedef struct Spellings {
+    CardTour tour; /* first */
+    int standard, ours;
+} Spellings;
+
+static Status check_names(void *arg)
+{
+    Spellings *names = arg;
+    CardTour *k = &names->tour;
+    const OnnxName *name = &k->def->onnx;
+    int bad = 0;
+    for (int v = 0; v < k->def->n_variants && name->op && !name->domain; v++) {
+        Graph *g = sample_graph(k->c, k->def, v);
+        const Node *call = sample_call(graph_result(g, 0));
+        Text model;
+        text_open(&model, &k->c->arena);
+        if (onnx_write(g, &k->c->diag, &(Sink){ append, &model }) != OK)
+            continue;
+        const bool ours = is_called(&model, k->def->name), standard = is_called(&model, name->op);
+        if (says_ours(call) && (standard || !ours))
+            print_error("%s, variant %d: is written as %s, which has no such attribute\n", k->def->name, v, name->op),
+                bad++;
+        if (call->op == OP_quantize_linear) {
+            names->standard += standard && !ours;
+            names->ours += ours && !standard;
+        }
+    }
+    return bad ? INVALID : OK;
+}
+
+static void attributes_of_ours_make_a_word_of_ours(void **state)
+{
+    Spellings names = { .ours = 0 };
+    (void)state;
+    assert_int_equal(each_card(&names.tour, check_names), 0);
+    print_message("quantize_linear: %d calls of ONNX's, %d of ours\n", names.standard, names.ours);
+    assert_true(names.standard > 9 && names.ours > 9);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(samples_are_models) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_are_models),
+        cmocka_unit_test(attributes_of_ours_make_a_word_of_ours),
+    };
     folder = argc == 2 ? argv[1] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

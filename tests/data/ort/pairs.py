@@ -228,3 +228,9 @@ def matmul_int4(n):
 def matmul_int4_weight_only(n):
     w = n.op("DequantizeLinear", int4(n, (32, 8)), n.const(np.full((2, 8), 0.125)), axis=0, block_size=16)
     n.out(n.op("MatMul", n.input(4, 32), w))
+
+
+@case()
+def relu_between_equal_pairs(n):
+    """Behind a Relu that does nothing the second pair says what the first did."""
+    n.out(n.qrelu(n.op("Relu", n.qrelu(n.op("Exp", n.input(1, 8))))))

@@ -261,3 +261,20 @@ def matmul_branch(n):
 def matmul_branch_float_out(n):
     x = rows(n)
     n.out(matmul(n, x), matmul(n, x))
+
+
+@case()
+def gemm_relu_read(n):
+    """A Relu that does something, and one reads."""
+    n.out(n.op("Exp", n.op("Relu", gemm(n, rows(n)))))
+
+
+@case()
+def matmul_relu_read(n):
+    n.out(n.op("Exp", n.op("Relu", matmul(n, rows(n)))))
+
+
+@case()
+def matmul_weight_only_equal_scales(n):
+    x = n.op("Exp", n.op("MatMul", n.input(4, 16), n.w((16, 16), 1)))
+    n.out(n.op("MatMul", x, n.w((16, 16), 1)))

@@ -1,0 +1,169 @@
+/* qadd and qmul: sums and products of codes, broadcast, as ONNX Runtime rounds them. */
+#include "base/parallel.h"
+#include "ops/card/access.h"
+#include "ops/machine/space.h"
+#include "ops/quant/words.h"
+
+enum {
+    A = QBINARY_A,
+    A_SCALE = QBINARY_A_SCALE,
+    A_ZERO = QBINARY_A_ZERO,
+    B = QBINARY_B,
+    B_SCALE = QBINARY_B_SCALE,
+    B_ZERO = QBINARY_B_ZERO,
+    Y_SCALE = QBINARY_Y_SCALE,
+    Y_ZERO = QBINARY_Y_ZERO,
+    OPERANDS,
+};
+
+static const AttrSpec qbinary_attrs[] = { CODES_ATTRS(QbinaryAttr), ATTR_LAST };
+
+static const Type *infer_qbinary(Infer *q)
+{
+    static const int tensors[] = { A, B };
+    for (int i = 0; i < 2; i++) {
+        const int x = tensors[i];
+        if (!infer_codes(q, x, CODES_16) || !infer_single(q, x + 1, -1) || !infer_single(q, x + 2, x))
+            return NULL;
+    }
+    if (!infer_single(q, Y_SCALE, A_SCALE) || !infer_codes(q, Y_ZERO, CODES_16) || !infer_single(q, Y_ZERO, Y_ZERO))
+        return NULL;
+    if (q->in[A_SCALE]->dtype != F32 || q->in[B_SCALE]->dtype != F32)
+        return infer_fail(q, "wants scales of f32");
+    const Type *a = q->in[A], *b = q->in[B];
+    const DType code = q->in[Y_ZERO]->dtype;
+    int rank = 0;
+    int64_t dims[MAX_RANK];
+    if (a->rank < 0 || b->rank < 0)
+        return infer_codes_out(q, &((const QbinaryAttr *)q->attr)->codes, Y_ZERO, type_unranked(q->types, code));
+    if (!broadcast_dims(&rank, dims, a) || !broadcast_dims(&rank, dims, b))
+        return infer_fail(q, "%s and %s do not broadcast", type_text(q->scratch, a), type_text(q->scratch, b));
+    return infer_codes_out(q, &((const QbinaryAttr *)q->attr)->codes, Y_ZERO, type_tensor(q->types, code, rank, dims));
+}
+
+/* One call.  A sum is fma(a, ra, fma(b, rb, base)), base = z - fma(ra, za, rb * zb), with ra and rb the scales by
+ * that of the result: the zero points are taken away once.  A product is (a - za) (b - zb) times m, and then z is
+ * added. */
+typedef struct Binary {
+    Space space;
+    CodesOut out;
+    const f32 *a, *b;
+    f32 za, zb, ra, rb, base, m;
+} Binary;
+
+static void sums_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, f32 *u)
+{
+    for (int64_t i = 0; i < n; i++)
+        u[i] = fma_f32(a[i], c->ra, fma_f32(b[i], c->rb, c->base));
+}
+
+static void products_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, f32 *u)
+{
+    for (int64_t i = 0; i < n; i++)
+        u[i] = (a[i] - c->za) * (b[i] - c->zb) * c->m + c->out.range.z;
+}
+
+#define BINARY_BLOCKS(NAME)                                                                                            \
+    static void NAME##_blocks(void *arg, int64_t begin, int64_t end, int worker)                                       \
+    {                                                                                                                  \
+        const Binary *c = arg;                                                                                         \
+        f32 a[SUMS_BLOCK], b[SUMS_BLOCK], u[SUMS_BLOCK];                                                               \
+        (void)worker;                                                                                                  \
+        for (int64_t block = begin; block < end; block++) {                                                            \
+            const int64_t first = block * SUMS_BLOCK, left = c->space.total - first;                                   \
+            const int64_t n = left < SUMS_BLOCK ? left : SUMS_BLOCK;                                                   \
+            space_gather(&c->space, 0, c->a, sizeof(f32), first, n, a);                                                \
+            space_gather(&c->space, 1, c->b, sizeof(f32), first, n, b);                                                \
+            NAME(c, n, a, b, u);                                                                                       \
+            codes_put_shifted(&c->out, first, n, u);                                                                   \
+        }                                                                                                              \
+    }
+BINARY_BLOCKS(sums_of)
+BINARY_BLOCKS(products_of)
+#undef BINARY_BLOCKS
+
+static f32 number(const Eval *e, int i)
+{
+    return (f32)eval_float(e, i, 0);
+}
+
+static Status eval_qbinary(Eval *e, ParallelFn blocks)
+{
+    int64_t strides[2][MAX_RANK];
+    Binary c = { .out = codes_out(e, &((const QbinaryAttr *)e->attr)->codes, Y_ZERO) };
+    space_open(&c.space, eval_type(e, 0), 2, (const Type *const[]){ e->in[A]->type, e->in[B]->type }, strides);
+    c.a = eval_f32(e, A);
+    c.b = eval_f32(e, B);
+    c.za = number(e, A_ZERO), c.zb = number(e, B_ZERO);
+    const f32 sa = number(e, A_SCALE), sb = number(e, B_SCALE), sy = number(e, Y_SCALE);
+    c.ra = sa / sy, c.rb = sb / sy;
+    c.base = c.out.range.z - fma_f32(c.ra, c.za, c.rb * c.zb);
+    c.m = requantize_scale(sa, sb, sy);
+    eval_parallel(e, (c.space.total + SUMS_BLOCK - 1) / SUMS_BLOCK, blocks, &c);
+    return OK;
+}
+
+static Status eval_qadd(Eval *e)
+{
+    return eval_qbinary(e, sums_of_blocks);
+}
+
+static Status eval_qmul(Eval *e)
+{
+    return eval_qbinary(e, products_of_blocks);
+}
+
+static Node *sample_qbinary(Build *b, Rng *rng, int variant, Op op)
+{
+    static const DType codes[] = { U8, I8, U8, I8, U16, I16 };
+    int64_t dims[2][MAX_RANK];
+    const int rank = variant % 5, less = (int)rng_below(rng, rank + 1);
+    const DType ty = codes[rng_below(rng, COUNT(codes))];
+    const QbinaryAttr at = { sample_codes_attr(rng, ty) };
+    Node *ins[OPERANDS];
+    sample_dims(rng, rank, 5, dims[0]);
+    for (int i = 0; i < rank - less; i++)
+        dims[1][i] = rng_below(rng, 3) ? dims[0][less + i] : 1;
+    const bool swap = rng_below(rng, 2);
+    for (int i = 0; i < 2; i++) {
+        const DType t = codes[rng_below(rng, COUNT(codes))];
+        const int x = (i == 0) != swap ? A : B;
+        ins[x] = sample_codes(b, rng, t, i ? rank - less : rank, dims[i]);
+        ins[x + 1] = sample_scale(b, rng);
+        ins[x + 2] = sample_zero_point(b, rng, t);
+    }
+    ins[Y_SCALE] = sample_scale(b, rng);
+    ins[Y_ZERO] = sample_zero_point(b, rng, ty);
+    return build_node_n(b, op, &at, OPERANDS, ins, 1 + variant % 2);
+}
+
+#define BINARY_CARD(word, text)                                                                                        \
+    static Node *sample_##word(Build *b, Rng *rng, int variant)                                                        \
+    {                                                                                                                  \
+        return sample_qbinary(b, rng, variant, OP_##word);                                                             \
+    }                                                                                                                  \
+    const OpDef op_##word = {                                                                                          \
+        .name = #word,                                                                                                 \
+        .min_in = OPERANDS,                                                                                            \
+        .max_in = OPERANDS,                                                                                            \
+        .min_out = 1,                                                                                                  \
+        .max_out = 2,                                                                                                  \
+        .saved = codes_saved,                                                                                          \
+        .attrs = qbinary_attrs,                                                                                        \
+        .infer = infer_qbinary,                                                                                        \
+        .eval = eval_##word,                                                                                           \
+        .sample = sample_##word,                                                                                       \
+        .n_variants = 40,                                                                                              \
+        .adjoint = adjoint_##word,                                                                                     \
+        .differentiable = 1u << A | 1u << B | 1u << Y_SCALE,                                                           \
+        .gives_codes = 1,                                                                                              \
+        .weight = 3,                                                                                                   \
+        .access.kind = ACCESS_ROW,                                                                                     \
+        .access.iterate = iterate_row,                                                                                 \
+        .amp = { AMP_N, AMP_N, 1u << A_SCALE | 1u << B_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },                  \
+        .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },                                                    \
+        .brief = text,                                                                                                 \
+    };
+BINARY_CARD(qadd, "A sum of codes, which gives codes.")
+BINARY_CARD(qmul, "A product of codes, element by element, which gives codes.")
+#undef BINARY_CARD
