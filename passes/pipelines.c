@@ -48,32 +48,60 @@ static const Pass *const freeze[] = {
     &pass_drop_dead,
 };
 /* A model that is to be trained: its parameters are chosen, the rest is folded. */
-static const Pass *const train_model[] = {
-    &pass_open_sequences, /* weights are cut by them too */
-    &pass_choose_trainable,
-    &pass_propagate_shapes,
-    &pass_pin_types,
-    &pass_enter_training, /* before simplify takes dropouts that do nothing out */
+#define CHOSEN_MODEL                                                                                                   \
+    &pass_open_sequences, /* weights are cut by them too */                                                            \
+        &pass_choose_trainable, &pass_propagate_shapes, &pass_pin_types
+#define TRAINING_FORM                                                                                                  \
+    &pass_enter_training, /* before simplify takes dropouts that do nothing out */                                     \
+        &pass_sink_constants, &pass_fold_constants, &pass_inline_branches, &pass_fold_constants, &pass_unroll_loops,   \
+        &pass_open_sequences, &pass_fold_constants, &pass_simplify, &pass_raise_patterns
+#define TIDIED &pass_fold_casts, &pass_merge_equals, &pass_simplify, &pass_drop_dead
+
+static const Pass *const train_model[] = { CHOSEN_MODEL, TRAINING_FORM, &pass_raise_attention, TIDIED };
+
+/* The same with quantizers: norms are part of the products before them, and those of attention are seen one by one. */
+static const Pass *const quant_model[] = {
+    CHOSEN_MODEL,
     &pass_sink_constants,
-    &pass_fold_constants,
-    &pass_inline_branches,
-    &pass_fold_constants,
-    &pass_unroll_loops,
-    &pass_open_sequences,
-    &pass_fold_constants,
-    &pass_simplify,
-    &pass_raise_patterns,
-    &pass_raise_attention,
-    &pass_fold_casts,
-    &pass_merge_equals,
+    &pass_fold_constants, /* an exporter may compute the biases of convolutions */
+    &pass_fold_norms,
+    TRAINING_FORM,
+    TIDIED,
+    &pass_place_quant, &pass_merge_equals, &pass_drop_dead,
+};
+
+/* The model with observers alone, as it is deployed otherwise: what is run before there are scales. */
+static const Pass *const observe_step[] = {
+    &pass_enter_inference,
+    &pass_only_observe,
+    &pass_strip_quant,
     &pass_simplify,
     &pass_drop_dead,
+};
+
+/* The quantized model as others run it: what depends on weights alone is computed. */
+static const Pass *const deploy_model[] = {
+    &pass_enter_inference,
+    &pass_stop_observing,
+    &pass_deploy_quant,
+    &pass_freeze_states,
+    &pass_propagate_shapes,
+    &pass_fold_constants,
+    &pass_simplify,
+    &pass_fold_constants,
+    &pass_merge_equals,
+    &pass_drop_dead,
+    &pass_store_constants,
 };
 
 /* The whole step behind it. */
 static const Pass *const train_step[] = {
     &pass_attach_loss,
     &pass_require_shapes,
+    &pass_learn_scales,
+    &pass_drop_dead, /* what the first values were computed with */
+    &pass_train_integers,
+    &pass_drop_dead,
     &pass_insert_amp,
     &pass_differentiate,
     &pass_scale_loss, /* at once: folded, the seed would be gone */
@@ -98,8 +126,11 @@ static const Pass *const train_step[] = {
 /* The model as it is deployed, with its loss. */
 static const Pass *const eval_step[] = {
     &pass_enter_inference,
+    &pass_stop_observing,
     &pass_attach_loss,
     &pass_simplify,
+    &pass_drop_dead,
+    &pass_take_integers,
     &pass_drop_dead,
 };
 
@@ -138,6 +169,9 @@ const Pipeline all_pipelines[] = {
     { "clean", TYPED, clean, COUNT(clean) },
     { "freeze", TYPED, freeze, COUNT(freeze) },
     { "train-model", TYPED, train_model, COUNT(train_model) },
+    { "quant-model", TYPED, quant_model, COUNT(quant_model) },
+    { "observe-step", TYPED | CHOSEN, observe_step, COUNT(observe_step) },
+    { "deploy-model", TYPED | CHOSEN, deploy_model, COUNT(deploy_model) },
     { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
     { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
     { "lower", TYPED, lower, COUNT(lower) },

@@ -114,7 +114,7 @@ typedef struct Engine {
     /* Gets ready to run a graph; it is called by the number from now on. */
     Status (*load)(Values *v, const Executable *x, int *number);
 
-    /* Forgets a graph that was loaded with an arena of its own, while none of its values is read.  It wants no memory. */
+    /* Forgets a graph that was loaded with an arena of its own and whose values nobody reads.  It wants no memory. */
     void (*unload)(Values *v, int graph);
 
     /* Begins a run of a graph: the results of the run before go. */

@@ -3,6 +3,7 @@
 
 #include "api/hall/out.h"
 #include "api/make/amp_report.h"
+#include "api/make/quant_report.h"
 #include "api/make/recipe.h"
 #include "api/make/step.h"
 #include "frontends/onnx/step.h"
@@ -27,17 +28,32 @@ static const char *interned(qcc_step *s, const char *name)
     return name_of(&s->ir->names, name, strlen(name));
 }
 
+/* The graph that sees the ranges of data before there are scales; null where nobody observes. */
+static Status build_observer(qcc_step *s, const Graph *g, Graph **observe)
+{
+    bool any = false;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        any |= is_state(g->inputs[i], STATE_quant);
+    *observe = NULL;
+    if (!any)
+        return OK;
+    *observe = graph_copy(g, &s->arena);
+    (*observe)->name = interned(s, "observe");
+    return run_pipeline(s, "observe-step", *observe);
+}
+
 /* The model as it is to be trained, and the losses that a line says for it. */
 static Status build_model(qcc_step *s, const CommandLine *line, Graph **model)
 {
     Graph *g = NULL;
     TRY(recipe_read(s, line));
     amp_report_open(s);
+    quant_report_open(s);
     TRY(step_bind_model(s, line, &g));
     TRY(fold_types(g, &s->cx->scratch)); /* an exporter may compute the axes of a shape */
     TRY(recipe_read_losses(s, g, line));
     step_find_whole(s, g, step_batch_of(g));
-    TRY(run_pipeline(s, "train-model", g));
+    TRY(run_pipeline(s, s->recipe.quantization.spec ? "quant-model" : "train-model", g));
     *model = g;
     return OK;
 }
@@ -61,10 +77,11 @@ Status step_build_eval(qcc_step *s, const CommandLine *line, Graph **eval)
 
 static Status build_graphs(qcc_step *s, const CommandLine *line)
 {
-    Graph *g, *eval;
+    Graph *g, *eval, *observe;
     TRY(build_model(s, line, &g));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
     eval = graph_copy(g, &s->arena);
+    TRY(build_observer(s, g, &observe));
     const LossSpec *losses = s->recipe.losses;
     if (recipe_keeps_last(line))
         s->recipe.losses = recipe_masked(s);
@@ -76,6 +93,8 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     s->module = module_new(s->ir, &s->arena);
     module_add(s->module, g);
     module_add(s->module, eval);
+    if (observe)
+        module_add(s->module, observe);
     s->facts.batch = step_batch_of(g);
     s->facts.nodes = graph_count(g);
     return OK;

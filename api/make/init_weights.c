@@ -152,12 +152,32 @@ static Status put(const Initial *x, Tensor *const *values, const StateReport *r,
     return OK;
 }
 
+/* Weights into which norms were folded are not those that files of the model hold under the same names. */
+static Status check_folded(const qcc_step *step, const char *path)
+{
+    const Choices *c = step->recipe.choices;
+    Place place = { .where = "--init", .byte = -1 };
+    for (size_t i = 0; c && i < c->n; i++) {
+        if (c->list[i].kind != CHOICE_FOLDED)
+            continue;
+        Message *m =
+            message_new(&step->cx->diag, SEVERITY_ERROR, USAGE, place,
+                        "%s is folded into the product before it, since the step is quantized: the weights of %s "
+                        "are of the model with its norms",
+                        c->list[i].path, path);
+        message_try(m, "qcc --export MODEL --checkpoint %s -o TRAINED.onnx, and TRAINED.onnx with --quant", path);
+        return message_send(m);
+    }
+    return OK;
+}
+
 Status init_weights(qcc_step *step, Session *run, const char *path, bool partial, Out *out)
 {
     Heap heap;
     Text text, kept;
     StateReport r;
     qcc_context *cx = step->cx;
+    TRY(check_folded(step, path));
     Initial x = { .step = step, .run = run, .arena = &cx->scratch, .path = path };
     x.torch = step->model->has_spine ? torch_names(step->model->spine.model, x.arena) : NULL;
     open_slots(&x);

@@ -133,16 +133,30 @@ Status precision_tables_read(qcc_step *s, const char *text)
 
 /* ---- all of it ---- */
 
+static bool is_of_quant(Option o)
+{
+    return o == OPT_quant || o == OPT_quant_op || o == OPT_quant_table;
+}
+
 /* Options that say something of --amp without it: what was meant to happen does not. */
 static Status warn_of_idle(qcc_step *s, const CommandLine *line)
 {
     for (int o = 0; o < OPT_COUNT && !option_given(line, OPT_amp); o++) {
         const OptionSpec *spec = &option_specs[o];
-        if (spec->topic == TOPIC_QUANT && spec->keep == KEEP_IDENTITY && option_given(line, (Option)o))
+        if (spec->topic == TOPIC_QUANT && spec->keep == KEEP_IDENTITY && !is_of_quant((Option)o) &&
+            option_given(line, (Option)o))
             TRY(warn(&s->cx->diag, (Place){ .where = spec->name, .byte = -1 },
                      "has no effect without --amp bf16 or --amp fp16"));
     }
     return OK;
+}
+
+static Status warn_of_idle_quant(qcc_step *s, const CommandLine *line)
+{
+    if (s->recipe.quantization.spec || !option_given(line, OPT_quant_op))
+        return OK;
+    return warn(&s->cx->diag, (Place){ .where = option_specs[OPT_quant_op].name, .byte = -1 },
+                "has no effect without --quant");
 }
 
 static Status warn_of_scale(qcc_step *s, const CommandLine *line)
@@ -157,6 +171,7 @@ static Status warn_of_scale(qcc_step *s, const CommandLine *line)
 Status precision_read(qcc_step *s, const CommandLine *line)
 {
     TRY(warn_of_idle(s, line));
+    TRY(warn_of_idle_quant(s, line));
     TRY(warn_of_scale(s, line));
     return read_tables(s, line);
 }

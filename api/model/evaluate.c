@@ -5,6 +5,7 @@
 #include "api/hall/lower.h"
 #include "ir/role.h"
 #include "ops/update/shadow.h"
+#include "passes/engine/pass.h"
 
 /* How a model runs on the engine: a program of it, or one for each of the types that inputs had of late. */
 struct ModelRun {
@@ -25,6 +26,23 @@ void model_run_close(qcc_model *m)
     arena_close(&r->arena);
 }
 
+/* A quantized model computes on its codes, as those it is deployed for do. */
+static Status find_graph(qcc_model *m)
+{
+    bool any = false;
+    if (m->runs)
+        return OK;
+    for (const Node *n = m->graph->first; n && !any; n = n->next)
+        any = op_of(n)->quant.dequantizes;
+    Graph *g = any ? graph_copy(m->graph, &m->arena) : m->graph;
+    if (any)
+        TRY(pass_run(pass_find("take-integers"), g, NULL));
+    if (any)
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+    m->runs = g;
+    return OK;
+}
+
 static bool are_plain(const qcc_model *m, const Tensor *const *inputs)
 {
     for (size_t i = 0; i < m->n_inputs; i++)
@@ -37,13 +55,13 @@ static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how, Val
 {
     const Engine *engine = m->cx->engine;
     Lowering *lowering = &m->cx->lowering;
-    const bool open = graph_is_open(m->graph);
+    const bool open = graph_is_open(m->runs);
     const EngineOptions options = {
         .kernels = how->kernels, .pool = how->pool, .stop = how->stop, .watch = m->cx->watch
     };
-    const Executable x = { .graph = m->graph,
+    const Executable x = { .graph = m->runs,
                            .n_parts = 1,
-                           .program = open ? NULL : lower_for_engine(lowering, m->graph, NULL, true, &r->arena),
+                           .program = open ? NULL : lower_for_engine(lowering, m->runs, NULL, true, &r->arena),
                            .programs = open ? lower_for_engine : NULL,
                            .maker = lowering };
     TRY(engine->open(&m->ir, &options, (int)m->n_inputs, &r->arena, values));
@@ -113,7 +131,7 @@ static Tensor *own_result(qcc_model *m, Tensor *t, const Map *inputs)
 static Status run_on_evaluator(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
 {
     Map given;
-    TRY(evaluate(m->graph, how, &m->heap, inputs, m->results));
+    TRY(evaluate(m->runs, how, &m->heap, inputs, m->results));
     map_open(&given, &m->cx->scratch);
     for (size_t i = 0; i < m->n_inputs; i++)
         map_put_u64(&given, (uintptr_t)inputs[i], NULL);
@@ -148,6 +166,7 @@ Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const 
     bool begun;
     memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
     heap_close(&m->heap);
+    TRY(find_graph(m));
     TRY(begin_program(m, how, inputs, &begun));
     heap_open(&m->heap, &m->cx->memory); /* a jump takes what was made so far, and so does a failure */
     const Status status = begun ? run_program(m, m->run) : run_on_evaluator(m, how, inputs);

@@ -32,6 +32,7 @@ struct qcc_model {
     const char *file;  /* as the user wrote it */
     Module *module;
     Graph *graph;
+    Graph *runs; /* what is run of it: the same, or on codes where it is quantized; null: nobody asked yet */
     Value *inputs, *outputs;
     size_t n_inputs, n_outputs;
     Map input_names, output_names; /* to the first value of each name */
@@ -80,8 +81,8 @@ Status model_read_text(qcc_model *m, const qcc_source *source, Str text);
 /* Gives a model that was read as text the file that it would be: what trains and what is exported starts from one. */
 Status model_as_file(qcc_model *m);
 
-/* Which of the options bind dimensions: into what the importer takes, in `arena`.  Values have types of `ir` and live in
- * `heap`. */
+/* Which of the options bind dimensions: into what the importer takes, in `arena`.  Values have types of `ir` and live
+ * in `heap`. */
 Status bindings_read(qcc_model *m, Ir *ir, Arena *arena, Heap *heap, const CommandLine *line, ImportOptions *o);
 
 #endif

@@ -157,7 +157,8 @@ bool line_wants_step(const CommandLine *line)
     const char *kind = option_text(line, OPT_emit);
     for (size_t i = 0; i < line->n_given; i++)
         if (option_specs[line->given[i].option].topic == TOPIC_LOSS || line->given[i].option == OPT_amp ||
-            line->given[i].option == OPT_loss_scale || line->given[i].option == OPT_data)
+            line->given[i].option == OPT_quant || line->given[i].option == OPT_loss_scale ||
+            line->given[i].option == OPT_data)
             return true;
     return kind && strcmp(kind, "onnx-step") == 0;
 }

@@ -234,7 +234,8 @@ static bool applies(const OptionSpec *o, TextFor what)
         [TEXT_EMITS] = { STEP | 1 << TOPIC_EMIT, V_COMPILE },
         [TEXT_RECORDED] = { STEP | 1 << TOPIC_MODEL, V_COMPILE },
     };
-    return all[what].topics >> o->topic & 1 && all[what].verbs & o->verbs &&
+    const bool of_step = (what == TEXT_COMPILES || what == TEXT_RECORDED) && o->keep != KEEP_FREE;
+    return (of_step || all[what].topics >> o->topic & 1) && all[what].verbs & o->verbs &&
            (what != TEXT_RECORDED || o->keep != KEEP_FREE);
 }
 

@@ -5,6 +5,7 @@
 
 #include "passes/recipe/loss_read.h"
 #include "passes/recipe/optimizer_read.h"
+#include "passes/recipe/quantizer.h"
 #include "passes/recipe/scale_read.h"
 
 /* clang-format off */
@@ -111,6 +112,62 @@ static Status read_precision(Precision *p, const CommandLine *line, Arena *arena
     return scale ? loss_scale_read(&p->scale, scale, arena, d) : OK;
 }
 
+/* Whom quantized models are for, unless --for says it. */
+static const char *target_of(const CommandLine *line)
+{
+    const char *said = option_text(line, OPT_for_);
+    return said && strcmp(said, "float") != 0 ? said : "ort";
+}
+
+/* What an override leaves unsaid is as it is everywhere. */
+static void inherit(QuantSpec *spec, const QuantSpec *from)
+{
+    for (size_t i = 0; i < QUANT_OPERAND_COUNT; i++)
+        if (!spec->of[i].on && strcmp(spec->of[i].from, "default") == 0)
+            spec->of[i] = from->of[i];
+    if (!spec->first.said)
+        spec->first = from->first;
+    if (!spec->last.said)
+        spec->last = from->last;
+}
+
+/* --quant-op SELECTOR=SPEC; a '=' of the selector is written [=], and SPEC may be off. */
+static Status read_override(QuantOverride *to, const char *text, const Quantization *q, Arena *arena, Diag *d)
+{
+    const char *sign = text;
+    while ((sign = strchr(sign, '=')) && sign > text && sign[-1] == '[' && sign[1] == ']')
+        sign++;
+    if (!sign || sign == text || !sign[1])
+        return fail_as(d, USAGE, ON_COMMAND_LINE, "--quant-op %s: wants SELECTOR=SPEC", text);
+    QuantSpec *spec = NEW(arena, QuantSpec);
+    const char *said = strcmp(sign + 1, "off") == 0 ? "w=off,a=off,b=off" : sign + 1;
+    *to = (QuantOverride){ .selector = arena_copy(arena, text, (size_t)(sign - text)),
+                           .spec = spec,
+                           .from = "--quant-op" };
+    TRY(quantizer_read(spec, "--quant-op", said, q->target, arena, d));
+    inherit(spec, q->spec);
+    return OK;
+}
+
+static Status read_quantization(Quantization *q, const CommandLine *line, Arena *arena, Diag *d)
+{
+    const char *text = option_text(line, OPT_quant);
+    size_t n;
+    const char *const *ops = texts_of(arena, line, OPT_quant_op, &n);
+    QuantOverride *overrides = NEWS(arena, QuantOverride, n + 1);
+    if (!text || strcmp(text, "off") == 0)
+        return OK;
+    QuantSpec *spec = NEW(arena, QuantSpec);
+    q->target = target_of(line);
+    TRY(quantizer_read(spec, "--quant", text, q->target, arena, d));
+    q->spec = spec;
+    for (size_t i = 0; i < n; i++)
+        TRY(read_override(&overrides[i], ops[i], q, arena, d));
+    q->overrides = overrides;
+    q->n_overrides = n;
+    return OK;
+}
+
 static Status read_optimizer(Recipe *r, const CommandLine *line, const OpTable *ops, Arena *arena, Diag *d)
 {
     OptimizerWords words = { .optimizer = option_text(line, OPT_optimizer),
@@ -129,6 +186,7 @@ Status recipe_read_options(Recipe *r, const CommandLine *line, const OpTable *op
     read_norms(r, line);
     TRY(read_ties(r, line, arena, d));
     TRY(read_precision(&r->precision, line, arena, d));
+    TRY(read_quantization(&r->quantization, line, arena, d));
     return read_optimizer(r, line, ops, arena, d);
 }
 

@@ -30,11 +30,11 @@ static Status read_for(Diag *d, const CommandLine *line)
 {
     const char *form = option_text(line, OPT_for_);
     Place place = ON_COMMAND_LINE;
-    if (!form || strcmp(form, "float") == 0)
+    if (!form || strcmp(form, "float") == 0 || strcmp(form, "ort") == 0 || strcmp(form, "generic") == 0)
         return OK;
     place.where = "--for";
-    Message *msg = message_new(d, SEVERITY_ERROR, USAGE, place, "this build has no %s yet: '%s' needs it",
-                               capability_name(NEEDS_QUANT), form);
+    Message *msg = message_new(d, SEVERITY_ERROR, USAGE, place, "this build writes no models for %s yet", form);
+    message_try(msg, "--for ort");
     message_try(msg, "--for float");
     return message_send(msg);
 }
@@ -47,6 +47,7 @@ Status export_form(qcc_context *cx, const CommandLine *line, ExportForm *form)
     *form = (ExportForm){ .narrows = dtype && strcmp(dtype, "f32") != 0,
                           .most_casts = option_count(line, OPT_max_casts, INT64_MAX),
                           .dtype = dtype,
+                          .target = option_text(line, OPT_for_),
                           .weights = weights_said(line) };
     form->narrow.to = form->narrows && strcmp(dtype, "bf16") == 0 ? BF16 : F16;
     form->narrow.rounds = option_given(line, OPT_round_constants) > 0;
@@ -136,11 +137,26 @@ Status export_has_model(const qcc_model *m)
     return message_send(msg);
 }
 
+/* Codes are trained: a model that was not has none. */
+static Status check_target(const qcc_model *m, const ExportForm *form)
+{
+    Place place = ON_COMMAND_LINE;
+    if (!form->target || strcmp(form->target, "float") == 0)
+        return OK;
+    place.where = "--for";
+    Message *msg = message_new(&m->cx->diag, SEVERITY_ERROR, USAGE, place,
+                               "the model is not quantized: nothing of it is for %s", form->target);
+    message_try(msg, "--for float");
+    message_try(msg, "qcc train MODEL --quant w8a8 .. -o OUT.onnx");
+    return message_send(msg);
+}
+
 Status export_model(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o)
 {
     const Sink sink = out_sink(o);
     const ExportEdits nothing = { .weight_file = out_weight_file(o) };
     TRY(export_has_model(m));
+    TRY(check_target(m, form));
     if (!m->has_spine)
         TRY(model_as_file(m));
     if (form->narrows)

@@ -11,6 +11,7 @@ typedef struct ExportForm {
     bool narrows; /* to narrow.to */
     NarrowOptions narrow;
     const char *dtype;   /* as the line says it */
+    const char *target;  /* whom it is for; null: whom the step was compiled for */
     int64_t most_casts;  /* Cast and CastLike nodes it may have */
     WeightsKind weights; /* of a session */
 } ExportForm;

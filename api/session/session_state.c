@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/session/export_form.h"
+#include "api/session/export_quant.h"
 #include "api/session/weights.h"
 #include "base/bytes.h"
 #include "base/sha256.h"
@@ -33,7 +34,9 @@ static Status trained_states(qcc_session *s, TrainedStates *to)
         const Tensor *value;
         TRY(session_final(s, &states[i], &value));
         if (value)
-            all[to->n++] = (TrainedState){ .name = states[i].name, .value = value };
+            all[to->n++] = (TrainedState){ .name = states[i].name,
+                                           .value = value,
+                                           .of_training = !role_is_of_model(states[i].mark.role) };
     }
     return OK;
 }
@@ -60,6 +63,8 @@ Status session_export(qcc_session *s, const ExportForm *form, Out *o)
     states.twins = twins_of(s, &states.n_twins);
     s->weights = usual;
     TRY(status);
+    if (export_writes_again(s->step, form))
+        return export_again(s->step, form, &states, o);
     return export_model(s->step->model, form ? form : &plain, &states, o);
 }
 
@@ -290,7 +295,7 @@ Status session_take(qcc_context *cx, qcc_step *step, Session *run, const char *p
     StateSlot *slots = NEWS(&cx->scratch, StateSlot, n + 1);
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
-        if (role_is_of_model(states[i].mark.role) || states[i].mark.role == STATE_ema)
+        if (role_is_deployed(states[i].mark.role) || states[i].mark.role == STATE_ema)
             slots[k++] = session_slot(step, &states[i]);
     heap_open(&heap, &cx->memory);
     const CheckpointReader r = { &step->ir->types, &heap, &cx->scratch, &cx->diag, &cx->limits };

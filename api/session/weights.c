@@ -68,7 +68,7 @@ Status session_final(qcc_session *s, const State *state, const Tensor **value)
 {
     const State *average = deployed_average(s, state);
     *value = NULL;
-    return role_is_of_model(state->mark.role) ? session_value(s->run, average ? average : state, value) : OK;
+    return role_is_deployed(state->mark.role) ? session_value(s->run, average ? average : state, value) : OK;
 }
 
 Status session_deploy(qcc_session *s)
@@ -115,7 +115,7 @@ static StateSlot *trained_slots(qcc_session *s, size_t *n)
     StateSlot *slots = NEWS(arena, StateSlot, 2 * n_states + 1);
     *n = 0;
     for (size_t i = 0; i < n_states; i++)
-        if (role_is_of_model(states[i].mark.role))
+        if (role_is_deployed(states[i].mark.role))
             slots[(*n)++] = session_slot(s->step, &states[i]);
     for (size_t i = 0; i < *n; i++) {
         const State *own = average_of(s, slots[i].name); /* else under the name that a step with --ema gives it */

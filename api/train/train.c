@@ -338,6 +338,7 @@ static Status prepare(Trainer *t)
     TRY(set_length(t));
     TRY(set_total(t));
     TRY(step_set_rate(t->step, t->run, &t->c->line));
+    TRY(train_calibrate(t));
     TRY(train_open_outputs(t));
     return set_progress(t);
 }

@@ -56,6 +56,7 @@ typedef struct Trainer {
     Feed *feed, *val_feed;
     Batch batch;           /* the last one: what the session is bound to */
     int64_t batches;       /* of an epoch; -1: a stream */
+    int64_t calibrated;    /* batches that quantizers saw before the first step */
     int64_t steps;         /* when the run ends; 0: when the stream does */
     int64_t done, skipped; /* steps begun and skipped so far */
     int64_t skipped_in_a_row;
@@ -176,6 +177,9 @@ const char *train_final_path(Trainer *t);
 
 /* Checks and opens the destinations before the first step. */
 Status train_open_outputs(Trainer *t);
+
+/* Before the first step of a quantized step: its quantizers see the first batches, unless a checkpoint told them. */
+Status train_calibrate(Trainer *t);
 
 /* Loads the checkpoint of --resume, and weights of --init. */
 Status train_restore(Trainer *t);

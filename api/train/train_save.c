@@ -42,7 +42,7 @@ static StateSlot *slots_of(Trainer *t, size_t *n, bool trained)
     StateSlot *slots = NEWS(&t->cx->scratch, StateSlot, *n + 1);
     size_t k = 0;
     for (size_t i = 0; i < *n; i++)
-        if (!trained || role_is_of_model(states[i].mark.role))
+        if (!trained || role_is_deployed(states[i].mark.role))
             slots[k++] = session_slot(t->step, &states[i]);
     *n = k;
     return slots;

@@ -116,7 +116,9 @@ static Status open_step(Bench *b)
         TRY(make_value(b, s->inputs[i].name, s->inputs[i].type, &t));
         TRY(session_bind(b->session->run, s->inputs[i].name, t));
     }
-    return OK;
+    const State *unobserved; /* of a quantized step: what is drawn tells the ranges */
+    TRY(session_unobserved(b->session->run, &unobserved));
+    return unobserved ? session_observe(b->session->run) : OK;
 }
 
 static Status open_model(Bench *b)

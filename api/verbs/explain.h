@@ -36,6 +36,9 @@ Status explain_states(Command *c, const char *path);
 /* Appends the decisions of a step, a line each, and what the plan costs. */
 void explain_precision(Text *t, const qcc_step *s);
 
+/* Appends what is quantized, for whom, and what stays as it is; nothing where nothing is quantized. */
+void explain_quantization(Text *t, const qcc_step *s);
+
 /* Appends what was decided of the nodes of a step that stand for a model's node, and the casts beside them. */
 void explain_widths(Text *t, const qcc_step *s, const Node *n);
 

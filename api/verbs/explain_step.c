@@ -279,5 +279,6 @@ void explain_step(Text *t, const qcc_step *s)
         tell_choices(t, s);
     }
     explain_precision(t, s);
+    explain_quantization(t, s);
     tell_size(t, s);
 }

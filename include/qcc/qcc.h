@@ -284,15 +284,25 @@ QCC_CHECKED qcc_status qcc_start(qcc_step *step, const qcc_session_options *opti
 QCC_API void qcc_end(qcc_session *session);
 
 /* Binds an input to the caller's memory, which stays as it is until the run that reads it is over.  Nothing is copied.
- * What is of another batch than the step was compiled for can be evaluated: the model is made again for that batch when it is
- * first bound, and the last four batches stay.  One that the model does not take is QCC_UNSUPPORTED, with the node that
- * does not; what was bound before then stays. */
+ * What is of another batch than the step was compiled for can be evaluated: the model is made again for that batch when
+ * it is first bound, and the last four batches stay.  One that the model does not take is QCC_UNSUPPORTED, with the node
+ * that does not; what was bound before then stays. */
 QCC_CHECKED qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *tensor);
 
 /* What qcc_run runs: the sides of a step, together or one after the other; or the model as it is deployed, with the loss
- * on what is bound, of any batch, the same for all inputs.  With QCC_ACCUMULATE a backward adds its gradients to those of the backwards before that had it,
- * and the update takes the sum; one without it forgets them. */
-enum { QCC_FORWARD = 1, QCC_BACKWARD = 2, QCC_UPDATE = 4, QCC_STEP = 7, QCC_EVAL = 8, QCC_ACCUMULATE = 16 };
+ * on what is bound, of any batch, the same for all inputs.  With QCC_ACCUMULATE a backward adds its gradients to those
+ * of the backwards before that had it, and the update takes the sum; one without it forgets them.  QCC_OBSERVE, of a
+ * quantized step, shows its quantizers what is bound: before its first step they must have seen some batches, which
+ * tell them their ranges. */
+enum {
+    QCC_FORWARD = 1,
+    QCC_BACKWARD = 2,
+    QCC_UPDATE = 4,
+    QCC_STEP = 7,
+    QCC_EVAL = 8,
+    QCC_ACCUMULATE = 16,
+    QCC_OBSERVE = 32
+};
 
 typedef struct qcc_result {
     size_t size;                /* sizeof(qcc_result), set by the caller */

@@ -76,8 +76,8 @@ static bool takes_part(const Node *n)
 static bool can_fold(const Fold *f, const Node *n)
 {
     const OpDef *def = op_of(n);
-    if (def->structural || def->mode != MODE_PURE || n->n_regions || !is_numbers(n->type))
-        return false;
+    if (def->structural || def->mode != MODE_PURE || n->n_regions || !is_numbers(n->type) || def->quant.dequantizes)
+        return false; /* stored codes stay codes, with their scale */
     if (f->stated && !is_counted(n->type) && !takes_part(n))
         return false;
     if (asks_type_only(n))

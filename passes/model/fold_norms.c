@@ -19,7 +19,7 @@
  * shift + (b - mean) k, in f64, rounded once, when somebody reads them.  The bias is the product's own, or the one that
  * is added behind it; where there is none the norm's shift becomes it.  This is how a norm is quantized: what is
  * trained is the product that is deployed.  A norm stays, and a remark says why, where what it is folded into is read
- * elsewhere, or is not trained while the norm is. */
+ * elsewhere, or is not trained while the norm is.  Norms that a file has in training form are folded too. */
 #include <math.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@
 #include "ir/store/blob.h"
 #include "ops/card/words.h"
 #include "ops/norm/norm.h"
-#include "passes/engine/pass.h"
+#include "passes/model/modes.h"
 #include "passes/recipe/choices.h"
 
 enum { SCALE = 1, SHIFT, MEAN, VAR, NORM_OPERANDS }; /* operands of a norm */
@@ -176,10 +176,9 @@ static Node *bias_behind(Fold *f, Node *sum)
     return NULL;
 }
 
-static const char *check_mode(Fold *f)
+static const char *check_place(Fold *f)
 {
-    const BatchNormAttr *at = f->norm->attr;
-    return f->norm->graph != f->graph ? "it is inside a body" : at->training_mode ? "it is in training" : NULL;
+    return f->norm->graph != f->graph ? "it is inside a body" : NULL;
 }
 
 /* The product that a norm is folded into, or why it is not. */
@@ -381,7 +380,7 @@ static Status fold(Fold *f)
 
 static const char *why_it_stays(Fold *f)
 {
-    static const char *(*const checks[])(Fold * f) = { check_mode, find_product, check_norm, check_product,
+    static const char *(*const checks[])(Fold * f) = { check_place, find_product, check_norm, check_product,
                                                        check_heir };
     const char *why = NULL;
     for (size_t i = 0; i < COUNT(checks) && !why; i++)
@@ -391,6 +390,7 @@ static const char *why_it_stays(Fold *f)
 
 static Status fold_norms(Graph *g, PassRun *run)
 {
+    TRY(modes_infer(g, run, true, false)); /* a file may have them in training form */
     for (Node *n = walk_first(g), *next; n; n = next) {
         next = walk_next(g, n);
         if (!op_of(n)->statistics)
@@ -406,5 +406,5 @@ static Status fold_norms(Graph *g, PassRun *run)
 }
 
 const Pass pass_fold_norms = {
-    .name = "fold-norms", .needs = TYPED | CHOSEN, .may = ROUNDS, .rebinds = true, .run = fold_norms
+    .name = "fold-norms", .needs = TYPED | CHOSEN, .may = MEANING, .rebinds = true, .run = fold_norms
 };

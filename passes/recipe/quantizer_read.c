@@ -413,8 +413,8 @@ static Status read_preset(Reader *r, const char *word)
                       arena_printf(r->arena, "w=%s", word));
     if (!text)
         return no_preset(r, name);
-    if (strcmp(r->target, "ort") != 0 && strcmp(r->target, "trt") != 0)
-        return refuse(r, arena_printf(r->arena, "presets know what ort and trt want, not what %s does", r->target),
+    if (strcmp(r->target, "ort") != 0 && strcmp(r->target, "trt") != 0 && strcmp(r->target, "generic") != 0)
+        return refuse(r, arena_printf(r->arena, "presets know what ort, trt and generic want, not what %s does", r->target),
                       "--for ort");
     r->from = arena_printf(r->arena, "preset %s for %s", name, r->target);
     TRY(read_items(r, text));

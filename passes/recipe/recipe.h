@@ -116,6 +116,26 @@ typedef struct Precision {
     AmpLedger *ledger; /* filled by the passes; null: nobody asks */
 } Precision;
 
+/* ---- quantization: passes place-quant, take-integers ---- */
+
+typedef struct QuantSpec QuantSpec;     /* passes/recipe/quantizer.h */
+typedef struct QuantLedger QuantLedger; /* what was decided, and why (passes/quant/ledger.h) */
+
+/* Another quantizer for some nodes. */
+typedef struct QuantOverride {
+    const char *selector;
+    const QuantSpec *spec;
+    const char *from; /* "--quant-op 'op:Conv'", "lists.txt:12" */
+} QuantOverride;
+
+typedef struct Quantization {
+    const QuantSpec *spec; /* --quant; null: nothing is quantized */
+    const char *target;    /* "ort", "generic" */
+    const QuantOverride *overrides; /* the last one that selects a node counts */
+    size_t n_overrides;
+    QuantLedger *ledger; /* filled by the passes; null: nobody asks */
+} Quantization;
+
 typedef struct Recipe {
     const OptimizerGroup *groups; /* the first takes every parameter; of the others the last that selects it */
     size_t n_groups;              /* 0: the defaults */
@@ -144,6 +164,7 @@ typedef struct Recipe {
     size_t n_losses;
 
     Precision precision;
+    Quantization quantization;
 } Recipe;
 
 #endif

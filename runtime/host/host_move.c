@@ -1,7 +1,7 @@
 /* How values move from one place to another, all or none.
  *
- * What can fail comes first: values are held, or room is made for their copies.  Then graphs make what they left for last,
- * then all is there and nothing fails any more. */
+ * What can fail comes first: values are held, or room is made for their copies.  Then graphs make what they left for
+ * last, then all is there and nothing fails any more. */
 #include <string.h>
 
 #include "base/bytes.h"

@@ -142,7 +142,7 @@ Status session_load(Session *s, Executable x, int *number)
 
 /* ---- opening ---- */
 
-static const char *const usual_graphs[] = { "step", "eval", NULL };
+static const char *const usual_graphs[] = { "step", "eval", "observe", NULL };
 
 static Status take_graphs(Session *s, const Module *m)
 {

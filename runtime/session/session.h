@@ -17,6 +17,7 @@ enum RunWhat {
     RUN_UPDATE = 4,
     RUN_STEP = RUN_FORWARD | RUN_BACKWARD | RUN_UPDATE,
     RUN_EVAL = 8,        /* the graph @eval, alone */
+    RUN_OBSERVE = 32,    /* the graph @observe, alone: session_observe */
     RUN_ACCUMULATE = 16, /* with backward: gradients are added to those of the runs before, until an update */
 };
 
@@ -62,8 +63,8 @@ typedef struct GraphAgain {
 
 /* Makes graphs for other batches than a step was compiled for. */
 typedef struct AgainMaker {
-    /* The graph whose input has that type, with inputs, states and results as `g` has them, by name and in order; none where
-     * the type is no other batch of that input.  A failure was reported. */
+    /* The graph whose input has that type, with inputs, states and results as `g` has them, by name and in order; none
+     * where the type is no other batch of that input.  A failure was reported. */
     Status (*make)(void *user, const Graph *g, const Node *input, const Type *type, GraphAgain *made);
     void (*keep)(GraphAgain *made); /* past guarded() */
     void (*drop)(GraphAgain *made); /* gives it back; it wants no memory */
@@ -96,8 +97,8 @@ void session_keep(Session *s);
 /* Gives everything back; null is allowed. */
 void session_close(Session *s);
 
-/* Binds an input of the graphs to memory of the caller, which stays until the next run is over.  What is of another batch
- * than the step was compiled for @eval is made again for, and evaluated; the last few batches stay made. */
+/* Binds an input of the graphs to memory of the caller, which stays until the next run is over.  For another batch than
+ * the step was compiled for @eval is made again, which alone takes it; the last few batches stay made. */
 Status session_bind(Session *s, const char *name, const Tensor *value);
 
 /* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure; neither does
@@ -106,6 +107,13 @@ Status session_run(Session *s, unsigned what, RunResult *result);
 
 /* Runs a graph beside the step, alone, on the states as they are: "eval".  USAGE when the session has none of that name. */
 Status session_run_graph(Session *s, const char *name, RunResult *result);
+
+/* Lets the quantizers of a step see the data that are bound: ranges and the first values of learned scales become those of
+ * all data seen so far.  USAGE when the step is not quantized. */
+Status session_observe(Session *s);
+
+/* The first state of a quantizer that has seen no data; null: all have. */
+Status session_unobserved(Session *s, const State **state);
 
 /* Runs the last step once more on the reference evaluator, on the same inputs and draws and the states as they are, for
  * `observe` to see every value; nothing changes. */

@@ -113,6 +113,7 @@ struct Session {
     SessionOptions options;
     Phase phase;
     int shown;     /* the graph whose results are shown */
+    bool observed; /* every range of a quantized step has been seen */
     bool has_sums; /* of the gradients of the backwards since an update */
     Scaling scaling;
     Arithmetics arithmetics;
@@ -139,6 +140,9 @@ static inline void add_move(Session *s, int *n, ValueAt to, ValueAt from)
 
 /* Lets the engine get ready to run a graph, whose program is made on the way where it wants one. */
 Status session_load(Session *s, Executable x, int *number);
+
+/* USAGE while a quantizer of the step has seen no data. */
+Status session_check_observed(Session *s);
 
 /* A number that the engine has; false where there is no value, or none of one element.  Status of the engine. */
 Status session_number(Session *s, ValueAt at, bool *there, double *value);
@@ -231,8 +235,8 @@ void batches_close(Session *s);
 /* Whether @eval can be had for a value of that type in place of what an input has: it is made where it is not there. */
 Status batches_take(Session *s, const Input *input, const Type *type, bool *taken);
 
-/* Of a graph that is to run alone: as it was compiled, or for the batch that is bound, which its number then is of.  USAGE
- * where that is of more than one. */
+/* Of a graph that is to run alone: as it was compiled, or for the batch that is bound, which its number then is of.
+ * USAGE where more than one is. */
 Status batches_choose(Session *s, int graph, const Graph **chosen);
 
 /* Masks that nobody bound become as long as a graph wants them. */

@@ -6,6 +6,14 @@
 
 /* ---- what a run reads ---- */
 
+/* A graph beside the step may take a part of the step's batch. */
+static bool is_readable(const Session *s, int graph, const Graph *g, const Input *input)
+{
+    const Graph *step = session_step_graph(s);
+    return type_agrees(input->bound, g->inputs[input->slot[graph]]->type) ||
+           (graph && input->slot[0] >= 0 && type_agrees(input->bound, step->inputs[input->slot[0]]->type));
+}
+
 static Status missing_inputs(Session *s, int graph, const Graph *g, bool gradients)
 {
     Message *m = NULL;
@@ -13,7 +21,7 @@ static Status missing_inputs(Session *s, int graph, const Graph *g, bool gradien
     for (size_t i = 0; i < s->n_inputs; i++) {
         const Input *input = &s->inputs[i];
         const int slot = input->slot[graph];
-        if (slot >= 0 && input->bound && !graph && !type_agrees(input->bound, g->inputs[slot]->type))
+        if (slot >= 0 && input->bound && !is_readable(s, graph, g, input))
             return batches_refuse(s, input, g->inputs[slot]->type);
         if (slot < 0 || input->bound || input->given != gradients || !g->inputs[slot]->uses)
             continue;
@@ -259,6 +267,8 @@ static Status sides(Session *s, unsigned what, RunResult *r)
     if (!(what & RUN_STEP) || what & ~(unsigned)(RUN_STEP | RUN_ACCUMULATE))
         return fail_as(s->ir->diag, USAGE, NOWHERE, "runs forward, backward and update, or eval alone");
     if (what & RUN_FORWARD)
+        TRY(session_check_observed(s));
+    if (what & RUN_FORWARD)
         TRY(forward(s, first_part(s, what)));
     if (what & RUN_BACKWARD)
         TRY(backward(s, what & RUN_ACCUMULATE, r));
@@ -286,8 +296,12 @@ Status session_run(Session *s, unsigned what, RunResult *result)
 {
     RunResult r = { .finite = true };
     const uint64_t before = s->steps;
-    if (what == RUN_EVAL)
+    if (what == RUN_OBSERVE)
+        return session_observe(s);
+    if (what == RUN_EVAL) {
+        TRY(session_check_observed(s));
         return session_run_graph(s, "eval", result);
+    }
     const Status status = sides(s, what, &r);
     if (status != OK && s->steps != before) { /* a step that was begun here never was */
         s->steps = before;

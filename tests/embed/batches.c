@@ -1,5 +1,5 @@
-/* A session evaluates any batch, whatever its step was compiled for: in the bits of the rows of other batches, and without
- * a trace in the training around it. */
+/* A session evaluates any batch, whatever its step was compiled for: in the bits of the rows of other batches, and
+ * without a trace in the training around it. */
 #include <math.h>
 
 #include "embed/trainee.h"
@@ -65,6 +65,7 @@ static const char *const devices[] = { "cpu", "reference" };
 static const char *const ways[] = { TRAINEE_OPTIONS,
                                     TRAINEE_OPTIONS " --amp bf16",
                                     TRAINEE_OPTIONS " --amp fp16",
+                                    TRAINEE_OPTIONS " --quant w8a8 --for generic",
                                     TRAINEE_OPTIONS " --accumulate 2",
                                     TRAINEE_OPTIONS " --shape x:8x4",
                                     "--loss mse --optimizer sgd:lr=0.1 --ema 0.9" };
@@ -81,6 +82,12 @@ static void same_rows(const char *device, const char *options)
     qcc_context *cx = open_with(&h);
     fill(&r);
     open_on(&t, cx, options, device);
+    if (strstr(options, "--quant")) {
+        trainee_fill(&t, 0);
+        assert_int_equal(qcc_run(t.session, QCC_OBSERVE, NULL), QCC_OK);
+        bind_rows(&t, &r, 3);
+        assert_int_equal(qcc_run(t.session, QCC_OBSERVE, NULL), QCC_USAGE); /* as a step does */
+    }
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         trainee_fill(&t, i);
         assert_int_equal(trainee_bind(&t), QCC_OK);

@@ -36,3 +36,14 @@ if(NOT QCC_SANITIZE)
     set_tests_properties(python/module PROPERTIES LABELS fast SKIP_RETURN_CODE 77
                          ENVIRONMENT "QCC_LIBRARY=$<TARGET_FILE:qcc_shared>;PYTHONDONTWRITEBYTECODE=1")
 endif()
+
+# Quantizers of PyTorch and Brevitas, once more.
+add_test(NAME python/quantizers
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle torch ${CMAKE_CURRENT_SOURCE_DIR}/data/quantizers.py
+                 ${CMAKE_CURRENT_SOURCE_DIR}/data/quantizers.h)
+set_tests_properties(python/quantizers PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
+# Models that were trained on codes, by ONNX Runtime: the same bits.
+add_test(NAME python/deployed
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/deployed.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/deployed PROPERTIES LABELS slow SKIP_RETURN_CODE 77)

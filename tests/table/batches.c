@@ -359,7 +359,7 @@ static Status in_turn(void *thing)
     return OK;
 }
 
-/* A graph that works in the room of another: what that one has goes, and comes back, at its size, once this one is gone. */
+/* A graph that works in the room of another: what that one has goes, and comes, at its size, once this one is gone. */
 static Status in_one_room(void *thing)
 {
     Made *m = thing;

@@ -1,5 +1,5 @@
-/* Stored models in training, evaluated at batches that their steps were not compiled for: one sample, fewer, as many, many
- * more.  Both engines give the same bits, and a sample has those bits in every batch, in f32 and in mixed precision. */
+/* Stored models in training, evaluated at batches that their steps were not compiled for: one sample, fewer, as many,
+ * many more.  Both engines give the same bits, and a sample has those bits in every batch, in f32 and in mixed precision. */
 #include <math.h>
 
 #include "api/make/step.h"

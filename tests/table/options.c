@@ -74,6 +74,8 @@ static const struct {
     { OPT_accumulate, "2", "--batch", "4" },
     { OPT_amp_table, "mxnet-fp16", "--amp", "fp16" },
     { OPT_loss_scale, "static:8", "--amp", "fp16" },
+    { OPT_quant, "w8a8", NULL, NULL },
+    { OPT_quant_op, "op:MatMul=off", "--quant", "w8a8" },
     { OPT_memory_limit, "50%", NULL, NULL },
     { OPT_device, "reference", NULL, NULL },
 };

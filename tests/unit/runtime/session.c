@@ -45,7 +45,7 @@ static const char observed_text[] =
     "    %loss: f32[] = reduce_sum(%p, keepdims=false)\n"
     "    %w1: f32[2] = add(%w, %x) side=update\n"
     "}\n"
-    "graph @observe(state %scale: f32[] = 3, state %w: f32[2] = [1, 2], %x: f32[?]) -> "
+    "graph @probe(state %scale: f32[] = 3, state %w: f32[2] = [1, 2], %x: f32[?]) -> "
     "(%y, %loss) {\n"
     "    %y: f32[2] = mul(%w, %scale)\n"
     "    %loss: f32[] = reduce_sum(%x, keepdims=false)\n"
@@ -180,12 +180,12 @@ static Status roundings(void *arg)
 /* Graphs are asked for by name; each has its own results, and all of them the same states. */
 static Status many_graphs(void *arg)
 {
-    static const char *const names[] = { "step", "eval", "observe", NULL };
+    static const char *const names[] = { "step", "eval", "probe", NULL };
     Case *c = arg;
     RunResult r;
     TRY(open_text(c, observed_text, &(SessionOptions){ .graphs = names }));
     run(c, RUN_STEP, 1, -1);
-    assert_int_equal(session_run_graph(c->s, "observe", &r), OK);
+    assert_int_equal(session_run_graph(c->s, "probe", &r), OK);
     assert_true(r.has_loss && r.loss == 0 && r.step == 1);
     expect(c, "y", 6, 3);
     expect(c, "scale", 3, 0);
@@ -193,14 +193,14 @@ static Status many_graphs(void *arg)
     c->value.bytes = sizeof *c->x;
     c->x[0] = 5;
     assert_int_equal(session_bind(c->s, "x", &c->value), OK);
-    assert_int_equal(session_run_graph(c->s, "observe", &r), OK);
+    assert_int_equal(session_run_graph(c->s, "probe", &r), OK);
     assert_true(r.loss == 5);
     assert_int_equal(session_run(c->s, RUN_STEP, NULL), USAGE);
     assert_int_equal(session_run(c->s, RUN_EVAL, NULL), USAGE);
     assert_int_equal(session_run_graph(c->s, "step", NULL), USAGE);
     session_close(c->s);
     TRY(open_text(c, observed_text, &(SessionOptions){ 0 }));
-    assert_int_equal(session_run_graph(c->s, "observe", NULL), USAGE); /* nobody asked for it */
+    assert_int_equal(session_run_graph(c->s, "probe", NULL), USAGE); /* nobody asked for it */
     assert_null(session_view(c->s, "scale"));
     session_close(c->s);
     return OK;

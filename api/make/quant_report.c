@@ -1,0 +1,65 @@
+#include "api/make/quant_report.h"
+
+#include <inttypes.h>
+
+#include "api/hall/words.h"
+
+void quant_report_open(qcc_step *s)
+{
+    if (!s->recipe.quantization.spec)
+        return;
+    s->recipe.quantization.ledger = NEW(&s->arena, QuantLedger);
+    s->recipe.quantization.ledger->arena = &s->arena;
+}
+
+/* Whether a word computes on codes what another computes on numbers. */
+static bool is_integer_word(const OpTable *ops, Op op)
+{
+    for (size_t i = 0; i < ops->n; i++)
+        if (ops->defs[i] && ops->defs[i]->quant.integer == (OpWord)op && op != OP_input)
+            return true;
+    return false;
+}
+
+/* "3 qconv, 1 qmatmul compute on codes", the most frequent first. */
+static void tell_words(Text *t, Arena *arena, const qcc_step *s)
+{
+    Graph *eval = module_graph(s->module, "eval");
+    Map counts;
+    bool any = false;
+    map_open(&counts, arena);
+    for (Node *n = eval ? walk_first(eval) : NULL; n; n = walk_next(eval, n))
+        if (is_integer_word(s->ir->ops, n->op))
+            map_put(&counts, op_of(n)->name, NULL)->value.i++;
+    for (;;) {
+        MapEntry *most = NULL;
+        for (size_t i = 0; i < counts.n; i++)
+            if (counts.entries[i].value.i > (most ? most->value.i : 0))
+                most = &counts.entries[i];
+        if (!most)
+            break;
+        text_printf(t, "%s%" PRId64 " %s", any ? ", " : "", most->value.i, most->key);
+        most->value.i = 0;
+        any = true;
+    }
+    text_add(t, any ? " on codes" : "nothing on codes");
+}
+
+const char *quant_report_line(Arena *arena, const qcc_step *s)
+{
+    const Quantization *q = &s->recipe.quantization;
+    size_t n[QUANT_STAYS + 1] = { 0 };
+    Text t;
+    if (!q->spec)
+        return NULL;
+    text_open(&t, arena);
+    text_printf(&t, "for %s: ", q->target);
+    tell_words(&t, arena, s);
+    for (size_t i = 0; q->ledger && i < q->ledger->n; i++)
+        n[q->ledger->list[i].kind]++;
+    if (q->ledger)
+        text_printf(&t, "; %zu values and %zu weights quantized", n[QUANTIZED_DATA], n[QUANTIZED_WEIGHT]);
+    if (n[QUANT_STAYS])
+        text_printf(&t, ", %zu products stay f32", n[QUANT_STAYS]);
+    return text_get(&t);
+}

@@ -1,0 +1,133 @@
+/* The quantized model as others run it: placed again as it was trained, with the weights and scales of a run. */
+#include "api/session/export_quant.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "frontends/onnx/import.h"
+#include "frontends/onnx/write.h"
+#include "ir/role.h"
+#include "passes/pipelines.h"
+#include "passes/recipe/choices.h"
+
+static bool is_float(const ExportForm *form)
+{
+    return form->target && strcmp(form->target, "float") == 0;
+}
+
+static Status run_pipeline(const char *name, Graph *g, const Recipe *recipe)
+{
+    const PipelineOptions options = { .pass = { .recipe = recipe } };
+    return pipeline_run(pipeline_find(name), g, &options);
+}
+
+static const Tensor *value_named(const TrainedStates *states, const char *name)
+{
+    for (size_t i = 0; i < states->n; i++)
+        if (strcmp(states->list[i].name, name) == 0)
+            return states->list[i].value;
+    return NULL;
+}
+
+/* Every state of the graph gets the value that it has in the end. */
+static Status put_states(Graph *g, const TrainedStates *states, Diag *d)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        Node *state = g->inputs[i];
+        if (state->op != OP_state)
+            continue;
+        const Tensor *value = value_named(states, state->name);
+        Tensor *own = tensor_new(g->arena, state->type);
+        if (!value || value->bytes != own->bytes || value->type->dtype != own->type->dtype)
+            return fail_as(d, INTERNAL, node_place(state), "%s is no state of the step that was trained", state->name);
+        if (own->bytes)
+            bytes_copy(own->data, value->data, own->bytes);
+        StateAttr *attr = attrs_copy(g->arena, op_of(state)->attrs, state->attr);
+        attr->value = payload_of(g->arena, own);
+        state->attr = attr;
+    }
+    return OK;
+}
+
+static Status import_model(qcc_model *m, Ir *ir, Graph **g)
+{
+    Module *module;
+    const ImportOptions o = { .opset = option_count(&m->line, OPT_opset, 0) };
+    TRY(onnx_import(ir, ir->arena, &m->spine, &o, &module));
+    *g = module->graphs[0];
+    return OK;
+}
+
+/* Without quantizers where it is to be floats. */
+static Status write_again(const qcc_step *s, const TrainedStates *states, bool as_float, const Sink *sink,
+                          WeightFile *weights, Arena *arena)
+{
+    Graph *g;
+    Ir ir; /* what is made for the file goes with it */
+    qcc_model *m = s->model;
+    Recipe recipe = s->recipe;
+    Diag *d = &m->cx->diag;
+    ir_open(&ir, arena, &ops_table, d);
+    ir.limits = m->ir.limits;
+    recipe.choices = NEW(arena, Choices);
+    recipe.precision.ledger = NULL;
+    recipe.quantization.ledger = NULL;
+    TRY(model_supported(m));
+    TRY(import_model(m, &ir, &g));
+    TRY(run_pipeline("quant-model", g, &recipe));
+    TRY(put_states(g, states, d));
+    if (as_float)
+        TRY(pass_run(pass_find("strip-quant"), g, NULL));
+    TRY(run_pipeline("deploy-model", g, &recipe));
+    return onnx_write_deployed(g, d, &m->spine, sink, weights);
+}
+
+/* What is placed for one target is not for another. */
+static Status check(const qcc_step *s, const ExportForm *form)
+{
+    const char *made = s->recipe.quantization.target;
+    Place place = ON_COMMAND_LINE;
+    Diag *d = &s->cx->diag;
+    if (form && form->narrows) {
+        place.where = "--dtype";
+        return fail_as(d, USAGE, place, "a quantized model is f32 where it is not codes");
+    }
+    if (!form || !form->target || is_float(form) || strcmp(form->target, made) == 0)
+        return OK;
+    place.where = "--for";
+    Message *m =
+        message_new(d, SEVERITY_ERROR, USAGE, place, "the step was quantized for %s, not for %s", made, form->target);
+    message_try(m, "--for %s", made);
+    message_try(m, "qcc train MODEL --quant .. --for %s", form->target);
+    return message_send(m);
+}
+
+/* Whether the file's own parameters have a place for all that is trained: norms were not folded into others. */
+static bool has_places(const qcc_step *s)
+{
+    const Choices *c = s->recipe.choices;
+    for (size_t i = 0; c && i < c->n; i++)
+        if (c->list[i].kind == CHOICE_FOLDED)
+            return false;
+    return c != NULL;
+}
+
+bool export_writes_again(const qcc_step *s, const ExportForm *form)
+{
+    return s->recipe.quantization.spec && !(form && is_float(form) && has_places(s));
+}
+
+Status export_again(const qcc_step *s, const ExportForm *form, const TrainedStates *states, Out *o)
+{
+    Arena arena;
+    const Sink sink = out_sink(o);
+    TRY(check(s, form));
+    TRY(export_has_model(s->model));
+    if (!s->model->has_spine)
+        TRY(model_as_file(s->model));
+    arena_open(&arena, &s->cx->memory);
+    const Status status = write_again(s, states, form && is_float(form), &sink, out_weight_file(o), &arena);
+    arena_close(&arena);
+    return status;
+}

@@ -1,0 +1,15 @@
+/* Models of quantized steps, written anew. */
+#ifndef API_SESSION_EXPORT_QUANT_H
+#define API_SESSION_EXPORT_QUANT_H
+
+#include "api/session/export_form.h"
+
+/* Whether the model of a step is written anew: as codes, or as floats where norms became parts of other weights, for which
+ * the file that was read has no place.  `form` may be null. */
+bool export_writes_again(const qcc_step *s, const ExportForm *form);
+
+/* Writes it: with codes in the place of weights and Q/DQ pairs around what is computed on codes, or as floats.  `states` are
+ * those of a run. */
+Status export_again(const qcc_step *s, const ExportForm *form, const TrainedStates *states, Out *o);
+
+#endif

@@ -1,0 +1,335 @@
+/* Which calls compute on codes, and which values they are given.
+ *
+ * A call whose card has a product of codes asks for its data; demands go against the data through what only moves
+ * elements.  What adds, multiplies or pools joins in where its operands are codes anyway and its result is asked for: a
+ * call alone between two floats would only cost the way there and back. */
+#include <string.h>
+
+#include "ops/card/words.h"
+#include "passes/quant/placement.h"
+#include "passes/recipe/selector.h"
+
+QuantValueMark *quant_value(Placement *p, const Node *n)
+{
+    return fact(&p->values, n);
+}
+
+QuantCallMark *quant_call(Placement *p, const Node *n)
+{
+    return fact(&p->calls, n);
+}
+
+static bool is_f32(const Node *n)
+{
+    return n && n->type->kind == TYPE_TENSOR && n->type->dtype == F32;
+}
+
+bool quant_passes_codes(const Node *n)
+{
+    const QuantCard *card = &op_of(n)->quant;
+    for (int i = 1; i < n->n_in; i++)
+        if (in(n, i) && quant_role(card, i) != QUANT_NEVER)
+            return false;
+    return card->in[0] == QUANT_AGNOSTIC && card->out[0] == QUANT_AGNOSTIC && !op_of(n)->row &&
+           op_of(n)->mode == MODE_PURE && !n->n_regions && is_f32(n) && n->n_in && is_f32(in(n, 0));
+}
+
+Node *quant_weight_of(Node *operand)
+{
+    for (Node *n = operand; n; n = in(n, 0)) {
+        if (n->op == OP_state || n->op == OP_param || n->op == OP_const)
+            return n;
+        if (!op_moves(op_of(n)) || !quant_passes_codes(n))
+            return NULL;
+    }
+    return NULL;
+}
+
+/* ---- what holds for a call ---- */
+
+static Status read_overrides(Placement *p, const QuantSpec ***spec_of, Node *const *calls, size_t n)
+{
+    const Quantization *r = p->recipe;
+    const QuantSpec **specs = NEWS(p->run->scratch, const QuantSpec *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        specs[i] = r->spec;
+    for (size_t k = 0; k < r->n_overrides; k++) {
+        Selector s;
+        bool any = false;
+        TRY(selector_open(&s, p->g, p->run->scratch, NULL, r->overrides[k].from, r->overrides[k].selector));
+        for (size_t i = 0; i < n; i++)
+            if (selector_takes(&s, calls[i])) {
+                specs[i] = r->overrides[k].spec;
+                any = true;
+            }
+        const Status status = any ? OK : selector_missed(&s, p->g, false);
+        selector_close(&s);
+        TRY(status);
+    }
+    *spec_of = specs;
+    return OK;
+}
+
+/* Whether the card has a product of data with weights, or of data with data. */
+static bool multiplies(const Node *n)
+{
+    const OpDef *def = op_of(n);
+    return def->access.kind == ACCESS_CONTRACT && def->quant.in[0] == QUANT_INPUT && is_f32(n) && is_f32(in(n, 0)) &&
+           is_f32(in(n, 1));
+}
+
+static const OpDef *integer_word(const Node *n)
+{
+    const OpWord word = op_of(n)->quant.integer;
+    return !word ? NULL : n->graph->ir->ops->defs[word];
+}
+
+bool quant_needs_codes_out(const Node *n)
+{
+    enum { CODES = 3 }; /* operands of the word for each of the call's: codes, scale, zero point */
+    const OpDef *word = integer_word(n);
+    int taken = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const QuantRole role = quant_role(&op_of(n)->quant, i);
+        taken += in(n, i) && (role == QUANT_INPUT || role == QUANT_WEIGHT) ? CODES : 0;
+    }
+    return word && word->min_in > taken;
+}
+
+/* A quantizer of so many bits instead. */
+static const Quantizer *with_bits(Placement *p, const Quantizer *q, const QuantEnd *end)
+{
+    if (!end->said || !q->on || q->bits == end->bits)
+        return q->on ? q : NULL;
+    if (end->bits == 0)
+        return NULL;
+    Quantizer *other = NEW(p->g->arena, Quantizer);
+    *other = *q;
+    other->bits = end->bits;
+    other->from = end->from;
+    return other;
+}
+
+static const Quantizer *chosen(Placement *p, const QuantCallMark *c, QuantOperand operand)
+{
+    const Quantizer *q = &c->spec->of[operand];
+    if (c->first && c->spec->first.said)
+        return with_bits(p, q, &c->spec->first);
+    if (c->last && c->spec->last.said)
+        return with_bits(p, q, &c->spec->last);
+    return q->on ? q : NULL;
+}
+
+static bool has_weight(const Node *n)
+{
+    return quant_weight_of(in(n, 0)) || quant_weight_of(in(n, 1));
+}
+
+/* Why a call that multiplies stays as it is; null: nothing hinders. */
+static const char *hindrance(Placement *p, const Node *n)
+{
+    if (quant_weight_of(in(n, 0)) && quant_weight_of(in(n, 1)))
+        return "computes from constants alone";
+    for (int i = 0; i < 2; i++)
+        if (!quant_weight_of(in(n, i)) && !*(bool *)fact(&p->data, in(n, i)))
+            return "computes from positions or sizes";
+    if (strcmp(p->recipe->target, "ort") == 0 && !integer_word(n))
+        return "ONNX Runtime has no product of codes for it";
+    return op_of(n)->quant.serves && !op_of(n)->quant.serves(n) ? "scales its product or what is added to it" : NULL;
+}
+
+/* What is made of floats that people bind, or of weights that are trained; the rest is made of positions and sizes. */
+static void find_data(Placement *p)
+{
+    for (size_t i = 0; i < p->g->n_inputs; i++) {
+        const Node *n = p->g->inputs[i];
+        *(bool *)fact(&p->data, n) = is_f32(n) && (node_is_input(n) || n->flags & NODE_TRAINED);
+    }
+    for (Node *n = p->g->first; n; n = n->next) {
+        bool data =
+            op_looks_up(op_of(n)) && is_f32(n) && !quant_weight_of(in(n, 1)); /* rows of a table, trained or not */
+        for (int i = 0; i < n->n_in && !data; i++)
+            data = in(n, i) && op_reads_value(op_of(n), i) && *(bool *)fact(&p->data, in(n, i));
+        *(bool *)fact(&p->data, n) = data;
+    }
+}
+
+/* ---- first and last ---- */
+
+static void mark_ends(Placement *p, Node *const *calls, size_t n)
+{
+    Facts before = facts_open(p->run->scratch, sizeof(bool)), behind = facts_open(p->run->scratch, sizeof(bool));
+    for (Node *k = p->g->first; k; k = k->next) {
+        bool *b = fact(&before, k);
+        for (int i = 0; i < k->n_in; i++) {
+            const Node *def = in(k, i);
+            *b |= def && (*(bool *)fact(&before, def) || (multiplies(def) && has_weight(def)));
+        }
+    }
+    for (Node *k = p->g->last; k; k = k->prev) {
+        const bool b = *(bool *)fact(&behind, k) || (multiplies(k) && has_weight(k));
+        for (int i = 0; i < k->n_in && b; i++)
+            if (in(k, i))
+                *(bool *)fact(&behind, in(k, i)) = true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        QuantCallMark *c = quant_call(p, calls[i]);
+        c->first = c->core && has_weight(calls[i]) && !*(bool *)fact(&before, calls[i]);
+        c->last = c->core && has_weight(calls[i]) && !*(bool *)fact(&behind, calls[i]);
+    }
+}
+
+/* ---- demands ---- */
+
+/* Asks for a value; the widest demand counts.  Whether anything changed. */
+static bool ask(Placement *p, Node *value, const Quantizer *q, Node *asked)
+{
+    QuantValueMark *v = quant_value(p, value);
+    if (!q || (v->by && v->by->bits >= q->bits))
+        return false;
+    *v = (QuantValueMark){ .by = q, .asked = asked };
+    return true;
+}
+
+static void ask_core(Placement *p, Node *n)
+{
+    QuantCallMark *c = quant_call(p, n);
+    c->data = chosen(p, c, OPERAND_A);
+    c->weight = chosen(p, c, OPERAND_W);
+    for (int i = 0; i < 2; i++)
+        if (!quant_weight_of(in(n, i)))
+            ask(p, in(n, i), c->data, n);
+}
+
+/* The value behind what stays between a product and its quantizer: a row that codes may go through (relu, clip), a
+ * dropout. */
+static Node *behind_rows(Node *n)
+{
+    for (;;) {
+        Node *reader = n->uses ? n->uses->user : NULL;
+        if (!reader || node_n_uses(n) != 1 || node_is_return(reader) || in(reader, 0) != n ||
+            op_of(reader)->quant.in[0] != QUANT_AGNOSTIC || !is_f32(reader) ||
+            (!op_of(reader)->row && op_of(reader)->mode == MODE_PURE))
+            return n;
+        for (int i = 1; i < reader->n_in; i++)
+            if (in(reader, i) && !quant_weight_of(in(reader, i)))
+                return n;
+        n = reader;
+    }
+}
+
+static bool is_result(const Node *n)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (node_is_return(u->user))
+            return true;
+    return false;
+}
+
+/* Whether a call adds, multiplies or pools: it may compute on codes where all its operands are some. */
+static bool may_join(const Placement *p, const Node *n)
+{
+    const OpDef *def = op_of(n);
+    return def->quant.in[0] == QUANT_INPUT && def->quant.out[0] == QUANT_INPUT && !multiplies(n) && n->n_in &&
+           is_f32(n) && (strcmp(p->recipe->target, "ort") != 0 || integer_word(n));
+}
+
+/* Whether a value is codes at no cost: asked for, what a product on codes gives, or what is made of such. */
+static bool could_be_codes(Placement *p, Node *n)
+{
+    const OpDef *def = op_of(n);
+    if (quant_value(p, n)->by || (quant_call(p, n)->core && quant_call(p, n)->data))
+        return true;
+    const bool row = def->row && def->quant.in[0] == QUANT_AGNOSTIC;
+    if (row || quant_passes_codes(n))
+        return n->n_in && in(n, 0) && quant_call(p, in(n, 0))->could;
+    bool all = may_join(p, n);
+    for (int i = 0; i < n->n_in && all; i++)
+        if (quant_role(&def->quant, i) == QUANT_INPUT)
+            all = in(n, i) && quant_call(p, in(n, i))->could;
+    return all;
+}
+
+/* What such a call would read as codes, and could. */
+static bool joins(Placement *p, Node *n)
+{
+    if (!may_join(p, n))
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        if (quant_role(&op_of(n)->quant, i) == QUANT_INPUT &&
+            (!is_f32(in(n, i)) || quant_weight_of(in(n, i)) || !quant_call(p, in(n, i))->could))
+            return false;
+    return true;
+}
+
+static void find_possible(Placement *p)
+{
+    for (size_t i = 0; i < p->g->n_inputs; i++)
+        quant_call(p, p->g->inputs[i])->could = quant_value(p, p->g->inputs[i])->by != NULL;
+    for (Node *n = p->g->first; n; n = n->next)
+        quant_call(p, n)->could = could_be_codes(p, n);
+}
+
+/* One sweep against the data; whether anything changed. */
+static bool sweep(Placement *p)
+{
+    bool more = false;
+    find_possible(p);
+    for (Node *n = p->g->last; n; n = n->prev) {
+        const QuantValueMark *v = quant_value(p, n);
+        const QuantCallMark *c = quant_call(p, n);
+        if (v->by && quant_passes_codes(n)) {
+            more |= ask(p, in(n, 0), v->by, v->asked);
+        } else if (c->core && c->data && quant_needs_codes_out(n)) {
+            Node *last = behind_rows(n);
+            if (!quant_value(p, last)->by && !is_result(last))
+                more |= ask(p, last, c->data, n);
+        }
+        if (quant_value(p, behind_rows(n))->by && joins(p, n))
+            for (int i = 0; i < n->n_in; i++)
+                if (quant_role(&op_of(n)->quant, i) == QUANT_INPUT)
+                    more |= ask(p, in(n, i), quant_value(p, behind_rows(n))->by, n);
+    }
+    return more;
+}
+
+/* What codes go through has the scale of what it reads. */
+static void share_scales(Placement *p)
+{
+    for (Node *n = p->g->first; n; n = n->next) {
+        QuantValueMark *v = quant_value(p, n);
+        const QuantValueMark *from = v->by && quant_passes_codes(n) ? quant_value(p, in(n, 0)) : NULL;
+        if (from && from->by)
+            v->shares = from->shares ? from->shares : in(n, 0);
+    }
+}
+
+Status quant_find(Placement *p)
+{
+    Node **calls = NEWS(p->run->scratch, Node *, graph_count(p->g) + 1);
+    const QuantSpec **specs;
+    size_t n = 0;
+    for (Node *k = p->g->first; k; k = k->next)
+        if (!(k->flags & NODE_BACKWARD))
+            calls[n++] = k;
+    TRY(read_overrides(p, &specs, calls, n));
+    find_data(p);
+    for (size_t i = 0; i < n; i++) {
+        QuantCallMark *c = quant_call(p, calls[i]);
+        c->spec = specs[i];
+        if (!multiplies(calls[i]))
+            continue;
+        c->why = hindrance(p, calls[i]);
+        c->core = !c->why && (c->spec->of[OPERAND_W].on || c->spec->of[OPERAND_A].on);
+        if (!c->core && !c->why)
+            c->why = "is to stay as it is";
+    }
+    mark_ends(p, calls, n);
+    for (size_t i = 0; i < n; i++)
+        if (quant_call(p, calls[i])->core)
+            ask_core(p, calls[i]);
+    while (sweep(p))
+        ;
+    share_scales(p);
+    return OK;
+}

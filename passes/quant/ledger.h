@@ -1,0 +1,30 @@
+/* What was quantized, who asked for it, and what stayed as it is and why: for reports. */
+#ifndef PASSES_QUANT_LEDGER_H
+#define PASSES_QUANT_LEDGER_H
+
+#include "passes/recipe/quantizer.h"
+#include "passes/recipe/recipe.h"
+
+typedef enum QuantKind { QUANTIZED_DATA, QUANTIZED_WEIGHT, QUANTIZED_BIAS, QUANT_STAYS } QuantKind;
+
+typedef struct QuantDecision {
+    QuantKind kind;
+    uint32_t src;
+    Op op;               /* of a call that stays: what it is; otherwise what gives the value */
+    const char *value;   /* its name, or that of the call's result */
+    const char *where;   /* "node 3 /conv1/Conv" */
+    const Quantizer *by; /* null: it stays */
+    const char *asked;   /* the call that asked for it; of one that stays: null */
+    const char *why;     /* why it stays; null: it does not */
+    const char *state;   /* what its range, or its learned scale, is remembered in; null: nothing */
+    int64_t elements;
+    bool shared; /* it has the scale of what it is moved from */
+} QuantDecision;
+
+struct QuantLedger {
+    Arena *arena;
+    QuantDecision *list;
+    size_t n, cap;
+};
+
+#endif

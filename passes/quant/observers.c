@@ -1,0 +1,24 @@
+#include "passes/quant/observers.h"
+
+#include "passes/engine/results.h"
+
+static bool is_kept(const Node *state, Observers which)
+{
+    if (!state || !is_state(state, STATE_quant))
+        return which != OBSERVERS_ALONE;
+    return which == OBSERVERS_ALONE || (which == OBSERVERS_OF_RANGES && !(state->flags & NODE_TRAINED));
+}
+
+Status observers_keep(Graph *g, PassRun *run, Observers which)
+{
+    Results r = results_of(g, run->scratch);
+    bool *gone = NEWS(run->scratch, bool, r.n + 1);
+    for (size_t i = 0; i < r.n; i++) {
+        const char *name = results_name(&r, i);
+        gone[i] = !is_kept(name ? input_named(g, name) : NULL, which);
+        run->changes += gone[i];
+    }
+    results_drop(&r, gone, r.n);
+    results_set(&r);
+    return OK;
+}

@@ -1,0 +1,315 @@
+/* place-quant: quantizes values: a quantize_linear and a dequantize_linear behind each, and a scale for both.
+ *
+ *     # recipe: --quant w8a8,a=int8:const=0.5,w=int8:tensor:const=0.25
+ *     graph @f(%x: f32[4,8], state %w: f32[8,2] trained) -> (%y) {
+ *         %y: f32[4,2] = matmul(%x, %w)
+ *     }
+ *     ==>
+ *     graph @f(%x: f32[4,8], state %w: f32[8,2] trained) -> (%y) {
+ *         const %0: f32[] = 0.5 ours
+ *         %x.codes: i8[4,8] = quantize_linear(%x, %0, output_dtype=i8) ours
+ *         %1: f32[4,8] = dequantize_linear(%x.codes, %0) ours
+ *         const %2: f32[] = 0.25 ours
+ *         %w.codes: i8[8,2] = quantize_linear(%w, %2, output_dtype=i8, least=-127, largest=127, mask=pass) ours
+ *         %3: f32[8,2] = dequantize_linear(%w.codes, %2) ours
+ *         %y: f32[4,2] = matmul(%1, %3)
+ *     }
+ *
+ * What is quantized is decided first (demand.c): data and weights of products, and what joins in between.  The scale of
+ * data comes from a state that remembers its range; the next range leaves the graph as a result of that state's name. */
+#include <string.h>
+
+#include "ops/card/make.h"
+#include "ops/card/path.h"
+#include "ops/card/words.h"
+#include "passes/quant/ledger.h"
+#include "passes/quant/scales.h"
+
+typedef struct Placing {
+    Placement *p;
+    QuantScales scales;
+    Map paths;
+    size_t n_nameless;
+} Placing;
+
+/* ---- readers ---- */
+
+/* Readers of a value but those placed here, which read its number from now on; what leaves the graph stays as it is. */
+static void redirect(Node *value, Node *number, size_t n_before)
+{
+    for (Use *u = value->uses, *next; u; u = next) {
+        Node *reader = u->user;
+        next = u->next;
+        if (reader->id >= n_before || node_is_return(reader))
+            continue;
+        for (int i = 0; i < reader->n_in; i++)
+            if (in(reader, i) == value)
+                node_set_in(reader, i, number);
+        next = value->uses; /* the list has changed */
+    }
+}
+
+static const char *name_behind(Graph *g, const char *name, const char *what)
+{
+    const char *text = arena_printf(g->arena, "%s%s", name, what);
+    return name_of(&g->ir->names, text, strlen(text));
+}
+
+static const char *name_of_value(Placing *s, const Node *value)
+{
+    if (value->name)
+        return value->name;
+    return arena_printf(s->p->g->arena, "value.%zu", s->n_nameless++);
+}
+
+/* ---- what is told ---- */
+
+static QuantDecision *decide(Placing *s, QuantKind kind, const Node *value)
+{
+    QuantLedger *l = s->p->recipe->ledger;
+    GROW(l->arena, l->list, l->n, l->cap);
+    l->list[l->n] = (QuantDecision){ .kind = kind,
+                                     .src = value->src,
+                                     .op = value->op,
+                                     .value = value->name,
+                                     .where = arena_string(l->arena, node_place(value).where),
+                                     .elements = type_known(value->type) ? type_elements(value->type) : 0 };
+    return &l->list[l->n++];
+}
+
+static void record_value(Placing *s, const Node *value)
+{
+    const QuantValueMark *v = quant_value(s->p, value);
+    if (!s->p->recipe->ledger)
+        return;
+    QuantDecision *d = decide(s, quant_weight_of((Node *)value) ? QUANTIZED_WEIGHT : QUANTIZED_DATA, value);
+    d->by = v->by;
+    d->asked = arena_string(s->p->recipe->ledger->arena, node_place(v->asked).where);
+    d->state = v->state;
+    d->shared = v->shares != NULL;
+}
+
+static void record_call(Placing *s, const Node *call)
+{
+    const QuantCallMark *c = quant_call(s->p, call);
+    if (s->p->recipe->ledger && c->why)
+        decide(s, QUANT_STAYS, call)->why = c->why;
+}
+
+/* What was placed for a value is called after it, in files too. */
+static void name_nodes(Graph *g, const char *name, const QuantValueMark *v)
+{
+    if (!v->codes->name)
+        v->codes->name = name_behind(g, name, ".codes");
+    if (!v->shares && v->scale->op != OP_const && !v->scale->name)
+        v->scale->name = name_behind(g, name, ".scale");
+    if (!v->shares && v->zero && !v->zero->name)
+        v->zero->name = name_behind(g, name, ".zero");
+}
+
+/* ---- data ---- */
+
+static Build behind(Node *value)
+{
+    Graph *g = value->graph;
+    Build b = build_at_end(g);
+    b.before = node_is_input(value) || value->op == OP_state ? g->first : value->next;
+    b.flags = NODE_OURS;
+    b.src = value->src;
+    b.label = value->label;
+    return b;
+}
+
+static Status place_value(Placing *s, Node *value)
+{
+    QuantValueMark *v = quant_value(s->p, value);
+    const size_t n_before = s->p->g->n_ids;
+    QuantNodes q = {
+        .by = v->by, .axis = QUANT_WHOLE, .never_negative = quant_never_negative(value), .name = name_of_value(s, value)
+    };
+    if (v->shares) {
+        const QuantValueMark *from = quant_value(s->p, v->shares);
+        q.by = from->by;
+        q.never_negative = quant_never_negative(v->shares);
+        q.scale = from->scale;
+        q.zero = from->zero;
+    } else {
+        TRY(quant_scale_of_data(&s->scales, &q, value));
+    }
+    Build b = behind(value);
+    while (b.before && (b.before == q.scale || b.before->id >= n_before)) /* behind what its scale is made of */
+        b.before = b.before->next;
+    v->scale = q.scale;
+    v->zero = q.zero;
+    v->codes = quant_codes(&b, &q, value);
+    v->number = v->codes ? quant_number(&b, &q, v->codes) : NULL;
+    TRY(b.status);
+    redirect(value, v->number, n_before);
+    name_nodes(s->p->g, q.name, v);
+    v->state = q.state;
+    record_value(s, value);
+    s->p->n_placed++;
+    s->p->run->changes++;
+    return OK;
+}
+
+/* ---- weights ---- */
+
+/* The number of a weight that is quantized so already. */
+static bool is_placed(Placing *s, const Node *weight, const Quantizer *by, int axis)
+{
+    const QuantValueMark *v = quant_value(s->p, weight);
+    return v->number && v->by == by && v->axis == axis;
+}
+
+/* |bias| / (data scale * (2^31 - 1)): no scale below that keeps the codes of the bias within 32 bits. */
+static Node *least_scale(Build *b, Node *bias, Node *data_scale, int axis)
+{
+    enum { MOST = 2147483520 }; /* of f32 below 2^31 */
+    Node *size = CALL(b, abs, bias);
+    if (axis == QUANT_WHOLE)
+        size = make_reduce_all(b, OP_reduce_max, size);
+    return CALL(b, div, size, CALL(b, mul, data_scale, build_scalar(b, F32, MOST)));
+}
+
+static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, Node *bias, Node *data_scale)
+{
+    Node *weight = in(call, i);
+    QuantNodes q = { .by = by,
+                     .axis = quant_weight_axis(call, i),
+                     .never_negative = false,
+                     .name = name_of_value(s, quant_weight_of(weight)) };
+    QuantValueMark *v = quant_value(s->p, weight);
+    if (is_placed(s, weight, by, q.axis)) {
+        node_set_in(call, i, v->number);
+        return OK;
+    }
+    Build b = build_before(call);
+    b.flags |= NODE_OURS;
+    TRY(quant_scale_of_weight(&s->scales, &q, &b, weight));
+    if (bias && data_scale && !quantizer_is_learned(by))
+        q.scale = CALL(&b, max, q.scale, least_scale(&b, bias, data_scale, q.axis));
+    *v = (QuantValueMark){
+        .by = by, .asked = call, .axis = quant_weight_axis(call, i), .scale = q.scale, .zero = q.zero
+    };
+    v->codes = b.status == OK ? quant_codes(&b, &q, weight) : NULL;
+    v->number = v->codes ? quant_number(&b, &q, v->codes) : NULL;
+    TRY(b.status);
+    v->state = q.state;
+    name_nodes(s->p->g, q.name, v);
+    record_value(s, weight);
+    node_set_in(call, i, v->number);
+    s->p->n_placed++;
+    s->p->run->changes++;
+    return OK;
+}
+
+/* The scale of operand i, when it is quantized; null otherwise. */
+static Node *scale_of_operand(const Node *call, int i)
+{
+    Node *number = in(call, i);
+    return number && op_of(number)->quant.dequantizes ? in(number, 1) : NULL;
+}
+
+/* An addend that is a parameter, a number a channel. */
+static Node *bias_of(const Node *call)
+{
+    for (int i = 2; i < call->n_in; i++)
+        if (quant_role(&op_of(call)->quant, i) == QUANT_BIAS && in(call, i) && quant_weight_of(in(call, i)))
+            return in(call, i);
+    return NULL;
+}
+
+static Status place_call(Placing *s, Node *call)
+{
+    const QuantCallMark *c = quant_call(s->p, call);
+    const bool integer_bias = c->spec->of[OPERAND_B].on && c->weight && c->data && op_of(call)->quant.integer;
+    Node *bias = bias_of(call), *of_data = NULL, *of_weight = NULL;
+    for (int i = 0; i < 2; i++)
+        if (!quant_weight_of(in(call, i)))
+            of_data = scale_of_operand(call, i);
+    for (int i = 0; i < 2; i++)
+        if (c->weight && quant_weight_of(in(call, i))) {
+            TRY(place_weight(s, call, i, c->weight, integer_bias ? bias : NULL, of_data));
+            of_weight = scale_of_operand(call, i);
+        }
+    if (!integer_bias || !bias || !of_data || !of_weight)
+        return OK;
+    Build b = build_before(call);
+    b.flags |= NODE_OURS;
+    Node *number = quant_bias(&b, bias, of_data, of_weight);
+    TRY(b.status);
+    for (int i = 2; i < call->n_in; i++)
+        if (in(call, i) == bias)
+            node_set_in(call, i, number);
+    s->p->run->changes++;
+    return OK;
+}
+
+/* ---- the graph ---- */
+
+static Status place_all(Placing *s)
+{
+    Graph *g = s->p->g;
+    Node **list = NEWS(s->p->run->scratch, Node *, graph_count(g) + g->n_inputs + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        list[n++] = g->inputs[i];
+    for (Node *k = g->first; k; k = k->next)
+        list[n++] = k;
+    for (size_t i = 0; i < n; i++)
+        if (quant_value(s->p, list[i])->by)
+            TRY(place_value(s, list[i]));
+    for (size_t i = 0; i < n; i++)
+        if (quant_call(s->p, list[i])->core)
+            TRY(place_call(s, list[i]));
+    for (size_t i = 0; i < n; i++)
+        record_call(s, list[i]);
+    results_set(&s->scales.results);
+    return OK;
+}
+
+/* What nothing here does is refused before anything is placed. */
+static Status refuse(PassRun *run, const char *what, const char *instead)
+{
+    Place place = NOWHERE;
+    place.where = "--quant";
+    Message *m = message_new(run->diag, SEVERITY_ERROR, UNSUPPORTED, place, "%s", what);
+    message_try(m, "%s", instead);
+    return message_send(m);
+}
+
+static Status check_spec(PassRun *run, const Quantization *q)
+{
+    const QuantSpec *s = q->spec;
+    if (strcmp(q->target, "ort") != 0 && strcmp(q->target, "generic") != 0)
+        return refuse(run, arena_printf(run->scratch, "nothing is placed for %s yet", q->target), "--for ort");
+    for (int i = OPERAND_G; i < QUANT_OPERAND_COUNT; i++)
+        if (s->of[i].on)
+            return refuse(run, "products of the way back are not quantized yet", "w8a8, or g=off");
+    if (s->weights_first)
+        return refuse(run, "phases are not run yet: weights and data are quantized from the first step on",
+                      "the same without phase=");
+    if (s->of[OPERAND_B].on && s->of[OPERAND_B].bits != 32)
+        return refuse(run, "biases are integers of 32 bits, or floats", "b=int32, or b=off");
+    return OK;
+}
+
+static Status place_quant(Graph *g, PassRun *run)
+{
+    const Recipe *recipe = run->options->recipe;
+    if (!recipe || !recipe->quantization.spec)
+        return OK;
+    TRY(check_spec(run, &recipe->quantization));
+    Placement p = { .g = g,
+                    .run = run,
+                    .recipe = &recipe->quantization,
+                    .values = facts_open(run->scratch, sizeof(QuantValueMark)),
+                    .calls = facts_open(run->scratch, sizeof(QuantCallMark)),
+                    .data = facts_open(run->scratch, sizeof(bool)) };
+    Placing s = { .p = &p, .scales = { .p = &p, .results = results_of(g, run->scratch) } };
+    TRY(quant_find(&p));
+    return place_all(&s);
+}
+
+const Pass pass_place_quant = { .name = "place-quant", .needs = TYPED, .may = MEANING, .run = place_quant };

@@ -1,0 +1,57 @@
+/* Which values of a model are quantized, by which quantizer, and why: decided before anything is placed. */
+#ifndef PASSES_QUANT_PLACEMENT_H
+#define PASSES_QUANT_PLACEMENT_H
+
+#include "passes/engine/pass.h"
+#include "passes/recipe/quantizer.h"
+#include "passes/recipe/recipe.h"
+
+/* A value of the model: what reads it decides. */
+typedef struct QuantValueMark {
+    const Quantizer *by;                 /* null: it stays as it is */
+    Node *asked;                         /* the call that asked for it */
+    Node *shares;                        /* the value upstream whose scale it has; null: one of its own */
+    int axis;                            /* of a weight: its scales' */
+    const char *state;                   /* what its range or scale is remembered in; null: nothing */
+    Node *codes, *number, *scale, *zero; /* what was placed */
+} QuantValueMark;
+
+/* A call: whether it computes on codes. */
+typedef struct QuantCallMark {
+    bool core;                      /* its products are of codes */
+    bool could;                     /* what it gives is codes at no cost */
+    bool first, last;               /* no such call with weights stands before it, behind it */
+    const QuantSpec *spec;          /* what holds for it */
+    const Quantizer *weight, *data; /* of its operands; null: they stay as they are */
+    const char *why;                /* why it is none, though its card could; null: it is one, or nobody expects it */
+} QuantCallMark;
+
+typedef struct Placement {
+    Graph *g;
+    PassRun *run;
+    const Quantization *recipe;
+    Facts values, calls;
+    Facts data; /* bool: from floats of the inputs, or through weights */
+    size_t n_placed;
+} Placement;
+
+/* The marks of a value and of a call. */
+QuantValueMark *quant_value(Placement *p, const Node *n);
+QuantCallMark *quant_call(Placement *p, const Node *n);
+
+/* The state or constant that an operand is, moved about at most; null: it is computed from data. */
+Node *quant_weight_of(Node *operand);
+
+/* Whether a call puts elements of one operand somewhere else or picks some of them, so that codes may go through it. */
+bool quant_passes_codes(const Node *n);
+
+/* Whether the word that computes a call on codes has no result but codes: there must be a quantizer behind it. */
+bool quant_needs_codes_out(const Node *n);
+
+/* Whether nothing below 0 arrives at a value, whatever the model reads. */
+bool quant_never_negative(const Node *n);
+
+/* Decides which calls compute on codes and which values they are given. */
+Status quant_find(Placement *p);
+
+#endif

@@ -1,0 +1,36 @@
+/* What is known of the range of a value before anything is computed. */
+#include "passes/quant/placement.h"
+
+/* clang-format off */
+/* Words whose results are never below 0. */
+static bool lifts_all(const Node *n)
+{
+    switch ((OpWord)n->op) {
+    case OP_relu: case OP_sigmoid: case OP_softmax: case OP_abs: case OP_exp: case OP_sqrt: case OP_softplus:
+    case OP_hard_sigmoid: case OP_reduce_l1: case OP_reduce_l2: case OP_reduce_sum_square:
+        return true;
+    default:
+        return false;
+    }
+}
+/* clang-format on */
+
+static bool is_clipped_from_0(const Node *n)
+{
+    const Tensor *least = n->op == OP_clip && in(n, 1) ? node_constant(in(n, 1), 8) : NULL;
+    return least && tensor_get_f64(least, 0) >= 0;
+}
+
+bool quant_never_negative(const Node *n)
+{
+    while (n) {
+        if (lifts_all(n) || is_clipped_from_0(n))
+            return true;
+        const QuantRole role = op_of(n)->quant.in[0];
+        const bool pools = role == QUANT_INPUT && op_of(n)->access.kind != ACCESS_CONTRACT && n->n_in == 1;
+        if (!quant_passes_codes(n) && !pools && !op_of(n)->quant.dequantizes && !op_of(n)->quant.quantizes)
+            return false;
+        n = in(n, 0);
+    }
+    return false;
+}

@@ -1,0 +1,339 @@
+/* Scales: from ranges that states remember, from weights themselves, learned, or said. */
+#include "passes/quant/scales.h"
+
+#include <math.h>
+
+#include "ops/card/make.h"
+#include "ops/card/words.h"
+#include "ops/quant/observe.h"
+#include "ops/quant/quantize.h"
+
+static const double ln_2 = 0.69314718055994530942;
+
+static QuantValue source_of(const QuantNodes *q)
+{
+    return q->by->part[QUANT_SOURCE].value;
+}
+
+/* Whether 0 has code 0. */
+static bool has_zero_0(const QuantNodes *q)
+{
+    return q->by->part[QUANT_ZERO].value == ZERO_SYM;
+}
+
+static DType codes_between(int64_t least, int64_t largest)
+{
+    if (least < 0)
+        return least >= INT8_MIN && largest <= INT8_MAX ? I8 : least >= INT16_MIN && largest <= INT16_MAX ? I16 : I32;
+    return largest <= UINT8_MAX ? U8 : U16;
+}
+
+DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest)
+{
+    Quantizer as = *q->by;
+    if (as.format == FORMAT_EITHER)
+        as.format = q->never_negative ? FORMAT_UINT : FORMAT_INT;
+    quantizer_codes(&as, least, largest);
+    return codes_between(*least, *largest);
+}
+
+/* ---- from a range ---- */
+
+static Status scale_of_range(QuantNodes *q, Build *b, Node *lo, Node *hi)
+{
+    int64_t least, largest;
+    const DType codes = quant_codes_of(q, &least, &largest);
+    const RangeScaleAttr at = { .least = least,
+                                .largest = largest,
+                                .symmetric = has_zero_0(q),
+                                .pow2 = q->by->part[QUANT_SCALE].value == SCALE_POW2,
+                                .to = (int)codes + 1 };
+    Node *both = build_node_n(b, OP_range_scale, &at, 2, (Node *[]){ lo, hi }, 2);
+    q->scale = both ? build_part(b, both, 0) : NULL;
+    q->zero = both && !has_zero_0(q) ? build_part(b, both, 1) : NULL;
+    return b->status;
+}
+
+static Node *number(Graph *g, Build *b, const Type *type, double v)
+{
+    Tensor *t = tensor_new(g->arena, type);
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(t, i, v);
+    return build_const(b, t);
+}
+
+/* A scale that is said. */
+static Status scale_said(QuantNodes *q, Build *b)
+{
+    q->scale = number(b->graph, b, type_scalar(&b->graph->ir->types, F32), q->by->part[QUANT_SOURCE].number);
+    return b->status;
+}
+
+/* ---- ranges of data ---- */
+
+/* The first range: nothing was seen, or what the quantizer says it starts with. */
+static Payload *first_range(Graph *g, const QuantNodes *q, const Type *type)
+{
+    const QuantPart *start = &q->by->part[QUANT_START];
+    if (!start->value)
+        return NULL;
+    Tensor *t = tensor_new(g->arena, type);
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(t, i, 0);
+    tensor_set_f64(t, OBSERVED_LO, q->never_negative ? 0 : -start->number);
+    tensor_set_f64(t, OBSERVED_HI, start->number);
+    tensor_set_f64(t, OBSERVED_SEEN, 1);
+    return payload_of(g->arena, t);
+}
+
+static ObserveAttr observer_of(const QuantNodes *q)
+{
+    const QuantPart *source = &q->by->part[QUANT_SOURCE];
+    ObserveAttr at = { .kind = OBSERVE_MINMAX, .rate = 0.01f, .percentile = 99.99f };
+    if (source->value == SOURCE_EMA) {
+        at.kind = OBSERVE_EMA;
+        at.rate = (float)source->number;
+    } else if (source->value == SOURCE_PCT) {
+        at.kind = OBSERVE_PCT;
+        at.percentile = (float)source->number;
+    }
+    return at;
+}
+
+static Build at_start(Graph *g, const Node *of)
+{
+    Build b = build_at_end(g);
+    b.before = g->first;
+    b.flags = NODE_OURS;
+    b.src = of->src;
+    b.label = of->label;
+    return b;
+}
+
+static Build behind(Node *value)
+{
+    Build b = at_start(value->graph, value);
+    if (!node_is_input(value) && value->op != OP_state)
+        b.before = value->next;
+    return b;
+}
+
+static Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
+{
+    Graph *g = s->p->g;
+    const ObserveAttr at = observer_of(q);
+    const Type *type = type_vector(&g->ir->types, F32, observed_size(at.kind));
+    const char *name = name_with(g, RANGE_PREFIX, q->name);
+    Node *state = graph_state(g, name, type, &(StateAttr){ first_range(g, q, type), { STATE_quant, NULL } });
+    Build start = at_start(g, value), here = behind(value);
+    Node *range = build_node_n(&start, OP_observed_range, NULL, 1, &state, 2);
+    TRY(start.status);
+    TRY(scale_of_range(q, &start, build_part(&start, range, 0), build_part(&start, range, 1)));
+    Node *next = CALL_ATTR(&here, observe, at, value, state);
+    TRY(here.status);
+    results_add(&s->results, name, next);
+    q->state = name;
+    return OK;
+}
+
+/* ---- learned scales: a state holds the logarithm, so that steps of an optimizer change it by parts of itself ---- */
+
+/* 2 E|x| / sqrt(largest), as a logarithm to the base 2: where learning starts. */
+static Node *first_step_size(const QuantNodes *q, Build *b, Node *value, int n_axes, const int64_t *axes,
+                             const Type *type)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    Node *mean = build_reduce(b, OP_reduce_mean, CALL(b, abs, value), n_axes, axes);
+    Node *size = CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
+    size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
+    Node *log2 = CALL(b, mul, CALL(b, log, size), build_scalar(b, F32, 1 / ln_2));
+    return make_reshape(b, log2, type->rank, type->dims);
+}
+
+static Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, const Type *type, int n_axes,
+                            const int64_t *axes)
+{
+    Graph *g = s->p->g;
+    const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
+    Tensor *unknown = tensor_new(g->arena, type);
+    for (int64_t i = 0; i < tensor_elements(unknown); i++)
+        tensor_set_f64(unknown, i, (double)NAN);
+    Node *state = graph_state(g, name, type, &(StateAttr){ payload_of(g->arena, unknown), { STATE_quant, NULL } });
+    state->flags |= NODE_TRAINED;
+    Build start = at_start(g, value), here = behind(value);
+    q->scale = CALL(&start, exp, CALL(&start, mul, state, build_scalar(&start, F32, ln_2)));
+    TRY(start.status);
+    Node *first = first_step_size(q, &here, value, n_axes, axes, type);
+    TRY(here.status);
+    results_add(&s->results, name, first);
+    q->state = name;
+    return OK;
+}
+
+/* ---- which source ---- */
+
+static Status refuse(const QuantScales *s, const QuantNodes *q, const Node *value, const char *instead)
+{
+    Message *m = message_new(s->p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(value),
+                             "%s: nothing quantizes %s so", quantizer_text(q->by, s->p->run->scratch), q->name);
+    message_try(m, "%s", instead);
+    return message_send(m);
+}
+
+static Status check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    const QuantPart *part = q->by->part;
+    if (!quantizer_is_integer(q->by))
+        return refuse(s, q, value, "int8, uint8 or other integers");
+    if (part[QUANT_SCALE].value != SCALE_F32 && part[QUANT_SCALE].value != SCALE_POW2)
+        return refuse(s, q, value, "f32 or pow2 scales");
+    if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)
+        return refuse(s, q, value, "rne: rounding by chance belongs to gradients and stored weights");
+    if (part[QUANT_ZERO].value == ZERO_LEARNED || part[QUANT_BITS].value || part[QUANT_MASTER].value ||
+        part[QUANT_TURN].value)
+        return refuse(s, q, value, "sym or asym, and bits that are said");
+    if (data && part[QUANT_GRAIN].value != GRAIN_TENSOR)
+        return refuse(s, q, value, "a=uint8:tensor: one scale for all");
+    return OK;
+}
+
+Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
+{
+    int64_t axes[MAX_RANK];
+    Build here = behind(value);
+    TRY(check(s, q, value, true));
+    q->axis = QUANT_WHOLE;
+    for (int i = 0; i < value->type->rank; i++)
+        axes[i] = i;
+    switch (source_of(q)) {
+    case SOURCE_CONST: {
+        Build start = at_start(s->p->g, value);
+        return scale_said(q, &start);
+    }
+    case SOURCE_MINMAX:
+    case SOURCE_EMA:
+    case SOURCE_PCT:
+        return scale_observed(s, q, value);
+    case SOURCE_LSQ:
+    case SOURCE_STATS:
+        if (!has_zero_0(q))
+            return refuse(s, q, value, "sym: the zero point of a learned scale is 0");
+        return scale_learned(s, q, value, type_scalar(&s->p->g->ir->types, F32), value->type->rank, axes);
+    case SOURCE_DYNAMIC: {
+        Node *lo = make_reduce_all(&here, OP_reduce_min, value), *hi = make_reduce_all(&here, OP_reduce_max, value);
+        TRY(here.status);
+        return scale_of_range(q, &here, lo, hi);
+    }
+    default:
+        return refuse(s, q, value, "ema, minmax, pct=P, const=S, dynamic or lsq");
+    }
+}
+
+Status quant_scale_of_weight(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
+{
+    const Type *t = weight->type;
+    int64_t axes[MAX_RANK];
+    int n = 0;
+    TRY(check(s, q, weight, false));
+    const QuantValue grain = q->by->part[QUANT_GRAIN].value;
+    if (grain != GRAIN_CHANNEL && grain != GRAIN_TENSOR)
+        return refuse(s, q, weight, "channel or tensor");
+    if (grain == GRAIN_TENSOR || q->axis >= t->rank)
+        q->axis = QUANT_WHOLE;
+    for (int i = 0; i < t->rank; i++)
+        if (i != q->axis)
+            axes[n++] = i;
+    const Type *type = q->axis == QUANT_WHOLE ? type_scalar(&s->p->g->ir->types, F32)
+                                              : type_vector(&s->p->g->ir->types, F32, t->dims[q->axis]);
+    switch (source_of(q)) {
+    case SOURCE_CONST:
+        return scale_said(q, b);
+    case SOURCE_MINMAX:
+    case SOURCE_DYNAMIC: {
+        Node *lo = build_reduce(b, OP_reduce_min, weight, n, axes),
+             *hi = build_reduce(b, OP_reduce_max, weight, n, axes);
+        lo = make_reshape(b, lo, type->rank, type->dims);
+        hi = make_reshape(b, hi, type->rank, type->dims);
+        TRY(b->status);
+        return scale_of_range(q, b, lo, hi);
+    }
+    case SOURCE_LSQ:
+    case SOURCE_STATS:
+        if (!has_zero_0(q))
+            return refuse(s, q, weight, "sym: the zero point of a learned scale is 0");
+        return scale_learned(s, q, weight, type, n, axes);
+    default:
+        return refuse(s, q, weight, "minmax, const=S or lsq");
+    }
+}
+
+/* ---- quantizers ---- */
+
+static int mask_of(const Quantizer *q)
+{
+    const QuantValue v = q->part[QUANT_MASK].value;
+    return (int)(v == MASK_V ? MASK_BY_VALUE : v == MASK_PASS ? MASK_NONE : MASK_BY_CODE);
+}
+
+static int rounding_of(const Quantizer *q)
+{
+    static const struct {
+        QuantValue said;
+        int rounding;
+    } roundings[] = {
+        { ROUNDING_HALF_UP, ROUND_HALF_UP }, { ROUNDING_HALF_DOWN, ROUND_HALF_DOWN }, { ROUNDING_CEIL, ROUND_CEIL },
+        { ROUNDING_FLOOR, ROUND_FLOOR },     { ROUNDING_ZERO, ROUND_ZERO },           { ROUNDING_AWAY, ROUND_AWAY },
+    };
+    for (size_t i = 0; i < COUNT(roundings); i++)
+        if (q->part[QUANT_ROUNDING].value == roundings[i].said)
+            return roundings[i].rounding;
+    return ROUND_RNE;
+}
+
+/* 1 / sqrt(N largest), N being the elements that share a scale: of data, those of one sample. */
+static float gain_of(const QuantNodes *q, const Node *value, int64_t largest)
+{
+    const Type *t = value->type;
+    double n = (double)type_elements(t);
+    if (q->axis != QUANT_WHOLE)
+        n /= (double)t->dims[q->axis];
+    else if (!quant_weight_of((Node *)value) && t->rank > 0)
+        n /= (double)t->dims[0];
+    return (float)(1 / sqrt(n * (double)largest));
+}
+
+Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
+{
+    int64_t least, largest;
+    double lo, hi;
+    const DType codes = quant_codes_of(q, &least, &largest);
+    const bool learned = quantizer_is_learned(q->by);
+    QuantizeAttr at = { .axis = q->axis == QUANT_WHOLE ? 1 : q->axis,
+                        .output_dtype = q->zero ? 0 : (int)codes + 1,
+                        .saturate = true,
+                        .rounding = rounding_of(q->by),
+                        .mask = mask_of(q->by),
+                        .learned = learned,
+                        .gain = learned ? gain_of(q, value, largest) : 1 };
+    code_range(codes, &lo, &hi);
+    if ((double)least != lo || (double)largest != hi) {
+        at.least = least;
+        at.largest = largest;
+    }
+    return build_node(b, OP_quantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ value, q->scale, q->zero });
+}
+
+Node *quant_number(Build *b, const QuantNodes *q, Node *codes)
+{
+    const DequantizeAttr at = { .axis = q->axis == QUANT_WHOLE ? 1 : q->axis };
+    return build_node(b, OP_dequantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ codes, q->scale, q->zero });
+}
+
+Node *quant_bias(Build *b, Node *bias, Node *data_scale, Node *weight_scale)
+{
+    Node *scale = CALL(b, mul, data_scale, weight_scale);
+    const QuantizeAttr at = { .axis = 0, .output_dtype = (int)I32 + 1, .saturate = true, .mask = MASK_NONE, .gain = 1 };
+    const DequantizeAttr back = { .axis = 0 };
+    return CALL_ATTR(b, dequantize_linear, back, CALL_ATTR(b, quantize_linear, at, bias, scale), scale);
+}

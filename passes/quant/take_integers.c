@@ -1,0 +1,279 @@
+/* take-integers: calls between dequantizers and a quantizer compute on codes.
+ *
+ *     graph @f(%x: u8[2,4], %w: i8[4,3], %s: f32[], %t: f32[], %u: f32[], %z: u8[]) -> (%y) {
+ *         %a: f32[2,4] = dequantize_linear(%x, %s, %z)
+ *         %b: f32[4,3] = dequantize_linear(%w, %t)
+ *         %c: f32[2,3] = matmul(%a, %b)
+ *         %y: u8[2,3] = quantize_linear(%c, %u, %z)
+ *     }
+ *     ==>
+ *     graph @f(%x: u8[2,4], %w: i8[4,3], %s: f32[], %t: f32[], %u: f32[], %z: u8[]) -> (%y) {
+ *         const %0: i8[] = 0
+ *         %y: u8[2,3] = qmatmul(%x, %s, %z, %w, %t, %0, %u, %z)
+ *     }
+ *
+ * A row in between that lifts everything to 0 goes with them.  Who else reads the float result (observers do) reads what
+ * the integers say of it. */
+#include <string.h>
+
+#include "ops/card/make.h"
+#include "ops/card/shapes.h"
+#include "ops/card/words.h"
+#include "ops/quant/quantize.h"
+#include "passes/quant/integers.h"
+#include "passes/quant/placement.h"
+
+enum { MOST_OPERANDS = 16 };
+
+/* One group: the call, the last float value, and who quantizes that. */
+typedef struct Group {
+    Node *call, *last, *quantizer; /* quantizer: null: the result stays float */
+    const OpDef *word;
+    bool lifted; /* nothing below 0 leaves */
+} Group;
+
+static bool dequantizes(const Node *n)
+{
+    return n && op_of(n)->quant.dequantizes && n->type->dtype == F32;
+}
+
+static bool is_small(DType d)
+{
+    return d == U8 || d == I8;
+}
+
+/* One scale for all, or one a channel where the word has them. */
+static bool has_scales(const Node *call, int i, const Node *number)
+{
+    const Type *scale = in(number, 1)->type;
+    if (scale->dtype != F32 || !type_known(scale) || ((const DequantizeAttr *)number->attr)->block_size)
+        return false;
+    if (type_elements(scale) == 1)
+        return true;
+    const int axis = quant_weight_axis(call, i);
+    return axis != QUANT_WHOLE && axis_wrap(((const DequantizeAttr *)number->attr)->axis, number->type->rank) == axis;
+}
+
+static bool operands_fit(const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        const QuantRole role = quant_role(&op_of(n)->quant, i);
+        const Node *number = in(n, i);
+        if (!number)
+            continue;
+        if (!dequantizes(number) ||
+            (role == QUANT_BIAS ? in(number, 0)->type->dtype != I32
+                                : !is_small(in(number, 0)->type->dtype) || !has_scales(n, i, number)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the way to the quantizer ---- */
+
+static bool is_row_to_absorb(const Node *n, bool *lifts)
+{
+    if (op_of(n)->quant.in[0] != QUANT_AGNOSTIC || !op_of(n)->row || n->type->dtype != F32)
+        return false;
+    *lifts = quant_never_negative(n);
+    return *lifts;
+}
+
+static bool is_ours(const Node *reader)
+{
+    return reader->flags & NODE_OURS && !(reader->flags & NODE_BACKWARD);
+}
+
+/* The readers of a value that belong to the model: at most one, and not the end of the graph; null otherwise. */
+static Node *only_reader(const Node *n, bool *more)
+{
+    Node *one = NULL;
+    *more = false;
+    for (const Use *u = n->uses; u; u = u->next) {
+        if (is_ours(u->user) && !op_of(u->user)->quant.quantizes)
+            continue;
+        *more |= node_is_return(u->user) || (one && one != u->user);
+        one = u->user;
+    }
+    return one;
+}
+
+/* Whether a scale is there before what it quantizes: it is not computed from that. */
+static bool stands_before(const Node *scale, const Group *g)
+{
+    for (const Node *n = g->call; scale && n && n != g->quantizer; n = n->next)
+        if (n == scale)
+            return false;
+    return true;
+}
+
+/* Whether a quantizer divides in f32 and rounds to the nearest code, ties to even, as the words do. */
+static bool rounds_usually(const Node *quantizer)
+{
+    const QuantizeAttr *at = quantizer->attr;
+    return at->rounding == ROUND_RNE && !at->precision;
+}
+
+static bool find_group(Group *g, Node *call)
+{
+    bool more, lifts;
+    const OpWord word = op_of(call)->quant.integer;
+    *g = (Group){ .call = call, .last = call };
+    if (!word || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) || !operands_fit(call))
+        return false;
+    g->word = call->graph->ir->ops->defs[word];
+    Node *reader = only_reader(call, &more);
+    if (reader && !more && is_row_to_absorb(reader, &lifts)) {
+        g->lifted = lifts;
+        g->last = reader;
+        reader = only_reader(reader, &more);
+    }
+    const bool closed = reader && !more && op_of(reader)->quant.quantizes && in(reader, 0) == g->last &&
+                        rounds_usually(reader) && is_small(reader->type->dtype) &&
+                        type_elements(in(reader, 1)->type) == 1;
+    g->quantizer = closed ? reader : NULL;
+    if (!closed || !stands_before(in(reader, 1), g) || !stands_before(in(reader, 2), g))
+        *g = (Group){ .call = call, .last = call, .word = g->word };
+    return g->quantizer || !quant_needs_codes_out(call);
+}
+
+/* ---- the word ---- */
+
+/* What attributes of the float call are called by the word. */
+static const char *renamed(const char *name)
+{
+    static const char *const names[][2] = {
+        { "transA", "transpose_a" }, { "transB", "transpose_b" }, { "ta", "transpose_a" }, { "tb", "transpose_b" }
+    };
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (strcmp(names[i][0], name) == 0)
+            return names[i][1];
+    return name;
+}
+
+static void copy_attrs(const Node *from, const AttrSpec *to, void *attr)
+{
+    for (const AttrSpec *a = op_of(from)->attrs; a && a->kind != ATTR_END; a++) {
+        const AttrSpec *b = attr_find(to, str(renamed(a->name)));
+        if (b && b->kind == a->kind)
+            attr_copy_as(b, attr, a, from->attr);
+    }
+}
+
+/* The zero point of a number: that of its dequantizer, or 0. */
+static Node *zero_of(Build *b, const Node *codes, Node *zero)
+{
+    return zero ? zero : build_scalar(b, codes->type->dtype, 0);
+}
+
+static int add_codes(Build *b, Node **ins, int n, const Node *number)
+{
+    ins[n++] = in(number, 0);
+    ins[n++] = in(number, 1);
+    ins[n++] = zero_of(b, in(number, 0), in(number, 2));
+    return n;
+}
+
+/* Operands of the word: codes, scale and zero point of each operand of the call, those of the result, the bias. */
+static int operands_of(Build *b, const Group *g, Node **ins)
+{
+    int n = 0, scaled = 0;
+    Node *bias = NULL;
+    for (int i = 0; i < g->call->n_in && n + 6 < MOST_OPERANDS; i++) {
+        Node *number = in(g->call, i);
+        if (number && quant_role(&op_of(g->call)->quant, i) == QUANT_BIAS)
+            bias = in(number, 0);
+        else if (number)
+            n = add_codes(b, ins, n, number), scaled++;
+    }
+    if (g->quantizer) {
+        ins[n++] = in(g->quantizer, 1);
+        ins[n++] = zero_of(b, g->quantizer, in(g->quantizer, 2));
+    } else if (bias) {
+        ins[n++] = NULL;
+        ins[n++] = NULL;
+    }
+    if (bias)
+        ins[n++] = bias;
+    return n;
+}
+
+static bool set_bool(const AttrSpec *specs, void *attr, const char *name, bool v)
+{
+    const AttrSpec *a = attr_find(specs, str(name));
+    if (a)
+        *(bool *)attr_at(a, attr) = v;
+    return a != NULL;
+}
+
+/* Who reads the float value beside its quantizer: what observes it. */
+static Node *other_reader(const Group *g)
+{
+    for (const Use *u = g->last->uses; u; u = u->next)
+        if (u->user != g->quantizer)
+            return u->user;
+    return NULL;
+}
+
+/* What observers read from now on: the quotient times the scale, and nothing below 0 where that was lifted. */
+static void show_observers(Build *b, const Group *g, Node *word)
+{
+    Node *value = CALL(b, mul, build_part(b, word, 1), in(g->quantizer, 1));
+    if (g->lifted)
+        value = CALL(b, max, value, build_scalar(b, F32, 0));
+    for (Node *reader = b->status == OK ? other_reader(g) : NULL; reader; reader = other_reader(g))
+        for (int i = 0; i < reader->n_in; i++)
+            if (in(reader, i) == g->last)
+                node_set_in(reader, i, value);
+}
+
+static Status take(const Group *g, PassRun *run, bool trains)
+{
+    Build b = build_before(g->call);
+    b.before = g->last->next; /* before who observes it */
+    Node *ins[MOST_OPERANDS] = { NULL };
+    void *attr = attrs_default(g->call->graph->arena, g->word->attrs);
+    const Op op = op_of(g->call)->quant.integer;
+    b.src = g->call->src;
+    b.label = g->call->label;
+    copy_attrs(g->call, g->word->attrs, attr);
+    if (g->quantizer) {
+        copy_attrs(g->quantizer, g->word->attrs, attr);
+        set_bool(g->word->attrs, attr, "relu", g->lifted);
+    }
+    const int n = operands_of(&b, g, ins);
+    const bool observed = g->quantizer && other_reader(g), tells = g->quantizer && (observed || trains);
+    Node *word = build_node_n(&b, op, attr, n, ins, tells ? 2 : 1);
+    TRY(b.status);
+    if (observed)
+        show_observers(&b, g, word);
+    Node *result = tells ? build_part(&b, word, 0) : word;
+    TRY(b.status);
+    stand_in(g->quantizer ? g->quantizer : g->call, result);
+    remove_unread(g->quantizer ? g->quantizer : g->call, run->scratch, NULL, NULL);
+    run->changes++;
+    return OK;
+}
+
+Status quant_take_integers(Graph *graph, PassRun *run, bool trains)
+{
+    Node **calls = NEWS(run->scratch, Node *, graph_count(graph) + 1);
+    size_t n = 0;
+    for (Node *k = graph->first; k; k = k->next)
+        if (!(k->flags & NODE_BACKWARD) && k->type->kind == TYPE_TENSOR && k->type->dtype == F32 &&
+            op_of(k)->quant.integer)
+            calls[n++] = k;
+    for (size_t i = 0; i < n; i++) {
+        Group g;
+        if (find_group(&g, calls[i]))
+            TRY(take(&g, run, trains));
+    }
+    return OK;
+}
+
+static Status take_integers(Graph *graph, PassRun *run)
+{
+    return quant_take_integers(graph, run, false);
+}
+
+const Pass pass_take_integers = { .name = "take-integers", .needs = TYPED, .may = MEANING, .run = take_integers };
