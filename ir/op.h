@@ -173,11 +173,11 @@ typedef struct QuantCard {
     /* The dimension of an operand that is constant along which every slice may have a scale of its own, since no element
      * of the result reads two of them; or QUANT_WHOLE.  Null: always that. */
     int (*weight_axis)(const Node *n, int operand);
-    OpWord integer;  /* the word that computes the call on codes; OP_input: there is none */
+    OpWord integer;                /* the word that computes the call on codes; OP_input: there is none */
     bool (*serves)(const Node *n); /* which calls it serves; null: all */
-    bool dequantizes;              /* gives the numbers of the codes that are its operand 0, with scale and zero point */
-    bool quantizes;                /* the way back */
-    bool same_scale; /* operands and result must share scale and zero point */
+    bool dequantizes; /* gives the numbers of the codes that are its operand 0, with scale and zero point */
+    bool quantizes;   /* the way back */
+    bool same_scale;  /* operands and result must share scale and zero point */
 } QuantCard;
 
 /* How the elements of a call's results come from those of its operands (docs/ops.md).  A word with an expansion has the
@@ -316,7 +316,7 @@ typedef struct OpDef {
     bool open_adjoint;                   /* it holds where extents are only known when it runs */
     uint32_t differentiable;             /* operands, a bit each */
     uint32_t gives_codes; /* results of codes that stand for numbers: their gradient is that of the numbers, f32 */
-    uint32_t trainable;                  /* operands that are parameters by default, a bit each */
+    uint32_t trainable;   /* operands that are parameters by default, a bit each */
 
     /* of one step of an optimizer: the short names ("m", "v") of the states that it keeps of a parameter; returns how many */
     int (*states)(const void *attr, const char **names);

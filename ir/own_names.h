@@ -10,8 +10,8 @@
 #define CLIPPED_PREFIX   OWN_PREFIX "clipped/"
 #define RANGE_PREFIX     OWN_PREFIX "range/"     /* behind it the value whose range it remembers */
 #define STEP_SIZE_PREFIX OWN_PREFIX "step_size/" /* the same: the logarithm of a scale that is learned */
-#define SCALE_NAME       OWN_PREFIX "scale"  /* of the loss */
-#define SCALER_NAME      OWN_PREFIX "scaler" /* counters of that scale */
+#define SCALE_NAME       OWN_PREFIX "scale"      /* of the loss */
+#define SCALER_NAME      OWN_PREFIX "scaler"     /* counters of that scale */
 #define STEP_NAME        OWN_PREFIX "step"
 #define TOTAL_STEPS_NAME OWN_PREFIX "total_steps"
 #define LR_FACTOR_WORD   "lr_factor"               /* as a host calls it */

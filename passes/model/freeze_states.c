@@ -54,4 +54,6 @@ static Status freeze_states(Graph *g, PassRun *run)
     return OK;
 }
 
-const Pass pass_freeze_states = { .name = "freeze-states", .needs = TYPED, .may = EXACT, .rebinds = true, .run = freeze_states };
+const Pass pass_freeze_states = {
+    .name = "freeze-states", .needs = TYPED, .may = EXACT, .rebinds = true, .run = freeze_states
+};

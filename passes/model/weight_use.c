@@ -55,7 +55,8 @@ static Verdict judge(Origins *o, const Node *n, int i, UseKind *kind)
 {
     const unsigned others = origin_of_others(o, n, i);
     *kind = USE_OPERAND;
-    if (i > 0 && (op_of(n)->quant.quantizes || op_of(n)->quant.dequantizes)) /* scales stay what they were found to be */
+    if (i > 0 &&
+        (op_of(n)->quant.quantizes || op_of(n)->quant.dequantizes)) /* scales stay what they were found to be */
         return ENDS;
     if (i < 32 && op_of(n)->statistics >> i & 1) {
         *kind = USE_STATISTIC;

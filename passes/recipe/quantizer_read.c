@@ -414,8 +414,9 @@ static Status read_preset(Reader *r, const char *word)
     if (!text)
         return no_preset(r, name);
     if (strcmp(r->target, "ort") != 0 && strcmp(r->target, "trt") != 0 && strcmp(r->target, "generic") != 0)
-        return refuse(r, arena_printf(r->arena, "presets know what ort, trt and generic want, not what %s does", r->target),
-                      "--for ort");
+        return refuse(
+            r, arena_printf(r->arena, "presets know what ort, trt and generic want, not what %s does", r->target),
+            "--for ort");
     r->from = arena_printf(r->arena, "preset %s for %s", name, r->target);
     TRY(read_items(r, text));
     fill_backward(r);

@@ -129,8 +129,8 @@ typedef struct QuantOverride {
 } QuantOverride;
 
 typedef struct Quantization {
-    const QuantSpec *spec; /* --quant; null: nothing is quantized */
-    const char *target;    /* "ort", "generic" */
+    const QuantSpec *spec;          /* --quant; null: nothing is quantized */
+    const char *target;             /* "ort", "generic" */
     const QuantOverride *overrides; /* the last one that selects a node counts */
     size_t n_overrides;
     QuantLedger *ledger; /* filled by the passes; null: nobody asks */
