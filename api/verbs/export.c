@@ -3,6 +3,7 @@
 
 #include "api/hall/words.h"
 #include "api/model/census.h"
+#include "api/session/export_quant.h"
 #include "api/session/weights.h"
 #include "api/verbs/export.h"
 #include "api/verbs/verbs.h"
@@ -10,14 +11,28 @@
 
 /* ---- with the states of a run ---- */
 
+/* A quantized step without a run has seen no data: nobody knows its scales. */
+static Status wants_run(Command *c)
+{
+    Message *msg = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
+                               "the step is quantized, and its scales are those of a run: none is named");
+    message_try(msg, "--checkpoint PATH");
+    message_try(msg, "--for float");
+    return message_send(msg);
+}
+
 /* --checkpoint, and --verify, which compares with the graph that trains: both need the step. */
 static Status open_step(Command *c, qcc_model *m, Exported *e)
 {
     const char *path = option_text(&c->line, OPT_checkpoint);
-    if (!path && !option_given(&c->line, OPT_verify))
+    if (!path && !option_given(&c->line, OPT_verify) && !model_is_step(m))
         return OK;
     TRY(export_has_model(m));
     TRY(step_compile(m, &c->line, &e->step));
+    if (!path && export_writes_again(e->step, &e->form))
+        return wants_run(c);
+    if (!path && !option_given(&c->line, OPT_verify))
+        return OK;
     TRY(session_start(e->step, (uint64_t)option_count(&c->line, OPT_seed, 0), &c->cx->stop, &e->session));
     return path ? session_take_final(e->session, path, e->form.weights, &e->weights) : OK;
 }
