@@ -25,7 +25,7 @@ F32, F64 = 21, 22
 _TYPES = {"bool": 0, "int8": 5, "uint8": 6, "int16": 7, "uint16": 8, "int32": 9, "uint32": 10, "int64": 11, "uint64": 12,
           "float16": 19, "float32": F32, "float64": F64}
 _NAMES = {number: name for name, number in _TYPES.items()}
-FORWARD, BACKWARD, UPDATE, STEP, EVAL, ACCUMULATE = 1, 2, 4, 7, 8, 16
+FORWARD, BACKWARD, UPDATE, STEP, EVAL, ACCUMULATE, OBSERVE = 1, 2, 4, 7, 8, 16, 32
 
 
 class Error(Exception):
@@ -326,7 +326,8 @@ class Session:
         return _Tensor(ctypes.sizeof(_Tensor), _TYPES[array.dtype.name], array.ndim, dims, array.ctypes.data, array.nbytes)
 
     def run(self, what=STEP):
-        """Runs a step, or the sides of one (FORWARD | BACKWARD, UPDATE), or EVAL."""
+        """Runs a step, or the sides of one (FORWARD | BACKWARD, UPDATE), or EVAL; OBSERVE shows
+        a quantized step's quantizers what is bound, before its first step."""
         result = Result(size=ctypes.sizeof(Result))
         self._context.check(_library.qcc_run(self._session, what, ctypes.byref(result)))
         return result

@@ -125,6 +125,25 @@ static bool has_weight(const Node *n)
     return quant_weight_of(in(n, 0)) || quant_weight_of(in(n, 1));
 }
 
+/* How many products of codes a result is the sum of: of data with data, the last extent; 0: nobody knows. */
+static double terms_of(const Node *n)
+{
+    const int weight = quant_weight_of(in(n, 0)) ? 0 : quant_weight_of(in(n, 1)) ? 1 : -1;
+    const Type *t = in(n, weight < 0 ? 0 : weight)->type;
+    const int axis = weight < 0 ? QUANT_WHOLE : quant_weight_axis(n, weight);
+    if (!type_known(t) || !t->rank)
+        return 0;
+    if (axis != QUANT_WHOLE && axis < t->rank)
+        return (double)type_elements(t) / (double)(t->dims[axis] ? t->dims[axis] : 1);
+    return (double)t->dims[t->rank - 1];
+}
+
+/* Whether 32 bits hold every sum, whatever the codes are: those of 8 bits are at most 255 apart. */
+static bool sums_fit(const Node *n)
+{
+    return terms_of(n) * 255 * 127 < QUANT_MOST_SUM;
+}
+
 /* Why a call that multiplies stays as it is; null: nothing hinders. */
 static const char *hindrance(Placement *p, const Node *n)
 {
@@ -135,6 +154,8 @@ static const char *hindrance(Placement *p, const Node *n)
             return "computes from positions or sizes";
     if (strcmp(p->recipe->target, "ort") == 0 && !integer_word(n))
         return "ONNX Runtime has no product of codes for it";
+    if (!sums_fit(n))
+        return arena_printf(p->g->arena, "a sum of %.0f products of codes may leave 32 bits", terms_of(n));
     return op_of(n)->quant.serves && !op_of(n)->quant.serves(n) ? "scales its product or what is added to it" : NULL;
 }
 

@@ -162,14 +162,14 @@ static bool is_placed(Placing *s, const Node *weight, const Quantizer *by, int a
     return v->number && v->by == by && v->axis == axis;
 }
 
-/* |bias| / (data scale * (2^31 - 1)): no scale below that keeps the codes of the bias within 32 bits. */
+/* |bias| / (data scale * 2^30): no scale below that keeps the codes of the bias within half of 32 bits, which leaves the other
+ * half to the sum that it is added to (demand.c). */
 static Node *least_scale(Build *b, Node *bias, Node *data_scale, int axis)
 {
-    enum { MOST = 2147483520 }; /* of f32 below 2^31 */
     Node *size = CALL(b, abs, bias);
     if (axis == QUANT_WHOLE)
         size = make_reduce_all(b, OP_reduce_max, size);
-    return CALL(b, div, size, CALL(b, mul, data_scale, build_scalar(b, F32, MOST)));
+    return CALL(b, div, size, CALL(b, mul, data_scale, build_scalar(b, F32, QUANT_MOST_SUM)));
 }
 
 static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, Node *bias, Node *data_scale)
@@ -187,7 +187,7 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     Build b = build_before(call);
     b.flags |= NODE_OURS;
     TRY(quant_scale_of_weight(&s->scales, &q, &b, weight));
-    if (bias && data_scale && !quantizer_is_learned(by))
+    if (bias && data_scale)
         q.scale = CALL(&b, max, q.scale, least_scale(&b, bias, data_scale, q.axis));
     *v = (QuantValueMark){
         .by = by, .asked = call, .axis = quant_weight_axis(call, i), .scale = q.scale, .zero = q.zero
