@@ -129,8 +129,9 @@ static CodeSpot spot_of(const Back *k)
     double lo = -largest_of(k->code), hi = -lo;
     if (!floats)
         code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
-    Node *zero = site_in(k->s, 2), *v = quotient(k);
-    return code_spot(k->b, v, floats ? v : rounded(k, v), lo, hi, zero ? spread(k, zero) : NULL, k->at->mask);
+    Node *v = quotient(k), *r = floats ? v : rounded(k, v);
+    Node *zero = site_in(k->s, 2), *z = zero ? spread(k, zero) : NULL;
+    return code_spot(k->b, v, r, lo, hi, z, k->at->mask);
 }
 
 Node *code_gradient(Build *b, const CodeSpot *p, Node *dy)

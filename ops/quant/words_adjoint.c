@@ -69,7 +69,8 @@ static Node *masked(Build *b, const Site *s, const CodesAttr *at, int scale, Nod
     if (dy && (learns || at->relu || at->mask != MASK_NONE)) {
         Node *v = quotient_of(b, s), *lifted = at->relu ? CALL(b, relu, v) : v;
         code_limits(s->in[scale + 1]->type->dtype, at->least, at->largest, &lo, &hi);
-        const CodeSpot p = code_spot(b, lifted, CALL(b, round, lifted), lo, hi, single(b, s->in[scale + 1]), at->mask);
+        Node *r = CALL(b, round, lifted), *z = single(b, s->in[scale + 1]);
+        const CodeSpot p = code_spot(b, lifted, r, lo, hi, z, at->mask);
         if (learns)
             dx[scale] = learned_gradient(b, s, at, scale, &p, v);
         dy = at->mask == MASK_NONE ? dy : code_gradient(b, &p, dy);

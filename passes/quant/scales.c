@@ -128,7 +128,8 @@ static Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
     Build start = at_start(g, value), here = behind(value);
     Node *range = build_node_n(&start, OP_observed_range, NULL, 1, &state, 2);
     TRY(start.status);
-    TRY(scale_of_range(q, &start, build_part(&start, range, 0), build_part(&start, range, 1)));
+    Node *lo = build_part(&start, range, 0), *hi = build_part(&start, range, 1);
+    TRY(scale_of_range(q, &start, lo, hi));
     Node *next = CALL_ATTR(&here, observe, at, value, state);
     TRY(here.status);
     results_add(&s->results, name, next);
