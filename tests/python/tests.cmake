@@ -23,7 +23,7 @@ set_tests_properties(python/narrow_types PROPERTIES LABELS slow SKIP_RETURN_CODE
 
 # What ONNX Runtime fuses, by itself: the rules of docs/quantization.md rest on it.
 add_test(NAME python/ort_fusions
-         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "onnxruntime.quantization"
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "onnxruntime.quantization, sympy"
                  ${CMAKE_CURRENT_SOURCE_DIR}/data/ort_fusions.py --level extended
                  --check ${CMAKE_CURRENT_SOURCE_DIR}/data/ort_fusions.txt)
 set_tests_properties(python/ort_fusions PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
