@@ -21,7 +21,8 @@ typedef struct QuantizeAttr {
 typedef struct RangeScaleAttr {
     int64_t least, largest; /* codes; both 0: those of their type */
     bool symmetric, pow2;
-    int to; /* DType + 1 of codes; 0: u8 */
+    int to;   /* DType + 1 of codes; 0: u8 */
+    f32 most; /* the codes reach no further above 0 than that; 0: as far as the range says */
 } RangeScaleAttr;
 
 /* Where gradients pass a quantizer. */

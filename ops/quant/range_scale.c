@@ -4,9 +4,13 @@
 #include "ops/quant/quantize.h"
 
 static const AttrSpec range_scale_attrs[] = {
-    ATTR(RangeScaleAttr, least, INT, 0),          ATTR(RangeScaleAttr, largest, INT, 0),
-    ATTR(RangeScaleAttr, symmetric, BOOL, false), ATTR(RangeScaleAttr, pow2, BOOL, false),
-    ATTR(RangeScaleAttr, to, DTYPE, 0),           ATTR_LAST,
+    ATTR(RangeScaleAttr, least, INT, 0),
+    ATTR(RangeScaleAttr, largest, INT, 0),
+    ATTR(RangeScaleAttr, symmetric, BOOL, false),
+    ATTR(RangeScaleAttr, pow2, BOOL, false),
+    ATTR(RangeScaleAttr, most, FLOAT, 0),
+    ATTR(RangeScaleAttr, to, DTYPE, 0),
+    ATTR_LAST,
 };
 
 static DType codes_of(const RangeScaleAttr *at)
@@ -29,6 +33,8 @@ static const Type *infer_range_scale(Infer *q)
         return NULL;
     if (at->least > 0 || (at->symmetric && (at->least || at->largest) && at->largest <= 0))
         return infer_fail(q, "codes %" PRId64 " to %" PRId64 " have none of 0", at->least, at->largest);
+    if (!(at->most >= 0) || (at->most > 0 && at->pow2))
+        return infer_fail(q, "most=%g: wants a number above 0, and scales that are no powers of 2", (double)at->most);
     return infer_results(q, 2, (const Type *const[]){ q->in[0], type_with_dtype(q->types, q->in[0], code) });
 }
 
@@ -40,12 +46,14 @@ static Status eval_range_scale(Eval *e)
     f32 *scale = eval_out_f32(e, 0), *zero = e->n_out > 1 ? eval_scratch(e, (size_t)n + 1, sizeof *zero) : NULL;
     double lo, hi;
     code_limits(codes_of(at), at->least, at->largest, &lo, &hi);
-    const f32 first = (f32)lo, last = (f32)hi;
+    const f32 first = (f32)lo, last = (f32)hi, largest = at->most / (at->symmetric ? last : last - first);
     for (int64_t i = 0; i < n; i++) {
         const f32 from = least[i] < 0 || least[i] != least[i] ? least[i] : 0,
                   to = most[i] > 0 || most[i] != most[i] ? most[i] : 0;
         scale[i] = at->symmetric ? symmetric_scale_f32(max_f32(-from, to), last, at->pow2)
                                  : affine_scale_f32(from, to, first, last, at->pow2);
+        if (at->most > 0 && scale[i] > largest)
+            scale[i] = largest;
         if (zero)
             zero[i] = at->symmetric ? 0 : affine_zero_f32(from, scale[i], first, last);
     }
@@ -64,11 +72,13 @@ static Node *sample_range_scale(Build *b, Rng *rng, int variant)
     sample_dims(rng, rank, 5, dims);
     code_range(code, &lo, &hi);
     const bool narrow = rng_below(rng, 2) && lo < 0;
-    const RangeScaleAttr at = { .least = narrow ? (int64_t)lo + 1 : 0,
-                                .largest = narrow ? (int64_t)hi : 0,
-                                .symmetric = rng_below(rng, 2),
-                                .pow2 = rng_below(rng, 2),
-                                .to = variant % 8 ? (int)code + 1 : 0 };
+    RangeScaleAttr at = { .least = narrow ? (int64_t)lo + 1 : 0,
+                          .largest = narrow ? (int64_t)hi : 0,
+                          .symmetric = rng_below(rng, 2),
+                          .pow2 = rng_below(rng, 2),
+                          .most = variant & 8 ? 2 : 0,
+                          .to = variant % 8 ? (int)code + 1 : 0 };
+    at.pow2 &= at.most == 0;
     Node *in[] = { sample_tensor(b, rng, F32, rank, dims, -3, 0.5), sample_tensor(b, rng, F32, rank, dims, -0.5, 4) };
     return build_node_n(b, OP_range_scale, &at, 2, in, 1 + (int)rng_below(rng, 2));
 }
@@ -91,5 +101,5 @@ const OpDef op_range_scale = {
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT, QUANT_NEVER } },
     .brief =
         "The scale, and the code of 0, with which codes least to largest reach over a range of numbers and 0; a range "
-        "below 2^-24, or one that is not finite, has a scale of 1.",
+        "below 2^-24, or one that is not finite, has a scale of 1.  With most no code stands for more than that.",
 };

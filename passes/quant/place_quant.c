@@ -17,6 +17,7 @@
  *
  * What is quantized is decided first (demand.c): data and weights of products, and what joins in between.  The scale of
  * data comes from a state that remembers its range; the next range leaves the graph as a result of that state's name. */
+#include <math.h>
 #include <string.h>
 
 #include "ops/card/make.h"
@@ -124,9 +125,11 @@ static Status place_value(Placing *s, Node *value)
 {
     QuantValueMark *v = quant_value(s->p, value);
     const size_t n_before = s->p->g->n_ids;
-    QuantNodes q = {
-        .by = v->by, .axis = QUANT_WHOLE, .never_negative = quant_never_negative(value), .name = name_of_value(s, value)
-    };
+    QuantNodes q = { .by = v->by,
+                     .axis = QUANT_WHOLE,
+                     .never_negative = quant_never_negative(value),
+                     .most = quant_most(value),
+                     .name = name_of_value(s, value) };
     if (v->shares) {
         const QuantValueMark *from = quant_value(s->p, v->shares);
         q.by = from->by;
@@ -178,6 +181,7 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     QuantNodes q = { .by = by,
                      .axis = quant_weight_axis(call, i),
                      .never_negative = false,
+                     .most = (double)INFINITY,
                      .name = name_of_value(s, quant_weight_of(weight)) };
     QuantValueMark *v = quant_value(s->p, weight);
     if (is_placed(s, weight, by, q.axis)) {

@@ -54,6 +54,12 @@ bool quant_needs_codes_out(const Node *n);
 /* Whether nothing below 0 arrives at a value, whatever the model reads. */
 bool quant_never_negative(const Node *n);
 
+/* The largest number that a value has because a Clip from 0 on says so; infinite where none does. */
+double quant_most(const Node *n);
+
+/* A clip whose bounds are constants, the lower one 0: its upper bound, infinite where it has none; NAN: no such call. */
+double quant_clip_from_0(const Node *n);
+
 /* Decides which calls compute on codes and which values they are given. */
 Status quant_find(Placement *p);
 

@@ -1,4 +1,6 @@
 /* What is known of the range of a value before anything is computed. */
+#include <math.h>
+
 #include "passes/quant/placement.h"
 
 /* clang-format off */
@@ -19,6 +21,25 @@ static bool is_clipped_from_0(const Node *n)
 {
     const Tensor *least = n->op == OP_clip && in(n, 1) ? node_constant(in(n, 1), 8) : NULL;
     return least && tensor_get_f64(least, 0) >= 0;
+}
+
+double quant_clip_from_0(const Node *n)
+{
+    const Tensor *least = n->op == OP_clip && in(n, 1) ? node_constant(in(n, 1), 8) : NULL;
+    if (!least || tensor_get_f64(least, 0) != 0)
+        return (double)NAN;
+    if (!in(n, 2))
+        return (double)INFINITY;
+    const Tensor *most = node_constant(in(n, 2), 8);
+    return most && tensor_get_f64(most, 0) > 0 ? tensor_get_f64(most, 0) : (double)NAN;
+}
+
+double quant_most(const Node *n)
+{
+    while (n && quant_passes_codes(n))
+        n = in(n, 0);
+    const double most = n ? quant_clip_from_0(n) : (double)NAN;
+    return most == most ? most : (double)INFINITY;
 }
 
 bool quant_never_negative(const Node *n)

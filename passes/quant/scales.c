@@ -43,10 +43,12 @@ static Status scale_of_range(QuantNodes *q, Build *b, Node *lo, Node *hi)
 {
     int64_t least, largest;
     const DType codes = quant_codes_of(q, &least, &largest);
+    const bool pow2 = q->by->part[QUANT_SCALE].value == SCALE_POW2;
     const RangeScaleAttr at = { .least = least,
                                 .largest = largest,
                                 .symmetric = has_zero_0(q),
-                                .pow2 = q->by->part[QUANT_SCALE].value == SCALE_POW2,
+                                .pow2 = pow2,
+                                .most = isfinite(q->most) && !pow2 ? (f32)q->most : 0,
                                 .to = (int)codes + 1 };
     Node *both = build_node_n(b, OP_range_scale, &at, 2, (Node *[]){ lo, hi }, 2);
     q->scale = both ? build_part(b, both, 0) : NULL;
@@ -139,6 +141,30 @@ static Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
 
 /* ---- learned scales: a state holds the logarithm, so that steps of an optimizer change it by parts of itself ---- */
 
+/* The scale with which the codes reach up to what a Clip lets pass; infinite where none does. */
+static double widest_scale(const QuantNodes *q)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    return q->most / (double)largest;
+}
+
+/* 1 / (1 / s + 1 / widest): a learned scale that stays below the widest and can always be learned down again. */
+static Node *below_widest(Build *b, Node *scale, double widest)
+{
+    Node *one = build_scalar(b, F32, 1), *most = build_scalar(b, F32, widest);
+    scale = CALL(b, div, most, CALL(b, add, CALL(b, div, most, scale), one));
+    return CALL(b, min, scale, most);
+}
+
+/* The s of which that is a scale of at most three quarters of the widest. */
+static Node *before_bound(Build *b, Node *scale, double widest)
+{
+    Node *one = build_scalar(b, F32, 1), *most = build_scalar(b, F32, widest);
+    scale = CALL(b, min, scale, build_scalar(b, F32, 0.75 * widest));
+    return CALL(b, div, scale, CALL(b, sub, one, CALL(b, div, scale, most)));
+}
+
 /* 2 E|x| / sqrt(largest), as a logarithm to the base 2: where learning starts. */
 static Node *first_step_size(const QuantNodes *q, Build *b, Node *value, int n_axes, const int64_t *axes,
                              const Type *type)
@@ -148,6 +174,8 @@ static Node *first_step_size(const QuantNodes *q, Build *b, Node *value, int n_a
     Node *mean = build_reduce(b, OP_reduce_mean, CALL(b, abs, value), n_axes, axes);
     Node *size = CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
     size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
+    if (isfinite(q->most))
+        size = before_bound(b, size, widest_scale(q));
     Node *log2 = CALL(b, mul, CALL(b, log, size), build_scalar(b, F32, 1 / ln_2));
     return make_reshape(b, log2, type->rank, type->dims);
 }
@@ -164,6 +192,8 @@ static Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, const Ty
     state->flags |= NODE_TRAINED;
     Build start = at_start(g, value), here = behind(value);
     q->scale = CALL(&start, exp, CALL(&start, mul, state, build_scalar(&start, F32, ln_2)));
+    if (isfinite(q->most))
+        q->scale = below_widest(&start, q->scale, widest_scale(q));
     TRY(start.status);
     Node *first = first_step_size(q, &here, value, n_axes, axes, type);
     TRY(here.status);

@@ -15,6 +15,7 @@ typedef struct QuantNodes {
     const Quantizer *by;
     int axis; /* of the value, one scale for each index of it; QUANT_WHOLE: one for all */
     bool never_negative;
+    double most;        /* no code needs to stand for more; infinite: unknown */
     const char *name;   /* of what is quantized, for its states */
     const char *state;  /* that remembers its range, or its scale; null: none */
     Node *scale, *zero; /* zero: null where all zero points are 0 */

@@ -12,8 +12,9 @@
  *         %y: u8[2,3] = qmatmul(%x, %s, %z, %w, %t, %0, %u, %z)
  *     }
  *
- * A row in between that lifts everything to 0 goes with them.  Who else reads the float result (observers do) reads what
+ * Relus in between go with them, and Clips from 0 on whose upper bound is where the codes end.  Who else reads the float result (observers do) reads what
  * the integers say of it. */
+#include <math.h>
 #include <string.h>
 
 #include "ops/card/make.h"
@@ -30,6 +31,7 @@ typedef struct Group {
     Node *call, *last, *quantizer; /* quantizer: null: the result stays float */
     const OpDef *word;
     bool lifted; /* nothing below 0 leaves */
+    double most; /* nothing above; infinite: anything may */
 } Group;
 
 static bool dequantizes(const Node *n)
@@ -71,12 +73,50 @@ static bool operands_fit(const Node *n)
 
 /* ---- the way to the quantizer ---- */
 
-static bool is_row_to_absorb(const Node *n, bool *lifts)
+/* Takes a relu, or a clip from 0 on, into the group. */
+static bool absorb(Group *g, Node *n)
 {
-    if (op_of(n)->quant.in[0] != QUANT_AGNOSTIC || !op_of(n)->row || n->type->dtype != F32)
+    const double most = n->op == OP_relu ? (double)INFINITY : quant_clip_from_0(n);
+    if (n->type->dtype != F32 || most != most)
         return false;
-    *lifts = quant_never_negative(n);
-    return *lifts;
+    g->lifted = true;
+    g->most = fmin(g->most, most);
+    g->last = n;
+    return true;
+}
+
+/* What a scale never exceeds, as its nodes prove; infinite: nothing is proved. */
+static double bound_of_scale(const Node *scale)
+{
+    const Tensor *said = node_constant(scale, 64);
+    double first, last;
+    if (said)
+        return tensor_get_f64(said, 0);
+    if (scale->op == OP_min && scale->n_in == 2)
+        return fmin(bound_of_scale(in(scale, 0)), bound_of_scale(in(scale, 1)));
+    const Node *range = scale->op == OP_part ? in(scale, 0) : NULL;
+    if (!range || range->op != OP_range_scale || !((const RangeScaleAttr *)range->attr)->most)
+        return (double)INFINITY;
+    const RangeScaleAttr *at = range->attr;
+    code_limits(at->to ? (DType)(at->to - 1) : U8, at->least, at->largest, &first, &last);
+    return (double)at->most / (at->symmetric ? last : last - first);
+}
+
+/* Whether whatever is above the bound of a clip has the largest code: then saturation is that bound. */
+static bool codes_end_at(const Node *quantizer, double most)
+{
+    const QuantizeAttr *at = quantizer->attr;
+    const Node *zero = in(quantizer, 2);
+    const Tensor *said = zero ? node_constant(zero, 64) : NULL;
+    double least, largest;
+    if (!isfinite(most))
+        return true;
+    code_limits(quantizer->type->dtype, at->least, at->largest, &least, &largest);
+    const double n_codes = largest - (!zero  ? 0
+                                      : said ? tensor_get_f64(said, 0)
+                                             : least),
+                 scale = bound_of_scale(in(quantizer, 1));
+    return at->mask != MASK_NONE && scale > 0 && isfinite(scale) && rint((double)((f32)most / (f32)scale)) >= n_codes;
 }
 
 static bool is_ours(const Node *reader)
@@ -116,24 +156,21 @@ static bool rounds_usually(const Node *quantizer)
 
 static bool find_group(Group *g, Node *call)
 {
-    bool more, lifts;
+    bool more;
     const OpWord word = op_of(call)->quant.integer;
-    *g = (Group){ .call = call, .last = call };
+    *g = (Group){ .call = call, .last = call, .most = (double)INFINITY };
     if (!word || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) || !operands_fit(call))
         return false;
     g->word = call->graph->ir->ops->defs[word];
     Node *reader = only_reader(call, &more);
-    if (reader && !more && is_row_to_absorb(reader, &lifts)) {
-        g->lifted = lifts;
-        g->last = reader;
+    while (reader && !more && absorb(g, reader))
         reader = only_reader(reader, &more);
-    }
     const bool closed = reader && !more && op_of(reader)->quant.quantizes && in(reader, 0) == g->last &&
                         rounds_usually(reader) && is_small(reader->type->dtype) &&
-                        type_elements(in(reader, 1)->type) == 1;
+                        type_elements(in(reader, 1)->type) == 1 && codes_end_at(reader, g->most);
     g->quantizer = closed ? reader : NULL;
     if (!closed || !stands_before(in(reader, 1), g) || !stands_before(in(reader, 2), g))
-        *g = (Group){ .call = call, .last = call, .word = g->word };
+        *g = (Group){ .call = call, .last = call, .word = g->word, .most = (double)INFINITY };
     return g->quantizer || !quant_needs_codes_out(call);
 }
 
@@ -215,12 +252,14 @@ static Node *other_reader(const Group *g)
     return NULL;
 }
 
-/* What observers read from now on: the quotient times the scale, and nothing below 0 where that was lifted. */
+/* What observers read from now on: the quotient times the scale, within the bounds of what was absorbed. */
 static void show_observers(Build *b, const Group *g, Node *word)
 {
     Node *value = CALL(b, mul, build_part(b, word, 1), in(g->quantizer, 1));
     if (g->lifted)
         value = CALL(b, max, value, build_scalar(b, F32, 0));
+    if (isfinite(g->most))
+        value = CALL(b, min, value, build_scalar(b, F32, g->most));
     for (Node *reader = b->status == OK ? other_reader(g) : NULL; reader; reader = other_reader(g))
         for (int i = 0; i < reader->n_in; i++)
             if (in(reader, i) == g->last)

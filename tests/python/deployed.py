@@ -23,6 +23,11 @@ CASES = [
     ("examples/models/cnn.qir", "w4a8", {"QLinearConv": 2, "QGemm": 1}, 0),
     ("examples/models/cnn.qir", "w4a4", {"QLinearConv": 2, "QGemm": 1}, 0),
     ("examples/models/cnn.qir", "w2a2", {"QLinearConv": 2, "QGemm": 1}, 0),
+    # Clips from 0 to 6 whose bounds are met: observed, stated wider, learned
+    ("tests/data/mobile_block.qir", "w8a8", {"QLinearConv": 3, "QLinearAdd": 1, "QGemm": 1, "Clip": 0}, 0),
+    ("tests/data/mobile_block.qir", "w8a8,a=uint8:asym:ema:init=20", {"QLinearConv": 3, "QLinearAdd": 1, "QGemm": 1}, 0),
+    ("tests/data/mobile_block.qir", "w8a8,a=uint8:asym:pct=99", {"QLinearConv": 3, "QLinearAdd": 1, "QGemm": 1}, 0),
+    ("tests/data/mobile_block.qir", "w8a8,a=uint8:lsq", {"QLinearConv": 3, "QGemm": 1}, 0),
     ("tests/data/exports/cnn-training-16-static.onnx", "w8a8", {"QLinearConv": 2, "QGemm": 1}, 0),
     ("tests/data/exports/shuffle-training-16-static.onnx", "w8a8", {"QLinearConv": 4, "QGemm": 1}, 0),
     ("tests/data/exports/shuffle-eval-16-dynamic.onnx", "w8a8", {"QLinearConv": 4, "QGemm": 1}, 0),

@@ -170,6 +170,7 @@ typedef struct Range {
     int64_t least, largest;
     DType code;
     double scale, zero;
+    double most;
 } Range;
 
 static const Range ranges[] = {
@@ -190,6 +191,11 @@ static const Range ranges[] = {
     { "none on the other side", -1, NAN, 1, 0, 0, 0, I8, 1, 0 },
     { "without end", -1, INFINITY, 0, 0, 0, 0, U8, 1, 1 },
     { "beyond f32", -3e38, 3e38, 0, 0, 0, 0, U8, 6e38 / 255, 128 },
+    { "beyond what may be", 0, 20, 0, 0, 0, 0, U8, 6.0 / 255, 0, 6 },
+    { "within what may be", 0, 2, 0, 0, 0, 0, U8, 2.0 / 255, 0, 6 },
+    { "nothing, bounded", 0, 0, 0, 0, 0, 0, U8, 6.0 / 255, 0, 6 },
+    { "signed and bounded", 0, 20, 1, 0, -127, 127, I8, 6.0 / 127, 0, 6 },
+    { "bounded, no number", 0, NAN, 0, 0, 0, 0, U8, 6.0 / 255, 0, 6 },
 };
 
 static Status all_ranges(void *arg)
@@ -198,7 +204,7 @@ static Status all_ranges(void *arg)
     for (size_t i = 0; i < COUNT(ranges); i++) {
         const Range *r = &ranges[i];
         Build b = fresh(c);
-        const RangeScaleAttr attr = { r->least, r->largest, r->symmetric, r->pow2, (int)r->code + 1 };
+        const RangeScaleAttr attr = { r->least, r->largest, r->symmetric, r->pow2, (int)r->code + 1, (f32)r->most };
         Node *in[] = { build_scalar(&b, F32, r->lo), build_scalar(&b, F32, r->hi) };
         Tensor *got = value_of(c, build_node_n(&b, OP_range_scale, &attr, 2, in, 2), NULL);
         require((float)at(got->items[0], 0) == (float)r->scale && at(got->items[1], 0) == r->zero,
