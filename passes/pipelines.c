@@ -67,7 +67,7 @@ static const Pass *const quant_model[] = {
     &pass_fold_norms,
     TRAINING_FORM,
     TIDIED,
-    &pass_place_quant, &pass_merge_equals, &pass_drop_dead,
+    &pass_open_swish, &pass_place_quant, &pass_merge_equals, &pass_drop_dead,
 };
 
 /* The model with observers alone, as it is deployed otherwise: what is run before there are scales. */

@@ -247,10 +247,26 @@ static bool is_result(const Node *n)
     return false;
 }
 
-/* Whether a call adds, multiplies or pools: it may compute on codes where all its operands are some. */
+/* Whether a call is a function of one number, which is a table of its codes; ONNX Runtime has two. */
+static bool is_table(const Placement *p, const Node *n)
+{
+    const OpDef *def = op_of(n);
+    return def->quant.in[0] == QUANT_TABLE && def->row && n->n_in == 1 && is_f32(n) && is_f32(in(n, 0)) &&
+           (strcmp(p->recipe->target, "ort") != 0 || n->op == OP_sigmoid || n->op == OP_leaky_relu);
+}
+
+static bool reads_codes(const Node *n, int i)
+{
+    const QuantRole role = quant_role(&op_of(n)->quant, i);
+    return role == QUANT_INPUT || role == QUANT_TABLE;
+}
+
+/* Whether a call adds, multiplies, pools or is a table: it may compute on codes where all its operands are some. */
 static bool may_join(const Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
+    if (is_table(p, n))
+        return true;
     return def->quant.in[0] == QUANT_INPUT && def->quant.out[0] == QUANT_INPUT && !multiplies(n) && n->n_in &&
            is_f32(n) && (strcmp(p->recipe->target, "ort") != 0 || integer_word(n));
 }
@@ -266,7 +282,7 @@ static bool could_be_codes(Placement *p, Node *n)
         return n->n_in && in(n, 0) && quant_call(p, in(n, 0))->could;
     bool all = may_join(p, n);
     for (int i = 0; i < n->n_in && all; i++)
-        if (quant_role(&def->quant, i) == QUANT_INPUT)
+        if (reads_codes(n, i))
             all = in(n, i) && quant_call(p, in(n, i))->could;
     return all;
 }
@@ -277,8 +293,7 @@ static bool joins(Placement *p, Node *n)
     if (!may_join(p, n))
         return false;
     for (int i = 0; i < n->n_in; i++)
-        if (quant_role(&op_of(n)->quant, i) == QUANT_INPUT &&
-            (!is_f32(in(n, i)) || quant_weight_of(in(n, i)) || !quant_call(p, in(n, i))->could))
+        if (reads_codes(n, i) && (!is_f32(in(n, i)) || quant_weight_of(in(n, i)) || !quant_call(p, in(n, i))->could))
             return false;
     return true;
 }
@@ -308,7 +323,7 @@ static bool sweep(Placement *p)
         }
         if (quant_value(p, behind_rows(n))->by && joins(p, n))
             for (int i = 0; i < n->n_in; i++)
-                if (quant_role(&op_of(n)->quant, i) == QUANT_INPUT)
+                if (reads_codes(n, i))
                     more |= ask(p, in(n, i), quant_value(p, behind_rows(n))->by, n);
     }
     return more;

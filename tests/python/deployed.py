@@ -28,6 +28,9 @@ CASES = [
     ("tests/data/mobile_block.qir", "w8a8,a=uint8:asym:ema:init=20", {"QLinearConv": 3, "QLinearAdd": 1, "QGemm": 1}, 0),
     ("tests/data/mobile_block.qir", "w8a8,a=uint8:asym:pct=99", {"QLinearConv": 3, "QLinearAdd": 1, "QGemm": 1}, 0),
     ("tests/data/mobile_block.qir", "w8a8,a=uint8:lsq", {"QLinearConv": 3, "QGemm": 1}, 0),
+    # functions of one number are tables of codes
+    ("tests/data/gated_block.qir", "w8a8", {"QLinearConv": 4, "QLinearSigmoid": 2, "QLinearMul": 2, "QLinearLeakyRelu": 1,
+                                            "QLinearGlobalAveragePool": 1, "QGemm": 1}, 0),
     ("tests/data/exports/cnn-training-16-static.onnx", "w8a8", {"QLinearConv": 2, "QGemm": 1}, 0),
     ("tests/data/exports/shuffle-training-16-static.onnx", "w8a8", {"QLinearConv": 4, "QGemm": 1}, 0),
     ("tests/data/exports/shuffle-eval-16-dynamic.onnx", "w8a8", {"QLinearConv": 4, "QGemm": 1}, 0),
