@@ -98,6 +98,7 @@ static const Pass *const deploy_model[] = {
 static const Pass *const train_step[] = {
     &pass_attach_loss,
     &pass_require_shapes,
+    &pass_train_norms,
     &pass_learn_scales,
     &pass_drop_dead, /* what the first values were computed with */
     &pass_train_integers,

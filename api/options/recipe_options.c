@@ -102,6 +102,7 @@ static void read_norms(Recipe *r, const CommandLine *line)
 {
     r->frozen_norms = says(line, OPT_bn, "frozen");
     r->torch_norms = says(line, OPT_bn, "pytorch");
+    r->kept_norms = r->frozen_norms || r->torch_norms || says(line, OPT_bn, "train");
 }
 
 static Status read_precision(Precision *p, const CommandLine *line, Arena *arena, Diag *d)
@@ -177,6 +178,16 @@ static Status read_optimizer(Recipe *r, const CommandLine *line, const OpTable *
     return recipe_read_optimizer(r, &words, ops, arena, d);
 }
 
+static Status check_norms(const Recipe *r, const CommandLine *line, Diag *d)
+{
+    if (r->quantization.spec || !says(line, OPT_bn, "fold"))
+        return OK;
+    Message *m = message_new(d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                             "--bn fold: norms are folded where a model is quantized");
+    message_try(m, "--quant w8a8, or without --bn fold");
+    return message_send(m);
+}
+
 /* ---- all of it ---- */
 
 Status recipe_read_options(Recipe *r, const CommandLine *line, const OpTable *ops, Arena *arena, Diag *d)
@@ -187,6 +198,7 @@ Status recipe_read_options(Recipe *r, const CommandLine *line, const OpTable *op
     TRY(read_ties(r, line, arena, d));
     TRY(read_precision(&r->precision, line, arena, d));
     TRY(read_quantization(&r->quantization, line, arena, d));
+    TRY(check_norms(r, line, d));
     return read_optimizer(r, line, ops, arena, d);
 }
 

@@ -13,6 +13,22 @@ typedef struct BatchNormAttr {
 /* Results of batch_normalization in training, behind the running statistics: the mean of the batch, 1 / its deviation. */
 enum { BATCH_NORM_MEAN = 3, BATCH_NORM_INVERSE, BATCH_NORM_RESULTS };
 
+/* fold_norm: a product's weight, its norm's operands, the product's own bias. */
+enum {
+    FOLD_NORM_W,
+    FOLD_NORM_SCALE,
+    FOLD_NORM_SHIFT,
+    FOLD_NORM_MEAN,
+    FOLD_NORM_VAR,
+    FOLD_NORM_BIAS,
+    FOLD_NORM_OPERANDS,
+};
+
+typedef struct FoldNormAttr {
+    float epsilon, momentum; /* as the norm has them */
+    int64_t axis;            /* of the weight: its channels */
+} FoldNormAttr;
+
 typedef struct NormAttr {
     float epsilon;
     int64_t axis;       /* of layer and rms normalization */
@@ -70,5 +86,11 @@ void adjoint_rms_normalization(Build *b, const Site *s, Node **dx);
 void adjoint_instance_normalization(Build *b, const Site *s, Node **dx);
 void adjoint_group_normalization(Build *b, const Site *s, Node **dx);
 void adjoint_batch_normalization(Build *b, const Site *s, Node **dx);
+
+/* The scale, moved away from 0; scale / sqrt(var + epsilon) for each channel, of the operands of fold_norm; and a list of channels along an axis of
+ * what has the type `w`. */
+Node *fold_norm_scale(Build *b, Node *scale, DType t);
+Node *fold_norm_gain(Build *b, Node *const *in, DType t, double epsilon);
+Node *fold_norm_spread(Build *b, Node *x, const Type *w, int64_t axis);
 
 #endif

@@ -19,12 +19,14 @@
  * shift + (b - mean) k, in f64, rounded once, when somebody reads them.  The bias is the product's own, or the one that
  * is added behind it; where there is none the norm's shift becomes it.  This is how a norm is quantized: what is
  * trained is the product that is deployed.  A norm stays, and a remark says why, where what it is folded into is read
- * elsewhere, or is not trained while the norm is.  Norms that a file has in training form are folded too. */
+ * elsewhere, or is not trained while the norm is.  Norms that a file has in training form are folded too.  With --bn train
+ * or frozen parameters stay what they are, and a fold_norm computes the weight and the bias from them. */
 #include <math.h>
 #include <string.h>
 
 #include "ir/role.h"
 #include "ir/store/blob.h"
+#include "ops/card/make.h"
 #include "ops/card/words.h"
 #include "ops/norm/norm.h"
 #include "passes/model/modes.h"
@@ -376,12 +378,52 @@ static Status fold(Fold *f)
     return OK;
 }
 
+/* ---- norms that keep their parameters ---- */
+
+static bool keeps(const Fold *f)
+{
+    const Recipe *r = f->run->options ? f->run->options->recipe : NULL;
+    return r && r->kept_norms;
+}
+
+static const char *check_kept(Fold *f)
+{
+    int64_t parts;
+    return keeps(f) && slices_fit(f->product, f->channels, &parts) && parts != 1 ? "its channels lie in groups" : NULL;
+}
+
+static Status keep(Fold *f)
+{
+    Build b = build_before(f->product);
+    b.src = f->norm->src;
+    b.label = f->norm->label;
+    const BatchNormAttr *norm = f->norm->attr;
+    const FoldNormAttr at = { .epsilon = norm->epsilon,
+                              .momentum = norm->momentum,
+                              .axis = quant_weight_axis(f->product, WEIGHT) };
+    Node *ins[FOLD_NORM_OPERANDS] = { in(f->product, WEIGHT), in(f->norm, SCALE), in(f->norm, SHIFT), in(f->norm, MEAN),
+                                      in(f->norm, VAR) };
+    if (f->bias)
+        ins[FOLD_NORM_BIAS] = make_reshape(&b, f->bias, 1, &f->channels);
+    Node *both = build_node_n(&b, OP_fold_norm, &at, f->bias ? FOLD_NORM_OPERANDS : FOLD_NORM_BIAS, ins, 2), *y;
+    TRY(b.status);
+    Node *weight = build_part(&b, both, 0), *shift = build_part(&b, both, 1);
+    if (f->bias)
+        shift = make_reshape(&b, shift, f->bias->type->rank, f->bias->type->dims);
+    TRY(b.status);
+    TRY(put_together(f, weight, shift, &y));
+    stand_in(f->norm, y);
+    node_remove(f->norm);
+    f->run->changes++;
+    return OK;
+}
+
 /* ---- the pass ---- */
 
 static const char *why_it_stays(Fold *f)
 {
-    static const char *(*const checks[])(Fold * f) = { check_place, find_product, check_norm, check_product,
-                                                       check_heir };
+    static const char *(*const checks[])(Fold * f) = { check_place,   find_product, check_norm,
+                                                       check_product, check_kept,   check_heir };
     const char *why = NULL;
     for (size_t i = 0; i < COUNT(checks) && !why; i++)
         why = checks[i](f);
@@ -400,7 +442,7 @@ static Status fold_norms(Graph *g, PassRun *run)
         if (why)
             remark(run->diag, "fold-norms", node_place(n), "stays: %s", why);
         else
-            TRY(fold(&f));
+            TRY(keeps(&f) ? keep(&f) : fold(&f));
     }
     return OK;
 }

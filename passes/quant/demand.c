@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/card/words.h"
+#include "ops/norm/norm.h"
 #include "passes/quant/placement.h"
 #include "passes/recipe/selector.h"
 
@@ -39,6 +40,8 @@ Node *quant_weight_of(Node *operand)
     for (Node *n = operand; n; n = in(n, 0)) {
         if (n->op == OP_state || n->op == OP_param || n->op == OP_const)
             return n;
+        if (n->op == OP_part && in(n, 0)->op == OP_fold_norm)
+            return quant_weight_of(in(in(n, 0), ((const PartAttr *)n->attr)->index ? FOLD_NORM_SHIFT : FOLD_NORM_W));
         if (!op_moves(op_of(n)) || !quant_passes_codes(n))
             return NULL;
     }

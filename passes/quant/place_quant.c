@@ -83,7 +83,8 @@ static void record_value(Placing *s, const Node *value)
     const QuantValueMark *v = quant_value(s->p, value);
     if (!s->p->recipe->ledger)
         return;
-    QuantDecision *d = decide(s, quant_weight_of((Node *)value) ? QUANTIZED_WEIGHT : QUANTIZED_DATA, value);
+    const Node *weight = quant_weight_of((Node *)value);
+    QuantDecision *d = decide(s, weight ? QUANTIZED_WEIGHT : QUANTIZED_DATA, weight ? weight : value);
     d->by = v->by;
     d->asked = arena_string(s->p->recipe->ledger->arena, node_place(v->asked).where);
     d->state = v->state;

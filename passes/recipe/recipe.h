@@ -156,6 +156,7 @@ typedef struct Recipe {
     size_t n_ties;
     bool untied;       /* broken ties stay broken */
     bool frozen_norms; /* BatchNormalization keeps its statistics */
+    bool kept_norms;   /* it stays a part of a quantized step, with parameters of its own */
     bool torch_norms;  /* and divides the variance that it remembers by n - 1 */
     bool no_dropout;   /* Dropout stays in inference form */
     Choices *choices;  /* filled by choose-trainable; null: nobody asks */

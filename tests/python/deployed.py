@@ -14,7 +14,7 @@ import onnxruntime
 
 SAMPLES = 64
 
-# model, --quant, operators on codes that ONNX Runtime must come to (with none beside them on floats), what may differ
+# model, --quant and what follows it, operators on codes that ONNX Runtime must come to (with none beside them on floats), what may differ
 CASES = [
     ("examples/models/mlp.qir", "w8a8", {"QGemm": 2}, 0),
     ("examples/models/mlp.qir", "w8a8,a=uint8:asym:minmax", {"QGemm": 2}, 0),
@@ -32,6 +32,10 @@ CASES = [
     ("tests/data/gated_block.qir", "w8a8", {"QLinearConv": 4, "QLinearSigmoid": 2, "QLinearMul": 2, "QLinearLeakyRelu": 1,
                                             "QLinearGlobalAveragePool": 1, "QGemm": 1}, 0),
     ("tests/data/exports/cnn-training-16-static.onnx", "w8a8", {"QLinearConv": 2, "QGemm": 1}, 0),
+    # norms that stay are folded when they are deployed
+    ("tests/data/exports/cnn-training-16-static.onnx", "w8a8 --bn train", {"QLinearConv": 2, "QGemm": 1}, 0),
+    ("tests/data/exports/cnn-training-16-static.onnx", "w8a8 --bn frozen", {"QLinearConv": 2, "QGemm": 1}, 0),
+    ("tests/data/exports/cnn-training-16-static.onnx", "w4a4 --bn pytorch", {"QLinearConv": 1, "QGemm": 1}, 0),
     ("tests/data/exports/shuffle-training-16-static.onnx", "w8a8", {"QLinearConv": 4, "QGemm": 1}, 0),
     ("tests/data/exports/shuffle-eval-16-dynamic.onnx", "w8a8", {"QLinearConv": 4, "QGemm": 1}, 0),
     # floats of their own kernels: norms, softmax
@@ -96,7 +100,7 @@ def check(qcc, source, model, spec, wanted, most):
         data += ["--data", "%s=%s" % (k, name)]
     numpy.save("target.npy", target)
     run("rm", "-rf", "run", "q.onnx", "s.step.onnx")
-    run(qcc, os.path.join(source, model), "--loss", "mse:" + output.name, "--optimizer", "adamw:lr=1e-3", "--quant", spec,
+    run(qcc, os.path.join(source, model), "--loss", "mse:" + output.name, "--optimizer", "adamw:lr=1e-3", "--quant", *spec.split(),
         "-o", "s.step.onnx")
     run(qcc, "train", "s.step.onnx", *data, "--target", "target.npy", "--steps", "5", "--checkpoint", "run", "--progress",
         "none", "-o", "q.onnx")
