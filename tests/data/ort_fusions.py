@@ -4,6 +4,8 @@
     ort_fusions.py --cases [NAME ..]            the same of the cases in the folder ort, a line each
     ort_fusions.py --check FILE                 whether the cases still give the lines of that file (ort_fusions.txt)
     ort_fusions.py --write FOLDER [NAME ..]     the cases as ONNX files
+    ort_fusions.py --pack FILE                  the cases of ort_fusions.txt as one file (ort_fusions.models.gz): NAME, a
+                                                space, bytes, a newline, the model; weights of more than 64 elements are 0
     ort_fusions.py --list NAME ..               the nodes of the optimized graph, one a line
 
 Options before these: --level basic|extended|all (default: all, what a session has when nobody says otherwise),
@@ -13,7 +15,9 @@ A case is a function in the folder ort; each has only what one rule is about.  S
 else is wanted, weights are drawn from a fixed seed.
 """
 import collections
+import gzip
 import json
+import math
 import os
 import platform
 import sys
@@ -103,6 +107,24 @@ def check(path, level):
     return wrong
 
 
+def hollow(model):
+    """A model without large weights: which operators there are does not depend on them."""
+    for i in model.graph.initializer:
+        scales = i.name.endswith(("_scale", "_zero_point"))
+        if i.raw_data and math.prod(i.dims) > 64 and i.data_type in (1, 2, 3, 6) and not scales:
+            i.raw_data = bytes(len(i.raw_data))
+    return model
+
+
+def pack(path):
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ort_fusions.txt")
+    names = [line.split()[0] for line in open(beside) if line[0] != "#"]
+    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as packed:
+        for name in names:
+            model = hollow(made(name)).SerializeToString()
+            packed.write(b"%s %d\n" % (name.encode(), len(model)) + model)
+
+
 def main(arguments):
     level, int8, mode, names = "all", False, "models", []
     while arguments:
@@ -113,12 +135,14 @@ def main(arguments):
             int8 = True
         elif a in ("--cases", "--list"):
             mode = a[2:]
-        elif a in ("--write", "--check"):
+        elif a in ("--write", "--check", "--pack"):
             mode, folder = a[2:], arguments.pop(0)
         else:
             names.append(a)
     if mode == "check":
         return check(folder, level)
+    if mode == "pack":
+        return pack(folder)
     if mode == "models":
         for name in names:
             print(json.dumps(counts(optimized(name, level, int8))))

@@ -1,0 +1,37 @@
+/* What ONNX Runtime makes of a file with Q/DQ pairs: its operators after it has fused, and what becomes of each Q and
+ * DQ.
+ *
+ * The rules are those of docs/quantization.md, "What ONNX Runtime fuses": measured on one version on one kind of
+ * machine. */
+#ifndef FRONTENDS_ONNX_FUSIONS_H
+#define FRONTENDS_ONNX_FUSIONS_H
+
+#include "frontends/onnx/file/spine.h"
+#include "ir/graph.h"
+
+#define ORT_VERSION "1.31"
+#define ORT_LEVEL   "extended" /* what is above it changes layouts, not which Q and DQ go */
+
+/* What becomes of one Q or DQ of a file. */
+typedef struct FusionFate {
+    const char *node, *value; /* its name, or its result's; what it quantizes or gives */
+    bool is_q;
+    const char *by;  /* the operator that it goes into, or in words what else takes it away; null: nothing does */
+    const char *at;  /* the node that becomes that operator; null: none */
+    const char *why; /* where it stays: why */
+    int stays;       /* calls that are left of it: one for each reader that is not fused */
+} FusionFate;
+
+typedef struct Fusions {
+    Map ops; /* operator -> how many of it the optimized graph has, by title in order of appearance */
+    FusionFate *fates;
+    size_t n;       /* in the order of the file */
+    size_t orphans; /* fates that stay */
+    bool refused;   /* by its own rules ONNX Runtime makes a model of it that it then refuses */
+} Fusions;
+
+/* Says it of the model of a spine; `typed` is what onnx_import made of it, whose types are those of the file's values
+ * (null: nothing is known of them).  Bodies of conditions and loops are taken as they are. */
+Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *f);
+
+#endif

@@ -1,0 +1,51 @@
+/* The prediction: its steps in their order, and what is said of each Q and DQ. */
+#include "frontends/onnx/ort/steps.h"
+
+/* Why a Q or DQ that is left is left. */
+static const char *why_left(Calls *g, const Call *c)
+{
+    const Val *v = call_is_q(c) ? call_in(c, 0) : c->outs[0];
+    const Call *other = call_is_q(c) ? v->from : v->n_reads ? v->reads[0].by : NULL;
+    if (!other && call_is_q(c))
+        return "what it reads comes from outside";
+    if (!other)
+        return "its value is a result of the model";
+    if (!call_is_q(c) && v->result)
+        return "its value is a result of the model";
+    if (call_is_q(other) || call_is_dq(other))
+        return arena_printf(g->arena, "%s has another scale", other->name[0] ? other->name : "the next of them");
+    const char *name = other->name[0] ? other->name : other->outs[0] ? other->outs[0]->name : "";
+    return arena_printf(g->arena, "%s %s is float: %s", other->op, name,
+                        other->why ? other->why : "it was made of others");
+}
+
+static void tell(Calls *g)
+{
+    for (const Call *c = g->first; c; c = c->next) {
+        calls_count(g, c->op);
+        if (c->fate < 0)
+            continue;
+        FusionFate *f = &g->found->fates[c->fate];
+        if (!f->stays++)
+            f->why = why_left(g, c);
+    }
+    for (size_t i = 0; i < g->found->n; i++)
+        g->found->orphans += g->found->fates[i].stays > 0;
+}
+
+Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *f)
+{
+    static void (*const steps[])(Calls *) = {
+        ort_own_dq,           ort_clean,  ort_double_pairs,  ort_merge,    ort_gemm,      ort_own_dq, ort_propagate,
+        ort_float_parameters, ort_own_dq, ort_where_numbers, ort_unsigned, ort_redundant, ort_groups, ort_floats,
+        ort_neighbours,       ort_unread,
+    };
+    Calls g = { .arena = arena, .diag = d, .spine = spine, .found = f };
+    *f = (Fusions){ .n = 0 };
+    map_open(&f->ops, arena);
+    calls_read(&g, typed);
+    for (size_t i = 0; i < COUNT(steps); i++)
+        steps[i](&g);
+    tell(&g);
+    return g.broken ? INVALID : OK;
+}
