@@ -23,6 +23,8 @@ typedef struct Fusion {
     Condition condition;
 } Fusion;
 
+#define MS "com.microsoft."
+
 static const Fusion fusions[] = {
 #define FUSION(op, with_q, without, operands, condition) { op, with_q, without, operands, condition },
 #include "frontends/onnx/ort/fusions.def"
