@@ -5,6 +5,7 @@
 #include "api/model/census.h"
 #include "api/train/train.h"
 #include "api/verbs/explain.h"
+#include "api/verbs/fusions.h"
 #include "api/verbs/verbs.h"
 #include "ops/card/path.h"
 #include "ops/card/schema.h"
@@ -277,9 +278,14 @@ Status command_explain(Command *c)
     if (option_given(&c->line, OPT_plan))
         return explain_plan(c, m, s);
     const Census census = census_of(m, a);
+    Fusions fused;
+    bool has_pairs;
+    TRY(fusions_of(m, a, &fused, &has_pairs));
     text_open(&t, a);
     if (out_is_json(c->out)) {
         model_records(&t, m, &census, &paths, a);
+        if (has_pairs)
+            fusions_records(&t, &fused);
         if (s)
             explain_step_records(&t, s);
         return out_objects(c->out, &t);
@@ -291,6 +297,8 @@ Status command_explain(Command *c)
     tell_weights(&t, m, &paths, a, option_given(&c->line, OPT_verbose) > 0);
     tell_extras(&t, m, &census);
     tell_missing(&t, m, a);
+    if (has_pairs)
+        fusions_tell(&t, a, &fused, true);
     if (s)
         explain_step(&t, s);
     return out_bytes(c->out, t.p, t.n);

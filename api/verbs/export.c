@@ -6,6 +6,7 @@
 #include "api/session/export_quant.h"
 #include "api/session/weights.h"
 #include "api/verbs/export.h"
+#include "api/verbs/fusions.h"
 #include "api/verbs/verbs.h"
 #include "frontends/onnx/export.h"
 
@@ -63,35 +64,54 @@ static const char *signature_text(Arena *arena, const qcc_model *m)
     return text_get(&t);
 }
 
-static void tell_count(Text *t, bool *any, const char *op, int64_t before, int64_t after)
+/* How operators are counted before and after; `fused` (null: nobody fuses) has what becomes of them then. */
+typedef struct Counts {
+    const Census *before, *after;
+    const Fusions *fused;
+    Arena *arena;
+    bool any;
+} Counts;
+
+static void tell_count(Text *t, Counts *c, const char *op, int64_t before, int64_t after)
 {
-    if (!*any)
-        text_printf(t, "  %-25s %8s %8s\n", "operator", "before", "after");
-    *any = true;
-    text_printf(t, "  %-25s %8" PRId64 " %8" PRId64 "\n", op, before, after);
+    const char *note = c->fused ? fusions_note(c->arena, c->fused, op) : NULL;
+    if (!c->any)
+        text_printf(t, "  %-25s %8s %8s%s\n", "operator", "before", "after",
+                    c->fused ? "   by ONNX Runtime " ORT_VERSION : "");
+    c->any = true;
+    text_printf(t, "  %-25s %8" PRId64 " %8" PRId64 "%s%s\n", op, before, after, note ? "   " : "", note ? note : "");
 }
 
-/* What changed, and the casts whenever there is something to say of them. */
-static void tell_counts(Text *t, const Census *before, const Census *after, Arena *arena)
+/* What changed, or is fused, and the casts whenever there is something to say of them. */
+static void tell_counts(Text *t, Counts *c)
 {
-    const OpCount *old = census_sorted(before, arena), *new = census_sorted(after, arena);
-    bool any = false;
+    const Census *before = c->before, *after = c->after;
+    const OpCount *old = census_sorted(before, c->arena), *new = census_sorted(after, c->arena);
     for (size_t i = 0; i < before->ops.n; i++)
-        if (!is_cast(old[i].op) && census_count(after, old[i].op) != old[i].n)
-            tell_count(t, &any, old[i].op, old[i].n, census_count(after, old[i].op));
+        if (!is_cast(old[i].op) &&
+            (census_count(after, old[i].op) != old[i].n || (c->fused && fusions_note(c->arena, c->fused, old[i].op))))
+            tell_count(t, c, old[i].op, old[i].n, census_count(after, old[i].op));
     for (size_t i = 0; i < after->ops.n; i++)
         if (!is_cast(new[i].op) && !census_count(before, new[i].op))
-            tell_count(t, &any, new[i].op, 0, new[i].n);
-    if (any || before->casts || after->casts)
-        tell_count(t, &any, "Cast", (int64_t)before->casts, (int64_t)after->casts);
+            tell_count(t, c, new[i].op, 0, new[i].n);
+    if (c->any || before->casts || after->casts)
+        tell_count(t, c, "Cast", (int64_t)before->casts, (int64_t)after->casts);
 }
 
-static void tell_form(Text *t, const qcc_model *m, const ExportForm *form)
+/* Whom a file with codes is for; null: it has floats. */
+static const char *codes_for(const Exported *e)
+{
+    const bool codes = e->step && e->session && export_writes_again(e->step, &e->form) &&
+                       !(e->form.target && strcmp(e->form.target, "float") == 0);
+    return codes ? e->step->recipe.quantization.target : NULL;
+}
+
+static void tell_form(Text *t, const qcc_model *m, const Exported *e)
 {
     const Onnx__ModelProto *p = m->spine.model;
-    text_add(t, "for float");
-    if (form->narrows)
-        text_printf(t, ", %s", form->dtype);
+    text_printf(t, "for %s", codes_for(e) ? codes_for(e) : "float");
+    if (e->form.narrows)
+        text_printf(t, ", %s", e->form.dtype);
     for (size_t i = 0; i < p->n_opset_import; i++)
         if (!p->opset_import[i]->domain.len)
             text_printf(t, ", opset %" PRId64, p->opset_import[i]->version);
@@ -114,12 +134,48 @@ static bool binds(const CommandLine *line)
            option_given(line, OPT_constant);
 }
 
+static qcc_status count_bytes(void *user, const void *bytes, size_t n)
+{
+    (void)bytes;
+    *(uint64_t *)user += n;
+    return QCC_OK;
+}
+
+/* How large the file would be with floats. */
+static Status float_bytes(Command *c, const Exported *e, uint64_t *n)
+{
+    Out o;
+    ExportForm form = e->form;
+    const qcc_sink sink = { .write = count_bytes, .user = n };
+    form.target = "float";
+    *n = 0;
+    TRY(out_open(&o, c->cx, &sink));
+    return export_close(&o, session_export(e->session, &form, &o));
+}
+
+static Status tell_size(Command *c, Text *t, const Exported *e, const Out *o)
+{
+    uint64_t floats;
+    Arena *arena = &c->cx->scratch;
+    text_printf(t, ", %s", bytes_text(arena, o->bytes));
+    if (o->is_model && o->weight_file.kept) {
+        text_printf(t, " and %s in %s", bytes_text(arena, o->weight_file.at), o->weight_file.path);
+        return OK;
+    }
+    if (!codes_for(e))
+        return OK;
+    TRY(float_bytes(c, e, &floats));
+    text_printf(t, " (float %s)", bytes_text(arena, floats));
+    return OK;
+}
+
 /* Reads the file that was written: what is told of it is what is in it. */
-static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportForm *form, const char *words)
+static Status tell_export(Command *c, qcc_model *m, const Out *o, const Exported *e)
 {
     Arena *arena = &c->cx->scratch;
     const char *before, *after, *path = o->to.path;
     qcc_model *written;
+    const char *words = e->weights;
     Text t;
     if (binds(&c->line))
         TRY(read_plain(c, c->line.paths[0], &m));
@@ -139,10 +195,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportFo
     }
     text_open(&t, arena);
     text_printf(&t, "%s   ", path);
-    tell_form(&t, written, form);
-    text_printf(&t, ", %s", bytes_text(arena, o->bytes));
-    if (o->is_model && o->weight_file.kept)
-        text_printf(&t, " and %s in %s", bytes_text(arena, o->weight_file.at), o->weight_file.path);
+    tell_form(&t, written, e);
+    TRY(tell_size(c, &t, e, o));
     const char *others = out_others(o);
     if (others)
         text_printf(&t, ", %s", others);
@@ -152,7 +206,13 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const ExportFo
     else
         text_printf(&t, "changed: %s\n  before %s\n", after, before);
     const Census old = census_of(m, arena), new = census_of(written, arena);
-    tell_counts(&t, &old, &new, arena);
+    Fusions fused;
+    bool has_pairs = false;
+    if (codes_for(e) && strcmp(codes_for(e), "ort") == 0)
+        TRY(fusions_of(written, arena, &fused, &has_pairs));
+    tell_counts(&t, &(Counts){ &old, &new, has_pairs ? &fused : NULL, arena, false });
+    if (has_pairs)
+        fusions_tell(&t, arena, &fused, false);
     if (words)
         text_printf(&t, "  %s\n", words);
     return out_bytes(c->out, t.p, t.n);
@@ -176,7 +236,7 @@ static Status export_to_file(Command *c, qcc_model *m, Exported *e)
         TRY(export_verify_data(c, e));
     TRY(out_open(&o, c->cx, &sink));
     TRY(export_close(&o, write_model(c, m, e, &o)));
-    TRY(tell_export(c, m, &o, &e->form, e->weights));
+    TRY(tell_export(c, m, &o, e));
     return option_given(&c->line, OPT_verify) ? export_verify(c, e) : OK;
 }
 

@@ -14,7 +14,7 @@
 
 /* What becomes of one Q or DQ of a file. */
 typedef struct FusionFate {
-    const char *node, *value; /* its name, or its result's; what it quantizes or gives */
+    const char *node, *value; /* its name, or its result's; what it reads */
     bool is_q;
     const char *by;  /* the operator that it goes into, or in words what else takes it away; null: nothing does */
     const char *at;  /* the node that becomes that operator; null: none */
@@ -22,12 +22,21 @@ typedef struct FusionFate {
     int stays;       /* calls that are left of it: one for each reader that is not fused */
 } FusionFate;
 
+/* What became of operators of one kind. */
+typedef struct FusionChange {
+    const char *op, *into; /* null: they are gone, taken in by others */
+    int n;
+    int weights, biases; /* of products: ONNX's numbers of the types of their codes; 0: they have none */
+} FusionChange;
+
 typedef struct Fusions {
     Map ops; /* operator -> how many of it the optimized graph has, by title in order of appearance */
     FusionFate *fates;
     size_t n;       /* in the order of the file */
     size_t orphans; /* fates that stay */
-    bool refused;   /* by its own rules ONNX Runtime makes a model of it that it then refuses */
+    FusionChange *changes;
+    size_t n_changes, cap; /* without Q and DQ */
+    bool refused;          /* by its own rules ONNX Runtime makes a model of it that it then refuses */
 } Fusions;
 
 /* Says it of the model of a spine; `typed` is what onnx_import made of it, whose types are those of the file's values

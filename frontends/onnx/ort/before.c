@@ -272,6 +272,7 @@ static void make_gemm(Calls *g, Call *product, Call *sum, Val *b)
         x = place->outs[0];
     }
     Call *gemm = call_new(g, "Gemm", 3, turns ? val_new(g, NULL) : y, place);
+    gemm->was = product->op;
     gemm->name = product->name[0] ? product->name : sum->name;
     call_put(g, gemm, 0, x);
     call_put(g, gemm, 1, w);

@@ -275,14 +275,12 @@ static void take_fate(Calls *g, Call *c)
     Fusions *f = g->found;
     if (!call_is_q(c) && !call_is_dq(c))
         return;
-    const Val *v = c->outs && c->n_outs ? c->outs[0] : NULL, *x = call_in(c, 0);
+    const Val *v = c->n_outs ? c->outs[0] : NULL, *x = call_in(c, 0);
     c->fate = (int)f->n;
     f->fates[f->n++] = (FusionFate){ .node = c->name[0] ? c->name
                                              : v        ? v->name
                                                         : "",
-                                     .value = call_is_q(c) && x ? x->name
-                                              : v               ? v->name
-                                                                : "",
+                                     .value = x ? x->name : "",
                                      .is_q = call_is_q(c) };
 }
 
@@ -350,6 +348,7 @@ static void take_node(Calls *g, const Onnx__NodeProto *n)
     Call *c = call_new(g, call_title(g, n), n->n_input > PAIR_INS ? n->n_input : PAIR_INS, NULL, g->last);
     c->name = arena_copy(g->arena, name.p, name.n);
     c->proto = n;
+    c->was = c->op;
     for (size_t i = 0; i < n->n_input; i++)
         call_put(g, c, i, val_named(g, str_of(n->input[i])));
     c->n_outs = n->n_output;

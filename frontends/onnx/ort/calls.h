@@ -31,16 +31,18 @@ typedef struct Val {
 } Val;
 
 struct Call {
-    const char *op; /* with its domain, but for ONNX's own */
+    const char *op;  /* with its domain, but for ONNX's own */
+    const char *was; /* as the file has it; null: it is none of the file */
     const char *name;
     const Onnx__NodeProto *proto; /* null: it is none of the file */
     Val **ins, **outs;            /* null: absent */
     size_t n_ins, n_outs;
     Call *before, *next;
     bool gone;
-    bool moved;      /* a Q that repeats a pair behind a move */
-    int fate;        /* which Q or DQ of the file it is or repeats; -1: none */
-    const char *why; /* it is not fused */
+    bool moved;          /* a Q that repeats a pair behind a move */
+    int fate;            /* which Q or DQ of the file it is or repeats; -1: none */
+    const char *why;     /* it is not fused */
+    int weights, biases; /* of a product that is: types of codes */
 };
 
 typedef struct Calls {

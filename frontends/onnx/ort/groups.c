@@ -216,6 +216,10 @@ static void fuse(Group *p)
     Calls *g = p->g;
     Call *c = p->c;
     c->op = p->q || p->rule->condition == PARTS ? p->rule->with_q : p->rule->without;
+    if (p->rule->condition <= GEMM) {
+        c->weights = p->type[1];
+        c->biases = p->type[2];
+    }
     if (p->q)
         take_q(g, c, 0, p->q);
     for (size_t i = 0; p->rule->condition == PARTS && i < c->n_outs; i++)

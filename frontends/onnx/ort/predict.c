@@ -1,4 +1,6 @@
 /* The prediction: its steps in their order, and what is said of each Q and DQ. */
+#include <string.h>
+
 #include "frontends/onnx/ort/steps.h"
 
 /* Why a Q or DQ that is left is left. */
@@ -17,6 +19,48 @@ static const char *why_left(Calls *g, const Call *c)
     const char *name = other->name[0] ? other->name : other->outs[0] ? other->outs[0]->name : "";
     return arena_printf(g->arena, "%s %s is float: %s", other->op, name,
                         other->why ? other->why : "it was made of others");
+}
+
+static FusionChange *change(Calls *g, const char *op, const char *into)
+{
+    Fusions *f = g->found;
+    for (size_t i = 0; i < f->n_changes; i++)
+        if (strcmp(f->changes[i].op, op) == 0 && f->changes[i].into && strcmp(f->changes[i].into, into) == 0)
+            return &f->changes[i];
+    GROW(g->arena, f->changes, f->n_changes, f->cap);
+    f->changes[f->n_changes] = (FusionChange){ .op = op, .into = into };
+    return &f->changes[f->n_changes++];
+}
+
+/* What became of operators: those that are another now, and those that nothing is left of. */
+static void tell_changes(Calls *g, Call *const *all, size_t n)
+{
+    Map lost;
+    map_open(&lost, g->arena);
+    for (size_t i = 0; i < n; i++) {
+        const char *was = all[i]->was;
+        if (!was || strcmp(was, "QuantizeLinear") == 0 || strcmp(was, "DequantizeLinear") == 0)
+            continue;
+        map_put(&lost, was, NULL)->value.i++;
+    }
+    for (const Call *c = g->first; c; c = c->next) {
+        MapEntry *e = c->was ? map_find(&lost, c->was) : NULL;
+        if (!e)
+            continue;
+        e->value.i--;
+        if (strcmp(c->was, c->op) == 0)
+            continue;
+        FusionChange *to = change(g, c->was, c->op);
+        to->n++;
+        to->weights = c->weights;
+        to->biases = c->biases;
+    }
+    for (size_t i = 0; i < lost.n; i++)
+        if (lost.entries[i].value.i > 0) {
+            FusionChange *gone = change(g, lost.entries[i].key, "");
+            gone->into = NULL;
+            gone->n = (int)lost.entries[i].value.i;
+        }
 }
 
 static void tell(Calls *g)
@@ -44,8 +88,11 @@ Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *
     *f = (Fusions){ .n = 0 };
     map_open(&f->ops, arena);
     calls_read(&g, typed);
+    size_t n;
+    Call **all = calls_list(&g, &n);
     for (size_t i = 0; i < COUNT(steps); i++)
         steps[i](&g);
     tell(&g);
+    tell_changes(&g, all, n);
     return g.broken ? INVALID : OK;
 }
