@@ -98,8 +98,7 @@ static void tell_counts(Text *t, Counts *c)
         tell_count(t, c, "Cast", (int64_t)before->casts, (int64_t)after->casts);
 }
 
-/* Whom a file with codes is for; null: it has floats. */
-static const char *codes_for(const Exported *e)
+const char *export_codes_for(const Exported *e)
 {
     const bool codes = e->step && e->session && export_writes_again(e->step, &e->form) &&
                        !(e->form.target && strcmp(e->form.target, "float") == 0);
@@ -109,7 +108,7 @@ static const char *codes_for(const Exported *e)
 static void tell_form(Text *t, const qcc_model *m, const Exported *e)
 {
     const Onnx__ModelProto *p = m->spine.model;
-    text_printf(t, "for %s", codes_for(e) ? codes_for(e) : "float");
+    text_printf(t, "for %s", export_codes_for(e) ? export_codes_for(e) : "float");
     if (e->form.narrows)
         text_printf(t, ", %s", e->form.dtype);
     for (size_t i = 0; i < p->n_opset_import; i++)
@@ -162,7 +161,7 @@ static Status tell_size(Command *c, Text *t, const Exported *e, const Out *o)
         text_printf(t, " and %s in %s", bytes_text(arena, o->weight_file.at), o->weight_file.path);
         return OK;
     }
-    if (!codes_for(e))
+    if (!export_codes_for(e))
         return OK;
     TRY(float_bytes(c, e, &floats));
     text_printf(t, " (float %s)", bytes_text(arena, floats));
@@ -208,7 +207,7 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const Exported
     const Census old = census_of(m, arena), new = census_of(written, arena);
     Fusions fused;
     bool has_pairs = false;
-    if (codes_for(e) && strcmp(codes_for(e), "ort") == 0)
+    if (export_codes_for(e) && strcmp(export_codes_for(e), "ort") == 0)
         TRY(fusions_of(written, arena, &fused, &has_pairs));
     tell_counts(&t, &(Counts){ &old, &new, has_pairs ? &fused : NULL, arena, false });
     if (has_pairs)
@@ -227,13 +226,37 @@ static Status where_to(Command *c)
     return message_send(msg);
 }
 
+/* What belongs to --verify alone is said of something else. */
+static Status wants_verify(Command *c, const char *option)
+{
+    Message *msg =
+        message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "%s says something of --verify", option);
+    message_try(msg, "qcc --export STEP --checkpoint PATH --verify NAME=FILE %s FILE ..", option);
+    return message_send(msg);
+}
+
+/* A certificate is of codes, a file that is there already of a run. */
+static Status check_verify(Command *c, Exported *e)
+{
+    const bool certifies = option_given(&c->line, OPT_certificate), deployed = option_given(&c->line, OPT_deployed);
+    if (!option_given(&c->line, OPT_verify))
+        return certifies || deployed ? wants_verify(c, certifies ? "--certificate" : "--deployed") : OK;
+    if (deployed && !e->session)
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--deployed: of which run? --checkpoint names it");
+    if (certifies && !export_codes_for(e))
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE,
+                       "--certificate: there are no codes to compare: the exported file is one of floats");
+    return export_verify_data(c, e);
+}
+
 static Status export_to_file(Command *c, qcc_model *m, Exported *e)
 {
     Out o;
     const qcc_sink sink = qcc_to_file(e->path);
     TRY(open_step(c, m, e));
-    if (option_given(&c->line, OPT_verify))
-        TRY(export_verify_data(c, e));
+    TRY(check_verify(c, e));
+    if (option_given(&c->line, OPT_deployed))
+        return export_verify(c, e);
     TRY(out_open(&o, c->cx, &sink));
     TRY(export_close(&o, write_model(c, m, e, &o)));
     TRY(tell_export(c, m, &o, e));
@@ -244,7 +267,13 @@ Status command_export(Command *c)
 {
     qcc_model *m;
     Exported e = { .path = option_text(&c->line, OPT_output_path) };
+    const char *deployed = option_text(&c->line, OPT_deployed);
     TRY(command_wants(c, 1));
+    if (deployed && e.path)
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE,
+                       "--deployed: the file is there already: -o has none to write");
+    if (deployed)
+        e.path = deployed;
     if (!e.path)
         return where_to(c);
     TRY(export_form(c->cx, &c->line, &e.form));

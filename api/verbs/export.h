@@ -15,6 +15,9 @@ typedef struct Exported {
     bool measures;       /* --verify has a target */
 } Exported;
 
+/* Whom a file with codes is for; null: it has floats. */
+const char *export_codes_for(const Exported *e);
+
 /* Reads what --verify names, and complains of data that does not fit: before anything is written. */
 Status export_verify_data(Command *c, Exported *e);
 

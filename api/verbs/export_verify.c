@@ -8,7 +8,9 @@
 #include "api/session/export_quant.h"
 #include "api/session/weights.h"
 #include "api/train/train.h"
-#include "api/verbs/export.h"
+#include "api/verbs/certificate.h"
+#include "api/verbs/fusions.h"
+#include "ir/role.h"
 #include "base/bytes.h"
 #include "ir/store/blob.h"
 
@@ -37,7 +39,8 @@ typedef struct Verify {
     Compared *outputs;         /* of `after` */
     Metric metric[2];          /* of `before` and `after` */
     bool measures;
-    Cleanup cleanup;
+    bool has_codes; /* the file is one of codes: */
+    Parity parity;
 } Verify;
 
 /* ---- the data ---- */
@@ -163,11 +166,12 @@ static const Tensor *own_value(qcc_model *m, size_t i, const Tensor *given)
 }
 
 /* A batch as values of a model's own types; dimension 0 as it is. */
-static Status evaluate_batch(Verify *v, qcc_model *m, const Batch *batch)
+static Status batch_inputs(Verify *v, qcc_model *m, const Batch *batch, const Tensor ***list)
 {
     Arena *arena = &v->c->cx->scratch;
     const Tensor **inputs = NEWS(arena, const Tensor *, m->n_inputs + 1);
     Map data;
+    *list = inputs;
     map_open(&data, arena);
     for (size_t k = 0; k < v->data.n_inputs; k++)
         map_put(&data, v->data.inputs[k].name, NULL)->value.cp = batch->values[k];
@@ -179,8 +183,52 @@ static Status evaluate_batch(Verify *v, qcc_model *m, const Batch *batch)
                            m->inputs[i].name);
         inputs[i] = own_value(m, i, given);
     }
+    return OK;
+}
+
+static Status evaluate_batch(Verify *v, qcc_model *m, const Batch *batch)
+{
+    const Tensor **inputs;
     const EvalOptions how = command_eval(v->c);
+    TRY(batch_inputs(v, m, batch, &inputs));
     return model_evaluate(m, &how, inputs);
+}
+
+/* ---- codes ---- */
+
+/* What the training graph reads: the batch, states, and which samples count. */
+static Status training_inputs(Verify *v, const Batch *batch, const Tensor ***list)
+{
+    Arena *arena = &v->c->cx->scratch;
+    const Graph *g = v->parity.training;
+    const Tensor **inputs = NEWS(arena, const Tensor *, g->n_inputs + 1);
+    *list = inputs;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *n = g->inputs[i];
+        for (size_t k = 0; k < v->data.n_inputs && n->op == OP_input; k++)
+            if (strcmp(v->data.inputs[k].name, n->name) == 0)
+                inputs[i] = batch->values[k];
+        if (n->op == OP_state)
+            inputs[i] = session_view(v->run, n->name);
+        if (!inputs[i] && n->op == OP_input && node_role(n).role == INPUT_valid) {
+            Tensor *mask = tensor_new(arena, n->type);
+            for (int64_t k = 0; k < tensor_elements(mask); k++)
+                tensor_set_f64(mask, k, k < batch->valid);
+            inputs[i] = mask;
+        }
+        if (!inputs[i])
+            return fail_as(&v->c->cx->diag, INTERNAL, node_place(n), "nothing is bound to %s", n->name);
+    }
+    return OK;
+}
+
+static Status compare_codes(Verify *v, const Batch *batch)
+{
+    const Tensor **training, **file;
+    const EvalOptions how = command_eval(v->c);
+    TRY(training_inputs(v, batch, &training));
+    TRY(batch_inputs(v, v->after, batch, &file));
+    return parity_batch(&v->parity, &how, &v->c->cx->memory, training, file, batch);
 }
 
 static bool same_shape(const Type *a, const Type *b)
@@ -224,6 +272,8 @@ static Status look(void *user, const Batch *batch, const Validation *seen)
     const bool measures = v->measures && seen->has_metric && t && t->output;
     qcc_model *models[] = { v->before, v->after };
     TRY(evaluate_batch(v, v->after, batch));
+    if (v->has_codes)
+        TRY(compare_codes(v, batch));
     if (measures)
         TRY(evaluate_batch(v, v->before, batch));
     for (size_t i = 0; i < v->after->n_outputs; i++) {
@@ -279,16 +329,75 @@ static bool tell_output(Text *t, Arena *arena, const char *name, const Compared 
     return o->n && o->apart <= bound;
 }
 
+/* The first value that differs, and by how much. */
+static void tell_first(Text *t, const ParitySum *sum)
+{
+    const ParityNode *first = sum->first;
+    if (!first)
+        return;
+    text_printf(t, "    first in %s (%s): %" PRId64 " of %" PRId64 ", by at most %.3g\n", first->name, first->op,
+                first->differ, first->n, first->largest);
+}
+
+/* Whether all codes are as they should be; their rows of the table. */
+static bool tell_codes(Text *t, const Verify *v)
+{
+    Arena *arena = &v->c->cx->scratch;
+    const ParitySum codes = parity_sum(&v->parity, PARITY_CODES), floats = parity_sum(&v->parity, PARITY_FLOATS);
+    row(t, arena_printf(arena, "activations, %zu tensor%s", codes.nodes, codes.nodes == 1 ? "" : "s"), "graph",
+        percent(arena, codes.n - codes.differ, codes.n));
+    text_printf(t, "   %" PRId64 " of %" PRId64 " codes differ, %" PRId64 " tie%s\n", codes.differ, codes.n, codes.ties,
+                codes.ties == 1 ? "" : "s");
+    tell_first(t, &codes);
+    if (codes.unmatched)
+        text_printf(t, "    %zu of them are not in the training graph\n", codes.unmatched);
+    if (floats.nodes) {
+        row(t, arena_printf(arena, "floats, %zu tensor%s", floats.nodes, floats.nodes == 1 ? "" : "s"), "graph",
+            percent(arena, floats.n - floats.differ, floats.n));
+        text_char(t, '\n');
+        tell_first(t, &floats);
+    }
+    return parity_holds(&v->parity);
+}
+
+static Status certify(Verify *v, const Validation *seen, bool good)
+{
+    Fusions fused;
+    bool has_pairs = false;
+    Arena *arena = &v->c->cx->scratch;
+    CertifiedOutput *outputs = NEWS(arena, CertifiedOutput, v->after->n_outputs + 1);
+    for (size_t i = 0; i < v->after->n_outputs; i++) {
+        const Compared *o = &v->outputs[i];
+        outputs[i] = (CertifiedOutput){ v->after->outputs[i].name, o->n, o->n - o->equal, o->apart };
+    }
+    if (strcmp(export_codes_for(v->e), "ort") == 0)
+        TRY(fusions_of(v->after, arena, &fused, &has_pairs));
+    const Certificate certificate = { .exported = v->e,
+                                      .parity = &v->parity,
+                                      .fused = has_pairs ? &fused : NULL,
+                                      .outputs = outputs,
+                                      .n_outputs = v->after->n_outputs,
+                                      .samples = seen->samples,
+                                      .passed = good };
+    return certificate_write(v->c, option_text(&v->c->line, OPT_certificate), &certificate);
+}
+
 static Status tell_verify(Verify *v, const Validation *seen, size_t n_weights, size_t equal)
 {
     Text t;
     Arena *arena = &v->c->cx->scratch;
+    const ParitySum stored = v->has_codes ? parity_sum(&v->parity, PARITY_STORED) : (ParitySum){ 0 };
+    n_weights += stored.nodes;
+    equal += stored.nodes - stored.wrong;
     bool good = equal == n_weights;
     text_open(&t, arena);
     text_printf(&t, "verification         %" PRId64 " samples\n", seen->samples);
     row(&t, arena_printf(arena, "weights, %zu tensor%s", n_weights, n_weights == 1 ? "" : "s"), "state",
         percent(arena, (int64_t)equal, (int64_t)n_weights));
     text_char(&t, '\n');
+    tell_first(&t, &stored);
+    if (v->has_codes)
+        good &= tell_codes(&t, v);
     for (size_t i = 0; i < v->after->n_outputs; i++)
         if (v->outputs[i].n || v->outputs[i].apart > 0)
             good &= tell_output(&t, arena, v->after->outputs[i].name, &v->outputs[i], most_apart(&v->e->form));
@@ -300,6 +409,8 @@ static Status tell_verify(Verify *v, const Validation *seen, size_t n_weights, s
                                 { "weights_equal", logged_int((int64_t)equal) },
                                 { "passed", logged_flag(good) } };
     TRY(out_event(v->c->out, "verify", fields, COUNT(fields)));
+    if (option_given(&v->c->line, OPT_certificate))
+        TRY(certify(v, seen, good));
     text_add(&t, good ? "PASSED\n" : "FAILED\n");
     TRY(out_bytes(v->c->out, t.p, t.n));
     return good ? OK : MISMATCH;
@@ -318,6 +429,9 @@ static Status verify(Verify *v)
     TRY(train_data_open(v->c, v->e->step, OPT_data, OPT_target, true, &v->data));
     TRY(feed_open(&v->feed, v->data.set, &v->c->cx->diag, &all));
     TRY(compare_weights(v, &n, &equal));
+    v->has_codes = export_codes_for(v->e) != NULL;
+    if (v->has_codes)
+        TRY(parity_open(&v->parity, v->e->step, v->after, &v->e->step->arena));
     TRY(validate_and(v->c, v->e->step, v->run, &v->data, v->feed, &o, &seen, &watch));
     return tell_verify(v, &seen, n, equal);
 }
