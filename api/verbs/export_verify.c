@@ -404,9 +404,15 @@ static Status tell_verify(Verify *v, const Validation *seen, size_t n_weights, s
     if (v->measures && seen->has_metric)
         text_printf(&t, "%-10s before %.4f   training graph %.4f   this file %.4f\n", metric_name(seen->metric.kind),
                     metric_value(&v->metric[0]), metric_value(&seen->metric), metric_value(&v->metric[1]));
+    const ParitySum codes = v->has_codes ? parity_sum(&v->parity, PARITY_CODES) : (ParitySum){ 0 };
+    const LogValue nothing = logged_text(NULL);
     const LogExtra fields[] = { { "samples", logged_int(seen->samples) },
                                 { "weights", logged_int((int64_t)n_weights) },
                                 { "weights_equal", logged_int((int64_t)equal) },
+                                { "codes", v->has_codes ? logged_int(codes.n) : nothing },
+                                { "codes_differ", v->has_codes ? logged_int(codes.differ) : nothing },
+                                { "ties", v->has_codes ? logged_int(codes.ties) : nothing },
+                                { "first", codes.first ? logged_text(codes.first->name) : nothing },
                                 { "passed", logged_flag(good) } };
     TRY(out_event(v->c->out, "verify", fields, COUNT(fields)));
     if (option_given(&v->c->line, OPT_certificate))
