@@ -134,7 +134,7 @@ void ort_double_pairs(Calls *g)
 
 /* ---- equal calls ---- */
 
-/* Floats that are one number and equal are one value; zero points are not. */
+/* Floats and wide integers that are one number and equal are one value; zero points are not. */
 static void merge_numbers(Calls *g)
 {
     Map seen;
@@ -143,9 +143,9 @@ static void merge_numbers(Calls *g)
         double x;
         bool fresh;
         Val *v = g->values.entries[i].value.p;
-        if (v->dtype != ORT_FLOAT || v->rank > 1 || !val_is_one(g, v, &x))
+        if ((v->dtype != ORT_FLOAT && v->dtype != ORT_S64) || v->rank > 1 || !val_is_one(g, v, &x))
             continue;
-        MapEntry *e = map_put(&seen, arena_printf(g->arena, "%d %a", v->rank, x), &fresh);
+        MapEntry *e = map_put(&seen, arena_printf(g->arena, "%d %d %a", v->dtype, v->rank, x), &fresh);
         if (fresh)
             e->value.p = v;
         else if (!v->result)

@@ -102,7 +102,40 @@ static void join(Calls *g, Call *c)
         }
 }
 
-/* x * sigmoid-like numbers: HardSwish is opened. */
+/* Swish is opened as the function that it is: x sigmoid(a x), a cast to the type of x. */
+static void open_swish(Calls *g, Call *c)
+{
+    if (!call_is(c, "Swish"))
+        return;
+    Val *x = call_in(c, 0), *y = c->outs[0], *a = val_new(g, NULL), *ax = val_new(g, y), *s = val_new(g, y);
+    c->op = "Sigmoid";
+    call_gives(c, 0, s);
+    Call *cast = call_new(g, "Cast", 0, a, c->before), *inner = call_new(g, "Mul", 2, ax, cast);
+    call_put(g, inner, 0, x);
+    call_put(g, inner, 1, a);
+    call_put(g, c, 0, ax);
+    Call *mul = call_new(g, "Mul", 2, y, c);
+    call_put(g, mul, 0, x);
+    call_put(g, mul, 1, s);
+}
+
+/* Gelu of a sum with a stored list. */
+static void join_bias(Calls *g, Call *gelu)
+{
+    Call *add = call_is(gelu, "Gelu") ? call_from(gelu, 0) : NULL;
+    if (!call_is(add, "Add") || !val_only(add->outs[0]))
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (call_in(add, i) && add->ins[i]->stored && add->ins[i]->rank == 1) {
+            Val *x = call_in(add, 1 - i);
+            call_remove(g, add);
+            call_put(g, gelu, 0, x);
+            gelu->op = "com.microsoft.BiasGelu";
+            return;
+        }
+}
+
+/* HardSwish is opened. */
 static void open_hard_swish(Calls *g, Call *c)
 {
     if (!call_is(c, "HardSwish"))
@@ -149,6 +182,8 @@ void ort_floats(Calls *g)
         if (!list[i]->gone) {
             join(g, list[i]);
             open_hard_swish(g, list[i]);
+            open_swish(g, list[i]);
+            join_bias(g, list[i]);
         }
     for (size_t i = 0; i < n; i++)
         if (!list[i]->gone)

@@ -16,6 +16,9 @@ void ort_double_pairs(Calls *g);
 /* Equal calls are one, but for DQ. */
 void ort_merge(Calls *g);
 
+/* Shapes of Reshape that are computed become numbers where they can. */
+void ort_shapes(Calls *g);
+
 /* A product and the sum behind it are a Gemm. */
 void ort_gemm(Calls *g);
 
