@@ -361,6 +361,31 @@ static void take_node(Calls *g, const Onnx__NodeProto *n)
     read_bodies(g, n);
 }
 
+/* Types of values by their names; what has none in a graph of ours comes from a Q or DQ, which changes no shape. */
+static void take_types(Calls *g, Graph *typed)
+{
+    for (Node *n = typed ? walk_first(typed) : NULL; n; n = walk_next(typed, n)) {
+        MapEntry *e = n->name ? map_find(&g->values, n->name) : NULL;
+        Val *v = e ? e->value.p : NULL;
+        if (v && !v->stored && v->rank == RANK_UNKNOWN)
+            take_type(g, v, n->type);
+    }
+    for (size_t i = 0; typed && i < typed->n_inputs; i++) {
+        MapEntry *e = typed->inputs[i]->name ? map_find(&g->values, typed->inputs[i]->name) : NULL;
+        if (e)
+            take_type(g, e->value.p, typed->inputs[i]->type);
+    }
+    for (const Call *c = g->first; c; c = c->next) {
+        const Val *x = call_in(c, 0);
+        Val *v = c->n_outs ? c->outs[0] : NULL;
+        if ((!call_is_q(c) && !call_is_dq(c)) || !x || !v || v->rank != RANK_UNKNOWN)
+            continue;
+        v->rank = x->rank;
+        v->dims = x->dims;
+        v->dtype = call_is_dq(c) ? ORT_FLOAT : v->dtype;
+    }
+}
+
 void calls_read(Calls *g, Graph *typed)
 {
     const Onnx__ModelProto *m = g->spine->model;
@@ -379,17 +404,5 @@ void calls_read(Calls *g, Graph *typed)
         if (v)
             v->result = true;
     }
-    if (!typed)
-        return;
-    for (Node *n = walk_first(typed); n; n = walk_next(typed, n)) {
-        MapEntry *e = n->name ? map_find(&g->values, n->name) : NULL;
-        Val *v = e ? e->value.p : NULL;
-        if (v && !v->stored && v->rank == RANK_UNKNOWN)
-            take_type(g, v, n->type);
-    }
-    for (size_t i = 0; i < typed->n_inputs; i++) {
-        MapEntry *e = typed->inputs[i]->name ? map_find(&g->values, typed->inputs[i]->name) : NULL;
-        if (e)
-            take_type(g, e->value.p, typed->inputs[i]->type);
-    }
+    take_types(g, typed);
 }

@@ -4,25 +4,48 @@
 
 #include "frontends/onnx/ort/steps.h"
 
-/* ---- slices ---- */
+/* ---- parts ---- */
 
-/* A slice of a value along one axis, from one element to another. */
+/* A part of a value along one axis, from one element to another. */
 typedef struct Part {
     Call *c;
     const Val *of;
-    double axis, from, to;
-    size_t at; /* in order of appearance */
+    double axis, from, to, size; /* of the axis */
+    bool shrinks;                /* the axis goes */
+    size_t at;                   /* in order of appearance */
 } Part;
+
+static bool is_slice(Calls *g, const Call *c, Part *p)
+{
+    double step = 1;
+    return call_is(c, "Slice") && c->n_ins >= 4 && val_is_one(g, c->ins[1], &p->from) &&
+           val_is_one(g, c->ins[2], &p->to) && val_is_one(g, c->ins[3], &p->axis) &&
+           (!call_in(c, 4) || (val_is_one(g, c->ins[4], &step) && step == 1));
+}
+
+/* One element is a part, too. */
+static bool is_gather(Calls *g, const Call *c, Part *p)
+{
+    const Onnx__AttributeProto *axis = call_says(c, "axis");
+    if (!call_is(c, "Gather") || !val_is_one(g, call_in(c, 1), &p->from))
+        return false;
+    p->axis = axis ? (double)axis->i : 0;
+    p->to = p->from + 1;
+    p->shrinks = c->ins[1]->rank == 0;
+    return true;
+}
 
 static bool is_part(Calls *g, Call *c, Part *p)
 {
-    double step = 1;
-    if (!call_is(c, "Slice") || c->n_ins < 4 || !c->ins[0] || !c->outs[0])
+    *p = (Part){ .c = c, .of = call_in(c, 0) };
+    if (!p->of || !c->outs[0] || (!is_slice(g, c, p) && !is_gather(g, c, p)))
         return false;
-    p->c = c;
-    p->of = c->ins[0];
-    return val_is_one(g, c->ins[1], &p->from) && val_is_one(g, c->ins[2], &p->to) &&
-           val_is_one(g, c->ins[3], &p->axis) && (!call_in(c, 4) || (val_is_one(g, c->ins[4], &step) && step == 1));
+    const int axis = (int)p->axis + (p->axis < 0 ? p->of->rank : 0);
+    if (axis < 0 || axis >= p->of->rank || p->of->dims[axis] < 0)
+        return false;
+    p->axis = axis;
+    p->size = (double)p->of->dims[axis];
+    return true;
 }
 
 static int by_start(const void *a, const void *b)
@@ -43,7 +66,7 @@ static void split(Calls *g, Part *some, size_t n)
             return;
         at = some[i].to;
     }
-    if (n < 2)
+    if (n < 2 || at < some[0].size)
         return;
     Call *c = call_new(g, "Split", 1, NULL, some[0].c->before);
     c->outs = NEWS(g->arena, Val *, n);
@@ -52,6 +75,11 @@ static void split(Calls *g, Part *some, size_t n)
     for (size_t i = 0; i < n; i++) {
         Val *y = some[i].c->outs[0];
         call_remove(g, some[i].c);
+        if (some[i].shrinks) {
+            Call *shrink = call_new(g, "Squeeze", 1, y, c);
+            y = val_new(g, NULL);
+            call_put(g, shrink, 0, y);
+        }
         call_gives(c, i, y);
     }
 }
@@ -135,6 +163,33 @@ static void join_bias(Calls *g, Call *gelu)
         }
 }
 
+static bool same_sizes(const Val *a, const Val *b)
+{
+    if (!a || !b || a->rank != 3 || b->rank != 3)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (a->dims[i] < 0 || a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+/* LayerNormalization of a sum that nobody else reads. */
+static void join_norm(Calls *g, Call *norm)
+{
+    Call *add = call_is(norm, "LayerNormalization") ? call_from(norm, 0) : NULL;
+    if (!call_is(add, "Add") || !val_only(add->outs[0]) || !same_sizes(call_in(add, 0), call_in(add, 1)))
+        return;
+    Call *both = call_new(g, "com.microsoft.SkipLayerNormalization", norm->n_ins + 1, NULL, norm);
+    both->name = norm->name;
+    both->was = norm->was;
+    for (size_t i = 0; i < both->n_ins; i++)
+        call_put(g, both, i, i < 2 ? call_in(add, i) : call_in(norm, i - 1));
+    Val *y = norm->outs[0];
+    call_remove(g, add);
+    call_remove(g, norm);
+    call_gives(both, 0, y);
+}
+
 /* HardSwish is opened. */
 static void open_hard_swish(Calls *g, Call *c)
 {
@@ -184,6 +239,7 @@ void ort_floats(Calls *g)
             open_hard_swish(g, list[i]);
             open_swish(g, list[i]);
             join_bias(g, list[i]);
+            join_norm(g, list[i]);
         }
     for (size_t i = 0; i < n; i++)
         if (!list[i]->gone)

@@ -80,9 +80,9 @@ static void tell(Calls *g)
 Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *f)
 {
     static void (*const steps[])(Calls *) = {
-        ort_own_dq,    ort_clean,     ort_double_pairs,     ort_merge,      ort_shapes,        ort_gemm,
-        ort_own_dq,    ort_propagate, ort_float_parameters, ort_own_dq,     ort_where_numbers, ort_unsigned,
-        ort_redundant, ort_groups,    ort_floats,           ort_neighbours, ort_unread,
+        ort_own_dq, ort_clean,     ort_double_pairs,     ort_merge,  ort_shapes,        ort_gemm,     ort_reshapes,
+        ort_own_dq, ort_propagate, ort_float_parameters, ort_own_dq, ort_where_numbers, ort_unsigned, ort_redundant,
+        ort_groups, ort_floats,    ort_neighbours,       ort_unread,
     };
     Calls g = { .arena = arena, .diag = d, .spine = spine, .found = f };
     *f = (Fusions){ .n = 0 };

@@ -41,10 +41,40 @@ static const double *numbers_of(Calls *g, const Call *concat, const Val *reshape
             open += list[*n] == -1;
             ++*n;
         }
-        if (!known && (!v || v->rank != 1 || v->dims[0] != 1))
+        if (!known && (!v || v->rank != 1 || v->dims[0] != 1 || !call_is(v->from, "Unsqueeze")))
             return NULL;
     }
     return open <= 1 ? list : NULL;
+}
+
+static bool is_known(const Val *v)
+{
+    bool known = v && v->rank >= 0;
+    for (int i = 0; known && i < v->rank; i++)
+        known = v->dims[i] >= 0;
+    return known;
+}
+
+static bool reshapes(const Call *c)
+{
+    return (call_is(c, "Reshape") || call_is(c, "Squeeze") || call_is(c, "Unsqueeze")) && call_in(c, 0);
+}
+
+void ort_reshapes(Calls *g)
+{
+    size_t n;
+    Call **list = calls_list(g, &n);
+    for (size_t i = n; i-- > 0;) {
+        Call *c = list[i], *before = reshapes(c) ? call_from(c, 0) : NULL;
+        if (!is_known(c->n_outs ? c->outs[0] : NULL))
+            continue;
+        while (reshapes(before) && val_only(before->outs[0])) {
+            c->op = "Reshape";
+            call_put(g, c, 0, before->ins[0]);
+            call_remove(g, before);
+            before = call_from(c, 0);
+        }
+    }
 }
 
 void ort_shapes(Calls *g)

@@ -22,6 +22,9 @@ void ort_shapes(Calls *g);
 /* A product and the sum behind it are a Gemm. */
 void ort_gemm(Calls *g);
 
+/* Reshapes in a row are one, where the last knows all sizes. */
+void ort_reshapes(Calls *g);
+
 /* Pairs go through moves, with the data and against them. */
 void ort_propagate(Calls *g);
 
