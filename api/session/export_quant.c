@@ -8,6 +8,7 @@
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/write.h"
 #include "ir/role.h"
+#include "ops/quant/observe.h"
 #include "passes/pipelines.h"
 #include "passes/recipe/choices.h"
 
@@ -50,6 +51,29 @@ static Status put_states(Graph *g, const TrainedStates *states, Diag *d)
     return OK;
 }
 
+/* Ranges and learned scales that no run has found, each another one: ranges from 0 on, which leave nothing of a Relu. */
+static void suppose_states(Graph *g)
+{
+    int k = 0;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        Node *state = g->inputs[i];
+        if (state->op != OP_state || node_role(state).role != STATE_quant)
+            continue;
+        Tensor *own = tensor_new(g->arena, state->type);
+        const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0;
+        const double some = 1 + ++k / 1024.0;
+        for (int64_t e = 0; e < tensor_elements(own); e++)
+            tensor_set_f64(own, e, learned ? -8 * some : 0);
+        if (!learned && tensor_elements(own) == OBSERVED_RANGE) {
+            tensor_set_f64(own, OBSERVED_HI, some);
+            tensor_set_f64(own, OBSERVED_SEEN, 1);
+        }
+        StateAttr *attr = attrs_copy(g->arena, op_of(state)->attrs, state->attr);
+        attr->value = payload_of(g->arena, own);
+        state->attr = attr;
+    }
+}
+
 static Status import_model(qcc_model *m, Ir *ir, Graph **g)
 {
     Module *module;
@@ -59,7 +83,7 @@ static Status import_model(qcc_model *m, Ir *ir, Graph **g)
     return OK;
 }
 
-/* Without quantizers where it is to be floats. */
+/* Without quantizers where it is to be floats; without states with supposed ones. */
 static Status write_again(const qcc_step *s, const TrainedStates *states, bool as_float, const Sink *sink,
                           WeightFile *weights, Arena *arena)
 {
@@ -76,7 +100,10 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     TRY(model_supported(m));
     TRY(import_model(m, &ir, &g));
     TRY(run_pipeline("quant-model", g, &recipe));
-    TRY(put_states(g, states, d));
+    if (states)
+        TRY(put_states(g, states, d));
+    else
+        suppose_states(g);
     if (as_float)
         TRY(pass_run(pass_find("strip-quant"), g, NULL));
     TRY(run_pipeline("deploy-model", g, &recipe));
@@ -130,4 +157,18 @@ Status export_again(const qcc_step *s, const ExportForm *form, const TrainedStat
     const Status status = write_again(s, states, form && is_float(form), &sink, out_weight_file(o), &arena);
     arena_close(&arena);
     return status;
+}
+
+static Status append(void *user, const void *bytes, size_t n)
+{
+    text_bytes(user, bytes, n);
+    return OK;
+}
+
+Status export_sketch(const qcc_step *s, Text *bytes)
+{
+    const Sink sink = { append, bytes };
+    if (!s->model->has_spine)
+        TRY(model_as_file(s->model));
+    return write_again(s, NULL, false, &sink, NULL, bytes->arena);
 }

@@ -286,8 +286,10 @@ Status command_explain(Command *c)
         model_records(&t, m, &census, &paths, a);
         if (has_pairs)
             fusions_records(&t, &fused);
-        if (s)
+        if (s) {
             explain_step_records(&t, s);
+            TRY(explain_fusions(&t, s, true));
+        }
         return out_objects(c->out, &t);
     }
     tell_file(&t, m, &census);
@@ -299,7 +301,9 @@ Status command_explain(Command *c)
     tell_missing(&t, m, a);
     if (has_pairs)
         fusions_tell(&t, a, &fused, true);
-    if (s)
+    if (s) {
         explain_step(&t, s);
+        TRY(explain_fusions(&t, s, false));
+    }
     return out_bytes(c->out, t.p, t.n);
 }

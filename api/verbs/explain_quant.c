@@ -4,7 +4,9 @@
 
 #include "api/hall/words.h"
 #include "api/make/quant_report.h"
+#include "api/session/export_quant.h"
 #include "api/verbs/explain.h"
+#include "api/verbs/fusions.h"
 #include "ops/card/words.h"
 
 /* The quantizer in the words in which it is said, without those that all have. */
@@ -37,4 +39,40 @@ void explain_quantization(Text *t, const qcc_step *s)
     text_printf(t, "%s\n", line);
     for (size_t i = 0; l && i < l->n; i++)
         tell_one(t, arena, &l->list[i]);
+}
+
+/* What will be fused of the file that a run ends in; the step says it before there is one. */
+static Status predict(qcc_step *s, Fusions *f)
+{
+    Text bytes;
+    Spine spine = { .linked_data = false };
+    Module *module;
+    Ir ir;
+    Arena *arena = &s->cx->scratch;
+    text_open(&bytes, arena);
+    TRY(export_sketch(s, &bytes));
+    ir_open(&ir, arena, &ops_table, &s->cx->diag);
+    ir.limits = s->model->ir.limits;
+    source_memory(&spine.source, &s->cx->memory, "the exported model", bytes.p, bytes.n);
+    Status status = spine_read(&spine, &s->cx->memory, &s->cx->diag, &ir.limits, &onnx__model_proto__descriptor);
+    if (status == OK)
+        status = onnx_import(&ir, arena, &spine, NULL, &module);
+    if (status == OK)
+        status = onnx_fusions(&spine, module->graphs[0], arena, &s->cx->diag, f);
+    spine_close(&spine);
+    return status;
+}
+
+Status explain_fusions(Text *t, qcc_step *s, bool records)
+{
+    Fusions f;
+    const Quantization *q = &s->recipe.quantization;
+    if (!q->spec || !q->ledger || strcmp(q->target, "ort") != 0)
+        return OK;
+    TRY(predict(s, &f));
+    if (records)
+        fusions_records(t, &f);
+    else
+        fusions_tell(t, &s->cx->scratch, &f, true);
+    return OK;
 }

@@ -128,4 +128,5 @@ def main():
         check(qcc, source, *case)
 
 
-main()
+if __name__ == "__main__":
+    main()

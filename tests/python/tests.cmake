@@ -47,3 +47,8 @@ set_tests_properties(python/quantizers PROPERTIES LABELS slow SKIP_RETURN_CODE 7
 add_test(NAME python/deployed
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/deployed.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
 set_tests_properties(python/deployed PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
+# Certificates of exported models: no code differs, and ONNX Runtime fuses what is predicted.
+add_test(NAME python/certified
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/certified.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/certified PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
