@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/write.h"
+#include "ir/own_names.h"
 #include "ir/role.h"
 #include "ops/quant/observe.h"
 #include "passes/pipelines.h"

@@ -182,7 +182,8 @@ static const char *look(Group *p)
     for (size_t i = 0; i < p->c->n_ins; i++) {
         Call *dq = call_from(p->c, i);
         if (wants(p, i) && !call_is_dq(dq))
-            return arena_printf(g->arena, "operand %zu is no DQ", i);
+            return p->rule->condition == GEMM && i == 2 ? "its bias is no codes"
+                                                        : arena_printf(g->arena, "operand %zu is no DQ", i);
         if (i < COUNT(p->dq) && call_is_dq(dq)) {
             p->dq[i] = dq;
             p->type[i] = pair_type(dq);
