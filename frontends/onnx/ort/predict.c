@@ -17,7 +17,7 @@ static const char *why_left(Calls *g, const Call *c)
     if (call_is_q(other) || call_is_dq(other))
         return arena_printf(g->arena, "%s has another scale", other->name[0] ? other->name : "the next of them");
     const char *name = other->name[0] ? other->name : other->outs[0] ? other->outs[0]->name : "";
-    return arena_printf(g->arena, "%s %s is float: %s", other->op, name,
+    return arena_printf(g->arena, "%s %s is float: %s", other->was ? other->was : other->op, name,
                         other->why ? other->why : "it was made of others");
 }
 
