@@ -52,7 +52,8 @@ static Status put_states(Graph *g, const TrainedStates *states, Diag *d)
     return OK;
 }
 
-/* Ranges and learned scales that no run has found, each another one: ranges from 0 on, which leave nothing of a Relu. */
+/* Ranges and learned scales that no run has found, each another one: ranges from 0 on, which leave nothing of a
+ * Relu. */
 static void suppose_states(Graph *g)
 {
     int k = 0;

@@ -12,8 +12,8 @@ bool export_writes_again(const qcc_step *s, const ExportForm *form);
  * those of a run. */
 Status export_again(const qcc_step *s, const ExportForm *form, const TrainedStates *states, Out *o);
 
-/* Writes the model of a quantized step that no run has been of, with supposed ranges: a file that has the operators of what
- * will be exported, and no numbers of use. */
+/* Writes the model of a quantized step that no run has been of, with supposed ranges: a file that has the operators of
+ * what will be exported, and no numbers of use. */
 Status export_sketch(const qcc_step *s, Text *bytes);
 
 #endif

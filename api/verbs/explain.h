@@ -39,8 +39,8 @@ void explain_precision(Text *t, const qcc_step *s);
 /* Appends what is quantized, for whom, and what stays as it is; nothing where nothing is quantized. */
 void explain_quantization(Text *t, const qcc_step *s);
 
-/* Appends what ONNX Runtime will fuse of the quantized model once it is trained and exported, as text or as records; nothing
- * where it is for others. */
+/* Appends what ONNX Runtime will fuse of the quantized model once it is trained and exported, as text or as records;
+ * nothing where it is for others. */
 Status explain_fusions(Text *t, qcc_step *s, bool records);
 
 /* Appends what was decided of the nodes of a step that stand for a model's node, and the casts beside them. */

@@ -8,11 +8,12 @@
 /* Predicts it of a model that was read from a file; *has: it has pairs (otherwise *f says nothing). */
 Status fusions_of(qcc_model *m, Arena *arena, Fusions *f, bool *has);
 
-/* What becomes of the operators of that name, in words: "QLinearConv 53: int8 weights, int32 bias"; null: they stay as they
- * are. */
+/* What becomes of the operators of that name, in words: "QLinearConv 53: int8 weights, int32 bias"; null: they stay as
+ * they are. */
 const char *fusions_note(Arena *arena, const Fusions *f, const char *op);
 
-/* Appends what becomes of all of them: what is left, why the orphans are, and with `all` where each of the others goes. */
+/* Appends what becomes of all of them: what is left, why the orphans are, and with `all` where each of the others
+ * goes. */
 void fusions_tell(Text *t, Arena *arena, const Fusions *f, bool all);
 
 /* Appends a record for each Q and DQ. */
