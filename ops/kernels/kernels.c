@@ -73,6 +73,11 @@ LargestLoop *kernels_largest(const Kernels *level)
     return level->largest;
 }
 
+const CodeLoops *kernels_codes(const Kernels *level)
+{
+    return level->codes;
+}
+
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,
                       size_t ldb, f32 *c, size_t ldc)
 {

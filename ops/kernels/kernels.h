@@ -99,6 +99,18 @@ typedef void LargestLoop(const WindowTaps *taps, const f32 *x, size_t n, i32 *wh
 
 enum { LARGEST_REACH = 128 };
 
+/* From sums of products of codes to codes (ops/scalar/quant.h); `codes` are integers kept as f32, and lie apart. */
+typedef struct CodeLoops {
+    /* v[i] = f32(sums[i] + bias) * factor, one of each or one for each */
+    void (*rescale)(size_t n, const i32 *sums, u32 bias, f32 factor, f32 *v);
+    void (*rescale_each)(size_t n, const i32 *sums, const i32 *bias, const f32 *factor, f32 *v);
+    /* codes[i] = stored_code_f32(v[i], z, lo, hi), shifted_code_f32(u[i], z, lo, hi) */
+    void (*round)(size_t n, const f32 *v, f32 z, f32 lo, f32 hi, f32 *codes);
+    void (*round_shifted)(size_t n, const f32 *u, f32 z, f32 lo, f32 hi, f32 *codes);
+    /* sums[i] += an integer kept as f32, below 2^31 */
+    void (*add)(size_t n, const f32 *products, u32 *sums);
+} CodeLoops;
+
 enum { MOST_TILE_ROWS = 12, MOST_PANEL_WIDTH = 32 }; /* of any level */
 
 typedef struct Kernels Kernels;
@@ -126,6 +138,9 @@ DrawLoop *kernels_draw(const Kernels *level);
 
 /* The loop that finds the largest of windows. */
 LargestLoop *kernels_largest(const Kernels *level);
+
+/* The loops that make codes. */
+const CodeLoops *kernels_codes(const Kernels *level);
 
 /* c[m,n] += a b as above, at a level. */
 void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const f32 *a, size_t lda, const f32 *b,

@@ -149,8 +149,7 @@ static void requantize_sums(const void *user, int64_t first, int64_t n, const i3
     f32 v[SUMS_BLOCK];
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
-        for (int64_t i = 0; i < k; i++)
-            v[i] = (f32)(i32)((u32)sums[at + i] + bias) * factor;
+        kernels_codes(r->out.kernels)->rescale((size_t)k, sums + at, bias, factor, v);
         codes_put(&r->out, first + at, k, v);
     }
 }

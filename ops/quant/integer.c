@@ -13,7 +13,7 @@ CodeRange code_range_of(const CodesAttr *at, DType code, f32 z)
 
 CodesOut codes_out(Eval *e, const CodesAttr *at, int zero)
 {
-    CodesOut o = { .codes = eval_out(e, 0) };
+    CodesOut o = { .codes = eval_out(e, 0), .kernels = e->kernels };
     const f32 z = (f32)eval_float(e, zero, 0);
     if (e->n_out > 1)
         o.quotient = eval_out_f32(e, 1);
@@ -22,14 +22,23 @@ CodesOut codes_out(Eval *e, const CodesAttr *at, int zero)
     return o;
 }
 
+/* f8 codes, which are numbers. */
+static void number_codes(const CodesOut *o, int64_t n, const f32 *v, f32 *codes)
+{
+    for (int64_t i = 0; i < n; i++)
+        codes[i] = o->range.z == 0 ? v[i] : v[i] + o->range.z;
+}
+
 void codes_put(const CodesOut *o, int64_t first, int64_t n, const f32 *v)
 {
+    const CodeRange *r = &o->range;
     f32 codes[BLOCK];
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < BLOCK ? n - at : BLOCK;
-        for (int64_t i = 0; i < k; i++)
-            codes[i] = o->floats ? (o->range.z == 0 ? v[at + i] : v[at + i] + o->range.z)
-                                 : stored_code_f32(v[at + i], o->range.z, o->range.lo, o->range.hi);
+        if (o->floats)
+            number_codes(o, k, v + at, codes);
+        else
+            kernels_codes(o->kernels)->round((size_t)k, v + at, r->z, r->lo, r->hi, codes);
         for (int64_t i = 0; o->quotient && i < k; i++)
             o->quotient[first + at + i] = v[at + i];
         store_codes(o->codes, first + at, codes, k, true);
@@ -47,11 +56,11 @@ static f32 quotient_of(f32 u, f32 z)
 
 void codes_put_shifted(const CodesOut *o, int64_t first, int64_t n, const f32 *u)
 {
+    const CodeRange *r = &o->range;
     f32 codes[BLOCK];
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < BLOCK ? n - at : BLOCK;
-        for (int64_t i = 0; i < k; i++)
-            codes[i] = shifted_code_f32(u[at + i], o->range.z, o->range.lo, o->range.hi);
+        kernels_codes(o->kernels)->round_shifted((size_t)k, u + at, r->z, r->lo, r->hi, codes);
         for (int64_t i = 0; o->quotient && i < k; i++)
             o->quotient[first + at + i] = quotient_of(u[at + i], o->range.z);
         store_codes(o->codes, first + at, codes, k, true);

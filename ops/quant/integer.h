@@ -46,6 +46,7 @@ typedef struct CodesOut {
     f32 *quotient;
     CodeRange range;
     bool floats; /* f8: codes that are numbers */
+    const Kernels *kernels;
 } CodesOut;
 
 /* Opens both; the zero point is operand `zero`. */

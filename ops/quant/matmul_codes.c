@@ -91,7 +91,7 @@ void multiply_factors(Eval *e, const Factors *f, const Stack *s, const SumTaker 
 
 Rescaled rescaled_open(Eval *e, const Stack *s)
 {
-    Rescaled r = { .s = s, .ta = e->in[QMATMUL_A_SCALE], .tb = e->in[QMATMUL_B_SCALE], .sy = 1 };
+    Rescaled r = { .kernels = e->kernels, .s = s, .ta = e->in[QMATMUL_A_SCALE], .tb = e->in[QMATMUL_B_SCALE], .sy = 1 };
     r.sa = eval_f32(e, QMATMUL_A_SCALE);
     r.sb = eval_f32(e, QMATMUL_B_SCALE);
     if (eval_has(e, QMATMUL_Y_SCALE))
@@ -112,6 +112,23 @@ f32 rescaled_factor(const Rescaled *r, int64_t ma, int64_t mb, int64_t row, int6
     return r->factors ? r->factors[b] : requantize_scale(r->sa[lane_at(r->ta, ma, row, r->s->m)], r->sb[b], r->sy);
 }
 
+/* The same for n columns beside each other, where rows share their scale; false: they do not. */
+static bool rescale_columns(const Rescaled *r, int64_t column, int64_t n, const i32 *sums, f32 *v)
+{
+    f32 factors[SUMS_BLOCK];
+    i32 biases[SUMS_BLOCK];
+    const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
+    if (!r->factors || !(one || r->tb->type->rank == 1))
+        return false;
+    for (int64_t i = 0; one && i < n; i++)
+        factors[i] = r->factors[0];
+    for (int64_t i = 0; !each && i < n; i++)
+        biases[i] = r->bias ? r->bias[0] : 0;
+    kernels_codes(r->kernels)
+        ->rescale_each((size_t)n, sums, each ? r->bias + column : biases, one ? factors : r->factors + column, v);
+    return true;
+}
+
 void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *sums)
 {
     const Rescaled *r = rescaled;
@@ -121,7 +138,8 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
     stack_batch(r->s, item / r->s->m, &ma, &mb);
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
-        for (int64_t i = 0; i < k; i++) {
+        const bool together = rescale_columns(r, column + at, k, sums + at, v);
+        for (int64_t i = 0; i < k && !together; i++) {
             const int64_t j = column + at + i;
             const u32 bias = r->bias ? (u32)r->bias[r->biases == 1 ? 0 : j] : 0;
             v[i] = (f32)(i32)((u32)sums[at + i] + bias) * rescaled_factor(r, ma, mb, row, j);

@@ -30,6 +30,7 @@ void multiply_factors(Eval *e, const Factors *f, const Stack *s, const SumTaker 
 
 /* What sums become: codes, or numbers. */
 typedef struct Rescaled {
+    const Kernels *kernels;
     CodesOut out; /* of codes */
     f32 *numbers; /* the result, where there are no codes */
     const Stack *s;

@@ -116,7 +116,11 @@ static Places places_of(bool f64, const Panel *most, size_t gathered)
 }
 
 /* Adds what a chunk gives to the sums of a tile. */
-#define ADD_CHUNK(T, WIDE)                                                                                             \
+#define ADD_f32(n) kernels_codes(level)->add(n, tile, sums)
+#define ADD_f64(n)                                                                                                     \
+    for (size_t i = 0; i < (n); i++)                                                                                   \
+    sums[i] += (u32)(i64)tile[i]
+#define ADD_CHUNK(T)                                                                                                   \
     static void add_chunk_##T(const Kernels *level, const Panel *p, const T *a, const T *b, const Places *at,          \
                               char *room, bool fresh)                                                                  \
     {                                                                                                                  \
@@ -125,12 +129,13 @@ static Places places_of(bool f64, const Panel *most, size_t gathered)
         panel_##T(level, p, a, b, tile, (T *)(void *)(room + at->panel));                                              \
         if (fresh)                                                                                                     \
             memset(sums, 0, p->m * p->n * sizeof *sums);                                                               \
-        for (size_t i = 0; i < p->m * p->n; i++)                                                                       \
-            sums[i] += (u32)(WIDE)tile[i];                                                                             \
+        ADD_##T(p->m * p->n);                                                                                          \
     }
-ADD_CHUNK(f32, i32)
-ADD_CHUNK(f64, i64)
+ADD_CHUNK(f32)
+ADD_CHUNK(f64)
 #undef ADD_CHUNK
+#undef ADD_f32
+#undef ADD_f64
 
 static void add_chunk(const Kernels *level, bool f64, const Panel *p, const void *a, const void *b, const Places *at,
                       char *room, bool fresh)

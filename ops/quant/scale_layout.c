@@ -157,11 +157,6 @@ void store_codes(Tensor *y, int64_t first, const f32 *value, int64_t n, bool sat
     case F8E5M2FNUZ:
         f8 = f8e5m2fnuz_from_f32;
         break;
-    case U8:
-    case I8:
-        for (int64_t i = 0; i < n; i++)
-            to[i] = (uint8_t)(i32)value[i];
-        return;
     default:
         store_f32(y, first, value, n);
         return;

@@ -19,6 +19,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .packed = LEVEL_NAME(packed),
     .draw = LEVEL_NAME(draw),
     .largest = LEVEL_NAME(largest),
+    .codes = &LEVEL_NAME(codes),
     .gemm_f32 = LEVEL_NAME(gemm_f32),
     .gemm_f64 = LEVEL_NAME(gemm_f64),
     .gemm_i32 = LEVEL_NAME(gemm_i32),

@@ -25,6 +25,7 @@ struct Kernels {
     const PackedLoops *packed; /* of f32, of f64 */
     DrawLoop *draw;
     LargestLoop *largest;
+    const CodeLoops *codes;
     GemmF32 *gemm_f32;
     GemmF64 *gemm_f64;
     GemmI32 *gemm_i32;
@@ -48,6 +49,7 @@ struct Kernels {
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     extern const PackedLoops packed_##level[2];                                                                        \
     DrawLoop draw_##level;                                                                                             \
+    extern const CodeLoops codes_##level;                                                                              \
     LargestLoop largest_##level;                                                                                       \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;                                                                                          \

@@ -141,10 +141,44 @@ LOADER(u64, q_u64)
         pack_clear_tail(p, (size_t)(first + n), bits);                                                                 \
     break
 
+/* Numbers of f32 below 2^31 become integers of 32 bits first, which are cut as those of 64 would be: a vector's work. */
+static bool is_small(const f32 *from, int64_t n)
+{
+    i32 all = -1;
+    for (int64_t i = 0; i < n; i++)
+        all &= -(i32)(from[i] > -0x1p31f && from[i] < 0x1p31f);
+    return all;
+}
+
+typedef uint16_t Wherever16 __attribute__((aligned(1), may_alias));
+
+static bool put_small(Tensor *to, int64_t first, const f32 *restrict from, int64_t n)
+{
+    const DType d = to->type->dtype;
+    uint8_t *restrict bytes = (uint8_t *)to->data + first;
+    Wherever16 *restrict pairs = (Wherever16 *)to->data + first;
+    const bool narrow = d == I8 || d == U8;
+    if (!(narrow || d == I16 || d == U16) || !is_small(from, n))
+        return false;
+    if (narrow)
+        for (int64_t i = 0; i < n; i++)
+            bytes[i] = (uint8_t)(i32)from[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            pairs[i] = (uint16_t)(i32)from[i];
+    return true;
+}
+#define PUT_SMALL_f32 put_small(to, first, from, n)
+#define PUT_SMALL_f64 false
+#define PUT_SMALL_i64 false
+#define PUT_SMALL_u64 false
+
 #define STORER(T, AS_F32, WIDE, AS_INT, FROM)                                                                          \
     void LEVEL_NAME(store_##T)(Tensor * to, int64_t first, const T *from, int64_t n)                                   \
     {                                                                                                                  \
         void *p = to->data;                                                                                            \
+        if (PUT_SMALL_##T)                                                                                             \
+            return;                                                                                                    \
         switch (to->type->dtype) {                                                                                     \
         case BOOL:                                                                                                     \
             PUT(uint8_t, from[i] != 0);                                                                                \

@@ -1,0 +1,41 @@
+/* Numbers become codes: the functions of ops/scalar/quant.h side by side. */
+#include "ops/kernels/level/level.h"
+
+static void rescale(size_t n, const i32 *restrict sums, u32 bias, f32 factor, f32 *restrict v)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = (f32)(i32)((u32)sums[i] + bias) * factor;
+}
+
+static void rescale_each(size_t n, const i32 *restrict sums, const i32 *restrict bias, const f32 *restrict factor,
+                         f32 *restrict v)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = (f32)(i32)((u32)sums[i] + (u32)bias[i]) * factor[i];
+}
+
+static void round_codes(size_t n, const f32 *restrict v, f32 z, f32 lo, f32 hi, f32 *restrict codes)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = stored_code_f32(v[i], z, lo, hi);
+}
+
+static void round_shifted(size_t n, const f32 *restrict u, f32 z, f32 lo, f32 hi, f32 *restrict codes)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = shifted_code_f32(u[i], z, lo, hi);
+}
+
+static void add_f32(size_t n, const f32 *restrict products, u32 *restrict sums)
+{
+    for (size_t i = 0; i < n; i++)
+        sums[i] += (u32)(i32)products[i];
+}
+
+const CodeLoops LEVEL_NAME(codes) = {
+    .rescale = rescale,
+    .rescale_each = rescale_each,
+    .round = round_codes,
+    .round_shifted = round_shifted,
+    .add = add_f32,
+};
