@@ -97,10 +97,17 @@ static i64 column_major(const Window *w, i64 offset)
     return index;
 }
 
+static i64 lowest_i64(DType d);
+
+/* Integers of up to 16 bits are numbers of f32. */
+static bool is_short(DType d)
+{
+    return d == U8 || d == I8 || d == U16 || d == I16;
+}
+
 static f32 lowest_f32(DType d)
 {
-    (void)d;
-    return -Q_INF;
+    return is_short(d) ? (f32)lowest_i64(d) : -Q_INF;
 }
 
 static f64 lowest_f64(DType d)
@@ -364,7 +371,7 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
     eval_window(e, &r.at->window, 0, NULL, &r.w);
     r.in = window_product(r.w.rank, r.w.in);
     r.out = window_product(r.w.rank, r.w.out);
-    if (!dtype_is_float(x->dtype))
+    if (!dtype_is_float(x->dtype) && !is_short(x->dtype))
         fn = pools[2], r.x = eval_i64(e, 0), r.y = eval_out_i64(e, 0);
     else if (x->dtype == F64)
         fn = pools[1], r.x = eval_f64(e, 0), r.y = eval_out_f64(e, 0);

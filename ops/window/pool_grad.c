@@ -46,7 +46,8 @@ static const Type *infer_max_pool_grad(Infer *q)
     const Type *x = infer_tensor(q, 0), *dy = x ? infer_tensor(q, 1) : NULL;
     if (!dy)
         return NULL;
-    if (!dtype_is_float(x->dtype) || !dtype_is_float(dy->dtype))
+    const bool codes = x->dtype == U8 || x->dtype == I8 || x->dtype == U16 || x->dtype == I16;
+    if (!(codes || dtype_is_float(x->dtype)) || !dtype_is_float(dy->dtype))
         return infer_fail(q, "needs floats, got %s and %s", dtype_name(x->dtype), dtype_name(dy->dtype));
     if (x->rank < 0 || dy->rank < 0)
         return type_unranked(q->types, dy->dtype);

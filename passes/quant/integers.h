@@ -8,4 +8,7 @@
  * from, for the way back. */
 Status quant_take_integers(Graph *graph, PassRun *run, bool trains);
 
+/* Lets moves between a dequantizer and a quantizer of one scale move the codes (passes/quant/move_codes.c). */
+Status quant_move_codes(Graph *graph, PassRun *run);
+
 #endif

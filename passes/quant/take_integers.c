@@ -12,7 +12,8 @@
  *         %y: u8[2,3] = qmatmul(%x, %s, %z, %w, %t, %0, %u, %z)
  *     }
  *
- * Relus in between go with them, and Clips from 0 on whose upper bound is where the codes end.  Who else reads the float result (observers do) reads what
+ * Relus in between go with them, and Clips from 0 on whose upper bound is where the codes end; what moves numbers whose
+ * scale stays moves their codes.  Who else reads the float result (observers do) reads what
  * the integers say of it. */
 #include <math.h>
 #include <string.h>
@@ -298,6 +299,7 @@ Status quant_take_integers(Graph *graph, PassRun *run, bool trains)
 {
     Node **calls = NEWS(run->scratch, Node *, graph_count(graph) + 1);
     size_t n = 0;
+    TRY(quant_move_codes(graph, run));
     for (Node *k = graph->first; k; k = k->next)
         if (!(k->flags & NODE_BACKWARD) && k->type->kind == TYPE_TENSOR && k->type->dtype == F32 &&
             op_of(k)->quant.integer)
