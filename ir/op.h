@@ -302,6 +302,9 @@ typedef struct OpDef {
     bool (*shares)(const Type *left, const Type *x, const Type *y);
     bool expand_needs_values; /* the expansion depends on the values of operands that are integers */
 
+    /* lowering opens a call with an `eval` by this, into what agrees in every bit; null, or it gives null: it stays */
+    Node *(*open)(Build *b, const Site *s);
+
     /* an implementation of `expand` for the evaluator that agrees in every bit; may be null */
     Status (*fast)(Eval *e);
 

@@ -42,6 +42,9 @@ void reverse_tell(const Site *s, const ReverseResult *inside);
  * that only a run will tell, or after a failure, which *status then says. */
 Node *reverse_inline(Node *n, Status *status);
 
+/* The same by what lowering opens a call with (OpDef.open); null when that is none, or not for this call. */
+Node *reverse_open(Node *n, Status *status);
+
 /* x as f32 when it is a narrower float, itself otherwise. */
 Node *reverse_wide(Build *b, Node *x);
 

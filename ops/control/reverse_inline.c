@@ -9,11 +9,12 @@ Node *reverse_wide(Build *b, Node *x)
     return make_cast(b, x, make_width(x->type->dtype));
 }
 
-Node *reverse_inline(Node *n, Status *status)
+/* Puts what a function of the card builds in the place of a call. */
+static Node *put_in_place(Node *n, Node *(*build)(Build *b, const Site *s), Status *status)
 {
     const OpDef *d = op_of(n);
     Build b = build_before(n);
-    if (!d->expand)
+    if (!build)
         return NULL;
     const Tensor **values = NEWS(n->graph->arena, const Tensor *, n->n_in + 1);
     Node **ins = NEWS(n->graph->arena, Node *, n->n_in + 1);
@@ -31,11 +32,21 @@ Node *reverse_inline(Node *n, Status *status)
                         .n_out = type_results(n->type),
                         .regions = n->regions,
                         .n_regions = n->n_regions };
-    Node *y = d->expand(&b, &site);
+    Node *y = build(&b, &site);
     *status = b.status;
-    if (b.status != OK)
+    if (b.status != OK || !y)
         return NULL;
     stand_in(n, y);
     node_remove(n);
     return y;
+}
+
+Node *reverse_inline(Node *n, Status *status)
+{
+    return put_in_place(n, op_of(n)->expand, status);
+}
+
+Node *reverse_open(Node *n, Status *status)
+{
+    return put_in_place(n, op_of(n)->open, status);
 }

@@ -73,6 +73,11 @@ LargestLoop *kernels_largest(const Kernels *level)
     return level->largest;
 }
 
+CodeWindowsLoop *kernels_code_windows(const Kernels *level)
+{
+    return level->code_windows;
+}
+
 const CodeLoops *kernels_codes(const Kernels *level)
 {
     return level->codes;

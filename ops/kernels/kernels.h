@@ -99,6 +99,16 @@ typedef void LargestLoop(const WindowTaps *taps, const f32 *x, size_t n, i32 *wh
 
 enum { LARGEST_REACH = 128 };
 
+/* Windows over a plane of codes, rows of `width`, none of which reaches beyond it; codes ^ flip order as unsigned numbers. */
+typedef struct CodeWindows {
+    size_t rows, cols; /* of windows */
+    size_t kernel_rows, kernel_cols, row_stride, col_stride, width;
+    uint8_t flip;
+} CodeWindows;
+
+/* keys[window] = (its largest code ^ flip) * 256 + 255 - the first tap that has it; room: rows * width. */
+typedef void CodeWindowsLoop(const CodeWindows *w, const uint8_t *x, u16 *room, u16 *keys);
+
 /* From sums of products of codes to codes (ops/scalar/quant.h); `codes` are integers kept as f32, and lie apart. */
 typedef struct CodeLoops {
     /* v[i] = f32(sums[i] + bias) * factor, one of each or one for each */
@@ -138,6 +148,9 @@ DrawLoop *kernels_draw(const Kernels *level);
 
 /* The loop that finds the largest of windows. */
 LargestLoop *kernels_largest(const Kernels *level);
+
+/* The loop that finds the largest codes of windows. */
+CodeWindowsLoop *kernels_code_windows(const Kernels *level);
 
 /* The loops that make codes. */
 const CodeLoops *kernels_codes(const Kernels *level);

@@ -1,5 +1,7 @@
 #include "ops/quant/matmul_codes.h"
 
+#include <string.h>
+
 /* The batch part of an operand's shape. */
 static const Type *batch_type(Infer *q, const Type *t)
 {
@@ -120,6 +122,11 @@ static bool rescale_columns(const Rescaled *r, int64_t column, int64_t n, const 
     const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
     if (!r->factors || !(one || r->tb->type->rank == 1))
         return false;
+    if (one && !each) {
+        const i32 bias = r->bias ? r->bias[0] : 0;
+        kernels_codes(r->kernels)->rescale((size_t)n, sums, (u32)bias, r->factors[0], v);
+        return true;
+    }
     for (int64_t i = 0; one && i < n; i++)
         factors[i] = r->factors[0];
     for (int64_t i = 0; !each && i < n; i++)
@@ -148,8 +155,12 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
             codes_put(&r->out, first + at, k, v);
             continue;
         }
-        for (int64_t i = 0; i < k; i++)
-            r->numbers[first + at + i] = r->addend ? v[i] + r->addend[r->biases == 1 ? 0 : column + at + i] : v[i];
+        if (!r->addend)
+            memcpy(r->numbers + first + at, v, (size_t)k * sizeof *v);
+        for (int64_t i = 0; i < k && r->addend && r->biases == 1; i++)
+            r->numbers[first + at + i] = v[i] + r->addend[0];
+        for (int64_t i = 0; i < k && r->addend && r->biases != 1; i++)
+            r->numbers[first + at + i] = v[i] + r->addend[column + at + i];
     }
 }
 

@@ -373,6 +373,7 @@ const OpDef op_observe = {
     .attrs = observe_attrs,
     .infer = infer_observe,
     .eval = eval_observe,
+    .open = open_observe,
     .sample = sample_observe,
     .n_variants = 36,
     .access.kind = ACCESS_FOLD,

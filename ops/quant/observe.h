@@ -41,6 +41,9 @@ typedef struct ObserveAttr {
     float percentile; /* of pct: how many of a hundred numbers lie inside */
 } ObserveAttr;
 
+/* An observer as reductions and rows (ops/quant/observe_rows.c); null where it keeps a histogram. */
+Node *open_observe(Build *b, const Site *s);
+
 /* Elements of a state. */
 static inline int64_t observed_size(int kind)
 {

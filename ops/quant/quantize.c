@@ -4,6 +4,7 @@
 #include "base/half.h"
 #include "ops/card/access.h"
 #include "ops/card/shapes.h"
+#include "ops/quant/quantize_rows.h"
 
 enum { BLOCK = 512, DRAW = 3 };
 
@@ -458,6 +459,7 @@ const OpDef op_quantize_linear = {
     .attrs = quantize_attrs,
     .infer = infer_quantize_linear,
     .eval = eval_quantize_linear,
+    .open = open_quantize_linear,
     .sample = sample_quantize_linear,
     .n_variants = 96,
     .adjoint = adjoint_quantize_linear,
@@ -477,6 +479,7 @@ const OpDef op_dequantize_linear = {
     .attrs = dequantize_attrs,
     .infer = infer_dequantize_linear,
     .eval = eval_dequantize_linear,
+    .open = open_dequantize_linear,
     .sample = sample_dequantize_linear,
     .n_variants = 48,
     .adjoint = adjoint_dequantize_linear,

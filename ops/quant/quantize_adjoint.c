@@ -9,86 +9,20 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/control/reverse_call.h"
-#include "ops/quant/quantize.h"
+#include "ops/quant/quantize_rows.h"
 
 /* A call on its way back. */
 typedef struct Back {
+    QuantRows rows;
     Build *b;
     const Site *s;
     const QuantizeAttr *at;
-    const Type *x;
-    ScaleLayout layout;
-    int axis; /* where there are several scales */
     DType code;
 } Back;
 
 static Node *number(const Back *k, double v)
 {
     return build_scalar(k->b, F32, v);
-}
-
-/* One for each scale, in f32 and in a shape that broadcasts with the data. */
-static Node *spread(const Back *k, Node *p)
-{
-    int64_t dims[MAX_RANK];
-    Node *wide = build_cast(k->b, p, F32);
-    if (!k->layout.block)
-        return make_reshape(k->b, wide, 0, NULL);
-    for (int i = 0; i < k->x->rank; i++)
-        dims[i] = i == k->axis ? k->layout.extent : 1;
-    if (k->layout.per_axis)
-        return make_reshape(k->b, wide, k->x->rank, dims);
-    int64_t *at = NEWS(k->b->graph->arena, int64_t, k->layout.extent + 1);
-    for (int64_t i = 0; i < k->layout.extent; i++)
-        at[i] = i / k->layout.block;
-    return make_gather(k->b, wide, build_i64s(k->b, (int)k->layout.extent, at), k->axis);
-}
-
-/* The number over the scale, as the call had it. */
-static Node *quotient(const Back *k)
-{
-    const DType scale = in(k->s->call, 1)->type->dtype, to = quotient_type(k->at, scale);
-    Node *x = k->s->in[0], *s = spread(k, k->s->in[1]);
-    if (scale == I32 && !k->at->precision) {
-        Node *v = CALL(k->b, div, build_cast(k->b, x, F64), build_cast(k->b, s, F64));
-        return build_cast(k->b, CALL(k->b, round, v), F32);
-    }
-    Node *v = CALL(k->b, div, build_cast(k->b, x, F32), s);
-    return build_cast(k->b, build_cast(k->b, v, to), F32);
-}
-
-/* 1 where a condition holds. */
-static Node *one_where(const Back *k, Node *condition)
-{
-    return build_cast(k->b, condition, F32);
-}
-
-/* The functions of ops/scalar/quant.h. */
-static Node *rounded(const Back *k, Node *v)
-{
-    Build *b = k->b;
-    Node *r, *zero = number(k, 0), *half = number(k, 0.5);
-    switch (k->at->rounding) {
-    case ROUND_SR:
-        r = CALL(b, floor, v);
-        return CALL(b, add, r, one_where(k, CALL(b, less, site_in(k->s, 3), CALL(b, sub, v, r))));
-    case ROUND_HALF_UP:
-        r = CALL(b, round, v);
-        return CALL(b, add, r, one_where(k, CALL(b, equal, CALL(b, sub, v, r), half)));
-    case ROUND_HALF_DOWN:
-        r = CALL(b, round, v);
-        return CALL(b, sub, r, one_where(k, CALL(b, equal, CALL(b, sub, r, v), half)));
-    case ROUND_CEIL:
-        return CALL(b, ceil, v);
-    case ROUND_FLOOR:
-        return CALL(b, floor, v);
-    case ROUND_ZERO:
-        return CALL(b, where, CALL(b, less, v, zero), CALL(b, ceil, v), CALL(b, floor, v));
-    case ROUND_AWAY:
-        return CALL(b, where, CALL(b, less, v, zero), CALL(b, floor, v), CALL(b, ceil, v));
-    default:
-        return CALL(b, round, v);
-    }
 }
 
 /* The largest number of a float code. */
@@ -129,15 +63,17 @@ static CodeSpot spot_of(const Back *k)
     double lo = -largest_of(k->code), hi = -lo;
     if (!floats)
         code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
-    Node *v = quotient(k), *r = floats ? v : rounded(k, v);
-    Node *zero = site_in(k->s, 2), *z = zero ? spread(k, zero) : NULL;
+    const DType scale = in(k->s->call, 1)->type->dtype;
+    Node *v = quant_quotient(&k->rows, k->at, k->s->in[0], k->s->in[1], scale);
+    Node *r = floats ? v : quant_rounded(k->b, k->at->rounding, v, site_in(k->s, 3));
+    Node *zero = site_in(k->s, 2), *z = zero ? quant_spread(&k->rows, zero, F32) : NULL;
     return code_spot(k->b, v, r, lo, hi, z, k->at->mask);
 }
 
 Node *code_gradient(Build *b, const CodeSpot *p, Node *dy)
 {
-    Node *outside = CALL(b, or, p->below, p->above);
-    Node *kept = CALL(b, where, outside, build_scalar(b, F32, 0), dy);
+    Node *zero = build_scalar(b, F32, 0);
+    Node *kept = CALL(b, where, p->below, zero, CALL(b, where, p->above, zero, dy));
     return CALL(b, where, CALL(b, is_nan, p->v), p->v, kept);
 }
 
@@ -151,15 +87,15 @@ Node *code_scale_terms(Build *b, const CodeSpot *p, Node *dy)
 static Node *in_blocks(const Back *k, Node *term)
 {
     int64_t before[MAX_RANK] = { 0 }, after[MAX_RANK] = { 0 }, dims[MAX_RANK];
-    const int64_t have = k->layout.extent, want = k->layout.blocks * k->layout.block;
+    const int64_t have = k->rows.layout.extent, want = k->rows.layout.blocks * k->rows.layout.block;
     int n = 0;
-    after[k->axis] = want - have;
+    after[k->rows.axis] = want - have;
     if (want > have)
-        term = make_pad(k->b, term, k->x->rank, before, after);
-    for (int i = 0; i < k->x->rank; i++) {
-        dims[n++] = i == k->axis ? k->layout.blocks : k->x->dims[i];
-        if (i == k->axis)
-            dims[n++] = k->layout.block;
+        term = make_pad(k->b, term, k->rows.x->rank, before, after);
+    for (int i = 0; i < k->rows.x->rank; i++) {
+        dims[n++] = i == k->rows.axis ? k->rows.layout.blocks : k->rows.x->dims[i];
+        if (i == k->rows.axis)
+            dims[n++] = k->rows.layout.block;
     }
     return make_reshape(k->b, term, n, dims);
 }
@@ -167,14 +103,14 @@ static Node *in_blocks(const Back *k, Node *term)
 /* The sum over the elements of each scale. */
 static Node *sum_by_scale(const Back *k, Node *term)
 {
-    int64_t axes[MAX_RANK], blocks = k->axis + 1;
+    int64_t axes[MAX_RANK], blocks = k->rows.axis + 1;
     int n = 0;
-    if (!k->layout.block)
+    if (!k->rows.layout.block)
         return make_reduce_all(k->b, OP_reduce_sum, term);
-    if (!k->layout.per_axis)
+    if (!k->rows.layout.per_axis)
         return build_reduce(k->b, OP_reduce_sum, in_blocks(k, term), 1, &blocks);
-    for (int i = 0; i < k->x->rank; i++)
-        if (i != k->axis)
+    for (int i = 0; i < k->rows.x->rank; i++)
+        if (i != k->rows.axis)
             axes[n++] = i;
     return n ? build_reduce(k->b, OP_reduce_sum, term, n, axes) : term;
 }
@@ -205,12 +141,10 @@ void adjoint_quantize_linear(Build *b, const Site *s, Node **dx)
         end_at_scale(s);
     if (!dy)
         return;
-    const Back k = { .b = b,
+    const Back k = { .rows = quant_rows(b, x, s->in[1]->type, at->axis, at->block_size),
+                     .b = b,
                      .s = s,
                      .at = at,
-                     .x = x,
-                     .layout = scale_layout_of(x, s->in[1]->type, at->axis, at->block_size),
-                     .axis = x->rank ? axis_wrap(at->axis, x->rank) : 0,
                      .code = s->type->dtype };
     const bool masks = s->want[0] && at->mask != MASK_NONE, learns = s->want[1] && at->learned;
     const CodeSpot p = masks || learns ? spot_of(&k) : (CodeSpot){ NULL };

@@ -4,7 +4,7 @@
 #include "base/half.h"
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
-#include "ops/window/window.h"
+#include "ops/window/pool_codes.h"
 #include "ops/window/window_access.h"
 
 static const AttrSpec max_pool_attrs[] = {
@@ -83,6 +83,7 @@ typedef struct PoolRun {
     i64 *indices;
     DType lowest; /* of the type that is pooled */
     i64 *where;   /* of the largest: a line for each worker */
+    u16 *keys;    /* of codes: what each worker works in */
 } PoolRun;
 
 /* The number of an element in its image when the first spatial dimension is the fastest. */
@@ -385,8 +386,36 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
     return OK;
 }
 
+/* Channels of codes, each as a plane. */
+static void max_pool_codes(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const PoolRun *r = arg;
+    u16 *room = r->keys + (size_t)worker * pool_codes_room(&r->w);
+    for (int64_t i = begin; i < end; i++)
+        pool_codes_plane(r->kernels, &r->w, r->lowest, (const uint8_t *)r->x + i * r->in, (uint8_t *)r->y + i * r->out,
+                         room);
+}
+
+/* Whether codes were pooled so. */
+static bool pools_codes(Eval *e)
+{
+    const Tensor *x = e->in[0];
+    PoolRun r = { .kernels = e->kernels, .at = e->attr, .lowest = x->type->dtype, .x = x->data };
+    eval_window(e, &r.at->window, 0, NULL, &r.w);
+    if (e->n_out > 1 || !pool_codes_serve(&r.w, r.lowest))
+        return false;
+    r.in = window_product(r.w.rank, r.w.in);
+    r.out = window_product(r.w.rank, r.w.out);
+    r.y = eval_out(e, 0)->data;
+    r.keys = eval_room(e, (size_t)parallel_threads(e->pool) * pool_codes_room(&r.w), sizeof *r.keys);
+    eval_parallel(e, x->type->dims[0] * x->type->dims[1], max_pool_codes, &r);
+    return true;
+}
+
 static Status eval_max_pool(Eval *e)
 {
+    if (pools_codes(e))
+        return OK;
     return eval_pooled(e, (const ParallelFn[]){ max_pool_f32, max_pool_f64, max_pool_i64 });
 }
 

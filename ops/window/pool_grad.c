@@ -5,7 +5,7 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
-#include "ops/window/window.h"
+#include "ops/window/pool_codes.h"
 
 typedef struct PoolGradAttr {
     PoolAttr pool;
@@ -87,6 +87,8 @@ typedef struct PoolGradRun {
     const void *x, *dy;
     void *dx;
     i64 *where; /* a line for each worker */
+    DType code; /* of data that are codes; */
+    u16 *keys;  /* and what each worker works in */
 } PoolGradRun;
 
 /* Image by image; within one, window after window. */
@@ -153,8 +155,42 @@ static Status eval_pool_grad(Eval *e, int dy, const int64_t *extents)
     return OK;
 }
 
+/* Channels of codes, each as a plane. */
+static void max_grad_codes(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const PoolGradRun *r = arg;
+    u16 *room = r->keys + (size_t)worker * pool_codes_room(&r->w);
+    for (int64_t i = begin; i < end; i++) {
+        f32 *dx = (f32 *)r->dx + i * r->in;
+        memset(dx, 0, (size_t)r->in * sizeof *dx);
+        pool_codes_grad(r->kernels, &r->w, r->code, (const uint8_t *)r->x + i * r->in, (const f32 *)r->dy + i * r->out,
+                        dx, room);
+    }
+}
+
+/* Whether the data were codes, and it was done so. */
+static bool pooled_codes(Eval *e)
+{
+    const Tensor *x = e->in[0];
+    PoolGradRun r = { .kernels = e->kernels, .at = e->attr, .x = x->data, .code = x->type->dtype };
+    if (!dtype_is_integer(r.code) || e->in[1]->type->dtype == F64)
+        return false;
+    BUG_IF(e->ir->memory, window_place(&r.w, e->scratch, &r.at->window, x->type->rank - 2, x->type->dims + 2, NULL));
+    if (!pool_codes_serve(&r.w, r.code))
+        return false;
+    r.in = window_product(r.w.rank, r.w.in);
+    r.out = window_product(r.w.rank, r.w.out);
+    r.dy = eval_f32(e, 1);
+    r.dx = eval_out_f32(e, 0);
+    r.keys = eval_room(e, (size_t)parallel_threads(e->pool) * pool_codes_room(&r.w), sizeof *r.keys);
+    eval_parallel(e, x->type->dims[0] * x->type->dims[1], max_grad_codes, &r);
+    return true;
+}
+
 static Status eval_max_pool_grad(Eval *e)
 {
+    if (pooled_codes(e))
+        return OK;
     return eval_pool_grad(e, 1, e->in[0]->type->dims + 2);
 }
 
@@ -280,6 +316,10 @@ static Node *sample_max_pool_grad(Build *b, Rng *rng, int variant)
     PoolGradAttr at = { 0 };
     Node *ins[2];
     sample_pool_grad(b, rng, variant, &at.pool, ins, extents);
+    if (variant % 4 == 3) { /* codes */
+        const Type *x = ins[0]->type;
+        ins[0] = sample_tensor(b, rng, variant & 8 ? I8 : U8, x->rank, x->dims, variant & 8 ? -3 : 0, 3);
+    }
     return build_node(b, OP_max_pool_grad, &at, 2, ins);
 }
 

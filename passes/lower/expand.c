@@ -15,7 +15,9 @@
  *     }
  *
  * Who reads one of several results of such a call reads the value itself.  What one launch serves whole stays closed
- * (AccessCard.served_whole and serves), and so do calls whose expansion depends on values that only a run knows. */
+ * (AccessCard.served_whole and serves), and so do calls whose expansion depends on values that only a run knows.  Some
+ * calls are opened that the evaluator computes whole (OpDef.open): quantizers, dequantizers and observers are rows and
+ * reductions then, which fuse with what they stand beside. */
 #include "ops/control/reverse.h"
 #include "passes/engine/pass.h"
 
@@ -27,7 +29,7 @@ static bool is_served(const Node *n)
 
 static bool is_opened(const Node *n)
 {
-    return op_of(n)->expand && !is_served(n) && type_known(n->type);
+    return ((op_of(n)->expand && !is_served(n)) || op_of(n)->open) && type_known(n->type);
 }
 
 /* Opens a call; what stands in its place is opened in its turn, so the walk goes on from before it. */
@@ -36,7 +38,7 @@ static Status open_call(Node *n, Node **next, PassRun *run)
     Graph *g = n->graph;
     Node *before = n->prev;
     Status status = OK;
-    if (reverse_inline(n, &status)) {
+    if (op_of(n)->open ? reverse_open(n, &status) : reverse_inline(n, &status)) {
         *next = before ? before->next : g->first;
         run->changes++;
     }

@@ -156,7 +156,7 @@ static Status open_composites(void *thing)
     static const char *const passes[] = { "expand", "merge-equals", "grow-fusion", "drop-dead" };
     Opened *o = thing;
     CudaHost h;
-    if (!o->tour.def->expand)
+    if (!o->tour.def->expand && !o->tour.def->open)
         return OK;
     cuda_host_open(&h, o->tour.c, o->tour.def->name);
     for (int v = 0; v < o->tour.def->n_variants; v++) {

@@ -158,7 +158,8 @@ static Status open_composites(void *thing)
     static const char *const passes[] = { "expand", "merge-equals", "grow-fusion", "drop-dead" };
     Opened *o = thing;
     Context *c = o->tour.c;
-    for (int v = 0; v < o->tour.def->n_variants && o->tour.def->expand; v++) {
+    const bool opens = o->tour.def->expand || o->tour.def->open;
+    for (int v = 0; v < o->tour.def->n_variants && opens; v++) {
         Graph *g = sample_graph(c, o->tour.def, v);
         if (!g)
             continue;

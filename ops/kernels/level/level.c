@@ -20,6 +20,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .draw = LEVEL_NAME(draw),
     .largest = LEVEL_NAME(largest),
     .codes = &LEVEL_NAME(codes),
+    .code_windows = LEVEL_NAME(code_windows),
     .gemm_f32 = LEVEL_NAME(gemm_f32),
     .gemm_f64 = LEVEL_NAME(gemm_f64),
     .gemm_i32 = LEVEL_NAME(gemm_i32),

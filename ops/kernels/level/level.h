@@ -26,6 +26,7 @@ struct Kernels {
     DrawLoop *draw;
     LargestLoop *largest;
     const CodeLoops *codes;
+    CodeWindowsLoop *code_windows;
     GemmF32 *gemm_f32;
     GemmF64 *gemm_f64;
     GemmI32 *gemm_i32;
@@ -50,6 +51,7 @@ struct Kernels {
     extern const PackedLoops packed_##level[2];                                                                        \
     DrawLoop draw_##level;                                                                                             \
     extern const CodeLoops codes_##level;                                                                              \
+    CodeWindowsLoop code_windows_##level;                                                                              \
     LargestLoop largest_##level;                                                                                       \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;                                                                                          \

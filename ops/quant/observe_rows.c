@@ -1,0 +1,51 @@
+/* observe as reductions and rows, which run in the pass that makes or reads the numbers: of kinds minmax and ema, whose
+ * state is four numbers. */
+#include "ops/card/make.h"
+#include "ops/quant/observe.h"
+
+/* One number of the state is marked, or the two of the range. */
+static Node *marks(Build *b, bool lo, bool hi, bool seen, bool bad)
+{
+    const bool set[OBSERVED_RANGE] = { lo, hi, seen, bad };
+    Tensor *t = tensor_new(b->graph->arena, type_vector(&b->graph->ir->types, BOOL, OBSERVED_RANGE));
+    for (int i = 0; i < OBSERVED_RANGE; i++)
+        tensor_set_i64(t, i, set[i]);
+    return build_const(b, t);
+}
+
+static Node *number(Build *b, double v)
+{
+    return build_scalar(b, F32, v);
+}
+
+/* The range behind a batch, in the places of the state: of its least and its largest number, which are not above and not
+ * below 0. */
+static Node *moved(Build *b, const ObserveAttr *at, Node *state, Node *batch, Node *is_lo)
+{
+    if (at->kind == OBSERVE_EMA) {
+        Node *first = CALL(b, equal, make_slice(b, state, 0, OBSERVED_SEEN, OBSERVED_SEEN + 1, 1), number(b, 0));
+        Node *step = CALL(b, mul, number(b, (double)at->rate), CALL(b, sub, batch, state));
+        return CALL(b, where, first, batch, CALL(b, add, state, step));
+    }
+    Node *lower = CALL(b, where, CALL(b, less, batch, state), batch, state);
+    return CALL(b, where, is_lo, lower, CALL(b, where, CALL(b, less, state, batch), batch, state));
+}
+
+Node *open_observe(Build *b, const Site *s)
+{
+    const ObserveAttr *at = s->attr;
+    const Type *x = s->in[0]->type;
+    if (at->kind == OBSERVE_PCT || !type_known(x) || type_elements(x) == 0 || x->rank == 0)
+        return NULL;
+    Node *v = x->dtype == F32 ? s->in[0] : build_cast(b, s->in[0], F32), *state = s->in[1], *zero = number(b, 0);
+    Node *lo = make_reduce_all(b, OP_reduce_min, v), *hi = make_reduce_all(b, OP_reduce_max, v);
+    Node *finite = CALL(b, and, CALL(b, less, number(b, -INFINITY), lo), CALL(b, less, hi, number(b, INFINITY)));
+    Node *least = CALL(b, where, CALL(b, less, lo, zero), lo, zero);
+    Node *most = CALL(b, where, CALL(b, less, zero, hi), hi, zero), *is_lo = marks(b, true, false, false, false);
+    Node *range = moved(b, at, state, CALL(b, where, is_lo, least, most), is_lo);
+    Node *more = CALL(b, add, state, number(b, 1));
+    Node *taken = CALL(b, where, marks(b, false, false, true, false), more, state);
+    taken = CALL(b, where, marks(b, true, true, false, false), range, taken);
+    Node *left_out = CALL(b, where, marks(b, false, false, false, true), more, state);
+    return CALL(b, where, finite, taken, left_out);
+}

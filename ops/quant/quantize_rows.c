@@ -1,0 +1,132 @@
+#include "ops/quant/quantize_rows.h"
+
+#include "ops/card/make.h"
+#include "ops/card/shapes.h"
+
+static Node *number(Build *b, double v)
+{
+    return build_scalar(b, F32, v);
+}
+
+static Node *as(Build *b, Node *x, DType to)
+{
+    return !x || x->type->dtype == to ? x : build_cast(b, x, to);
+}
+
+QuantRows quant_rows(Build *b, const Type *x, const Type *scale, int64_t axis, int64_t block)
+{
+    return (QuantRows){
+        .b = b, .x = x, .layout = scale_layout_of(x, scale, axis, block), .axis = x->rank ? axis_wrap(axis, x->rank) : 0
+    };
+}
+
+Node *quant_spread(const QuantRows *k, Node *p, DType to)
+{
+    int64_t dims[MAX_RANK];
+    Node *wide = as(k->b, p, to);
+    if (!k->layout.block)
+        return p->type->rank ? make_reshape(k->b, wide, 0, NULL) : wide;
+    for (int i = 0; i < k->x->rank; i++)
+        dims[i] = i == k->axis ? k->layout.extent : 1;
+    if (k->layout.per_axis)
+        return make_reshape(k->b, wide, k->x->rank, dims);
+    int64_t *at = NEWS(k->b->graph->arena, int64_t, k->layout.extent + 1);
+    for (int64_t i = 0; i < k->layout.extent; i++)
+        at[i] = i / k->layout.block;
+    return make_gather(k->b, wide, build_i64s(k->b, (int)k->layout.extent, at), k->axis);
+}
+
+Node *quant_quotient(const QuantRows *k, const QuantizeAttr *at, Node *x, Node *scale, DType type)
+{
+    const DType to = quotient_type(at, type);
+    Build *b = k->b;
+    if (type == I32 && !at->precision) {
+        Node *v = CALL(b, div, as(b, x, F64), quant_spread(k, scale, F64));
+        return build_cast(b, CALL(b, round, v), F32);
+    }
+    Node *v = CALL(b, div, as(b, x, F32), quant_spread(k, scale, F32));
+    return as(b, as(b, v, to), F32);
+}
+
+/* 1 where a condition holds. */
+static Node *one_where(Build *b, Node *condition)
+{
+    return build_cast(b, condition, F32);
+}
+
+Node *quant_rounded(Build *b, int rounding, Node *v, Node *draw)
+{
+    Node *r, *zero = number(b, 0), *half = number(b, 0.5);
+    switch (rounding) {
+    case ROUND_SR:
+        r = CALL(b, floor, v);
+        return CALL(b, add, r, one_where(b, CALL(b, less, draw, CALL(b, sub, v, r))));
+    case ROUND_HALF_UP:
+        r = CALL(b, round, v);
+        return CALL(b, add, r, one_where(b, CALL(b, equal, CALL(b, sub, v, r), half)));
+    case ROUND_HALF_DOWN:
+        r = CALL(b, round, v);
+        return CALL(b, sub, r, one_where(b, CALL(b, equal, CALL(b, sub, r, v), half)));
+    case ROUND_CEIL:
+        return CALL(b, ceil, v);
+    case ROUND_FLOOR:
+        return CALL(b, floor, v);
+    case ROUND_ZERO:
+        return CALL(b, where, CALL(b, less, v, zero), CALL(b, ceil, v), CALL(b, floor, v));
+    case ROUND_AWAY:
+        return CALL(b, where, CALL(b, less, v, zero), CALL(b, floor, v), CALL(b, ceil, v));
+    default:
+        return CALL(b, round, v);
+    }
+}
+
+/* What is rounded, + z, between the least and the largest code; a NaN has the code of 0.  Codes of 32 bits are more than f32
+ * has. */
+static Node *integer_codes(const QuantRows *k, const QuantizeAttr *at, Node *r, Node *zero, DType code)
+{
+    const DType wide = code == I32 ? F64 : F32;
+    Build *b = k->b;
+    double lo, hi;
+    code_limits(code, at->least, at->largest, &lo, &hi);
+    r = as(b, r, wide);
+    Node *z = zero ? quant_spread(k, as(b, zero, F32), wide) : build_scalar(b, wide, 0);
+    Node *q = CALL(b, where, CALL(b, is_nan, r), z, zero ? CALL(b, add, r, z) : r);
+    return build_cast(b, CALL(b, clip, q, build_scalar(b, wide, lo), build_scalar(b, wide, hi)), code);
+}
+
+/* Whether tapes have rows for codes of a type and scales laid out so. */
+static bool has_rows(DType code, const QuantRows *k)
+{
+    return !dtype_is_float(code) && dtype_bits(code) >= 8 && (!k->layout.block || k->layout.per_axis);
+}
+
+Node *open_quantize_linear(Build *b, const Site *s)
+{
+    const QuantizeAttr *at = s->attr;
+    const Type *x = s->in[0]->type, *scale = s->in[1]->type;
+    const DType code = s->type->dtype;
+    if (!type_known(x) || !type_known(scale))
+        return NULL;
+    const QuantRows k = quant_rows(b, x, scale, at->axis, at->block_size);
+    if (!has_rows(code, &k))
+        return NULL;
+    Node *v = quant_quotient(&k, at, s->in[0], s->in[1], scale->dtype);
+    return integer_codes(&k, at, quant_rounded(b, at->rounding, v, site_in(s, 3)), site_in(s, 2), code);
+}
+
+/* (q - z) s: the difference of integers is exact, then one product in f32. */
+Node *open_dequantize_linear(Build *b, const Site *s)
+{
+    const DequantizeAttr *at = s->attr;
+    const Type *code = s->in[0]->type, *scale = s->in[1]->type;
+    const DType exact = code->dtype == I32 ? I64 : F32;
+    if (!type_known(code) || !type_known(scale))
+        return NULL;
+    const QuantRows k = quant_rows(b, code, scale, at->axis, at->block_size);
+    if (!has_rows(code->dtype, &k))
+        return NULL;
+    Node *q = as(b, s->in[0], exact), *zero = site_in(s, 2);
+    if (zero)
+        q = CALL(b, sub, q, quant_spread(&k, zero, exact));
+    return as(b, CALL(b, mul, as(b, q, F32), quant_spread(&k, s->in[1], F32)), s->type->dtype);
+}
