@@ -140,16 +140,32 @@ static int want(Maker *m, const Node *n, Arithmetic a, int by)
     return reg;
 }
 
+/* Integers that f32 holds, as codes are. */
+static bool is_short(DType d)
+{
+    return dtype_is_integer(d) && dtype_bits(d) <= 16;
+}
+
+/* Whether a value is stored and read by nobody inside: the store rounds it. */
+static bool only_leaves(const Node *n)
+{
+    for (const Use *u = n->uses; u; u = u->next)
+        if (!node_is_return(u->user))
+            return false;
+    return true;
+}
+
 /* Notes the register that a call left its value in, rounded to the value's type where that is not a number of the
  * arithmetic. */
 static void leave(Maker *m, const Node *n, int reg, Arithmetic a, int by)
 {
     const bool test = op_of(n)->row && op_of(n)->row->test; /* 0 and 1 are what they are */
-    if (n->type->dtype != number_of[a] && !test) {
+    if (n->type->dtype != number_of[a] && !test && !only_leaves(n)) {
         const DType wide = n->type->dtype;
-        const Arithmetic to = dtype_is_float(wide) ? (wide == F64 ? ARITH_F64 : ARITH_F32)
-                              : wide == U64        ? ARITH_U64
-                                                   : ARITH_I64;
+        const Arithmetic to = dtype_is_float(wide)               ? (wide == F64 ? ARITH_F64 : ARITH_F32)
+                              : is_short(wide) && a == ARITH_F32 ? ARITH_F32
+                              : wide == U64                      ? ARITH_U64
+                                                                 : ARITH_I64;
         reg = convert(m, reg, a, to, wide, by);
         a = to;
     }
@@ -212,7 +228,9 @@ static Arithmetic arithmetic_of(const Type *t)
 static void make_cast(Maker *m, const Node *n)
 {
     const Held *held = fact(&m->held, in(n, 0)); /* a mark is 0 or 1 in every arithmetic */
-    const Arithmetic from = arithmetic_of(held->hit ? n->type : in(n, 0)->type);
+    const Type *given = held->hit ? n->type : in(n, 0)->type;
+    const bool as_f32 = is_short(given->dtype) && dtype_is_float(n->type->dtype);
+    const Arithmetic from = as_f32 ? ARITH_F32 : arithmetic_of(given);
     const int by = layout_of(m, n);
     leave(m, n, want(m, in(n, 0), from, by), from, by);
 }

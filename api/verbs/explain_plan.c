@@ -7,6 +7,7 @@
 #include "api/hall/words.h"
 #include "api/make/launch_nodes.h"
 #include "api/make/launches.h"
+#include "api/make/quant_launches.h"
 #include "api/verbs/explain.h"
 #include "runtime/log/log.h"
 
@@ -59,6 +60,23 @@ static void tell_kinds(const Account *a)
     text_printf(a->text, "%d", a->program->n_launches);
     for (size_t i = 0; i < n; i++)
         text_printf(a->text, "%s%" PRId64 " %s", i ? ", " : ": ", kinds[i].n, kinds[i].word);
+    text_char(a->text, '\n');
+}
+
+/* What only quantizes, dequantizes, masks or observes, where there is such. */
+static void tell_quantization(const Account *a)
+{
+    const QuantLaunches q = quant_launches(&a->map, a->arena);
+    if (!q.n)
+        return;
+    text_label(a->text, "quantization");
+    text_printf(a->text, "%d launch%s of its own, %s read and written\n", q.n, q.n == 1 ? "" : "es",
+                bytes_text(a->arena, (uint64_t)q.bytes));
+    text_label(a->text, "");
+    text_printf(a->text, "%d over data, %s%s", q.n_over_data, bytes_text(a->arena, (uint64_t)q.data_bytes),
+                q.n_over_data ? ":" : "");
+    for (int i = 0; i < q.n_over_data; i++)
+        text_printf(a->text, "%s %d", i ? "," : "", q.over_data[i]);
     text_char(a->text, '\n');
 }
 
@@ -403,6 +421,7 @@ static Status tell_graph(Command *c, Text *t, const Graph *g)
     }
     text_printf(t, "%s@%s\n", t->n ? "\n" : "", name_text(arena, a.graph));
     tell_kinds(&a);
+    tell_quantization(&a);
     tell_regions(&a);
     tell_apart(&a);
     tell_remat(&a, &c->cx->lowering);

@@ -114,6 +114,10 @@ typedef struct CodeLoops {
     /* v[i] = f32(sums[i] + bias) * factor, one of each or one for each */
     void (*rescale)(size_t n, const i32 *sums, u32 bias, f32 factor, f32 *v);
     void (*rescale_each)(size_t n, const i32 *sums, const i32 *bias, const f32 *factor, f32 *v);
+    /* v[i] /= scale; r[i] = rint_f32(v[i]); r[i] = code_of_f32(r[i], z, lo, hi) */
+    void (*divide)(size_t n, f32 *v, f32 scale);
+    void (*nearest)(size_t n, const f32 *v, f32 *r);
+    void (*settle)(size_t n, f32 *r, f32 z, f32 lo, f32 hi);
     /* codes[i] = stored_code_f32(v[i], z, lo, hi), shifted_code_f32(u[i], z, lo, hi) */
     void (*round)(size_t n, const f32 *v, f32 z, f32 lo, f32 hi, f32 *codes);
     void (*round_shifted)(size_t n, const f32 *u, f32 z, f32 lo, f32 hi, f32 *codes);

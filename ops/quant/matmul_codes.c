@@ -136,6 +136,21 @@ static bool rescale_columns(const Rescaled *r, int64_t column, int64_t n, const 
     return true;
 }
 
+/* The result where it has no codes: rescaled sums, and what is added to each column. */
+static void put_numbers(const Rescaled *r, int64_t first, int64_t column, int64_t n, const f32 *v)
+{
+    f32 *restrict to = r->numbers + first;
+    const f32 *addend = r->addend && r->biases != 1 ? r->addend + column : NULL, one = r->addend ? *r->addend : 0;
+    if (!r->addend)
+        memcpy(to, v, (size_t)n * sizeof *v);
+    else if (addend)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = v[i] + addend[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = v[i] + one;
+}
+
 void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *sums)
 {
     const Rescaled *r = rescaled;
@@ -155,12 +170,7 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
             codes_put(&r->out, first + at, k, v);
             continue;
         }
-        if (!r->addend)
-            memcpy(r->numbers + first + at, v, (size_t)k * sizeof *v);
-        for (int64_t i = 0; i < k && r->addend && r->biases == 1; i++)
-            r->numbers[first + at + i] = v[i] + r->addend[0];
-        for (int64_t i = 0; i < k && r->addend && r->biases != 1; i++)
-            r->numbers[first + at + i] = v[i] + r->addend[column + at + i];
+        put_numbers(r, first + at, column + at, k, v);
     }
 }
 

@@ -18,12 +18,20 @@ static Node *number(Build *b, double v)
     return build_scalar(b, F32, v);
 }
 
+/* How many batches there were: a sum along the state, of which all that follows is the one row. */
+static Node *seen_before(Build *b, Node *state)
+{
+    const int64_t axis = 0;
+    Node *seen = CALL(b, where, marks(b, false, false, true, false), state, number(b, 0));
+    return build_reduce(b, OP_reduce_sum, seen, 1, &axis);
+}
+
 /* The range behind a batch, in the places of the state: of its least and its largest number, which are not above and not
  * below 0. */
 static Node *moved(Build *b, const ObserveAttr *at, Node *state, Node *batch, Node *is_lo)
 {
     if (at->kind == OBSERVE_EMA) {
-        Node *first = CALL(b, equal, make_slice(b, state, 0, OBSERVED_SEEN, OBSERVED_SEEN + 1, 1), number(b, 0));
+        Node *first = CALL(b, equal, seen_before(b, state), number(b, 0));
         Node *step = CALL(b, mul, number(b, (double)at->rate), CALL(b, sub, batch, state));
         return CALL(b, where, first, batch, CALL(b, add, state, step));
     }

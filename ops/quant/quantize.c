@@ -107,6 +107,7 @@ static const Type *infer_quantize_linear(Infer *q)
 
 /* One call: widened scales and zero points, and how to find them. */
 typedef struct Quantizer {
+    const CodeLoops *loops;
     ScaleLayout layout;
     const Tensor *x, *draw; /* draw: of stochastic rounding */
     Tensor *y;
@@ -141,7 +142,9 @@ static void divide(const Quantizer *c, Piece *p)
         return;
     }
     load_f32(p->v, c->x, p->first, p->n);
-    for (int64_t i = 0; i < p->n; i++)
+    if (!c->layout.block)
+        c->loops->divide((size_t)p->n, p->v, c->scale[0]);
+    for (int64_t i = 0; i < p->n && c->layout.block; i++)
         p->v[i] = p->v[i] / c->scale[p->at[i]];
     if (c->quotient != F32)
         narrow(c->quotient, p->v, p->n);
@@ -151,11 +154,12 @@ static void divide(const Quantizer *c, Piece *p)
     for (int64_t i = 0; i < p->n; i++)                                                                                 \
         p->r[i] = call;                                                                                                \
     break;
-static void round_all(int rounding, Piece *p)
+static void round_all(const CodeLoops *loops, int rounding, Piece *p)
 {
     switch (rounding) {
     case ROUND_RNE:
-        ROUND_ALL(rint_f32(p->v[i]))
+        loops->nearest((size_t)p->n, p->v, p->r);
+        break;
     case ROUND_SR:
         ROUND_ALL(stochastic_f32(p->v[i], p->draw[i]))
     default:
@@ -189,13 +193,15 @@ static void quantize_piece(const Quantizer *c, Piece *p)
     }
     if (c->draw)
         load_f32(p->draw, c->draw, p->first, p->n);
-    round_all(c->rounding, p);
+    round_all(c->loops, c->rounding, p);
     if (code == I32) {
         store_wide(c, p);
         return;
     }
     const f32 lo = (f32)c->lo, hi = (f32)c->hi;
-    for (int64_t i = 0; i < p->n; i++)
+    if (!c->layout.block)
+        c->loops->settle((size_t)p->n, p->r, c->zero ? c->zero[0] : 0, lo, hi);
+    for (int64_t i = 0; i < p->n && c->layout.block; i++)
         p->r[i] = code_of_f32(p->r[i], c->zero ? c->zero[p->at[i]] : 0, lo, hi);
     store_f32(c->y, p->first, p->r, p->n);
 }
@@ -226,7 +232,8 @@ static Status eval_quantize_linear(Eval *e)
     const QuantizeAttr *at = e->attr;
     const Tensor *x = e->in[0], *s = e->in[1];
     const bool integer = s->type->dtype == I32 && !at->precision;
-    Quantizer c = { .layout = scale_layout_of(x->type, s->type, at->axis, at->block_size),
+    Quantizer c = { .loops = kernels_codes(e->kernels),
+                    .layout = scale_layout_of(x->type, s->type, at->axis, at->block_size),
                     .x = x,
                     .draw = eval_has(e, DRAW) ? e->in[DRAW] : NULL,
                     .y = eval_out(e, 0),

@@ -105,7 +105,7 @@ Node *open_quantize_linear(Build *b, const Site *s)
     const QuantizeAttr *at = s->attr;
     const Type *x = s->in[0]->type, *scale = s->in[1]->type;
     const DType code = s->type->dtype;
-    if (!type_known(x) || !type_known(scale))
+    if (!type_known(x) || !type_known(scale) || s->n_out > 1)
         return NULL;
     const QuantRows k = quant_rows(b, x, scale, at->axis, at->block_size);
     if (!has_rows(code, &k))

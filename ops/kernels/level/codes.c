@@ -14,6 +14,24 @@ static void rescale_each(size_t n, const i32 *restrict sums, const i32 *restrict
         v[i] = (f32)(i32)((u32)sums[i] + (u32)bias[i]) * factor[i];
 }
 
+static void divide(size_t n, f32 *v, f32 scale)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] / scale;
+}
+
+static void nearest(size_t n, const f32 *restrict v, f32 *restrict r)
+{
+    for (size_t i = 0; i < n; i++)
+        r[i] = rint_f32(v[i]);
+}
+
+static void settle(size_t n, f32 *r, f32 z, f32 lo, f32 hi)
+{
+    for (size_t i = 0; i < n; i++)
+        r[i] = code_of_f32(r[i], z, lo, hi);
+}
+
 static void round_codes(size_t n, const f32 *restrict v, f32 z, f32 lo, f32 hi, f32 *restrict codes)
 {
     for (size_t i = 0; i < n; i++)
@@ -35,6 +53,9 @@ static void add_f32(size_t n, const f32 *restrict products, u32 *restrict sums)
 const CodeLoops LEVEL_NAME(codes) = {
     .rescale = rescale,
     .rescale_each = rescale_each,
+    .divide = divide,
+    .nearest = nearest,
+    .settle = settle,
     .round = round_codes,
     .round_shifted = round_shifted,
     .add = add_f32,
