@@ -39,6 +39,16 @@ static Node *moved(Build *b, const ObserveAttr *at, Node *state, Node *batch, No
     return CALL(b, where, is_lo, lower, CALL(b, where, CALL(b, less, state, batch), batch, state));
 }
 
+/* The least or the largest of all: of features row by row first, as the norm or the softmax that makes them goes. */
+static Node *extreme(Build *b, Op op, Node *x)
+{
+    enum { LEAST_ROW = 16 };
+    const int64_t last = x->type->rank - 1;
+    if ((x->type->rank == 2 || x->type->rank == 3) && x->type->dims[last] >= LEAST_ROW)
+        x = build_reduce(b, op, x, 1, &last);
+    return make_reduce_all(b, op, x);
+}
+
 Node *open_observe(Build *b, const Site *s)
 {
     const ObserveAttr *at = s->attr;
@@ -46,7 +56,7 @@ Node *open_observe(Build *b, const Site *s)
     if (at->kind == OBSERVE_PCT || !type_known(x) || type_elements(x) == 0 || x->rank == 0)
         return NULL;
     Node *v = x->dtype == F32 ? s->in[0] : build_cast(b, s->in[0], F32), *state = s->in[1], *zero = number(b, 0);
-    Node *lo = make_reduce_all(b, OP_reduce_min, v), *hi = make_reduce_all(b, OP_reduce_max, v);
+    Node *lo = extreme(b, OP_reduce_min, v), *hi = extreme(b, OP_reduce_max, v);
     Node *finite = CALL(b, and, CALL(b, less, number(b, -INFINITY), lo), CALL(b, less, hi, number(b, INFINITY)));
     Node *least = CALL(b, where, CALL(b, less, lo, zero), lo, zero);
     Node *most = CALL(b, where, CALL(b, less, zero, hi), hi, zero), *is_lo = marks(b, true, false, false, false);
