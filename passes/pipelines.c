@@ -89,6 +89,7 @@ static const Pass *const deploy_model[] = {
     &pass_fold_constants,
     &pass_simplify,
     &pass_fold_constants,
+    &pass_open_ranges,
     &pass_merge_equals,
     &pass_drop_dead,
     &pass_store_constants,

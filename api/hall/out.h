@@ -25,8 +25,9 @@ typedef struct Out {
     OutLoss if_lost;
     int lost; /* errno of the first write that failed; 0: none did */
     uint64_t bytes;
-    bool as_json; /* results are objects, a line each; words that are none become {"event":"text"} */
-    Text words;   /* of a line that is not whole */
+    const char *notes; /* what its writer tells of it: lines with their ends; null: nothing */
+    bool as_json;      /* results are objects, a line each; words that are none become {"event":"text"} */
+    Text words;        /* of a line that is not whole */
     Cleanup cleanup;
 } Out;
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/session/codes_told.h"
 #include "base/bytes.h"
 #include "frontends/onnx/import.h"
 #include "frontends/onnx/write.h"
@@ -85,9 +86,9 @@ static Status import_model(qcc_model *m, Ir *ir, Graph **g)
     return OK;
 }
 
-/* Without quantizers where it is to be floats; without states with supposed ones. */
+/* Without quantizers where it is to be floats; without states with supposed ones; `told` (may be null) hears of the codes. */
 static Status write_again(const qcc_step *s, const TrainedStates *states, bool as_float, const Sink *sink,
-                          WeightFile *weights, Arena *arena)
+                          WeightFile *weights, Out *told, Arena *arena)
 {
     Graph *g;
     Ir ir; /* what is made for the file goes with it */
@@ -109,6 +110,8 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     if (as_float)
         TRY(pass_run(pass_find("strip-quant"), g, NULL));
     TRY(run_pipeline("deploy-model", g, &recipe));
+    if (told)
+        told->notes = codes_told(&s->cx->scratch, s, g);
     return onnx_write_deployed(g, d, &m->spine, sink, weights);
 }
 
@@ -156,7 +159,7 @@ Status export_again(const qcc_step *s, const ExportForm *form, const TrainedStat
     if (!s->model->has_spine)
         TRY(model_as_file(s->model));
     arena_open(&arena, &s->cx->memory);
-    const Status status = write_again(s, states, form && is_float(form), &sink, out_weight_file(o), &arena);
+    const Status status = write_again(s, states, form && is_float(form), &sink, out_weight_file(o), o, &arena);
     arena_close(&arena);
     return status;
 }
@@ -172,5 +175,5 @@ Status export_sketch(const qcc_step *s, Text *bytes)
     const Sink sink = { append, bytes };
     if (!s->model->has_spine)
         TRY(model_as_file(s->model));
-    return write_again(s, NULL, false, &sink, NULL, bytes->arena);
+    return write_again(s, NULL, false, &sink, NULL, NULL, bytes->arena);
 }

@@ -14,13 +14,14 @@
 /* ---- what is written ---- */
 
 /* `told`: the files that it is. */
-static Status write_model(Trainer *t, const char *path, const char **told, uint64_t *bytes)
+static Status write_model(Trainer *t, const char *path, const char **told, const char **notes, uint64_t *bytes)
 {
     Out o;
     const qcc_sink sink = qcc_to_file(path);
     TRY(out_open(&o, t->cx, &sink));
     TRY(out_close(&o, session_export(t->session, NULL, &o)));
     *told = out_told(&o);
+    *notes = o.notes;
     *bytes = o.bytes;
     return OK;
 }
@@ -28,13 +29,13 @@ static Status write_model(Trainer *t, const char *path, const char **told, uint6
 static Status put_best(Trainer *t, const char *path)
 {
     uint64_t bytes;
-    const char *told;
+    const char *told, *notes;
     if (!train_is_model(path)) {
         TRY(train_write_state(t, t->d, path, &bytes));
         t->best_told = arena_printf(&t->step->arena, "%s (%s)", path, bytes_text(&t->cx->scratch, bytes));
         return OK;
     }
-    TRY(write_model(t, path, &told, &bytes));
+    TRY(write_model(t, path, &told, &notes, &bytes));
     t->best_told = arena_string(&t->step->arena, told);
     return OK;
 }
@@ -87,15 +88,16 @@ static void note_failure(End *e, Status status)
         e->status = status;
 }
 
-static void tell_file(End *e, const char *path, uint64_t bytes, const char *text)
+static void tell_file(End *e, const char *path, uint64_t bytes, const char *text, const char *notes)
 {
     const LogExtra fields[] = { { "file", logged_text(path) },
                                 { "bytes", bytes ? logged_int((int64_t)bytes) : (LogValue){ 0 } },
-                                { "text", logged_text(text) } };
+                                { "text", logged_text(text) },
+                                { "notes", notes ? logged_text(notes) : (LogValue){ 0 } } };
     if (out_is_json(e->t->c->out))
         log_any_line(&e->objects, "wrote", fields, COUNT(fields));
     else
-        text_printf(&e->told, "wrote %s\n", text);
+        text_printf(&e->told, "wrote %s\n%s", text, notes ? notes : "");
 }
 
 /* `path`: null where no option says one. */
@@ -112,19 +114,20 @@ static void leave_state(End *e, const char *path)
     e->left = true;
     tell_file(e, path, bytes,
               arena_printf(&t->cx->scratch, "%s (%s)   next: %s", path, bytes_text(&t->cx->scratch, bytes),
-                           step_next_command(t->step, &t->cx->scratch, path)));
+                           step_next_command(t->step, &t->cx->scratch, path)),
+              NULL);
 }
 
 static void leave_model(End *e, const char *path)
 {
     uint64_t bytes;
-    const char *told;
-    const Status status = write_model(e->t, path, &told, &bytes);
+    const char *told, *notes;
+    const Status status = write_model(e->t, path, &told, &notes, &bytes);
     note_failure(e, status);
     if (status != OK)
         return;
     e->left = true;
-    tell_file(e, path, bytes, told);
+    tell_file(e, path, bytes, told, notes);
 }
 
 static void leave_checkpoint(End *e)
@@ -152,7 +155,7 @@ static void leave_all(End *e)
         leave_state(e, NULL);
     if (t->best_told)
         tell_file(e, option_text(&t->c->line, OPT_best_output), 0,
-                  arena_printf(&t->cx->scratch, "%s, the best: epoch %" PRId64, t->best_told, t->best.epoch));
+                  arena_printf(&t->cx->scratch, "%s, the best: epoch %" PRId64, t->best_told, t->best.epoch), NULL);
     if (e->saved && !(e->regular && out))
         text_printf(&e->told, "saved %s   next: %s\n", t->folder,
                     step_next_command(t->step, &t->cx->scratch, t->folder));

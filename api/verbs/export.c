@@ -189,7 +189,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const Exported
                                     { "reads", logged_text(out_others(o)) },
                                     { "signature", logged_text(after) },
                                     { "signature_before", logged_text(before) },
-                                    { "weights", logged_text(words) } };
+                                    { "weights", logged_text(words) },
+                                    { "notes", o->notes ? logged_text(o->notes) : (LogValue){ 0 } } };
         return out_event(c->out, "wrote", fields, COUNT(fields));
     }
     text_open(&t, arena);
@@ -214,6 +215,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const Exported
         fusions_tell(&t, arena, &fused, false);
     if (words)
         text_printf(&t, "  %s\n", words);
+    if (o->notes)
+        text_add(&t, o->notes);
     return out_bytes(c->out, t.p, t.n);
 }
 

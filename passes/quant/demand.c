@@ -7,7 +7,7 @@
 
 #include "ops/card/words.h"
 #include "ops/norm/norm.h"
-#include "passes/quant/placement.h"
+#include "passes/quant/grain.h"
 #include "passes/recipe/selector.h"
 
 QuantValueMark *quant_value(Placement *p, const Node *n)
@@ -147,14 +147,24 @@ static bool sums_fit(const Node *n)
     return terms_of(n) * 255 * 127 < QUANT_MOST_SUM;
 }
 
+/* Whether its products are of what codes stand for: one operand alone is quantized, or scales change along its sums,
+ * or with the rows of its data. */
+static bool computes_floats(const QuantSpec *spec)
+{
+    const Quantizer *w = &spec->of[OPERAND_W], *a = &spec->of[OPERAND_A];
+    return !a->on || quant_splits_sums(w) || quant_has_rows(a);
+}
+
 /* Why a call that multiplies stays as it is; null: nothing hinders. */
-static const char *hindrance(Placement *p, const Node *n)
+static const char *hindrance(Placement *p, const Node *n, bool floats)
 {
     if (quant_weight_of(in(n, 0)) && quant_weight_of(in(n, 1)))
         return "computes from constants alone";
     for (int i = 0; i < 2; i++)
         if (!quant_weight_of(in(n, i)) && !*(bool *)fact(&p->data, in(n, i)))
             return "computes from positions or sizes";
+    if (floats)
+        return NULL;
     if (strcmp(p->recipe->target, "ort") == 0 && !integer_word(n))
         return "ONNX Runtime has no product of codes for it";
     if (!sums_fit(n))
@@ -211,18 +221,67 @@ static bool ask(Placement *p, Node *value, const Quantizer *q, Node *asked)
     QuantValueMark *v = quant_value(p, value);
     if (!q || (v->by && v->by->bits >= q->bits))
         return false;
-    *v = (QuantValueMark){ .by = q, .asked = asked };
+    *v = (QuantValueMark){ .by = q, .asked = asked, .axis = QUANT_WHOLE };
     return true;
 }
 
-static void ask_core(Placement *p, Node *n)
+/* Rows of a value lie along what the product adds up: all who read it have to agree. */
+static Status ask_rows(Placement *p, Node *n, int i, const Quantizer *q)
+{
+    const int axis = quant_sum_axis(n, i);
+    QuantValueMark *v = quant_value(p, in(n, i));
+    const char *why = axis == QUANT_WHOLE              ? "its data have no rows that it adds up"
+                      : in(n, i)->type->dims[axis] < 0 ? "nobody knows yet how long the rows of its data are"
+                      : v->by && (!quant_has_rows(v->by) || v->axis != axis) ? "others read rows of its data otherwise"
+                                                                             : NULL;
+    if (!why) {
+        if (ask(p, in(n, i), q, n))
+            v->axis = axis;
+        return OK;
+    }
+    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "a=%s: %s",
+                             quantizer_text(q, p->run->scratch), why);
+    message_try(m, "--quant-op 'op:%s=a=%s:tensor:dynamic'", op_title(p->run->scratch, n),
+                q->format == FORMAT_UINT ? "uint8" : "int8");
+    return message_send(m);
+}
+
+/* ONNX Runtime takes int8 in blocks for int8 when it fuses, and refuses what it made of them when it runs. */
+static Status check_engine(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    enum { PACKED = 4 };
+    if (strcmp(p->recipe->target, "ort") != 0 || !quant_splits_sums(c->weight) || !c->data || !has_weight(n) ||
+        quant_has_rows(c->data) || c->weight->bits <= PACKED || c->weight->bits > 8)
+        return OK;
+    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n),
+                             "w=%s with a=%s: ONNX Runtime makes a product of codes of it that it cannot run",
+                             quantizer_text(c->weight, p->run->scratch), quantizer_text(c->data, p->run->scratch));
+    message_try(m, "w=int%d:channel", c->weight->bits);
+    message_try(m, "a=off, or four bits and fewer of weights, which it leaves float");
+    message_try(m, "--for generic");
+    return message_send(m);
+}
+
+static Status ask_core(Placement *p, Node *n)
 {
     QuantCallMark *c = quant_call(p, n);
     c->data = chosen(p, c, OPERAND_A);
     c->weight = chosen(p, c, OPERAND_W);
+    TRY(check_engine(p, n, c));
     for (int i = 0; i < 2; i++)
-        if (!quant_weight_of(in(n, i)))
+        if (quant_weight_of(in(n, i)))
+            continue;
+        else if (c->data && quant_has_rows(c->data))
+            TRY(ask_rows(p, n, i, c->data));
+        else
             ask(p, in(n, i), c->data, n);
+    return OK;
+}
+
+/* Whether a value is asked for with scales that go with it wherever its elements are moved: not with those of rows. */
+static bool is_asked(const QuantValueMark *v)
+{
+    return v->by && !quant_has_rows(v->by);
 }
 
 /* The value behind what stays between a product and its quantizer: a row that codes may go through (relu, clip), a
@@ -278,7 +337,8 @@ static bool may_join(const Placement *p, const Node *n)
 static bool could_be_codes(Placement *p, Node *n)
 {
     const OpDef *def = op_of(n);
-    if (quant_value(p, n)->by || (quant_call(p, n)->core && quant_call(p, n)->data))
+    const QuantCallMark *c = quant_call(p, n);
+    if (is_asked(quant_value(p, n)) || (c->core && c->data && !c->floats))
         return true;
     const bool row = def->row && def->quant.in[0] == QUANT_AGNOSTIC;
     if (row || quant_passes_codes(n))
@@ -304,7 +364,7 @@ static bool joins(Placement *p, Node *n)
 static void find_possible(Placement *p)
 {
     for (size_t i = 0; i < p->g->n_inputs; i++)
-        quant_call(p, p->g->inputs[i])->could = quant_value(p, p->g->inputs[i])->by != NULL;
+        quant_call(p, p->g->inputs[i])->could = is_asked(quant_value(p, p->g->inputs[i]));
     for (Node *n = p->g->first; n; n = n->next)
         quant_call(p, n)->could = could_be_codes(p, n);
 }
@@ -317,14 +377,14 @@ static bool sweep(Placement *p)
     for (Node *n = p->g->last; n; n = n->prev) {
         const QuantValueMark *v = quant_value(p, n);
         const QuantCallMark *c = quant_call(p, n);
-        if (v->by && quant_passes_codes(n)) {
+        if (is_asked(v) && quant_passes_codes(n)) {
             more |= ask(p, in(n, 0), v->by, v->asked);
-        } else if (c->core && c->data && quant_needs_codes_out(n)) {
+        } else if (c->core && c->data && !c->floats && quant_needs_codes_out(n)) {
             Node *last = behind_rows(n);
             if (!quant_value(p, last)->by && !is_result(last))
                 more |= ask(p, last, c->data, n);
         }
-        if (quant_value(p, behind_rows(n))->by && joins(p, n))
+        if (is_asked(quant_value(p, behind_rows(n))) && joins(p, n))
             for (int i = 0; i < n->n_in; i++)
                 if (reads_codes(n, i))
                     more |= ask(p, in(n, i), quant_value(p, behind_rows(n))->by, n);
@@ -337,8 +397,8 @@ static void share_scales(Placement *p)
 {
     for (Node *n = p->g->first; n; n = n->next) {
         QuantValueMark *v = quant_value(p, n);
-        const QuantValueMark *from = v->by && quant_passes_codes(n) ? quant_value(p, in(n, 0)) : NULL;
-        if (from && from->by)
+        const QuantValueMark *from = is_asked(v) && quant_passes_codes(n) ? quant_value(p, in(n, 0)) : NULL;
+        if (from && is_asked(from))
             v->shares = from->shares ? from->shares : in(n, 0);
     }
 }
@@ -358,15 +418,16 @@ Status quant_find(Placement *p)
         c->spec = specs[i];
         if (!multiplies(calls[i]))
             continue;
-        c->why = hindrance(p, calls[i]);
-        c->core = !c->why && (c->spec->of[OPERAND_W].on || c->spec->of[OPERAND_A].on);
+        c->floats = computes_floats(c->spec);
+        c->why = hindrance(p, calls[i], c->floats);
+        c->core = !c->why && ((c->spec->of[OPERAND_W].on && has_weight(calls[i])) || c->spec->of[OPERAND_A].on);
         if (!c->core && !c->why)
             c->why = "is to stay as it is";
     }
     mark_ends(p, calls, n);
     for (size_t i = 0; i < n; i++)
         if (quant_call(p, calls[i])->core)
-            ask_core(p, calls[i]);
+            TRY(ask_core(p, calls[i]));
     while (sweep(p))
         ;
     share_scales(p);

@@ -1,5 +1,5 @@
-/* deploy-quant: quantizers say nothing any more that others do not know: gradients go, and codes that are fewer than those of
- * their type are cut to them behind the quantizer.
+/* deploy-quant: quantizers say nothing any more that others do not know: gradients go, codes that are fewer than
+ * those of their type are cut to them behind the quantizer, and those of weights that four bits hold are packed.
  *
  *     graph @f(%x: f32[2], %s: f32[]) -> (%q) {
  *         %q: i8[2] = quantize_linear(%x, %s, output_dtype=i8, least=-7, largest=7, mask=pass)
@@ -12,9 +12,14 @@
  *         const %2: i8[] = 7
  *         %3: i8[2] = clip(%q, %1, %2)
  *     }
- */
+ *
+ * Packed is what a target reads packed.  ONNX Runtime has products of codes of 8 bits alone: a weight that meets
+ * codes in one of those stays as it is; where scales change along the sum, or the data are floats, its products are
+ * of floats anyway. */
+#include <string.h>
+
 #include "ops/quant/quantize.h"
-#include "passes/engine/pass.h"
+#include "passes/quant/placement.h"
 
 static Node *code(Build *b, DType type, int64_t v)
 {
@@ -23,8 +28,71 @@ static Node *code(Build *b, DType type, int64_t v)
     return build_const(b, t);
 }
 
+/* ---- four bits ---- */
+
+/* Whether a number meets other codes in a product of codes, as engines make them: of one scale each. */
+static bool meets_codes(const Node *number)
+{
+    if (((const DequantizeAttr *)number->attr)->block_size)
+        return false;
+    for (const Use *u = number->uses; u; u = u->next)
+        for (int i = 0; i < 2 && i < u->user->n_in; i++) {
+            const Node *other = in(u->user, i);
+            if (other && other != number && op_of(other)->quant.dequantizes &&
+                !((const DequantizeAttr *)other->attr)->block_size)
+                return true;
+        }
+    return false;
+}
+
+static bool packs(const Node *n, const Quantization *q, int64_t least, int64_t largest)
+{
+    const bool few = n->type->dtype == I8 ? least >= -8 && largest <= 7 && least < largest
+                                          : n->type->dtype == U8 && least >= 0 && largest <= 15 && least < largest;
+    if (!few || !q || !q->spec || !quant_weight_of(in(n, 0)))
+        return false;
+    for (const Use *u = n->uses; u; u = u->next)
+        if (node_is_return(u->user) || !op_of(u->user)->quant.dequantizes ||
+            (strcmp(q->target, "ort") == 0 && meets_codes(u->user)))
+            return false;
+    return true;
+}
+
+/* Whoever reads these codes reads them as halves of bytes, under the name that they had. */
+static Status pack_codes(Node *codes, Node *named)
+{
+    const DType to = codes->type->dtype == I8 ? I4 : U4;
+    Build b = build_before(codes->next ? codes->next : codes);
+    b.before = codes->next;
+    b.src = codes->src;
+    b.label = codes->label;
+    b.flags = codes->flags;
+    Node *packed = build_cast(&b, codes, to);
+    TRY(b.status);
+    packed->name = named->name;
+    named->name = NULL;
+    for (Use *u = codes->uses, *next; u; u = next) {
+        Node *number = u->user;
+        next = u->next;
+        if (number == packed)
+            continue;
+        Build at = build_before(number);
+        Node *zero = in(number, 2) ? build_cast(&at, in(number, 2), to) : NULL;
+        TRY(at.status);
+        node_set_in(number, 0, packed);
+        if (zero)
+            node_set_in(number, 2, zero);
+        next = codes->uses;
+        while (next && next->user == packed)
+            next = next->next;
+    }
+    return OK;
+}
+
+/* ---- codes ---- */
+
 /* The codes between two of them, for whoever read those of the quantizer. */
-static Status cut_codes(Node *n, int64_t least, int64_t largest)
+static Status cut_codes(Node *n, int64_t least, int64_t largest, Node **to)
 {
     Build b = build_before(n->next ? n->next : n);
     const DType type = n->type->dtype;
@@ -34,6 +102,7 @@ static Status cut_codes(Node *n, int64_t least, int64_t largest)
     b.flags = n->flags;
     Node *cut = CALL(&b, clip, n, code(&b, type, least), code(&b, type, largest));
     TRY(b.status);
+    *to = cut;
     for (Use *u = n->uses, *next; u; u = next) {
         Node *reader = u->user;
         next = u->next;
@@ -66,26 +135,34 @@ static Status state_zero(Node *n)
     return OK;
 }
 
+static Status deploy_codes(Node *n, PassRun *run)
+{
+    QuantizeAttr *at = attrs_copy(n->graph->arena, op_of(n)->attrs, n->attr);
+    const QuantizeAttr *usual = attrs_default(n->graph->arena, op_of(n)->attrs), said = *at;
+    const Recipe *recipe = run->options->recipe;
+    Node *codes = n;
+    at->mask = usual->mask;
+    at->learned = usual->learned;
+    at->gain = usual->gain;
+    at->least = usual->least;
+    at->largest = usual->largest;
+    if (in(n, 2))
+        at->output_dtype = usual->output_dtype;
+    run->changes += !attrs_equal(op_of(n)->attrs, at, n->attr);
+    n->attr = at;
+    const bool packed = packs(n, recipe ? &recipe->quantization : NULL, said.least, said.largest);
+    if (said.least || said.largest)
+        TRY(cut_codes(n, said.least, said.largest, &codes));
+    return packed ? pack_codes(codes, n) : OK;
+}
+
 static Status deploy_quant(Graph *g, PassRun *run)
 {
     for (Node *n = g->first; n; n = n->next) {
         if (op_of(n)->quant.dequantizes || op_of(n)->quant.quantizes)
             TRY(state_zero(n));
-        if (!op_of(n)->quant.quantizes)
-            continue;
-        QuantizeAttr *at = attrs_copy(g->arena, op_of(n)->attrs, n->attr);
-        const QuantizeAttr *usual = attrs_default(g->arena, op_of(n)->attrs), said = *at;
-        at->mask = usual->mask;
-        at->learned = usual->learned;
-        at->gain = usual->gain;
-        at->least = usual->least;
-        at->largest = usual->largest;
-        if (in(n, 2))
-            at->output_dtype = usual->output_dtype;
-        run->changes += !attrs_equal(op_of(n)->attrs, at, n->attr);
-        n->attr = at;
-        if (said.least || said.largest)
-            TRY(cut_codes(n, said.least, said.largest));
+        if (op_of(n)->quant.quantizes)
+            TRY(deploy_codes(n, run));
     }
     return OK;
 }

@@ -127,10 +127,14 @@ static Status place_value(Placing *s, Node *value)
     QuantValueMark *v = quant_value(s->p, value);
     const size_t n_before = s->p->g->n_ids;
     QuantNodes q = { .by = v->by,
-                     .axis = QUANT_WHOLE,
+                     .grain = quant_whole,
                      .never_negative = quant_never_negative(value),
                      .most = quant_most(value),
                      .name = name_of_value(s, value) };
+    if (quant_has_rows(v->by)) {
+        q.grain.axis = v->axis;
+        q.grain.block = value->type->dims[v->axis];
+    }
     if (v->shares) {
         const QuantValueMark *from = quant_value(s->p, v->shares);
         q.by = from->by;
@@ -180,23 +184,23 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
 {
     Node *weight = in(call, i);
     QuantNodes q = { .by = by,
-                     .axis = quant_weight_axis(call, i),
+                     .grain = quant_whole,
                      .never_negative = false,
                      .most = (double)INFINITY,
                      .name = name_of_value(s, quant_weight_of(weight)) };
     QuantValueMark *v = quant_value(s->p, weight);
-    if (is_placed(s, weight, by, q.axis)) {
+    const int channels = quant_weight_axis(call, i);
+    if (is_placed(s, weight, by, channels)) {
         node_set_in(call, i, v->number);
         return OK;
     }
     Build b = build_before(call);
     b.flags |= NODE_OURS;
+    TRY(quant_grain_of_weight(s->p, by, call, i, &q.grain));
     TRY(quant_scale_of_weight(&s->scales, &q, &b, weight));
     if (bias && data_scale)
-        q.scale = CALL(&b, max, q.scale, least_scale(&b, bias, data_scale, q.axis));
-    *v = (QuantValueMark){
-        .by = by, .asked = call, .axis = quant_weight_axis(call, i), .scale = q.scale, .zero = q.zero
-    };
+        q.scale = CALL(&b, max, q.scale, least_scale(&b, bias, data_scale, q.grain.axis));
+    *v = (QuantValueMark){ .by = by, .asked = call, .axis = channels, .scale = q.scale, .zero = q.zero };
     v->codes = b.status == OK ? quant_codes(&b, &q, weight) : NULL;
     v->number = v->codes ? quant_number(&b, &q, v->codes) : NULL;
     TRY(b.status);
@@ -228,7 +232,8 @@ static Node *bias_of(const Node *call)
 static Status place_call(Placing *s, Node *call)
 {
     const QuantCallMark *c = quant_call(s->p, call);
-    const bool integer_bias = c->spec->of[OPERAND_B].on && c->weight && c->data && op_of(call)->quant.integer;
+    const bool integer_bias =
+        c->spec->of[OPERAND_B].on && c->weight && c->data && !c->floats && op_of(call)->quant.integer;
     Node *bias = bias_of(call), *of_data = NULL, *of_weight = NULL;
     for (int i = 0; i < 2; i++)
         if (!quant_weight_of(in(call, i)))

@@ -14,14 +14,15 @@ typedef struct QuantValueMark {
     const Quantizer *by;                 /* null: it stays as it is */
     Node *asked;                         /* the call that asked for it */
     Node *shares;                        /* the value upstream whose scale it has; null: one of its own */
-    int axis;                            /* of a weight: its scales' */
+    int axis;                            /* of a weight: that of its channels; of data with rows: along them */
     const char *state;                   /* what its range or scale is remembered in; null: nothing */
     Node *codes, *number, *scale, *zero; /* what was placed */
 } QuantValueMark;
 
 /* A call: whether it computes on codes. */
 typedef struct QuantCallMark {
-    bool core;                      /* its products are of codes */
+    bool core;                      /* its products are of codes, or of what codes stand for */
+    bool floats;                    /* of what codes stand for: its sums of codes would have no one scale */
     bool could;                     /* what it gives is codes at no cost */
     bool first, last;               /* no such call with weights stands before it, behind it */
     const QuantSpec *spec;          /* what holds for it */

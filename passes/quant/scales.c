@@ -166,24 +166,29 @@ static Node *before_bound(Build *b, Node *scale, double widest)
 }
 
 /* 2 E|x| / sqrt(largest), as a logarithm to the base 2: where learning starts. */
-static Node *first_step_size(const QuantNodes *q, Build *b, Node *value, int n_axes, const int64_t *axes,
-                             const Type *type)
+static Node *first_step_size(const QuantNodes *q, Build *b, Node *value)
 {
     int64_t least, largest;
     quant_codes_of(q, &least, &largest);
-    Node *mean = build_reduce(b, OP_reduce_mean, CALL(b, abs, value), n_axes, axes);
+    Node *each = CALL(b, abs, value), *mean;
+    if (q->grain.block) {
+        mean = quant_as_scales(b, &q->grain, quant_fold(b, FOLD_SUM, &q->grain, each), value->type);
+        mean = CALL(b, div, mean, quant_counts(b, &q->grain, value->type));
+    } else {
+        mean = quant_fold(b, FOLD_MEAN, &q->grain, each);
+    }
     Node *size = CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
     size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
     if (isfinite(q->most))
         size = before_bound(b, size, widest_scale(q));
     Node *log2 = CALL(b, mul, CALL(b, log, size), build_scalar(b, F32, 1 / ln_2));
-    return make_reshape(b, log2, type->rank, type->dims);
+    return q->grain.block ? log2 : quant_as_scales(b, &q->grain, log2, value->type);
 }
 
-static Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, const Type *type, int n_axes,
-                            const int64_t *axes)
+static Status scale_learned(QuantScales *s, QuantNodes *q, Node *value)
 {
     Graph *g = s->p->g;
+    const Type *type = quant_scale_type(&g->ir->types, &q->grain, value->type);
     const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
     Tensor *unknown = tensor_new(g->arena, type);
     for (int64_t i = 0; i < tensor_elements(unknown); i++)
@@ -195,7 +200,7 @@ static Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, const Ty
     if (isfinite(q->most))
         q->scale = below_widest(&start, q->scale, widest_scale(q));
     TRY(start.status);
-    Node *first = first_step_size(q, &here, value, n_axes, axes, type);
+    Node *first = first_step_size(q, &here, value);
     TRY(here.status);
     results_add(&s->results, name, first);
     q->state = name;
@@ -224,19 +229,29 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
     if (part[QUANT_ZERO].value == ZERO_LEARNED || part[QUANT_BITS].value || part[QUANT_MASTER].value ||
         part[QUANT_TURN].value)
         return refuse(s, q, value, "sym or asym, and bits that are said");
+    if (data && source_of(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)
+        return refuse(s, q, value, "f32 scales for what is dynamic");
+    if (data && quant_has_rows(q->by))
+        return source_of(q) == SOURCE_DYNAMIC ? OK : refuse(s, q, value, "a=int8:row:dynamic: rows are of one batch");
     if (data && part[QUANT_GRAIN].value != GRAIN_TENSOR)
-        return refuse(s, q, value, "a=uint8:tensor: one scale for all");
+        return refuse(s, q, value, "a=uint8:tensor: one scale for all, or a=int8:row:dynamic");
     return OK;
+}
+
+/* The scale of what is at hand. */
+static Status scale_of_values(QuantNodes *q, Build *b, Node *value)
+{
+    Node *lo = quant_fold(b, FOLD_LEAST, &q->grain, value), *hi = quant_fold(b, FOLD_LARGEST, &q->grain, value);
+    lo = quant_as_scales(b, &q->grain, lo, value->type);
+    hi = quant_as_scales(b, &q->grain, hi, value->type);
+    TRY(b->status);
+    return scale_of_range(q, b, lo, hi);
 }
 
 Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
 {
-    int64_t axes[MAX_RANK];
     Build here = behind(value);
     TRY(check(s, q, value, true));
-    q->axis = QUANT_WHOLE;
-    for (int i = 0; i < value->type->rank; i++)
-        axes[i] = i;
     switch (source_of(q)) {
     case SOURCE_CONST: {
         Build start = at_start(s->p->g, value);
@@ -250,53 +265,42 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_STATS:
         if (!has_zero_0(q))
             return refuse(s, q, value, "sym: the zero point of a learned scale is 0");
-        return scale_learned(s, q, value, type_scalar(&s->p->g->ir->types, F32), value->type->rank, axes);
-    case SOURCE_DYNAMIC: {
-        Node *lo = make_reduce_all(&here, OP_reduce_min, value), *hi = make_reduce_all(&here, OP_reduce_max, value);
-        TRY(here.status);
-        return scale_of_range(q, &here, lo, hi);
-    }
+        return scale_learned(s, q, value);
+    case SOURCE_DYNAMIC:
+        return scale_of_values(q, &here, value);
     default:
         return refuse(s, q, value, "ema, minmax, pct=P, const=S, dynamic or lsq");
     }
 }
 
-Status quant_scale_of_weight(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
+static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
 {
-    const Type *t = weight->type;
-    int64_t axes[MAX_RANK];
-    int n = 0;
-    TRY(check(s, q, weight, false));
-    const QuantValue grain = q->by->part[QUANT_GRAIN].value;
-    if (grain != GRAIN_CHANNEL && grain != GRAIN_TENSOR)
-        return refuse(s, q, weight, "channel or tensor");
-    if (grain == GRAIN_TENSOR || q->axis >= t->rank)
-        q->axis = QUANT_WHOLE;
-    for (int i = 0; i < t->rank; i++)
-        if (i != q->axis)
-            axes[n++] = i;
-    const Type *type = q->axis == QUANT_WHOLE ? type_scalar(&s->p->g->ir->types, F32)
-                                              : type_vector(&s->p->g->ir->types, F32, t->dims[q->axis]);
     switch (source_of(q)) {
     case SOURCE_CONST:
+        q->grain = q->grain.block ? quant_whole : q->grain;
         return scale_said(q, b);
     case SOURCE_MINMAX:
-    case SOURCE_DYNAMIC: {
-        Node *lo = build_reduce(b, OP_reduce_min, weight, n, axes),
-             *hi = build_reduce(b, OP_reduce_max, weight, n, axes);
-        lo = make_reshape(b, lo, type->rank, type->dims);
-        hi = make_reshape(b, hi, type->rank, type->dims);
-        TRY(b->status);
-        return scale_of_range(q, b, lo, hi);
-    }
+    case SOURCE_DYNAMIC:
+        return scale_of_values(q, b, weight);
     case SOURCE_LSQ:
     case SOURCE_STATS:
         if (!has_zero_0(q))
             return refuse(s, q, weight, "sym: the zero point of a learned scale is 0");
-        return scale_learned(s, q, weight, type, n, axes);
+        return scale_learned(s, q, weight);
     default:
         return refuse(s, q, weight, "minmax, const=S or lsq");
     }
+}
+
+Status quant_scale_of_weight(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
+{
+    TRY(check(s, q, weight, false));
+    TRY(scale_by_source(s, q, b, weight));
+    if (source_of(q) == SOURCE_CONST)
+        return OK;
+    q->scale = quant_spread(b, &q->grain, q->scale, weight->type);
+    q->zero = quant_spread(b, &q->grain, q->zero, weight->type);
+    return b->status;
 }
 
 /* ---- quantizers ---- */
@@ -326,12 +330,16 @@ static int rounding_of(const Quantizer *q)
 static float gain_of(const QuantNodes *q, const Node *value, int64_t largest)
 {
     const Type *t = value->type;
-    double n = (double)type_elements(t);
-    if (q->axis != QUANT_WHOLE)
-        n /= (double)t->dims[q->axis];
-    else if (!quant_weight_of((Node *)value) && t->rank > 0)
+    double n = quant_sharing(&q->grain, t);
+    if (q->grain.axis == QUANT_WHOLE && !quant_weight_of((Node *)value) && t->rank > 0)
         n /= (double)t->dims[0];
     return (float)(1 / sqrt(n * (double)largest));
+}
+
+/* As the words have it; one scale for all has none, and their default. */
+static int64_t axis_of(const QuantNodes *q)
+{
+    return q->grain.axis == QUANT_WHOLE ? 1 : q->grain.axis;
 }
 
 Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
@@ -340,7 +348,8 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
     double lo, hi;
     const DType codes = quant_codes_of(q, &least, &largest);
     const bool learned = quantizer_is_learned(q->by);
-    QuantizeAttr at = { .axis = q->axis == QUANT_WHOLE ? 1 : q->axis,
+    QuantizeAttr at = { .axis = axis_of(q),
+                        .block_size = q->grain.block,
                         .output_dtype = q->zero ? 0 : (int)codes + 1,
                         .saturate = true,
                         .rounding = rounding_of(q->by),
@@ -357,7 +366,7 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
 
 Node *quant_number(Build *b, const QuantNodes *q, Node *codes)
 {
-    const DequantizeAttr at = { .axis = q->axis == QUANT_WHOLE ? 1 : q->axis };
+    const DequantizeAttr at = { .axis = axis_of(q), .block_size = q->grain.block };
     return build_node(b, OP_dequantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ codes, q->scale, q->zero });
 }
 

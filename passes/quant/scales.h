@@ -3,7 +3,7 @@
 #define PASSES_QUANT_SCALES_H
 
 #include "passes/engine/results.h"
-#include "passes/quant/placement.h"
+#include "passes/quant/grain.h"
 
 typedef struct QuantScales {
     Placement *p;
@@ -13,7 +13,7 @@ typedef struct QuantScales {
 /* What quantizes one value. */
 typedef struct QuantNodes {
     const Quantizer *by;
-    int axis; /* of the value, one scale for each index of it; QUANT_WHOLE: one for all */
+    QuantGrain grain;
     bool never_negative;
     double most;        /* no code needs to stand for more; infinite: unknown */
     const char *name;   /* of what is quantized, for its states */

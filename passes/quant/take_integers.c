@@ -45,6 +45,19 @@ static bool is_small(DType d)
     return d == U8 || d == I8;
 }
 
+/* Weights may be packed. */
+static bool is_packed(DType d)
+{
+    return d == U4 || d == I4 || d == U2 || d == I2;
+}
+
+/* Codes of a byte as they are, packed ones in bytes. */
+static Node *in_bytes(Build *b, Node *codes)
+{
+    const DType d = codes->type->dtype;
+    return is_packed(d) ? build_cast(b, codes, d == U4 || d == U2 ? U8 : I8) : codes;
+}
+
 /* One scale for all, or one a channel where the word has them. */
 static bool has_scales(const Node *call, int i, const Node *number)
 {
@@ -66,7 +79,9 @@ static bool operands_fit(const Node *n)
             continue;
         if (!dequantizes(number) ||
             (role == QUANT_BIAS ? in(number, 0)->type->dtype != I32
-                                : !is_small(in(number, 0)->type->dtype) || !has_scales(n, i, number)))
+                                : !(is_small(in(number, 0)->type->dtype) ||
+                                    (is_packed(in(number, 0)->type->dtype) && quant_weight_of(in(number, 0)))) ||
+                                      !has_scales(n, i, number)))
             return false;
     }
     return true;
@@ -206,9 +221,10 @@ static Node *zero_of(Build *b, const Node *codes, Node *zero)
 
 static int add_codes(Build *b, Node **ins, int n, const Node *number)
 {
-    ins[n++] = in(number, 0);
+    Node *zero = zero_of(b, in(number, 0), in(number, 2));
+    ins[n++] = in_bytes(b, in(number, 0));
     ins[n++] = in(number, 1);
-    ins[n++] = zero_of(b, in(number, 0), in(number, 2));
+    ins[n++] = in_bytes(b, zero);
     return n;
 }
 

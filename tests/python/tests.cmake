@@ -52,3 +52,7 @@ set_tests_properties(python/deployed PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 add_test(NAME python/certified
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/certified.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
 set_tests_properties(python/certified PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+# Weights of groups in four bits, by ONNX Runtime: what is packed, what it rounds besides, and codes that stay.
+add_test(NAME python/weight_only
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/weight_only.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/weight_only PROPERTIES LABELS slow SKIP_RETURN_CODE 77)

@@ -1,0 +1,128 @@
+#include "api/session/codes_told.h"
+
+#include "api/hall/words.h"
+#include "ops/contract/contract.h"
+#include "ops/quant/quantize.h"
+#include "passes/quant/ledger.h"
+
+enum { FEW = 4 }; /* bits: two codes to a byte */
+
+typedef struct Told {
+    size_t weights, packed;
+    size_t rounded;         /* products whose data others round, too */
+    uint64_t bytes, floats; /* of codes with scales and zero points; of the same as f32 */
+} Told;
+
+static uint64_t bytes_of(const Node *n)
+{
+    return n ? ((uint64_t)type_elements(n->type) * (uint64_t)dtype_bits(n->type->dtype) + 7) / 8 : 0;
+}
+
+static bool is_stored(const Node *n)
+{
+    return n && (n->op == OP_param || n->op == OP_const) && type_known(n->type);
+}
+
+/* The number of a stored weight; biases of 32 bits are none. */
+static bool is_weight(const Node *n)
+{
+    return op_of(n)->quant.dequantizes && is_stored(in(n, 0)) && is_stored(in(n, 1)) && in(n, 0)->type->dtype != I32;
+}
+
+/* Whether ONNX Runtime takes blocks of that size, or a scale a column, or one for all, into MatMulNBits. */
+static bool has_grain_of_bits(const Node *number)
+{
+    const DequantizeAttr *at = number->attr;
+    const int bits = dtype_bits(in(number, 0)->type->dtype);
+    const int64_t block = at->block_size;
+    if (number->type->rank != 2 || (bits != FEW && bits != 8))
+        return false;
+    return block ? at->axis == 0 && block >= 16 && !(block & (block - 1))
+                 : type_elements(in(number, 1)->type) == 1 || at->axis == 1;
+}
+
+/* Whether it sees data of a product as floats: where none stand for codes, or where, of three dimensions of known
+ * sizes and a list added to the result, it puts a Reshape in between that scales of rows do not pass. */
+static bool has_float_data(const Node *n)
+{
+    const Node *data = in(n, 0), *reader = n->uses && node_n_uses(n) == 1 ? n->uses->user : NULL;
+    if (!op_of(data)->quant.dequantizes)
+        return true;
+    if (!((const DequantizeAttr *)data->attr)->block_size || n->type->rank != 3 || !type_known(n->type) || !reader ||
+        reader->op != OP_add)
+        return false;
+    const Node *list = in(reader, in(reader, 0) == n);
+    return is_stored(list) && list->type->rank == 1;
+}
+
+/* Whether ONNX Runtime makes a MatMulNBits of a product (docs/quantization.md): of float data and a weight as it is
+ * read. */
+static bool becomes_bits(const Node *n)
+{
+    if (n->op == OP_matmul) {
+        const MatmulAttr *at = n->attr;
+        if (at->ta || at->tb)
+            return false;
+    } else if (n->op == OP_gemm) {
+        const GemmAttr *at = n->attr;
+        if (at->transA || at->transB || at->alpha != 1)
+            return false;
+    } else {
+        return false;
+    }
+    return is_weight(in(n, 1)) && has_grain_of_bits(in(n, 1)) && has_float_data(n);
+}
+
+static Told count(Graph *g)
+{
+    Told t = { 0 };
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        t.rounded += becomes_bits(n);
+        if (!is_weight(n))
+            continue;
+        t.weights++;
+        t.packed += dtype_bits(in(n, 0)->type->dtype) <= FEW;
+        t.bytes += bytes_of(in(n, 0)) + bytes_of(in(n, 1)) + bytes_of(in(n, 2));
+        t.floats += (uint64_t)type_elements(n->type) * sizeof(f32);
+    }
+    return t;
+}
+
+/* Weights whose codes four bits would hold. */
+static size_t count_few(const QuantLedger *l)
+{
+    size_t few = 0;
+    for (size_t i = 0; l && i < l->n; i++)
+        few += l->list[i].kind == QUANTIZED_WEIGHT && l->list[i].by->bits <= FEW;
+    return few;
+}
+
+const char *codes_told(Arena *arena, const qcc_step *s, Graph *g)
+{
+    const Told told = count(g);
+    const size_t few = count_few(s->recipe.quantization.ledger);
+    Text t;
+    if (!told.weights)
+        return NULL;
+    text_open(&t, arena);
+    text_label(&t, "weights");
+    text_printf(&t, "%s: codes, scales and zero points of %zu; as f32 %s\n", bytes_text(arena, told.bytes),
+                told.weights, bytes_text(arena, told.floats));
+    if (few > told.packed) {
+        text_label(&t, "");
+        text_printf(
+            &t,
+            "%zu of 4 bits and fewer take 8 each: products of codes are of 8 bits in ONNX Runtime; --for generic "
+            "packs them\n",
+            few - told.packed);
+    }
+    if (told.rounded) {
+        text_label(&t, "accuracy");
+        text_printf(
+            &t,
+            "ONNX Runtime rounds the data of %zu products to 8 bits, too (MatMulNBits, accuracy_level=4); session "
+            "option session.qdq_matmulnbits_accuracy_level=1 leaves them f32\n",
+            told.rounded);
+    }
+    return text_get(&t);
+}

@@ -1,0 +1,147 @@
+"""Weights as codes of groups, and products of floats with them: models are trained so for some steps and exported; the file,
+the step with its checkpoint and ONNX Runtime come to the same results, codes of four bits are packed, what is said of the file
+is true, and the file that is read and trained again keeps its codes.
+
+usage: weight_only.py QCC SOURCE FOLDER
+"""
+import os
+import re
+import sys
+from collections import Counter
+
+import numpy
+import onnx
+import onnxruntime
+from onnx import TensorProto
+
+sys.dont_write_bytecode = True
+from deployed import SAMPLES, as_onnx, feeds_of, run, sizes  # noqa: E402
+
+LEVEL = "session.qdq_matmulnbits_accuracy_level"
+FOUR = {TensorProto.INT4, TensorProto.UINT4}
+
+# model, --quant, target, weights of four bits in the file, products that ONNX Runtime rounds data of, operators it comes to
+CASES = [
+    ("examples/models/gpt.qir", "w4g32", "ort", 13, 13, {"MatMulNBits": 13}),
+    ("examples/models/gpt.qir", "w=uint4:group=16:asym,a=off", "ort", 13, 13, {"MatMulNBits": 13}),
+    ("examples/models/gpt.qir", "w4", "ort", 13, 13, {"MatMulNBits": 13}),
+    ("examples/models/gpt.qir", "w=int4:tile=16x32:lsq,a=off", "ort", 13, 13, {"MatMulNBits": 13}),
+    ("examples/models/gpt.qir", "w=int4:group=8,a=off", "ort", 13, 0, {"MatMulNBits": 0}),
+    ("examples/models/gpt.qir", "w=int8:block=24,a=off", "ort", 0, 0, {"MatMulNBits": 0}),
+    ("examples/models/gpt.qir", "w8g32", "ort", 0, 13, {"MatMulNBits": 13}),
+    ("examples/models/gpt.qir", "w=int4:group=32,a=int8:row:dynamic,b=off", "ort", 13, 12, {"MatMulNBits": 12}),
+    ("examples/models/gpt.qir", "w=int4:group=32,a=uint8:asym,b=off", "ort", 13, 0, {"MatMulNBits": 0}),
+    ("examples/models/mlp.qir", "w8a8,a=int8:row:dynamic", "ort", 0, 0, {}),
+    ("examples/models/cnn.qir", "w4", "ort", 3, 0, {"FusedConv": 2}),
+    ("examples/models/cnn.qir", "w=int4:block=8:lsq,a=off", "ort", 3, 0, {"FusedConv": 2}),
+    ("examples/models/cnn.qir", "w=int4:channel:lsq,a=uint8:asym,b=int32", "ort", 0, 0, {"QLinearConv": 2, "QGemm": 1}),
+    ("examples/models/cnn.qir", "w=int4:channel:lsq,a=uint8:asym,b=int32", "generic", 3, 0, {"QLinearConv": 0}),
+    ("tests/data/exports/llama-eval-16-dynamic.onnx", "w4g4", "ort", None, None, {}),
+]
+
+
+def by_onnxruntime(feeds, output, level):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = "optimized.onnx"
+    if level is not None:
+        options.add_session_config_entry(LEVEL, str(level))
+    session = onnxruntime.InferenceSession("q.onnx", options, providers=["CPUExecutionProvider"])
+    shapes = {i.name: i.shape for i in session.get_inputs()}
+    batch = next(iter(shapes.values()))[0]
+    batch = batch if isinstance(batch, int) else SAMPLES
+    parts = [session.run([output], {k: v[at:at + batch] for k, v in feeds.items()})[0] for at in range(0, SAMPLES, batch)]
+    return numpy.concatenate(parts), Counter(n.op_type for n in onnx.load("optimized.onnx").graph.node)
+
+
+def weights_of(path):
+    """Initializers that are codes of weights, by name."""
+    model = onnx.load(path)
+    stored = {i.name: i for i in model.graph.initializer}
+    return {n.input[0]: stored[n.input[0]] for n in model.graph.node
+            if n.op_type == "DequantizeLinear" and n.input[0] in stored
+            and stored[n.input[0]].data_type != TensorProto.INT32}, model
+
+
+def train(qcc, model, data, spec, target, out):
+    run("rm", "-rf", "run", out, "s.step.onnx")
+    words = ["--quant", spec, "--for", target] if spec else []
+    run(qcc, model, "--loss", "mse:" + data[1], "--optimizer", "adamw:lr=1e-3", *words, "-o", "s.step.onnx")
+    return run(qcc, "train", "s.step.onnx", *data[0], "--target", "target.npy", "--steps", "4", "--checkpoint", "run",
+               "--progress", "none", "-o", out)
+
+
+def distance(a, b):
+    return float(numpy.abs(a - b).max()) / float(numpy.abs(b).max())
+
+
+def check_file(name, told, four, rounded):
+    weights, model = weights_of("q.onnx")
+    packed = [w for w in weights.values() if w.data_type in FOUR]
+    for w in packed:
+        if len(w.raw_data) != (int(numpy.prod(w.dims)) + 1) // 2:
+            sys.exit("%s: %s is not two codes to a byte" % (name, w.name))
+    if four is not None and len(packed) != four:
+        sys.exit("%s: %d weights are packed, wanted are %d" % (name, len(packed), four))
+    if packed and model.opset_import[0].version < 21:
+        sys.exit("%s: opset %d has no int4" % (name, model.opset_import[0].version))
+    said = re.search(r"the data of (\d+) products", told)
+    if rounded is not None and (int(said.group(1)) if said else 0) != rounded:
+        sys.exit("%s: said of %s products, wanted are %d\n%s" % (name, said and said.group(1), rounded, told))
+    if not re.search(r"weights +[0-9.]+ (bytes|kB)", told):
+        sys.exit("%s: the bytes of the weights are not said\n%s" % (name, told))
+    return packed
+
+
+def check(qcc, source, model, spec, target, four, rounded, operators):
+    rng = numpy.random.default_rng(7)
+    read = as_onnx(qcc, source, model)
+    feeds = feeds_of(read, rng)
+    output = read.graph.output[0]
+    shape = [SAMPLES] + sizes(output)[1:]
+    numpy.save("target.npy", rng.standard_normal(shape).astype(numpy.float32))
+    words = []
+    for k, v in feeds.items():
+        numpy.save("x%d.npy" % len(words), v)
+        words += ["--data", "%s=x%d.npy" % (k, len(words))]
+    data, name = (words, output.name), "%s %s %s" % (model, spec, target)
+    told = train(qcc, os.path.join(source, model), data, spec, target, "q.onnx")
+    packed = check_file(name, told, four, rounded)
+    run(qcc, "predict", "q.onnx", *words, "--output", "file.npy")
+    run(qcc, "predict", "s.step.onnx", *words, "--checkpoint", "run", "--output", "step.npy")
+    ours = numpy.load("file.npy")
+    if not (ours == numpy.load("step.npy")).all():
+        sys.exit("%s: the exported file and the step differ" % name)
+    theirs, found = by_onnxruntime(feeds, output.name, 1)
+    usual, _ = by_onnxruntime(feeds, output.name, None)
+    for operator, n in operators.items():
+        if found[operator] != n:
+            sys.exit("%s: %d %s, wanted are %d: %s" % (name, found[operator], operator, n, dict(found)))
+    # A code of data that falls on the other side of its tie is a step of its quantizer apart.
+    most = 2e-5 if "a=" not in spec or "a=off" in spec else 2e-2
+    if distance(ours, theirs) > most:
+        sys.exit("%s: ONNX Runtime differs by %g at accuracy level 1" % (name, distance(ours, theirs)))
+    if rounded and distance(usual, theirs) < 1e-4:
+        sys.exit("%s: the session option changes nothing, %g" % (name, distance(usual, theirs)))
+    print("%-100s packed %2d, level 1 %.2g, usual %.2g" % (name, len(packed), distance(ours, theirs), distance(usual, theirs)))
+    if packed and target == "ort" and "a=" not in spec.replace("a=off", ""):
+        again(qcc, data, name)
+
+
+def again(qcc, data, name):
+    """The file is read and trained as it is: codes are what they were."""
+    before, _ = weights_of("q.onnx")
+    train(qcc, "q.onnx", data, None, None, "again.onnx")
+    after, _ = weights_of("again.onnx")
+    if {k: (w.data_type, w.raw_data) for k, w in before.items()} != {k: (w.data_type, w.raw_data) for k, w in after.items()}:
+        sys.exit("%s: codes changed as the file was trained again" % name)
+
+
+def main():
+    qcc, source, folder = (os.path.abspath(p) for p in sys.argv[1:4])
+    os.chdir(folder)
+    for case in CASES:
+        check(qcc, source, *case)
+
+
+main()
