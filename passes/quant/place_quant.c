@@ -88,6 +88,7 @@ static void record_value(Placing *s, const Node *value)
     d->by = v->by;
     d->asked = arena_string(s->p->recipe->ledger->arena, node_place(v->asked).where);
     d->state = v->state;
+    d->floats = quant_call(s->p, v->asked)->floats;
     d->shared = v->shares != NULL;
 }
 

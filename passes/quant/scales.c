@@ -220,8 +220,12 @@ static Status refuse(const QuantScales *s, const QuantNodes *q, const Node *valu
 static Status check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
+    int64_t least, largest;
     if (!quantizer_is_integer(q->by))
         return refuse(s, q, value, "int8, uint8 or other integers");
+    quant_codes_of(q, &least, &largest);
+    if (has_zero_0(q) && largest <= 0)
+        return refuse(s, q, value, "int2, or uint1: there is no code above that of 0");
     if (part[QUANT_SCALE].value != SCALE_F32 && part[QUANT_SCALE].value != SCALE_POW2)
         return refuse(s, q, value, "f32 or pow2 scales");
     if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)

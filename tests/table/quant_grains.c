@@ -1,0 +1,472 @@
+/* Every grain, source of the scale and format of weights and of data, in products of every kind: it runs, and each element has
+ * the number that a plain loop over those who share its scale gives it, or it is refused with a reason and with what to write
+ * instead.  Learned scales have the gradient of LSQ's formula in f64. */
+#include <math.h>
+
+#include "ir/role.h"
+#include "ir/text/parse.h"
+#include "ops/control/reverse.h"
+#include "ops/quant/quantize.h"
+#include "passes/quant/placement.h"
+#include "support/calls.h"
+
+enum { SUM = 20, CHANNELS = 6, MOST = SUM * CHANNELS * 9 };
+
+/* A product, and where the weight has its channels and what it adds up. */
+typedef struct Product {
+    const char *text;
+    int channel, sum;
+    bool rows; /* its data have rows */
+} Product;
+
+static const Product products[] = {
+    { "graph @f(%x: f32[3,20], state %w: f32[20,6] trained) -> (%y) {\n"
+      "    %y: f32[3,6] = matmul(%x, %w)\n}\n",
+      1, 0, true },
+    { "graph @f(%x: f32[2,3,20], state %w: f32[20,6] trained) -> (%y) {\n"
+      "    %y: f32[2,3,6] = matmul(%x, %w)\n}\n",
+      1, 0, true },
+    { "graph @f(%x: f32[3,20], state %w: f32[6,20] trained) -> (%y) {\n"
+      "    %y: f32[3,6] = gemm(%x, %w, transB=true)\n}\n",
+      0, 1, true },
+    { "graph @f(%x: f32[1,20,3,3], state %w: f32[6,20,3,3] trained) -> (%y) {\n"
+      "    %y: f32[1,6,1,1] = conv(%x, %w)\n}\n",
+      0, 1, false },
+    { "graph @f(%x: f32[1,20,2,2], state %w: f32[20,6,2,2] trained) -> (%y) {\n"
+      "    %y: f32[1,6,3,3] = conv_transpose(%x, %w)\n}\n",
+      1, 0, false },
+};
+
+/* So many channels, and so many along the sum, share a scale; 0: all. */
+typedef struct Grain {
+    const char *word;
+    int channels, sums;
+    bool divides;
+} Grain;
+
+static const Grain grains[] = {
+    { "tensor", 0, 0, true },     { "channel", 1, 0, true },      { "row", 1, 0, true },
+    { "group=4", 1, 4, true },    { "group=20", 1, 20, true },    { "group=8", 1, 8, false },
+    { "group=32", 1, 32, false }, { "block=4", 1, 4, true },      { "block=8", 1, 8, true },
+    { "block=32", 1, 32, true },  { "tile=2x4", 2, 4, true },     { "tile=4x8", 4, 8, true },
+    { "tile=1x5", 1, 5, true },   { "tile=32x32", 32, 32, true },
+};
+
+typedef struct Source {
+    const char *word;
+    QuantValue value;
+} Source;
+
+/* Words with an argument that each takes. */
+static const char *word_of(Context *c, const char *word, QuantValue v)
+{
+    const char *argument = v == SOURCE_CONST   ? "=0.0625"
+                           : v == SOURCE_PCT   ? "=99.9"
+                           : v == SOURCE_SIGMA ? "=3"
+                           : v == SOURCE_STATS ? "=100"
+                                               : "";
+    return arena_printf(&c->arena, "%s%s", word, argument);
+}
+
+static const Source sources[] = {
+#define WORD(field, word, value, ...) { QUANT_##field == QUANT_SOURCE ? word : NULL, value },
+    QUANT_WORDS(WORD)
+#undef WORD
+};
+
+static const char *const formats[] = { "int1",  "int2",  "int3",  "int4",  "int5",  "int8",    "int9",
+                                       "int16", "uint1", "uint2", "uint4", "uint8", "uint16",  "int4|uint4",
+                                       "e4m3",  "e5m2",  "e2m3",  "e3m2",  "e2m1",  "ternary", "binary" };
+static const char *const zeros[] = { "sym", "asym" };
+
+typedef struct Case {
+    Context *c;
+    const Product *p;
+    const Grain *grain;
+    const char *spec;
+    QuantSpec read;
+    Graph *g;
+    Node *number; /* of what is quantized */
+    int *runs, *refused;
+} Case;
+
+/* A refusal says what to write instead. */
+static Status refused(Case *k)
+{
+    require(k->c->last && strstr(k->c->last, "\n  try: "), "%s: \"%s\" says nothing that could be written instead\n",
+            k->spec, k->c->last ? k->c->last : "");
+    (*k->refused)++;
+    return INVALID;
+}
+
+static Node *number_of(Graph *g, const char *name)
+{
+    for (Node *n = g->first; n; n = n->next) {
+        const Node *codes = op_of(n)->quant.dequantizes ? in(n, 0) : NULL;
+        if (codes && op_of(codes)->quant.quantizes && in(codes, 0)->name && strcmp(in(codes, 0)->name, name) == 0)
+            return n;
+    }
+    return NULL;
+}
+
+/* Reads the spec and places it. */
+static Status place(Case *k, const char *what)
+{
+    SourceMap source;
+    Module *m;
+    k->c->last = NULL;
+    if (quantizer_read(&k->read, "--quant", k->spec, "ort", &k->c->arena, &k->c->diag) != OK)
+        return refused(k);
+    assert_int_equal(parse_module(&k->c->ir, &k->c->arena, str(k->p->text), "f.qir", NULL, &source, &m), OK);
+    Recipe recipe = { .quantization = { .spec = &k->read, .target = "generic" } };
+    const PassOptions options = { .recipe = &recipe };
+    k->g = m->graphs[0];
+    if (pass_run(pass_find("place-quant"), k->g, &(PassRun){ .options = &options, .allowed = -1 }) != OK)
+        return refused(k);
+    k->number = number_of(k->g, what);
+    require(k->number != NULL, "%s: %s stays as it is\n%s", k->spec, what, k->p->text);
+    return OK;
+}
+
+/* Numbers in [-1, 1] that are no ties, and logarithms of scales. */
+static Tensor *value_for(Case *k, const Node *input)
+{
+    Tensor *t = tensor_new(&k->c->arena, input->type);
+    const bool logs = input->name && strstr(input->name, "step_size");
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(t, i,
+                       logs ? -3 - 0.37 * (double)(i % 5) : sin(0.7 * (double)i + 0.3) * (1 + (double)(i % 7)) / 7);
+    return t;
+}
+
+static void run(Case *k, int n, Node *const *results, Tensor **out, const Tensor **inputs)
+{
+    for (size_t i = 0; i < k->g->n_inputs; i++)
+        inputs[i] = value_for(k, k->g->inputs[i]);
+    graph_return(k->g, n, (Node **)(uintptr_t)results, NULL);
+    assert_int_equal(evaluate(k->g, NULL, &k->c->heap, inputs, out), OK);
+}
+
+/* ---- plain loops ---- */
+
+/* Who shares a scale: the number of the scale of each element, in any order. */
+static int keys_of(const Product *p, const Grain *g, const Type *t, int *key)
+{
+    int64_t seen[MOST];
+    int n = 0;
+    for (int64_t i = 0; i < type_elements(t); i++) {
+        int64_t rest = i, id = 0;
+        for (int d = t->rank - 1; d >= 0; d--) {
+            int64_t at = rest % t->dims[d];
+            rest /= t->dims[d];
+            const int size = d == p->channel ? g->channels : d == p->sum ? g->sums : g->sums ? 1 : 0;
+            id = id * 64 + (size ? at / size : 0);
+        }
+        for (key[i] = 0; key[i] < n && seen[key[i]] != id; key[i]++)
+            ;
+        if (key[i] == n)
+            seen[n++] = id;
+    }
+    return n;
+}
+
+typedef struct Loop {
+    double lo[MOST], hi[MOST], sum[MOST], gradient[MOST], within[MOST];
+    int count[MOST], key[MOST], n;
+} Loop;
+
+static void reduce(Loop *l, const Tensor *w)
+{
+    memset(l->lo, 0, sizeof l->lo);
+    memset(l->hi, 0, sizeof l->hi);
+    memset(l->sum, 0, sizeof l->sum);
+    memset(l->count, 0, sizeof l->count);
+    for (int64_t i = 0; i < tensor_elements(w); i++) {
+        const int k = l->key[i];
+        l->lo[k] = fmin(l->lo[k], at(w, i));
+        l->hi[k] = fmax(l->hi[k], at(w, i));
+        l->sum[k] += fabs(at(w, i));
+        l->count[k]++;
+    }
+}
+
+/* The number that a quantizer leaves, in its own arithmetic. */
+static double quantized(float x, float s, float z, double least, double largest)
+{
+    const double code = fmin(fmax((double)(rintf(x / s) + z), least), largest);
+    return (double)(((float)code - z) * s);
+}
+
+/* ---- weights ---- */
+
+static void expect_ranges(Case *k, const Loop *l, const Tensor *w, const Tensor *got, double least, double largest)
+{
+    const Quantizer *q = &k->read.of[OPERAND_W];
+    const bool sym = q->part[QUANT_ZERO].value == ZERO_SYM, said = q->part[QUANT_SOURCE].value == SOURCE_CONST;
+    for (int64_t i = 0; i < tensor_elements(w); i++) {
+        const float lo = (float)l->lo[l->key[i]], hi = (float)l->hi[l->key[i]];
+        float s = sym ? fmaxf(-lo, hi) / (float)largest : (hi - lo) / (float)(largest - least), z = 0;
+        if (!sym)
+            z = (float)fmin(fmax((double)rintf((float)least - lo / s), least), largest);
+        if (said)
+            s = 0.0625f, z = 0;
+        const double want = quantized((float)at(w, i), s, z, least, largest);
+        require(at(got, i) == want, "%s: element %d is %.9g, not %.9g\n%s", k->spec, (int)i, at(got, i), want,
+                k->p->text);
+    }
+}
+
+/* Gradients of the logarithms of scales: what reaches element i of the weight is 1 + i / 64. */
+static void learn(Loop *l, const Tensor *w, const Tensor *logs, const int *of_state, double least, double largest)
+{
+    int most = 0;
+    memset(l->gradient, 0, sizeof l->gradient);
+    memset(l->within, 0, sizeof l->within);
+    for (int i = 0; i < l->n; i++)
+        most = l->count[i] > most ? l->count[i] : most;
+    for (int64_t i = 0; i < tensor_elements(w); i++) {
+        const int key = l->key[i];
+        const double s = exp2(at(logs, of_state[key])), v = at(w, i) / s, dy = 1 + (double)i / 64;
+        const bool below = v<least, above = v> largest; /* mask=v */
+        const double slope = below ? least : above ? largest : rint(v) - v;
+        const double factor = dy * s * log(2) / sqrt((double)most * largest);
+        const bool ties = fabs(v - floor(v) - 0.5) < 1e-6 * (1 + fabs(v));
+        l->gradient[key] += factor * slope;
+        l->within[key] += factor * (2e-5 * fabs(slope) + 1e-6 * fabs(v) + ties);
+    }
+}
+
+/* Which element of the state is the scale of a key: scales lie as the blocks of the weight do. */
+static void states_of(const Case *k, const Loop *l, const Type *t, const Type *scales, int *of_state)
+{
+    for (int64_t i = 0; i < type_elements(t); i++) {
+        int64_t rest = i, stride = 1, index = 0;
+        for (int d = t->rank - 1; d >= 0; d--) {
+            const int64_t at = rest % t->dims[d];
+            rest /= t->dims[d];
+            if (scales->rank == 1 && d == k->p->channel)
+                index = at;
+            if (scales->rank != t->rank)
+                continue;
+            const int64_t size = d == k->p->channel ? k->grain->channels : d == k->p->sum ? k->grain->sums : 1;
+            index += at / size * stride;
+            stride *= scales->dims[d];
+        }
+        of_state[l->key[i]] = (int)index;
+    }
+}
+
+static Node *named(Graph *g, const char *part)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (strstr(g->inputs[i]->name, part))
+            return g->inputs[i];
+    return NULL;
+}
+
+static void expect_learned(Case *k, Loop *l, double least, double largest)
+{
+    Node *state = named(k->g, "step_size/w"), *w = named(k->g, "w"), *number = k->number, *first = NULL, *dy;
+    int of_state[MOST];
+    Tensor *out[3];
+    const Tensor *inputs[8];
+    ReverseResult r;
+    Build b = build_at_end(k->g);
+    for (int i = 0; i < graph_n_results(k->g); i++)
+        if (graph_result_name(k->g, i) && strstr(graph_result_name(k->g, i), "step_size/w"))
+            first = graph_result(k->g, i);
+    require(state && first, "%s: no scale is learned\n", k->spec);
+    Tensor *weights = tensor_new(&k->c->arena, number->type);
+    for (int64_t i = 0; i < tensor_elements(weights); i++)
+        tensor_set_f64(weights, i, 1 + (double)i / 64);
+    graph_return(k->g, 2, (Node *[]){ number, first }, NULL);
+    b = build_at_end(k->g);
+    b.before = k->g->last;
+    dy = build_const(&b, weights);
+    const ReverseQuery q = { .n_y = 1, .y = &number, .dy = &dy, .n_x = 1, .x = &state, .narrow = true };
+    assert_int_equal(reverse(&b, &q, &k->c->arena, &r), OK);
+    run(k, 3, (Node *[]){ number, first, r.dx[0] }, out, inputs);
+    const Tensor *values = NULL, *logs = NULL;
+    for (size_t i = 0; i < k->g->n_inputs; i++)
+        if (k->g->inputs[i] == w || k->g->inputs[i] == state)
+            *(k->g->inputs[i] == w ? &values : &logs) = inputs[i];
+    reduce(l, values);
+    states_of(k, l, w->type, state->type, of_state);
+    learn(l, values, logs, of_state, least, largest);
+    for (int i = 0; i < l->n; i++) {
+        const double want = log2(2 * l->sum[i] / l->count[i] / sqrt(largest)), got = at(out[1], of_state[i]);
+        require(fabs(got - want) < 1e-5, "%s: scale %d begins at %g, not %g\n%s", k->spec, i, got, want, k->p->text);
+        const double comes = at(out[2], of_state[i]);
+        require(fabs(comes - l->gradient[i]) <= l->within[i], "%s: %g comes to scale %d, not %g\n%s", k->spec, comes, i,
+                l->gradient[i], k->p->text);
+    }
+    for (int64_t i = 0; i < tensor_elements(values); i++) {
+        const double s = exp2(at(logs, of_state[l->key[i]])), v = at(values, i) / s;
+        const double want = fmin(fmax(rint(v), least), largest) * s;
+        if (fabs(fabs(v - floor(v)) - 0.5) > 1e-4)
+            require(fabs(at(out[0], i) - want) <= 1e-5 * s * fmax(1, fabs(v)), "%s: element %d is %g, not %g\n",
+                    k->spec, (int)i, at(out[0], i), want);
+    }
+    for (int i = 0; i < 3; i++)
+        tensor_drop(&k->c->heap, out[i]);
+}
+
+static void check_weight(Case *k, bool must)
+{
+    static Loop l;
+    int64_t least, largest;
+    const Tensor *inputs[8], *w = NULL;
+    Tensor *out[1];
+    if (place(k, "w") != OK) {
+        require(!must, "%s is refused: %s\n%s", k->spec, k->c->last, k->p->text);
+        return;
+    }
+    Quantizer q = k->read.of[OPERAND_W];
+    if (q.format == FORMAT_EITHER)
+        q.format = FORMAT_INT;
+    quantizer_codes(&q, &least, &largest);
+    l.n = keys_of(k->p, k->grain, named(k->g, "w")->type, l.key);
+    (*k->runs)++;
+    if (quantizer_is_learned(&q)) {
+        expect_learned(k, &l, (double)least, (double)largest);
+        return;
+    }
+    run(k, 1, &k->number, out, inputs);
+    for (size_t i = 0; i < k->g->n_inputs; i++)
+        if (strcmp(k->g->inputs[i]->name, "w") == 0)
+            w = inputs[i];
+    reduce(&l, w);
+    expect_ranges(k, &l, w, out[0], (double)least, (double)largest);
+    tensor_drop(&k->c->heap, out[0]);
+}
+
+static bool has_weights(QuantValue source, const char *zero)
+{
+    const bool learned = source == SOURCE_LSQ || source == SOURCE_STATS;
+    return source == SOURCE_MINMAX || source == SOURCE_DYNAMIC || source == SOURCE_CONST ||
+           (learned && strcmp(zero, "sym") == 0);
+}
+
+static Status weight_body(void *arg)
+{
+    const Case *all = arg;
+    int runs = 0, refused = 0;
+    for (size_t p = 0; p < COUNT(products); p++)
+        for (size_t g = 0; g < COUNT(grains); g++)
+            for (size_t s = 0; s < COUNT(sources); s++)
+                for (size_t f = 0; f < COUNT(formats) * COUNT(zeros) && sources[s].word; f++) {
+                    const char *format = formats[f / COUNT(zeros)], *zero = zeros[f % COUNT(zeros)];
+                    const bool integer = strncmp(format, "int", 3) == 0 || strncmp(format, "uint", 4) == 0;
+                    Case k = {
+                        .c = all->c, .p = &products[p], .grain = &grains[g], .runs = &runs, .refused = &refused
+                    };
+                    k.spec = arena_printf(&all->c->arena, "w=%s:%s:%s:%s,a=off", format, grains[g].word,
+                                          word_of(all->c, sources[s].word, sources[s].value), zero);
+                    check_weight(&k, integer && strcmp(format, "int1") != 0 && grains[g].divides &&
+                                         has_weights(sources[s].value, zero));
+                }
+    print_message("weights: %d run, %d refused\n", runs, refused);
+    assert_true(runs > 3000 && refused > 3000);
+    return OK;
+}
+
+/* ---- data ---- */
+
+/* Rows of data have scales of their own, whatever the weight has. */
+static void check_rows(Case *k, double least, double largest)
+{
+    const Tensor *inputs[8], *x = NULL;
+    Tensor *out[1];
+    run(k, 1, &k->number, out, inputs);
+    for (size_t i = 0; i < k->g->n_inputs; i++)
+        if (strcmp(k->g->inputs[i]->name, "x") == 0)
+            x = inputs[i];
+    const bool sym = k->read.of[OPERAND_A].part[QUANT_ZERO].value == ZERO_SYM;
+    for (int64_t row = 0; row < tensor_elements(x) / SUM; row++) {
+        float lo = 0, hi = 0;
+        for (int64_t i = row * SUM; i < row * SUM + SUM; i++) {
+            lo = fminf(lo, (float)at(x, i));
+            hi = fmaxf(hi, (float)at(x, i));
+        }
+        const float s = sym ? fmaxf(-lo, hi) / (float)largest : (hi - lo) / (float)(largest - least);
+        const float z = sym ? 0 : (float)fmin(fmax((double)rintf((float)least - lo / s), least), largest);
+        for (int64_t i = row * SUM; i < row * SUM + SUM; i++)
+            require(at(out[0], i) == quantized((float)at(x, i), s, z, least, largest), "%s: element %d is %g\n",
+                    k->spec, (int)i, at(out[0], i));
+    }
+    tensor_drop(&k->c->heap, out[0]);
+}
+
+static Status data_body(void *arg)
+{
+    const Case *all = arg;
+    int runs = 0, refused = 0, rows = 0;
+    for (size_t p = 0; p < COUNT(products); p++)
+        for (size_t g = 0; g < COUNT(grains); g++)
+            for (size_t s = 0; s < COUNT(sources); s++)
+                for (size_t f = 0; f < COUNT(formats) * COUNT(zeros) && sources[s].word; f++) {
+                    int64_t least, largest;
+                    const char *format = formats[f / COUNT(zeros)];
+                    Case k = {
+                        .c = all->c, .p = &products[p], .grain = &grains[g], .runs = &runs, .refused = &refused
+                    };
+                    k.spec = arena_printf(&all->c->arena, "a=%s:%s:%s:%s,w=int4:block=8", format, grains[g].word,
+                                          word_of(all->c, sources[s].word, sources[s].value), zeros[f % COUNT(zeros)]);
+                    const bool integer = strncmp(format, "int", 3) == 0 || strncmp(format, "uint", 4) == 0;
+                    const bool row = strcmp(grains[g].word, "row") == 0;
+                    if (place(&k, "x") != OK) {
+                        require(!(integer && strcmp(format, "int1") != 0 && row && k.p->rows &&
+                                  sources[s].value == SOURCE_DYNAMIC),
+                                "%s is refused: %s\n", k.spec, k.c->last);
+                        continue;
+                    }
+                    runs++;
+                    require(row ? k.p->rows : strcmp(grains[g].word, "tensor") == 0, "%s runs\n%s", k.spec, k.p->text);
+                    Quantizer q = k.read.of[OPERAND_A];
+                    if (q.format == FORMAT_EITHER)
+                        q.format = FORMAT_INT;
+                    quantizer_codes(&q, &least, &largest);
+                    if (row && ++rows)
+                        check_rows(&k, (double)least, (double)largest);
+                }
+    print_message("data: %d run, %d of them by rows, %d refused\n", runs, rows, refused);
+    assert_true(runs > 500 && rows > 50 && refused > 3000);
+    return OK;
+}
+
+static Status with_case(void *context, Status (*body)(void *arg))
+{
+    Case all = { .c = context };
+    return body(&all);
+}
+
+static Status weights_in_context(void *context)
+{
+    return with_case(context, weight_body);
+}
+
+static Status data_in_context(void *context)
+{
+    return with_case(context, data_body);
+}
+
+static void weights_run_or_are_refused(void **state)
+{
+    (void)state;
+    with_context(weights_in_context);
+}
+
+static void data_run_or_are_refused(void **state)
+{
+    (void)state;
+    with_context(data_in_context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_run_or_are_refused),
+        cmocka_unit_test(data_run_or_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
