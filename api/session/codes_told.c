@@ -1,6 +1,7 @@
 #include "api/session/codes_told.h"
 
 #include "api/hall/words.h"
+#include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/quant/quantize.h"
 #include "passes/quant/ledger.h"
@@ -37,8 +38,9 @@ static bool has_grain_of_bits(const Node *number)
     const int64_t block = at->block_size;
     if (number->type->rank != 2 || (bits != FEW && bits != 8))
         return false;
-    return block ? at->axis == 0 && block >= 16 && !(block & (block - 1))
-                 : type_elements(in(number, 1)->type) == 1 || at->axis == 1;
+    const int axis = axis_wrap(at->axis, number->type->rank);
+    return block ? axis == 0 && block >= 16 && !(block & (block - 1))
+                 : type_elements(in(number, 1)->type) == 1 || axis == 1;
 }
 
 /* Whether it sees data of a product as floats: where none stand for codes, or where, of three dimensions of known
