@@ -149,10 +149,10 @@ static bool sums_fit(const Node *n)
 
 /* Whether its products are of what codes stand for: one operand alone is quantized, or scales change along its sums,
  * or with the rows of its data. */
-static bool computes_floats(const QuantSpec *spec)
+static bool computes_floats(const Node *n, const QuantSpec *spec)
 {
     const Quantizer *w = &spec->of[OPERAND_W], *a = &spec->of[OPERAND_A];
-    return !a->on || quant_splits_sums(w) || quant_has_rows(a);
+    return !a->on || (quant_splits_sums(w) && has_weight(n)) || quant_has_rows(a);
 }
 
 /* Why a call that multiplies stays as it is; null: nothing hinders. */
@@ -418,7 +418,7 @@ Status quant_find(Placement *p)
         c->spec = specs[i];
         if (!multiplies(calls[i]))
             continue;
-        c->floats = computes_floats(c->spec);
+        c->floats = computes_floats(calls[i], c->spec);
         c->why = hindrance(p, calls[i], c->floats);
         c->core = !c->why && ((c->spec->of[OPERAND_W].on && has_weight(calls[i])) || c->spec->of[OPERAND_A].on);
         if (!c->core && !c->why)

@@ -1,6 +1,6 @@
-/* Every grain, source of the scale and format of weights and of data, in products of every kind: it runs, and each element has
- * the number that a plain loop over those who share its scale gives it, or it is refused with a reason and with what to write
- * instead.  Learned scales have the gradient of LSQ's formula in f64. */
+/* Every grain, source of the scale and format of weights and of data, in products of every kind: it runs, and each
+ * element has the number that a plain loop over those who share its scale gives it, or it is refused with a reason
+ * and with what to write instead.  Learned scales have the gradient of LSQ's formula in f64. */
 #include <math.h>
 
 #include "ir/role.h"
@@ -264,35 +264,32 @@ static Node *named(Graph *g, const char *part)
     return NULL;
 }
 
-static void expect_learned(Case *k, Loop *l, double least, double largest)
+/* The gradient of a state, when element i of the numbers gets 1 + i / 64. */
+static Node *gradient_of(Case *k, Node *state)
 {
-    Node *state = named(k->g, "step_size/w"), *w = named(k->g, "w"), *number = k->number, *first = NULL, *dy;
-    int of_state[MOST];
-    Tensor *out[3];
-    const Tensor *inputs[8];
-    ReverseResult r;
+    Tensor *weights = tensor_new(&k->c->arena, k->number->type);
     Build b = build_at_end(k->g);
-    for (int i = 0; i < graph_n_results(k->g); i++)
-        if (graph_result_name(k->g, i) && strstr(graph_result_name(k->g, i), "step_size/w"))
-            first = graph_result(k->g, i);
-    require(state && first, "%s: no scale is learned\n", k->spec);
-    Tensor *weights = tensor_new(&k->c->arena, number->type);
+    ReverseResult r;
     for (int64_t i = 0; i < tensor_elements(weights); i++)
         tensor_set_f64(weights, i, 1 + (double)i / 64);
-    graph_return(k->g, 2, (Node *[]){ number, first }, NULL);
-    b = build_at_end(k->g);
     b.before = k->g->last;
-    dy = build_const(&b, weights);
-    const ReverseQuery q = { .n_y = 1, .y = &number, .dy = &dy, .n_x = 1, .x = &state, .narrow = true };
+    Node *dy = build_const(&b, weights);
+    const ReverseQuery q = { .n_y = 1, .y = &k->number, .dy = &dy, .n_x = 1, .x = &state, .narrow = true };
     assert_int_equal(reverse(&b, &q, &k->c->arena, &r), OK);
-    run(k, 3, (Node *[]){ number, first, r.dx[0] }, out, inputs);
-    const Tensor *values = NULL, *logs = NULL;
+    return r.dx[0];
+}
+
+static const Tensor *given(const Case *k, const Tensor *const *inputs, const Node *input)
+{
     for (size_t i = 0; i < k->g->n_inputs; i++)
-        if (k->g->inputs[i] == w || k->g->inputs[i] == state)
-            *(k->g->inputs[i] == w ? &values : &logs) = inputs[i];
-    reduce(l, values);
-    states_of(k, l, w->type, state->type, of_state);
-    learn(l, values, logs, of_state, least, largest);
+        if (k->g->inputs[i] == input)
+            return inputs[i];
+    return NULL;
+}
+
+/* Where each scale begins, and what comes back to it. */
+static void expect_states(const Case *k, const Loop *l, const int *of_state, Tensor *const *out, double largest)
+{
     for (int i = 0; i < l->n; i++) {
         const double want = log2(2 * l->sum[i] / l->count[i] / sqrt(largest)), got = at(out[1], of_state[i]);
         require(fabs(got - want) < 1e-5, "%s: scale %d begins at %g, not %g\n%s", k->spec, i, got, want, k->p->text);
@@ -300,6 +297,25 @@ static void expect_learned(Case *k, Loop *l, double least, double largest)
         require(fabs(comes - l->gradient[i]) <= l->within[i], "%s: %g comes to scale %d, not %g\n%s", k->spec, comes, i,
                 l->gradient[i], k->p->text);
     }
+}
+
+static void expect_learned(Case *k, Loop *l, double least, double largest)
+{
+    Node *state = named(k->g, "step_size/w"), *w = named(k->g, "w"), *first = NULL;
+    int of_state[MOST];
+    Tensor *out[3];
+    const Tensor *inputs[8];
+    for (int i = 0; i < graph_n_results(k->g); i++)
+        if (graph_result_name(k->g, i) && strstr(graph_result_name(k->g, i), "step_size/w"))
+            first = graph_result(k->g, i);
+    require(state && first, "%s: no scale is learned\n", k->spec);
+    graph_return(k->g, 2, (Node *[]){ k->number, first }, NULL);
+    run(k, 3, (Node *[]){ k->number, first, gradient_of(k, state) }, out, inputs);
+    const Tensor *values = given(k, inputs, w), *logs = given(k, inputs, state);
+    reduce(l, values);
+    states_of(k, l, w->type, state->type, of_state);
+    learn(l, values, logs, of_state, least, largest);
+    expect_states(k, l, of_state, out, largest);
     for (int64_t i = 0; i < tensor_elements(values); i++) {
         const double s = exp2(at(logs, of_state[l->key[i]])), v = at(values, i) / s;
         const double want = fmin(fmax(rint(v), least), largest) * s;
