@@ -62,6 +62,13 @@ static Node *beyond(Build *b, Node *v, bool below)
     return CALL(b, where, below ? CALL(b, less, v, zero) : CALL(b, less, zero, v), v, zero);
 }
 
+/* No code stands for more than what is said. */
+static Node *bounded(Build *b, Node *scale, f32 most, double steps)
+{
+    Node *widest = number(b, (double)(most / (f32)steps));
+    return most > 0 ? CALL(b, where, CALL(b, less, widest, scale), widest, scale) : scale;
+}
+
 static Status open_range(Node *n, PassRun *run)
 {
     const RangeScaleAttr *at = n->attr;
@@ -72,10 +79,10 @@ static Status open_range(Node *n, PassRun *run)
     attr_dtype(at->to, &codes);
     code_limits(codes, at->least, at->largest, &least, &largest);
     if (at->symmetric) {
-        scale = symmetric_scale(&b, in(n, 0), in(n, 1), largest);
+        scale = bounded(&b, symmetric_scale(&b, in(n, 0), in(n, 1), largest), at->most, largest);
     } else {
         Node *from = beyond(&b, in(n, 0), true), *to = beyond(&b, in(n, 1), false);
-        scale = affine_scale(&b, from, to, largest - least);
+        scale = bounded(&b, affine_scale(&b, from, to, largest - least), at->most, largest - least);
         Node *z = CALL(&b, round, CALL(&b, sub, number(&b, least), CALL(&b, div, from, scale)));
         zero = build_cast(&b, CALL(&b, clip, z, number(&b, least), number(&b, largest)), codes);
     }
