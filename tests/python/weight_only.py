@@ -117,14 +117,16 @@ def check(qcc, source, model, spec, target, four, rounded, operators):
     for operator, n in operators.items():
         if found[operator] != n:
             sys.exit("%s: %d %s, wanted are %d: %s" % (name, found[operator], operator, n, dict(found)))
-    # A code of data that falls on the other side of its tie is a step of its quantizer apart.
-    most = 2e-5 if "a=" not in spec or "a=off" in spec else 2e-2
-    if distance(ours, theirs) > most:
-        sys.exit("%s: ONNX Runtime differs by %g at accuracy level 1" % (name, distance(ours, theirs)))
+    # Floats of their own kernels may put a code of data on the other side of its tie: few samples, one step apart.
+    data_are_codes = "a=" in spec and "a=off" not in spec
+    apart = numpy.abs(ours - theirs) > 2e-5 * numpy.abs(theirs).max()
+    if apart.any(axis=-1).mean() > (0.03 if data_are_codes else 0) or distance(ours, theirs) > 0.05:
+        sys.exit("%s: at accuracy level 1 ONNX Runtime differs by %g, in %g of the rows"
+                 % (name, distance(ours, theirs), apart.any(axis=-1).mean()))
     if rounded and distance(usual, theirs) < 1e-4:
         sys.exit("%s: the session option changes nothing, %g" % (name, distance(usual, theirs)))
     print("%-100s packed %2d, level 1 %.2g, usual %.2g" % (name, len(packed), distance(ours, theirs), distance(usual, theirs)))
-    if packed and target == "ort" and "a=" not in spec.replace("a=off", ""):
+    if packed and target == "ort" and not data_are_codes:
         again(qcc, data, name)
 
 
