@@ -240,7 +240,7 @@ Node *quant_counts(Build *b, const QuantGrain *g, const Type *value)
     return build_const(b, counts);
 }
 
-Node *quant_spread(Build *b, const QuantGrain *g, Node *scales, const Type *value)
+Node *spread_scales(Build *b, const QuantGrain *g, Node *scales, const Type *value)
 {
     if (!scales || g->wide == 1)
         return scales;

@@ -45,6 +45,6 @@ Node *quant_as_scales(Build *b, const QuantGrain *grain, Node *reduced, const Ty
 Node *quant_counts(Build *b, const QuantGrain *grain, const Type *value);
 
 /* Scales, or zero points, as quantizers read them: those of a tile for each index across it. */
-Node *quant_spread(Build *b, const QuantGrain *grain, Node *scales, const Type *value);
+Node *spread_scales(Build *b, const QuantGrain *grain, Node *scales, const Type *value);
 
 #endif

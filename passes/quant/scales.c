@@ -302,8 +302,8 @@ Status quant_scale_of_weight(QuantScales *s, QuantNodes *q, Build *b, Node *weig
     TRY(scale_by_source(s, q, b, weight));
     if (source_of(q) == SOURCE_CONST)
         return OK;
-    q->scale = quant_spread(b, &q->grain, q->scale, weight->type);
-    q->zero = quant_spread(b, &q->grain, q->zero, weight->type);
+    q->scale = spread_scales(b, &q->grain, q->scale, weight->type);
+    q->zero = spread_scales(b, &q->grain, q->zero, weight->type);
     return b->status;
 }
 
