@@ -1,0 +1,71 @@
+/* What a quantized step keeps for backward, beside what the same step of bf16 mixed precision keeps. The bounds are what
+ * is reached with quotients kept as f32, so that it grows no further; with codes and a bit a value 0.55 is to be
+ * reached. */
+#include "api/make/step.h"
+#include "passes/step/footprint.h"
+#include "support/stored.h"
+
+typedef struct Kept {
+    qcc_step *step;
+    uint64_t bytes;
+} Kept;
+
+static Status count(void *thing)
+{
+    Kept *k = thing;
+    k->bytes = footprint_kept(module_graph(k->step->module, "step"));
+    return OK;
+}
+
+static double kept(Stored *s, const char *options)
+{
+    Kept k = { 0 };
+    qcc_context *cx = NULL;
+    qcc_model *model = NULL;
+    const qcc_context_options o = { .size = sizeof o, .report = stored_report, .user = s };
+    const qcc_source source = qcc_file(s->path);
+    assert_int_equal(qcc_open(&o, &cx), QCC_OK);
+    assert_int_equal(qcc_read(cx, &source, NULL, &model), QCC_OK);
+    assert_int_equal(qcc_compile(model, options, &k.step), QCC_OK);
+    assert_int_equal(guarded(k.step->module->ir->memory, count, &k), OK);
+    qcc_close(cx);
+    return (double)k.bytes;
+}
+
+static Status beside(Stored *s, const char *batch, double bound)
+{
+    Arena *arena = &s->c.arena;
+    const char *rest = arena_printf(arena, "--optimizer adamw --loss cross_entropy --batch %s", batch);
+    const double codes = kept(s, arena_printf(arena, "--quant w8a8 %s", rest));
+    const double halves = kept(s, arena_printf(arena, "--amp bf16 %s", rest));
+    const double wide = kept(s, rest);
+    printf("w8a8 keeps %.0f bytes, bf16 %.0f, f32 %.0f: w8a8 / bf16 is %.3f\n", codes, halves, wide, codes / halves);
+    assert_true(halves > 0 && halves < wide);
+    assert_true(codes > 0 && codes <= bound * halves);
+    return OK;
+}
+
+static Status convolutions(void *stored)
+{
+    return beside(stored, "64", 2.1);
+}
+
+static Status transformer(void *stored)
+{
+    return beside(stored, "8", 2.4);
+}
+
+static void kept_is_counted(void **state)
+{
+    size_t seen = 0;
+    (void)state;
+    assert_int_equal(stored_each("/examples/models/cnn.qir", NULL, NULL, convolutions, &seen), 0);
+    assert_int_equal(stored_each("/examples/models/gpt.qir", NULL, NULL, transformer, &seen), 0);
+    assert_int_equal(seen, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(kept_is_counted) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
