@@ -1,5 +1,5 @@
-/* What a quantized step keeps for backward, beside what the same step of bf16 mixed precision keeps. The bounds are what
- * is reached with quotients kept as f32, so that it grows no further; with codes and a bit a value 0.55 is to be
+/* What a quantized step keeps for backward, beside what the same step of bf16 mixed precision keeps. The bounds are
+ * what is reached with quotients kept as f32, so that it grows no further; with codes and a bit a value 0.55 is to be
  * reached. */
 #include "api/make/step.h"
 #include "passes/step/footprint.h"
