@@ -344,11 +344,13 @@ static bool tell_codes(Text *t, const Verify *v)
 {
     Arena *arena = &v->c->cx->scratch;
     const ParitySum codes = parity_sum(&v->parity, PARITY_CODES), floats = parity_sum(&v->parity, PARITY_FLOATS);
-    row(t, arena_printf(arena, "activations, %zu tensor%s", codes.nodes, codes.nodes == 1 ? "" : "s"), "graph",
-        percent(arena, codes.n - codes.differ, codes.n));
-    text_printf(t, "   %" PRId64 " of %" PRId64 " codes differ, %" PRId64 " tie%s\n", codes.differ, codes.n, codes.ties,
-                codes.ties == 1 ? "" : "s");
-    tell_first(t, &codes);
+    if (codes.nodes) {
+        row(t, arena_printf(arena, "activations, %zu tensor%s", codes.nodes, codes.nodes == 1 ? "" : "s"), "graph",
+            percent(arena, codes.n - codes.differ, codes.n));
+        text_printf(t, "   %" PRId64 " of %" PRId64 " codes differ, %" PRId64 " tie%s\n", codes.differ, codes.n,
+                    codes.ties, codes.ties == 1 ? "" : "s");
+        tell_first(t, &codes);
+    }
     if (codes.unmatched)
         text_printf(t, "    %zu of them are not in the training graph\n", codes.unmatched);
     if (floats.nodes) {

@@ -320,5 +320,6 @@ ParitySum parity_sum(const Parity *p, ParityKind kind)
 bool parity_holds(const Parity *p)
 {
     const ParitySum stored = parity_sum(p, PARITY_STORED), codes = parity_sum(p, PARITY_CODES);
-    return !stored.differ && !codes.differ && !codes.unmatched && codes.n > 0;
+    const bool seen = codes.nodes ? codes.n > 0 : stored.nodes > 0; /* weights alone may be codes */
+    return seen && !stored.differ && !codes.differ && !codes.unmatched;
 }

@@ -20,12 +20,13 @@ static const Type *infer_fold_norm(Infer *q)
     const Type *w = infer_floats(q, 1);
     if (!w)
         return NULL;
-    if (w->rank <= 0 || at->axis < 0 || at->axis >= w->rank)
+    if (at->axis < 0 || (w->rank >= 0 && at->axis >= w->rank))
         return infer_fail(q, "axis %" PRId64 " is none of the weight", at->axis);
+    const int64_t channels = w->rank < 0 ? DIM_UNKNOWN : w->dims[at->axis];
     for (int i = FOLD_NORM_SCALE; i < q->n_in; i++)
-        if (q->in[i] && !infer_vector(q, i, w->dims[at->axis]))
+        if (q->in[i] && !infer_vector(q, i, channels))
             return NULL;
-    return infer_results(q, 2, (const Type *const[]){ w, type_vector(q->types, w->dtype, w->dims[at->axis]) });
+    return infer_results(q, 2, (const Type *const[]){ w, type_vector(q->types, w->dtype, channels) });
 }
 
 Node *fold_norm_scale(Build *b, Node *scale, DType t)

@@ -65,8 +65,10 @@ static Node *beyond(Build *b, Node *v, bool below)
 /* No code stands for more than what is said. */
 static Node *bounded(Build *b, Node *scale, f32 most, double steps)
 {
+    if (most <= 0)
+        return scale;
     Node *widest = number(b, (double)(most / (f32)steps));
-    return most > 0 ? CALL(b, where, CALL(b, less, widest, scale), widest, scale) : scale;
+    return CALL(b, where, CALL(b, less, widest, scale), widest, scale);
 }
 
 static Status open_range(Node *n, PassRun *run)
