@@ -3,7 +3,7 @@
 #define API_VERBS_CERTIFICATE_H
 
 #include "api/verbs/export.h"
-#include "api/verbs/parity.h"
+#include "api/deployed/parity.h"
 #include "frontends/onnx/fusions.h"
 
 enum { CERTIFICATE_SCHEMA = 1 };

@@ -5,7 +5,7 @@
 #include "api/model/census.h"
 #include "api/train/train.h"
 #include "api/verbs/explain.h"
-#include "api/verbs/fusions.h"
+#include "api/deployed/fusions.h"
 #include "api/verbs/verbs.h"
 #include "ops/card/path.h"
 #include "ops/card/schema.h"

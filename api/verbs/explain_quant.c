@@ -6,7 +6,7 @@
 #include "api/make/quant_report.h"
 #include "api/session/export_quant.h"
 #include "api/verbs/explain.h"
-#include "api/verbs/fusions.h"
+#include "api/deployed/fusions.h"
 #include "ops/card/words.h"
 
 /* The quantizer in the words in which it is said, without those that all have. */

@@ -6,7 +6,7 @@
 #include "api/session/export_quant.h"
 #include "api/session/weights.h"
 #include "api/verbs/export.h"
-#include "api/verbs/fusions.h"
+#include "api/deployed/fusions.h"
 #include "api/verbs/verbs.h"
 #include "frontends/onnx/export.h"
 

@@ -9,7 +9,7 @@
 #include "api/session/weights.h"
 #include "api/train/train.h"
 #include "api/verbs/certificate.h"
-#include "api/verbs/fusions.h"
+#include "api/deployed/fusions.h"
 #include "ir/role.h"
 #include "base/bytes.h"
 #include "ir/store/blob.h"

@@ -1,4 +1,4 @@
-#include "api/verbs/parity.h"
+#include "api/deployed/parity.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What is told of a file with Q/DQ pairs: what ONNX Runtime fuses of it. */
-#ifndef API_VERBS_FUSIONS_H
-#define API_VERBS_FUSIONS_H
+#ifndef API_DEPLOYED_FUSIONS_H
+#define API_DEPLOYED_FUSIONS_H
 
 #include "api/model/census.h"
 #include "frontends/onnx/fusions.h"

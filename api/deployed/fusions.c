@@ -1,4 +1,4 @@
-#include "api/verbs/fusions.h"
+#include "api/deployed/fusions.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Code for code: what the graph that trained computes against what the exported file computes, value by value. */
-#ifndef API_VERBS_PARITY_H
-#define API_VERBS_PARITY_H
+#ifndef API_DEPLOYED_PARITY_H
+#define API_DEPLOYED_PARITY_H
 
 #include "api/make/step.h"
 #include "runtime/data/feed.h"
