@@ -1,17 +1,18 @@
 /* Renders small images of the ten digits, turned, moved and with noise, as a set to learn from:
  *
- *     glyphs FOLDER [TRAIN [TEST]]
+ *     glyphs [--color] FOLDER [TRAIN [TEST]]
  *
- * writes train_x.npy u8[TRAIN,1,16,16], train_y.npy i64[TRAIN], test_x.npy and test_y.npy.  The same numbers on every
- * machine. */
+ * writes train_x.npy u8[TRAIN,1,16,16], train_y.npy i64[TRAIN], test_x.npy and test_y.npy; with --color images of
+ * u8[3,32,32]: a digit of one color on a ground that goes from one into another.  The same numbers on every machine. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 16, MOST_STROKES = 10, DIGITS = 10 };
+enum { SIDE = 16, COLOR_SIDE = 32, CHANNELS = 3, MOST_STROKES = 10, DIGITS = 10, COLOR_NOISE = 4 };
 
 typedef struct Stroke {
     double x0, y0, x1, y1; /* in a unit square, y downwards */
@@ -60,20 +61,63 @@ typedef struct Pose {
     double turn, scale, shift_x, shift_y, shear, width, ink, noise;
 } Pose;
 
+/* How much of pixel (row, column) of `side` the strokes of a digit cover, from 0 to 1. */
+static double cover_of(const Pose *p, int digit, int side, int row, int column)
+{
+    const double c = cos(p->turn) / p->scale, s = sin(p->turn) / p->scale;
+    const double u = (column + 0.5) / side - 0.5 - p->shift_x, v = (row + 0.5) / side - 0.5 - p->shift_y;
+    const double x = c * u + s * v + p->shear * v + 0.5, y = -s * u + c * v + 0.5;
+    double near = 1;
+    for (const Stroke *k = digits[digit]; k < digits[digit] + MOST_STROKES && (k->x0 != 0 || k->y0 != 0); k++)
+        near = fmin(near, distance(k, x, y));
+    return fmin(1, fmax(0, (p->width + 0.04 - near) / 0.08));
+}
+
+static Pose pose(uint64_t *state)
+{
+    return (Pose){ draw(state, -0.35, 0.35), draw(state, 0.72, 1.0),  draw(state, -0.1, 0.1), draw(state, -0.1, 0.1),
+                   draw(state, -0.2, 0.2),   draw(state, 0.05, 0.09), draw(state, 170, 255),  draw(state, 5, 35) };
+}
+
+static uint8_t pixel(double value)
+{
+    return (uint8_t)fmin(255, fmax(0, value));
+}
+
 static void render(uint8_t *image, int digit, uint64_t *state)
 {
-    const Pose p = { draw(state, -0.35, 0.35), draw(state, 0.72, 1.0),  draw(state, -0.1, 0.1), draw(state, -0.1, 0.1),
-                     draw(state, -0.2, 0.2),   draw(state, 0.05, 0.09), draw(state, 170, 255),  draw(state, 5, 35) };
-    const double c = cos(p.turn) / p.scale, s = sin(p.turn) / p.scale;
+    const Pose p = pose(state);
     for (int i = 0; i < SIDE * SIDE; i++) {
-        const double u = (i % SIDE + 0.5) / SIDE - 0.5 - p.shift_x, v = (i / SIDE + 0.5) / SIDE - 0.5 - p.shift_y;
-        const double x = c * u + s * v + p.shear * v + 0.5, y = -s * u + c * v + 0.5;
-        double near = 1;
-        for (const Stroke *k = digits[digit]; k < digits[digit] + MOST_STROKES && (k->x0 != 0 || k->y0 != 0); k++)
-            near = fmin(near, distance(k, x, y));
-        const double cover = fmin(1, fmax(0, (p.width + 0.04 - near) / 0.08));
-        const double value = cover * p.ink + draw(state, -p.noise, p.noise);
-        image[i] = (uint8_t)fmin(255, fmax(0, value));
+        const double cover = cover_of(&p, digit, SIDE, i / SIDE, i % SIDE);
+        image[i] = pixel(cover * p.ink + draw(state, -p.noise, p.noise));
+    }
+}
+
+/* Ink, and the two ends of the ground, in each channel; at least one channel of the ink stands out, if only a little. */
+static void draw_colors(double colors[CHANNELS][3], uint64_t *state)
+{
+    const int stands_out = (int)(next_random(state) % CHANNELS);
+    for (int c = 0; c < CHANNELS; c++) {
+        colors[c][1] = draw(state, 0, 140);
+        colors[c][2] = draw(state, 0, 140);
+        colors[c][0] = c == stands_out ? draw(state, 180, 255) : draw(state, 60, 200);
+    }
+}
+
+static void render_color(uint8_t *image, int digit, uint64_t *state)
+{
+    const Pose p = pose(state);
+    const double noise = COLOR_NOISE * p.noise;
+    double colors[CHANNELS][3];
+    draw_colors(colors, state);
+    for (int i = 0; i < COLOR_SIDE * COLOR_SIDE; i++) {
+        const int row = i / COLOR_SIDE, column = i % COLOR_SIDE;
+        const double cover = cover_of(&p, digit, COLOR_SIDE, row, column), way = (row + column) / (2.0 * COLOR_SIDE);
+        for (int c = 0; c < CHANNELS; c++) {
+            const double ground = colors[c][1] + way * (colors[c][2] - colors[c][1]);
+            image[c * COLOR_SIDE * COLOR_SIDE + i] =
+                pixel(ground + cover * (colors[c][0] - ground) + draw(state, -noise, noise));
+        }
     }
 }
 
@@ -100,22 +144,23 @@ static FILE *create(const char *folder, const char *part, const char *what)
     return f;
 }
 
-static int write_part(const char *folder, const char *part, long n, uint64_t seed)
+static int write_part(const char *folder, const char *part, long n, uint64_t seed, bool color)
 {
     char shape[64];
     uint64_t state = seed;
     FILE *x = create(folder, part, "x"), *y = create(folder, part, "y");
     if (!x || !y)
         return 5;
-    snprintf(shape, sizeof shape, "%ld, 1, %d, %d", n, SIDE, SIDE);
+    const int side = color ? COLOR_SIDE : SIDE, channels = color ? CHANNELS : 1;
+    snprintf(shape, sizeof shape, "%ld, %d, %d, %d", n, channels, side, side);
     put_header(x, "|u1", shape);
     snprintf(shape, sizeof shape, "%ld,", n);
     put_header(y, "<i8", shape);
     for (long i = 0; i < n; i++) {
-        uint8_t image[SIDE * SIDE], label[8] = { 0 };
+        uint8_t image[CHANNELS * COLOR_SIDE * COLOR_SIDE], label[8] = { 0 };
         label[0] = (uint8_t)(next_random(&state) % DIGITS);
-        render(image, label[0], &state);
-        fwrite(image, 1, sizeof image, x);
+        (color ? render_color : render)(image, label[0], &state);
+        fwrite(image, 1, (size_t)(channels * side * side), x);
         fwrite(label, 1, sizeof label, y);
     }
     const int bad = ferror(x) | ferror(y);
@@ -124,8 +169,11 @@ static int write_part(const char *folder, const char *part, long n, uint64_t see
 
 int main(int argc, char **argv)
 {
+    const bool color = argc > 1 && strcmp(argv[1], "--color") == 0;
+    argc -= color;
+    argv += color;
     if (argc < 2 || argc > 4) {
-        fputs("usage: glyphs FOLDER [TRAIN [TEST]]\n", stderr);
+        fputs("usage: glyphs [--color] FOLDER [TRAIN [TEST]]\n", stderr);
         return 2;
     }
     const long train = argc > 2 ? strtol(argv[2], NULL, 10) : 8000, test = argc > 3 ? strtol(argv[3], NULL, 10) : 2000;
@@ -133,6 +181,6 @@ int main(int argc, char **argv)
         fputs("glyphs: the numbers of images are positive\n", stderr);
         return 2;
     }
-    const int bad = write_part(argv[1], "train", train, 1);
-    return bad ? bad : write_part(argv[1], "test", test, 2);
+    const int bad = write_part(argv[1], "train", train, 1, color);
+    return bad ? bad : write_part(argv[1], "test", test, 2, color);
 }
