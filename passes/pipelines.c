@@ -70,6 +70,9 @@ static const Pass *const quant_model[] = {
     &pass_open_swish, &pass_place_quant, &pass_merge_equals, &pass_drop_dead,
 };
 
+/* The end of it, for another copy of the model: of steps that leave data as floats. */
+static const Pass *const quant_places[] = { &pass_place_quant, &pass_merge_equals, &pass_drop_dead };
+
 /* The model with observers alone, as it is deployed otherwise: what is run before there are scales. */
 static const Pass *const observe_step[] = {
     &pass_enter_inference,
@@ -172,6 +175,7 @@ const Pipeline all_pipelines[] = {
     { "freeze", TYPED, freeze, COUNT(freeze) },
     { "train-model", TYPED, train_model, COUNT(train_model) },
     { "quant-model", TYPED, quant_model, COUNT(quant_model) },
+    { "quant-places", TYPED, quant_places, COUNT(quant_places) },
     { "observe-step", TYPED | CHOSEN, observe_step, COUNT(observe_step) },
     { "deploy-model", TYPED | CHOSEN, deploy_model, COUNT(deploy_model) },
     { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },

@@ -3,6 +3,7 @@
 
 #include "api/hall/out.h"
 #include "api/make/amp_report.h"
+#include "api/make/phase_step.h"
 #include "api/make/quant_report.h"
 #include "api/make/recipe.h"
 #include "api/make/step.h"
@@ -42,8 +43,19 @@ static Status build_observer(qcc_step *s, const Graph *g, Graph **observe)
     return run_pipeline(s, "observe-step", *observe);
 }
 
-/* The model as it is to be trained, and the losses that a line says for it. */
-static Status build_model(qcc_step *s, const CommandLine *line, Graph **model)
+/* Places quantizers, with which data are floats for some steps: those are steps of another model. */
+static Status place_both(qcc_step *s, Graph *g, Graph **early)
+{
+    const PipelineOptions before = { .pass = { .recipe = &s->recipe }, .stop_after = "open-swish" };
+    TRY(pipeline_run(pipeline_find("quant-model"), g, &before));
+    *early = graph_copy(g, &s->arena);
+    TRY(phase_place(s, *early));
+    return run_pipeline(s, "quant-places", g);
+}
+
+/* The model as it is to be trained, and the losses that a line says for it; `early` is the one of the steps in which data
+ * are floats, null where there are none or nobody asks. */
+static Status build_model(qcc_step *s, const CommandLine *line, Graph **model, Graph **early)
 {
     Graph *g = NULL;
     TRY(recipe_read(s, line));
@@ -53,9 +65,10 @@ static Status build_model(qcc_step *s, const CommandLine *line, Graph **model)
     TRY(fold_types(g, &s->cx->scratch)); /* an exporter may compute the axes of a shape */
     TRY(recipe_read_losses(s, g, line));
     step_find_whole(s, g, step_batch_of(g));
-    TRY(run_pipeline(s, s->recipe.quantization.spec ? "quant-model" : "train-model", g));
     *model = g;
-    return OK;
+    if (early && phase_steps(s))
+        return place_both(s, g, early);
+    return run_pipeline(s, s->recipe.quantization.spec ? "quant-model" : "train-model", g);
 }
 
 /* @eval, of a model that was built: every sample has its weight in the loss. */
@@ -71,21 +84,23 @@ static Status finish_eval(qcc_step *s, Graph *g)
 
 Status step_build_eval(qcc_step *s, const CommandLine *line, Graph **eval)
 {
-    TRY(build_model(s, line, eval));
+    TRY(build_model(s, line, eval, NULL));
     return finish_eval(s, *eval);
 }
 
 static Status build_graphs(qcc_step *s, const CommandLine *line)
 {
-    Graph *g, *eval, *observe;
-    TRY(build_model(s, line, &g));
+    Graph *g, *eval, *observe, *early = NULL;
+    TRY(build_model(s, line, &g, &early));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
     eval = graph_copy(g, &s->arena);
     TRY(build_observer(s, g, &observe));
     const LossSpec *losses = s->recipe.losses;
     if (recipe_keeps_last(line))
         s->recipe.losses = recipe_masked(s);
-    const Status status = run_pipeline(s, "train-step", g);
+    Status status = run_pipeline(s, "train-step", g);
+    if (status == OK && early)
+        status = phase_finish(s, early, g);
     s->recipe.losses = losses;
     TRY(status);
     TRY(finish_eval(s, eval));
@@ -95,6 +110,8 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     module_add(s->module, eval);
     if (observe)
         module_add(s->module, observe);
+    if (early)
+        module_add(s->module, early);
     s->facts.batch = step_batch_of(g);
     s->facts.nodes = graph_count(g);
     return OK;

@@ -135,7 +135,7 @@ Status precision_tables_read(qcc_step *s, const char *text)
 
 static bool is_of_quant(Option o)
 {
-    return o == OPT_quant || o == OPT_quant_op || o == OPT_quant_table;
+    return o == OPT_quant || o == OPT_quant_op || o == OPT_quant_table || o == OPT_freeze_ranges;
 }
 
 /* Options that say something of --amp without it: what was meant to happen does not. */
@@ -153,10 +153,12 @@ static Status warn_of_idle(qcc_step *s, const CommandLine *line)
 
 static Status warn_of_idle_quant(qcc_step *s, const CommandLine *line)
 {
-    if (s->recipe.quantization.spec || !option_given(line, OPT_quant_op))
-        return OK;
-    return warn(&s->cx->diag, (Place){ .where = option_specs[OPT_quant_op].name, .byte = -1 },
-                "has no effect without --quant");
+    static const Option idle[] = { OPT_quant_op, OPT_freeze_ranges, OPT_calibrate, OPT_calibrate_batches };
+    for (size_t i = 0; i < COUNT(idle) && !s->recipe.quantization.spec; i++)
+        if (option_given(line, idle[i]))
+            TRY(warn(&s->cx->diag, (Place){ .where = option_specs[idle[i]].name, .byte = -1 },
+                     "has no effect without --quant"));
+    return OK;
 }
 
 static Status warn_of_scale(qcc_step *s, const CommandLine *line)

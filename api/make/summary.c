@@ -4,6 +4,7 @@
 
 #include "api/hall/words.h"
 #include "api/make/amp_report.h"
+#include "api/make/phase_step.h"
 #include "api/make/quant_report.h"
 #include "api/make/memory.h"
 #include "api/make/summary.h"
@@ -245,6 +246,12 @@ Status summary_tell(Out *out, const qcc_step *s)
              s->recipe.precision.on ? NAMES(OPT_amp, OPT_keep_fp32) : NAMES(OPT_amp)));
     if (s->recipe.quantization.spec)
         TRY(line(out, arena, "quantization", quant_report_line(arena, s), NAMES(OPT_quant, OPT_quant_op)));
+    if (phase_steps(s))
+        TRY(line(out, arena, "phases",
+                 arena_printf(arena,
+                              "data are floats for %" PRId64 " steps; evaluation quantizes them, as what is deployed",
+                              phase_steps(s)),
+                 NAMES(OPT_quant)));
     TRY(line(out, arena, "step",
              arena_printf(arena, "%s nodes; %s%s", grouped(arena, (int64_t)s->facts.nodes), amp_report_casts(arena, s),
                           amp_report_kept(arena, s)),

@@ -162,6 +162,8 @@ static Status read_quantization(Quantization *q, const CommandLine *line, Arena 
     q->target = target_of(line);
     TRY(quantizer_read(spec, "--quant", text, q->target, arena, d));
     q->spec = spec;
+    q->freezes = option_given(line, OPT_freeze_ranges) > 0;
+    q->freeze_at = option_count(line, OPT_freeze_ranges, 0);
     for (size_t i = 0; i < n; i++)
         TRY(read_override(&overrides[i], ops[i], q, arena, d));
     q->overrides = overrides;

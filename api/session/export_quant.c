@@ -38,7 +38,7 @@ static Status put_states(Graph *g, const TrainedStates *states, Diag *d)
 {
     for (size_t i = 0; i < g->n_inputs; i++) {
         Node *state = g->inputs[i];
-        if (state->op != OP_state)
+        if (state->op != OP_state || is_state(state, STATE_counter)) /* phases are over where it is deployed */
             continue;
         const Tensor *value = value_named(states, state->name);
         Tensor *own = tensor_new(g->arena, state->type);
@@ -63,11 +63,12 @@ static void suppose_states(Graph *g)
         if (state->op != OP_state || node_role(state).role != STATE_quant)
             continue;
         Tensor *own = tensor_new(g->arena, state->type);
-        const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0;
+        const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0,
+                   seen = strncmp(state->name, OBSERVED_PREFIX, strlen(OBSERVED_PREFIX)) == 0;
         const double some = 1 + ++k / 1024.0;
         for (int64_t e = 0; e < tensor_elements(own); e++)
-            tensor_set_f64(own, e, learned ? -8 * some : 0);
-        if (!learned && tensor_elements(own) == OBSERVED_RANGE) {
+            tensor_set_f64(own, e, learned ? -8 * some : seen ? some / 256 : 0);
+        if (!learned && !seen && tensor_elements(own) == OBSERVED_RANGE) {
             tensor_set_f64(own, OBSERVED_HI, some);
             tensor_set_f64(own, OBSERVED_SEEN, 1);
         }

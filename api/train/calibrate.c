@@ -1,69 +1,236 @@
 /* A quantized step sees data before its first step: ranges, and the first values of scales that are learned. */
-#include "api/train/train_shadow.h"
+#include "api/train/calibrate.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
+#include "ir/own_names.h"
+#include "ops/quant/observe.h"
+
 enum { CALIBRATION_BATCHES = 32 };
+
+/* Who is shown what. */
+typedef struct Calibration {
+    Command *c;
+    qcc_step *step;
+    Session *run;
+    const TrainData *data;
+    Feed *feed;
+    int64_t parts, seen; /* of a batch, each of which is shown alone; batches that were shown */
+} Calibration;
+
+/* ---- showing ---- */
+
+/* Part `k` of `n` of the rows of a value; all of one that every micro-batch reads whole. */
+static const Tensor *part_of(const Calibration *k, const char *name, const Tensor *value, int64_t rows, int64_t part)
+{
+    const Recipe *r = &k->step->recipe;
+    Types *types = &k->step->ir->types;
+    int64_t dims[MAX_RANK];
+    for (size_t i = 0; i < r->n_whole; i++)
+        if (strcmp(r->whole[i], name) == 0)
+            return value;
+    if (k->parts < 2 || value->type->rank < 1 || value->type->dims[0] != rows)
+        return value;
+    memcpy(dims, value->type->dims, (size_t)value->type->rank * sizeof *dims);
+    dims[0] = rows / k->parts;
+    Tensor *t = tensor_new(&k->c->cx->scratch, type_tensor(types, value->type->dtype, value->type->rank, dims));
+    if (t->bytes)
+        memcpy(t->data, (const char *)value->data + (size_t)part * t->bytes, t->bytes);
+    return t;
+}
+
+/* A batch, in the parts that micro-batches are. */
+static Status observe_batch(Calibration *k, const Batch *batch)
+{
+    for (int64_t part = 0; part < k->parts; part++) {
+        for (size_t i = 0; i < k->data->n_inputs; i++) {
+            const char *name = k->data->inputs[i].name;
+            const Tensor *value = batch->values[i];
+            if (value)
+                TRY(session_bind(k->run, name, part_of(k, name, value, batch->rows, part)));
+        }
+        TRY(session_observe(k->run));
+    }
+    k->seen++;
+    return OK;
+}
+
+/* The first `most` batches; of a stream as many as there are. */
+static Status observe_batches(Calibration *k, int64_t most)
+{
+    Arena *arena = &k->c->cx->scratch;
+    const int64_t have = feed_batches(k->feed);
+    for (int64_t i = 0; i < most && (have < 0 || i < have); i++) {
+        const ArenaMark mark = arena_mark(arena);
+        Batch batch;
+        TRY(feed_batch(k->feed, &k->c->cx->diag, 0, i, &batch));
+        if (!batch.rows)
+            return OK;
+        TRY(observe_batch(k, &batch));
+        arena_reset(arena, mark);
+    }
+    return OK;
+}
+
+/* ---- what was seen ---- */
+
+static Status saw_no_number(const Calibration *k, const State *state)
+{
+    Message *m = message_new(&k->c->cx->diag, SEVERITY_ERROR, INVALID, NOWHERE,
+                             "%s has no range: each of %" PRId64 " batches makes a NaN or an infinity there",
+                             state->name, k->seen);
+    message_try(m, "--calibrate FILE of other data");
+    message_try(m, "init=X in --quant: the range to start with");
+    return message_send(m);
+}
+
+/* Batches that a range has left out, for numbers that are none. */
+static Status left_out(const Calibration *k, const State *state, double *n)
+{
+    const Tensor *value;
+    *n = 0;
+    if (strncmp(state->name, RANGE_PREFIX, strlen(RANGE_PREFIX)) != 0)
+        return OK;
+    TRY(session_value(k->run, state, &value));
+    *n = tensor_elements(value) > OBSERVED_BAD ? tensor_get_f64(value, OBSERVED_BAD) : 0;
+    return OK;
+}
+
+static Status check_seen(const Calibration *k)
+{
+    const State *state;
+    size_t n;
+    TRY(session_unobserved(k->run, &state));
+    if (state)
+        return saw_no_number(k, state);
+    const State *all = session_states(k->run, &n);
+    for (size_t i = 0; i < n; i++) {
+        double bad;
+        TRY(left_out(k, &all[i], &bad));
+        if (bad > 0)
+            return warn(&k->c->cx->diag, NOWHERE,
+                        "%s leaves out %.0f of %" PRId64 " batches of calibration: they hold a NaN or an infinity",
+                        all[i].name, bad, k->seen * k->parts);
+    }
+    return OK;
+}
+
+/* ---- --calibrate ---- */
+
+static int64_t most_batches(const Command *c)
+{
+    return option_count(&c->line, OPT_calibrate_batches, CALIBRATION_BATCHES);
+}
+
+static const char *told_of(const Calibration *k, const char *of)
+{
+    return arena_printf(&k->step->arena, "ranges of what is quantized are those of %s%" PRId64 " batch%s%s",
+                        *of ? "" : "the first ", k->seen, k->seen == 1 ? "" : "es", of);
+}
+
+/* Nobody observes in this step. */
+static Status not_wanted(const Command *c)
+{
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                             "--calibrate: no range of this step comes from data");
+    message_try(m, "--quant w8a8, or the line without --calibrate");
+    return message_send(m);
+}
+
+/* Opens what --calibrate names for the model's inputs, whose samples are those of one micro-batch. */
+static Status calibrate_on(Calibration *k, uint64_t seed, bool shuffle, const char **told)
+{
+    TrainData data = { 0 };
+    Command *c = k->c;
+    if (!module_graph(k->step->module, "observe"))
+        return not_wanted(c);
+    TRY(train_data_open_for(c, k->step, "observe", OPT_calibrate, OPT_COUNT, &data));
+    const FeedOptions options = { .shuffle = shuffle && !dataset_is_one(data.set),
+                                  .last = FEED_PAD,
+                                  .seed = seed,
+                                  .once = true,
+                                  .threads = c->cx->options.threads };
+    Status status = feed_open(&k->feed, data.set, &c->cx->diag, &options);
+    k->data = &data;
+    if (status == OK)
+        status = observe_batches(k, most_batches(c));
+    feed_close(k->feed);
+    dataset_close(data.set);
+    TRY(status);
+    *told = told_of(k, arena_printf(&c->cx->scratch, " of %s   --calibrate", option_text(&c->line, OPT_calibrate)));
+    return check_seen(k);
+}
+
+/* ---- a run ---- */
 
 static Status no_data(Trainer *t, const State *state)
 {
     Message *m = message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
                              "%s has seen no data, and a stream is read once", state->name);
+    message_try(m, "--calibrate FILE");
     message_try(m, "--data of a file, or init=X in --quant: the range to start with");
     return message_send(m);
-}
-
-/* Part `k` of `n` of the rows of a value; all of one that every micro-batch reads whole. */
-static const Tensor *part_of(Trainer *t, const char *name, const Tensor *value, int64_t rows, int64_t k, int64_t n)
-{
-    const Recipe *r = &t->step->recipe;
-    Types *types = &t->step->ir->types;
-    int64_t dims[MAX_RANK];
-    for (size_t i = 0; i < r->n_whole; i++)
-        if (strcmp(r->whole[i], name) == 0)
-            return value;
-    if (n < 2 || value->type->rank < 1 || value->type->dims[0] != rows)
-        return value;
-    memcpy(dims, value->type->dims, (size_t)value->type->rank * sizeof *dims);
-    dims[0] = rows / n;
-    Tensor *part = tensor_new(&t->cx->scratch, type_tensor(types, value->type->dtype, value->type->rank, dims));
-    if (part->bytes)
-        memcpy(part->data, (const char *)value->data + (size_t)k * part->bytes, part->bytes);
-    return part;
-}
-
-/* A batch, in the parts that micro-batches are. */
-static Status observe_batch(Trainer *t)
-{
-    const int64_t n = t->step->recipe.accumulate > 1 ? t->step->recipe.accumulate : 1;
-    for (int64_t k = 0; k < n; k++) {
-        for (size_t i = 0; i < t->data.n_inputs; i++) {
-            const char *name = t->data.inputs[i].name;
-            const Tensor *value = t->batch.values[i];
-            if (value)
-                TRY(session_bind(t->run, name, part_of(t, name, value, t->batch.rows, k, n)));
-        }
-        TRY(session_observe(t->run));
-    }
-    return OK;
 }
 
 Status train_calibrate(Trainer *t)
 {
     const State *state;
-    int64_t n = t->batches < CALIBRATION_BATCHES ? t->batches : CALIBRATION_BATCHES;
+    const Recipe *r = &t->step->recipe;
+    Calibration k = { .c = t->c, .step = t->step, .run = t->run, .data = &t->data, .feed = t->feed, .parts = 1 };
+    const bool own = option_given(&t->c->line, OPT_calibrate) > 0;
+    if (own && r->quantization.spec && !module_graph(t->step->module, "observe"))
+        return not_wanted(t->c);
     TRY(session_unobserved(t->run, &state));
-    if (!state)
+    if (!state) {
+        if (own)
+            t->calibrated = "ranges are known already: --calibrate is not read";
         return OK;
+    }
+    if (own)
+        return calibrate_on(&k, t->o.seed, t->o.shuffle, &t->calibrated);
     if (t->batches < 0)
         return no_data(t, state);
-    for (int64_t i = 0; i < n; i++) {
-        const ArenaMark mark = arena_mark(&t->cx->scratch);
-        TRY(feed_batch(t->feed, t->d, 0, i, &t->batch));
-        TRY(observe_batch(t));
-        arena_reset(&t->cx->scratch, mark);
+    k.parts = r->accumulate > 1 ? r->accumulate : 1;
+    TRY(observe_batches(&k, most_batches(t->c)));
+    t->calibrated = told_of(&k, "");
+    return check_seen(&k);
+}
+
+/* ---- a step that is written ---- */
+
+/* What quantizers remember is the first value of their states, in every graph. */
+static Status keep_ranges(qcc_step *s, Session *run)
+{
+    for (size_t k = 0; k < s->module->n_graphs; k++) {
+        Graph *g = s->module->graphs[k];
+        for (size_t i = 0; i < g->n_inputs; i++) {
+            Node *n = g->inputs[i];
+            const Tensor *value = is_state(n, STATE_quant) ? session_view(run, n->name) : NULL;
+            if (!value)
+                continue;
+            Tensor *own = tensor_new(&s->arena, n->type);
+            if (own->bytes)
+                memcpy(own->data, value->data, own->bytes);
+            StateAttr *attr = attrs_copy(g->arena, op_of(n)->attrs, n->attr);
+            attr->value = payload_of(g->arena, own);
+            n->attr = attr;
+        }
     }
-    t->calibrated = n;
+    return OK;
+}
+
+Status calibrate_step(Command *c, qcc_step *s, const char **told)
+{
+    qcc_session *session;
+    *told = NULL;
+    if (!option_given(&c->line, OPT_calibrate))
+        return OK;
+    TRY(session_start(s, option_count(&c->line, OPT_seed, 0), NULL, &session));
+    Calibration k = { .c = c, .step = s, .run = session->run, .parts = 1 };
+    TRY(calibrate_on(&k, option_count(&c->line, OPT_seed, 0), true, told));
+    TRY(keep_ranges(s, session->run));
+    session_end(session);
     return OK;
 }

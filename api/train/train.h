@@ -54,11 +54,11 @@ typedef struct Trainer {
     RunOptions o;
     TrainData data, val_data;
     Feed *feed, *val_feed;
-    Batch batch;           /* the last one: what the session is bound to */
-    int64_t batches;       /* of an epoch; -1: a stream */
-    int64_t calibrated;    /* batches that quantizers saw before the first step */
-    int64_t steps;         /* when the run ends; 0: when the stream does */
-    int64_t done, skipped; /* steps begun and skipped so far */
+    Batch batch;            /* the last one: what the session is bound to */
+    int64_t batches;        /* of an epoch; -1: a stream */
+    const char *calibrated; /* what quantizers saw before the first step, in words; null: nothing */
+    int64_t steps;          /* when the run ends; 0: when the stream does */
+    int64_t done, skipped;  /* steps begun and skipped so far */
     int64_t skipped_in_a_row;
     int64_t good; /* the last step that was applied */
     bool scales;  /* the step scales its loss: states of the scaler before and after the last step */
@@ -126,6 +126,9 @@ DataOptions train_data_options(Ir *ir);
 /* Opens what --data, --target and --fill (or --val..) name for the inputs of the step's graph @step, or @eval. */
 Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out);
 
+/* The same for a graph by name. */
+Status train_data_open_for(Command *c, qcc_step *s, const char *graph, Option data, Option target, TrainData *out);
+
 /* Binds a batch to the session; samples behind batch->valid get the weight 0 wherever samples have weights. */
 Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch);
 
@@ -178,7 +181,8 @@ const char *train_final_path(Trainer *t);
 /* Checks and opens the destinations before the first step. */
 Status train_open_outputs(Trainer *t);
 
-/* Before the first step of a quantized step: its quantizers see the first batches, unless a checkpoint told them. */
+/* Before the first step of a quantized step: its quantizers see the data of --calibrate, or the first batches, unless a
+ * checkpoint told them. */
 Status train_calibrate(Trainer *t);
 
 /* Loads the checkpoint of --resume, and weights of --init. */

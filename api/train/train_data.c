@@ -42,6 +42,11 @@ static void set_role(const qcc_step *s, const Node *n, DataInput *input)
         }
 }
 
+static const char *spelling_of(Option side, size_t k)
+{
+    return side == OPT_calibrate ? option_specs[side].name : k ? "--target" : "--data";
+}
+
 Status train_read_specs(Command *c, Option data, Option target, DataSpec **specs, size_t *n)
 {
     const Option sides[] = { data, target };
@@ -50,7 +55,7 @@ Status train_read_specs(Command *c, Option data, Option target, DataSpec **specs
     *specs = NEWS(&c->cx->scratch, DataSpec, c->line.n_given + 1);
     for (size_t k = 0; k < COUNT(sides); k++)
         for (size_t at = 0; (text = option_next(&c->line, sides[k], &at));)
-            TRY(data_spec_read(&c->cx->diag, &c->cx->scratch, k ? "--target" : "--data", text, &(*specs)[(*n)++]));
+            TRY(data_spec_read(&c->cx->diag, &c->cx->scratch, spelling_of(sides[k], k), text, &(*specs)[(*n)++]));
     if (target != OPT_val_target || option_given(&c->line, OPT_val_target))
         return OK;
     for (size_t at = 0; (text = option_next(&c->line, OPT_target, &at));) { /* what no file says holds for both sides */
@@ -82,7 +87,13 @@ DataOptions train_data_options(Ir *ir)
 
 Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out)
 {
-    const Graph *g = module_graph(s->module, eval ? "eval" : "step");
+    return train_data_open_for(c, s, eval ? "eval" : "step", data, target, out);
+}
+
+Status train_data_open_for(Command *c, qcc_step *s, const char *graph, Option data, Option target, TrainData *out)
+{
+    const Graph *g = module_graph(s->module, graph);
+    const bool all = strcmp(graph, "step") == 0;
     DataSpec *specs;
     DataFill *fills;
     size_t n_specs, n_fills;
@@ -90,12 +101,12 @@ Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool
     TRY(train_read_specs(c, data, target, &specs, &n_specs));
     TRY(train_read_fills(c, &fills, &n_fills));
     if (!g)
-        return fail_as(&c->cx->diag, USAGE, NOWHERE, "the step has no graph @%s", eval ? "eval" : "step");
+        return fail_as(&c->cx->diag, USAGE, NOWHERE, "the step has no graph @%s", graph);
     out->inputs = NEWS(&s->arena, DataInput, g->n_inputs + 1);
     out->n_inputs = 0;
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
-        if (!is_data(n) || (eval && !n->uses))
+        if (!is_data(n) || (!all && !n->uses))
             continue;
         DataInput *input = &out->inputs[out->n_inputs++];
         *input = (DataInput){ .name = n->name, .type = n->type, .target = is_target(n->name) };

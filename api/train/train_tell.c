@@ -120,8 +120,7 @@ Status train_tell_start(Trainer *t)
         TRY(out_printf(t->c->out, "%-16s %s are validated and deployed   --weights\n", "weights",
                        t->averaged ? "averages (--ema)" : "the last ones, not the averages,"));
     if (t->calibrated)
-        TRY(out_printf(t->c->out, "%-16s ranges of what is quantized are those of the first %" PRId64 " batches\n",
-                       "calibration", t->calibrated));
+        TRY(out_printf(t->c->out, "%-16s %s\n", "calibration", t->calibrated));
     t->progress.began = t->progress.last = clock_seconds();
     t->progress.first = t->done;
     TRY(log_begin(t));

@@ -3,7 +3,7 @@
 
 #include "api/make/summary.h"
 #include "api/model/destinations.h"
-#include "api/train/train.h"
+#include "api/train/calibrate.h"
 #include "api/verbs/verbs.h"
 
 /* "dir/resnet50.onnx" to "resnet50.step.onnx", in the working directory. */
@@ -47,14 +47,18 @@ Status command_compile(Command *c)
 {
     qcc_model *m;
     qcc_step *s;
-    const char *path = option_text(&c->line, OPT_output_path);
+    const char *path = option_text(&c->line, OPT_output_path), *calibrated = NULL;
     TRY(command_wants(c, 1));
     TRY(command_model(c, 0, &m));
     TRY(command_dims(c, m));
     TRY(step_compile(m, &c->line, &s));
+    if (!option_given(&c->line, OPT_dry_run))
+        TRY(calibrate_step(c, s, &calibrated));
     if (path && strcmp(path, "-") == 0)
         return step_write(s, c->out);
     TRY(summary_tell(c->out, s));
+    if (calibrated)
+        TRY(out_printf(c->out, "  %-14s %s\n", "calibration", calibrated));
     if (option_given(&c->line, OPT_dry_run))
         return summary_memory(c->out, s);
     if (!path && model_is_step(m))

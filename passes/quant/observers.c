@@ -1,6 +1,7 @@
 #include "passes/quant/observers.h"
 
 #include "passes/engine/results.h"
+#include "passes/quant/phases.h"
 
 static bool is_kept(const Node *state, Observers which)
 {
@@ -20,5 +21,6 @@ Status observers_keep(Graph *g, PassRun *run, Observers which)
     }
     results_drop(&r, gone, r.n);
     results_set(&r);
-    return OK;
+    /* who trains counts on; who observes is before the first step, and who is deployed behind the last one */
+    return which == OBSERVERS_OF_RANGES ? OK : phase_settle(g, run, which == OBSERVERS_ALONE ? 0 : INT64_MAX);
 }

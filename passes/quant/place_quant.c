@@ -145,6 +145,8 @@ static Status place_value(Placing *s, Node *value)
     } else {
         TRY(quant_scale_of_data(&s->scales, &q, value));
     }
+    if (s->p->recipe->weights_alone) /* its range is seen, and the value stays what it is */
+        return OK;
     Build b = behind(value);
     while (b.before && (b.before == q.scale || b.before->id >= n_before)) /* behind what its scale is made of */
         b.before = b.before->next;
@@ -298,9 +300,10 @@ static Status check_spec(PassRun *run, const Quantization *q)
     for (int i = OPERAND_G; i < QUANT_OPERAND_COUNT; i++)
         if (s->of[i].on)
             return refuse(run, "products of the way back are not quantized yet", "w8a8, or g=off");
-    if (s->weights_first)
-        return refuse(run, "phases are not run yet: weights and data are quantized from the first step on",
-                      "the same without phase=");
+    if (s->weights_first && !s->of[OPERAND_W].on)
+        return refuse(run, "phase=weights-first, and weights are not quantized", "w8a8, or the same without phase=");
+    if (s->weights_first && !s->of[OPERAND_A].on)
+        return refuse(run, "phase=weights-first, and data are never quantized", "the same without phase=");
     if (s->of[OPERAND_B].on && s->of[OPERAND_B].bits != 32)
         return refuse(run, "biases are integers of 32 bits, or floats", "b=int32, or b=off");
     return OK;

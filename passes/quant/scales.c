@@ -1,5 +1,5 @@
-/* Scales: from ranges that states remember, from weights themselves, learned, or said. */
-#include "passes/quant/scales.h"
+/* Scales: from ranges that states remember, from weights themselves, or said. */
+#include "passes/quant/scale_parts.h"
 
 #include <math.h>
 
@@ -7,8 +7,7 @@
 #include "ops/card/words.h"
 #include "ops/quant/observe.h"
 #include "ops/quant/quantize.h"
-
-static const double ln_2 = 0.69314718055994530942;
+#include "passes/quant/phases.h"
 
 static QuantValue source_of(const QuantNodes *q)
 {
@@ -92,9 +91,9 @@ static ObserveAttr observer_of(const QuantNodes *q)
 {
     const QuantPart *source = &q->by->part[QUANT_SOURCE];
     ObserveAttr at = { .kind = OBSERVE_MINMAX, .rate = 0.01f, .percentile = 99.99f };
-    if (source->value == SOURCE_EMA) {
+    if (source->value == SOURCE_EMA || source->value == SOURCE_STATS) {
         at.kind = OBSERVE_EMA;
-        at.rate = (float)source->number;
+        at.rate = source->value == SOURCE_EMA ? (float)source->number : at.rate;
     } else if (source->value == SOURCE_PCT) {
         at.kind = OBSERVE_PCT;
         at.percentile = (float)source->number;
@@ -102,7 +101,7 @@ static ObserveAttr observer_of(const QuantNodes *q)
     return at;
 }
 
-static Build at_start(Graph *g, const Node *of)
+Build scale_at_start(Graph *g, const Node *of)
 {
     Build b = build_at_end(g);
     b.before = g->first;
@@ -112,97 +111,30 @@ static Build at_start(Graph *g, const Node *of)
     return b;
 }
 
-static Build behind(Node *value)
+Build scale_behind(Node *value)
 {
-    Build b = at_start(value->graph, value);
+    Build b = scale_at_start(value->graph, value);
     if (!node_is_input(value) && value->op != OP_state)
         b.before = value->next;
     return b;
 }
 
-static Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
+Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
 {
     Graph *g = s->p->g;
     const ObserveAttr at = observer_of(q);
     const Type *type = type_vector(&g->ir->types, F32, observed_size(at.kind));
     const char *name = name_with(g, RANGE_PREFIX, q->name);
     Node *state = graph_state(g, name, type, &(StateAttr){ first_range(g, q, type), { STATE_quant, NULL } });
-    Build start = at_start(g, value), here = behind(value);
+    Build start = scale_at_start(g, value), here = scale_behind(value);
     Node *range = build_node_n(&start, OP_observed_range, NULL, 1, &state, 2);
     TRY(start.status);
     Node *lo = build_part(&start, range, 0), *hi = build_part(&start, range, 1);
     TRY(scale_of_range(q, &start, lo, hi));
     Node *next = CALL_ATTR(&here, observe, at, value, state);
+    next = phase_until(&here, phase_of_ranges(s, q), next, state);
     TRY(here.status);
     results_add(&s->results, name, next);
-    q->state = name;
-    return OK;
-}
-
-/* ---- learned scales: a state holds the logarithm, so that steps of an optimizer change it by parts of itself ---- */
-
-/* The scale with which the codes reach up to what a Clip lets pass; infinite where none does. */
-static double widest_scale(const QuantNodes *q)
-{
-    int64_t least, largest;
-    quant_codes_of(q, &least, &largest);
-    return q->most / (double)largest;
-}
-
-/* 1 / (1 / s + 1 / widest): a learned scale that stays below the widest and can always be learned down again. */
-static Node *below_widest(Build *b, Node *scale, double widest)
-{
-    Node *one = build_scalar(b, F32, 1), *most = build_scalar(b, F32, widest);
-    scale = CALL(b, div, most, CALL(b, add, CALL(b, div, most, scale), one));
-    return CALL(b, min, scale, most);
-}
-
-/* The s of which that is a scale of at most three quarters of the widest. */
-static Node *before_bound(Build *b, Node *scale, double widest)
-{
-    Node *one = build_scalar(b, F32, 1), *most = build_scalar(b, F32, widest);
-    scale = CALL(b, min, scale, build_scalar(b, F32, 0.75 * widest));
-    return CALL(b, div, scale, CALL(b, sub, one, CALL(b, div, scale, most)));
-}
-
-/* 2 E|x| / sqrt(largest), as a logarithm to the base 2: where learning starts. */
-static Node *first_step_size(const QuantNodes *q, Build *b, Node *value)
-{
-    int64_t least, largest;
-    quant_codes_of(q, &least, &largest);
-    Node *each = CALL(b, abs, value), *mean;
-    if (q->grain.block) {
-        mean = quant_as_scales(b, &q->grain, quant_fold(b, FOLD_SUM, &q->grain, each), value->type);
-        mean = CALL(b, div, mean, quant_counts(b, &q->grain, value->type));
-    } else {
-        mean = quant_fold(b, FOLD_MEAN, &q->grain, each);
-    }
-    Node *size = CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
-    size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
-    if (isfinite(q->most))
-        size = before_bound(b, size, widest_scale(q));
-    Node *log2 = CALL(b, mul, CALL(b, log, size), build_scalar(b, F32, 1 / ln_2));
-    return q->grain.block ? log2 : quant_as_scales(b, &q->grain, log2, value->type);
-}
-
-static Status scale_learned(QuantScales *s, QuantNodes *q, Node *value)
-{
-    Graph *g = s->p->g;
-    const Type *type = quant_scale_type(&g->ir->types, &q->grain, value->type);
-    const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
-    Tensor *unknown = tensor_new(g->arena, type);
-    for (int64_t i = 0; i < tensor_elements(unknown); i++)
-        tensor_set_f64(unknown, i, (double)NAN);
-    Node *state = graph_state(g, name, type, &(StateAttr){ payload_of(g->arena, unknown), { STATE_quant, NULL } });
-    state->flags |= NODE_TRAINED;
-    Build start = at_start(g, value), here = behind(value);
-    q->scale = CALL(&start, exp, CALL(&start, mul, state, build_scalar(&start, F32, ln_2)));
-    if (isfinite(q->most))
-        q->scale = below_widest(&start, q->scale, widest_scale(q));
-    TRY(start.status);
-    Node *first = first_step_size(q, &here, value);
-    TRY(here.status);
-    results_add(&s->results, name, first);
     q->state = name;
     return OK;
 }
@@ -233,6 +165,8 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
     if (part[QUANT_ZERO].value == ZERO_LEARNED || part[QUANT_BITS].value || part[QUANT_MASTER].value ||
         part[QUANT_TURN].value)
         return refuse(s, q, value, "sym or asym, and bits that are said");
+    if (source_of(q) == SOURCE_STATS && part[QUANT_SCALE].value == SCALE_POW2)
+        return refuse(s, q, value, "f32 scales for what is learned");
     if (data && source_of(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)
         return refuse(s, q, value, "f32 scales for what is dynamic");
     if (data && quant_has_rows(q->by))
@@ -242,8 +176,7 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
     return OK;
 }
 
-/* The scale of what is at hand. */
-static Status scale_of_values(QuantNodes *q, Build *b, Node *value)
+Status scale_of_values(QuantNodes *q, Build *b, Node *value)
 {
     Node *lo = quant_fold(b, FOLD_LEAST, &q->grain, value), *hi = quant_fold(b, FOLD_LARGEST, &q->grain, value);
     lo = quant_as_scales(b, &q->grain, lo, value->type);
@@ -254,26 +187,27 @@ static Status scale_of_values(QuantNodes *q, Build *b, Node *value)
 
 Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
 {
-    Build here = behind(value);
+    Build here = scale_behind(value);
     TRY(check(s, q, value, true));
     switch (source_of(q)) {
     case SOURCE_CONST: {
-        Build start = at_start(s->p->g, value);
+        Build start = scale_at_start(s->p->g, value);
         return scale_said(q, &start);
     }
     case SOURCE_MINMAX:
     case SOURCE_EMA:
     case SOURCE_PCT:
         return scale_observed(s, q, value);
-    case SOURCE_LSQ:
     case SOURCE_STATS:
+        return scale_of_data_seen(s, q, value);
+    case SOURCE_LSQ:
         if (!has_zero_0(q))
             return refuse(s, q, value, "sym: the zero point of a learned scale is 0");
-        return scale_learned(s, q, value);
+        return scale_learned(s, q, value, true);
     case SOURCE_DYNAMIC:
         return scale_of_values(q, &here, value);
     default:
-        return refuse(s, q, value, "ema, minmax, pct=P, const=S, dynamic or lsq");
+        return refuse(s, q, value, "ema, minmax, pct=P, const=S, dynamic, lsq or stats=N");
     }
 }
 
@@ -290,9 +224,9 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
     case SOURCE_STATS:
         if (!has_zero_0(q))
             return refuse(s, q, weight, "sym: the zero point of a learned scale is 0");
-        return scale_learned(s, q, weight);
+        return source_of(q) == SOURCE_LSQ ? scale_learned(s, q, weight, false) : scale_of_weight_seen(s, q, b, weight);
     default:
-        return refuse(s, q, weight, "minmax, const=S or lsq");
+        return refuse(s, q, weight, "minmax, const=S, lsq or stats=N");
     }
 }
 

@@ -133,6 +133,9 @@ typedef struct Quantization {
     const char *target;             /* "ort", "generic" */
     const QuantOverride *overrides; /* the last one that selects a node counts */
     size_t n_overrides;
+    bool freezes; /* ranges of data stay as they are from step freeze_at on */
+    int64_t freeze_at;
+    bool weights_alone;  /* data stay floats, and observers see them: the steps of phase=weights-first */
     QuantLedger *ledger; /* filled by the passes; null: nobody asks */
 } Quantization;
 

@@ -132,7 +132,9 @@ static Status whole_recipe(Graph *g, PassRun *run, Recipe *r)
 static void begin(Updating *u, Graph *g)
 {
     const StateAttr counter = { NULL, { STATE_counter, NULL } };
-    Node *done = graph_state(g, STEP_NAME, type_scalar(&g->ir->types, I64), &counter);
+    Node *done = graph_state_of(g, STATE_counter, NULL); /* phases of quantizers may count by it already */
+    if (!done)
+        done = graph_state(g, STEP_NAME, type_scalar(&g->ir->types, I64), &counter);
     u->step = CALL(&u->b, add, done, build_scalar(&u->b, I64, 1));
     u->factor = host_factor(g, LR_FACTOR);
     u->part = schedule_part(&u->b, &u->recipe->schedule, u->recipe->groups[0].lr, u->step);

@@ -30,7 +30,10 @@ Status fault_where(Fault *f, const char *format, ...)
 Status fault_send(const Fault *f, Diag *d)
 {
     const Place place = { .file = f->file, .where = f->where[0] ? f->where : NULL, .byte = -1 };
-    return fail_as(d, f->status, place, "%s", f->text);
+    Message *m = message_new(d, SEVERITY_ERROR, f->status, place, "%s", f->text);
+    if (f->instead)
+        message_try(m, "%s", f->instead);
+    return message_send(m);
 }
 
 Status bytes_open(Bytes *b, Diag *d, const char *path)

@@ -13,6 +13,7 @@ typedef struct Fault {
     const char *file;
     char where[FAULT_WHERE]; /* "sample 17" */
     char text[FAULT_TEXT];
+    const char *instead; /* what to write; null: nothing */
 } Fault;
 
 /* Notes a failure of `file`; returns the status. */

@@ -101,32 +101,32 @@ static void link_results(Session *s)
 /* ---- the parts of a step ---- */
 
 /* The states whose next value is made by forward or backward. */
-static void find_early(Session *s, const Node *update)
+static void find_early(const Session *s, const Graph *g, const Node *update, bool *moves)
 {
-    bool *early = NEWS(s->ir->diag->arena, bool, session_step_graph(s)->root->n_ids + 1);
-    for (const Node *n = session_step_graph(s)->first; n && n != update; n = n->next)
+    bool *early = NEWS(s->ir->diag->arena, bool, g->root->n_ids + 1);
+    for (const Node *n = g->first; n && n != update; n = n->next)
         early[n->id] = true;
     for (size_t i = 0; i < s->n_states; i++) {
-        const Node *next = s->states[i].next >= 0 ? graph_result(session_step_graph(s), s->states[i].next) : NULL;
-        s->states[i].moves_early = next && (early[next->id] || next->op == OP_state || next->op == OP_input);
+        const Node *next = s->states[i].next >= 0 ? graph_result(g, s->states[i].next) : NULL;
+        moves[i] = next && (early[next->id] || next->op == OP_state || next->op == OP_input);
     }
 }
 
-static void find_parts(Session *s)
+void session_find_parts(const Session *s, const Graph *g, StepGraph *parts)
 {
     const Node *backward = NULL, *update = NULL;
-    for (const Node *n = session_step_graph(s)->first; n; n = n->next) {
+    for (const Node *n = g->first; n; n = n->next) {
         if (n->flags & NODE_BACKWARD && !backward)
             backward = n;
         if (n->flags & NODE_UPDATE && !update)
             update = n;
     }
-    const Node *found = s->scaling.scale ? graph_result(session_step_graph(s), s->scaling.found) : NULL;
-    s->ends[STEP_FORWARD] = backward ? backward : update;
-    s->ends[STEP_BACKWARD] = update;
-    s->ends[STEP_FIND] = found ? found->next : update;
-    s->ends[STEP_UPDATE] = NULL;
-    find_early(s, update);
+    const Node *found = s->scaling.scale ? graph_result(g, s->scaling.found) : NULL;
+    parts->ends[STEP_FORWARD] = backward ? backward : update;
+    parts->ends[STEP_BACKWARD] = update;
+    parts->ends[STEP_FIND] = found ? found->next : update;
+    parts->ends[STEP_UPDATE] = NULL;
+    find_early(s, g, update, parts->early);
 }
 
 Status session_load(Session *s, Executable x, int *number)
@@ -157,7 +157,7 @@ static Status take_graphs(Session *s, const Module *m)
     return OK;
 }
 
-static Status take_signatures(Session *s)
+static Status take_signatures(Session *s, const Module *m)
 {
     size_t n = 0;
     for (int g = 0; g < s->n_graphs; g++)
@@ -173,8 +173,11 @@ static Status take_signatures(Session *s)
         name_results(s, &s->graphs[g]);
     link_results(s);
     TRY(scaling_open(s));
-    find_parts(s);
-    return OK;
+    s->step.early = NEWS(s->arena, bool, s->n_states + 1);
+    session_find_parts(s, session_step_graph(s), &s->step);
+    for (size_t i = 0; i < s->n_states; i++)
+        s->states[i].moves_early = s->step.early[i];
+    return phase_open(s, m);
 }
 
 static Status set_initial(Session *s, State *state)
@@ -191,10 +194,11 @@ static Status fill_values(Session *s)
 {
     for (size_t i = 0; i < s->n_states; i++)
         TRY(set_initial(s, &s->states[i]));
-    const Executable step = { .graph = s->graphs[0].graph, .n_parts = STEP_PARTS, .ends = s->ends };
+    const Executable step = { .graph = s->graphs[0].graph, .n_parts = STEP_PARTS, .ends = s->step.ends };
     TRY(session_load(s, step, &s->graphs[0].number));
     for (int g = 1; g < s->n_graphs; g++)
         TRY(session_load(s, (Executable){ .graph = s->graphs[g].graph, .n_parts = 1 }, &s->graphs[g].number));
+    TRY(phase_load(s));
     batches_open(s);
     return OK;
 }
@@ -230,7 +234,7 @@ Status session_open(Module *m, const SessionOptions *options, Arena *arena, Sess
                     .options = *options,
                     .arithmetics = { -1, -1, -1, NULL } };
     TRY(take_graphs(s, m));
-    TRY(take_signatures(s));
+    TRY(take_signatures(s, m));
     TRY(open_values(s));
     *session = s;
     return OK;

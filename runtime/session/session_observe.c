@@ -1,12 +1,14 @@
 /* Ranges and first scales of a quantized step, which data have to be seen for. */
 #include <math.h>
+#include <string.h>
 
+#include "ir/own_names.h"
 #include "ops/quant/observe.h"
 #include "runtime/session/session_parts.h"
 
 static bool is_observed(const State *state, const Tensor *value)
 {
-    if (state->trained) /* a scale that is learned has no number before */
+    if (strncmp(state->name, RANGE_PREFIX, strlen(RANGE_PREFIX)) != 0) /* a scale has no number before */
         return !isnan(tensor_get_f64(value, 0));
     return tensor_elements(value) <= OBSERVED_SEEN || tensor_get_f64(value, OBSERVED_SEEN) > 0;
 }

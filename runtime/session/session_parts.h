@@ -56,6 +56,22 @@ typedef struct Scaling {
     Session *next;  /* that shares it */
 } Scaling;
 
+/* A graph that trains: where its sides end, and which states it has the next values of before the update. */
+typedef struct StepGraph {
+    Graph *graph;
+    int number;
+    const Node *ends[STEP_PARTS];
+    bool *early;
+} StepGraph;
+
+/* The graph of the first steps (session_phase.c). */
+typedef struct SessionPhase {
+    State *counter;  /* of steps that were applied; null: there is no such graph */
+    int64_t steps;   /* it is run for so many of them */
+    bool runs;       /* it stands in the place of @step */
+    StepGraph other; /* the one that does not */
+} SessionPhase;
+
 /* The graph that rounds states of one type to shadows of another. */
 typedef struct Rounder {
     struct Rounder *next;
@@ -95,7 +111,8 @@ struct Session {
     Values *values;
     SessionGraph graphs[SESSION_GRAPHS];
     int n_graphs;
-    const Node *ends[STEP_PARTS]; /* of the step */
+    StepGraph step; /* as @step is; its graph and number are those of graphs[0] */
+    SessionPhase early;
     State *states;
     Input *inputs;
     size_t n_states, n_inputs;
@@ -140,6 +157,14 @@ static inline void add_move(Session *s, int *n, ValueAt to, ValueAt from)
 
 /* Lets the engine get ready to run a graph, whose program is made on the way where it wants one. */
 Status session_load(Session *s, Executable x, int *number);
+
+/* Finds where the sides of a graph like @step end, and which states have their next values before the update. */
+void session_find_parts(const Session *s, const Graph *g, StepGraph *parts);
+
+/* Finds the graph of the first steps; loads it; and lets it, or @step, be what the next step runs. */
+Status phase_open(Session *s, const Module *m);
+Status phase_load(Session *s);
+Status phase_choose(Session *s);
 
 /* USAGE while a quantizer of the step has seen no data. */
 Status session_check_observed(Session *s);

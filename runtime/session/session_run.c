@@ -105,6 +105,7 @@ static Status forward(Session *s, StepPart last)
     if (last > STEP_FORWARD)
         TRY(missing_inputs(s, 0, session_step_graph(s), true));
     TRY(shadows_refresh(s));
+    TRY(phase_choose(s));
     s->phase = PHASE_IDLE;
     s->shown = 0;
     TRY(begin(s, 0, s->steps));

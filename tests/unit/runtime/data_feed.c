@@ -438,7 +438,7 @@ static Status failures_come_with_their_batch(void *arg)
                 for (int64_t r = 0; r < 10; r++)
                     assert_true(tensor_get_f64(b.values[0], r * 50000) == (double)(i * 10 + r));
         }
-        assert_string_equal(c->last, "x.npy: sample 100: element 777 is NaN\n");
+        assert_non_null(strstr(c->last, "x.npy: sample 100: element 777 is NaN\n  try: a file without that sample"));
         assert_int_equal(truncate("x.npy", 10000000), 0);
         assert_int_equal(feed_batch(data.feed, &c->diag, 7, 3, &b), IO);
         assert_non_null(strstr(c->last, "x.npy: has changed: 10000000 bytes, 24000128 when it was opened"));

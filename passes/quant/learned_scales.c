@@ -1,0 +1,134 @@
+/* Scales that are learned: a state holds the logarithm, so that steps of an optimizer change it by parts of itself. */
+#include <math.h>
+
+#include "ops/card/words.h"
+#include "passes/quant/phases.h"
+#include "passes/quant/scale_parts.h"
+
+static const double ln_2 = 0.69314718055994530942;
+
+/* The scale with which the codes reach up to what a Clip lets pass; infinite where none does. */
+static double widest_scale(const QuantNodes *q)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    return q->most / (double)largest;
+}
+
+/* 1 / (1 / s + 1 / widest): a learned scale that stays below the widest and can always be learned down again. */
+static Node *below_widest(Build *b, Node *scale, double widest)
+{
+    Node *one = build_scalar(b, F32, 1), *most = build_scalar(b, F32, widest);
+    scale = CALL(b, div, most, CALL(b, add, CALL(b, div, most, scale), one));
+    return CALL(b, min, scale, most);
+}
+
+/* The s of which that is a scale of at most three quarters of the widest. */
+static Node *before_bound(Build *b, Node *scale, double widest)
+{
+    Node *one = build_scalar(b, F32, 1), *most = build_scalar(b, F32, widest);
+    scale = CALL(b, min, scale, build_scalar(b, F32, 0.75 * widest));
+    return CALL(b, div, scale, CALL(b, sub, one, CALL(b, div, scale, most)));
+}
+
+/* 2 E|x| / sqrt(largest), as a logarithm to the base 2: where learning starts. */
+static Node *first_step_size(const QuantNodes *q, Build *b, Node *value)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    Node *each = CALL(b, abs, value), *mean;
+    if (q->grain.block) {
+        mean = quant_as_scales(b, &q->grain, quant_fold(b, FOLD_SUM, &q->grain, each), value->type);
+        mean = CALL(b, div, mean, quant_counts(b, &q->grain, value->type));
+    } else {
+        mean = quant_fold(b, FOLD_MEAN, &q->grain, each);
+    }
+    Node *size = CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
+    size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
+    if (isfinite(q->most))
+        size = before_bound(b, size, widest_scale(q));
+    Node *log2 = CALL(b, mul, CALL(b, log, size), build_scalar(b, F32, 1 / ln_2));
+    return q->grain.block ? log2 : quant_as_scales(b, &q->grain, log2, value->type);
+}
+
+/* Nothing trains scales of data that are floats. */
+static void train_scale(const QuantScales *s, Node *state, bool data)
+{
+    if (!data || !s->p->recipe->weights_alone)
+        state->flags |= NODE_TRAINED;
+}
+
+static Tensor *unknown(Graph *g, const Type *type)
+{
+    Tensor *t = tensor_new(g->arena, type);
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(t, i, (double)NAN);
+    return t;
+}
+
+/* Values that are not numbers leave a scale as it is. */
+static Node *if_finite(Build *b, Node *next, Node *state)
+{
+    Node *finite = CALL(b, less, CALL(b, abs, next), build_scalar(b, F32, (double)INFINITY));
+    return CALL(b, where, finite, next, state);
+}
+
+Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
+{
+    Graph *g = s->p->g;
+    const Type *type = quant_scale_type(&g->ir->types, &q->grain, value->type);
+    const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
+    const StateAttr attr = { payload_of(g->arena, unknown(g, type)), { STATE_quant, NULL } };
+    Node *state = graph_state(g, name, type, &attr);
+    train_scale(s, state, data);
+    Build start = scale_at_start(g, value), here = scale_behind(value);
+    q->scale = CALL(&start, exp, CALL(&start, mul, state, build_scalar(&start, F32, ln_2)));
+    if (isfinite(q->most))
+        q->scale = below_widest(&start, q->scale, widest_scale(q));
+    TRY(start.status);
+    Node *first = if_finite(&here, first_step_size(q, &here, value), state);
+    TRY(here.status);
+    results_add(&s->results, name, first);
+    q->state = name;
+    return OK;
+}
+
+/* ---- statistics for some steps, then learned: a state holds the logarithm of what is learned over what was seen ---- */
+
+/* From a scale that stays as it is behind so many steps: 0 is learned before. */
+static Status learn_from(QuantScales *s, QuantNodes *q, Build *b, bool data)
+{
+    Graph *g = s->p->g;
+    const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
+    Node *state = graph_state(g, name, q->scale->type, &(StateAttr){ NULL, { STATE_quant, NULL } });
+    train_scale(s, state, data);
+    Node *learned = phase_until(b, phase_of_statistics(s, q, data), build_scalar(b, F32, 0), state);
+    q->scale = CALL(b, mul, q->scale, CALL(b, exp, CALL(b, mul, learned, build_scalar(b, F32, ln_2))));
+    if (isfinite(q->most))
+        q->scale = CALL(b, min, q->scale, build_scalar(b, F32, widest_scale(q)));
+    return b->status;
+}
+
+Status scale_of_data_seen(QuantScales *s, QuantNodes *q, Node *value)
+{
+    TRY(scale_observed(s, q, value));
+    Build b = scale_at_start(s->p->g, value);
+    b.before = q->scale->next;
+    return learn_from(s, q, &b, true);
+}
+
+/* The scale that a weight had in the step before: evaluation has it too. */
+Status scale_of_weight_seen(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
+{
+    Graph *g = s->p->g;
+    TRY(scale_of_values(q, b, weight));
+    Node *now = q->scale;
+    const char *name = name_with(g, OBSERVED_PREFIX, q->name);
+    const StateAttr attr = { payload_of(g->arena, unknown(g, now->type)), { STATE_quant, NULL } };
+    q->scale = graph_state(g, name, now->type, &attr);
+    Node *next = phase_until(b, phase_of_statistics(s, q, false), now, q->scale);
+    TRY(b->status);
+    results_add(&s->results, name, next);
+    q->state = name;
+    return learn_from(s, q, b, false);
+}
