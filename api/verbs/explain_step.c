@@ -65,7 +65,7 @@ void explain_group(Text *t, const qcc_step *s, const char *name)
         text_add(t, optimizer_text(&s->cx->scratch, s->ir->ops, group));
         if (group->selector)
             text_printf(t, ", of --group '%s'", group->selector);
-        if (group->spares_vectors && g->inputs[i]->type->rank <= 1)
+        if (group_spares(group, g->inputs[i]))
             text_add(t, ", no decay");
     }
 }

@@ -22,5 +22,5 @@ Status observers_keep(Graph *g, PassRun *run, Observers which)
     results_drop(&r, gone, r.n);
     results_set(&r);
     /* who trains counts on; who observes is before the first step, and who is deployed behind the last one */
-    return which == OBSERVERS_OF_RANGES ? OK : phase_settle(g, run, which == OBSERVERS_ALONE ? 0 : INT64_MAX);
+    return which == OBSERVERS_OF_RANGES ? OK : phase_settle(g, run, which == OBSERVERS_ALONE ? -1 : INT64_MAX);
 }

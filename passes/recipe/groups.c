@@ -1,5 +1,6 @@
 #include "passes/recipe/groups.h"
 
+#include "ir/role.h"
 #include "ops/card/path.h"
 #include "passes/recipe/selector.h"
 
@@ -51,11 +52,18 @@ size_t recipe_members(const Recipe *r, const Graph *g, const OptimizerGroup *gro
     return n;
 }
 
+bool group_spares(const OptimizerGroup *group, const Node *parameter)
+{
+    if (is_state(parameter, STATE_quant)) /* a logarithm that decays is a scale that nears 1 */
+        return !group->says_decay;
+    return group->spares_vectors && parameter->type->rank <= 1;
+}
+
 const void *group_attr(const OptimizerGroup *group, const Node *parameter, Arena *arena)
 {
     const AttrSpec *specs = parameter->graph->ir->ops->defs[group->op]->attrs;
     const AttrSpec *decay = attr_find(specs, str("weight_decay"));
-    if (!group->spares_vectors || parameter->type->rank > 1 || !decay)
+    if (!group_spares(group, parameter) || !decay)
         return group->attr;
     void *attr = attrs_copy(arena, specs, group->attr);
     *(float *)attr_at(decay, attr) = 0;

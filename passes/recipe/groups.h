@@ -14,6 +14,9 @@ const OptimizerGroup *recipe_group(const Recipe *r, const Node *parameter);
 /* How many trained states of `g` a group trains. */
 size_t recipe_members(const Recipe *r, const Graph *g, const OptimizerGroup *group);
 
+/* Whether weight decay leaves a parameter alone: a vector, or the scale of a quantizer unless the group means it. */
+bool group_spares(const OptimizerGroup *group, const Node *parameter);
+
 /* The attributes that a parameter is trained with: the group's, without weight decay where the group spares it. */
 const void *group_attr(const OptimizerGroup *group, const Node *parameter, Arena *arena);
 

@@ -137,6 +137,8 @@ static Status set_one(Reading *r, Setting x)
         return set_betas(r, &x, first, attr_find(attrs_of(r), str("beta2")));
     if (strcmp(x.key, "weight_decay") == 0)
         r->group->spares_vectors = false;
+    if (strcmp(x.key, "weight_decay") == 0 && r->group->selector)
+        r->group->says_decay = true;
     return spec ? set_attr(r, &x, spec) : unknown_setting(r, &x);
 }
 

@@ -15,6 +15,7 @@ typedef struct OptimizerGroup {
     const void *attr;     /* its attributes */
     double lr;            /* the rate that the schedule scales */
     bool spares_vectors;  /* weight decay leaves parameters of rank 0 and 1 alone */
+    bool says_decay;      /* a --group says it for those that it takes: of scales nothing else counts */
 } OptimizerGroup;
 
 typedef enum ScheduleKind {

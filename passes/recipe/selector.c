@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/aliases.h"
+#include "ir/own_names.h"
 #include "ops/card/path.h"
 #include "ops/card/words.h"
 
@@ -187,6 +188,16 @@ static void consider_node(const Selector *s, Near *near, const char *wanted, con
     consider(near, wanted, is_parameter(n) ? path_name(s->paths, n) : n->name);
 }
 
+/* What is meant by a name that no parameter has. */
+static const char *instead_of(const Selector *s)
+{
+    if (strcmp(s->option, "--freeze") != 0)
+        return NULL;
+    if (strstr(s->text, RANGE_PREFIX) || strcmp(s->text, "qcc.range") == 0)
+        return "--freeze-ranges 0: ranges of data stay as they are calibrated";
+    return strstr(s->text, "step_size") ? "--group 'step_size:lr=0': learned scales stay as they are" : NULL;
+}
+
 Status selector_missed(const Selector *s, Graph *g, bool parameters)
 {
     Near near = { .n = 0 };
@@ -202,7 +213,9 @@ Status selector_missed(const Selector *s, Graph *g, bool parameters)
     text_open(&list, s->arena);
     for (int i = 0; i < near.n; i++)
         text_printf(&list, "%s%s%s", i ? ", " : "", s->op ? "op:" : "", near.name[i]);
-    if (near.n)
+    if (instead_of(s))
+        message_try(m, "%s", instead_of(s));
+    else if (near.n)
         message_try(m, "%s", text_get(&list));
     return message_send(m);
 }

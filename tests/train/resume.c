@@ -29,6 +29,11 @@ static const struct {
     { "narrow", "rich.qir", "--amp bf16 --ema 0.9 --accumulate 2 --lr 1e-2", false },
     { "two optimizers", "rich.qir",
       "--optimizer adamw:lr=1e-2 --group 'fc2:optimizer=momentum,lr=0.1' --clip-norm 1 --ema 0.9 --amp fp16", false },
+    { "weights first", "rich.qir", "--quant w8a8,phase=weights-first:17 --lr 1e-2 --clip-norm 1", false },
+    { "statistics first", "rich.qir",
+      "--quant w4a4,w=int4:channel:stats=9,a=uint8:asym:stats=23,phase=weights-first:13 --lr 1e-2 --ema 0.9", false },
+    { "frozen ranges", "rich.qir", "--quant w8a8,a=uint8:asym:pct=99.9 --freeze-ranges 15 --lr 1e-2 --accumulate 2",
+      false },
     { "skipping", "toy.qir", "--data x=hot.npy --target y.npy --on-nonfinite skip:9 --lr 0.1", false },
 };
 

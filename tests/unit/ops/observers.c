@@ -227,6 +227,57 @@ static void parts_make_the_whole(void **state)
     with_context(halves);
 }
 
+/* The state of `n` ranks, each of which has seen its own part, in any order. */
+static Tensor *gathered(Context *c, const ObserveAttr *attr, Tensor *const *parts, int n)
+{
+    Tensor *all = parts[n / 2];
+    for (int r = 1; r < n; r++)
+        all = merged(c, attr, all, parts[(n / 2 + r) % n]);
+    return all;
+}
+
+enum { RANKS = 8 };
+
+/* Ranks that see parts of each batch.  Merged at the end, ranges of kinds minmax and pct are those of who sees all of it.
+ * Those of kind ema are, where ranks merge behind every batch; merged at the end they lie within that. */
+static Status ranks(void *arg)
+{
+    Context *c = arg;
+    Rng rng = { 21 };
+    float *x = NEWS(&c->arena, float, MANY);
+    for (int n = 1; n <= RANKS; n++)
+        for (int kind = OBSERVE_MINMAX; kind <= OBSERVE_PCT; kind++) {
+            const ObserveAttr attr = { .kind = kind, .rate = 0.3f, .percentile = 99.5f };
+            Tensor *whole = fresh_state(c, kind), *part[RANKS], *together = whole;
+            for (int r = 0; r < n; r++)
+                part[r] = whole;
+            for (int step = 0; step < 5; step++) {
+                Tensor *now[RANKS];
+                const int each = 1000 + 37 * step;
+                for (int i = 0; i < n * each; i++)
+                    x[i] = (float)((rng_unit(&rng) - 0.4) * ldexp(1 + i / each, step * 3 % 5));
+                whole = observed(c, &attr, batch_of(c, n * each, x), whole, NULL);
+                for (int r = 0; r < n; r++) {
+                    part[r] = observed(c, &attr, batch_of(c, each, x + r * each), part[r], NULL);
+                    now[r] = observed(c, &attr, batch_of(c, each, x + r * each), together, NULL);
+                }
+                if (kind == OBSERVE_EMA)
+                    together = gathered(c, &attr, now, n);
+            }
+            const Tensor *all = gathered(c, &attr, part, n), *same = kind == OBSERVE_EMA ? together : all;
+            require(memcmp(whole->data, same->data, whole->bytes) == 0, "%d ranks, kind %d: another state\n", n, kind);
+            require(at(all, OBSERVED_LO) >= at(whole, OBSERVED_LO) && at(all, OBSERVED_HI) <= at(whole, OBSERVED_HI),
+                    "%d ranks, kind %d: a wider range\n", n, kind);
+        }
+    return OK;
+}
+
+static void ranks_make_the_whole(void **state)
+{
+    (void)state;
+    with_context(ranks);
+}
+
 static Status wrong_calls(void *arg)
 {
     Context *c = arg;
@@ -254,7 +305,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_are_as_stated),  cmocka_unit_test(percentiles_hold_so_many),
         cmocka_unit_test(order_does_not_matter), cmocka_unit_test(counts_are_exact),
-        cmocka_unit_test(parts_make_the_whole),  cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(parts_make_the_whole),  cmocka_unit_test(ranks_make_the_whole),
+        cmocka_unit_test(what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
