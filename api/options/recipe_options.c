@@ -146,6 +146,9 @@ static Status read_override(QuantOverride *to, const char *text, const Quantizat
                            .spec = spec,
                            .from = "--quant-op" };
     TRY(quantizer_read(spec, "--quant-op", said, q->target, arena, d));
+    if (spec->weights_first)
+        return fail_as(d, USAGE, ON_COMMAND_LINE,
+                       "--quant-op %s: phases are those of the whole step: say it in --quant", text);
     inherit(spec, q->spec);
     return OK;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/make/phase_step.h"
 #include "ir/own_names.h"
 #include "ops/quant/observe.h"
 
@@ -180,7 +181,7 @@ Status train_calibrate(Trainer *t)
     const Recipe *r = &t->step->recipe;
     Calibration k = { .c = t->c, .step = t->step, .run = t->run, .data = &t->data, .feed = t->feed, .parts = 1 };
     const bool own = option_given(&t->c->line, OPT_calibrate) > 0;
-    if (own && r->quantization.spec && !module_graph(t->step->module, "observe"))
+    if (own && !module_graph(t->step->module, "observe"))
         return not_wanted(t->c);
     TRY(session_unobserved(t->run, &state));
     if (!state) {
@@ -196,6 +197,31 @@ Status train_calibrate(Trainer *t)
     TRY(observe_batches(&k, most_batches(t->c)));
     t->calibrated = told_of(&k, "");
     return check_seen(&k);
+}
+
+/* Steps of another kind: a run that ends with them never trains what it deploys. */
+static Status tell_phases(Trainer *t)
+{
+    const int64_t steps = phase_steps(t->step);
+    if (!steps || t->done >= steps)
+        return OK;
+    TRY(out_printf(t->c->out, "%-16s data are floats for %" PRId64 " steps; they are codes where it is validated\n",
+                   "phases", steps - t->done));
+    if (!t->steps || t->steps > steps)
+        return OK;
+    Message *m = message_new(t->d, SEVERITY_WARNING, OK, ON_COMMAND_LINE,
+                             "phase=weights-first:%" PRId64 ": the run ends after %" PRId64
+                             " steps, and none trains with data as codes",
+                             steps, t->steps);
+    message_try(m, "fewer steps for weights alone, or --steps %" PRId64 " and more", 2 * steps);
+    return message_send(m);
+}
+
+Status train_tell_quant(Trainer *t)
+{
+    if (t->calibrated)
+        TRY(out_printf(t->c->out, "%-16s %s\n", "calibration", t->calibrated));
+    return tell_phases(t);
 }
 
 /* ---- a step that is written ---- */
@@ -221,15 +247,40 @@ static Status keep_ranges(qcc_step *s, Session *run)
     return OK;
 }
 
+/* Ranges that are there would count among those of the data. */
+static Status known_already(const Command *c)
+{
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                             "--calibrate: the ranges of this step are known already");
+    message_try(m, "the model that it was made of, without init=X in --quant");
+    return message_send(m);
+}
+
+static Status calibrate(Command *c, qcc_session *session, const char **told)
+{
+    const uint64_t seed = (uint64_t)option_count(&c->line, OPT_seed, 0);
+    Calibration k = { .c = c, .step = session->step, .run = session->run, .parts = 1 };
+    const State *state;
+    TRY(session_unobserved(session->run, &state));
+    if (!state && module_graph(session->step->module, "observe"))
+        return known_already(c);
+    return calibrate_on(&k, seed, true, told);
+}
+
+Status calibrate_session(Command *c, qcc_session *session)
+{
+    const char *told;
+    return calibrate(c, session, &told);
+}
+
 Status calibrate_step(Command *c, qcc_step *s, const char **told)
 {
     qcc_session *session;
     *told = NULL;
     if (!option_given(&c->line, OPT_calibrate))
         return OK;
-    TRY(session_start(s, option_count(&c->line, OPT_seed, 0), NULL, &session));
-    Calibration k = { .c = c, .step = s, .run = session->run, .parts = 1 };
-    TRY(calibrate_on(&k, option_count(&c->line, OPT_seed, 0), true, told));
+    TRY(session_start(s, 0, NULL, &session));
+    TRY(calibrate(c, session, told));
     TRY(keep_ranges(s, session->run));
     session_end(session);
     return OK;

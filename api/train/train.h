@@ -185,6 +185,9 @@ Status train_open_outputs(Trainer *t);
  * checkpoint told them. */
 Status train_calibrate(Trainer *t);
 
+/* What it saw, and in which phases the run trains. */
+Status train_tell_quant(Trainer *t);
+
 /* Loads the checkpoint of --resume, and weights of --init. */
 Status train_restore(Trainer *t);
 

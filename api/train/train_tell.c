@@ -119,8 +119,7 @@ Status train_tell_start(Trainer *t)
     if (session_has_averages(t->session))
         TRY(out_printf(t->c->out, "%-16s %s are validated and deployed   --weights\n", "weights",
                        t->averaged ? "averages (--ema)" : "the last ones, not the averages,"));
-    if (t->calibrated)
-        TRY(out_printf(t->c->out, "%-16s %s\n", "calibration", t->calibrated));
+    TRY(train_tell_quant(t));
     t->progress.began = t->progress.last = clock_seconds();
     t->progress.first = t->done;
     TRY(log_begin(t));

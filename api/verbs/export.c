@@ -5,6 +5,7 @@
 #include "api/model/census.h"
 #include "api/session/export_quant.h"
 #include "api/session/weights.h"
+#include "api/train/calibrate.h"
 #include "api/verbs/export.h"
 #include "api/deployed/fusions.h"
 #include "api/verbs/verbs.h"
@@ -18,29 +19,44 @@ static Status wants_run(Command *c)
     Message *msg = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
                                "the step is quantized, and its scales are those of a run: none is named");
     message_try(msg, "--checkpoint PATH");
+    message_try(msg, "--calibrate FILE, for those that these data have with the weights as they are");
     message_try(msg, "--for float");
     return message_send(msg);
 }
 
-/* --checkpoint, and --verify, which compares with the graph that trains: both need the step. */
+/* The scales of a step that is quantized: those of a run, of the data of --calibrate, or of the step itself, which was
+ * calibrated when it was made. */
+static Status find_scales(Command *c, Exported *e, const char *checkpoint)
+{
+    const State *state;
+    if (checkpoint && option_given(&c->line, OPT_calibrate))
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--calibrate: the scales are those of --checkpoint");
+    if (option_given(&c->line, OPT_calibrate))
+        return calibrate_session(c, e->session);
+    TRY(session_unobserved(e->session->run, &state));
+    return state && !checkpoint ? wants_run(c) : OK;
+}
+
+/* --checkpoint, --calibrate, and --verify, which compares with the graph that trains: they need the step. */
 static Status open_step(Command *c, qcc_model *m, Exported *e)
 {
     const char *path = option_text(&c->line, OPT_checkpoint);
-    if (!path && !option_given(&c->line, OPT_verify) && !model_is_step(m))
+    if (!path && !option_given(&c->line, OPT_verify) && !option_given(&c->line, OPT_calibrate) && !model_is_step(m))
         return OK;
     TRY(export_has_model(m));
     TRY(step_compile(m, &c->line, &e->step));
-    if (!path && export_writes_again(e->step, &e->form))
-        return wants_run(c);
-    if (!path && !option_given(&c->line, OPT_verify))
+    const bool codes = export_writes_again(e->step, &e->form);
+    if (!path && !codes && !option_given(&c->line, OPT_verify))
         return OK;
     TRY(session_start(e->step, (uint64_t)option_count(&c->line, OPT_seed, 0), &c->cx->stop, &e->session));
+    if (codes)
+        TRY(find_scales(c, e, path));
     return path ? session_take_final(e->session, path, e->form.weights, &e->weights) : OK;
 }
 
 static Status write_model(Command *c, qcc_model *m, const Exported *e, Out *o)
 {
-    if (option_text(&c->line, OPT_checkpoint))
+    if (option_text(&c->line, OPT_checkpoint) || (e->session && export_writes_again(e->step, &e->form)))
         return session_export(e->session, &e->form, o);
     return export_model(m, &e->form, NULL, o);
 }
