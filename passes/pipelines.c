@@ -86,6 +86,7 @@ static const Pass *const observe_step[] = {
 static const Pass *const deploy_model[] = {
     &pass_enter_inference,
     &pass_stop_observing,
+    &pass_gather_codes,
     &pass_deploy_quant,
     &pass_freeze_states,
     &pass_propagate_shapes,

@@ -149,6 +149,8 @@ static Status read_override(QuantOverride *to, const char *text, const Quantizat
     if (spec->weights_first)
         return fail_as(d, USAGE, ON_COMMAND_LINE,
                        "--quant-op %s: phases are those of the whole step: say it in --quant", text);
+    for (int i = 0; i < QUANT_OPERAND_COUNT; i++)
+        to->said |= (unsigned)(strcmp(spec->of[i].from, "default") != 0) << i;
     inherit(spec, q->spec);
     return OK;
 }

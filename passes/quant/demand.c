@@ -1,12 +1,11 @@
 /* Which calls compute on codes, and which values they are given.
  *
  * A call whose card has a product of codes asks for its data; demands go against the data through what only moves
- * elements.  What adds, multiplies or pools joins in where its operands are codes anyway and its result is asked for: a
+ * elements.  What adds, multiplies, pools or lays side by side joins in where its operands are codes anyway and its result is asked for: a
  * call alone between two floats would only cost the way there and back. */
 #include <string.h>
 
 #include "ops/card/words.h"
-#include "ops/norm/norm.h"
 #include "passes/quant/grain.h"
 #include "passes/recipe/selector.h"
 
@@ -25,37 +24,16 @@ static bool is_f32(const Node *n)
     return n && n->type->kind == TYPE_TENSOR && n->type->dtype == F32;
 }
 
-bool quant_passes_codes(const Node *n)
-{
-    const QuantCard *card = &op_of(n)->quant;
-    for (int i = 1; i < n->n_in; i++)
-        if (in(n, i) && quant_role(card, i) != QUANT_NEVER)
-            return false;
-    return card->in[0] == QUANT_AGNOSTIC && card->out[0] == QUANT_AGNOSTIC && !op_of(n)->row &&
-           op_of(n)->mode == MODE_PURE && !n->n_regions && is_f32(n) && n->n_in && is_f32(in(n, 0));
-}
-
-Node *quant_weight_of(Node *operand)
-{
-    for (Node *n = operand; n; n = in(n, 0)) {
-        if (n->op == OP_state || n->op == OP_param || n->op == OP_const)
-            return n;
-        if (n->op == OP_part && in(n, 0)->op == OP_fold_norm)
-            return quant_weight_of(in(in(n, 0), ((const PartAttr *)n->attr)->index ? FOLD_NORM_SHIFT : FOLD_NORM_W));
-        if (!op_moves(op_of(n)) || !quant_passes_codes(n))
-            return NULL;
-    }
-    return NULL;
-}
-
 /* ---- what holds for a call ---- */
 
 static Status read_overrides(Placement *p, const QuantSpec ***spec_of, Node *const *calls, size_t n)
 {
     const Quantization *r = p->recipe;
     const QuantSpec **specs = NEWS(p->run->scratch, const QuantSpec *, n + 1);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         specs[i] = r->spec;
+        quant_call(p, calls[i])->said = 0;
+    }
     for (size_t k = 0; k < r->n_overrides; k++) {
         Selector s;
         bool any = false;
@@ -63,6 +41,7 @@ static Status read_overrides(Placement *p, const QuantSpec ***spec_of, Node *con
         for (size_t i = 0; i < n; i++)
             if (selector_takes(&s, calls[i])) {
                 specs[i] = r->overrides[k].spec;
+                quant_call(p, calls[i])->said = r->overrides[k].said;
                 any = true;
             }
         const Status status = any ? OK : selector_missed(&s, p->g, false);
@@ -190,6 +169,11 @@ static void find_data(Placement *p)
 
 /* ---- first and last ---- */
 
+static bool is_layer(const Node *n)
+{
+    return (multiplies(n) || quant_is_recurrent(n)) && quant_is_layer(n);
+}
+
 static void mark_ends(Placement *p, Node *const *calls, size_t n)
 {
     Facts before = facts_open(p->run->scratch, sizeof(bool)), behind = facts_open(p->run->scratch, sizeof(bool));
@@ -197,19 +181,19 @@ static void mark_ends(Placement *p, Node *const *calls, size_t n)
         bool *b = fact(&before, k);
         for (int i = 0; i < k->n_in; i++) {
             const Node *def = in(k, i);
-            *b |= def && (*(bool *)fact(&before, def) || (multiplies(def) && has_weight(def)));
+            *b |= def && (*(bool *)fact(&before, def) || is_layer(def));
         }
     }
     for (Node *k = p->g->last; k; k = k->prev) {
-        const bool b = *(bool *)fact(&behind, k) || (multiplies(k) && has_weight(k));
+        const bool b = *(bool *)fact(&behind, k) || is_layer(k);
         for (int i = 0; i < k->n_in && b; i++)
             if (in(k, i))
                 *(bool *)fact(&behind, in(k, i)) = true;
     }
     for (size_t i = 0; i < n; i++) {
         QuantCallMark *c = quant_call(p, calls[i]);
-        c->first = c->core && has_weight(calls[i]) && !*(bool *)fact(&before, calls[i]);
-        c->last = c->core && has_weight(calls[i]) && !*(bool *)fact(&behind, calls[i]);
+        c->first = c->core && quant_is_layer(calls[i]) && !*(bool *)fact(&before, calls[i]);
+        c->last = c->core && quant_is_layer(calls[i]) && !*(bool *)fact(&behind, calls[i]);
     }
 }
 
@@ -265,8 +249,10 @@ static Status check_engine(Placement *p, const Node *n, const QuantCallMark *c)
 static Status ask_core(Placement *p, Node *n)
 {
     QuantCallMark *c = quant_call(p, n);
-    c->data = chosen(p, c, OPERAND_A);
     c->weight = chosen(p, c, OPERAND_W);
+    if (!multiplies(n))
+        return OK;
+    c->data = chosen(p, c, OPERAND_A);
     TRY(check_engine(p, n, c));
     for (int i = 0; i < 2; i++)
         if (quant_weight_of(in(n, i)))
@@ -320,14 +306,14 @@ static bool is_table(const Placement *p, const Node *n)
 static bool reads_codes(const Node *n, int i)
 {
     const QuantRole role = quant_role(&op_of(n)->quant, i);
-    return role == QUANT_INPUT || role == QUANT_TABLE;
+    return role == QUANT_INPUT || role == QUANT_TABLE || quant_is_side_by_side(n);
 }
 
-/* Whether a call adds, multiplies, pools or is a table: it may compute on codes where all its operands are some. */
+/* Whether a call adds, multiplies, pools, lays values side by side or is a table: it may compute on codes where all its operands are some. */
 static bool may_join(const Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
-    if (is_table(p, n))
+    if (is_table(p, n) || quant_is_side_by_side(n))
         return true;
     return def->quant.in[0] == QUANT_INPUT && def->quant.out[0] == QUANT_INPUT && !multiplies(n) && n->n_in &&
            is_f32(n) && (strcmp(p->recipe->target, "ort") != 0 || integer_word(n));
@@ -341,8 +327,9 @@ static bool could_be_codes(Placement *p, Node *n)
     if (is_asked(quant_value(p, n)) || (c->core && c->data && !c->floats))
         return true;
     const bool row = def->row && def->quant.in[0] == QUANT_AGNOSTIC;
-    if (row || quant_passes_codes(n))
-        return n->n_in && in(n, 0) && quant_call(p, in(n, 0))->could;
+    const Node *from = row && n->n_in ? in(n, 0) : quant_moved_from(n);
+    if (row || from)
+        return from && quant_call(p, from)->could;
     bool all = may_join(p, n);
     for (int i = 0; i < n->n_in && all; i++)
         if (reads_codes(n, i))
@@ -369,6 +356,17 @@ static void find_possible(Placement *p)
         quant_call(p, n)->could = could_be_codes(p, n);
 }
 
+/* The value whose codes and scale a value would have that is asked for; null: it has its own.  Of what a call cuts
+ * apart all have to be asked for. */
+static Node *source_of(Placement *p, const Node *n)
+{
+    Node *from = is_asked(quant_value(p, n)) ? quant_moved_from(n) : NULL;
+    for (const Use *u = from && n->op == OP_part ? in(n, 0)->uses : NULL; u; u = u->next)
+        if (!is_asked(quant_value(p, u->user)))
+            return NULL;
+    return from;
+}
+
 /* One sweep against the data; whether anything changed. */
 static bool sweep(Placement *p)
 {
@@ -377,8 +375,9 @@ static bool sweep(Placement *p)
     for (Node *n = p->g->last; n; n = n->prev) {
         const QuantValueMark *v = quant_value(p, n);
         const QuantCallMark *c = quant_call(p, n);
-        if (is_asked(v) && quant_passes_codes(n)) {
-            more |= ask(p, in(n, 0), v->by, v->asked);
+        Node *from = source_of(p, n);
+        if (from) {
+            more |= ask(p, from, v->by, v->asked);
         } else if (c->core && c->data && !c->floats && quant_needs_codes_out(n)) {
             Node *last = behind_rows(n);
             if (!quant_value(p, last)->by && !is_result(last))
@@ -397,9 +396,9 @@ static void share_scales(Placement *p)
 {
     for (Node *n = p->g->first; n; n = n->next) {
         QuantValueMark *v = quant_value(p, n);
-        const QuantValueMark *from = is_asked(v) && quant_passes_codes(n) ? quant_value(p, in(n, 0)) : NULL;
-        if (from && is_asked(from))
-            v->shares = from->shares ? from->shares : in(n, 0);
+        Node *from = source_of(p, n);
+        if (from && is_asked(quant_value(p, from)))
+            v->shares = quant_value(p, from)->shares ? quant_value(p, from)->shares : from;
     }
 }
 
@@ -416,6 +415,8 @@ Status quant_find(Placement *p)
     for (size_t i = 0; i < n; i++) {
         QuantCallMark *c = quant_call(p, calls[i]);
         c->spec = specs[i];
+        if (quant_is_recurrent(calls[i]) || quant_is_table(calls[i]))
+            quant_weights_alone(c, calls[i]);
         if (!multiplies(calls[i]))
             continue;
         c->floats = computes_floats(calls[i], c->spec);

@@ -36,7 +36,7 @@ static bool meets_codes(const Node *number)
     if (((const DequantizeAttr *)number->attr)->block_size)
         return false;
     for (const Use *u = number->uses; u; u = u->next)
-        for (int i = 0; i < 2 && i < u->user->n_in; i++) {
+        for (int i = 0; op_of(u->user)->quant.integer && i < 2 && i < u->user->n_in; i++) {
             const Node *other = in(u->user, i);
             if (other && other != number && op_of(other)->quant.dequantizes &&
                 !((const DequantizeAttr *)other->attr)->block_size)

@@ -12,7 +12,8 @@
 
 const QuantGrain quant_whole = { .axis = QUANT_WHOLE, .across = QUANT_WHOLE, .wide = 1 };
 
-/* Filters have their channels and what they add up in the first two dimensions, matrices in the last two.  Of what
+/* Filters have their channels and what they add up in the first two dimensions, matrices in the last two, recurrent
+ * layers one matrix for each direction; rows of a table add up nothing and are cut along themselves.  Of what
  * has a word on codes, filters have their channels in the first, and stacks of matrices nothing. */
 int quant_sum_axis(const Node *call, int operand)
 {
@@ -20,6 +21,8 @@ int quant_sum_axis(const Node *call, int operand)
     const int axis = quant_weight_axis(call, operand), rank = in(call, operand) ? in(call, operand)->type->rank : 0;
     if (axis == QUANT_WHOLE || rank < 2)
         return QUANT_WHOLE;
+    if (quant_is_recurrent(call) || quant_is_table(call))
+        return rank - 1;
     if (!card->integer)
         return quant_role(card, operand) == QUANT_WEIGHT && axis < 2 ? 1 - axis : QUANT_WHOLE;
     if (axis == 0)
@@ -91,8 +94,11 @@ Status quant_grain_of_weight(Placement *p, const Quantizer *by, const Node *call
     const QuantPart *said = &by->part[QUANT_GRAIN];
     const int channel = quant_weight_axis(call, operand), sum = quant_sum_axis(call, operand);
     *grain = quant_whole;
-    if (said->value == GRAIN_TENSOR)
+    if (said->value == GRAIN_TENSOR) {
+        if (quant_is_recurrent(call) && weight->type->dims[0] > 1)
+            grain->axis = 0; /* each direction is a matrix */
         return OK;
+    }
     if (!quant_splits_sums(by)) {
         grain->axis = channel < weight->type->rank ? channel : QUANT_WHOLE;
         return OK;

@@ -238,11 +238,11 @@ static Status place_call(Placing *s, Node *call)
     const bool integer_bias =
         c->spec->of[OPERAND_B].on && c->weight && c->data && !c->floats && op_of(call)->quant.integer;
     Node *bias = bias_of(call), *of_data = NULL, *of_weight = NULL;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && integer_bias; i++)
         if (!quant_weight_of(in(call, i)))
             of_data = scale_of_operand(call, i);
-    for (int i = 0; i < 2; i++)
-        if (c->weight && quant_weight_of(in(call, i))) {
+    for (int i = 0; i < call->n_in; i++)
+        if (c->weight && quant_is_weight(call, i)) {
             TRY(place_weight(s, call, i, c->weight, integer_bias ? bias : NULL, of_data));
             of_weight = scale_of_operand(call, i);
         }

@@ -26,6 +26,7 @@ typedef struct QuantCallMark {
     bool could;                     /* what it gives is codes at no cost */
     bool first, last;               /* no such call with weights stands before it, behind it */
     const QuantSpec *spec;          /* what holds for it */
+    unsigned said;                  /* a bit for each QuantOperand that --quant-op speaks of for it */
     const Quantizer *weight, *data; /* of its operands; null: they stay as they are */
     const char *why;                /* why it is none, though its card could; null: it is one, or nobody expects it */
 } QuantCallMark;
@@ -43,11 +44,29 @@ typedef struct Placement {
 QuantValueMark *quant_value(Placement *p, const Node *n);
 QuantCallMark *quant_call(Placement *p, const Node *n);
 
-/* The state or constant that an operand is, moved about at most; null: it is computed from data. */
+/* The state or constant that an operand is, moved about at most; of several that lie side by side the first; null: it
+ * is computed from data. */
 Node *quant_weight_of(Node *operand);
 
-/* Whether a call puts elements of one operand somewhere else or picks some of them, so that codes may go through it. */
-bool quant_passes_codes(const Node *n);
+/* Whether an operand of a call is quantized as a weight is. */
+bool quant_is_weight(const Node *call, int operand);
+
+/* Whether a call multiplies by weights that are stored: a layer of the model. */
+bool quant_is_layer(const Node *n);
+
+/* lstm, gru and rnn; and what looks up rows of a stored table.  Their weights alone are quantized. */
+bool quant_is_recurrent(const Node *n);
+bool quant_is_table(const Node *n);
+
+/* Decides so for one of them. */
+void quant_weights_alone(QuantCallMark *c, const Node *n);
+
+/* The value whose elements a value is, put somewhere else or picked, so that codes may go through: what a call reads,
+ * or what it cuts parts of; null: it is made of others, or otherwise. */
+Node *quant_moved_from(const Node *n);
+
+/* Whether a call lays several values side by side: its codes may have another scale than those of each of them. */
+bool quant_is_side_by_side(const Node *n);
 
 /* Whether the word that computes a call on codes has no result but codes: there must be a quantizer behind it. */
 bool quant_needs_codes_out(const Node *n);

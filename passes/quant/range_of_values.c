@@ -36,8 +36,8 @@ double quant_clip_from_0(const Node *n)
 
 double quant_most(const Node *n)
 {
-    while (n && quant_passes_codes(n))
-        n = in(n, 0);
+    for (const Node *from = n; from; from = quant_moved_from(n))
+        n = from;
     const double most = n ? quant_clip_from_0(n) : (double)NAN;
     return most == most ? most : (double)INFINITY;
 }
@@ -49,9 +49,10 @@ bool quant_never_negative(const Node *n)
             return true;
         const QuantRole role = op_of(n)->quant.in[0];
         const bool pools = role == QUANT_INPUT && op_of(n)->access.kind != ACCESS_CONTRACT && n->n_in == 1;
-        if (!quant_passes_codes(n) && !pools && !op_of(n)->quant.dequantizes && !op_of(n)->quant.quantizes)
+        const Node *from = quant_moved_from(n);
+        if (!from && !pools && !op_of(n)->quant.dequantizes && !op_of(n)->quant.quantizes)
             return false;
-        n = in(n, 0);
+        n = from ? from : in(n, 0);
     }
     return false;
 }

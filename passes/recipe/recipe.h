@@ -126,6 +126,7 @@ typedef struct QuantLedger QuantLedger; /* what was decided, and why (passes/qua
 typedef struct QuantOverride {
     const char *selector;
     const QuantSpec *spec;
+    unsigned said;    /* a bit for each QuantOperand that it speaks of itself */
     const char *from; /* "--quant-op 'op:Conv'", "lists.txt:12" */
 } QuantOverride;
 
