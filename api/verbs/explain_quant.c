@@ -25,9 +25,18 @@ static void tell_one(Text *t, Arena *arena, const QuantDecision *d)
         text_add(t, ", a product of floats");
     if (d->shared)
         text_add(t, "; with the scale of what it is moved from");
+    else if (d->within > 0)
+        text_printf(t, "; never beyond %g", d->within);
     else if (d->state)
         text_printf(t, "; remembered in %s", name_text(arena, d->state));
     text_char(t, '\n');
+}
+
+/* Whether both are states of one recurrent layer, step after step. */
+static bool are_states(const QuantDecision *a, const QuantDecision *b)
+{
+    return a->kind == QUANTIZED_DATA && b->kind == QUANTIZED_DATA && a->within > 0 && b->within > 0 && a->asked &&
+           b->asked && strcmp(a->asked, b->asked) == 0;
 }
 
 void explain_quantization(Text *t, const qcc_step *s)
@@ -39,8 +48,15 @@ void explain_quantization(Text *t, const qcc_step *s)
         return;
     text_label(t, "quantization");
     text_printf(t, "%s\n", line);
-    for (size_t i = 0; l && i < l->n; i++)
+    for (size_t i = 0, more = 0; l && i < l->n; i++, more = 0) {
         tell_one(t, arena, &l->list[i]);
+        while (i + 1 < l->n && are_states(&l->list[i], &l->list[i + 1]))
+            i++, more++;
+        if (more) {
+            text_label(t, "");
+            text_printf(t, "       and %zu other states of that layer\n", more);
+        }
+    }
 }
 
 /* What will be fused of the file that a run ends in; the step says it before there is one. */

@@ -7,7 +7,6 @@
 
 #include "ops/card/words.h"
 #include "passes/quant/grain.h"
-#include "passes/recipe/selector.h"
 
 QuantValueMark *quant_value(Placement *p, const Node *n)
 {
@@ -25,32 +24,6 @@ static bool is_f32(const Node *n)
 }
 
 /* ---- what holds for a call ---- */
-
-static Status read_overrides(Placement *p, const QuantSpec ***spec_of, Node *const *calls, size_t n)
-{
-    const Quantization *r = p->recipe;
-    const QuantSpec **specs = NEWS(p->run->scratch, const QuantSpec *, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        specs[i] = r->spec;
-        quant_call(p, calls[i])->said = 0;
-    }
-    for (size_t k = 0; k < r->n_overrides; k++) {
-        Selector s;
-        bool any = false;
-        TRY(selector_open(&s, p->g, p->run->scratch, NULL, r->overrides[k].from, r->overrides[k].selector));
-        for (size_t i = 0; i < n; i++)
-            if (selector_takes(&s, calls[i])) {
-                specs[i] = r->overrides[k].spec;
-                quant_call(p, calls[i])->said = r->overrides[k].said;
-                any = true;
-            }
-        const Status status = any ? OK : selector_missed(&s, p->g, false);
-        selector_close(&s);
-        TRY(status);
-    }
-    *spec_of = specs;
-    return OK;
-}
 
 /* Whether the card has a product of data with weights, or of data with data. */
 static bool multiplies(const Node *n)
@@ -205,7 +178,7 @@ static bool ask(Placement *p, Node *value, const Quantizer *q, Node *asked)
     QuantValueMark *v = quant_value(p, value);
     if (!q || (v->by && v->by->bits >= q->bits))
         return false;
-    *v = (QuantValueMark){ .by = q, .asked = asked, .axis = QUANT_WHOLE };
+    *v = (QuantValueMark){ .by = q, .asked = asked, .axis = QUANT_WHOLE, .within = v->within };
     return true;
 }
 
@@ -313,6 +286,8 @@ static bool reads_codes(const Node *n, int i)
 static bool may_join(const Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
+    if (quant_call((Placement *)p, n)->cell)
+        return false;
     if (is_table(p, n) || quant_is_side_by_side(n))
         return true;
     return def->quant.in[0] == QUANT_INPUT && def->quant.out[0] == QUANT_INPUT && !multiplies(n) && n->n_in &&
@@ -326,7 +301,7 @@ static bool could_be_codes(Placement *p, Node *n)
     const QuantCallMark *c = quant_call(p, n);
     if (is_asked(quant_value(p, n)) || (c->core && c->data && !c->floats))
         return true;
-    const bool row = def->row && def->quant.in[0] == QUANT_AGNOSTIC;
+    const bool row = def->row && def->quant.in[0] == QUANT_AGNOSTIC && !c->cell;
     const Node *from = row && n->n_in ? in(n, 0) : quant_moved_from(n);
     if (row || from)
         return from && quant_call(p, from)->could;
@@ -405,16 +380,13 @@ static void share_scales(Placement *p)
 Status quant_find(Placement *p)
 {
     Node **calls = NEWS(p->run->scratch, Node *, graph_count(p->g) + 1);
-    const QuantSpec **specs;
     size_t n = 0;
     for (Node *k = p->g->first; k; k = k->next)
         if (!(k->flags & NODE_BACKWARD))
             calls[n++] = k;
-    TRY(read_overrides(p, &specs, calls, n));
     find_data(p);
     for (size_t i = 0; i < n; i++) {
         QuantCallMark *c = quant_call(p, calls[i]);
-        c->spec = specs[i];
         if (quant_is_recurrent(calls[i]) || quant_is_table(calls[i]))
             quant_weights_alone(c, calls[i]);
         if (!multiplies(calls[i]))

@@ -90,6 +90,7 @@ static void record_value(Placing *s, const Node *value)
     d->state = v->state;
     d->floats = quant_call(s->p, v->asked)->floats;
     d->shared = v->shares != NULL;
+    d->within = v->state ? 0 : v->within;
 }
 
 static void record_call(Placing *s, const Node *call)
@@ -131,6 +132,7 @@ static Status place_value(Placing *s, Node *value)
                      .grain = quant_whole,
                      .never_negative = quant_never_negative(value),
                      .most = quant_most(value),
+                     .within = v->within,
                      .name = name_of_value(s, value) };
     if (quant_has_rows(v->by)) {
         q.grain.axis = v->axis;
@@ -192,6 +194,8 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
                      .most = (double)INFINITY,
                      .name = name_of_value(s, quant_weight_of(weight)) };
     QuantValueMark *v = quant_value(s->p, weight);
+    if (v->called)
+        q.name = v->called;
     const int channels = quant_weight_axis(call, i);
     if (is_placed(s, weight, by, channels)) {
         node_set_in(call, i, v->number);
@@ -203,7 +207,9 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     TRY(quant_scale_of_weight(&s->scales, &q, &b, weight));
     if (bias && data_scale)
         q.scale = CALL(&b, max, q.scale, least_scale(&b, bias, data_scale, q.grain.axis));
-    *v = (QuantValueMark){ .by = by, .asked = call, .axis = channels, .scale = q.scale, .zero = q.zero };
+    *v = (QuantValueMark){
+        .by = by, .asked = call, .axis = channels, .scale = q.scale, .zero = q.zero, .called = v->called
+    };
     v->codes = b.status == OK ? quant_codes(&b, &q, weight) : NULL;
     v->number = v->codes ? quant_number(&b, &q, v->codes) : NULL;
     TRY(b.status);
@@ -322,6 +328,8 @@ static Status place_quant(Graph *g, PassRun *run)
                     .calls = facts_open(run->scratch, sizeof(QuantCallMark)),
                     .data = facts_open(run->scratch, sizeof(bool)) };
     Placing s = { .p = &p, .scales = { .p = &p, .results = results_of(g, run->scratch) } };
+    TRY(quant_read_overrides(&p));
+    TRY(quant_open_recurrent(&p));
     TRY(quant_find(&p));
     return place_all(&s);
 }

@@ -14,6 +14,8 @@ typedef struct QuantValueMark {
     const Quantizer *by;                 /* null: it stays as it is */
     Node *asked;                         /* the call that asked for it */
     Node *shares;                        /* the value upstream whose scale it has; null: one of its own */
+    double within;                       /* it has no number beyond that, whatever comes; 0: nobody knows */
+    const char *called;                  /* of a weight that is cut out of another: its name; null: that one's */
     int axis;                            /* of a weight: that of its channels; of data with rows: along them */
     const char *state;                   /* what its range or scale is remembered in; null: nothing */
     Node *codes, *number, *scale, *zero; /* what was placed */
@@ -24,6 +26,7 @@ typedef struct QuantCallMark {
     bool core;                      /* its products are of codes, or of what codes stand for */
     bool floats;                    /* of what codes stand for: its sums of codes would have no one scale */
     bool could;                     /* what it gives is codes at no cost */
+    bool cell;                      /* it belongs to a cell that was opened: what it computes stays float */
     bool first, last;               /* no such call with weights stands before it, behind it */
     const QuantSpec *spec;          /* what holds for it */
     unsigned said;                  /* a bit for each QuantOperand that --quant-op speaks of for it */
@@ -79,6 +82,12 @@ double quant_most(const Node *n);
 
 /* A clip whose bounds are constants, the lower one 0: its upper bound, infinite where it has none; NAN: no such call. */
 double quant_clip_from_0(const Node *n);
+
+/* What --quant and --quant-op say of each call. */
+Status quant_read_overrides(Placement *p);
+
+/* Opens recurrent layers of which --quant-op says a=, so that their products are seen one by one. */
+Status quant_open_recurrent(Placement *p);
 
 /* Decides which calls compute on codes and which values they are given. */
 Status quant_find(Placement *p);

@@ -70,6 +70,14 @@ static Status scale_said(QuantNodes *q, Build *b)
     return b->status;
 }
 
+/* A range that is known before anything is seen. */
+static Status scale_known(QuantNodes *q, Build *b)
+{
+    Node *hi = build_scalar(b, F32, q->within), *lo = build_scalar(b, F32, q->never_negative ? 0 : -q->within);
+    TRY(b->status);
+    return scale_of_range(q, b, lo, hi);
+}
+
 /* ---- ranges of data ---- */
 
 /* The first range: nothing was seen, or what the quantizer says it starts with. */
@@ -197,6 +205,10 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_MINMAX:
     case SOURCE_EMA:
     case SOURCE_PCT:
+        if (q->within > 0) {
+            Build start = at_start(s->p->g, value);
+            return scale_known(q, &start);
+        }
         return scale_observed(s, q, value);
     case SOURCE_STATS:
         return scale_of_data_seen(s, q, value);

@@ -15,6 +15,7 @@ typedef struct QuantNodes {
     const Quantizer *by;
     QuantGrain grain;
     bool never_negative;
+    double within;      /* no number is beyond that, whatever comes; 0: nobody knows */
     double most;        /* no code needs to stand for more; infinite: unknown */
     const char *name;   /* of what is quantized, for its states */
     const char *state;  /* that remembers its range, or its scale; null: none */
