@@ -327,9 +327,9 @@ static Status place_quant(Graph *g, PassRun *run)
                     .values = facts_open(run->scratch, sizeof(QuantValueMark)),
                     .calls = facts_open(run->scratch, sizeof(QuantCallMark)),
                     .data = facts_open(run->scratch, sizeof(bool)) };
-    Placing s = { .p = &p, .scales = { .p = &p, .results = results_of(g, run->scratch) } };
     TRY(quant_read_overrides(&p));
     TRY(quant_open_recurrent(&p));
+    Placing s = { .p = &p, .scales = { .p = &p, .results = results_of(g, run->scratch) } };
     TRY(quant_find(&p));
     return place_all(&s);
 }
