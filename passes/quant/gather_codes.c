@@ -35,8 +35,8 @@ static bool has_rows(const Node *number)
 static bool looks_up_numbers(const Node *n)
 {
     const Node *table = in(n, 0);
-    return op_of(n)->quant.in[0] == QUANT_GATHER && table && op_of(table)->quant.dequantizes &&
-           n->type->rank > 0 && quant_weight_axis(n, 0) == 0 && has_rows(table);
+    return op_of(n)->quant.in[0] == QUANT_GATHER && table && op_of(table)->quant.dequantizes && n->type->rank > 0 &&
+           quant_weight_axis(n, 0) == 0 && has_rows(table);
 }
 
 /* Of scales or zero points, those of the rows that are asked for; one for all stays. */

@@ -19,8 +19,8 @@ typedef struct QuantDecision {
     const char *state;   /* what its range, or its learned scale, is remembered in; null: nothing */
     int64_t elements;
     double within; /* its range was known before anything was seen; 0: it was not */
-    bool floats; /* the product that asked for it is of what codes stand for (docs/quantization.md, grains) */
-    bool shared; /* it has the scale of what it is moved from */
+    bool floats;   /* the product that asked for it is of what codes stand for (docs/quantization.md, grains) */
+    bool shared;   /* it has the scale of what it is moved from */
 } QuantDecision;
 
 struct QuantLedger {

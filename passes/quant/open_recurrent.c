@@ -25,9 +25,10 @@ typedef struct Opening {
 /* One direction: operands of its products, and what its steps leave. */
 typedef struct Way {
     bool backward;
-    Node *r, *bias, *state_bias; /* biases: null where there are none; the second is of gru: what its reset gate acts on */
-    Node *h, *c;                 /* null: 0 */
-    Node **outputs;              /* [steps], in the order of time */
+    Node *r, *bias,
+        *state_bias; /* biases: null where there are none; the second is of gru: what its reset gate acts on */
+    Node *h, *c;     /* null: 0 */
+    Node **outputs;  /* [steps], in the order of time */
 } Way;
 
 /* ---- which ---- */
