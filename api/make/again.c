@@ -216,8 +216,7 @@ static Status make(void *step, const Graph *eval, const Node *input, const Type 
         return OK;
     qcc_step *s = step_new(a.made->model);
     s->ir = a.made->ir; /* states are known by their types */
-    s->facts.tables = a.made->facts.tables;
-    s->facts.n_tables = a.made->facts.n_tables;
+    memcpy(s->facts.tables, a.made->facts.tables, sizeof s->facts.tables);
     s->facts.recorded = true;
     know_weights(a.made, s);
     const Status status = build_quietly(&a, s, &g);

@@ -216,8 +216,7 @@ Status step_again(const qcc_step *made, const char *changes, qcc_step **step)
     Status status =
         options_read_text(&s->cx->diag, &s->arena, "options of the step",
                           arena_printf(&s->arena, "%s %s", made->facts.options, changes), TEXT_COMPILES, &line);
-    s->facts.tables = made->facts.tables;
-    s->facts.n_tables = made->facts.n_tables;
+    memcpy(s->facts.tables, made->facts.tables, sizeof s->facts.tables);
     s->facts.weights = made->facts.weights;
     s->facts.n_weights = made->facts.n_weights;
     s->facts.recorded = true;

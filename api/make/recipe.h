@@ -21,15 +21,8 @@ Status recipe_read_weights(qcc_step *s, LossSpec *losses, size_t n);
 const char *recipe_weights_text(qcc_step *s);
 Status recipe_weights_read(qcc_step *s, const char *text);
 
-/* Reads the tables of classes that a line names, and warns of what says nothing (api/make/precision.c). */
+/* Reads the tables that a line names, and warns of what says nothing (api/make/precision.c). */
 Status precision_read(qcc_step *s, const CommandLine *line);
-
-/* The tables of a step as JSON for its notes, null when it has none; and back. */
-const char *precision_tables_text(qcc_step *s);
-Status precision_tables_read(qcc_step *s, const char *text);
-
-/* What stands for --amp-table FILE in the identity of a step: its content. */
-const char *precision_table_identity(const qcc_step *s, const char *file);
 
 /* Whether the incomplete last batch of an epoch is trained on as it is (--last keep): the step weighs its samples. */
 bool recipe_keeps_last(const CommandLine *line);

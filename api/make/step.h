@@ -11,24 +11,30 @@
 
 /* The input of @eval that says which samples of a batch count: all of them, until validation says otherwise. */
 
-/* A table of classes as it was read. */
+/* A table as it was read, and the tables of each kind. */
 typedef struct TableText {
     const char *file, *text;
 } TableText;
 
+typedef struct TableTexts {
+    const TableText *list;
+    size_t n;
+} TableTexts;
+
+typedef enum TableKind { TABLES_OF_CLASSES, TABLES_OF_QUANTIZERS, TABLE_KINDS } TableKind;
+
 /* What was decided, for the summary and the notes of the file. */
 typedef struct StepFacts {
-    int64_t batch;           /* samples of a step; 0: the inputs have none */
-    const char *loss;        /* as --loss would say it */
-    const char *loss_why;    /* the rule that chose it; null: it was given */
-    const char *optimizer;   /* in words */
-    bool silent;             /* a step that was read does not say its options: it came as text */
-    const char *origin;      /* the model it was compiled from, as it was named; null: not known */
-    const char *options;     /* the options it was compiled with, all of them said */
-    const char *given;       /* of these, what the line said itself */
-    const char *identity;    /* of these, what the meaning of a checkpoint depends on */
-    const TableText *tables; /* of --amp-table; known before they are asked for when a step is made again */
-    size_t n_tables;
+    int64_t batch;                  /* samples of a step; 0: the inputs have none */
+    const char *loss;               /* as --loss would say it */
+    const char *loss_why;           /* the rule that chose it; null: it was given */
+    const char *optimizer;          /* in words */
+    bool silent;                    /* a step that was read does not say its options: it came as text */
+    const char *origin;             /* the model it was compiled from, as it was named; null: not known */
+    const char *options;            /* the options it was compiled with, all of them said */
+    const char *given;              /* of these, what the line said itself */
+    const char *identity;           /* of these, what the meaning of a checkpoint depends on */
+    TableTexts tables[TABLE_KINDS]; /* known before they are asked for when a step is made again */
     const NamedTensor *weights; /* of classes, by the file they came from; known where a file of a step holds them */
     size_t n_weights;
     bool recorded;            /* the options are those of a file, which names no files to be opened */

@@ -3,6 +3,7 @@
 
 #include "api/make/recipe.h"
 #include "api/make/recipe_parts.h"
+#include "api/make/table_texts.h"
 #include "ir/store/json_text.h"
 #include "passes/recipe/choices.h"
 
@@ -11,7 +12,6 @@
 #define NOTE_TIES     "qcc.ties"
 #define NOTE_MODEL    "qcc.model"
 #define NOTE_WHY      "qcc.loss_why"
-#define NOTE_TABLES   "qcc.amp_table"
 #define NOTE_WEIGHTS  "qcc.loss_weights"
 
 /* The ties that were made again, as JSON: [["state","twin",transposed],..]. */
@@ -37,15 +37,14 @@ static const char *ties_text(qcc_step *s)
 
 Status recipe_to_notes(qcc_step *s, StepNotes *notes)
 {
-    StepNote *list = NEWS(&s->cx->scratch, StepNote, 7);
-    const char *ties = ties_text(s), *tables = precision_tables_text(s), *weights = recipe_weights_text(s);
+    StepNote *list = NEWS(&s->cx->scratch, StepNote, 6 + TABLE_KINDS);
+    const char *ties = ties_text(s), *weights = recipe_weights_text(s);
     size_t n = 0;
     list[n++] = (StepNote){ NOTE_OPTIONS, s->facts.options };
     list[n++] = (StepNote){ NOTE_IDENTITY, s->facts.identity };
     if (ties)
         list[n++] = (StepNote){ NOTE_TIES, ties };
-    if (tables)
-        list[n++] = (StepNote){ NOTE_TABLES, tables };
+    step_tables_to_notes(s, list, &n);
     if (weights)
         list[n++] = (StepNote){ NOTE_WEIGHTS, weights };
     if (s->facts.origin)
@@ -115,7 +114,7 @@ Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
     TRY(options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, options, TEXT_RECORDED, &line));
     s->facts.recorded = true;
     TRY(read_ties(s, note(notes, NOTE_TIES)));
-    TRY(precision_tables_read(s, note(notes, NOTE_TABLES)));
+    TRY(step_tables_from_notes(s, notes));
     TRY(recipe_weights_read(s, note(notes, NOTE_WEIGHTS)));
     TRY(recipe_add_options(s, &line));
     if (g && option_given(&line, OPT_loss)) {

@@ -120,18 +120,6 @@ static const char *target_of(const CommandLine *line)
     return said && strcmp(said, "float") != 0 ? said : "ort";
 }
 
-/* What an override leaves unsaid is as it is everywhere. */
-static void inherit(QuantSpec *spec, const QuantSpec *from)
-{
-    for (size_t i = 0; i < QUANT_OPERAND_COUNT; i++)
-        if (!spec->of[i].on && strcmp(spec->of[i].from, "default") == 0)
-            spec->of[i] = from->of[i];
-    if (!spec->first.said)
-        spec->first = from->first;
-    if (!spec->last.said)
-        spec->last = from->last;
-}
-
 /* --quant-op SELECTOR=SPEC; a '=' of the selector is written [=], and SPEC may be off. */
 static Status read_override(QuantOverride *to, const char *text, const Quantization *q, Arena *arena, Diag *d)
 {
@@ -149,9 +137,6 @@ static Status read_override(QuantOverride *to, const char *text, const Quantizat
     if (spec->weights_first)
         return fail_as(d, USAGE, ON_COMMAND_LINE,
                        "--quant-op %s: phases are those of the whole step: say it in --quant", text);
-    for (int i = 0; i < QUANT_OPERAND_COUNT; i++)
-        to->said |= (unsigned)(strcmp(spec->of[i].from, "default") != 0) << i;
-    inherit(spec, q->spec);
     return OK;
 }
 

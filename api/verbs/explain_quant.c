@@ -21,6 +21,8 @@ static void tell_one(Text *t, Arena *arena, const QuantDecision *d)
     }
     text_printf(t, ": %s", quantizer_text(d->by, arena));
     text_printf(t, "; for %s", name_text(arena, d->asked));
+    if (d->said)
+        text_printf(t, ", by %s", d->said);
     if (d->floats)
         text_add(t, ", a product of floats");
     if (d->shared)

@@ -47,7 +47,13 @@ static const char table_help[] =
     "  fp16=T bf16=T            classes for --amp fp16, --amp bf16 (qcc --list-ops amp); C: what the condition says\n"
     "  wide=1,2                 operands that stay f32; - for none\n"
     "  reason=range             range, precision, index, schema, kernel, meaning or -\n"
-    "What a line does not say stays; of several lines the last counts; --keep-fp32 comes last.\n";
+    "What a line does not say stays; of several lines the last counts; --keep-fp32 comes last.\n"
+    "\n"
+    "tables of quantizers, selected in the same way:\n"
+    "  w=int8:channel a=uint8   of products: quantizers of their operands in the words of --quant, or off\n"
+    "  in=table out=table       what operators do with codes (qcc --print-table quant), or off: they stay float\n"
+    "  reason=depthwise         a word for qcc explain\n"
+    "--quant-op comes last.\n";
 
 /* ---- plain text ---- */
 

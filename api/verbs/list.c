@@ -6,7 +6,7 @@
 #include "api/verbs/verbs.h"
 #include "ops/card/schema.h"
 #include "passes/amp/table.h"
-#include "passes/recipe/quantizer.h"
+#include "passes/quant/table.h"
 
 static const char *title_of(Arena *a, const OpDef *def)
 {
@@ -224,42 +224,26 @@ Status command_list_ops(Command *c)
 
 /* ---- tables: SELECTOR key=value ..., as --amp-table and --quant-table take them ---- */
 
-static void quant_row(Text *t, const OpDef *def)
-{
-    const QuantCard *q = &def->quant;
-    text_add(t, " in=");
-    for (size_t i = 0; i < COUNT(q->in) && (!i || q->in[i] != QUANT_UNSET); i++)
-        text_printf(t, "%s%s", i ? "," : "", quant_word(q->in[i]));
-    text_add(t, " out=");
-    for (size_t i = 0; i < COUNT(q->out) && (!i || q->out[i] != QUANT_UNSET); i++)
-        text_printf(t, "%s%s", i ? "," : "", quant_word(q->out[i]));
-    text_printf(t, " scales=%s same_scale=%s", q->weight_axis ? "channel" : "whole", q->same_scale ? "yes" : "no");
-    if (q->integer)
-        text_printf(t, " integer=%s", ops_table.defs[q->integer]->name);
-}
-
 Status command_print_table(Command *c)
 {
-    enum { COLUMN = 40 };
+    const char *target = option_given(&c->line, OPT_for_) ? option_text(&c->line, OPT_for_) : "ort";
     const bool amp = strcmp(option_text(&c->line, OPT_print_table), "amp") == 0;
     Text t;
     size_t n;
     const Titled *ops = titled_ops(&c->cx->scratch, &n);
     text_open(&t, &c->cx->scratch);
     text_add(&t, amp ? "# Classes of mixed precision: for fp16, for bf16, operands that stay wide, and why.\n"
-                     : "# Roles in quantized graphs: of operands and results (the last one serves those beyond),\n"
-                       "# whether weights have a scale a channel, one scale for all, and the operator on codes.\n");
+                     : arena_printf(&c->cx->scratch,
+                                    "# Roles in graphs quantized for %s: of operands and results (the last "
+                                    "one serves those beyond).\n",
+                                    target));
     for (size_t i = 0; i < n; i++) {
         if (ops[i].def->structural)
             continue;
-        if (amp) {
+        if (amp)
             amp_table_print(&t, ops[i].title, ops[i].def);
-            continue;
-        }
-        text_printf(&t, "op:%s", ops[i].title);
-        text_pad(&t, COLUMN);
-        quant_row(&t, ops[i].def);
-        text_char(&t, '\n');
+        else
+            quant_table_print(&t, ops[i].title, ops[i].def, &ops_table, target);
     }
     return out_bytes(c->out, t.p, t.n);
 }

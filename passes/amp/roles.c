@@ -91,11 +91,11 @@ static AmpRole role_by_line(const AmpRoles *r, const AmpLine *line, const Node *
     if (said != AMP_UNSET && said != role.class) {
         role.class = said;
         role.reason = REASON_NONE;
-        role.forced = line->shown;
+        role.forced = line->of.shown;
     }
     if (line->says_wide && line->wide != role.wide) {
         role.wide = line->wide;
-        role.forced = line->shown;
+        role.forced = line->of.shown;
     }
     if (line->says_reason)
         role.reason = amp_keeps_wide(role.class) ? line->reason : REASON_NONE;
@@ -112,21 +112,21 @@ static Status apply_line(AmpRoles *r, const AmpLine *line, const Node *n)
         *role = next;
         return OK;
     }
-    if (line->kind != AMP_LINE_OP || *line->told)
+    if (line->of.kind != TABLE_LINE_OP || *line->of.told)
         return OK;
-    *line->told = true;
-    return warn(r->graph->ir->diag, (Place){ .where = line->shown, .byte = -1 },
+    *line->of.told = true;
+    return warn(r->graph->ir->diag, (Place){ .where = line->of.shown, .byte = -1 },
                 "%s: %s cannot be %s in %s with these operands; it stays %s", node_place(n).where, op_of(n)->name,
                 amp_word(next.class), dtype_name(narrow), amp_word(role->class));
 }
 
 static Status apply_to_ops(AmpRoles *r, const AmpTable *t, const AmpLine *line)
 {
-    if (line->kind == AMP_LINE_OP && !r->has[line->op])
+    if (line->of.kind == TABLE_LINE_OP && !r->has[line->of.op])
         return OK;
     for (Node *n = walk_first(r->graph); n; n = walk_next(r->graph, n))
-        if (amp_line_takes(t, line, n, r->run->scratch) &&
-            (line->kind == AMP_LINE_OP || is_open(&slot(r, n)->role, n, false)))
+        if (table_line_takes(&line->of, t->named, n, r->run->scratch) &&
+            (line->of.kind == TABLE_LINE_OP || is_open(&slot(r, n)->role, n, false)))
             TRY(apply_line(r, line, n));
     return OK;
 }
@@ -136,7 +136,7 @@ static Status apply_to_names(AmpRoles *r, const AmpLine *line)
     Selector s;
     Graph *g = r->graph;
     Status status = OK;
-    TRY(selector_open(&s, g, r->run->scratch, &r->paths, line->shown, line->names));
+    TRY(selector_open(&s, g, r->run->scratch, &r->paths, line->of.shown, line->of.names));
     bool any = false;
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         if (!selector_takes(&s, n))
@@ -146,22 +146,22 @@ static Status apply_to_names(AmpRoles *r, const AmpLine *line)
             status = apply_line(r, line, n);
     }
     selector_close(&s);
-    if (status != OK || any || *line->told)
+    if (status != OK || any || *line->of.told)
         return status;
-    *line->told = true;
-    return warn(g->ir->diag, (Place){ .where = line->shown, .byte = -1 }, "'%s' matches no node", line->names);
+    *line->of.told = true;
+    return warn(g->ir->diag, (Place){ .where = line->of.shown, .byte = -1 }, "'%s' matches no node", line->of.names);
 }
 
 /* What is said of all the others comes first, then line by line. */
 static Status apply_table(AmpRoles *r, const AmpTable *t)
 {
     for (size_t i = 0; i < t->n; i++)
-        if (t->lines[i].kind == AMP_LINE_DEFAULT)
+        if (t->lines[i].of.kind == TABLE_LINE_DEFAULT)
             TRY(apply_to_ops(r, t, &t->lines[i]));
     for (size_t i = 0; i < t->n; i++)
-        if (t->lines[i].kind == AMP_LINE_OP)
+        if (t->lines[i].of.kind == TABLE_LINE_OP)
             TRY(apply_to_ops(r, t, &t->lines[i]));
-        else if (t->lines[i].kind == AMP_LINE_NAMES)
+        else if (t->lines[i].of.kind == TABLE_LINE_NAMES)
             TRY(apply_to_names(r, &t->lines[i]));
     return OK;
 }

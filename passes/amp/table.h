@@ -6,35 +6,21 @@
  *     /head/                       bf16=F
  *     default                      fp16=E
  *
- * A line has a selector and what it says: of an operator by its ONNX name or its word (with attributes, compared as
- * text after defaults), of nodes by an extended regular expression over their names, or, `default` (or op:*), of the
- * operators of ONNX that no other line of the table names, unless they only move data.  Values are words of classes
- * (C: what the card's condition says), operands that stay f32, reasons.  What a line does not say stays; of several
- * lines the last counts. */
+ * Lines and selectors are those of passes/recipe/table_lines.h; what `default` says does not hold for operators that only
+ * move data.  Values are words of classes (C: what the card's condition says), operands that stay f32, reasons.  What a
+ * line does not say stays; of several lines the last counts. */
 #ifndef PASSES_AMP_TABLE_H
 #define PASSES_AMP_TABLE_H
 
 #include "passes/amp/amp.h"
-
-typedef struct AmpCondition {
-    const AttrSpec *attr;
-    const char *value; /* as .qir prints it, without quotes and spaces */
-} AmpCondition;
-
-typedef enum AmpLineKind { AMP_LINE_OP, AMP_LINE_NAMES, AMP_LINE_DEFAULT } AmpLineKind;
+#include "passes/recipe/table_lines.h"
 
 typedef struct AmpLine {
-    AmpLineKind kind;
-    const char *shown; /* "lists.txt:12" */
-    Op op;
-    const char *names; /* the expression */
-    AmpCondition *conditions;
-    size_t n_conditions, cap_conditions;
+    TableLine of;       /* whom it means */
     AmpClass f16, bf16; /* AMP_UNSET: not said */
     bool says_wide, says_reason;
     uint32_t wide;
     AmpReason reason;
-    bool *told; /* that it matches nothing, or cannot be so */
 } AmpLine;
 
 struct AmpTable {
@@ -47,9 +33,6 @@ struct AmpTable {
 /* Reads a table; USAGE at the first line that is wrong, with the nearest known word. */
 Status amp_table_read(const AmpTable **table, const char *file, const char *text, const OpTable *ops, Arena *arena,
                       Diag *diag);
-
-/* Whether an op or default line means a node. */
-bool amp_line_takes(const AmpTable *t, const AmpLine *line, const Node *n, Arena *scratch);
 
 /* Whether a node can be what a table makes of it: nothing but tensors goes in and out, and its operator takes narrow
  * operands where it is to be narrow itself (passes/amp/fits.c). */

@@ -23,14 +23,18 @@ static bool is_f32(const Node *n)
     return n && n->type->kind == TYPE_TENSOR && n->type->dtype == F32;
 }
 
-/* ---- what holds for a call ---- */
+/* Whether nobody keeps codes away from a call, or lets none out of what is no product. */
+static bool is_open(Placement *p, const Node *n)
+{
+    const Node *call = n->op == OP_part ? in(n, 0) : n;
+    const QuantCallMark *c = quant_call(p, call);
+    return c->in != WAY_OFF && (c->out != WAY_OFF || quant_multiplies(op_of(call)));
+}
 
 /* Whether the card has a product of data with weights, or of data with data. */
 static bool multiplies(const Node *n)
 {
-    const OpDef *def = op_of(n);
-    return def->access.kind == ACCESS_CONTRACT && def->quant.in[0] == QUANT_INPUT && is_f32(n) && is_f32(in(n, 0)) &&
-           is_f32(in(n, 1));
+    return quant_multiplies(op_of(n)) && is_f32(n) && is_f32(in(n, 0)) && is_f32(in(n, 1));
 }
 
 static const OpDef *integer_word(const Node *n)
@@ -245,13 +249,13 @@ static bool is_asked(const QuantValueMark *v)
 
 /* The value behind what stays between a product and its quantizer: a row that codes may go through (relu, clip), a
  * dropout. */
-static Node *behind_rows(Node *n)
+static Node *behind_rows(Placement *p, Node *n)
 {
     for (;;) {
         Node *reader = n->uses ? n->uses->user : NULL;
         if (!reader || node_n_uses(n) != 1 || node_is_return(reader) || in(reader, 0) != n ||
             op_of(reader)->quant.in[0] != QUANT_AGNOSTIC || !is_f32(reader) ||
-            (!op_of(reader)->row && op_of(reader)->mode == MODE_PURE))
+            (!op_of(reader)->row && op_of(reader)->mode == MODE_PURE) || !is_open(p, reader))
             return n;
         for (int i = 1; i < reader->n_in; i++)
             if (in(reader, i) && !quant_weight_of(in(reader, i)))
@@ -268,12 +272,14 @@ static bool is_result(const Node *n)
     return false;
 }
 
-/* Whether a call is a function of one number, which is a table of its codes; ONNX Runtime has two. */
-static bool is_table(const Placement *p, const Node *n)
+/* Whether a call is a function of one number, which is a table of its codes: because the target has such, or somebody
+ * says so. */
+static bool is_table(Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
+    const QuantWay way = quant_call(p, n)->in;
     return def->quant.in[0] == QUANT_TABLE && def->row && n->n_in == 1 && is_f32(n) && is_f32(in(n, 0)) &&
-           (strcmp(p->recipe->target, "ort") != 0 || n->op == OP_sigmoid || n->op == OP_leaky_relu);
+           (way == WAY_CARD || way == WAY_TABLE || quant_is_table_for(def, p->recipe->target));
 }
 
 static bool reads_codes(const Node *n, int i)
@@ -282,11 +288,12 @@ static bool reads_codes(const Node *n, int i)
     return role == QUANT_INPUT || role == QUANT_TABLE || quant_is_side_by_side(n);
 }
 
-/* Whether a call adds, multiplies, pools, lays values side by side or is a table: it may compute on codes where all its operands are some. */
-static bool may_join(const Placement *p, const Node *n)
+/* Whether a call adds, multiplies, pools, lays values side by side or is a table: it may compute on codes where all its
+ * operands are some. */
+static bool may_join(Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
-    if (quant_call((Placement *)p, n)->cell)
+    if (!is_open(p, n) || quant_call(p, n)->cell)
         return false;
     if (is_table(p, n) || quant_is_side_by_side(n))
         return true;
@@ -299,12 +306,12 @@ static bool could_be_codes(Placement *p, Node *n)
 {
     const OpDef *def = op_of(n);
     const QuantCallMark *c = quant_call(p, n);
-    if (is_asked(quant_value(p, n)) || (c->core && c->data && !c->floats))
+    if (is_asked(quant_value(p, n)) || (c->core && c->data && !c->floats && c->out != WAY_OFF))
         return true;
     const bool row = def->row && def->quant.in[0] == QUANT_AGNOSTIC && !c->cell;
     const Node *from = row && n->n_in ? in(n, 0) : quant_moved_from(n);
     if (row || from)
-        return from && quant_call(p, from)->could;
+        return from && is_open(p, n) && quant_call(p, from)->could;
     bool all = may_join(p, n);
     for (int i = 0; i < n->n_in && all; i++)
         if (reads_codes(n, i))
@@ -335,7 +342,7 @@ static void find_possible(Placement *p)
  * apart all have to be asked for. */
 static Node *source_of(Placement *p, const Node *n)
 {
-    Node *from = is_asked(quant_value(p, n)) ? quant_moved_from(n) : NULL;
+    Node *from = is_asked(quant_value(p, n)) && is_open(p, n) ? quant_moved_from(n) : NULL;
     for (const Use *u = from && n->op == OP_part ? in(n, 0)->uses : NULL; u; u = u->next)
         if (!is_asked(quant_value(p, u->user)))
             return NULL;
@@ -353,15 +360,15 @@ static bool sweep(Placement *p)
         Node *from = source_of(p, n);
         if (from) {
             more |= ask(p, from, v->by, v->asked);
-        } else if (c->core && c->data && !c->floats && quant_needs_codes_out(n)) {
-            Node *last = behind_rows(n);
+        } else if (c->core && c->data && !c->floats && c->out != WAY_OFF && quant_needs_codes_out(n)) {
+            Node *last = behind_rows(p, n);
             if (!quant_value(p, last)->by && !is_result(last))
                 more |= ask(p, last, c->data, n);
         }
-        if (is_asked(quant_value(p, behind_rows(n))) && joins(p, n))
+        if (is_asked(quant_value(p, behind_rows(p, n))) && joins(p, n))
             for (int i = 0; i < n->n_in; i++)
                 if (reads_codes(n, i))
-                    more |= ask(p, in(n, i), quant_value(p, behind_rows(n))->by, n);
+                    more |= ask(p, in(n, i), quant_value(p, behind_rows(p, n))->by, n);
     }
     return more;
 }
@@ -377,6 +384,31 @@ static void share_scales(Placement *p)
     }
 }
 
+/* Why a call stays that somebody wants to stay. */
+static const char *wanted_so(Placement *p, const QuantCallMark *c)
+{
+    return c->by ? arena_printf(p->g->arena, "is to stay as it is: %s", c->by) : "is to stay as it is";
+}
+
+/* Decides whether a call has products of codes, or weights alone that are codes. */
+static void find_core(Placement *p, const Node *n)
+{
+    QuantCallMark *c = quant_call(p, n);
+    const bool alone = quant_is_recurrent(n) || quant_is_table(n);
+    if (alone)
+        quant_weights_alone(c, n);
+    if (!alone && !multiplies(n))
+        return;
+    if (!alone) {
+        c->floats = computes_floats(n, c->spec);
+        c->why = hindrance(p, n, c->floats);
+        c->core = (c->spec->of[OPERAND_W].on && has_weight(n)) || c->spec->of[OPERAND_A].on;
+    }
+    if (!c->why && (!c->core || c->in == WAY_OFF))
+        c->why = wanted_so(p, c);
+    c->core = !c->why;
+}
+
 Status quant_find(Placement *p)
 {
     Node **calls = NEWS(p->run->scratch, Node *, graph_count(p->g) + 1);
@@ -385,18 +417,8 @@ Status quant_find(Placement *p)
         if (!(k->flags & NODE_BACKWARD))
             calls[n++] = k;
     find_data(p);
-    for (size_t i = 0; i < n; i++) {
-        QuantCallMark *c = quant_call(p, calls[i]);
-        if (quant_is_recurrent(calls[i]) || quant_is_table(calls[i]))
-            quant_weights_alone(c, calls[i]);
-        if (!multiplies(calls[i]))
-            continue;
-        c->floats = computes_floats(calls[i], c->spec);
-        c->why = hindrance(p, calls[i], c->floats);
-        c->core = !c->why && ((c->spec->of[OPERAND_W].on && has_weight(calls[i])) || c->spec->of[OPERAND_A].on);
-        if (!c->core && !c->why)
-            c->why = "is to stay as it is";
-    }
+    for (size_t i = 0; i < n; i++)
+        find_core(p, calls[i]);
     mark_ends(p, calls, n);
     for (size_t i = 0; i < n; i++)
         if (quant_call(p, calls[i])->core)

@@ -15,6 +15,7 @@ typedef struct QuantDecision {
     const char *where;   /* "node 3 /conv1/Conv" */
     const Quantizer *by; /* null: it stays */
     const char *asked;   /* the call that asked for it; of one that stays: null */
+    const char *said;    /* who says something of that call in particular: "lists.txt:3"; null: nobody */
     const char *why;     /* why it stays; null: it does not */
     const char *state;   /* what its range, or its learned scale, is remembered in; null: nothing */
     int64_t elements;

@@ -24,6 +24,7 @@
 #include "ops/card/path.h"
 #include "ops/card/words.h"
 #include "passes/quant/ledger.h"
+#include "passes/quant/says.h"
 #include "passes/quant/scales.h"
 
 typedef struct Placing {
@@ -87,6 +88,7 @@ static void record_value(Placing *s, const Node *value)
     QuantDecision *d = decide(s, weight ? QUANTIZED_WEIGHT : QUANTIZED_DATA, weight ? weight : value);
     d->by = v->by;
     d->asked = arena_string(s->p->recipe->ledger->arena, node_place(v->asked).where);
+    d->said = quant_call(s->p, v->asked)->by;
     d->state = v->state;
     d->floats = quant_call(s->p, v->asked)->floats;
     d->shared = v->shares != NULL;
@@ -327,7 +329,7 @@ static Status place_quant(Graph *g, PassRun *run)
                     .values = facts_open(run->scratch, sizeof(QuantValueMark)),
                     .calls = facts_open(run->scratch, sizeof(QuantCallMark)),
                     .data = facts_open(run->scratch, sizeof(bool)) };
-    TRY(quant_read_overrides(&p));
+    TRY(quant_says(&p));
     TRY(quant_open_recurrent(&p));
     Placing s = { .p = &p, .scales = { .p = &p, .results = results_of(g, run->scratch) } };
     TRY(quant_find(&p));

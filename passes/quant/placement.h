@@ -3,8 +3,7 @@
 #define PASSES_QUANT_PLACEMENT_H
 
 #include "passes/engine/pass.h"
-#include "passes/recipe/quantizer.h"
-#include "passes/recipe/recipe.h"
+#include "passes/quant/table.h"
 
 /* Sums of products of codes, and biases, stay below that: half of what 32 bits hold. */
 #define QUANT_MOST_SUM 1073741824.0
@@ -29,7 +28,9 @@ typedef struct QuantCallMark {
     bool cell;                      /* it belongs to a cell that was opened: what it computes stays float */
     bool first, last;               /* no such call with weights stands before it, behind it */
     const QuantSpec *spec;          /* what holds for it */
-    unsigned said;                  /* a bit for each QuantOperand that --quant-op speaks of for it */
+    unsigned said;                  /* a bit for each QuantOperand that --quant-op, or a line of a table, speaks of for it */
+    QuantWay in, out;               /* what tables say that it does with codes */
+    const char *by;                 /* who says something of it in particular; null: nobody */
     const Quantizer *weight, *data; /* of its operands; null: they stay as they are */
     const char *why;                /* why it is none, though its card could; null: it is one, or nobody expects it */
 } QuantCallMark;
@@ -82,9 +83,6 @@ double quant_most(const Node *n);
 
 /* A clip whose bounds are constants, the lower one 0: its upper bound, infinite where it has none; NAN: no such call. */
 double quant_clip_from_0(const Node *n);
-
-/* What --quant and --quant-op say of each call. */
-Status quant_read_overrides(Placement *p);
 
 /* Opens recurrent layers of which --quant-op says a=, so that their products are seen one by one. */
 Status quant_open_recurrent(Placement *p);

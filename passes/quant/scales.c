@@ -206,7 +206,7 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_EMA:
     case SOURCE_PCT:
         if (q->within > 0) {
-            Build start = at_start(s->p->g, value);
+            Build start = scale_at_start(s->p->g, value);
             return scale_known(q, &start);
         }
         return scale_observed(s, q, value);

@@ -88,8 +88,6 @@ static const char *hindrance(const QuantCallMark *c, const Node *n)
         return "a table stays f32 unless --quant-op says w= of it";
     if (!table && !quant_is_layer(n))
         return "has weights that are computed from data";
-    if (!c->spec->of[OPERAND_W].on)
-        return "is to stay as it is";
     return table && (in(n, 0)->type->rank != 2 || quant_weight_axis(n, 0) != 0) ? "has no rows of a matrix" : NULL;
 }
 
@@ -97,5 +95,5 @@ void quant_weights_alone(QuantCallMark *c, const Node *n)
 {
     c->floats = !quant_is_table(n);
     c->why = hindrance(c, n);
-    c->core = !c->why;
+    c->core = c->spec->of[OPERAND_W].on;
 }

@@ -75,6 +75,9 @@ typedef struct QuantSpec {
     int64_t weights_first; /* steps in which weights alone are quantized; 0: none */
 } QuantSpec;
 
+/* Quantizer.from of an operand that nothing was said of. */
+extern const char quantizer_unsaid[];
+
 /* Whether a quantizer's codes are integers. */
 bool quantizer_is_integer(const Quantizer *q);
 
@@ -94,6 +97,13 @@ const char *quantizer_wrong(const Quantizer *q, QuantOperand operand, const char
  * instead where something is unknown, said twice or does not go together. */
 Status quantizer_read(QuantSpec *to, const char *option, const char *text, const char *target, Arena *arena,
                       Diag *diag);
+
+/* Reads what stands behind an operand's '=': off, or FORMAT:WORDS.  `from` is who says it. */
+Status quantizer_read_one(Quantizer *to, QuantOperand operand, Place place, const char *from, const char *text,
+                          Arena *arena, Diag *diag);
+
+/* Lays over a spec what another one says of operands, first and last: a layer that is read later. */
+void quantizer_lay_over(QuantSpec *spec, const QuantSpec *over);
 
 /* The spec of a preset in full for a target; null: it is none. */
 const char *quantizer_preset(const char *name, const char *target, Arena *arena);

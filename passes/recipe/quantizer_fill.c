@@ -1,6 +1,8 @@
 /* What a quantizer is where its words leave it open, and what does not go together. */
 #include "passes/recipe/quantizer.h"
 
+#include <string.h>
+
 bool quantizer_is_integer(const Quantizer *q)
 {
     return q->format == FORMAT_INT || q->format == FORMAT_UINT || q->format == FORMAT_EITHER;
@@ -143,4 +145,15 @@ const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **
 {
     const char *wrong = wrong_with_format(q, instead);
     return wrong ? wrong : wrong_with_source(q, role, instead);
+}
+
+void quantizer_lay_over(QuantSpec *spec, const QuantSpec *over)
+{
+    for (size_t i = 0; i < COUNT(spec->of); i++)
+        if (over->of[i].on || strcmp(over->of[i].from, quantizer_unsaid) != 0)
+            spec->of[i] = over->of[i];
+    if (over->first.said)
+        spec->first = over->first;
+    if (over->last.said)
+        spec->last = over->last;
 }

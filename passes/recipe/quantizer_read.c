@@ -1,5 +1,6 @@
 /* Quantizers from their words. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/number_text.h"
 #include "base/str.h"
@@ -45,17 +46,20 @@ static const char *const products[] = {
 #undef PRODUCT
 };
 
-static const struct {
-    const char *theirs, *instead;
+const char quantizer_unsaid[] = "default";
+
+static const struct Elsewhere {
+    const char *theirs, *what, *preset, *quantizer;
 } elsewhere[] = {
-#define ELSEWHERE(theirs, instead) { theirs, instead },
+#define ELSEWHERE(theirs, what, preset, quantizer) { theirs, what, preset, quantizer },
     QUANT_ELSEWHERE(ELSEWHERE)
 #undef ELSEWHERE
 };
 
 typedef struct Reader {
     QuantSpec *spec;
-    const char *option, *target;
+    Place place; /* of complaints */
+    const char *target;
     const char *from; /* who says what is read now: "said", or "preset w8a8" */
     bool said[QUANT_OPERAND_COUNT];
     Arena *arena;
@@ -64,7 +68,7 @@ typedef struct Reader {
 
 static Message *complaint(const Reader *r, const char *text)
 {
-    return message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .where = r->option, .byte = -1 }, "%s", text);
+    return message_new(r->diag, SEVERITY_ERROR, USAGE, r->place, "%s", text);
 }
 
 /* Reports what is wrong and what to write instead. */
@@ -74,6 +78,22 @@ static Status refuse(const Reader *r, const char *wrong, const char *instead)
     if (instead)
         message_try(m, "%s", instead);
     return message_send(m);
+}
+
+/* The method that others call so, in whatever case; null: nobody does. */
+static const struct Elsewhere *method_called(const char *name)
+{
+    for (size_t i = 0; i < COUNT(elsewhere); i++)
+        if (strcasecmp(elsewhere[i].theirs, name) == 0)
+            return &elsewhere[i];
+    return NULL;
+}
+
+static Status refuse_method(const Reader *r, const char *name, const char *instead)
+{
+    return refuse(
+        r, arena_printf(r->arena, "%s is for models that are not trained again: %s", name, method_called(name)->what),
+        instead);
 }
 
 /* The next part of a text up to a separator; *rest goes behind it, or becomes null. */
@@ -136,6 +156,8 @@ static Status read_format(const Reader *r, const char *text, Quantizer *q)
         q->bits = formats[at].bits;
         return OK;
     }
+    if (method_called(text))
+        return refuse_method(r, text, method_called(text)->quantizer);
     for (size_t i = 0; i < COUNT(formats); i++)
         if (formats[i].bits)
             known[n++] = formats[i].word;
@@ -158,6 +180,8 @@ static const Word *find_word(const char *text)
 
 static Status unknown_word(const Reader *r, const char *text)
 {
+    if (method_called(text))
+        return refuse_method(r, text, NULL);
     const char *known[COUNT(words)];
     for (size_t i = 0; i < COUNT(words); i++)
         known[i] = words[i].word;
@@ -348,10 +372,8 @@ static Status no_preset(const Reader *r, const char *name)
 {
     const char *known[COUNT(elsewhere) + 16];
     size_t n = 0;
-    for (size_t i = 0; i < COUNT(elsewhere); i++)
-        if (strcmp(elsewhere[i].theirs, name) == 0)
-            return refuse(r, arena_printf(r->arena, "%s is for models that are not trained again", name),
-                          elsewhere[i].instead);
+    if (method_called(name))
+        return refuse_method(r, name, method_called(name)->preset);
 #define PRESET(name, text) known[n++] = name;
     QUANT_PRESETS(PRESET)
 #undef PRESET
@@ -394,7 +416,7 @@ static void fill_backward(Reader *r)
         Quantizer *q = &r->spec->of[copies[i].role];
         if (r->said[copies[i].role])
             continue;
-        *q = (Quantizer){ .from = "default" };
+        *q = (Quantizer){ .from = quantizer_unsaid };
         if (!r->spec->of[OPERAND_G].on || quantizer_is_learned(&r->spec->of[copies[i].like]))
             continue;
         *q = r->spec->of[copies[i].like];
@@ -430,13 +452,23 @@ static Status read_preset(Reader *r, const char *word)
     return OK;
 }
 
+Status quantizer_read_one(Quantizer *to, QuantOperand operand, Place place, const char *from, const char *text,
+                          Arena *arena, Diag *diag)
+{
+    QuantSpec spec = { .weights_first = 0 };
+    Reader r = { &spec, place, NULL, from, { false }, arena, diag };
+    TRY(read_quantizer(&r, text, operand));
+    *to = spec.of[operand];
+    return OK;
+}
+
 Status quantizer_read(QuantSpec *to, const char *option, const char *text, const char *target, Arena *arena, Diag *diag)
 {
-    Reader r = { to, option, target, "said", { false }, arena, diag };
+    Reader r = { to, { .where = option, .byte = -1 }, target, "said", { false }, arena, diag };
     const char *rest = text;
     *to = (QuantSpec){ .weights_first = 0 };
     for (size_t i = 0; i < COUNT(to->of); i++)
-        to->of[i].from = "default";
+        to->of[i].from = quantizer_unsaid;
     const char *first = part_of(arena, &rest, ',');
     if (!*first)
         return refuse(&r, "nothing is said", "w8a8");

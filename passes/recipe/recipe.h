@@ -122,18 +122,21 @@ typedef struct Precision {
 typedef struct QuantSpec QuantSpec;     /* passes/recipe/quantizer.h */
 typedef struct QuantLedger QuantLedger; /* what was decided, and why (passes/quant/ledger.h) */
 
-/* Another quantizer for some nodes. */
+typedef struct QuantTable QuantTable; /* lists that a file changes (passes/quant/table.h) */
+
+/* Another quantizer for some nodes; what it does not say is as without it. */
 typedef struct QuantOverride {
     const char *selector;
     const QuantSpec *spec;
-    unsigned said;    /* a bit for each QuantOperand that it speaks of itself */
     const char *from; /* "--quant-op 'op:Conv'", "lists.txt:12" */
 } QuantOverride;
 
 typedef struct Quantization {
-    const QuantSpec *spec;          /* --quant; null: nothing is quantized */
-    const char *target;             /* "ort", "generic" */
-    const QuantOverride *overrides; /* the last one that selects a node counts */
+    const QuantSpec *spec;           /* --quant; null: nothing is quantized */
+    const char *target;              /* "ort", "generic" */
+    const QuantTable *const *tables; /* --quant-table, the last line that says something counts */
+    size_t n_tables;
+    const QuantOverride *overrides; /* --quant-op, over these: the last one that selects a node counts */
     size_t n_overrides;
     bool freezes; /* ranges of data stay as they are from step freeze_at on */
     int64_t freeze_at;

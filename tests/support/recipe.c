@@ -6,21 +6,46 @@
 #include "base/file.h"
 #include "passes/amp/shipped.h"
 #include "passes/amp/table.h"
+#include "passes/quant/shipped.h"
+#include "passes/quant/table.h"
 
-/* Tables of classes, from files beside a path or by their names. */
+/* A table, which is one that is shipped or a file beside a path. */
+static Status table_text(const char **text, const char *shipped, const char *name, const Ir *ir, Arena *arena,
+                         const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *file = arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path ? path : "", name);
+    Str bytes = { shipped, 0 };
+    if (!shipped)
+        TRY(file_read(arena, ir->diag, file, ir->limits.string_bytes, "string_bytes", &bytes));
+    *text = bytes.p;
+    return OK;
+}
+
 static Status read_tables(Precision *p, const CommandLine *line, const Ir *ir, Arena *arena, const char *path)
 {
     const AmpTable **tables = NEWS(arena, const AmpTable *, option_given(line, OPT_amp_table) + 1);
-    const char *slash = path ? strrchr(path, '/') : NULL, *name;
+    const char *name, *text;
     p->n_tables = 0;
     for (size_t at = 0; (name = option_next(line, OPT_amp_table, &at));) {
-        Str bytes = { amp_table_shipped(name), 0 };
-        const char *file = arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path ? path : "", name);
-        if (!bytes.p)
-            TRY(file_read(arena, ir->diag, file, ir->limits.string_bytes, "string_bytes", &bytes));
-        TRY(amp_table_read(&tables[p->n_tables++], name, bytes.p, ir->ops, arena, ir->diag));
+        TRY(table_text(&text, amp_table_shipped(name), name, ir, arena, path));
+        TRY(amp_table_read(&tables[p->n_tables++], name, text, ir->ops, arena, ir->diag));
     }
     p->tables = tables;
+    return OK;
+}
+
+static Status read_quant_tables(Quantization *q, const CommandLine *line, const Ir *ir, Arena *arena, const char *path)
+{
+    const QuantTable **tables = NEWS(arena, const QuantTable *, option_given(line, OPT_quant_table) + 1);
+    const char *name;
+    q->n_tables = 0;
+    for (size_t at = 0; (name = option_next(line, OPT_quant_table, &at));) {
+        const char *text;
+        TRY(table_text(&text, quant_table_shipped(name), name, ir, arena, path));
+        TRY(quant_table_read(&tables[q->n_tables++], name, text, ir->ops, arena, ir->diag));
+    }
+    q->tables = tables;
     return OK;
 }
 
@@ -31,7 +56,8 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options, c
     TRY(options_read_text(ir->diag, arena, "recipe", text, TEXT_COMPILES, &line));
     TRY(recipe_read_options(r, &line, ir->ops, arena, ir->diag));
     TRY(recipe_read_loss_options(r, &line, arena, ir->diag));
-    return read_tables(&r->precision, &line, ir, arena, path);
+    TRY(read_tables(&r->precision, &line, ir, arena, path));
+    return read_quant_tables(&r->quantization, &line, ir, arena, path);
 }
 
 /* The rest of the line of a text that begins with `head`. */

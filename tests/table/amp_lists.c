@@ -77,7 +77,7 @@ static Status each_file(void *arg)
         assert_string_equal(bytes.p, amp_table_shipped(names[i]));
         assert_int_equal(amp_table_read(&t, path, bytes.p, c->ir.ops, &c->arena, &c->diag), OK);
         assert_true(t->n > 20);
-        assert_int_equal(t->lines[0].kind, AMP_LINE_DEFAULT);
+        assert_int_equal(t->lines[0].of.kind, TABLE_LINE_DEFAULT);
     }
     assert_int_equal(n, 3);
     assert_null(amp_table_shipped("mxnet"));
