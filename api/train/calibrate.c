@@ -145,9 +145,10 @@ static Status calibrate_on(Calibration *k, uint64_t seed, bool shuffle, const ch
 {
     TrainData data = { 0 };
     Command *c = k->c;
-    if (!module_graph(k->step->module, "observe"))
+    const Graph *g = module_graph(k->step->module, "observe");
+    if (!g)
         return not_wanted(c);
-    TRY(train_data_open_for(c, k->step, "observe", OPT_calibrate, OPT_COUNT, &data));
+    TRY(train_data_open_for(c, k->step, g, OPT_calibrate, &data));
     const FeedOptions options = { .shuffle = shuffle && !dataset_is_one(data.set),
                                   .last = FEED_PAD,
                                   .seed = seed,

@@ -126,8 +126,8 @@ DataOptions train_data_options(Ir *ir);
 /* Opens what --data, --target and --fill (or --val..) name for the inputs of the step's graph @step, or @eval. */
 Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out);
 
-/* The same for a graph by name. */
-Status train_data_open_for(Command *c, qcc_step *s, const char *graph, Option data, Option target, TrainData *out);
+/* The same for a graph that was made of one of them: one option alone, for the inputs that it reads. */
+Status train_data_open_for(Command *c, qcc_step *s, const Graph *g, Option data, TrainData *out);
 
 /* Binds a batch to the session; samples behind batch->valid get the weight 0 wherever samples have weights. */
 Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch);
@@ -145,6 +145,17 @@ Status command_dims(Command *c, qcc_model *m);
 
 /* Opens the data to train on and those to validate on; what cannot be is found before the first step. */
 Status train_open_feeds(Trainer *t);
+
+/* ---- api/train/train_figures.c ---- */
+
+struct Figures;
+
+/* What the quantizers of a step make of the data of --data, with the states of --checkpoint or those of the model, whose
+ * ranges are those of the first batches; without data of weights alone.  All of it lives in the scratch of the call. */
+Status train_figures(Command *c, qcc_step *s, struct Figures *f);
+
+/* Looks at the batch that the run has at hand. */
+Status train_figures_batch(Trainer *t, struct Figures *f);
 
 /* ---- api/verbs/predict.c ---- */
 

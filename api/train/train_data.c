@@ -53,7 +53,7 @@ Status train_read_specs(Command *c, Option data, Option target, DataSpec **specs
     const char *text;
     *n = 0;
     *specs = NEWS(&c->cx->scratch, DataSpec, c->line.n_given + 1);
-    for (size_t k = 0; k < COUNT(sides); k++)
+    for (size_t k = 0; k < (target == data ? 1 : COUNT(sides)); k++)
         for (size_t at = 0; (text = option_next(&c->line, sides[k], &at));)
             TRY(data_spec_read(&c->cx->diag, &c->cx->scratch, spelling_of(sides[k], k), text, &(*specs)[(*n)++]));
     if (target != OPT_val_target || option_given(&c->line, OPT_val_target))
@@ -85,36 +85,40 @@ DataOptions train_data_options(Ir *ir)
     return (DataOptions){ .read_proto = read_proto, .user = ir };
 }
 
-Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out)
+/* The inputs of a graph that data are for; those that nobody reads may be left out. */
+static Status open_for(Command *c, qcc_step *s, const Graph *g, bool read, Option data, Option target, TrainData *out)
 {
-    return train_data_open_for(c, s, eval ? "eval" : "step", data, target, out);
-}
-
-Status train_data_open_for(Command *c, qcc_step *s, const char *graph, Option data, Option target, TrainData *out)
-{
-    const Graph *g = module_graph(s->module, graph);
-    const bool all = strcmp(graph, "step") == 0;
     DataSpec *specs;
     DataFill *fills;
     size_t n_specs, n_fills;
     const DataOptions options = { .read_proto = read_proto, .user = s->ir };
     TRY(train_read_specs(c, data, target, &specs, &n_specs));
     TRY(train_read_fills(c, &fills, &n_fills));
-    if (!g)
-        return fail_as(&c->cx->diag, USAGE, NOWHERE, "the step has no graph @%s", graph);
     out->inputs = NEWS(&s->arena, DataInput, g->n_inputs + 1);
     out->n_inputs = 0;
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
-        if (!is_data(n) || (!all && !n->uses))
+        if (!is_data(n) || (read && !n->uses))
             continue;
         DataInput *input = &out->inputs[out->n_inputs++];
         *input = (DataInput){ .name = n->name, .type = n->type, .target = is_target(n->name) };
         set_role(s, n, input);
     }
-    TRY(dataset_open(&out->set, &c->cx->memory, &s->ir->types, &c->cx->diag, &c->cx->limits, &options, out->n_inputs,
-                     out->inputs, n_specs, specs, n_fills, fills));
-    return OK;
+    return dataset_open(&out->set, &c->cx->memory, &s->ir->types, &c->cx->diag, &c->cx->limits, &options, out->n_inputs,
+                        out->inputs, n_specs, specs, n_fills, fills);
+}
+
+Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool eval, TrainData *out)
+{
+    const Graph *g = module_graph(s->module, eval ? "eval" : "step");
+    if (!g)
+        return fail_as(&c->cx->diag, USAGE, NOWHERE, "the step has no graph @%s", eval ? "eval" : "step");
+    return open_for(c, s, g, eval, data, target, out);
+}
+
+Status train_data_open_for(Command *c, qcc_step *s, const Graph *g, Option data, TrainData *out)
+{
+    return open_for(c, s, g, true, data, data, out);
 }
 
 /* ---- samples that do not count ---- */

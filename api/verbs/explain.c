@@ -270,7 +270,8 @@ Status command_explain(Command *c)
     if (explain_is_states(a, c->line.paths[0]))
         return explain_states(c, c->line.paths[0]);
     TRY(command_model(c, 0, &m));
-    TRY(command_dims(c, m));
+    if (!model_is_step(m) || option_given(&c->line, OPT_node) || option_given(&c->line, OPT_plan))
+        TRY(command_dims(c, m)); /* of a step data are for figures alone */
     TRY(step_of(c, m, &s));
     const Map paths = path_names(m->graph, &m->arena);
     if (option_given(&c->line, OPT_node))
@@ -290,6 +291,7 @@ Status command_explain(Command *c)
             explain_step_records(&t, s);
             TRY(explain_fusions(&t, s, true));
         }
+        TRY(explain_figures(&t, c, s, true));
         return out_objects(c->out, &t);
     }
     tell_file(&t, m, &census);
@@ -305,5 +307,6 @@ Status command_explain(Command *c)
         explain_step(&t, s);
         TRY(explain_fusions(&t, s, false));
     }
+    TRY(explain_figures(&t, c, s, false));
     return out_bytes(c->out, t.p, t.n);
 }

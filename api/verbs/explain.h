@@ -43,6 +43,15 @@ void explain_quantization(Text *t, const qcc_step *s);
  * nothing where it is for others. */
 Status explain_fusions(Text *t, qcc_step *s, bool records);
 
+/* Appends what quantizers make of weights, and of --data, as text or as records; nothing where nothing is quantized. */
+Status explain_figures(Text *t, Command *c, qcc_step *s, bool records);
+
+struct QuantFigure;
+
+/* "0.0012 to 0.0031", "43.1 dB"; "-" where it is not known. */
+const char *figure_scale_text(Arena *arena, const struct QuantFigure *q);
+const char *figure_sqnr_text(Arena *arena, const struct QuantFigure *q);
+
 /* Appends what was decided of the nodes of a step that stand for a model's node, and the casts beside them. */
 void explain_widths(Text *t, const qcc_step *s, const Node *n);
 
