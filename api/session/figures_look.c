@@ -220,6 +220,19 @@ Status figures_without_data(Figures *f, const Tensor *const *values)
 
 /* ---- values ---- */
 
+/* The first samples of a value, where a graph takes fewer at once. */
+static const Tensor *first_samples(const Tensor *value, const Type *wanted, Arena *arena)
+{
+    const Type *t = value ? value->type : NULL;
+    if (!t || t == wanted || t->kind != TYPE_TENSOR || wanted->kind != TYPE_TENSOR || t->rank != wanted->rank ||
+        t->rank < 1 || t->dtype != wanted->dtype || t->dims[0] <= wanted->dims[0] || wanted->dims[0] < 0)
+        return value;
+    Tensor *part = tensor_new(arena, wanted);
+    if (part->bytes <= value->bytes && part->bytes)
+        bytes_copy(part->data, value->data, part->bytes);
+    return part;
+}
+
 const Tensor **figures_values(const Figures *f, Session *run, size_t n, const char *const *names,
                               const Tensor *const *data, Arena *arena)
 {
@@ -229,7 +242,7 @@ const Tensor **figures_values(const Figures *f, Session *run, size_t n, const ch
         const Node *x = g->inputs[i];
         for (size_t k = 0; k < n && x->op == OP_input; k++)
             if (strcmp(names[k], x->name) == 0)
-                values[i] = data[k];
+                values[i] = first_samples(data[k], x->type, arena);
         if (x->op == OP_state && x->uses)
             values[i] = session_view(run, x->name);
     }

@@ -289,6 +289,7 @@ static Status run_steps(Trainer *t, const char **reason)
             if (stops)
                 return train_diverged(t);
         }
+        TRY(train_watch_step(t, ends));
         if (ends || (last && t->batches > 0 && t->val_feed))
             TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
         TRY(save_if_due(t));
@@ -339,6 +340,7 @@ static Status prepare(Trainer *t)
     TRY(set_total(t));
     TRY(step_set_rate(t->step, t->run, &t->c->line));
     TRY(train_calibrate(t));
+    TRY(train_watch_open(t));
     TRY(train_open_outputs(t));
     return set_progress(t);
 }

@@ -91,6 +91,7 @@ typedef struct Trainer {
     int64_t epoch_steps;
     const char *best_told; /* what was written of the best; null: nothing */
     bool best_lost;        /* it could not be written */
+    struct QuantWatch *watch; /* what quantizers make of their numbers; null: nothing is quantized */
     Log log;
     Board board;
     Progress progress;
@@ -156,6 +157,15 @@ Status train_figures(Command *c, qcc_step *s, struct Figures *f);
 
 /* Looks at the batch that the run has at hand. */
 Status train_figures_batch(Trainer *t, struct Figures *f);
+
+/* ---- api/train/watch_quant.c ---- */
+
+/* Finds the quantizers of the run, with the scales that it begins with. */
+Status train_watch_open(Trainer *t);
+
+/* Behind a step: now and then what is clipped, and which scales moved, to the log and with -v to people; a warning where it
+ * is too much.  The evaluator runs what quantizers need of the batch at hand, at most once in 50 steps. */
+Status train_watch_step(Trainer *t, bool epoch_ends);
 
 /* ---- api/verbs/predict.c ---- */
 
@@ -281,6 +291,9 @@ Status train_tell_validation(Trainer *t, const Validation *v, int64_t epoch, boo
 
 /* A checkpoint was saved. */
 Status train_log_save(Trainer *t, const LogSave *line);
+
+/* What a quantizer makes of its numbers. */
+Status train_log_quant(Trainer *t, const LogQuant *line);
 
 /* The end. */
 Status train_tell_end(Trainer *t, Status status, const char *reason);

@@ -57,7 +57,10 @@ Status train_figures_batch(Trainer *t, Figures *f)
         names[i] = data->inputs[i].name;
     const Tensor **values =
         figures_values(f, t->run, data->n_inputs, names, (const Tensor *const *)t->batch.values, arena);
-    return figures_look(f, &how, &t->cx->memory, values, t->batch.rows, t->batch.valid);
+    const int64_t parts =
+        t->step->recipe.accumulate > 1 ? t->step->recipe.accumulate : 1; /* of which the first is taken */
+    const int64_t rows = t->batch.rows / parts;
+    return figures_look(f, &how, &t->cx->memory, values, rows, t->batch.valid < rows ? t->batch.valid : rows);
 }
 
 static Status of_data(Trainer *t, Figures *f)

@@ -313,6 +313,12 @@ Status train_log_save(Trainer *t, const LogSave *line)
     return OK;
 }
 
+Status train_log_quant(Trainer *t, const LogQuant *line)
+{
+    TELL(t, quant, line, NULL, 0);
+    return OK;
+}
+
 /* ---- validation ---- */
 
 static Status tell_judged(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)

@@ -50,6 +50,7 @@ static inline LogValue logged_flag(bool flag)
 #define LOG_SKIP_FIELDS(_)  _(step) _(reason) _(where) _(loss_scale)
 #define LOG_SAVE_FIELDS(_)  _(step) _(file) _(bytes) _(best)
 #define LOG_NOTE_FIELDS(_)  _(step) _(text)
+#define LOG_QUANT_FIELDS(_) _(step) _(value) _(scale) _(drift) _(clipped) _(sqnr)
 #define LOG_END_FIELDS(_)   _(step) _(epoch) _(status) _(reason) _(skipped) _(seconds)
 
 /*     event   struct    its fields         */
@@ -61,6 +62,7 @@ static inline LogValue logged_flag(bool flag)
     _( skip,   LogSkip,  LOG_SKIP_FIELDS  )   \
     _( save,   LogSave,  LOG_SAVE_FIELDS  )   \
     _( note,   LogNote,  LOG_NOTE_FIELDS  )   \
+    _( quant,  LogQuant, LOG_QUANT_FIELDS )   \
     _( end,    LogEnd,   LOG_END_FIELDS   )
 /* clang-format on */
 
