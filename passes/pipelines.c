@@ -96,6 +96,7 @@ static const Pass *const deploy_model[] = {
     &pass_open_ranges,
     &pass_merge_equals,
     &pass_drop_dead,
+    &pass_own_zeros,
     &pass_store_constants,
 };
 

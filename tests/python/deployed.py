@@ -13,6 +13,7 @@ import onnx
 import onnxruntime
 
 SAMPLES = 64
+EXACT = "session.x64quantprecision"  # without VNNI two products of u8 and i8 are summed in 16 bits otherwise, which saturate
 
 # model, --quant and what follows it, operators on codes that ONNX Runtime must come to (with none beside them on floats), what may differ
 CASES = [
@@ -82,6 +83,7 @@ def by_onnxruntime(feeds, output, batch):
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = "optimized.onnx"
     options.log_severity_level = 4
+    options.add_session_config_entry(EXACT, "1")
     session = onnxruntime.InferenceSession("q.onnx", options, providers=["CPUExecutionProvider"])
     parts = [session.run([output], {k: v[at:at + batch] for k, v in feeds.items()})[0] for at in range(0, SAMPLES, batch)]
     return numpy.concatenate(parts), Counter(n.op_type for n in onnx.load("optimized.onnx").graph.node)

@@ -173,7 +173,11 @@ int encode_least_outputs(const Node *n, int opset)
 {
     const OnnxName *name = &op_of(n)->onnx;
     const OnnxSchema *s = name->op ? schema_settled(name->domain ? name->domain : "", name->op, opset) : NULL;
-    return s && encode_is_standard(n, opset) ? s->min_out : 0;
+    if (!s || !encode_is_standard(n, opset))
+        return 0;
+    /* None of a list may be left out: ONNX Runtime does not survive a Split with one that has no name. */
+    const bool list = s->n_out && s->out[s->n_out - 1].flags & ONNX_PARAM_VARIADIC;
+    return list ? type_results(n->type) : s->min_out;
 }
 
 bool encode_is_standard(const Node *n, int opset)
