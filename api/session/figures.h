@@ -52,9 +52,9 @@ struct Figures {
     Graph *graph; /* what they need of it */
     QuantFigure *list;
     size_t n, cap;
-    int64_t samples;  /* that were looked at */
-    int64_t observed; /* batches whose ranges were taken first; 0: ranges were known */
-    const char *why;  /* nothing was looked at; null: it was */
+    int64_t samples;      /* that were looked at */
+    const char *observed; /* whose ranges were taken first, in words; null: ranges were known */
+    const char *why;      /* nothing was looked at; null: it was */
 };
 
 /* Finds the quantizers of a step; all of it lives in `arena`.  Of @eval nothing runs but what they need. */

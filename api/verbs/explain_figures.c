@@ -72,7 +72,7 @@ static void tell_what(Text *t, Command *c, const Figures *f)
     else
         text_printf(t, "of %s samples", grouped(&c->cx->scratch, f->samples));
     if (f->samples && f->observed)
-        text_printf(t, "; ranges are those of the first %" PRId64 " batches", f->observed);
+        text_printf(t, "; %s", f->observed);
     text_add(t, f->samples && !f->why ? "\n" : "");
 }
 

@@ -77,8 +77,8 @@ static Status open_graph(const Form *f, Graph *g)
                                                                          : "RNN");
     TRY(quantizer_read(&all, "--quant", "w=off,a=off", "generic", &f->c->arena, &f->c->diag));
     TRY(quantizer_read(&own, "--quant-op", "w=off,a=int16:const=0.00004", "generic", &f->c->arena, &f->c->diag));
-    const QuantOverride override = { name, &own, 1u << OPERAND_A, "--quant-op" };
-    Recipe recipe = { .quantization = { &all, "generic", &override, 1, NULL } };
+    const QuantOverride override = { .selector = name, .spec = &own, .from = "--quant-op" };
+    Recipe recipe = { .quantization = { .spec = &all, .target = "generic", .overrides = &override, .n_overrides = 1 } };
     const PassOptions options = { .recipe = &recipe };
     return pass_run(pass_find("place-quant"), g, &(PassRun){ .options = &options, .allowed = -1 });
 }
