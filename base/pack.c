@@ -18,6 +18,7 @@
 
 UNPACK(unpack_u4, 2, packed_u4)
 UNPACK(unpack_u2, 4, packed_u2)
+UNPACK(unpack_u1, 8, packed_u1)
 
 /* Four elements to three bytes. */
 void unpack_u6(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n)
@@ -55,12 +56,12 @@ void pack_6(uint8_t *restrict out, size_t first, const uint8_t *restrict in, siz
 
 void unpack_bits(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n, unsigned bits)
 {
-    (bits == 6 ? unpack_u6 : bits == 4 ? unpack_u4 : unpack_u2)(out, in, first, n);
+    (bits == 6 ? unpack_u6 : bits == 4 ? unpack_u4 : bits == 2 ? unpack_u2 : unpack_u1)(out, in, first, n);
 }
 
 void pack_bits(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n, unsigned bits)
 {
-    (bits == 6 ? pack_6 : bits == 4 ? pack_4 : pack_2)(out, first, in, n);
+    (bits == 6 ? pack_6 : bits == 4 ? pack_4 : bits == 2 ? pack_2 : pack_1)(out, first, in, n);
 }
 
 void pack_4(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n)
@@ -86,9 +87,24 @@ void pack_2(uint8_t *restrict out, size_t first, const uint8_t *restrict in, siz
         packed_put2(out, first + i, in[i]);
 }
 
+void pack_1(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n)
+{
+    size_t i = 0;
+    for (; i < n && (first + i) % 8; i++)
+        packed_put1(out, first + i, in[i]);
+    for (; n - i >= 8; i += 8) {
+        unsigned byte = 0;
+        for (unsigned j = 0; j < 8; j++)
+            byte |= (in[i + j] & 1u) << j;
+        out[(first + i) / 8] = (uint8_t)byte;
+    }
+    for (; i < n; i++)
+        packed_put1(out, first + i, in[i]);
+}
+
 void pack_clear_tail(uint8_t *p, size_t n, unsigned bits)
 {
-    const size_t whole = n / 4 * 4; /* elements that fill bytes, whatever their bits */
+    const size_t whole = n / 8 * 8; /* elements that fill bytes, whatever their bits */
     const unsigned used = (unsigned)(n - whole) * bits;
     if (used % 8)
         p[whole * bits / 8 + used / 8] &= (uint8_t)((1u << used % 8) - 1);

@@ -1,5 +1,5 @@
-/* Arrays of elements of 2, 4 and 6 bits: a stream of bits, the first element in the lowest ones, so that four, two and
- * four thirds lie in a byte.  An f4e2m1 is packed as a u4.  Positions count elements, so a part of an array may begin
+/* Arrays of elements of 1, 2, 4 and 6 bits: a stream of bits, the first element in the lowest ones, so that eight, four,
+ * two and four thirds lie in a byte.  An f4e2m1 is packed as a u4.  Positions count elements, so a part of an array may begin
  * inside a byte. */
 #ifndef BASE_PACK_H
 #define BASE_PACK_H
@@ -16,6 +16,10 @@ static inline uint8_t packed_u2(const uint8_t *p, size_t i)
 {
     return p[i / 4] >> i % 4 * 2 & 3;
 }
+static inline uint8_t packed_u1(const uint8_t *p, size_t i)
+{
+    return p[i / 8] >> i % 8 & 1;
+}
 
 static inline uint8_t packed_u6(const uint8_t *p, size_t i)
 {
@@ -24,10 +28,10 @@ static inline uint8_t packed_u6(const uint8_t *p, size_t i)
     return (uint8_t)((p[at] >> shift | (shift > 2 ? (unsigned)p[at + 1] << (8 - shift) : 0)) & 63u);
 }
 
-/* Element i of 2, 4 or 6 bits. */
+/* Element i of 1, 2, 4 or 6 bits. */
 static inline uint8_t packed_bits(const uint8_t *p, size_t i, unsigned bits)
 {
-    return bits == 6 ? packed_u6(p, i) : bits == 4 ? packed_u4(p, i) : packed_u2(p, i);
+    return bits == 6 ? packed_u6(p, i) : bits == 4 ? packed_u4(p, i) : bits == 2 ? packed_u2(p, i) : packed_u1(p, i);
 }
 
 /* Stores the low bits of v as element i; the other elements of the byte stay. */
@@ -40,6 +44,10 @@ static inline void packed_put2(uint8_t *p, size_t i, uint8_t v)
 {
     unsigned shift = i % 4 * 2;
     p[i / 4] = (uint8_t)((p[i / 4] & ~(3u << shift)) | (v & 3u) << shift);
+}
+static inline void packed_put1(uint8_t *p, size_t i, uint8_t v)
+{
+    p[i / 8] = (uint8_t)((p[i / 8] & ~(1u << i % 8)) | (v & 1u) << i % 8);
 }
 
 static inline void packed_put6(uint8_t *p, size_t i, uint8_t v)
@@ -56,22 +64,26 @@ static inline void packed_put_bits(uint8_t *p, size_t i, unsigned bits, uint8_t 
         packed_put6(p, i, v);
     else if (bits == 4)
         packed_put4(p, i, v);
-    else
+    else if (bits == 2)
         packed_put2(p, i, v);
+    else
+        packed_put1(p, i, v);
 }
 
 /* Elements first .. first + n - 1 of `in`, one to a byte.  The arrays must not overlap. */
 void unpack_u4(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
 void unpack_u2(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
 void unpack_u6(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
+void unpack_u1(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n);
 
 /* Stores the low bits of n bytes as elements first .. first + n - 1 of `out`; its other elements stay.  Signed
  * elements are passed as their bytes. */
 void pack_4(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n);
 void pack_2(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n);
 void pack_6(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n);
+void pack_1(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n);
 
-/* The same by the number of bits: 2, 4 or 6. */
+/* The same by the number of bits: 1, 2, 4 or 6. */
 void unpack_bits(uint8_t *restrict out, const uint8_t *restrict in, size_t first, size_t n, unsigned bits);
 void pack_bits(uint8_t *restrict out, size_t first, const uint8_t *restrict in, size_t n, unsigned bits);
 

@@ -225,6 +225,20 @@ static Arithmetic arithmetic_of(const Type *t)
     return dtype_arithmetic(t->dtype);
 }
 
+/* Conditions as bits and back: 0 and 1, which are what they are in every arithmetic. */
+static void make_bits(Maker *m, const Node *n)
+{
+    const bool packs = n->type->dtype == BIT;
+    const int by = layout_of(m, n);
+    Held *held = fact(&m->held, in(n, 0)), *h = fact(&m->held, n);
+    const Arithmetic a = packs && !held->in[ARITH_F32][by] ? arithmetic_of(in(n, 0)->type) : ARITH_F32;
+    const int reg = want(m, in(n, 0), a, by);
+    h->left = a;
+    h->in[a][by] = reg + 1;
+    if (m->region.length == 1)
+        h->in[a][BY_ELEMENT] = h->in[a][BY_ROW] = reg + 1;
+}
+
 static void make_cast(Maker *m, const Node *n)
 {
     const Held *held = fact(&m->held, in(n, 0)); /* a mark is 0 or 1 in every arithmetic */
@@ -431,6 +445,8 @@ Tape *tape_make(const Graph *body, Arena *arena)
             make_draw(&m, n, &draw);
         else if (region_picks(n, &fold))
             make_pick(&m, n);
+        else if (n->type->dtype == BIT || in(n, 0)->type->dtype == BIT)
+            make_bits(&m, n);
         else
             make_cast(&m, n);
     }

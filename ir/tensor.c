@@ -260,7 +260,7 @@ void tensor_set_i64(Tensor *t, int64_t i, int64_t value)
     if (dtype_is_float(d))
         tensor_set_f64(t, i, (double)value);
     else
-        store_bits(t, i, d == BOOL ? value != 0 : (uint64_t)value);
+        store_bits(t, i, dtype_class(d) == CLASS_BOOL ? value != 0 : (uint64_t)value);
 }
 
 void tensor_set_f64(Tensor *t, int64_t i, double value)
@@ -309,6 +309,7 @@ void tensor_set_f64(Tensor *t, int64_t i, double value)
         store_bits(t, i, word);
         break;
     case BOOL:
+    case BIT:
         store_bits(t, i, value != 0);
         break;
     case U64:

@@ -107,9 +107,9 @@ static bool float_holds(DType wide, DType narrow)
 
 bool dtype_holds(DType wide, DType narrow)
 {
-    if (wide == narrow)
-        return true;
     const DTypeClass w = dtype_class(wide), n = dtype_class(narrow);
+    if (wide == narrow || (w == CLASS_BOOL && n == CLASS_BOOL))
+        return true;
     if (w == CLASS_STRING || n == CLASS_STRING || w == CLASS_BOOL)
         return false;
     const int digits_needed = n == CLASS_BOOL ? 1 : n == CLASS_INT ? dtype_bits(narrow) - 1 : dtype_bits(narrow);

@@ -8,7 +8,8 @@
 /* clang-format off */
 typedef enum DTypeClass { CLASS_BOOL, CLASS_INT, CLASS_UINT, CLASS_FLOAT, CLASS_STRING } DTypeClass;
 
-/* Hosts know the enumerators by number (qcc.h): new ones go behind the last.
+/* Hosts know the enumerators by number (qcc.h): new ones go behind the last.  A bit is a bool of which eight lie in a byte:
+ * a step keeps some for its way back, no model has any.  Its number is none of ONNX's.
  *     enumerator    text          bits  class         ONNX  */
 #define DTYPES(_)                                            \
     _( BOOL,         "bool",       8,    CLASS_BOOL,    9  ) \
@@ -36,7 +37,8 @@ typedef enum DTypeClass { CLASS_BOOL, CLASS_INT, CLASS_UINT, CLASS_FLOAT, CLASS_
     _( F64,          "f64",        64,   CLASS_FLOAT,   11 ) \
     _( STRING,       "string",     128,  CLASS_STRING,  8  ) \
     _( F6E2M3,       "f6e2m3",     6,    CLASS_FLOAT,   27 ) \
-    _( F6E3M2,       "f6e3m2",     6,    CLASS_FLOAT,   28 )
+    _( F6E3M2,       "f6e3m2",     6,    CLASS_FLOAT,   28 ) \
+    _( BIT,          "bit",        1,    CLASS_BOOL,    31 )
 /* clang-format on */
 
 typedef enum DType {

@@ -118,6 +118,8 @@ static const Pass *const train_step[] = {
     &pass_simplify,
     &pass_merge_equals,
     &pass_simplify,
+    &pass_keep_bits,
+    &pass_keep_codes,
     &pass_lift_casts,
     &pass_drop_dead,
     &pass_accumulate,

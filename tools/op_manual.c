@@ -24,7 +24,7 @@ static void print_dtypes(Text *t, uint32_t mask)
     bool any = false;
     uint32_t every = 0;
     for (int d = 0; d < DTYPE_COUNT; d++)
-        every |= 1u << dtype_onnx((DType)d);
+        every |= d == BIT ? 0 : 1u << dtype_onnx((DType)d);
     if ((mask & every) == every) {
         text_add(t, "every type");
         return;

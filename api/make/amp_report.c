@@ -136,8 +136,8 @@ const char *amp_report_kept(Arena *arena, const qcc_step *s)
     qcc_step *wide = s->recipe.precision.ledger && s->facts.origin ? compile_wide(s) : NULL;
     if (!wide)
         return "";
-    const uint64_t kept = footprint_kept(module_graph(s->module, "step")),
-                   instead = footprint_kept(module_graph(wide->module, "step"));
+    const uint64_t kept = footprint_kept(module_graph(s->module, "step"), arena),
+                   instead = footprint_kept(module_graph(wide->module, "step"), arena);
     step_close(wide);
     return arena_printf(arena, ", kept for backward %s instead of %s", bytes_text(arena, kept),
                         bytes_text(arena, instead));

@@ -172,7 +172,8 @@ typedef enum qcc_dtype {
     QCC_F64,
     QCC_STRING,
     QCC_F6E2M3,
-    QCC_F6E3M2
+    QCC_F6E3M2,
+    QCC_BIT
 } qcc_dtype;
 
 enum { QCC_MAX_RANK = 16 };

@@ -39,8 +39,7 @@ static Node *moved(Build *b, const ObserveAttr *at, Node *state, Node *batch, No
     return CALL(b, where, is_lo, lower, CALL(b, where, CALL(b, less, state, batch), batch, state));
 }
 
-/* The least or the largest of all: of features row by row first, as the norm or the softmax that makes them goes. */
-static Node *extreme(Build *b, Op op, Node *x)
+Node *observe_extreme(Build *b, Op op, Node *x)
 {
     enum { LEAST_ROW = 16 };
     const int64_t last = x->type->rank - 1;
@@ -56,7 +55,7 @@ Node *open_observe(Build *b, const Site *s)
     if (at->kind == OBSERVE_PCT || !type_known(x) || type_elements(x) == 0 || x->rank == 0)
         return NULL;
     Node *v = x->dtype == F32 ? s->in[0] : build_cast(b, s->in[0], F32), *state = s->in[1], *zero = number(b, 0);
-    Node *lo = extreme(b, OP_reduce_min, v), *hi = extreme(b, OP_reduce_max, v);
+    Node *lo = observe_extreme(b, OP_reduce_min, v), *hi = observe_extreme(b, OP_reduce_max, v);
     Node *finite = CALL(b, and, CALL(b, less, number(b, -INFINITY), lo), CALL(b, less, hi, number(b, INFINITY)));
     Node *least = CALL(b, where, CALL(b, less, lo, zero), lo, zero);
     Node *most = CALL(b, where, CALL(b, less, zero, hi), hi, zero), *is_lo = marks(b, true, false, false, false);

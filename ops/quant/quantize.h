@@ -72,14 +72,19 @@ void adjoint_dequantize_linear(Build *b, const Site *s, Node **dx);
 
 /* Numbers over the scale, and what they are beside the codes. */
 typedef struct CodeSpot {
-    Node *v, *r;         /* r: rounded */
-    Node *least, *most;  /* the codes' ends without the zero point */
-    Node *below, *above; /* whether they lie outside, by the mask */
+    Node *v, *r;        /* r: rounded */
+    Node *least, *most; /* the codes' ends without the zero point */
+    Node *seen;         /* what the mask compares with them: v or r */
+    int mask;           /* QuantMask */
 } CodeSpot;
 CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, int mask);
 
-/* What the mask lets through of what reaches codes; and of what reaches the scale, each element's part. */
-Node *code_gradient(Build *b, const CodeSpot *p, Node *dy);
+/* What the mask, one that lets not everything pass, or `relu` lets through of what reaches codes, by a bit a value: with
+ * `relu` only where v is above 0.  If there is a
+ * NaN among the numbers x that codes are made of (null: none is looked for), what does not pass is one, too. */
+Node *code_gradient(Build *b, const CodeSpot *p, Node *dy, bool relu, Node *x);
+
+/* Of what reaches the scale, each element's part. */
 Node *code_scale_terms(Build *b, const CodeSpot *p, Node *dy);
 
 /* The type of the quotient: `precision`, else that of the scale (the powers of two of e8m0 divide in f32). */

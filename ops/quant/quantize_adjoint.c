@@ -5,10 +5,12 @@
  *     rounded v - v           inside
  *     least - z, largest - z  below and above
  *
- * A NaN has the code of 0, but its gradient is a NaN, for whoever scales the loss to see. */
+ * A NaN has the code of 0, but its gradient is a NaN, for whoever scales the loss to see: and so is then all that does not
+ * pass, since of each element a bit is kept, of all of them whether there is one. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/control/reverse_call.h"
+#include "ops/quant/observe.h"
 #include "ops/quant/quantize_rows.h"
 
 /* A call on its way back. */
@@ -51,9 +53,8 @@ CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, in
         p.least = CALL(b, sub, p.least, z);
         p.most = CALL(b, sub, p.most, z);
     }
-    Node *seen = mask == MASK_BY_VALUE ? v : r;
-    p.below = CALL(b, less, seen, p.least);
-    p.above = CALL(b, less, p.most, seen);
+    p.seen = mask == MASK_BY_VALUE ? v : r;
+    p.mask = mask;
     return p;
 }
 
@@ -70,17 +71,37 @@ static CodeSpot spot_of(const Back *k)
     return code_spot(k->b, v, r, lo, hi, z, k->at->mask);
 }
 
-Node *code_gradient(Build *b, const CodeSpot *p, Node *dy)
+/* A condition of which a bit a value may be kept (passes/quant/keep_bits.c). */
+static Node *kept(Build *b, Node *condition)
 {
-    Node *zero = build_scalar(b, F32, 0);
-    Node *kept = CALL(b, where, p->below, zero, CALL(b, where, p->above, zero, dy));
-    return CALL(b, where, CALL(b, is_nan, p->v), p->v, kept);
+    return build_cast(b, build_cast(b, condition, BIT), BOOL);
+}
+
+/* 0, or a NaN if there is one. */
+static Node *spoilt(Build *b, Node *x)
+{
+    Node *most = observe_extreme(b, OP_reduce_max, x->type->dtype == F32 ? x : build_cast(b, x, F32));
+    return CALL(b, where, CALL(b, is_nan, most), most, build_scalar(b, F32, 0));
+}
+
+/* A number is between the ends if a clip leaves it alone; a NaN is not. */
+Node *code_gradient(Build *b, const CodeSpot *p, Node *dy, bool relu, Node *x)
+{
+    Node *zero = build_scalar(b, F32, 0), *lifted = p->v, *passes = NULL;
+    if (p->mask != MASK_NONE)
+        passes = CALL(b, equal, CALL(b, clip, p->seen, p->least, p->most), p->seen);
+    if (relu && passes)
+        lifted = CALL(b, where, passes, p->v, zero);
+    if (relu)
+        passes = CALL(b, less, zero, lifted);
+    return CALL(b, where, kept(b, passes), dy, x ? spoilt(b, x) : zero);
 }
 
 Node *code_scale_terms(Build *b, const CodeSpot *p, Node *dy)
 {
-    Node *inside = CALL(b, sub, p->r, p->v), *within = CALL(b, where, p->above, p->most, inside);
-    return CALL(b, mul, dy, CALL(b, where, p->below, p->least, within));
+    Node *below = CALL(b, less, p->seen, p->least), *above = CALL(b, less, p->most, p->seen);
+    Node *inside = CALL(b, sub, p->r, p->v), *within = CALL(b, where, above, p->most, inside);
+    return CALL(b, mul, dy, CALL(b, where, below, p->least, within));
 }
 
 /* Each block along the axis as a dimension of its own, zeros behind the last one. */
@@ -149,7 +170,7 @@ void adjoint_quantize_linear(Build *b, const Site *s, Node **dx)
     const bool masks = s->want[0] && at->mask != MASK_NONE, learns = s->want[1] && at->learned;
     const CodeSpot p = masks || learns ? spot_of(&k) : (CodeSpot){ NULL };
     if (s->want[0])
-        dx[0] = masks ? code_gradient(b, &p, dy) : dy;
+        dx[0] = masks ? code_gradient(b, &p, dy, false, s->in[0]) : dy;
     if (learns)
         dx[1] = scale_gradient(&k, &p, dy);
 }

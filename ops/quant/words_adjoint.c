@@ -73,9 +73,8 @@ static Node *masked(Build *b, const Site *s, const CodesAttr *at, int scale, Nod
         const CodeSpot p = code_spot(b, lifted, r, lo, hi, z, at->mask);
         if (learns)
             dx[scale] = learned_gradient(b, s, at, scale, &p, v);
-        dy = at->mask == MASK_NONE ? dy : code_gradient(b, &p, dy);
-        if (at->relu)
-            dy = CALL(b, where, CALL(b, greater, lifted, build_scalar(b, F32, 0)), dy, build_scalar(b, F32, 0));
+        if (at->relu || at->mask != MASK_NONE)
+            dy = code_gradient(b, &p, dy, at->relu, at->relu ? NULL : v);
     } else if (seen && learns) {
         dx[scale] = learned_gradient(b, s, at, scale, NULL, s->y[1]);
     }

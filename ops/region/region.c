@@ -3,7 +3,7 @@
 #include "ops/card/cards.h"
 #include "ops/random/draw_call.h"
 
-enum { LEAST_BITS = 8 }; /* smaller elements share bytes, which blocks would tear */
+enum { LEAST_BITS = 8, BITS = 8 }; /* smaller elements share bytes, which blocks would tear; BITS: in a byte */
 
 static bool is_plain(const Type *t)
 {
@@ -18,6 +18,18 @@ static bool reads_plain(const Node *n)
     return is_plain(n->type);
 }
 
+static bool is_bits(const Node *n)
+{
+    return n->type->kind == TYPE_TENSOR && type_known(n->type) && n->type->dtype == BIT;
+}
+
+/* A cast that packs conditions eight to a byte, or takes such apart.  Where bytes would be torn is seen once the space is
+ * known. */
+static bool moves_bits(const Node *n)
+{
+    return n->op == OP_cast && (is_bits(n) ? is_plain(in(n, 0)->type) : is_bits(in(n, 0)) && is_plain(n->type));
+}
+
 /* A cast that is a load and a store: the eight-bit floats have modes of their own. */
 static bool is_cast(const Node *n)
 {
@@ -28,7 +40,7 @@ static bool is_cast(const Node *n)
 bool region_maps(const Node *n)
 {
     DrawCall draw;
-    return (op_of(n)->row || is_cast(n) || draw_of(n, &draw)) && reads_plain(n);
+    return moves_bits(n) || ((op_of(n)->row || is_cast(n) || draw_of(n, &draw)) && reads_plain(n));
 }
 
 bool region_folds(const Node *n, Reduction *r)
@@ -333,6 +345,27 @@ static const char *check_fold(const Region *r, const Node *n, const Reduction *f
     return read && e != EXTENT_ROW && e != EXTENT_ELEMENT ? "a reduction that does not keep its dimensions" : NULL;
 }
 
+/* Whether elements of rows begin with a byte wherever a block may: those that lie beside each other fill bytes. */
+static bool fills_bytes(const Region *r)
+{
+    int64_t beside = 1;
+    for (int d = r->cut; d < r->rank && r->cut != REGION_UNCUT; d++)
+        beside *= r->dims[d];
+    return r->cut == REGION_UNCUT ? !r->contraction : beside % BITS == 0;
+}
+
+/* Bits are of each element of the space, and never a copy that others read inside. */
+static const char *check_bits(const RegionMembers *m, const Region *r, const Node *n)
+{
+    if (!moves_bits(n))
+        return NULL;
+    if (region_extent(r, n->type) != EXTENT_ELEMENT)
+        return "bits of less than its space";
+    if (!is_bits(n))
+        return in(n, 0)->op != OP_input && m->holds(m->user, in(n, 0)) ? "bits that it makes itself" : NULL;
+    return !fills_bytes(r) ? "bits whose bytes blocks would tear" : is_read_inside(m, n) ? "bits that it reads" : NULL;
+}
+
 /* What is computed has an element for each element of the space, or for each row. */
 static const char *check(const RegionMembers *m, const Region *r)
 {
@@ -349,6 +382,8 @@ static const char *check(const RegionMembers *m, const Region *r)
             wrong = check_fold(r, n, &fold, is_pick(n) || is_read_inside(m, n));
         else if (e != EXTENT_ELEMENT && e != EXTENT_ROW)
             wrong = "a value that is neither one of each element nor one of each row";
+        else
+            wrong = check_bits(m, r, n);
     }
     return wrong;
 }

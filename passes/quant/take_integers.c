@@ -272,9 +272,8 @@ static Node *other_reader(const Group *g)
 /* What observers read from now on: the quotient times the scale, within the bounds of what was absorbed. */
 static void show_observers(Build *b, const Group *g, Node *word)
 {
-    Node *value = CALL(b, mul, build_part(b, word, 1), in(g->quantizer, 1));
-    if (g->lifted)
-        value = CALL(b, max, value, build_scalar(b, F32, 0));
+    Node *quotient = build_part(b, word, 1);
+    Node *value = CALL(b, mul, g->lifted ? CALL(b, relu, quotient) : quotient, in(g->quantizer, 1));
     if (isfinite(g->most))
         value = CALL(b, min, value, build_scalar(b, F32, g->most));
     for (Node *reader = b->status == OK ? other_reader(g) : NULL; reader; reader = other_reader(g))

@@ -109,11 +109,43 @@ static bool is_read_backward(const Node *n)
     return false;
 }
 
-uint64_t footprint_kept(Graph *g)
+/* Bytes of the parts of a call that are read out of it on the backward side, or by it. */
+static uint64_t parts_kept(const Node *n)
 {
     uint64_t sum = 0;
-    for (Node *n = walk_first(g); n; n = walk_next(g, n))
-        if (takes_room(n) && !(n->flags & (NODE_BACKWARD | NODE_UPDATE)) && !n->n_regions && is_read_backward(n))
-            sum += bytes_of(n->type);
+    for (int k = 0; k < n->type->n_parts; k++) {
+        bool kept = false;
+        for (const Use *u = n->uses; u; u = u->next) {
+            const Node *part = u->user;
+            const bool is_it = part->op == OP_part && ((const PartAttr *)part->attr)->index == k;
+            kept = kept || (is_it && (part->flags & NODE_BACKWARD || is_read_backward(part)));
+        }
+        sum += kept ? bytes_of(n->type->parts[k]) : 0;
+    }
+    return sum;
+}
+
+/* Whether a value is made of states and constants alone: a weight in another form. */
+static bool is_of_states(Facts *of_data, const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && *(bool *)fact(of_data, in(n, i)))
+            return false;
+    return !n->n_regions;
+}
+
+uint64_t footprint_kept(Graph *g, Arena *scratch)
+{
+    uint64_t sum = 0;
+    Facts of_data = facts_open(scratch, sizeof(bool));
+    for (size_t i = 0; i < g->n_inputs; i++)
+        *(bool *)fact(&of_data, g->inputs[i]) = g->inputs[i]->op != OP_state;
+    for (Node *n = g->first; n; n = n->next) {
+        bool *data = fact(&of_data, n);
+        *data = *data || !is_of_states(&of_data, n);
+        if (!*data || !takes_room(n) || n->flags & (NODE_BACKWARD | NODE_UPDATE))
+            continue;
+        sum += n->type->kind == TYPE_TUPLE ? parts_kept(n) : is_read_backward(n) ? bytes_of(n->type) : 0;
+    }
     return sum;
 }

@@ -146,6 +146,53 @@ static Status check_rows(void *context)
     return OK;
 }
 
+/* ---- bits ---- */
+
+enum { ALL_FREE = -1, ROWS, CHANNELS };
+
+/* Conditions that leave as bits, and some that come in as such, beside a reduction that cuts the space in a way. */
+static Graph *bit_graph(Context *c, const int64_t *dims, int cut)
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const int64_t axes[] = { 2, 0 };
+    Node *x = graph_input(g, "x", type_tensor(&c->ir.types, F32, 3, dims));
+    Node *m = graph_input(g, "m", type_tensor(&c->ir.types, BIT, 3, dims));
+    Node *passes = build_cast(&b, m, BOOL), *zero = build_scalar(&b, F32, 0);
+    Node *y = build_node(&b, OP_where, NULL, 3, (Node *[]){ passes, x, zero });
+    Node *z = cut == ALL_FREE ? y : binary(&b, OP_sub, y, build_reduce(&b, OP_reduce_sum, y, cut == ROWS ? 1 : 2, axes));
+    Node *bits = build_cast(&b, binary(&b, OP_less, zero, z), BIT);
+    graph_return(g, 2, (Node *[]){ z, bits }, NULL);
+    return g;
+}
+
+/* Where elements of rows fill no bytes, the bits are packed apart. */
+static Status check_bits(void *context)
+{
+    static const int64_t cases[][3] = { { 3, 5, 7 },    { 40, 3, 8 },  { 9, 100, 24 }, { 2, 70, 1024 },
+                                        { 3, 8, 744 },  { 6, 9, 12 },  { 2, 5, 2048 }, { 300, 8, 56 },
+                                        { 1, 1, 4097 }, { 64, 7, 33 }, { 5, 8, 832 },  { 2, 8, 40000 } };
+    TapeCheck w = { .c = context };
+    int apart = 0;
+    for (int i = 0; i < 3 * (int)COUNT(cases); i++) {
+        const int64_t *dims = cases[i / 3];
+        const int cut = i % 3 - 1;
+        Graph *g = bit_graph(w.c, dims, cut);
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        assert_true(tape_check(&w, g, seed_of("bits", (uint64_t)i)));
+        assert_false(w.wrong);
+        int alone = 0;
+        for (const Node *n = g->first; n; n = n->next)
+            alone += n->op == OP_fused && n->type->kind == TYPE_TENSOR && n->type->dtype == BIT;
+        assert_true(!alone || (cut != ALL_FREE && dims[2] % 8));
+        apart += alone;
+    }
+    printf("%d tapes with bits, %d times packed apart\n", (int)w.tapes, apart);
+    assert_true(apart > 4 && w.channels > 8);
+    return OK;
+}
+
 /* ---- composites, opened and put together anew ---- */
 
 typedef struct Opened {
@@ -215,9 +262,16 @@ static void rows_by_themselves(void **state)
     with_context(check_rows);
 }
 
+static void bits(void **state)
+{
+    (void)state;
+    with_context(check_bits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(channels),
-                                        cmocka_unit_test(rows_by_themselves), cmocka_unit_test(composites) };
+                                        cmocka_unit_test(rows_by_themselves), cmocka_unit_test(bits),
+                                        cmocka_unit_test(composites) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,10 @@ static const Type *tensor_type_of(Ir *ir, const Onnx__TypeProto__Tensor *t, cons
 {
     DType dtype;
     int64_t dims[MAX_RANK];
-    if (t->elem_type <= ONNX_UNDEFINED || t->elem_type >= ONNX_TYPES)
+    const bool ours = dtype_from_onnx(t->elem_type, &dtype); /* bits of a step, too, which ONNX has not */
+    if (!ours && (t->elem_type <= ONNX_UNDEFINED || t->elem_type >= ONNX_TYPES))
         return no_type(why, arena_printf(ir->arena, "there is no element type %d", t->elem_type));
-    if (!dtype_from_onnx(t->elem_type, &dtype))
+    if (!ours)
         return type_opaque(&ir->types, arena_printf(ir->arena, "tensor(element type %d)", t->elem_type));
     if (!t->shape)
         return type_unranked(&ir->types, dtype);

@@ -21,6 +21,11 @@ static unsigned sextet(const void *data, int64_t i)
     return packed_u6(data, (size_t)i);
 }
 
+static unsigned bit(const void *data, int64_t i)
+{
+    return packed_u1(data, (size_t)i);
+}
+
 static int sign4(unsigned v)
 {
     return (int)(v ^ 8u) - 8;
@@ -57,6 +62,24 @@ READER(double)
         to[i - first] = (EXPR);                                                                                        \
     break
 
+/* The bits of whole bytes in vectors, those before and behind one by one. */
+#define EACH_BIT(T)                                                                                                    \
+    do {                                                                                                               \
+        const uint8_t *bytes = p;                                                                                      \
+        int64_t at = 0;                                                                                                \
+        for (; at < n && (first + at) % 8; at++)                                                                       \
+            to[at] = (T)bit(bytes, first + at);                                                                        \
+        for (; n - at >= 8; at += 8) {                                                                                 \
+            const uint32_t byte = bytes[(first + at) / 8];                                                             \
+            LEVEL_VECTOR                                                                                               \
+            for (int j = 0; j < 8; j++)                                                                                \
+                to[at + j] = (T)(int32_t)(byte >> j & 1u);                                                             \
+        }                                                                                                              \
+        for (; at < n; at++)                                                                                           \
+            to[at] = (T)bit(bytes, first + at);                                                                        \
+    } while (0);                                                                                                       \
+    break
+
 /* FLOATS says how a float reaches T; integers convert by the C rules, which round to nearest even. */
 #define LOADER(T, CONVERT)                                                                                             \
     void LEVEL_NAME(load_##T)(T * to, const Tensor *from, int64_t first, int64_t n)                                    \
@@ -65,6 +88,8 @@ READER(double)
         switch (from->type->dtype) {                                                                                   \
         case BOOL:                                                                                                     \
             EACH((T)(read_uint8_t(p, i) != 0));                                                                        \
+        case BIT:                                                                                                      \
+            EACH_BIT(T);                                                                                               \
         case I2:                                                                                                       \
             EACH((T)sign2(crumb(p, i)));                                                                               \
         case U2:                                                                                                       \
@@ -123,6 +148,7 @@ LOADER(f64, (f64))
 LOADER(i64, q_i64)
 LOADER(u64, q_u64)
 #undef LOADER
+#undef EACH_BIT
 #undef EACH
 
 /* An element is stored as Cast would: floats round once, integers wrap, floats to integers truncate and saturate. */
@@ -139,6 +165,26 @@ LOADER(u64, q_u64)
         packed_put##bits(p, (size_t)(first + i), (uint8_t)(v));                                                        \
     if (first + n == tensor_elements(to))                                                                              \
         pack_clear_tail(p, (size_t)(first + n), bits);                                                                 \
+    break
+
+/* Eight bits in a byte; what of the first and the last byte is not ours stays. */
+#define PUT_BIT                                                                                                        \
+    do {                                                                                                               \
+        uint8_t *bytes = p;                                                                                            \
+        int64_t at = 0;                                                                                                \
+        for (; at < n && (first + at) % 8; at++)                                                                       \
+            packed_put1(bytes, (size_t)(first + at), from[at] != 0);                                                   \
+        for (; n - at >= 8; at += 8) {                                                                                 \
+            uint32_t byte = 0;                                                                                         \
+            for (int j = 0; j < 8; j++)                                                                                \
+                byte |= (uint32_t)(from[at + j] != 0) << j;                                                            \
+            bytes[(first + at) / 8] = (uint8_t)byte;                                                                   \
+        }                                                                                                              \
+        for (; at < n; at++)                                                                                           \
+            packed_put1(bytes, (size_t)(first + at), from[at] != 0);                                                   \
+        if (first + n == tensor_elements(to))                                                                          \
+            pack_clear_tail(bytes, (size_t)(first + n), 1);                                                            \
+    } while (0);                                                                                                       \
     break
 
 /* Numbers of f32 below 2^31 become integers of 32 bits first, which are cut as those of 64 would be: a vector's work. */
@@ -182,6 +228,8 @@ static bool put_small(Tensor *to, int64_t first, const f32 *restrict from, int64
         switch (to->type->dtype) {                                                                                     \
         case BOOL:                                                                                                     \
             PUT(uint8_t, from[i] != 0);                                                                                \
+        case BIT:                                                                                                      \
+            PUT_BIT;                                                                                                   \
         case I2:                                                                                                       \
         case U2:                                                                                                       \
             PUT_BITS(2, AS_INT(from[i]));                                                                              \
@@ -237,3 +285,4 @@ STORER(u64, (float), f64_odd_from_u64, , f64)
 #undef STORER
 #undef PUT
 #undef PUT_BITS
+#undef PUT_BIT

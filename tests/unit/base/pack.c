@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/pack.h"
+#include "base/status.h"
 
 /* What the bits of element i are, by counting bits in the array. */
 static unsigned bits_at(const uint8_t *p, size_t i, unsigned width)
@@ -19,13 +20,16 @@ static void every_byte_unpacks(void **state)
 {
     (void)state;
     for (unsigned byte = 0; byte < 256; byte++) {
-        uint8_t in = (uint8_t)byte, u[4];
+        uint8_t in = (uint8_t)byte, u[8];
         unpack_u4(u, &in, 0, 2);
         for (size_t i = 0; i < 2; i++)
             assert_int_equal(u[i], bits_at(&in, i, 4));
         unpack_u2(u, &in, 0, 4);
         for (size_t i = 0; i < 4; i++)
             assert_int_equal(u[i], bits_at(&in, i, 2));
+        unpack_u1(u, &in, 0, 8);
+        for (size_t i = 0; i < 8; i++)
+            assert_int_equal(u[i], bits_at(&in, i, 1));
     }
     for (unsigned bits = 0; bits < 1u << 12; bits++) { /* every pair of neighbours, at every place in three bytes */
         for (size_t at = 0; at < 3; at++) {
@@ -44,15 +48,18 @@ static void every_byte_unpacks(void **state)
 
 enum { BYTES = 16 };
 
+static const unsigned widths[] = { 1, 2, 4, 6 };
+
 static void parts_unpack(void **state)
 {
     (void)state;
-    uint8_t in[BYTES], u[4 * BYTES + 1];
+    uint8_t in[BYTES], u[8 * BYTES + 1];
     for (size_t i = 0; i < BYTES; i++)
         in[i] = (uint8_t)(i * 151 + 29);
-    for (unsigned width = 2; width <= 6; width += 2)
+    for (size_t w = 0; w < COUNT(widths); w++)
         for (size_t first = 0; first < 9; first++)
-            for (size_t n = 0; n <= BYTES * 8 / width - first; n++) {
+            for (size_t n = 0; n <= BYTES * 8 / widths[w] - first; n++) {
+                const unsigned width = widths[w];
                 u[n] = 77;
                 unpack_bits(u, in, first, n, width);
                 for (size_t i = 0; i < n; i++) {
@@ -68,13 +75,14 @@ static void parts_unpack(void **state)
 static void parts_pack_and_leave_the_rest(void **state)
 {
     (void)state;
-    uint8_t values[4 * BYTES], out[BYTES];
+    uint8_t values[8 * BYTES], out[BYTES];
     for (size_t i = 0; i < sizeof values; i++)
         values[i] = (uint8_t)(i * 91 + 200); /* high bits set: they must not leak */
-    for (unsigned width = 2; width <= 6; width += 2)
+    for (size_t w = 0; w < COUNT(widths); w++)
         for (int fill = 0; fill < 256; fill += 255)
             for (size_t first = 0; first < 9; first++)
-                for (size_t n = 0; n <= BYTES * 8 / width - first; n++) {
+                for (size_t n = 0; n <= BYTES * 8 / widths[w] - first; n++) {
+                    const unsigned width = widths[w];
                     memset(out, fill, sizeof out);
                     pack_bits(out, first, values, n, width);
                     for (size_t i = 0; i < BYTES * 8 / width; i++) {
@@ -89,8 +97,9 @@ static void parts_pack_and_leave_the_rest(void **state)
 static void tails_are_cleared(void **state)
 {
     (void)state;
-    for (unsigned width = 2; width <= 6; width += 2)
+    for (size_t w = 0; w < COUNT(widths); w++)
         for (size_t n = 0; n <= 16; n++) {
+            const unsigned width = widths[w];
             uint8_t p[16];
             memset(p, 0xff, sizeof p);
             pack_clear_tail(p, n, width);
