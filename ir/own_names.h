@@ -10,7 +10,7 @@
 #define CLIPPED_PREFIX   OWN_PREFIX "clipped/"
 #define RANGE_PREFIX     OWN_PREFIX "range/"     /* behind it the value whose range it remembers */
 #define STEP_SIZE_PREFIX OWN_PREFIX "step_size/" /* the same: the logarithm of a scale that is learned */
-#define OBSERVED_PREFIX  OWN_PREFIX "observed/"  /* the same: the scale of a weight whose statistics count for a while */
+#define OBSERVED_PREFIX  OWN_PREFIX "observed/"  /* the same: the scale of a weight, while statistics count */
 #define SCALE_NAME       OWN_PREFIX "scale"      /* of the loss */
 #define SCALER_NAME      OWN_PREFIX "scaler"     /* counters of that scale */
 #define STEP_NAME        OWN_PREFIX "step"
@@ -21,7 +21,7 @@
 #define LATCHED_SCALE    OWN_PREFIX "latched"
 #define FOUND_NAME       OWN_PREFIX "found"
 #define APPLIED_NAME     OWN_PREFIX "applied"
-#define PHASE_GRAPH      "weights_first"           /* a graph that is run in place of @step, for the first steps */
+#define PHASE_GRAPH      "weights_first"            /* a graph that is run in place of @step, for the first steps */
 #define PHASE_NAME       OWN_PREFIX "weights_first" /* its result that says for how many */
 #define VALID_INPUT      OWN_PREFIX "valid"
 

@@ -53,8 +53,8 @@ static Status place_both(qcc_step *s, Graph *g, Graph **early)
     return run_pipeline(s, "quant-places", g);
 }
 
-/* The model as it is to be trained, and the losses that a line says for it; `early` is the one of the steps in which data
- * are floats, null where there are none or nobody asks. */
+/* The model as it is to be trained, and the losses that a line says for it; `early` is the one of the steps in which
+ * data are floats, null where there are none or nobody asks. */
 static Status build_model(qcc_step *s, const CommandLine *line, Graph **model, Graph **early)
 {
     Graph *g = NULL;

@@ -4,8 +4,8 @@
 
 #include "api/train/train.h"
 
-/* Lets the quantizers of a step that was compiled see the data of --calibrate: what they remember becomes the first value
- * of its states.  `told` is what was done, in words; null where no option names data. */
+/* Lets the quantizers of a step that was compiled see the data of --calibrate: what they remember becomes the first
+ * value of its states.  `told` is what was done, in words; null where no option names data. */
 Status calibrate_step(Command *c, qcc_step *s, const char **told);
 
 /* The same for a session of it. */

@@ -93,7 +93,7 @@ Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
     return OK;
 }
 
-/* ---- statistics for some steps, then learned: a state holds the logarithm of what is learned over what was seen ---- */
+/* ---- statistics for some steps, then learned: a state holds the logarithm of what is learned over those ---- */
 
 /* From a scale that stays as it is behind so many steps: 0 is learned before. */
 static Status learn_from(QuantScales *s, QuantNodes *q, Build *b, bool data)

@@ -17,4 +17,6 @@ static Status only_observe(Graph *g, PassRun *run)
     return observers_keep(g, run, OBSERVERS_ALONE);
 }
 
-const Pass pass_only_observe = { .name = "only-observe", .needs = TYPED, .may = MEANING, .rebinds = true, .run = only_observe };
+const Pass pass_only_observe = {
+    .name = "only-observe", .needs = TYPED, .may = MEANING, .rebinds = true, .run = only_observe
+};

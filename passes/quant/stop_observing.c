@@ -17,4 +17,6 @@ static Status stop_observing(Graph *g, PassRun *run)
     return observers_keep(g, run, OBSERVERS_NONE);
 }
 
-const Pass pass_stop_observing = { .name = "stop-observing", .needs = TYPED, .may = MEANING, .rebinds = true, .run = stop_observing };
+const Pass pass_stop_observing = {
+    .name = "stop-observing", .needs = TYPED, .may = MEANING, .rebinds = true, .run = stop_observing
+};
