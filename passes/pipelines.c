@@ -50,7 +50,7 @@ static const Pass *const freeze[] = {
 /* A model that is to be trained: its parameters are chosen, the rest is folded. */
 #define CHOSEN_MODEL                                                                                                   \
     &pass_open_sequences, /* weights are cut by them too */                                                            \
-        &pass_choose_trainable, &pass_propagate_shapes, &pass_pin_types
+        &pass_open_codes, &pass_choose_trainable, &pass_propagate_shapes, &pass_pin_types
 #define TRAINING_FORM                                                                                                  \
     &pass_enter_training, /* before simplify takes dropouts that do nothing out */                                     \
         &pass_sink_constants, &pass_fold_constants, &pass_inline_branches, &pass_fold_constants, &pass_unroll_loops,   \

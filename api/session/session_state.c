@@ -4,6 +4,7 @@
 
 #include "api/session/export_form.h"
 #include "api/session/export_quant.h"
+#include "api/session/state_codes.h"
 #include "api/session/weights.h"
 #include "base/bytes.h"
 #include "base/sha256.h"
@@ -32,10 +33,14 @@ static Status trained_states(qcc_session *s, TrainedStates *to)
     to->n = 0;
     for (size_t i = 0; i < n_states; i++) {
         const Tensor *value;
+        const Tensor *codes = NULL;
         TRY(session_final(s, &states[i], &value));
+        if (value && states[i].trained)
+            TRY(state_codes(s->step, states[i].name, value, &codes));
         if (value)
             all[to->n++] = (TrainedState){ .name = states[i].name,
                                            .value = value,
+                                           .codes = codes,
                                            .of_training = !role_is_of_model(states[i].mark.role) };
     }
     return OK;

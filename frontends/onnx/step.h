@@ -45,6 +45,7 @@ Status onnx_write_flat(const Graph *g, Diag *d, const Sink *sink);
 typedef struct TrainedState {
     const char *name;
     const Tensor *value;
+    const Tensor *codes; /* what it is where the file holds integers; null: it is none of those */
     bool of_training; /* the file need not have a place for it */
 } TrainedState;
 

@@ -242,6 +242,12 @@ static void choose_by_rules(const Choosing *c, Candidate *k)
 
 /* ---- what the user says ---- */
 
+static bool is_scale_of_codes(const Candidate *k)
+{
+    const Node *reader = k->use.reader[USE_OPERAND];
+    return reader && (op_of(reader)->quant.quantizes || op_of(reader)->quant.dequantizes);
+}
+
 /* Hears each candidate that a selector takes; one that takes none is an error. */
 static Status select_each(Choosing *c, const char *option, const char *text,
                           void (*hear)(Choosing *c, Candidate *k, const char *option, const char *text))
@@ -265,6 +271,10 @@ static void hear_train(Choosing *c, Candidate *k, const char *option, const char
 {
     if (!has_gradient(k->node) || k->choice.kind == CHOICE_STATISTIC || !k->node->name || k->node->graph != c->graph)
         return;
+    if (is_scale_of_codes(k)) { /* biases are in units of it: they would stand for other numbers */
+        choose(k, CHOICE_CONSTANT, "a scale of quantizers stays what it is");
+        return;
+    }
     k->selected = true;
     choose(k, CHOICE_TRAINED, arena_printf(c->graph->arena, "%s '%s'", option, text));
 }

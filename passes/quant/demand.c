@@ -176,11 +176,20 @@ static void mark_ends(Placement *p, Node *const *calls, size_t n)
 
 /* ---- demands ---- */
 
+/* Whether a value is what codes stand for, or one of which there are codes: nobody makes them twice. */
+static bool is_quantized(const Node *value)
+{
+    bool any = op_of(value)->quant.dequantizes;
+    for (const Use *u = value->uses; u; u = u->next)
+        any |= op_of(u->user)->quant.quantizes && in(u->user, 0) == value;
+    return any;
+}
+
 /* Asks for a value; the widest demand counts.  Whether anything changed. */
 static bool ask(Placement *p, Node *value, const Quantizer *q, Node *asked)
 {
     QuantValueMark *v = quant_value(p, value);
-    if (!q || (v->by && v->by->bits >= q->bits))
+    if (is_quantized(value) || !q || (v->by && v->by->bits >= q->bits))
         return false;
     *v = (QuantValueMark){ .by = q, .asked = asked, .axis = QUANT_WHOLE, .within = v->within };
     return true;

@@ -300,6 +300,16 @@ static Status refuse(PassRun *run, const char *what, const char *instead)
     return message_send(m);
 }
 
+/* A model whose file has quantizers is trained through them: others around them would make codes of codes. */
+static Status check_model(Graph *g, PassRun *run)
+{
+    for (Node *n = g->first; n; n = n->next)
+        if (op_of(n)->quant.dequantizes && !(n->flags & NODE_OURS))
+            return refuse(run, arena_printf(run->scratch, "the model is quantized already (%s)", node_place(n).where),
+                          "the same without --quant: it is trained through its own quantizers");
+    return OK;
+}
+
 static Status check_spec(PassRun *run, const Quantization *q)
 {
     const QuantSpec *s = q->spec;
@@ -323,6 +333,7 @@ static Status place_quant(Graph *g, PassRun *run)
     if (!recipe || !recipe->quantization.spec)
         return OK;
     TRY(check_spec(run, &recipe->quantization));
+    TRY(check_model(g, run));
     Placement p = { .g = g,
                     .run = run,
                     .recipe = &recipe->quantization,

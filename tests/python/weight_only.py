@@ -1,6 +1,6 @@
 """Weights as codes of groups, and products of floats with them: models are trained so for some steps and exported; the file,
 the step with its checkpoint and ONNX Runtime come to the same results, codes of four bits are packed, what is said of the file
-is true, and the file that is read and trained again keeps its codes.
+is true, and the file that is read and trained again keeps its scales, and bits.
 
 usage: weight_only.py QCC SOURCE FOLDER
 """
@@ -131,12 +131,20 @@ def check(qcc, source, model, spec, target, four, rounded, operators):
 
 
 def again(qcc, data, name):
-    """The file is read and trained as it is: codes are what they were."""
-    before, _ = weights_of("q.onnx")
+    """The file is read and trained as it is: scales, zero points and types of codes are what they were."""
+    before, old = weights_of("q.onnx")
     train(qcc, "q.onnx", data, None, None, "again.onnx")
-    after, _ = weights_of("again.onnx")
-    if {k: (w.data_type, w.raw_data) for k, w in before.items()} != {k: (w.data_type, w.raw_data) for k, w in after.items()}:
-        sys.exit("%s: codes changed as the file was trained again" % name)
+    after, new = weights_of("again.onnx")
+    if {k: w.data_type for k, w in before.items()} != {k: w.data_type for k, w in after.items()}:
+        sys.exit("%s: codes are of other types as the file was trained again" % name)
+    held = [{i.name: i.raw_data for i in m.graph.initializer} for m in (old, new)]
+    scales = {n.input[k] for n in old.graph.node if n.op_type == "DequantizeLinear" for k in range(1, len(n.input))}
+    if any(held[0].get(s) != held[1].get(s) for s in scales):
+        sys.exit("%s: scales changed as the file was trained again" % name)
+    run(qcc, "predict", "again.onnx", *data[0], "--output", "file.npy")
+    run(qcc, "predict", "s.step.onnx", *data[0], "--checkpoint", "run", "--output", "step.npy")
+    if not (numpy.load("file.npy") == numpy.load("step.npy")).all():
+        sys.exit("%s: the file that was trained again and its step differ" % name)
 
 
 def main():

@@ -376,12 +376,25 @@ static Status all_have_a_place(StateExport *x)
     return m ? message_send(m) : OK;
 }
 
+/* Codes, where that is what the file has. */
+static const Tensor *value_for(const StateExport *x, const TrainedState *s)
+{
+    const MapEntry *e = map_find(&x->shown, s->name);
+    const Held *h = e ? e->value.p : NULL;
+    DType dtype;
+    while (h && h->of)
+        h = h->of;
+    const bool floats =
+        !h || !h->tensor || !dtype_from_onnx(h->tensor->data_type, &dtype) || dtype_is_float(dtype) || !s->codes;
+    return floats ? s->value : s->codes;
+}
+
 static Status want_states(StateExport *x)
 {
     const TrainedStates *s = x->states;
     for (size_t i = 0; i < s->n; i++)
         if (!s->list[i].of_training || map_find(&x->shown, s->list[i].name))
-            map_put(&x->wanted, s->list[i].name, NULL)->value.cp = s->list[i].value;
+            map_put(&x->wanted, s->list[i].name, NULL)->value.cp = value_for(x, &s->list[i]);
     for (size_t i = 0; i < s->n_twins; i++)
         TRY(want_twin(x, &s->twins[i]));
     return all_have_a_place(x);
