@@ -232,10 +232,25 @@ static Status check_engine(Placement *p, const Node *n, const QuantCallMark *c)
     return message_send(m);
 }
 
+/* Of a first or a last layer that is to have other bits, or none, that is why. */
+static void explain_end(Placement *p, QuantCallMark *c)
+{
+    const bool first = c->first && c->spec->first.said, last = !first && c->last && c->spec->last.said;
+    const QuantEnd *end = first ? &c->spec->first : &c->spec->last;
+    if (!first && !last)
+        return;
+    const char *word = first ? "first" : "last";
+    if (end->bits)
+        c->by = arena_printf(p->g->arena, "%s=%d", word, end->bits);
+    else
+        c->why = arena_printf(p->g->arena, "%s=off: no such layer stands %s it", word, first ? "before" : "behind");
+}
+
 static Status ask_core(Placement *p, Node *n)
 {
     QuantCallMark *c = quant_call(p, n);
     c->weight = chosen(p, c, OPERAND_W);
+    explain_end(p, c);
     if (!multiplies(n))
         return OK;
     c->data = chosen(p, c, OPERAND_A);

@@ -31,6 +31,7 @@ typedef struct Placing {
     Placement *p;
     QuantScales scales;
     Map paths;
+    Map names; /* of nodes that are there, and of codes that are placed */
     size_t n_nameless;
 } Placing;
 
@@ -57,11 +58,33 @@ static const char *name_behind(Graph *g, const char *name, const char *what)
     return name_of(&g->ir->names, text, strlen(text));
 }
 
+static void note_names(Placing *s)
+{
+    const Graph *g = s->p->g;
+    map_open(&s->names, s->p->run->scratch);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        map_put(&s->names, g->inputs[i]->name, NULL);
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->name)
+            map_put(&s->names, n->name, NULL);
+}
+
+/* What is placed for a value is called after it; where there are two quantizers of one weight the other one has a number. */
 static const char *name_of_value(Placing *s, const Node *value)
 {
-    if (value->name)
-        return value->name;
-    return arena_printf(s->p->g->arena, "value.%zu", s->n_nameless++);
+    static const char *const endings[] = { ".codes", ".scale", ".zero" };
+    Arena *arena = s->p->g->arena;
+    const char *base = value->name ? value->name : arena_printf(arena, "value.%zu", s->n_nameless++);
+    for (int k = 1;; k++) {
+        const char *name = k > 1 ? arena_printf(arena, "%s.%d", base, k) : base;
+        bool taken = false;
+        for (size_t i = 0; i < COUNT(endings); i++)
+            taken |= map_find(&s->names, arena_printf(s->p->run->scratch, "%s%s", name, endings[i])) != NULL;
+        if (taken)
+            continue;
+        map_put(&s->names, arena_printf(s->p->run->scratch, "%s%s", name, endings[0]), NULL);
+        return name;
+    }
 }
 
 /* ---- what is told ---- */
@@ -174,7 +197,7 @@ static Status place_value(Placing *s, Node *value)
 static bool is_placed(Placing *s, const Node *weight, const Quantizer *by, int axis)
 {
     const QuantValueMark *v = quant_value(s->p, weight);
-    return v->number && v->by == by && v->axis == axis;
+    return v->number && quantizer_same(v->by, by) && v->axis == axis;
 }
 
 /* |bias| / (data scale * 2^30): no scale below that keeps the codes of the bias within half of 32 bits, which leaves the other
@@ -190,11 +213,7 @@ static Node *least_scale(Build *b, Node *bias, Node *data_scale, int axis)
 static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, Node *bias, Node *data_scale)
 {
     Node *weight = in(call, i);
-    QuantNodes q = { .by = by,
-                     .grain = quant_whole,
-                     .never_negative = false,
-                     .most = (double)INFINITY,
-                     .name = name_of_value(s, quant_weight_of(weight)) };
+    QuantNodes q = { .by = by, .grain = quant_whole, .never_negative = false, .most = (double)INFINITY };
     QuantValueMark *v = quant_value(s->p, weight);
     if (v->called)
         q.name = v->called;
@@ -203,6 +222,7 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
         node_set_in(call, i, v->number);
         return OK;
     }
+    q.name = name_of_value(s, quant_weight_of(weight));
     Build b = build_before(call);
     b.flags |= NODE_OURS;
     TRY(quant_grain_of_weight(s->p, by, call, i, &q.grain));
@@ -343,6 +363,7 @@ static Status place_quant(Graph *g, PassRun *run)
     TRY(quant_says(&p));
     TRY(quant_open_recurrent(&p));
     Placing s = { .p = &p, .scales = { .p = &p, .results = results_of(g, run->scratch) } };
+    note_names(&s);
     TRY(quant_find(&p));
     return place_all(&s);
 }

@@ -84,6 +84,9 @@ bool quantizer_is_integer(const Quantizer *q);
 /* Whether its scale is trained. */
 bool quantizer_is_learned(const Quantizer *q);
 
+/* Whether two quantizers do the same, whoever said so. */
+bool quantizer_same(const Quantizer *a, const Quantizer *b);
+
 /* The least and the largest code of integers; of EITHER those of signed ones. */
 void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest);
 

@@ -147,6 +147,16 @@ const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **
     return wrong ? wrong : wrong_with_source(q, role, instead);
 }
 
+bool quantizer_same(const Quantizer *a, const Quantizer *b)
+{
+    bool same = a->on == b->on && a->format == b->format && a->bits == b->bits;
+    for (size_t i = 0; i < COUNT(a->part); i++) {
+        const QuantPart *x = &a->part[i], *y = &b->part[i];
+        same &= x->value == y->value && x->number == y->number && x->size[0] == y->size[0] && x->size[1] == y->size[1];
+    }
+    return same;
+}
+
 void quantizer_lay_over(QuantSpec *spec, const QuantSpec *over)
 {
     for (size_t i = 0; i < COUNT(spec->of); i++)
