@@ -45,6 +45,12 @@ static void tell_words(Text *t, Arena *arena, const qcc_step *s)
     text_add(t, any ? " on codes" : "nothing on codes");
 }
 
+/* Whether what stays looks up rows: no product. */
+static bool is_table(const QuantDecision *d)
+{
+    return ops_table.defs[d->op]->quant.in[0] == QUANT_GATHER;
+}
+
 const char *quant_report_line(Arena *arena, const qcc_step *s)
 {
     const Quantization *q = &s->recipe.quantization;
@@ -55,8 +61,10 @@ const char *quant_report_line(Arena *arena, const qcc_step *s)
     text_open(&t, arena);
     text_printf(&t, "for %s: ", q->target);
     tell_words(&t, arena, s);
-    for (size_t i = 0; q->ledger && i < q->ledger->n; i++)
-        n[q->ledger->list[i].kind]++;
+    for (size_t i = 0; q->ledger && i < q->ledger->n; i++) {
+        const QuantDecision *d = &q->ledger->list[i];
+        n[d->kind] += d->kind != QUANT_STAYS || !is_table(d);
+    }
     if (q->ledger)
         text_printf(&t, "; %zu values and %zu weights quantized", n[QUANTIZED_DATA], n[QUANTIZED_WEIGHT]);
     if (n[QUANT_STAYS])

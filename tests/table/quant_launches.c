@@ -8,13 +8,17 @@
 #include "ops/card/cards.h"
 #include "support/stored.h"
 
+/* Of the LSTM's export: W and R of two layers, and that of its Gemm; states that meet R in two layers, two ways and all
+ * steps but the first. */
+enum { N_WEIGHTS = 5, N_STATES = 2 * 2 * 5 };
+
 typedef struct Case {
     Stored *s;
     qcc_context *cx;
     qcc_model *model;
     qcc_step *step;
-    int calls, n_over_data; /* of them: calls of quantizers and observers */
-    double share;           /* of all bytes that launches read and write */
+    int calls, n, n_over_data; /* calls of quantizers and observers; launches of quantization alone, over data */
+    double share;              /* of all bytes that launches read and write */
 } Case;
 
 static double bytes_of(const Launch *l)
@@ -44,6 +48,7 @@ static Status count(void *thing)
         k->calls += is_call(&p->launches[q.over_data[i]]);
         printf("  %d %s\n", q.over_data[i], launch_words(arena, p, q.over_data[i], 1));
     }
+    k->n = q.n;
     k->n_over_data = q.n_over_data;
     k->share = q.data_bytes / all;
     printf("%d launches, %d of quantization alone, %d over data: %.1f %% of %.0f bytes\n", p->n_launches, q.n,
@@ -80,6 +85,27 @@ static Status transformer(void *stored)
     return OK;
 }
 
+/* Weights of recurrent layers are codes once a step, whatever the number of steps that are walked: each has a launch that
+ * finds its ranges, one for its scales, and shares the one that makes its numbers. */
+static Status recurrent(void *stored)
+{
+    const Case k = counted(stored, "--quant w8a8 --optimizer adamw --loss cross_entropy:logits,axis=1 --batch 4");
+    assert_int_equal(k.calls, 0);
+    assert_true(k.n <= 3 * N_WEIGHTS + 2 && k.share < 0.05);
+    return OK;
+}
+
+/* Where the layers are opened, states are quantized by what makes them; each has one launch more, which makes its number
+ * for the gradient of R. */
+static Status opened(void *stored)
+{
+    const Case k = counted(stored, "--quant w8a8 --quant-op op:LSTM=a=uint8:asym:ema --optimizer adamw "
+                                   "--loss cross_entropy:logits,axis=1 --batch 4");
+    assert_int_equal(k.calls, 0);
+    assert_true(k.n <= 4 * (2 * N_WEIGHTS - 1) + N_STATES + 10 && k.share < 0.05);
+    return OK;
+}
+
 static Status floats(void *stored)
 {
     const Case k = counted(stored, "--optimizer adamw --loss cross_entropy --batch 8");
@@ -94,7 +120,9 @@ static void launches_are_shared(void **state)
     assert_int_equal(stored_each("/examples/models/cnn.qir", NULL, NULL, convolutions, &seen), 0);
     assert_int_equal(stored_each("/examples/models/gpt.qir", NULL, NULL, transformer, &seen), 0);
     assert_int_equal(stored_each("/examples/models/cnn.qir", NULL, NULL, floats, &seen), 0);
-    assert_int_equal(seen, 3);
+    assert_int_equal(stored_each("/tests/data/exports/lstm-training-16-static.onnx", NULL, NULL, recurrent, &seen), 0);
+    assert_int_equal(stored_each("/tests/data/exports/lstm-training-16-static.onnx", NULL, NULL, opened, &seen), 0);
+    assert_int_equal(seen, 5);
 }
 
 int main(void)
