@@ -1,8 +1,8 @@
 /* Which calls compute on codes, and which values they are given.
  *
  * A call whose card has a product of codes asks for its data; demands go against the data through what only moves
- * elements.  What adds, multiplies, pools or lays side by side joins in where its operands are codes anyway and its result is asked for: a
- * call alone between two floats would only cost the way there and back. */
+ * elements.  What adds, multiplies, pools or lays values side by side joins in where its operands are codes anyway and
+ * its result is asked for: a call alone between two floats would only cost the way there and back. */
 #include <string.h>
 
 #include "ops/card/words.h"

@@ -1,5 +1,5 @@
-/* What only puts elements somewhere else: codes may go through it, and one scale with them; and what lays values side by
- * side, which has codes of a scale of its own of codes of others. */
+/* What only puts elements somewhere else: codes may go through it, and one scale with them; and what lays values side
+ * by side, which has codes of a scale of its own of codes of others. */
 #include "ops/card/words.h"
 #include "passes/quant/placement.h"
 

@@ -1,6 +1,6 @@
-/* Recurrent layers, opened: one product of the data of all steps with W, and step by step one of the state with R, between
- * the functions of the gates, which stay float.  So they are done whose data shall be codes: no engine has a recurrent
- * layer on codes.
+/* Recurrent layers, opened: one product of the data of all steps with W, and step by step one of the state with R,
+ * between the functions of the gates, which stay float.  So they are done whose data shall be codes: no engine has a
+ * recurrent layer on codes.
  *
  * A state of lstm is o * tanh(c): it has no number beyond 1, and needs nobody who observes it.  The same holds for rnn,
  * and for gru from a state of 0 on. */
