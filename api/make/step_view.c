@@ -6,6 +6,7 @@
 #include "api/make/amp_report.h"
 #include "api/make/launch_nodes.h"
 #include "api/make/launches.h"
+#include "api/make/quant_report.h"
 
 /* Decisions about nodes that only their order tells apart. */
 typedef struct Chain {
@@ -183,7 +184,8 @@ ViewFacts step_view(const qcc_model *m, const qcc_step *s)
     const char *file = file_name(m->file);
     ViewFacts f = { .title = arena_printf(arena, s ? "%s: training step" : "%s: model", file) };
     if (s) {
-        f.line = amp_report_precision(arena, s);
+        const char *quant = quant_report_line(arena, s), *amp = amp_report_precision(arena, s);
+        f.line = quant ? arena_printf(arena, "%s; quantized %s", amp, quant) : amp;
         f.note = note_at;
         f.user = (void *)(uintptr_t)notes_of(arena, s);
     }

@@ -11,6 +11,7 @@ enum { FIGURE_BINS = 64, FIGURE_CODE_BYTES = (1 << 16) / 8 };
 /* How numbers are spread: `width` wide bins from `from` on; what lies outside counts for the first or the last. */
 typedef struct FigureBins {
     double from, width; /* width 0: nothing was counted */
+    bool absolute;      /* of absolute values */
     int64_t bin[FIGURE_BINS];
 } FigureBins;
 
@@ -85,6 +86,9 @@ typedef struct FigureBatch {
     ScaleLayout layout;
     int64_t n; /* the first so many count */
 } FigureBatch;
+
+/* How data are spread as observers of kind pct remember it, for those of which nothing was seen. */
+void figures_remembered(Figures *f, Session *run, Arena *arena);
 
 /* Counts scales alone. */
 void figure_scales(QuantFigure *q, const Tensor *scales);

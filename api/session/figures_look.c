@@ -320,6 +320,31 @@ Status figures_first_values(const Figures *f, const qcc_step *s, Heap *heap, Are
     return first_scales(f, s, heap, arena, *values);
 }
 
+/* The bins of an observer, which are of absolute values, as ours: so many of them are one that the largest has a place. */
+static void add_remembered(QuantFigure *q, const Tensor *state)
+{
+    const double width = tensor_get_f64(state, OBSERVED_WIDTH);
+    const double most = fmax(-tensor_get_f64(state, OBSERVED_LEAST), tensor_get_f64(state, OBSERVED_MOST));
+    if (!(width > 0) || !(most > 0))
+        return;
+    const int64_t bins = (int64_t)fmin(ceil(most / width), OBSERVE_BINS);
+    const int64_t each = (bins + FIGURE_BINS - 1) / FIGURE_BINS;
+    q->bins = (FigureBins){ .width = width * (double)each, .absolute = true };
+    for (int64_t i = 0; i < OBSERVE_BINS && i / each < FIGURE_BINS; i++)
+        q->bins.bin[i / each] += (int64_t)(tensor_get_f64(state, OBSERVED_BINS + i) +
+                                           0x1p24 * tensor_get_f64(state, OBSERVED_BINS + OBSERVE_BINS + i));
+}
+
+void figures_remembered(Figures *f, Session *run, Arena *arena)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        QuantFigure *q = &f->list[i];
+        const Tensor *state = q->n ? NULL : session_view(run, arena_printf(arena, "%s%s", RANGE_PREFIX, q->value));
+        if (state && tensor_elements(state) == OBSERVED_ALL)
+            add_remembered(q, state);
+    }
+}
+
 /* ---- looking ---- */
 
 typedef struct Look {

@@ -44,7 +44,9 @@ static Status of_states(Trainer *t, Figures *f)
     const EvalOptions how = command_eval(t->c);
     const Tensor **values = figures_values(f, t->run, 0, NULL, NULL, &t->cx->scratch);
     TRY(figures_without_data(f, values));
-    return figures_look(f, &how, &t->cx->memory, values, 0, 0);
+    TRY(figures_look(f, &how, &t->cx->memory, values, 0, 0));
+    figures_remembered(f, t->run, &t->cx->scratch);
+    return OK;
 }
 
 Status train_figures_batch(Trainer *t, Figures *f)

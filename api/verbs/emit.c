@@ -4,6 +4,7 @@
 #include "api/make/step.h"
 #include "api/make/step_view.h"
 #include "api/verbs/emit.h"
+#include "api/verbs/emit_quant.h"
 #include "api/verbs/verbs.h"
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write.h"
@@ -14,6 +15,7 @@ enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex;
 
 /* What is written: a model, or the step that was made of it. */
 typedef struct Emitted {
+    const CommandLine *line;
     qcc_model *m;
     Module *module;
     qcc_step *step; /* null: the model */
@@ -92,7 +94,9 @@ static Status write_flat(const Emitted *e, Out *o)
 static Status write_html(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    const ViewFacts facts = step_view(e->m, e->step);
+    ViewFacts facts = step_view(e->m, e->step);
+    if (e->step)
+        TRY(emit_quantizers(e->m->cx, e->line, o, e->step, &facts));
     return view_page(e->module, &facts, &e->m->cx->diag, &sink);
 }
 
@@ -106,7 +110,9 @@ static Status write_dot(const Emitted *e, Out *o)
 static Status write_json(const Emitted *e, Out *o)
 {
     const Sink sink = out_sink(o);
-    const ViewFacts facts = step_view(e->m, e->step);
+    ViewFacts facts = step_view(e->m, e->step);
+    if (e->step)
+        TRY(emit_quantizers(e->m->cx, e->line, o, e->step, &facts));
     return view_json(e->module, &facts, &e->m->cx->diag, &sink);
 }
 
@@ -146,7 +152,7 @@ static Status no_form(qcc_context *cx, const char *kind)
 /* A step is written where the file holds one, or where the line says something of training. */
 static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out *o)
 {
-    Emitted e = { .m = m, .module = m->module, .verbose = option_given(line, OPT_verbose) > 0 };
+    Emitted e = { .line = line, .m = m, .module = m->module, .verbose = option_given(line, OPT_verbose) > 0 };
     for (size_t i = 0; i < COUNT(forms); i++) {
         if (strcmp(forms[i].kind, kind) != 0)
             continue;

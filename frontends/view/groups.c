@@ -166,7 +166,7 @@ static void count_all(Grouping *g)
         size_t bytes = 0;
         at->n_direct++;
         at->n_nodes++;
-        at->mix[view_precision(n->type)]++;
+        at->mix[view_precision_of(n)]++;
         at->bytes += type_bytes(n->type, &bytes) ? bytes : 0;
     }
     for (uint32_t i = out->n; i-- > 1;) {

@@ -174,7 +174,7 @@ static void put_legend(Html *h)
     uint64_t n[VIEW_PRECISION_COUNT] = { 0 };
     for (size_t i = 0; i < h->s->n_pages; i++)
         for (const Node *x = page_first(&h->s->pages[i]); x; x = page_next(&h->s->pages[i], x))
-            n[view_precision(x->type)] += node_is_drawn(x);
+            n[view_precision_of(x)] += node_is_drawn(x);
     put(h, "<p class=\"legend\">");
     for (int k = 0; k < VIEW_PRECISION_COUNT; k++)
         if (n[k])

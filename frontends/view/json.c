@@ -1,6 +1,7 @@
 #include "frontends/view/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "frontends/view/view.h"
@@ -136,6 +137,57 @@ static void add_note(Json *j, const Node *n)
     text_char(&j->q->text, '}');
 }
 
+static void number(Json *j, const char *name, double x)
+{
+    if (isnan(x))
+        return;
+    text_printf(&j->q->text, ",\"%s\":", name);
+    if (isfinite(x))
+        text_printf(&j->q->text, "%.6g", x);
+    else
+        text_add(&j->q->text, x > 0 ? "\"inf\"" : "\"-inf\"");
+}
+
+static void add_bins(Json *j, const ViewQuant *q)
+{
+    Text *t = &j->q->text;
+    if (!(q->width > 0))
+        return;
+    text_printf(t, ",\"bins\":{\"from\":%.9g,\"width\":%.9g,%s\"n\":[", q->from, q->width,
+                q->absolute ? "\"absolute\":true," : "");
+    for (int i = 0; i < VIEW_BINS; i++)
+        text_printf(t, i ? ",%" PRId64 : "%" PRId64, q->bins[i]);
+    text_add(t, "]}");
+}
+
+/* The quantizer of a value, at it and at its codes. */
+static void add_quantizer(Json *j, const Node *n)
+{
+    Text *t = &j->q->text;
+    const ViewQuant *q = j->facts && j->facts->quant ? j->facts->quant(j->facts->quants, n) : NULL;
+    if (!q)
+        return;
+    text_add(t, ",\"quantizer\":{\"value\":");
+    quill_json(j->q, q->value);
+    member(j, "what", q->what);
+    member(j, "spec", q->spec);
+    member(j, "asked", q->asked);
+    member(j, "state", q->state);
+    if (q->bits)
+        text_printf(t, ",\"bits\":%d,\"codes\":[%.0f,%.0f],\"zero\":%.0f", q->bits, q->least, q->largest, q->zero);
+    number(j, "scale_least", q->scale_least);
+    number(j, "scale_most", q->scale_most);
+    if (q->n_scales)
+        text_printf(t, ",\"scales\":%" PRId64, q->n_scales);
+    if (q->numbers)
+        text_printf(t, ",\"numbers\":%" PRId64, q->numbers);
+    number(j, "sqnr", q->sqnr);
+    number(j, "clipped", q->clipped);
+    number(j, "codes_used", q->used);
+    add_bins(j, q);
+    text_char(t, '}');
+}
+
 /* Where a node runs, or why it does not. */
 static void add_run(Json *j, const Page *p, const Node *n)
 {
@@ -172,6 +224,7 @@ static void add_node(Json *j, const Page *p, const Node *n)
     add_marks(j, p, n);
     add_origin(j, n);
     add_note(j, n);
+    add_quantizer(j, n);
     add_run(j, p, n);
     text_char(t, '}');
 }

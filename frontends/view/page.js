@@ -75,7 +75,21 @@
   }
 
   /* The class of a type's colour, as precision.c has it. */
-  function precision(type) {
+  function precision(n) {
+    const bits = codeBits(n);
+    if (bits) return bits <= 4 ? "i4" : bits <= 8 ? "i8" : "i16";
+    return precisionOf(n.type);
+  }
+
+  /* Bits that tell codes apart, where they are fewer than those of their type; 0: they are not. */
+  function codeBits(n) {
+    const a = n.attributes, m = /^\(?[iu](8|16)\[/.exec(n.type);
+    if (!a || !m || (a.least === undefined && a.largest === undefined)) return 0;
+    const bits = Math.ceil(Math.log2((a.largest || 0) - (a.least || 0) + 1));
+    return bits > 0 && bits < +m[1] ? bits : 0;
+  }
+
+  function precisionOf(type) {
     const m = /^(?:\(|seq\(|optional\()*([a-z0-9]+)\[/.exec(type), d = m ? m[1] : "";
     if (d === "bf16" || d === "bool") return d;
     if (/^f[0-9]/.test(d)) return /^f[68]e/.test(d) ? "f8" : d.startsWith("f4") ? "f4" : d;
@@ -196,7 +210,7 @@
     ctx.setTransform(dots, 0, 0, dots, 0, 0);
     const left = (w - p.width * k) / 2, tones = {};
     for (const [id, [row, lane]] of spotsOf(p)) {
-      const c = precision(nodes[id].type), launch = mainOf(nodes[id]);
+      const c = precision(nodes[id]), launch = mainOf(nodes[id]);
       ctx.fillStyle = isByLaunch() ? (launch < 0 ? "gray" : "hsl(" + (launch * 137) % 360 + " 60% 50%)")
         : tones[c] || (tones[c] = style.getPropertyValue("--p-" + c).trim() || "gray");
       ctx.fillRect(left + (L.margin + lane * L.lane) * k, (L.margin + row * L.row) * ky, Math.max(1.5, L.width * k),
@@ -508,6 +522,56 @@
     return card.quant ? card.quant[Math.min(slot, card.quant.length - 1)] : undefined;
   }
 
+  /* ---- quantizers ---- */
+
+  function short(x) {
+    return typeof x !== "number" ? String(x) : x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? x.toExponential(2) : String(+x.toPrecision(3));
+  }
+
+  function percent(x) { return x === undefined ? undefined : String(+(100 * x).toPrecision(2)) + " %"; }
+
+  function draw1(tag, attrs, ...children) {
+    const e = document.createElementNS(SVG, tag);
+    for (const k in attrs) e.setAttribute(k, attrs[k]);
+    e.append(...children);
+    return e;
+  }
+
+  /* How the numbers are spread, with the ends of the codes, and the codes themselves where they are few. */
+  function histogram(q) {
+    const W = 300, H = 96, FLOOR = 74, TOP = 12, b = q.bins, n = b.n.length, to = b.from + b.width * n, most = Math.max(...b.n, 1);
+    const x = (v) => (v - b.from) / (to - b.from) * W, svg = draw1("svg", { class: "spread", viewBox: "0 0 " + W + " " + H, role: "img" });
+    const s = q.scale_most, ends = s === undefined ? [] : q.codes.map((c) => (c - q.zero) * s), beyond = (v) => ends.length && (v < ends[0] - s / 2 || v > ends[1] + s / 2);
+    b.n.forEach((count, i) => {
+      const h = count ? Math.max(1, Math.sqrt(count / most) * (FLOOR - TOP)) : 0, middle = b.from + (i + 0.5) * b.width;
+      if (h) svg.append(draw1("rect", { class: beyond(middle) ? "bar beyond" : "bar", x: (i * W / n + 0.4).toFixed(2), y: (FLOOR - h).toFixed(2), width: (W / n - 0.8).toFixed(2), height: h.toFixed(2) },
+                              draw1("title", {}, count.toLocaleString("en") + " from " + short(b.from + i * b.width) + " to " + short(b.from + (i + 1) * b.width))));
+    });
+    svg.append(draw1("path", { class: "axis", d: "M0 " + FLOOR + "H" + W }));
+    if (ends.length && q.codes[1] - q.codes[0] < 32)
+      for (let c = q.codes[0]; c <= q.codes[1]; c++) {
+        const at = x((c - q.zero) * s);
+        if (at >= 0 && at <= W) svg.append(draw1("path", { class: "code", d: "M" + at.toFixed(2) + " " + FLOOR + "v5" }));
+      }
+    ends.forEach((v, i) => {
+      const at = x(v);
+      if (at >= -0.5 && at <= W + 0.5) svg.append(draw1("path", { class: "end", d: "M" + Math.min(W - 0.75, Math.max(0.75, at)).toFixed(2) + " 2V" + (FLOOR + 6) },
+                                                       draw1("title", {}, "code " + q.codes[i] + ": " + short(v))));
+    });
+    const word = (at, anchor, text) => draw1("text", { x: at, y: H - 4, "text-anchor": anchor }, text);
+    svg.append(word(0, "start", short(b.from)), word(W, "end", short(to)));
+    if (b.from < 0 && to > 0 && x(0) > 60 && x(0) < W - 60) svg.append(word(x(0).toFixed(1), "middle", "0"));
+    return svg;
+  }
+
+  function tellQuantizer(q) {
+    const scale = q.scale_most === undefined ? undefined : q.scale_least === q.scale_most ? short(q.scale_most) : short(q.scale_least) + " to " + short(q.scale_most) + (q.scales > 1 ? ", " + q.scales + " of them" : "");
+    add("quantizer of " + q.value, [["as", q.spec], ["for", q.asked], ["remembered", q.state], ["codes", q.codes && q.codes[0] + " to " + q.codes[1] + ", " + q.bits + " bits, 0 is " + q.zero],
+      ["scale", scale], ["SQNR", q.sqnr === undefined ? undefined : q.sqnr === "inf" ? "exact" : (+q.sqnr).toFixed(1) + " dB"],
+      ["clipped", percent(q.clipped)], ["codes used", percent(q.codes_used)], ["of", q.numbers && q.numbers.toLocaleString("en") + " numbers"]]);
+    if (q.bins) detail.append(histogram(q), make("p", { class: "spread" }, (q.bins.absolute ? "absolute values; " : "") + "heights are square roots" + (q.codes && q.scale_most !== undefined ? "; lines: the ends of the codes" + (q.scales > 1 ? " by the largest scale" : "") : "")));
+  }
+
   function describe(id) {
     const n = nodes[id], card = model.ops[n.op];
     detail.textContent = "";
@@ -523,6 +587,7 @@
              ["marks", [n.ours && "ours", n.side].filter(Boolean).join(", ") || undefined],
              ["value is", n.value && values(n.value)],
              ["runs", n.one !== undefined ? ["as one with ", ...link(n.one)] : n.idle]]));
+    if (n.quantizer) tellQuantizer(n.quantizer);
     tellRuns(n);
     const given = n.attributes || {}, usual = card.defaults || {};
     add("attributes", Object.keys(given).map((k) => [k, say(given[k])])
@@ -579,7 +644,7 @@
         const all = [n.name, n.path, n.label, n.module, n.op, n.type, (model.ops[n.op].onnx || "")].join("\n").toLowerCase();
         if (words.every((w) => w.startsWith("op:") ? n.op === w.slice(3) : w.startsWith("type:") ? n.type.toLowerCase().includes(w.slice(5))
                         : w.startsWith("module:") ? inModule(n, w.slice(7)) : w.startsWith("side:") ? (n.side || "forward") === w.slice(5)
-                        : w.startsWith("precision:") ? precision(n.type) === w.slice(10) && !isHeld(n) && n.op !== "part"
+                        : w.startsWith("precision:") ? precision(n) === w.slice(10) && !isHeld(n) && n.op !== "part"
                         : w.startsWith("launch:") ? (n.launches || []).includes(+w.slice(7)) : w.startsWith("class:") ? model.ops[n.op].class === w.slice(6) : all.includes(w)))
           hits.push(n.id);
       }

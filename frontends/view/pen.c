@@ -128,9 +128,14 @@ static bool is_conversion(const Box *b)
            op == OP_dequantize_linear;
 }
 
-static const char *element_word(const Node *n)
+/* "i8"; "i4" of codes that are so many in a type of 8 bits. */
+static const char *element_word(const Pen *p, const Node *n)
 {
-    return n && n->type->kind == TYPE_TENSOR ? dtype_name(n->type->dtype) : "?";
+    if (!n || n->type->kind != TYPE_TENSOR)
+        return "?";
+    const int bits = view_code_bits(n);
+    const char *word = dtype_name(n->type->dtype);
+    return bits ? arena_printf(p->scratch, "%c%d", *word, bits) : word;
 }
 
 static void draw_conversion(Pen *p, uint32_t box)
@@ -143,7 +148,7 @@ static void draw_conversion(Pen *p, uint32_t box)
     text_add(t, "<g id=\"");
     pen_target(p, box);
     text_printf(t, "\" class=\"n small %s p-%s%s\"", quant ? "quant" : "cast",
-                view_precision_word(view_precision(n->type)), n->flags & NODE_BACKWARD ? " back" : "");
+                view_precision_word(view_precision_of(n)), n->flags & NODE_BACKWARD ? " back" : "");
     add_hue(p, &run);
     text_printf(t, " transform=\"translate(%" PRId32 " %" PRId32 ")\">", pen_x(p, box), pen_y(p, box));
     text_printf(t, "<path d=\"M%d 0V%dM%d %dV%d\"/>", BOX_WIDTH / 2, TOP, BOX_WIDTH / 2, TOP + HEIGHT, BOX_HEIGHT);
@@ -160,7 +165,7 @@ static void draw_conversion(Pen *p, uint32_t box)
                 n->op == OP_quantize_linear     ? "Q "
                 : n->op == OP_dequantize_linear ? "DQ "
                                                 : "",
-                element_word(in(n, 0)), element_word(n));
+                element_word(p, in(n, 0)), element_word(p, n));
 }
 
 /* The precisions of a group's nodes as a bar below its name. */
@@ -218,7 +223,7 @@ static void draw_box(Pen *p, uint32_t box)
     const char *const word = node ? op_of(n)->name : "result", *side = node ? held_shape(p, n) : NULL;
     text_add(t, "<g id=\"");
     pen_target(p, box);
-    text_printf(t, "\" class=\"n %s p-%s%s\"", class_of(b), view_precision_word(view_precision(n ? n->type : NULL)),
+    text_printf(t, "\" class=\"n %s p-%s%s\"", class_of(b), view_precision_word(view_precision_of(n)),
                 node && n->flags & NODE_BACKWARD ? " back" : "");
     add_hue(p, &run);
     text_printf(t, " transform=\"translate(%" PRId32 " %" PRId32 ")\">", pen_x(p, box), pen_y(p, box));

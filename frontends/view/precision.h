@@ -2,7 +2,7 @@
 #ifndef FRONTENDS_VIEW_PRECISION_H
 #define FRONTENDS_VIEW_PRECISION_H
 
-#include "ir/type.h"
+#include "ir/graph.h"
 
 #define VIEW_PRECISIONS(_)                                                                                             \
     _(F64, "f64")                                                                                                      \
@@ -19,8 +19,14 @@ typedef enum ViewPrecision {
         VIEW_PRECISION_COUNT
 } ViewPrecision;
 
-/* The precision of a value; of several results that of the first. */
+/* The precision of a type; of several results that of the first. */
 ViewPrecision view_precision(const Type *type);
+
+/* The precision of a value: of codes that are fewer than their type has, theirs. */
+ViewPrecision view_precision_of(const Node *n);
+
+/* Bits that tell the codes apart that a node gives, where they are fewer than those of its type; 0: they are not. */
+int view_code_bits(const Node *n);
 
 /* Its word, which is its class in the page: "bf16"; unsigned integers count as signed ones, f6 as f8. */
 const char *view_precision_word(ViewPrecision p);

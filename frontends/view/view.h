@@ -44,6 +44,24 @@ typedef struct ViewRun {
     const Node *one;     /* the node that it became one with, and is computed as; may be null */
 } ViewRun;
 
+enum { VIEW_BINS = 64 };
+
+/* The quantizer of a value; numbers that are not known are NaN. */
+typedef struct ViewQuant {
+    const char *value;
+    const char *spec, *asked, *state; /* in words; null: not known */
+    const char *what;                 /* "data", "weight" */
+    int bits;
+    double least, largest, zero; /* codes, and the code of 0 */
+    double scale_least, scale_most;
+    int64_t n_scales;
+    double sqnr, clipped, used; /* dB; shares of the numbers and of the codes */
+    int64_t numbers;            /* that were seen */
+    double from, width;         /* of the bins; width 0: there are none */
+    bool absolute;              /* they are of absolute values */
+    const int64_t *bins;        /* VIEW_BINS of them */
+} ViewQuant;
+
 /* What is known of a module beside its graphs. */
 typedef struct ViewFacts {
     const char *title;                                  /* of the page; null: the name of the file */
@@ -54,6 +72,8 @@ typedef struct ViewFacts {
     int n_programs;
     ViewRun (*run)(void *user, const Node *n); /* of nodes of those graphs and of bodies in them; may be null */
     void *runs;                                /* its user */
+    const ViewQuant *(*quant)(void *user, const Node *n); /* of what is quantized, and of its codes; may be null */
+    void *quants;
 } ViewFacts;
 
 /* One self-contained page.  Here and below `facts` may be null. */
