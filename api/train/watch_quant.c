@@ -13,6 +13,7 @@
 enum {
     STEPS_BETWEEN = 50, /* reports, at least */
     STEPS_AT_MOST = 1000,
+    FEWEST_NUMBERS = 64, /* a share of fewer says nothing */
     WORST_TOLD = 3,
 };
 
@@ -215,8 +216,11 @@ static void propose(Trainer *t, Message *m, const char *value)
     const bool all = d && d->by->part[QUANT_SOURCE].value == SOURCE_MINMAX;
     const char *instead = all ? "a=int16" : "a=uint8:asym:minmax";
     const char *asked = d && d->asked ? d->asked : NULL;
-    if (asked && strncmp(asked, node, sizeof node - 1) == 0)
+    if (asked && strncmp(asked, node, sizeof node - 1) == 0) { /* "node 3 /conv2/Conv": the name alone selects */
         asked += sizeof node - 1;
+        const size_t digits = strspn(asked, "0123456789");
+        asked += digits && asked[digits] == ' ' ? digits + 1 : 0;
+    }
     if (asked)
         message_try(m, "--quant-op '%s=%s'", name_text(arena, asked), instead);
     else
@@ -230,7 +234,7 @@ static Status warn_of(Trainer *t, size_t i)
     const QuantFigure *q = &w->figures.list[i];
     const char *value = name_text(&t->cx->scratch, q->value);
     const double clipped = figure_clipped(q);
-    if (!one->learned && !q->weight && clipped > MOST_CLIPPED && !one->warned_clipped) {
+    if (!one->learned && !q->weight && q->n >= FEWEST_NUMBERS && clipped > MOST_CLIPPED && !one->warned_clipped) {
         one->warned_clipped = true;
         Message *m = message_new(t->d, SEVERITY_WARNING, OK, NOWHERE,
                                  "step %" PRId64 ": %.2g %% of %s lie beyond the ends of its codes", t->done,

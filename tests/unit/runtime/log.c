@@ -37,12 +37,14 @@ static Status lines(void *arg)
     log_skip_line(&t, &(LogSkip){ .reason = logged_text(NULL) }, NULL, 0);
     log_save_line(&t, &(LogSave){ .file = logged_text("a\\b\n") }, NULL, 0);
     log_note_line(&t, &(LogNote){ .text = logged_text("\xff") }, NULL, 0);
+    log_quant_line(&t, &(LogQuant){ .value = logged_text("relu1"), .clipped = logged_f64(0.25) }, NULL, 0);
     log_end_line(&t, &(LogEnd){ 0 }, NULL, 0);
     assert_string_equal(text_get(&t), "{\"schema\":1,\"event\":\"start\",\"run\":\"7c1e\",\"device\":\"reference\"}\n"
                                       "{\"event\":\"val\",\"step\":-1,\"best\":true}\n"
                                       "{\"event\":\"skip\"}\n"
                                       "{\"event\":\"save\",\"file\":\"a\\\\b\\u000a\"}\n"
                                       "{\"event\":\"note\",\"text\":\"\\\\xff\"}\n"
+                                      "{\"event\":\"quant\",\"value\":\"relu1\",\"clipped\":0.25}\n"
                                       "{\"event\":\"end\"}\n");
     return OK;
 }
