@@ -542,10 +542,11 @@
     const W = 300, H = 96, FLOOR = 74, TOP = 12, b = q.bins, n = b.n.length, to = b.from + b.width * n, most = Math.max(...b.n, 1);
     const x = (v) => (v - b.from) / (to - b.from) * W, svg = draw1("svg", { class: "spread", viewBox: "0 0 " + W + " " + H, role: "img" });
     const s = q.scale_most, ends = s === undefined ? [] : q.codes.map((c) => (c - q.zero) * s), beyond = (v) => ends.length && (v < ends[0] - s / 2 || v > ends[1] + s / 2);
+    const edge = (i) => Math.abs(b.from + i * b.width) < 1e-6 * b.width ? 0 : b.from + i * b.width;
     b.n.forEach((count, i) => {
       const h = count ? Math.max(1, Math.sqrt(count / most) * (FLOOR - TOP)) : 0, middle = b.from + (i + 0.5) * b.width;
       if (h) svg.append(draw1("rect", { class: beyond(middle) ? "bar beyond" : "bar", x: (i * W / n + 0.4).toFixed(2), y: (FLOOR - h).toFixed(2), width: (W / n - 0.8).toFixed(2), height: h.toFixed(2) },
-                              draw1("title", {}, count.toLocaleString("en") + " from " + short(b.from + i * b.width) + " to " + short(b.from + (i + 1) * b.width))));
+                              draw1("title", {}, count.toLocaleString("en") + " from " + short(edge(i)) + " to " + short(edge(i + 1)))));
     });
     svg.append(draw1("path", { class: "axis", d: "M0 " + FLOOR + "H" + W }));
     if (ends.length && q.codes[1] - q.codes[0] < 32)

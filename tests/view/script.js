@@ -104,7 +104,7 @@ function visit(html, hash, key, over) {
     documentElement: root, body: page.querySelector("body"), addEventListener(kind, act) { page.addEventListener(kind, act); },
     getElementById: (id) => { for (const e of page.all()) if (e.id === id) return e; return null; },
     querySelector: (s) => page.querySelector(s), querySelectorAll: (s) => page.querySelectorAll(s),
-    createElement: (tag) => new Element(tag),
+    createElement: (tag) => new Element(tag), createElementNS: (space, tag) => new Element(tag),
   };
   runInNewContext(scripts[scripts.length - 1].textContent, {
     document, performance, location: { hash }, history: { replaceState() {} }, Node: { COMMENT_NODE: COMMENT },
@@ -124,6 +124,8 @@ function visit(html, hash, key, over) {
     chosen: [...page.all()].filter((e) => e.classList.has("chosen")).map((e) => e.id).join(" "),
     mates: [...page.all()].filter((e) => e.classList.has("mate")).map((e) => e.id).join(" "),
     launches: page.querySelectorAll("details > summary").map((e) => e.textContent).filter((t) => /launches/.test(t)).join(", "),
+    bars: ["bar", "code", "end"].map((word) => [...page.all()].filter((e) => e.classList.has(word)).length).join(" "),
+    shape: page.querySelectorAll("g.chosen").map((e) => e.getAttribute("class") + ": " + e.textContent).join(),
     groups: page.querySelectorAll("a.group").filter((e) => e.classList.has("hit")).map((e) => e.getAttribute("href")).join(" "),
   };
 }
@@ -157,6 +159,14 @@ const launched = [
   ["#q=launch:5", { found: "1 of 3", chosen: "n24", mates: "n24 n25 n28" }],
 ];
 
+/* Of the same step, its weights in four bits: the pane of their quantizer has figures, and bars with the ends of the codes. */
+const quantized = [
+  ["#q=fc1.weight.codes", { pane: /quantizer of fc1\.weightasint4:channel:minmax.*fornode 1 \/fc1\/MatMulcodes-7 to 7, 4 bits, 0 is 0scale0\.107 to 0\.143, 3 of themSQNR\d+\.\d dBclipped0 %codes used67 %of12 numbers/,
+                            bars: "10 15 2", shape: /quant p-i4.*Q f32 \u2192 i4/ }],
+  ["#q=precision:i4", { found: /^1 of \d+$/, shape: /p-i4/ }],
+  ["#q=x.codes", { pane: /quantizer of xasuint8:tensor:ema.*rememberedin qcc\.range\/x/, bars: "0 0 0" }],
+];
+
 let failed = 0;
 function look(html, all) {
   for (const [hash, wanted, key, over] of all) {
@@ -172,5 +182,6 @@ function look(html, all) {
 const [, , viewFile, step, qcc, model] = process.argv, page = { encoding: "utf8", maxBuffer: 1 << 28 };
 look(execFileSync(viewFile, ["html", step], page), visits);
 look(execFileSync(qcc, [model, "--batch", "2", "--loss", "mse", "--emit", "html"], page), launched);
-console.log("%d visits, %d failed", visits.length + launched.length, failed);
+look(execFileSync(qcc, [model, "--batch", "2", "--loss", "mse", "--quant", "w8a8,w=int4:channel", "--emit", "html"], page), quantized);
+console.log("%d visits, %d failed", visits.length + launched.length + quantized.length, failed);
 process.exit(failed ? 1 : 0);
