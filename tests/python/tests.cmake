@@ -60,3 +60,9 @@ set_tests_properties(python/weight_only PROPERTIES LABELS slow SKIP_RETURN_CODE 
 add_test(NAME python/arrived
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime.quantization' ${CMAKE_CURRENT_SOURCE_DIR}/python/arrived.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
 set_tests_properties(python/arrived PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
+
+# Every code of whole networks over forty batches, by ONNX Runtime.
+add_test(NAME python/end_to_end
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/end_to_end.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/end_to_end PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
