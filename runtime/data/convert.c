@@ -104,9 +104,9 @@ static Status check_floats(const Convert *c, const double *x, int64_t n, Fault *
     for (int64_t i = 0; odd && i < n; i++) {
         if (isnan(x[i])) {
             *element += i;
-            fault_set(f, INVALID, c->file, "element %" PRId64 " is NaN", *element);
+            const Status status = fault_set(f, INVALID, c->file, "element %" PRId64 " is NaN", *element);
             f->instead = "a file without that sample, or FILE:rows=a:b for those before or behind it";
-            return INVALID;
+            return status;
         }
         if (!isinf(x[i]) && fabs(x[i]) > most) {
             *element += i;
