@@ -54,7 +54,7 @@ static bool is_table(const QuantDecision *d)
 const char *quant_report_line(Arena *arena, const qcc_step *s)
 {
     const Quantization *q = &s->recipe.quantization;
-    size_t n[QUANT_STAYS + 1] = { 0 };
+    size_t n[QUANT_LEFT + 1] = { 0 };
     Text t;
     if (!q->spec)
         return NULL;

@@ -41,6 +41,26 @@ static bool are_states(const QuantDecision *a, const QuantDecision *b)
            b->asked && strcmp(a->asked, b->asked) == 0;
 }
 
+/* Operators that are no products and of floats for one reason, in one line: how many, and where the first one stands. */
+static void tell_left(Text *t, Arena *arena, const qcc_step *s, size_t first)
+{
+    const QuantLedger *l = s->recipe.quantization.ledger;
+    const QuantDecision *d = &l->list[first];
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const QuantDecision *other = &l->list[i];
+        if (other->kind != QUANT_LEFT || other->op != d->op || strcmp(other->why, d->why) != 0)
+            continue;
+        if (i < first)
+            return;
+        n++;
+    }
+    const OpDef *def = s->ir->ops->defs[d->op];
+    text_label(t, "");
+    text_printf(t, "float  %zu %s: %s; %s%s\n", n, def->onnx.op ? def->onnx.op : def->name, d->why,
+                n > 1 ? "the first is " : "", name_text(arena, d->where));
+}
+
 void explain_quantization(Text *t, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
@@ -51,6 +71,8 @@ void explain_quantization(Text *t, const qcc_step *s)
     text_label(t, "quantization");
     text_printf(t, "%s\n", line);
     for (size_t i = 0, more = 0; l && i < l->n; i++, more = 0) {
+        if (l->list[i].kind == QUANT_LEFT)
+            continue;
         tell_one(t, arena, &l->list[i]);
         while (i + 1 < l->n && are_states(&l->list[i], &l->list[i + 1]))
             i++, more++;
@@ -59,6 +81,9 @@ void explain_quantization(Text *t, const qcc_step *s)
             text_printf(t, "       and %zu other states of that layer\n", more);
         }
     }
+    for (size_t i = 0; l && i < l->n; i++)
+        if (l->list[i].kind == QUANT_LEFT)
+            tell_left(t, arena, s, i);
 }
 
 /* What will be fused of the file that a run ends in; the step says it before there is one. */

@@ -312,9 +312,7 @@ static bool reads_codes(const Node *n, int i)
     return role == QUANT_INPUT || role == QUANT_TABLE || quant_is_side_by_side(n);
 }
 
-/* Whether a call adds, multiplies, pools, lays values side by side or is a table: it may compute on codes where all its
- * operands are some. */
-static bool may_join(Placement *p, const Node *n)
+bool quant_may_join(Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
     if (!is_open(p, n) || quant_call(p, n)->cell)
@@ -336,7 +334,7 @@ static bool could_be_codes(Placement *p, Node *n)
     const Node *from = row && n->n_in ? in(n, 0) : quant_moved_from(n);
     if (row || from)
         return from && is_open(p, n) && quant_call(p, from)->could;
-    bool all = may_join(p, n);
+    bool all = quant_may_join(p, n);
     for (int i = 0; i < n->n_in && all; i++)
         if (reads_codes(n, i))
             all = in(n, i) && quant_call(p, in(n, i))->could;
@@ -346,7 +344,7 @@ static bool could_be_codes(Placement *p, Node *n)
 /* What such a call would read as codes, and could. */
 static bool joins(Placement *p, Node *n)
 {
-    if (!may_join(p, n))
+    if (!quant_may_join(p, n))
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (reads_codes(n, i) && (!is_f32(in(n, i)) || quant_weight_of(in(n, i)) || !quant_call(p, in(n, i))->could))
@@ -450,5 +448,6 @@ Status quant_find(Placement *p)
     while (sweep(p))
         ;
     share_scales(p);
+    quant_find_left(p);
     return OK;
 }

@@ -5,7 +5,7 @@
 #include "passes/recipe/quantizer.h"
 #include "passes/recipe/recipe.h"
 
-typedef enum QuantKind { QUANTIZED_DATA, QUANTIZED_WEIGHT, QUANTIZED_BIAS, QUANT_STAYS } QuantKind;
+typedef enum QuantKind { QUANTIZED_DATA, QUANTIZED_WEIGHT, QUANTIZED_BIAS, QUANT_STAYS, QUANT_LEFT } QuantKind;
 
 typedef struct QuantDecision {
     QuantKind kind;

@@ -123,6 +123,8 @@ static void record_call(Placing *s, const Node *call)
     const QuantCallMark *c = quant_call(s->p, call);
     if (s->p->recipe->ledger && c->why)
         decide(s, QUANT_STAYS, call)->why = c->why;
+    if (s->p->recipe->ledger && c->left)
+        decide(s, QUANT_LEFT, call)->why = c->left;
 }
 
 /* What was placed for a value is called after it, in files too. */
@@ -334,7 +336,8 @@ static Status check_spec(PassRun *run, const Quantization *q)
 {
     const QuantSpec *s = q->spec;
     if (strcmp(q->target, "ort") != 0 && strcmp(q->target, "generic") != 0)
-        return refuse(run, arena_printf(run->scratch, "nothing is placed for %s yet", q->target), "--for ort");
+        return refuse(run, arena_printf(run->scratch, "nothing is placed for %s yet", q->target),
+                      strcmp(q->target, "trt") == 0 ? "--for generic --quant-table trt" : "--for ort");
     for (int i = OPERAND_G; i < QUANT_OPERAND_COUNT; i++)
         if (s->of[i].on)
             return refuse(run, "products of the way back are not quantized yet", "w8a8, or g=off");

@@ -30,6 +30,7 @@ typedef struct QuantCallMark {
     const QuantSpec *spec;          /* what holds for it */
     unsigned said;                  /* a bit for each QuantOperand that --quant-op, or a line of a table, speaks of for it */
     QuantWay in, out;               /* what tables say that it does with codes */
+    const char *left;               /* of others: why they are of floats; null: they are not, or nobody expects it */
     const char *by;                 /* who says something of it in particular; null: nobody */
     const Quantizer *weight, *data; /* of its operands; null: they stay as they are */
     const char *why;                /* why it is none, though its card could; null: it is one, or nobody expects it */
@@ -86,6 +87,12 @@ double quant_clip_from_0(const Node *n);
 
 /* Opens recurrent layers of which --quant-op says a=, so that their products are seen one by one. */
 Status quant_open_recurrent(Placement *p);
+/* Whether a call adds, multiplies, pools, lays values side by side or is a table, for this target: it may compute on codes
+ * where all its operands are some. */
+bool quant_may_join(Placement *p, const Node *n);
+
+/* Finds why calls that are no products are of floats, once it is known what is codes (passes/quant/left.c). */
+void quant_find_left(Placement *p);
 
 /* Decides which calls compute on codes and which values they are given. */
 Status quant_find(Placement *p);

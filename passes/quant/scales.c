@@ -149,11 +149,16 @@ Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
 
 /* ---- which source ---- */
 
-static Status refuse(const QuantScales *s, const QuantNodes *q, const Node *value, const char *instead)
+/* What is wanted, and the nearest quantizer that is. */
+static Status refuse(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted)
 {
+    Arena *scratch = s->p->run->scratch;
+    const Quantizer other = quant_mended(q->by, data);
+    const char *operand = data ? "a" : "w";
     Message *m = message_new(s->p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(value),
-                             "%s: nothing quantizes %s so", quantizer_text(q->by, s->p->run->scratch), q->name);
-    message_try(m, "%s", instead);
+                             "%s=%s: nothing quantizes %s so: wanted are %s", operand, quantizer_text(q->by, scratch),
+                             q->name, wanted);
+    message_try(m, "%s=%s", operand, quantizer_text(&other, scratch));
     return message_send(m);
 }
 
@@ -162,25 +167,27 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
     const QuantPart *part = q->by->part;
     int64_t least, largest;
     if (!quantizer_is_integer(q->by))
-        return refuse(s, q, value, "int8, uint8 or other integers");
+        return refuse(s, q, value, data, "codes that are integers");
     quant_codes_of(q, &least, &largest);
     if (has_zero_0(q) && largest <= 0)
-        return refuse(s, q, value, "int2, or uint1: there is no code above that of 0");
+        return refuse(s, q, value, data, "codes above that of 0");
     if (part[QUANT_SCALE].value != SCALE_F32 && part[QUANT_SCALE].value != SCALE_POW2)
-        return refuse(s, q, value, "f32 or pow2 scales");
+        return refuse(s, q, value, data, "scales in f32, or powers of two");
     if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)
-        return refuse(s, q, value, "rne: rounding by chance belongs to gradients and stored weights");
+        return refuse(s, q, value, data, "roundings that are no chance");
     if (part[QUANT_ZERO].value == ZERO_LEARNED || part[QUANT_BITS].value || part[QUANT_MASTER].value ||
         part[QUANT_TURN].value)
-        return refuse(s, q, value, "sym or asym, and bits that are said");
+        return refuse(s, q, value, data, "sym or asym, bits that are said, a copy in f32, nothing turned");
     if (source_of(q) == SOURCE_STATS && part[QUANT_SCALE].value == SCALE_POW2)
-        return refuse(s, q, value, "f32 scales for what is learned");
+        return refuse(s, q, value, data, "scales in f32 of what is learned");
     if (data && source_of(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)
-        return refuse(s, q, value, "f32 scales for what is dynamic");
+        return refuse(s, q, value, data, "scales in f32 of what is dynamic");
     if (data && quant_has_rows(q->by))
-        return source_of(q) == SOURCE_DYNAMIC ? OK : refuse(s, q, value, "a=int8:row:dynamic: rows are of one batch");
+        return source_of(q) == SOURCE_DYNAMIC
+                   ? OK
+                   : refuse(s, q, value, data, "dynamic scales of rows, which are of one batch");
     if (data && part[QUANT_GRAIN].value != GRAIN_TENSOR)
-        return refuse(s, q, value, "a=uint8:tensor: one scale for all, or a=int8:row:dynamic");
+        return refuse(s, q, value, data, "one scale for all data, or one a row");
     return OK;
 }
 
@@ -214,12 +221,12 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
         return scale_of_data_seen(s, q, value);
     case SOURCE_LSQ:
         if (!has_zero_0(q))
-            return refuse(s, q, value, "sym: the zero point of a learned scale is 0");
+            return refuse(s, q, value, true, "sym: the zero point of a learned scale is 0");
         return scale_learned(s, q, value, true);
     case SOURCE_DYNAMIC:
         return scale_of_values(q, &here, value);
     default:
-        return refuse(s, q, value, "ema, minmax, pct=P, const=S, dynamic, lsq or stats=N");
+        return refuse(s, q, value, true, "ema, minmax, pct=P, const=S, dynamic, lsq or stats=N");
     }
 }
 
@@ -235,10 +242,10 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
     case SOURCE_LSQ:
     case SOURCE_STATS:
         if (!has_zero_0(q))
-            return refuse(s, q, weight, "sym: the zero point of a learned scale is 0");
+            return refuse(s, q, weight, false, "sym: the zero point of a learned scale is 0");
         return source_of(q) == SOURCE_LSQ ? scale_learned(s, q, weight, false) : scale_of_weight_seen(s, q, b, weight);
     default:
-        return refuse(s, q, weight, "minmax, const=S, lsq or stats=N");
+        return refuse(s, q, weight, false, "minmax, const=S, lsq or stats=N");
     }
 }
 

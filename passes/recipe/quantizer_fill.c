@@ -106,7 +106,7 @@ static const char *wrong_with_format(const Quantizer *q, const char **instead)
         return "narrow and full belong to integers";
     if (!integer && q->part[QUANT_BITS].value)
         return "learned bits belong to integers";
-    *instead = "e2m1";
+    *instead = integer ? "absmax" : "e2m1";
     if (has(q, QUANT_CHOICE, CHOICE_4OR6) && q->format != FORMAT_E2M1)
         return "4or6 belongs to e2m1";
     if (!integer)

@@ -452,6 +452,26 @@ static Status read_preset(Reader *r, const char *word)
     return OK;
 }
 
+/* TensorRT has no zero points. */
+static Status check_target(const Reader *r)
+{
+    for (size_t i = 0; i < COUNT(roles) && strcmp(r->target, "trt") == 0; i++) {
+        const Quantizer *q = &r->spec->of[i];
+        const QuantValue zero = q->part[QUANT_ZERO].value;
+        if (!q->on || zero == ZERO_SYM || zero == QUANT_NOTHING)
+            continue;
+        Quantizer other = *q;
+        other.format = other.format == FORMAT_UINT ? FORMAT_INT : other.format;
+        other.part[QUANT_ZERO].value = ZERO_SYM;
+        Message *m = complaint(
+            r, arena_printf(r->arena, "%s=%s: in TensorRT 0 has code 0", roles[i].word, quantizer_text(q, r->arena)));
+        message_try(m, "%s=%s", roles[i].word, quantizer_text(&other, r->arena));
+        message_try(m, "--for ort, or --for generic");
+        return message_send(m);
+    }
+    return OK;
+}
+
 Status quantizer_read_one(Quantizer *to, QuantOperand operand, Place place, const char *from, const char *text,
                           Arena *arena, Diag *diag)
 {
@@ -478,5 +498,5 @@ Status quantizer_read(QuantSpec *to, const char *option, const char *text, const
         TRY(read_preset(&r, first));
     TRY(read_items(&r, rest));
     fill_backward(&r);
-    return OK;
+    return check_target(&r);
 }

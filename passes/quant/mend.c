@@ -1,0 +1,63 @@
+/* The nearest quantizer to one that nothing here does: for messages. */
+#include "passes/quant/scales.h"
+
+static void set(Quantizer *q, QuantField field, QuantValue value)
+{
+    q->part[field] = (QuantPart){ .value = value, .from = "" };
+}
+
+static bool is(const Quantizer *q, QuantField field, QuantValue value)
+{
+    return q->part[field].value == value;
+}
+
+static void mend_codes(Quantizer *q)
+{
+    int64_t least, largest;
+    if (!quantizer_is_integer(q)) {
+        q->format = FORMAT_INT;
+        q->bits = 8;
+        set(q, QUANT_RANGE, RANGE_NARROW);
+        set(q, QUANT_CHOICE, CHOICE_ABSMAX);
+    }
+    set(q, QUANT_BITS, QUANT_NOTHING);
+    set(q, QUANT_MASTER, QUANT_NOTHING);
+    set(q, QUANT_TURN, QUANT_NOTHING);
+    quantizer_codes(q, &least, &largest);
+    if (q->bits == 1 && largest <= 0)
+        q->bits = 2;
+    if (is(q, QUANT_ROUNDING, ROUNDING_SR) || is(q, QUANT_ROUNDING, ROUNDING_MS_EDEN))
+        set(q, QUANT_ROUNDING, ROUNDING_RNE);
+    if (is(q, QUANT_ZERO, ZERO_LEARNED))
+        set(q, QUANT_ZERO, ZERO_SYM);
+}
+
+static bool is_known_source(QuantValue v, bool data)
+{
+    return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_LSQ || v == SOURCE_STATS ||
+           (data && (v == SOURCE_EMA || v == SOURCE_PCT));
+}
+
+static void mend_scale(Quantizer *q, bool data)
+{
+    if (data && is(q, QUANT_GRAIN, GRAIN_ROW))
+        set(q, QUANT_SOURCE, SOURCE_DYNAMIC);
+    else if (data)
+        set(q, QUANT_GRAIN, GRAIN_TENSOR);
+    if (!is_known_source(q->part[QUANT_SOURCE].value, data))
+        set(q, QUANT_SOURCE, data ? SOURCE_DYNAMIC : SOURCE_MINMAX);
+    if (!is(q, QUANT_SCALE, SCALE_POW2) || is(q, QUANT_SOURCE, SOURCE_STATS) ||
+        (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC)))
+        set(q, QUANT_SCALE, SCALE_F32);
+    if (is(q, QUANT_SOURCE, SOURCE_LSQ) || is(q, QUANT_SOURCE, SOURCE_STATS))
+        set(q, QUANT_ZERO, ZERO_SYM);
+}
+
+Quantizer quant_mended(const Quantizer *q, bool data)
+{
+    Quantizer other = *q;
+    mend_codes(&other);
+    mend_scale(&other, data);
+    mend_codes(&other); /* a zero point may be gone */
+    return other;
+}
