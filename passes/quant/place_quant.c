@@ -212,13 +212,29 @@ static Node *least_scale(Build *b, Node *bias, Node *data_scale, int axis)
     return CALL(b, div, size, CALL(b, mul, data_scale, build_scalar(b, F32, QUANT_MOST_SUM)));
 }
 
+/* A weight that is quantized in two ways, a table that is also the last product's, learns two scales: the name under which
+ * nothing is learned yet. */
+static const char *free_name(const Placing *s, const char *name)
+{
+    const Graph *g = s->p->g;
+    const char *free = name;
+    for (int k = 2;; k++) {
+        const char *state = arena_printf(s->p->run->scratch, STEP_SIZE_PREFIX "%s", free);
+        bool taken = false;
+        for (size_t i = 0; i < g->n_inputs && !taken; i++)
+            taken = g->inputs[i]->name && strcmp(g->inputs[i]->name, state) == 0;
+        if (!taken)
+            return free;
+        free = arena_printf(g->arena, "%s#%d", name, k);
+    }
+}
+
 static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, Node *bias, Node *data_scale)
 {
     Node *weight = in(call, i);
     QuantNodes q = { .by = by, .grain = quant_whole, .never_negative = false, .most = (double)INFINITY };
     QuantValueMark *v = quant_value(s->p, weight);
-    if (v->called)
-        q.name = v->called;
+    q.name = free_name(s, v->called ? v->called : q.name);
     const int channels = quant_weight_axis(call, i);
     if (is_placed(s, weight, by, channels)) {
         node_set_in(call, i, v->number);
