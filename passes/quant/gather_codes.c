@@ -11,7 +11,7 @@
  *         const %1: i64[2] = [5, 1]
  *         %2: f32[5,1] = reshape(%s, %1, allowzero=true)
  *         %3: f32[2,1] = gather(%2, %i)
- *         %y: f32[2,4] = dequantize_linear(%0, %3, axis=1, block_size=4)
+ *         %y: f32[2,4] = dequantize_linear(%0, %3, block_size=4)
  *     }
  */
 #include "ops/card/make.h"
