@@ -1,4 +1,4 @@
-/* What quantizers make of the numbers that they get: how far codes are from them, what is clipped, which codes there are. */
+/* What quantizers make of the numbers that they get: how far codes are from them, what is clipped, which codes occur. */
 #ifndef API_SESSION_FIGURES_H
 #define API_SESSION_FIGURES_H
 
@@ -71,8 +71,8 @@ Status figures_without_data(Figures *f, const Tensor *const *values);
 const Tensor **figures_values(const Figures *f, Session *run, size_t n, const char *const *names,
                               const Tensor *const *data, Arena *arena);
 
-/* The same of states before a session: as the model has them; `heap` holds them.  First values of scales of weights that
- * are learned are computed. */
+/* The same of states before a session: as the model has them; `heap` holds them.  First values of learned scales of
+ * weights are computed. */
 Status figures_first_values(const Figures *f, const qcc_step *s, Heap *heap, Arena *arena, const Tensor ***values);
 
 /* Looks at a batch, the first `valid` of `rows` samples of which count. */

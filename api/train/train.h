@@ -151,8 +151,8 @@ Status train_open_feeds(Trainer *t);
 
 struct Figures;
 
-/* What the quantizers of a step make of the data of --data, with the states of --checkpoint or those of the model, whose
- * ranges are those of the first batches; without data of weights alone.  All of it lives in the scratch of the call. */
+/* What the quantizers of a step make of --data, with the states of --checkpoint or those of the model, whose ranges are
+ * those of the first batches; without data of weights alone.  All of it lives in the scratch of the call. */
 Status train_figures(Command *c, qcc_step *s, struct Figures *f);
 
 /* Looks at the batch that the run has at hand. */
@@ -163,8 +163,8 @@ Status train_figures_batch(Trainer *t, struct Figures *f);
 /* Finds the quantizers of the run, with the scales that it begins with. */
 Status train_watch_open(Trainer *t);
 
-/* Behind a step: now and then what is clipped, and which scales moved, to the log and with -v to people; a warning where it
- * is too much.  The evaluator runs what quantizers need of the batch at hand, at most once in 50 steps. */
+/* Behind a step: now and then what is clipped, and which scales moved, to the log and with -v to people; a warning
+ * where it is too much.  The evaluator runs what quantizers need of the batch at hand, at most once in 50 steps. */
 Status train_watch_step(Trainer *t, bool epoch_ends);
 
 /* ---- api/verbs/predict.c ---- */

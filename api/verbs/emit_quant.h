@@ -6,8 +6,8 @@
 #include "api/model/command.h"
 #include "frontends/view/view.h"
 
-/* Adds the quantizers of a step to what is known of it, with figures of weights, and of --data; all in the scratch of the
- * call.  Nothing where nothing is quantized. */
+/* Adds the quantizers of a step to what is known of it, with figures of weights, and of --data, in the scratch of the
+ * call; nothing where nothing is quantized. */
 Status emit_quantizers(qcc_context *cx, const CommandLine *line, Out *o, qcc_step *s, ViewFacts *facts);
 
 #endif

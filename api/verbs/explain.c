@@ -258,6 +258,24 @@ static Status step_of(Command *c, qcc_model *m, qcc_step **s)
     return model_is_step(m) && !made->facts.silent ? step_again(made, "", s) : OK;
 }
 
+static Status step_records(Text *t, Command *c, qcc_step *s)
+{
+    if (s) {
+        explain_step_records(t, s);
+        TRY(explain_fusions(t, s, true));
+    }
+    return explain_figures(t, c, s, true);
+}
+
+static Status tell_step(Text *t, Command *c, qcc_step *s)
+{
+    if (s) {
+        explain_step(t, s);
+        TRY(explain_fusions(t, s, false));
+    }
+    return explain_figures(t, c, s, false);
+}
+
 Status command_explain(Command *c)
 {
     qcc_model *m;
@@ -287,11 +305,7 @@ Status command_explain(Command *c)
         model_records(&t, m, &census, &paths, a);
         if (has_pairs)
             fusions_records(&t, &fused);
-        if (s) {
-            explain_step_records(&t, s);
-            TRY(explain_fusions(&t, s, true));
-        }
-        TRY(explain_figures(&t, c, s, true));
+        TRY(step_records(&t, c, s));
         return out_objects(c->out, &t);
     }
     tell_file(&t, m, &census);
@@ -303,10 +317,6 @@ Status command_explain(Command *c)
     tell_missing(&t, m, a);
     if (has_pairs)
         fusions_tell(&t, a, &fused, true);
-    if (s) {
-        explain_step(&t, s);
-        TRY(explain_fusions(&t, s, false));
-    }
-    TRY(explain_figures(&t, c, s, false));
+    TRY(tell_step(&t, c, s));
     return out_bytes(c->out, t.p, t.n);
 }
