@@ -84,12 +84,20 @@ static Node *spoilt(Build *b, Node *x)
     return CALL(b, where, CALL(b, is_nan, most), most, build_scalar(b, F32, 0));
 }
 
-/* A number is between the ends if a clip leaves it alone; a NaN is not. */
+/* A number is between the ends if they leave it alone; a NaN is not. */
+static Node *is_inside(Build *b, const CodeSpot *p)
+{
+    Node *bound = type_elements(p->least->type) == 1
+                      ? CALL(b, clip, p->seen, p->least, p->most)
+                      : CALL(b, max, CALL(b, min, p->seen, p->most), p->least); /* ends of each channel */
+    return CALL(b, equal, bound, p->seen);
+}
+
 Node *code_gradient(Build *b, const CodeSpot *p, Node *dy, bool relu, Node *x)
 {
     Node *zero = build_scalar(b, F32, 0), *lifted = p->v, *passes = NULL;
     if (p->mask != MASK_NONE)
-        passes = CALL(b, equal, CALL(b, clip, p->seen, p->least, p->most), p->seen);
+        passes = is_inside(b, p);
     if (relu && passes)
         lifted = CALL(b, where, passes, p->v, zero);
     if (relu)

@@ -39,7 +39,8 @@ static bool loses_infinity(const Match *m)
 /* What is kept as bits is kept so on purpose. */
 static bool inner_loses_nothing(const Match *m)
 {
-    return m->node[1]->type->dtype != BIT && !loses_infinity(m) && dtype_holds(m->node[1]->type->dtype, m->x[0]->type->dtype);
+    return m->node[1]->type->dtype != BIT && !loses_infinity(m) &&
+           dtype_holds(m->node[1]->type->dtype, m->x[0]->type->dtype);
 }
 
 static bool there_and_back(const Match *m)

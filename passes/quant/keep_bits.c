@@ -20,22 +20,24 @@
  *         %dx: f32[64] = where(%3, %dy, %0) side=backward
  *     }
  *
- * An adjoint says of a condition, by a cast to bits and back, that it may be kept so.  What the condition is made of moves to
- * the forward side, row by row, if something larger need not be kept then; else the two casts go.  What is one number,
- * such as whether anything is a NaN, moves with it. */
+ * An adjoint says of a condition, by a cast to bits and back, that it may be kept so.  What the condition is made of
+ * moves to the forward side, row by row, if something larger need not be kept then; else the two casts go.  What is one
+ * number, such as whether anything is a NaN, moves with it. */
 #include "ops/region/region.h"
 #include "passes/engine/pass.h"
+
+enum { MOST_CALLS = 64 }; /* that a condition is made of */
 
 typedef struct Keep {
     Graph *graph;
     PassRun *run;
-    Facts movable;   /* bool: of the backward side, made of the forward side alone */
-    Facts good;      /* bool: who reads it are conditions that move, and single numbers */
-    Facts places;    /* int64_t: the order of the list */
-    Facts collected; /* int: the root for which a node was last seen */
-    Node **cone;     /* what a root is made of */
-    size_t n_cone, cap_cone;
-    int root; /* its number */
+    Facts movable;          /* bool: of the backward side, made of the forward side alone */
+    Facts good;             /* bool: who reads it are conditions that move, and single numbers */
+    Facts places;           /* int64_t: the order of the list */
+    Facts collected;        /* int: the root for which a node was last seen */
+    Node *cone[MOST_CALLS]; /* what a root is made of */
+    int n_cone;             /* more than there is room for: too many */
+    int root;               /* its number */
 } Keep;
 
 static bool is_back(const Node *n)
@@ -45,7 +47,7 @@ static bool is_back(const Node *n)
 
 static bool is_forward(const Node *n)
 {
-    return !(n->flags & (NODE_BACKWARD | NODE_UPDATE)) && n->op != OP_return;
+    return !(n->flags & (NODE_BACKWARD | NODE_UPDATE)) && !node_is_return(n);
 }
 
 static bool is_bits(const Node *n)
@@ -67,7 +69,8 @@ static bool is(Facts *facts, const Node *n)
 static bool may_move(Keep *k, const Node *n)
 {
     Reduction fold;
-    if (n->n_regions || !(n->op == OP_const || n->op == OP_part || is_single(n) || region_maps(n) || region_folds(n, &fold)))
+    if (n->n_regions ||
+        !(n->op == OP_const || n->op == OP_part || is_single(n) || region_maps(n) || region_folds(n, &fold)))
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (in(n, i) && !is_forward(in(n, i)) && !is(&k->movable, in(n, i)))
@@ -109,8 +112,9 @@ static void collect(Keep *k, Node *n)
     if (!is_back(n) || *seen == k->root)
         return;
     *seen = k->root;
-    GROW(k->run->scratch, k->cone, k->n_cone, k->cap_cone);
-    k->cone[k->n_cone++] = n;
+    if (k->n_cone < MOST_CALLS)
+        k->cone[k->n_cone] = n;
+    k->n_cone++;
 }
 
 static size_t bytes_of(const Node *n)
@@ -148,7 +152,7 @@ static bool should_move(Keep *k, Node *root)
     k->n_cone = 0;
     k->root++;
     collect(k, root);
-    for (size_t i = 0; i < k->n_cone; i++) {
+    for (int i = 0; i < k->n_cone && k->n_cone <= MOST_CALLS; i++) {
         const Node *n = k->cone[i];
         if (!is(&k->movable, n) || !is(&k->good, n))
             return false;
@@ -157,7 +161,7 @@ static bool should_move(Keep *k, Node *root)
             if (in(n, j))
                 collect(k, in(n, j));
     }
-    return frees;
+    return frees && k->n_cone <= MOST_CALLS;
 }
 
 static int64_t place_of(Keep *k, const Node *n)
@@ -168,8 +172,8 @@ static int64_t place_of(Keep *k, const Node *n)
 /* In the order of the list. */
 static void sort_cone(Keep *k)
 {
-    for (size_t i = 1; i < k->n_cone; i++)
-        for (size_t j = i; j > 0 && place_of(k, k->cone[j - 1]) > place_of(k, k->cone[j]); j--) {
+    for (int i = 1; i < k->n_cone; i++)
+        for (int j = i; j > 0 && place_of(k, k->cone[j - 1]) > place_of(k, k->cone[j]); j--) {
             Node *n = k->cone[j];
             k->cone[j] = k->cone[j - 1];
             k->cone[j - 1] = n;
@@ -185,11 +189,10 @@ static bool is_in_cone(Keep *k, const Node *n)
 static Node *last_read(Keep *k)
 {
     Node *last = NULL;
-    for (size_t i = 0; i < k->n_cone; i++)
+    for (int i = 0; i < k->n_cone; i++)
         for (int j = 0; j < k->cone[i]->n_in; j++) {
             Node *def = in(k->cone[i], j);
-            if (def && def->op != OP_const && !is_in_cone(k, def) &&
-                place_of(k, def) > (last ? place_of(k, last) : 0))
+            if (def && def->op != OP_const && !is_in_cone(k, def) && place_of(k, def) > (last ? place_of(k, last) : 0))
                 last = def;
         }
     return last;
@@ -210,7 +213,7 @@ static void move_cone(Keep *k)
     while (before && is_in_cone(k, before))
         before = before->next;
     sort_cone(k);
-    for (size_t i = 0; i < k->n_cone; i++) {
+    for (int i = 0; i < k->n_cone; i++) {
         Node *n = k->cone[i];
         n->flags &= (uint16_t)~NODE_BACKWARD;
         move_constants(k, n);
@@ -265,9 +268,19 @@ static void read_parts_once(Keep *k)
     }
 }
 
+static bool has_bits(const Graph *g)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        if (is_back(n) && is_bits(n))
+            return true;
+    return false;
+}
+
 static Status keep_bits(Graph *g, PassRun *run)
 {
     Keep k = { .graph = g, .run = run };
+    if (!has_bits(g))
+        return OK;
     read_parts_once(&k);
     k.movable = facts_open(run->scratch, sizeof(bool));
     k.good = facts_open(run->scratch, sizeof(bool));

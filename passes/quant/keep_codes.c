@@ -1,5 +1,5 @@
-/* keep-codes: of what the backward side reads, what codes and other values that are kept anyway give again at little cost is
- * made again there.
+/* keep-codes: of what the backward side reads, what codes and other values that are kept anyway give again at little cost
+ * is made again there.
  *
  *     graph @f(%x: f32[64,32], state %w: i8[32,64], %s: f32[], %z: u8[], %o: i8[], %dy: f32[64,64]) -> (%y, %dx, %dw) {
  *         %c: u8[64,32] = quantize_linear(%x, %s, %z)
@@ -18,8 +18,8 @@
  *         %dw: f32[64,32] = cast(%c, to=f32) side=backward
  *     }
  *
- * Made again are rows, softmax and norms, quantizers, what moves codes, and products of codes that add up few numbers for
- * each byte that is not kept, as those of attention do: no large product of weights.  The same calls of the same values
+ * Made again are rows, softmax and norms, quantizers, what moves codes, and products of codes that add up few numbers
+ * for each byte that is not kept, as those of attention do: no large product of weights.  The same calls of the same values
  * have the same bits. */
 #include "ops/control/reverse_call.h"
 #include "ops/quant/words.h"
@@ -36,10 +36,12 @@ enum {
 /* Of a node of the forward side. */
 typedef struct Again {
     int place;
+    bool is_read; /* by the backward side */
+    bool returned;
     bool of_data; /* not of states and constants alone: those are there, in one form or another */
-    bool cloned; /* it is made again, */
-    bool read;   /* and so read by those of the backward side who read it */
-    int first;   /* the place of the first who reads what is made again */
+    bool cloned;  /* it is made again, */
+    bool read;    /* and so read by those of the backward side who read it */
+    int first;    /* the place of the first who reads what is made again */
     Node *clone;
     int seen; /* the value for which it was last looked at */
 } Again;
@@ -80,20 +82,12 @@ static bool is_reader_back(const Node *n)
     return !node_is_return(n) && n->flags & NODE_BACKWARD;
 }
 
-static bool is_read_back(const Node *n)
+static void look_at_readers(const Node *n, Again *a)
 {
-    for (const Use *u = n->uses; u; u = u->next)
-        if (is_reader_back(u->user))
-            return true;
-    return false;
-}
-
-static bool is_returned(const Node *n)
-{
-    for (const Use *u = n->uses; u; u = u->next)
-        if (node_is_return(u->user))
-            return true;
-    return false;
+    for (const Use *u = n->uses; u; u = u->next) {
+        a->returned |= node_is_return(u->user);
+        a->is_read |= is_reader_back(u->user);
+    }
 }
 
 /* ---- what is cheap ---- */
@@ -132,7 +126,8 @@ static bool is_cheap(const Node *n, size_t element)
 /* Whether a value is there on the backward side, or small enough to be kept for the sake of another. */
 static bool is_there(Keep *k, const Node *n, size_t bytes)
 {
-    return is_elsewhere(n) || of(k, n)->cloned || is_read_back(n) || is_returned(n) ||
+    const Again *a = of(k, n);
+    return is_elsewhere(n) || a->cloned || a->is_read || a->returned ||
            (n->type->kind == TYPE_TENSOR && type_known(n->type) && bytes_of(n) <= bytes / SMALLER);
 }
 
@@ -174,8 +169,8 @@ static void decide(Keep *k)
 {
     for (Node *n = k->graph->first; n; n = n->next) {
         of(k, n)->of_data = is_of_data(k, n);
-        if (!is_forward(n) || !of(k, n)->of_data || bytes_of(n) < LEAST_BYTES || !is_read_back(n) || is_returned(n) ||
-            !find_calls(k, n))
+        if (!is_forward(n) || !of(k, n)->of_data || bytes_of(n) < LEAST_BYTES || !of(k, n)->is_read ||
+            of(k, n)->returned || !find_calls(k, n))
             continue;
         for (int i = 0; i < k->n_calls; i++)
             of(k, k->calls[i])->cloned = true;
@@ -192,6 +187,7 @@ static int number(Keep *k)
     for (Node *i = k->graph->first; i; i = i->next) {
         k->at[++n] = i;
         *of(k, i) = (Again){ .place = n };
+        look_at_readers(i, of(k, i));
     }
     return n;
 }

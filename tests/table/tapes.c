@@ -160,7 +160,8 @@ static Graph *bit_graph(Context *c, const int64_t *dims, int cut)
     Node *m = graph_input(g, "m", type_tensor(&c->ir.types, BIT, 3, dims));
     Node *passes = build_cast(&b, m, BOOL), *zero = build_scalar(&b, F32, 0);
     Node *y = build_node(&b, OP_where, NULL, 3, (Node *[]){ passes, x, zero });
-    Node *z = cut == ALL_FREE ? y : binary(&b, OP_sub, y, build_reduce(&b, OP_reduce_sum, y, cut == ROWS ? 1 : 2, axes));
+    Node *z =
+        cut == ALL_FREE ? y : binary(&b, OP_sub, y, build_reduce(&b, OP_reduce_sum, y, cut == ROWS ? 1 : 2, axes));
     Node *bits = build_cast(&b, binary(&b, OP_less, zero, z), BIT);
     graph_return(g, 2, (Node *[]){ z, bits }, NULL);
     return g;

@@ -112,8 +112,10 @@ static double rounded_f64(const Trial *t, int i, double v)
 
 static int compare(const Trial *t)
 {
-    double lo, hi, sum[N] = { 0 }, size[N] = { 0 };
+    double lo, hi, sum[N] = { 0 }, size[N] = { 0 }, stopped = 0;
     int bad = 0;
+    for (int i = 0; i < N; i++) /* a NaN anywhere shows wherever nothing passes */
+        stopped = isnan(at(t->x, i)) ? NAN : stopped;
     code_limits(t->code, t->attr.least, t->attr.largest, &lo, &hi);
     for (int i = 0; i < N; i++) {
         const int64_t k = scale_at(t->grain, i);
@@ -121,7 +123,7 @@ static int compare(const Trial *t)
         const double v = (double)(float)(at(t->x, i) / at(t->s, k)), r = rounded_f64(t, i, v);
         const double seen = t->attr.mask == MASK_BY_VALUE ? v : r, least = lo - z, most = hi - z;
         const bool outside = seen < least || seen > most;
-        const double want = t->attr.mask == MASK_NONE ? dy : isnan(v) ? NAN : outside ? 0 : dy;
+        const double want = t->attr.mask == MASK_NONE ? dy : isnan(v) || outside ? stopped : dy;
         const double slope = seen < least ? least : seen > most ? most : r - v;
         sum[k] += dy * slope * (double)t->attr.gain;
         size[k] += fabs(dy * slope * (double)t->attr.gain);
