@@ -1,6 +1,6 @@
-/* Arrays of elements of 1, 2, 4 and 6 bits: a stream of bits, the first element in the lowest ones, so that eight, four,
- * two and four thirds lie in a byte.  An f4e2m1 is packed as a u4.  Positions count elements, so a part of an array may begin
- * inside a byte. */
+/* Arrays of elements of 1, 2, 4 and 6 bits: a stream of bits, the first element in the lowest ones, so that eight,
+ * four, two and four thirds lie in a byte.  An f4e2m1 is packed as a u4.  Positions count elements, so a part of an
+ * array may begin inside a byte. */
 #ifndef BASE_PACK_H
 #define BASE_PACK_H
 

@@ -8,8 +8,8 @@
 /* clang-format off */
 typedef enum DTypeClass { CLASS_BOOL, CLASS_INT, CLASS_UINT, CLASS_FLOAT, CLASS_STRING } DTypeClass;
 
-/* Hosts know the enumerators by number (qcc.h): new ones go behind the last.  A bit is a bool of which eight lie in a byte:
- * a step keeps some for its way back, no model has any.  Its number is none of ONNX's.
+/* Hosts know the enumerators by number (qcc.h): new ones go behind the last.  A bit is a bool of which eight lie in a
+ * byte: a step keeps some for its way back, no model has any.  Its number is none of ONNX's.
  *     enumerator    text          bits  class         ONNX  */
 #define DTYPES(_)                                            \
     _( BOOL,         "bool",       8,    CLASS_BOOL,    9  ) \

@@ -44,8 +44,8 @@ typedef struct ObserveAttr {
 /* An observer as reductions and rows (ops/quant/observe_rows.c); null where it keeps a histogram. */
 Node *open_observe(Build *b, const Site *s);
 
-/* The least or the largest of all (OP_reduce_min, OP_reduce_max): of features row by row first, as the norm or the softmax
- * that makes them goes.  A NaN is both. */
+/* The least or the largest of all (OP_reduce_min, OP_reduce_max): of features row by row first, as the norm or the
+ * softmax that makes them goes.  A NaN is both. */
 Node *observe_extreme(Build *b, Op op, Node *x);
 
 /* Elements of a state. */

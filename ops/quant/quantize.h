@@ -79,9 +79,9 @@ typedef struct CodeSpot {
 } CodeSpot;
 CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, int mask);
 
-/* What the mask, one that lets not everything pass, or `relu` lets through of what reaches codes, by a bit a value: with
- * `relu` only where v is above 0.  If there is a
- * NaN among the numbers x that codes are made of (null: none is looked for), what does not pass is one, too. */
+/* What the mask, one that lets not everything pass, or `relu` lets through of what reaches codes, by a bit a value:
+ * with `relu` only where v is above 0.  If there is a NaN among the numbers x that codes are made of (null: none is
+ * looked for), what does not pass is one, too. */
 Node *code_gradient(Build *b, const CodeSpot *p, Node *dy, bool relu, Node *x);
 
 /* Of what reaches the scale, each element's part. */

@@ -5,8 +5,8 @@
  *     rounded v - v           inside
  *     least - z, largest - z  below and above
  *
- * A NaN has the code of 0, but its gradient is a NaN, for whoever scales the loss to see: and so is then all that does not
- * pass, since of each element a bit is kept, of all of them whether there is one. */
+ * A NaN has the code of 0, but its gradient is a NaN, for whoever scales the loss to see: and so is then all that does
+ * not pass, since of each element a bit is kept, of all of them whether there is one. */
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/control/reverse_call.h"

@@ -23,8 +23,8 @@ static bool is_bits(const Node *n)
     return n->type->kind == TYPE_TENSOR && type_known(n->type) && n->type->dtype == BIT;
 }
 
-/* A cast that packs conditions eight to a byte, or takes such apart.  Where bytes would be torn is seen once the space is
- * known. */
+/* A cast that packs conditions eight to a byte, or takes such apart.  Where bytes would be torn is seen once the space
+ * is known. */
 static bool moves_bits(const Node *n)
 {
     return n->op == OP_cast && (is_bits(n) ? is_plain(in(n, 0)->type) : is_bits(in(n, 0)) && is_plain(n->type));

@@ -16,8 +16,8 @@
  * One product may stand in a region that nothing is reduced in: its elements are those of the space, and what it reads
  * comes from outside.  Rows go on with them where they are done.
  *
- * Conditions leave as bits, eight to a byte, where no block tears a byte: where the elements of a row that lie beside each
- * other fill bytes, or nothing cuts the space; as bits they come in everywhere.
+ * Conditions leave as bits, eight to a byte, where no block tears a byte: where the elements of a row that lie beside
+ * each other fill bytes, or nothing cuts the space; as bits they come in everywhere.
  *
  * Legal members are rows (ops/rows.def), casts, draws (ops/random/draw_call.h), reductions in the order of ops/reduce.h,
  * and constants: scalars, and what steers a call.  Nothing in a region can refuse, or keep a state; where rows are

@@ -1,5 +1,5 @@
-/* keep-codes: of what the backward side reads, what codes and other values that are kept anyway give again at little cost
- * is made again there.
+/* keep-codes: of what the backward side reads, what codes and other values that are kept anyway give again at little
+ * cost is made again there.
  *
  *     graph @f(%x: f32[64,32], state %w: i8[32,64], %s: f32[], %z: u8[], %o: i8[], %dy: f32[64,64]) -> (%y, %dx, %dw) {
  *         %c: u8[64,32] = quantize_linear(%x, %s, %z)
@@ -19,8 +19,8 @@
  *     }
  *
  * Made again are rows, softmax and norms, quantizers, what moves codes, and products of codes that add up few numbers
- * for each byte that is not kept, as those of attention do: no large product of weights.  The same calls of the same values
- * have the same bits. */
+ * for each byte that is not kept, as those of attention do: no large product of weights.  The same calls of the same
+ * values have the same bits. */
 #include "ops/control/reverse_call.h"
 #include "ops/quant/words.h"
 #include "ops/region/region.h"

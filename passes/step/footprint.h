@@ -18,8 +18,8 @@ typedef struct Footprint {
  * Values of unknown shape count as nothing. */
 Footprint footprint_of(Graph *g, Arena *scratch);
 
-/* Bytes of what the forward side makes of data and the backward side reads: what has to be there all the time between, on
- * any device.  Weights in another form, codes or narrow shadows, are not among them. */
+/* Bytes of what the forward side makes of data and the backward side reads: what has to be there all the time between,
+ * on any device.  Weights in another form, codes or narrow shadows, are not among them. */
 uint64_t footprint_kept(Graph *g, Arena *scratch);
 
 #endif

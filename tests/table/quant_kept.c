@@ -59,7 +59,7 @@ static Status convolutions(void *stored)
 
 static Status residual(void *stored)
 {
-    return beside(stored, "8", (Bounds){ 0.46, 0.46 });
+    return beside(stored, "8", (Bounds){ 0.27, 0.27 });
 }
 
 static Status transformer(void *stored)
