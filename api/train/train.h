@@ -164,7 +164,7 @@ Status train_figures_batch(Trainer *t, struct Figures *f);
 Status train_watch_open(Trainer *t);
 
 /* Behind a step: now and then what is clipped, and which scales moved, to the log and with -v to people; a warning
- * where it is too much.  The evaluator runs what quantizers need of the batch at hand, at most once in 50 steps. */
+ * where it is too much.  The evaluator runs what quantizers need of the batch at hand, at most once in 200 steps. */
 Status train_watch_step(Trainer *t, bool epoch_ends);
 
 /* ---- api/verbs/predict.c ---- */

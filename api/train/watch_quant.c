@@ -11,7 +11,7 @@
 #include "passes/quant/ledger.h"
 
 enum {
-    STEPS_BETWEEN = 50, /* reports, at least */
+    STEPS_BETWEEN = 200, /* reports, at least */
     STEPS_AT_MOST = 1000,
     FEWEST_NUMBERS = 64, /* a share of fewer says nothing */
     WORST_TOLD = 3,
@@ -157,7 +157,7 @@ static Status tell_people(Trainer *t)
 
 static LogValue known(double x)
 {
-    return isnan(x) ? logged_text(NULL) : logged_f64(x);
+    return isnan(x) ? logged_text(NULL) : logged_f32((float)x);
 }
 
 static Status tell_log(Trainer *t)

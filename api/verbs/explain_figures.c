@@ -94,7 +94,7 @@ static void tell_figures(Text *t, Command *c, const Figures *f)
 
 static LogValue number(double x)
 {
-    return isnan(x) ? logged_text(NULL) : logged_f64(x);
+    return isnan(x) ? logged_text(NULL) : logged_f32((float)x);
 }
 
 static void figure_records(Text *t, const Figures *f)
