@@ -89,8 +89,8 @@ typedef struct Trainer {
     int64_t loss_steps;
     double epoch_loss; /* the mean over an epoch, the last one that ended; steps it is of, 0: none did */
     int64_t epoch_steps;
-    const char *best_told; /* what was written of the best; null: nothing */
-    bool best_lost;        /* it could not be written */
+    const char *best_told;    /* what was written of the best; null: nothing */
+    bool best_lost;           /* it could not be written */
     struct QuantWatch *watch; /* what quantizers make of their numbers; null: nothing is quantized */
     Log log;
     Board board;
