@@ -45,8 +45,8 @@ Status onnx_write_flat(const Graph *g, Diag *d, const Sink *sink);
 typedef struct TrainedState {
     const char *name;
     const Tensor *value;
+    bool of_training;    /* the file need not have a place for it */
     const Tensor *codes; /* what it is where the file holds integers; null: it is none of those */
-    bool of_training; /* the file need not have a place for it */
 } TrainedState;
 
 /* A parameter that the file holds once more under another name, because constant folding broke a tie. */

@@ -125,7 +125,7 @@ static Status place(Case *k, const char *what)
     if (quantizer_read(&k->read, "--quant", k->spec, "ort", &k->c->arena, &k->c->diag) != OK)
         return refused(k);
     assert_int_equal(parse_module(&k->c->ir, &k->c->arena, str(k->p->text), "f.qir", NULL, &source, &m), OK);
-    const QuantOverride named = { "op:Gather", &k->read, 1u << OPERAND_W, "--quant-op" };
+    const QuantOverride named = { "op:Gather", &k->read, "--quant-op" };
     Recipe recipe = { .quantization = { .spec = &k->read, .target = "generic", .overrides = &named } };
     recipe.quantization.n_overrides = strstr(k->p->text, "gather(") != NULL; /* tables want to be named */
     const PassOptions options = { .recipe = &recipe };
