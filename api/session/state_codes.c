@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "ops/card/eval.h"
 
-/* The quantizer of the model, not one of ours, that is all that reads a state, its scale and zero point being constants. */
+/* The quantizer of the model, not one of ours, that reads a state, its scale and zero point being constants. */
 static const Node *quantizer_of(const Graph *g, const char *name)
 {
     const Node *state = NULL, *found = NULL;

@@ -41,7 +41,7 @@ static bool are_states(const QuantDecision *a, const QuantDecision *b)
            b->asked && strcmp(a->asked, b->asked) == 0;
 }
 
-/* Operators that are no products and of floats for one reason, in one line: how many, and where the first one stands. */
+/* Operators that are no products and of floats for one reason, in one line: how many, and where the first stands. */
 static void tell_left(Text *t, Arena *arena, const qcc_step *s, size_t first)
 {
     const QuantLedger *l = s->recipe.quantization.ledger;

@@ -46,7 +46,7 @@ typedef struct TrainedState {
     const char *name;
     const Tensor *value;
     bool of_training;    /* the file need not have a place for it */
-    const Tensor *codes; /* what it is where the file holds integers; null: it is none of those */
+    const Tensor *codes; /* what it is where the file holds integers; null: none of those */
 } TrainedState;
 
 /* A parameter that the file holds once more under another name, because constant folding broke a tie. */

@@ -303,7 +303,7 @@ static bool is_table(Placement *p, const Node *n)
     const OpDef *def = op_of(n);
     const QuantWay way = quant_call(p, n)->in;
     return def->quant.in[0] == QUANT_TABLE && def->row && n->n_in == 1 && is_f32(n) && is_f32(in(n, 0)) &&
-           (way == WAY_CARD || way == WAY_TABLE || quant_is_table_for(def, p->recipe->target));
+           (way == WAY_CARD || way == WAY_TABLE || quant_is_table_for(n->graph->ir->ops, n->op, p->recipe->target));
 }
 
 static bool reads_codes(const Node *n, int i)

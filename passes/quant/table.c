@@ -16,10 +16,11 @@ bool quant_multiplies(const OpDef *def)
     return def->access.kind == ACCESS_CONTRACT && def->quant.in[0] == QUANT_INPUT;
 }
 
-bool quant_is_table_for(const OpDef *def, const char *target)
+bool quant_is_table_for(const OpTable *ops, Op op, const char *target)
 {
+    const OpDef *def = ops->defs[op];
     return def->quant.in[0] == QUANT_TABLE && def->row &&
-           (strcmp(target, "ort") != 0 || strcmp(def->name, "sigmoid") == 0 || strcmp(def->name, "leaky_relu") == 0);
+           (strcmp(target, "ort") != 0 || op == OP_sigmoid || op == OP_leaky_relu);
 }
 
 /* ---- roles ---- */
@@ -147,7 +148,9 @@ void quant_table_print(Text *out, const char *title, const OpDef *def, const OpT
     enum { COLUMN = 40, COMMENT = 32 };
     Arena *arena = out->arena;
     const QuantCard *q = &def->quant;
-    const bool off = q->in[0] == QUANT_TABLE && !quant_is_table_for(def, target);
+    Op op;
+    const bool off =
+        q->in[0] == QUANT_TABLE && op_find(ops, str(def->name), &op) && !quant_is_table_for(ops, op, target);
     const char *roles =
         off ? "in=off out=off" : arena_printf(arena, "in=%s out=%s", roles_in(arena, def), roles_out(arena, def));
     const char *says[] = { q->weight_axis ? "weights have a scale a channel" : NULL,
