@@ -169,7 +169,7 @@ static Status each_mistake(void *arg)
         { "int8-matmul:outputs", "no product is called 'outputs'\n  try: output" },
         { "a=e4m3:asym", "a=e4m3:asym: a zero point belongs to integers" },
         { "a=e4m3:narrow", "narrow and full belong to integers" },
-        { "w=int4:4or6", "4or6 belongs to e2m1\n  try: e2m1" },
+        { "w=int4:4or6", "4or6 belongs to e2m1\n  try: absmax" },
         { "w=int1:narrow", "one code is all that is left" },
         { "g=int8:lsq", "only scales of weights and activations are learned\n  try: dynamic" },
         { "w=e2m1:e4m3", "belongs to blocks\n  try: block=32" },
