@@ -22,16 +22,16 @@ typedef struct QuantValueMark {
 
 /* A call: whether it computes on codes. */
 typedef struct QuantCallMark {
-    bool core;                      /* its products are of codes, or of what codes stand for */
-    bool floats;                    /* of what codes stand for: its sums of codes would have no one scale */
-    bool could;                     /* what it gives is codes at no cost */
-    bool cell;                      /* it belongs to a cell that was opened: what it computes stays float */
-    bool first, last;               /* no such call with weights stands before it, behind it */
-    const QuantSpec *spec;          /* what holds for it */
-    unsigned said;                  /* a bit for each QuantOperand that --quant-op, or a line of a table, speaks of for it */
-    QuantWay in, out;               /* what tables say that it does with codes */
-    const char *left;               /* of others: why they are of floats; null: they are not, or nobody expects it */
-    const char *by;                 /* who says something of it in particular; null: nobody */
+    bool core;             /* its products are of codes, or of what codes stand for */
+    bool floats;           /* of what codes stand for: its sums of codes would have no one scale */
+    bool could;            /* what it gives is codes at no cost */
+    bool cell;             /* it belongs to a cell that was opened: what it computes stays float */
+    bool first, last;      /* no such call with weights stands before it, behind it */
+    const QuantSpec *spec; /* what holds for it */
+    unsigned said;         /* a bit for each QuantOperand that --quant-op, or a line of a table, speaks of for it */
+    QuantWay in, out;      /* what tables say that it does with codes */
+    const char *left;      /* of others: why they are of floats; null: they are not, or nobody expects it */
+    const char *by;        /* who says something of it in particular; null: nobody */
     const Quantizer *weight, *data; /* of its operands; null: they stay as they are */
     const char *why;                /* why it is none, though its card could; null: it is one, or nobody expects it */
 } QuantCallMark;

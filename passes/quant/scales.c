@@ -153,7 +153,7 @@ Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
 static Status refuse(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted)
 {
     Arena *scratch = s->p->run->scratch;
-    const Quantizer other = quant_mended(q->by, data);
+    const Quantizer other = quantizer_mended(q->by, data);
     const char *operand = data ? "a" : "w";
     Message *m = message_new(s->p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(value),
                              "%s=%s: nothing quantizes %s so: wanted are %s", operand, quantizer_text(q->by, scratch),

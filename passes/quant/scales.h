@@ -37,7 +37,4 @@ Node *quant_number(Build *b, const QuantNodes *q, Node *codes);
 /* A bias as integers of 32 bits with the scale of the sums that it is added to. */
 Node *quant_bias(Build *b, Node *bias, Node *data_scale, Node *weight_scale);
 
-/* The nearest quantizer to one of data, or of a weight, that is refused. */
-Quantizer quant_mended(const Quantizer *q, bool data);
-
 #endif

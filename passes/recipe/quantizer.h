@@ -108,6 +108,9 @@ Status quantizer_read_one(Quantizer *to, QuantOperand operand, Place place, cons
 /* Lays over a spec what another one says of operands, first and last: a layer that is read later. */
 void quantizer_lay_over(QuantSpec *spec, const QuantSpec *over);
 
+/* The nearest quantizer to one of data, or of a weight, that nothing places. */
+Quantizer quantizer_mended(const Quantizer *q, bool data);
+
 /* The spec of a preset in full for a target; null: it is none. */
 const char *quantizer_preset(const char *name, const char *target, Arena *arena);
 

@@ -1,5 +1,5 @@
 /* The nearest quantizer to one that nothing here does: for messages. */
-#include "passes/quant/scales.h"
+#include "passes/recipe/quantizer.h"
 
 static void set(Quantizer *q, QuantField field, QuantValue value)
 {
@@ -53,7 +53,7 @@ static void mend_scale(Quantizer *q, bool data)
         set(q, QUANT_ZERO, ZERO_SYM);
 }
 
-Quantizer quant_mended(const Quantizer *q, bool data)
+Quantizer quantizer_mended(const Quantizer *q, bool data)
 {
     Quantizer other = *q;
     mend_codes(&other);
