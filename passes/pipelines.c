@@ -103,6 +103,7 @@ static const Pass *const deploy_model[] = {
 /* The whole step behind it. */
 static const Pass *const train_step[] = {
     &pass_attach_loss,
+    &pass_attach_teacher,
     &pass_require_shapes,
     &pass_train_norms,
     &pass_learn_scales,

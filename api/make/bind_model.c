@@ -21,7 +21,7 @@ int64_t step_batch_of(const Graph *g)
 }
 
 /* A file with a fixed batch: the constants that state it follow, and that is proved. */
-static Status change_batch(qcc_step *s, Graph *g, int64_t batch)
+Status step_change_batch(qcc_step *s, Graph *g, int64_t batch)
 {
     int64_t old;
     const int64_t have = step_batch_of(g);
@@ -192,5 +192,5 @@ Status step_bind_model(qcc_step *s, const CommandLine *line, Graph **g)
     TRY(onnx_import(s->ir, &s->arena, &m->spine, &o, &module));
     *g = module->graphs[0];
     TRY(check_sizes(s, *g));
-    return change_batch(s, *g, said ? batch : 0);
+    return step_change_batch(s, *g, said ? batch : 0);
 }

@@ -7,6 +7,7 @@
 #include "api/make/quant_report.h"
 #include "api/make/recipe.h"
 #include "api/make/step.h"
+#include "api/make/teacher.h"
 #include "frontends/onnx/step.h"
 #include "ir/copy.h"
 #include "passes/clean/fold.h"
@@ -63,6 +64,8 @@ static Status build_model(qcc_step *s, const CommandLine *line, Graph **model, G
     quant_report_open(s);
     TRY(step_bind_model(s, line, &g));
     TRY(fold_types(g, &s->cx->scratch)); /* an exporter may compute the axes of a shape */
+    if (early)                           /* @eval alone has no teacher */
+        TRY(step_read_teacher(s, line, g));
     TRY(recipe_read_losses(s, g, line));
     step_find_whole(s, g, step_batch_of(g));
     *model = g;

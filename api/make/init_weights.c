@@ -171,6 +171,18 @@ static Status check_folded(const qcc_step *step, const char *path)
     return OK;
 }
 
+/* The teacher has the values that the model arrived with, and whoever gives others wants these to be imitated. */
+static Status check_teacher(const qcc_step *step, const char *path)
+{
+    const Teacher *t = &step->recipe.teacher;
+    if (!t->file || strcmp(t->file, TEACHER_SELF) != 0)
+        return OK;
+    Message *m = message_new(&step->cx->diag, SEVERITY_ERROR, USAGE, (Place){ .where = "--init", .byte = -1 },
+                             "--teacher self has the weights of the model's file, not those of %s", path);
+    message_try(m, "qcc --export MODEL --checkpoint %s -o TRAINED.onnx, and --teacher TRAINED.onnx", path);
+    return message_send(m);
+}
+
 Status init_weights(qcc_step *step, Session *run, const char *path, bool partial, Out *out)
 {
     Heap heap;
@@ -178,6 +190,7 @@ Status init_weights(qcc_step *step, Session *run, const char *path, bool partial
     StateReport r;
     qcc_context *cx = step->cx;
     TRY(check_folded(step, path));
+    TRY(check_teacher(step, path));
     Initial x = { .step = step, .run = run, .arena = &cx->scratch, .path = path };
     x.torch = step->model->has_spine ? torch_names(step->model->spine.model, x.arena) : NULL;
     open_slots(&x);

@@ -4,6 +4,7 @@
 
 #include "api/make/recipe_parts.h"
 #include "api/make/table_texts.h"
+#include "api/make/teacher.h"
 #include "api/model/census.h"
 #include "api/options/recipe_options.h"
 #include "ops/card/path.h"
@@ -41,7 +42,10 @@ static void add_values(qcc_step *s, CommandLine *all, const CommandLine *line, O
     for (size_t i = 0; i < line->n_given; i++) {
         const char *value = line->given[i].value;
         if (line->given[i].option == o)
-            option_add(&s->arena, all, o, identity ? step_table_identity(s, o, value) : value);
+            option_add(&s->arena, all, o,
+                       !identity          ? value
+                       : o == OPT_teacher ? step_teacher_identity(s)
+                                          : step_table_identity(s, o, value));
     }
 }
 

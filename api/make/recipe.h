@@ -42,6 +42,9 @@ int64_t step_batch_of(const Graph *g);
 /* The model once more, for training: symbolic dimensions get their sizes (api/make/bind_model.c). */
 Status step_bind_model(qcc_step *s, const CommandLine *line, Graph **g);
 
+/* Another batch for a graph whose file fixes one, 0 for none: the constants that state it follow. */
+Status step_change_batch(qcc_step *s, Graph *g, int64_t batch);
+
 /* Finds the inputs that are no samples, which every micro-batch reads whole; `batch`: the samples of one. */
 void step_find_whole(qcc_step *s, const Graph *g, int64_t batch);
 

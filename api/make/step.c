@@ -5,6 +5,7 @@
 
 #include "api/hall/out.h"
 #include "api/make/memory.h"
+#include "api/make/teacher.h"
 #include "ops/card/path.h"
 #include "passes/recipe/choices.h"
 
@@ -13,6 +14,7 @@
 static void undo_step(void *thing)
 {
     qcc_step *s = thing;
+    step_drop_teacher(s);
     memory_release(&s->cx->memory, s, sizeof *s);
 }
 
@@ -32,6 +34,7 @@ qcc_step *step_new(qcc_model *m)
 
 void step_drop(qcc_step *s)
 {
+    step_drop_teacher(s);
     heap_close(&s->data);
     arena_close(&s->arena);
     cleanup_drop(&s->cleanup);
@@ -62,6 +65,7 @@ void step_close(qcc_step *s)
     s->freed = true;
     if (s->users)
         return;
+    step_drop_teacher(s);
     heap_close(&s->data);
     arena_close(&s->arena);
     memory_release(&cx->memory, s, sizeof *s);

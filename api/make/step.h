@@ -57,7 +57,8 @@ struct qcc_step {
     Held held;
     Cleanup cleanup;
     Arena arena;
-    qcc_model *model; /* whose file and payloads it reads; kept as long as the step is */
+    qcc_model *model;   /* whose file and payloads it reads; kept as long as the step is */
+    qcc_model *teacher; /* the same of --teacher FILE; null: none */
     Ir *ir; /* types and names of its graphs: its own, which go with it; of a step that came as text the model's */
     Ir own;
     Heap data; /* values that were read for it */

@@ -8,6 +8,7 @@
 #include "api/make/quant_report.h"
 #include "api/make/memory.h"
 #include "api/make/summary.h"
+#include "api/make/teacher.h"
 #include "api/model/census.h"
 #include "passes/recipe/choices.h"
 #include "passes/recipe/groups.h"
@@ -141,6 +142,12 @@ static Status tell_losses(Out *out, const qcc_step *s)
                 NAMES(OPT_loss));
 }
 
+static Status tell_teacher(Out *out, const qcc_step *s)
+{
+    Arena *arena = &s->cx->scratch;
+    return s->recipe.teacher.file ? line(out, arena, "teacher", step_teacher_words(arena, s), NAMES(OPT_teacher)) : OK;
+}
+
 static Status tell_parameters(Out *out, const qcc_step *s)
 {
     Arena *arena = &s->cx->scratch;
@@ -237,6 +244,7 @@ Status summary_tell(Out *out, const qcc_step *s)
     TRY(tell_signature(out, s));
     TRY(tell_batch(out, s));
     TRY(tell_losses(out, s));
+    TRY(tell_teacher(out, s));
     if (s->recipe.choices)
         TRY(tell_parameters(out, s));
     if (s->recipe.choices)

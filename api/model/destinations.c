@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "passes/recipe/teacher.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/data/spec.h"
 
@@ -55,7 +56,9 @@ static void source(Walk *w, const OptionSpec *o, const char *value)
         reads_list(w, o, value);
     else if (o->kind == ARG_PAIR_IN)
         pair_split(w->arena, value, &path);
-    if (o->kind != ARG_DATA && o->kind != ARG_DATA_LIST)
+    else if (o == &option_specs[OPT_teacher])
+        path = teacher_file(w->arena, value);
+    if (path && o->kind != ARG_DATA && o->kind != ARG_DATA_LIST)
         reads(w, o, path);
 }
 

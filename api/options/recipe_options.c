@@ -170,6 +170,13 @@ static Status read_optimizer(Recipe *r, const CommandLine *line, const OpTable *
     return recipe_read_optimizer(r, &words, ops, arena, d);
 }
 
+static Status read_teacher(Teacher *t, const CommandLine *line, Arena *arena, Diag *d)
+{
+    const char *text = option_text(line, OPT_teacher);
+    *t = (Teacher){ .file = NULL };
+    return text ? teacher_read(t, text, arena, d) : OK;
+}
+
 static Status check_norms(const Recipe *r, const CommandLine *line, Diag *d)
 {
     if (r->quantization.spec || !says(line, OPT_bn, "fold"))
@@ -190,6 +197,7 @@ Status recipe_read_options(Recipe *r, const CommandLine *line, const OpTable *op
     TRY(read_ties(r, line, arena, d));
     TRY(read_precision(&r->precision, line, arena, d));
     TRY(read_quantization(&r->quantization, line, arena, d));
+    TRY(read_teacher(&r->teacher, line, arena, d));
     TRY(check_norms(r, line, d));
     return read_optimizer(r, line, ops, arena, d);
 }

@@ -4,7 +4,7 @@
 #ifndef PASSES_RECIPE_RECIPE_H
 #define PASSES_RECIPE_RECIPE_H
 
-#include "ir/graph.h"
+#include "passes/recipe/teacher.h"
 
 /* ---- the optimizer: passes clip, update, ema, accumulate ---- */
 
@@ -171,6 +171,7 @@ typedef struct Recipe {
 
     const LossSpec *losses;
     size_t n_losses;
+    Teacher teacher; /* whose scores count in the loss: pass attach-teacher */
 
     Precision precision;
     Quantization quantization;

@@ -115,6 +115,7 @@ static Status run_pass(Case *c, Module *m, const Pass *pass)
     TRY(verify_module(m, &c->language.source));
     if (recipe_line(c->golden.input, &said))
         TRY(recipe_from_options(&recipe, &c->language.ir, &c->language.arena, said, c->path));
+    TRY(recipe_teacher(&recipe, &c->language.ir, &c->language.arena, c->path));
     recipe_whole(&recipe, &c->language.arena, c->golden.input);
     options.exact_casts = recipe.precision.exact_casts;
     for (size_t i = 0; i < m->n_graphs; i++)

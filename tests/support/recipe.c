@@ -4,6 +4,7 @@
 
 #include "api/options/recipe_options.h"
 #include "base/file.h"
+#include "ir/text/parse.h"
 #include "passes/amp/shipped.h"
 #include "passes/amp/table.h"
 #include "passes/quant/shipped.h"
@@ -77,6 +78,20 @@ static bool line_behind(Str text, const char *head, Str *rest)
 bool recipe_line(Str text, Str *options)
 {
     return line_behind(text, "# recipe: ", options);
+}
+
+Status recipe_teacher(Recipe *r, Ir *ir, Arena *arena, const char *path)
+{
+    Str text;
+    Module *m;
+    const char *slash = strrchr(path, '/');
+    if (!r->teacher.file)
+        return OK;
+    const char *file = arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, r->teacher.file);
+    TRY(file_read(arena, ir->diag, file, ir->limits.string_bytes, "string_bytes", &text));
+    TRY(parse_module(ir, arena, text, file, NULL, NULL, &m));
+    r->teacher.graph = m->graphs[0];
+    return OK;
 }
 
 void recipe_whole(Recipe *r, Arena *arena, Str text)

@@ -11,6 +11,9 @@ Status recipe_from_options(Recipe *r, const Ir *ir, Arena *arena, Str options, c
 /* The same of the line that begins with "# recipe: "; false when a text has none. */
 bool recipe_line(Str text, Str *options);
 
+/* Reads the teacher that a recipe names, which is the graph of a text beside `path`. */
+Status recipe_teacher(Recipe *r, Ir *ir, Arena *arena, const char *path);
+
 /* The input that the line "# whole: " of a text names, if it has one, is read whole by each micro-batch. */
 void recipe_whole(Recipe *r, Arena *arena, Str text);
 
