@@ -146,7 +146,8 @@ Status step_read_teacher(qcc_step *s, const CommandLine *line, Graph *g)
         return OK;
     if (s->facts.recorded && strcmp(t->file, TEACHER_SELF) != 0)
         return warn(d, NOWHERE,
-                    "--teacher %s: no file that a step names is opened: what is said leaves the teacher out", t->file);
+                    "--teacher %s: the file is not opened again: what is said of the step leaves its teacher out",
+                    t->file);
     const char *file = d->file;
     const Status status = read_teacher(s, line, g);
     d->file = file;

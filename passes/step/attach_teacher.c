@@ -107,6 +107,12 @@ static Status find_by_loss(Lesson *l)
     return OK;
 }
 
+static Status yes_or_no(const Lesson *l, const char *output, const char *where)
+{
+    return message_send(
+        wrong(l, "output %s says yes or no for each element %s: there are no classes to compare", output, where));
+}
+
 /* The scores of an output that no loss over classes reads. */
 static Status find_by_name(Lesson *l)
 {
@@ -122,8 +128,7 @@ static Status find_by_name(Lesson *l)
         return no_output(l, l->g, "the model has no output of scores that is called", name);
     const Node *last = output_activation(y);
     if (last && op_of(last)->likelihood == LIKELIHOOD_YES)
-        return message_send(
-            wrong(l, "output %s says yes or no for each element: there are no classes to compare", name));
+        return yes_or_no(l, name, "in the model");
     const char **outputs = NEW(l->g->arena, const char *);
     *outputs = name;
     l->spec = loss_of(LOSS_CROSS_ENTROPY);
@@ -166,8 +171,12 @@ static Status find_theirs(Lesson *l)
     const Node *y = loss_output(l->copy, name);
     if (!y || !output_is_float(y) || output_is_scalar(y))
         return no_output(l, l->copy, "it has no output of scores that is called", name);
+    const Node *last = output_activation(y);
     LossSpec spec = l->spec;
+    if (last && op_of(last)->likelihood == LIKELIHOOD_YES)
+        return yes_or_no(l, name, "there");
     spec.kind = LOSS_CROSS_ENTROPY;
+    spec.has_axis = spec.has_axis && !last; /* the one of a softmax is looked behind, and compared */
     spec.outputs = &name;
     spec.n_outputs = 1;
     (void)loss_target(l->copy, &(Recipe){ .losses = &spec, .n_losses = 1 }, 0, l->g->arena, l->run->diag, &l->theirs,
@@ -176,13 +185,19 @@ static Status find_theirs(Lesson *l)
     return check_scores(l);
 }
 
+/* Whether an input is what a loss wants. */
+static bool is_target(const Lesson *l, const Node *n)
+{
+    return l->own.input && strcmp(n->name, l->own.input) == 0;
+}
+
 /* What the teacher reads, by name. */
 static Status find_inputs(const Lesson *l, Node **values)
 {
     const char **names = NEWS(l->run->scratch, const char *, l->g->n_inputs + 1);
     size_t n = 0;
     for (size_t i = 0; i < l->g->n_inputs; i++)
-        if (node_is_input(l->g->inputs[i]) && l->g->inputs[i]->name)
+        if (node_is_input(l->g->inputs[i]) && l->g->inputs[i]->name && !is_target(l, l->g->inputs[i]))
             names[n++] = l->g->inputs[i]->name;
     for (size_t i = 0; i < l->copy->n_inputs; i++) {
         const Node *theirs = l->copy->inputs[i];

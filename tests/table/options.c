@@ -68,6 +68,7 @@ static const struct {
     { OPT_opset, "17", NULL, NULL },
     { OPT_tie, "off", NULL, NULL },
     { OPT_loss, "mse:y", NULL, NULL },
+    { OPT_teacher, "self", "--loss", "cross_entropy:y" },
     { OPT_optimizer, "lion", NULL, NULL },
     { OPT_group, "fc2:lr=0.5x", NULL, NULL },
     { OPT_schedule, "cosine:warmup=3", NULL, NULL },
