@@ -70,11 +70,10 @@ static void note_names(Placing *s)
 }
 
 /* What is placed for a value is called after it; where there are two quantizers of one weight the other one has a number. */
-static const char *name_of_value(Placing *s, const Node *value)
+static const char *free_name(Placing *s, const char *base)
 {
     static const char *const endings[] = { ".codes", ".scale", ".zero" };
     Arena *arena = s->p->g->arena;
-    const char *base = value->name ? value->name : arena_printf(arena, "value.%zu", s->n_nameless++);
     for (int k = 1;; k++) {
         const char *name = k > 1 ? arena_printf(arena, "%s.%d", base, k) : base;
         bool taken = false;
@@ -85,6 +84,11 @@ static const char *name_of_value(Placing *s, const Node *value)
         map_put(&s->names, arena_printf(s->p->run->scratch, "%s%s", name, endings[0]), NULL);
         return name;
     }
+}
+
+static const char *name_of_value(Placing *s, const Node *value)
+{
+    return free_name(s, value->name ? value->name : arena_printf(s->p->g->arena, "value.%zu", s->n_nameless++));
 }
 
 /* ---- what is told ---- */
@@ -212,35 +216,17 @@ static Node *least_scale(Build *b, Node *bias, Node *data_scale, int axis)
     return CALL(b, div, size, CALL(b, mul, data_scale, build_scalar(b, F32, QUANT_MOST_SUM)));
 }
 
-/* A weight that is quantized in two ways, a table that is also the last product's, learns two scales: the name under which
- * nothing is learned yet. */
-static const char *free_name(const Placing *s, const char *name)
-{
-    const Graph *g = s->p->g;
-    const char *free = name;
-    for (int k = 2;; k++) {
-        const char *state = arena_printf(s->p->run->scratch, STEP_SIZE_PREFIX "%s", free);
-        bool taken = false;
-        for (size_t i = 0; i < g->n_inputs && !taken; i++)
-            taken = g->inputs[i]->name && strcmp(g->inputs[i]->name, state) == 0;
-        if (!taken)
-            return free;
-        free = arena_printf(g->arena, "%s#%d", name, k);
-    }
-}
-
 static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, Node *bias, Node *data_scale)
 {
     Node *weight = in(call, i);
     QuantNodes q = { .by = by, .grain = quant_whole, .never_negative = false, .most = (double)INFINITY };
     QuantValueMark *v = quant_value(s->p, weight);
-    q.name = free_name(s, v->called ? v->called : q.name);
     const int channels = quant_weight_axis(call, i);
     if (is_placed(s, weight, by, channels)) {
         node_set_in(call, i, v->number);
         return OK;
     }
-    q.name = name_of_value(s, quant_weight_of(weight));
+    q.name = v->called ? free_name(s, v->called) : name_of_value(s, quant_weight_of(weight));
     Build b = build_before(call);
     b.flags |= NODE_OURS;
     TRY(quant_grain_of_weight(s->p, by, call, i, &q.grain));

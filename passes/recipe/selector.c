@@ -193,7 +193,7 @@ static const char *instead_of(const Selector *s)
 {
     if (strcmp(s->option, "--freeze") != 0)
         return NULL;
-    if (strstr(s->text, RANGE_PREFIX) || strcmp(s->text, "qcc.range") == 0)
+    if (strncmp(s->text + (s->text[0] == '^'), RANGE_PREFIX, strlen(RANGE_PREFIX) - 1) == 0)
         return "--freeze-ranges 0: ranges of data stay as they are calibrated";
     return strstr(s->text, "step_size") ? "--group 'step_size:lr=0': learned scales stay as they are" : NULL;
 }

@@ -3,6 +3,7 @@
 #include "support/amp_trial.h"
 
 #include "base/rng.h"
+#include "ir/role.h"
 #include "ir/verify.h"
 #include "passes/engine/pass.h"
 #include "passes/recipe/quantizer.h"
@@ -70,7 +71,16 @@ static const char *differs(const AmpTrial *t, const struct Way *w, const char *w
     return how ? arena_printf(&t->c->arena, "%s for %s: %s", w->spec, w->target, how) : NULL;
 }
 
-/* The graph without what nobody reads, and the same with quantizers; null in *placed: it is refused. */
+/* Whether a graph is a step, or has quantizers, already: it counts steps or remembers ranges of its own. */
+static bool is_made_already(const Graph *g)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (is_state(g->inputs[i], STATE_counter) || is_state(g->inputs[i], STATE_quant))
+            return true;
+    return false;
+}
+
+/* The graph without what nobody reads, and the same with quantizers; null in *placed: it is refused, or has some. */
 static const char *place(AmpTrial *t, const struct Way *w, Graph **bare, Graph **placed)
 {
     bool refused = false;
@@ -81,7 +91,7 @@ static const char *place(AmpTrial *t, const struct Way *w, Graph **bare, Graph *
     *placed = graph_copy(*bare, &t->c->arena);
     if (!wrong)
         wrong = run(t, *placed, "place-quant", w, &refused);
-    if (refused)
+    if (refused || is_made_already(t->graph))
         *placed = NULL;
     return wrong;
 }

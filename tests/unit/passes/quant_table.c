@@ -35,6 +35,7 @@ static Placement *said(Context *c, Graph *g, const char *spec, const char *targe
     p->values = facts_open(&c->arena, sizeof(QuantValueMark));
     p->calls = facts_open(&c->arena, sizeof(QuantCallMark));
     p->data = facts_open(&c->arena, sizeof(bool));
+    assert_int_equal(quant_says(p), OK);
     assert_int_equal(quant_find(p), OK);
     return p;
 }
