@@ -4,8 +4,8 @@
 
 #include "api/make/step.h"
 
-/* Reads the teacher that a step's recipe names, if any: `g` is the model as it arrived, its dimensions bound.
- * A step that is made again opens no file: it has no teacher then, which is a warning, unless that is the model itself. */
+/* Reads the teacher that a step's recipe names, if any: `g` is the model as it arrived, its dimensions bound.  A step
+ * that is made again opens no file: it has no teacher then, which is a warning, unless that is the model itself. */
 Status step_read_teacher(qcc_step *s, const CommandLine *line, Graph *g);
 
 /* What stands for the value of --teacher in the identity of a step: its settings, and the content of what it names. */

@@ -1,5 +1,5 @@
-/* attach-teacher: the loss becomes in part how far scores are from those of a teacher, which computes them beside the model
- * from constants:  (1 - W) loss + W T^2 KL(softmax(t / T), softmax(s / T)),  the mean over all rows of classes.
+/* attach-teacher: the loss becomes in part how far scores are from those of a teacher, which computes them beside the
+ * model from constants:  (1 - W) loss + W T^2 KL(softmax(t / T), softmax(s / T)),  the mean over all rows of classes.
  *
  *     # recipe: --loss cross_entropy:y --teacher teacher.txt
  *     graph @f(%x: f32[2,2], %target: i64[2]) -> (%y, %loss) {

@@ -17,6 +17,7 @@ const CommandText command_texts[] = {
     { MODEL " --batch 2 --amp fp16 --dry-run", QCC_OK },
     { MODEL " --batch 2 --wrong", QCC_USAGE },
     { MODEL " --batch 2 --train nothing --dry-run", QCC_USAGE },
+    { MODEL " --batch 2 --teacher " MODEL " --dry-run", QCC_OK },
     { MODEL " --batch 2 --amp bf16 -o @/step.onnx", QCC_OK },
     { MODEL " --emit ir", QCC_OK },
     { MODEL " --batch 2 --emit program", QCC_OK },
