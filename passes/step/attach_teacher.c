@@ -1,20 +1,33 @@
 /* attach-teacher: the loss becomes in part how far scores are from those of a teacher, which computes them beside the
  * model from constants:  (1 - W) loss + W T^2 KL(softmax(t / T), softmax(s / T)),  the mean over all rows of classes.
  *
- *     # recipe: --loss cross_entropy:y --teacher teacher.txt
- *     graph @f(%x: f32[2,2], %target: i64[2]) -> (%y, %loss) {
- *         %y: f32[2,2] = tanh(%x)
+ *     # recipe: --loss cross_entropy:y --teacher linear.txt
+ *     graph @f(%x: f32[2,3], state %w: f32[3,2] trained, %target: i64[2]) -> (%y, %loss) {
+ *         %y: f32[2,2] = matmul(%x, %w)
  *         %loss: f32[] = cross_entropy(%y, %target) ours
  *     }
  *     ==>
- *     graph @f(%x: f32[2,2], %target: i64[2]) -> (%y, %loss) {
- *         %y: f32[2,2] = tanh(%x)
+ *     graph @f(%x: f32[2,3], state %w: f32[3,2] trained, %target: i64[2]) -> (%y, %loss) {
+ *         %y: f32[2,2] = matmul(%x, %w)
  *         %0: f32[] = cross_entropy(%y, %target) ours
- *         %1: f32[2,2] = exp(%x)
- *         const %2: f32[] = 4 ours
- *         %3: f32[2,2] = div(%1, %2) ours
- *         %4: f32[2,2] = softmax(%3, axis=1) ours
- *         ..
+ *         const %1: f32[3,2] = [0.5, -1, 0.25, 2, -0.75, 1.5]
+ *         %2: f32[2,2] = matmul(%x, %1)
+ *         const %3: f32[] = 4 ours
+ *         %4: f32[2,2] = div(%2, %3) ours
+ *         %5: f32[2,2] = div(%y, %3) ours
+ *         %6: f32[2,2] = log_softmax(%4, axis=1) ours
+ *         %7: f32[2,2] = log_softmax(%5, axis=1) ours
+ *         %8: f32[2,2] = sub(%6, %7) ours
+ *         %9: f32[2,2] = softmax(%4, axis=1) ours
+ *         %10: f32[2,2] = mul(%9, %8) ours
+ *         const %11: i64[1] = [1] ours
+ *         %12: f32[2,1] = reduce_sum(%10, %11) ours
+ *         %13: f32[] = reduce_mean(%12, keepdims=false) ours
+ *         const %14: f32[] = 8 ours
+ *         %15: f32[] = mul(%13, %14) ours
+ *         const %16: f32[] = 0.5 ours
+ *         %17: f32[] = mul(%0, %16) ours
+ *         %loss: f32[] = add(%17, %15) ours
  *     }
  *
  * Inputs go to the teacher by name.  Where scores are followed by a softmax, what it reads is compared, as in losses.

@@ -29,6 +29,9 @@ static const char *printed(Language *l, const Graph *g)
 
 /* ---- examples ---- */
 
+/* Beside it are the teachers that examples name. */
+#define TEACHERS QCC_SOURCE_DIR "/tests/golden/passes/attach-teacher/plain.qir"
+
 /* Lines of the first comment that are indented deeper than its prose. */
 static void example(Language *l, const Pass *pass, Text *before, Text *after)
 {
@@ -73,6 +76,7 @@ static void headers_do_not_lie(void **state)
         const PipelineOptions options = { .pass.recipe = &recipe, .verify_each = VERIFY_VALUES };
         if (recipe_line((Str){ text_get(&before), before.n }, &said))
             assert_int_equal(recipe_from_options(&recipe, &l.ir, &l.arena, said, NULL), OK);
+        assert_int_equal(recipe_teacher(&recipe, &l.ir, &l.arena, TEACHERS), OK);
         check_that(pipeline_run(&alone, g, &options) == OK, "%s: %s", all_passes[i]->name, text_get(&l.messages));
         assert_string_equal(printed(&l, g), text_get(&after));
         language_close(&l);
