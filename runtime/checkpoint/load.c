@@ -136,6 +136,16 @@ static Status refuse_options(const CheckpointReader *r, const Probe *p, const ch
     return message_send(m);
 }
 
+/* The options are the same, word for word: tables, a teacher and other files that they name count by content. */
+static Status refuse_files(const CheckpointReader *r, const Probe *p)
+{
+    Message *m =
+        message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
+                    "was saved by another step with the same options: a file that they name has changed, or qcc has");
+    message_at(m, "both  %s", p->info.options);
+    return message_send(m);
+}
+
 /* A few names tell which model it is; more would hide that. */
 static void some_of(Message *m, const char *form, const char *const *names, size_t n, const char *others)
 {
@@ -202,6 +212,8 @@ static Status check_wanted(const CheckpointReader *r, const Probe *p, const Chec
         return refuse_options(r, p, w->options);
     if (model)
         return refuse(r, p, "was saved by a run of another model", p->info.model_hash, w->model_hash);
+    if (step && w->options && p->info.options)
+        return refuse_files(r, p);
     if (step)
         return refuse(r, p, "was saved by a step compiled with other options", p->info.step_hash, w->step_hash);
     TRY(check_scale(r, p, w, report));
