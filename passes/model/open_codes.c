@@ -17,7 +17,9 @@
  *         %y: f32[2,2] = matmul(%x, %d) !2
  *     }
  *
- * Weights of four bits in bytes keep to those (least, largest), and so do those without -128.
+ * Weights of four bits in bytes keep to those (least, largest), and so do those without -128.  Codes of data that a Clip
+ * cuts behind their quantizer, which is how files say fewer bits than a byte has, are the quantizer's own: gradients pass
+ * between them.
  *
  * Not where others read the codes too, where scales are computed or are no positive numbers, or where codes of 32 bits are
  * beyond what f32 tells apart; then a remark says so, and they stay what they are. */
@@ -194,8 +196,51 @@ static Status open_weight(Node *n, PassRun *run, Span span)
     return OK;
 }
 
+/* A code that a file states; false: it is computed. */
+static bool stated_code(const Node *n, Heap *heap, int64_t *code)
+{
+    const Tensor *t = held(n) && type_elements(n->type) == 1 ? values_of(held(n), heap, n->graph->ir->diag) : NULL;
+    if (t)
+        *code = tensor_get_i64(t, 0);
+    return t != NULL;
+}
+
+/* The codes between which a call cuts those of its operand, which nobody else reads; false: it does not. */
+static bool cuts_codes(const Node *n, Span *span)
+{
+    const Node *codes = in(n, 0);
+    if (n->op != OP_clip || !is_code(n->type->dtype) || !op_of(codes)->quant.quantizes || node_n_uses(codes) != 1 ||
+        !in(n, 1) || !in(n, 2))
+        return false;
+    const QuantizeAttr *at = codes->attr;
+    Heap heap;
+    heap_open(&heap, n->graph->arena->memory);
+    const bool good = stated_code(in(n, 1), &heap, &span->least) && stated_code(in(n, 2), &heap, &span->largest);
+    heap_close(&heap);
+    return good && at->least == at->largest && span->least < span->largest;
+}
+
+/* The quantizer gives no others itself. */
+static void take_cut(Node *n, Span span, PassRun *run)
+{
+    Node *codes = in(n, 0);
+    QuantizeAttr *at = attrs_copy(n->graph->arena, op_of(codes)->attrs, codes->attr);
+    at->least = span.least;
+    at->largest = span.largest;
+    codes->attr = at;
+    graph_replace(n, codes);
+    node_remove(n);
+    run->changes++;
+}
+
 static Status open_codes(Graph *g, PassRun *run)
 {
+    Span cut;
+    for (Node *n = walk_first(g), *next; n; n = next) {
+        next = walk_next(g, n);
+        if (cuts_codes(n, &cut))
+            take_cut(n, cut, run);
+    }
     for (Node *n = walk_first(g), *next; n; n = next) {
         next = walk_next(g, n);
         Node *codes = in(n, CODES);
