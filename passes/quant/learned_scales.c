@@ -73,10 +73,22 @@ static Node *if_finite(Build *b, Node *next, Node *state)
     return CALL(b, where, finite, next, state);
 }
 
+/* An exporter may have computed how a weight is cut from sizes that are open where the model is written again. */
+static Status no_shape(const QuantScales *s, const QuantNodes *q, const Node *value)
+{
+    Message *m =
+        message_new(s->p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(value),
+                    "%s has scales that are learned, and nobody knows its shape while the batch is open", q->name);
+    message_try(m, "w=int%d:channel:minmax, which comes from the weight itself", q->by->bits);
+    return message_send(m);
+}
+
 Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
 {
     Graph *g = s->p->g;
     const Type *type = quant_scale_type(&g->ir->types, &q->grain, value->type);
+    if (!type_known(type))
+        return no_shape(s, q, value);
     const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
     const StateAttr attr = { payload_of(g->arena, unknown(g, type)), { STATE_quant, NULL } };
     Node *state = graph_state(g, name, type, &attr);

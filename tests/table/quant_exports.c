@@ -24,7 +24,7 @@ typedef struct Case {
 } Case;
 
 static int64_t all_codes, all_ties;
-static int n_none;
+static int n_none, n_open;
 
 static void bind_data(Case *k)
 {
@@ -92,6 +92,13 @@ static Status compare(void *arg)
     return OK;
 }
 
+/* Whether weights have learned scales whose number is open while the batch is: an exporter cut them by computed sizes. */
+static bool is_open_when_written(const Case *k)
+{
+    return strstr(k->s->how, "w4a8") && strstr(k->s->path, "-dynraw") &&
+           (strstr(k->s->path, "/gru") || strstr(k->s->path, "/lstm"));
+}
+
 static Status go_through(void *arg)
 {
     Case all = { .s = arg }, *k = &all;
@@ -115,6 +122,12 @@ static Status go_through(void *arg)
         MUST(k, qcc_run(k->session, QCC_OBSERVE, NULL));
     for (int i = 0; i < STEPS; i++)
         MUST(k, qcc_run(k->session, QCC_STEP, NULL));
+    if (is_open_when_written(k)) {
+        assert_int_equal(qcc_export_session(k->session, NULL, &sink), QCC_UNSUPPORTED);
+        n_open++;
+        qcc_close(k->cx);
+        return OK;
+    }
     MUST(k, qcc_export_session(k->session, NULL, &sink));
     MUST(k, qcc_read(k->cx, &again, arena_printf(&k->s->c.arena, "--batch %lld", (long long)k->batch), &k->file));
     MUST(k, context_call(k->cx, compare, k));
@@ -137,6 +150,7 @@ static void codes_are_the_same_everywhere(void **state)
                   (long long)all_codes, (long long)all_ties);
     assert_int_equal(bad, 0);
     assert_true(all_codes && n_none <= 6);
+    assert_true(n_open > 0);
 }
 
 int main(void)
