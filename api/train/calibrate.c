@@ -127,6 +127,8 @@ static int64_t most_batches(const Command *c)
 
 static const char *told_of(const Calibration *k, const char *of)
 {
+    if (k->seen == 1 && !*of)
+        return "ranges of what is quantized are those of the first batch";
     return arena_printf(&k->step->arena, "ranges of what is quantized are those of %s%" PRId64 " batch%s%s",
                         *of ? "" : "the first ", k->seen, k->seen == 1 ? "" : "es", of);
 }
