@@ -117,7 +117,7 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
         module_add(s->module, early);
     s->facts.batch = step_batch_of(g);
     s->facts.nodes = graph_count(g);
-    return OK;
+    return quant_report_check(s);
 }
 
 /* A file that holds a step already. */

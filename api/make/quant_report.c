@@ -12,6 +12,22 @@ void quant_report_open(qcc_step *s)
     s->recipe.quantization.ledger->arena = &s->arena;
 }
 
+Status quant_report_check(const qcc_step *s)
+{
+    const QuantLedger *l = s->recipe.quantization.ledger;
+    for (size_t i = 0; l && i < l->n; i++)
+        if (l->list[i].kind == QUANTIZED_DATA || l->list[i].kind == QUANTIZED_WEIGHT)
+            return OK;
+    if (!s->recipe.quantization.spec || !l)
+        return OK;
+    Place place = NOWHERE;
+    place.where = "--quant";
+    Message *m =
+        message_new(&s->cx->diag, SEVERITY_WARNING, OK, place, "nothing is quantized: all of this model stays float");
+    message_try(m, "qcc explain with the same options, which says why");
+    return message_send(m);
+}
+
 /* Whether a word computes on codes what another computes on numbers. */
 static bool is_integer_word(const OpTable *ops, Op op)
 {

@@ -178,7 +178,7 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
     if (part[QUANT_ZERO].value == ZERO_LEARNED || part[QUANT_BITS].value || part[QUANT_MASTER].value ||
         part[QUANT_TURN].value)
         return refuse(s, q, value, data, "sym or asym, bits that are said, a copy in f32, nothing turned");
-    if (source_of(q) == SOURCE_STATS && part[QUANT_SCALE].value == SCALE_POW2)
+    if (quantizer_is_learned(q->by) && part[QUANT_SCALE].value == SCALE_POW2)
         return refuse(s, q, value, data, "scales in f32 of what is learned");
     if (data && source_of(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)
         return refuse(s, q, value, data, "scales in f32 of what is dynamic");

@@ -46,8 +46,7 @@ static void mend_scale(Quantizer *q, bool data)
         set(q, QUANT_GRAIN, GRAIN_TENSOR);
     if (!is_known_source(q->part[QUANT_SOURCE].value, data))
         set(q, QUANT_SOURCE, data ? SOURCE_DYNAMIC : SOURCE_MINMAX);
-    if (!is(q, QUANT_SCALE, SCALE_POW2) || is(q, QUANT_SOURCE, SOURCE_STATS) ||
-        (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC)))
+    if (!is(q, QUANT_SCALE, SCALE_POW2) || quantizer_is_learned(q) || (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC)))
         set(q, QUANT_SCALE, SCALE_F32);
     if (is(q, QUANT_SOURCE, SOURCE_LSQ) || is(q, QUANT_SOURCE, SOURCE_STATS))
         set(q, QUANT_ZERO, ZERO_SYM);
