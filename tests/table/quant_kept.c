@@ -62,6 +62,11 @@ static Status residual(void *stored)
     return beside(stored, "8", (Bounds){ 0.27, 0.27 });
 }
 
+static Status resnet18(void *stored)
+{
+    return beside(stored, "8", (Bounds){ 0.54, 0.54 });
+}
+
 static Status transformer(void *stored)
 {
     return beside(stored, "8", (Bounds){ 0.44, 0.44 });
@@ -73,8 +78,9 @@ static void kept_is_counted(void **state)
     (void)state;
     assert_int_equal(stored_each("/examples/models/cnn.qir", NULL, NULL, convolutions, &seen), 0);
     assert_int_equal(stored_each("/tests/data/residual.qir", NULL, NULL, residual, &seen), 0);
+    assert_int_equal(stored_each("/tests/data/resnet18.qir", NULL, NULL, resnet18, &seen), 0);
     assert_int_equal(stored_each("/examples/models/gpt.qir", NULL, NULL, transformer, &seen), 0);
-    assert_int_equal(seen, 3);
+    assert_int_equal(seen, 4);
 }
 
 int main(void)
