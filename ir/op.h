@@ -37,6 +37,7 @@ typedef struct RoleMark {
 typedef struct StateAttr {
     Payload *value; /* the initial value; null: zeros */
     RoleMark mark;
+    const char *stored; /* of what is written by a quantizer: its words; null: values are kept as they are */
 } StateAttr;
 
 typedef struct InputAttr {

@@ -47,6 +47,19 @@ void node_set_role(Node *n, int role, const char *of)
     n->attr = attr;
 }
 
+const char *node_stored(const Node *n)
+{
+    return n->op == OP_state && n->attr ? ((const StateAttr *)n->attr)->stored : NULL;
+}
+
+void node_set_stored(Node *n, const char *stored)
+{
+    Graph *g = n->graph;
+    StateAttr *attr = attrs_copy(g->arena, op_of(n)->attrs, n->attr);
+    attr->stored = stored ? name_of(&g->ir->names, stored, strlen(stored)) : NULL;
+    n->attr = attr;
+}
+
 bool is_model_state(const Node *n)
 {
     return n->op == OP_state && role_is_of_model(node_role(n).role);
@@ -92,6 +105,26 @@ Node *graph_state_of(const Graph *g, StateRole role, const char *of)
         if (is_state(g->inputs[i], role) && same(node_role(g->inputs[i]).of, of))
             return g->inputs[i];
     return NULL;
+}
+
+static Node *beside(const Graph *g, const char *state, bool floats)
+{
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        Node *n = g->inputs[i];
+        if (is_state(n, STATE_quant) && same(node_role(n).of, state) && dtype_is_float(n->type->dtype) == floats)
+            return n;
+    }
+    return NULL;
+}
+
+Node *stored_scale(const Graph *g, const char *state)
+{
+    return beside(g, state, true);
+}
+
+Node *stored_zero(const Graph *g, const char *state)
+{
+    return beside(g, state, false);
 }
 
 int graph_result_of(const Graph *g, ResultRole role, const char *of)

@@ -65,6 +65,16 @@ Payload *state_initial(const Node *n);
 /* Lets an input or state have that role. */
 void node_set_role(Node *n, int role, const char *of);
 
+/* The words of the quantizer that a state is written by (passes/recipe/quantizer.h); null: its values are kept as they are.
+ * What it holds are codes then, or floats of fewer bits; the scale of codes is the state of role quant and float type
+ * that is of it, their zero points one of integers. */
+const char *node_stored(const Node *n);
+void node_set_stored(Node *n, const char *stored);
+
+/* The scale of the codes of a state, and their zero points; null: it has none. */
+Node *stored_scale(const Graph *g, const char *state);
+Node *stored_zero(const Graph *g, const char *state);
+
 /* Whether a node is a state of that role. */
 static inline bool is_state(const Node *n, StateRole role)
 {

@@ -135,6 +135,16 @@ static Status mark_role(Parser *p, Node *n)
     return OK;
 }
 
+static Status mark_stored(Parser *p, Node *n)
+{
+    const char *stored = NULL;
+    if (n->op != OP_state)
+        return parse_wanted(p, "no stored= (states are stored)");
+    TRY(parse_string_mark(p, &stored));
+    node_set_stored(n, stored);
+    return OK;
+}
+
 Status parse_marks(Parser *p, Node *n)
 {
     uint16_t flag;
@@ -147,6 +157,8 @@ Status parse_marks(Parser *p, Node *n)
             TRY(parse_string_mark(p, &n->label));
         else if (parse_at_role(p))
             TRY(mark_role(p, n));
+        else if (parse_at_word(p, "stored"))
+            TRY(mark_stored(p, n));
         else if (at_flag(p, &flag)) {
             n->flags |= flag;
             TRY(parse_next(p));

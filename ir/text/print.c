@@ -111,6 +111,7 @@ static void print_input(Printer *p, const Node *n)
     print_typed(p, n);
     print_value_of(p, n, state_initial(n));
     print_role(p, n->graph, n->op == OP_state ? ROLES_OF_STATES : ROLES_OF_INPUTS, n->name, node_role(n));
+    print_text_mark(p->out, "stored", node_stored(n));
     print_marks(p->out, n);
 }
 

@@ -12,7 +12,7 @@
 static const char *const state_words[] = { STATE_ROLES(WORD) NULL };
 static const char *const input_words[] = { INPUT_ROLES(WORD) NULL };
 static const AttrSpec state_attrs[] = { ATTR_OPTIONAL(StateAttr, value, PAYLOAD), MARK_ATTRS(StateAttr, state_words),
-                                        ATTR_LAST };
+                                        ATTR_OURS(StateAttr, stored, STR, 0), ATTR_LAST };
 static const AttrSpec input_attrs[] = { MARK_ATTRS(InputAttr, input_words), ATTR_LAST };
 static const AttrSpec value_attrs[] = { ATTR_OPTIONAL(ValueAttr, value, PAYLOAD), ATTR_LAST };
 static const AttrSpec part_attrs[] = { ATTR_REQUIRED(PartAttr, index, INT), ATTR_LAST };

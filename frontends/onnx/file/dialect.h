@@ -39,6 +39,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_AT    "qcc.at"    /* how many nodes stand before the parameter */
 #define QCC_STATE "qcc.state" /* the initializer is a state; its marks, "SRC FLAGS" */
 #define QCC_ROLE  "qcc.role" /* of a state: "ROLE OF", OF being the name of another state, absent where it is of none */
+#define QCC_KEPT  "qcc.stored" /* of a state that is written by a quantizer: its words */
 
 /* ---- metadata of a graph ---- */
 
@@ -54,6 +55,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 #define QCC_CALLED  "qcc.called."  /* K.I: the name of the input, where the ONNX name does not tell */
 #define QCC_BEGINS  "qcc.begins."  /* K.I: how the first value of a state is drawn; "none": it has none */
 #define QCC_BEING   "qcc.role."    /* K.I: "ROLE OF" of the state or input, where it is more than a weight or data */
+#define QCC_WRITTEN "qcc.stored."  /* K.I: the words of the quantizer that the state is written by */
 #define QCC_OUTPUT  "qcc.out."     /* K.I: "KIND ONNX-NAME" */
 #define QCC_LEAVING "qcc.mark."    /* K.I: "ROLE OF" of the result, where it is more than a value */
 #define QCC_ORIGINS "qcc.origins." /* K: where nodes of the model come from (read/origins.h), where not as in graph 0 */

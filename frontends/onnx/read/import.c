@@ -28,7 +28,8 @@ Status import_tensor(Importer *im, Graph *g, const Onnx__TensorProto *t, const c
     map_put(&im->payloads, name, NULL)->value.p = p;
     if (state) {
         const char *said = note_of(im, t->metadata_props, t->n_metadata_props, QCC_INIT);
-        const StateAttr attr = { .value = said && strcmp(said, "none") == 0 ? NULL : p };
+        const StateAttr attr = { .value = said && strcmp(said, "none") == 0 ? NULL : p,
+                                 .stored = note_of(im, t->metadata_props, t->n_metadata_props, QCC_KEPT) };
         *node = graph_state(g, shown_name(im, name), p->type, &attr);
         TRY(dialect_node_role(im, note_of(im, t->metadata_props, t->n_metadata_props, QCC_ROLE), *node));
         TRY(dialect_set_marks(im, state, *node));

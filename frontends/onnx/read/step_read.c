@@ -168,7 +168,7 @@ static Status read_state(StepReader *x, Graph *g, size_t k, size_t i, const char
         p = NULL;
     else if (begins)
         TRY(dialect_init(&x->im, begins, type, &p));
-    *n = graph_state(g, NULL, type, &(StateAttr){ .value = p });
+    *n = graph_state(g, NULL, type, &(StateAttr){ .value = p, .stored = item_note(x, QCC_WRITTEN, k, i) });
     return OK;
 }
 

@@ -282,6 +282,7 @@ static Status write_input(StepWriter *x, size_t k, size_t i)
         note_graph(x, key_of(x, QCC_CALLED, k, i), n->name ? n->name : "");
     note_item(x, QCC_LABEL, k, i, n->label);
     note_item(x, QCC_BEING, k, i, node_role_text(w, n));
+    note_item(x, QCC_WRITTEN, k, i, node_stored(n));
     if (n->op == OP_state && !stored(n))
         note_graph(x, key_of(x, QCC_BEGINS, k, i), p ? init_text(w, p) : "none");
     return OK;

@@ -37,6 +37,8 @@ Status write_state_tensor(Writer *w, Level *l, const Node *n)
     note(w, &t->metadata_props, &t->n_metadata_props, QCC_STATE, marks_text(w, n));
     if (role)
         note(w, &t->metadata_props, &t->n_metadata_props, QCC_ROLE, role);
+    if (node_stored(n))
+        note(w, &t->metadata_props, &t->n_metadata_props, QCC_KEPT, node_stored(n));
     if (said)
         note(w, &t->metadata_props, &t->n_metadata_props, QCC_INIT, said);
     if (n->label)
