@@ -39,6 +39,61 @@ static const QuantSpec *known_spec(const Layer *l, const QuantSpec *below)
     return NULL;
 }
 
+/* ---- which calls a selector means ---- */
+
+enum { MOST_MOVES = 4 };
+
+static bool is_stored(const Node *n)
+{
+    return n->op == OP_param || n->op == OP_state || n->op == OP_const;
+}
+
+static void mean(Facts *meant, const Node *n)
+{
+    *(bool *)fact(meant, n) = true;
+}
+
+/* A parameter that is named means what reads it, also behind a few nodes that only move it. */
+static void mean_readers(Facts *meant, const Node *stored)
+{
+    const Node *value = stored;
+    for (int hop = 0; value && hop <= MOST_MOVES; hop++) {
+        const Node *moved = NULL;
+        for (const Use *u = value->uses; u; u = u->next) {
+            mean(meant, u->user);
+            if (op_moves(op_of(u->user)))
+                moved = u->user;
+        }
+        value = moved;
+    }
+}
+
+static void mean_if_taken(Facts *meant, const Selector *selector, const Node *n)
+{
+    if (!is_stored(n) && selector_takes(selector, n))
+        mean(meant, n);
+    if (is_stored(n) && selector_names(selector, n))
+        mean_readers(meant, n);
+}
+
+/* The calls that a selector means, in their order. */
+static Node *const *calls_meant(Saying *s, const Selector *selector, size_t *n)
+{
+    Arena *scratch = s->p->run->scratch;
+    Facts meant = facts_open(scratch, sizeof(bool));
+    Node **list = NEWS(scratch, Node *, s->n + 1);
+    *n = 0;
+    for (size_t i = 0; i < s->p->g->n_inputs; i++)
+        if (is_stored(s->p->g->inputs[i]))
+            mean_if_taken(&meant, selector, s->p->g->inputs[i]);
+    for (size_t i = 0; i < s->n; i++)
+        mean_if_taken(&meant, selector, s->calls[i]);
+    for (size_t i = 0; i < s->n; i++)
+        if (*(bool *)fact(&meant, s->calls[i]))
+            list[(*n)++] = s->calls[i];
+    return list;
+}
+
 /* ---- tables ---- */
 
 static bool says_quantizers(const QuantLine *line)
@@ -111,15 +166,13 @@ static Status apply_to_names(Saying *s, const QuantLine *line)
 {
     Selector selector;
     Layer layer = { .n = 0 };
-    bool any = false;
+    size_t n;
     TRY(selector_open(&selector, s->p->g, s->p->run->scratch, &s->paths, line->of.shown, line->of.names));
-    for (size_t i = 0; i < s->n; i++)
-        if (selector_takes(&selector, s->calls[i])) {
-            apply_line(s, &layer, line, s->calls[i]);
-            any = true;
-        }
+    Node *const *meant = calls_meant(s, &selector, &n);
+    for (size_t i = 0; i < n; i++)
+        apply_line(s, &layer, line, meant[i]);
     selector_close(&selector);
-    if (any || *line->of.told)
+    if (n || *line->of.told)
         return OK;
     *line->of.told = true;
     return warn(s->p->run->diag, (Place){ .where = line->of.shown, .byte = -1 }, "'%s' matches no node",
@@ -142,29 +195,31 @@ static Status apply_table(Saying *s, const QuantTable *t)
 
 /* ---- --quant-op ---- */
 
+static void apply_spec(Saying *s, Layer *layer, const QuantOverride *o, const Node *call)
+{
+    QuantCallMark *c = quant_call(s->p, call);
+    const QuantSpec *known = known_spec(layer, c->spec);
+    if (!known) {
+        QuantSpec *above = new_spec(s->p->g->arena, layer, c->spec);
+        quantizer_lay_over(above, o->spec);
+        known = above;
+    }
+    c->spec = known;
+    for (unsigned k = 0; k < QUANT_OPERAND_COUNT; k++)
+        c->said |= (unsigned)(strcmp(o->spec->of[k].from, "default") != 0) << k;
+    c->by = arena_printf(s->p->g->arena, "%s '%s'", o->from, o->selector);
+}
+
 static Status apply_override(Saying *s, const QuantOverride *o)
 {
     Selector selector;
     Layer layer = { .n = 0 };
-    bool any = false;
+    size_t n;
     TRY(selector_open(&selector, s->p->g, s->p->run->scratch, &s->paths, o->from, o->selector));
-    for (size_t i = 0; i < s->n; i++) {
-        if (!selector_takes(&selector, s->calls[i]))
-            continue;
-        QuantCallMark *c = quant_call(s->p, s->calls[i]);
-        const QuantSpec *known = known_spec(&layer, c->spec);
-        if (!known) {
-            QuantSpec *above = new_spec(s->p->g->arena, &layer, c->spec);
-            quantizer_lay_over(above, o->spec);
-            known = above;
-        }
-        c->spec = known;
-        for (unsigned k = 0; k < QUANT_OPERAND_COUNT; k++)
-            c->said |= (unsigned)(strcmp(o->spec->of[k].from, "default") != 0) << k;
-        c->by = arena_printf(s->p->g->arena, "%s '%s'", o->from, o->selector);
-        any = true;
-    }
-    const Status status = any ? OK : selector_missed(&selector, s->p->g, false);
+    Node *const *meant = calls_meant(s, &selector, &n);
+    for (size_t i = 0; i < n; i++)
+        apply_spec(s, &layer, o, meant[i]);
+    const Status status = n ? OK : selector_missed(&selector, s->p->g, false);
     selector_close(&selector);
     return status;
 }
