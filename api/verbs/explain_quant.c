@@ -31,6 +31,8 @@ static void tell_one(Text *t, Arena *arena, const QuantDecision *d)
         text_printf(t, "; never beyond %g", d->within);
     else if (d->state)
         text_printf(t, "; remembered in %s", name_text(arena, d->state));
+    if (d->stays)
+        text_add(t, "; never learned: it serves nothing that is trained");
     text_char(t, '\n');
 }
 

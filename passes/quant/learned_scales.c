@@ -7,6 +7,63 @@
 
 static const double ln_2 = 0.69314718055994530942;
 
+/* ---- what is learned ---- */
+
+typedef struct ScaleLearns {
+    bool moves;  /* it is trained, or computed from what is */
+    bool serves; /* what moves reads it, if not behind a product of its own */
+} ScaleLearns;
+
+static ScaleLearns *learns(QuantScales *s, const Node *n)
+{
+    return fact(&s->learn, n);
+}
+
+/* Whether a reader of the value moves, or serves one that does. */
+static bool has_moving_reader(QuantScales *s, const Node *value)
+{
+    for (const Use *u = value->uses; u; u = u->next) {
+        const ScaleLearns *reader = learns(s, u->user);
+        if (reader->moves || (reader->serves && !quant_call(s->p, u->user)->core))
+            return true;
+    }
+    return false;
+}
+
+static void find_moving(QuantScales *s, Graph *g, bool any)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        learns(s, g->inputs[i])->moves = !any || g->inputs[i]->flags & NODE_TRAINED;
+    for (Node *n = g->first; n; n = n->next) {
+        bool moves = !any;
+        for (int i = 0; i < n->n_in && !moves; i++)
+            moves = in(n, i) && learns(s, in(n, i))->moves;
+        learns(s, n)->moves = moves;
+    }
+}
+
+void quant_find_learners(QuantScales *s)
+{
+    Graph *g = s->p->g;
+    bool any = false;
+    s->learn = facts_open(s->p->run->scratch, sizeof(ScaleLearns));
+    for (size_t i = 0; i < g->n_inputs; i++)
+        any |= (g->inputs[i]->flags & NODE_TRAINED) != 0;
+    find_moving(s, g, any);
+    for (Node *n = g->last; n; n = n->prev)
+        learns(s, n)->serves = has_moving_reader(s, n);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        learns(s, g->inputs[i])->serves = has_moving_reader(s, g->inputs[i]);
+}
+
+bool quant_learns(QuantScales *s, const Node *value)
+{
+    const ScaleLearns *l = learns(s, value);
+    return l->moves || l->serves;
+}
+
+/* ---- how ---- */
+
 /* The scale with which the codes reach up to what a Clip lets pass; infinite where none does. */
 static double widest_scale(const QuantNodes *q)
 {
@@ -31,19 +88,35 @@ static Node *before_bound(Build *b, Node *scale, double widest)
     return CALL(b, div, scale, CALL(b, sub, one, CALL(b, div, scale, most)));
 }
 
-/* 2 E|x| / sqrt(largest), as a logarithm to the base 2: where learning starts. */
+/* 2 E|x| / sqrt(largest) */
+static Node *mean_size(const QuantNodes *q, Build *b, Node *each, const Type *type, int64_t largest)
+{
+    Node *mean;
+    if (q->grain.block) {
+        mean = quant_as_scales(b, &q->grain, quant_fold(b, FOLD_SUM, &q->grain, each), type);
+        mean = CALL(b, div, mean, quant_counts(b, &q->grain, type));
+    } else {
+        mean = quant_fold(b, FOLD_MEAN, &q->grain, each);
+    }
+    return CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
+}
+
+/* max|x| / largest */
+static Node *whole_size(const QuantNodes *q, Build *b, Node *each, const Type *type, int64_t largest)
+{
+    Node *most = quant_fold(b, FOLD_LARGEST, &q->grain, each);
+    if (q->grain.block)
+        most = quant_as_scales(b, &q->grain, most, type);
+    return CALL(b, div, most, build_scalar(b, F32, (double)largest));
+}
+
+/* Where learning starts, as a logarithm to the base 2; what is never learned holds all of what is seen. */
 static Node *first_step_size(const QuantNodes *q, Build *b, Node *value)
 {
     int64_t least, largest;
     quant_codes_of(q, &least, &largest);
-    Node *each = CALL(b, abs, value), *mean;
-    if (q->grain.block) {
-        mean = quant_as_scales(b, &q->grain, quant_fold(b, FOLD_SUM, &q->grain, each), value->type);
-        mean = CALL(b, div, mean, quant_counts(b, &q->grain, value->type));
-    } else {
-        mean = quant_fold(b, FOLD_MEAN, &q->grain, each);
-    }
-    Node *size = CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
+    Node *each = CALL(b, abs, value);
+    Node *size = (q->stays ? whole_size : mean_size)(q, b, each, value->type, largest);
     size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
     if (isfinite(q->most))
         size = before_bound(b, size, widest_scale(q));
@@ -52,9 +125,9 @@ static Node *first_step_size(const QuantNodes *q, Build *b, Node *value)
 }
 
 /* Nothing trains scales of data that are floats. */
-static void train_scale(const QuantScales *s, Node *state, bool data)
+static void train_scale(const QuantScales *s, const QuantNodes *q, Node *state, bool data)
 {
-    if (!data || !s->p->recipe->weights_alone)
+    if (!q->stays && (!data || !s->p->recipe->weights_alone))
         state->flags |= NODE_TRAINED;
 }
 
@@ -92,7 +165,7 @@ Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
     const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
     const StateAttr attr = { payload_of(g->arena, unknown(g, type)), { STATE_quant, NULL } };
     Node *state = graph_state(g, name, type, &attr);
-    train_scale(s, state, data);
+    train_scale(s, q, state, data);
     Build start = scale_at_start(g, value), here = scale_behind(value);
     q->scale = CALL(&start, exp, CALL(&start, mul, state, build_scalar(&start, F32, ln_2)));
     if (isfinite(q->most))
@@ -113,7 +186,7 @@ static Status learn_from(QuantScales *s, QuantNodes *q, Build *b, bool data)
     Graph *g = s->p->g;
     const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
     Node *state = graph_state(g, name, q->scale->type, &(StateAttr){ NULL, { STATE_quant, NULL } });
-    train_scale(s, state, data);
+    train_scale(s, q, state, data);
     Node *learned = phase_until(b, phase_of_statistics(s, q, data), build_scalar(b, F32, 0), state);
     q->scale = CALL(b, mul, q->scale, CALL(b, exp, CALL(b, mul, learned, build_scalar(b, F32, ln_2))));
     if (isfinite(q->most))

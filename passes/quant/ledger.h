@@ -21,6 +21,7 @@ typedef struct QuantDecision {
     int64_t elements;
     double within; /* its range was known before anything was seen; 0: it was not */
     bool floats;   /* the product that asked for it is of what codes stand for (docs/quantization.md, grains) */
+    bool stays;    /* its learned scale stays as it begins: nothing trains what it is for */
     bool shared;   /* it has the scale of what it is moved from */
 } QuantDecision;
 

@@ -119,6 +119,7 @@ static void record_value(Placing *s, const Node *value)
     d->state = v->state;
     d->floats = quant_call(s->p, v->asked)->floats;
     d->shared = v->shares != NULL;
+    d->stays = v->stays && !v->shares;
     d->within = v->state ? 0 : v->within;
 }
 
@@ -164,6 +165,7 @@ static Status place_value(Placing *s, Node *value)
                      .never_negative = quant_never_negative(value),
                      .most = quant_most(value),
                      .within = v->within,
+                     .stays = !quant_learns(&s->scales, value),
                      .name = name_of_value(s, value) };
     if (quant_has_rows(v->by)) {
         q.grain.axis = v->axis;
@@ -191,6 +193,7 @@ static Status place_value(Placing *s, Node *value)
     redirect(value, v->number, n_before);
     name_nodes(s->p->g, q.name, v);
     v->state = q.state;
+    v->stays = q.stays && quantizer_is_learned(q.by);
     record_value(s, value);
     s->p->n_placed++;
     s->p->run->changes++;
@@ -220,6 +223,7 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
 {
     Node *weight = in(call, i);
     QuantNodes q = { .by = by, .grain = quant_whole, .never_negative = false, .most = (double)INFINITY };
+    q.stays = !quant_learns(&s->scales, weight);
     QuantValueMark *v = quant_value(s->p, weight);
     const int channels = quant_weight_axis(call, i);
     if (is_placed(s, weight, by, channels)) {
@@ -240,6 +244,7 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     v->number = v->codes ? quant_number(&b, &q, v->codes) : NULL;
     TRY(b.status);
     v->state = q.state;
+    v->stays = q.stays && quantizer_is_learned(by);
     name_nodes(s->p->g, q.name, v);
     record_value(s, weight);
     node_set_in(call, i, v->number);
@@ -370,6 +375,7 @@ static Status place_quant(Graph *g, PassRun *run)
     Placing s = { .p = &p, .scales = { .p = &p, .results = results_of(g, run->scratch) } };
     note_names(&s);
     TRY(quant_find(&p));
+    quant_find_learners(&s.scales);
     return place_all(&s);
 }
 

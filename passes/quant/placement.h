@@ -17,6 +17,7 @@ typedef struct QuantValueMark {
     const char *called;                  /* of a weight that is cut out of another: its name; null: that one's */
     int axis;                            /* of a weight: that of its channels; of data with rows: along them */
     const char *state;                   /* what its range or scale is remembered in; null: nothing */
+    bool stays;                          /* its learned scale stays as it begins: nothing trains what it is for */
     Node *codes, *number, *scale, *zero; /* what was placed */
 } QuantValueMark;
 

@@ -8,6 +8,7 @@
 typedef struct QuantScales {
     Placement *p;
     Results results; /* next ranges are added to them */
+    Facts learn;     /* ScaleLearns of values */
 } QuantScales;
 
 /* What quantizes one value. */
@@ -15,12 +16,21 @@ typedef struct QuantNodes {
     const Quantizer *by;
     QuantGrain grain;
     bool never_negative;
+    bool stays;         /* a learned scale stays as it begins: nothing trains what it is for */
     double within;      /* no number is beyond that, whatever comes; 0: nobody knows */
     double most;        /* no code needs to stand for more; infinite: unknown */
     const char *name;   /* of what is quantized, for its states */
     const char *state;  /* that remembers its range, or its scale; null: none */
     Node *scale, *zero; /* zero: null where all zero points are 0 */
 } QuantNodes;
+
+/* Finds whose learned scales training may change.  A value that nothing trained is part of, and that nothing reads which is
+ * computed from what is trained, belongs to a part of the model that stays, as a teacher beside a student does: that part
+ * would go after the rest if its scales were learned.  Of a model with nothing to train scales alone are learned. */
+void quant_find_learners(QuantScales *s);
+
+/* Whether training may change the scale of a value of the model. */
+bool quant_learns(QuantScales *s, const Node *value);
 
 /* Lets `q` have the scale that its quantizer says, from a state that remembers the range of data, or from the weight
  * itself; UNSUPPORTED where nothing here makes such a scale. */
