@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/hall/out.h"
+#include "api/hall/words.h"
 #include "api/make/amp_report.h"
 #include "api/make/phase_step.h"
 #include "api/make/quant_report.h"
@@ -173,8 +174,22 @@ static Status check_trains(qcc_step *s, const CommandLine *line)
     return message_send(m);
 }
 
+/* A teacher computes, too, and its file is not opened again. */
+static Status check_teacher(qcc_step *made, const CommandLine *line)
+{
+    const char *file = made->recipe.teacher.file;
+    if (!file || strcmp(file, TEACHER_SELF) == 0)
+        return OK;
+    Message *m = message_new(
+        &made->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+        "--require-amp-fraction: how much of the teacher runs narrow is not known: %s is not opened again", file);
+    message_try(m, "%s --require-amp-fraction %s", recipe_compile_line(made, line),
+                number_text(&made->cx->scratch, option_real(line, OPT_require_amp, 0)));
+    return message_send(m);
+}
+
 /* What is required of a step that was made before: it is made again, so that what was decided is known. */
-static Status check_made(const qcc_step *made, const CommandLine *line)
+static Status check_made(qcc_step *made, const CommandLine *line)
 {
     qcc_step *again;
     if (!option_given(line, OPT_require_amp))
@@ -182,6 +197,7 @@ static Status check_made(const qcc_step *made, const CommandLine *line)
     if (made->facts.silent)
         return fail_as(&made->cx->diag, USAGE, ON_COMMAND_LINE,
                        "--require-amp-fraction: the text of a step does not say how it was made");
+    TRY(check_teacher(made, line));
     TRY(step_again(made, "", &again));
     const Status status = amp_report_require(again, line);
     step_close(again);

@@ -27,6 +27,9 @@ Status precision_read(qcc_step *s, const CommandLine *line);
 /* Whether the incomplete last batch of an epoch is trained on as it is (--last keep): the step weighs its samples. */
 bool recipe_keeps_last(const CommandLine *line);
 
+/* The command that compiles the step again: what it was made with, what is said now in place of what was said then. */
+const char *recipe_compile_line(qcc_step *s, const CommandLine *line);
+
 /* USAGE, with the line that compiles again, when a line for a step has options that were compiled in. */
 Status recipe_refuse(qcc_step *s, const CommandLine *line);
 

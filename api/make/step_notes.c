@@ -132,8 +132,7 @@ Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
     return OK;
 }
 
-/* The line that compiles the step again: what it was made with, what is said now in place of what was said then. */
-static const char *compile_line(qcc_step *s, const CommandLine *line)
+const char *recipe_compile_line(qcc_step *s, const CommandLine *line)
 {
     CommandLine was, all = { 0 };
     Text t;
@@ -147,6 +146,7 @@ static const char *compile_line(qcc_step *s, const CommandLine *line)
         if (option_is_recorded(line->given[i].option))
             option_add(&s->arena, &all, line->given[i].option, line->given[i].value);
     text_open(&t, &s->arena);
+    text_printf(&t, "qcc %s ", s->facts.origin ? s->facts.origin : "MODEL.onnx");
     options_print_line(&t, &all);
     return text_get(&t);
 }
@@ -159,8 +159,7 @@ Status recipe_refuse(qcc_step *s, const CommandLine *line)
         Place place = NOWHERE;
         place.where = option_specs[line->given[i].option].name;
         Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, place, "was decided when the step was compiled");
-        message_try(m, "qcc %s %s -o %s", s->facts.origin ? s->facts.origin : "MODEL.onnx", compile_line(s, line),
-                    s->model->file);
+        message_try(m, "%s -o %s", recipe_compile_line(s, line), s->model->file);
         return message_send(m);
     }
     return OK;

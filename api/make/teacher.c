@@ -9,6 +9,7 @@
 #include "frontends/onnx/import.h"
 #include "ir/copy.h"
 #include "ir/store/blob.h"
+#include "ir/text/print.h"
 #include "passes/clean/fold.h"
 #include "passes/engine/pass.h"
 #include "passes/pipelines.h"
@@ -90,12 +91,22 @@ static Status hash_payload(qcc_step *s, Payload *p, uint64_t *hash)
 static Status hash_graph(qcc_step *s, Graph *g, const char **text)
 {
     uint64_t hash = 0;
+    Text t;
+    Numbering numbers = numbering_of(g, &s->cx->scratch);
+    text_open(&t, &s->cx->scratch);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        print_line(&t, &numbers, g->inputs[i]);
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
-        hash = hash_word(hash, (uint64_t)n->op << 32 ^ (uint64_t)(uint32_t)n->n_in);
+        print_line(&t, &numbers, n);
         if (n->op == OP_param || n->op == OP_const)
             TRY(hash_payload(s, node_payload(n), &hash));
     }
-    *text = arena_printf(&s->arena, "%016" PRIx64, hash);
+    for (int i = 0; i < graph_n_results(g); i++) {
+        text_printf(&t, " %s ", graph_result_name(g, i) ? graph_result_name(g, i) : "");
+        print_value(&t, &numbers, graph_result(g, i));
+    }
+    const char *all = text_get(&t);
+    *text = arena_printf(&s->arena, "%016" PRIx64, hash64(all, strlen(all), hash));
     return OK;
 }
 
