@@ -228,6 +228,7 @@ typedef struct AccessCard {
     int shape;          /* the operand that is the shape of the result, counted from 1; 0: none */
     uint32_t scalar;    /* numbers of a run, one each: rates, counts of steps, scales */
     Alias alias[4]; /* those beyond what rows have anyway: over an operand that is read and typed as the result is */
+    bool (*over)(const Node *n); /* calls whose results may be written over operands as `alias` says; null: all */
     /* Which elements a call reads for which, in which order; false where shapes or values that steer it are known only
      * when it runs.  Null: the rule of rows for rows, otherwise nobody knows. */
     bool (*iterate)(const Node *n, Arena *arena, Iteration *to);

@@ -24,6 +24,7 @@
 #include "ops/scalar/turn.h"
 #include "ops/scalar/names.h"
 #include "ops/scalar/quant.h"
+#include "ops/scalar/levels.h"
 #include "base/half.h"
 #include "base/philox.h"
 #include "ops/scalar/random.h"

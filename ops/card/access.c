@@ -170,7 +170,8 @@ AliasHow access_alias(const Node *n, int result, int operand, Arena *scratch)
             (a->result == result || a->result == ALIAS_EACH) && (a->operand == operand || a->operand == ALIAS_EACH);
         Iteration walk;
         if (a->how && meant) {
-            const bool fits = a->how == ALIAS_OVER ? same_shape(x, y) : access_iterate(n, scratch, &walk);
+            const bool fits = a->how == ALIAS_OVER ? same_shape(x, y) && (!card->over || card->over(n))
+                                                   : access_iterate(n, scratch, &walk);
             return fits ? (AliasHow)a->how : ALIAS_NONE;
         }
     }

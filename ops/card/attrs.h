@@ -14,6 +14,10 @@ typedef struct GeluAttr {
     int approximate;
 } GeluAttr;
 
+typedef struct LevelsAttr { /* nearest_level, level */
+    int levels;             /* ops/scalar/levels.h */
+} LevelsAttr;
+
 typedef struct AxisAttr { /* concat, softmax, hardmax */
     int64_t axis;
 } AxisAttr;

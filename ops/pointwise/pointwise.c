@@ -26,6 +26,7 @@ typedef struct IsInfAttr {
 } IsInfAttr;
 
 static const char *const gelu_modes[] = { "none", "tanh", NULL };
+static const char *const level_kinds[] = { "dynamic8", "unsigned8", "dynamic4", "linear4", NULL };
 static const char *const directions[] = { "LEFT", "RIGHT", NULL };
 
 static const AttrSpec leaky_relu_attrs[] = { ATTR(AlphaAttr, alpha, FLOAT, 0.01f), ATTR_LAST };
@@ -50,6 +51,7 @@ static const AttrSpec shrink_attrs[] = {
     ATTR_LAST,
 };
 static const AttrSpec mod_attrs[] = { ATTR(ModAttr, fmod, BOOL, false), ATTR_LAST };
+static const AttrSpec levels_attrs[] = { ATTR_CHOICE(LevelsAttr, levels, level_kinds, LEVELS_DYNAMIC8), ATTR_LAST };
 static const AttrSpec bit_shift_attrs[] = {
     { .name = "direction",
       .kind = ATTR_ENUM,

@@ -80,6 +80,10 @@ template <class F, class D, class I, class U> Q_FN U q_pick(u64, F, D, I, U u)
 #define q_isinf(x)       Q_F(isinf_, x)(x)
 #define q_signbit(x)     Q_F(signbit_, x)(x)
 
+#define q_nearest_level(x, levels) Q_F(nearest_level_, x)(x, levels)
+#define q_level(x, levels)         Q_F(level_, x)(x, levels)
+#define q_stochastic_bf16(x, draw) Q_F(stochastic_bf16_, x)(x, draw)
+
 #define q_plus(x, y)       Q_N(plus_, x)(x, y)
 #define q_minus(x, y)      Q_N(minus_, x)(x, y)
 #define q_times(x, y)      Q_N(times_, x)(x, y)

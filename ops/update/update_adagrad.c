@@ -2,10 +2,12 @@
 #include "ops/update/update.h"
 
 typedef struct UpdateAdagradAttr {
+    UpdateForm form;
     float lr_decay, weight_decay, initial_accumulator_value, eps;
 } UpdateAdagradAttr;
 
 static const AttrSpec update_adagrad_attrs[] = {
+    UPDATE_FORM_ATTRS,
     ATTR(UpdateAdagradAttr, lr_decay, FLOAT, 0),
     ATTR(UpdateAdagradAttr, weight_decay, FLOAT, 0),
     ATTR(UpdateAdagradAttr, initial_accumulator_value, FLOAT, 0),
@@ -33,7 +35,7 @@ static Node *expand_update_adagrad(Build *b, const Site *s)
 {
     const UpdateAdagradAttr *at = s->attr;
     Update u;
-    if (!update_open(&u, b, s))
+    if (!update_open(&u, b, s, states_update_adagrad))
         return NULL;
     Node *g = update_add(&u, u.g, u.x, update_decimal(at->weight_decay)), *v = u.state[0];
     if (at->initial_accumulator_value != 0) /* whatever the state held before the first step */

@@ -2,11 +2,13 @@
 #include "ops/update/update.h"
 
 typedef struct UpdateAdamAttr {
+    UpdateForm form;
     float beta1, beta2, eps, weight_decay;
     bool decoupled, amsgrad;
 } UpdateAdamAttr;
 
 static const AttrSpec update_adam_attrs[] = {
+    UPDATE_FORM_ATTRS,
     ATTR(UpdateAdamAttr, beta1, FLOAT, 0.9),
     ATTR(UpdateAdamAttr, beta2, FLOAT, 0.999),
     ATTR(UpdateAdamAttr, eps, FLOAT, 1e-8),
@@ -28,14 +30,13 @@ static Node *expand_update_adam(Build *b, const Site *s)
 {
     const UpdateAdamAttr *at = s->attr;
     Update u;
-    if (!update_open(&u, b, s))
+    if (!update_open(&u, b, s, states_update_adam))
         return NULL;
     const double decay = update_decimal(at->weight_decay);
     Node *x = u.x, *g = u.g;
-    if (at->decoupled && decay != 0) {
-        Node *kept = CALL(b, sub, update_number(&u, 1), CALL(b, mul, u.lr, update_number(&u, decay)));
-        x = CALL(b, mul, x, kept);
-    } else
+    if (at->decoupled && decay != 0)
+        x = update_decayed(&u, decay);
+    else
         g = update_add(&u, g, x, decay);
     Node *next[UPDATE_STATES] = { update_average(&u, u.state[0], at->beta1, g),
                                   update_average_square(&u, u.state[1], at->beta2, g) };

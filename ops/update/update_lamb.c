@@ -2,10 +2,12 @@
 #include "ops/update/update.h"
 
 typedef struct UpdateLambAttr {
+    UpdateForm form;
     float beta1, beta2, eps, weight_decay;
 } UpdateLambAttr;
 
 static const AttrSpec update_lamb_attrs[] = {
+    UPDATE_FORM_ATTRS,
     ATTR(UpdateLambAttr, beta1, FLOAT, 0.9),
     ATTR(UpdateLambAttr, beta2, FLOAT, 0.999),
     ATTR(UpdateLambAttr, eps, FLOAT, 1e-6),
@@ -34,7 +36,7 @@ static Node *expand_update_lamb(Build *b, const Site *s)
 {
     const UpdateLambAttr *at = s->attr;
     Update u;
-    if (!update_open(&u, b, s))
+    if (!update_open(&u, b, s, states_update_lamb))
         return NULL;
     Node *next[] = { update_average(&u, u.state[0], at->beta1, u.g),
                      update_average_square(&u, u.state[1], at->beta2, u.g) };

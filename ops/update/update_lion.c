@@ -2,10 +2,12 @@
 #include "ops/update/update.h"
 
 typedef struct UpdateLionAttr {
+    UpdateForm form;
     float beta1, beta2, weight_decay;
 } UpdateLionAttr;
 
 static const AttrSpec update_lion_attrs[] = {
+    UPDATE_FORM_ATTRS,
     ATTR(UpdateLionAttr, beta1, FLOAT, 0.9),
     ATTR(UpdateLionAttr, beta2, FLOAT, 0.99),
     ATTR(UpdateLionAttr, weight_decay, FLOAT, 0),
@@ -23,12 +25,15 @@ static Node *expand_update_lion(Build *b, const Site *s)
 {
     const UpdateLionAttr *at = s->attr;
     Update u;
-    if (!update_open(&u, b, s))
+    if (!update_open(&u, b, s, states_update_lion))
         return NULL;
     Node *way = CALL(b, sign, update_average(&u, u.state[0], at->beta1, u.g));
-    way = update_add(&u, way, u.x, update_decimal(at->weight_decay));
+    const double decay = update_decimal(at->weight_decay);
+    const bool apart = update_decays_scale(&u);
+    way = update_add(&u, way, u.x, apart ? 0 : decay);
+    Node *x = apart ? update_decayed(&u, decay) : u.x;
     Node *m = update_average(&u, u.state[0], at->beta2, u.g);
-    return update_close(&u, s, CALL(b, sub, u.x, CALL(b, mul, u.lr, way)), &m);
+    return update_close(&u, s, CALL(b, sub, x, CALL(b, mul, u.lr, way)), &m);
 }
 
 static UpdateLionAttr sample_update_lion(int variant)

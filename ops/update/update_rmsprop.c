@@ -2,14 +2,19 @@
 #include "ops/update/update.h"
 
 typedef struct UpdateRmspropAttr {
+    UpdateForm form;
     float alpha, eps, weight_decay, momentum;
     bool centered;
 } UpdateRmspropAttr;
 
 static const AttrSpec update_rmsprop_attrs[] = {
-    ATTR(UpdateRmspropAttr, alpha, FLOAT, 0.99),     ATTR(UpdateRmspropAttr, eps, FLOAT, 1e-8),
-    ATTR(UpdateRmspropAttr, weight_decay, FLOAT, 0), ATTR(UpdateRmspropAttr, momentum, FLOAT, 0),
-    ATTR(UpdateRmspropAttr, centered, BOOL, false),  ATTR_LAST,
+    UPDATE_FORM_ATTRS,
+    ATTR(UpdateRmspropAttr, alpha, FLOAT, 0.99),
+    ATTR(UpdateRmspropAttr, eps, FLOAT, 1e-8),
+    ATTR(UpdateRmspropAttr, weight_decay, FLOAT, 0),
+    ATTR(UpdateRmspropAttr, momentum, FLOAT, 0),
+    ATTR(UpdateRmspropAttr, centered, BOOL, false),
+    ATTR_LAST,
 };
 
 static int states_update_rmsprop(const void *attr, const char **names)
@@ -28,7 +33,7 @@ static Node *expand_update_rmsprop(Build *b, const Site *s)
 {
     const UpdateRmspropAttr *at = s->attr;
     Update u;
-    if (!update_open(&u, b, s))
+    if (!update_open(&u, b, s, states_update_rmsprop))
         return NULL;
     Node *g = update_add(&u, u.g, u.x, update_decimal(at->weight_decay)), *next[UPDATE_STATES];
     Node *v = next[0] = update_average_square(&u, u.state[0], at->alpha, g);

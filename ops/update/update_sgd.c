@@ -2,11 +2,13 @@
 #include "ops/update/update.h"
 
 typedef struct UpdateSgdAttr {
+    UpdateForm form;
     float momentum, dampening, weight_decay;
     bool nesterov;
 } UpdateSgdAttr;
 
 static const AttrSpec update_sgd_attrs[] = {
+    UPDATE_FORM_ATTRS,
     ATTR(UpdateSgdAttr, momentum, FLOAT, 0),
     ATTR(UpdateSgdAttr, dampening, FLOAT, 0),
     ATTR(UpdateSgdAttr, weight_decay, FLOAT, 0),
@@ -24,7 +26,7 @@ static Node *expand_update_sgd(Build *b, const Site *s)
 {
     const UpdateSgdAttr *at = s->attr;
     Update u;
-    if (!update_open(&u, b, s))
+    if (!update_open(&u, b, s, states_update_sgd))
         return NULL;
     Node *g = update_add(&u, u.g, u.x, update_decimal(at->weight_decay)), *m = NULL, *d = g;
     if (at->momentum != 0) {

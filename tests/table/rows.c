@@ -30,6 +30,31 @@ static double shifted(double x, double n, bool right)
     return n >= 64 ? 0 : right ? (double)((uint64_t)x >> (int)n) : (double)((uint64_t)x << (int)n);
 }
 
+/* One by one, which of the levels is nearest. */
+static double nearest_level(double number, double kind)
+{
+    const float x = (float)number, *levels = levels_f32 + (int)kind * LEVELS_MANY;
+    const int n = kind < LEVELS_DYNAMIC4 ? LEVELS_MANY : 16;
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (x >= levels[i] || x - levels[i - 1] >= 0.5f * (levels[i] - levels[i - 1]))
+            best = i;
+    return best;
+}
+
+static double level(double number, double kind)
+{
+    return levels_f32[(int)kind * LEVELS_MANY + (int)fmax(0, fmin(255, isnan(number) ? 0 : number))];
+}
+
+/* In steps of a bf16: whole ones, and one more where the draw reaches what is missing. */
+static double chance_bf16(double number, double draw)
+{
+    const double x = (double)(float)number, by = draw > 0 && draw < 1 ? floor((double)(float)draw * 65536) / 65536 : 0;
+    const double step = fabs(x) < 0x1p-126 ? 0x1p-133 : ldexp(1, ilogb(x) - 7);
+    return isfinite(x) ? copysign(fmin(floor(fabs(x) / step + by) * step, 0x1.fep127), x) : x;
+}
+
 /* Names are those of the rows; a row without a formula here fails. */
 #define FORMULAS(_)                                                                                                    \
     _(abs, fabs(x))                                                                                                    \
@@ -72,6 +97,9 @@ static double shifted(double x, double n, bool right)
     _(swish, x / (1 + exp(-a * x)))                                                                                    \
     _(shrink, isnan(x) ? x : x<-b ? x + a : x> b ? x - a : 0)                                                          \
     _(bitwise_not, (double)~(int64_t)x)                                                                                \
+    _(nearest_level, nearest_level(x, a))                                                                              \
+    _(level, level(x, a))                                                                                              \
+    _(stochastic_bf16, chance_bf16(x, y))                                                                              \
     _(add, x + y)                                                                                                      \
     _(sub, x - y)                                                                                                      \
     _(mul, x *y)                                                                                                       \
