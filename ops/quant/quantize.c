@@ -4,6 +4,7 @@
 #include "base/half.h"
 #include "ops/card/access.h"
 #include "ops/card/shapes.h"
+#include "ops/quant/float_grid.h"
 #include "ops/quant/quantize_rows.h"
 
 enum { BLOCK = 512, DRAW = 3 };
@@ -74,8 +75,8 @@ static bool check_rounding(Infer *q, const Type *x, DType code, int rounding)
     const Type *draw = infer_has(q, DRAW) ? infer_tensor(q, DRAW) : NULL;
     if (infer_has(q, DRAW) && !draw)
         return false;
-    if (rounding != ROUND_RNE && dtype_is_float(code))
-        infer_fail(q, "rounds to %s by rne alone", dtype_name(code));
+    if (rounding != ROUND_RNE && rounding != ROUND_SR && dtype_is_float(code))
+        infer_fail(q, "rounds to %s by rne or sr", dtype_name(code));
     else if ((rounding == ROUND_SR) != (draw != NULL))
         infer_fail(q, "%s", draw ? "draws for rounding=sr alone" : "rounding=sr wants a draw for each element");
     else if (draw && (draw->dtype != F32 || !type_agrees(type_with_dtype(q->types, draw, x->dtype), x)))
@@ -179,6 +180,15 @@ static void store_wide(const Quantizer *c, const Piece *p)
     store_i64(c->y, p->first, code, p->n);
 }
 
+/* To the grid of the codes by chance; beyond its largest number the store saturates. */
+static void round_floats(const Quantizer *c, Piece *p)
+{
+    const FloatGrid grid = float_grid(c->y->type->dtype);
+    load_f32(p->draw, c->draw, p->first, p->n);
+    for (int64_t i = 0; i < p->n; i++)
+        p->v[i] = float_grid_round(grid, p->v[i], p->draw[i]);
+}
+
 /* Integers: x / s rounded, + z, clamped; NaN becomes the code of 0.  Floats: x / s + z, narrowed by the store. */
 static void quantize_piece(const Quantizer *c, Piece *p)
 {
@@ -188,6 +198,8 @@ static void quantize_piece(const Quantizer *c, Piece *p)
     if (dtype_is_float(code)) {
         for (int64_t i = 0; i < p->n && c->zero; i++)
             p->v[i] = c->zero[p->at[i]] == 0 ? p->v[i] : p->v[i] + c->zero[p->at[i]];
+        if (c->draw)
+            round_floats(c, p);
         store_codes(c->y, p->first, p->v, p->n, c->saturate);
         return;
     }
@@ -368,10 +380,12 @@ static Node *sample_zero(Build *b, Rng *rng, DType code, const Draw *d)
     return sample_tensor(b, rng, code, d->scale_rank, d->scale_dims, floats ? 0 : sign ? -2 : 0, floats ? 0 : 1);
 }
 
-/* Attributes of ours, of integer codes: each rounding, narrow codes, masks. */
+/* Attributes of ours: of integer codes each rounding, narrow codes, masks; of floats rounding by chance. */
 static void sample_ours(QuantizeAttr *at, DType code, Rng *rng, int variant)
 {
     double lo, hi;
+    if (dtype_is_float(code) && variant % 2)
+        at->rounding = ROUND_SR;
     if (dtype_is_float(code) || variant % 3 == 0)
         return;
     code_range(code, &lo, &hi);

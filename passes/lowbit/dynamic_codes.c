@@ -1,25 +1,16 @@
 #include "passes/lowbit/dynamic_codes.h"
 
 #include "ops/quant/quantize.h"
+#include "passes/lowbit/dynamic_parts.h"
 
-/* Below it the largest of what shares a scale counts as that. */
-#define LEAST_LARGEST 1e-12
-
-typedef struct Dynamic {
-    Build *b;
-    Node *x, *draw;
-    const Quantizer *q;
-    int axis;
-} Dynamic;
-
-static bool has(const Dynamic *d, QuantField field, QuantValue value)
+bool dynamic_says(const Dynamic *d, QuantField field, QuantValue value)
 {
     return d->q->part[field].value == value;
 }
 
 /* ---- what has none ---- */
 
-static Status refuse(Dynamic *d, const char *wanted, const char *instead)
+Status dynamic_refuse(const Dynamic *d, const char *wanted, const char *instead)
 {
     const Graph *g = d->b->graph;
     Message *m = message_new(g->ir->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(d->x),
@@ -29,80 +20,137 @@ static Status refuse(Dynamic *d, const char *wanted, const char *instead)
     return message_send(m);
 }
 
-static Status check(Dynamic *d)
+static Status check_codes(const Dynamic *d)
 {
-    const QuantPart *part = d->q->part;
+    if (!quantizer_is_integer(d->q) && d->q->bits > 2)
+        return OK;
     if (d->q->format != FORMAT_INT || d->q->bits < 2 || d->q->bits > 16)
-        return refuse(d, "signed integers of 2 to 16 bits", "int8");
-    if (!has(d, QUANT_SOURCE, SOURCE_DYNAMIC))
-        return refuse(d, "scales of what is at hand", "int8:dynamic");
-    if (!has(d, QUANT_GRAIN, GRAIN_TENSOR) && !has(d, QUANT_GRAIN, GRAIN_ROW) && !has(d, QUANT_GRAIN, GRAIN_CHANNEL))
-        return refuse(d, "a scale for each row, or one for all", "int8:row");
-    if (!has(d, QUANT_SCALE, SCALE_F32))
-        return refuse(d, "scales in f32", "int8:f32");
-    if (!has(d, QUANT_ZERO, ZERO_SYM))
-        return refuse(d, "0 with the code 0", "int8:sym");
-    if (!has(d, QUANT_ROUNDING, ROUNDING_RNE) && !has(d, QUANT_ROUNDING, ROUNDING_SR))
-        return refuse(d, "rounding to the nearest, or by chance", "int8:sr");
-    if (part[QUANT_BITS].value || part[QUANT_TURN].value)
-        return refuse(d, "bits that are said, nothing turned", "int8");
-    return OK;
+        return dynamic_refuse(d, "signed integers of 2 to 16 bits, or floats", "int8");
+    return dynamic_says(d, QUANT_ZERO, ZERO_SYM) ? OK : dynamic_refuse(d, "0 with the code 0", "int8:sym");
 }
 
-/* ---- scales ---- */
-
-/* The largest |x| of what shares a scale, in f32, at the least; a NaN among them is one. */
-static Node *largest(Dynamic *d)
+static Status check(const Dynamic *d)
 {
-    const bool whole = has(d, QUANT_GRAIN, GRAIN_TENSOR);
-    int64_t axes[MAX_RANK];
-    int n = 0;
-    for (int i = 0; i < d->x->type->rank; i++)
-        if (whole || i == d->axis)
-            axes[n++] = i;
-    Node *size = CALL(d->b, abs, make_cast(d->b, d->x, F32));
-    Node *most = n ? build_reduce(d->b, OP_reduce_max, size, n, axes) : size;
-    return CALL(d->b, max, most, build_scalar(d->b, F32, LEAST_LARGEST));
+    const QuantPart *part = d->q->part;
+    TRY(check_codes(d));
+    if (!dynamic_says(d, QUANT_SOURCE, SOURCE_DYNAMIC))
+        return dynamic_refuse(d, "scales of what is at hand", "dynamic");
+    if (!dynamic_says(d, QUANT_ROUNDING, ROUNDING_RNE) && !dynamic_says(d, QUANT_ROUNDING, ROUNDING_SR))
+        return dynamic_refuse(d, "rounding to the nearest, or by chance", "rne, or sr");
+    if (part[QUANT_BITS].value)
+        return dynamic_refuse(d, "bits that are said", "int8");
+    if (dynamic_says(d, QUANT_CHOICE, CHOICE_4OR6) && !dynamic_says(d, QUANT_SCALE, SCALE_F32) &&
+        !dynamic_says(d, QUANT_SCALE, SCALE_E4M3))
+        return dynamic_refuse(d, "scales in f32 or e4m3 where the largest becomes 4 or 6", "e2m1:block=16:e4m3:4or6");
+    if (part[QUANT_TURN].value && d->x->type->dims[d->axis] % part[QUANT_TURN].size[0])
+        return dynamic_refuse(d, "a multiple of 16 along the sum of what is turned", "a batch of a multiple of 16");
+    return OK;
 }
 
 /* ---- codes ---- */
 
-static int64_t block_of(const Dynamic *d)
+/* Floats of few bits: their type, the largest number, and the power of two in it. */
+static void open_floats(Dynamic *d)
 {
-    return has(d, QUANT_GRAIN, GRAIN_TENSOR) ? 0 : d->x->type->dims[d->axis];
+    static const struct {
+        QuantFormat format;
+        DType code;
+        double most;
+        int top;
+    } formats[] = {
+        { FORMAT_E4M3, F8E4M3, 448, 8 }, { FORMAT_E5M2, F8E5M2, 57344, 15 }, { FORMAT_E2M3, F6E2M3, 7.5, 2 },
+        { FORMAT_E3M2, F6E3M2, 28, 4 },  { FORMAT_E2M1, F4E2M1, 6, 2 },
+    };
+    for (size_t i = 0; i < COUNT(formats); i++)
+        if (formats[i].format == d->q->format) {
+            d->code = formats[i].code;
+            d->most = formats[i].most;
+            d->top = formats[i].top;
+        }
 }
 
-static Node *codes_of(Dynamic *d, Node *scale, int64_t lo, int64_t hi)
+/* A grain of rows is one of blocks that are as long as the rows. */
+static void open_grain(Dynamic *d)
 {
-    const bool chance = has(d, QUANT_ROUNDING, ROUNDING_SR);
-    const DType codes = hi <= INT8_MAX ? I8 : I16;
+    const QuantPart *said = &d->q->part[QUANT_GRAIN];
+    const Type *t = d->x->type;
+    const bool tile = said->value == GRAIN_TILE, block = said->value == GRAIN_BLOCK || said->value == GRAIN_GROUP;
+    d->grain = quant_whole;
+    if (said->value == GRAIN_TENSOR || !t->rank)
+        return;
+    d->grain.axis = d->axis;
+    d->grain.block = tile || block ? said->size[tile] : t->dims[d->axis];
+    if (d->grain.block > t->dims[d->axis])
+        d->grain.block = t->dims[d->axis];
+    if (tile && t->rank > 1) {
+        d->grain.across = d->axis == t->rank - 1 ? d->axis - 1 : d->axis + 1;
+        d->grain.wide = said->size[0];
+    }
+}
+
+static void open_codes(Dynamic *d)
+{
+    open_grain(d);
+    if (!quantizer_is_integer(d->q)) {
+        open_floats(d);
+        return;
+    }
+    quantizer_codes(d->q, &d->lo, &d->hi);
+    d->code = d->hi <= INT8_MAX ? I8 : I16;
+    d->most = (double)d->hi;
+    d->top = d->q->bits - 2;
+}
+
+Node *dynamic_quantized(Dynamic *d, Node *scale, bool plain)
+{
+    const bool chance = !plain && dynamic_says(d, QUANT_ROUNDING, ROUNDING_SR);
     QuantizeAttr at = { .axis = d->axis,
-                        .block_size = block_of(d),
-                        .output_dtype = (int)codes + 1,
+                        .block_size = d->grain.block,
+                        .output_dtype = (int)d->code + 1,
                         .saturate = true,
                         .rounding = chance ? ROUND_SR : ROUND_RNE,
                         .mask = MASK_NONE,
                         .gain = 1 };
     double least, most;
-    code_range(codes, &least, &most);
-    if ((double)lo != least || (double)hi != most) {
-        at.least = lo;
-        at.largest = hi;
+    if (!dtype_is_float(d->code)) {
+        code_range(d->code, &least, &most);
+        if ((double)d->lo != least || (double)d->hi != most) {
+            at.least = d->lo;
+            at.largest = d->hi;
+        }
     }
     Node *in[] = { d->x, scale, NULL, d->draw };
-    return build_node(d->b, OP_quantize_linear, &at, chance ? 4 : 2, in);
+    return scale ? build_node(d->b, OP_quantize_linear, &at, chance ? 4 : 2, in) : NULL;
+}
+
+Node *dynamic_number(Dynamic *d, Node *codes, Node *scale)
+{
+    const bool wide = scale && scale->type->dtype == F32;
+    const DequantizeAttr back = { .axis = d->axis,
+                                  .block_size = d->grain.block,
+                                  .output_dtype = wide ? 0 : (int)F32 + 1 };
+    return codes ? CALL_ATTR(d->b, dequantize_linear, back, codes, scale) : NULL;
+}
+
+/* Whether there is one scale along the sum, for whoever multiplies codes. */
+static bool leaves_sums(const Dynamic *d)
+{
+    return d->grain.axis == QUANT_WHOLE || (d->grain.block == d->x->type->dims[d->axis] && d->grain.wide == 1);
 }
 
 Status dynamic_codes(Build *b, Node *x, const Quantizer *q, int axis, Node *draw, DynamicCodes *to)
 {
     Dynamic d = { .b = b, .x = x, .draw = draw, .q = q, .axis = axis };
-    int64_t lo, hi;
     *to = (DynamicCodes){ 0 };
     TRY(check(&d));
-    quantizer_codes(q, &lo, &hi);
-    to->scale = CALL(b, div, largest(&d), build_scalar(b, F32, (double)hi));
-    to->codes = to->scale ? codes_of(&d, to->scale, lo, hi) : NULL;
-    const DequantizeAttr back = { .axis = axis, .block_size = block_of(&d) };
-    to->number = to->codes ? CALL_ATTR(b, dequantize_linear, back, to->codes, to->scale) : NULL;
+    if (q->part[QUANT_TURN].value)
+        d.x = dynamic_turned(&d);
+    TRY(b->status);
+    open_codes(&d);
+    Node *scale = dynamic_scale(&d);
+    to->codes = dynamic_quantized(&d, scale, false);
+    to->number = dynamic_number(&d, to->codes, scale);
+    if (to->number && leaves_sums(&d))
+        to->scale = build_cast(b, scale, F32);
     return b->status;
 }

@@ -1,0 +1,34 @@
+#include "ops/quant/float_grid.h"
+
+FloatGrid float_grid(DType code)
+{
+    switch (code) {
+    case F8E4M3:
+        return (FloatGrid){ 4, -9 };
+    case F8E4M3FNUZ:
+        return (FloatGrid){ 4, -10 };
+    case F8E5M2:
+        return (FloatGrid){ 3, -16 };
+    case F8E5M2FNUZ:
+        return (FloatGrid){ 3, -17 };
+    case F6E2M3:
+        return (FloatGrid){ 4, -3 };
+    case F6E3M2:
+        return (FloatGrid){ 3, -4 };
+    default:
+        return (FloatGrid){ 2, -1 }; /* of e2m1 */
+    }
+}
+
+/* What lies between two numbers of the grid that have v's exponent; below the least exponent it is that of the least. */
+static f32 step_at(FloatGrid grid, f32 v)
+{
+    const i32 step = (i32)(bits_of(v) >> 23 & 255) - 126 - grid.digits;
+    return float_of((u32)(127 + (step > grid.low ? step : grid.low)) << 23);
+}
+
+f32 float_grid_round(FloatGrid grid, f32 v, f32 draw)
+{
+    const f32 step = step_at(grid, v);
+    return abs_f32(v) < Q_INF ? stochastic_f32(v / step, draw) * step : v;
+}

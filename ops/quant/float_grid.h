@@ -1,0 +1,19 @@
+/* The numbers that codes of floats stand for, as a grid to round to. */
+#ifndef OPS_QUANT_FLOAT_GRID_H
+#define OPS_QUANT_FLOAT_GRID_H
+
+#include "ir/type.h"
+#include "ops/scalar.h"
+
+/* Significand bits, the leading one counted, and the exponent of the least number above 0. */
+typedef struct FloatGrid {
+    i32 digits, low;
+} FloatGrid;
+
+/* That of a type of codes that are floats. */
+FloatGrid float_grid(DType code);
+
+/* Stochastic rounding to a grid by a draw of [0, 1); what is on it, or no number, stays. */
+f32 float_grid_round(FloatGrid grid, f32 v, f32 draw);
+
+#endif
