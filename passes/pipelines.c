@@ -119,6 +119,7 @@ static const Pass *const train_step[] = {
     &pass_simplify,
     &pass_merge_equals,
     &pass_simplify,
+    &pass_quantize_products,
     &pass_keep_bits,
     &pass_keep_codes,
     &pass_lift_casts,

@@ -24,7 +24,7 @@ static Status warn_of_idle(qcc_step *s, const CommandLine *line)
 static Status warn_of_idle_quant(qcc_step *s, const CommandLine *line)
 {
     static const Option idle[] = { OPT_quant_op, OPT_quant_table, OPT_freeze_ranges };
-    for (size_t i = 0; i < COUNT(idle) && !s->recipe.quantization.spec; i++)
+    for (size_t i = 0; i < COUNT(idle) && !s->recipe.quantization.spec && !s->recipe.quantization.products; i++)
         if (option_given(line, idle[i]))
             TRY(warn(&s->cx->diag, (Place){ .where = option_specs[idle[i]].name, .byte = -1 },
                      "has no effect without --quant"));

@@ -6,7 +6,7 @@
 
 void quant_report_open(qcc_step *s)
 {
-    if (!s->recipe.quantization.spec)
+    if (!s->recipe.quantization.spec && !s->recipe.quantization.products)
         return;
     s->recipe.quantization.ledger = NEW(&s->arena, QuantLedger);
     s->recipe.quantization.ledger->arena = &s->arena;
@@ -16,9 +16,10 @@ Status quant_report_check(const qcc_step *s)
 {
     const QuantLedger *l = s->recipe.quantization.ledger;
     for (size_t i = 0; l && i < l->n; i++)
-        if (l->list[i].kind == QUANTIZED_DATA || l->list[i].kind == QUANTIZED_WEIGHT)
+        if (l->list[i].kind == QUANTIZED_DATA || l->list[i].kind == QUANTIZED_WEIGHT ||
+            l->list[i].kind == QUANT_PRODUCT)
             return OK;
-    if (!s->recipe.quantization.spec || !l)
+    if ((!s->recipe.quantization.spec && !s->recipe.quantization.products) || !l)
         return OK;
     Place place = NOWHERE;
     place.where = "--quant";
@@ -67,11 +68,26 @@ static bool is_table(const QuantDecision *d)
     return ops_table.defs[d->op]->quant.in[0] == QUANT_GATHER;
 }
 
+/* "9 of 12 products of trained weights, forward and backward, are of codes; evaluation and files are of floats" */
+static const char *products_line(Arena *arena, const QuantLedger *l)
+{
+    size_t n = 0, all = l ? l->n : 0;
+    for (size_t i = 0; i < all; i++)
+        n += l->list[i].kind == QUANT_PRODUCT;
+    return !l ? "products of few bits"
+              : arena_printf(arena,
+                             "%zu of %zu products with trained weights, forward and backward, are of codes; what is "
+                             "evaluated and exported are floats",
+                             n, all);
+}
+
 const char *quant_report_line(Arena *arena, const qcc_step *s)
 {
     const Quantization *q = &s->recipe.quantization;
-    size_t n[QUANT_LEFT + 1] = { 0 };
+    size_t n[QUANT_PRODUCT + 1] = { 0 };
     Text t;
+    if (q->products)
+        return products_line(arena, q->ledger);
     if (!q->spec)
         return NULL;
     text_open(&t, arena);

@@ -252,7 +252,7 @@ Status summary_tell(Out *out, const qcc_step *s)
     TRY(tell_optimizers(out, s));
     TRY(line(out, arena, "precision", amp_report_precision(arena, s),
              s->recipe.precision.on ? NAMES(OPT_amp, OPT_keep_fp32) : NAMES(OPT_amp)));
-    if (s->recipe.quantization.spec)
+    if (s->recipe.quantization.spec || s->recipe.quantization.products)
         TRY(line(out, arena, "quantization", quant_report_line(arena, s), NAMES(OPT_quant, OPT_quant_op)));
     if (phase_steps(s))
         TRY(line(out, arena, "phases",

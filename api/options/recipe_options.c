@@ -120,6 +120,15 @@ static const char *target_of(const CommandLine *line)
     return said && strcmp(said, "float") != 0 ? said : "ort";
 }
 
+/* What is deployed quantized is trained through its quantizers: its products are not those of a model of floats. */
+static Status products_beside(Diag *d, const char *text)
+{
+    Message *m = message_new(d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                             "--quant-op %s: products of few bits beside quantizers of a model that is deployed", text);
+    message_try(m, "--quant int8-matmul, and --quant-op for what stays float");
+    return message_send(m);
+}
+
 /* --quant-op SELECTOR=SPEC; a '=' of the selector is written [=], and SPEC may be off. */
 static Status read_override(QuantOverride *to, const char *text, const Quantization *q, Arena *arena, Diag *d)
 {
@@ -129,7 +138,8 @@ static Status read_override(QuantOverride *to, const char *text, const Quantizat
     if (!sign || sign == text || !sign[1])
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--quant-op %s: wants SELECTOR=SPEC", text);
     QuantSpec *spec = NEW(arena, QuantSpec);
-    const char *said = strcmp(sign + 1, "off") == 0 ? "w=off,a=off,b=off" : sign + 1;
+    static const char off[] = "w=off,a=off,b=off,g=off,w.dgrad=off,x.wgrad=off,g.wgrad=off";
+    const char *said = strcmp(sign + 1, "off") == 0 ? off : sign + 1;
     *to = (QuantOverride){ .selector = arena_copy(arena, text, (size_t)(sign - text)),
                            .spec = spec,
                            .from = "--quant-op" };
@@ -137,6 +147,8 @@ static Status read_override(QuantOverride *to, const char *text, const Quantizat
     if (spec->weights_first)
         return fail_as(d, USAGE, ON_COMMAND_LINE,
                        "--quant-op %s: phases are those of the whole step: say it in --quant", text);
+    if (!q->products && quantizer_is_of_products(spec))
+        return products_beside(d, text);
     return OK;
 }
 
@@ -151,7 +163,10 @@ static Status read_quantization(Quantization *q, const CommandLine *line, Arena 
     QuantSpec *spec = NEW(arena, QuantSpec);
     q->target = target_of(line);
     TRY(quantizer_read(spec, "--quant", text, q->target, arena, d));
-    q->spec = spec;
+    if (quantizer_is_of_products(spec))
+        q->products = spec;
+    else
+        q->spec = spec;
     q->freezes = option_given(line, OPT_freeze_ranges) > 0;
     q->freeze_at = option_count(line, OPT_freeze_ranges, 0);
     for (size_t i = 0; i < n; i++)

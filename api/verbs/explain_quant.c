@@ -12,11 +12,16 @@
 /* The quantizer in the words in which it is said, without those that all have. */
 static void tell_one(Text *t, Arena *arena, const QuantDecision *d)
 {
-    static const char *const kinds[] = { "data", "weight", "bias", "stays" };
+    static const char *const kinds[] = { "data", "weight", "bias", "stays", "float", "codes" };
     text_label(t, "");
     text_printf(t, "%-6s %s", kinds[d->kind], d->value ? name_text(arena, d->value) : d->where);
-    if (d->kind == QUANT_STAYS) {
-        text_printf(t, ": %s\n", d->why);
+    if (d->kind == QUANT_STAYS || d->kind == QUANT_PRODUCT) {
+        if (d->asked)
+            text_printf(t, ", %s", d->asked);
+        text_printf(t, ": %s", d->why);
+        if (d->asked && d->said)
+            text_printf(t, ", by %s", d->said);
+        text_char(t, '\n');
         return;
     }
     text_printf(t, ": %s", quantizer_text(d->by, arena));

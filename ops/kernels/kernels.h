@@ -123,6 +123,10 @@ typedef struct CodeLoops {
     void (*round_shifted)(size_t n, const f32 *u, f32 z, f32 lo, f32 hi, f32 *codes);
     /* sums[i] += an integer kept as f32, below 2^31 */
     void (*add)(size_t n, const f32 *products, u32 *sums);
+    /* v[i] /= scale[i]; r[i] = stochastic_f32(v[i], draw[i]); most[i] = the larger of it and |x[i]| */
+    void (*divide_each)(size_t n, f32 *v, const f32 *scale);
+    void (*chance)(size_t n, const f32 *v, const f32 *draw, f32 *r);
+    void (*sizes)(size_t n, const f32 *x, f32 *most);
 } CodeLoops;
 
 enum { MOST_TILE_ROWS = 12, MOST_PANEL_WIDTH = 32 }; /* of any level */

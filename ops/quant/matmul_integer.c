@@ -2,6 +2,12 @@
 #include "ops/kernels/panel.h"
 #include "ops/quant/matmul_codes.h"
 
+static const AttrSpec matmul_integer_attrs[] = {
+    ATTR_OURS(MatmulIntegerAttr, ta, BOOL, false),
+    ATTR_OURS(MatmulIntegerAttr, tb, BOOL, false),
+    ATTR_LAST,
+};
+
 static const AttrSpec qmatmul_attrs[] = {
     ATTR(QmatmulAttr, transpose_a, BOOL, false),
     ATTR(QmatmulAttr, transpose_b, BOOL, false),
@@ -22,8 +28,13 @@ enum {
     BIAS = QMATMUL_BIAS,
 };
 
-static const Factors integer_factors = { .a = 0, .a_zero = 2, .b = 1, .b_zero = 3 };
 static const Factors qlinear_factors = { .a = A, .a_zero = A_ZERO, .b = B, .b_zero = B_ZERO };
+
+static Factors integer_factors(const void *attr)
+{
+    const MatmulIntegerAttr *at = attr;
+    return (Factors){ .a = 0, .a_zero = 2, .b = 1, .b_zero = 3, .ta = at->ta, .tb = at->tb };
+}
 
 static Factors qmatmul_factors(const void *attr)
 {
@@ -35,12 +46,13 @@ static Factors qmatmul_factors(const void *attr)
 
 static const Type *infer_matmul_integer(Infer *q)
 {
+    const Factors f = integer_factors(q->attr);
     if (!infer_codes(q, 0, CODES_8) || !infer_codes(q, 1, CODES_8))
         return NULL;
     for (int i = 2; i < 4; i++)
-        if (infer_has(q, i) && (!infer_lanes(q, i, &integer_factors, i == 2) || !infer_zero_type(q, i - 2, i)))
+        if (infer_has(q, i) && (!infer_lanes(q, i, &f, i == 2) || !infer_zero_type(q, i - 2, i)))
             return NULL;
-    return infer_product(q, &integer_factors, I32);
+    return infer_product(q, &f, I32);
 }
 
 static Stack stack_of(Eval *e, const Factors *f)
@@ -50,8 +62,9 @@ static Stack stack_of(Eval *e, const Factors *f)
 
 static Status eval_matmul_integer(Eval *e)
 {
-    const Stack s = stack_of(e, &integer_factors);
-    multiply_factors(e, &integer_factors, &s, &(const SumTaker){ sums_keep, eval_out(e, 0) });
+    const Factors f = integer_factors(e->attr);
+    const Stack s = stack_of(e, &f);
+    multiply_factors(e, &f, &s, &(const SumTaker){ sums_keep, eval_out(e, 0) });
     return OK;
 }
 
@@ -167,15 +180,16 @@ static Status eval_qmatmul(Eval *e)
 
 static Node *sample_matmul_integer(Build *b, Rng *rng, int variant)
 {
-    const Factors *f = &integer_factors;
-    const DrawnProduct d = draw_product(rng, false, false);
+    const MatmulIntegerAttr at = { .ta = variant & 16, .tb = variant & 32 };
+    const Factors f = integer_factors(&at);
+    const DrawnProduct d = draw_product(rng, at.ta, at.tb);
     const DType ta = variant & 1 ? I8 : U8, tb = variant & 2 ? I8 : U8;
     Node *ins[4] = { sample_codes(b, rng, ta, d.ra, d.a), sample_codes(b, rng, tb, d.rb, d.b) };
     if (variant & 4)
-        ins[2] = sample_lanes(b, rng, ta, &d, f, true, true);
+        ins[2] = sample_lanes(b, rng, ta, &d, &f, true, true);
     if (variant & 8)
-        ins[3] = sample_lanes(b, rng, tb, &d, f, false, true);
-    return build_node(b, OP_matmul_integer, NULL, variant & 8 ? 4 : variant & 4 ? 3 : 2, ins);
+        ins[3] = sample_lanes(b, rng, tb, &d, &f, false, true);
+    return build_node(b, OP_matmul_integer, &at, variant & 8 ? 4 : variant & 4 ? 3 : 2, ins);
 }
 
 /* Both factors with what belongs to them. */
@@ -233,7 +247,8 @@ static Node *sample_qmatmul(Build *b, Rng *rng, int variant)
 
 static bool iterate_matmul_integer(const Node *n, Arena *arena, Iteration *to)
 {
-    return iterate_product(n, arena, to, &(MatrixProduct){ .b = 1 });
+    const MatmulIntegerAttr *at = n->attr;
+    return iterate_product(n, arena, to, &(MatrixProduct){ .b = 1, .ta = at->ta, .tb = at->tb });
 }
 
 static bool iterate_qlinear_matmul(const Node *n, Arena *arena, Iteration *to)
@@ -256,10 +271,11 @@ const OpDef op_matmul_integer = {
     .name = "matmul_integer",
     .min_in = 2,
     .max_in = 4,
+    .attrs = matmul_integer_attrs,
     .infer = infer_matmul_integer,
     .eval = eval_matmul_integer,
     .sample = sample_matmul_integer,
-    .n_variants = 32,
+    .n_variants = 64,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_matmul_integer,

@@ -17,6 +17,12 @@ typedef struct QuantizeAttr {
     float gain;             /* this factor of it */
 } QuantizeAttr;
 
+/* Of quantize_both: codes, and how they are rounded (ops/scalar/quant.h). */
+typedef struct QuantizeBothAttr {
+    int64_t least, largest;
+    int rounding;
+} QuantizeBothAttr;
+
 /* Of range_scale. */
 typedef struct RangeScaleAttr {
     int64_t least, largest; /* codes; both 0: those of their type */

@@ -30,6 +30,11 @@ typedef struct QconvAttr {
     CodesAttr codes;
 } QconvAttr;
 
+/* matmul_integer: a factor of two or more dimensions is read transposed. */
+typedef struct MatmulIntegerAttr {
+    bool ta, tb;
+} MatmulIntegerAttr;
+
 /* qmatmul, qlinear_matmul.  Without Y_SCALE and Y_ZERO the result are numbers, to which a bias of f32 may be added. */
 enum {
     QMATMUL_A,

@@ -18,15 +18,19 @@ static const AttrSpec conv_weight_grad_attrs[] = {
     ATTR(ConvAttr, group, INT, 1), ATTR_OURS(ConvAttr, out, DTYPE, 0), ATTR_LAST,
 };
 
+static const AttrSpec conv_integer_weight_grad_attrs[] = {
+    WINDOW_PLACE_ATTRS(ConvAttr),
+    WINDOW_INTS(ConvAttr, dilations),
+    WINDOW_REQUIRED_INTS(ConvAttr, kernel_shape),
+    ATTR(ConvAttr, group, INT, 1),
+    ATTR_LAST,
+};
+
 enum { X, DY };
 
-static const Type *infer_conv_weight_grad(Infer *q)
+static const Type *infer_weight_grad(Infer *q, const Type *x, const Type *dy, DType dtype)
 {
     const ConvAttr *at = q->attr;
-    const Type *x = infer_tensor(q, X), *dy = x ? infer_tensor(q, DY) : NULL;
-    DType dtype;
-    if (!dy || !infer_filter(q, x, dy, at->group) || !infer_contracted(q, at->out, X, &dtype))
-        return NULL;
     if (x->rank < 0 || dy->rank < 0)
         return type_unranked(q->types, dtype);
 
@@ -44,6 +48,26 @@ static const Type *infer_conv_weight_grad(Infer *q)
     dims[1] = c < 0 ? DIM_UNKNOWN : c / at->group;
     memcpy(dims + 2, w.kernel, (size_t)w.rank * sizeof *dims);
     return infer_dims(q, dtype, x->rank, dims);
+}
+
+static const Type *infer_conv_weight_grad(Infer *q)
+{
+    const ConvAttr *at = q->attr;
+    const Type *x = infer_tensor(q, X), *dy = x ? infer_tensor(q, DY) : NULL;
+    DType dtype;
+    if (!dy || !infer_filter(q, x, dy, at->group) || !infer_contracted(q, at->out, X, &dtype))
+        return NULL;
+    return infer_weight_grad(q, x, dy, dtype);
+}
+
+static const Type *infer_conv_integer_weight_grad(Infer *q)
+{
+    const Type *x = infer_tensor(q, X), *dy = x ? infer_tensor(q, DY) : NULL;
+    if (!dy || !infer_filter_rank(q, x, dy, ((const ConvAttr *)q->attr)->group))
+        return NULL;
+    if (x->dtype != I8 || dy->dtype != I8)
+        return infer_fail(q, "takes codes of i8, not of %s", dtype_name(x->dtype != I8 ? x->dtype : dy->dtype));
+    return infer_weight_grad(q, x, dy, I32);
 }
 
 /* Rows are the taps of all channels of a group, columns its results; sums run over the positions of all images. */
@@ -155,6 +179,44 @@ WEIGHT_GRAD(f32)
 WEIGHT_GRAD(f64)
 #undef WEIGHT_GRAD
 
+enum { EXACT = 1024 }; /* products of codes of 8 bits add up to at most 2^24, which f32 holds */
+
+/* The same of codes: sums of so few positions are integers that f32 holds, and are added up in 32 bits. */
+static void add_codes(const WeightRun *r, int64_t group, int64_t row, int64_t rows, f32 *room)
+{
+    const PackedLoops *l = kernels_packed(r->kernels, ARITH_F32);
+    const size_t sums = (size_t)(rows * r->results);
+    f32 *sum = room + 2 * TILE * BLOCK + r->panels;
+    u32 *total = (u32 *)(void *)(sum + sums);
+    i32 *y = (i32 *)r->y + group * r->results * r->rows + row;
+    memset(total, 0, sums * sizeof *total);
+    for (int64_t s = 0; s < r->positions; s += EXACT) {
+        const int64_t end = s + EXACT < r->positions ? s + EXACT : r->positions;
+        for (int64_t p = s; p < end; p += BLOCK)
+            add_block_f32(r, l, group, row, rows, p, p + BLOCK < end ? p + BLOCK : end, room, sum, p == s);
+        kernels_codes(r->kernels)->add(sums, sum, total);
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < r->results; k++)
+            y[k * r->rows + i] = (i32)total[i * r->results + k];
+}
+
+static void weight_rows_codes(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const WeightRun *r = arg;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t row = t % r->parts * r->part, left = r->rows - row;
+        add_codes(r, t / r->parts, row, left < r->part ? left : r->part,
+                  (f32 *)(void *)(r->rooms + (size_t)worker * r->room));
+    }
+}
+
+static void weight_operands_codes(Eval *e, WeightRun *r)
+{
+    r->x = eval_f32(e, X), r->dy = eval_f32(e, DY);
+    r->y = eval_out(e, 0)->data;
+}
+
 /* Rows for every thread, as many as can be together: dy is packed for each part anew.  Their sums stay within bounds. */
 static void split_rows(WeightRun *r, int64_t threads)
 {
@@ -174,14 +236,27 @@ static void split_rows(WeightRun *r, int64_t threads)
     r->parts = (r->rows + r->part - 1) / r->part;
 }
 
-static Status eval_conv_weight_grad(Eval *e)
+/* Sums that are kept of an element: those of a segment and of what joins to the whole. */
+static size_t sums_of(const Type *x, int64_t positions)
+{
+    return dtype_is_float(x->dtype) ? 1 + panel_digits((size_t)positions) : 2;
+}
+
+/* How a call adds up. */
+typedef struct WeightWay {
+    bool wide;
+    void (*operands)(Eval *e, WeightRun *r);
+    ParallelFn rows;
+} WeightWay;
+
+static Status add_up(Eval *e, const WeightWay *way)
 {
     const ConvAttr *at = e->attr;
     const Type *x = e->in[X]->type, *dy = e->in[DY]->type;
-    const bool wide = eval_is_f64(e);
+    const bool wide = way->wide;
     WeightRun r = { .kernels = e->kernels, .groups = at->group };
     eval_window(e, &at->window, X, NULL, &r.w);
-    (wide ? weight_operands_f64 : weight_operands_f32)(e, &r);
+    way->operands(e, &r);
     r.channels = x->dims[1] / at->group;
     r.results = dy->dims[1] / at->group;
     r.taps = window_product(r.w.rank, r.w.kernel);
@@ -194,12 +269,24 @@ static Status eval_conv_weight_grad(Eval *e)
     const size_t element = wide ? sizeof(f64) : sizeof(f32), threads = (size_t)parallel_threads(e->pool);
     const size_t width = kernels_packed(e->kernels, wide ? ARITH_F64 : ARITH_F32)->width;
     split_rows(&r, (int64_t)threads);
-    const size_t sums = (size_t)(r.part * r.results) * (1 + panel_digits((size_t)r.positions));
+    const size_t sums = (size_t)(r.part * r.results) * sums_of(x, r.positions);
     r.panels = ((size_t)r.results + width - 1) / width * width * BLOCK;
     r.room = ((2 * TILE * BLOCK + r.panels + sums) * element + 63) / 64 * 64;
     r.rooms = eval_room(e, threads, r.room);
-    eval_parallel(e, r.groups * r.parts, wide ? weight_rows_f64 : weight_rows_f32, &r);
+    eval_parallel(e, r.groups * r.parts, way->rows, &r);
     return OK;
+}
+
+static Status eval_conv_weight_grad(Eval *e)
+{
+    static const WeightWay ways[] = { { false, weight_operands_f32, weight_rows_f32 },
+                                      { true, weight_operands_f64, weight_rows_f64 } };
+    return add_up(e, &ways[eval_is_f64(e)]);
+}
+
+static Status eval_conv_integer_weight_grad(Eval *e)
+{
+    return add_up(e, &(const WeightWay){ false, weight_operands_codes, weight_rows_codes });
 }
 
 /* The sums of the rows that one thread does together. */
@@ -214,7 +301,7 @@ static size_t room_conv_weight_grad(const Node *n)
     if (r.results == 0 || r.rows == 0)
         return 0;
     split_rows(&r, 1);
-    return (size_t)(r.part * r.results) * (1 + panel_digits((size_t)r.positions)) * element;
+    return (size_t)(r.part * r.results) * sums_of(x, r.positions) * element;
 }
 
 /* It is linear in the data and in dy, as a convolution is in data and weights. */
@@ -231,11 +318,10 @@ static void adjoint_conv_weight_grad(Build *b, const Site *s, Node **dx)
         dx[DY] = CALL_ATTR(b, conv, ((ConvAttr){ .window = at->window, .group = at->group }), s->in[X], s->dout[0]);
 }
 
-static Node *sample_conv_weight_grad(Build *b, Rng *rng, int variant)
+static Node *sample_weight_grad(Build *b, Rng *rng, int variant, Op op, DType dtype)
 {
     int64_t x[MAX_RANK], dy[MAX_RANK], kernel[MAX_SPATIAL];
-    const int rank = 1 + variant % 3;
-    const DType dtype = sample_float(rng);
+    const int rank = 1 + variant % 3, most = dtype == I8 ? 100 : 2;
     ConvAttr at = { .group = rng_range(rng, 1, 3), .out = dtype == F16 && rng_below(rng, 2) ? F32 + 1 : 0 };
     Window w;
     x[0] = dy[0] = rng_below(rng, 8) ? rng_range(rng, 1, 3) : 0;
@@ -247,8 +333,19 @@ static Node *sample_conv_weight_grad(Build *b, Rng *rng, int variant)
     at.window.kernel_shape = (Ints){ rank, kernel };
     BUG_IF(b->graph->ir->memory, window_place(&w, b->graph->arena, &at.window, rank, x + 2, NULL));
     memcpy(dy + 2, w.out, (size_t)rank * sizeof *dy);
-    return CALL_ATTR(b, conv_weight_grad, at, sample_tensor(b, rng, dtype, rank + 2, x, -2, 2),
-                     sample_tensor(b, rng, dtype, rank + 2, dy, -2, 2));
+    Node *ins[] = { sample_tensor(b, rng, dtype, rank + 2, x, -most, most),
+                    sample_tensor(b, rng, dtype, rank + 2, dy, -most, most) };
+    return build_node(b, op, &at, 2, ins);
+}
+
+static Node *sample_conv_weight_grad(Build *b, Rng *rng, int variant)
+{
+    return sample_weight_grad(b, rng, variant, OP_conv_weight_grad, sample_float(rng));
+}
+
+static Node *sample_conv_integer_weight_grad(Build *b, Rng *rng, int variant)
+{
+    return sample_weight_grad(b, rng, variant, OP_conv_integer_weight_grad, I8);
 }
 
 const OpDef op_conv_weight_grad = {
@@ -270,4 +367,23 @@ const OpDef op_conv_weight_grad = {
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL, .wide_out = 1 },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the weights of a convolution over x, from what reaches its result.",
+};
+
+const OpDef op_conv_integer_weight_grad = {
+    .name = "conv_integer_weight_grad",
+    .min_in = 2,
+    .max_in = 2,
+    .attrs = conv_integer_weight_grad_attrs,
+    .infer = infer_conv_integer_weight_grad,
+    .eval = eval_conv_integer_weight_grad,
+    .sample = sample_conv_integer_weight_grad,
+    .n_variants = 36,
+    .weight = 40,
+    .work = work_conv_weight_grad,
+    .room = room_conv_weight_grad,
+    .access.kind = ACCESS_CONTRACT,
+    .access.iterate = iterate_conv_weight_grad,
+    .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },
+    .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
+    .brief = "conv_weight_grad of codes, their zero points 0: sums in 32 bits.",
 };

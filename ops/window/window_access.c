@@ -178,7 +178,7 @@ bool iterate_conv_weight_grad(const Node *n, Arena *arena, Iteration *to)
     reach_taps(to, reach_data(to, arena, &to->in[0], &axis, axis.channel, rank), &w, &axis, GUARD_FILL);
     reach_data(to, arena, &to->in[1], &axis, axis.result, rank);
     reach_filter(to, arena, &to->out[0], &axis, axis.result, axis.channel, rank);
-    to->order = ORDER_FMA;
+    to->order = dtype_is_float(in(n, 0)->type->dtype) ? ORDER_FMA : ORDER_ANY;
     return true;
 }
 

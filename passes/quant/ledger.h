@@ -5,7 +5,7 @@
 #include "passes/recipe/quantizer.h"
 #include "passes/recipe/recipe.h"
 
-typedef enum QuantKind { QUANTIZED_DATA, QUANTIZED_WEIGHT, QUANTIZED_BIAS, QUANT_STAYS, QUANT_LEFT } QuantKind;
+typedef enum QuantKind { QUANTIZED_DATA, QUANTIZED_WEIGHT, QUANTIZED_BIAS, QUANT_STAYS, QUANT_LEFT, QUANT_PRODUCT } QuantKind;
 
 typedef struct QuantDecision {
     QuantKind kind;
@@ -14,9 +14,9 @@ typedef struct QuantDecision {
     const char *value;   /* its name, or that of the call's result */
     const char *where;   /* "node 3 /conv1/Conv" */
     const Quantizer *by; /* null: it stays */
-    const char *asked;   /* the call that asked for it; of one that stays: null */
+    const char *asked;   /* the call that asked for it; of one that stays: null; of products of few bits: which */
     const char *said;    /* who says something of that call in particular: "lists.txt:3"; null: nobody */
-    const char *why;     /* why it stays; null: it does not */
+    const char *why;     /* why it stays; null: it does not; of products of few bits: what they compute in */
     const char *state;   /* what its range, or its learned scale, is remembered in; null: nothing */
     int64_t elements;
     double within; /* its range was known before anything was seen; 0: it was not */

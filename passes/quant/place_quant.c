@@ -345,9 +345,6 @@ static Status check_spec(PassRun *run, const Quantization *q)
     if (strcmp(q->target, "ort") != 0 && strcmp(q->target, "generic") != 0)
         return refuse(run, arena_printf(run->scratch, "nothing is placed for %s yet", q->target),
                       strcmp(q->target, "trt") == 0 ? "--for generic --quant-table trt" : "--for ort");
-    for (int i = OPERAND_G; i < QUANT_OPERAND_COUNT; i++)
-        if (s->of[i].on)
-            return refuse(run, "products of the way back are not quantized yet", "w8a8, or g=off");
     if (s->weights_first && !s->of[OPERAND_W].on)
         return refuse(run, "phase=weights-first, and weights are not quantized", "w8a8, or the same without phase=");
     if (s->weights_first && !s->of[OPERAND_A].on)

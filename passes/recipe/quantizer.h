@@ -84,6 +84,11 @@ bool quantizer_is_integer(const Quantizer *q);
 /* Whether its scale is trained. */
 bool quantizer_is_learned(const Quantizer *q);
 
+/* Whether a spec is of products whose operands become codes as they are needed, forward and backward, not of a model that
+ * is deployed quantized: gradients are quantized, or weights and data both have the scale of what is at hand, no ternary
+ * ones. */
+bool quantizer_is_of_products(const QuantSpec *s);
+
 /* Whether two quantizers do the same, whoever said so. */
 bool quantizer_same(const Quantizer *a, const Quantizer *b);
 

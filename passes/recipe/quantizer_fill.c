@@ -15,6 +15,20 @@ bool quantizer_is_learned(const Quantizer *q)
            v == SOURCE_STATS;
 }
 
+static bool is_dynamic(const Quantizer *q)
+{
+    return q->on && q->part[QUANT_SOURCE].value == SOURCE_DYNAMIC;
+}
+
+bool quantizer_is_of_products(const QuantSpec *s)
+{
+    const Quantizer *w = &s->of[OPERAND_W], *a = &s->of[OPERAND_A];
+    for (int i = OPERAND_G; i < QUANT_OPERAND_COUNT; i++)
+        if (s->of[i].on)
+            return true;
+    return is_dynamic(w) && is_dynamic(a) && w->format != FORMAT_TERNARY && w->format != FORMAT_BINARY;
+}
+
 static void by_default(Quantizer *q, QuantField field, QuantValue value, const char *why)
 {
     QuantPart *part = &q->part[field];

@@ -133,6 +133,7 @@ typedef struct QuantOverride {
 
 typedef struct Quantization {
     const QuantSpec *spec;           /* --quant; null: nothing is quantized */
+    const QuantSpec *products;       /* --quant, of products of few bits: pass quantize-products; `spec` is null then */
     const char *target;              /* "ort", "generic" */
     const QuantTable *const *tables; /* --quant-table, the last line that says something counts */
     size_t n_tables;

@@ -50,6 +50,24 @@ static void add_f32(size_t n, const f32 *restrict products, u32 *restrict sums)
         sums[i] += (u32)(i32)products[i];
 }
 
+static void divide_each(size_t n, f32 *restrict v, const f32 *restrict scale)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] / scale[i];
+}
+
+static void chance(size_t n, const f32 *restrict v, const f32 *restrict draw, f32 *restrict r)
+{
+    for (size_t i = 0; i < n; i++)
+        r[i] = stochastic_f32(v[i], draw[i]);
+}
+
+static void sizes(size_t n, const f32 *restrict x, f32 *restrict most)
+{
+    for (size_t i = 0; i < n; i++)
+        most[i] = max_f32(most[i], abs_f32(x[i]));
+}
+
 const CodeLoops LEVEL_NAME(codes) = {
     .rescale = rescale,
     .rescale_each = rescale_each,
@@ -59,4 +77,7 @@ const CodeLoops LEVEL_NAME(codes) = {
     .round = round_codes,
     .round_shifted = round_shifted,
     .add = add_f32,
+    .divide_each = divide_each,
+    .chance = chance,
+    .sizes = sizes,
 };
