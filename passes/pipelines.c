@@ -120,6 +120,8 @@ static const Pass *const train_step[] = {
     &pass_merge_equals,
     &pass_simplify,
     &pass_quantize_products,
+    &pass_store_weights, /* gradients are those of numbers */
+    &pass_merge_equals,
     &pass_keep_bits,
     &pass_keep_codes,
     &pass_lift_casts,
@@ -141,6 +143,8 @@ static const Pass *const eval_step[] = {
     &pass_attach_loss,
     &pass_simplify,
     &pass_drop_dead,
+    &pass_store_weights,
+    &pass_merge_equals,
     &pass_take_integers,
     &pass_drop_dead,
 };

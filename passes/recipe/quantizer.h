@@ -89,6 +89,9 @@ bool quantizer_is_learned(const Quantizer *q);
  * ones. */
 bool quantizer_is_of_products(const QuantSpec *s);
 
+/* Whether what it writes is all that there is: codes are the parameters. */
+bool quantizer_is_stored(const Quantizer *q);
+
 /* Whether two quantizers do the same, whoever said so. */
 bool quantizer_same(const Quantizer *a, const Quantizer *b);
 

@@ -29,6 +29,11 @@ bool quantizer_is_of_products(const QuantSpec *s)
     return is_dynamic(w) && is_dynamic(a) && w->format != FORMAT_TERNARY && w->format != FORMAT_BINARY;
 }
 
+bool quantizer_is_stored(const Quantizer *q)
+{
+    return q && q->on && q->part[QUANT_MASTER].value == MASTER_NONE;
+}
+
 static void by_default(Quantizer *q, QuantField field, QuantValue value, const char *why)
 {
     QuantPart *part = &q->part[field];
@@ -64,6 +69,10 @@ static void fill_mask(Quantizer *q, QuantOperand role)
 
 void quantizer_fill(Quantizer *q, QuantOperand role)
 {
+    if (q->format == FORMAT_BF16) { /* which have no scale */
+        by_default(q, QUANT_ROUNDING, ROUNDING_RNE, "default");
+        return;
+    }
     const bool weights = role == OPERAND_W || role == OPERAND_B || role == OPERAND_W_DGRAD;
     if (weights || role == OPERAND_A)
         by_default(q, QUANT_GRAIN, weights ? GRAIN_CHANNEL : GRAIN_TENSOR,
@@ -130,6 +139,20 @@ static const char *wrong_with_format(const Quantizer *q, const char **instead)
     return least >= largest ? "one code is all that is left" : NULL;
 }
 
+/* Floats of 16 bits are a way to store weights, and have no scale to speak of. */
+static const char *wrong_with_floats(const Quantizer *q, QuantOperand role, const char **instead)
+{
+    *instead = role == OPERAND_W ? "bf16:sr:stored" : "--amp bf16, which rounds what products read";
+    if (role != OPERAND_W || !q->part[QUANT_MASTER].value)
+        return "bf16 is what weights are stored in";
+    for (size_t i = 0; i < COUNT(q->part); i++)
+        if (q->part[i].value && i != QUANT_ROUNDING && i != QUANT_MASTER)
+            return "bf16 has no scale: its words are rne or sr, and stored";
+    return has(q, QUANT_ROUNDING, ROUNDING_RNE) || has(q, QUANT_ROUNDING, ROUNDING_SR)
+               ? NULL
+               : "bf16 is rounded by rne or sr";
+}
+
 static const char *wrong_with_source(const Quantizer *q, QuantOperand role, const char **instead)
 {
     const bool state = role == OPERAND_W || role == OPERAND_A;
@@ -157,6 +180,8 @@ static const char *wrong_with_source(const Quantizer *q, QuantOperand role, cons
 
 const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **instead)
 {
+    if (q->format == FORMAT_BF16)
+        return wrong_with_floats(q, role, instead);
     const char *wrong = wrong_with_format(q, instead);
     return wrong ? wrong : wrong_with_source(q, role, instead);
 }
