@@ -36,7 +36,7 @@ static Status build_observer(qcc_step *s, const Graph *g, Graph **observe)
 {
     bool any = false;
     for (size_t i = 0; i < g->n_inputs; i++)
-        any |= is_state(g->inputs[i], STATE_quant);
+        any |= is_state(g->inputs[i], STATE_quant) && !node_role(g->inputs[i]).of;
     *observe = NULL;
     if (!any)
         return OK;
@@ -92,6 +92,23 @@ Status step_build_eval(qcc_step *s, const CommandLine *line, Graph **eval)
     return finish_eval(s, *eval);
 }
 
+/* @eval begins with the codes of @step: they are the same, and there once. */
+static void share_codes(const Graph *step, Graph *eval)
+{
+    for (size_t i = 0; i < eval->n_inputs; i++) {
+        Node *n = eval->inputs[i];
+        for (size_t k = 0; k < step->n_inputs && n->op == OP_state && (node_stored(n) || node_role(n).of); k++) {
+            const Node *same = step->inputs[k];
+            if (same->op != OP_state || strcmp(same->name, n->name) != 0 || same->type != n->type)
+                continue;
+            StateAttr *attr = attrs_copy(eval->arena, op_of(n)->attrs, n->attr);
+            attr->value = state_initial(same);
+            n->attr = attr;
+            break;
+        }
+    }
+}
+
 static Status build_graphs(qcc_step *s, const CommandLine *line)
 {
     Graph *g, *eval, *observe, *early = NULL;
@@ -108,6 +125,7 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     s->recipe.losses = losses;
     TRY(status);
     TRY(finish_eval(s, eval));
+    share_codes(g, eval);
     g->name = interned(s, "step");
     s->module = module_new(s->ir, &s->arena);
     module_add(s->module, g);

@@ -5,6 +5,7 @@
 
 #include "api/hall/words.h"
 #include "api/make/init_gates.h"
+#include "api/make/stored_states.h"
 #include "base/bytes.h"
 #include "frontends/onnx/read/torch.h"
 #include "ir/aliases.h"
@@ -34,9 +35,10 @@ static bool is_twin(const Initial *x, const char *name)
 
 static void add_slot(Initial *x, const Node *n, const char *path, bool may_lack)
 {
+    const bool codes = node_stored(n) && n->type->dtype != F32; /* files of others hold numbers */
     x->slots[x->n++] = (StateSlot){ .name = n->name,
                                     .path_name = path,
-                                    .type = n->type,
+                                    .type = codes ? stored_type(x->step, n) : n->type,
                                     .mark = { STATE_weight, NULL },
                                     .may_lack = may_lack,
                                     .own_order = gates_reader(n) != NULL,
@@ -148,7 +150,7 @@ static Status put(const Initial *x, Tensor *const *values, const StateReport *r,
         text_printf(kept, "  %-11s %s\n", i ? "" : "kept", other[i]);
     for (size_t i = 0; i < x->n_states; i++)
         if (values[i])
-            TRY(session_put(x->run, x->slots[i].name, values[i]));
+            TRY(stored_put(x->step, x->run, x->slots[i].name, values[i]));
     return OK;
 }
 

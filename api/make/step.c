@@ -6,6 +6,7 @@
 #include "api/hall/out.h"
 #include "api/make/memory.h"
 #include "api/make/teacher.h"
+#include "ir/role.h"
 #include "ops/card/path.h"
 #include "passes/recipe/choices.h"
 
@@ -89,8 +90,9 @@ void qcc_step_free(qcc_step *step)
 
 static void tell(qcc_step *s, Value *v, const Node *n, const char *name)
 {
-    *v = (Value){ .name = name, .type = n->type };
-    v->text = type_text(&s->arena, n->type);
+    const bool codes = node_stored(n) && n->type->dtype != F32; /* which hosts see as the numbers they stand for */
+    *v = (Value){ .name = name, .type = codes ? type_with_dtype(&s->ir->types, n->type, F32) : n->type };
+    v->text = type_text(&s->arena, v->type);
 }
 
 void step_signature(qcc_step *s)

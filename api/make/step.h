@@ -93,7 +93,8 @@ struct qcc_session {
     Heap texts;  /* of the properties */
     Map by_path; /* names of states by what their module calls them, once one is asked for */
     bool knows_paths;
-    Map found; /* values that the host looked up, by the names it gave; without an arena: none */
+    Map found;     /* values that the host looked up, by the names it gave; without an arena: none */
+    Tensor *shown; /* in texts: numbers of a weight that is stored as codes, which the host sees; null: none */
     char model_hash[SHA256_TEXT], step_hash[SHA256_TEXT]; /* empty until they are asked for */
     uint64_t seed;                                        /* as the host sees it */
     NamedTensor *kept; /* states of checkpoints that this step has no place for; values in texts */

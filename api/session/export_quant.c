@@ -60,7 +60,7 @@ static void suppose_states(Graph *g)
     int k = 0;
     for (size_t i = 0; i < g->n_inputs; i++) {
         Node *state = g->inputs[i];
-        if (state->op != OP_state || node_role(state).role != STATE_quant)
+        if (state->op != OP_state || node_role(state).role != STATE_quant || node_role(state).of)
             continue;
         Tensor *own = tensor_new(g->arena, state->type);
         const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0,
@@ -104,6 +104,8 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     TRY(model_supported(m));
     TRY(import_model(m, &ir, &g));
     TRY(run_pipeline("quant-model", g, &recipe));
+    if (!as_float)
+        TRY(pass_run(pass_find("store-weights"), g, NULL));
     if (states)
         TRY(put_states(g, states, d));
     else

@@ -176,7 +176,7 @@ static bool is_unknown(const Node *n, const Tensor *value)
 {
     if (n->op == OP_input || !value)
         return true;
-    if (node_role(n).role != STATE_quant)
+    if (node_role(n).role != STATE_quant || node_role(n).of)
         return false;
     if (n->flags & NODE_TRAINED)
         return isnan(tensor_get_f64(value, 0));

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/make/stored_states.h"
 #include "api/session/export_form.h"
 #include "api/session/export_quant.h"
 #include "api/session/state_codes.h"
@@ -23,8 +24,19 @@ const char *step_next_command(const qcc_step *s, Arena *arena, const char *check
 
 /* ---- the deployable model ---- */
 
-/* The states that go into the file. */
-static Status trained_states(qcc_session *s, TrainedStates *to)
+/* What codes stand for, in the scratch of the call. */
+static Status take_numbers(qcc_session *s, const char *name, const Tensor **value)
+{
+    const Node *state = stored_node(s->step, name);
+    if (!state)
+        return OK;
+    Tensor *numbers = tensor_new(&s->cx->scratch, stored_type(s->step, state));
+    *value = numbers;
+    return stored_get(s->step, s->run, state, numbers);
+}
+
+/* The states that go into the file; of one of floats stored weights are numbers. */
+static Status trained_states(qcc_session *s, bool floats, TrainedStates *to)
 {
     size_t n_states;
     const State *states = session_states(s->run, &n_states);
@@ -35,6 +47,8 @@ static Status trained_states(qcc_session *s, TrainedStates *to)
         const Tensor *value;
         const Tensor *codes = NULL;
         TRY(session_final(s, &states[i], &value));
+        if (value && floats)
+            TRY(take_numbers(s, states[i].name, &value));
         if (value && states[i].trained)
             TRY(state_codes(s->step, states[i].name, value, &codes));
         if (value)
@@ -64,7 +78,8 @@ Status session_export(qcc_session *s, const ExportForm *form, Out *o)
     const WeightsKind usual = s->weights;
     if (form && form->weights != WEIGHTS_UNSAID)
         s->weights = form->weights;
-    const Status status = trained_states(s, &states);
+    const bool floats = form && form->target && strcmp(form->target, "float") == 0;
+    const Status status = trained_states(s, floats, &states);
     states.twins = twins_of(s, &states.n_twins);
     s->weights = usual;
     TRY(status);

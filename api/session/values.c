@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/hall/tensors.h"
-#include "api/make/step.h"
+#include "api/make/stored_states.h"
 #include "base/str.h"
 #include "ir/aliases.h"
 #include "ops/card/path.h"
@@ -13,6 +13,7 @@ struct qcc_value {
     qcc_session *session;
     const char *name; /* as the host says it */
     bool is_seed;
+    const Node *stored; /* a state whose codes stand for what is seen of it; null: it is seen as it is */
     SessionValue at;
 };
 
@@ -81,6 +82,26 @@ static const char *own_name(const qcc_session *s, const char *name, Arena *arena
     return state ? state->name : NULL;
 }
 
+/* NAME.codes, NAME.scale and NAME.zero are what a weight is stored as, whatever it is called; null: none of them. */
+static const char *stored_part(qcc_session *s, const char *name, Arena *arena)
+{
+    static const char *const endings[] = { ".codes", ".scale", ".zero" };
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < COUNT(endings); i++) {
+        const size_t n = strlen(endings[i]);
+        if (length <= n || strcmp(name + length - n, endings[i]) != 0)
+            continue;
+        const char *weight = arena_copy(arena, name, length - n), *path = by_path(s, weight);
+        const Node *state = stored_node(s->step, path ? path : weight);
+        const Node *part = !state   ? NULL
+                           : i == 0 ? state
+                           : i == 1 ? stored_scale(state->graph, state->name)
+                                    : stored_zero(state->graph, state->name);
+        return part ? part->name : NULL;
+    }
+    return NULL;
+}
+
 /* What a host means by a name; what is bound under it stays so where it is a word of ours as well.  `arena` lives as long
  * as `v`. */
 static bool find(qcc_session *s, const char *name, Arena *arena, qcc_value *v)
@@ -95,6 +116,10 @@ static bool find(qcc_session *s, const char *name, Arena *arena, qcc_value *v)
         return true;
     }
     if (!found && (path = by_path(s, name)))
+        found = session_find(s->run, path, &v->at);
+    if (found && v->at.state)
+        v->stored = stored_node(s->step, v->at.state->name);
+    if (!found && (path = stored_part(s, name, arena)))
         found = session_find(s->run, path, &v->at);
     return found || v->is_seed;
 }
@@ -219,6 +244,12 @@ static Status do_put(ValueCall *c, qcc_value *v)
 {
     Tensor t;
     TRY(take_tensor(c->session, v->name, c->given, &t));
+    if (v->stored && t.type != stored_type(c->session->step, v->stored))
+        return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "%s: got %s, wanted %s", v->name,
+                       type_text(&c->session->cx->scratch, t.type),
+                       type_text(&c->session->cx->scratch, stored_type(c->session->step, v->stored)));
+    if (v->stored)
+        return stored_put(c->session->step, c->session->run, v->stored->name, &t);
     if (!v->is_seed)
         return session_put_value(c->session->run, &v->at, &t);
     if (t.type->dtype != U64 || t.type->rank != 0)
@@ -241,6 +272,16 @@ qcc_status qcc_put_value(qcc_value *value, const qcc_tensor *tensor)
     return value && tensor ? call(&c) : QCC_USAGE;
 }
 
+/* Numbers of a stored weight, until the next of them are seen. */
+static Status view_stored(qcc_session *s, const Node *state, qcc_tensor *seen)
+{
+    tensor_drop(&s->texts, s->shown);
+    s->shown = tensor_alloc(&s->texts, stored_type(s->step, state));
+    TRY(stored_get(s->step, s->run, state, s->shown));
+    tensor_show(s->shown, seen);
+    return OK;
+}
+
 static Status do_view(ValueCall *c, qcc_value *v)
 {
     qcc_session *s = c->session;
@@ -253,6 +294,8 @@ static Status do_view(ValueCall *c, qcc_value *v)
         tensor_show(&seed, c->seen);
         return OK;
     }
+    if (v->stored)
+        return view_stored(s, v->stored, c->seen);
     const Tensor *t = session_view_value(s->run, &v->at);
     if (!t && s->cx->diag.n_errors) /* which was told */
         return s->cx->diag.first;

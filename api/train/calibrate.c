@@ -236,7 +236,7 @@ static Status keep_ranges(qcc_step *s, Session *run)
         Graph *g = s->module->graphs[k];
         for (size_t i = 0; i < g->n_inputs; i++) {
             Node *n = g->inputs[i];
-            const Tensor *value = is_state(n, STATE_quant) ? session_view(run, n->name) : NULL;
+            const Tensor *value = is_state(n, STATE_quant) && !node_role(n).of ? session_view(run, n->name) : NULL;
             if (!value)
                 continue;
             Tensor *own = tensor_new(&s->arena, n->type);

@@ -31,6 +31,7 @@
 #include "ops/norm/norm.h"
 #include "passes/model/modes.h"
 #include "passes/recipe/choices.h"
+#include "passes/recipe/quantizer.h"
 
 enum { SCALE = 1, SHIFT, MEAN, VAR, NORM_OPERANDS }; /* operands of a norm */
 enum { WEIGHT = 1, BIAS };                           /* and of a product */
@@ -430,8 +431,17 @@ static const char *why_it_stays(Fold *f)
     return why;
 }
 
+/* Whether weights are codes, which take no norm in: it stays a call of its own. */
+static bool stores_weights(const PassRun *run)
+{
+    const Recipe *r = run->options->recipe;
+    return r && r->quantization.spec && quantizer_is_stored(&r->quantization.spec->of[OPERAND_W]);
+}
+
 static Status fold_norms(Graph *g, PassRun *run)
 {
+    if (stores_weights(run))
+        return OK;
     TRY(modes_infer(g, run, true, false)); /* a file may have them in training form */
     for (Node *n = walk_first(g), *next; n; n = next) {
         next = walk_next(g, n);

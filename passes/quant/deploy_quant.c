@@ -18,6 +18,7 @@
  * of floats anyway. */
 #include <string.h>
 
+#include "ir/role.h"
 #include "ops/quant/quantize.h"
 #include "passes/quant/placement.h"
 
@@ -156,9 +157,31 @@ static Status deploy_codes(Node *n, PassRun *run)
     return packed ? pack_codes(codes, n) : OK;
 }
 
+/* Whether a value is the codes of a weight that is stored, moved at most. */
+static bool is_of_stored(const Node *n)
+{
+    while (op_moves(op_of(n)) && in(n, 0) && !n->n_regions)
+        n = in(n, 0);
+    return node_stored(n) != NULL && dtype_is_integer(n->type->dtype);
+}
+
+/* Codes as floats are codes with scale 1, which a file holds as codes. */
+static Status deploy_stored(Node *n, PassRun *run)
+{
+    Build b = build_before(n);
+    Node *one = build_scalar(&b, F32, 1), *number = one ? CALL(&b, dequantize_linear, in(n, 0), one) : NULL;
+    TRY(b.status);
+    number->name = n->name;
+    stand_in(n, number);
+    run->changes++;
+    return state_zero(number);
+}
+
 static Status deploy_quant(Graph *g, PassRun *run)
 {
     for (Node *n = g->first; n; n = n->next) {
+        if (n->op == OP_cast && n->type->dtype == F32 && is_of_stored(in(n, 0)))
+            TRY(deploy_stored(n, run));
         if (op_of(n)->quant.dequantizes || op_of(n)->quant.quantizes)
             TRY(state_zero(n));
         if (op_of(n)->quant.quantizes)

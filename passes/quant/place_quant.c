@@ -253,6 +253,21 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     return OK;
 }
 
+/* A weight that is stored is placed by another pass, behind gradients (passes/lowbit): here its state is told. */
+static Status store_weight(Placing *s, Node *call, int i, const Quantizer *by)
+{
+    bool first;
+    Node *weight = in(call, i);
+    TRY(quant_store(s->p, by, call, i, &first));
+    if (!first)
+        return OK;
+    *quant_value(s->p, weight) = (QuantValueMark){ .by = by, .asked = call, .axis = quant_weight_axis(call, i) };
+    record_value(s, weight);
+    s->p->n_placed++;
+    s->p->run->changes++;
+    return OK;
+}
+
 /* The scale of operand i, when it is quantized; null otherwise. */
 static Node *scale_of_operand(const Node *call, int i)
 {
@@ -279,7 +294,9 @@ static Status place_call(Placing *s, Node *call)
         if (!quant_weight_of(in(call, i)))
             of_data = scale_of_operand(call, i);
     for (int i = 0; i < call->n_in; i++)
-        if (c->weight && quant_is_weight(call, i)) {
+        if (quant_is_weight(call, i) && quantizer_is_stored(c->weight)) {
+            TRY(store_weight(s, call, i, c->weight));
+        } else if (c->weight && quant_is_weight(call, i)) {
             TRY(place_weight(s, call, i, c->weight, integer_bias ? bias : NULL, of_data));
             of_weight = scale_of_operand(call, i);
         }

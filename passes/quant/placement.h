@@ -86,6 +86,10 @@ double quant_most(const Node *n);
 /* A clip whose bounds are constants, the lower one 0: its upper bound, infinite where it has none; NAN: no such call. */
 double quant_clip_from_0(const Node *n);
 
+/* Lets the state that is an operand of a call be written as `by` says, beside a scale; `first`: whether nobody
+ * asked before.  Where it stays as it is its call says why. */
+Status quant_store(Placement *p, const Quantizer *by, Node *call, int operand, bool *first);
+
 /* Opens recurrent layers of which --quant-op says a=, so that their products are seen one by one. */
 Status quant_open_recurrent(Placement *p);
 /* Whether a call adds, multiplies, pools, lays values side by side or is a table, for this target: it may compute on codes

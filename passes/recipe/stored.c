@@ -1,8 +1,10 @@
 #include "passes/recipe/stored.h"
 
-#include <float.h>
+#include <math.h>
 
 #include "base/half.h"
+
+#define LEAST_SCALE 1e-30f /* what is divided by it stays finite; that of updates, too */
 
 /* ---- forms ---- */
 
@@ -33,7 +35,7 @@ bool stored_form_of(StoredForm *form, const Quantizer *q)
     return type_of_codes(q, &form->type) && has(q, QUANT_SCALE, SCALE_F32) && has(q, QUANT_CHOICE, CHOICE_ABSMAX) &&
            (has(q, QUANT_SOURCE, SOURCE_DYNAMIC) || has(q, QUANT_SOURCE, SOURCE_MINMAX)) &&
            !has(q, QUANT_GRAIN, GRAIN_TILE) && !has(q, QUANT_ZERO, ZERO_LEARNED) &&
-           (form->zeros || q->format == FORMAT_INT);
+           (form->zeros || form->least == -form->largest);
 }
 
 Status stored_form(StoredForm *form, const char *words, Arena *arena, Diag *diag)
@@ -113,17 +115,36 @@ static float within(float x, float least, float largest)
     return x < least ? least : x > largest ? largest : x;
 }
 
-/* Scales from ranges: absmax / largest, or all of the range over all codes; never 0. */
+/* 0 where `code` is that end of the codes, else what a step has to be for `number` to reach it from there. */
+static float step_to(float number, float code, float end)
+{
+    return code == end ? 0 : number / (end - code);
+}
+
+/* The code of 0 of numbers from lo to hi, 0 among them, and a scale with which both ends have codes: what updates choose,
+ * too (ops/update). */
+static float find_zero(const StoredForm *f, float lo, float hi, float *zero)
+{
+    const float least = (float)f->least, largest = (float)f->largest, each = (hi - lo) / (largest - least);
+    float z = within(rintf(least - lo / (each > LEAST_SCALE ? each : LEAST_SCALE)), least, largest);
+    if (lo < 0 && z == least)
+        z = least + 1;
+    if (hi > 0 && z == largest)
+        z = largest - 1;
+    const float down = step_to(lo, z, least), up = step_to(hi, z, largest);
+    *zero = z;
+    return down > up ? down : up;
+}
+
 static void find_scales(const StoredForm *f, const float *lo, const float *hi, Tensor *scale, Tensor *zero)
 {
-    float *s = scale->data;
-    const float least = (float)f->least, largest = (float)f->largest;
+    float *s = scale->data, z = 0;
     for (int64_t k = 0; k < tensor_elements(scale); k++) {
         const float size = -lo[k] > hi[k] ? -lo[k] : hi[k];
-        const float of = f->zeros ? (hi[k] - lo[k]) / (largest - least) : size / largest;
-        s[k] = of > FLT_MIN ? of : FLT_MIN;
+        const float of = f->zeros ? find_zero(f, lo[k], hi[k], &z) : size / (float)f->largest;
+        s[k] = of > LEAST_SCALE ? of : LEAST_SCALE;
         if (f->zeros)
-            tensor_set_i64(zero, k, (int64_t)within(rintf(least - lo[k] / s[k]), least, largest));
+            tensor_set_i64(zero, k, (int64_t)z);
     }
 }
 

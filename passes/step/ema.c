@@ -52,6 +52,19 @@ static void average(Averaging *a, Node *parameter, Node *next)
     results_add(&a->results, name, CALL(b, where, a->first, value, CALL(b, add, mean, way)));
 }
 
+/* An average is a copy in f32, which is what is not kept of codes. */
+static Status refuse_stored(PassRun *run, const Node *x)
+{
+    Place place = NOWHERE;
+    place.where = "--ema";
+    Message *m = message_new(run->diag, SEVERITY_ERROR, UNSUPPORTED, place,
+                             "%s is stored as %s: an average would be the copy in f32 that is not kept of it", x->name,
+                             node_stored(x));
+    message_try(m, "the same without --ema");
+    message_try(m, "--quant-op '%s=w=off', which lets it be f32", x->name);
+    return message_send(m);
+}
+
 static Status ema(Graph *g, PassRun *run)
 {
     const Recipe *recipe = run->options->recipe;
@@ -69,6 +82,8 @@ static Status ema(Graph *g, PassRun *run)
         Node *x = name ? results_input(&a.results, name) : NULL;
         if (!x || x->op != OP_state || !(x->flags & NODE_TRAINED))
             continue;
+        if (node_stored(x))
+            return refuse_stored(run, x);
         average(&a, x, a.results.node[i]);
         run->changes++;
     }

@@ -19,7 +19,7 @@ Status session_unobserved(Session *s, const State **state)
     for (size_t i = 0; i < s->n_states && !s->observed; i++) {
         const State *one = &s->states[i];
         const Tensor *value = NULL;
-        if (one->mark.role != STATE_quant)
+        if (one->mark.role != STATE_quant || one->mark.of) /* that of codes is there from the start */
             continue;
         TRY(s->engine->get(s->values, state_part(one, PART_VALUE), &value));
         if (value && !is_observed(one, value)) {
