@@ -1,34 +1,108 @@
 #include "api/make/memory.h"
 
+#include <string.h>
+
 #include "api/hall/lower.h"
 #include "api/hall/words.h"
+#include "base/map.h"
 #include "ir/role.h"
-#include "passes/step/footprint.h"
 
 /* Gradients that lie in the arena, each place once. */
-static uint64_t gradients_in(const Program *p, Arena *scratch)
+static void gradients_in(FootprintBytes parts, const Program *p, Map *places, Arena *scratch)
 {
-    uint64_t sum = 0;
-    size_t bytes;
-    Map seen;
-    map_open(&seen, scratch);
+    map_open(places, scratch);
+    memset(parts[FOOTPRINT_gradients], 0, sizeof parts[FOOTPRINT_gradients]);
     for (int i = 0; i < p->n_results; i++) {
         const ProgramValue *v = &p->results[i];
         bool fresh = false;
         if (graph_result_mark(p->graph, i).role == RESULT_gradient && v->home == HOME_ARENA)
-            map_put_u64(&seen, v->at, &fresh);
-        sum += fresh && type_bytes(v->type, &bytes) ? bytes : 0;
+            map_put_u64(places, v->at, &fresh);
+        if (fresh)
+            footprint_add(parts, FOOTPRINT_gradients, v->type);
     }
-    return sum;
 }
 
-/* States and constants are what the books say: nothing of them depends on when what runs. */
-static void take_plan(StepMemory *m, const Program *p, size_t scratch_bytes, Arena *scratch)
+/* Next values that lie neither in the arena nor in the place of their states; constants as they are when it is lowered. */
+static void beside_in(FootprintBytes parts, const Program *p)
 {
+    memset(parts[FOOTPRINT_constants], 0, sizeof parts[FOOTPRINT_constants]);
+    for (int i = 0; i < p->n_constants; i++)
+        footprint_add(parts, FOOTPRINT_constants, p->constants[i]->type);
+    for (int i = 0; i < p->n_results; i++)
+        if (p->next[i].state != NO_STATE && p->results[i].home == HOME_NEXT && !p->next[i].in_place)
+            footprint_add(parts, FOOTPRINT_next, p->results[i].type);
+}
+
+/* ---- the arena ---- */
+
+/* The place of a node among the calls. */
+static int call_of(const Plan *plan, const Node *node)
+{
+    int at = 0;
+    for (const Node *n = plan->graph->first; n && n != node; n = n->next)
+        at++;
+    return at;
+}
+
+/* The type in which the first value lies in a buffer; of a product that nobody else sees it is that of the product. */
+static DType type_in(const Plan *plan, const Program *p, const PlanBuffer *b)
+{
+    const int number = (int)(b - plan->buffers);
+    for (int i = 0; i < type_results(b->maker->type); i++)
+        if (plan_buffer(plan, b->maker, i) == number && type_result(b->maker->type, i)->kind == TYPE_TENSOR)
+            return type_result(b->maker->type, i)->dtype;
+    for (int i = 0; i < p->n_launches; i++)
+        if (p->launches[i].node == b->maker && p->launches[i].contraction)
+            return p->launches[i].product.type->dtype;
+    return U8; /* bytes of a call's own */
+}
+
+static StepPart part_at(const Plan *plan, const Program *p, int call)
+{
+    StepPart part = STEP_FORWARD;
+    for (int i = 0; i < p->n_launches && call_of(plan, p->launches[i].node) <= call; i++)
+        part = p->launches[i].part;
+    return part;
+}
+
+static ArenaBytes arena_bytes(const Plan *plan, const Program *p, const Map *gradients, Arena *scratch)
+{
+    ArenaBytes a = { .part = STEP_FORWARD };
+    const int begins = p->first[STEP_BACKWARD], ends = p->first[STEP_BACKWARD + 1];
+    const int border = begins < ends ? call_of(plan, p->launches[begins].node) : -1;
+    const size_t *alive = plan_alive(plan, scratch);
+    int peak = 0;
+    for (int i = 0; i <= plan->n_calls; i++)
+        peak = alive[i] > alive[peak] ? i : peak;
+    a.part = part_at(plan, p, peak);
+    for (int i = 0; i < plan->n_buffers; i++) {
+        const PlanBuffer *b = &plan->buffers[i];
+        const DType type = type_in(plan, p, b);
+        const bool kept = b->first < border && b->last >= border;
+        const bool gradient = b->last >= plan->n_calls && map_find_u64(gradients, b->offset);
+        if (kept)
+            a.kept[type] += b->bytes;
+        if (b->first <= peak && peak <= b->last)
+            a.peak[gradient ? ARENA_GRADIENTS : kept ? ARENA_KEPT : ARENA_TRANSIENT][type] += b->bytes;
+    }
+    return a;
+}
+
+/* ---- the whole ---- */
+
+/* States and constants are what the books say: nothing of them depends on when what runs. */
+static void take_plan(StepMemory *m, const Lowered *l, size_t scratch_bytes, Arena *scratch)
+{
+    Map gradients;
+    const Program *p = l->program;
     const ProgramBytes b = program_bytes(p);
     const uint64_t states = b.states + b.constants;
-    m->gradients = gradients_in(p, scratch);
-    m->activations = p->arena - m->gradients + b.inputs + b.apart;
+    gradients_in(m->parts, p, &gradients, scratch);
+    beside_in(m->parts, p);
+    m->arena = arena_bytes(&l->plan, p, &gradients, scratch);
+    m->gradients = footprint_sum(m->parts[FOOTPRINT_gradients]);
+    m->values = p->arena - m->gradients;
+    m->activations = m->values + b.inputs + b.apart;
     m->scratch = scratch_bytes;
     m->weights = states - m->optimizer - m->other_state;
 }
@@ -38,7 +112,7 @@ static size_t scratch_of(const qcc_context *cx, const Program *p, Arena *scratch
     return cx->engine->scratch ? cx->engine->scratch(p, 1, scratch) : 0; /* the same on every machine */
 }
 
-StepMemory step_memory(const qcc_step *s)
+static StepMemory memory_of(const qcc_step *s, const Lowering *how)
 {
     const qcc_context *cx = s->cx;
     Arena scratch;
@@ -50,15 +124,16 @@ StepMemory step_memory(const qcc_step *s)
                      .other_state = f.other_state,
                      .gradients = f.gradients,
                      .activations = f.activations,
+                     .values = f.activations - footprint_sum(f.parts[FOOTPRINT_inputs]),
                      .model = s->model->file_bytes };
+    memcpy(m.parts, f.parts, sizeof m.parts);
     if (cx->engine->wants_programs) {
-        const Lowered l = lower_graph_for(step, NULL, &cx->lowering, &scratch);
+        const Lowered l = lower_graph_for(step, NULL, how, &scratch);
         m.estimated = !l.program;
         m.why = l.program ? NULL : l.why;
         if (l.program)
-            take_plan(&m, l.program, scratch_of(cx, l.program, &scratch), &scratch);
-        const Lowered e =
-            eval && l.program ? lower_graph_for(eval, NULL, &cx->lowering, &scratch) : (Lowered){ .program = NULL };
+            take_plan(&m, &l, scratch_of(cx, l.program, &scratch), &scratch);
+        const Lowered e = eval && l.program ? lower_graph_for(eval, NULL, how, &scratch) : (Lowered){ .program = NULL };
         m.validation = e.program ? e.program->arena : 0;
     } else {
         m.estimated = true;
@@ -68,28 +143,31 @@ StepMemory step_memory(const qcc_step *s)
     return m;
 }
 
-const char *step_memory_doubt(Arena *arena, const StepMemory *m)
+StepMemory step_memory(const qcc_step *s)
 {
-    if (!m->estimated)
-        return "";
-    return arena_printf(arena, "; an estimate: the evaluator runs it%s%s", m->why ? ", for it has " : "",
-                        m->why ? m->why : "");
+    return memory_of(s, &s->cx->lowering);
 }
 
-const char *step_memory_text(Arena *arena, const StepMemory *m)
+typedef struct Bound {
+    Memory *memory;
+    uint64_t budget;
+} Bound;
+
+static void bind_again(void *bound)
 {
-    Text t;
-    text_open(&t, arena);
-    text_printf(&t, "%s: weights %s, optimizer %s", bytes_text(arena, m->total), bytes_text(arena, m->weights),
-                bytes_text(arena, m->optimizer));
-    if (m->other_state)
-        text_printf(&t, ", other states %s", bytes_text(arena, m->other_state));
-    text_printf(&t, ", gradients %s, activations %s", bytes_text(arena, m->gradients),
-                bytes_text(arena, m->activations));
-    if (m->model)
-        text_printf(&t, ", model %s", bytes_text(arena, m->model));
-    if (!m->estimated)
-        text_printf(&t, ", scratch %s a thread", bytes_text(arena, m->scratch));
-    text_add(&t, step_memory_doubt(arena, m));
-    return text_get(&t);
+    const Bound *b = bound;
+    b->memory->budget = b->budget;
+}
+
+StepMemory step_memory_if(const qcc_step *s, const Lowering *how)
+{
+    Cleanup cleanup;
+    Memory *memory = &s->cx->memory;
+    Bound bound = { memory, memory->budget };
+    cleanup_push(memory, &cleanup, bind_again, &bound);
+    memory->budget = 0;
+    const StepMemory m = memory_of(s, how);
+    cleanup_drop(&cleanup);
+    bind_again(&bound);
+    return m;
 }

@@ -197,29 +197,15 @@ static Status tell_memory(Out *out, const qcc_step *s)
 
 Status summary_memory(Out *out, const qcc_step *s)
 {
-    Arena *arena = &s->cx->scratch;
+    Text t;
     const StepMemory m = step_memory(s);
-    const struct {
-        const char *what;
-        uint64_t bytes;
-        bool told;
-    } rows[] = {
-        { "weights", m.weights, true },
-        { "optimizer", m.optimizer, true },
-        { "other states", m.other_state, true },
-        { "gradients", m.gradients, true },
-        { "activations", m.activations, true },
-        { "scratch", m.scratch, !m.estimated },
-        { "model", m.model, m.model > 0 },
-        { "all", m.total, true },
-        { "to validate", m.validation, m.validation > 0 },
-    };
-    TRY(out_printf(out, "memory at batch %" PRId64 "%s\n", s->facts.batch, step_memory_doubt(arena, &m)));
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (rows[i].told)
-            TRY(out_printf(out, "  %-14s %14s   %15s bytes%s\n", rows[i].what, bytes_text(arena, rows[i].bytes),
-                           grouped(arena, (int64_t)rows[i].bytes), i + 1 == COUNT(rows) ? " more" : ""));
-    return OK;
+    text_open(&t, &s->cx->scratch);
+    if (out_is_json(out)) {
+        step_memory_records(&t, &m);
+        return out_objects(out, &t);
+    }
+    step_memory_table(&t, s, &m);
+    return out_bytes(out, t.p, t.n);
 }
 
 /* The optimizer of all parameters, and of each group what it does to which. */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/fits/fits.h"
 #include "api/make/summary.h"
 #include "api/session/weights.h"
 #include "base/clock.h"
@@ -361,6 +362,8 @@ static Status rehearse(Trainer *t)
     Batch batch;
     TRY(summary_tell(t->c->out, t->step));
     TRY(summary_memory(t->c->out, t->step));
+    if (option_given(&t->c->line, OPT_memory_limit))
+        TRY(step_fits(t->c, t->step, NULL));
     const bool targets = !t->step->n_targets || option_given(&t->c->line, OPT_target);
     if (!option_given(&t->c->line, OPT_data) || !targets) /* data alone say sizes */
         return OK;
@@ -370,6 +373,14 @@ static Status rehearse(Trainer *t)
         return OK;
     TRY(feed_batch(t->feed, t->d, 0, 0, &batch));
     return t->val_feed ? feed_batch(t->val_feed, t->d, 0, 0, &batch) : OK;
+}
+
+/* What the run takes is known, and there, before anything is made for it. */
+static Status look_at_memory(Trainer *t)
+{
+    const StepMemory m = step_memory_if(t->step, &t->cx->lowering);
+    t->memory = step_memory_text(&t->step->arena, &m);
+    return option_given(&t->c->line, OPT_dry_run) ? OK : step_fits(t->c, t->step, &m);
 }
 
 Status command_train(Command *c)
@@ -383,6 +394,7 @@ Status command_train(Command *c)
     TRY(command_model(c, 0, &m));
     TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &t.step));
+    TRY(look_at_memory(&t));
     cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
     const Status status = option_given(&c->line, OPT_dry_run) ? rehearse(&t)
                           : t.o.sweep.steps                   ? train_sweep(&t)

@@ -56,6 +56,7 @@ typedef struct Trainer {
     Feed *feed, *val_feed;
     Batch batch;            /* the last one: what the session is bound to */
     int64_t batches;        /* of an epoch; -1: a stream */
+    const char *memory;     /* what the step takes, in words */
     const char *calibrated; /* what quantizers saw before the first step, in words; null: nothing */
     int64_t steps;          /* when the run ends; 0: when the stream does */
     int64_t done, skipped;  /* steps begun and skipped so far */

@@ -116,6 +116,7 @@ Status train_tell_start(Trainer *t)
                        t->o.keep));
     if (!t->resumed_from)
         TRY(out_printf(t->c->out, "\n"));
+    TRY(out_printf(t->c->out, "%-16s %s\n", "memory", t->memory));
     if (session_has_averages(t->session))
         TRY(out_printf(t->c->out, "%-16s %s are validated and deployed   --weights\n", "weights",
                        t->averaged ? "averages (--ema)" : "the last ones, not the averages,"));

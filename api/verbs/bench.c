@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "api/fits/fits.h"
 #include "api/hall/words.h"
 #include "api/make/launches.h"
 #include "api/make/step.h"
@@ -107,6 +108,7 @@ static Status open_step(Bench *b)
 {
     qcc_step *s;
     TRY(step_compile(b->m, &b->c->line, &s));
+    TRY(step_fits(b->c, s, NULL));
     b->step = s;
     TRY(check_fills(b, s->inputs, s->n_inputs));
     TRY(session_start(s, (uint64_t)option_count(&b->c->line, OPT_seed, 0), &b->c->cx->stop, &b->session));

@@ -1,6 +1,7 @@
 /* compile: MODEL.onnx to STEP.onnx, the default verb. */
 #include <string.h>
 
+#include "api/fits/fits.h"
 #include "api/make/summary.h"
 #include "api/model/destinations.h"
 #include "api/train/calibrate.h"
@@ -60,7 +61,11 @@ Status command_compile(Command *c)
     if (calibrated)
         TRY(out_printf(c->out, "  %-14s %s\n", "calibration", calibrated));
     if (option_given(&c->line, OPT_dry_run))
-        return summary_memory(c->out, s);
+        TRY(summary_memory(c->out, s));
+    if (option_given(&c->line, OPT_memory_limit)) /* it may run elsewhere, where there is more */
+        TRY(step_fits(c, s, NULL));
+    if (option_given(&c->line, OPT_dry_run))
+        return OK;
     if (!path && model_is_step(m))
         return OK;
     if (path)

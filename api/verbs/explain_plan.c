@@ -7,6 +7,7 @@
 #include "api/hall/words.h"
 #include "api/make/launch_nodes.h"
 #include "api/make/launches.h"
+#include "api/make/memory.h"
 #include "api/make/quant_launches.h"
 #include "api/verbs/explain.h"
 #include "runtime/log/log.h"
@@ -430,12 +431,24 @@ static Status tell_graph(Command *c, Text *t, const Graph *g)
     return OK;
 }
 
+/* What all of it takes, before who takes it. */
+static void tell_memory(const Command *c, Text *t, const qcc_step *s)
+{
+    const StepMemory m = step_memory(s);
+    if (out_is_json(c->out))
+        step_memory_records(t, &m);
+    else
+        step_memory_table(t, s, &m);
+}
+
 Status explain_plan(Command *c, const qcc_model *m, const qcc_step *s)
 {
     static const char *const of_step[] = { "step", "eval" };
     Text t;
     text_open(&t, &c->cx->scratch);
-    if (!s)
+    if (s)
+        tell_memory(c, &t, s);
+    else
         TRY(tell_graph(c, &t, m->graph));
     for (size_t i = 0; i < COUNT(of_step) && s; i++) {
         const Graph *g = module_graph(s->module, of_step[i]);

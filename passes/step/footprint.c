@@ -1,5 +1,6 @@
 #include "passes/step/footprint.h"
 
+#include "base/map.h"
 #include "ir/role.h"
 
 /* Of a value. */
@@ -20,19 +21,57 @@ static uint64_t bytes_of(const Type *t)
     return sum;
 }
 
-static void count_states(Graph *g, Footprint *f)
+void footprint_add(FootprintBytes parts, FootprintPart part, const Type *t)
 {
+    if (t->kind == TYPE_TENSOR)
+        parts[part][t->dtype] += bytes_of(t);
+    for (int i = 0; t->kind == TYPE_TUPLE && i < t->n_parts; i++)
+        if (t->parts[i]->kind == TYPE_TENSOR)
+            parts[part][t->parts[i]->dtype] += bytes_of(t->parts[i]);
+}
+
+uint64_t footprint_sum(const uint64_t by_type[DTYPE_COUNT])
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        sum += by_type[i];
+    return sum;
+}
+
+/* What a state is for; `trained` are the names of those that are trained. */
+static FootprintPart part_of(const Node *n, const Map *trained)
+{
+    const RoleMark mark = node_role(n);
+    switch ((StateRole)mark.role) {
+    case STATE_weight:
+        return n->flags & NODE_TRAINED ? FOOTPRINT_trained : FOOTPRINT_untrained;
+    case STATE_statistic:
+        return FOOTPRINT_statistics;
+    case STATE_moment:
+        return FOOTPRINT_moments;
+    case STATE_shadow:
+        return FOOTPRINT_shadows;
+    case STATE_master:
+        return FOOTPRINT_masters;
+    case STATE_ema:
+        return FOOTPRINT_averages;
+    case STATE_quant:
+        return mark.of && map_find(trained, mark.of) ? FOOTPRINT_scales : FOOTPRINT_ranges;
+    default:
+        return FOOTPRINT_counters;
+    }
+}
+
+static void count_states(Graph *g, Footprint *f, Arena *scratch)
+{
+    Map trained;
+    map_open(&trained, scratch);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->op == OP_state && g->inputs[i]->flags & NODE_TRAINED)
+            map_put(&trained, g->inputs[i]->name, NULL);
     for (size_t i = 0; i < g->n_inputs; i++) {
-        const Node *n = g->inputs[i];
-        const uint64_t bytes = bytes_of(n->type);
-        if (n->op != OP_state)
-            f->activations += bytes; /* data stays for the whole step */
-        else if (is_state(n, STATE_shadow))
-            f->weights += bytes;
-        else if (!is_model_state(n))
-            f->optimizer += bytes;
-        else
-            *(n->flags & NODE_TRAINED ? &f->weights : &f->other_state) += bytes;
+        const Node *n = g->inputs[i]; /* data stay for the whole step */
+        footprint_add(f->parts, n->op == OP_state ? part_of(n, &trained) : FOOTPRINT_inputs, n->type);
     }
 }
 
@@ -43,7 +82,8 @@ static void count_gradients(Graph *g, Facts *lives, Footprint *f)
         if (!n || graph_result_mark(g, i).role != RESULT_gradient)
             continue;
         Life *life = fact(lives, n);
-        f->gradients += life->counted_apart ? 0 : bytes_of(n->type);
+        if (!life->counted_apart)
+            footprint_add(f->parts, FOOTPRINT_gradients, n->type);
         life->counted_apart = true;
     }
 }
@@ -74,7 +114,7 @@ static uint64_t most_alive(Graph *g, Facts *lives, Footprint *f)
         Life *life = fact(lives, n);
         life->readers = node_n_uses(n);
         if (n->op == OP_const)
-            f->weights += bytes_of(n->type);
+            footprint_add(f->parts, FOOTPRINT_constants, n->type);
         if (takes_room(n) && !life->counted_apart)
             alive += bytes_of(n->type);
         const uint64_t now = alive + bodies(n);
@@ -92,11 +132,14 @@ static uint64_t most_alive(Graph *g, Facts *lives, Footprint *f)
 
 Footprint footprint_of(Graph *g, Arena *scratch)
 {
-    Footprint f = { 0 };
+    Footprint f = { .weights = 0 };
     Facts lives = facts_open(scratch, sizeof(Life));
-    count_states(g, &f);
+    count_states(g, &f, scratch);
     count_gradients(g, &lives, &f);
-    f.activations += most_alive(g, &lives, &f);
+    f.activations = most_alive(g, &lives, &f);
+#define ADD(part, sum, words) f.sum += footprint_sum(f.parts[FOOTPRINT_##part]);
+    FOOTPRINT_PARTS(ADD)
+#undef ADD
     f.total = f.weights + f.optimizer + f.other_state + f.gradients + f.activations;
     return f;
 }
