@@ -177,8 +177,10 @@ static Status check_trains(qcc_step *s, const CommandLine *line)
 {
     const Choices *c = s->recipe.choices;
     const size_t n = c ? c->n : 0;
-    if (trains(s) || option_given(line, OPT_freeze))
+    if (trains(s))
         return OK;
+    if (option_given(line, OPT_freeze))
+        return warn(&s->cx->diag, NOWHERE, "no parameter is trained");
     Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
                              n ? "there is nothing to train: none of %zu parameters is chosen"
                                : "there is nothing to train: the model has no parameters",

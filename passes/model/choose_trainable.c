@@ -392,14 +392,6 @@ static void keep(const Choosing *c)
     }
 }
 
-static bool any_trained(const Graph *g)
-{
-    for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->inputs[i]->op == OP_state && g->inputs[i]->flags & NODE_TRAINED)
-            return true;
-    return false;
-}
-
 static Status choose_trainable(Graph *g, PassRun *run)
 {
     static const Recipe defaults = { 0 };
@@ -414,8 +406,7 @@ static Status choose_trainable(Graph *g, PassRun *run)
     tell(&c);
     keep(&c);
     run->changes += (int64_t)c.n;
-    TRY(apply(&c));
-    return any_trained(g) || !c.n ? OK : warn(run->diag, NOWHERE, "no parameter is trained");
+    return apply(&c);
 }
 
 const Pass pass_choose_trainable = {
