@@ -12,3 +12,9 @@ set_tests_properties(docs/commands docs/ops-reference docs/names docs/literals P
 add_custom_target(docs_update COMMAND op_manual > ${CMAKE_SOURCE_DIR}/docs/ops-reference.md
                   COMMAND test_docs --update ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR} ${pages}
                   DEPENDS test_docs op_manual qcc qcc_opt glyphs VERBATIM)
+# The recipes of the network that is trained fastest, of one seed: they still do what they promise.
+if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
+    add_test(NAME docs/recipes COMMAND ${CMAKE_SOURCE_DIR}/examples/quantization/run --only cnn --seeds 1
+             $<TARGET_FILE:qcc> $<TARGET_FILE:glyphs>)
+    set_tests_properties(docs/recipes PROPERTIES LABELS "slow;long" TIMEOUT 1800)
+endif()
