@@ -308,6 +308,13 @@ static bool give_buffer(Planner *p, const Node *n, int i)
     return true;
 }
 
+/* Whether values of both types are the same bytes: other dimensions are another view. */
+static bool same_numbers(const Type *a, const Type *b)
+{
+    return a == b || (a->kind == TYPE_TENSOR && a->dtype == b->dtype && type_known(a) && type_known(b) &&
+                      type_elements(a) == type_elements(b));
+}
+
 /* Next values of states that are made late are made where those are. */
 static void find_next(Planner *p, const Graph *g)
 {
@@ -315,10 +322,11 @@ static void find_next(Planner *p, const Graph *g)
     for (int i = 0; i < graph_n_results(g); i++) {
         const Node *state = step_next_of(g, i, &states);
         Source s = { graph_result(g, i), 0 };
-        while (s.node && node_is_holder(s.node))
+        while (s.node && (node_is_holder(s.node) || source_of(p, s.node, s.result).node))
             s = source_of(p, s.node, s.result);
         if (!state || !s.node || is_elsewhere(s.node) || !is_late(p, s.node) ||
-            type_result(s.node->type, s.result) != state->type || values_of(p, s.node)[s.result].next != PLAN_NO_NEXT)
+            !same_numbers(type_result(s.node->type, s.result), state->type) ||
+            values_of(p, s.node)[s.result].next != PLAN_NO_NEXT)
             continue;
         values_of(p, s.node)[s.result].next = i;
     }
