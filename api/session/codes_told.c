@@ -30,13 +30,14 @@ static bool is_weight(const Node *n)
     return op_of(n)->quant.dequantizes && is_stored(in(n, 0)) && is_stored(in(n, 1)) && in(n, 0)->type->dtype != I32;
 }
 
-/* Whether ONNX Runtime takes blocks of that size, or a scale a column, or one for all, into MatMulNBits. */
+/* Whether ONNX Runtime takes blocks of that size, or a scale a column, or one for all, into MatMulNBits; it leaves alone what
+ * shares its scale with others, as the codes of weights that are stored so do. */
 static bool has_grain_of_bits(const Node *number)
 {
     const DequantizeAttr *at = number->attr;
     const int bits = dtype_bits(in(number, 0)->type->dtype);
     const int64_t block = at->block_size;
-    if (number->type->rank != 2 || (bits != FEW && bits != 8))
+    if (number->type->rank != 2 || node_n_uses(in(number, 1)) > 1 || (bits != FEW && bits != 8))
         return false;
     const int axis = axis_wrap(at->axis, number->type->rank);
     return block ? axis == 0 && block >= 16 && !(block & (block - 1))

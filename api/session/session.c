@@ -7,6 +7,7 @@
 #include "api/hall/lower.h"
 #include "api/hall/out.h"
 #include "api/make/step.h"
+#include "api/make/stored_states.h"
 
 /* ---- beginning and end ---- */
 
@@ -219,6 +220,17 @@ static Status check_flat(Call *c)
                                "the trained parameters have %zu elements: got %zu", n, c->n);
 }
 
+/* Numbers of the host as those of a stored weight, of which they are the first; false: the state is none. */
+static bool flat_numbers(const Call *c, const State *state, const float *first, Tensor *numbers)
+{
+    const Node *stored = stored_node(c->session->step, state->name);
+    if (stored)
+        *numbers = (Tensor){ .type = stored_type(c->session->step, stored), .data = (void *)(uintptr_t)first };
+    if (stored)
+        numbers->bytes = (size_t)tensor_elements(numbers) * sizeof(float);
+    return stored != NULL;
+}
+
 static Status do_get_flat(Call *c)
 {
     size_t n, at = 0;
@@ -227,10 +239,15 @@ static Status do_get_flat(Call *c)
     for (size_t i = 0; i < n; i++) {
         const int64_t size = states[i].trained ? type_elements(states[i].type) : 0;
         const Tensor *value;
+        Tensor numbers;
         if (!size)
             continue;
-        TRY(session_value(c->session->run, &states[i], &value));
-        load_f32(c->flat + at, value, 0, size);
+        if (flat_numbers(c, &states[i], c->flat + at, &numbers)) {
+            TRY(stored_get(c->session->step, c->session->run, stored_node(c->session->step, states[i].name), &numbers));
+        } else {
+            TRY(session_value(c->session->run, &states[i], &value));
+            load_f32(c->flat + at, value, 0, size);
+        }
         at += (size_t)size;
     }
     return OK;
@@ -240,6 +257,21 @@ qcc_status qcc_get_flat(qcc_session *session, float *values, size_t n)
 {
     Call c = { .session = session, .fn = do_get_flat, .flat = values, .n = n };
     return values || !n ? call(&c) : QCC_USAGE;
+}
+
+/* Those that are stored as codes are rounded, behind the others. */
+static Status set_stored(const Call *c, const State *states, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        Tensor numbers;
+        if (!states[i].trained)
+            continue;
+        if (flat_numbers(c, &states[i], c->flat_in + at, &numbers))
+            TRY(stored_put(c->session->step, c->session->run, states[i].name, &numbers));
+        at += (size_t)type_elements(states[i].type);
+    }
+    return OK;
 }
 
 static Status do_set_flat(Call *c)
@@ -254,13 +286,15 @@ static Status do_set_flat(Call *c)
         const int64_t size = states[i].trained ? type_elements(states[i].type) : 0;
         if (!size)
             continue;
-        values[i] = tensor_alloc(&heap, states[i].type);
-        store_f32(values[i], 0, c->flat_in + at, size);
+        if (!stored_node(c->session->step, states[i].name)) {
+            values[i] = tensor_alloc(&heap, states[i].type);
+            store_f32(values[i], 0, c->flat_in + at, size);
+        }
         at += (size_t)size;
     }
     const Status status = session_adopt(c->session->run, values);
     heap_close(&heap);
-    return status;
+    return status == OK ? set_stored(c, states, n) : status;
 }
 
 qcc_status qcc_set_flat(qcc_session *session, const float *values, size_t n)

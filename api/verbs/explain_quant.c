@@ -28,7 +28,9 @@ static void tell_one(Text *t, Arena *arena, const QuantDecision *d)
     text_printf(t, "; for %s", name_text(arena, d->asked));
     if (d->said)
         text_printf(t, ", by %s", d->said);
-    if (d->floats)
+    if (quantizer_is_stored(d->by))
+        text_add(t, "; its codes are what is trained, there is no copy in f32");
+    else if (d->floats)
         text_add(t, ", a product of floats");
     if (d->shared)
         text_add(t, "; with the scale of what it is moved from");
