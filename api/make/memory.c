@@ -90,6 +90,18 @@ static ArenaBytes arena_bytes(const Plan *plan, const Program *p, const Map *gra
 
 /* ---- the whole ---- */
 
+/* The most that the bodies of a call hold, which the evaluator runs: those of the micro-batches of --accumulate. */
+static uint64_t bodies_of(const Program *p, Arena *scratch)
+{
+    uint64_t most = 0;
+    for (int i = 0; i < p->n_launches; i++) {
+        const Launch *l = &p->launches[i];
+        const uint64_t bytes = l->kind == LAUNCH_CALL && l->node->n_regions ? footprint_bodies(l->node, scratch) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 /* States and constants are what the books say: nothing of them depends on when what runs. */
 static void take_plan(StepMemory *m, const Lowered *l, size_t scratch_bytes, Arena *scratch)
 {
@@ -101,7 +113,7 @@ static void take_plan(StepMemory *m, const Lowered *l, size_t scratch_bytes, Are
     beside_in(m->parts, p);
     m->arena = arena_bytes(&l->plan, p, &gradients, scratch);
     m->gradients = footprint_sum(m->parts[FOOTPRINT_gradients]);
-    m->values = p->arena - m->gradients;
+    m->values = p->arena - m->gradients + bodies_of(p, scratch);
     m->activations = m->values + b.inputs + b.apart;
     m->scratch = scratch_bytes;
     m->weights = states - m->optimizer - m->other_state;

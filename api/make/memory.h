@@ -20,7 +20,7 @@ typedef struct ArenaBytes {
 typedef struct StepMemory {
     FootprintBytes parts; /* by what they are for and by type: all but the arena, which gradients are part of */
     ArenaBytes arena;     /* of a step that has a plan */
-    uint64_t values;      /* of the arena, gradients left out */
+    uint64_t values;      /* of the arena, gradients left out, and of what bodies of a call make */
     uint64_t weights, optimizer, other_state, gradients;
     uint64_t activations; /* what else the arena holds, data, and next values that are made beside their states */
     uint64_t scratch;     /* of the launch that takes most, on one thread */

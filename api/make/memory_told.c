@@ -72,7 +72,7 @@ static const char *parts_text(Arena *arena, const StepMemory *m, const char *sum
         if (strcmp(sum_words[i], sum) == 0)
             add_types(&t, arena, strcmp(part_words[i], sum) == 0 ? NULL : part_words[i], m->parts[i]);
     if (strcmp(sum, "activations") == 0)
-        text_printf(&t, "%sthe arena without gradients %s", t.n ? ", " : "", bytes_text(arena, m->values));
+        text_printf(&t, "%sother values %s", t.n ? ", " : "", bytes_text(arena, m->values));
     return text_get(&t);
 }
 

@@ -94,8 +94,8 @@ static bool takes_room(const Node *n)
     return !node_is_holder(n) && n->op != OP_const && n->op != OP_param;
 }
 
-/* The most that the bodies of a node hold at once, one body at a time. */
-static uint64_t bodies(const Node *n)
+/* What nodes in the bodies of a node in a body make, one body at a time: all of it. */
+static uint64_t made_within(const Node *n)
 {
     uint64_t most = 0;
     for (int r = 0; r < n->n_regions; r++) {
@@ -107,17 +107,18 @@ static uint64_t bodies(const Node *n)
     return most;
 }
 
-static uint64_t most_alive(Graph *g, Facts *lives, Footprint *f)
+/* The most that values of a graph take at once, each one kept until its last reader has run; `bodies` says what those of
+ * a node take. */
+static uint64_t most_alive(const Graph *g, Facts *lives, uint64_t (*bodies)(const Node *n, Arena *scratch),
+                           Arena *scratch)
 {
     uint64_t alive = 0, most = 0;
     for (Node *n = g->first; n; n = n->next) {
         Life *life = fact(lives, n);
         life->readers = node_n_uses(n);
-        if (n->op == OP_const)
-            footprint_add(f->parts, FOOTPRINT_constants, n->type);
         if (takes_room(n) && !life->counted_apart)
             alive += bytes_of(n->type);
-        const uint64_t now = alive + bodies(n);
+        const uint64_t now = alive + (n->n_regions ? bodies(n, scratch) : 0);
         most = now > most ? now : most;
         for (int i = 0; i < n->n_in; i++) {
             Node *def = in(n, i);
@@ -130,13 +131,42 @@ static uint64_t most_alive(Graph *g, Facts *lives, Footprint *f)
     return most;
 }
 
+static uint64_t within(const Node *n, Arena *scratch)
+{
+    (void)scratch;
+    return made_within(n);
+}
+
+uint64_t footprint_bodies(const Node *n, Arena *scratch)
+{
+    uint64_t most = 0;
+    for (int r = 0; r < n->n_regions; r++) {
+        const Graph *body = n->regions[r];
+        Facts lives = facts_open(scratch, sizeof(Life));
+        uint64_t sum = 0;
+        for (size_t i = 0; i < body->n_inputs; i++) /* what goes round */
+            sum += bytes_of(body->inputs[i]->type);
+        sum += most_alive(body, &lives, within, scratch);
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+static void count_constants(const Graph *g, Footprint *f)
+{
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->op == OP_const)
+            footprint_add(f->parts, FOOTPRINT_constants, n->type);
+}
+
 Footprint footprint_of(Graph *g, Arena *scratch)
 {
     Footprint f = { .weights = 0 };
     Facts lives = facts_open(scratch, sizeof(Life));
     count_states(g, &f, scratch);
     count_gradients(g, &lives, &f);
-    f.activations = most_alive(g, &lives, &f);
+    count_constants(g, &f);
+    f.activations = most_alive(g, &lives, footprint_bodies, scratch);
 #define ADD(part, sum, words) f.sum += footprint_sum(f.parts[FOOTPRINT_##part]);
     FOOTPRINT_PARTS(ADD)
 #undef ADD

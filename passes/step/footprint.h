@@ -51,6 +51,9 @@ uint64_t footprint_sum(const uint64_t by_type[DTYPE_COUNT]);
  * Values of unknown shape count as nothing. */
 Footprint footprint_of(Graph *g, Arena *scratch);
 
+/* The most that the bodies of a node hold at once while it runs, one body at a time. */
+uint64_t footprint_bodies(const Node *n, Arena *scratch);
+
 /* Bytes of what the forward side makes of data and the backward side reads: what has to be there all the time between,
  * on any device.  Weights in another form, codes or narrow shadows, are not among them. */
 uint64_t footprint_kept(Graph *g, Arena *scratch);
