@@ -327,10 +327,10 @@ static void close_codes(Update *u, const Site *s, Node *x, Node **results)
     Node *raw = rounded(u, CALL(b, div, x, scale), draw ? reshaped(b, draw, g.rank, g.dims) : NULL);
     raw = zero ? CALL(b, add, raw, zero) : raw;
     Node *codes = bounded(u, raw, (double)form->least, (double)form->largest);
-    results[0] = like(b, build_cast(b, codes, type->dtype), type);
+    results[0] = build_cast(b, like(b, codes, type), type->dtype);
     results[UPDATE_X_SCALE] = like(b, scale, of_scale);
     if (zero)
-        results[UPDATE_X_ZERO] = like(b, build_cast(b, zero, type->dtype), of_scale);
+        results[UPDATE_X_ZERO] = build_cast(b, like(b, zero, of_scale), type->dtype);
     if (form->counts && old)
         old = reshaped(b, make_cast(b, old, F32), g.rank, g.scales);
     if (form->counts)
@@ -394,14 +394,16 @@ Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale)
     if (!old)
         return make_cast(b, x, type->dtype);
     const LevelsAttr levels = levels_of(u, i, type->dtype);
+    const int64_t last = 1;
+    const ReduceAttr drop = { .keepdims = false };
     Node *blocks = in_blocks(b, x, old->type);
-    Node *most = make_reduce_from(b, OP_reduce_max, CALL(b, abs, blocks), 1, 2);
+    Node *most = CALL_ATTR(b, reduce_max, drop, CALL(b, abs, blocks), build_i64s(b, 1, &last));
     most = CALL(b, max, most, update_number(u, LEAST_STATE_SCALE));
     if (type->dtype == F8E4M3)
         most = CALL(b, div, most, update_number(u, LARGEST_F8));
-    Node *v = CALL(b, div, blocks, most);
+    Node *v = CALL(b, div, blocks, scale_column(b, most));
     if (type->dtype != F8E4M3)
         v = CALL_ATTR(b, nearest_level, levels, v);
-    *scale = like(b, most, old->type);
-    return like(b, build_cast(b, v, type->dtype), type);
+    *scale = most;
+    return build_cast(b, like(b, v, type), type->dtype);
 }

@@ -1,5 +1,6 @@
 #include "passes/recipe/optimizer_read.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -30,6 +31,12 @@ static const struct {
 #define TOGETHER(of, above_0, zero) { #of, #above_0, #zero },
     SETTINGS_TOGETHER(TOGETHER)
 #undef TOGETHER
+};
+
+static const char *const states_words[] = {
+#define STATES(word, kind, type, block, what) [STATES_##kind] = word,
+    OPTIMIZER_STATES(STATES)
+#undef STATES
 };
 
 /* Whether a list, "beta1,beta2", names a setting. */
@@ -70,13 +77,43 @@ static const AttrSpec *attrs_of(const Reading *r)
     return r->ops->defs[r->group->op]->attrs;
 }
 
+/* Attributes of how parameters are stored are not the optimizer's, but for what becomes of their scales. */
+static bool is_setting(const AttrSpec *spec)
+{
+    return !spec->ours || strcmp(spec->name, "sticky") == 0 || strcmp(spec->name, "scale_decay") == 0;
+}
+
+/* 8bit, 4bit, fp8 or f32. */
+static Status set_states(Reading *r, const Setting *x)
+{
+    for (int i = 0; x->value && i < STATES_KINDS; i++)
+        if (strcmp(x->value, states_words[i]) == 0) {
+            r->group->states = (StatesKind)i;
+            return OK;
+        }
+    return setting_fail(&r->settings, x, "8bit, 4bit, fp8 or f32");
+}
+
+static Status set_states_min(Reading *r, const Setting *x)
+{
+    double v;
+    TRY(setting_real(&r->settings, x, 1, 1e15, &v));
+    if (v != floor(v))
+        return setting_fail(&r->settings, x, "a number of elements");
+    r->group->states_min = (int64_t)v;
+    return OK;
+}
+
 static Status unknown_setting(const Reading *r, const Setting *x)
 {
     const char *known[16];
     size_t n = 0;
     known[n++] = "lr";
-    for (const AttrSpec *a = attrs_of(r); a->kind != ATTR_END && n + 2 < COUNT(known); a++)
-        known[n++] = a->name;
+    for (const AttrSpec *a = attrs_of(r); a->kind != ATTR_END && n + 4 < COUNT(known); a++)
+        if (is_setting(a))
+            known[n++] = a->name;
+    known[n++] = "states";
+    known[n++] = "states_min";
     if (attr_find(attrs_of(r), str("beta1")))
         known[n++] = "betas";
     if (r->of_group)
@@ -133,6 +170,12 @@ static Status set_one(Reading *r, Setting x)
     const AttrSpec *spec = attr_find(attrs_of(r), str(x.key)), *first = attr_find(attrs_of(r), str("beta1"));
     if (strcmp(x.key, "lr") == 0)
         return set_rate(r, &x);
+    if (strcmp(x.key, "states") == 0)
+        return set_states(r, &x);
+    if (strcmp(x.key, "states_min") == 0)
+        return set_states_min(r, &x);
+    if (spec && !is_setting(spec))
+        return unknown_setting(r, &x);
     if (strcmp(x.key, "betas") == 0 && first)
         return set_betas(r, &x, first, attr_find(attrs_of(r), str("beta2")));
     if (strcmp(x.key, "weight_decay") == 0)
@@ -289,6 +332,8 @@ static int add_differences(Text *t, const AttrSpec *specs, const void *attr, con
 {
     int n = 0;
     for (const AttrSpec *a = specs; a->kind != ATTR_END; a++) {
+        if (!is_setting(a))
+            continue;
         const void *is = attr_at(a, attr), *was = attr_at(a, from);
         char number[NUMBER_TEXT];
         if (a->kind == ATTR_BOOL ? *(const bool *)is == *(const bool *)was : *(const float *)is == *(const float *)was)
@@ -317,7 +362,12 @@ const char *optimizer_text(Arena *arena, const OpTable *ops, const OptimizerGrou
         f64_to_text(lr, group->lr);
         text_open(&t, arena);
         text_printf(&t, "%s lr %s", kinds[i].word, lr);
-        const int n = add_differences(&t, ops->defs[group->op]->attrs, group->attr, start.attr);
+        const bool states = group->states != start.states;
+        const int n = add_differences(&t, ops->defs[group->op]->attrs, group->attr, start.attr) + (states ? 4 : 0);
+        if (states)
+            text_printf(&t, ", states %s", states_words[group->states]);
+        if (group->states_min)
+            text_printf(&t, ", states_min %" PRId64, group->states_min);
         if (n < fewest) {
             fewest = n;
             best = text_get(&t);
@@ -351,11 +401,15 @@ size_t optimizer_settings(size_t i, const OpTable *ops, Arena *arena, const char
     f64_to_text(number, start.lr);
     settings[n++] = arena_printf(arena, "lr=%s", number);
     for (const AttrSpec *a = attrs_of(&r); a->kind != ATTR_END && n < most; a++) {
+        if (a->ours)
+            continue;
         const void *at = attr_at(a, start.attr);
         if (a->kind == ATTR_FLOAT)
             f32_to_text(number, *(const float *)at);
         const char *value = a->kind == ATTR_FLOAT ? number : *(const bool *)at ? "true" : "false";
         settings[n++] = arena_printf(arena, "%s=%s", a->name, value);
     }
+    if (n < most)
+        settings[n++] = arena_printf(arena, "states=%s", states_words[start.states]);
     return n;
 }

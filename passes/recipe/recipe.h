@@ -8,6 +8,11 @@
 
 /* ---- the optimizer: passes clip, update, ema, accumulate ---- */
 
+/* In how many bits an optimizer keeps its states. */
+typedef enum StatesKind { STATES_F32, STATES_8BIT, STATES_4BIT, STATES_FP8, STATES_KINDS } StatesKind;
+
+enum { STATES_LEAST = 4096 }; /* elements of a parameter whose states are worth it */
+
 /* How some parameters are trained. */
 typedef struct OptimizerGroup {
     const char *selector; /* of the parameters it takes; null: every one */
@@ -16,6 +21,8 @@ typedef struct OptimizerGroup {
     double lr;            /* the rate that the schedule scales */
     bool spares_vectors;  /* weight decay leaves parameters of rank 0 and 1 alone */
     bool says_decay;      /* a --group says it for those that it takes: of scales nothing else counts */
+    StatesKind states;
+    int64_t states_min; /* elements of a parameter that has states of fewer bits; 0: STATES_LEAST */
 } OptimizerGroup;
 
 typedef enum ScheduleKind {

@@ -29,9 +29,11 @@
  *         %6: f32[2] = part(%4, index=1) ours side=update
  *     }
  *
- * The states of the optimizer are qcc.m/NAME and the like, qcc.step counts the steps, and the rate (result `lr`) is the
- * schedule's at that step times qcc.lr_factor, which the host may set; a group of parameters has its own (result
- * `lr/SELECTOR`), times qcc.lr_factor/SELECTOR as well.  A parameter reads its clipped gradient and the factor of all
+ * The states of the optimizer are qcc.m/NAME and the like, qcc.m.scale/NAME their scales where they are codes.  qcc.step
+ * counts the steps, and the rate (result `lr`) is the schedule's at that step times qcc.lr_factor, which the host may set;
+ * a group of parameters has its own (result `lr/SELECTOR`), times qcc.lr_factor/SELECTOR as well.  A parameter that is
+ * stored= by a quantizer is rounded once, by a draw of its own where that says so, and its next scale and zero points are
+ * results too.  It reads its clipped gradient and the factor of all
  * gradients where the pass clip left them. */
 #include <string.h>
 
@@ -39,6 +41,7 @@
 #include "ops/update/update.h"
 #include "passes/engine/pass.h"
 #include "passes/engine/results.h"
+#include "passes/lowbit/update_forms.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"
 #include "passes/recipe/schedule.h"
@@ -91,26 +94,51 @@ static Node *rate_of(Updating *u, const OptimizerGroup *group)
 
 /* ---- one parameter ---- */
 
-static void update_parameter(Updating *u, Node *x, Node *gradient)
+/* The states of a parameter, and their scales where they are codes. */
+static void add_states(Updating *u, const OptimizerGroup *group, Node *x, int n, const char *const *names, Node **in)
 {
     Graph *g = x->graph;
+    const DType own = x->type->dtype;
+    DType type = dtype_is_float(own) ? make_width(own) : F32;
+    int64_t scales = 0;
+    const StateAttr moment = { NULL, { STATE_moment, x->name } };
+    const bool coded = state_codes_of(group, x, &type, &scales);
+    const Type *of_scale = coded ? type_tensor(&g->ir->types, F32, 1, &scales) : NULL;
+    for (int i = 0; i < n; i++) {
+        const char *state = name_with(g, arena_printf(u->run->scratch, OWN_PREFIX "%s/", names[i]), x->name);
+        in[UPDATE_STATE + i] = graph_state(g, state, type_with_dtype(&g->ir->types, x->type, type), &moment);
+    }
+    for (int i = 0; i < n && coded; i++) {
+        const char *scale = name_with(g, arena_printf(u->run->scratch, OWN_PREFIX "%s.scale/", names[i]), x->name);
+        in[UPDATE_STATE_SCALE + i] = graph_state(g, scale, of_scale, &moment);
+    }
+}
+
+static Status update_parameter(Updating *u, Node *x, Node *gradient)
+{
+    Graph *g = x->graph;
+    Arena *scratch = u->run->scratch;
     const OptimizerGroup *group = recipe_group(u->recipe, x);
     const OpDef *def = g->ir->ops->defs[group->op];
-    const void *attr = group_attr(group, x, u->run->scratch);
-    const char *names[UPDATE_STATES], *state[UPDATE_STATES];
-    Node *in[UPDATE_STATE + UPDATE_STATES] = { x, gradient, rate_of(u, group), u->step, u->scale };
-    const int n = update_states(def, attr, names);
-    const Type *type = type_with_dtype(&g->ir->types, x->type, make_width(x->type->dtype));
-    for (int i = 0; i < n; i++) {
-        state[i] = name_with(g, arena_printf(u->run->scratch, OWN_PREFIX "%s/", names[i]), x->name);
-        in[UPDATE_STATE + i] = graph_state(g, state[i], type, &(StateAttr){ NULL, { STATE_moment, x->name } });
+    UpdateForm *form = attrs_copy(scratch, def->attrs, group_attr(group, x, scratch));
+    const char *names[UPDATE_STATES];
+    Node *in[UPDATE_OPERANDS] = { x, gradient, rate_of(u, group), u->step, u->scale };
+    const int n = update_states(def, form, names);
+    TRY(update_form_of(form, &u->b, u->run, x, in));
+    add_states(u, group, x, n, names, in);
+    int n_in = UPDATE_OPERANDS;
+    while (n_in > UPDATE_SCALE && !in[n_in - 1])
+        n_in--;
+    Node *next = build_node_n(&u->b, group->op, form, n_in, in, update_results(form, n, n_in, in));
+    for (int i = 0; i < n_in; i++) {
+        const int result = in[i] && in[i]->op == OP_state && i != UPDATE_GRADIENT && i != UPDATE_SCALE
+                               ? update_result(form, n, n_in, in, i)
+                               : -1;
+        if (result >= 0)
+            results_add(&u->results, in[i]->name, build_part(&u->b, next, result));
     }
-    const int n_in = n ? UPDATE_STATE + n : u->scale ? UPDATE_STATE : UPDATE_SCALE;
-    Node *next = build_node_n(&u->b, group->op, attr, n_in, in, 1 + n);
-    results_add(&u->results, x->name, build_part(&u->b, next, 0));
-    for (int i = 0; i < n; i++)
-        results_add(&u->results, state[i], build_part(&u->b, next, 1 + i));
     u->run->changes++;
+    return u->b.status;
 }
 
 /* ---- the graph ---- */
@@ -163,7 +191,7 @@ static Status update(Graph *g, PassRun *run)
     for (size_t i = 0; i < n; i++) {
         Node *bounded = x[i] ? *(Node **)fact(&clipped, x[i]) : NULL;
         if (x[i])
-            update_parameter(&u, x[i], bounded ? bounded : gradient[i]);
+            TRY(update_parameter(&u, x[i], bounded ? bounded : gradient[i]));
     }
     results_drop(&u.results, gone, n);
     (void)rate_of(&u, &recipe.groups[0]);

@@ -24,6 +24,10 @@ static const struct {
     { "rmsprop:alpha=0.9,centered=true,momentum=0.5", "rmsprop lr 0.01, alpha 0.9, momentum 0.5, centered on" },
     { "lamb:epsilon=1e-5", "lamb lr 0.001, eps 1e-5" },
     { "lion:beta1=0.95", "lion lr 0.0001, beta1 0.95" },
+    { "adamw8bit:eps=1e-6", "adamw8bit lr 0.001, eps 1e-6" },
+    { "adamw:states=4bit,states_min=1024", "adamw lr 0.001, states 4bit, states_min 1024" },
+    { "adamw:states=8bit,sticky=true", "adamw8bit lr 0.001, sticky on" },
+    { "lion8bit:states=fp8", "lion lr 0.0001, states fp8" },
 };
 
 static Status read_words(Language *l, const OptimizerWords *words, Recipe *r)
@@ -127,10 +131,17 @@ static const struct {
 } mistakes[] = {
     { { .optimizer = "adamx" }, "--optimizer: no optimizer is called adamx\n  try: adam\n" },
     { { .optimizer = "q" },
-      "--optimizer: no optimizer is called q\n  try: sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lamb, lion\n" },
+      "--optimizer: no optimizer is called q\n  try: sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lamb, lion, momentum8bit, "
+      "adam8bit, adamw8bit, lion8bit\n" },
     { { .optimizer = "adam:weight_decy=1" }, "--optimizer: adam has no setting weight_decy\n  try: weight_decay\n" },
     { { .optimizer = "lion:zzzzzz=1" },
-      "--optimizer: lion has no setting zzzzzz\n  try: lr, beta1, beta2, weight_decay, betas\n" },
+      "--optimizer: lion has no setting zzzzzz\n  try: lr, sticky, scale_decay, beta1, beta2, weight_decay, states, states_min, betas\n" },
+    { { .optimizer = "adamw:states=6bit" },
+      "--optimizer: adamw: states is '6bit', wanted is 8bit, 4bit, fp8 or f32\n" },
+    { { .optimizer = "adamw:states_min=1.5" },
+      "--optimizer: adamw: states_min is '1.5', wanted is a number of elements\n" },
+    { { .optimizer = "sgd:largest=7" },
+      "--optimizer: sgd has no setting largest\n  try: lr, sticky, scale_decay, momentum, dampening, weight_decay, nesterov, states, states_min\n" },
     { { .optimizer = "sgd:lr=fast" }, "--optimizer: sgd: lr is 'fast', wanted is a number, 0 or more\n" },
     { { .optimizer = "sgd:lr=-1" }, "--optimizer: sgd: lr is '-1', wanted is a number, 0 or more\n" },
     { { .optimizer = "sgd:lr=nan" }, "--optimizer: sgd: lr is 'nan', wanted is a number, 0 or more\n" },
@@ -149,7 +160,8 @@ static const struct {
     { { .groups = &one_group[2], .n_groups = 1 }, "--group: bias: lr is '0.1y', wanted is a number, 0 or more\n" },
     { { .groups = &one_group[3], .n_groups = 1 }, "--group: ':lr=1' is no SELECTOR:key=value\n" },
     { { .groups = &one_group[4], .n_groups = 1 },
-      "--group: b has no setting what\n  try: lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, betas, optimizer\n" },
+      "--group: b has no setting what\n  try: lr, sticky, scale_decay, beta1, beta2, eps, weight_decay, decoupled, amsgrad, states, "
+      "states_min, betas, optimizer\n" },
     { { .groups = &one_group[5], .n_groups = 1 }, "--group: no optimizer is called adamx\n  try: adam\n" },
     { { .groups = &one_group[6], .n_groups = 1 },
       "--group: b: sgd has no setting beta1\n  try: lr, momentum, dampening, weight_decay, nesterov, optimizer\n" },

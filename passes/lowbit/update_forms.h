@@ -1,0 +1,15 @@
+/* How an update reads and writes a parameter and its states that are kept in few bits. */
+#ifndef PASSES_LOWBIT_UPDATE_FORMS_H
+#define PASSES_LOWBIT_UPDATE_FORMS_H
+
+#include "ops/update/update.h"
+#include "passes/engine/pass.h"
+
+/* Fills what the attributes of an update say of a parameter that is stored= by a quantizer, and its operands: scale, zero
+ * points and a draw, built at `b`.  A parameter that is kept as it is gets none, and no say in what becomes of scales. */
+Status update_form_of(UpdateForm *form, Build *b, PassRun *run, Node *x, Node **in);
+
+/* The codes in which the states of a parameter are kept, and how many scales they have; false: they are floats. */
+bool state_codes_of(const OptimizerGroup *group, const Node *x, DType *code, int64_t *scales);
+
+#endif
