@@ -41,7 +41,7 @@
 #include "ops/update/update.h"
 #include "passes/engine/pass.h"
 #include "passes/engine/results.h"
-#include "passes/lowbit/update_forms.h"
+#include "passes/step/update_forms.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"
 #include "passes/recipe/schedule.h"

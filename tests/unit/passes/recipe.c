@@ -131,17 +131,20 @@ static const struct {
 } mistakes[] = {
     { { .optimizer = "adamx" }, "--optimizer: no optimizer is called adamx\n  try: adam\n" },
     { { .optimizer = "q" },
-      "--optimizer: no optimizer is called q\n  try: sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lamb, lion, momentum8bit, "
+      "--optimizer: no optimizer is called q\n  try: sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lamb, "
+      "lion, momentum8bit, "
       "adam8bit, adamw8bit, lion8bit\n" },
     { { .optimizer = "adam:weight_decy=1" }, "--optimizer: adam has no setting weight_decy\n  try: weight_decay\n" },
     { { .optimizer = "lion:zzzzzz=1" },
-      "--optimizer: lion has no setting zzzzzz\n  try: lr, sticky, scale_decay, beta1, beta2, weight_decay, states, states_min, betas\n" },
+      "--optimizer: lion has no setting zzzzzz\n  try: lr, sticky, scale_decay, beta1, beta2, weight_decay, "
+      "states, states_min, betas\n" },
     { { .optimizer = "adamw:states=6bit" },
       "--optimizer: adamw: states is '6bit', wanted is 8bit, 4bit, fp8 or f32\n" },
     { { .optimizer = "adamw:states_min=1.5" },
       "--optimizer: adamw: states_min is '1.5', wanted is a number of elements\n" },
     { { .optimizer = "sgd:largest=7" },
-      "--optimizer: sgd has no setting largest\n  try: lr, sticky, scale_decay, momentum, dampening, weight_decay, nesterov, states, states_min\n" },
+      "--optimizer: sgd has no setting largest\n  try: lr, sticky, scale_decay, momentum, dampening, weight_decay, "
+      "nesterov, states, states_min\n" },
     { { .optimizer = "sgd:lr=fast" }, "--optimizer: sgd: lr is 'fast', wanted is a number, 0 or more\n" },
     { { .optimizer = "sgd:lr=-1" }, "--optimizer: sgd: lr is '-1', wanted is a number, 0 or more\n" },
     { { .optimizer = "sgd:lr=nan" }, "--optimizer: sgd: lr is 'nan', wanted is a number, 0 or more\n" },
@@ -160,11 +163,12 @@ static const struct {
     { { .groups = &one_group[2], .n_groups = 1 }, "--group: bias: lr is '0.1y', wanted is a number, 0 or more\n" },
     { { .groups = &one_group[3], .n_groups = 1 }, "--group: ':lr=1' is no SELECTOR:key=value\n" },
     { { .groups = &one_group[4], .n_groups = 1 },
-      "--group: b has no setting what\n  try: lr, sticky, scale_decay, beta1, beta2, eps, weight_decay, decoupled, amsgrad, states, "
-      "states_min, betas, optimizer\n" },
+      "--group: b has no setting what\n  try: lr, sticky, scale_decay, beta1, beta2, eps, weight_decay, decoupled, "
+      "amsgrad, states, states_min, betas, optimizer\n" },
     { { .groups = &one_group[5], .n_groups = 1 }, "--group: no optimizer is called adamx\n  try: adam\n" },
     { { .groups = &one_group[6], .n_groups = 1 },
-      "--group: b: sgd has no setting beta1\n  try: lr, momentum, dampening, weight_decay, nesterov, optimizer\n" },
+      "--group: b: sgd has no setting beta1\n  try: lr, sticky, scale_decay, momentum, dampening, weight_decay, "
+      "nesterov, states, states_min, optimizer\n" },
     { { .groups = &one_group[7], .n_groups = 1 }, "--group: b: optimizer is '', wanted is the name of an optimizer\n" },
     { { .groups = &one_group[8], .n_groups = 1 },
       "--group: b: nesterov: nesterov wants a momentum and no dampening\n" },

@@ -1,4 +1,4 @@
-#include "passes/lowbit/update_forms.h"
+#include "passes/step/update_forms.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* How an update reads and writes a parameter and its states that are kept in few bits. */
-#ifndef PASSES_LOWBIT_UPDATE_FORMS_H
-#define PASSES_LOWBIT_UPDATE_FORMS_H
+#ifndef PASSES_STEP_UPDATE_FORMS_H
+#define PASSES_STEP_UPDATE_FORMS_H
 
 #include "ops/update/update.h"
 #include "passes/engine/pass.h"
