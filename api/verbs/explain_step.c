@@ -11,6 +11,7 @@
 #include "passes/recipe/optimizer_read.h"
 #include "passes/recipe/schedule.h"
 #include "passes/recipe/schedule_read.h"
+#include "passes/step/update_forms.h"
 
 /* ---- loss ---- */
 
@@ -39,6 +40,32 @@ static void tell_losses(Text *t, const qcc_step *s)
 
 /* ---- optimizer ---- */
 
+/* How many parameters of a group have states of f32 although it asks for fewer bits. */
+static size_t wide_states(const qcc_step *s, const OptimizerGroup *group)
+{
+    const Graph *g = module_graph(s->module, "step");
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const Node *x = g->inputs[i];
+        DType code;
+        int64_t scales;
+        n += x->op == OP_state && x->flags & NODE_TRAINED && recipe_group(&s->recipe, x) == group &&
+             !state_codes_of(group, x, &code, &scales);
+    }
+    return n;
+}
+
+static void tell_wide_states(Text *t, const qcc_step *s, const OptimizerGroup *group)
+{
+    const size_t n = group->states == STATES_F32 ? 0 : wide_states(s, group);
+    const int64_t least = group->states_min ? group->states_min : STATES_LEAST;
+    if (!n)
+        return;
+    text_label(t, "");
+    text_printf(t, "states of %zu parameter%s stay f32: fewer than %" PRId64 " elements, or no whole blocks\n", n,
+                n == 1 ? "" : "s", least);
+}
+
 static void tell_optimizer(Text *t, const qcc_step *s)
 {
     const Recipe *r = &s->recipe;
@@ -52,6 +79,7 @@ static void tell_optimizer(Text *t, const qcc_step *s)
         if (r->groups[i].spares_vectors)
             text_add(t, ", no decay on those of rank 0 and 1");
         text_char(t, '\n');
+        tell_wide_states(t, s, &r->groups[i]);
     }
 }
 
