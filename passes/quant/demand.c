@@ -64,6 +64,10 @@ static const Quantizer *with_bits(Placement *p, const Quantizer *q, const QuantE
         return NULL;
     Quantizer *other = NEW(p->g->arena, Quantizer);
     *other = *q;
+    if (!quantizer_is_integer(q)) {
+        other->format = FORMAT_INT;
+        other->part[QUANT_RANGE] = (QuantPart){ .value = RANGE_NARROW, .from = end->from };
+    }
     other->bits = end->bits;
     other->from = end->from;
     return other;
@@ -126,6 +130,24 @@ static const char *hindrance(Placement *p, const Node *n, bool floats)
     if (!sums_fit(n))
         return arena_printf(p->g->arena, "a sum of %.0f products of codes may leave 32 bits", terms_of(n));
     return op_of(n)->quant.serves && !op_of(n)->quant.serves(n) ? "scales its product or what is added to it" : NULL;
+}
+
+/* Ternary weights and rows of data. */
+static bool is_bitnet(const QuantSpec *spec)
+{
+    return spec->of[OPERAND_W].format == FORMAT_TERNARY && quant_has_rows(&spec->of[OPERAND_A]);
+}
+
+/* They are of layers that multiply rows: convolutions, and products of data with data, are none. */
+static const char *no_rows_of_ternary(const Node *n, const QuantSpec *spec)
+{
+    if (!is_bitnet(spec))
+        return NULL;
+    if (!has_weight(n))
+        return "multiplies data with data: layers alone have ternary weights";
+    return quant_sum_axis(n, quant_weight_of(in(n, 0)) ? 1 : 0) == QUANT_WHOLE
+               ? "its data have no rows that it adds up: ternary weights multiply rows"
+               : NULL;
 }
 
 /* What is made of floats that people bind, or of weights that are trained; the rest is made of positions and sizes. */
@@ -254,6 +276,7 @@ static Status ask_core(Placement *p, Node *n)
     if (!multiplies(n))
         return OK;
     c->data = chosen(p, c, OPERAND_A);
+    c->ternary = c->weight && c->data && c->weight->format == FORMAT_TERNARY && quant_has_rows(c->data);
     TRY(check_engine(p, n, c));
     for (int i = 0; i < 2; i++)
         if (quant_weight_of(in(n, i)))
@@ -419,11 +442,14 @@ static void find_core(Placement *p, const Node *n)
     const bool alone = quant_is_recurrent(n) || quant_is_table(n);
     if (alone)
         quant_weights_alone(c, n);
+    if (alone && !c->why && is_bitnet(c->spec) && !(c->said & 1u << OPERAND_W))
+        c->why = "a recurrent layer stays f32 unless --quant-op says w=ternary of it";
     if (!alone && !multiplies(n))
         return;
     if (!alone) {
         c->floats = computes_floats(n, c->spec);
         c->why = hindrance(p, n, c->floats);
+        c->why = c->why ? c->why : no_rows_of_ternary(n, c->spec);
         c->core = (c->spec->of[OPERAND_W].on && has_weight(n)) || c->spec->of[OPERAND_A].on;
     }
     if (!c->why && (!c->core || c->in == WAY_OFF))

@@ -117,7 +117,7 @@ static void record_value(Placing *s, const Node *value)
     d->asked = arena_string(s->p->recipe->ledger->arena, node_place(v->asked).where);
     d->said = quant_call(s->p, v->asked)->by;
     d->state = v->state;
-    d->floats = quant_call(s->p, v->asked)->floats;
+    d->floats = quant_call(s->p, v->asked)->floats && !quant_call(s->p, v->asked)->ternary;
     d->shared = v->shares != NULL;
     d->stays = v->stays && !v->shares;
     d->within = v->state ? 0 : v->within;
@@ -164,6 +164,7 @@ static Status place_value(Placing *s, Node *value)
                      .grain = quant_whole,
                      .never_negative = quant_never_negative(value),
                      .most = quant_most(value),
+                     .floor = v->asked && quant_call(s->p, v->asked)->ternary ? QUANT_TERNARY_FLOOR : 0,
                      .within = v->within,
                      .stays = !quant_learns(&s->scales, value),
                      .name = name_of_value(s, value) };

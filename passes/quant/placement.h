@@ -25,6 +25,7 @@ typedef struct QuantValueMark {
 typedef struct QuantCallMark {
     bool core;             /* its products are of codes, or of what codes stand for */
     bool floats;           /* of what codes stand for: its sums of codes would have no one scale */
+    bool ternary;          /* its weights are -1, 0 and 1: rows of data are added up as codes */
     bool could;            /* what it gives is codes at no cost */
     bool cell;             /* it belongs to a cell that was opened: what it computes stays float */
     bool first, last;      /* no such call with weights stands before it, behind it */

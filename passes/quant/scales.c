@@ -78,6 +78,28 @@ static Status scale_known(QuantNodes *q, Build *b)
     return scale_of_range(q, b, lo, hi);
 }
 
+/* ---- from what is at hand ---- */
+
+/* The mean of |w|, which is where -1, 0 and 1 lie. */
+static Status scale_of_mean(QuantNodes *q, Build *b, Node *weight)
+{
+    Node *mean = quant_fold(b, FOLD_MEAN, &q->grain, CALL(b, abs, weight));
+    mean = quant_as_scales(b, &q->grain, mean, weight->type);
+    q->scale = CALL(b, max, mean, build_scalar(b, F32, QUANT_TERNARY_FLOOR));
+    return b->status;
+}
+
+/* The largest of each row, at the least the floor, over the largest code. */
+static Status scale_of_sizes(QuantNodes *q, Build *b, Node *value)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    Node *most = quant_fold(b, FOLD_LARGEST, &q->grain, CALL(b, abs, value));
+    most = quant_as_scales(b, &q->grain, most, value->type);
+    q->scale = CALL(b, div, CALL(b, max, most, build_scalar(b, F32, q->floor)), build_scalar(b, F32, (double)largest));
+    return b->status;
+}
+
 /* ---- ranges of data ---- */
 
 /* The first range: nothing was seen, or what the quantizer says it starts with. */
@@ -162,10 +184,24 @@ static Status refuse(const QuantScales *s, const QuantNodes *q, const Node *valu
     return message_send(m);
 }
 
+static Status check_ternary(const QuantScales *s, const QuantNodes *q, const Node *value)
+{
+    const QuantPart *part = q->by->part;
+    if (q->grain.block)
+        return refuse(s, q, value, false, "one scale for all that are ternary, or one a channel");
+    if (source_of(q) != SOURCE_DYNAMIC || part[QUANT_SCALE].value != SCALE_F32)
+        return refuse(s, q, value, false, "ternary codes by the mean at hand (dynamic), in f32");
+    if (part[QUANT_ROUNDING].value != ROUNDING_RNE || part[QUANT_MASTER].value || part[QUANT_TURN].value)
+        return refuse(s, q, value, false, "ternary codes to the nearest, a copy in f32, nothing turned");
+    return OK;
+}
+
 static Status check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
     int64_t least, largest;
+    if (q->by->format == FORMAT_TERNARY && !data)
+        return check_ternary(s, q, value);
     if (!quantizer_is_integer(q->by))
         return refuse(s, q, value, data, "codes that are integers");
     quant_codes_of(q, &least, &largest);
@@ -224,7 +260,7 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
             return refuse(s, q, value, true, "sym: the zero point of a learned scale is 0");
         return scale_learned(s, q, value, true);
     case SOURCE_DYNAMIC:
-        return scale_of_values(q, &here, value);
+        return q->floor > 0 && has_zero_0(q) ? scale_of_sizes(q, &here, value) : scale_of_values(q, &here, value);
     default:
         return refuse(s, q, value, true, "ema, minmax, pct=P, const=S, dynamic, lsq or stats=N");
     }
@@ -238,7 +274,7 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
         return scale_said(q, b);
     case SOURCE_MINMAX:
     case SOURCE_DYNAMIC:
-        return scale_of_values(q, b, weight);
+        return q->by->format == FORMAT_TERNARY ? scale_of_mean(q, b, weight) : scale_of_values(q, b, weight);
     case SOURCE_LSQ:
     case SOURCE_STATS:
         if (!has_zero_0(q))

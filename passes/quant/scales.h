@@ -5,6 +5,9 @@
 #include "passes/engine/results.h"
 #include "passes/quant/grain.h"
 
+/* Sizes below it are none to products with ternary weights, as BitNet has them: the mean of a weight, the largest of a row. */
+#define QUANT_TERNARY_FLOOR 1e-5
+
 typedef struct QuantScales {
     Placement *p;
     Results results; /* next ranges are added to them */
@@ -18,6 +21,7 @@ typedef struct QuantNodes {
     bool never_negative;
     bool stays;         /* a learned scale stays as it begins: nothing trains what it is for */
     double within;      /* no number is beyond that, whatever comes; 0: nobody knows */
+    double floor;       /* the largest that a scale is made of is that at least; 0: nothing is */
     double most;        /* no code needs to stand for more; infinite: unknown */
     const char *name;   /* of what is quantized, for its states */
     const char *state;  /* that remembers its range, or its scale; null: none */

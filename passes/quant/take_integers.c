@@ -22,8 +22,8 @@
 #include "ops/card/shapes.h"
 #include "ops/card/words.h"
 #include "ops/quant/quantize.h"
+#include "passes/quant/grain.h"
 #include "passes/quant/integers.h"
-#include "passes/quant/placement.h"
 
 enum { MOST_OPERANDS = 16 };
 
@@ -70,8 +70,80 @@ static bool has_scales(const Node *call, int i, const Node *number)
     return axis != QUANT_WHOLE && axis_wrap(((const DequantizeAttr *)number->attr)->axis, number->type->rank) == axis;
 }
 
-static bool operands_fit(const Node *n)
+/* ---- rows of data beside ternary weights ---- */
+
+/* What is stored, of integers; null: it is none, or it cannot be read. */
+static const Tensor *stored_codes(const Node *n, Arena *scratch)
 {
+    if ((n->op != OP_const && n->op != OP_param) || dtype_class(n->type->dtype) != CLASS_INT || !type_known(n->type))
+        return NULL;
+    if (n->op == OP_const)
+        return node_constant(n, SIZE_MAX);
+    Tensor *t = tensor_new(scratch, n->type);
+    return payload_read(node_payload(n), t, n->graph->ir->diag) == OK ? t : NULL;
+}
+
+/* Whether no code of a weight is but -1, 0 and 1. */
+static bool is_ternary(const Node *number, Arena *scratch)
+{
+    const Node *codes = in(number, 0);
+    if (op_of(codes)->quant.quantizes) {
+        const QuantizeAttr *at = codes->attr;
+        return at->least == -1 && at->largest == 1 && quant_weight_of(in(codes, 0));
+    }
+    const Tensor *t = stored_codes(codes, scratch);
+    bool few = t != NULL;
+    for (int64_t i = 0; few && i < tensor_elements(t); i++)
+        few = fabs(tensor_get_f64(t, i)) <= 1;
+    return few;
+}
+
+/* Whether a scale is one for each row that a call adds up. */
+static bool has_rows(const Node *call, int i, const Node *number)
+{
+    const DequantizeAttr *at = number->attr;
+    const Type *t = number->type, *scale = in(number, 1)->type;
+    const int axis = quant_sum_axis(call, i);
+    return axis != QUANT_WHOLE && type_known(t) && scale->dtype == F32 && type_known(scale) && scale->rank == t->rank &&
+           axis_wrap(at->axis, t->rank) == axis && at->block_size >= t->dims[axis] && scale->dims[axis] == 1;
+}
+
+/* What is added to rows that are summed as codes: codes of 32 bits, or numbers, one for all or one a column. */
+static bool is_addend(const Node *n, const Node *bias)
+{
+    const Type *y = n->type, *t = bias->type;
+    return !dequantizes(bias) && t->dtype == F32 && type_known(t) && type_known(y) && y->rank &&
+           (type_elements(t) == 1 || (t->rank == 1 && t->dims[0] == y->dims[y->rank - 1]));
+}
+
+/* A product of rows of codes and a ternary weight, of which a channel has one scale. */
+static bool rows_fit(const Node *n, Arena *scratch)
+{
+    const Node *weight = NULL;
+    int rows = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const Node *number = in(n, i);
+        if (!number)
+            continue;
+        if (quant_role(&op_of(n)->quant, i) == QUANT_BIAS) {
+            if (!is_addend(n, number))
+                return false;
+            continue;
+        }
+        if (!dequantizes(number))
+            return false;
+        const DType d = in(number, 0)->type->dtype;
+        if (has_scales(n, i, number) && (is_small(d) || is_packed(d)))
+            weight = number;
+        rows += is_small(d) && has_rows(n, i, number);
+    }
+    return rows == 1 && weight && is_ternary(weight, scratch);
+}
+
+static bool operands_fit(const Node *n, Arena *scratch)
+{
+    if (rows_fit(n, scratch))
+        return true;
     for (int i = 0; i < n->n_in; i++) {
         const QuantRole role = quant_role(&op_of(n)->quant, i);
         const Node *number = in(n, i);
@@ -170,12 +242,12 @@ static bool rounds_usually(const Node *quantizer)
     return at->rounding == ROUND_RNE && !at->precision;
 }
 
-static bool find_group(Group *g, Node *call)
+static bool find_group(Group *g, Node *call, Arena *scratch)
 {
     bool more;
     const OpWord word = op_of(call)->quant.integer;
     *g = (Group){ .call = call, .last = call, .most = (double)INFINITY };
-    if (!word || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) || !operands_fit(call))
+    if (!word || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) || !operands_fit(call, scratch))
         return false;
     g->word = call->graph->ir->ops->defs[word];
     Node *reader = only_reader(call, &more);
@@ -236,7 +308,7 @@ static int operands_of(Build *b, const Group *g, Node **ins)
     for (int i = 0; i < g->call->n_in && n + 6 < MOST_OPERANDS; i++) {
         Node *number = in(g->call, i);
         if (number && quant_role(&op_of(g->call)->quant, i) == QUANT_BIAS)
-            bias = in(number, 0);
+            bias = dequantizes(number) ? in(number, 0) : number;
         else if (number)
             n = add_codes(b, ins, n, number), scaled++;
     }
@@ -321,7 +393,7 @@ Status quant_take_integers(Graph *graph, PassRun *run, bool trains)
             calls[n++] = k;
     for (size_t i = 0; i < n; i++) {
         Group g;
-        if (find_group(&g, calls[i]))
+        if (find_group(&g, calls[i], run->scratch))
             TRY(take(&g, run, trains));
     }
     return OK;

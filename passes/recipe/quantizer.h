@@ -95,7 +95,7 @@ bool quantizer_is_stored(const Quantizer *q);
 /* Whether two quantizers do the same, whoever said so. */
 bool quantizer_same(const Quantizer *a, const Quantizer *b);
 
-/* The least and the largest code of integers; of EITHER those of signed ones. */
+/* The least and the largest code of integers, and of ternary ones; of EITHER those of signed ones. */
 void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest);
 
 /* Decides what words left open, as weights, activations and the others want it. */

@@ -48,6 +48,8 @@ static void fill_source(Quantizer *q, QuantOperand role)
 {
     if (role == OPERAND_B && q->bits == 32)
         by_default(q, QUANT_SOURCE, SOURCE_PRODUCT, "default of biases of 32 bits");
+    else if (q->format == FORMAT_TERNARY)
+        by_default(q, QUANT_SOURCE, SOURCE_DYNAMIC, "default of -1, 0 and 1");
     else if (role == OPERAND_W || role == OPERAND_B)
         by_default(q, QUANT_SOURCE, SOURCE_MINMAX, "default of weights");
     else if (role == OPERAND_A)
@@ -95,7 +97,7 @@ void quantizer_fill(Quantizer *q, QuantOperand role)
 void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest)
 {
     const int64_t half = (int64_t)1 << (q->bits - 1);
-    const bool narrow = q->part[QUANT_RANGE].value == RANGE_NARROW;
+    const bool narrow = q->part[QUANT_RANGE].value == RANGE_NARROW || q->format == FORMAT_TERNARY;
     if (q->format == FORMAT_UINT) {
         *least = 0;
         *largest = 2 * half - 1 - narrow;

@@ -218,10 +218,27 @@ static double quantized(float x, float s, float z, double least, double largest)
 
 /* ---- weights ---- */
 
+/* The mean of the sizes is where -1, 0 and 1 lie: of the order of its sum nothing is said. */
+static void expect_ternary(const Case *k, const Loop *l, const Tensor *w, const Tensor *got)
+{
+    for (int64_t i = 0; i < tensor_elements(w); i++) {
+        const int key = l->key[i];
+        const double s = fmax(l->sum[key] / l->count[key], 1e-5), v = at(w, i) / s;
+        const double want = fmin(fmax(rint(v), -1), 1) * s;
+        if (fabs(fabs(v) - 0.5) > 1e-6)
+            require(fabs(at(got, i) - want) <= 1e-6 * s, "%s: element %d is %.9g, not %.9g\n%s", k->spec, (int)i,
+                    at(got, i), want, k->p->text);
+    }
+}
+
 static void expect_ranges(Case *k, const Loop *l, const Tensor *w, const Tensor *got, double least, double largest)
 {
     const Quantizer *q = &k->read.of[OPERAND_W];
     const bool sym = q->part[QUANT_ZERO].value == ZERO_SYM, said = q->part[QUANT_SOURCE].value == SOURCE_CONST;
+    if (q->format == FORMAT_TERNARY) {
+        expect_ternary(k, l, w, got);
+        return;
+    }
     for (int64_t i = 0; i < tensor_elements(w); i++) {
         const float lo = (float)l->lo[l->key[i]], hi = (float)l->hi[l->key[i]];
         float s = sym ? fmaxf(-lo, hi) / (float)largest : (hi - lo) / (float)(largest - least), z = 0;
