@@ -43,6 +43,12 @@ add_test(NAME python/quantizers
                  ${CMAKE_CURRENT_SOURCE_DIR}/data/quantizers.h)
 set_tests_properties(python/quantizers PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# Formats of few bits and BitNet, of torch and torchao, once more.
+add_test(NAME python/formats
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "torch, torchao.prototype.mx_formats.mx_tensor"
+                 ${CMAKE_CURRENT_SOURCE_DIR}/data/formats.py ${CMAKE_CURRENT_SOURCE_DIR}/data/formats.h)
+set_tests_properties(python/formats PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # Models that were trained on codes, by ONNX Runtime: the same bits.
 add_test(NAME python/deployed
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/deployed.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
