@@ -24,5 +24,6 @@
 #define PHASE_GRAPH      "weights_first"            /* a graph that is run in place of @step, for the first steps */
 #define PHASE_NAME       OWN_PREFIX "weights_first" /* its result that says for how many */
 #define VALID_INPUT      OWN_PREFIX "valid"
+#define HADAMARD_NAME    OWN_PREFIX "hadamard" /* signs of what is turned */
 
 #endif

@@ -2,12 +2,13 @@
  * products stay what they are, and numbers that stand out are shared by 16. */
 #include "base/hash.h"
 #include "base/philox.h"
+#include "ir/own_names.h"
 #include "ir/role.h"
 #include "passes/lowbit/dynamic_parts.h"
 
 enum { WIDE = 16 };
 
-static const char signs_name[] = "qcc.hadamard";
+static const char signs_name[] = HADAMARD_NAME;
 
 /* +1 or -1 by chance, the same wherever the name is. */
 static Node *signs_of(Graph *g)
