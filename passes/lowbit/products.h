@@ -67,7 +67,7 @@ typedef struct Products {
 QuantOperand layer_operand(const Layer *l, QuantProduct k, int operand);
 const Quantizer *layer_record(const Layer *l, QuantProduct k, int operand);
 
-/* How many products of two codes surely add up to an i32; 0: they are no integers. */
+/* How many products of two codes surely add up to an i32; 0: they are no integers, or their scales change on the way. */
 int64_t product_most(const Quantizer *a, const Quantizer *b);
 
 /* Whether a product is to be one of codes. */

@@ -120,12 +120,19 @@ static Status say(Products *p)
 
 /* ---- what is a product of codes ---- */
 
+/* Whether scales change along a sum. */
+static bool splits_sums(const Quantizer *q)
+{
+    const QuantValue grain = q->part[QUANT_GRAIN].value;
+    return grain == GRAIN_GROUP || grain == GRAIN_BLOCK || grain == GRAIN_TILE;
+}
+
 int64_t product_most(const Quantizer *a, const Quantizer *b)
 {
     int64_t least, largest, size[2];
     const Quantizer *both[] = { a, b };
     for (int i = 0; i < 2; i++) {
-        if (!quantizer_is_integer(both[i]))
+        if (!quantizer_is_integer(both[i]) || splits_sums(both[i]))
             return 0;
         quantizer_codes(both[i], &least, &largest);
         size[i] = -least > largest ? -least : largest;
