@@ -48,22 +48,32 @@ static Node *shaped(Build *b, Node *value, const Type *like)
     return product_shaped(b, make_cast(b, value, F32), like->rank, like->dims);
 }
 
+/* The record of an operand: what is multiplied with something turned is turned, too. */
+static Quantizer turned_record(const Layer *l, QuantProduct k, int operand)
+{
+    Quantizer q = *layer_record(l, k, operand);
+    const Quantizer *other = layer_record(l, k, 1 - operand);
+    if (!q.part[QUANT_TURN].value)
+        q.part[QUANT_TURN] = other->part[QUANT_TURN];
+    return q;
+}
+
 /* Codes of an operand alone. */
 static Status quantize_operand(Layer *l, QuantProduct k, int operand, DynamicCodes *to)
 {
     const Node *call = l->call[k];
     const ProductWay *way = product_way(call);
-    const Quantizer *q = layer_record(l, k, operand);
+    const Quantizer q = turned_record(l, k, operand);
     const bool of_data = k == PRODUCT_GRAD_WEIGHT && operand == l->data[k]; /* kept as codes */
     Build b = product_build(of_data ? l->call[PRODUCT_OUTPUT] : call, !of_data && k != PRODUCT_OUTPUT);
     Node *value = value_behind(in(call, operand)), *draw = NULL;
     int axis = 0;
-    if (is_by_chance(q))
+    if (is_by_chance(&q))
         draw = shaped(&b, draw_for(&b, l, layer_operand(l, k, operand), value), in(call, operand)->type);
     Node *x = way->lay(&b, call, operand, shaped(&b, value, in(call, operand)->type), &axis);
     draw = draw ? way->lay(&b, call, operand, draw, &axis) : NULL;
     TRY(b.status);
-    TRY(dynamic_codes(&b, x, q, axis, draw, to));
+    TRY(dynamic_codes(&b, x, &q, axis, draw, to));
     to->codes = to->codes ? way->unlay(&b, call, operand, to->codes) : NULL;
     to->number = to->number ? way->unlay(&b, call, operand, to->number) : NULL;
     to->scale = to->scale ? way->scale(&b, call, operand, to->scale) : NULL;

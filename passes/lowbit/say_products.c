@@ -153,6 +153,8 @@ static const char *why_not(Products *p, const Layer *l, QuantProduct k)
         return arena_printf(a, "%s=off", operand_words[records[k][x->on]]);
     if (!call)
         return k == PRODUCT_GRAD_INPUT ? "nobody asks for it" : "it is no product of this kind";
+    if ((x->part[QUANT_TURN].value || y->part[QUANT_TURN].value) && product_way(call) != &way_matrix)
+        return "a convolution sums windows, which hadamard=16 does not turn";
     const int64_t most = product_most(x, y), least = product_way(call)->least(call);
     if (most && least > most)
         return arena_printf(a, "it adds up %" PRId64 " products of codes, more than the %" PRId64 " that 32 bits hold",
