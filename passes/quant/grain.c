@@ -74,16 +74,17 @@ static Status does_not_divide(Placement *p, const Quantizer *by, const Node *cal
 {
     const int64_t group = by->part[QUANT_GRAIN].size[0], fits = largest_divisor(have, group);
     const char *name = quant_weight_of((Node *)weight)->name, *begin = for_call(p, by, call);
-    const bool table = quant_is_table(call);
+    const bool table = quant_is_table(call), stored = quantizer_is_stored(by);
+    const char *rest = stored ? ":sr:stored" : "";
     Message *m =
         refused(p, by, call,
                 arena_printf(p->run->scratch, "groups of %" PRId64 " do not divide the %" PRId64 " that %s%s has%s",
                              group, have, table ? "a row of " : "the sum of ", name ? name : "the weight",
                              table ? "" : " in a channel"));
     if (fits > 1)
-        message_try(m, "%sgroup=%" PRId64 "'", begin, fits);
-    message_try(m, "%s%s'", begin, table ? "row" : "channel");
-    if (have > group)
+        message_try(m, "%sgroup=%" PRId64 "%s'", begin, fits, rest);
+    message_try(m, "%s%s%s'", begin, table ? "row" : "channel", rest);
+    if (have > group && !stored)
         message_try(m, "w=%s%d:block=%" PRId64 ": the last one may have fewer",
                     by->format == FORMAT_UINT ? "uint" : "int", by->bits, group);
     return message_send(m);

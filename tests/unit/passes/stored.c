@@ -1,0 +1,170 @@
+/* Weights that are stored: what rounding gives against its formula, and shards of a weight that is updated, as ranks of a
+ * parallel run would hold them. */
+#include "passes/recipe/stored.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/scalar.h"
+#include "ops/update/update.h"
+#include "support/calls.h"
+#include "support/seed.h"
+
+enum { ROWS = 24, COLUMNS = 16 };
+
+static StoredForm form_of(Context *c, const char *words)
+{
+    StoredForm form;
+    assert_int_equal(stored_form(&form, words, &c->arena, &c->diag), OK);
+    return form;
+}
+
+static Tensor *matrix(Context *c, DType type, int64_t rows, int64_t columns)
+{
+    const int64_t dims[] = { rows, columns };
+    return tensor_new(&c->arena, type_tensor(&c->ir.types, type, 2, dims));
+}
+
+static Tensor *numbers(Context *c, Rng *rng)
+{
+    Tensor *t = matrix(c, F32, ROWS, COLUMNS);
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++)
+        tensor_set_f64(t, i, i / COLUMNS == 3 ? 0 : (rng_unit(rng) - 0.4) * exp(4 * rng_unit(rng)));
+    return t;
+}
+
+/* ---- rounding ---- */
+
+/* Codes are the nearest to number / scale, the largest has the largest code, and what has a code is not moved by being
+ * rounded again. */
+static void check_rounding(Context *c, const char *words, int64_t scale_rows, int64_t scale_columns)
+{
+    Rng rng = { seed_of(words, 0) };
+    const StoredForm form = form_of(c, words);
+    const Tensor *x = numbers(c, &rng);
+    Tensor *codes = matrix(c, form.type, ROWS, COLUMNS), *scale = matrix(c, F32, scale_rows, scale_columns),
+           *zero = form.zeros ? matrix(c, form.type, scale_rows, scale_columns) : NULL,
+           *back = matrix(c, F32, ROWS, COLUMNS), *again = matrix(c, form.type, ROWS, COLUMNS),
+           *same = matrix(c, F32, scale_rows, scale_columns);
+    stored_round(&form, x, codes, scale, zero, &c->arena);
+    stored_numbers(codes, scale, zero, back);
+    for (int64_t i = 0; i < ROWS; i++)
+        for (int64_t j = 0; j < COLUMNS; j++) {
+            const int64_t at = i * COLUMNS + j, k = i * scale_rows / ROWS * scale_columns + j * scale_columns / COLUMNS;
+            const double s = tensor_get_f64(scale, k);
+            const int64_t code = tensor_get_i64(codes, at);
+            assert_true(code >= form.least && code <= form.largest);
+            assert_true(fabs(tensor_get_f64(back, at) - tensor_get_f64(x, at)) <= s * 0.5000001);
+        }
+    if (form.zeros)
+        return;
+    stored_round(&form, back, again, same, NULL, &c->arena);
+    assert_true(tensor_same(codes, again));
+}
+
+static Status nearest_codes(void *arg)
+{
+    Context *c = arg;
+    check_rounding(c, "int8:row:sr:stored", ROWS, 1);
+    check_rounding(c, "int8:row:sr:stored", 1, COLUMNS);
+    check_rounding(c, "int8:tensor:rne:stored", 1, 1);
+    check_rounding(c, "int4:group=4:stored", ROWS, COLUMNS / 4);
+    check_rounding(c, "int4:group=8:stored", ROWS / 8, COLUMNS);
+    check_rounding(c, "uint8:row:asym:stored", ROWS, 1);
+    check_rounding(c, "uint4:group=4:asym:sr:stored", ROWS, COLUMNS / 4);
+    return OK;
+}
+
+static void numbers_get_the_nearest_codes(void **state)
+{
+    (void)state;
+    with_context(nearest_codes);
+}
+
+/* ---- ranks ---- */
+
+/* The next codes and scales of some rows, each a tensor of its own, from a draw for every number of the whole. */
+static void update_rows(Context *c, const Tensor *const *whole, int64_t first, int64_t n, Tensor *out[2])
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "update");
+    Build b = build_at_end(g);
+    const UpdateForm form = { .least = -127, .largest = 127, .rounding = ROUND_SR };
+    struct {
+        UpdateForm form;
+        float rest[8];
+    } attr = { .form = form };
+    Node *in[UPDATE_OPERANDS] = { NULL };
+    static const int operands[] = { UPDATE_PARAMETER, UPDATE_GRADIENT, UPDATE_X_SCALE, UPDATE_DRAW };
+    for (size_t i = 0; i < COUNT(operands); i++) {
+        const int64_t columns = whole[i]->type->dims[1];
+        Tensor *part = matrix(c, whole[i]->type->dtype, n, columns);
+        const size_t row = whole[i]->bytes / ROWS;
+        memcpy(part->data, (const char *)whole[i]->data + (size_t)first * row, (size_t)n * row);
+        in[operands[i]] = build_const(&b, part);
+    }
+    in[UPDATE_LR] = build_scalar(&b, F32, 0.01);
+    in[UPDATE_STEP] = build_scalar(&b, I64, 1);
+    Node *next = build_node_n(&b, OP_update_sgd, &attr, UPDATE_DRAW + 1, in, 2);
+    Node *parts[] = { build_part(&b, next, 0), build_part(&b, next, 1) };
+    assert_int_equal(b.status, OK);
+    graph_return(g, 2, parts, NULL);
+    assert_int_equal(evaluate(g, NULL, &c->heap, NULL, out), OK);
+}
+
+/* Rows are shared out; each rank updates its own and sends codes and scales to all others. */
+static size_t gather_from_ranks(Context *c, const Tensor *const *whole, int ranks, Tensor *codes, Tensor *scale)
+{
+    size_t sent = 0;
+    for (int r = 0; r < ranks; r++) {
+        Tensor *out[2] = { 0 };
+        const int64_t first = ROWS * r / ranks, n = ROWS * (r + 1) / ranks - first;
+        if (!n)
+            continue;
+        update_rows(c, whole, first, n, out);
+        memcpy((char *)codes->data + first * COLUMNS, out[0]->data, out[0]->bytes);
+        memcpy((float *)scale->data + first, out[1]->data, out[1]->bytes);
+        sent += out[0]->bytes + out[1]->bytes;
+        tensor_drop(&c->heap, out[0]);
+        tensor_drop(&c->heap, out[1]);
+    }
+    return sent;
+}
+
+static Status ranks(void *arg)
+{
+    Context *c = arg;
+    static const int ranks[] = { 2, 3, 5, 8, 24 };
+    Rng rng = { seed_of("ranks", 0) };
+    const StoredForm form = form_of(c, "int8:row:sr:stored");
+    Tensor *w = numbers(c, &rng), *gradient = numbers(c, &rng), *codes = matrix(c, I8, ROWS, COLUMNS),
+           *scale = matrix(c, F32, ROWS, 1), *draw = matrix(c, F32, ROWS, COLUMNS), *one = matrix(c, I8, ROWS, COLUMNS),
+           *one_scale = matrix(c, F32, ROWS, 1), *many = matrix(c, I8, ROWS, COLUMNS),
+           *many_scale = matrix(c, F32, ROWS, 1);
+    stored_round(&form, w, codes, scale, NULL, &c->arena);
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++)
+        tensor_set_f64(draw, i, floor(rng_unit(&rng) * 0x1p24) / 0x1p24);
+    const Tensor *whole[] = { codes, gradient, scale, draw };
+    const size_t sent = gather_from_ranks(c, whole, 1, one, one_scale);
+    assert_int_equal(sent, ROWS * COLUMNS + ROWS * sizeof(float)); /* a byte a number: no f32 of it is sent */
+    assert_false(tensor_same(codes, one));
+    for (size_t i = 0; i < COUNT(ranks); i++) {
+        assert_int_equal(gather_from_ranks(c, whole, ranks[i], many, many_scale), sent);
+        assert_true(tensor_same(one, many) && tensor_same(one_scale, many_scale));
+    }
+    return OK;
+}
+
+static void any_number_of_ranks_comes_to_the_same_bytes(void **state)
+{
+    (void)state;
+    with_context(ranks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_get_the_nearest_codes),
+        cmocka_unit_test(any_number_of_ranks_comes_to_the_same_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
