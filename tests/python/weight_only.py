@@ -36,6 +36,10 @@ CASES = [
     ("examples/models/cnn.qir", "w=int4:block=8:lsq,a=off", "ort", 3, 0, {"FusedConv": 2}),
     ("examples/models/cnn.qir", "w=int4:channel:lsq,a=uint8:asym,b=int32", "ort", 0, 0, {"QLinearConv": 2, "QGemm": 1}),
     ("examples/models/cnn.qir", "w=int4:channel:lsq,a=uint8:asym,b=int32", "generic", 3, 0, {"QLinearConv": 0}),
+    ("examples/models/gpt.qir", "int8-weights", "ort", 0, 0, {"MatMulNBits": 0}),
+    ("examples/models/gpt.qir", "w=int4:group=32:sr:stored,a=off", "ort", 13, 13, {"MatMulNBits": 13}),
+    ("examples/models/mlp.qir", "w=uint4:group=16:asym:sr:stored,a=off", "generic", 2, 0, {}),
+    ("examples/models/cnn.qir", "int8-weights", "ort", 0, 0, {"FusedConv": 0}),
     ("tests/data/exports/llama-eval-16-dynamic.onnx", "w4g4", "ort", None, None, {}),
 ]
 
