@@ -7,7 +7,7 @@
 #include "api/hall/lower.h"
 #include "api/hall/out.h"
 #include "api/make/step.h"
-#include "api/make/stored_states.h"
+#include "api/session/stored_states.h"
 
 /* ---- beginning and end ---- */
 

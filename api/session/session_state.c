@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/make/stored_states.h"
+#include "api/session/stored_states.h"
 #include "api/session/export_form.h"
 #include "api/session/export_quant.h"
 #include "api/session/state_codes.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/hall/tensors.h"
-#include "api/make/stored_states.h"
+#include "api/session/stored_states.h"
 #include "base/str.h"
 #include "ir/aliases.h"
 #include "ops/card/path.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
-#include "api/make/init_weights.h"
+#include "api/session/init_weights.h"
 #include "api/model/data.h"
 #include "api/train/train.h"
 #include "base/clock.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/make/init_weights.h"
+#include "api/session/init_weights.h"
 #include "api/model/rows.h"
 #include "api/session/weights.h"
 #include "api/train/train.h"

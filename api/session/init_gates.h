@@ -1,6 +1,6 @@
 /* Weights of recurrent layers in other programs: each direction and both biases apart, gates in another order. */
-#ifndef API_MAKE_INIT_GATES_H
-#define API_MAKE_INIT_GATES_H
+#ifndef API_SESSION_INIT_GATES_H
+#define API_SESSION_INIT_GATES_H
 
 #include "ir/graph.h"
 #include "runtime/checkpoint/checkpoint.h"

@@ -1,11 +1,11 @@
-#include "api/make/init_weights.h"
+#include "api/session/init_weights.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
 #include "api/hall/words.h"
-#include "api/make/init_gates.h"
-#include "api/make/stored_states.h"
+#include "api/session/init_gates.h"
+#include "api/session/stored_states.h"
 #include "base/bytes.h"
 #include "frontends/onnx/read/torch.h"
 #include "ir/aliases.h"

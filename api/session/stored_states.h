@@ -1,6 +1,6 @@
 /* States that are codes, as the numbers that hosts and other programs know them by. */
-#ifndef API_MAKE_STORED_STATES_H
-#define API_MAKE_STORED_STATES_H
+#ifndef API_SESSION_STORED_STATES_H
+#define API_SESSION_STORED_STATES_H
 
 #include "api/make/step.h"
 #include "runtime/session/session.h"

@@ -1,6 +1,6 @@
 /* --init: weights that another program, or another run, has saved. */
-#ifndef API_MAKE_INIT_WEIGHTS_H
-#define API_MAKE_INIT_WEIGHTS_H
+#ifndef API_SESSION_INIT_WEIGHTS_H
+#define API_SESSION_INIT_WEIGHTS_H
 
 #include "api/hall/out.h"
 #include "api/make/step.h"

@@ -1,4 +1,4 @@
-#include "api/make/stored_states.h"
+#include "api/session/stored_states.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "api/make/init_gates.h"
+#include "api/session/init_gates.h"
 
 #include <ctype.h>
 #include <string.h>
