@@ -49,6 +49,11 @@ add_test(NAME python/formats
                  ${CMAKE_CURRENT_SOURCE_DIR}/data/formats.py ${CMAKE_CURRENT_SOURCE_DIR}/data/formats.h)
 set_tests_properties(python/formats PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# Training in floats beside PyTorch's, loss by loss, with the networks of bench/lowbit.
+add_test(NAME python/beside_torch
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && OMP_NUM_THREADS=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, torch, torchao.optim' ${CMAKE_CURRENT_SOURCE_DIR}/python/beside_torch.py $<TARGET_FILE:qcc> $<TARGET_FILE:glyphs> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/beside_torch PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # Models that were trained on codes, by ONNX Runtime: the same bits.
 add_test(NAME python/deployed
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/deployed.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
