@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
+#include "api/told/memory_told.h"
 
 enum { MOST_PROPOSED = 5, MOST_TURNS = 12 };
 

@@ -37,16 +37,4 @@ StepMemory step_memory(const qcc_step *s);
 /* The same if that were made again which `how` says, and there were as much memory as that wants. */
 StepMemory step_memory_if(const qcc_step *s, const Lowering *how);
 
-/* "616 bytes: weights 124 bytes, optimizer .., scratch ..". */
-const char *step_memory_text(Arena *arena, const StepMemory *m);
-
-/* "", or that it is an estimate, and why. */
-const char *step_memory_doubt(Arena *arena, const StepMemory *m);
-
-/* Prints what a step needs, a kind a line, each with its parts by type. */
-void step_memory_table(Text *t, const qcc_step *s, const StepMemory *m);
-
-/* The same as objects: {"event":"memory","kind":"weights","bytes":..}, and its parts, kinds that are no sums among them. */
-void step_memory_records(Text *t, const StepMemory *m);
-
 #endif

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "api/fits/fits.h"
-#include "api/make/summary.h"
 #include "api/session/weights.h"
+#include "api/told/memory_told.h"
+#include "api/told/summary.h"
 #include "base/clock.h"
 
 /* ---- the parts ---- */
@@ -112,6 +113,7 @@ Status train_step(Trainer *t, bool *over)
         batch->valid = batch->rows;
     TRY(train_bind(t->step, t->run, &t->cx->scratch, &t->data, batch));
     TRY(train_shadow_begin(t));
+    TRY(train_codes_begin(t));
     t->scales = session_scaler(t->run, &t->scaler_before);
     TRY(session_run(t->run, RUN_STEP, &t->last));
     TRY(train_shadow_end(t));
@@ -290,7 +292,8 @@ static Status run_steps(Trainer *t, const char **reason)
             if (stops)
                 return train_diverged(t);
         }
-        TRY(train_watch_step(t, ends));
+        TRY(train_watch_step(t));
+        TRY(train_codes_step(t));
         if (ends || (last && t->batches > 0 && t->val_feed))
             TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
         TRY(save_if_due(t));
@@ -342,6 +345,7 @@ static Status prepare(Trainer *t)
     TRY(step_set_rate(t->step, t->run, &t->c->line));
     TRY(train_calibrate(t));
     TRY(train_watch_open(t));
+    TRY(train_codes_open(t));
     TRY(train_open_outputs(t));
     return set_progress(t);
 }

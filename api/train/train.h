@@ -93,6 +93,7 @@ typedef struct Trainer {
     const char *best_told;    /* what was written of the best; null: nothing */
     bool best_lost;           /* it could not be written */
     struct QuantWatch *watch; /* what quantizers make of their numbers; null: nothing is quantized */
+    struct CodesWatch *codes; /* what becomes of weights that are codes; null: there are none */
     Log log;
     Board board;
     Progress progress;
@@ -166,7 +167,21 @@ Status train_watch_open(Trainer *t);
 
 /* Behind a step: now and then what is clipped, and which scales moved, to the log and with -v to people; a warning
  * where it is too much.  The evaluator runs what quantizers need of the batch at hand, at most once in 200 steps. */
-Status train_watch_step(Trainer *t, bool epoch_ends);
+Status train_watch_step(Trainer *t);
+
+/* Whether the run reports behind a step of that number: what the number alone says, so that a run that was cut reports
+ * where one that was not does. */
+bool train_watch_is_due(const Trainer *t, int64_t step);
+
+/* ---- api/train/watch_codes.c ---- */
+
+/* Finds the weights that are codes. */
+Status train_codes_open(Trainer *t);
+
+/* Around a step that is reported: how many codes it changes, how many stand at the ends, how far scales have moved; a
+ * warning of a weight that stands still. */
+Status train_codes_begin(Trainer *t);
+Status train_codes_step(Trainer *t);
 
 /* ---- api/verbs/predict.c ---- */
 
@@ -295,6 +310,7 @@ Status train_log_save(Trainer *t, const LogSave *line);
 
 /* What a quantizer makes of its numbers. */
 Status train_log_quant(Trainer *t, const LogQuant *line);
+Status train_log_codes(Trainer *t, const LogCodes *line);
 
 /* The end. */
 Status train_tell_end(Trainer *t, Status status, const char *reason);

@@ -320,6 +320,12 @@ Status train_log_quant(Trainer *t, const LogQuant *line)
     return OK;
 }
 
+Status train_log_codes(Trainer *t, const LogCodes *line)
+{
+    TELL(t, codes, line, NULL, 0);
+    return OK;
+}
+
 /* ---- validation ---- */
 
 static Status tell_judged(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)

@@ -259,18 +259,18 @@ static Status warn_of(Trainer *t, size_t i)
 
 /* ---- when ---- */
 
-/* By the number of the step alone, so that a run that was cut reports where one that was not does. */
-static bool is_due(const Trainer *t, bool epoch_ends)
+bool train_watch_is_due(const Trainer *t, int64_t step)
 {
-    if (t->done == t->steps || t->done % STEPS_AT_MOST == 0)
+    const bool epoch_ends = t->batches > 0 && step % t->batches == 0;
+    if (step == t->steps || step % STEPS_AT_MOST == 0)
         return true;
-    return epoch_ends && t->done / STEPS_BETWEEN != (t->done - t->batches) / STEPS_BETWEEN;
+    return epoch_ends && step / STEPS_BETWEEN != (step - t->batches) / STEPS_BETWEEN;
 }
 
-Status train_watch_step(Trainer *t, bool epoch_ends)
+Status train_watch_step(Trainer *t)
 {
     QuantWatch *w = t->watch;
-    if (!w || !is_due(t, epoch_ends))
+    if (!w || !train_watch_is_due(t, t->done))
         return OK;
     figures_reset(&w->figures);
     TRY(train_figures_batch(t, &w->figures));

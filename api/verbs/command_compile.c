@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "api/fits/fits.h"
-#include "api/make/summary.h"
 #include "api/model/destinations.h"
+#include "api/told/summary.h"
 #include "api/train/calibrate.h"
 #include "api/verbs/verbs.h"
 

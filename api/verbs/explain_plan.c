@@ -7,8 +7,8 @@
 #include "api/hall/words.h"
 #include "api/make/launch_nodes.h"
 #include "api/make/launches.h"
-#include "api/make/memory.h"
 #include "api/make/quant_launches.h"
+#include "api/told/memory_told.h"
 #include "api/verbs/explain.h"
 #include "runtime/log/log.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
-#include "api/make/memory.h"
+#include "api/told/memory_told.h"
 #include "api/verbs/explain.h"
 #include "ir/text/print.h"
 #include "ir/role.h"

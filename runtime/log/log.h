@@ -51,6 +51,7 @@ static inline LogValue logged_flag(bool flag)
 #define LOG_SAVE_FIELDS(_)  _(step) _(file) _(bytes) _(best)
 #define LOG_NOTE_FIELDS(_)  _(step) _(text)
 #define LOG_QUANT_FIELDS(_) _(step) _(value) _(scale) _(drift) _(clipped) _(sqnr)
+#define LOG_CODES_FIELDS(_) _(step) _(weight) _(changed) _(moved) _(ends) _(drift)
 #define LOG_END_FIELDS(_)   _(step) _(epoch) _(status) _(reason) _(skipped) _(seconds)
 
 /*     event   struct    its fields         */
@@ -63,6 +64,7 @@ static inline LogValue logged_flag(bool flag)
     _( save,   LogSave,  LOG_SAVE_FIELDS  )   \
     _( note,   LogNote,  LOG_NOTE_FIELDS  )   \
     _( quant,  LogQuant, LOG_QUANT_FIELDS )   \
+    _( codes,  LogCodes, LOG_CODES_FIELDS ) \
     _( end,    LogEnd,   LOG_END_FIELDS   )
 /* clang-format on */
 

@@ -1,6 +1,6 @@
 /* What compiling a step decided, as people read it. */
-#ifndef API_MAKE_SUMMARY_H
-#define API_MAKE_SUMMARY_H
+#ifndef API_TOLD_SUMMARY_H
+#define API_TOLD_SUMMARY_H
 
 #include "api/make/step.h"
 

@@ -1,9 +1,9 @@
-/* What a step takes in memory, as people and programs read it. */
+#include "api/told/memory_told.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "api/hall/words.h"
-#include "api/make/memory.h"
 #include "runtime/log/log.h"
 
 const char *step_memory_doubt(Arena *arena, const StepMemory *m)
