@@ -319,7 +319,9 @@ ParitySum parity_sum(const Parity *p, ParityKind kind)
 
 bool parity_holds(const Parity *p)
 {
-    const ParitySum stored = parity_sum(p, PARITY_STORED), codes = parity_sum(p, PARITY_CODES);
-    const bool seen = codes.nodes ? codes.n > 0 : stored.nodes > 0; /* weights alone may be codes */
+    const ParitySum stored = parity_sum(p, PARITY_STORED), codes = parity_sum(p, PARITY_CODES),
+                    floats = parity_sum(p, PARITY_FLOATS);
+    const bool seen =
+        codes.nodes ? codes.n > 0 : stored.nodes || floats.n; /* weights alone may be codes, which are states */
     return seen && !stored.differ && !codes.differ && !codes.unmatched;
 }
