@@ -108,4 +108,6 @@ static Status store_weights(Graph *g, PassRun *run)
     return OK;
 }
 
-const Pass pass_store_weights = { .name = "store-weights", .needs = TYPED, .may = MEANING, .run = store_weights };
+const Pass pass_store_weights = {
+    .name = "store-weights", .needs = TYPED, .may = MEANING, .rebinds = true, .run = store_weights
+};
