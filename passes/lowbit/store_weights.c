@@ -19,9 +19,9 @@
  *         %y: f32[4,3] = mul(%1, %3) ours
  *     }
  *
- * A product reads codes as floats, and the scale leaves it: it multiplies the result where rows stay apart, and the other
- * operand where they are added up, so that there is no other copy of the weight.  What begins as numbers is rounded to the
- * nearest. */
+ * A product reads codes as floats, and the scale leaves it: it multiplies the result where rows stay apart, and the
+ * other operand where they are added up, so that there is no other copy of the weight.  What begins as numbers is
+ * rounded to the nearest. */
 #include <string.h>
 
 #include "ir/role.h"

@@ -1,6 +1,6 @@
-/* Readers of stored weights.  A product reads the codes, cast to its type, and the scale leaves it: where slices of one
- * scale stay apart in the result it multiplies that, where the product adds over them it multiplies the other operand.  A
- * gather takes rows of codes and their scales.  Everybody else reads numbers. */
+/* Readers of stored weights.  A product reads the codes, cast to its type, and the scale leaves it: where slices of
+ * one scale stay apart in the result it multiplies that, where the product adds over them it multiplies the other
+ * operand.  A gather takes rows of codes and their scales.  Everybody else reads numbers. */
 #include "passes/lowbit/stored_readers.h"
 
 #include <string.h>
@@ -169,8 +169,8 @@ static Along along_matmul(const Node *n, int operand, int axis, bool ta, bool tb
     return (Along){ .summed = true, .behind = (operand ? 0 : 1) ^ (int)other_turned };
 }
 
-/* Filters keep dimension 0 of a convolution apart and add over dimension 1; transposed ones the other way round.  In groups
- * dimension 1 is one of several. */
+/* Filters keep dimension 0 of a convolution apart and add over dimension 1; transposed ones the other way round.  In
+ * groups dimension 1 is one of several. */
 static Along along_filter(const Node *n, int axis, bool transposed, int64_t group)
 {
     const int rank = n->type->rank, kept = transposed ? 1 : 0, summed = 1 - kept;

@@ -4,7 +4,8 @@
 
 #include "passes/engine/pass.h"
 
-/* A state of codes, or of floats of fewer bits, which have no scale; `number` is what they stand for, built when somebody asks. */
+/* A state of codes, or of floats of fewer bits, which have no scale; `number` is what they stand for, built when somebody
+ * asks. */
 typedef struct Stored {
     Graph *graph;
     PassRun *run;

@@ -121,8 +121,8 @@ static float step_to(float number, float code, float end)
     return code == end ? 0 : number / (end - code);
 }
 
-/* The code of 0 of numbers from lo to hi, 0 among them, and a scale with which both ends have codes: what updates choose,
- * too (ops/update). */
+/* The code of 0 of numbers from lo to hi, 0 among them, and a scale with which both ends have codes: what updates
+ * choose, too (ops/update). */
 static float find_zero(const StoredForm *f, float lo, float hi, float *zero)
 {
     const float least = (float)f->least, largest = (float)f->largest, each = (hi - lo) / (largest - least);

@@ -1,7 +1,7 @@
 /* States that a quantizer writes: codes with a scale, or floats of fewer bits, instead of numbers of 32 bits.
  *
- * A scale has the rank of the codes; in each dimension it is 1, as long as they are, or a part of that: so many codes side
- * by side have one then.  A number is (code - zero) * scale. */
+ * A scale has the rank of the codes; in each dimension it is 1, as long as they are, or a part of that: so many codes
+ * side by side have one then.  A number is (code - zero) * scale. */
 #ifndef PASSES_RECIPE_STORED_H
 #define PASSES_RECIPE_STORED_H
 

@@ -1,5 +1,5 @@
-/* Weights that are stored: what rounding gives against its formula, and shards of a weight that is updated, as ranks of a
- * parallel run would hold them. */
+/* Weights that are stored: what rounding gives against its formula, and shards of a weight that is updated, as ranks of
+ * a parallel run would hold them. */
 #include "passes/recipe/stored.h"
 
 #include <math.h>
