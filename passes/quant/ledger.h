@@ -5,7 +5,14 @@
 #include "passes/recipe/quantizer.h"
 #include "passes/recipe/recipe.h"
 
-typedef enum QuantKind { QUANTIZED_DATA, QUANTIZED_WEIGHT, QUANTIZED_BIAS, QUANT_STAYS, QUANT_LEFT, QUANT_PRODUCT } QuantKind;
+typedef enum QuantKind {
+    QUANTIZED_DATA,
+    QUANTIZED_WEIGHT,
+    QUANTIZED_BIAS,
+    QUANT_STAYS,
+    QUANT_LEFT,
+    QUANT_PRODUCT
+} QuantKind;
 
 typedef struct QuantDecision {
     QuantKind kind;
