@@ -24,6 +24,8 @@ static const char *const models[] = {
     _( "--optimizer adamw --amp bf16",                                       shadows,    BF16  )                          \
     _( "--optimizer adamw --amp fp16 --accumulate 2",                        counters,   I64   )                          \
     _( "--optimizer adamw --quant w8a8",                                     ranges,     F32   )                          \
+    _( "--optimizer adamw --quant int8-weights",                             scales,     F32   )                          \
+    _( "--optimizer adamw:states=8bit,states_min=256",                       moments,    U8    )                          \
     _( "--optimizer lion --clip-value 0.5",                                    statistics, F32   )
 /* clang-format on */
 
