@@ -143,7 +143,7 @@ static Status check_form(Placement *p, const Quantizer *by, const Node *call, co
             p, by, call,
             "no weights are stored so: wanted are integers of 8 or 4 bits, narrow or asym, scales in f32 of the "
             "largest, rne or sr; or bf16",
-            "w=int8:row:sr:stored");
+            quant_call(p, call)->data ? "w=int8:row:sr:stored,a=off" : "w=int8:row:sr:stored");
     if (quant_call(p, call)->data)
         return refuse(p, by, call, "of weights that are stored products are of floats", "a=off");
     if (grain->axis != QUANT_WHOLE && grain->block && t->dims[grain->axis] % grain->block)

@@ -81,9 +81,9 @@ static Status optimizer_is_shown(void *context)
     Text t;
     text_open(&t, &c->arena);
     kinds_print(&t, &ops_table);
-    assert_non_null(strstr(text_get(&t), "signum          lr=0.0001 momentum=0.9 weight_decay=0\n"));
+    assert_non_null(strstr(text_get(&t), "signum          lr=0.0001 momentum=0.9 weight_decay=0 states=f32\n"));
     kinds_complete(&t, &ops_table, OPT_optimizer);
-    assert_non_null(strstr(text_get(&t), "signum[:,]*) words=\"lr= momentum= weight_decay=\""));
+    assert_non_null(strstr(text_get(&t), "signum[:,]*) words=\"lr= momentum= weight_decay= states=\""));
     assert_non_null(strstr(option_specs[OPT_optimizer].help, "signum"));
     return OK;
 }

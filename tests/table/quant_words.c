@@ -173,7 +173,8 @@ static void follow(Context *c, Spoken s, char operand, Count *n)
         placed_before = read == OK;
         if (strncmp(instead, "--quant-op", 10) == 0) /* of the grain: for one call */
             instead = strchr(strchr(instead, '=') + 1, '=') ? strchr(instead, '=') + 1 : instead;
-        if (!say_instead(c, &s, operand, arena_copy(&c->arena, instead, strcspn(instead, "'"))))
+        if (!say_instead(c, &s, operand, arena_copy(&c->arena, instead, strcspn(instead, "',"))) ||
+            strchr(instead, ',')) /* the other operand, too: it is none of these */
             return;
     }
 }
