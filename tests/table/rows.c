@@ -51,8 +51,10 @@ static double level(double number, double kind)
 static double chance_bf16(double number, double draw)
 {
     const double x = (double)(float)number, by = draw > 0 && draw < 1 ? floor((double)(float)draw * 65536) / 65536 : 0;
+    if (!isfinite(x))
+        return x;
     const double step = fabs(x) < 0x1p-126 ? 0x1p-133 : ldexp(1, ilogb(x) - 7);
-    return isfinite(x) ? copysign(fmin(floor(fabs(x) / step + by) * step, 0x1.fep127), x) : x;
+    return copysign(fmin(floor(fabs(x) / step + by) * step, 0x1.fep127), x);
 }
 
 /* Names are those of the rows; a row without a formula here fails. */
