@@ -60,7 +60,7 @@ static Status work(void *arg)
 /* The first requests fail one after the other, later ones at growing distances; QCC_SWEEP=full leaves none out. */
 static int next_after(int n)
 {
-    enum { DENSE = 20, SPARSE = 7 };
+    enum { DENSE = 12, SPARSE = 4 };
     const char *sweep = getenv("QCC_SWEEP");
     const bool full = sweep && strcmp(sweep, "full") == 0;
     return full || n < DENSE ? 1 : n / SPARSE;

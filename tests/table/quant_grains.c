@@ -1,3 +1,4 @@
+/* label: slow */
 /* Every grain, source of the scale and format of weights and of data, in products of every kind: it runs, and each
  * element has the number that a plain loop over those who share its scale gives it, or it is refused with a reason
  * and with what to write instead.  Learned scales have the gradient of LSQ's formula in f64. */
