@@ -120,7 +120,8 @@ static bool infer_state_scale(Infer *q, int i)
     const int64_t n = type_elements(x), blocks = type_elements(scale);
     if (!is_state_code(x->dtype) || q->in[UPDATE_PARAMETER]->dtype == F64)
         return infer_fail(q, "keeps no state of %s with a scale", dtype_name(x->dtype)), false;
-    if (scale->dtype != F32 || (scale->rank != 1 && scale->rank != RANK_UNKNOWN) || blocks == 0 || (n >= 0 && blocks > 0 && n % blocks != 0))
+    if (scale->dtype != F32 || (scale->rank != 1 && scale->rank != RANK_UNKNOWN) || blocks == 0 ||
+        (n >= 0 && blocks > 0 && n % blocks != 0))
         return infer_fail(q, "%s are no scales of blocks of %s", type_text(q->scratch, scale),
                           type_text(q->scratch, x)),
                false;
