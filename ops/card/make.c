@@ -68,6 +68,14 @@ Node *make_reshape(Build *b, Node *x, int rank, const int64_t *dims)
     return build_node(b, OP_reshape, attr, 2, (Node *[]){ x, build_i64s(b, rank, dims) });
 }
 
+Node *make_shaped(Build *b, Node *x, int rank, const int64_t *dims)
+{
+    bool same = x && x->type->rank == rank;
+    for (int i = 0; same && i < rank; i++)
+        same = x->type->dims[i] == dims[i];
+    return same ? x : make_reshape(b, x, rank, dims);
+}
+
 Node *make_transpose(Build *b, Node *x, int rank, const int64_t *order)
 {
     void *at, *attr = attr_of(b, OP_transpose, "perm", &at);

@@ -26,6 +26,9 @@ Node *make_cast(Build *b, Node *x, DType to);
 /* x with these dimensions. */
 Node *make_reshape(Build *b, Node *x, int rank, const int64_t *dims);
 
+/* The same, and x itself where it has them. */
+Node *make_shaped(Build *b, Node *x, int rank, const int64_t *dims);
+
 /* x with dimension i of the result taken from dimension order[i]. */
 Node *make_transpose(Build *b, Node *x, int rank, const int64_t *order);
 

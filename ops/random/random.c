@@ -2,6 +2,7 @@
 #include "ops/random/random_draws.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "ops/card/access.h"
@@ -249,6 +250,16 @@ static Node *sample_random(Build *b, Rng *rng, int variant, Op op)
     at.shape = (Ints){ variant % 6, dims };
     sample_dims(rng, at.shape.n, 5, dims);
     return build_node(b, op, &at, 0, NULL);
+}
+
+Node *random_draws(Build *b, const Type *like, int64_t stream)
+{
+    int64_t *dims = NEWS(b->graph->arena, int64_t, like->rank + 1);
+    memcpy(dims, like->dims, (size_t)like->rank * sizeof *dims);
+    const RandomAttr at = {
+        .shape = { like->rank, dims }, .dtype = (int)F32 + 1, .second = 1, .seed = NAN, .stream = stream
+    };
+    return build_node(b, OP_random_uniform, &at, 0, NULL);
 }
 
 static Node *sample_random_like(Build *b, Rng *rng, int variant, Op op)

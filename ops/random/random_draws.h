@@ -14,6 +14,9 @@ typedef struct RandomAttr {
     int64_t stream;
 } RandomAttr;
 
+/* A number of [0, 1) for each element of what has that type, by its place and the stream. */
+Node *random_draws(Build *b, const Type *like, int64_t stream);
+
 typedef struct BernoulliAttr {
     int dtype; /* DType + 1; 0: that of the operand */
     float seed;

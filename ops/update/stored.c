@@ -3,8 +3,7 @@
 #include "ops/quant/quantize.h"
 #include "ops/scalar.h"
 
-/* Scales are above that, so that what is divided by them stays finite; those of states as torchao's are. */
-#define LEAST_SCALE       1e-30
+/* Scales of states are above that, as torchao's are. */
 #define LEAST_STATE_SCALE 1e-12
 #define STICKY            (120.0 / 127)
 #define LARGEST_F8        448.0
@@ -84,11 +83,10 @@ static bool infer_codes(Infer *q, const UpdateForm *form, const Type *x)
            (!zero || infer_like(q, UPDATE_X_ZERO, x->dtype, q->in[UPDATE_X_SCALE]));
 }
 
-/* Whether an update takes weight decay apart from the gradient. */
-static bool decays_apart(const Infer *q)
+bool update_decays_apart(const OpDef *def, const void *attr)
 {
-    const AttrSpec *spec = attr_find(q->def->attrs, str("decoupled"));
-    return spec ? *(const bool *)attr_at(spec, q->attr) : q->def == &op_update_lion;
+    const AttrSpec *spec = attr_find(def->attrs, str("decoupled"));
+    return spec ? *(const bool *)attr_at(spec, attr) : def == &op_update_lion;
 }
 
 static bool infer_parameter(Infer *q, const UpdateForm *form, const Type *x)
@@ -100,7 +98,7 @@ static bool infer_parameter(Infer *q, const UpdateForm *form, const Type *x)
         return infer_fail(q, "trains floats, and codes that have a scale, not %s", dtype_name(x->dtype)), false;
     if (!coded && (infer_has(q, UPDATE_X_ZERO) || form->sticky || form->scale_decay || form->least || form->largest))
         return infer_fail(q, "says of codes what a parameter of %s does not have", dtype_name(x->dtype)), false;
-    if (form->scale_decay && !decays_apart(q))
+    if (form->scale_decay && !update_decays_apart(q->def, q->attr))
         return infer_fail(q, "has no weight decay apart from the gradient that a scale could take"), false;
     if ((form->rounding == ROUND_SR) != draws || (draws && !coded && !narrow))
         return infer_fail(q, draws ? "draws for rounding=sr of codes and of bf16 alone"
@@ -128,9 +126,8 @@ static bool infer_state_scale(Infer *q, int i)
     return true;
 }
 
-bool infer_stored(Infer *q, int n_states, const char *const *names)
+bool infer_stored(Infer *q, int n_states)
 {
-    (void)names;
     if (!infer_parameter(q, q->attr, q->in[UPDATE_PARAMETER]))
         return false;
     for (int i = 0; i < UPDATE_STATES; i++) {
@@ -181,17 +178,9 @@ int update_results(const UpdateForm *form, int n_states, int n_in, Node *const *
 
 /* ---- the parameter ---- */
 
-static Node *reshaped(Build *b, Node *x, int rank, const int64_t *dims)
-{
-    bool same = x && x->type->rank == rank;
-    for (int i = 0; same && i < rank; i++)
-        same = x->type->dims[i] == dims[i];
-    return same ? x : make_reshape(b, x, rank, dims);
-}
-
 static Node *like(Build *b, Node *x, const Type *type)
 {
-    return reshaped(b, x, type->rank, type->dims);
+    return make_shaped(b, x, type->rank, type->dims);
 }
 
 /* A reduction over what shares a scale. */
@@ -213,10 +202,10 @@ Node *stored_open(Update *u, const Site *s)
     if (!site_in(s, UPDATE_X_SCALE))
         return make_cast(b, x, u->type);
     (void)grain_of(x->type, s->in[UPDATE_X_SCALE]->type, &g);
-    u->codes = reshaped(b, make_cast(b, x, F32), g.rank, g.dims);
+    u->codes = make_shaped(b, make_cast(b, x, F32), g.rank, g.dims);
     if (zero)
-        u->codes = CALL(b, sub, u->codes, reshaped(b, make_cast(b, zero, F32), g.rank, g.scales));
-    u->scale = reshaped(b, s->in[UPDATE_X_SCALE], g.rank, g.scales);
+        u->codes = CALL(b, sub, u->codes, make_shaped(b, make_cast(b, zero, F32), g.rank, g.scales));
+    u->scale = make_shaped(b, s->in[UPDATE_X_SCALE], g.rank, g.scales);
     return stored_number(u);
 }
 
@@ -232,7 +221,7 @@ static Node *symmetric_scale(Update *u, const Grain *g, Node *x)
     Build *b = u->b;
     const double largest = (double)u->form->largest;
     Node *most = reduced(b, OP_reduce_max, g, CALL(b, abs, x));
-    Node *fresh = CALL(b, max, CALL(b, div, most, update_number(u, largest)), update_number(u, LEAST_SCALE));
+    Node *fresh = CALL(b, max, CALL(b, div, most, update_number(u, largest)), update_number(u, UPDATE_LEAST_SCALE));
     if (!u->form->sticky)
         return fresh;
     Node *reach = CALL(b, mul, u->scale, update_number(u, largest));
@@ -255,7 +244,7 @@ static Node *affine_scale(Update *u, const Grain *g, Node *x, Node **zero)
 {
     Build *b = u->b;
     const double least = (double)u->form->least, largest = (double)u->form->largest;
-    Node *none = update_number(u, 0), *tiny = update_number(u, LEAST_SCALE);
+    Node *none = update_number(u, 0), *tiny = update_number(u, UPDATE_LEAST_SCALE);
     Node *low = CALL(b, min, reduced(b, OP_reduce_min, g, x), none),
          *high = CALL(b, max, reduced(b, OP_reduce_max, g, x), none);
     Node *each = CALL(b, div, CALL(b, sub, high, low), update_number(u, largest - least));
@@ -302,8 +291,8 @@ static Node *counted_narrow(Update *u, Node *x, Node *to)
     Build *b = u->b;
     Node *nearest = make_cast(b, make_cast(b, x, BF16), F32), *now = make_cast(b, to, F32);
     Node *below = CALL(b, and, differs(b, x, u->x), CALL(b, equal, nearest, u->x));
-    Node *changed = differs(b, now, u->x);
-    return counted(b, below, changed, CALL(b, and, changed, CALL(b, not, changed)));
+    Node *changed = differs(b, now, u->x), *never = CALL(b, and, changed, CALL(b, not, changed));
+    return counted(b, below, changed, never); /* nothing is cut off */
 }
 
 static Node *counted_codes(Update *u, Node *x, Node *scale, Node *raw, Node *codes, Node *zero)
@@ -323,9 +312,9 @@ static void close_codes(Update *u, const Site *s, Node *x, Node **results)
     Node *draw = site_in(s, UPDATE_DRAW), *old = site_in(s, UPDATE_X_ZERO), *zero = NULL;
     Grain g;
     (void)grain_of(type, of_scale, &g);
-    x = reshaped(b, x, g.rank, g.dims);
+    x = make_shaped(b, x, g.rank, g.dims);
     Node *scale = old ? affine_scale(u, &g, x, &zero) : symmetric_scale(u, &g, x);
-    Node *raw = rounded(u, CALL(b, div, x, scale), draw ? reshaped(b, draw, g.rank, g.dims) : NULL);
+    Node *raw = rounded(u, CALL(b, div, x, scale), draw ? make_shaped(b, draw, g.rank, g.dims) : NULL);
     raw = zero ? CALL(b, add, raw, zero) : raw;
     Node *codes = bounded(u, raw, (double)form->least, (double)form->largest);
     results[0] = build_cast(b, like(b, codes, type), type->dtype);
@@ -333,7 +322,7 @@ static void close_codes(Update *u, const Site *s, Node *x, Node **results)
     if (zero)
         results[UPDATE_X_ZERO] = build_cast(b, like(b, zero, of_scale), type->dtype);
     if (form->counts && old)
-        old = reshaped(b, make_cast(b, old, F32), g.rank, g.scales);
+        old = make_shaped(b, make_cast(b, old, F32), g.rank, g.scales);
     if (form->counts)
         results[UPDATE_DRAW] = counted_codes(u, x, scale, raw, codes, old);
 }

@@ -5,7 +5,7 @@
 #include "ops/update/update.h"
 
 /* Checks the attributes and the operands behind the states; false after a complaint. */
-bool infer_stored(Infer *q, int n_states, const char *const *names);
+bool infer_stored(Infer *q, int n_states);
 
 /* Whether a state's type is one of codes, which have a scale. */
 bool is_state_code(DType d);

@@ -70,7 +70,7 @@ const Type *infer_update(Infer *q)
     if (!x)
         return NULL;
     const int n = update_states(q->def, q->attr, names);
-    if (!infer_states(q, n) || !infer_stored(q, n, names))
+    if (!infer_states(q, n) || !infer_stored(q, n))
         return NULL;
     if (!infer_part(q, UPDATE_GRADIENT) || !infer_scalar(q, UPDATE_LR, true) || !infer_scalar(q, UPDATE_STEP, false) ||
         (infer_has(q, UPDATE_SCALE) && !infer_scalar(q, UPDATE_SCALE, true)))

@@ -72,6 +72,12 @@ extern const char *const update_roundings[];
  * many, -1 for an op that is no update. */
 int update_states(const OpDef *def, const void *attr, const char *names[UPDATE_STATES]);
 
+/* Scales of parameters are no less, so that what is divided by them stays finite. */
+#define UPDATE_LEAST_SCALE 1e-30f
+
+/* Whether updates with these attributes take weight decay apart from the gradient. */
+bool update_decays_apart(const OpDef *def, const void *attr);
+
 /* Whether an update keeps nothing in few bits. */
 bool update_is_plain(const Node *n);
 

@@ -38,12 +38,12 @@ static int64_t whole(const Node *call)
 static Node *as_rows(Build *b, Node *x, int64_t rows)
 {
     const int64_t n = type_elements(x->type);
-    return product_shaped(b, x, 2, (const int64_t[]){ rows, rows ? n / rows : 0 });
+    return make_shaped(b, x, 2, (const int64_t[]){ rows, rows ? n / rows : 0 });
 }
 
 static Node *like(Build *b, Node *x, const Type *t)
 {
-    return product_shaped(b, x, t->rank, t->dims);
+    return make_shaped(b, x, t->rank, t->dims);
 }
 
 /* [n, 1] as [n, 1, 1 ..], or as [1, n, 1 ..]; one scale for all is a number. */
@@ -51,10 +51,10 @@ static Node *along(Build *b, Node *s, int rank, int axis)
 {
     int64_t dims[MAX_RANK];
     if (type_elements(s->type) == 1)
-        return product_shaped(b, s, 0, NULL);
+        return make_shaped(b, s, 0, NULL);
     for (int i = 0; i < rank; i++)
         dims[i] = i == axis ? s->type->dims[0] : 1;
-    return product_shaped(b, s, rank, dims);
+    return make_shaped(b, s, rank, dims);
 }
 
 static Node *sums_in_f32(Build *b, Node *sums)
@@ -121,7 +121,7 @@ const ProductWay way_conv = { .first = DATA,
 static Node *swap_channels(Build *b, Node *w, int64_t groups, int64_t first, int64_t second)
 {
     const int64_t taps = type_elements(w->type) / (groups * first * second);
-    Node *split = product_shaped(b, w, 4, (const int64_t[]){ groups, first, second, taps });
+    Node *split = make_shaped(b, w, 4, (const int64_t[]){ groups, first, second, taps });
     return make_transpose(b, split, 4, (const int64_t[]){ 0, 2, 1, 3 });
 }
 
@@ -170,10 +170,10 @@ static Node *spread(Build *b, Node *x, int axis, int64_t step)
     dims[axis + 1] = 1;
     memcpy(dims + axis + 2, t->dims + axis + 1, (size_t)(t->rank - axis - 1) * sizeof *dims);
     behind[axis + 1] = step - 1;
-    Node *apart = make_pad(b, product_shaped(b, x, t->rank + 1, dims), t->rank + 1, none, behind);
+    Node *apart = make_pad(b, make_shaped(b, x, t->rank + 1, dims), t->rank + 1, none, behind);
     memcpy(dims, t->dims, (size_t)t->rank * sizeof *dims);
     dims[axis] = n * step;
-    return make_slice(b, product_shaped(b, apart, t->rank, dims), axis, 0, (n - 1) * step + 1, 1);
+    return make_slice(b, make_shaped(b, apart, t->rank, dims), axis, 0, (n - 1) * step + 1, 1);
 }
 
 static Node *turn_round(Build *b, Node *x, int axis)
@@ -194,7 +194,7 @@ static Node *turned_filter(Build *b, const Node *call, Node *w)
     dims[0] = groups_of(call) * channels_of_group(call);
     dims[1] = results_of_group(call);
     Node *turned = swap_channels(b, w, groups_of(call), results_of_group(call), channels_of_group(call));
-    turned = product_shaped(b, turned, t->rank, dims);
+    turned = make_shaped(b, turned, t->rank, dims);
     for (int i = 2; turned && i < t->rank; i++)
         turned = turn_round(b, turned, i);
     return turned;
@@ -275,14 +275,14 @@ static Node *lay_channels(Build *b, const Node *call, int operand, Node *x, int 
 {
     const Type *t = in(call, operand)->type;
     *axis = 1;
-    x = product_shaped(b, x, 3, (const int64_t[]){ t->dims[0], t->dims[1], product_of(t, 2) });
+    x = make_shaped(b, x, 3, (const int64_t[]){ t->dims[0], t->dims[1], product_of(t, 2) });
     return as_rows(b, make_transpose(b, x, 3, (const int64_t[]){ 1, 0, 2 }), t->dims[1]);
 }
 
 static Node *unlay_channels(Build *b, const Node *call, int operand, Node *x)
 {
     const Type *t = in(call, operand)->type;
-    x = product_shaped(b, x, 3, (const int64_t[]){ t->dims[1], t->dims[0], product_of(t, 2) });
+    x = make_shaped(b, x, 3, (const int64_t[]){ t->dims[1], t->dims[0], product_of(t, 2) });
     return like(b, make_transpose(b, x, 3, (const int64_t[]){ 1, 0, 2 }), t);
 }
 
@@ -296,11 +296,11 @@ static Node *scale_weight(Build *b, const Node *call, int operand, Node *s)
         return along(b, s, t->rank, 0);
     if (groups == 1)
         return along(b, s, t->rank, 1);
-    s = product_shaped(b, s, 3, (const int64_t[]){ groups, 1, t->dims[1] });
+    s = make_shaped(b, s, 3, (const int64_t[]){ groups, 1, t->dims[1] });
     s = make_expand(b, s, 3, (const int64_t[]){ groups, results, t->dims[1] });
     for (int i = 0; i < t->rank; i++)
         dims[i] = i < 2 ? t->dims[i] : 1;
-    return product_shaped(b, s, t->rank, dims);
+    return make_shaped(b, s, t->rank, dims);
 }
 
 static Node *multiply_weight(Build *b, const Node *call, Node *x, Node *y, int64_t most)

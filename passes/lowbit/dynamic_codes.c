@@ -5,7 +5,7 @@
 
 bool dynamic_says(const Dynamic *d, QuantField field, QuantValue value)
 {
-    return d->q->part[field].value == value;
+    return quantizer_says(d->q, field, value);
 }
 
 /* ---- what has none ---- */

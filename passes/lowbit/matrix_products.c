@@ -6,14 +6,6 @@
 #include "ops/quant/words.h"
 #include "passes/lowbit/products.h"
 
-Node *product_shaped(Build *b, Node *x, int rank, const int64_t *dims)
-{
-    bool same = x && x->type->rank == rank;
-    for (int i = 0; same && i < rank; i++)
-        same = x->type->dims[i] == dims[i];
-    return same ? x : make_reshape(b, x, rank, dims);
-}
-
 /* Whether an operand is read transposed. */
 static bool is_turned(const Node *call, int operand)
 {

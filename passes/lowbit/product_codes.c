@@ -8,12 +8,6 @@
 #include "ops/random/random_draws.h"
 #include "passes/lowbit/products.h"
 
-static const char *const operand_words[] = {
-#define OPERAND(id, word, ...) [OPERAND_##id] = word,
-    QUANT_OPERANDS(OPERAND)
-#undef OPERAND
-};
-
 Build product_build(const Node *call, bool back)
 {
     Build b = build_before((Node *)call);
@@ -24,17 +18,8 @@ Build product_build(const Node *call, bool back)
 /* Numbers of [0, 1) for the elements of a value, by their place in it. */
 static Node *draw_for(Build *b, const Layer *l, QuantOperand operand, const Node *value)
 {
-    const char *name = arena_printf(b->graph->arena, "%s/%s", l->weight->name, operand_words[operand]);
-    const Type *t = value->type;
-    int64_t *dims = NEWS(b->graph->arena, int64_t, t->rank + 1);
-    memcpy(dims, t->dims, (size_t)t->rank * sizeof *dims);
-    const RandomAttr at = { .shape = { t->rank, dims },
-                            .dtype = (int)F32 + 1,
-                            .first = 0,
-                            .second = 1,
-                            .seed = NAN,
-                            .stream = (int64_t)(uint32_t)hash64(name, strlen(name), 0) };
-    return build_node(b, OP_random_uniform, &at, 0, NULL);
+    const char *name = arena_printf(b->graph->arena, "%s/%s", l->weight->name, quantizer_operand_word(operand));
+    return random_draws(b, value->type, (int64_t)(uint32_t)hash64(name, strlen(name), 0));
 }
 
 static bool is_by_chance(const Quantizer *q)
@@ -45,7 +30,7 @@ static bool is_by_chance(const Quantizer *q)
 /* A value, in f32 and in the shape of an operand. */
 static Node *shaped(Build *b, Node *value, const Type *like)
 {
-    return product_shaped(b, make_cast(b, value, F32), like->rank, like->dims);
+    return make_shaped(b, make_cast(b, value, F32), like->rank, like->dims);
 }
 
 /* The record of an operand: what is multiplied with something turned is turned, too. */
@@ -82,18 +67,14 @@ static Status quantize_operand(Layer *l, QuantProduct k, int operand, DynamicCod
 
 /* ---- codes of a value along both axes ---- */
 
-static bool has(const Quantizer *q, QuantField field, QuantValue value)
-{
-    return q->part[field].value == value;
-}
-
 /* Whether records of a value along both axes are those of quantize_both. */
 static bool is_both(const Quantizer *q, const Quantizer *other)
 {
     return quantizer_same(q, other) && q->format == FORMAT_INT && q->bits > 1 && q->bits <= 8 &&
-           (has(q, QUANT_GRAIN, GRAIN_ROW) || has(q, QUANT_GRAIN, GRAIN_CHANNEL)) &&
-           has(q, QUANT_SOURCE, SOURCE_DYNAMIC) && has(q, QUANT_SCALE, SCALE_F32) && has(q, QUANT_ZERO, ZERO_SYM) &&
-           (has(q, QUANT_ROUNDING, ROUNDING_RNE) || is_by_chance(q)) && !q->part[QUANT_BITS].value &&
+           (quantizer_says(q, QUANT_GRAIN, GRAIN_ROW) || quantizer_says(q, QUANT_GRAIN, GRAIN_CHANNEL)) &&
+           quantizer_says(q, QUANT_SOURCE, SOURCE_DYNAMIC) && quantizer_says(q, QUANT_SCALE, SCALE_F32) &&
+           quantizer_says(q, QUANT_ZERO, ZERO_SYM) &&
+           (quantizer_says(q, QUANT_ROUNDING, ROUNDING_RNE) || is_by_chance(q)) && !q->part[QUANT_BITS].value &&
            !q->part[QUANT_TURN].value;
 }
 
@@ -126,13 +107,13 @@ static Node *scale_of_layout(Build *b, const Node *call, int operand, Node *scal
         for (int i = 0; i < rank; i++)
             dims[i] = i == axis ? 1 : t->dims[i];
     }
-    return product_way(call)->scale(b, call, operand, product_shaped(b, scale, rank, dims));
+    return product_way(call)->scale(b, call, operand, make_shaped(b, scale, rank, dims));
 }
 
 static DynamicCodes half_of(Build *b, Node *both, int at, const Node *call, int operand)
 {
     const Type *t = in(call, operand)->type;
-    return (DynamicCodes){ .codes = product_shaped(b, build_part(b, both, at), t->rank, t->dims),
+    return (DynamicCodes){ .codes = make_shaped(b, build_part(b, both, at), t->rank, t->dims),
                            .scale = scale_of_layout(b, call, operand, build_part(b, both, at + 1)) };
 }
 

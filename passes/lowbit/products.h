@@ -47,9 +47,6 @@ typedef struct ProductWay {
 
 extern const ProductWay way_matrix, way_conv, way_conv_data, way_conv_weight;
 
-/* x with these dimensions: itself where it has them. */
-Node *product_shaped(Build *b, Node *x, int rank, const int64_t *dims);
-
 /* The way of a call of a layer. */
 const ProductWay *product_way(const Node *call);
 

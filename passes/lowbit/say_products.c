@@ -14,12 +14,6 @@ static const QuantOperand records[QUANT_PRODUCT_COUNT][2] = {
     [PRODUCT_GRAD_WEIGHT] = { OPERAND_X_WGRAD, OPERAND_G_WGRAD },
 };
 
-static const char *const operand_words[] = {
-#define OPERAND(id, word, ...) [OPERAND_##id] = word,
-    QUANT_OPERANDS(OPERAND)
-#undef OPERAND
-};
-
 static const char *const product_words[] = {
 #define PRODUCT(id, word) [PRODUCT_##id] = word,
     QUANT_PRODUCTS(PRODUCT)
@@ -70,10 +64,10 @@ static Status check_spec(Products *p, const QuantSpec *s)
                       "int8-weights, or int8-matmul");
     for (int i = 0; i < QUANT_OPERAND_COUNT; i++)
         if (s->of[i].on && quantizer_is_integer(&s->of[i]) && s->of[i].bits > 8)
-            return refuse(
-                p,
-                arena_printf(a, "%s=int%d: products add up codes of 8 bits or less", operand_words[i], s->of[i].bits),
-                arena_printf(a, "%s=int8", operand_words[i]));
+            return refuse(p,
+                          arena_printf(a, "%s=int%d: products add up codes of 8 bits or less",
+                                       quantizer_operand_word((QuantOperand)i), s->of[i].bits),
+                          arena_printf(a, "%s=int8", quantizer_operand_word((QuantOperand)i)));
     return OK;
 }
 
@@ -150,7 +144,7 @@ static const char *why_not(Products *p, const Layer *l, QuantProduct k)
     if (l->last && l->spec->last.said && !l->spec->last.bits)
         return "no such layer stands behind it, and last=off";
     if (!x->on || !y->on)
-        return arena_printf(a, "%s=off", operand_words[records[k][x->on]]);
+        return arena_printf(a, "%s=off", quantizer_operand_word(records[k][x->on]));
     if (!call)
         return k == PRODUCT_GRAD_INPUT ? "nobody asks for it" : "it is no product of this kind";
     if ((x->part[QUANT_TURN].value || y->part[QUANT_TURN].value) && product_way(call) != &way_matrix)

@@ -78,6 +78,12 @@ typedef struct QuantSpec {
 /* Quantizer.from of an operand that nothing was said of. */
 extern const char quantizer_unsaid[];
 
+/* Whether a field has that value. */
+static inline bool quantizer_says(const Quantizer *q, QuantField field, QuantValue value)
+{
+    return q->part[field].value == value;
+}
+
 /* Whether a quantizer's codes are integers. */
 bool quantizer_is_integer(const Quantizer *q);
 
@@ -124,6 +130,9 @@ const char *quantizer_preset(const char *name, const char *target, Arena *arena)
 
 /* A spec in the words that are read, every field said. */
 const char *quantizer_spec_text(const QuantSpec *s, Arena *arena);
+
+/* "w", "a" ..: what an operand is called there. */
+const char *quantizer_operand_word(QuantOperand operand);
 
 /* One quantizer so: "int8:channel:minmax:f32:sym:narrow:rne:mask=pass". */
 const char *quantizer_text(const Quantizer *q, Arena *arena);

@@ -109,15 +109,11 @@ void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest)
 
 /* ---- what does not go together ---- */
 
-static bool has(const Quantizer *q, QuantField field, QuantValue value)
-{
-    return q->part[field].value == value;
-}
-
 /* Blocks, groups and tiles: scales for so many elements. */
 static bool has_blocks(const Quantizer *q)
 {
-    return has(q, QUANT_GRAIN, GRAIN_GROUP) || has(q, QUANT_GRAIN, GRAIN_BLOCK) || has(q, QUANT_GRAIN, GRAIN_TILE);
+    return quantizer_says(q, QUANT_GRAIN, GRAIN_GROUP) || quantizer_says(q, QUANT_GRAIN, GRAIN_BLOCK) ||
+           quantizer_says(q, QUANT_GRAIN, GRAIN_TILE);
 }
 
 static const char *wrong_with_format(const Quantizer *q, const char **instead)
@@ -125,14 +121,14 @@ static const char *wrong_with_format(const Quantizer *q, const char **instead)
     const bool integer = quantizer_is_integer(q);
     int64_t least, largest;
     *instead = "int8";
-    if (!integer && !has(q, QUANT_ZERO, ZERO_SYM))
+    if (!integer && !quantizer_says(q, QUANT_ZERO, ZERO_SYM))
         return "a zero point belongs to integers";
     if (!integer && q->part[QUANT_RANGE].value)
         return "narrow and full belong to integers";
     if (!integer && q->part[QUANT_BITS].value)
         return "learned bits belong to integers";
     *instead = integer ? "absmax" : "e2m1";
-    if (has(q, QUANT_CHOICE, CHOICE_4OR6) && q->format != FORMAT_E2M1)
+    if (quantizer_says(q, QUANT_CHOICE, CHOICE_4OR6) && q->format != FORMAT_E2M1)
         return "4or6 belongs to e2m1";
     if (!integer)
         return NULL;
@@ -150,7 +146,7 @@ static const char *wrong_with_floats(const Quantizer *q, QuantOperand role, cons
     for (size_t i = 0; i < COUNT(q->part); i++)
         if (q->part[i].value && i != QUANT_ROUNDING && i != QUANT_MASTER)
             return "bf16 has no scale: its words are rne or sr, and stored";
-    return has(q, QUANT_ROUNDING, ROUNDING_RNE) || has(q, QUANT_ROUNDING, ROUNDING_SR)
+    return quantizer_says(q, QUANT_ROUNDING, ROUNDING_RNE) || quantizer_says(q, QUANT_ROUNDING, ROUNDING_SR)
                ? NULL
                : "bf16 is rounded by rne or sr";
 }
@@ -162,22 +158,23 @@ static const char *wrong_with_source(const Quantizer *q, QuantOperand role, cons
     if (quantizer_is_learned(q) && !state)
         return "only scales of weights and activations are learned";
     *instead = "block=32";
-    if (has(q, QUANT_SCALE, SCALE_E4M3) && !has_blocks(q))
+    if (quantizer_says(q, QUANT_SCALE, SCALE_E4M3) && !has_blocks(q))
         return "a scale of 8 bits beside one number of the tensor belongs to blocks";
     *instead = "block=16";
-    if (has(q, QUANT_TURN, TURN_HADAMARD) && !(has_blocks(q) && q->part[QUANT_GRAIN].size[0] % 16 == 0))
+    if (quantizer_says(q, QUANT_TURN, TURN_HADAMARD) && !(has_blocks(q) && q->part[QUANT_GRAIN].size[0] % 16 == 0))
         return "hadamard=16 turns blocks of a multiple of 16";
     *instead = "w=int8:stored";
     if (q->part[QUANT_MASTER].value && role != OPERAND_W)
         return "stored belongs to weights";
     *instead = "dynamic";
-    if (q->part[QUANT_MASTER].value && !has(q, QUANT_SOURCE, SOURCE_DYNAMIC) && !has(q, QUANT_SOURCE, SOURCE_MINMAX))
+    if (q->part[QUANT_MASTER].value && !quantizer_says(q, QUANT_SOURCE, SOURCE_DYNAMIC) &&
+        !quantizer_says(q, QUANT_SOURCE, SOURCE_MINMAX))
         return "weights that are stored have the scale of their largest";
     *instead = "uint8:pact";
-    if (has(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
         return "pact learns the upper end of what is never below 0";
     *instead = "w=int8:dorefa";
-    return has(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W ? "dorefa belongs to weights" : NULL;
+    return quantizer_says(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W ? "dorefa belongs to weights" : NULL;
 }
 
 const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **instead)

@@ -32,6 +32,11 @@ static const struct {
 #undef OPERAND
 };
 
+const char *quantizer_operand_word(QuantOperand operand)
+{
+    return roles[operand].word;
+}
+
 static const char *const titles[] = {
 #define FIELD(id, title) title,
     QUANT_FIELDS(FIELD)

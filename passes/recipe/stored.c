@@ -3,15 +3,9 @@
 #include <math.h>
 
 #include "base/half.h"
-
-#define LEAST_SCALE 1e-30f /* what is divided by it stays finite; that of updates, too */
+#include "ops/update/update.h"
 
 /* ---- forms ---- */
-
-static bool has(const Quantizer *q, QuantField field, QuantValue value)
-{
-    return q->part[field].value == value;
-}
 
 static bool type_of_codes(const Quantizer *q, DType *type)
 {
@@ -24,17 +18,19 @@ static bool type_of_codes(const Quantizer *q, DType *type)
 
 bool stored_form_of(StoredForm *form, const Quantizer *q)
 {
-    const bool rounds = has(q, QUANT_ROUNDING, ROUNDING_RNE) || has(q, QUANT_ROUNDING, ROUNDING_SR);
+    const bool rounds =
+        quantizer_says(q, QUANT_ROUNDING, ROUNDING_RNE) || quantizer_says(q, QUANT_ROUNDING, ROUNDING_SR);
     *form = (StoredForm){ .by = *q, .type = BF16 };
     if (!q->on || !rounds || q->part[QUANT_TURN].value || q->part[QUANT_START].value || q->part[QUANT_BITS].value)
         return false;
     if (q->format == FORMAT_BF16)
         return true;
     quantizer_codes(q, &form->least, &form->largest);
-    form->zeros = has(q, QUANT_ZERO, ZERO_ASYM);
-    return type_of_codes(q, &form->type) && has(q, QUANT_SCALE, SCALE_F32) && has(q, QUANT_CHOICE, CHOICE_ABSMAX) &&
-           (has(q, QUANT_SOURCE, SOURCE_DYNAMIC) || has(q, QUANT_SOURCE, SOURCE_MINMAX)) &&
-           !has(q, QUANT_GRAIN, GRAIN_TILE) && !has(q, QUANT_ZERO, ZERO_LEARNED) &&
+    form->zeros = quantizer_says(q, QUANT_ZERO, ZERO_ASYM);
+    return type_of_codes(q, &form->type) && quantizer_says(q, QUANT_SCALE, SCALE_F32) &&
+           quantizer_says(q, QUANT_CHOICE, CHOICE_ABSMAX) &&
+           (quantizer_says(q, QUANT_SOURCE, SOURCE_DYNAMIC) || quantizer_says(q, QUANT_SOURCE, SOURCE_MINMAX)) &&
+           !quantizer_says(q, QUANT_GRAIN, GRAIN_TILE) && !quantizer_says(q, QUANT_ZERO, ZERO_LEARNED) &&
            (form->zeros || form->least == -form->largest);
 }
 
@@ -126,7 +122,7 @@ static float step_to(float number, float code, float end)
 static float find_zero(const StoredForm *f, float lo, float hi, float *zero)
 {
     const float least = (float)f->least, largest = (float)f->largest, each = (hi - lo) / (largest - least);
-    float z = within(rintf(least - lo / (each > LEAST_SCALE ? each : LEAST_SCALE)), least, largest);
+    float z = within(rintf(least - lo / (each > UPDATE_LEAST_SCALE ? each : UPDATE_LEAST_SCALE)), least, largest);
     if (lo < 0 && z == least)
         z = least + 1;
     if (hi > 0 && z == largest)
@@ -142,7 +138,7 @@ static void find_scales(const StoredForm *f, const float *lo, const float *hi, T
     for (int64_t k = 0; k < tensor_elements(scale); k++) {
         const float size = -lo[k] > hi[k] ? -lo[k] : hi[k];
         const float of = f->zeros ? find_zero(f, lo[k], hi[k], &z) : size / (float)f->largest;
-        s[k] = of > LEAST_SCALE ? of : LEAST_SCALE;
+        s[k] = of > UPDATE_LEAST_SCALE ? of : UPDATE_LEAST_SCALE;
         if (f->zeros)
             tensor_set_i64(zero, k, (int64_t)z);
     }
