@@ -64,6 +64,7 @@ typedef struct Updating {
     Node *part, *factor; /* of every rate: the schedule's, null for 1; the host's */
     Rate *rates;
     size_t n_rates, cap_rates;
+    FormsUsed used;
 } Updating;
 
 /* A factor of the host's: a state that begins as one. */
@@ -124,7 +125,9 @@ static Status update_parameter(Updating *u, Node *x, Node *gradient)
     const char *names[UPDATE_STATES];
     Node *in[UPDATE_OPERANDS] = { x, gradient, rate_of(u, group), u->step, u->scale };
     const int n = update_states(def, form, names);
-    TRY(update_form_of(form, &u->b, u->run, x, in));
+    TRY(update_form_of(form, &u->b, u->run, group, x, in));
+    u->used.sticky |= form->sticky;
+    u->used.scale_decay |= form->scale_decay;
     add_states(u, group, x, n, names, in);
     int n_in = UPDATE_OPERANDS;
     while (n_in > UPDATE_SCALE && !in[n_in - 1])
@@ -193,6 +196,7 @@ static Status update(Graph *g, PassRun *run)
         if (x[i])
             TRY(update_parameter(&u, x[i], bounded ? bounded : gradient[i]));
     }
+    TRY(update_forms_unused(run, &recipe, u.used));
     results_drop(&u.results, gone, n);
     (void)rate_of(&u, &recipe.groups[0]);
     for (size_t i = 0; i < u.n_rates; i++)

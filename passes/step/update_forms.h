@@ -5,9 +5,17 @@
 #include "ops/update/update.h"
 #include "passes/engine/pass.h"
 
+/* Which settings of stored parameters some parameter had. */
+typedef struct FormsUsed {
+    bool sticky, scale_decay;
+} FormsUsed;
+
 /* Fills what the attributes of an update say of a parameter that is stored= by a quantizer, and its operands: scale, zero
  * points and a draw, built at `b`.  A parameter that is kept as it is gets none, and no say in what becomes of scales. */
-Status update_form_of(UpdateForm *form, Build *b, PassRun *run, Node *x, Node **in);
+Status update_form_of(UpdateForm *form, Build *b, PassRun *run, const OptimizerGroup *group, Node *x, Node **in);
+
+/* Warns of such settings that are said and that no parameter had. */
+Status update_forms_unused(PassRun *run, const Recipe *recipe, FormsUsed used);
 
 /* The codes in which the states of a parameter are kept, and how many scales they have; false: they are floats. */
 bool state_codes_of(const OptimizerGroup *group, const Node *x, DType *code, int64_t *scales);
