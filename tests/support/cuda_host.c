@@ -83,8 +83,8 @@ static const char *path_of(const CudaHost *h, const char *end)
 
 static void *compile(const CudaHost *h)
 {
-    static const char command[] = "c++ -w -std=c++17 -O1 -ffp-contract=off -fno-strict-aliasing -fno-math-errno "
-                                  "-fno-trapping-math -I'%s' -I'%s/tests' -fPIC -shared -o '%s' '%s'";
+    static const char command[] = "c++ -w -U_FORTIFY_SOURCE -std=c++17 -O1 -ffp-contract=off -fno-strict-aliasing "
+                                  "-fno-math-errno -fno-trapping-math -I'%s' -I'%s/tests' -fPIC -shared -o '%s' '%s'";
     Text prelude;
     const char *source = path_of(h, ".cpp"), *library = path_of(h, ".so");
     FILE *f = fopen(source, "w");

@@ -7,6 +7,7 @@
 #define TESTS_SUPPORT_CUDA_SIM_HPP
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,28 +31,49 @@ enum SimState { SIM_READY, SIM_WARP, SIM_BLOCK, SIM_DONE };
 enum { SIM_THREADS = 256, SIM_LANES = 32, SIM_STACK = 1 << 18 };
 
 static struct SimThread {
-    ucontext_t context;
+    jmp_buf at; // where it waits
+    bool begun;
     SimState state;
     char slot[8]; // what it shows to its warp
     alignas(64) char stack[SIM_STACK];
 } sim_threads[SIM_THREADS];
-static ucontext_t sim_scheduler;
+static jmp_buf sim_scheduler;
 static void (*sim_body)(void *);
 static void *sim_argument;
 
-static void sim_enter()
-{
-    SimThread *t = &sim_threads[threadIdx.x];
-    sim_body(sim_argument);
-    t->state = SIM_DONE;
-    swapcontext(&t->context, &sim_scheduler);
-}
-
+// Jumps go between stacks without asking the system, which swapcontext does for the mask of signals each time.
 static void sim_wait(SimState state)
 {
     SimThread *t = &sim_threads[threadIdx.x];
     t->state = state;
-    swapcontext(&t->context, &sim_scheduler);
+    if (!_setjmp(t->at))
+        _longjmp(sim_scheduler, 1);
+}
+
+// A thread's stack serves one block after the other.
+static void sim_enter()
+{
+    for (;;) {
+        sim_body(sim_argument);
+        sim_wait(SIM_DONE);
+    }
+}
+
+// Goes on with a thread until it waits.
+static void sim_resume(SimThread *t)
+{
+    if (_setjmp(sim_scheduler))
+        return;
+    if (t->begun)
+        _longjmp(t->at, 1);
+    t->begun = true;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = t->stack;
+    context.uc_stack.ss_size = SIM_STACK;
+    context.uc_link = NULL;
+    makecontext(&context, sim_enter, 0);
+    setcontext(&context);
 }
 
 static void __syncthreads()
@@ -93,15 +115,8 @@ static bool sim_release(unsigned begin, unsigned end, SimState state)
 
 static void sim_block(unsigned threads, bool reversed)
 {
-    for (unsigned t = 0; t < threads; t++) {
-        SimThread *s = &sim_threads[t];
-        s->state = SIM_READY;
-        getcontext(&s->context);
-        s->context.uc_stack.ss_sp = s->stack;
-        s->context.uc_stack.ss_size = SIM_STACK;
-        s->context.uc_link = NULL;
-        makecontext(&s->context, sim_enter, 0);
-    }
+    for (unsigned t = 0; t < threads; t++)
+        sim_threads[t].state = SIM_READY;
     for (bool any = true; any;) {
         any = false;
         for (unsigned k = 0; k < threads; k++) {
@@ -110,7 +125,7 @@ static void sim_block(unsigned threads, bool reversed)
                 continue;
             any = true;
             threadIdx.x = t;
-            swapcontext(&sim_scheduler, &sim_threads[t].context);
+            sim_resume(&sim_threads[t]);
         }
         for (unsigned t = 0; t < threads; t += SIM_LANES)
             any |= sim_release(t, t + SIM_LANES, SIM_WARP);
