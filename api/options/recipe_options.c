@@ -113,8 +113,7 @@ static Status read_precision(Precision *p, const CommandLine *line, Arena *arena
     return scale ? loss_scale_read(&p->scale, scale, arena, d) : OK;
 }
 
-/* Whom quantized models are for, unless --for says it. */
-static const char *target_of(const CommandLine *line)
+const char *options_target(const CommandLine *line)
 {
     const char *said = option_text(line, OPT_for_);
     return said && strcmp(said, "float") != 0 ? said : "ort";
@@ -161,7 +160,7 @@ static Status read_quantization(Quantization *q, const CommandLine *line, Arena 
     if (!text || strcmp(text, "off") == 0)
         return OK;
     QuantSpec *spec = NEW(arena, QuantSpec);
-    q->target = target_of(line);
+    q->target = options_target(line);
     TRY(quantizer_read(spec, "--quant", text, q->target, arena, d));
     if (quantizer_is_of_products(spec))
         q->products = spec;

@@ -28,6 +28,9 @@ extern const RecipeField recipe_fields[OPT_COUNT];
  * not understood.  Texts are copied into `arena`. */
 Status recipe_read_options(Recipe *r, const CommandLine *line, const OpTable *ops, Arena *arena, Diag *d);
 
+/* Whom quantized models are for: what --for says, ONNX Runtime where it says nothing or float. */
+const char *options_target(const CommandLine *line);
+
 /* The losses of a line, without what is in the files that they name; none where it names none. */
 Status recipe_read_loss_options(Recipe *r, const CommandLine *line, Arena *arena, Diag *d);
 

@@ -8,6 +8,7 @@
 #include "frontends/onnx/narrow.h"
 #include "frontends/onnx/write.h"
 #include "passes/engine/pass.h"
+#include "passes/target/target.h"
 
 /* ---- what the line says ---- */
 
@@ -30,7 +31,8 @@ static Status read_for(Diag *d, const CommandLine *line)
 {
     const char *form = option_text(line, OPT_for_);
     Place place = ON_COMMAND_LINE;
-    if (!form || strcmp(form, "float") == 0 || strcmp(form, "ort") == 0 || strcmp(form, "generic") == 0)
+    const QuantTarget *target = form ? quant_target(form) : NULL;
+    if (!form || !target || target->places) /* float, or a target */
         return OK;
     place.where = "--for";
     Message *msg = message_new(d, SEVERITY_ERROR, USAGE, place, "this build writes no models for %s yet", form);

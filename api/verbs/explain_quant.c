@@ -121,7 +121,7 @@ Status explain_fusions(Text *t, qcc_step *s, bool records)
 {
     Fusions f;
     const Quantization *q = &s->recipe.quantization;
-    if (!q->spec || !q->ledger || strcmp(q->target, "ort") != 0)
+    if (!q->spec || !q->ledger || quantization_target(q)->predicts != PREDICTS_ORT)
         return OK;
     TRY(predict(s, &f));
     if (records)

@@ -121,6 +121,11 @@ const char *export_codes_for(const Exported *e)
     return codes ? e->step->recipe.quantization.target : NULL;
 }
 
+bool export_predicts(const Exported *e, TargetPredictor by)
+{
+    return export_codes_for(e) && quantization_target(&e->step->recipe.quantization)->predicts == by;
+}
+
 static void tell_form(Text *t, const qcc_model *m, const Exported *e)
 {
     const Onnx__ModelProto *p = m->spine.model;
@@ -224,7 +229,7 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const Exported
     const Census old = census_of(m, arena), new = census_of(written, arena);
     Fusions fused;
     bool has_pairs = false;
-    if (export_codes_for(e) && strcmp(export_codes_for(e), "ort") == 0)
+    if (export_predicts(e, PREDICTS_ORT))
         TRY(fusions_of(written, arena, &fused, &has_pairs));
     tell_counts(&t, &(Counts){ &old, &new, has_pairs ? &fused : NULL, arena, false });
     if (has_pairs)

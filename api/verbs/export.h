@@ -4,6 +4,7 @@
 
 #include "api/model/command.h"
 #include "api/session/export_form.h"
+#include "passes/target/target.h"
 
 /* An exported file, and what it was made of. */
 typedef struct Exported {
@@ -17,6 +18,9 @@ typedef struct Exported {
 
 /* Whom a file with codes is for; null: it has floats. */
 const char *export_codes_for(const Exported *e);
+
+/* Whether its target's fusions are predicted by somebody. */
+bool export_predicts(const Exported *e, TargetPredictor by);
 
 /* Reads what --verify names, and complains of data that does not fit: before anything is written. */
 Status export_verify_data(Command *c, Exported *e);

@@ -372,7 +372,7 @@ static Status certify(Verify *v, const Validation *seen, bool good)
         const Compared *o = &v->outputs[i];
         outputs[i] = (CertifiedOutput){ v->after->outputs[i].name, o->n, o->n - o->equal, o->apart };
     }
-    if (strcmp(export_codes_for(v->e), "ort") == 0)
+    if (export_predicts(v->e, PREDICTS_ORT))
         TRY(fusions_of(v->after, arena, &fused, &has_pairs));
     const Certificate certificate = { .exported = v->e,
                                       .parity = &v->parity,

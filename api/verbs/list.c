@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
+#include "api/options/recipe_options.h"
 #include "api/verbs/verbs.h"
 #include "ops/card/schema.h"
 #include "passes/amp/table.h"
@@ -226,7 +227,7 @@ Status command_list_ops(Command *c)
 
 Status command_print_table(Command *c)
 {
-    const char *target = option_given(&c->line, OPT_for_) ? option_text(&c->line, OPT_for_) : "ort";
+    const char *target = options_target(&c->line);
     const bool amp = strcmp(option_text(&c->line, OPT_print_table), "amp") == 0;
     Text t;
     size_t n;
@@ -243,7 +244,7 @@ Status command_print_table(Command *c)
         if (amp)
             amp_table_print(&t, ops[i].title, ops[i].def);
         else
-            quant_table_print(&t, ops[i].title, ops[i].def, &ops_table, target);
+            quant_table_print(&t, ops[i].title, ops[i].def, &ops_table, quant_target(target));
     }
     return out_bytes(c->out, t.p, t.n);
 }
@@ -252,7 +253,7 @@ Status command_print_table(Command *c)
 
 Status command_print_quantizer(Command *c)
 {
-    const char *target = option_given(&c->line, OPT_for_) ? option_text(&c->line, OPT_for_) : "ort";
+    const char *target = options_target(&c->line);
     QuantSpec spec;
     Text t;
     TRY(quantizer_read(&spec, "--print-quantizer", option_text(&c->line, OPT_print_quantizer), target, &c->cx->scratch,

@@ -101,10 +101,10 @@ static double terms_of(const Node *n)
     return (double)t->dims[t->rank - 1];
 }
 
-/* Whether 32 bits hold every sum, whatever the codes are: those of 8 bits are at most 255 apart. */
-static bool sums_fit(const Node *n)
+/* Whether the accumulator holds every sum, whatever the codes are: those of 8 bits are at most 255 apart. */
+static bool sums_fit(const Node *n, const QuantTarget *t)
 {
-    return terms_of(n) * 255 * 127 < QUANT_MOST_SUM;
+    return terms_of(n) * 255 * 127 < target_most_sum(t);
 }
 
 /* Whether its products are of what codes stand for: one operand alone is quantized, or scales change along its sums,
@@ -125,10 +125,12 @@ static const char *hindrance(Placement *p, const Node *n, bool floats)
             return "computes from positions or sizes";
     if (floats)
         return NULL;
-    if (strcmp(p->recipe->target, "ort") == 0 && !integer_word(n))
-        return "ONNX Runtime has no product of codes for it";
-    if (!sums_fit(n))
-        return arena_printf(p->g->arena, "a sum of %.0f products of codes may leave 32 bits", terms_of(n));
+    const QuantTarget *t = quantization_target(p->recipe);
+    if (t->words_alone && !integer_word(n))
+        return t->lacks;
+    if (!sums_fit(n, t))
+        return arena_printf(p->g->arena, "a sum of %.0f products of codes may leave %d bits", terms_of(n),
+                            target_accumulator(t));
     return op_of(n)->quant.serves && !op_of(n)->quant.serves(n) ? "scales its product or what is added to it" : NULL;
 }
 
@@ -238,16 +240,17 @@ static Status ask_rows(Placement *p, Node *n, int i, const Quantizer *q)
     return message_send(m);
 }
 
-/* ONNX Runtime takes int8 in blocks for int8 when it fuses, and refuses what it made of them when it runs. */
+/* ONNX Runtime takes int8 in blocks for int8 when it fuses, and refuses what it made of them when it runs: no_blocks. */
 static Status check_engine(Placement *p, const Node *n, const QuantCallMark *c)
 {
     enum { PACKED = 4 };
-    if (strcmp(p->recipe->target, "ort") != 0 || !quant_splits_sums(c->weight) || !c->data || !has_weight(n) ||
+    if (!quantization_target(p->recipe)->no_blocks || !quant_splits_sums(c->weight) || !c->data || !has_weight(n) ||
         quant_has_rows(c->data) || c->weight->bits <= PACKED || c->weight->bits > 8)
         return OK;
     Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n),
-                             "w=%s with a=%s: ONNX Runtime makes a product of codes of it that it cannot run",
-                             quantizer_text(c->weight, p->run->scratch), quantizer_text(c->data, p->run->scratch));
+                             "w=%s with a=%s: %s makes a product of codes of it that it cannot run",
+                             quantizer_text(c->weight, p->run->scratch), quantizer_text(c->data, p->run->scratch),
+                             quantization_target(p->recipe)->title);
     message_try(m, "w=int%d:channel", c->weight->bits);
     message_try(m, "a=off, or four bits and fewer of weights, which it leaves float");
     message_try(m, "--for generic");
@@ -326,7 +329,7 @@ static bool is_table(Placement *p, const Node *n)
     const OpDef *def = op_of(n);
     const QuantWay way = quant_call(p, n)->in;
     return def->quant.in[0] == QUANT_TABLE && def->row && n->n_in == 1 && is_f32(n) && is_f32(in(n, 0)) &&
-           (way == WAY_CARD || way == WAY_TABLE || quant_is_table_for(n->graph->ir->ops, n->op, p->recipe->target));
+           (way == WAY_CARD || way == WAY_TABLE || quant_is_table_for(def, quantization_target(p->recipe)));
 }
 
 static bool reads_codes(const Node *n, int i)
@@ -338,12 +341,17 @@ static bool reads_codes(const Node *n, int i)
 bool quant_may_join(Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
+    const QuantTarget *t = quantization_target(p->recipe);
     if (!is_open(p, n) || quant_call(p, n)->cell)
         return false;
-    if (is_table(p, n) || quant_is_side_by_side(n))
+    if (is_table(p, n))
+        return true;
+    if (!quant_joins_for(def, t) && quant_call(p, n)->in != WAY_CARD)
+        return false;
+    if (quant_is_side_by_side(n))
         return true;
     return def->quant.in[0] == QUANT_INPUT && def->quant.out[0] == QUANT_INPUT && !multiplies(n) && n->n_in &&
-           is_f32(n) && (strcmp(p->recipe->target, "ort") != 0 || integer_word(n));
+           is_f32(n) && (!t->words_alone || integer_word(n));
 }
 
 /* Whether a value is codes at no cost: asked for, what a product on codes gives, or what is made of such. */

@@ -54,7 +54,7 @@ static bool packs(const Node *n, const Quantization *q, int64_t least, int64_t l
         return false;
     for (const Use *u = n->uses; u; u = u->next)
         if (node_is_return(u->user) || !op_of(u->user)->quant.dequantizes ||
-            (strcmp(q->target, "ort") == 0 && meets_codes(u->user)))
+            (quantization_target(q)->keeps_bytes && meets_codes(u->user)))
             return false;
     return true;
 }

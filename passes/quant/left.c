@@ -45,7 +45,6 @@ static const char *operand_hinders(Placement *p, Node *n)
 static const char *why_left(Placement *p, Node *n)
 {
     const QuantCallMark *c = quant_call(p, n);
-    const bool ort = strcmp(p->recipe->target, "ort") == 0;
     bool all = true;
     for (int i = 0; i < n->n_in; i++)
         all &= !reads_codes(n, i) || is_codes(p, in(n, i));
@@ -54,7 +53,7 @@ static const char *why_left(Placement *p, Node *n)
     if (op_of(n)->quant.in[0] == QUANT_FLOAT || n->type->kind == TYPE_TUPLE)
         return "is computed of floats, whatever the target";
     if (!quant_may_join(p, n))
-        return ort ? "ONNX Runtime computes it of floats" : "is no function of codes";
+        return quantization_target(p->recipe)->alone;
     if (all)
         return NULL;
     const char *why = operand_hinders(p, n);

@@ -29,7 +29,7 @@ static bool opens(const Node *n)
 static Status open_swish(Graph *g, PassRun *run)
 {
     const Recipe *recipe = run->options->recipe;
-    if (!recipe || !recipe->quantization.spec || strcmp(recipe->quantization.target, "ort") != 0)
+    if (!recipe || !recipe->quantization.spec || !quantization_target(&recipe->quantization)->opens_swish)
         return OK;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;

@@ -212,12 +212,12 @@ static bool is_placed(Placing *s, const Node *weight, const Quantizer *by, int a
 
 /* |bias| / (data scale * 2^30): no scale below that keeps the codes of the bias within half of 32 bits, which leaves the other
  * half to the sum that it is added to (demand.c). */
-static Node *least_scale(Build *b, Node *bias, Node *data_scale, int axis)
+static Node *least_scale(Build *b, const QuantTarget *t, Node *bias, Node *data_scale, int axis)
 {
     Node *size = CALL(b, abs, bias);
     if (axis == QUANT_WHOLE)
         size = make_reduce_all(b, OP_reduce_max, size);
-    return CALL(b, div, size, CALL(b, mul, data_scale, build_scalar(b, F32, QUANT_MOST_SUM)));
+    return CALL(b, div, size, CALL(b, mul, data_scale, build_scalar(b, F32, target_most_sum(t))));
 }
 
 static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, Node *bias, Node *data_scale)
@@ -237,7 +237,8 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     TRY(quant_grain_of_weight(s->p, by, call, i, &q.grain));
     TRY(quant_scale_of_weight(&s->scales, &q, &b, weight));
     if (bias && data_scale)
-        q.scale = CALL(&b, max, q.scale, least_scale(&b, bias, data_scale, q.grain.axis));
+        q.scale =
+            CALL(&b, max, q.scale, least_scale(&b, quantization_target(s->p->recipe), bias, data_scale, q.grain.axis));
     *v = (QuantValueMark){
         .by = by, .asked = call, .axis = channels, .scale = q.scale, .zero = q.zero, .called = v->called
     };
@@ -360,9 +361,8 @@ static Status check_model(Graph *g, PassRun *run)
 static Status check_spec(PassRun *run, const Quantization *q)
 {
     const QuantSpec *s = q->spec;
-    if (strcmp(q->target, "ort") != 0 && strcmp(q->target, "generic") != 0)
-        return refuse(run, arena_printf(run->scratch, "nothing is placed for %s yet", q->target),
-                      strcmp(q->target, "trt") == 0 ? "--for generic --quant-table trt" : "--for ort");
+    if (!quantization_target(q)->places)
+        return refuse(run, arena_printf(run->scratch, "nothing is placed for %s yet", q->target), "--for ort");
     if (s->weights_first && !s->of[OPERAND_W].on)
         return refuse(run, "phase=weights-first, and weights are not quantized", "w8a8, or the same without phase=");
     if (s->weights_first && !s->of[OPERAND_A].on)

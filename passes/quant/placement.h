@@ -5,9 +5,6 @@
 #include "passes/engine/pass.h"
 #include "passes/quant/table.h"
 
-/* Sums of products of codes, and biases, stay below that: half of what 32 bits hold. */
-#define QUANT_MOST_SUM 1073741824.0
-
 /* A value of the model: what reads it decides. */
 typedef struct QuantValueMark {
     const Quantizer *by;                 /* null: it stays as it is */

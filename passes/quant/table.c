@@ -16,11 +16,15 @@ bool quant_multiplies(const OpDef *def)
     return def->access.kind == ACCESS_CONTRACT && def->quant.in[0] == QUANT_INPUT;
 }
 
-bool quant_is_table_for(const OpTable *ops, Op op, const char *target)
+bool quant_is_table_for(const OpDef *def, const QuantTarget *target)
 {
-    const OpDef *def = ops->defs[op];
-    return def->quant.in[0] == QUANT_TABLE && def->row &&
-           (strcmp(target, "ort") != 0 || op == OP_sigmoid || op == OP_leaky_relu);
+    return def->quant.in[0] == QUANT_TABLE && def->row && target_has(target->tables, def->name);
+}
+
+bool quant_joins_for(const OpDef *def, const QuantTarget *target)
+{
+    const bool joins = def->quant.in[0] == QUANT_INPUT && def->quant.out[0] == QUANT_INPUT && !quant_multiplies(def);
+    return !joins || target_has(target->joins, def->name);
 }
 
 /* ---- roles ---- */
@@ -143,14 +147,12 @@ Status quant_table_read(const QuantTable **table, const char *file, const char *
 
 /* ---- printing ---- */
 
-void quant_table_print(Text *out, const char *title, const OpDef *def, const OpTable *ops, const char *target)
+void quant_table_print(Text *out, const char *title, const OpDef *def, const OpTable *ops, const QuantTarget *target)
 {
     enum { COLUMN = 40, COMMENT = 32 };
     Arena *arena = out->arena;
     const QuantCard *q = &def->quant;
-    Op op;
-    const bool off =
-        q->in[0] == QUANT_TABLE && op_find(ops, str(def->name), &op) && !quant_is_table_for(ops, op, target);
+    const bool off = q->in[0] == QUANT_TABLE ? !quant_is_table_for(def, target) : !quant_joins_for(def, target);
     const char *roles =
         off ? "in=off out=off" : arena_printf(arena, "in=%s out=%s", roles_in(arena, def), roles_out(arena, def));
     const char *says[] = { q->weight_axis ? "weights have a scale a channel" : NULL,

@@ -48,9 +48,13 @@ Status quant_table_read(const QuantTable **table, const char *file, const char *
 bool quant_multiplies(const OpDef *def);
 
 /* Whether an operator is a table of codes for a target, unless somebody says otherwise. */
-bool quant_is_table_for(const OpTable *ops, Op op, const char *target);
+bool quant_is_table_for(const OpDef *def, const QuantTarget *target);
+
+/* Whether a target lets an operator that adds, multiplies or pools codes do so, unless somebody says otherwise; others
+ * are no question of the target. */
+bool quant_joins_for(const OpDef *def, const QuantTarget *target);
 
 /* Appends the line of a card as it is for a target. */
-void quant_table_print(Text *out, const char *title, const OpDef *def, const OpTable *ops, const char *target);
+void quant_table_print(Text *out, const char *title, const OpDef *def, const OpTable *ops, const QuantTarget *target);
 
 #endif

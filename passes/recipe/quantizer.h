@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "passes/quantizers.def"
+#include "passes/target/target.h"
 
 typedef enum QuantFormat {
 #define FORMAT(id, ...) FORMAT_##id,
@@ -110,10 +111,14 @@ void quantizer_fill(Quantizer *q, QuantOperand operand);
 /* What of a whole record does not go together, and what to write instead; null: nothing. */
 const char *quantizer_wrong(const Quantizer *q, QuantOperand operand, const char **instead);
 
-/* Reads SPEC (docs/quantization.md) for a target, ort or trt, which presets ask for what it wants; USAGE with what to write
- * instead where something is unknown, said twice or does not go together. */
+/* Reads SPEC (docs/quantization.md) for the target of that name, whose row says what presets stand for; USAGE with what to
+ * write instead where something is unknown, said twice or does not go together. */
 Status quantizer_read(QuantSpec *to, const char *option, const char *text, const char *target, Arena *arena,
                       Diag *diag);
+
+/* The same for a row, which may be one of a file. */
+Status quantizer_read_for(QuantSpec *to, const char *option, const char *text, const QuantTarget *target, Arena *arena,
+                          Diag *diag);
 
 /* Reads what stands behind an operand's '=': off, or FORMAT:WORDS.  `from` is who says it. */
 Status quantizer_read_one(Quantizer *to, QuantOperand operand, Place place, const char *from, const char *text,
@@ -126,7 +131,7 @@ void quantizer_lay_over(QuantSpec *spec, const QuantSpec *over);
 Quantizer quantizer_mended(const Quantizer *q, bool data);
 
 /* The spec of a preset in full for a target; null: it is none. */
-const char *quantizer_preset(const char *name, const char *target, Arena *arena);
+const char *quantizer_preset(const char *name, const QuantTarget *target, Arena *arena);
 
 /* A spec in the words that are read, every field said. */
 const char *quantizer_spec_text(const QuantSpec *s, Arena *arena);

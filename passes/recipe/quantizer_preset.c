@@ -18,21 +18,22 @@ static bool read_bits(const char **text, int *bits)
     return true;
 }
 
-/* "w8a8": data of ONNX Runtime has a zero point and is unsigned, that of others has none; biases are integers where products are. */
-static const char *weights_and_data(int w, int a, bool ort, Arena *arena)
+/* "w8a8": data is unsigned and has a zero point, or signed and has none; biases are integers where products are. */
+static const char *weights_and_data(int w, int a, const QuantTarget *t, Arena *arena)
 {
     const bool few = w <= FEW || a <= FEW;
     const char *weights = w == 1 ? "binary:channel"
                           : few  ? arena_printf(arena, "int%d:channel:narrow:lsq", w)
                                  : arena_printf(arena, "int%d:channel:narrow:minmax", w);
-    const char *data = a == 1 ? "binary:mask=v"
-                       : few  ? arena_printf(arena, "int%d|uint%d:tensor:lsq", a, a)
-                       : ort  ? arena_printf(arena, "uint%d:tensor:asym:ema", a)
-                              : arena_printf(arena, "int%d:tensor:sym:ema", a);
-    return arena_printf(arena, "w=%s,a=%s,b=%s%s", weights, data, ort ? "int32" : "off", few ? ",first=8,last=8" : "");
+    const char *data = a == 1           ? "binary:mask=v"
+                       : few            ? arena_printf(arena, "int%d|uint%d:tensor:lsq", a, a)
+                       : t->signed_data ? arena_printf(arena, "int%d:tensor:sym:ema", a)
+                                        : arena_printf(arena, "uint%d:tensor:asym:ema", a);
+    return arena_printf(arena, "w=%s,a=%s,b=%s%s", weights, data, t->float_bias ? "off" : "int32",
+                        few ? ",first=8,last=8" : "");
 }
 
-static const char *of_bits(const char *name, bool ort, Arena *arena)
+static const char *of_bits(const char *name, const QuantTarget *t, Arena *arena)
 {
     int w, a;
     int64_t group;
@@ -46,10 +47,10 @@ static const char *of_bits(const char *name, bool ort, Arena *arena)
                    ? arena_printf(arena, "w=int%d:group=%s:full:minmax,a=off", w, at + 1)
                    : NULL;
     at++;
-    return at[-1] == 'a' && read_bits(&at, &a) && !*at ? weights_and_data(w, a, ort, arena) : NULL;
+    return at[-1] == 'a' && read_bits(&at, &a) && !*at ? weights_and_data(w, a, t, arena) : NULL;
 }
 
-const char *quantizer_preset(const char *name, const char *target, Arena *arena)
+const char *quantizer_preset(const char *name, const QuantTarget *target, Arena *arena)
 {
     static const struct {
         const char *name, *text;
@@ -61,5 +62,5 @@ const char *quantizer_preset(const char *name, const char *target, Arena *arena)
     for (size_t i = 0; i < COUNT(presets); i++)
         if (strcmp(presets[i].name, name) == 0)
             return presets[i].text;
-    return of_bits(name, strcmp(target, "trt") != 0, arena);
+    return of_bits(name, target, arena);
 }

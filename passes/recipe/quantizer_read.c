@@ -58,9 +58,9 @@ static const struct Elsewhere {
 
 typedef struct Reader {
     QuantSpec *spec;
-    Place place; /* of complaints */
-    const char *target;
-    const char *from; /* who says what is read now: "said", or "preset w8a8" */
+    Place place;               /* of complaints */
+    const QuantTarget *target; /* null: nobody in particular */
+    const char *from;          /* who says what is read now: "said", or "preset w8a8" */
     bool said[QUANT_OPERAND_COUNT];
     Arena *arena;
     Diag *diag;
@@ -435,11 +435,7 @@ static Status read_preset(Reader *r, const char *word)
                       arena_printf(r->arena, "w=%s", word));
     if (!text)
         return no_preset(r, name);
-    if (strcmp(r->target, "ort") != 0 && strcmp(r->target, "trt") != 0 && strcmp(r->target, "generic") != 0)
-        return refuse(
-            r, arena_printf(r->arena, "presets know what ort, trt and generic want, not what %s does", r->target),
-            "--for ort");
-    r->from = arena_printf(r->arena, "preset %s for %s", name, r->target);
+    r->from = arena_printf(r->arena, "preset %s for %s", name, r->target->name);
     TRY(read_items(r, text));
     fill_backward(r);
     if (list)
@@ -452,10 +448,10 @@ static Status read_preset(Reader *r, const char *word)
     return OK;
 }
 
-/* TensorRT has no zero points. */
+/* There are targets without zero points. */
 static Status check_target(const Reader *r)
 {
-    for (size_t i = 0; i < COUNT(roles) && strcmp(r->target, "trt") == 0; i++) {
+    for (size_t i = 0; i < COUNT(roles) && r->target->zero_is_0; i++) {
         const Quantizer *q = &r->spec->of[i];
         const QuantValue zero = q->part[QUANT_ZERO].value;
         if (!q->on || zero == ZERO_SYM || zero == QUANT_NOTHING)
@@ -463,8 +459,8 @@ static Status check_target(const Reader *r)
         Quantizer other = *q;
         other.format = other.format == FORMAT_UINT ? FORMAT_INT : other.format;
         other.part[QUANT_ZERO].value = ZERO_SYM;
-        Message *m = complaint(
-            r, arena_printf(r->arena, "%s=%s: in TensorRT 0 has code 0", roles[i].word, quantizer_text(q, r->arena)));
+        Message *m = complaint(r, arena_printf(r->arena, "%s=%s: in %s 0 has code 0", roles[i].word,
+                                               quantizer_text(q, r->arena), r->target->title));
         message_try(m, "%s=%s", roles[i].word, quantizer_text(&other, r->arena));
         message_try(m, "--for ort, or --for generic");
         return message_send(m);
@@ -483,6 +479,15 @@ Status quantizer_read_one(Quantizer *to, QuantOperand operand, Place place, cons
 }
 
 Status quantizer_read(QuantSpec *to, const char *option, const char *text, const char *target, Arena *arena, Diag *diag)
+{
+    const QuantTarget *row = quant_target(target);
+    if (!row)
+        return fail_as(diag, USAGE, (Place){ .where = option, .byte = -1 }, "for %s: nobody is called so", target);
+    return quantizer_read_for(to, option, text, row, arena, diag);
+}
+
+Status quantizer_read_for(QuantSpec *to, const char *option, const char *text, const QuantTarget *target, Arena *arena,
+                          Diag *diag)
 {
     Reader r = { to, { .where = option, .byte = -1 }, target, "said", { false }, arena, diag };
     const char *rest = text;

@@ -5,6 +5,7 @@
 #define PASSES_RECIPE_RECIPE_H
 
 #include "passes/recipe/teacher.h"
+#include "passes/target/target.h"
 
 /* ---- the optimizer: passes clip, update, ema, accumulate ---- */
 
@@ -141,7 +142,8 @@ typedef struct QuantOverride {
 typedef struct Quantization {
     const QuantSpec *spec;           /* --quant; null: nothing is quantized */
     const QuantSpec *products;       /* --quant, of products of few bits: pass quantize-products; `spec` is null then */
-    const char *target;              /* "ort", "generic" */
+    const char *target;              /* "ort": the row of passes/target/targets.def .. */
+    const QuantTarget *own_target;   /* .. unless it is one of a file; null: it is not */
     const QuantTable *const *tables; /* --quant-table, the last line that says something counts */
     size_t n_tables;
     const QuantOverride *overrides; /* --quant-op, over these: the last one that selects a node counts */
@@ -151,6 +153,12 @@ typedef struct Quantization {
     bool weights_alone;  /* data stay floats, and observers see them: the steps of phase=weights-first */
     QuantLedger *ledger; /* filled by the passes; null: nobody asks */
 } Quantization;
+
+/* Whom a step is quantized for; null: it is not. */
+static inline const QuantTarget *quantization_target(const Quantization *q)
+{
+    return q->own_target ? q->own_target : q->target ? quant_target(q->target) : NULL;
+}
 
 typedef struct Recipe {
     const OptimizerGroup *groups; /* the first takes every parameter; of the others the last that selects it */

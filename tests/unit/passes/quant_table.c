@@ -53,7 +53,7 @@ static const char *printed(Context *c, const char *target)
                             : d->onnx.op                 ? d->onnx.op
                                                          : d->name;
         if (!d->structural)
-            quant_table_print(&t, title, d, &ops_table, target);
+            quant_table_print(&t, title, d, &ops_table, quant_target(target));
     }
     return text_get(&t);
 }

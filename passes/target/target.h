@@ -1,0 +1,69 @@
+/* Whom a quantized model is for: what it takes, as data.
+ *
+ * A row says it all: which codes presets stand for, what computes on codes, where products give floats, how wide sums are
+ * and what a file looks like.  Passes ask for a field, never for a name. */
+#ifndef PASSES_TARGET_TARGET_H
+#define PASSES_TARGET_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Who predicts what becomes of the Q and DQ of a file. */
+typedef enum TargetPredictor {
+    PREDICTS_NOTHING,
+    PREDICTS_ORT, /* frontends/onnx/ort */
+    PREDICTS_TRT, /* frontends/onnx/trt */
+} TargetPredictor;
+
+/* What sums of products of codes are multiplied by on the way to codes. */
+typedef enum TargetRequant {
+    REQUANT_F32, /* f32(sum) times one f32 a channel, to the nearest code, ties to even */
+    REQUANT_Q31, /* an integer of 31 bits and a shift, no float */
+} TargetRequant;
+
+typedef struct QuantTarget {
+    const char *name;  /* what --for says */
+    const char *title; /* who that is: "ONNX Runtime" */
+    bool places;       /* models are trained on codes for it: --quant may stand beside it */
+
+    /* What presets stand for (wXaY), and what is refused. */
+    bool signed_data; /* codes of data are signed and 0 is 0; else unsigned, with a zero point */
+    bool zero_is_0;   /* a zero point that is not 0 is refused, whoever says it */
+    bool float_bias;  /* biases stay float; else integers of 32 bits where products are of codes */
+
+    /* What computes on codes.  Lists are words of operators with a space between them; "*": all whose card says so. */
+    const char *joins;   /* beside products: what adds, multiplies, pools, lays side by side */
+    const char *tables;  /* functions of one number that are tables of codes */
+    const char *numbers; /* products of codes that may give floats; the others need a quantizer behind them */
+    bool words_alone;    /* a call that no word of integers computes is one of floats */
+    bool float_products; /* nobody quantizes the result of a product on its behalf: whoever reads it asks */
+    const char *alone;   /* why others are of floats, in words */
+    const char *lacks;   /* why a product is */
+
+    /* The arithmetic. */
+    int accumulator;       /* bits of a sum of products; 0: 32 */
+    TargetRequant requant; /* of sums */
+
+    /* The file. */
+    bool opens_swish; /* a Swish behind a convolution is a Sigmoid and a product (open-swish) */
+    bool keeps_bytes; /* weights of four bits that meet codes stay bytes: its products are of 8 bits */
+    bool no_blocks;   /* weights of 8 bits with a scale for each block of a sum beside codes are refused */
+    TargetPredictor predicts;
+} QuantTarget;
+
+/* The row of that name; null: there is none. */
+const QuantTarget *quant_target(const char *name);
+
+/* All rows; returns how many. */
+size_t quant_targets(const QuantTarget **rows);
+
+/* Whether a list of words of a row has one. */
+bool target_has(const char *list, const char *word);
+
+/* Bits of a sum of products of codes. */
+int target_accumulator(const QuantTarget *t);
+
+/* Sums of products of codes, and biases, stay below that: half of what the accumulator holds. */
+double target_most_sum(const QuantTarget *t);
+
+#endif
