@@ -87,6 +87,21 @@ static Status import_model(qcc_model *m, Ir *ir, Graph **g)
     return OK;
 }
 
+Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g)
+{
+    qcc_model *m = s->model;
+    Recipe recipe = s->recipe;
+    recipe.choices = NEW(arena, Choices);
+    recipe.precision.ledger = NULL;
+    recipe.quantization.ledger = NULL;
+    TRY(export_has_model(m));
+    if (!m->has_spine)
+        TRY(model_as_file(m));
+    TRY(model_supported(m));
+    TRY(import_model(m, ir, g));
+    return run_pipeline("quant-model", *g, &recipe);
+}
+
 /* Without quantizers where it is to be floats; without states with supposed ones; `told` (may be null) hears of the codes. */
 static Status write_again(const qcc_step *s, const TrainedStates *states, bool as_float, const Sink *sink,
                           WeightFile *weights, Out *told, Arena *arena)
@@ -101,9 +116,7 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     recipe.choices = NEW(arena, Choices);
     recipe.precision.ledger = NULL;
     recipe.quantization.ledger = NULL;
-    TRY(model_supported(m));
-    TRY(import_model(m, &ir, &g));
-    TRY(run_pipeline("quant-model", g, &recipe));
+    TRY(quantized_again(s, &ir, arena, &g));
     if (!as_float)
         TRY(pass_run(pass_find("store-weights"), g, NULL));
     if (states)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/make/phase_step.h"
+#include "api/ptq/ptq.h"
 #include "ir/own_names.h"
 #include "ops/quant/observe.h"
 
@@ -18,6 +19,7 @@ typedef struct Calibration {
     Session *run;
     const TrainData *data;
     Feed *feed;
+    const char *ptq;     /* what --ptq did, lines; null: nothing */
     int64_t parts, seen; /* of a batch, each of which is shown alone; batches that were shown */
 } Calibration;
 
@@ -118,6 +120,69 @@ static Status check_seen(const Calibration *k)
     return OK;
 }
 
+/* ---- --ptq ---- */
+
+/* Copies of what the model reads of the first `most` batches. */
+static Status keep_batches(Calibration *k, int64_t most, Heap *heap, Batches *kept)
+{
+    Arena *arena = &k->c->cx->scratch;
+    const char **names = NEWS(arena, const char *, k->data->n_inputs + 1);
+    const int64_t have = feed_batches(k->feed);
+    for (size_t i = 0; i < k->data->n_inputs; i++)
+        names[i] = k->data->inputs[i].name;
+    *kept = (Batches){ .names = names, .n_names = k->data->n_inputs };
+    for (int64_t i = 0; i < most && (have < 0 || i < have); i++) {
+        Batch batch;
+        TRY(feed_batch(k->feed, &k->c->cx->diag, 0, i, &batch));
+        if (!batch.rows)
+            return OK;
+        GROW(arena, kept->values, kept->n, kept->cap);
+        const Tensor **values = NEWS(arena, const Tensor *, kept->n_names + 1);
+        for (size_t v = 0; v < kept->n_names; v++) {
+            Tensor *own = batch.values[v] ? tensor_alloc(heap, batch.values[v]->type) : NULL;
+            if (own && own->bytes)
+                memcpy(own->data, batch.values[v]->data, own->bytes);
+            values[v] = own;
+        }
+        kept->values[kept->n++] = values;
+    }
+    return OK;
+}
+
+static Status fit(Calibration *k, int64_t most, const PtqPlan *plan, const Batches *batches, Text *told)
+{
+    const uint64_t seed = (uint64_t)option_count(&k->c->line, OPT_seed, 0);
+    text_printf(told, "%-16s %s\n", "ptq", option_text(&k->c->line, OPT_ptq));
+    if (plan->equalizes)
+        TRY(ptq_equalize(k->step, k->run, batches, told));
+    TRY(observe_batches(k, most));
+    TRY(check_seen(k));
+    return ptq_layers(k->step, k->run, batches, plan, seed, told);
+}
+
+/* Quantizers see the data; with --ptq the model is made fit for codes around that. */
+static Status see_batches(Calibration *k, int64_t most)
+{
+    PtqPlan plan;
+    Batches batches;
+    Heap heap;
+    Text told;
+    TRY(ptq_read(k->c, &plan));
+    TRY(ptq_check(k->step, &plan));
+    if (!plan.on) {
+        TRY(observe_batches(k, most));
+        return check_seen(k);
+    }
+    heap_open(&heap, &k->c->cx->memory);
+    text_open(&told, &k->step->arena);
+    Status status = keep_batches(k, most, &heap, &batches);
+    if (status == OK)
+        status = fit(k, most, &plan, &batches, &told);
+    heap_close(&heap);
+    k->ptq = text_get(&told);
+    return status;
+}
+
 /* ---- --calibrate ---- */
 
 static int64_t most_batches(const Command *c)
@@ -136,9 +201,10 @@ static const char *told_of(const Calibration *k, const char *of)
 /* Nobody observes in this step. */
 static Status not_wanted(const Command *c)
 {
+    const char *option = option_given(&c->line, OPT_calibrate) ? "--calibrate" : "--ptq";
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
-                             "--calibrate: no range of this step comes from data");
-    message_try(m, "--quant w8a8, or the line without --calibrate");
+                             "%s: no range of this step comes from data", option);
+    message_try(m, "--quant w8a8, or the line without %s", option);
     return message_send(m);
 }
 
@@ -159,12 +225,12 @@ static Status calibrate_on(Calibration *k, uint64_t seed, bool shuffle, const ch
     Status status = feed_open(&k->feed, data.set, &c->cx->diag, &options);
     k->data = &data;
     if (status == OK)
-        status = observe_batches(k, most_batches(c));
+        status = see_batches(k, most_batches(c));
     feed_close(k->feed);
     dataset_close(data.set);
     TRY(status);
     *told = told_of(k, arena_printf(&c->cx->scratch, " of %s   --calibrate", option_text(&c->line, OPT_calibrate)));
-    return check_seen(k);
+    return OK;
 }
 
 /* ---- a run ---- */
@@ -184,22 +250,29 @@ Status train_calibrate(Trainer *t)
     const Recipe *r = &t->step->recipe;
     Calibration k = { .c = t->c, .step = t->step, .run = t->run, .data = &t->data, .feed = t->feed, .parts = 1 };
     const bool own = option_given(&t->c->line, OPT_calibrate) > 0;
-    if (own && !module_graph(t->step->module, "observe"))
+    const bool fits = option_given(&t->c->line, OPT_ptq) > 0;
+    if ((own || fits) && !module_graph(t->step->module, "observe"))
         return not_wanted(t->c);
     TRY(session_unobserved(t->run, &state));
     if (!state) {
+        if (fits)
+            t->ptq = "ptq              ranges are known already: the model stays as it is\n";
         if (own)
             t->calibrated = "ranges are known already: --calibrate is not read";
         return OK;
     }
-    if (own)
-        return calibrate_on(&k, t->o.seed, t->o.shuffle, &t->calibrated);
+    if (own) {
+        TRY(calibrate_on(&k, t->o.seed, t->o.shuffle, &t->calibrated));
+        t->ptq = k.ptq;
+        return OK;
+    }
     if (t->batches < 0)
         return no_data(t, state);
     k.parts = r->accumulate > 1 ? r->accumulate : 1;
-    TRY(observe_batches(&k, most_batches(t->c)));
+    TRY(see_batches(&k, most_batches(t->c)));
     t->calibrated = told_of(&k, "");
-    return check_seen(&k);
+    t->ptq = k.ptq;
+    return OK;
 }
 
 /* Steps of another kind: a run that ends with them never trains what it deploys. */
@@ -224,6 +297,8 @@ Status train_tell_quant(Trainer *t)
 {
     if (t->calibrated)
         TRY(out_printf(t->c->out, "%-16s %s\n", "calibration", t->calibrated));
+    if (t->ptq)
+        TRY(out_bytes(t->c->out, t->ptq, strlen(t->ptq)));
     return tell_phases(t);
 }
 
@@ -259,7 +334,7 @@ static Status known_already(const Command *c)
     return message_send(m);
 }
 
-static Status calibrate(Command *c, qcc_session *session, const char **told)
+static Status calibrate(Command *c, qcc_session *session, const char **told, const char **ptq)
 {
     const uint64_t seed = (uint64_t)option_count(&c->line, OPT_seed, 0);
     Calibration k = { .c = c, .step = session->step, .run = session->run, .parts = 1 };
@@ -267,23 +342,26 @@ static Status calibrate(Command *c, qcc_session *session, const char **told)
     TRY(session_unobserved(session->run, &state));
     if (!state && module_graph(session->step->module, "observe"))
         return known_already(c);
-    return calibrate_on(&k, seed, true, told);
+    TRY(calibrate_on(&k, seed, true, told));
+    *ptq = k.ptq;
+    return OK;
 }
 
-Status calibrate_session(Command *c, qcc_session *session)
+Status calibrate_session(Command *c, qcc_session *session, const char **ptq)
 {
     const char *told;
-    return calibrate(c, session, &told);
+    return calibrate(c, session, &told, ptq);
 }
 
 Status calibrate_step(Command *c, qcc_step *s, const char **told)
 {
     qcc_session *session;
+    const char *ptq;
     *told = NULL;
     if (!option_given(&c->line, OPT_calibrate))
         return OK;
     TRY(session_start(s, 0, NULL, &session));
-    TRY(calibrate(c, session, told));
+    TRY(calibrate(c, session, told, &ptq));
     TRY(keep_ranges(s, session->run));
     session_end(session);
     return OK;

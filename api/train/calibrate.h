@@ -8,7 +8,7 @@
  * value of its states.  `told` is what was done, in words; null where no option names data. */
 Status calibrate_step(Command *c, qcc_step *s, const char **told);
 
-/* The same for a session of it. */
-Status calibrate_session(Command *c, qcc_session *session);
+/* The same for a session of it; `ptq` is what --ptq did, in lines (null: nothing). */
+Status calibrate_session(Command *c, qcc_session *session, const char **ptq);
 
 #endif

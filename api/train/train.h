@@ -58,6 +58,7 @@ typedef struct Trainer {
     int64_t batches;        /* of an epoch; -1: a stream */
     const char *memory;     /* what the step takes, in words */
     const char *calibrated; /* what quantizers saw before the first step, in words; null: nothing */
+    const char *ptq;        /* what --ptq did to the model, lines; null: nothing */
     int64_t steps;          /* when the run ends; 0: when the stream does */
     int64_t done, skipped;  /* steps begun and skipped so far */
     int64_t skipped_in_a_row;

@@ -32,7 +32,7 @@ static Status find_scales(Command *c, Exported *e, const char *checkpoint)
     if (checkpoint && option_given(&c->line, OPT_calibrate))
         return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--calibrate: the scales are those of --checkpoint");
     if (option_given(&c->line, OPT_calibrate))
-        return calibrate_session(c, e->session);
+        return calibrate_session(c, e->session, &e->ptq);
     TRY(session_unobserved(e->session->run, &state));
     return state && !checkpoint ? wants_run(c) : OK;
 }
@@ -234,6 +234,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const Exported
     tell_counts(&t, &(Counts){ &old, &new, has_pairs ? &fused : NULL, arena, false });
     if (has_pairs)
         fusions_tell(&t, arena, &fused, false);
+    if (e->ptq)
+        text_add(&t, e->ptq);
     if (words)
         text_printf(&t, "  %s\n", words);
     if (o->notes)
@@ -302,6 +304,8 @@ Status command_export(Command *c)
         return where_to(c);
     TRY(export_form(c->cx, &c->line, &e.form));
     TRY(weights_want_states(&c->cx->diag, &c->line));
+    if (option_given(&c->line, OPT_ptq) && !option_given(&c->line, OPT_calibrate))
+        return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--ptq: by which data? --calibrate FILE names them");
     TRY(command_model(c, 0, &m));
     if (strcmp(e.path, "-") != 0)
         return export_to_file(c, m, &e);

@@ -13,6 +13,7 @@ typedef struct Exported {
     const char *path;
     ExportForm form;
     const char *weights; /* whose weights went into it, in words; null: there was no choice */
+    const char *ptq;     /* what --ptq did, in lines; null: nothing */
     bool measures;       /* --verify has a target */
 } Exported;
 
