@@ -84,6 +84,28 @@ Status ptq_put(Session *run, const char *name, const Tensor *value)
     return average ? session_put(run, average->name, value) : OK;
 }
 
+NamedTensor *ptq_states(Session *run, Heap *heap, Arena *arena, size_t *n)
+{
+    const State *states = session_states(run, n);
+    NamedTensor *list = NEWS(arena, NamedTensor, *n + 1);
+    for (size_t i = 0; i < *n; i++) {
+        const Tensor *value = session_view(run, states[i].name);
+        Tensor *own = value ? tensor_alloc(heap, value->type) : NULL;
+        if (own && own->bytes)
+            memcpy(own->data, value->data, own->bytes);
+        list[i] = (NamedTensor){ states[i].name, own };
+    }
+    return list;
+}
+
+Status ptq_put_back(Session *run, const NamedTensor *states, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (states[i].tensor)
+            TRY(session_put(run, states[i].name, states[i].tensor));
+    return OK;
+}
+
 typedef struct Layers {
     const PtqPlan *plan;
     uint64_t seed;
@@ -205,6 +227,22 @@ static Status layers(Walk *w, Layers *s, Text *told)
     text_printf(told, "; %zu layers, %zu rounded otherwise than to nearest, %zu biases corrected\n", s->n, s->n_rounded,
                 s->n_corrected);
     return OK;
+}
+
+Status ptq_results(qcc_step *step, Session *run, const Batches *batches, bool corrects, double *db)
+{
+    Walk w;
+    WalkError e = { 0 };
+    const PtqPlan plan = { .on = true, .corrects = corrects };
+    Status status = walk_open(&w, step, run, batches);
+    Layers s = { .plan = &plan, .arena = &w.arena };
+    if (status == OK)
+        status = walk_all(&w, corrects ? met : NULL, &s);
+    if (status == OK)
+        e = results_error(&w);
+    walk_close(&w);
+    *db = walk_db(&e);
+    return status;
 }
 
 Status ptq_layers(qcc_step *step, Session *run, const Batches *batches, const PtqPlan *plan, uint64_t seed, Text *told)

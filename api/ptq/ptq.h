@@ -22,6 +22,14 @@ Status ptq_check(const qcc_step *step, const PtqPlan *plan);
 /* Moves factors between layers that follow each other, before ranges are seen.  What is done is told in `told`. */
 Status ptq_equalize(qcc_step *step, Session *run, const Batches *batches, Text *told);
 
+/* How far the results on codes are from those of floats, in dB, once ranges are known; `corrects`: behind a correction of
+ * biases, which stays. */
+Status ptq_results(qcc_step *step, Session *run, const Batches *batches, bool corrects, double *db);
+
+/* Copies of all states of a session, in `heap`, and what puts them back. */
+NamedTensor *ptq_states(Session *run, Heap *heap, Arena *arena, size_t *n);
+Status ptq_put_back(Session *run, const NamedTensor *states, size_t n);
+
 /* Rounds weights and corrects biases, layer by layer, once ranges are known. */
 Status ptq_layers(qcc_step *step, Session *run, const Batches *batches, const PtqPlan *plan, uint64_t seed, Text *told);
 

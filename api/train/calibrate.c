@@ -149,14 +149,44 @@ static Status keep_batches(Calibration *k, int64_t most, Heap *heap, Batches *ke
     return OK;
 }
 
-static Status fit(Calibration *k, int64_t most, const PtqPlan *plan, const Batches *batches, Text *told)
+static Status see(Calibration *k, int64_t most)
+{
+    k->seen = 0;
+    TRY(observe_batches(k, most));
+    return check_seen(k);
+}
+
+/* Ranges behind an equalization, which is taken back where results are further from those of floats with it. */
+static Status equalize(Calibration *k, int64_t most, const PtqPlan *plan, const Batches *batches, Heap *heap,
+                       Text *told)
+{
+    size_t n;
+    double with, without;
+    Text words;
+    text_open(&words, &k->step->arena);
+    const NamedTensor *before = ptq_states(k->run, heap, &k->c->cx->scratch, &n);
+    TRY(see(k, most));
+    TRY(ptq_results(k->step, k->run, batches, plan->corrects, &without));
+    TRY(ptq_put_back(k->run, before, n));
+    TRY(ptq_equalize(k->step, k->run, batches, &words));
+    TRY(see(k, most));
+    const NamedTensor *equal = ptq_states(k->run, heap, &k->c->cx->scratch, &n);
+    TRY(ptq_results(k->step, k->run, batches, plan->corrects, &with));
+    if (with >= without) {
+        text_add(told, text_get(&words));
+        text_printf(told, "  results        %.1f dB, %.1f dB without these factors\n", with, without);
+        return ptq_put_back(k->run, equal, n);
+    }
+    text_printf(told, "  equalized      nothing: results would be %.1f dB instead of %.1f dB\n", with, without);
+    TRY(ptq_put_back(k->run, before, n));
+    return see(k, most);
+}
+
+static Status fit(Calibration *k, int64_t most, const PtqPlan *plan, const Batches *batches, Heap *heap, Text *told)
 {
     const uint64_t seed = (uint64_t)option_count(&k->c->line, OPT_seed, 0);
     text_printf(told, "%-16s %s\n", "ptq", option_text(&k->c->line, OPT_ptq));
-    if (plan->equalizes)
-        TRY(ptq_equalize(k->step, k->run, batches, told));
-    TRY(observe_batches(k, most));
-    TRY(check_seen(k));
+    TRY(plan->equalizes ? equalize(k, most, plan, batches, heap, told) : see(k, most));
     return ptq_layers(k->step, k->run, batches, plan, seed, told);
 }
 
@@ -169,15 +199,13 @@ static Status see_batches(Calibration *k, int64_t most)
     Text told;
     TRY(ptq_read(k->c, &plan));
     TRY(ptq_check(k->step, &plan));
-    if (!plan.on) {
-        TRY(observe_batches(k, most));
-        return check_seen(k);
-    }
+    if (!plan.on)
+        return see(k, most);
     heap_open(&heap, &k->c->cx->memory);
     text_open(&told, &k->step->arena);
     Status status = keep_batches(k, most, &heap, &batches);
     if (status == OK)
-        status = fit(k, most, &plan, &batches, &told);
+        status = fit(k, most, &plan, &batches, &heap, &told);
     heap_close(&heap);
     k->ptq = text_get(&told);
     return status;
