@@ -157,6 +157,7 @@ static const NameRule states[] = {
     { GRADIENT_PREFIX, RESULT_gradient, false, NULL }, { CLIPPED_PREFIX, RESULT_clipped, false, NULL },
     { GRADIENT_SCALE, RESULT_factor, true, NULL },     { LATCHED_SCALE, RESULT_latched, true, NULL },
     { FOUND_NAME, RESULT_found, true, NULL },          { APPLIED_NAME, RESULT_applied, true, NULL },
+    { COUNTS_PREFIX, RESULT_counts, false, NULL },
 }, inputs[] = {
     { GRADIENT_PREFIX, INPUT_gradient, false, NULL },  { VALID_INPUT, INPUT_valid, true, NULL },
 };

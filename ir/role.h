@@ -26,7 +26,8 @@
     _( factor,     OF_NOTHING,   "what the update multiplies all gradients with"                        ) \
     _( latched,    OF_NOTHING,   "the scale that all gradients have"                                    ) \
     _( found,      OF_NOTHING,   "what was not finite"                                                  ) \
-    _( applied,    OF_NOTHING,   "whether the step changes the states"                                  )
+    _( applied,    OF_NOTHING,   "whether the step changes the states"                                  ) \
+    _( counts,     OF_STATE,     "what became of the updates of a state that is kept in few bits"       )
 
 #define INPUT_ROLES(_)                                                                                    \
     _( data,       OF_NOTHING,   "what people bind"                                                     ) \

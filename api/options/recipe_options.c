@@ -105,6 +105,14 @@ static void read_norms(Recipe *r, const CommandLine *line)
     r->kept_norms = r->frozen_norms || r->torch_norms || says(line, OPT_bn, "train");
 }
 
+/* Counting takes time, so it is done where somebody is told: what counts changes nothing that trains. */
+static void read_telemetry(Recipe *r, const CommandLine *line)
+{
+    const bool told = line->verb == VERB_train && (option_given(line, OPT_verbose) || option_given(line, OPT_log) ||
+                                                   option_given(line, OPT_tensorboard));
+    r->counted = option_given(line, OPT_telemetry) ? says(line, OPT_telemetry, "on") : told;
+}
+
 static Status read_precision(Precision *p, const CommandLine *line, Arena *arena, Diag *d)
 {
     const char *amp = option_text(line, OPT_amp), *scale = option_text(line, OPT_loss_scale);
@@ -208,6 +216,7 @@ Status recipe_read_options(Recipe *r, const CommandLine *line, const OpTable *op
     for (int o = 0; o < OPT_COUNT; o++)
         fill(r, line, (Option)o, arena);
     read_norms(r, line);
+    read_telemetry(r, line);
     TRY(read_ties(r, line, arena, d));
     TRY(read_precision(&r->precision, line, arena, d));
     TRY(read_quantization(&r->quantization, line, arena, d));

@@ -5,6 +5,7 @@
 
 /* Scales of states are above that, as torchao's are. */
 #define LEAST_STATE_SCALE 1e-12
+#define EXACT_SUM         (1 << 24) /* so many ones are an f32 */
 #define STICKY            (120.0 / 127)
 #define LARGEST_F8        448.0
 
@@ -267,41 +268,53 @@ static Node *rounded(Update *u, Node *v, Node *draw)
     return CALL(b, add, low, build_cast(b, CALL(b, less, draw, CALL(b, sub, v, low)), F32));
 }
 
-/* How often a condition holds, as a vector of one. */
-static Node *times(Build *b, Node *condition)
+/* How often a condition holds, as a vector of one: added up as floats, exactly, along what shares a scale, so that this is
+ * done where the codes are made, and from there on as integers. */
+static Node *times(Build *b, const Grain *g, Node *condition)
 {
     const int64_t one = 1;
-    return make_reshape(b, make_reduce_all(b, OP_reduce_sum, build_cast(b, condition, I64)), 1, &one);
+    Node *n = build_cast(b, reduced(b, OP_reduce_sum, g, build_cast(b, condition, F32)), I64);
+    return make_reshape(b, make_reduce_all(b, OP_reduce_sum, n), 1, &one);
 }
 
-static Node *counted(Build *b, Node *below, Node *changed, Node *cut)
+/* The counts, from where the number stayed, was to move by less than half a step or not at all, and kept its code. */
+static Node *counted(Build *b, const Grain *g, Node *stayed, Node *near, Node *kept)
 {
-    Node *parts[UPDATE_COUNTS] = { times(b, below), times(b, changed), times(b, cut) };
+    const int64_t n = type_elements(kept->type), one = 1;
+    Tensor *all = tensor_new(b->graph->arena, type_tensor(&b->graph->ir->types, I64, 1, &one));
+    tensor_set_i64(all, 0, n);
+    Node *of = build_const(b, all), *still = times(b, g, stayed);
+    Node *parts[UPDATE_COUNTS] = { [COUNT_UPDATES] = CALL(b, sub, of, still),
+                                   [COUNT_BELOW] = CALL(b, sub, times(b, g, near), still),
+                                   [COUNT_CHANGED] = CALL(b, sub, of, times(b, g, kept)) };
     return make_concat(b, 0, UPDATE_COUNTS, parts);
-}
-
-static Node *differs(Build *b, Node *x, Node *y)
-{
-    return CALL(b, not, CALL(b, equal, x, y));
 }
 
 /* What became of a bf16 parameter: `to` is its next value. */
 static Node *counted_narrow(Update *u, Node *x, Node *to)
 {
     Build *b = u->b;
+    Grain g = { 0 };
+    const Type *t = x->type;
+    if (t->rank && t->dims[t->rank - 1] <= EXACT_SUM)
+        g.shared[g.n_shared++] = t->rank - 1;
     Node *nearest = make_cast(b, make_cast(b, x, BF16), F32), *now = make_cast(b, to, F32);
-    Node *below = CALL(b, and, differs(b, x, u->x), CALL(b, equal, nearest, u->x));
-    Node *changed = differs(b, now, u->x), *never = CALL(b, and, changed, CALL(b, not, changed));
-    return counted(b, below, changed, never); /* nothing is cut off */
+    return counted(b, &g, CALL(b, equal, x, u->x), CALL(b, equal, nearest, u->x), CALL(b, equal, now, u->x));
 }
 
-static Node *counted_codes(Update *u, Node *x, Node *scale, Node *raw, Node *codes, Node *zero)
+static Node *counted_codes(Update *u, const Grain *g, Node *x, Node *scale, Node *codes, Node *zero)
 {
     Build *b = u->b;
     Node *from = CALL(b, mul, u->codes, u->scale), *way = CALL(b, abs, CALL(b, sub, x, from));
-    Node *below = CALL(b, less, way, CALL(b, mul, scale, update_number(u, 0.5)));
+    Node *near = CALL(b, less, way, CALL(b, mul, scale, update_number(u, 0.5)));
+    Grain exact = *g; /* a part of it whose sums floats hold */
+    int64_t sum = 1;
+    exact.n_shared = 0;
+    for (int i = 0; i < g->n_shared; i++)
+        if ((sum *= g->dims[g->shared[i]]) <= EXACT_SUM)
+            exact.shared[exact.n_shared++] = g->shared[i];
     Node *before = zero ? CALL(b, add, u->codes, zero) : u->codes;
-    return counted(b, CALL(b, and, below, differs(b, x, from)), differs(b, codes, before), differs(b, codes, raw));
+    return counted(b, &exact, CALL(b, equal, x, from), near, CALL(b, equal, codes, before));
 }
 
 static void close_codes(Update *u, const Site *s, Node *x, Node **results)
@@ -324,7 +337,7 @@ static void close_codes(Update *u, const Site *s, Node *x, Node **results)
     if (form->counts && old)
         old = make_shaped(b, make_cast(b, old, F32), g.rank, g.scales);
     if (form->counts)
-        results[UPDATE_DRAW] = counted_codes(u, x, scale, raw, codes, old);
+        results[UPDATE_DRAW] = counted_codes(u, &g, x, scale, codes, old);
 }
 
 void stored_close(Update *u, const Site *s, Node *x, Node **results)

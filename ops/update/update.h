@@ -21,8 +21,8 @@
  * What is stored is read, the step is taken in f32, and each result is rounded once; the parameter's next value follows
  * from states that were not rounded.  The results stand in the same order: parameter, states, then the next scale and
  * zero point of the parameter and the next scales of the states, of those that there are; with `counts` what became of
- * the codes is the last one, i64[3]: how many updates were below half a step, how many codes changed, how many numbers
- * had no code and got the nearest. */
+ * the codes is the last one, i64[3]: how many numbers were to change, how many of them by less than half a step, how many
+ * codes changed. */
 #ifndef OPS_UPDATE_UPDATE_H
 #define OPS_UPDATE_UPDATE_H
 
@@ -43,7 +43,14 @@ enum {
     UPDATE_STATE_SCALE, /* the first */
     UPDATE_OPERANDS = UPDATE_STATE_SCALE + UPDATE_STATES,
     UPDATE_RESULTS = 2 * (1 + UPDATE_STATES) + 2, /* at most */
-    UPDATE_COUNTS = 3,                            /* numbers of the last result */
+};
+
+/* The numbers of the last result. */
+enum {
+    COUNT_UPDATES, /* elements whose number was to be another */
+    COUNT_BELOW,   /* of these, by less than half a step: the nearest code is the one that was there */
+    COUNT_CHANGED, /* codes that are another */
+    UPDATE_COUNTS,
 };
 
 /* How results are stored: the attributes that all updates begin with. */

@@ -33,7 +33,7 @@
  * counts the steps, and the rate (result `lr`) is the schedule's at that step times qcc.lr_factor, which the host may set;
  * a group of parameters has its own (result `lr/SELECTOR`), times qcc.lr_factor/SELECTOR as well.  A parameter that is
  * stored= by a quantizer is rounded once, by a draw of its own where that says so, and its next scale and zero points are
- * results too.  It reads its clipped gradient and the factor of all
+ * results too, and so is what became of its updates (qcc.counts/NAME), as of each one of bf16.  It reads its clipped gradient and the factor of all
  * gradients where the pass clip left them. */
 #include <string.h>
 
@@ -140,6 +140,9 @@ static Status update_parameter(Updating *u, Node *x, Node *gradient)
         if (result >= 0)
             results_add(&u->results, in[i]->name, build_part(&u->b, next, result));
     }
+    if (form->counts)
+        results_add_as(&u->results, name_with(g, COUNTS_PREFIX, x->name),
+                       build_part(&u->b, next, update_result(form, n, n_in, in, UPDATE_DRAW)), RESULT_counts, x->name);
     u->run->changes++;
     return u->b.status;
 }

@@ -62,7 +62,8 @@ Status update_form_of(UpdateForm *form, Build *b, PassRun *run, const OptimizerG
     Quantizer q;
     const char *words = node_stored(x);
     const bool codes = !dtype_is_float(x->type->dtype), sticky = form->sticky, decays = form->scale_decay;
-    *form = (UpdateForm){ 0 };
+    const bool counts = run->options->recipe && run->options->recipe->counted;
+    *form = (UpdateForm){ .counts = counts && (words || x->type->dtype == BF16) };
     if (!words)
         return OK;
     TRY(quantizer_read_one(&q, OPERAND_W, node_place(x), "stored", words, run->scratch, run->diag));

@@ -1,5 +1,6 @@
 /* Updates of what is kept in few bits: against formulas in f64, repeated many times, and by how chance falls. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/verify.h"
@@ -201,6 +202,57 @@ static void decay_is_the_scales(void **state)
     run_close(&r);
 }
 
+/* ---- counts ---- */
+
+/* One step of SGD at a rate of 1, and what it counts: numbers that are to change, those by less than half a step, codes. */
+static const struct {
+    const char *type, *scaled, *attributes;
+    double x[4], scale, zero, g[4];
+    int64_t updates, below, changed;
+} counted[] = {
+    { "i8[1,4]", "%s", "least=-127, largest=127", { 127, 10, -20, 0 }, 0.01, 0, { 0, 0.004, 0.02, 0 }, 2, 1, 1 },
+    { "i8[1,4]", "%s", "least=-127, largest=127", { 127, 10, -20, 0 }, 0.01, 0, { 0, 0, 0, 0 }, 0, 0, 0 },
+    { "i8[1,4]", "%s", "least=-127, largest=127", { 127, 10, -20, 0 }, 0.01, 0, { 0, -0.004, 0.004, 0.004 }, 3, 3, 0 },
+    { "u4[1,4]", "%s, %z", "largest=15", { 0, 15, 5, 8 }, 0.1, 5, { 0, 0, 0.04, -0.06 }, 2, 1, 1 },
+    { "bf16[1,4]", NULL, NULL, { 1, 2, 0.5, 0 }, 0, 0, { 0.001, 0.5, 0, 1e-30 }, 3, 1, 2 },
+};
+
+static void what_becomes_of_updates_is_counted(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < COUNT(counted); c++) {
+        Run r;
+        char text[1000];
+        const char *type = counted[c].type, *scaled = counted[c].scaled, *attributes = counted[c].attributes;
+        const bool zero = scaled && strstr(scaled, "%z");
+        snprintf(text, sizeof text,
+                 "graph @f(%%x: %s, %%g: f32[1,4], %%lr: f32[], %%t: i64[], %%s: f32[1,1], %%z: u4[1,1]) -> (%%n) {\n"
+                 "%%u: (%s%s%s, i64[3]) = update_sgd(%%x, %%g, %%lr, %%t%s%s, %s%scounts=true)\n"
+                 "%%n: i64[3] = part(%%u, index=%d)\n}\n",
+                 type, type, scaled ? ", f32[1,1]" : "", zero ? ", u4[1,1]" : "", scaled ? ", _, _, _, _, " : "",
+                 scaled ? scaled : "", attributes ? attributes : "", attributes ? ", " : "", 1 + !!scaled + zero);
+        run_open(&r, text);
+        tensor_set_f64(r.in[2], 0, 1);
+        tensor_set_f64(r.in[4], 0, counted[c].scale);
+        tensor_set_i64(r.in[5], 0, (int64_t)counted[c].zero);
+        for (int k = 0; k < 4; k++) {
+            if (dtype_is_float(r.in[0]->type->dtype))
+                tensor_set_f64(r.in[0], k, counted[c].x[k]);
+            else
+                tensor_set_i64(r.in[0], k, (int64_t)counted[c].x[k]);
+            ((float *)r.in[1]->data)[k] = (float)counted[c].g[k];
+        }
+        run_once(&r);
+        check_that(tensor_get_i64(r.out[0], COUNT_UPDATES) == counted[c].updates &&
+                       tensor_get_i64(r.out[0], COUNT_BELOW) == counted[c].below &&
+                       tensor_get_i64(r.out[0], COUNT_CHANGED) == counted[c].changed,
+                   "case %zu: %d, %d and %d are counted", c, (int)tensor_get_i64(r.out[0], COUNT_UPDATES),
+                   (int)tensor_get_i64(r.out[0], COUNT_BELOW), (int)tensor_get_i64(r.out[0], COUNT_CHANGED));
+        run_drop(&r);
+        run_close(&r);
+    }
+}
+
 /* ---- states ---- */
 
 static const char lion_text[] =
@@ -296,6 +348,7 @@ int main(void)
         cmocka_unit_test(with_half_a_code_more_numbers_shrink),
         cmocka_unit_test(chance_falls_as_it_should),
         cmocka_unit_test(decay_is_the_scales),
+        cmocka_unit_test(what_becomes_of_updates_is_counted),
         cmocka_unit_test(the_parameter_follows_what_was_not_rounded),
         cmocka_unit_test(what_does_not_fit_is_said),
     };
