@@ -176,11 +176,11 @@ bool train_watch_is_due(const Trainer *t, int64_t step);
 
 /* ---- api/train/watch_codes.c ---- */
 
-/* Finds the weights that are codes. */
+/* Finds the weights that are codes, or numbers of bf16. */
 Status train_codes_open(Trainer *t);
 
-/* Around a step that is reported: how many codes it changes, how many stand at the ends, how far scales have moved; a
- * warning of a weight that stands still. */
+/* Around a step: what it counted is added up, and where it is reported, how many codes it changes, how many stand at the
+ * ends, how far scales have moved, and a warning of a weight that learns nothing. */
 Status train_codes_begin(Trainer *t);
 Status train_codes_step(Trainer *t);
 

@@ -1,35 +1,17 @@
-/* What becomes of weights that are codes while a run goes on: how many change, how many stand at the ends, which scales
- * move; and a warning of a weight that no step moves any more.
- *
- * Of each weight codes are looked at that are spread over it, so that what is remembered is small beside it. */
-#include <inttypes.h>
+/* What becomes of weights that are kept in few bits while a run goes on: how many change, how many stand at the ends, which
+ * scales move, and which updates are lost. */
+#include "api/train/watch_codes.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "api/hall/words.h"
-#include "api/train/train.h"
+#include "ops/update/update.h"
+#include "passes/engine/results.h"
 
 enum {
     MOST_CODES = 16384, /* that are remembered of a weight */
-    WORST_TOLD = 3,
-    STILL_REPORTS = 2, /* without a code that changed: the weight stands still */
+    STILL_REPORTS = 2,  /* with gradients and without a change: the weight stands still */
 };
-
-typedef struct CodesWatched {
-    const State *weight, *scale; /* null: none */
-    int64_t n, apart;            /* codes that are remembered, and how far they lie from each other */
-    int16_t *reported, *before;  /* at the last report; before the step that is looked at */
-    int64_t least, largest;      /* codes that there are: both ends */
-    Tensor *scales;              /* at the last report */
-    double changed, moved, ends, drift;
-    int still; /* reports in a row without a change */
-} CodesWatched;
-
-typedef struct CodesWatch {
-    CodesWatched *list;
-    size_t n;
-    bool began; /* the step that is looked at */
-} CodesWatch;
 
 /* ---- what is there ---- */
 
@@ -44,14 +26,26 @@ static const State *scale_of(const State *states, size_t n, const State *weight)
 
 static bool is_watched(const State *s)
 {
-    return s->trained && s->type->kind == TYPE_TENSOR && type_known(s->type) && dtype_is_integer(s->type->dtype) &&
-           dtype_bits(s->type->dtype) <= 8;
+    const Type *t = s->type;
+    if (!s->trained || t->kind != TYPE_TENSOR || !type_known(t))
+        return false;
+    return t->dtype == BF16 || (dtype_is_integer(t->dtype) && dtype_bits(t->dtype) <= 8);
+}
+
+/* A code; of bf16 the bits of a number, which are all that is asked of it: whether it is another. */
+static int16_t code_at(const Tensor *codes, int64_t i)
+{
+    int16_t bits;
+    if (codes->type->dtype != BF16)
+        return (int16_t)tensor_get_i64(codes, i);
+    memcpy(&bits, (const char *)codes->data + i * (int64_t)sizeof bits, sizeof bits);
+    return bits;
 }
 
 static void remember(const CodesWatched *w, const Tensor *codes, int16_t *to)
 {
     for (int64_t i = 0; i < w->n; i++)
-        to[i] = (int16_t)tensor_get_i64(codes, i * w->apart);
+        to[i] = code_at(codes, i * w->apart);
 }
 
 static void keep_scales(Trainer *t, CodesWatched *w)
@@ -69,8 +63,35 @@ static void find_ends(CodesWatched *w, DType type)
 {
     const int bits = dtype_bits(type);
     const bool is_signed = dtype_class(type) == CLASS_INT;
+    w->ranged = dtype_is_integer(type);
     w->largest = ((int64_t)1 << (bits - (is_signed ? 1 : 0))) - 1;
     w->least = is_signed ? -w->largest : 0;
+}
+
+const char *codes_words(const Trainer *t, const CodesWatched *w)
+{
+    const Node *state = input_named(module_graph(t->step->module, "step"), w->weight->name);
+    return state ? node_stored(state) : NULL;
+}
+
+static void begin_watch(Trainer *t, CodesWatched *w, const State *weight, const Tensor *codes)
+{
+    Arena *arena = &t->step->arena;
+    w->weight = weight;
+    w->elements = tensor_elements(codes);
+    w->apart = w->elements / MOST_CODES + 1;
+    w->n = (w->elements + w->apart - 1) / w->apart;
+    w->reported = NEWS(arena, int16_t, w->n + 1);
+    w->before = NEWS(arena, int16_t, w->n + 1);
+    w->graded = NEWS(arena, uint8_t, w->n + 1);
+    memset(w->graded, 0, (size_t)w->n);
+    if (!session_find(t->run, arena_printf(arena, COUNTS_PREFIX "%s", weight->name), &w->counts))
+        w->counts.name = NULL;
+    const char *words = codes_words(t, w);
+    w->by_chance = words && strstr(words, ":sr:");
+    find_ends(w, weight->type->dtype);
+    remember(w, codes, w->reported);
+    keep_scales(t, w);
 }
 
 Status train_codes_open(Trainer *t)
@@ -81,21 +102,12 @@ Status train_codes_open(Trainer *t)
     CodesWatch *watch = NEW(arena, CodesWatch);
     watch->list = NEWS(arena, CodesWatched, n + 1);
     for (size_t i = 0; i < n; i++) {
-        size_t elements;
         const Tensor *codes = is_watched(&states[i]) ? session_view(t->run, states[i].name) : NULL;
-        if (!codes)
+        if (!codes || !tensor_elements(codes))
             continue;
         CodesWatched *w = &watch->list[watch->n++];
-        elements = (size_t)tensor_elements(codes);
-        w->weight = &states[i];
-        w->scale = scale_of(states, n, w->weight);
-        w->apart = (int64_t)(elements / MOST_CODES) + 1;
-        w->n = (int64_t)(elements + (size_t)w->apart - 1) / w->apart;
-        w->reported = NEWS(arena, int16_t, w->n + 1);
-        w->before = NEWS(arena, int16_t, w->n + 1);
-        find_ends(w, states[i].type->dtype);
-        remember(w, codes, w->reported);
-        keep_scales(t, w);
+        w->scale = scale_of(states, n, &states[i]);
+        begin_watch(t, w, &states[i], codes);
     }
     t->codes = watch->n ? watch : NULL;
     return OK;
@@ -117,6 +129,27 @@ Status train_codes_begin(Trainer *t)
     return OK;
 }
 
+/* Adds what the step counted, if it was applied. */
+static void count(Trainer *t, CodesWatched *w)
+{
+    const Tensor *counts = w->counts.name && t->last.applied ? session_view_value(t->run, &w->counts) : NULL;
+    if (!counts)
+        return;
+    const int64_t updates = tensor_get_i64(counts, COUNT_UPDATES), below = tensor_get_i64(counts, COUNT_BELOW),
+                  changed = tensor_get_i64(counts, COUNT_CHANGED);
+    w->updates += updates;
+    w->below += below;
+    w->changes += changed;
+    w->steps++;
+    if (changed)
+        w->idle = w->idle_updates = w->idle_below = 0;
+    else if (updates) {
+        w->idle++;
+        w->idle_updates += updates;
+        w->idle_below += below;
+    }
+}
+
 static void find_drift(CodesWatched *w, const Tensor *scales)
 {
     w->drift = scales && w->scales ? 0 : (double)NAN;
@@ -127,95 +160,56 @@ static void find_drift(CodesWatched *w, const Tensor *scales)
     }
 }
 
+/* Codes that have a gradient now, had one at the reports before, and are what they were. */
+static void find_standing(Trainer *t, CodesWatched *w)
+{
+    SessionValue v;
+    const char *name = w->weight->name;
+    const Tensor *gradient = session_find(t->run, name, &v) && v.state ? session_gradient(t->run, v.state) : NULL;
+    const bool learns = t->last.applied && !(t->last.has_rate && t->last.rate == 0);
+    w->standing = 0;
+    for (int64_t i = 0; i < w->n; i++) {
+        const double g = gradient && learns ? tensor_get_f64(gradient, i * w->apart) : 0;
+        w->graded[i] = !isfinite(g) || g == 0 ? 0 : w->graded[i] < STILL_REPORTS ? w->graded[i] + 1 : STILL_REPORTS;
+        w->standing += w->graded[i] == STILL_REPORTS;
+    }
+}
+
 static void look(Trainer *t, CodesWatched *w)
 {
     int64_t changed = 0, moved = 0, ends = 0;
     const Tensor *codes = session_view(t->run, w->weight->name);
     for (int64_t i = 0; codes && i < w->n; i++) {
-        const int64_t code = tensor_get_i64(codes, i * w->apart);
+        const int16_t code = code_at(codes, i * w->apart);
         changed += code != w->before[i];
         moved += code != w->reported[i];
         ends += code <= w->least || code >= w->largest;
-        w->reported[i] = (int16_t)code;
+        w->reported[i] = code;
     }
     w->changed = (double)changed / (double)w->n;
     w->moved = (double)moved / (double)w->n;
-    w->ends = (double)ends / (double)w->n;
+    w->ends = w->ranged ? (double)ends / (double)w->n : (double)NAN;
     find_drift(w, w->scale ? session_view(t->run, w->scale->name) : NULL);
+    if (moved)
+        memset(w->graded, 0, (size_t)w->n);
+    find_standing(t, w);
     keep_scales(t, w);
-    const bool stands = !moved && !(fabs(w->drift) > 0);
-    w->still = stands ? w->still + 1 : 0;
-}
-
-/* ---- what is told ---- */
-
-static const char *name_of_weight(const Trainer *t, const CodesWatched *w)
-{
-    const char *path = step_path(t->step, w->weight->name);
-    return path ? path : w->weight->name;
-}
-
-static Status tell_people(Trainer *t)
-{
-    Text l;
-    const CodesWatch *watch = t->codes;
-    double changed = 0, ends = 0, codes = 0;
-    const CodesWatched *least = &watch->list[0], *drifts = NULL;
-    if (t->cx->verbosity < 1 || out_is_json(t->c->out))
-        return OK;
-    for (size_t i = 0; i < watch->n; i++) {
-        const CodesWatched *w = &watch->list[i];
-        const double all = (double)tensor_elements(session_view(t->run, w->weight->name));
-        changed += all * w->changed;
-        ends += all * w->ends;
-        codes += all;
-        least = w->changed < least->changed ? w : least;
-        drifts = fabs(w->drift) > (drifts ? fabs(drifts->drift) : 0) ? w : drifts;
-    }
-    text_open(&l, &t->cx->scratch);
-    text_printf(&l, "%.3g %% changed in this step, the fewest of %s (%.3g %%); %.2g %% at the ends",
-                100 * changed / codes, name_text(&t->cx->scratch, name_of_weight(t, least)), 100 * least->changed,
-                100 * ends / codes);
-    if (drifts)
-        text_printf(&l, "; scales moved by %+.2g %% at most, of %s", 100 * drifts->drift,
-                    name_text(&t->cx->scratch, name_of_weight(t, drifts)));
-    return out_printf(t->c->out, "%-16s step %" PRId64 ": %s\n", "codes", t->done, text_get(&l));
-}
-
-static Status tell_log(Trainer *t, const CodesWatched *w)
-{
-    const LogCodes line = { .step = logged_int(t->done),
-                            .weight = logged_text(name_of_weight(t, w)),
-                            .changed = logged_f32((float)w->changed),
-                            .moved = logged_f32((float)w->moved),
-                            .ends = logged_f32((float)w->ends),
-                            .drift = isnan(w->drift) ? logged_text(NULL) : logged_f32((float)w->drift) };
-    return train_log_codes(t, &line);
-}
-
-static Status warn_still(Trainer *t, const CodesWatched *w)
-{
-    Message *m = message_new(t->d, SEVERITY_WARNING, OK, NOWHERE,
-                             "step %" PRId64 ": %s stands still: none of %" PRId64
-                             " codes that were looked at has changed since two reports, nor has a scale",
-                             t->done, name_text(&t->cx->scratch, name_of_weight(t, w)), w->n);
-    message_try(m, "a higher --lr, or --quant-op '%s=off'", name_text(&t->cx->scratch, name_of_weight(t, w)));
-    return message_send(m);
 }
 
 Status train_codes_step(Trainer *t)
 {
     CodesWatch *watch = t->codes;
+    for (size_t i = 0; watch && i < watch->n; i++)
+        count(t, &watch->list[i]);
     if (!watch || !watch->began)
         return OK;
     watch->began = false;
     for (size_t i = 0; i < watch->n; i++)
         look(t, &watch->list[i]);
-    TRY(tell_people(t));
+    TRY(codes_tell(t));
     for (size_t i = 0; i < watch->n; i++) {
-        TRY(tell_log(t, &watch->list[i]));
-        if (watch->list[i].still == STILL_REPORTS)
-            TRY(warn_still(t, &watch->list[i]));
+        CodesWatched *w = &watch->list[i];
+        w->updates = w->below = w->changes = w->steps = 0;
     }
     return OK;
 }

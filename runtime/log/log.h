@@ -51,7 +51,8 @@ static inline LogValue logged_flag(bool flag)
 #define LOG_SAVE_FIELDS(_)  _(step) _(file) _(bytes) _(best)
 #define LOG_NOTE_FIELDS(_)  _(step) _(text)
 #define LOG_QUANT_FIELDS(_) _(step) _(value) _(scale) _(drift) _(clipped) _(sqnr)
-#define LOG_CODES_FIELDS(_) _(step) _(weight) _(changed) _(moved) _(ends) _(drift)
+#define LOG_CODES_FIELDS(_)                                                                                                \
+    _(step) _(weight) _(changed) _(moved) _(ends) _(drift) _(steps) _(updates) _(below) _(changes)
 #define LOG_END_FIELDS(_)   _(step) _(epoch) _(status) _(reason) _(skipped) _(seconds)
 
 /*     event   struct    its fields         */
