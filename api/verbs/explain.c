@@ -262,6 +262,7 @@ static Status step_records(Text *t, Command *c, qcc_step *s)
 {
     if (s) {
         explain_step_records(t, s);
+        TRY(explain_stored(t, s, true));
         TRY(explain_fusions(t, s, true));
     }
     return explain_figures(t, c, s, true);
@@ -271,6 +272,7 @@ static Status tell_step(Text *t, Command *c, qcc_step *s)
 {
     if (s) {
         explain_step(t, s);
+        TRY(explain_stored(t, s, false));
         TRY(explain_fusions(t, s, false));
     }
     return explain_figures(t, c, s, false);
