@@ -67,6 +67,10 @@ set_tests_properties(python/certified PROPERTIES LABELS slow SKIP_RETURN_CODE 77
 add_test(NAME python/weight_only
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/weight_only.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
 set_tests_properties(python/weight_only PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+# BitNet, by ONNX Runtime: sums of codes here, products of numbers there.
+add_test(NAME python/bitnet
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/bitnet.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/bitnet PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 # Models that arrive with codes, by ONNX Runtime: trained through their pairs, with the scales of the file.
 add_test(NAME python/arrived
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime.quantization' ${CMAKE_CURRENT_SOURCE_DIR}/python/arrived.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
