@@ -11,7 +11,7 @@
 #include "passes/recipe/optimizer_read.h"
 #include "passes/recipe/schedule.h"
 #include "passes/recipe/schedule_read.h"
-#include "passes/step/update_forms.h"
+#include "passes/step/state_blocks.h"
 
 /* ---- loss ---- */
 
@@ -48,9 +48,9 @@ static size_t wide_states(const qcc_step *s, const OptimizerGroup *group)
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *x = g->inputs[i];
         DType code;
-        int64_t scales;
+        int64_t block;
         n += x->op == OP_state && x->flags & NODE_TRAINED && recipe_group(&s->recipe, x) == group &&
-             !state_codes_of(group, x, &code, &scales);
+             !state_codes_of(group, x, &code, &block);
     }
     return n;
 }
@@ -62,8 +62,8 @@ static void tell_wide_states(Text *t, const qcc_step *s, const OptimizerGroup *g
     if (!n)
         return;
     text_label(t, "");
-    text_printf(t, "states of %zu parameter%s stay f32: fewer than %" PRId64 " elements, or no whole blocks\n", n,
-                n == 1 ? "" : "s", least);
+    text_printf(t, "states of %zu parameter%s stay f32: fewer than %" PRId64 " elements\n", n, n == 1 ? "" : "s",
+                least);
 }
 
 static void tell_optimizer(Text *t, const qcc_step *s)

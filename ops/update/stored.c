@@ -2,12 +2,10 @@
 
 #include "ops/quant/quantize.h"
 #include "ops/scalar.h"
+#include "ops/update/blocks.h"
 
-/* Scales of states are above that, as torchao's are. */
-#define LEAST_STATE_SCALE 1e-12
-#define EXACT_SUM         (1 << 24) /* so many ones are an f32 */
-#define STICKY            (120.0 / 127)
-#define LARGEST_F8        448.0
+#define EXACT_SUM (1 << 24) /* so many ones are an f32 */
+#define STICKY    (120.0 / 127)
 
 const char *const update_roundings[] = { "rne", "sr", NULL };
 
@@ -40,11 +38,6 @@ static bool grain_of(const Type *x, const Type *scale, Grain *g)
 }
 
 /* ---- types ---- */
-
-bool is_state_code(DType d)
-{
-    return d == U8 || d == U4 || d == F8E4M3;
-}
 
 /* Operand i must be of that type and have the shape of `like`; false after a complaint. */
 static bool infer_like(Infer *q, int i, DType dtype, const Type *like)
@@ -110,36 +103,11 @@ static bool infer_parameter(Infer *q, const UpdateForm *form, const Type *x)
     return !draws || infer_like(q, UPDATE_DRAW, F32, x);
 }
 
-/* The scale of a state: one for each block. */
-static bool infer_state_scale(Infer *q, int i)
-{
-    const Type *x = infer_tensor(q, UPDATE_STATE + i), *scale = infer_tensor(q, UPDATE_STATE_SCALE + i);
-    if (!x || !scale)
-        return false;
-    const int64_t n = type_elements(x), blocks = type_elements(scale);
-    if (!is_state_code(x->dtype) || q->in[UPDATE_PARAMETER]->dtype == F64)
-        return infer_fail(q, "keeps no state of %s with a scale", dtype_name(x->dtype)), false;
-    if (scale->dtype != F32 || (scale->rank != 1 && scale->rank != RANK_UNKNOWN) || blocks == 0 ||
-        (n >= 0 && blocks > 0 && n % blocks != 0))
-        return infer_fail(q, "%s are no scales of blocks of %s", type_text(q->scratch, scale),
-                          type_text(q->scratch, x)),
-               false;
-    return true;
-}
-
 bool infer_stored(Infer *q, int n_states)
 {
     if (!infer_parameter(q, q->attr, q->in[UPDATE_PARAMETER]))
         return false;
-    for (int i = 0; i < UPDATE_STATES; i++) {
-        if (!infer_has(q, UPDATE_STATE_SCALE + i))
-            continue;
-        if (i >= n_states)
-            return infer_fail(q, "has a scale of a state that it does not keep"), false;
-        if (!infer_state_scale(q, i))
-            return false;
-    }
-    return true;
+    return infer_state_scales(q, n_states);
 }
 
 /* ---- results ---- */
@@ -351,62 +319,4 @@ void stored_close(Update *u, const Site *s, Node *x, Node **results)
     results[0] = make_cast(u->b, to, dtype);
     if (u->form->counts)
         results[UPDATE_DRAW] = counted_narrow(u, x, results[0]);
-}
-
-/* ---- states ---- */
-
-/* The levels of a state's codes. */
-static LevelsAttr levels_of(const Update *u, int i, DType code)
-{
-    const bool positive = u->names[i][0] == 'v';
-    return (LevelsAttr){ code == U8 ? (positive ? LEVELS_UNSIGNED8 : LEVELS_DYNAMIC8)
-                                    : (positive ? LEVELS_LINEAR4 : LEVELS_DYNAMIC4) };
-}
-
-/* A state as blocks, a row each. */
-static Node *in_blocks(Build *b, Node *x, const Type *scale)
-{
-    const int64_t n = type_elements(x->type), dims[] = { scale->dims[0], n / scale->dims[0] };
-    return make_reshape(b, x, 2, dims);
-}
-
-static Node *scale_column(Build *b, Node *scale)
-{
-    const int64_t dims[] = { scale->type->dims[0], 1 };
-    return make_reshape(b, scale, 2, dims);
-}
-
-Node *stored_state_open(Update *u, const Site *s, int i)
-{
-    Build *b = u->b;
-    Node *x = s->in[UPDATE_STATE + i], *scale = site_in(s, UPDATE_STATE_SCALE + i);
-    if (!scale)
-        return make_cast(b, x, u->type);
-    const LevelsAttr levels = levels_of(u, i, x->type->dtype);
-    Node *number = build_cast(b, x, F32);
-    if (x->type->dtype != F8E4M3)
-        number = CALL_ATTR(b, level, levels, number);
-    return like(b, CALL(b, mul, in_blocks(b, number, scale->type), scale_column(b, scale)), x->type);
-}
-
-Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale)
-{
-    Build *b = u->b;
-    Node *old = site_in(s, UPDATE_STATE_SCALE + i);
-    const Type *type = s->in[UPDATE_STATE + i]->type;
-    if (!old)
-        return make_cast(b, x, type->dtype);
-    const LevelsAttr levels = levels_of(u, i, type->dtype);
-    const int64_t last = 1;
-    const ReduceAttr drop = { .keepdims = false };
-    Node *blocks = in_blocks(b, x, old->type);
-    Node *most = CALL_ATTR(b, reduce_max, drop, CALL(b, abs, blocks), build_i64s(b, 1, &last));
-    most = CALL(b, max, most, update_number(u, LEAST_STATE_SCALE));
-    if (type->dtype == F8E4M3)
-        most = CALL(b, div, most, update_number(u, LARGEST_F8));
-    Node *v = CALL(b, div, blocks, scale_column(b, most));
-    if (type->dtype != F8E4M3)
-        v = CALL_ATTR(b, nearest_level, levels, v);
-    *scale = most;
-    return build_cast(b, like(b, v, type), type->dtype);
 }

@@ -4,6 +4,7 @@
 
 #include "base/number_text.h"
 #include "ops/scalar.h"
+#include "ops/update/blocks.h"
 
 int update_states(const OpDef *def, const void *attr, const char *names[UPDATE_STATES])
 {
@@ -188,14 +189,14 @@ Node *update_first(Update *u, Node *a, Node *b)
 
 /* ---- samples ---- */
 
-enum { PLAIN = 24, FORMS = 12, BLOCKS = 3 };
+enum { PLAIN = 24, FORMS = 15 };
 
-/* What is stored how: the parameter's codes and where its scales lie, then its states. */
+/* What is stored how: the parameter's codes and where its scales lie, then its states and their blocks. */
 typedef struct StoredSample {
     DType dtype, state;
     UpdateForm form;
     int rank;
-    int64_t dims[4], scales[4];
+    int64_t dims[4], scales[4], blocks[4];
     bool zero;
 } StoredSample;
 
@@ -209,16 +210,20 @@ static const StoredSample stored_samples[FORMS] = {
     { .dtype = I4, .form = { .least = -7, .largest = 7, .counts = true }, .rank = 2, .dims = { 2, 6 },
       .scales = { 2, 2 } },
     { .dtype = BF16, .form = { .rounding = ROUND_SR, .counts = true }, .rank = 2, .dims = { 3, 4 } },
-    { .dtype = F32, .state = U8, .rank = 2, .dims = { 3, 4 } },
-    { .dtype = F32, .state = U4, .rank = 1, .dims = { 12 } },
-    { .dtype = BF16, .state = F8E4M3, .rank = 2, .dims = { 6, 2 } },
-    { .dtype = I8, .state = U8, .rank = 4, .dims = { 2, 3, 1, 2 }, .scales = { 2, 1, 1, 1 },
-      .form = { .least = -127, .largest = 127, .rounding = ROUND_SR, .counts = true } },
-    { .dtype = I8, .state = U8, .rank = 4, .dims = { 2, 3, 2, 1 }, .scales = { 1, 3, 1, 1 },
-      .form = { .least = -127, .largest = 127, .scale_decay = true, .sticky = true } },
-    { .dtype = BF16, .state = U4, .form = { .rounding = ROUND_SR }, .rank = 1, .dims = { 12 } },
+    { .dtype = F32, .state = U8, .rank = 2, .dims = { 3, 4 }, .blocks = { 3, 1 }, .form = { .block = 4 } },
+    { .dtype = F32, .state = U4, .rank = 1, .dims = { 12 }, .blocks = { 3 }, .form = { .block = 5 } },
+    { .dtype = BF16, .state = F8E4M3, .rank = 2, .dims = { 6, 2 }, .blocks = { 3, 2 }, .form = { .block = 2 } },
+    { .dtype = I8, .state = U8, .rank = 4, .dims = { 2, 3, 1, 2 }, .scales = { 2, 1, 1, 1 }, .blocks = { 2, 2, 1, 1 },
+      .form = { .least = -127, .largest = 127, .rounding = ROUND_SR, .counts = true, .block = 4 } },
+    { .dtype = I8, .state = U8, .rank = 4, .dims = { 2, 3, 2, 1 }, .scales = { 1, 3, 1, 1 }, .blocks = { 3, 1, 1, 1 },
+      .form = { .least = -127, .largest = 127, .scale_decay = true, .sticky = true, .block = 4 } },
+    { .dtype = BF16, .state = U4, .form = { .rounding = ROUND_SR, .block = 4 }, .rank = 1, .dims = { 12 },
+      .blocks = { 3 } },
     { .dtype = U4, .form = { .least = 1, .largest = 15, .counts = true }, .rank = 1, .dims = { 4 }, .scales = { 1 },
       .zero = true },
+    { .dtype = F32, .state = U4, .rank = 2, .dims = { 5, 3 }, .blocks = { 2, 3 }, .form = { .block = 3 } },
+    { .dtype = F32, .state = F8E4M3, .rank = 3, .dims = { 2, 5, 2 }, .blocks = { 2, 1, 2 }, .form = { .block = 8 } },
+    { .dtype = F32, .state = U8, .rank = 3, .dims = { 2, 5, 2 }, .blocks = { 7, 1, 1 }, .form = { .block = 3 } },
 };
 /* clang-format on */
 
@@ -232,7 +237,6 @@ static Node *sample_state(Build *b, Rng *rng, DType dtype, int rank, const int64
 /* The operands behind the gradient of a call in few bits. */
 static void sample_stored(Build *b, Rng *rng, const StoredSample *as, int n, const char *const *names, Node **in)
 {
-    const int64_t blocks = BLOCKS;
     if (as->zero)
         in[UPDATE_X_ZERO] = sample_tensor(b, rng, as->dtype, as->rank, as->scales, 1, 14);
     if (as->form.rounding == ROUND_SR)
@@ -243,7 +247,7 @@ static void sample_stored(Build *b, Rng *rng, const StoredSample *as, int n, con
         const DType state = as->state ? as->state : F32;
         in[UPDATE_STATE + i] = sample_state(b, rng, state, as->rank, as->dims, names[i][0] == 'v');
         if (as->state)
-            in[UPDATE_STATE_SCALE + i] = sample_tensor(b, rng, F32, 1, &blocks, 0.1, 1);
+            in[UPDATE_STATE_SCALE + i] = sample_tensor(b, rng, F32, as->rank, as->blocks, 0.1, 1);
     }
 }
 

@@ -14,9 +14,10 @@
  * whole, or a part that divides it (a group of K / g there).  With a zero point of the codes' type and the scale's shape
  * its numbers are (code - zero) * scale.  The attributes common to all updates say which codes there are (`least` ..
  * `largest`) and how they are rounded, `sr` reading `draw`, an f32 of [0, 1) for each element; a bf16 parameter may be
- * rounded so too.  A state of u8 or u4 holds numbers of levels (ops/scalar/levels.h), one of f8e4m3 numbers; its scale, a
- * vector of f32, has one for each block of consecutive elements.  States whose name begins with a v are never negative and
- * have levels of their own.
+ * rounded so too.  A state of u8 or u4 holds numbers of levels (ops/scalar/levels.h), one of f8e4m3 numbers; its scale, f32,
+ * has one for each `block` elements.  It has the state's dimensions, but that in one of them it counts blocks, the last of
+ * which may be shorter, and that it is 1 in those behind it along which the blocks go on (ops/update/blocks.h).  States
+ * whose name begins with a v are never negative and have levels of their own.
  *
  * What is stored is read, the step is taken in f32, and each result is rounded once; the parameter's next value follows
  * from states that were not rounded.  The results stand in the same order: parameter, states, then the next scale and
@@ -60,6 +61,7 @@ typedef struct UpdateForm {
     bool sticky;            /* a scale stays while its numbers reach 120/127 of the codes and not beyond them */
     bool scale_decay; /* weight decay that is apart from the gradient goes into the scale, not through the codes */
     bool counts;
+    int64_t block; /* elements of a state that share a scale; 0: none do */
 } UpdateForm;
 
 extern const char *const update_roundings[];
@@ -72,7 +74,7 @@ extern const char *const update_roundings[];
     { .name = "rounding", .kind = ATTR_ENUM, .offset = offsetof(UpdateForm, rounding), .choices = update_roundings,    \
       .ours = true },                                                                                                  \
     UPDATE_FORM("sticky", BOOL, sticky, false), UPDATE_FORM("scale_decay", BOOL, scale_decay, false),                  \
-    UPDATE_FORM("counts", BOOL, counts, false)
+    UPDATE_FORM("counts", BOOL, counts, false), UPDATE_FORM("block", INT, block, 0)
 /* clang-format on */
 
 /* The short names ("m", "v") of the states that an update op with these attributes keeps, in their order; returns how
@@ -172,7 +174,7 @@ Node *sample_update(Build *b, Rng *rng, int variant, Op op, const void *attr);
         .infer = infer_update,                                                                                         \
         .expand = expand_##word,                                                                                       \
         .sample = sample_##word##_call,                                                                                \
-        .n_variants = 36,                                                                                              \
+        .n_variants = 39,                                                                                              \
         .states = states_##word,                                                                                       \
         .weight = 16,                                                                                                  \
         .access.kind = ACCESS_COMPOSITE,                                                                               \

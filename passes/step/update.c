@@ -41,6 +41,7 @@
 #include "ops/update/update.h"
 #include "passes/engine/pass.h"
 #include "passes/engine/results.h"
+#include "passes/step/state_blocks.h"
 #include "passes/step/update_forms.h"
 #include "passes/recipe/groups.h"
 #include "passes/recipe/optimizer_read.h"
@@ -65,6 +66,7 @@ typedef struct Updating {
     Rate *rates;
     size_t n_rates, cap_rates;
     FormsUsed used;
+    StateBlocks blocks;
 } Updating;
 
 /* A factor of the host's: a state that begins as one. */
@@ -95,16 +97,16 @@ static Node *rate_of(Updating *u, const OptimizerGroup *group)
 
 /* ---- one parameter ---- */
 
-/* The states of a parameter, and their scales where they are codes. */
-static void add_states(Updating *u, const OptimizerGroup *group, Node *x, int n, const char *const *names, Node **in)
+/* The states of a parameter, and their scales where they are codes, whose block the form is told. */
+static void add_states(Updating *u, const OptimizerGroup *group, Node *x, int n, const char *const *names, Node **in,
+                       UpdateForm *form)
 {
     Graph *g = x->graph;
     const DType own = x->type->dtype;
     DType type = dtype_is_float(own) ? make_width(own) : F32;
-    int64_t scales = 0;
     const StateAttr moment = { NULL, { STATE_moment, x->name } };
-    const bool coded = state_codes_of(group, x, &type, &scales);
-    const Type *of_scale = coded ? type_tensor(&g->ir->types, F32, 1, &scales) : NULL;
+    const bool coded = n && state_codes_of(group, x, &type, &form->block);
+    const Type *of_scale = coded ? state_scale_type(&u->blocks, x, form->block) : NULL;
     for (int i = 0; i < n; i++) {
         const char *state = name_with(g, arena_printf(u->run->scratch, OWN_PREFIX "%s/", names[i]), x->name);
         in[UPDATE_STATE + i] = graph_state(g, state, type_with_dtype(&g->ir->types, x->type, type), &moment);
@@ -128,7 +130,7 @@ static Status update_parameter(Updating *u, Node *x, Node *gradient)
     TRY(update_form_of(form, &u->b, u->run, group, x, in));
     u->used.sticky |= form->sticky;
     u->used.scale_decay |= form->scale_decay;
-    add_states(u, group, x, n, names, in);
+    add_states(u, group, x, n, names, in, form);
     int n_in = UPDATE_OPERANDS;
     while (n_in > UPDATE_SCALE && !in[n_in - 1])
         n_in--;
@@ -181,6 +183,7 @@ static Status update(Graph *g, PassRun *run)
     TRY(whole_recipe(g, run, &recipe));
     Updating u = { .run = run, .recipe = &recipe, .results = results_of(g, run->scratch), .b = build_at_end(g) };
     u.b.flags = NODE_OURS | NODE_UPDATE;
+    u.blocks = state_blocks_find(g, run->scratch);
     begin(&u, g);
     const size_t n = u.results.n;
     Node **x = NEWS(run->scratch, Node *, n + 1), **gradient = NEWS(run->scratch, Node *, n + 1);

@@ -6,7 +6,6 @@
 #include "ir/role.h"
 #include "ops/random/random_draws.h"
 #include "ops/scalar.h"
-#include "passes/optimizers.def"
 #include "passes/recipe/quantizer.h"
 
 /* ---- parameters ---- */
@@ -81,26 +80,4 @@ Status update_form_of(UpdateForm *form, Build *b, PassRun *run, const OptimizerG
     if (decays && !update_decays_apart(x->graph->ir->ops->defs[group->op], group->attr))
         return refuse_decay(run, group);
     return OK;
-}
-
-/* ---- states ---- */
-
-static const struct {
-    DType code;
-    int64_t block;
-} kinds[] = {
-#define STATES(word, kind, type, block, what) [STATES_##kind] = { type, block },
-    OPTIMIZER_STATES(STATES)
-#undef STATES
-};
-
-bool state_codes_of(const OptimizerGroup *group, const Node *x, DType *code, int64_t *scales)
-{
-    const int64_t n = type_elements(x->type), least = group->states_min ? group->states_min : STATES_LEAST,
-                  block = kinds[group->states].block;
-    if (!block || x->type->dtype == F64 || n < least || n % block != 0)
-        return false;
-    *code = kinds[group->states].code;
-    *scales = n / block;
-    return true;
 }

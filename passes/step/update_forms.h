@@ -17,7 +17,4 @@ Status update_form_of(UpdateForm *form, Build *b, PassRun *run, const OptimizerG
 /* Warns of such settings that are said and that no parameter had. */
 Status update_forms_unused(PassRun *run, const Recipe *recipe, FormsUsed used);
 
-/* The codes in which the states of a parameter are kept, and how many scales they have; false: they are floats. */
-bool state_codes_of(const OptimizerGroup *group, const Node *x, DType *code, int64_t *scales);
-
 #endif

@@ -1,0 +1,26 @@
+/* States of an optimizer in few bits: which elements share a scale, and the way from codes to numbers and back. */
+#ifndef OPS_UPDATE_BLOCKS_H
+#define OPS_UPDATE_BLOCKS_H
+
+#include "ops/update/update.h"
+
+/* A state as [before, n, after]: blocks are `size` elements along n, `count` of them, the last one perhaps shorter. */
+typedef struct Blocks {
+    int64_t before, n, after, size, count;
+} Blocks;
+
+/* The blocks of `block` elements of a value of type x whose scales have the type `scale`: they lie along the first
+ * dimension in which the two differ and along those behind it in which a scale is 1.  False: they do not fit together. */
+bool blocks_of(const Type *x, const Type *scale, int64_t block, Blocks *to);
+
+/* Whether a state's type is one of codes, which have a scale. */
+bool is_state_code(DType d);
+
+/* Checks the scales of the states; false after a complaint. */
+bool infer_state_scales(Infer *q, int n_states);
+
+/* The numbers of state i, and the way back: what is stored, and its scale. */
+Node *stored_state_open(Update *u, const Site *s, int i);
+Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale);
+
+#endif
