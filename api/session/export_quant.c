@@ -64,11 +64,12 @@ static void suppose_states(Graph *g)
             continue;
         Tensor *own = tensor_new(g->arena, state->type);
         const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0,
-                   seen = strncmp(state->name, OBSERVED_PREFIX, strlen(OBSERVED_PREFIX)) == 0;
+                   seen = strncmp(state->name, OBSERVED_PREFIX, strlen(OBSERVED_PREFIX)) == 0,
+                   offset = strncmp(state->name, OFFSET_PREFIX, strlen(OFFSET_PREFIX)) == 0;
         const double some = 1 + ++k / 1024.0;
         for (int64_t e = 0; e < tensor_elements(own); e++)
             tensor_set_f64(own, e, learned ? -8 * some : seen ? some / 256 : 0);
-        if (!learned && !seen && tensor_elements(own) == OBSERVED_RANGE) {
+        if (!learned && !seen && !offset && tensor_elements(own) == OBSERVED_RANGE) {
             tensor_set_f64(own, OBSERVED_HI, some);
             tensor_set_f64(own, OBSERVED_SEEN, 1);
         }

@@ -138,6 +138,8 @@ CodesAttr sample_codes_attr(Rng *rng, DType code)
         at.least = sign ? -8 : 0, at.largest = sign ? 7 : 15;
     at.learned = rng_below(rng, 4) == 0;
     at.gain = at.learned ? 0.25f : 1;
+    at.ends = at.learned && rng_below(rng, 2);
+    at.learned_zero = at.learned && rng_below(rng, 2);
     return at;
 }
 

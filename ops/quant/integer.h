@@ -11,11 +11,14 @@ typedef struct CodesAttr {
     bool learned;           /* the scale of the result has a gradient */
     int mask;               /* QuantMask */
     float gain;             /* factor of that gradient */
+    bool ends;              /* only what lies beyond the codes adds to it */
+    bool learned_zero;      /* what the code of 0 stands for has a gradient */
 } CodesAttr;
 
 #define CODES_ATTRS(S)                                                                                                 \
     CODES_ATTR(S, least, ATTR_INT, 0), CODES_ATTR(S, largest, ATTR_INT, 0), CODES_ATTR(S, relu, ATTR_BOOL, 0),         \
-        CODES_ATTR(S, learned, ATTR_BOOL, 0), CODES_ATTR(S, gain, ATTR_FLOAT, 1),                                      \
+        CODES_ATTR(S, learned, ATTR_BOOL, 0), CODES_ATTR(S, gain, ATTR_FLOAT, 1), CODES_ATTR(S, ends, ATTR_BOOL, 0),   \
+        CODES_ATTR(S, learned_zero, ATTR_BOOL, 0),                                                                     \
     {                                                                                                                  \
         .name = "mask", .kind = ATTR_ENUM, .offset = offsetof(S, codes.mask), .choices = quant_masks                   \
     }

@@ -155,7 +155,7 @@ static Node *sample_qbinary(Build *b, Rng *rng, int variant, Op op)
         .sample = sample_##word,                                                                                       \
         .n_variants = 40,                                                                                              \
         .adjoint = adjoint_##word,                                                                                     \
-        .differentiable = 1u << A | 1u << B | 1u << Y_SCALE,                                                           \
+        .differentiable = 1u << A | 1u << B | 1u << Y_SCALE | 1u << Y_ZERO,                                            \
         .gives_codes = 1,                                                                                              \
         .weight = 3,                                                                                                   \
         .access.kind = ACCESS_ROW,                                                                                     \

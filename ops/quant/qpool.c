@@ -215,7 +215,7 @@ static bool iterate_qglobal_average_pool(const Node *n, Arena *arena, Iteration 
         .sample = sample_##word,                                                                                       \
         .n_variants = 48,                                                                                              \
         .adjoint = adjoint_##word,                                                                                     \
-        .differentiable = 1u << X | 1u << Y_SCALE,                                                                     \
+        .differentiable = 1u << X | 1u << Y_SCALE | 1u << Y_ZERO,                                                      \
         .gives_codes = 1,                                                                                              \
         .weight = 5,                                                                                                   \
         .access.kind = k,                                                                                              \

@@ -24,6 +24,8 @@ static const AttrSpec quantize_attrs[] = {
     ATTR_CHOICE_OURS(QuantizeAttr, mask, quant_masks, MASK_BY_CODE),
     ATTR_OURS(QuantizeAttr, learned, BOOL, false),
     ATTR_OURS(QuantizeAttr, gain, FLOAT, 1),
+    ATTR_OURS(QuantizeAttr, ends, BOOL, false),
+    ATTR_OURS(QuantizeAttr, learned_zero, BOOL, false),
     ATTR_LAST,
 };
 
@@ -393,6 +395,8 @@ static void sample_ours(QuantizeAttr *at, DType code, Rng *rng, int variant)
     at->mask = (int)rng_below(rng, 3);
     at->learned = rng_below(rng, 2);
     at->gain = at->learned ? 0.25f : 1;
+    at->ends = at->learned && rng_below(rng, 2);
+    at->learned_zero = at->learned && rng_below(rng, 2);
     if (rng_below(rng, 2)) {
         at->least = (int64_t)lo + (lo < 0);
         at->largest = (int64_t)hi;
@@ -484,7 +488,7 @@ const OpDef op_quantize_linear = {
     .sample = sample_quantize_linear,
     .n_variants = 96,
     .adjoint = adjoint_quantize_linear,
-    .differentiable = 3,
+    .differentiable = 7,
     .gives_codes = 1,
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_quantize,

@@ -15,6 +15,8 @@ typedef struct QuantizeAttr {
     int mask;               /* QuantMask */
     bool learned;           /* the scale has a gradient, */
     float gain;             /* this factor of it */
+    bool ends;              /* to which only what lies beyond the codes adds */
+    bool learned_zero;      /* so has what the code of 0 stands for: it is learned, and not the code itself */
 } QuantizeAttr;
 
 /* Of quantize_both: codes, and how they are rounded (ops/scalar/quant.h). */
@@ -80,8 +82,10 @@ void adjoint_dequantize_linear(Build *b, const Site *s, Node **dx);
 typedef struct CodeSpot {
     Node *v, *r;        /* r: rounded */
     Node *least, *most; /* the codes' ends without the zero point */
+    Node *first, *last; /* what the scale is multiplied by there: those ends, or the codes where 0's is learned */
     Node *seen;         /* what the mask compares with them: v or r */
     int mask;           /* QuantMask */
+    bool ends;          /* what rounding adds counts for nothing */
 } CodeSpot;
 CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, int mask);
 
@@ -90,8 +94,11 @@ CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, in
  * looked for), what does not pass is one, too. */
 Node *code_gradient(Build *b, const CodeSpot *p, Node *dy, bool relu, Node *x);
 
-/* Of what reaches the scale, each element's part. */
+/* Of what reaches the scale, each element's part; and the same of what the code of 0 stands for, which is learned: what
+ * lies beyond the codes moves with it.  A spot for those who learn says so first. */
+void code_spot_learns(Build *b, CodeSpot *p, double lo, double hi, bool ends, bool learned_zero);
 Node *code_scale_terms(Build *b, const CodeSpot *p, Node *dy);
+Node *code_zero_terms(Build *b, const CodeSpot *p, Node *dy);
 
 /* The type of the quotient: `precision`, else that of the scale (the powers of two of e8m0 divide in f32). */
 DType quotient_type(const QuantizeAttr *at, DType scale);

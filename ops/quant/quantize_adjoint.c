@@ -5,6 +5,9 @@
  *     rounded v - v           inside
  *     least - z, largest - z  below and above
  *
+ * and what a learned code of 0 stands for what reaches those below and above, negated: with it, the scale has the codes
+ * least and largest there.  Where only ends count, nothing inside adds to either.
+ *
  * A NaN has the code of 0, but its gradient is a NaN, for whoever scales the loss to see: and so is then all that does
  * not pass, since of each element a bit is kept, of all of them whether there is one. */
 #include "ops/card/make.h"
@@ -53,9 +56,20 @@ CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, in
         p.least = CALL(b, sub, p.least, z);
         p.most = CALL(b, sub, p.most, z);
     }
+    p.first = p.least;
+    p.last = p.most;
     p.seen = mask == MASK_BY_VALUE ? v : r;
     p.mask = mask;
     return p;
+}
+
+void code_spot_learns(Build *b, CodeSpot *p, double lo, double hi, bool ends, bool learned_zero)
+{
+    p->ends = ends;
+    if (learned_zero) {
+        p->first = build_scalar(b, F32, lo);
+        p->last = build_scalar(b, F32, hi);
+    }
 }
 
 static CodeSpot spot_of(const Back *k)
@@ -68,7 +82,9 @@ static CodeSpot spot_of(const Back *k)
     Node *v = quant_quotient(&k->rows, k->at, k->s->in[0], k->s->in[1], scale);
     Node *r = floats ? v : quant_rounded(k->b, k->at->rounding, v, site_in(k->s, 3));
     Node *zero = site_in(k->s, 2), *z = zero ? quant_spread(&k->rows, zero, F32) : NULL;
-    return code_spot(k->b, v, r, lo, hi, z, k->at->mask);
+    CodeSpot p = code_spot(k->b, v, r, lo, hi, z, k->at->mask);
+    code_spot_learns(k->b, &p, lo, hi, k->at->ends, k->at->learned_zero);
+    return p;
 }
 
 /* A condition of which a bit a value may be kept (passes/quant/keep_bits.c). */
@@ -108,8 +124,15 @@ Node *code_gradient(Build *b, const CodeSpot *p, Node *dy, bool relu, Node *x)
 Node *code_scale_terms(Build *b, const CodeSpot *p, Node *dy)
 {
     Node *below = CALL(b, less, p->seen, p->least), *above = CALL(b, less, p->most, p->seen);
-    Node *inside = CALL(b, sub, p->r, p->v), *within = CALL(b, where, above, p->most, inside);
-    return CALL(b, mul, dy, CALL(b, where, below, p->least, within));
+    Node *inside = p->ends ? build_scalar(b, F32, 0) : CALL(b, sub, p->r, p->v);
+    Node *within = CALL(b, where, above, p->last, inside);
+    return CALL(b, mul, dy, CALL(b, where, below, p->first, within));
+}
+
+Node *code_zero_terms(Build *b, const CodeSpot *p, Node *dy)
+{
+    Node *beyond = CALL(b, or, CALL(b, less, p->seen, p->least), CALL(b, less, p->most, p->seen));
+    return CALL(b, where, beyond, CALL(b, neg, dy), build_scalar(b, F32, 0));
 }
 
 /* Each block along the axis as a dimension of its own, zeros behind the last one. */
@@ -144,10 +167,11 @@ static Node *sum_by_scale(const Back *k, Node *term)
     return n ? build_reduce(k->b, OP_reduce_sum, term, n, axes) : term;
 }
 
-static Node *scale_gradient(const Back *k, const CodeSpot *p, Node *dy)
+/* Of each scale, or of each code of 0, the sum of its elements' terms. */
+static Node *gradient_of(const Back *k, int operand, Node *terms)
 {
-    const Type *scale = k->s->in[1]->type;
-    Node *sum = sum_by_scale(k, code_scale_terms(k->b, p, dy));
+    const Type *scale = k->s->in[operand]->type;
+    Node *sum = sum_by_scale(k, terms);
     if (k->at->gain != 1)
         sum = CALL(k->b, mul, sum, number(k, (double)k->at->gain));
     return make_reshape(k->b, sum, scale->rank, scale->dims);
@@ -175,12 +199,15 @@ void adjoint_quantize_linear(Build *b, const Site *s, Node **dx)
                      .s = s,
                      .at = at,
                      .code = s->type->dtype };
-    const bool masks = s->want[0] && at->mask != MASK_NONE, learns = s->want[1] && at->learned;
-    const CodeSpot p = masks || learns ? spot_of(&k) : (CodeSpot){ NULL };
+    const bool masks = s->want[0] && at->mask != MASK_NONE, learns = s->want[1] && at->learned,
+               zero = s->n_in > 2 && s->want[2] && at->learned_zero;
+    const CodeSpot p = masks || learns || zero ? spot_of(&k) : (CodeSpot){ NULL };
     if (s->want[0])
         dx[0] = masks ? code_gradient(b, &p, dy, false, s->in[0]) : dy;
     if (learns)
-        dx[1] = scale_gradient(&k, &p, dy);
+        dx[1] = gradient_of(&k, 1, code_scale_terms(b, &p, dy));
+    if (zero)
+        dx[2] = gradient_of(&k, 2, code_zero_terms(b, &p, dy));
 }
 
 /* What a scale learns is said where numbers become codes; nowhere, where the codes are no call's. */

@@ -56,23 +56,36 @@ static Node *learned_gradient(Build *b, const Site *s, const CodesAttr *at, int 
     return make_reshape(b, sum, t->rank, t->dims);
 }
 
+/* What reaches what a learned code of 0 stands for: what lies beyond the codes moves with it. */
+static Node *zero_gradient(Build *b, const Site *s, const CodesAttr *at, int zero, const CodeSpot *p)
+{
+    const Type *t = s->in[zero]->type;
+    Node *sum = make_reduce_all(b, OP_reduce_sum, code_zero_terms(b, p, s->dout[0]));
+    if (at->gain != 1)
+        sum = CALL(b, mul, sum, build_scalar(b, F32, (double)at->gain));
+    return make_reshape(b, sum, t->rank, t->dims);
+}
+
 /* What the call on numbers has to let through; null: nothing.  The result's scale is operand `scale`. */
 static Node *masked(Build *b, const Site *s, const CodesAttr *at, int scale, Node **dx)
 {
     Node *dy = s->dout[0], *seen = s->n_out > 1 ? s->dout[1] : NULL;
-    const bool learns = s->want[scale] && at->learned;
+    const bool learns = s->want[scale] && at->learned, zero = s->want[scale + 1] && at->learned_zero;
     ReverseStop stop = { s->call, scale, false };
     const ReverseResult none = { .stops = &stop, .n_stops = 1 };
     double lo, hi;
     if (s->want[scale] && !at->learned)
         reverse_tell(s, &none);
-    if (dy && (learns || at->relu || at->mask != MASK_NONE)) {
+    if (dy && (learns || zero || at->relu || at->mask != MASK_NONE)) {
         Node *v = quotient_of(b, s), *lifted = at->relu ? CALL(b, relu, v) : v;
         code_limits(s->in[scale + 1]->type->dtype, at->least, at->largest, &lo, &hi);
         Node *r = CALL(b, round, lifted), *z = single(b, s->in[scale + 1]);
-        const CodeSpot p = code_spot(b, lifted, r, lo, hi, z, at->mask);
+        CodeSpot p = code_spot(b, lifted, r, lo, hi, z, at->mask);
+        code_spot_learns(b, &p, lo, hi, at->ends, at->learned_zero);
         if (learns)
             dx[scale] = learned_gradient(b, s, at, scale, &p, v);
+        if (zero)
+            dx[scale + 1] = zero_gradient(b, s, at, scale + 1, &p);
         if (at->relu || at->mask != MASK_NONE)
             dy = code_gradient(b, &p, dy, at->relu, at->relu ? NULL : v);
     } else if (seen && learns) {

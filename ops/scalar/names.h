@@ -83,6 +83,7 @@ template <class F, class D, class I, class U> Q_FN U q_pick(u64, F, D, I, U u)
 #define q_nearest_level(x, levels) Q_F(nearest_level_, x)(x, levels)
 #define q_level(x, levels)         Q_F(level_, x)(x, levels)
 #define q_stochastic_bf16(x, draw) Q_F(stochastic_bf16_, x)(x, draw)
+#define q_straight(x, y)           Q_F(straight_, x)(x, y)
 
 #define q_plus(x, y)       Q_N(plus_, x)(x, y)
 #define q_minus(x, y)      Q_N(minus_, x)(x, y)

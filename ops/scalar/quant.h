@@ -56,6 +56,19 @@ Q_FN f32 round_by_f32(int rounding, f32 v, f32 draw)
                                          : away_f32(v);
 }
 
+/* A number, whatever stands beside it: what is learned through the other one (ops/rows.def). */
+Q_FN f32 straight_f32(f32 x, f32 y)
+{
+    (void)y;
+    return x;
+}
+
+Q_FN f64 straight_f64(f64 x, f64 y)
+{
+    (void)y;
+    return x;
+}
+
 /* ---- codes ---- */
 
 /* The code of an integer that numbers were rounded to, saturated; a NaN has that of 0. */

@@ -145,6 +145,8 @@ static Status deploy_codes(Node *n, PassRun *run)
     at->mask = usual->mask;
     at->learned = usual->learned;
     at->gain = usual->gain;
+    at->ends = usual->ends;
+    at->learned_zero = usual->learned_zero;
     at->least = usual->least;
     at->largest = usual->largest;
     if (in(n, 2))
@@ -180,6 +182,8 @@ static Status deploy_stored(Node *n, PassRun *run)
 static Status deploy_quant(Graph *g, PassRun *run)
 {
     for (Node *n = g->first; n; n = n->next) {
+        if (n->op == OP_straight)
+            stand_in(n, in(n, 0)), run->changes++;
         if (n->op == OP_cast && n->type->dtype == F32 && is_of_stored(in(n, 0)))
             TRY(deploy_stored(n, run));
         if (op_of(n)->quant.dequantizes || op_of(n)->quant.quantizes)

@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "ops/card/words.h"
+#include "ops/quant/quantize.h"
+#include "passes/learned/learned.h"
 #include "passes/quant/phases.h"
 #include "passes/quant/scale_parts.h"
 
@@ -156,6 +158,67 @@ static Status no_shape(const QuantScales *s, const QuantNodes *q, const Node *va
     return message_send(m);
 }
 
+/* ---- the code of 0 ---- */
+
+static bool has_source(const QuantNodes *q, QuantValue source)
+{
+    return q->by->part[QUANT_SOURCE].value == source;
+}
+
+static bool learns_zero(const QuantNodes *q)
+{
+    return q->by->part[QUANT_ZERO].value == ZERO_LEARNED;
+}
+
+/* Where it starts: codes begin with the least that is seen, but reach as far below 0 as above it at most, and up to 0. */
+static Node *first_offset(const QuantNodes *q, Build *b, Node *value, Node *log2)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    Node *scale = learned_power(b, log2), *zero = build_scalar(b, F32, 0);
+    Node *lowest = quant_as_scales(b, &q->grain, quant_fold(b, FOLD_LEAST, &q->grain, value), value->type);
+    if (!q->stays)
+        lowest = CALL(b, max, lowest, CALL(b, mul, scale, build_scalar(b, F32, (double)(least - largest) / 2)));
+    lowest = CALL(b, min, lowest, zero);
+    if (has_source(q, SOURCE_LSQ_PLUS))
+        return CALL(b, sub, lowest, CALL(b, mul, scale, build_scalar(b, F32, (double)least)));
+    return CALL(b, sub, build_scalar(b, F32, (double)least), CALL(b, div, lowest, scale));
+}
+
+/* A state beside that of the scale: an offset (lsq+), or the code itself. */
+static Status zero_learned(QuantScales *s, QuantNodes *q, Node *value, Node *log2, bool data)
+{
+    Graph *g = s->p->g;
+    LearnedZero k;
+    double lo, hi;
+    k.codes = quant_codes_of(q, &k.least, &k.largest);
+    code_range(k.codes, &lo, &hi);
+    k.all = (double)k.least == lo && (double)k.largest == hi;
+    const char *name = name_with(g, OFFSET_PREFIX, q->name);
+    const StateAttr attr = { payload_of(g->arena, unknown(g, q->scale->type)), { STATE_quant, NULL } };
+    Node *state = graph_state(g, name, q->scale->type, &attr);
+    train_scale(s, q, state, data);
+    Build start = scale_at_start(g, value), here = scale_behind(value);
+    start.before = q->scale->next;
+    q->zero =
+        (has_source(q, SOURCE_LSQ_PLUS) ? learned_zero_of_offset : learned_zero_of_code)(&start, &k, state, q->scale);
+    TRY(start.status);
+    here.before = log2->next;
+    Node *first = if_finite(&here, first_offset(q, &here, value, log2), state);
+    TRY(here.status);
+    results_add(&s->results, name, first);
+    return OK;
+}
+
+/* What is learned, of its logarithm. */
+static Node *scale_of_state(const QuantNodes *q, Build *b, Node *state)
+{
+    if (has_source(q, SOURCE_TQT))
+        return learned_power_above(b, state);
+    Node *scale = learned_power(b, state);
+    return isfinite(q->most) ? below_widest(b, scale, widest_scale(q)) : scale;
+}
+
 Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
 {
     Graph *g = s->p->g;
@@ -167,15 +230,15 @@ Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
     Node *state = graph_state(g, name, type, &attr);
     train_scale(s, q, state, data);
     Build start = scale_at_start(g, value), here = scale_behind(value);
-    q->scale = CALL(&start, exp, CALL(&start, mul, state, build_scalar(&start, F32, ln_2)));
-    if (isfinite(q->most))
-        q->scale = below_widest(&start, q->scale, widest_scale(q));
+    if (learns_zero(q) || has_source(q, SOURCE_TQT))
+        q->most = (double)INFINITY; /* a Clip stays */
+    q->scale = scale_of_state(q, &start, state);
     TRY(start.status);
     Node *first = if_finite(&here, first_step_size(q, &here, value), state);
     TRY(here.status);
     results_add(&s->results, name, first);
     q->state = name;
-    return OK;
+    return learns_zero(q) ? zero_learned(s, q, value, first, data) : OK;
 }
 
 /* ---- statistics for some steps, then learned: a state holds the logarithm of what is learned over those ---- */

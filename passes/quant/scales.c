@@ -196,6 +196,29 @@ static Status check_ternary(const QuantScales *s, const QuantNodes *q, const Nod
     return OK;
 }
 
+static Status check_grain_of_data(const QuantScales *s, const QuantNodes *q, const Node *value)
+{
+    if (quant_has_rows(q->by))
+        return source_of(q) == SOURCE_DYNAMIC
+                   ? OK
+                   : refuse(s, q, value, true, "dynamic scales of rows, which are of one batch");
+    return q->by->part[QUANT_GRAIN].value == GRAIN_TENSOR
+               ? OK
+               : refuse(s, q, value, true, "one scale for all data, or one a row");
+}
+
+static Status check_learned(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    const QuantPart *part = q->by->part;
+    if (source_of(q) != SOURCE_TQT && part[QUANT_SCALE].value == SCALE_POW2)
+        return refuse(s, q, value, data, "scales in f32 of what is learned");
+    if (part[QUANT_ZERO].value == ZERO_ASYM && (!data || source_of(q) != SOURCE_STATS))
+        return refuse(s, q, value, data, "sym, or a learned code of 0, beside a learned scale");
+    if (part[QUANT_ZERO].value == ZERO_LEARNED && q->grain.block)
+        return refuse(s, q, value, data, "one scale for all, or one a channel, beside a learned code of 0");
+    return data ? check_grain_of_data(s, q, value) : OK;
+}
+
 static Status check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
@@ -211,20 +234,13 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
         return refuse(s, q, value, data, "scales in f32, or powers of two");
     if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)
         return refuse(s, q, value, data, "roundings that are no chance");
-    if (part[QUANT_ZERO].value == ZERO_LEARNED || part[QUANT_BITS].value || part[QUANT_MASTER].value ||
-        part[QUANT_TURN].value)
-        return refuse(s, q, value, data, "sym or asym, bits that are said, a copy in f32, nothing turned");
-    if (quantizer_is_learned(q->by) && part[QUANT_SCALE].value == SCALE_POW2)
-        return refuse(s, q, value, data, "scales in f32 of what is learned");
+    if (part[QUANT_BITS].value || part[QUANT_MASTER].value || part[QUANT_TURN].value)
+        return refuse(s, q, value, data, "bits that are said, a copy in f32, nothing turned");
+    if (quantizer_is_learned(q->by))
+        return check_learned(s, q, value, data);
     if (data && source_of(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)
         return refuse(s, q, value, data, "scales in f32 of what is dynamic");
-    if (data && quant_has_rows(q->by))
-        return source_of(q) == SOURCE_DYNAMIC
-                   ? OK
-                   : refuse(s, q, value, data, "dynamic scales of rows, which are of one batch");
-    if (data && part[QUANT_GRAIN].value != GRAIN_TENSOR)
-        return refuse(s, q, value, data, "one scale for all data, or one a row");
-    return OK;
+    return data ? check_grain_of_data(s, q, value) : OK;
 }
 
 Status scale_of_values(QuantNodes *q, Build *b, Node *value)
@@ -256,13 +272,14 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_STATS:
         return scale_of_data_seen(s, q, value);
     case SOURCE_LSQ:
-        if (!has_zero_0(q))
-            return refuse(s, q, value, true, "sym: the zero point of a learned scale is 0");
+    case SOURCE_LSQ_PLUS:
+    case SOURCE_PACT:
+    case SOURCE_TQT:
         return scale_learned(s, q, value, true);
     case SOURCE_DYNAMIC:
         return q->floor > 0 && has_zero_0(q) ? scale_of_sizes(q, &here, value) : scale_of_values(q, &here, value);
     default:
-        return refuse(s, q, value, true, "ema, minmax, pct=P, const=S, dynamic, lsq or stats=N");
+        return refuse(s, q, value, true, "ema, minmax, pct=P, const=S, dynamic, lsq, lsq+, pact, tqt or stats=N");
     }
 }
 
@@ -276,12 +293,13 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
     case SOURCE_DYNAMIC:
         return q->by->format == FORMAT_TERNARY ? scale_of_mean(q, b, weight) : scale_of_values(q, b, weight);
     case SOURCE_LSQ:
+    case SOURCE_LSQ_PLUS:
+    case SOURCE_TQT:
+        return scale_learned(s, q, weight, false);
     case SOURCE_STATS:
-        if (!has_zero_0(q))
-            return refuse(s, q, weight, false, "sym: the zero point of a learned scale is 0");
-        return source_of(q) == SOURCE_LSQ ? scale_learned(s, q, weight, false) : scale_of_weight_seen(s, q, b, weight);
+        return scale_of_weight_seen(s, q, b, weight);
     default:
-        return refuse(s, q, weight, false, "minmax, const=S, lsq or stats=N");
+        return refuse(s, q, weight, false, "minmax, const=S, lsq, lsq+, tqt or stats=N");
     }
 }
 
@@ -329,6 +347,12 @@ static float gain_of(const QuantNodes *q, const Node *value, int64_t largest)
     return (float)(1 / sqrt(n * (double)largest));
 }
 
+/* What is learned as a bound has no factor. */
+static bool is_threshold(const QuantNodes *q)
+{
+    return source_of(q) == SOURCE_PACT || source_of(q) == SOURCE_TQT;
+}
+
 /* As the words have it; one scale for all has none, and their default. */
 static int64_t axis_of(const QuantNodes *q)
 {
@@ -348,7 +372,9 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
                         .rounding = rounding_of(q->by),
                         .mask = mask_of(q->by),
                         .learned = learned,
-                        .gain = learned ? gain_of(q, value, largest) : 1 };
+                        .gain = learned && !is_threshold(q) ? gain_of(q, value, largest) : 1,
+                        .ends = source_of(q) == SOURCE_PACT,
+                        .learned_zero = q->zero && q->by->part[QUANT_ZERO].value == ZERO_LEARNED };
     code_range(codes, &lo, &hi);
     if ((double)least != lo || (double)largest != hi) {
         at.least = least;

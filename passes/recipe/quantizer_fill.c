@@ -82,7 +82,11 @@ void quantizer_fill(Quantizer *q, QuantOperand role)
     else
         by_default(q, QUANT_GRAIN, GRAIN_ROW, "default of what backward quantizes");
     fill_source(q, role);
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_TQT))
+        by_default(q, QUANT_SCALE, SCALE_POW2, "default of tqt");
     by_default(q, QUANT_SCALE, SCALE_F32, "default");
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_LSQ_PLUS))
+        by_default(q, QUANT_ZERO, ZERO_LEARNED, "default of lsq+");
     by_default(q, QUANT_ZERO, ZERO_SYM, "default");
     if (quantizer_is_integer(q)) {
         const bool narrow = weights && q->format == FORMAT_INT && q->bits > 1 && q->bits <= 16;
@@ -151,6 +155,22 @@ static const char *wrong_with_floats(const Quantizer *q, QuantOperand role, cons
                : "bf16 is rounded by rne or sr";
 }
 
+/* Learned quantizers say what they learn. */
+static const char *wrong_with_learned(const Quantizer *q, const char **instead)
+{
+    const bool plus = quantizer_says(q, QUANT_SOURCE, SOURCE_LSQ_PLUS),
+               tqt = quantizer_says(q, QUANT_SOURCE, SOURCE_TQT), zero = quantizer_says(q, QUANT_ZERO, ZERO_LEARNED);
+    *instead = "lsq";
+    if (plus && !zero)
+        return "lsq+ learns where 0 lies";
+    if (tqt && !quantizer_says(q, QUANT_SCALE, SCALE_POW2))
+        return "the scales of tqt are powers of two";
+    *instead = "sym";
+    return zero && !plus && !quantizer_says(q, QUANT_SOURCE, SOURCE_LSQ)
+               ? "a learned code of 0 belongs to learned scales"
+               : NULL;
+}
+
 static const char *wrong_with_source(const Quantizer *q, QuantOperand role, const char **instead)
 {
     const bool state = role == OPERAND_W || role == OPERAND_A;
@@ -182,6 +202,7 @@ const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **
     if (q->format == FORMAT_BF16)
         return wrong_with_floats(q, role, instead);
     const char *wrong = wrong_with_format(q, instead);
+    wrong = wrong ? wrong : wrong_with_learned(q, instead);
     return wrong ? wrong : wrong_with_source(q, role, instead);
 }
 

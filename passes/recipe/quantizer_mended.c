@@ -28,14 +28,30 @@ static void mend_codes(Quantizer *q)
         q->bits = 2;
     if (is(q, QUANT_ROUNDING, ROUNDING_SR) || is(q, QUANT_ROUNDING, ROUNDING_MS_EDEN))
         set(q, QUANT_ROUNDING, ROUNDING_RNE);
-    if (is(q, QUANT_ZERO, ZERO_LEARNED))
-        set(q, QUANT_ZERO, ZERO_SYM);
 }
 
 static bool is_known_source(QuantValue v, bool data)
 {
     return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_LSQ || v == SOURCE_STATS ||
-           (data && (v == SOURCE_EMA || v == SOURCE_PCT));
+           v == SOURCE_LSQ_PLUS || v == SOURCE_TQT ||
+           (data && (v == SOURCE_EMA || v == SOURCE_PCT || v == SOURCE_PACT));
+}
+
+static bool has_blocks(const Quantizer *q)
+{
+    return is(q, QUANT_GRAIN, GRAIN_GROUP) || is(q, QUANT_GRAIN, GRAIN_BLOCK) || is(q, QUANT_GRAIN, GRAIN_TILE);
+}
+
+/* What is learned beside a scale belongs to some of them. */
+static void mend_learned(Quantizer *q)
+{
+    if ((is(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT) ||
+        (is(q, QUANT_SOURCE, SOURCE_LSQ_PLUS) && has_blocks(q)))
+        set(q, QUANT_SOURCE, SOURCE_LSQ);
+    if (is(q, QUANT_SOURCE, SOURCE_LSQ_PLUS))
+        set(q, QUANT_ZERO, ZERO_LEARNED);
+    else if (quantizer_is_learned(q) || is(q, QUANT_ZERO, ZERO_LEARNED))
+        set(q, QUANT_ZERO, ZERO_SYM);
 }
 
 static void mend_scale(Quantizer *q, bool data)
@@ -46,10 +62,12 @@ static void mend_scale(Quantizer *q, bool data)
         set(q, QUANT_GRAIN, GRAIN_TENSOR);
     if (!is_known_source(q->part[QUANT_SOURCE].value, data))
         set(q, QUANT_SOURCE, data ? SOURCE_DYNAMIC : SOURCE_MINMAX);
-    if (!is(q, QUANT_SCALE, SCALE_POW2) || quantizer_is_learned(q) || (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC)))
+    if (is(q, QUANT_SOURCE, SOURCE_TQT))
+        set(q, QUANT_SCALE, SCALE_POW2);
+    else if (!is(q, QUANT_SCALE, SCALE_POW2) || quantizer_is_learned(q) ||
+             (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC)))
         set(q, QUANT_SCALE, SCALE_F32);
-    if (is(q, QUANT_SOURCE, SOURCE_LSQ) || is(q, QUANT_SOURCE, SOURCE_STATS))
-        set(q, QUANT_ZERO, ZERO_SYM);
+    mend_learned(q);
 }
 
 Quantizer quantizer_mended(const Quantizer *q, bool data)

@@ -382,6 +382,8 @@ static void check_weight(Case *k, bool must)
     quantizer_codes(&q, &least, &largest);
     l.n = keys_of(k->p, k->grain, named(k->g, "w")->type, l.key);
     (*k->runs)++;
+    if (q.part[QUANT_SOURCE].value == SOURCE_TQT || q.part[QUANT_SOURCE].value == SOURCE_LSQ_PLUS)
+        return; /* their formulas: unit/passes/learned */
     if (quantizer_is_learned(&q)) {
         expect_learned(k, &l, (double)least, (double)largest);
         return;
@@ -397,7 +399,7 @@ static void check_weight(Case *k, bool must)
 
 static bool has_weights(QuantValue source, const char *zero)
 {
-    const bool learned = source == SOURCE_LSQ || source == SOURCE_STATS;
+    const bool learned = source == SOURCE_LSQ || source == SOURCE_STATS || source == SOURCE_TQT;
     return source == SOURCE_MINMAX || source == SOURCE_DYNAMIC || source == SOURCE_CONST ||
            (learned && strcmp(zero, "sym") == 0);
 }

@@ -102,6 +102,7 @@ static double chance_bf16(double number, double draw)
     _(nearest_level, nearest_level(x, a))                                                                              \
     _(level, level(x, a))                                                                                              \
     _(stochastic_bf16, chance_bf16(x, y))                                                                              \
+    _(straight, x)                                                                                                     \
     _(add, x + y)                                                                                                      \
     _(sub, x - y)                                                                                                      \
     _(mul, x *y)                                                                                                       \

@@ -1,0 +1,23 @@
+/* What learned quantizers are made of: steps whose gradients are those of something smooth beside them. */
+#ifndef PASSES_LEARNED_LEARNED_H
+#define PASSES_LEARNED_LEARNED_H
+
+#include "ir/build.h"
+
+/* 2^log2 of a state. */
+Node *learned_power(Build *b, Node *log2);
+
+/* The least power of two that is not below 2^log2, as TQT has it: its gradient is that of itself times ln 2. */
+Node *learned_power_above(Build *b, Node *log2);
+
+/* The code of 0 for numbers that begin at an offset, or for a code that is learned, which is between two numbers: what
+ * it stands for goes straight on, whatever it is rounded to.  `axis`: of the scales, or -1 where there is one. */
+typedef struct LearnedZero {
+    DType codes;
+    int64_t least, largest;
+    bool all; /* the type has no others */
+} LearnedZero;
+Node *learned_zero_of_offset(Build *b, const LearnedZero *k, Node *offset, Node *scale);
+Node *learned_zero_of_code(Build *b, const LearnedZero *k, Node *code, Node *scale);
+
+#endif

@@ -1,0 +1,175 @@
+/* Learned quantizers: the values they leave and every gradient against formulas in f64. */
+#include "passes/learned/learned.h"
+
+#include <string.h>
+
+#include "ops/control/reverse.h"
+#include "ops/quant/quantize.h"
+#include "support/calls.h"
+
+enum { N = 512, LEARNED = 2 };
+
+/* What is learned, x and what reaches the result; the formulas' answers. */
+typedef struct Want {
+    double y[N], dx[N], learned[LEARNED];
+} Want;
+
+typedef struct Kind {
+    const char *what;
+    bool ends, offset, code, power;
+    DType codes;
+    int64_t least, largest;
+    double log2, zero; /* of the scale; the offset, or the code of 0 */
+} Kind;
+
+static const Kind kinds[] = {
+    { "lsq", false, false, false, false, I8, -7, 7, -2.3, 0 },
+    { "lsq+", false, true, false, false, U8, 0, 15, -2.3, -0.8 },
+    { "lsq+", false, true, false, false, U8, 0, 3, -1.1, 0.4 }, /* beyond the codes */
+    { "lsq+", false, true, false, false, I8, -8, 7, -2.3, 0.5 },
+    { "lsq:learned", false, false, true, false, U8, 0, 15, -2.3, 4.4 },
+    { "pact", true, false, false, false, U8, 0, 15, -2.9, 0 },
+    { "pact", true, false, false, false, U8, 0, 3, -1.2, 0 },
+    { "tqt", false, false, false, true, I8, -8, 7, -2.3, 0 },
+    { "tqt", false, false, false, true, U8, 0, 255, -7, 0 },
+};
+
+/* The formulas: s the scale, b where codes begin; by hand what each paper has. */
+static void formula(const Kind *k, const double *x, const double *dy, Want *w)
+{
+    const double s = (double)(float)exp2(k->power ? ceil(k->log2) : k->log2), lo = (double)k->least,
+                 hi = (double)k->largest;
+    const double raw = k->offset ? rint(-k->zero / s) : k->code ? rint(k->zero) : 0, z = fmin(fmax(raw, lo), hi);
+    double ds = 0, dzero = 0;
+    for (int i = 0; i < N; i++) {
+        const double v = x[i] / s, c = fmin(fmax(rint(v) + z, lo), hi);
+        const bool below = v<lo - z, above = v> hi - z, inside = !below && !above;
+        w->y[i] = (c - z) * s;
+        w->dx[i] = inside ? dy[i] : 0;
+        const double out = k->offset ? (below ? lo : hi) : (below ? lo : hi) - z;
+        ds += dy[i] * (inside ? (k->ends ? 0 : rint(v) - v) : out);
+        dzero += inside ? 0 : k->offset ? dy[i] : -s * dy[i];
+    }
+    w->learned[0] = ds * s * log(2);
+    w->learned[1] = dzero;
+}
+
+static Node *doubles(Build *b, const double *v)
+{
+    Tensor *t = tensor_new(b->graph->arena, type_vector(&b->graph->ir->types, F32, N));
+    for (int i = 0; i < N; i++)
+        tensor_set_f64(t, i, v[i]);
+    return build_const(b, t);
+}
+
+/* The largest of what is apart, of the largest that is wanted. */
+static double apart(const Tensor *got, const double *want, int64_t n)
+{
+    double most = 1e-30, off = 0;
+    for (int64_t i = 0; i < n; i++) {
+        most = fmax(most, fabs(want[i]));
+        off = fmax(off, fabs(at(got, i) - want[i]));
+    }
+    return off / most;
+}
+
+static Node *zero_of(Build *b, const Kind *k, Node *learned, Node *scale)
+{
+    double lo, hi;
+    code_range(k->codes, &lo, &hi);
+    const LearnedZero zero = { k->codes, k->least, k->largest, (double)k->least == lo && (double)k->largest == hi };
+    return k->offset ? learned_zero_of_offset(b, &zero, learned, scale)
+           : k->code ? learned_zero_of_code(b, &zero, learned, scale)
+                     : build_scalar(b, k->codes, 0);
+}
+
+static void check_kind(Context *c, const Kind *k, const double *xs, const double *dys)
+{
+    Want want;
+    Build b = fresh(c);
+    Node *x = doubles(&b, xs), *dy = doubles(&b, dys), *log2 = build_scalar(&b, F32, k->log2),
+         *zero = build_scalar(&b, F32, k->zero);
+    Node *scale = k->power ? learned_power_above(&b, log2) : learned_power(&b, log2);
+    Node *z = zero_of(&b, k, zero, scale);
+    const QuantizeAttr attr = { .axis = 1,
+                                .saturate = true,
+                                .least = k->least,
+                                .largest = k->largest,
+                                .mask = MASK_BY_VALUE,
+                                .learned = true,
+                                .gain = 1,
+                                .ends = k->ends,
+                                .learned_zero = k->offset || k->code };
+    const DequantizeAttr back = { .axis = 1 };
+    Node *codes = CALL_ATTR(&b, quantize_linear, attr, x, scale, z);
+    Node *y = CALL_ATTR(&b, dequantize_linear, back, codes, scale, z), *of[] = { x, log2, zero };
+    const bool both = attr.learned_zero;
+    const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = 2 + both, .x = of, .narrow = true };
+    ReverseResult r;
+    Tensor *out[4];
+    assert_int_equal(b.status, OK);
+    assert_int_equal(reverse(&b, &q, &c->arena, &r), OK);
+    graph_return(b.graph, 4, (Node *[]){ y, r.dx[0], r.dx[1], both ? r.dx[2] : log2 }, NULL);
+    assert_int_equal(evaluate(b.graph, NULL, &c->heap, NULL, out), OK);
+    formula(k, xs, dys, &want);
+    if (!both)
+        want.learned[1] = k->log2;
+    require(apart(out[0], want.y, N) < 3e-7, "%s to %d: a number is off\n", k->what, (int)k->largest);
+    require(apart(out[1], want.dx, N) < 1e-7, "%s to %d: a gradient is off\n", k->what, (int)k->largest);
+    for (int i = 0; i < LEARNED; i++)
+        require(apart(out[2 + i], &want.learned[i], 1) < 1e-5, "%s to %d: learned %d has %.9g, not %.9g\n", k->what,
+                (int)k->largest, i, at(out[2 + i], 0), want.learned[i]);
+    for (int i = 0; i < 4; i++)
+        tensor_drop(&c->heap, out[i]);
+}
+
+static Status all_kinds(void *arg)
+{
+    Rng rng = { 7 };
+    double x[N], dy[N];
+    for (int i = 0; i < N; i++) {
+        const double u = rng_below(&rng, 1 << 16), v = rng_below(&rng, 1 << 16);
+        x[i] = (double)(float)((u + 0.37) / 12000 - 2.5);
+        dy[i] = (double)(float)((v - 20000) / 32768);
+    }
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        check_kind(arg, &kinds[i], x, dy);
+    return OK;
+}
+
+static void formulas_of_papers(void **state)
+{
+    (void)state;
+    with_context(all_kinds);
+}
+
+/* Powers of two are the same to the bit, and themselves. */
+static Status all_powers(void *arg)
+{
+    Context *c = arg;
+    for (int e = -20; e <= 20; e++)
+        for (int part = 0; part < 4; part++) {
+            Build b = fresh(c);
+            const double log2 = e - part / 4.0;
+            Tensor *got = value_of(c, learned_power_above(&b, build_scalar(&b, F32, log2)), NULL);
+            const double want = ldexp(1, e);
+            require(at(got, 0) == want, "2^%g: %g\n", log2, at(got, 0));
+            tensor_drop(&c->heap, got);
+        }
+    return OK;
+}
+
+static void powers_are_powers(void **state)
+{
+    (void)state;
+    with_context(all_powers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formulas_of_papers),
+        cmocka_unit_test(powers_are_powers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
