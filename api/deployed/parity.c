@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/model/evaluate.h"
 #include "base/bytes.h"
 #include "frontends/onnx/file/dialect.h"
 #include "passes/engine/pass.h"
@@ -136,8 +137,7 @@ Status parity_open(Parity *p, const qcc_step *s, qcc_model *file, Arena *arena)
 {
     *p = (Parity){ .arena = arena, .training = module_graph(s->module, "eval"), .literal = file->graph };
     p->codes = graph_copy(file->graph, arena);
-    TRY(pass_run(pass_find("train-integers"), p->codes, NULL));
-    TRY(pass_run(pass_find("drop-dead"), p->codes, NULL));
+    TRY(model_take_integers(file, p->codes, "train-integers"));
     TRY(tell_quotients(p->codes));
     find(p);
     return OK;

@@ -9,6 +9,7 @@
 #include "api/options/recipe_options.h"
 #include "ops/card/path.h"
 #include "passes/engine/results.h"
+#include "api/model/evaluate.h"
 #include "passes/recipe/choices.h"
 #include "passes/recipe/loss_read.h"
 #include "passes/recipe/optimizer_read.h"
@@ -18,6 +19,8 @@
 Status recipe_add_options(qcc_step *s, const CommandLine *line)
 {
     TRY(recipe_read_options(&s->recipe, line, s->ir->ops, &s->arena, &s->cx->diag));
+    if (!s->recipe.quantization.spec)
+        s->recipe.quantization.own_target = model_target(s->model); /* of a file that has its own quantizers */
     s->facts.optimizer = optimizer_text(&s->arena, s->ir->ops, &s->recipe.groups[0]);
     return precision_read(s, line);
 }

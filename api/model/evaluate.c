@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "api/hall/lower.h"
+#include "frontends/onnx/file/dialect.h"
+#include "frontends/onnx/file/spine.h"
 #include "ir/role.h"
 #include "ops/update/shadow.h"
 #include "passes/engine/pass.h"
+#include "passes/recipe/recipe.h"
 
 /* How a model runs on the engine: a program of it, or one for each of the types that inputs had of late. */
 struct ModelRun {
@@ -26,6 +29,25 @@ void model_run_close(qcc_model *m)
     arena_close(&r->arena);
 }
 
+const QuantTarget *model_target(const qcc_model *m)
+{
+    const Onnx__ModelProto *p = m->has_spine ? m->spine.model : NULL;
+    for (size_t i = 0; p && i < p->n_metadata_props; i++)
+        if (str_is(str_of(p->metadata_props[i]->key), QCC_FOR))
+            return quant_target(arena_copy(&m->cx->scratch, (const char *)p->metadata_props[i]->value.data,
+                                           p->metadata_props[i]->value.len));
+    return NULL;
+}
+
+Status model_take_integers(const qcc_model *m, Graph *g, const char *pass)
+{
+    const Recipe recipe = { .quantization = { .own_target = model_target(m) } };
+    const PassOptions options = { .recipe = &recipe };
+    PassRun run = { .options = &options, .allowed = -1 };
+    TRY(pass_run(pass_find(pass), g, &run));
+    return pass_run(pass_find("drop-dead"), g, NULL);
+}
+
 /* A quantized model computes on its codes, as those it is deployed for do. */
 static Status find_graph(qcc_model *m)
 {
@@ -36,9 +58,7 @@ static Status find_graph(qcc_model *m)
         any = op_of(n)->quant.dequantizes;
     Graph *g = any ? graph_copy(m->graph, &m->arena) : m->graph;
     if (any)
-        TRY(pass_run(pass_find("take-integers"), g, NULL));
-    if (any)
-        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        TRY(model_take_integers(m, g, "take-integers"));
     m->runs = g;
     return OK;
 }

@@ -3,6 +3,13 @@
 #define API_MODEL_EVALUATE_H
 
 #include "api/model/model.h"
+#include "passes/target/target.h"
+
+/* Whom the file says that its codes are computed for; null: nobody. */
+const QuantTarget *model_target(const qcc_model *m);
+
+/* Runs take-integers or train-integers on a graph of the model, as that target computes. */
+Status model_take_integers(const qcc_model *m, Graph *g, const char *pass);
 
 /* Evaluates; m->results holds what came out until the next evaluation.  Results of the one before go first. */
 Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs);

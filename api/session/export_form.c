@@ -110,7 +110,7 @@ static Status write_narrow(qcc_model *m, const ExportForm *form, const TrainedSt
         TRY(onnx_put_states(&m->spine, d, states, g, heap));
     TRY(onnx_narrow(g, d, &form->narrow));
     TRY(check_casts(form, d, casts_of(g)));
-    return onnx_write_deployed(g, d, &m->spine, sink, weight_file);
+    return onnx_write_deployed(g, d, &m->spine, sink, weight_file, NULL);
 }
 
 static Status export_narrow(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o)

@@ -129,7 +129,8 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     TRY(run_pipeline("deploy-model", g, &recipe));
     if (told)
         told->notes = codes_told(&s->cx->scratch, s, g);
-    return onnx_write_deployed(g, d, &m->spine, sink, weights);
+    const QuantTarget *t = quantization_target(&recipe.quantization); /* not null: it is quantized */
+    return onnx_write_deployed(g, d, &m->spine, sink, weights, !as_float && t->float_products ? t->name : NULL);
 }
 
 /* What is placed for one target is not for another. */

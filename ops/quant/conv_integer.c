@@ -67,29 +67,38 @@ static const Type *infer_conv_integer(Infer *q)
     return infer_result(q, q->in[0], q->in[1], I32);
 }
 
-static const Type *infer_codes_conv(Infer *q, CodeKinds kinds)
+/* One number a channel: i32, or of numbers f32, too. */
+static bool check_bias(Infer *q, bool numbers)
 {
-    if (!infer_codes(q, X, kinds) || !infer_codes(q, W, kinds) || !infer_codes(q, Y_ZERO, kinds) ||
-        !infer_single(q, X_SCALE, -1) || !infer_single(q, X_ZERO, X) || !infer_single(q, Y_SCALE, X_SCALE) ||
-        !infer_single(q, Y_ZERO, Y_ZERO) || !check_per_channel(q, W_SCALE, q->in[W]) ||
+    const Type *b = infer_tensor(q, BIAS), *w = q->in[W];
+    const bool typed = b && (b->dtype == I32 || (numbers && b->dtype == F32));
+    if (typed && (b->rank < 0 || b->rank == 1) &&
+        (b->rank < 0 || w->rank <= 0 || b->dims[0] < 0 || w->dims[0] < 0 || b->dims[0] == w->dims[0]))
+        return true;
+    infer_fail(q, "wants a bias of one %s a channel", numbers ? "i32 or f32" : "i32");
+    return false;
+}
+
+/* Without scale and zero point of the result these are numbers. */
+static const Type *infer_codes_conv(Infer *q, CodeKinds kinds, bool numbers)
+{
+    if (!infer_codes(q, X, kinds) || !infer_codes(q, W, kinds) || !infer_single(q, X_SCALE, -1) ||
+        !infer_single(q, X_ZERO, X) || !check_per_channel(q, W_SCALE, q->in[W]) ||
         !check_per_channel(q, W_ZERO, q->in[W]))
+        return NULL;
+    if (!numbers &&
+        (!infer_codes(q, Y_ZERO, kinds) || !infer_single(q, Y_SCALE, X_SCALE) || !infer_single(q, Y_ZERO, Y_ZERO)))
         return NULL;
     if (q->in[X_SCALE]->dtype != F32 || q->in[W_SCALE]->dtype != F32)
         return infer_fail(q, "wants scales of f32");
-    if (!infer_zero_type(q, W, W_ZERO))
+    if (!infer_zero_type(q, W, W_ZERO) || (infer_has(q, BIAS) && !check_bias(q, numbers)))
         return NULL;
-    if (infer_has(q, BIAS)) {
-        const Type *b = infer_tensor(q, BIAS), *w = q->in[W];
-        if (!b || b->dtype != I32 || (b->rank >= 0 && b->rank != 1) ||
-            (b->rank == 1 && w->rank > 0 && b->dims[0] >= 0 && w->dims[0] >= 0 && b->dims[0] != w->dims[0]))
-            return infer_fail(q, "wants a bias of one i32 a channel");
-    }
-    return infer_result(q, q->in[X], q->in[W], q->in[Y_ZERO]->dtype);
+    return infer_result(q, q->in[X], q->in[W], numbers ? F32 : q->in[Y_ZERO]->dtype);
 }
 
 static const Type *infer_qlinear_conv(Infer *q)
 {
-    return infer_codes_conv(q, CODES_8);
+    return infer_codes_conv(q, CODES_8, false);
 }
 
 /* The quotient lies as the codes do; what is read beside result 0 is then read for both. */
@@ -107,7 +116,13 @@ static bool iterate_qconv(const Node *n, Arena *arena, Iteration *to)
 
 static const Type *infer_qconv(Infer *q)
 {
-    return infer_codes_out(q, &((const QconvAttr *)q->attr)->codes, Y_ZERO, infer_codes_conv(q, CODES_16));
+    const bool numbers = !infer_has(q, Y_SCALE);
+    if (numbers != !infer_has(q, Y_ZERO))
+        return infer_fail(q, "has a scale or a zero point of the result without the other");
+    const Type *y = infer_codes_conv(q, CODES_16, numbers);
+    if (!numbers || !y)
+        return infer_codes_out(q, &((const QconvAttr *)q->attr)->codes, Y_ZERO, y);
+    return q->n_out == 1 ? y : infer_fail(q, "gives numbers, which have no quotient");
 }
 
 /* Sums of the call whose codes are operands x and w. */
@@ -131,9 +146,11 @@ static Status eval_conv_integer(Eval *e)
     return OK;
 }
 
-/* What makes codes of sums: of every channel the factor and the bias. */
+/* What makes codes of sums, or numbers: of every channel the factor and the bias. */
 typedef struct Requantized {
-    CodesOut out;
+    CodesOut out; /* of codes */
+    f32 *numbers; /* the result, where there are no codes */
+    const f32 *addend;
     int64_t plane, channels;
     const f32 *factor;
     const i32 *bias;
@@ -154,20 +171,47 @@ static void requantize_sums(const void *user, int64_t first, int64_t n, const i3
     }
 }
 
-static void requantize_conv(Eval *e, const CodesAttr *at)
+/* The factors of all channels; sy: 1 for numbers. */
+static Requantized requantized_open(Eval *e, f32 sy)
 {
     const Type *y = eval_out(e, 0)->type;
     const int64_t m = y->dims[1], scales = eval_elements(e, W_SCALE);
-    const f32 *sw = eval_f32(e, W_SCALE), sx = (f32)eval_float(e, X_SCALE, 0), sy = (f32)eval_float(e, Y_SCALE, 0);
+    const f32 *sw = eval_f32(e, W_SCALE), sx = (f32)eval_float(e, X_SCALE, 0);
     f32 *factor = eval_room(e, (size_t)m, sizeof *factor);
     for (int64_t i = 0; i < m; i++)
         factor[i] = requantize_scale(sx, sw[scales == 1 ? 0 : i], sy);
-    const Requantized r = { .out = codes_out(e, at, Y_ZERO),
-                            .plane = window_product(y->rank - 2, y->dims + 2),
-                            .channels = m,
-                            .factor = factor,
-                            .bias = eval_has(e, BIAS) ? eval_i32(e, BIAS) : NULL };
+    Requantized r = { .plane = window_product(y->rank - 2, y->dims + 2), .channels = m, .factor = factor };
+    if (eval_has(e, BIAS) && e->in[BIAS]->type->dtype == I32)
+        r.bias = eval_i32(e, BIAS);
+    return r;
+}
+
+static void requantize_conv(Eval *e, const CodesAttr *at)
+{
+    Requantized r = requantized_open(e, (f32)eval_float(e, Y_SCALE, 0));
+    r.out = codes_out(e, at, Y_ZERO);
     convolve(e, X, X_ZERO, W, W_ZERO, &(const SumTaker){ requantize_sums, &r });
+}
+
+/* f32(acc + bias) * f32(sx * sw), or f32(acc) * f32(sx * sw) and then a bias of f32. */
+static void number_sums(const void *user, int64_t first, int64_t n, const i32 *sums)
+{
+    const Requantized *r = user;
+    const int64_t channel = first / r->plane % r->channels;
+    f32 *v = r->numbers + first;
+    kernels_codes(r->out.kernels)->rescale((size_t)n, sums, r->bias ? (u32)r->bias[channel] : 0, r->factor[channel], v);
+    for (int64_t i = 0; i < n && r->addend; i++)
+        v[i] += r->addend[channel];
+}
+
+static void number_conv(Eval *e)
+{
+    Requantized r = requantized_open(e, 1);
+    r.out.kernels = e->kernels;
+    r.numbers = eval_out_f32(e, 0);
+    if (eval_has(e, BIAS) && !r.bias)
+        r.addend = eval_f32(e, BIAS);
+    convolve(e, X, X_ZERO, W, W_ZERO, &(const SumTaker){ number_sums, &r });
 }
 
 static Status eval_qlinear_conv(Eval *e)
@@ -178,7 +222,10 @@ static Status eval_qlinear_conv(Eval *e)
 
 static Status eval_qconv(Eval *e)
 {
-    requantize_conv(e, &((const QconvAttr *)e->attr)->codes);
+    if (eval_has(e, Y_SCALE))
+        requantize_conv(e, &((const QconvAttr *)e->attr)->codes);
+    else
+        number_conv(e);
     return OK;
 }
 
@@ -237,6 +284,8 @@ static Node *sample_qlinear_conv(Build *b, Rng *rng, int variant)
     return build_node(b, OP_qlinear_conv, &at, draw_codes_conv(b, rng, variant, types, &at, ins), ins);
 }
 
+enum { QCONV_CODES = 96, QCONV_VARIANTS = 144 }; /* variants that give codes; the others give numbers */
+
 static Node *sample_qconv(Build *b, Rng *rng, int variant)
 {
     static const DType codes[] = { U8, I8, U8, I8, U16, I16 };
@@ -245,9 +294,15 @@ static Node *sample_qconv(Build *b, Rng *rng, int variant)
     DType types[3];
     for (int i = 0; i < 3; i++)
         types[i] = codes[rng_below(rng, COUNT(codes))];
+    const bool numbers = variant >= QCONV_CODES;
     const int n = draw_codes_conv(b, rng, variant, types, &at.conv, ins);
     at.codes = sample_codes_attr(rng, types[2]);
-    return build_node_n(b, OP_qconv, &at, n, ins, 1 + variant % 2);
+    if (!numbers)
+        return build_node_n(b, OP_qconv, &at, n, ins, 1 + variant % 2);
+    ins[Y_SCALE] = ins[Y_ZERO] = NULL;
+    if (n > BIAS && variant & 16)
+        ins[BIAS] = sample_tensor(b, rng, F32, 1, &ins[BIAS]->type->dims[0], -2, 2);
+    return build_node(b, OP_qconv, &at, n > BIAS ? n : Y_SCALE, ins);
 }
 
 const OpDef op_conv_integer = {
@@ -286,7 +341,7 @@ const OpDef op_qlinear_conv = {
 
 const OpDef op_qconv = {
     .name = "qconv",
-    .min_in = 8,
+    .min_in = 6,
     .max_in = 9,
     .max_out = 2,
     .min_out = 1,
@@ -295,14 +350,14 @@ const OpDef op_qconv = {
     .infer = infer_qconv,
     .eval = eval_qconv,
     .sample = sample_qconv,
-    .n_variants = 96,
+    .n_variants = QCONV_VARIANTS,
     .adjoint = adjoint_qconv,
     .differentiable = 1u << X | 1u << W | 1u << Y_SCALE | 1u << Y_ZERO | 1u << BIAS,
     .gives_codes = 1,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_qconv,
-    .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
+    .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE | 1u << BIAS, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
-    .brief = "A convolution of codes, which gives codes.",
+    .brief = "A convolution of codes, which gives codes, or numbers where the result has no scale.",
 };

@@ -12,7 +12,8 @@
 
 enum { SUMS_BLOCK = 512 }; /* sums that are looked at together */
 
-/* qconv, qlinear_conv: a bias is i32, in units of x_scale * w_scale. */
+/* qconv, qlinear_conv: a bias is i32, in units of x_scale * w_scale.  qconv without Y_SCALE and Y_ZERO gives numbers, to
+ * which a bias of f32 may be added. */
 enum {
     QCONV_X,
     QCONV_X_SCALE,

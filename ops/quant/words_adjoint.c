@@ -121,7 +121,7 @@ void adjoint_qconv(Build *b, const Site *s, Node **dx)
 {
     static const int which[] = { QCONV_X, QCONV_W, QCONV_BIAS };
     const QconvAttr *at = s->attr;
-    Node *dy = masked(b, s, &at->codes, QCONV_Y_SCALE, dx);
+    Node *dy = site_in(s, QCONV_Y_SCALE) ? masked(b, s, &at->codes, QCONV_Y_SCALE, dx) : s->dout[0];
     const Type *w = s->in[QCONV_W]->type;
     int64_t dims[MAX_RANK] = { w->dims[0] };
     for (int i = 1; i < w->rank; i++)

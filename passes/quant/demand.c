@@ -23,14 +23,6 @@ static bool is_f32(const Node *n)
     return n && n->type->kind == TYPE_TENSOR && n->type->dtype == F32;
 }
 
-/* Whether nobody keeps codes away from a call, or lets none out of what is no product. */
-static bool is_open(Placement *p, const Node *n)
-{
-    const Node *call = n->op == OP_part ? in(n, 0) : n;
-    const QuantCallMark *c = quant_call(p, call);
-    return c->in != WAY_OFF && (c->out != WAY_OFF || quant_multiplies(op_of(call)));
-}
-
 /* Whether the card has a product of data with weights, or of data with data. */
 static bool multiplies(const Node *n)
 {
@@ -43,7 +35,7 @@ static const OpDef *integer_word(const Node *n)
     return !word ? NULL : n->graph->ir->ops->defs[word];
 }
 
-bool quant_needs_codes_out(const Node *n)
+bool quant_needs_codes_out(const Node *n, const QuantTarget *t)
 {
     enum { CODES = 3 }; /* operands of the word for each of the call's: codes, scale, zero point */
     const OpDef *word = integer_word(n);
@@ -52,7 +44,7 @@ bool quant_needs_codes_out(const Node *n)
         const QuantRole role = quant_role(&op_of(n)->quant, i);
         taken += in(n, i) && (role == QUANT_INPUT || role == QUANT_WEIGHT) ? CODES : 0;
     }
-    return word && word->min_in > taken;
+    return word && (word->min_in > taken || !target_has(t->numbers, op_of(n)->name));
 }
 
 /* A quantizer of so many bits instead. */
@@ -115,6 +107,18 @@ static bool computes_floats(const Node *n, const QuantSpec *spec)
     return !a->on || (quant_splits_sums(w) && has_weight(n)) || quant_has_rows(a);
 }
 
+/* A convolution of so few channels that codes do not pay; nobody said that it is to be one of codes nevertheless. */
+static bool is_small(Placement *p, const Node *n, const QuantTarget *t)
+{
+    const int weight = quant_weight_of(in(n, 1)) ? 1 : 0;
+    const Type *w = in(n, weight)->type, *x = in(n, 1 - weight)->type;
+    const int axis = quant_weight_axis(n, weight);
+    if (!t->least_channels || quant_call(p, n)->said & (1u << OPERAND_W | 1u << OPERAND_A) || w->rank < 3 ||
+        axis == QUANT_WHOLE || x->rank != w->rank || !has_weight(n))
+        return false;
+    return w->dims[axis] < t->least_channels || x->dims[1] < t->least_channels;
+}
+
 /* Why a call that multiplies stays as it is; null: nothing hinders. */
 static const char *hindrance(Placement *p, const Node *n, bool floats)
 {
@@ -128,6 +132,9 @@ static const char *hindrance(Placement *p, const Node *n, bool floats)
     const QuantTarget *t = quantization_target(p->recipe);
     if (t->words_alone && !integer_word(n))
         return t->lacks;
+    if (is_small(p, n, t))
+        return arena_printf(p->g->arena, "has fewer than %d channels, which %s computes faster of floats",
+                            t->least_channels, t->title);
     if (!sums_fit(n, t))
         return arena_printf(p->g->arena, "a sum of %.0f products of codes may leave %d bits", terms_of(n),
                             target_accumulator(t));
@@ -240,19 +247,36 @@ static Status ask_rows(Placement *p, Node *n, int i, const Quantizer *q)
     return message_send(m);
 }
 
-/* ONNX Runtime takes int8 in blocks for int8 when it fuses, and refuses what it made of them when it runs: no_blocks. */
-static Status check_engine(Placement *p, const Node *n, const QuantCallMark *c)
+/* What a target cannot run, or another form of, is refused before anything is trained: blocks of weights beside codes ... */
+static Status check_blocks(Placement *p, const Node *n, const QuantCallMark *c)
 {
     enum { PACKED = 4 };
-    if (!quantization_target(p->recipe)->no_blocks || !quant_splits_sums(c->weight) || !c->data || !has_weight(n) ||
-        quant_has_rows(c->data) || c->weight->bits <= PACKED || c->weight->bits > 8)
+    const QuantTarget *t = quantization_target(p->recipe);
+    if (!t->no_blocks || !quant_splits_sums(c->weight) || !c->data || !has_weight(n) || quant_has_rows(c->data) ||
+        (c->weight->bits <= PACKED && !t->whole_bytes) || c->weight->bits > 8)
+        return OK;
+    Message *m =
+        message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "w=%s with a=%s: %s",
+                    quantizer_text(c->weight, p->run->scratch), quantizer_text(c->data, p->run->scratch), t->no_blocks);
+    message_try(m, "w=int%d:channel", c->weight->bits);
+    message_try(m, t->whole_bytes ? "a=off" : "a=off, or four bits and fewer of weights, which it leaves float");
+    message_try(m, "--for generic");
+    return message_send(m);
+}
+
+/* ... and a Clip between a Q and a DQ, which codes of data need that are not all of a byte. */
+static Status check_bytes(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    const QuantTarget *t = quantization_target(p->recipe);
+    const Quantizer *a = c->data;
+    if (!t->whole_bytes || !a ||
+        (a->format == FORMAT_INT && a->bits == 8 && !quantizer_says(a, QUANT_RANGE, RANGE_NARROW) &&
+         !quant_has_rows(a)))
         return OK;
     Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n),
-                             "w=%s with a=%s: %s makes a product of codes of it that it cannot run",
-                             quantizer_text(c->weight, p->run->scratch), quantizer_text(c->data, p->run->scratch),
-                             quantization_target(p->recipe)->title);
-    message_try(m, "w=int%d:channel", c->weight->bits);
-    message_try(m, "a=off, or four bits and fewer of weights, which it leaves float");
+                             "a=%s: %s reads data as int8, all of its codes, with one scale",
+                             quantizer_text(a, p->run->scratch), t->title);
+    message_try(m, "a=int8:sym");
     message_try(m, "--for generic");
     return message_send(m);
 }
@@ -280,7 +304,8 @@ static Status ask_core(Placement *p, Node *n)
         return OK;
     c->data = chosen(p, c, OPERAND_A);
     c->ternary = c->weight && c->data && c->weight->format == FORMAT_TERNARY && quant_has_rows(c->data);
-    TRY(check_engine(p, n, c));
+    TRY(check_blocks(p, n, c));
+    TRY(check_bytes(p, n, c));
     for (int i = 0; i < 2; i++)
         if (quant_weight_of(in(n, i)))
             continue;
@@ -295,23 +320,6 @@ static Status ask_core(Placement *p, Node *n)
 static bool is_asked(const QuantValueMark *v)
 {
     return v->by && !quant_has_rows(v->by);
-}
-
-/* The value behind what stays between a product and its quantizer: a row that codes may go through (relu, clip), a
- * dropout. */
-static Node *behind_rows(Placement *p, Node *n)
-{
-    for (;;) {
-        Node *reader = n->uses ? n->uses->user : NULL;
-        if (!reader || node_n_uses(n) != 1 || node_is_return(reader) || in(reader, 0) != n ||
-            op_of(reader)->quant.in[0] != QUANT_AGNOSTIC || !is_f32(reader) ||
-            (!op_of(reader)->row && op_of(reader)->mode == MODE_PURE) || !is_open(p, reader))
-            return n;
-        for (int i = 1; i < reader->n_in; i++)
-            if (in(reader, i) && !quant_weight_of(in(reader, i)))
-                return n;
-        n = reader;
-    }
 }
 
 static bool is_result(const Node *n)
@@ -342,14 +350,14 @@ bool quant_may_join(Placement *p, const Node *n)
 {
     const OpDef *def = op_of(n);
     const QuantTarget *t = quantization_target(p->recipe);
-    if (!is_open(p, n) || quant_call(p, n)->cell)
+    if (!quant_is_open(p, n) || quant_call(p, n)->cell)
         return false;
     if (is_table(p, n))
         return true;
     if (!quant_joins_for(def, t) && quant_call(p, n)->in != WAY_CARD)
         return false;
     if (quant_is_side_by_side(n))
-        return true;
+        return target_has(t->joins, def->name) || quant_call(p, n)->in == WAY_CARD;
     return def->quant.in[0] == QUANT_INPUT && def->quant.out[0] == QUANT_INPUT && !multiplies(n) && n->n_in &&
            is_f32(n) && (!t->words_alone || integer_word(n));
 }
@@ -359,12 +367,13 @@ static bool could_be_codes(Placement *p, Node *n)
 {
     const OpDef *def = op_of(n);
     const QuantCallMark *c = quant_call(p, n);
-    if (is_asked(quant_value(p, n)) || (c->core && c->data && !c->floats && c->out != WAY_OFF))
+    if (is_asked(quant_value(p, n)) || (c->core && c->data && !c->floats && c->out != WAY_OFF) ||
+        quant_summed_product(p, n) >= 0)
         return true;
     const bool row = def->row && def->quant.in[0] == QUANT_AGNOSTIC && !c->cell;
     const Node *from = row && n->n_in ? in(n, 0) : quant_moved_from(n);
     if (row || from)
-        return from && is_open(p, n) && quant_call(p, from)->could;
+        return from && quant_is_open(p, n) && quant_call(p, from)->could;
     bool all = quant_may_join(p, n);
     for (int i = 0; i < n->n_in && all; i++)
         if (reads_codes(n, i))
@@ -395,7 +404,7 @@ static void find_possible(Placement *p)
  * apart all have to be asked for. */
 static Node *source_of(Placement *p, const Node *n)
 {
-    Node *from = is_asked(quant_value(p, n)) && is_open(p, n) ? quant_moved_from(n) : NULL;
+    Node *from = is_asked(quant_value(p, n)) && quant_is_open(p, n) ? quant_moved_from(n) : NULL;
     for (const Use *u = from && n->op == OP_part ? in(n, 0)->uses : NULL; u; u = u->next)
         if (!is_asked(quant_value(p, u->user)))
             return NULL;
@@ -405,6 +414,7 @@ static Node *source_of(Placement *p, const Node *n)
 /* One sweep against the data; whether anything changed. */
 static bool sweep(Placement *p)
 {
+    const QuantTarget *t = quantization_target(p->recipe);
     bool more = false;
     find_possible(p);
     for (Node *n = p->g->last; n; n = n->prev) {
@@ -413,15 +423,19 @@ static bool sweep(Placement *p)
         Node *from = source_of(p, n);
         if (from) {
             more |= ask(p, from, v->by, v->asked);
-        } else if (c->core && c->data && !c->floats && c->out != WAY_OFF && quant_needs_codes_out(n)) {
-            Node *last = behind_rows(p, n);
+        } else if (c->core && c->data && !c->floats && c->out != WAY_OFF && !t->float_products &&
+                   quant_needs_codes_out(n, t)) {
+            Node *last = quant_behind_rows(p, n);
             if (!quant_value(p, last)->by && !is_result(last))
                 more |= ask(p, last, c->data, n);
         }
-        if (is_asked(quant_value(p, behind_rows(p, n))) && joins(p, n))
+        const int product = quant_summed_product(p, n);
+        if (product >= 0 && !quant_weight_of(in(n, 1 - product)))
+            more |= ask(p, in(n, 1 - product), quant_call(p, in(n, product))->data, n);
+        if (is_asked(quant_value(p, quant_behind_rows(p, n))) && joins(p, n))
             for (int i = 0; i < n->n_in; i++)
                 if (reads_codes(n, i))
-                    more |= ask(p, in(n, i), quant_value(p, behind_rows(p, n))->by, n);
+                    more |= ask(p, in(n, i), quant_value(p, quant_behind_rows(p, n))->by, n);
     }
     return more;
 }
@@ -473,6 +487,7 @@ Status quant_find(Placement *p)
         if (!(k->flags & NODE_BACKWARD))
             calls[n++] = k;
     find_data(p);
+    quant_find_depths(p);
     for (size_t i = 0; i < n; i++)
         find_core(p, calls[i]);
     mark_ends(p, calls, n);

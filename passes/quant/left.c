@@ -50,6 +50,8 @@ static const char *why_left(Placement *p, Node *n)
         all &= !reads_codes(n, i) || is_codes(p, in(n, i));
     if (c->in == WAY_OFF || c->out == WAY_OFF)
         return arena_printf(p->g->arena, "is to stay as it is: %s", c->by);
+    if (quant_summed_product(p, n) >= 0)
+        return NULL;
     if (op_of(n)->quant.in[0] == QUANT_FLOAT || n->type->kind == TYPE_TUPLE)
         return "is computed of floats, whatever the target";
     if (!quant_may_join(p, n))

@@ -20,20 +20,21 @@
 #include "ops/card/words.h"
 #include "passes/quant/placement.h"
 
-static bool opens(const Node *n)
+static bool opens(const Node *n, const QuantTarget *t)
 {
     return n->op == OP_swish && ((const AlphaAttr *)n->attr)->alpha == 1 && in(n, 0) && n->type->dtype == F32 &&
-           op_of(in(n, 0))->quant.integer && quant_needs_codes_out(in(n, 0));
+           op_of(in(n, 0))->quant.integer && quant_needs_codes_out(in(n, 0), t);
 }
 
 static Status open_swish(Graph *g, PassRun *run)
 {
     const Recipe *recipe = run->options->recipe;
-    if (!recipe || !recipe->quantization.spec || !quantization_target(&recipe->quantization)->opens_swish)
+    const QuantTarget *t = recipe && recipe->quantization.spec ? quantization_target(&recipe->quantization) : NULL;
+    if (!t || !t->opens_swish)
         return OK;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
-        if (!opens(n))
+        if (!opens(n, t))
             continue;
         Build b = build_before(n);
         b.src = n->src;

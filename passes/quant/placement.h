@@ -25,6 +25,7 @@ typedef struct QuantCallMark {
     bool ternary;          /* its weights are -1, 0 and 1: rows of data are added up as codes */
     bool could;            /* what it gives is codes at no cost */
     bool cell;             /* it belongs to a cell that was opened: what it computes stays float */
+    int depth;             /* calls before it, on the longest way */
     bool first, last;      /* no such call with weights stands before it, behind it */
     const QuantSpec *spec; /* what holds for it */
     unsigned said;         /* a bit for each QuantOperand that --quant-op, or a line of a table, speaks of for it */
@@ -72,8 +73,22 @@ Node *quant_moved_from(const Node *n);
 /* Whether a call lays several values side by side: its codes may have another scale than those of each of them. */
 bool quant_is_side_by_side(const Node *n);
 
-/* Whether the word that computes a call on codes has no result but codes: there must be a quantizer behind it. */
-bool quant_needs_codes_out(const Node *n);
+/* Whether nobody keeps codes away from a call, or lets none out of what is no product. */
+bool quant_is_open(Placement *p, const Node *n);
+
+/* The value behind what stays between a product and its quantizer: a row that codes may go through (relu, clip), a
+ * dropout. */
+Node *quant_behind_rows(Placement *p, Node *n);
+
+/* How many calls stand before each on the longest way. */
+void quant_find_depths(Placement *p);
+
+/* Of a sum that a target computes as part of a product: which operand is that product's result.  It stays float, and the
+ * other one is asked for; of two products the deeper one, then the first.  -1: it is no such sum. */
+int quant_summed_product(Placement *p, const Node *n);
+
+/* Whether the word that computes a call on codes has no result but codes for a target: there must be a quantizer behind it. */
+bool quant_needs_codes_out(const Node *n, const QuantTarget *t);
 
 /* Whether nothing below 0 arrives at a value, whatever the model reads. */
 bool quant_never_negative(const Node *n);

@@ -140,14 +140,21 @@ static bool rows_fit(const Node *n, Arena *scratch)
     return rows == 1 && weight && is_ternary(weight, scratch);
 }
 
-static bool operands_fit(const Node *n, Arena *scratch)
+/* A bias that stays float, one number for all or one a channel, where sums of codes become numbers. */
+static bool is_float_bias(const Node *bias)
+{
+    const Type *t = bias->type;
+    return !dequantizes(bias) && t->dtype == F32 && type_known(t) && (type_elements(t) == 1 || t->rank == 1);
+}
+
+static bool operands_fit(const Node *n, bool numbers, Arena *scratch)
 {
     if (rows_fit(n, scratch))
         return true;
     for (int i = 0; i < n->n_in; i++) {
         const QuantRole role = quant_role(&op_of(n)->quant, i);
         const Node *number = in(n, i);
-        if (!number)
+        if (!number || (numbers && role == QUANT_BIAS && is_float_bias(number)))
             continue;
         if (!dequantizes(number) ||
             (role == QUANT_BIAS ? in(number, 0)->type->dtype != I32
@@ -242,14 +249,18 @@ static bool rounds_usually(const Node *quantizer)
     return at->rounding == ROUND_RNE && !at->precision;
 }
 
-static bool find_group(Group *g, Node *call, Arena *scratch)
+static bool find_group(Group *g, Node *call, const QuantTarget *t, Arena *scratch)
 {
     bool more;
     const OpWord word = op_of(call)->quant.integer;
+    const bool numbers = t->float_products && quant_multiplies(op_of(call));
     *g = (Group){ .call = call, .last = call, .most = (double)INFINITY };
-    if (!word || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) || !operands_fit(call, scratch))
+    if (!word || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) ||
+        !operands_fit(call, numbers, scratch))
         return false;
     g->word = call->graph->ir->ops->defs[word];
+    if (numbers)
+        return !quant_needs_codes_out(call, t);
     Node *reader = only_reader(call, &more);
     while (reader && !more && absorb(g, reader))
         reader = only_reader(reader, &more);
@@ -259,7 +270,7 @@ static bool find_group(Group *g, Node *call, Arena *scratch)
     g->quantizer = closed ? reader : NULL;
     if (!closed || !stands_before(in(reader, 1), g) || !stands_before(in(reader, 2), g))
         *g = (Group){ .call = call, .last = call, .word = g->word, .most = (double)INFINITY };
-    return g->quantizer || !quant_needs_codes_out(call);
+    return g->quantizer || !quant_needs_codes_out(call, t);
 }
 
 /* ---- the word ---- */
@@ -385,7 +396,10 @@ static Status take(const Group *g, PassRun *run, bool trains)
 Status quant_take_integers(Graph *graph, PassRun *run, bool trains)
 {
     Node **calls = NEWS(run->scratch, Node *, graph_count(graph) + 1);
+    const Recipe *recipe = run->options ? run->options->recipe : NULL;
+    const QuantTarget *t = recipe ? quantization_target(&recipe->quantization) : NULL;
     size_t n = 0;
+    t = t ? t : quant_target("ort"); /* a file that names nobody */
     TRY(quant_move_codes(graph, run));
     for (Node *k = graph->first; k; k = k->next)
         if (!(k->flags & NODE_BACKWARD) && k->type->kind == TYPE_TENSOR && k->type->dtype == F32 &&
@@ -393,7 +407,7 @@ Status quant_take_integers(Graph *graph, PassRun *run, bool trains)
             calls[n++] = k;
     for (size_t i = 0; i < n; i++) {
         Group g;
-        if (find_group(&g, calls[i], run->scratch))
+        if (find_group(&g, calls[i], t, run->scratch))
             TRY(take(&g, run, trains));
     }
     return OK;

@@ -448,7 +448,7 @@ static Status read_preset(Reader *r, const char *word)
     return OK;
 }
 
-/* There are targets without zero points. */
+/* There are targets without zero points, and with float biases. */
 static Status check_target(const Reader *r)
 {
     for (size_t i = 0; i < COUNT(roles) && r->target->zero_is_0; i++) {
@@ -465,7 +465,14 @@ static Status check_target(const Reader *r)
         message_try(m, "--for ort, or --for generic");
         return message_send(m);
     }
-    return OK;
+    const Quantizer *b = &r->spec->of[OPERAND_B];
+    if (!r->target->float_bias || !b->on)
+        return OK;
+    Message *m = complaint(
+        r, arena_printf(r->arena, "b=%s: biases stay float in %s", quantizer_text(b, r->arena), r->target->title));
+    message_try(m, "b=off");
+    message_try(m, "--for ort, or --for generic");
+    return message_send(m);
 }
 
 Status quantizer_read_one(Quantizer *to, QuantOperand operand, Place place, const char *from, const char *text,

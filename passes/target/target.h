@@ -32,13 +32,15 @@ typedef struct QuantTarget {
     bool float_bias;  /* biases stay float; else integers of 32 bits where products are of codes */
 
     /* What computes on codes.  Lists are words of operators with a space between them; "*": all whose card says so. */
-    const char *joins;   /* beside products: what adds, multiplies, pools, lays side by side */
-    const char *tables;  /* functions of one number that are tables of codes */
-    const char *numbers; /* products of codes that may give floats; the others need a quantizer behind them */
-    bool words_alone;    /* a call that no word of integers computes is one of floats */
-    bool float_products; /* nobody quantizes the result of a product on its behalf: whoever reads it asks */
-    const char *alone;   /* why others are of floats, in words */
-    const char *lacks;   /* why a product is */
+    const char *joins;      /* beside products: what adds, multiplies, pools, lays side by side */
+    const char *tables;     /* functions of one number that are tables of codes */
+    const char *numbers;    /* products of codes that may give floats; the others need a quantizer behind them */
+    bool words_alone;       /* a call that no word of integers computes is one of floats */
+    bool float_products;    /* nobody quantizes the result of a product on its behalf: whoever reads it asks */
+    const char *fused_sums; /* sums that are part of a product: the operand that is no product's result is quantized */
+    int least_channels;     /* convolutions of fewer stay float unless somebody says w= or a= of them; 0: none */
+    const char *alone;      /* why others are of floats, in words */
+    const char *lacks;      /* why a product is */
 
     /* The arithmetic. */
     int accumulator;       /* bits of a sum of products; 0: 32 */
@@ -47,7 +49,9 @@ typedef struct QuantTarget {
     /* The file. */
     bool opens_swish; /* a Swish behind a convolution is a Sigmoid and a product (open-swish) */
     bool keeps_bytes; /* weights of four bits that meet codes stay bytes: its products are of 8 bits */
-    bool no_blocks;   /* weights of 8 bits with a scale for each block of a sum beside codes are refused */
+    bool whole_bytes; /* data are signed bytes, all of their codes, with one scale; others are refused */
+    const char
+        *no_blocks; /* why weights with a scale for each block of a sum are refused beside codes; null: they are not */
     TargetPredictor predicts;
 } QuantTarget;
 

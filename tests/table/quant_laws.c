@@ -12,8 +12,11 @@
 static const struct Way {
     const char *spec, *target;
 } ways[] = {
-    { "w8a8", "ort" },     { "w8a8", "generic" },
-    { "w4a4", "generic" }, { "w8a8,a=int8:const=0.5,w=int8:tensor:const=0.25", "ort" },
+    { "w8a8", "ort" },
+    { "w8a8", "generic" },
+    { "w8a8", "trt" },
+    { "w4a4", "generic" },
+    { "w8a8,a=int8:const=0.5,w=int8:tensor:const=0.25", "ort" },
     { "w8", "generic" },
 };
 

@@ -12,6 +12,7 @@ enum { QCC_DOMAIN_VERSION = 1 };
 
 /* ---- metadata of a node ---- */
 
+#define QCC_FOR      "qcc.for" /* of a model for others: whose products of codes give numbers where ONNX's are of floats */
 #define QCC_SRC      "qcc.src"      /* its node in the model, by number; such a node is read as its notes say */
 #define QCC_FLAGS    "qcc.flags"    /* NodeFlags */
 #define QCC_NAME     "qcc.name"     /* of the value, where the ONNX name does not tell; "": none */

@@ -239,11 +239,20 @@ static void keep_frame(Writer *w, Onnx__ModelProto *model, const Onnx__ModelProt
     *model = *from;
     model->graph = graph;
     model->n_functions = model->n_training_info = model->n_opset_import = model->n_metadata_props = 0;
-    model->metadata_props = NEWS(w->arena, Onnx__StringStringEntryProto *, from->n_metadata_props + 1);
+    model->metadata_props =
+        NEWS(w->arena, Onnx__StringStringEntryProto *, from->n_metadata_props + 1); /* and made_for */
     for (size_t i = 0; i < from->n_metadata_props; i++) {
         prop = from->metadata_props[i];
         if (prop->key.len < 4 || memcmp(prop->key.data, "qcc.", 4) != 0)
             model->metadata_props[model->n_metadata_props++] = from->metadata_props[i];
+    }
+    if (w->made_for) {
+        Onnx__StringStringEntryProto *entry = NEW(w->arena, Onnx__StringStringEntryProto);
+        onnx__string_string_entry_proto__init(entry);
+        entry->has_key = entry->has_value = 1;
+        entry->key = encode_text(QCC_FOR);
+        entry->value = encode_text(w->made_for);
+        model->metadata_props[model->n_metadata_props++] = entry;
     }
     if (from->graph && from->graph->has_doc_string) {
         graph->has_doc_string = 1;
@@ -332,7 +341,8 @@ static Status all_standard(Graph *g, Diag *d, int opset)
     return m ? message_send(m) : OK;
 }
 
-Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, WeightFile *weights)
+Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, WeightFile *weights,
+                           const char *made_for)
 {
     Arena arena;
     Writer w;
@@ -343,6 +353,7 @@ Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sin
     writer_open(&w, g->ir, &arena, d, opset);
     w.bare = true;
     w.like = from->model->graph;
+    w.made_for = made_for;
     const Status status = write_graph(&w, g, from->model, sink, weights, false);
     writer_close(&w);
     arena_close(&arena);

@@ -29,8 +29,9 @@ typedef struct Writer {
     Map parts;          /* tuple -> const char **, names of its results that nodes of their own read */
     uint32_t n_nameless;
     int opset;
-    bool bare;      /* nothing of ours is noted: others read the file */
-    bool state_all; /* the types of all values are stated */
+    bool bare;            /* nothing of ours is noted: others read the file */
+    const char *made_for; /* of such a file: whom it is computed for; null: nobody in particular */
+    bool state_all;       /* the types of all values are stated */
     bool needs_qcc, needs_preview;
     uint32_t dtypes; /* element types that occur, a bit each */
     SignatureNames signature;

@@ -185,8 +185,48 @@ static void test_gradients_are_those_of_numbers(void **state)
     with_context(gradients_are_those_of_numbers);
 }
 
+/* ---- products that give numbers ---- */
+
+#define CODES_OF_BOTH                                                                                                  \
+    QUANTIZE("p", "2,2,6,5", "x", "s", "zx") "    %q: i8[4,1,3,3] = quantize_linear(%w, %t, %zw, axis=0)\n"
+#define NUMBERS_OF_BOTH                                                                                                \
+    NUMBERS("dp", "2,2,6,5", "p", "s", "zx")                                                                           \
+    "    %dq: f32[4,1,3,3] = dequantize_linear(%q, %t, %zw, axis=0)\n"
+#define CONV_OF_BOTH(words)                                                                                            \
+    "graph @f(" DATA("x", "2,2,6,5", "s",                                                                              \
+                     "zx") "%w: f32[4,1,3,3], %t: f32[4], %zw: i8[4], %b: f32[4]) -> (%y) {\n" CODES_OF_BOTH words     \
+                           ", group=2, pads=[1, 1, 1, 1], strides=[2, 1])\n}\n"
+
+/* A convolution of codes without a scale of its result, and a bias that stays float. */
+static Status numbers_go_back_as_numbers(void *arg)
+{
+    Context *c = arg;
+    Tensor *got[16], *want[16];
+    size_t n, same;
+    run(c, CONV_OF_BOTH("    %y: f32[2,4,3,5] = qconv(%p, %s, %zx, %q, %t, %zw, _, _, %b"), got, &n);
+    run(c, CONV_OF_BOTH(NUMBERS_OF_BOTH "    %y: f32[2,4,3,5] = conv(%dp, %dq, %b"), want, &same);
+    assert_int_equal(n, same);
+    for (size_t i = 0; i < n; i++) {
+        require(!got[i] == !want[i], "gradient %zu is there once\n", i);
+        for (int64_t k = 0; got[i] && k < tensor_elements(got[i]); k++)
+            require(at(got[i], k) == at(want[i], k), "element %d of %zu is %g, not %g\n", (int)k, i, at(got[i], k),
+                    at(want[i], k));
+    }
+    assert_non_null(got[1]); /* data */
+    assert_non_null(got[4]); /* weight */
+    assert_non_null(got[7]); /* bias */
+    return OK;
+}
+
+static void test_numbers_go_back_as_numbers(void **state)
+{
+    (void)state;
+    with_context(numbers_go_back_as_numbers);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_gradients_are_those_of_numbers) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_gradients_are_those_of_numbers),
+                                        cmocka_unit_test(test_numbers_go_back_as_numbers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,6 +157,37 @@ static int64_t window_at(const Conv *k, const Tensor *x, const Tensor *w, int64_
     return sum;
 }
 
+/* Without a scale of the result: f32(sum + bias) * f32(sx * sw), or a bias of f32 behind that, not fused. */
+static void check_numbers(Context *c, const Conv *k, Build *b, Node *const *ins, const QconvAttr *attr,
+                          const EvalOptions *how)
+{
+    Node *own[QCONV_BIAS + 1];
+    Rng rng = { 79 };
+    memcpy(own, ins, sizeof own);
+    own[QCONV_Y_SCALE] = own[QCONV_Y_ZERO] = NULL;
+    const Tensor *x = constant(ins[0]), *w = constant(ins[3]), *sw = constant(ins[4]), *zw = constant(ins[5]);
+    const int64_t m = tensor_elements(sw);
+    const float sx = (float)at(constant(ins[1]), 0);
+    for (int floats = 0; floats < 2; floats++) {
+        if (floats)
+            own[QCONV_BIAS] = sample_tensor(b, &rng, F32, 1, &m, -2, 2);
+        const Tensor *bias = constant(own[QCONV_BIAS]);
+        const Tensor *y = value_of(c, build_node(b, OP_qconv, attr, QCONV_BIAS + 1, own), how);
+        const int64_t cols = y->type->dims[3], plane = y->type->dims[2] * cols;
+        assert_int_equal(y->type->dtype, F32);
+        for (int64_t i = 0; i < tensor_elements(y); i++) {
+            const int64_t result = i / plane % m;
+            const int64_t sum = window_at(k, x, w, k->extreme ? 0 : 3, code_at(zw, result), i / plane / m, result,
+                                          i % plane / cols, i % cols);
+            const float by = sx * (float)at(sw, result);
+            const float scaled = (float)(int32_t)(floats ? sum : sum + code_at(bias, result)) * by;
+            const float want = floats ? scaled + (float)at(bias, result) : scaled;
+            require(at(y, i) == (double)want, "numbers of convolution %zu, element %d: %g, not %g\n",
+                    (size_t)(k - convs), (int)i, at(y, i), (double)want);
+        }
+    }
+}
+
 static void check_conv(Context *c, const Conv *k)
 {
     const int64_t dx[] = { k->images, k->groups * k->channels, k->height, k->width }, m = k->groups * k->results;
@@ -198,6 +229,7 @@ static void check_conv(Context *c, const Conv *k)
         require(is_code(y, i, (float)(int32_t)(sum + code_at(bias, result)) * by, zy, lo, hi),
                 "convolution %zu, element %zu\n", (size_t)(k - convs), (size_t)i);
     }
+    check_numbers(c, k, &b, ins, &attr, &(EvalOptions){ .pool = pool });
     parallel_close(pool);
 }
 
