@@ -11,11 +11,16 @@ static bool has_pairs(const Census *c)
     return census_count(c, "QuantizeLinear") || census_count(c, "DequantizeLinear");
 }
 
-Status fusions_of(qcc_model *m, Arena *arena, Fusions *f, bool *has)
+Status fusions_by(TargetPredictor by, Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *f)
+{
+    return by == PREDICTS_TRT ? onnx_fusions_trt(spine, typed, arena, d, f) : onnx_fusions(spine, typed, arena, d, f);
+}
+
+Status fusions_of(qcc_model *m, TargetPredictor by, Arena *arena, Fusions *f, bool *has)
 {
     const Census c = m->has_spine ? census_of(m, arena) : (Census){ .nodes = 0 };
     *has = m->has_spine && has_pairs(&c);
-    return *has ? onnx_fusions(&m->spine, m->graph, arena, &m->cx->diag, f) : OK;
+    return *has ? fusions_by(by, &m->spine, m->graph, arena, &m->cx->diag, f) : OK;
 }
 
 /* Without the domain, which is ONNX Runtime's. */
@@ -78,7 +83,7 @@ static void tell_place(Text *t, Arena *arena, const FusionFate *f)
 void fusions_tell(Text *t, Arena *arena, const Fusions *f, bool all)
 {
     text_label(t, "fused");
-    text_printf(t, "by ONNX Runtime %s (level %s, x86-64), as predicted: ", ORT_VERSION, ORT_LEVEL);
+    text_printf(t, "by %s (%s), as predicted: ", f->engine, f->how);
     if (f->refused) {
         text_add(t, "the model is refused: signed codes pass a move, at opset 21 and more\n");
         return;

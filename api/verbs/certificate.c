@@ -156,12 +156,30 @@ static void tell_orphans(Text *t, const Fusions *f)
     text_char(t, ']');
 }
 
+/* Another engine than ONNX Runtime has a key of its own. */
+static void tell_others(Text *t, const Fusions *f)
+{
+    text_add(t, "null,\n  ");
+    key(t, "tensorrt");
+    text_char(t, '{');
+    string(t, "rules", f->how);
+    AND(t);
+    count(t, "pairs", (int64_t)f->n);
+    AND(t);
+    tell_orphans(t, f);
+    text_add(t, "},\n");
+}
+
 static void tell_fusions(Text *t, const Fusions *f)
 {
     text_add(t, "  ");
     key(t, "onnxruntime");
     if (!f) {
         text_add(t, "null,\n");
+        return;
+    }
+    if (!f->ops_after) {
+        tell_others(t, f);
         return;
     }
     text_char(t, '{');

@@ -6,6 +6,7 @@
 #include "api/train/train.h"
 #include "api/verbs/explain.h"
 #include "api/deployed/fusions.h"
+#include "api/model/evaluate.h"
 #include "api/verbs/verbs.h"
 #include "ops/card/path.h"
 #include "ops/card/schema.h"
@@ -278,6 +279,14 @@ static Status tell_step(Text *t, Command *c, qcc_step *s)
     return explain_figures(t, c, s, false);
 }
 
+/* Who is asked what becomes of the pairs of a file: whom --for names, or the file, and who fuses for ONNX Runtime otherwise. */
+static TargetPredictor predictor_of(Command *c, const qcc_model *m)
+{
+    const QuantTarget *said = option_given(&c->line, OPT_for_) ? quant_target(option_text(&c->line, OPT_for_)) : NULL;
+    const QuantTarget *t = said ? said : model_target(m);
+    return t && t->predicts != PREDICTS_NOTHING ? t->predicts : PREDICTS_ORT;
+}
+
 Status command_explain(Command *c)
 {
     qcc_model *m;
@@ -301,7 +310,7 @@ Status command_explain(Command *c)
     const Census census = census_of(m, a);
     Fusions fused;
     bool has_pairs;
-    TRY(fusions_of(m, a, &fused, &has_pairs));
+    TRY(fusions_of(m, predictor_of(c, m), a, &fused, &has_pairs));
     text_open(&t, a);
     if (out_is_json(c->out)) {
         model_records(&t, m, &census, &paths, a);

@@ -112,7 +112,8 @@ static Status predict(qcc_step *s, Fusions *f)
     if (status == OK)
         status = onnx_import(&ir, arena, &spine, NULL, &module);
     if (status == OK)
-        status = onnx_fusions(&spine, module->graphs[0], arena, &s->cx->diag, f);
+        status = fusions_by(quantization_target(&s->recipe.quantization)->predicts, &spine, module->graphs[0], arena,
+                            &s->cx->diag, f);
     spine_close(&spine);
     return status;
 }
@@ -121,7 +122,7 @@ Status explain_fusions(Text *t, qcc_step *s, bool records)
 {
     Fusions f;
     const Quantization *q = &s->recipe.quantization;
-    if (!q->spec || !q->ledger || quantization_target(q)->predicts != PREDICTS_ORT)
+    if (!q->spec || !q->ledger || quantization_target(q)->predicts == PREDICTS_NOTHING)
         return OK;
     TRY(predict(s, &f));
     if (records)

@@ -93,7 +93,7 @@ static void tell_count(Text *t, Counts *c, const char *op, int64_t before, int64
     const char *note = c->fused ? fusions_note(c->arena, c->fused, op) : NULL;
     if (!c->any)
         text_printf(t, "  %-25s %8s %8s%s\n", "operator", "before", "after",
-                    c->fused ? "   by ONNX Runtime " ORT_VERSION : "");
+                    c->fused ? arena_printf(c->arena, "   by %s", c->fused->engine) : "");
     c->any = true;
     text_printf(t, "  %-25s %8" PRId64 " %8" PRId64 "%s%s\n", op, before, after, note ? "   " : "", note ? note : "");
 }
@@ -121,9 +121,9 @@ const char *export_codes_for(const Exported *e)
     return codes ? e->step->recipe.quantization.target : NULL;
 }
 
-bool export_predicts(const Exported *e, TargetPredictor by)
+TargetPredictor export_predictor(const Exported *e)
 {
-    return export_codes_for(e) && quantization_target(&e->step->recipe.quantization)->predicts == by;
+    return export_codes_for(e) ? quantization_target(&e->step->recipe.quantization)->predicts : PREDICTS_NOTHING;
 }
 
 static void tell_form(Text *t, const qcc_model *m, const Exported *e)
@@ -229,8 +229,8 @@ static Status tell_export(Command *c, qcc_model *m, const Out *o, const Exported
     const Census old = census_of(m, arena), new = census_of(written, arena);
     Fusions fused;
     bool has_pairs = false;
-    if (export_predicts(e, PREDICTS_ORT))
-        TRY(fusions_of(written, arena, &fused, &has_pairs));
+    if (export_predictor(e) != PREDICTS_NOTHING)
+        TRY(fusions_of(written, export_predictor(e), arena, &fused, &has_pairs));
     tell_counts(&t, &(Counts){ &old, &new, has_pairs ? &fused : NULL, arena, false });
     if (has_pairs)
         fusions_tell(&t, arena, &fused, false);

@@ -20,8 +20,8 @@ typedef struct Exported {
 /* Whom a file with codes is for; null: it has floats. */
 const char *export_codes_for(const Exported *e);
 
-/* Whether its target's fusions are predicted by somebody. */
-bool export_predicts(const Exported *e, TargetPredictor by);
+/* Who predicts what its target fuses. */
+TargetPredictor export_predictor(const Exported *e);
 
 /* Reads what --verify names, and complains of data that does not fit: before anything is written. */
 Status export_verify_data(Command *c, Exported *e);

@@ -372,8 +372,8 @@ static Status certify(Verify *v, const Validation *seen, bool good)
         const Compared *o = &v->outputs[i];
         outputs[i] = (CertifiedOutput){ v->after->outputs[i].name, o->n, o->n - o->equal, o->apart };
     }
-    if (export_predicts(v->e, PREDICTS_ORT))
-        TRY(fusions_of(v->after, arena, &fused, &has_pairs));
+    if (export_predictor(v->e) != PREDICTS_NOTHING)
+        TRY(fusions_of(v->after, export_predictor(v->e), arena, &fused, &has_pairs));
     const Certificate certificate = { .exported = v->e,
                                       .parity = &v->parity,
                                       .fused = has_pairs ? &fused : NULL,

@@ -30,7 +30,9 @@ typedef struct FusionChange {
 } FusionChange;
 
 typedef struct Fusions {
-    Map ops; /* operator -> how many of it the optimized graph has, by title in order of appearance */
+    const char *engine, *how; /* who fuses: "ONNX Runtime 1.31", and at which level, or by which rules */
+    bool ops_after;           /* `ops` and `changes` are those of the optimized graph; else of the file, and none */
+    Map ops;                  /* operator -> how many of it the optimized graph has, by title in order of appearance */
     FusionFate *fates;
     size_t n;       /* in the order of the file */
     size_t orphans; /* fates that stay */
@@ -42,5 +44,8 @@ typedef struct Fusions {
 /* Says it of the model of a spine; `typed` is what onnx_import made of it, whose types are those of the file's values
  * (null: nothing is known of them).  Bodies of conditions and loops are taken as they are. */
 Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *f);
+
+/* The same of TensorRT, by the rules that it publishes; operators are those of the file. */
+Status onnx_fusions_trt(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *f);
 
 #endif

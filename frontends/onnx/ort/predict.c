@@ -85,7 +85,7 @@ Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *
         ort_groups, ort_floats,    ort_neighbours,       ort_unread,
     };
     Calls g = { .arena = arena, .diag = d, .spine = spine, .found = f };
-    *f = (Fusions){ .n = 0 };
+    *f = (Fusions){ .engine = "ONNX Runtime " ORT_VERSION, .how = "level " ORT_LEVEL ", x86-64", .ops_after = true };
     map_open(&f->ops, arena);
     calls_read(&g, typed);
     size_t n;
