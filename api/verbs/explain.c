@@ -3,6 +3,7 @@
 
 #include "api/hall/words.h"
 #include "api/model/census.h"
+#include "api/told/stored_told.h"
 #include "api/train/train.h"
 #include "api/verbs/explain.h"
 #include "api/deployed/fusions.h"
@@ -263,7 +264,7 @@ static Status step_records(Text *t, Command *c, qcc_step *s)
 {
     if (s) {
         explain_step_records(t, s);
-        TRY(explain_stored(t, s, true));
+        TRY(step_stored_told(t, s, true));
         TRY(explain_fusions(t, s, true));
     }
     return explain_figures(t, c, s, true);
@@ -273,7 +274,7 @@ static Status tell_step(Text *t, Command *c, qcc_step *s)
 {
     if (s) {
         explain_step(t, s);
-        TRY(explain_stored(t, s, false));
+        TRY(step_stored_told(t, s, false));
         TRY(explain_fusions(t, s, false));
     }
     return explain_figures(t, c, s, false);

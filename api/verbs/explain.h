@@ -39,10 +39,6 @@ void explain_precision(Text *t, const qcc_step *s);
 /* Appends what is quantized, for whom, and what stays as it is; nothing where nothing is quantized. */
 void explain_quantization(Text *t, const qcc_step *s);
 
-/* Appends which weights of a step are kept in few bits, and what a run tells of them, as text or as records; nothing where
- * there are none. */
-Status explain_stored(Text *t, const qcc_step *s, bool as_records);
-
 /* Appends what ONNX Runtime will fuse of the quantized model once it is trained and exported, as text or as records;
  * nothing where it is for others. */
 Status explain_fusions(Text *t, qcc_step *s, bool records);

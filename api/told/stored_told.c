@@ -1,8 +1,9 @@
 /* What explain says of weights that are kept in few bits: their form, their size, and what a run will tell of them. */
+#include "api/told/stored_told.h"
+
 #include <inttypes.h>
 
 #include "api/hall/words.h"
-#include "api/verbs/explain.h"
 #include "passes/recipe/quantizer.h"
 #include "runtime/log/log.h"
 
@@ -107,7 +108,7 @@ static void records(Text *t, const qcc_step *s, const StoredWeight *list, size_t
     }
 }
 
-Status explain_stored(Text *t, const qcc_step *s, bool as_records)
+Status step_stored_told(Text *t, const qcc_step *s, bool as_records)
 {
     size_t n;
     StoredWeight *list;
