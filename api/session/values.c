@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/hall/tensors.h"
+#include "api/session/moments.h"
 #include "api/session/stored_states.h"
 #include "base/str.h"
 #include "ir/aliases.h"
@@ -14,6 +15,7 @@ struct qcc_value {
     const char *name; /* as the host says it */
     bool is_seed;
     const Node *stored; /* a state whose codes stand for what is seen of it; null: it is seen as it is */
+    Moment moment;      /* the same of what an optimizer remembers */
     SessionValue at;
 };
 
@@ -102,6 +104,30 @@ static const char *stored_part(qcc_session *s, const char *name, Arena *arena)
     return NULL;
 }
 
+/* NAME.m is what an optimizer remembers of a parameter, as numbers, NAME.m.codes and NAME.m.scale what is stored; the state's
+ * name, null: it is none of them. */
+static const char *moment_name(qcc_session *s, const char *name, Arena *arena, Moment *as)
+{
+    static const char *const endings[] = { "", ".codes", ".scale" };
+    for (size_t i = 0; i < COUNT(endings); i++) {
+        const size_t length = strlen(name), n = strlen(endings[i]);
+        if (length <= n || strcmp(name + length - n, endings[i]) != 0)
+            continue;
+        const char *whole = arena_copy(arena, name, length - n), *dot = strrchr(whole, '.');
+        if (!dot || dot == whole)
+            continue;
+        const char *parameter = arena_copy(arena, whole, (size_t)(dot - whole)), *path = by_path(s, parameter);
+        const Node *state = moment_of(s->step, path ? path : parameter, dot + 1, as);
+        if (!state || (i && !as->codes))
+            continue;
+        const Node *seen = i == 2 ? as->scale : state;
+        if (i)
+            *as = (Moment){ 0 };
+        return seen->name;
+    }
+    return NULL;
+}
+
 /* What a host means by a name; what is bound under it stays so where it is a word of ours as well.  `arena` lives as long
  * as `v`. */
 static bool find(qcc_session *s, const char *name, Arena *arena, qcc_value *v)
@@ -119,7 +145,7 @@ static bool find(qcc_session *s, const char *name, Arena *arena, qcc_value *v)
         found = session_find(s->run, path, &v->at);
     if (found && v->at.state)
         v->stored = stored_node(s->step, v->at.state->name);
-    if (!found && (path = stored_part(s, name, arena)))
+    if (!found && ((path = stored_part(s, name, arena)) || (path = moment_name(s, name, arena, &v->moment))))
         found = session_find(s->run, path, &v->at);
     return found || v->is_seed;
 }
@@ -248,6 +274,10 @@ static Status do_put(ValueCall *c, qcc_value *v)
         return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "%s: got %s, wanted %s", v->name,
                        type_text(&c->session->cx->scratch, t.type),
                        type_text(&c->session->cx->scratch, stored_type(c->session->step, v->stored)));
+    if (v->moment.codes)
+        return fail_as(&c->session->cx->diag, UNSUPPORTED, NOWHERE,
+                       "%s is stored in few bits and is not put as numbers; put %s.codes and %s.scale", v->name, v->name,
+                       v->name);
     if (v->stored)
         return stored_put(c->session->step, c->session->run, v->stored->name, &t);
     if (!v->is_seed)
@@ -272,12 +302,13 @@ qcc_status qcc_put_value(qcc_value *value, const qcc_tensor *tensor)
     return value && tensor ? call(&c) : QCC_USAGE;
 }
 
-/* Numbers of a stored weight, until the next of them are seen. */
-static Status view_stored(qcc_session *s, const Node *state, qcc_tensor *seen)
+/* Numbers of codes, until the next of them are seen. */
+static Status view_numbers(qcc_session *s, const qcc_value *v, qcc_tensor *seen)
 {
+    const Node *codes = v->stored ? v->stored : v->moment.codes;
     tensor_drop(&s->texts, s->shown);
-    s->shown = tensor_alloc(&s->texts, stored_type(s->step, state));
-    TRY(stored_get(s->step, s->run, state, s->shown));
+    s->shown = tensor_alloc(&s->texts, stored_type(s->step, codes));
+    TRY(v->stored ? stored_get(s->step, s->run, codes, s->shown) : moment_get(s->step, s->run, &v->moment, s->shown));
     tensor_show(s->shown, seen);
     return OK;
 }
@@ -294,8 +325,8 @@ static Status do_view(ValueCall *c, qcc_value *v)
         tensor_show(&seed, c->seen);
         return OK;
     }
-    if (v->stored)
-        return view_stored(s, v->stored, c->seen);
+    if (v->stored || v->moment.codes)
+        return view_numbers(s, v, c->seen);
     const Tensor *t = session_view_value(s->run, &v->at);
     if (!t && s->cx->diag.n_errors) /* which was told */
         return s->cx->diag.first;

@@ -69,9 +69,9 @@ bool infer_state_scales(Infer *q, int n_states)
 /* ---- numbers ---- */
 
 /* The levels of a state's codes. */
-static LevelsAttr levels_of(const Update *u, int i, DType code)
+static LevelsAttr levels_of(const char *name, DType code)
 {
-    const bool positive = u->names[i][0] == 'v';
+    const bool positive = name[0] == 'v';
     return (LevelsAttr){ code == U8 ? (positive ? LEVELS_UNSIGNED8 : LEVELS_DYNAMIC8)
                                     : (positive ? LEVELS_LINEAR4 : LEVELS_DYNAMIC4) };
 }
@@ -125,7 +125,7 @@ Node *stored_state_open(Update *u, const Site *s, int i)
         return make_cast(b, x, u->type);
     (void)blocks_of(x->type, scale->type, u->form->block, &g);
     g = tightened(g);
-    const LevelsAttr levels = levels_of(u, i, x->type->dtype);
+    const LevelsAttr levels = levels_of(u->names[i], x->type->dtype);
     Node *number = build_cast(b, x, F32);
     if (x->type->dtype != F8E4M3)
         number = CALL_ATTR(b, level, levels, number);
@@ -144,7 +144,7 @@ Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale)
         return make_cast(b, x, type->dtype);
     (void)blocks_of(type, old->type, u->form->block, &g);
     g = tightened(g);
-    const LevelsAttr levels = levels_of(u, i, type->dtype);
+    const LevelsAttr levels = levels_of(u->names[i], type->dtype);
     Node *blocks = in_blocks(b, &g, x);
     Node *most = build_reduce(b, OP_reduce_max, CALL(b, abs, blocks), 1, &within);
     most = CALL(b, max, most, update_number(u, LEAST_STATE_SCALE));
@@ -155,4 +155,19 @@ Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale)
         v = CALL_ATTR(b, nearest_level, levels, v);
     *scale = make_shaped(b, most, old->type->rank, old->type->dims);
     return build_cast(b, out_of_blocks(b, &g, v, type), type->dtype);
+}
+
+/* ---- seen from outside ---- */
+
+void state_numbers(const char *name, int64_t block, const Tensor *codes, const Tensor *scale, float *numbers)
+{
+    const LevelsAttr levels = levels_of(name, codes->type->dtype);
+    const bool is_float = codes->type->dtype == F8E4M3;
+    Blocks g;
+    (void)blocks_of(codes->type, scale->type, block, &g);
+    for (int64_t i = 0; i < tensor_elements(codes); i++) {
+        const int64_t at = i / g.after / g.n, along = i / g.after % g.n / g.size;
+        const float code = (float)tensor_get_f64(codes, i), of = is_float ? code : level_f32(code, (float)levels.levels);
+        numbers[i] = of * (float)tensor_get_f64(scale, (at * g.count + along) * g.after + i % g.after);
+    }
 }

@@ -23,4 +23,8 @@ bool infer_state_scales(Infer *q, int n_states);
 Node *stored_state_open(Update *u, const Site *s, int i);
 Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale);
 
+/* What a state's codes stand for, as the update reads them, in the order of the elements; `name` is what the optimizer
+ * calls the state, `block` what the form says. */
+void state_numbers(const char *name, int64_t block, const Tensor *codes, const Tensor *scale, float *numbers);
+
 #endif

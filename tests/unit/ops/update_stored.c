@@ -5,7 +5,7 @@
 
 #include "ir/verify.h"
 #include "ops/scalar.h"
-#include "ops/update/update.h"
+#include "ops/update/blocks.h"
 #include "support/language.h"
 #include "unit/check.h"
 
@@ -255,44 +255,87 @@ static void what_becomes_of_updates_is_counted(void **state)
 
 /* ---- states ---- */
 
-static const char lion_text[] =
-    "graph @f(%x: f32[2,256], %g: f32[2,256], %lr: f32[], %t: i64[], %m: u8[2,256], %s: f32[2]) -> (%y, %n, %z) {\n"
-    "%u: (f32[2,256], u8[2,256], f32[2]) = update_sgd(%x, %g, %lr, %t, _, %m, _, _, _, _, _, %s, momentum=0.9)\n"
-    "%y: f32[2,256] = part(%u, index=0)\n%n: u8[2,256] = part(%u, index=1)\n%z: f32[2] = part(%u, index=2)\n}\n";
+/* How a state lies and which elements share a scale: `n` of them, each `after` from the next, in blocks of `block`. */
+typedef struct Laid {
+    const char *dims, *scales;
+    int elements, n, after, block;
+} Laid;
+
+static const Laid laid[] = {
+    { "2,256", "2,1", 512, 256, 1, 256 },     /* rows */
+    { "40,12", "3,12", 480, 40, 12, 16 },     /* down the columns, the last block is half of one */
+    { "3,5,4,2", "3,3,1,1", 120, 40, 1, 16 }, /* filters */
+    { "7,9,5", "20,1,1", 315, 315, 1, 16 },   /* consecutive */
+    { "2,20,6", "2,1,6", 240, 20, 6, 32 },    /* stacks, whose columns are shorter than a block */
+};
+
+enum { MOST_ELEMENTS = 512, MOST_SCALES = 64, STEPS = 20 };
+
+static void momentum_text(char *text, size_t size, const Laid *k)
+{
+    const char *x = k->dims, *s = k->scales;
+    snprintf(
+        text, size,
+        "graph @f(%%x: f32[%s], %%g: f32[%s], %%lr: f32[], %%t: i64[], %%m: u8[%s], %%s: f32[%s]) -> (%%y, %%n, %%z)"
+        " {\n%%u: (f32[%s], u8[%s], f32[%s]) = update_sgd(%%x, %%g, %%lr, %%t, _, %%m, _, _, _, _, _, %%s, block=%d,"
+        " momentum=0.9)\n%%y: f32[%s] = part(%%u, index=0)\n%%n: u8[%s] = part(%%u, index=1)\n"
+        "%%z: f32[%s] = part(%%u, index=2)\n}\n",
+        x, x, x, s, x, x, s, k->block, x, x, s);
+}
+
+static int scale_of(const Laid *k, int i)
+{
+    const int along = i / k->after % k->n, before = i / k->after / k->n, blocks = (k->n + k->block - 1) / k->block;
+    return (before * blocks + along / k->block) * k->after + i % k->after;
+}
+
+static void check_momentum(const Run *r, const Laid *k, const double *m, const double *most)
+{
+    float numbers[MOST_ELEMENTS];
+    state_numbers("m", k->block, r->out[1], r->out[2], numbers);
+    for (int i = 0; i < k->elements; i++) {
+        const double x = tensor_get_f64(r->in[0], i) - 0.1 * m[i], v = m[i] / most[scale_of(k, i)];
+        const int64_t code = tensor_get_i64(r->out[1], i);
+        const double miss = fabs(v - levels_f32[code]), below = code > 0 ? fabs(v - levels_f32[code - 1]) : 9,
+                     above = code < 255 ? fabs(v - levels_f32[code + 1]) : 9;
+        check_that(fabs(tensor_get_f64(r->out[0], i) - x) <= 1e-6, "%s, %d: %g, not %g", k->dims, i,
+                   tensor_get_f64(r->out[0], i), x);
+        check_that(miss <= fmin(below, above) + 1e-6, "%s, %d: %g is not nearest to level %d", k->dims, i, v,
+                   (int)code);
+        check_that(numbers[i] == levels_f32[code] * (float)tensor_get_f64(r->out[2], scale_of(k, i)),
+                   "%s, %d: seen as %g", k->dims, i, (double)numbers[i]);
+    }
+}
 
 /* Momentum in 8 bits: the parameter follows the momentum before it is rounded, which the formula does in f64 from what is
- * stored; the code is of a level that no other is nearer to. */
+ * stored; the code is of a level that no other is nearer to.  What shares a scale is of a size, and its neighbours not. */
 static void the_parameter_follows_what_was_not_rounded(void **state)
 {
-    enum { N = 512, BLOCK = 256, STEPS = 20 };
-    Run r;
     (void)state;
-    run_open(&r, lion_text);
-    tensor_set_f64(r.in[2], 0, 0.1);
-    for (int step = 1; step <= STEPS; step++) {
-        double m[N], most[2] = { 0 };
-        for (int i = 0; i < N; i++) {
-            const double old = levels_f32[tensor_get_i64(r.in[4], i)] * tensor_get_f64(r.in[5], i / BLOCK);
-            ((float *)r.in[1]->data)[i] = (float)sin(0.37 * i + step) * (i < BLOCK ? 1 : 1e-4f);
-            m[i] = 0.9 * old + (double)((float *)r.in[1]->data)[i];
-            most[i / BLOCK] = fmax(most[i / BLOCK], fabs(m[i]));
+    for (size_t which = 0; which < COUNT(laid); which++) {
+        const Laid *k = &laid[which];
+        char text[1024];
+        Run r;
+        momentum_text(text, sizeof text, k);
+        run_open(&r, text);
+        tensor_set_f64(r.in[2], 0, 0.1);
+        for (int step = 1; step <= STEPS; step++) {
+            double m[MOST_ELEMENTS], most[MOST_SCALES] = { 0 };
+            for (int i = 0; i < k->elements; i++) {
+                const int at = scale_of(k, i);
+                const double old = levels_f32[tensor_get_i64(r.in[4], i)] * tensor_get_f64(r.in[5], at);
+                ((float *)r.in[1]->data)[i] = (float)sin(0.37 * i + step) * (at % 2 ? 1e-4f : 1);
+                m[i] = 0.9 * old + (double)((float *)r.in[1]->data)[i];
+                most[at] = fmax(most[at], fabs(m[i]));
+            }
+            run_once(&r);
+            check_momentum(&r, k, m, most);
+            run_take(&r, 0, 0);
+            run_take(&r, 1, 4);
+            run_take(&r, 2, 5);
         }
-        run_once(&r);
-        for (int i = 0; i < N; i++) {
-            const double x = tensor_get_f64(r.in[0], i) - 0.1 * m[i], v = m[i] / most[i / BLOCK];
-            const int64_t code = tensor_get_i64(r.out[1], i);
-            const double miss = fabs(v - levels_f32[code]), below = code > 0 ? fabs(v - levels_f32[code - 1]) : 9,
-                         above = code < 255 ? fabs(v - levels_f32[code + 1]) : 9;
-            check_that(fabs(tensor_get_f64(r.out[0], i) - x) <= 1e-6, "%d of step %d: %g, not %g", i, step,
-                       tensor_get_f64(r.out[0], i), x);
-            check_that(miss <= fmin(below, above) + 1e-6, "%d of step %d: %g is not nearest to level %d", i, step, v,
-                       (int)code);
-        }
-        run_take(&r, 0, 0);
-        run_take(&r, 1, 4);
-        run_take(&r, 2, 5);
+        run_close(&r);
     }
-    run_close(&r);
 }
 
 /* ---- what is wrong ---- */
@@ -316,8 +359,12 @@ static const struct {
     { "%g, %g, %lr, %t", "(f32[2,4], i64[3])", "counts=true", "counts codes, and bf16, not f32" },
     { "%g, %g, %lr, %t, _, %g, _, _, _, _, _, %q", "(f32[2,4], f32[2,4], f32[3])", "momentum=0.9",
       "keeps no state of f32 with a scale" },
-    { "%g, %g, %lr, %t, _, %c, _, _, _, _, _, %q", "(f32[2,4], u8[2,4], f32[3])", "momentum=0.9",
-      "f32[3] are no scales of blocks of u8[2,4]" },
+    { "%g, %g, %lr, %t, _, %c, _, _, _, _, _, %q", "(f32[2,4], u8[2,4], f32[3])", "block=4, momentum=0.9",
+      "f32[3] are no scales of u8[2,4] in blocks of 4" },
+    { "%g, %g, %lr, %t, _, %c, _, _, _, _, _, %s", "(f32[2,4], u8[2,4], f32[2,1])", "momentum=0.9",
+      "f32[2,1] are no scales of u8[2,4] in blocks of 0" },
+    { "%g, %g, %lr, %t, _, %c, _, _, _, _, _, %s", "(f32[2,4], u8[2,4], f32[2,1])", "block=3, momentum=0.9",
+      "f32[2,1] are no scales of u8[2,4] in blocks of 3" },
 };
 
 static void what_does_not_fit_is_said(void **state)

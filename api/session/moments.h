@@ -1,0 +1,23 @@
+/* What an optimizer remembers of a parameter, as hosts call it: NAME.m, NAME.v .. for numbers, NAME.m.codes and NAME.m.scale
+ * for what is stored. */
+#ifndef API_SESSION_MOMENTS_H
+#define API_SESSION_MOMENTS_H
+
+#include "api/make/step.h"
+#include "runtime/session/session.h"
+
+/* A state of an optimizer that is codes, and how they are read. */
+typedef struct Moment {
+    const char *name; /* what the optimizer calls it */
+    const Node *codes, *scale;
+    int64_t block;
+} Moment;
+
+/* The state `kind` ("m") of the parameter of that name, a state's; null: it has none.  Where that is codes `as` says of
+ * what, else as->codes is null. */
+const Node *moment_of(const qcc_step *s, const char *parameter, const char *kind, Moment *as);
+
+/* The numbers of codes, into an f32 of their shape. */
+Status moment_get(const qcc_step *s, Session *run, const Moment *m, Tensor *numbers);
+
+#endif
