@@ -276,8 +276,8 @@ static Status do_put(ValueCall *c, qcc_value *v)
                        type_text(&c->session->cx->scratch, stored_type(c->session->step, v->stored)));
     if (v->moment.codes)
         return fail_as(&c->session->cx->diag, UNSUPPORTED, NOWHERE,
-                       "%s is stored in few bits and is not put as numbers; put %s.codes and %s.scale", v->name, v->name,
-                       v->name);
+                       "%s is stored in few bits and is not put as numbers; put %s.codes and %s.scale", v->name,
+                       v->name, v->name);
     if (v->stored)
         return stored_put(c->session->step, c->session->run, v->stored->name, &t);
     if (!v->is_seed)

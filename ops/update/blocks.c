@@ -167,7 +167,8 @@ void state_numbers(const char *name, int64_t block, const Tensor *codes, const T
     (void)blocks_of(codes->type, scale->type, block, &g);
     for (int64_t i = 0; i < tensor_elements(codes); i++) {
         const int64_t at = i / g.after / g.n, along = i / g.after % g.n / g.size;
-        const float code = (float)tensor_get_f64(codes, i), of = is_float ? code : level_f32(code, (float)levels.levels);
+        const float code = (float)tensor_get_f64(codes, i),
+                    of = is_float ? code : level_f32(code, (float)levels.levels);
         numbers[i] = of * (float)tensor_get_f64(scale, (at * g.count + along) * g.after + i % g.after);
     }
 }
