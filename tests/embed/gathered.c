@@ -1,5 +1,5 @@
-/* Ranks that keep some rows of each weight and gather the others before a step, as sessions of one process: what they carry
- * is codes and scales, it is enough, and its bytes are counted beside those of floats. */
+/* Ranks that keep some rows of each weight and gather the others before a step, as sessions of one process: what they
+ * carry is codes and scales, it is enough, and its bytes are counted beside those of floats. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
