@@ -32,3 +32,27 @@ f32 float_grid_round(FloatGrid grid, f32 v, f32 draw)
     const f32 step = step_at(grid, v);
     return abs_f32(v) < Q_INF ? stochastic_f32(v / step, draw) * step : v;
 }
+
+f32 float_grid_nearest(FloatGrid grid, f32 v)
+{
+    const f32 step = step_at(grid, v);
+    return abs_f32(v) < Q_INF ? rint_f32(v / step) * step : v;
+}
+
+f32 float_codes_most(DType code)
+{
+    switch (code) {
+    case F8E4M3:
+        return 448;
+    case F8E4M3FNUZ:
+        return 240;
+    case F4E2M1:
+        return 6;
+    case F6E2M3:
+        return 7.5f;
+    case F6E3M2:
+        return 28;
+    default:
+        return 57344; /* of e5m2 in both forms */
+    }
+}

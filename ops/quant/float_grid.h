@@ -13,6 +13,12 @@ typedef struct FloatGrid {
 /* That of a type of codes that are floats. */
 FloatGrid float_grid(DType code);
 
+/* The largest number of such a type. */
+f32 float_codes_most(DType code);
+
+/* The nearest number of a grid without an end, of two that are as near the one whose last digit is 0. */
+f32 float_grid_nearest(FloatGrid grid, f32 v);
+
 /* Stochastic rounding to a grid by a draw of [0, 1); what is on it, or no number, stays. */
 f32 float_grid_round(FloatGrid grid, f32 v, f32 draw);
 

@@ -7,16 +7,23 @@
 #include <string.h>
 
 #include "ops/card/signature.h"
+#include "ops/quant/histogram.h"
 #include "ops/quant/quantize.h"
 
-enum { CHUNK = 1 << 15, LANES = 16, LOW_BITS = 24 };
+enum { CHUNK = 1 << 15, LANES = 16, SAMPLE_BITS = 24 };
 
-static const char *const kinds[] = { "minmax", "ema", "pct", NULL };
+static const char *const kinds[] = { "minmax", "ema", "pct", "mse", "kl", "sigma", NULL };
 
 static const AttrSpec observe_attrs[] = {
     ATTR_CHOICE(ObserveAttr, kind, kinds, OBSERVE_MINMAX),
     ATTR(ObserveAttr, rate, FLOAT, 0.01f),
     ATTR(ObserveAttr, percentile, FLOAT, 99.99f),
+    ATTR(ObserveAttr, sigma, FLOAT, 3),
+    ATTR(ObserveAttr, least, INT, 0),
+    ATTR(ObserveAttr, largest, INT, 0),
+    ATTR(ObserveAttr, symmetric, BOOL, false),
+    ATTR(ObserveAttr, pow2, BOOL, false),
+    ATTR(ObserveAttr, to, DTYPE, 0),
     ATTR_LAST,
 };
 
@@ -91,64 +98,6 @@ static void count_sizes(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* ---- histograms ---- */
-
-static u64 count_at(const f32 *state, int bin)
-{
-    const f32 *bins = state + OBSERVED_BINS;
-    return (u64)i64_of_f32(bins[bin]) + ((u64)i64_of_f32(bins[OBSERVE_BINS + bin]) << LOW_BITS);
-}
-
-static void set_count(f32 *state, int bin, u64 count)
-{
-    f32 *bins = state + OBSERVED_BINS;
-    bins[bin] = (f32)(count & (((u64)1 << LOW_BITS) - 1));
-    bins[OBSERVE_BINS + bin] = (f32)(count >> LOW_BITS);
-}
-
-/* The least width with which a number below infinity has a bin; 0 for 0. */
-static f32 width_for(f32 size)
-{
-    const u32 low = bits_of(0x1p-100f);
-    const u32 exponent = (bits_of(size) & 0x7f800000u) > low ? bits_of(size) & 0x7f800000u : low;
-    return size == 0 ? 0 : float_of(exponent) * (1.0f / (OBSERVE_BINS / 2));
-}
-
-/* Bins of that width, which is not below what it was. */
-static void widen(f32 *state, f32 width)
-{
-    const f32 old = state[OBSERVED_WIDTH];
-    if (old == width)
-        return;
-    state[OBSERVED_WIDTH] = width;
-    if (old == 0)
-        return; /* zeros are in the first bin, whatever its width */
-    const f32 times = width / old;
-    const int together = times < OBSERVE_BINS ? (int)times : OBSERVE_BINS;
-    for (int i = 0; i < OBSERVE_BINS; i++) {
-        u64 sum = 0;
-        for (int k = i * together; k < (i + 1) * together && k < OBSERVE_BINS; k++)
-            sum += count_at(state, k);
-        set_count(state, i, sum);
-    }
-}
-
-/* The range which so many of a hundred numbers lie in: up to the upper edge of the bin of the last of them. */
-static void take_percentile(f32 *state, f32 percentile)
-{
-    u64 total = 0, so_far = 0;
-    for (int i = 0; i < OBSERVE_BINS; i++)
-        total += count_at(state, i);
-    const f64 share = (f64)percentile / 100 * (f64)total;
-    int bin = 0;
-    for (; bin < OBSERVE_BINS - 1; bin++)
-        if ((so_far += count_at(state, bin)) != 0 && (f64)so_far >= share)
-            break;
-    const f32 edge = (f32)(bin + 1) * state[OBSERVED_WIDTH];
-    state[OBSERVED_LO] = state[OBSERVED_LEAST] < -edge ? -edge : state[OBSERVED_LEAST];
-    state[OBSERVED_HI] = state[OBSERVED_MOST] > edge ? edge : state[OBSERVED_MOST];
-}
-
 /* ---- observe ---- */
 
 static bool check_kind(Infer *q, const ObserveAttr *at)
@@ -157,8 +106,12 @@ static bool check_kind(Infer *q, const ObserveAttr *at)
         infer_fail(q, "rate must be above 0 and at most 1, got %g", (double)at->rate);
     else if (!(at->percentile > 0 && at->percentile <= 100))
         infer_fail(q, "percentile must be above 0 and at most 100, got %g", (double)at->percentile);
+    else if (!(at->sigma >= 0 && at->sigma < Q_INF))
+        infer_fail(q, "sigma must be a number from 0 on, got %g", (double)at->sigma);
+    else if (dtype_is_float(observed_codes(at)) && (!dtype_is_code(observed_codes(at)) || !at->symmetric))
+        infer_fail(q, "looks for no range of codes of %s", dtype_name(observed_codes(at)));
     else
-        return true;
+        return infer_code_limits(q, observed_codes(at), at->least, at->largest);
     return false;
 }
 
@@ -170,6 +123,13 @@ static const Type *infer_state(Infer *q, int i, const ObserveAttr *at)
         return infer_fail(q, "operand %d must be a state f32[%" PRId64 "] of kind %s, got %s", i,
                           observed_size(at->kind), kinds[at->kind], type_text(q->scratch, t));
     return t ? type_vector(q->types, F32, observed_size(at->kind)) : NULL;
+}
+
+DType observed_codes(const ObserveAttr *at)
+{
+    DType code = U8;
+    attr_dtype(at->to, &code);
+    return code;
 }
 
 static const Type *infer_observe(Infer *q)
@@ -186,9 +146,9 @@ static const Type *infer_observe(Infer *q)
 static void count_batch(Eval *e, Look *l, f32 *state, f32 size)
 {
     const int workers = parallel_threads(e->pool);
-    const f32 width = width_for(size);
+    const f32 width = histogram_width(size);
     if (width > state[OBSERVED_WIDTH])
-        widen(state, width);
+        histogram_widen(state, width);
     l->per_width = state[OBSERVED_WIDTH] > 0 ? 1 / state[OBSERVED_WIDTH] : 0;
     l->counts = eval_scratch(e, (size_t)workers * OBSERVE_BINS, sizeof *l->counts);
     eval_parallel(e, (l->n + CHUNK - 1) / CHUNK, count_sizes, l);
@@ -196,8 +156,14 @@ static void count_batch(Eval *e, Look *l, f32 *state, f32 size)
         u64 more = 0;
         for (int w = 0; w < workers; w++)
             more += l->counts[w * OBSERVE_BINS + bin];
-        set_count(state, bin, count_at(state, bin) + more);
+        histogram_set(state, bin, histogram_count(state, bin) + more);
     }
+}
+
+static void tell_range(Eval *e, f32 *state)
+{
+    u64 *counts = eval_scratch(e, OBSERVE_BINS, sizeof *counts);
+    histogram_take_range(state, e->attr, counts, eval_scratch(e, 2 * (size_t)OBSERVE_BINS, sizeof(f64)));
 }
 
 /* The state behind a batch whose numbers are finite. */
@@ -205,7 +171,7 @@ static void take_batch(Eval *e, Look *l, const Extremes *batch, f32 *state)
 {
     const ObserveAttr *at = e->attr;
     const bool first = state[OBSERVED_SEEN] == 0;
-    f32 *lo = state + (at->kind == OBSERVE_PCT ? OBSERVED_LEAST : OBSERVED_LO), *hi = lo + 1;
+    f32 *lo = state + (observe_counts(at->kind) ? OBSERVED_LEAST : OBSERVED_LO), *hi = lo + 1;
     if (at->kind == OBSERVE_EMA) {
         *lo = first ? batch->least : *lo + at->rate * (batch->least - *lo);
         *hi = first ? batch->most : *hi + at->rate * (batch->most - *hi);
@@ -214,9 +180,9 @@ static void take_batch(Eval *e, Look *l, const Extremes *batch, f32 *state)
         *hi = batch->most > *hi ? batch->most : *hi;
     }
     state[OBSERVED_SEEN] += 1;
-    if (at->kind == OBSERVE_PCT) {
+    if (observe_counts(at->kind)) {
         count_batch(e, l, state, float_of((u32)batch->size));
-        take_percentile(state, at->percentile);
+        tell_range(e, state);
     }
 }
 
@@ -272,15 +238,15 @@ static Status eval_merge_ranges(Eval *e)
     a[OBSERVED_HI] = larger(a[OBSERVED_HI], b[OBSERVED_HI]);
     a[OBSERVED_SEEN] = larger(a[OBSERVED_SEEN], b[OBSERVED_SEEN]);
     a[OBSERVED_BAD] = larger(a[OBSERVED_BAD], b[OBSERVED_BAD]);
-    if (at->kind == OBSERVE_PCT) {
+    if (observe_counts(at->kind)) {
         a[OBSERVED_LEAST] = smaller(a[OBSERVED_LEAST], b[OBSERVED_LEAST]);
         a[OBSERVED_MOST] = larger(a[OBSERVED_MOST], b[OBSERVED_MOST]);
         const f32 width = larger(a[OBSERVED_WIDTH], b[OBSERVED_WIDTH]);
-        widen(a, width);
-        widen(b, width);
+        histogram_widen(a, width);
+        histogram_widen(b, width);
         for (int i = 0; i < OBSERVE_BINS; i++)
-            set_count(a, i, count_at(a, i) + count_at(b, i));
-        take_percentile(a, at->percentile);
+            histogram_set(a, i, histogram_count(a, i) + histogram_count(b, i));
+        tell_range(e, a);
     }
     memcpy(eval_out_f32(e, 0), a, bytes);
     return OK;
@@ -322,21 +288,28 @@ static Node *sample_state(Build *b, Rng *rng, const ObserveAttr *at, bool fresh)
     v[OBSERVED_HI] = (f32)rng_unit(rng);
     v[OBSERVED_SEEN] = 2;
     v[OBSERVED_BAD] = (f32)rng_below(rng, 3);
-    if (at->kind == OBSERVE_PCT) {
+    if (observe_counts(at->kind)) {
         v[OBSERVED_LEAST] = -1;
         v[OBSERVED_MOST] = 1.5f;
         v[OBSERVED_WIDTH] = 0x1p-10f;
         for (int i = 0; i < OBSERVE_BINS; i++)
-            set_count(v, i, (u64)rng_below(rng, 9) << (i % 7 ? 0 : LOW_BITS));
+            histogram_set(v, i, (u64)rng_below(rng, 9) << (i % 7 ? 0 : SAMPLE_BITS));
     }
     return build_const(b, t);
 }
 
 static ObserveAttr sample_attr(int variant)
 {
-    return (ObserveAttr){ .kind = variant % 3,
+    const bool floats = variant % 18 > 12;
+    return (ObserveAttr){ .kind = variant % 6,
                           .rate = variant % 4 ? 0.25f : 0.01f,
-                          .percentile = variant % 5 ? 90 : 99.99f };
+                          .percentile = variant % 5 ? 90 : 99.99f,
+                          .sigma = 2,
+                          .symmetric = floats || variant % 2,
+                          .pow2 = variant % 5 == 1,
+                          .to = floats        ? (int)F4E2M1 + 1
+                                : variant % 4 ? (int)I8 + 1
+                                              : 0 };
 }
 
 static Node *sample_observe(Build *b, Rng *rng, int variant)
@@ -347,22 +320,22 @@ static Node *sample_observe(Build *b, Rng *rng, int variant)
     const int rank = (int)rng_below(rng, 4);
     sample_dims(rng, rank, 9, dims);
     const double odd = variant % 11 == 10 ? INFINITY : 3;
-    Node *in[] = { sample_tensor(b, rng, types[variant / 3 % 3], rank, dims, -2, odd),
-                   sample_state(b, rng, &at, variant / 3 % 2) };
+    Node *in[] = { sample_tensor(b, rng, types[variant / 6 % 3], rank, dims, -2, odd),
+                   sample_state(b, rng, &at, variant / 6 % 2) };
     return build_node(b, OP_observe, &at, 2, in);
 }
 
 static Node *sample_merge_ranges(Build *b, Rng *rng, int variant)
 {
     const ObserveAttr at = sample_attr(variant);
-    Node *in[] = { sample_state(b, rng, &at, variant / 3 % 2), sample_state(b, rng, &at, variant / 6 % 2) };
+    Node *in[] = { sample_state(b, rng, &at, variant / 6 % 2), sample_state(b, rng, &at, variant / 12 % 2) };
     return build_node(b, OP_merge_ranges, &at, 2, in);
 }
 
 static Node *sample_observed_range(Build *b, Rng *rng, int variant)
 {
     const ObserveAttr at = sample_attr(variant);
-    Node *in = sample_state(b, rng, &at, variant / 3 % 2);
+    Node *in = sample_state(b, rng, &at, variant / 6 % 2);
     return build_node_n(b, OP_observed_range, NULL, 1, &in, 1 + variant % 2);
 }
 

@@ -4,7 +4,7 @@
  *     OBSERVED_SEEN        batches that it is made of; 2^24 stands for all beyond
  *     OBSERVED_BAD         batches that were left out, for a NaN or an infinity in them
  *
- * That is all of kinds minmax and ema.  Of kind pct there are behind it
+ * That is all of kinds minmax and ema.  Of the others, which look for a range in what they counted, there are behind it
  *
  *     OBSERVED_LEAST, _MOST    the least and the largest number of all
  *     OBSERVED_WIDTH           of a bin, a power of two; 0 while all numbers were 0
@@ -18,7 +18,14 @@
 
 #include "ops/card/cards.h"
 
-typedef enum ObserveKind { OBSERVE_MINMAX, OBSERVE_EMA, OBSERVE_PCT } ObserveKind;
+typedef enum ObserveKind {
+    OBSERVE_MINMAX,
+    OBSERVE_EMA,
+    OBSERVE_PCT,
+    OBSERVE_MSE,
+    OBSERVE_KL,
+    OBSERVE_SIGMA
+} ObserveKind;
 
 enum {
     OBSERVED_LO,
@@ -31,14 +38,18 @@ enum {
     OBSERVED_WIDTH,
     OBSERVED_BINS,
     OBSERVE_BINS = 2048,
-    OBSERVED_ALL = OBSERVED_BINS + 2 * OBSERVE_BINS, /* elements of that of kind pct */
+    OBSERVED_ALL = OBSERVED_BINS + 2 * OBSERVE_BINS, /* elements of that of kinds that count */
 };
 
 /* Of observe and merge_ranges. */
 typedef struct ObserveAttr {
     int kind;
-    float rate;       /* of ema: what a batch counts */
-    float percentile; /* of pct: how many of a hundred numbers lie inside */
+    float rate;             /* of ema: what a batch counts */
+    float percentile;       /* of pct: how many of a hundred numbers lie inside */
+    float sigma;            /* of sigma: so many deviations of the sizes beyond their mean */
+    int64_t least, largest; /* of mse and kl, what range_scale says of the codes */
+    bool symmetric, pow2;
+    int to;
 } ObserveAttr;
 
 /* An observer as reductions and rows (ops/quant/observe_rows.c); null where it keeps a histogram. */
@@ -48,10 +59,19 @@ Node *open_observe(Build *b, const Site *s);
  * softmax that makes them goes.  A NaN is both. */
 Node *observe_extreme(Build *b, Op op, Node *x);
 
+/* The type of the codes that a range is for. */
+DType observed_codes(const ObserveAttr *at);
+
+/* Whether observers of a kind count. */
+static inline bool observe_counts(int kind)
+{
+    return kind >= OBSERVE_PCT;
+}
+
 /* Elements of a state. */
 static inline int64_t observed_size(int kind)
 {
-    return kind == OBSERVE_PCT ? OBSERVED_ALL : OBSERVED_RANGE;
+    return observe_counts(kind) ? OBSERVED_ALL : OBSERVED_RANGE;
 }
 
 #endif

@@ -52,7 +52,7 @@ Node *open_observe(Build *b, const Site *s)
 {
     const ObserveAttr *at = s->attr;
     const Type *x = s->in[0]->type;
-    if (at->kind == OBSERVE_PCT || !type_known(x) || type_elements(x) == 0 || x->rank == 0)
+    if (observe_counts(at->kind) || !type_known(x) || type_elements(x) == 0 || x->rank == 0)
         return NULL;
     Node *v = x->dtype == F32 ? s->in[0] : build_cast(b, s->in[0], F32), *state = s->in[1], *zero = number(b, 0);
     Node *lo = observe_extreme(b, OP_reduce_min, v), *hi = observe_extreme(b, OP_reduce_max, v);

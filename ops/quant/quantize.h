@@ -33,6 +33,14 @@ typedef struct RangeScaleAttr {
     f32 most; /* the codes reach no further above 0 than that; 0: as far as the range says */
 } RangeScaleAttr;
 
+/* Of search_range: how, and what range_scale says of the codes. */
+typedef struct SearchRangeAttr {
+    int kind;
+    int64_t least, largest;
+    bool symmetric, pow2;
+    int to;
+} SearchRangeAttr;
+
 /* Where gradients pass a quantizer. */
 typedef enum QuantMask {
     MASK_BY_CODE,  /* q: where the rounded number is a code */

@@ -13,6 +13,7 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/control/reverse_call.h"
+#include "ops/quant/float_grid.h"
 #include "ops/quant/observe.h"
 #include "ops/quant/quantize_rows.h"
 
@@ -28,25 +29,6 @@ typedef struct Back {
 static Node *number(const Back *k, double v)
 {
     return build_scalar(k->b, F32, v);
-}
-
-/* The largest number of a float code. */
-static double largest_of(DType code)
-{
-    switch (code) {
-    case F8E4M3:
-        return 448;
-    case F8E4M3FNUZ:
-        return 240;
-    case F4E2M1:
-        return 6;
-    case F6E2M3:
-        return 7.5;
-    case F6E3M2:
-        return 28;
-    default:
-        return 57344; /* of e5m2 in both forms */
-    }
 }
 
 CodeSpot code_spot(Build *b, Node *v, Node *r, double lo, double hi, Node *z, int mask)
@@ -75,8 +57,10 @@ void code_spot_learns(Build *b, CodeSpot *p, double lo, double hi, bool ends, bo
 static CodeSpot spot_of(const Back *k)
 {
     const bool floats = dtype_is_float(k->code);
-    double lo = -largest_of(k->code), hi = -lo;
-    if (!floats)
+    double lo, hi;
+    if (floats)
+        lo = -(hi = (double)float_codes_most(k->code));
+    else
         code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
     const DType scale = in(k->s->call, 1)->type->dtype;
     Node *v = quant_quotient(&k->rows, k->at, k->s->in[0], k->s->in[1], scale);

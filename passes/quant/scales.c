@@ -7,6 +7,7 @@
 #include "ops/card/words.h"
 #include "ops/quant/observe.h"
 #include "ops/quant/quantize.h"
+#include "passes/codes/search.h"
 #include "passes/quant/phases.h"
 
 static QuantValue source_of(const QuantNodes *q)
@@ -38,17 +39,22 @@ DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest)
 
 /* ---- from a range ---- */
 
-static Status scale_of_range(QuantNodes *q, Build *b, Node *lo, Node *hi)
+static RangeScaleAttr range_of(const QuantNodes *q)
 {
     int64_t least, largest;
     const DType codes = quant_codes_of(q, &least, &largest);
     const bool pow2 = q->by->part[QUANT_SCALE].value == SCALE_POW2;
-    const RangeScaleAttr at = { .least = least,
-                                .largest = largest,
-                                .symmetric = has_zero_0(q),
-                                .pow2 = pow2,
-                                .most = isfinite(q->most) && !pow2 ? (f32)q->most : 0,
-                                .to = (int)codes + 1 };
+    return (RangeScaleAttr){ .least = least,
+                             .largest = largest,
+                             .symmetric = has_zero_0(q),
+                             .pow2 = pow2,
+                             .most = isfinite(q->most) && !pow2 ? (f32)q->most : 0,
+                             .to = (int)codes + 1 };
+}
+
+static Status scale_of_range(QuantNodes *q, Build *b, Node *lo, Node *hi)
+{
+    const RangeScaleAttr at = range_of(q);
     Node *both = build_node_n(b, OP_range_scale, &at, 2, (Node *[]){ lo, hi }, 2);
     q->scale = both ? build_part(b, both, 0) : NULL;
     q->zero = both && !has_zero_0(q) ? build_part(b, both, 1) : NULL;
@@ -120,13 +126,24 @@ static Payload *first_range(Graph *g, const QuantNodes *q, const Type *type)
 static ObserveAttr observer_of(const QuantNodes *q)
 {
     const QuantPart *source = &q->by->part[QUANT_SOURCE];
-    ObserveAttr at = { .kind = OBSERVE_MINMAX, .rate = 0.01f, .percentile = 99.99f };
+    const RangeScaleAttr codes = range_of(q);
+    ObserveAttr at = { .kind = OBSERVE_MINMAX, .rate = 0.01f, .percentile = 99.99f, .sigma = 3 };
     if (source->value == SOURCE_EMA || source->value == SOURCE_STATS) {
         at.kind = OBSERVE_EMA;
         at.rate = source->value == SOURCE_EMA ? (float)source->number : at.rate;
     } else if (source->value == SOURCE_PCT) {
         at.kind = OBSERVE_PCT;
         at.percentile = (float)source->number;
+    } else if (source->value == SOURCE_SIGMA) {
+        at.kind = OBSERVE_SIGMA;
+        at.sigma = (float)source->number;
+    } else if (source->value == SOURCE_MSE || source->value == SOURCE_KL) {
+        at.kind = source->value == SOURCE_MSE ? OBSERVE_MSE : OBSERVE_KL;
+        at.least = codes.least;
+        at.largest = codes.largest;
+        at.symmetric = codes.symmetric;
+        at.pow2 = codes.pow2;
+        at.to = codes.to;
     }
     return at;
 }
@@ -264,6 +281,9 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_MINMAX:
     case SOURCE_EMA:
     case SOURCE_PCT:
+    case SOURCE_MSE:
+    case SOURCE_KL:
+    case SOURCE_SIGMA:
         if (q->within > 0) {
             Build start = scale_at_start(s->p->g, value);
             return scale_known(q, &start);
@@ -278,9 +298,25 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
         return scale_learned(s, q, value, true);
     case SOURCE_DYNAMIC:
         return q->floor > 0 && has_zero_0(q) ? scale_of_sizes(q, &here, value) : scale_of_values(q, &here, value);
+    case SOURCE_HQO:
+        return refuse(s, q, value, true, "a search in what is remembered, a histogram: hqo looks at the numbers");
     default:
-        return refuse(s, q, value, true, "ema, minmax, pct=P, const=S, dynamic, lsq, lsq+, pact, tqt or stats=N");
+        return refuse(s, q, value, true,
+                      "ema, minmax, pct=P, mse, kl, sigma=K, const=S, dynamic, lsq, lsq+, pact, tqt or stats=N");
     }
+}
+
+/* A range that is looked for in the weight itself. */
+static Status scale_searched(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
+{
+    const RangeScaleAttr codes = range_of(q);
+    Node *lo, *hi;
+    if (!type_known(weight->type))
+        return refuse(s, q, weight, false, "minmax: nobody knows the shape of the weight while the batch is open");
+    if (source_of(q) == SOURCE_HQO && !codes.symmetric)
+        return refuse(s, q, weight, false, "sym: hqo looks for a scale");
+    TRY(codes_search(b, q->by, &q->grain, weight, &codes, &lo, &hi));
+    return scale_of_range(q, b, lo, hi);
 }
 
 static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
@@ -298,8 +334,13 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
         return scale_learned(s, q, weight, false);
     case SOURCE_STATS:
         return scale_of_weight_seen(s, q, b, weight);
+    case SOURCE_MSE:
+    case SOURCE_KL:
+    case SOURCE_HQO:
+    case SOURCE_SIGMA:
+        return scale_searched(s, q, b, weight);
     default:
-        return refuse(s, q, weight, false, "minmax, const=S, lsq, lsq+, tqt or stats=N");
+        return refuse(s, q, weight, false, "minmax, mse, kl, hqo, sigma=K, const=S, lsq, lsq+, tqt or stats=N");
     }
 }
 

@@ -58,6 +58,13 @@ static void fill_source(Quantizer *q, QuantOperand role)
         by_default(q, QUANT_SOURCE, SOURCE_DYNAMIC, "default of what backward quantizes");
 }
 
+/* Sources that look for a range within the least and the largest. */
+static bool cuts(const Quantizer *q)
+{
+    const QuantValue v = q->part[QUANT_SOURCE].value;
+    return v == SOURCE_MSE || v == SOURCE_KL || v == SOURCE_HQO || v == SOURCE_SIGMA || v == SOURCE_PCT;
+}
+
 /* With a scale from the largest nothing is outside, so weights pass; where the range is learned, what lies outside moves it. */
 static void fill_mask(Quantizer *q, QuantOperand role)
 {
@@ -65,6 +72,8 @@ static void fill_mask(Quantizer *q, QuantOperand role)
         by_default(q, QUANT_MASK, MASK_V, "default of learned scales");
     else if (role == OPERAND_A && q->part[QUANT_SOURCE].value != SOURCE_DYNAMIC)
         by_default(q, QUANT_MASK, MASK_Q, "default of activations");
+    else if (cuts(q))
+        by_default(q, QUANT_MASK, MASK_Q, "default of ranges that cut");
     else
         by_default(q, QUANT_MASK, MASK_PASS, "default where the largest sets the scale");
 }

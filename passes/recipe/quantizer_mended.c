@@ -33,8 +33,8 @@ static void mend_codes(Quantizer *q)
 static bool is_known_source(QuantValue v, bool data)
 {
     return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_LSQ || v == SOURCE_STATS ||
-           v == SOURCE_LSQ_PLUS || v == SOURCE_TQT ||
-           (data && (v == SOURCE_EMA || v == SOURCE_PCT || v == SOURCE_PACT));
+           v == SOURCE_LSQ_PLUS || v == SOURCE_TQT || v == SOURCE_MSE || v == SOURCE_KL || v == SOURCE_SIGMA ||
+           v == (data ? SOURCE_EMA : SOURCE_HQO) || (data && (v == SOURCE_PCT || v == SOURCE_PACT));
 }
 
 static bool has_blocks(const Quantizer *q)
@@ -50,7 +50,7 @@ static void mend_learned(Quantizer *q)
         set(q, QUANT_SOURCE, SOURCE_LSQ);
     if (is(q, QUANT_SOURCE, SOURCE_LSQ_PLUS))
         set(q, QUANT_ZERO, ZERO_LEARNED);
-    else if (quantizer_is_learned(q) || is(q, QUANT_ZERO, ZERO_LEARNED))
+    else if (quantizer_is_learned(q) || is(q, QUANT_ZERO, ZERO_LEARNED) || is(q, QUANT_SOURCE, SOURCE_HQO))
         set(q, QUANT_ZERO, ZERO_SYM);
 }
 
