@@ -236,6 +236,21 @@ static Status check_learned(const QuantScales *s, const QuantNodes *q, const Nod
     return data ? check_grain_of_data(s, q, value) : OK;
 }
 
+/* What is said of a scale and would not hold: a start that nothing remembers, a number that is no power of two. */
+static Status check_start(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    const QuantPart *part = q->by->part;
+    const QuantValue from = source_of(q);
+    const bool remembers = data && from != SOURCE_CONST && from != SOURCE_DYNAMIC && from != SOURCE_DOREFA &&
+                           (from == SOURCE_STATS || !quantizer_is_learned(q->by));
+    int e;
+    if (part[QUANT_START].value && !remembers)
+        return refuse(s, q, value, data, "init= of ranges that are remembered: ema, minmax and the like of data");
+    if (from == SOURCE_CONST && part[QUANT_SCALE].value == SCALE_POW2 && frexp(part[QUANT_SOURCE].number, &e) != 0.5)
+        return refuse(s, q, value, data, "a scale that is a power of two");
+    return OK;
+}
+
 static Status check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
@@ -253,6 +268,7 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
         return refuse(s, q, value, data, "roundings that are no chance");
     if (part[QUANT_BITS].value || part[QUANT_MASTER].value || part[QUANT_TURN].value)
         return refuse(s, q, value, data, "bits that are said, a copy in f32, nothing turned");
+    TRY(check_start(s, q, value, data));
     if (quantizer_is_learned(q->by))
         return check_learned(s, q, value, data);
     if (data && source_of(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)

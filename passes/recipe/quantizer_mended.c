@@ -68,6 +68,11 @@ static void mend_scale(Quantizer *q, bool data)
              (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC)))
         set(q, QUANT_SCALE, SCALE_F32);
     mend_learned(q);
+    const QuantValue from = q->part[QUANT_SOURCE].value;
+    if (!data || from == SOURCE_CONST || from == SOURCE_DYNAMIC || (quantizer_is_learned(q) && from != SOURCE_STATS))
+        set(q, QUANT_START, QUANT_NOTHING);
+    if (from == SOURCE_CONST)
+        set(q, QUANT_SCALE, SCALE_F32);
 }
 
 Quantizer quantizer_mended(const Quantizer *q, bool data)
