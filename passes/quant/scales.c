@@ -315,7 +315,7 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_DYNAMIC:
         return q->floor > 0 && has_zero_0(q) ? scale_of_sizes(q, &here, value) : scale_of_values(q, &here, value);
     case SOURCE_HQO:
-        return refuse(s, q, value, true, "a search in what is remembered, a histogram: hqo looks at the numbers");
+        return refuse(s, q, value, true, "mse, kl or sigma=K: hqo looks at numbers, and a histogram is remembered");
     default:
         return refuse(s, q, value, true,
                       "ema, minmax, pct=P, mse, kl, sigma=K, const=S, dynamic, lsq, lsq+, pact, tqt or stats=N");
