@@ -6,10 +6,12 @@
 #include "api/verbs/emit.h"
 #include "api/verbs/emit_quant.h"
 #include "api/verbs/verbs.h"
+#include "codegen/source/c_source.h"
 #include "frontends/onnx/step.h"
 #include "frontends/onnx/write.h"
 #include "frontends/view/view.h"
 #include "ir/text/print.h"
+#include "passes/engine/pass.h"
 
 enum { MOST_INLINE_BYTES = 1 << 20 }; /* constants that a stream carries as hex; more stay out of it */
 
@@ -128,11 +130,50 @@ static Status write_program(const Emitted *e, Out *o)
                          (EmitPrograms){ .tapes = e->verbose, .lowering = &e->m->cx->lowering }, o);
 }
 
+/* A step has scales that are not known yet. */
+static Status wants_file(qcc_context *cx)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--emit";
+    Message *m =
+        message_new(&cx->diag, SEVERITY_ERROR, USAGE, place, "C is made of a model that was exported, not of a step");
+    message_try(m, "qcc export STEP --checkpoint PATH -o CODES.onnx; qcc CODES.onnx --batch 1 --emit c");
+    return message_send(m);
+}
+
+/* Sources are of models that compute on codes, as files of Q/DQ pairs do when they run. */
+static Status write_source(const Emitted *e, Out *o, bool header)
+{
+    Graph *g = graph_copy(e->m->graph, &e->m->arena);
+    const CSourceOptions options = { .name = "model",
+                                     .made_by = arena_printf(&e->m->cx->scratch, "qcc %s", qcc_version()),
+                                     .header = header };
+    Text text;
+    text_open(&text, &e->m->cx->scratch);
+    if (e->step)
+        return wants_file(e->m->cx);
+    TRY(pass_run(pass_find("take-integers"), g, NULL));
+    TRY(pass_run(pass_find("drop-dead"), g, NULL));
+    TRY(c_source_print(&text, g, &options));
+    return out_bytes(o, text.p, text.n);
+}
+
+static Status write_c(const Emitted *e, Out *o)
+{
+    return write_source(e, o, false);
+}
+
+static Status write_c_header(const Emitted *e, Out *o)
+{
+    return write_source(e, o, true);
+}
+
 /* clang-format off */
 static const Form forms[] = {
     { "ir", write_ir, false },     { "onnx", write_onnx, true }, { "onnx-step", write_flat, true },
     { "json", write_json, false }, { "dot", write_dot, false },  { "html", write_html, false },
     { "plan", write_plan, false }, { "program", write_program, false },
+    { "c", write_c, false },       { "c-header", write_c_header, false },
 };
 /* clang-format on */
 

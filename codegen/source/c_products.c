@@ -1,0 +1,354 @@
+/* Convolutions and products of matrices. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "codegen/source/c_parts.h"
+#include "ops/quant/products.h"
+
+/* What becomes of sums: of each result channel a bias, the multiplier and its shift. */
+typedef struct Sums {
+    int64_t channels;
+    int64_t *bias, *multiplier, *shift;
+    bool folded; /* the zero point of the data is in the bias */
+} Sums;
+
+/* Weights without their zero points, channel after channel where they lie so. */
+static int64_t *centred_weights(CSource *s, const Tensor *w, const Tensor *zero, int64_t channels, int64_t step)
+{
+    const int64_t n = tensor_elements(w), zeros = zero ? tensor_elements(zero) : 1;
+    int64_t *v = NEWS(s->arena, int64_t, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = tensor_get_i64(w, i) - (zero ? tensor_get_i64(zero, zeros == 1 ? 0 : i / step % channels) : 0);
+    return v;
+}
+
+/* How far codes of a type are from a number at most. */
+static int64_t most_of(DType dtype, int64_t zero)
+{
+    double lo, hi;
+    code_range(dtype, &lo, &hi);
+    return llabs((int64_t)hi - zero) > llabs((int64_t)lo - zero) ? llabs((int64_t)hi - zero)
+                                                                 : llabs((int64_t)lo - zero);
+}
+
+/* Folds the zero point of the data into the biases where every weight meets data, and proves that no sum leaves 32
+ * bits.  Weight i belongs to channel i / step % channels. */
+static bool finish_biases(Sums *t, int64_t n, const int64_t *w, int64_t step, DType data, int64_t zero, bool folds,
+                          Arena *arena)
+{
+    int64_t *sum = NEWS(arena, int64_t, (size_t)t->channels + 1), *size = NEWS(arena, int64_t, (size_t)t->channels + 1);
+    for (int64_t i = 0; i < n; i++) {
+        sum[i / step % t->channels] += w[i];
+        size[i / step % t->channels] += llabs(w[i]);
+    }
+    t->folded = folds;
+    for (int64_t c = 0; c < t->channels; c++) {
+        t->bias[c] -= folds ? zero * sum[c] : 0;
+        if (size[c] * most_of(data, folds ? 0 : zero) + llabs(t->bias[c]) > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+static const char *too_large = "a sum of products may leave 32 bits";
+
+/* Multipliers of channels: f32(f32(sx * sw) / sy). */
+static bool find_factors(CSource *s, Sums *t, f32 sx, const Tensor *sw, f32 sy)
+{
+    const f32 *scales = c_floats(s, sw);
+    t->multiplier = NEWS(s->arena, int64_t, (size_t)t->channels + 1);
+    t->shift = NEWS(s->arena, int64_t, (size_t)t->channels + 1);
+    for (int64_t c = 0; c < t->channels; c++) {
+        CFixed f = c_fixed(requantize_scale(sx, scales[tensor_elements(sw) == 1 ? 0 : c], sy));
+        if (!c_is_factor(&f))
+            return false;
+        t->multiplier[c] = f.m;
+        t->shift[c] = f.shift;
+    }
+    return true;
+}
+
+static int64_t *biases_of(CSource *s, const Node *bias, int64_t channels)
+{
+    int64_t *v = NEWS(s->arena, int64_t, (size_t)channels + 1);
+    const Tensor *t = c_constant(s, bias);
+    for (int64_t c = 0; t && c < channels; c++)
+        v[c] = tensor_get_i64(t, tensor_elements(t) == 1 ? 0 : c);
+    return v;
+}
+
+static bool all_equal(int64_t n, const int64_t *v)
+{
+    for (int64_t i = 1; i < n; i++)
+        if (v[i] != v[0])
+            return false;
+    return true;
+}
+
+/* A table of channels, or the one number that all have; what the source calls it for channel `c`. */
+static const char *of_channels(CSource *s, const char *function, const char *what, int64_t n, const int64_t *v)
+{
+    if (all_equal(n, v))
+        return arena_printf(s->arena, "%" PRId64, v[0]);
+    const char *name = c_name(s, arena_printf(s->arena, "%s_%s", function, what));
+    c_table(s, name, c_smallest(n, v), n, v);
+    return arena_printf(s->arena, "%s[c]", name);
+}
+
+/* ---- convolutions ---- */
+
+typedef struct Conv {
+    Window w;
+    int64_t images, groups, channels, results; /* of a group */
+    Sums sums;
+    const char *weight, *bias, *value;
+    int64_t zero;
+} Conv;
+
+static void print_sum(CSource *s, const Conv *c)
+{
+    const Window *w = &c->w;
+    CAxis x[5], k[5];
+    const char *channel = "k";
+    const int depth = s->depth, rank = w->rank;
+    if (c->groups > 1)
+        channel = arena_printf(s->arena, c->results == 1 ? "c" : "c / %" PRId64, c->results);
+    if (c->groups > 1 && c->channels > 1)
+        channel = arena_printf(s->arena, "(%s) * %" PRId64 " + k", channel, c->channels);
+    x[0] = (CAxis){ "n", c->images };
+    x[1] = (CAxis){ channel, c->groups * c->channels };
+    k[0] = (CAxis){ "c", c->groups * c->results };
+    k[1] = (CAxis){ "k", c->channels };
+    for (int d = 0; d < rank; d++) {
+        x[2 + d] = (CAxis){ c_inner[3 - rank + d], w->in[d] };
+        k[2 + d] = (CAxis){ c_taps[3 - rank + d], w->kernel[d] };
+    }
+    c_loop(s, "k", c->channels);
+    c_open_taps(s, w);
+    const char *data = arena_printf(s->arena, "x[%s]", c_index(s, rank + 2, x));
+    c_line(s, "sum += %s * %s[%s];", c_centred(s, data, c->sums.folded ? 0 : c->zero), c->weight,
+           c_index(s, rank + 2, k));
+    c_close_to(s, depth);
+}
+
+static void print_conv(CSource *s, const Conv *c, const CodeRange *range, DType dtype)
+{
+    CAxis y[5] = { { "n", c->images }, { "c", c->groups * c->results } };
+    c_loop(s, "n", c->images);
+    c_loop(s, "c", c->groups * c->results);
+    for (int d = 0; d < c->w.rank; d++) {
+        y[2 + d] = (CAxis){ c_outer[3 - c->w.rank + d], c->w.out[d] };
+        c_loop(s, c_outer[3 - c->w.rank + d], c->w.out[d]);
+    }
+    const int depth = s->depth;
+    c_line(s, "int32_t sum = %s;", c->bias);
+    print_sum(s, c);
+    c_close_to(s, depth);
+    c_store(s, c_index(s, c->w.rank + 2, y), c->value, range, dtype);
+    c_close_to(s, 0);
+}
+
+static bool conv_is_whole(CSource *s, const Node *n)
+{
+    static const int constants[] = { QCONV_X_SCALE, QCONV_X_ZERO,  QCONV_W,     QCONV_W_SCALE,
+                                     QCONV_W_ZERO,  QCONV_Y_SCALE, QCONV_Y_ZERO };
+    for (size_t i = 0; i < COUNT(constants); i++)
+        if (!c_constant(s, in(n, constants[i])))
+            return false;
+    return !in(n, QCONV_BIAS) || c_constant(s, in(n, QCONV_BIAS));
+}
+
+static const char *conv_remark(CSource *s, const Node *n, const Conv *c)
+{
+    Text t;
+    text_open(&t, s->arena);
+    text_printf(&t, "%s of %s, windows of ",
+                c->groups > 1 && c->channels == 1 ? "a depthwise convolution" : "a convolution",
+                c_shape(s, in(n, QCONV_X)->type));
+    for (int d = 0; d < c->w.rank; d++)
+        text_printf(&t, "%s%" PRId64, d ? " x " : "", c->w.kernel[d]);
+    if (c->groups > 1 && c->channels > 1)
+        text_printf(&t, ", %" PRId64 " groups", c->groups);
+    return text_get(&t);
+}
+
+Status c_print_conv(CSource *s, const Node *n)
+{
+    const QconvAttr *at = n->attr;
+    const Type *x = in(n, QCONV_X)->type, *y = type_result(n->type, 0), *w = in(n, QCONV_W)->type;
+    Conv c = { .images = y->dims[0], .groups = at->conv.group, .channels = w->dims[1] };
+    if (!conv_is_whole(s, n))
+        return c_refuse(n, "weights and scales must be known", NULL);
+    if (x->rank > 5)
+        return c_refuse(n, "windows have more than three dimensions", NULL);
+    c.results = w->dims[0] / c.groups;
+    const char *why = window_place(&c.w, s->arena, &at->conv.window, x->rank - 2, x->dims + 2, w->dims + 2);
+    if (why)
+        return c_refuse(n, why, NULL);
+    const int64_t m = w->dims[0], step = type_elements(w) / m;
+    const int64_t *weights =
+        centred_weights(s, c_constant(s, in(n, QCONV_W)), c_constant(s, in(n, QCONV_W_ZERO)), m, step);
+    bool inside = true;
+    for (int d = 0; d < c.w.rank; d++)
+        inside &= !c_leaves_data(&c.w, d);
+    c.zero = c_integer(s, in(n, QCONV_X_ZERO));
+    c.sums = (Sums){ .channels = m, .bias = biases_of(s, in(n, QCONV_BIAS), m) };
+    if (!finish_biases(&c.sums, type_elements(w), weights, step, x->dtype, c.zero, inside, s->arena))
+        return c_refuse(n, too_large, NULL);
+    if (!find_factors(s, &c.sums, c_float(s, in(n, QCONV_X_SCALE)), c_constant(s, in(n, QCONV_W_SCALE)),
+                      c_float(s, in(n, QCONV_Y_SCALE))))
+        return c_refuse(n, "its scales are too far apart", NULL);
+    const char *name = c_name(s, c_text_of(s, n));
+    const CodeRange range = code_range_of(&at->codes, y->dtype, (f32)c_integer(s, in(n, QCONV_Y_ZERO)));
+    text_add(&s->code, "\n");
+    c.weight = c_name(s, arena_printf(s->arena, "%s_weight", name));
+    c_table(s, c.weight, c_smallest(type_elements(w), weights), type_elements(w), weights);
+    c.bias = of_channels(s, name, "bias", m, c.sums.bias);
+    const char *multiplier = of_channels(s, name, "multiplier", m, c.sums.multiplier);
+    c.value =
+        arena_printf(s->arena, "requantize(sum, %s, %s)", multiplier, of_channels(s, name, "shift", m, c.sums.shift));
+    c_function(s, name, n, 1, (const Node *const[]){ in(n, QCONV_X) }, conv_remark(s, n, &c));
+    print_conv(s, &c, &range, y->dtype);
+    c_call(s, name, 2, (const Node *const[]){ in(n, QCONV_X), n });
+    return OK;
+}
+
+/* ---- products of matrices ---- */
+
+typedef struct Product {
+    Stack s;
+    Sums sums;
+    bool stored; /* the second factor is a table */
+    const char *weight, *bias, *value;
+    int64_t za, zb;
+} Product;
+
+static const char *step_text(CSource *s, const char *index, int64_t n, int64_t step)
+{
+    return n == 1 ? NULL : step == 1 ? index : arena_printf(s->arena, "%s * %" PRId64, index, step);
+}
+
+static const char *plus(CSource *s, const char *a, const char *b)
+{
+    return a && b ? arena_printf(s->arena, "%s + %s", a, b) : a ? a : b;
+}
+
+/* Where the element of a factor is: its matrix, its row and its column. */
+static const char *factor_index(CSource *s, const int64_t *batch, const Stack *k, const char *row, int64_t rows,
+                                int64_t row_step, const char *column, int64_t columns, int64_t column_step)
+{
+    static const char *const names[] = { "b", "d", "e", "f" };
+    const char *text = NULL;
+    for (int i = 0; i < k->rank && batch; i++)
+        if (batch[i] && k->dims[i] != 1)
+            text = plus(s, text, step_text(s, names[i], k->dims[i], batch[i] * rows * columns));
+    text = plus(s, text, step_text(s, row, rows, row_step));
+    text = plus(s, text, step_text(s, column, columns, column_step));
+    return text ? text : "0";
+}
+
+static void print_product(CSource *s, const Product *p, const CodeRange *range, DType dtype)
+{
+    static const char *const names[] = { "b", "d", "e", "f" };
+    const Stack *k = &p->s;
+    CAxis y[MAX_RANK];
+    for (int i = 0; i < k->rank; i++) {
+        c_loop(s, names[i], k->dims[i]);
+        y[i] = (CAxis){ names[i], k->dims[i] };
+    }
+    c_loop(s, "r", k->m);
+    c_loop(s, "c", k->n);
+    y[k->rank] = (CAxis){ "r", k->m };
+    y[k->rank + 1] = (CAxis){ "c", k->n };
+    const int depth = s->depth;
+    c_line(s, "int32_t sum = %s;", p->bias);
+    c_loop(s, "k", k->k);
+    const char *a = factor_index(s, k->a_step, k, "r", k->m, k->a_row, "k", k->k, k->a_col);
+    const char *b = factor_index(s, p->stored ? NULL : k->b_step, k, "k", k->k, k->b_row, "c", k->n, k->b_col);
+    c_line(s, "sum += %s * %s;", c_centred(s, arena_printf(s->arena, "x[%s]", a), p->sums.folded ? 0 : p->za),
+           c_centred(s, arena_printf(s->arena, "%s[%s]", p->weight, b), p->zb));
+    c_close_to(s, depth);
+    const char *to = c_index(s, k->rank + 2, y);
+    if (range)
+        c_store(s, to, p->value, range, dtype);
+    else
+        c_line(s, "y[%s] = sum;", to);
+    c_close_to(s, 0);
+}
+
+static bool product_is_whole(CSource *s, const Node *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (in(n, i) && i != QMATMUL_A && i != QMATMUL_B && !c_constant(s, in(n, i)))
+            return false;
+    return tensor_elements(c_constant(s, in(n, QMATMUL_A_SCALE))) == 1 &&
+           tensor_elements(c_constant(s, in(n, QMATMUL_A_ZERO))) == 1 && !c_constant(s, in(n, QMATMUL_A));
+}
+
+/* The tables of a stored factor; false after a complaint. */
+static Status store_factor(CSource *s, const Node *n, Product *p, const char *name)
+{
+    const Tensor *b = c_constant(s, in(n, QMATMUL_B));
+    const int64_t step = p->s.b_col, count = tensor_elements(b);
+    if (count != p->s.k * p->s.n)
+        return c_refuse(n, "the stored factor is a stack of matrices", NULL);
+    const int64_t *w = centred_weights(s, b, c_constant(s, in(n, QMATMUL_B_ZERO)), p->s.n, step);
+    p->stored = true;
+    if (!finish_biases(&p->sums, count, w, step, in(n, QMATMUL_A)->type->dtype, p->za, true, s->arena))
+        return c_refuse(n, too_large, NULL);
+    p->weight = c_name(s, arena_printf(s->arena, "%s_weight", name));
+    text_add(&s->code, "\n");
+    c_table(s, p->weight, c_smallest(count, w), count, w);
+    return OK;
+}
+
+/* The other factor is data, too. */
+static Status meet_data(CSource *s, const Node *n, Product *p)
+{
+    if (tensor_elements(c_constant(s, in(n, QMATMUL_B_ZERO))) != 1 ||
+        tensor_elements(c_constant(s, in(n, QMATMUL_B_SCALE))) != 1)
+        return c_refuse(n, "codes of data have more than one scale", NULL);
+    p->zb = c_integer(s, in(n, QMATMUL_B_ZERO));
+    p->weight = "w";
+    if (p->s.k * most_of(in(n, QMATMUL_A)->type->dtype, p->za) * most_of(in(n, QMATMUL_B)->type->dtype, p->zb) >
+        INT32_MAX / 2)
+        return c_refuse(n, too_large, NULL);
+    return OK;
+}
+
+Status c_print_matmul(CSource *s, const Node *n)
+{
+    const QmatmulAttr *at = n->attr;
+    const Type *y = type_result(n->type, 0);
+    const bool codes = in(n, QMATMUL_Y_SCALE) != NULL;
+    Product p = { .s = stack_of_products(in(n, QMATMUL_A)->type, in(n, QMATMUL_B)->type, y, at->transpose_a,
+                                         at->transpose_b) };
+    const Node *bias = in(n, QMATMUL_BIAS);
+    if (!product_is_whole(s, n) || p.s.rank > 4)
+        return c_refuse(n, "its data have scales of rows, or scales that are computed",
+                        "--quant with data of one scale: a=uint8:asym");
+    if (bias && bias->type->dtype != I32)
+        return c_refuse(n, "its bias is of floats", "--quant w8a8, whose biases are codes");
+    const char *name = c_name(s, c_text_of(s, n));
+    p.za = c_integer(s, in(n, QMATMUL_A_ZERO));
+    p.sums = (Sums){ .channels = p.s.n, .bias = biases_of(s, bias, p.s.n) };
+    TRY(c_constant(s, in(n, QMATMUL_B)) ? store_factor(s, n, &p, name) : meet_data(s, n, &p));
+    p.bias = of_channels(s, name, "bias", p.s.n, p.sums.bias);
+    CodeRange range = { 0 };
+    if (codes) {
+        if (!find_factors(s, &p.sums, c_float(s, in(n, QMATMUL_A_SCALE)), c_constant(s, in(n, QMATMUL_B_SCALE)),
+                          c_float(s, in(n, QMATMUL_Y_SCALE))))
+            return c_refuse(n, "its scales are too far apart", NULL);
+        const char *multiplier = of_channels(s, name, "multiplier", p.s.n, p.sums.multiplier);
+        p.value = arena_printf(s->arena, "requantize(sum, %s, %s)", multiplier,
+                               of_channels(s, name, "shift", p.s.n, p.sums.shift));
+        range = code_range_of(&at->codes, y->dtype, (f32)c_integer(s, in(n, QMATMUL_Y_ZERO)));
+    }
+    const Node *ins[] = { in(n, QMATMUL_A), in(n, QMATMUL_B) }, *args[] = { ins[0], p.stored ? n : ins[1], n };
+    c_function(s, name, n, p.stored ? 1 : 2, ins,
+               arena_printf(s->arena, "%" PRId64 " x %" PRId64 " by %" PRId64 " x %" PRId64 "%s", p.s.m, p.s.k, p.s.k,
+                            p.s.n, codes ? "" : ", the sums themselves"));
+    print_product(s, &p, codes ? &range : NULL, y->dtype);
+    c_call(s, name, p.stored ? 2 : 3, args);
+    return OK;
+}
