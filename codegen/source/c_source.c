@@ -55,7 +55,8 @@ static Node *quantizer_of(CSource *s, const Node *input)
     const bool plain = found && found->op == OP_quantize_linear && in(found, 0) == input && in(found, 2) &&
                        c_type(found->type->dtype) && c_constant(s, in(found, 1)) && c_constant(s, in(found, 2)) &&
                        type_elements(in(found, 1)->type) == 1 &&
-                       ((const QuantizeAttr *)found->attr)->rounding == ROUND_RNE;
+                       ((const QuantizeAttr *)found->attr)->rounding == ROUND_RNE &&
+                       !((const QuantizeAttr *)found->attr)->precision;
     return plain ? found : NULL;
 }
 
