@@ -294,6 +294,7 @@ static Status run_steps(Trainer *t, const char **reason)
         }
         TRY(train_watch_step(t));
         TRY(train_codes_step(t));
+        TRY(train_products_step(t));
         if (ends || (last && t->batches > 0 && t->val_feed))
             TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
         TRY(save_if_due(t));
@@ -346,6 +347,7 @@ static Status prepare(Trainer *t)
     TRY(train_calibrate(t));
     TRY(train_watch_open(t));
     TRY(train_codes_open(t));
+    TRY(train_products_open(t));
     TRY(train_open_outputs(t));
     return set_progress(t);
 }

@@ -91,10 +91,11 @@ typedef struct Trainer {
     int64_t loss_steps;
     double epoch_loss; /* the mean over an epoch, the last one that ended; steps it is of, 0: none did */
     int64_t epoch_steps;
-    const char *best_told;    /* what was written of the best; null: nothing */
-    bool best_lost;           /* it could not be written */
-    struct QuantWatch *watch; /* what quantizers make of their numbers; null: nothing is quantized */
-    struct CodesWatch *codes; /* what becomes of weights that are codes; null: there are none */
+    const char *best_told;          /* what was written of the best; null: nothing */
+    bool best_lost;                 /* it could not be written */
+    struct QuantWatch *watch;       /* what quantizers make of their numbers; null: nothing is quantized */
+    struct CodesWatch *codes;       /* what becomes of weights that are codes; null: there are none */
+    struct ProductsWatch *products; /* what products of few bits lose; null: nobody asks */
     Log log;
     Board board;
     Progress progress;
@@ -183,6 +184,14 @@ Status train_codes_open(Trainer *t);
  * ends, how far scales have moved, and a warning of a weight that learns nothing. */
 Status train_codes_begin(Trainer *t);
 Status train_codes_step(Trainer *t);
+
+/* ---- api/train/watch_products.c ---- */
+
+/* Finds what products of few bits read, for --watch-products; USAGE where there are none. */
+Status train_products_open(Trainer *t);
+
+/* Behind a step that is reported: how much of it has the code 0, and how much stands at an end. */
+Status train_products_step(Trainer *t);
 
 /* ---- api/verbs/predict.c ---- */
 
@@ -312,6 +321,7 @@ Status train_log_save(Trainer *t, const LogSave *line);
 /* What a quantizer makes of its numbers. */
 Status train_log_quant(Trainer *t, const LogQuant *line);
 Status train_log_codes(Trainer *t, const LogCodes *line);
+Status train_log_product(Trainer *t, const LogProduct *line);
 
 /* The end. */
 Status train_tell_end(Trainer *t, Status status, const char *reason);

@@ -326,6 +326,12 @@ Status train_log_codes(Trainer *t, const LogCodes *line)
     return OK;
 }
 
+Status train_log_product(Trainer *t, const LogProduct *line)
+{
+    TELL(t, product, line, NULL, 0);
+    return OK;
+}
+
 /* ---- validation ---- */
 
 static Status tell_judged(Trainer *t, const Validation *v, int64_t epoch, bool best, const char *saved)

@@ -53,6 +53,7 @@ static inline LogValue logged_flag(bool flag)
 #define LOG_QUANT_FIELDS(_) _(step) _(value) _(scale) _(drift) _(clipped) _(sqnr)
 #define LOG_CODES_FIELDS(_)                                                                                                \
     _(step) _(weight) _(changed) _(moved) _(ends) _(drift) _(steps) _(updates) _(below) _(changes)
+#define LOG_PRODUCT_FIELDS(_) _(step) _(node) _(operand) _(format) _(codes) _(numbers) _(zeros) _(ends)
 #define LOG_END_FIELDS(_)   _(step) _(epoch) _(status) _(reason) _(skipped) _(seconds)
 
 /*     event   struct    its fields         */
@@ -66,6 +67,7 @@ static inline LogValue logged_flag(bool flag)
     _( note,   LogNote,  LOG_NOTE_FIELDS  )   \
     _( quant,  LogQuant, LOG_QUANT_FIELDS )   \
     _( codes,  LogCodes, LOG_CODES_FIELDS ) \
+    _( product, LogProduct, LOG_PRODUCT_FIELDS ) \
     _( end,    LogEnd,   LOG_END_FIELDS   )
 /* clang-format on */
 
