@@ -82,6 +82,22 @@ static const Pass *const observe_step[] = {
     &pass_drop_dead,
 };
 
+/* The quantized model as it is deployed, and what each of its quantizers does to the loss. */
+static const Pass *const sensitivity[] = {
+    &pass_enter_inference,
+    &pass_stop_observing,
+    &pass_simplify,
+    &pass_drop_dead,
+    &pass_weigh_quantizers,
+    &pass_attach_loss,
+    &pass_require_shapes,
+    &pass_differentiate,
+    &pass_fold_constants,
+    &pass_simplify,
+    &pass_merge_equals,
+    &pass_drop_dead,
+};
+
 /* The quantized model as others run it: what depends on weights alone is computed. */
 static const Pass *const deploy_model[] = {
     &pass_enter_inference,
@@ -188,6 +204,7 @@ const Pipeline all_pipelines[] = {
     { "quant-places", TYPED, quant_places, COUNT(quant_places) },
     { "observe-step", TYPED | CHOSEN, observe_step, COUNT(observe_step) },
     { "deploy-model", TYPED | CHOSEN, deploy_model, COUNT(deploy_model) },
+    { "sensitivity", TYPED | CHOSEN, sensitivity, COUNT(sensitivity) },
     { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
     { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
     { "lower", TYPED, lower, COUNT(lower) },

@@ -13,6 +13,7 @@
 #include "ir/copy.h"
 #include "passes/clean/fold.h"
 #include "passes/pipelines.h"
+#include "passes/ptq/weigh.h"
 #include "passes/recipe/choices.h"
 #include "passes/recipe/groups.h"
 
@@ -43,6 +44,17 @@ static Status build_observer(qcc_step *s, const Graph *g, Graph **observe)
     *observe = graph_copy(g, &s->arena);
     (*observe)->name = interned(s, "observe");
     return run_pipeline(s, "observe-step", *observe);
+}
+
+/* The graph that says what quantizers do to the loss; null where nobody asks. */
+static Status build_sensitivity(qcc_step *s, const CommandLine *line, const Graph *g, Graph **weigh)
+{
+    *weigh = NULL;
+    if (!option_given(line, OPT_sensitivity) || !s->recipe.quantization.spec)
+        return OK;
+    *weigh = graph_copy(g, &s->arena);
+    (*weigh)->name = interned(s, WEIGH_GRAPH);
+    return run_pipeline(s, "sensitivity", *weigh);
 }
 
 /* Places quantizers, with which data are floats for some steps: those are steps of another model. */
@@ -111,11 +123,12 @@ static void share_codes(const Graph *step, Graph *eval)
 
 static Status build_graphs(qcc_step *s, const CommandLine *line)
 {
-    Graph *g, *eval, *observe, *early = NULL;
+    Graph *g, *eval, *observe, *weigh, *early = NULL;
     TRY(build_model(s, line, &g, &early));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
     eval = graph_copy(g, &s->arena);
     TRY(build_observer(s, g, &observe));
+    TRY(build_sensitivity(s, line, g, &weigh));
     const LossSpec *losses = s->recipe.losses;
     if (recipe_keeps_last(line))
         s->recipe.losses = recipe_masked(s);
@@ -134,6 +147,8 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
         module_add(s->module, observe);
     if (early)
         module_add(s->module, early);
+    if (weigh)
+        module_add(s->module, weigh);
     s->facts.batch = step_batch_of(g);
     s->facts.nodes = graph_count(g);
     return quant_report_check(s);

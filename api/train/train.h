@@ -134,6 +134,9 @@ Status train_data_open(Command *c, qcc_step *s, Option data, Option target, bool
 /* The same for a graph that was made of one of them: one option alone, for the inputs that it reads. */
 Status train_data_open_for(Command *c, qcc_step *s, const Graph *g, Option data, TrainData *out);
 
+/* The same with the targets that a graph compares with. */
+Status train_data_open_both(Command *c, qcc_step *s, const Graph *g, TrainData *out);
+
 /* Binds a batch to the session; samples behind batch->valid get the weight 0 wherever samples have weights. */
 Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch);
 

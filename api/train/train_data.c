@@ -121,6 +121,11 @@ Status train_data_open_for(Command *c, qcc_step *s, const Graph *g, Option data,
     return open_for(c, s, g, true, data, data, out);
 }
 
+Status train_data_open_both(Command *c, qcc_step *s, const Graph *g, TrainData *out)
+{
+    return open_for(c, s, g, true, OPT_data, OPT_target, out);
+}
+
 /* ---- samples that do not count ---- */
 
 /* Whether an input holds the weights of samples that --loss ..,sample_weight= names. */

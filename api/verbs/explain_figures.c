@@ -129,10 +129,10 @@ Status explain_figures(Text *t, Command *c, qcc_step *s, bool records)
     if (!f.n && !f.why)
         return option_given(&c->line, OPT_checkpoint) ? refuse(c, "--checkpoint")
                : data && s                            ? refuse(c, "--data")
-                                                      : OK;
+                                                      : explain_sensitivity(t, c, s, records);
     if (records)
         figure_records(t, &f);
     else
         tell_figures(t, c, &f);
-    return OK;
+    return explain_sensitivity(t, c, s, records);
 }

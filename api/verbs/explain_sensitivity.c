@@ -1,0 +1,114 @@
+/* explain --sensitivity: what each quantizer does to the loss, and the table of a budget. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/hall/words.h"
+#include "api/train/sensitivity.h"
+#include "api/verbs/explain.h"
+#include "api/verbs/verbs.h"
+
+static void tell_one(Text *t, const Sensitive *one, Arena *arena)
+{
+    text_label(t, "");
+    text_printf(t, "%.3g  %s", one->change, name_text(arena, one->value));
+    if (one->of)
+        text_printf(t, ", %s of %d bits", one->of->kind == QUANTIZED_WEIGHT ? "weight" : "data", one->of->by->bits);
+    if (one->bits)
+        text_printf(t, ": %d bits", one->bits);
+    text_char(t, '\n');
+}
+
+/* "/conv1/Conv" of "node 3 /conv1/Conv". */
+static const char *label_of(const char *where)
+{
+    const char *first = strchr(where, ' '), *second = first ? strchr(first + 1, ' ') : NULL;
+    return second && first[1] >= '0' && first[1] <= '9' ? second + 1 : first ? first + 1 : where;
+}
+
+/* The words of a quantizer with other bits: int4:channel:lsq .. */
+static const char *words_with(const Quantizer *by, int bits, Arena *arena)
+{
+    Quantizer other = *by;
+    other.bits = bits;
+    return quantizer_text(&other, arena);
+}
+
+static const char *table_of(const Sensitivity *s, Arena *arena)
+{
+    Text t;
+    text_open(&t, arena);
+    text_printf(&t, "# %" PRIu64 " of %" PRIu64 " bytes of codes of weights\n", s->bytes, s->most);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->list[i].bits)
+            text_printf(&t, "%s w=%s reason=sensitivity-%zu\n", label_of(s->list[i].of->asked),
+                        words_with(s->list[i].of->by, s->list[i].bits, arena), i + 1);
+    return text_get(&t);
+}
+
+static Status write_table(Command *c, const char *path, const char *table)
+{
+    Out o;
+    const qcc_sink sink = qcc_to_file(path);
+    TRY(out_open(&o, c->cx, &sink));
+    return out_close(&o, out_bytes(&o, table, strlen(table)));
+}
+
+/* ---- what is told ---- */
+
+static Status spend(Text *t, Command *c, Sensitivity *s)
+{
+    uint64_t most;
+    Arena *arena = &c->cx->scratch;
+    static const char file[] = ":table=";
+    const char *size = option_text(&c->line, OPT_quant_budget), *path = size ? strstr(size, file) : NULL;
+    if (!size)
+        return OK;
+    if (path) {
+        size = arena_copy(arena, size, (size_t)(path - size));
+        path += sizeof file - 1;
+    }
+    TRY(memory_size_read(&c->cx->diag, "--quant-budget", size, 0, &most));
+    TRY(sensitivity_spend(c, s, most));
+    text_label(t, "budget");
+    text_printf(t, "codes of weights take %" PRIu64 " of %" PRIu64 " bytes; the worst have more bits%s%s\n", s->bytes,
+                most, path ? ", in " : "", path ? path : "");
+    return path ? write_table(c, path, table_of(s, arena)) : OK;
+}
+
+static void records(Text *t, const Sensitivity *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        log_record(t, "sensitivity", { "value", logged_text(s->list[i].value) },
+                   { "change", logged_f32((float)s->list[i].change) },
+                   { "bits", s->list[i].bits ? logged_int(s->list[i].bits) : logged_text(NULL) });
+}
+
+static Status wants_sensitivity(Command *c)
+{
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                             "--quant-budget: the bits are given to the most sensitive");
+    message_try(m, "--sensitivity --data FILE --target FILE");
+    return message_send(m);
+}
+
+Status explain_sensitivity(Text *t, Command *c, qcc_step *step, bool as_records)
+{
+    Sensitivity s;
+    Text budget;
+    if (!option_given(&c->line, OPT_sensitivity))
+        return option_given(&c->line, OPT_quant_budget) ? wants_sensitivity(c) : OK;
+    TRY(train_sensitivity(c, step, &s));
+    text_open(&budget, &c->cx->scratch);
+    TRY(spend(&budget, c, &s));
+    if (as_records) {
+        records(t, &s);
+        return OK;
+    }
+    text_label(t, "sensitivity");
+    text_printf(t, "change of the loss by each quantizer, to first order, over %" PRId64 " batch%s%s%s\n", s.batches,
+                s.batches == 1 ? "" : "es", s.observed ? "; " : "", s.observed ? s.observed : "");
+    for (size_t i = 0; i < s.n; i++)
+        tell_one(t, &s.list[i], &c->cx->scratch);
+    text_add(t, text_get(&budget));
+    return OK;
+}
