@@ -29,4 +29,7 @@ Status train_sensitivity(Command *c, qcc_step *s, Sensitivity *out);
  * more. */
 Status sensitivity_spend(Command *c, Sensitivity *s, uint64_t most);
 
+/* Appends what each quantizer of a step does to the loss, where --sensitivity asks for it. */
+Status explain_sensitivity(Text *t, Command *c, qcc_step *s, bool records);
+
 #endif

@@ -46,9 +46,6 @@ Status explain_fusions(Text *t, qcc_step *s, bool records);
 /* Appends what quantizers make of weights, and of --data, as text or as records; nothing where nothing is quantized. */
 Status explain_figures(Text *t, Command *c, qcc_step *s, bool records);
 
-/* Appends what each quantizer of a step does to the loss, where --sensitivity asks for it. */
-Status explain_sensitivity(Text *t, Command *c, qcc_step *s, bool records);
-
 struct QuantFigure;
 
 /* "0.0012 to 0.0031", "43.1 dB"; "-" where it is not known. */

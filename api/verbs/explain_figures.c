@@ -4,6 +4,7 @@
 
 #include "api/hall/words.h"
 #include "api/session/figures.h"
+#include "api/train/sensitivity.h"
 #include "api/train/train.h"
 #include "api/verbs/explain.h"
 

@@ -4,8 +4,6 @@
 
 #include "api/hall/words.h"
 #include "api/train/sensitivity.h"
-#include "api/verbs/explain.h"
-#include "api/verbs/verbs.h"
 
 static void tell_one(Text *t, const Sensitive *one, Arena *arena)
 {
