@@ -103,6 +103,19 @@ Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g)
     return run_pipeline("quant-model", *g, &recipe);
 }
 
+/* Products of codes as operators, instead of pairs around products of floats. */
+static Status spell(Graph *g, const Recipe *recipe)
+{
+    static const char *const passes[] = { "take-integers",  "drop-dead",    "spell-operators",
+                                          "fold-constants", "merge-equals", "drop-dead" };
+    const PassOptions options = { .recipe = recipe };
+    for (size_t i = 0; i < COUNT(passes); i++) {
+        PassRun run = { .options = &options, .allowed = -1 };
+        TRY(pass_run(pass_find(passes[i]), g, &run));
+    }
+    return OK;
+}
+
 /* Without quantizers where it is to be floats; without states with supposed ones; `told` (may be null) hears of the codes. */
 static Status write_again(const qcc_step *s, const TrainedStates *states, bool as_float, const Sink *sink,
                           WeightFile *weights, Out *told, Arena *arena)
@@ -130,7 +143,9 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     if (told)
         told->notes = codes_told(&s->cx->scratch, s, g);
     const QuantTarget *t = quantization_target(&recipe.quantization); /* not null: it is quantized */
-    return onnx_write_deployed(g, d, &m->spine, sink, weights, !as_float && t->float_products ? t->name : NULL);
+    if (!as_float && t->spells)
+        TRY(spell(g, &recipe));
+    return onnx_write_deployed(g, d, &m->spine, sink, weights, !as_float && !target_is_usual(t) ? t->name : NULL);
 }
 
 /* What is placed for one target is not for another. */

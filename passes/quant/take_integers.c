@@ -24,6 +24,7 @@
 #include "ops/quant/quantize.h"
 #include "passes/quant/grain.h"
 #include "passes/quant/integers.h"
+#include "passes/quant/table.h"
 
 enum { MOST_OPERANDS = 16 };
 
@@ -255,7 +256,7 @@ static bool find_group(Group *g, Node *call, const QuantTarget *t, Arena *scratc
     const OpWord word = op_of(call)->quant.integer;
     const bool numbers = t->float_products && quant_multiplies(op_of(call));
     *g = (Group){ .call = call, .last = call, .most = (double)INFINITY };
-    if (!word || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) ||
+    if (!word || !quant_joins_for(op_of(call), t) || (op_of(call)->quant.serves && !op_of(call)->quant.serves(call)) ||
         !operands_fit(call, numbers, scratch))
         return false;
     g->word = call->graph->ir->ops->defs[word];

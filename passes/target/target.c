@@ -41,6 +41,11 @@ bool target_has(const char *list, const char *word)
     return false;
 }
 
+bool target_is_usual(const QuantTarget *t)
+{
+    return !t->float_products && t->joins && strcmp(t->joins, "*") == 0;
+}
+
 int target_accumulator(const QuantTarget *t)
 {
     enum { USUAL = 32 };

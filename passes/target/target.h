@@ -52,6 +52,7 @@ typedef struct QuantTarget {
     bool whole_bytes; /* data are signed bytes, all of their codes, with one scale; others are refused */
     const char
         *no_blocks; /* why weights with a scale for each block of a sum are refused beside codes; null: they are not */
+    bool spells;    /* operators of codes (QLinearConv ..) instead of Q/DQ pairs (spell-operators) */
     TargetPredictor predicts;
 } QuantTarget;
 
@@ -63,6 +64,9 @@ size_t quant_targets(const QuantTarget **rows);
 
 /* Whether a list of words of a row has one. */
 bool target_has(const char *list, const char *word);
+
+/* Whether a file that says nothing of whom it is for is computed as for that target. */
+bool target_is_usual(const QuantTarget *t);
 
 /* Bits of a sum of products of codes. */
 int target_accumulator(const QuantTarget *t);
