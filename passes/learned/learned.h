@@ -20,4 +20,13 @@ typedef struct LearnedZero {
 Node *learned_zero_of_offset(Build *b, const LearnedZero *k, Node *offset, Node *scale);
 Node *learned_zero_of_code(Build *b, const LearnedZero *k, Node *code, Node *scale);
 
+/* Weights as -scale and scale, by their signs (0 is above); gradients pass as they are.  `axis`: of the scales. */
+Node *learned_signs(Build *b, Node *weight, Node *scale, int axis);
+
+/* Weights through tanh onto `steps` + 1 numbers from -1 to 1, as DoReFa has them: the largest counts as a constant. */
+Node *learned_tanh(Build *b, Node *weight, int64_t steps);
+
+/* The weight that one of the two is made of; the value itself where it is none. */
+Node *learned_from(Node *value);
+
 #endif

@@ -48,7 +48,7 @@ bool quant_needs_codes_out(const Node *n, const QuantTarget *t)
 }
 
 /* A quantizer of so many bits instead. */
-static const Quantizer *with_bits(Placement *p, const Quantizer *q, const QuantEnd *end)
+static const Quantizer *with_bits(Placement *p, const QuantCallMark *c, const Quantizer *q, const QuantEnd *end)
 {
     if (!end->said || !q->on || q->bits == end->bits)
         return q->on ? q : NULL;
@@ -57,8 +57,9 @@ static const Quantizer *with_bits(Placement *p, const Quantizer *q, const QuantE
     Quantizer *other = NEW(p->g->arena, Quantizer);
     *other = *q;
     if (!quantizer_is_integer(q)) {
-        other->format = FORMAT_INT;
-        other->part[QUANT_RANGE] = (QuantPart){ .value = RANGE_NARROW, .from = end->from };
+        const bool data = q->format == FORMAT_BINARY && q == &c->spec->of[OPERAND_A];
+        other->format = data ? FORMAT_EITHER : FORMAT_INT;
+        other->part[QUANT_RANGE] = (QuantPart){ .value = data ? RANGE_FULL : RANGE_NARROW, .from = end->from };
     }
     other->bits = end->bits;
     other->from = end->from;
@@ -69,9 +70,9 @@ static const Quantizer *chosen(Placement *p, const QuantCallMark *c, QuantOperan
 {
     const Quantizer *q = &c->spec->of[operand];
     if (c->first && c->spec->first.said)
-        return with_bits(p, q, &c->spec->first);
+        return with_bits(p, c, q, &c->spec->first);
     if (c->last && c->spec->last.said)
-        return with_bits(p, q, &c->spec->last);
+        return with_bits(p, c, q, &c->spec->last);
     return q->on ? q : NULL;
 }
 

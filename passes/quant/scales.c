@@ -8,6 +8,7 @@
 #include "ops/quant/observe.h"
 #include "ops/quant/quantize.h"
 #include "passes/codes/search.h"
+#include "passes/learned/learned.h"
 #include "passes/quant/phases.h"
 
 static QuantValue source_of(const QuantNodes *q)
@@ -19,6 +20,12 @@ static QuantValue source_of(const QuantNodes *q)
 static bool has_zero_0(const QuantNodes *q)
 {
     return q->by->part[QUANT_ZERO].value == ZERO_SYM;
+}
+
+/* Weights of dorefa. */
+static bool is_tanh(const QuantNodes *q)
+{
+    return source_of(q) == SOURCE_DOREFA && q->by->format == FORMAT_INT;
 }
 
 static DType codes_between(int64_t least, int64_t largest)
@@ -33,7 +40,13 @@ DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest)
     Quantizer as = *q->by;
     if (as.format == FORMAT_EITHER)
         as.format = q->never_negative ? FORMAT_UINT : FORMAT_INT;
+    if (as.format == FORMAT_BINARY && q->never_negative)
+        as.format = FORMAT_UINT; /* 0 and 1 */
     quantizer_codes(&as, least, largest);
+    if (is_tanh(q)) { /* its numbers lie beside 0: 2 c - n are whole */
+        *largest = ((int64_t)1 << q->by->bits) - 1;
+        *least = -*largest;
+    }
     return codes_between(*least, *largest);
 }
 
@@ -76,6 +89,15 @@ static Status scale_said(QuantNodes *q, Build *b)
     return b->status;
 }
 
+/* Codes up to the largest stand for numbers up to 1. */
+static Status scale_of_steps(QuantNodes *q, Build *b)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    q->scale = build_scalar(b, F32, (double)(1.0f / (float)largest));
+    return b->status;
+}
+
 /* A range that is known before anything is seen. */
 static Status scale_known(QuantNodes *q, Build *b)
 {
@@ -86,7 +108,7 @@ static Status scale_known(QuantNodes *q, Build *b)
 
 /* ---- from what is at hand ---- */
 
-/* The mean of |w|, which is where -1, 0 and 1 lie. */
+/* The mean of |w|, which is where -1, 0 and 1, or the two of them, lie. */
 static Status scale_of_mean(QuantNodes *q, Build *b, Node *weight)
 {
     Node *mean = quant_fold(b, FOLD_MEAN, &q->grain, CALL(b, abs, weight));
@@ -213,6 +235,36 @@ static Status check_ternary(const QuantScales *s, const QuantNodes *q, const Nod
     return OK;
 }
 
+static Status check_binary(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    const QuantPart *part = q->by->part;
+    if (data && !q->never_negative)
+        return refuse(s, q, value, data, "data of one bit that are never below 0, as behind a Relu");
+    if (data ? source_of(q) != SOURCE_LSQ || part[QUANT_GRAIN].value != GRAIN_TENSOR
+             : source_of(q) != SOURCE_DYNAMIC || q->grain.block)
+        return refuse(s, q, value, data,
+                      data ? "one learned scale (lsq)" : "the mean at hand (dynamic), of all or a channel");
+    if (part[QUANT_SCALE].value != SCALE_F32 || part[QUANT_ROUNDING].value != ROUNDING_RNE ||
+        part[QUANT_MASTER].value || part[QUANT_TURN].value)
+        return refuse(s, q, value, data, "one bit with scales in f32, to the nearest, a copy in f32, nothing turned");
+    return OK;
+}
+
+/* 2^k numbers from -1 to 1, of which the codes are odd, or from 0 to 1. */
+static Status check_dorefa(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    if (data ? least < 0 : !is_tanh(q) || largest > INT8_MAX)
+        return refuse(s, q, value, data, data ? "codes from 0 on" : "int1 to int7 of dorefa (first=7, last=7)");
+    if (!has_zero_0(q) || q->by->part[QUANT_SCALE].value != SCALE_F32)
+        return refuse(s, q, value, data, "sym and f32 beside dorefa");
+    return data ? OK
+           : q->grain.axis == QUANT_WHOLE && !q->grain.block
+               ? OK
+               : refuse(s, q, value, data, "one scale for all (tensor) beside dorefa");
+}
+
 static Status check_grain_of_data(const QuantScales *s, const QuantNodes *q, const Node *value)
 {
     if (quant_has_rows(q->by))
@@ -257,8 +309,12 @@ static Status check(const QuantScales *s, const QuantNodes *q, const Node *value
     int64_t least, largest;
     if (q->by->format == FORMAT_TERNARY && !data)
         return check_ternary(s, q, value);
+    if (q->by->format == FORMAT_BINARY)
+        return check_binary(s, q, value, data);
     if (!quantizer_is_integer(q->by))
         return refuse(s, q, value, data, "codes that are integers");
+    if (source_of(q) == SOURCE_DOREFA)
+        TRY(check_dorefa(s, q, value, data));
     quant_codes_of(q, &least, &largest);
     if (has_zero_0(q) && largest <= 0)
         return refuse(s, q, value, data, "codes above that of 0");
@@ -305,6 +361,10 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
             return scale_known(q, &start);
         }
         return scale_observed(s, q, value);
+    case SOURCE_DOREFA: {
+        Build start = scale_at_start(s->p->g, value);
+        return scale_of_steps(q, &start);
+    }
     case SOURCE_STATS:
         return scale_of_data_seen(s, q, value);
     case SOURCE_LSQ:
@@ -317,8 +377,9 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_HQO:
         return refuse(s, q, value, true, "mse, kl or sigma=K: hqo looks at numbers, and a histogram is remembered");
     default:
-        return refuse(s, q, value, true,
-                      "ema, minmax, pct=P, mse, kl, sigma=K, const=S, dynamic, lsq, lsq+, pact, tqt or stats=N");
+        return refuse(
+            s, q, value, true,
+            "ema, minmax, pct=P, mse, kl, sigma=K, const=S, dynamic, lsq, lsq+, pact, tqt, dorefa or stats=N");
     }
 }
 
@@ -341,9 +402,12 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
     case SOURCE_CONST:
         q->grain = q->grain.block ? quant_whole : q->grain;
         return scale_said(q, b);
+    case SOURCE_DOREFA:
+        return scale_of_steps(q, b);
     case SOURCE_MINMAX:
     case SOURCE_DYNAMIC:
-        return q->by->format == FORMAT_TERNARY ? scale_of_mean(q, b, weight) : scale_of_values(q, b, weight);
+        return q->by->format == FORMAT_TERNARY || q->by->format == FORMAT_BINARY ? scale_of_mean(q, b, weight)
+                                                                                 : scale_of_values(q, b, weight);
     case SOURCE_LSQ:
     case SOURCE_LSQ_PLUS:
     case SOURCE_TQT:
@@ -356,7 +420,7 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
     case SOURCE_SIGMA:
         return scale_searched(s, q, b, weight);
     default:
-        return refuse(s, q, weight, false, "minmax, mse, kl, hqo, sigma=K, const=S, lsq, lsq+, tqt or stats=N");
+        return refuse(s, q, weight, false, "minmax, mse, kl, hqo, sigma=K, const=S, lsq, lsq+, tqt, dorefa or stats=N");
     }
 }
 
@@ -437,6 +501,10 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
         at.least = least;
         at.largest = largest;
     }
+    if (q->by->format == FORMAT_BINARY && !q->never_negative)
+        value = learned_signs(b, value, q->scale, q->grain.axis == QUANT_WHOLE ? -1 : q->grain.axis);
+    if (is_tanh(q))
+        value = learned_tanh(b, value, largest);
     return build_node(b, OP_quantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ value, q->scale, q->zero });
 }
 

@@ -14,6 +14,7 @@
  *     }
  */
 #include "passes/engine/results.h"
+#include "passes/learned/learned.h"
 #include "passes/quant/placement.h"
 
 static Status strip_quant(Graph *g, PassRun *run)
@@ -24,7 +25,7 @@ static Status strip_quant(Graph *g, PassRun *run)
         if (!(n->flags & NODE_OURS) || !op_of(n)->quant.dequantizes || !op_of(codes)->quant.quantizes ||
             !(codes->flags & NODE_OURS))
             continue;
-        graph_replace(n, in(codes, 0));
+        graph_replace(n, learned_from(in(codes, 0)));
         run->changes++;
     }
     return OK;

@@ -50,6 +50,8 @@ static void fill_source(Quantizer *q, QuantOperand role)
         by_default(q, QUANT_SOURCE, SOURCE_PRODUCT, "default of biases of 32 bits");
     else if (q->format == FORMAT_TERNARY)
         by_default(q, QUANT_SOURCE, SOURCE_DYNAMIC, "default of -1, 0 and 1");
+    else if (q->format == FORMAT_BINARY)
+        by_default(q, QUANT_SOURCE, role == OPERAND_A ? SOURCE_LSQ : SOURCE_DYNAMIC, "default of two codes");
     else if (role == OPERAND_W || role == OPERAND_B)
         by_default(q, QUANT_SOURCE, SOURCE_MINMAX, "default of weights");
     else if (role == OPERAND_A)
@@ -70,6 +72,8 @@ static void fill_mask(Quantizer *q, QuantOperand role)
 {
     if (quantizer_is_learned(q))
         by_default(q, QUANT_MASK, MASK_V, "default of learned scales");
+    else if (role == OPERAND_A && quantizer_says(q, QUANT_SOURCE, SOURCE_DOREFA))
+        by_default(q, QUANT_MASK, MASK_V, "default of dorefa");
     else if (role == OPERAND_A && q->part[QUANT_SOURCE].value != SOURCE_DYNAMIC)
         by_default(q, QUANT_MASK, MASK_Q, "default of activations");
     else if (cuts(q))
@@ -111,7 +115,10 @@ void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest)
 {
     const int64_t half = (int64_t)1 << (q->bits - 1);
     const bool narrow = q->part[QUANT_RANGE].value == RANGE_NARROW || q->format == FORMAT_TERNARY;
-    if (q->format == FORMAT_UINT) {
+    if (q->format == FORMAT_BINARY) {
+        *least = -1;
+        *largest = 1;
+    } else if (q->format == FORMAT_UINT) {
         *least = 0;
         *largest = 2 * half - 1 - narrow;
     } else {
@@ -202,8 +209,11 @@ static const char *wrong_with_source(const Quantizer *q, QuantOperand role, cons
     *instead = "uint8:pact";
     if (quantizer_says(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
         return "pact learns the upper end of what is never below 0";
-    *instead = "w=int8:dorefa";
-    return quantizer_says(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W ? "dorefa belongs to weights" : NULL;
+    *instead = "a=uint4:dorefa";
+    return quantizer_says(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W &&
+                   (role != OPERAND_A || q->format == FORMAT_INT)
+               ? "dorefa belongs to weights, and to data from 0 to 1"
+               : NULL;
 }
 
 const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **instead)

@@ -8,6 +8,7 @@
 #include "ir/text/parse.h"
 #include "ops/control/reverse.h"
 #include "ops/quant/quantize.h"
+#include "passes/learned/learned.h"
 #include "passes/quant/placement.h"
 #include "support/calls.h"
 
@@ -111,7 +112,8 @@ static Node *number_of(Graph *g, const char *name)
 {
     for (Node *n = g->first; n; n = n->next) {
         const Node *codes = op_of(n)->quant.dequantizes ? in(n, 0) : NULL;
-        if (codes && op_of(codes)->quant.quantizes && in(codes, 0)->name && strcmp(in(codes, 0)->name, name) == 0)
+        const Node *of = codes && op_of(codes)->quant.quantizes ? learned_from(in(codes, 0)) : NULL;
+        if (of && of->name && strcmp(of->name, name) == 0)
             return n;
     }
     return NULL;
@@ -413,6 +415,14 @@ static void expect_learned(Case *k, Loop *l, double least, double largest)
         tensor_drop(&k->c->heap, out[i]);
 }
 
+/* Those of unit/passes/learned. */
+static bool has_own_formulas(const Quantizer *q)
+{
+    const QuantValue source = q->part[QUANT_SOURCE].value;
+    return source == SOURCE_TQT || source == SOURCE_LSQ_PLUS || source == SOURCE_PACT || source == SOURCE_DOREFA ||
+           q->format == FORMAT_BINARY;
+}
+
 static void check_weight(Case *k, bool must)
 {
     static Loop l;
@@ -429,8 +439,8 @@ static void check_weight(Case *k, bool must)
     quantizer_codes(&q, &least, &largest);
     l.n = keys_of(k->p, k->grain, named(k->g, "w")->type, l.key);
     (*k->runs)++;
-    if (q.part[QUANT_SOURCE].value == SOURCE_TQT || q.part[QUANT_SOURCE].value == SOURCE_LSQ_PLUS)
-        return; /* their formulas: unit/passes/learned */
+    if (has_own_formulas(&q))
+        return;
     if (quantizer_is_learned(&q)) {
         expect_learned(k, &l, (double)least, (double)largest);
         return;

@@ -165,11 +165,81 @@ static void powers_are_powers(void **state)
     with_context(all_powers);
 }
 
+/* ---- weights ---- */
+
+static void check_weights(Context *c, Node *y, Node *x, Node *dy, Build *b, const double *want_y, const double *want_dx,
+                          const char *what)
+{
+    const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = 1, .x = &x, .narrow = true };
+    ReverseResult r;
+    Tensor *out[2];
+    assert_int_equal(b->status, OK);
+    assert_int_equal(reverse(b, &q, &c->arena, &r), OK);
+    graph_return(b->graph, 2, (Node *[]){ y, r.dx[0] }, NULL);
+    assert_int_equal(evaluate(b->graph, NULL, &c->heap, NULL, out), OK);
+    require(apart(out[0], want_y, N) < 3e-7, "%s: a number is off\n", what);
+    require(apart(out[1], want_dx, N) < 2e-6, "%s: a gradient is off\n", what);
+    for (int i = 0; i < 2; i++)
+        tensor_drop(&c->heap, out[i]);
+}
+
+static void check_signs(Context *c, const double *x, const double *dy)
+{
+    const double sizes[] = { 0.25 };
+    double y[N], moved[N];
+    for (int i = 0; i < N; i++) {
+        moved[i] = i == 0 ? -0.0 : i == 1 ? 0 : x[i];
+        y[i] = moved[i] < 0 ? -sizes[0] : sizes[0]; /* 0 is above, as is -0 */
+    }
+    Build b = fresh(c);
+    Node *w = doubles(&b, moved), *back = doubles(&b, dy);
+    check_weights(c, learned_signs(&b, w, build_scalar(&b, F32, sizes[0]), -1), w, back, &b, y, dy, "signs");
+}
+
+static void check_tanh(Context *c, int64_t steps, const double *x, const double *dy)
+{
+    double y[N], dx[N], most = 0;
+    for (int i = 0; i < N; i++)
+        most = fmax(most, fabs(tanh(x[i])));
+    for (int i = 0; i < N; i++) {
+        const double t = tanh(x[i]), n = (double)steps;
+        y[i] = 2 * rint((t / (2 * most) + 0.5) * n) / n - 1;
+        dx[i] = dy[i] * (1 - t * t) / most;
+    }
+    Build b = fresh(c);
+    b.flags = NODE_OURS;
+    Node *w = doubles(&b, x), *back = doubles(&b, dy), *to = learned_tanh(&b, w, steps);
+    require(learned_from(to) == w, "the weight behind %d steps is lost\n", (int)steps);
+    check_weights(c, to, w, back, &b, y, dx, "tanh");
+}
+
+static Status all_weights(void *arg)
+{
+    Rng rng = { 11 };
+    double x[N], dy[N];
+    for (int i = 0; i < N; i++) {
+        const double u = (double)rng_below(&rng, 1 << 16), v = (double)rng_below(&rng, 1 << 16);
+        x[i] = (double)(float)((u + 0.37) / 20000 - 1.6);
+        dy[i] = (double)(float)((v - 20000) / 32768);
+    }
+    check_signs(arg, x, dy);
+    for (int64_t steps = 1; steps < 128; steps = 2 * steps + 1)
+        check_tanh(arg, steps, x, dy);
+    return OK;
+}
+
+static void weights_become_others(void **state)
+{
+    (void)state;
+    with_context(all_weights);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formulas_of_papers),
         cmocka_unit_test(powers_are_powers),
+        cmocka_unit_test(weights_become_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

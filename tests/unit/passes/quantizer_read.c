@@ -83,7 +83,7 @@ static Status presets_stand(void *arg)
     assert_string_equal(of(c, "w8a8", "trt", OPERAND_A), "int8:tensor:ema=0.01:f32:sym:full:rne:absmax:mask=q");
     assert_string_equal(of(c, "w8a8", "trt", OPERAND_B), "off");
     assert_string_equal(of(c, "w4a4", "ort", OPERAND_A), "int4|uint4:tensor:lsq:f32:sym:full:rne:absmax:mask=v");
-    assert_string_equal(of(c, "w1a1", "ort", OPERAND_A), "binary:tensor:ema=0.01:f32:sym:rne:absmax:mask=v");
+    assert_string_equal(of(c, "w1a1", "ort", OPERAND_A), "binary:tensor:lsq:f32:sym:rne:absmax:mask=v");
     assert_string_equal(of(c, "w8a8,a=int8", "ort", OPERAND_A), "int8:tensor:ema=0.01:f32:sym:full:rne:absmax:mask=q");
     assert_string_equal(of(c, "w8a8,skip=a+b", "ort", OPERAND_A), "off");
     assert_string_equal(of(c, "int8-matmul:output", "ort", OPERAND_G), "off");
