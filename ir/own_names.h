@@ -10,6 +10,7 @@
 #define CLIPPED_PREFIX   OWN_PREFIX "clipped/"
 #define RANGE_PREFIX     OWN_PREFIX "range/"     /* behind it the value whose range it remembers */
 #define STEP_SIZE_PREFIX OWN_PREFIX "step_size/" /* the same: the logarithm of a scale that is learned */
+#define WEIGH_PREFIX     OWN_PREFIX "weigh/"     /* behind it the value whose quantizer counts with that factor */
 #define OFFSET_PREFIX    OWN_PREFIX "offset/" /* the same: the offset of its codes, or the code of 0, which are learned */
 #define OBSERVED_PREFIX  OWN_PREFIX "observed/" /* the same: the scale of a weight, while statistics count */
 #define COUNTS_PREFIX    OWN_PREFIX "counts/"   /* behind it the state of whose updates it tells */

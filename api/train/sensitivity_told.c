@@ -53,24 +53,26 @@ static Status write_table(Command *c, const char *path, const char *table)
 
 /* ---- what is told ---- */
 
+static Status wants_budget(Command *c)
+{
+    Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
+                             "--budget-table: the table is that of a budget");
+    message_try(m, "--sensitivity --quant-budget SIZE");
+    return message_send(m);
+}
+
 static Status spend(Text *t, Command *c, Sensitivity *s)
 {
     uint64_t most;
-    Arena *arena = &c->cx->scratch;
-    static const char file[] = ":table=";
-    const char *size = option_text(&c->line, OPT_quant_budget), *path = size ? strstr(size, file) : NULL;
+    const char *size = option_text(&c->line, OPT_quant_budget), *path = option_text(&c->line, OPT_budget_table);
     if (!size)
-        return OK;
-    if (path) {
-        size = arena_copy(arena, size, (size_t)(path - size));
-        path += sizeof file - 1;
-    }
+        return path ? wants_budget(c) : OK;
     TRY(memory_size_read(&c->cx->diag, "--quant-budget", size, 0, &most));
     TRY(sensitivity_spend(c, s, most));
     text_label(t, "budget");
     text_printf(t, "codes of weights take %" PRIu64 " of %" PRIu64 " bytes; the worst have more bits%s%s\n", s->bytes,
                 most, path ? ", in " : "", path ? path : "");
-    return path ? write_table(c, path, table_of(s, arena)) : OK;
+    return path ? write_table(c, path, table_of(s, &c->cx->scratch)) : OK;
 }
 
 static void records(Text *t, const Sensitivity *s)
@@ -94,7 +96,9 @@ Status explain_sensitivity(Text *t, Command *c, qcc_step *step, bool as_records)
     Sensitivity s;
     Text budget;
     if (!option_given(&c->line, OPT_sensitivity))
-        return option_given(&c->line, OPT_quant_budget) ? wants_sensitivity(c) : OK;
+        return option_given(&c->line, OPT_quant_budget)   ? wants_sensitivity(c)
+               : option_given(&c->line, OPT_budget_table) ? wants_budget(c)
+                                                          : OK;
     TRY(train_sensitivity(c, step, &s));
     text_open(&budget, &c->cx->scratch);
     TRY(spend(&budget, c, &s));

@@ -31,7 +31,7 @@ static const Type *infer_search_range(Infer *q)
     const DType code = codes_of(at);
     if (!x)
         return NULL;
-    if (x->dtype != F32 || x->rank != 2)
+    if (x->dtype != F32 || (x->rank >= 0 && x->rank != 2))
         return infer_fail(q, "looks at rows of f32, got %s", type_text(q->scratch, x));
     if (!dtype_is_code(code))
         return infer_fail(q, "wants a type of codes, not %s", dtype_name(code));
@@ -39,7 +39,7 @@ static const Type *infer_search_range(Infer *q)
         return NULL;
     if (!at->symmetric && (dtype_is_float(code) || at->kind == BY_HALVES))
         return infer_fail(q, "wants symmetric=true: 0 has the code 0");
-    const Type *rows = type_vector(q->types, F32, x->dims[0]);
+    const Type *rows = x->rank < 0 ? type_unranked(q->types, F32) : type_vector(q->types, F32, x->dims[0]);
     return infer_results(q, 2, (const Type *const[]){ rows, rows });
 }
 

@@ -1,9 +1,9 @@
-/* Names of what weigh-quantizers adds. */
+/* What weigh-quantizers makes: a graph whose gradients of factors of 1 say what each quantizer does to the loss. */
 #ifndef PASSES_PTQ_WEIGH_H
 #define PASSES_PTQ_WEIGH_H
 
-/* A state of 1: the part of what a quantizer changes that counts; behind it the value that is quantized. */
-#define WEIGH_PREFIX "qcc.weigh/"
-#define WEIGH_GRAPH  "sensitivity"
+#include "ir/own_names.h" /* WEIGH_PREFIX: its states */
+
+#define WEIGH_GRAPH "sensitivity"
 
 #endif

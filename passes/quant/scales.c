@@ -390,6 +390,8 @@ static Status scale_searched(QuantScales *s, QuantNodes *q, Build *b, Node *weig
     Node *lo, *hi;
     if (!type_known(weight->type))
         return refuse(s, q, weight, false, "minmax: nobody knows the shape of the weight while the batch is open");
+    if (q->by->bits > 16 && source_of(q) != SOURCE_SIGMA)
+        return refuse(s, q, weight, false, "codes of 16 bits or less, of which some are tried");
     if (source_of(q) == SOURCE_HQO && !codes.symmetric)
         return refuse(s, q, weight, false, "sym: hqo looks for a scale");
     TRY(codes_search(b, q->by, &q->grain, weight, &codes, &lo, &hi));

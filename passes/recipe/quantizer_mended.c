@@ -37,6 +37,12 @@ static bool is_known_source(QuantValue v, bool data)
            v == (data ? SOURCE_EMA : SOURCE_HQO) || (data && (v == SOURCE_PCT || v == SOURCE_PACT));
 }
 
+/* Whether the range is one of several that are tried. */
+static bool is_searched(const Quantizer *q)
+{
+    return is(q, QUANT_SOURCE, SOURCE_MSE) || is(q, QUANT_SOURCE, SOURCE_KL) || is(q, QUANT_SOURCE, SOURCE_HQO);
+}
+
 static bool has_blocks(const Quantizer *q)
 {
     return is(q, QUANT_GRAIN, GRAIN_GROUP) || is(q, QUANT_GRAIN, GRAIN_BLOCK) || is(q, QUANT_GRAIN, GRAIN_TILE);
@@ -60,7 +66,7 @@ static void mend_scale(Quantizer *q, bool data)
         set(q, QUANT_SOURCE, SOURCE_DYNAMIC);
     else if (data)
         set(q, QUANT_GRAIN, GRAIN_TENSOR);
-    if (!is_known_source(q->part[QUANT_SOURCE].value, data))
+    if (!is_known_source(q->part[QUANT_SOURCE].value, data) || (!data && q->bits > 16 && is_searched(q)))
         set(q, QUANT_SOURCE, data ? SOURCE_DYNAMIC : SOURCE_MINMAX);
     if (is(q, QUANT_SOURCE, SOURCE_TQT))
         set(q, QUANT_SCALE, SCALE_POW2);

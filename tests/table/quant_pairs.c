@@ -7,6 +7,7 @@
 #include "ir/role.h"
 #include "ir/text/parse.h"
 #include "ops/quant/quantize.h"
+#include "passes/learned/learned.h"
 #include "passes/quant/placement.h"
 #include "support/calls.h"
 
@@ -79,8 +80,11 @@ static void expect_refusal(Walk *k, const char *spec)
 static Node *codes_of(Graph *g, const char *name)
 {
     for (Node *n = g->first; n; n = n->next)
-        if (op_of(n)->quant.quantizes && in(n, 0)->name && strcmp(in(n, 0)->name, name) == 0)
-            return n;
+        if (op_of(n)->quant.quantizes) {
+            const Node *from = learned_from(in(n, 0));
+            if (from->name && strcmp(from->name, name) == 0)
+                return n;
+        }
     return NULL;
 }
 
