@@ -194,7 +194,7 @@ static void read_metrics(const CommandLine *line, RunOptions *o)
 Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptions *o)
 {
     const char *best = option_text(line, OPT_best), *resume = option_text(line, OPT_resume),
-               *save_error = option_text(line, OPT_on_save_error);
+               *save_error = option_text(line, OPT_on_save_error), *convert = option_text(line, OPT_convert);
     *o = (RunOptions){ .epochs = option_count(line, OPT_epochs, 0),
                        .steps = option_count(line, OPT_steps, 0),
                        .shadow = option_count(line, OPT_shadow, 0),
@@ -209,6 +209,8 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
                        .no_best = best && strcmp(best, "none") == 0,
                        .resume = option_given(line, OPT_resume) > 0,
                        .must_resume = resume && strcmp(resume, "must") == 0,
+                       .convert_states = convert && strcmp(convert, "weights") != 0,
+                       .convert_weights = convert && strcmp(convert, "states") != 0,
                        .overwrite = option_given(line, OPT_overwrite) > 0,
                        .no_save = option_given(line, OPT_no_save) > 0,
                        .save_error_stops = save_error && strcmp(save_error, "stop") == 0 };
@@ -223,6 +225,8 @@ Status run_options_read(Diag *d, Arena *arena, const CommandLine *line, RunOptio
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--epochs and --steps: one of the two says when training ends");
     if (o->overwrite && o->resume)
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--overwrite: a run that goes on (--resume) replaces nothing");
+    if (convert && !o->resume)
+        return fail_as(d, USAGE, ON_COMMAND_LINE, "--convert: of what? (--resume --checkpoint PATH)");
     if (option_text(line, OPT_keep) && o->keep < 2)
         return fail_as(d, USAGE, ON_COMMAND_LINE, "--keep %d: at least 2 checkpoints are kept", o->keep);
     if (option_text(line, OPT_patience) && !o->patience)

@@ -241,6 +241,15 @@ Status train_tell_quant(Trainer *t);
 /* Loads the checkpoint of --resume, and weights of --init. */
 Status train_restore(Trainer *t);
 
+/* ---- api/train/convert.c ---- */
+
+/* --convert: the states of the newest checkpoint of a path in the forms of this step, `n` of them, as checkpoint_load gives
+ * those that fit as they are; *other says whether that was needed: it was not where the file is of this very step, which
+ * is left to checkpoint_load. */
+Status train_convert(Trainer *t, Heap *heap, const StateSlot *slots, size_t n, CheckpointLoaded *loaded, bool *other);
+
+/* ---- api/train/train_save.c ---- */
+
 /* Notes what a resumed run has changed, unless nothing was known or it is the same. */
 void train_note(Trainer *t, const char *what, const char *then, const char *now);
 

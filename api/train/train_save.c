@@ -112,19 +112,29 @@ static void note_changes(Trainer *t, const CheckpointInfo *old)
     train_note(t, "options", old->options, t->info.options);
 }
 
-static Status resume(Trainer *t, Heap *heap)
+/* The checkpoint to go on from; its states become others where --convert lets them. */
+static Status load(Trainer *t, Heap *heap, const StateSlot *slots, size_t n, CheckpointLoaded *loaded)
 {
-    size_t n;
-    CheckpointLoaded loaded;
-    const StateSlot *slots = slots_of(t, &n, false);
+    bool other = false;
     const CheckpointReader from = reader(t, heap);
     const CheckpointWanted wanted = { .model_hash = t->info.model_hash,
                                       .step_hash = t->info.step_hash,
                                       .options = t->info.options,
                                       .slots = slots,
                                       .n = n,
+                                      .converts = !model_is_step(t->step->model),
                                       .fresh_scale = t->step->recipe.precision.scale.fresh };
-    TRY(checkpoint_load(&from, t->folder, &wanted, &loaded));
+    if (t->o.convert_states || t->o.convert_weights)
+        TRY(train_convert(t, heap, slots, n, loaded, &other));
+    return other ? OK : checkpoint_load(&from, t->folder, &wanted, loaded);
+}
+
+static Status resume(Trainer *t, Heap *heap)
+{
+    size_t n;
+    CheckpointLoaded loaded;
+    const StateSlot *slots = slots_of(t, &n, false);
+    TRY(load(t, heap, slots, n, &loaded));
     if (!loaded.file && t->o.must_resume)
         return fail_as(t->d, IO, (Place){ .file = t->folder, .byte = -1 }, "holds no checkpoint to go on from");
     if (!loaded.file)

@@ -133,28 +133,33 @@ Node *stored_state_open(Update *u, const Site *s, int i)
     return out_of_blocks(b, &g, number, x->type);
 }
 
-Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale)
+Node *state_rounded(Build *b, const char *name, int64_t block, const Type *type, const Type *of_scale, Node *x,
+                    Node **scale)
 {
-    Build *b = u->b;
-    Node *old = site_in(s, UPDATE_STATE_SCALE + i);
-    const Type *type = s->in[UPDATE_STATE + i]->type;
     const int64_t within = 2;
     Blocks g;
-    if (!old)
-        return make_cast(b, x, type->dtype);
-    (void)blocks_of(type, old->type, u->form->block, &g);
+    (void)blocks_of(type, of_scale, block, &g);
     g = tightened(g);
-    const LevelsAttr levels = levels_of(u->names[i], type->dtype);
+    const LevelsAttr levels = levels_of(name, type->dtype);
     Node *blocks = in_blocks(b, &g, x);
     Node *most = build_reduce(b, OP_reduce_max, CALL(b, abs, blocks), 1, &within);
-    most = CALL(b, max, most, update_number(u, LEAST_STATE_SCALE));
+    most = CALL(b, max, most, build_scalar(b, F32, LEAST_STATE_SCALE));
     if (type->dtype == F8E4M3)
-        most = CALL(b, div, most, update_number(u, LARGEST_F8));
+        most = CALL(b, div, most, build_scalar(b, F32, LARGEST_F8));
     Node *v = CALL(b, div, blocks, most);
     if (type->dtype != F8E4M3)
         v = CALL_ATTR(b, nearest_level, levels, v);
-    *scale = make_shaped(b, most, old->type->rank, old->type->dims);
+    *scale = make_shaped(b, most, of_scale->rank, of_scale->dims);
     return build_cast(b, out_of_blocks(b, &g, v, type), type->dtype);
+}
+
+Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale)
+{
+    const Node *old = site_in(s, UPDATE_STATE_SCALE + i);
+    const Type *type = s->in[UPDATE_STATE + i]->type;
+    if (!old)
+        return make_cast(u->b, x, type->dtype);
+    return state_rounded(u->b, u->names[i], u->form->block, type, old->type, x, scale);
 }
 
 /* ---- seen from outside ---- */

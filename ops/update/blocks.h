@@ -23,6 +23,10 @@ bool infer_state_scales(Infer *q, int n_states);
 Node *stored_state_open(Update *u, const Site *s, int i);
 Node *stored_state_close(Update *u, const Site *s, int i, Node *x, Node **scale);
 
+/* What an update stores of numbers x (f32) as a state that it calls `name`: codes of that type, and their scales. */
+Node *state_rounded(Build *b, const char *name, int64_t block, const Type *type, const Type *of_scale, Node *x,
+                    Node **scale);
+
 /* What a state's codes stand for, as the update reads them, in the order of the elements; `name` is what the optimizer
  * calls the state, `block` what the form says. */
 void state_numbers(const char *name, int64_t block, const Tensor *codes, const Tensor *scale, float *numbers);

@@ -143,6 +143,7 @@ typedef struct StateReport {
     size_t n_matched, n_converted, n_turned, n_reordered;
     const char **missing, **unexpected, **misshapen;
     size_t n_missing, n_unexpected, n_misshapen, cap_missing, cap_unexpected, cap_misshapen;
+    size_t n_other_states, n_other_weights; /* of those misshapen: the same numbers, kept in another width */
     bool model_differs; /* states of the model itself are missing or misshapen, not only those that training adds */
 } StateReport;
 
@@ -152,6 +153,7 @@ typedef struct CheckpointWanted {
     const StateSlot *slots;
     size_t n;
     bool others;      /* states of the file that have no slot are fine */
+    bool converts;    /* the caller can be asked to take states of another width, which a refusal says */
     bool fresh_scale; /* a file may lack the states of the scale of a loss */
 } CheckpointWanted;
 

@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/content.h"
 #include "runtime/checkpoint/folder.h"
 #include "runtime/checkpoint/match.h"
+#include "runtime/checkpoint/option_words.h"
 #include "runtime/checkpoint/probe.h"
 
 enum { CHUNK = 1 << 18 };
@@ -94,35 +95,21 @@ static Status refuse(const CheckpointReader *r, const Probe *p, const char *what
     return message_send(m);
 }
 
-/* The next option of a line of them, with its value; values may be quoted. */
-static Str next_option(const char **line)
+/* States that are there, but kept otherwise. */
+static void try_converting(Message *m, const CheckpointWanted *w, const StateReport *report)
 {
-    const char *p = *line + strspn(*line, " "), *begin = p;
-    for (char quote = 0; *p && (quote || p == begin || strncmp(p, " --", 3) != 0); p++)
-        if (*p == '\'')
-            quote = quote ? 0 : *p;
-    *line = p;
-    return (Str){ begin, (size_t)(p - begin) };
+    const bool states = report->n_other_states, weights = report->n_other_weights;
+    if (w->converts && (states || weights))
+        message_try(m, "--convert %s, which takes what the codes of the checkpoint stand for",
+                    !weights ? "states"
+                    : states ? "all"
+                             : "weights");
 }
 
-/* The options of one line that another does not have. */
-static const char *options_without(Arena *arena, const char *options, const char *others)
+static Status refuse_options(const CheckpointReader *r, const Probe *p, const CheckpointWanted *w,
+                             const StateReport *report)
 {
-    Text t;
-    text_open(&t, arena);
-    for (Str one; (one = next_option(&options)).n;) {
-        bool there = false;
-        Str other;
-        for (const char *p = others; (other = next_option(&p)).n;)
-            there |= str_equal(one, other);
-        if (!there)
-            text_printf(&t, "%s%.*s", t.n ? " " : "", STR_ARG(one));
-    }
-    return t.n ? text_get(&t) : "";
-}
-
-static Status refuse_options(const CheckpointReader *r, const Probe *p, const char *options)
-{
+    const char *options = w->options;
     Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
                              "was saved by a step compiled with other options");
     message_at(m, "then  %s", p->info.options);
@@ -133,6 +120,7 @@ static Status refuse_options(const CheckpointReader *r, const Probe *p, const ch
         message_try(m, "without %s%s%s", more, *lacking ? ", with " : "", lacking);
     else
         message_try(m, "with %s", *lacking ? lacking : p->info.options);
+    try_converting(m, w, report);
     return message_send(m);
 }
 
@@ -158,7 +146,8 @@ static void some_of(Message *m, const char *form, const char *const *names, size
         message_at(m, "%zu %s", n - shown, others);
 }
 
-static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const char *why, const StateReport *report)
+static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const char *why, const CheckpointWanted *w,
+                            const StateReport *report)
 {
     Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = p->path, .byte = -1 },
                              "%s: %zu states match, %zu are missing, %zu unexpected, %zu misshapen", why,
@@ -167,6 +156,7 @@ static Status refuse_misfit(const CheckpointReader *r, const Probe *p, const cha
     some_of(m, "%s is missing", report->missing, report->n_missing, "others are missing");
     some_of(m, "%s is unexpected", report->unexpected, report->n_unexpected, "others are unexpected");
     message_try(m, "--init %s to take the weights alone", p->path);
+    try_converting(m, w, report);
     return message_send(m);
 }
 
@@ -207,9 +197,9 @@ static Status check_wanted(const CheckpointReader *r, const Probe *p, const Chec
     const bool model = differ(p->info.model_hash, w->model_hash), step = differ(p->info.step_hash, w->step_hash);
     *to = match_slots(r->arena, &p->table, w->slots, w->n, false, report);
     if (model && report->model_differs)
-        return refuse_misfit(r, p, "was saved by a run of another model", report);
+        return refuse_misfit(r, p, "was saved by a run of another model", w, report);
     if ((model || step) && w->options && p->info.options && strcmp(w->options, p->info.options) != 0)
-        return refuse_options(r, p, w->options);
+        return refuse_options(r, p, w, report);
     if (model)
         return refuse(r, p, "was saved by a run of another model", p->info.model_hash, w->model_hash);
     if (step && w->options && p->info.options)
@@ -218,7 +208,7 @@ static Status check_wanted(const CheckpointReader *r, const Probe *p, const Chec
         return refuse(r, p, "was saved by a step compiled with other options", p->info.step_hash, w->step_hash);
     TRY(check_scale(r, p, w, report));
     if (report->n_missing || report->n_misshapen || (report->n_unexpected && !w->others))
-        return refuse_misfit(r, p, "does not fit this step", report);
+        return refuse_misfit(r, p, "does not fit this step", w, report);
     return OK;
 }
 

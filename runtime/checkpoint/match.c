@@ -19,6 +19,18 @@ void report_unexpected(Arena *arena, StateReport *r, const char *name)
     r->unexpected[r->n_unexpected++] = arena_string(arena, name);
 }
 
+static bool same_shape(const Type *a, const Type *b)
+{
+    return a->rank == b->rank && bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
+/* Whether a file has as many numbers, in another type; codes that the format has no name for are bytes, two in each. */
+static bool is_other_width(const Type *got, const Type *want)
+{
+    const int64_t n = type_elements(got), m = type_elements(want);
+    return same_shape(got, want) ? got->dtype != want->dtype : got->dtype == U8 && got->rank == 1 && n == m / 2 + m % 2;
+}
+
 void report_misshapen(Arena *arena, StateReport *r, const StateSlot *slot, const char *name, const Type *got,
                       const Type *want)
 {
@@ -26,11 +38,8 @@ void report_misshapen(Arena *arena, StateReport *r, const StateSlot *slot, const
     r->misshapen[r->n_misshapen++] =
         arena_printf(arena, "%s is %s and not %s", name, type_text(arena, got), type_text(arena, want));
     r->model_differs |= role_is_of_model(slot->mark.role);
-}
-
-static bool same_shape(const Type *a, const Type *b)
-{
-    return a->rank == b->rank && bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+    r->n_other_states += slot->mark.role == STATE_moment && is_other_width(got, want);
+    r->n_other_weights += slot->mark.role == STATE_weight && is_other_width(got, want);
 }
 
 /* Types that the format cannot name were stored as bytes. */
