@@ -1,8 +1,32 @@
-/* What the sources of scales share: scales.c, learned_scales.c. */
+/* What the sources of scales share: scales.c, scale_checks.c, learned_scales.c. */
 #ifndef PASSES_QUANT_SCALE_PARTS_H
 #define PASSES_QUANT_SCALE_PARTS_H
 
 #include "passes/quant/scales.h"
+
+/* Where a scale comes from. */
+static inline QuantValue scale_source(const QuantNodes *q)
+{
+    return q->by->part[QUANT_SOURCE].value;
+}
+
+/* Whether 0 has code 0. */
+static inline bool scale_zero_is_0(const QuantNodes *q)
+{
+    return q->by->part[QUANT_ZERO].value == ZERO_SYM;
+}
+
+/* Weights of dorefa. */
+static inline bool scale_is_tanh(const QuantNodes *q)
+{
+    return scale_source(q) == SOURCE_DOREFA && q->by->format == FORMAT_INT;
+}
+
+/* Whether a scale can be made as it is said: UNSUPPORTED otherwise. */
+Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data);
+
+/* Refuses a quantizer: what is wanted, and the nearest one that is. */
+Status scale_refused(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted);
 
 /* Builds before all else, and behind a value, for whoever quantizes it. */
 Build scale_at_start(Graph *g, const Node *of);

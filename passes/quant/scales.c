@@ -11,23 +11,6 @@
 #include "passes/learned/learned.h"
 #include "passes/quant/phases.h"
 
-static QuantValue source_of(const QuantNodes *q)
-{
-    return q->by->part[QUANT_SOURCE].value;
-}
-
-/* Whether 0 has code 0. */
-static bool has_zero_0(const QuantNodes *q)
-{
-    return q->by->part[QUANT_ZERO].value == ZERO_SYM;
-}
-
-/* Weights of dorefa. */
-static bool is_tanh(const QuantNodes *q)
-{
-    return source_of(q) == SOURCE_DOREFA && q->by->format == FORMAT_INT;
-}
-
 static DType codes_between(int64_t least, int64_t largest)
 {
     if (least < 0)
@@ -43,7 +26,7 @@ DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest)
     if (as.format == FORMAT_BINARY && q->never_negative)
         as.format = FORMAT_UINT; /* 0 and 1 */
     quantizer_codes(&as, least, largest);
-    if (is_tanh(q)) { /* its numbers lie beside 0: 2 c - n are whole */
+    if (scale_is_tanh(q)) { /* its numbers lie beside 0: 2 c - n are whole */
         *largest = ((int64_t)1 << q->by->bits) - 1;
         *least = -*largest;
     }
@@ -59,7 +42,7 @@ static RangeScaleAttr range_of(const QuantNodes *q)
     const bool pow2 = q->by->part[QUANT_SCALE].value == SCALE_POW2;
     return (RangeScaleAttr){ .least = least,
                              .largest = largest,
-                             .symmetric = has_zero_0(q),
+                             .symmetric = scale_zero_is_0(q),
                              .pow2 = pow2,
                              .most = isfinite(q->most) && !pow2 ? (f32)q->most : 0,
                              .to = (int)codes + 1 };
@@ -70,7 +53,7 @@ static Status scale_of_range(QuantNodes *q, Build *b, Node *lo, Node *hi)
     const RangeScaleAttr at = range_of(q);
     Node *both = build_node_n(b, OP_range_scale, &at, 2, (Node *[]){ lo, hi }, 2);
     q->scale = both ? build_part(b, both, 0) : NULL;
-    q->zero = both && !has_zero_0(q) ? build_part(b, both, 1) : NULL;
+    q->zero = both && !scale_zero_is_0(q) ? build_part(b, both, 1) : NULL;
     return b->status;
 }
 
@@ -210,128 +193,6 @@ Status scale_observed(QuantScales *s, QuantNodes *q, Node *value)
 
 /* ---- which source ---- */
 
-/* What is wanted, and the nearest quantizer that is. */
-static Status refuse(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted)
-{
-    Arena *scratch = s->p->run->scratch;
-    const Quantizer other = quantizer_mended(q->by, data);
-    const char *operand = data ? "a" : "w";
-    Message *m = message_new(s->p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(value),
-                             "%s=%s: nothing quantizes %s so: wanted are %s", operand, quantizer_text(q->by, scratch),
-                             q->name, wanted);
-    message_try(m, "%s=%s", operand, quantizer_text(&other, scratch));
-    return message_send(m);
-}
-
-static Status check_ternary(const QuantScales *s, const QuantNodes *q, const Node *value)
-{
-    const QuantPart *part = q->by->part;
-    if (q->grain.block)
-        return refuse(s, q, value, false, "one scale for all that are ternary, or one a channel");
-    if (source_of(q) != SOURCE_DYNAMIC || part[QUANT_SCALE].value != SCALE_F32)
-        return refuse(s, q, value, false, "ternary codes by the mean at hand (dynamic), in f32");
-    if (part[QUANT_ROUNDING].value != ROUNDING_RNE || part[QUANT_MASTER].value || part[QUANT_TURN].value)
-        return refuse(s, q, value, false, "ternary codes to the nearest, a copy in f32, nothing turned");
-    return OK;
-}
-
-static Status check_binary(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
-{
-    const QuantPart *part = q->by->part;
-    if (data && !q->never_negative)
-        return refuse(s, q, value, data, "data of one bit that are never below 0, as behind a Relu");
-    if (data ? source_of(q) != SOURCE_LSQ || part[QUANT_GRAIN].value != GRAIN_TENSOR
-             : source_of(q) != SOURCE_DYNAMIC || q->grain.block)
-        return refuse(s, q, value, data,
-                      data ? "one learned scale (lsq)" : "the mean at hand (dynamic), of all or a channel");
-    if (part[QUANT_SCALE].value != SCALE_F32 || part[QUANT_ROUNDING].value != ROUNDING_RNE ||
-        part[QUANT_MASTER].value || part[QUANT_TURN].value)
-        return refuse(s, q, value, data, "one bit with scales in f32, to the nearest, a copy in f32, nothing turned");
-    return OK;
-}
-
-/* 2^k numbers from -1 to 1, of which the codes are odd, or from 0 to 1. */
-static Status check_dorefa(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
-{
-    int64_t least, largest;
-    quant_codes_of(q, &least, &largest);
-    if (data ? least < 0 : !is_tanh(q) || largest > INT8_MAX)
-        return refuse(s, q, value, data, data ? "codes from 0 on" : "int1 to int7 of dorefa (first=7, last=7)");
-    if (!has_zero_0(q) || q->by->part[QUANT_SCALE].value != SCALE_F32)
-        return refuse(s, q, value, data, "sym and f32 beside dorefa");
-    return data ? OK
-           : q->grain.axis == QUANT_WHOLE && !q->grain.block
-               ? OK
-               : refuse(s, q, value, data, "one scale for all (tensor) beside dorefa");
-}
-
-static Status check_grain_of_data(const QuantScales *s, const QuantNodes *q, const Node *value)
-{
-    if (quant_has_rows(q->by))
-        return source_of(q) == SOURCE_DYNAMIC
-                   ? OK
-                   : refuse(s, q, value, true, "dynamic scales of rows, which are of one batch");
-    return q->by->part[QUANT_GRAIN].value == GRAIN_TENSOR
-               ? OK
-               : refuse(s, q, value, true, "one scale for all data, or one a row");
-}
-
-static Status check_learned(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
-{
-    const QuantPart *part = q->by->part;
-    if (source_of(q) != SOURCE_TQT && part[QUANT_SCALE].value == SCALE_POW2)
-        return refuse(s, q, value, data, "scales in f32 of what is learned");
-    if (part[QUANT_ZERO].value == ZERO_ASYM && (!data || source_of(q) != SOURCE_STATS))
-        return refuse(s, q, value, data, "sym, or a learned code of 0, beside a learned scale");
-    if (part[QUANT_ZERO].value == ZERO_LEARNED && q->grain.block)
-        return refuse(s, q, value, data, "one scale for all, or one a channel, beside a learned code of 0");
-    return data ? check_grain_of_data(s, q, value) : OK;
-}
-
-/* What is said of a scale and would not hold: a start that nothing remembers, a number that is no power of two. */
-static Status check_start(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
-{
-    const QuantPart *part = q->by->part;
-    const QuantValue from = source_of(q);
-    const bool remembers = data && from != SOURCE_CONST && from != SOURCE_DYNAMIC && from != SOURCE_DOREFA &&
-                           (from == SOURCE_STATS || !quantizer_is_learned(q->by));
-    int e;
-    if (part[QUANT_START].value && !remembers)
-        return refuse(s, q, value, data, "init= of ranges that are remembered: ema, minmax and the like of data");
-    if (from == SOURCE_CONST && part[QUANT_SCALE].value == SCALE_POW2 && frexp(part[QUANT_SOURCE].number, &e) != 0.5)
-        return refuse(s, q, value, data, "a scale that is a power of two");
-    return OK;
-}
-
-static Status check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
-{
-    const QuantPart *part = q->by->part;
-    int64_t least, largest;
-    if (q->by->format == FORMAT_TERNARY && !data)
-        return check_ternary(s, q, value);
-    if (q->by->format == FORMAT_BINARY)
-        return check_binary(s, q, value, data);
-    if (!quantizer_is_integer(q->by))
-        return refuse(s, q, value, data, "codes that are integers");
-    if (source_of(q) == SOURCE_DOREFA)
-        TRY(check_dorefa(s, q, value, data));
-    quant_codes_of(q, &least, &largest);
-    if (has_zero_0(q) && largest <= 0)
-        return refuse(s, q, value, data, "codes above that of 0");
-    if (part[QUANT_SCALE].value != SCALE_F32 && part[QUANT_SCALE].value != SCALE_POW2)
-        return refuse(s, q, value, data, "scales in f32, or powers of two");
-    if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)
-        return refuse(s, q, value, data, "roundings that are no chance");
-    if (part[QUANT_BITS].value || part[QUANT_MASTER].value || part[QUANT_TURN].value)
-        return refuse(s, q, value, data, "bits that are said, a copy in f32, nothing turned");
-    TRY(check_start(s, q, value, data));
-    if (quantizer_is_learned(q->by))
-        return check_learned(s, q, value, data);
-    if (data && source_of(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)
-        return refuse(s, q, value, data, "scales in f32 of what is dynamic");
-    return data ? check_grain_of_data(s, q, value) : OK;
-}
-
 Status scale_of_values(QuantNodes *q, Build *b, Node *value)
 {
     Node *lo = quant_fold(b, FOLD_LEAST, &q->grain, value), *hi = quant_fold(b, FOLD_LARGEST, &q->grain, value);
@@ -344,8 +205,8 @@ Status scale_of_values(QuantNodes *q, Build *b, Node *value)
 Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
 {
     Build here = scale_behind(value);
-    TRY(check(s, q, value, true));
-    switch (source_of(q)) {
+    TRY(scale_check(s, q, value, true));
+    switch (scale_source(q)) {
     case SOURCE_CONST: {
         Build start = scale_at_start(s->p->g, value);
         return scale_said(q, &start);
@@ -373,11 +234,12 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_TQT:
         return scale_learned(s, q, value, true);
     case SOURCE_DYNAMIC:
-        return q->floor > 0 && has_zero_0(q) ? scale_of_sizes(q, &here, value) : scale_of_values(q, &here, value);
+        return q->floor > 0 && scale_zero_is_0(q) ? scale_of_sizes(q, &here, value) : scale_of_values(q, &here, value);
     case SOURCE_HQO:
-        return refuse(s, q, value, true, "mse, kl or sigma=K: hqo looks at numbers, and a histogram is remembered");
+        return scale_refused(s, q, value, true,
+                             "mse, kl or sigma=K: hqo looks at numbers, and a histogram is remembered");
     default:
-        return refuse(
+        return scale_refused(
             s, q, value, true,
             "ema, minmax, pct=P, mse, kl, sigma=K, const=S, dynamic, lsq, lsq+, pact, tqt, dorefa or stats=N");
     }
@@ -389,18 +251,19 @@ static Status scale_searched(QuantScales *s, QuantNodes *q, Build *b, Node *weig
     const RangeScaleAttr codes = range_of(q);
     Node *lo, *hi;
     if (!type_known(weight->type))
-        return refuse(s, q, weight, false, "minmax: nobody knows the shape of the weight while the batch is open");
-    if (q->by->bits > 16 && source_of(q) != SOURCE_SIGMA)
-        return refuse(s, q, weight, false, "codes of 16 bits or less, of which some are tried");
-    if (source_of(q) == SOURCE_HQO && !codes.symmetric)
-        return refuse(s, q, weight, false, "sym: hqo looks for a scale");
+        return scale_refused(s, q, weight, false,
+                             "minmax: nobody knows the shape of the weight while the batch is open");
+    if (q->by->bits > 16 && scale_source(q) != SOURCE_SIGMA)
+        return scale_refused(s, q, weight, false, "codes of 16 bits or less, of which some are tried");
+    if (scale_source(q) == SOURCE_HQO && !codes.symmetric)
+        return scale_refused(s, q, weight, false, "sym: hqo looks for a scale");
     TRY(codes_search(b, q->by, &q->grain, weight, &codes, &lo, &hi));
     return scale_of_range(q, b, lo, hi);
 }
 
 static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
 {
-    switch (source_of(q)) {
+    switch (scale_source(q)) {
     case SOURCE_CONST:
         q->grain = q->grain.block ? quant_whole : q->grain;
         return scale_said(q, b);
@@ -422,15 +285,16 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
     case SOURCE_SIGMA:
         return scale_searched(s, q, b, weight);
     default:
-        return refuse(s, q, weight, false, "minmax, mse, kl, hqo, sigma=K, const=S, lsq, lsq+, tqt, dorefa or stats=N");
+        return scale_refused(s, q, weight, false,
+                             "minmax, mse, kl, hqo, sigma=K, const=S, lsq, lsq+, tqt, dorefa or stats=N");
     }
 }
 
 Status quant_scale_of_weight(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
 {
-    TRY(check(s, q, weight, false));
+    TRY(scale_check(s, q, weight, false));
     TRY(scale_by_source(s, q, b, weight));
-    if (source_of(q) == SOURCE_CONST)
+    if (scale_source(q) == SOURCE_CONST)
         return OK;
     q->scale = spread_scales(b, &q->grain, q->scale, weight->type);
     q->zero = spread_scales(b, &q->grain, q->zero, weight->type);
@@ -473,7 +337,7 @@ static float gain_of(const QuantNodes *q, const Node *value, int64_t largest)
 /* What is learned as a bound has no factor. */
 static bool is_threshold(const QuantNodes *q)
 {
-    return source_of(q) == SOURCE_PACT || source_of(q) == SOURCE_TQT;
+    return scale_source(q) == SOURCE_PACT || scale_source(q) == SOURCE_TQT;
 }
 
 /* As the words have it; one scale for all has none, and their default. */
@@ -496,7 +360,7 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
                         .mask = mask_of(q->by),
                         .learned = learned,
                         .gain = learned && !is_threshold(q) ? gain_of(q, value, largest) : 1,
-                        .ends = source_of(q) == SOURCE_PACT,
+                        .ends = scale_source(q) == SOURCE_PACT,
                         .learned_zero = q->zero && q->by->part[QUANT_ZERO].value == ZERO_LEARNED };
     code_range(codes, &lo, &hi);
     if ((double)least != lo || (double)largest != hi) {
@@ -505,7 +369,7 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
     }
     if (q->by->format == FORMAT_BINARY && !q->never_negative)
         value = learned_signs(b, value, q->scale, q->grain.axis == QUANT_WHOLE ? -1 : q->grain.axis);
-    if (is_tanh(q))
+    if (scale_is_tanh(q))
         value = learned_tanh(b, value, largest);
     return build_node(b, OP_quantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ value, q->scale, q->zero });
 }
