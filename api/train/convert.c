@@ -1,5 +1,5 @@
-/* --convert: a checkpoint of a step whose states are of other widths.  That step is compiled once more by the options that
- * the checkpoint notes, so that nothing about its codes has to be guessed; it must be this step but for widths. */
+/* --convert: a checkpoint of a step whose states are of other widths.  That step is compiled once more by the options
+ * that the checkpoint notes, so that nothing about its codes has to be guessed; it must be this step but for widths. */
 #include <string.h>
 
 #include "api/session/convert_states.h"

@@ -46,8 +46,8 @@ typedef struct RunOptions {
     size_t n_more;
     bool resume, must_resume, overwrite, no_save;
     bool convert_states, convert_weights; /* --convert: what a checkpoint may have in another width */
-    bool save_error_stops; /* --on-save-error */
-    int64_t skips;         /* steps in a row that may be skipped for not being finite; 0: the first one ends the run */
+    bool save_error_stops;                /* --on-save-error */
+    int64_t skips; /* steps in a row that may be skipped for not being finite; 0: the first one ends the run */
     bool skips_said;
 } RunOptions;
 

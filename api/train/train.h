@@ -243,9 +243,8 @@ Status train_restore(Trainer *t);
 
 /* ---- api/train/convert.c ---- */
 
-/* --convert: the states of the newest checkpoint of a path in the forms of this step, `n` of them, as checkpoint_load gives
- * those that fit as they are; *other says whether that was needed: it was not where the file is of this very step, which
- * is left to checkpoint_load. */
+/* --convert: the `n` states of this step out of the newest checkpoint of a path, whatever their widths there; else as
+ * checkpoint_load.  *other is false where there is none, or it is of this very step: that is left to checkpoint_load. */
 Status train_convert(Trainer *t, Heap *heap, const StateSlot *slots, size_t n, CheckpointLoaded *loaded, bool *other);
 
 /* ---- api/train/train_save.c ---- */

@@ -215,10 +215,27 @@ static Status take_again(const CheckpointReader *r, const char *path, Weights *w
                        t->name, slot->path_name ? slot->path_name : slot->name);
 }
 
+/* What codes stand for is known to the step that keeps them. */
+static Status refuse_codes(const CheckpointReader *r, const char *path, const StateReport *report)
+{
+    Message *m = message_new(r->diag, SEVERITY_ERROR, USAGE, (Place){ .file = path, .byte = -1 },
+                             "--init: %zu of its weights are codes, or would become others", report->n_other_weights);
+    for (size_t i = 0; i < report->n_misshapen && i < 3; i++)
+        message_at(m, "%s", report->misshapen[i]);
+    message_try(m,
+                "qcc --export MODEL --checkpoint %s --for float -o TRAINED.onnx with the options of its run, and"
+                " TRAINED.onnx in place of the model",
+                path);
+    message_try(m, "--resume --convert weights, to go on with the optimizer's states, too");
+    return message_send(m);
+}
+
 static Status fill(const CheckpointReader *r, const char *path, Weights *w, const StateSlot *slots, size_t n,
                    Tensor **states, StateReport *report)
 {
     const int64_t *to = match_slots(r->arena, &w->table, slots, n, true, report);
+    if (match_is_ours(&w->table) && report->n_other_weights)
+        return refuse_codes(r, path, report);
     if (!report->n_matched)
         return fail(r->diag, (Place){ .file = path, .byte = -1 },
                     "none of its %zu tensors has the name and shape of a parameter", w->table.n);
