@@ -171,7 +171,7 @@ static const char *wrong_with_floats(const Quantizer *q, QuantOperand role, cons
                : "bf16 is rounded by rne or sr";
 }
 
-/* Learned quantizers say what they learn. */
+/* Scales and codes of 0 that go together: learned quantizers say what they learn. */
 static const char *wrong_with_learned(const Quantizer *q, const char **instead)
 {
     const bool plus = quantizer_says(q, QUANT_SOURCE, SOURCE_LSQ_PLUS),
@@ -182,6 +182,8 @@ static const char *wrong_with_learned(const Quantizer *q, const char **instead)
     if (tqt && !quantizer_says(q, QUANT_SCALE, SCALE_POW2))
         return "the scales of tqt are powers of two";
     *instead = "sym";
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_CONST) && quantizer_says(q, QUANT_ZERO, ZERO_ASYM))
+        return "a scale that is said leaves open which code stands for 0";
     return zero && !plus && !quantizer_says(q, QUANT_SOURCE, SOURCE_LSQ)
                ? "a learned code of 0 belongs to learned scales"
                : NULL;

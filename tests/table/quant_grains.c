@@ -462,9 +462,10 @@ static bool looks_long(QuantValue source)
 
 static bool has_weights(QuantValue source, const char *zero)
 {
-    const bool learned = source == SOURCE_LSQ || source == SOURCE_STATS || source == SOURCE_TQT || source == SOURCE_HQO;
-    return source == SOURCE_MINMAX || source == SOURCE_DYNAMIC || source == SOURCE_CONST || source == SOURCE_MSE ||
-           source == SOURCE_KL || source == SOURCE_SIGMA || (learned && strcmp(zero, "sym") == 0);
+    const bool by_0 = source == SOURCE_LSQ || source == SOURCE_STATS || source == SOURCE_TQT || source == SOURCE_HQO ||
+                      source == SOURCE_CONST;
+    return source == SOURCE_MINMAX || source == SOURCE_DYNAMIC || source == SOURCE_MSE || source == SOURCE_KL ||
+           source == SOURCE_SIGMA || (by_0 && strcmp(zero, "sym") == 0);
 }
 
 static Status weight_body(void *arg)

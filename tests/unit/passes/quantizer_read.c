@@ -177,6 +177,7 @@ static Status each_mistake(void *arg)
         { "a=int8:dynamic:stored", "stored belongs to weights" },
         { "w=int8:stored:lsq", "weights that are stored have the scale of their largest" },
         { "a=int8:pact", "pact learns the upper end of what is never below 0\n  try: uint8:pact" },
+        { "a=int8:const=0.5:asym", "a scale that is said leaves open which code stands for 0\n  try: sym" },
         { "a=int8:dorefa", "dorefa belongs to weights" },
     };
     Context *c = arg;
