@@ -6,7 +6,7 @@
 #include "ops/card/row.h"
 #include "ops/machine/space.h"
 
-enum { BLOCK = 1024, WIDEST = 8 };
+enum { BLOCK = 512, WIDEST = 8 }; /* of a block: four lie on the stack, which a host may have 64 KiB of */
 
 /* How an operand reaches the loop. */
 typedef enum Feed {
