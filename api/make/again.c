@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/hall/quiet.h"
 #include "api/make/recipe.h"
 #include "base/checked.h"
 #include "base/number_text.h"
@@ -141,28 +142,9 @@ static Status build(const Again *a, qcc_step *s, Graph **g)
 /* ---- what is said ---- */
 
 /* Everything that making the step had to say it said; only why this fails is new. */
-typedef struct Ear {
-    Diag *diag, before;
-    const Message *first; /* error; null: none */
-} Ear;
-
-static void hear(void *user, const Message *m)
-{
-    Ear *ear = user;
-    if (m->severity == SEVERITY_ERROR && !ear->first)
-        ear->first = m;
-}
-
-static void hear_no_more(void *user)
-{
-    const Ear *ear = user;
-    *ear->diag = ear->before;
-}
-
-static Status tell(const Again *a, const Ear *ear, Status status)
+static Status tell(const Again *a, const Message *first, Status status)
 {
     Diag *d = &a->made->cx->diag;
-    const Message *first = ear->first;
     if (!first)
         return status;
     Message *m =
@@ -179,17 +161,11 @@ static Status tell(const Again *a, const Ear *ear, Status status)
 
 static Status build_quietly(const Again *a, qcc_step *s, Graph **g)
 {
-    Cleanup cleanup;
-    Diag *d = &a->made->cx->diag;
-    Ear ear = { .diag = d, .before = *d };
-    cleanup_push(&a->made->cx->memory, &cleanup, hear_no_more, &ear);
-    d->report = hear;
-    d->user = &ear;
-    d->warnings_are_errors = false;
+    Quiet quiet;
+    quiet_begin(&quiet, &a->made->cx->memory, &a->made->cx->diag);
     const Status status = build(a, s, g);
-    cleanup_drop(&cleanup);
-    hear_no_more(&ear);
-    return status == OK ? OK : tell(a, &ear, status);
+    quiet_end(&quiet);
+    return status == OK ? OK : tell(a, quiet.first, status);
 }
 
 /* ---- for sessions ---- */

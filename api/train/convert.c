@@ -2,6 +2,7 @@
  * that the checkpoint notes, so that nothing about its codes has to be guessed; it must be this step but for widths. */
 #include <string.h>
 
+#include "api/hall/quiet.h"
 #include "api/session/convert_states.h"
 #include "api/train/train.h"
 #include "base/bytes.h"
@@ -10,25 +11,6 @@
 #include "runtime/checkpoint/option_words.h"
 
 /* ---- the step that was ---- */
-
-/* What it had to say it said when it was compiled; only why it cannot be any more is new. */
-typedef struct Ear {
-    Diag *diag, before;
-    const Message *first; /* error; null: none */
-} Ear;
-
-static void hear(void *user, const Message *m)
-{
-    Ear *ear = user;
-    if (m->severity == SEVERITY_ERROR && !ear->first)
-        ear->first = m;
-}
-
-static void hear_no_more(void *user)
-{
-    const Ear *ear = user;
-    *ear->diag = ear->before;
-}
 
 static Status compile(Trainer *t, const char *options, qcc_step **old)
 {
@@ -39,20 +21,15 @@ static Status compile(Trainer *t, const char *options, qcc_step **old)
 
 static Status compile_old(Trainer *t, const CheckpointLoaded *of, qcc_step **old)
 {
-    Cleanup cleanup;
-    Ear ear = { .diag = t->d, .before = *t->d };
-    cleanup_push(&t->cx->memory, &cleanup, hear_no_more, &ear);
-    t->d->report = hear;
-    t->d->user = &ear;
-    t->d->warnings_are_errors = false;
+    Quiet quiet; /* what it had to say it said when it was compiled; only why it cannot be any more is new */
+    quiet_begin(&quiet, &t->cx->memory, t->d);
     const Status status = compile(t, of->info.options, old);
-    cleanup_drop(&cleanup);
-    hear_no_more(&ear);
-    if (status == OK || !ear.first)
+    quiet_end(&quiet);
+    if (status == OK || !quiet.first)
         return status;
     return fail_as(t->d, status, (Place){ .file = of->file, .byte = -1 },
                    "--convert: the step that saved it cannot be made again, with %s: %s", of->info.options,
-                   ear.first->text);
+                   quiet.first->text);
 }
 
 /* ---- what else differs ---- */
