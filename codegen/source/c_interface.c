@@ -77,12 +77,8 @@ static void print_scales(Text *t, CSource *s, const CPort *p)
 
 static void print_port(Text *t, CSource *s, const CPort *p)
 {
-    Text name;
-    text_open(&name, s->arena);
-    text_escape(&name, p->said, strlen(p->said), 60);
-    for (char *c = name.p; c && *c; c++)
-        *c = *c == '*' || *c == '\\' ? '|' : *c;
-    text_printf(t, "\n/* %s: %s of %s, row by row%s */\n", text_get(&name), port_type(p), c_shape(s, p->value->type),
+    text_printf(t, "\n/* %s: %s of %s, row by row%s */\n", c_comment(s, p->said), port_type(p),
+                c_shape(s, p->value->type),
                 !p->floats                     ? "."
                 : p->value->type->dtype == F32 ? "; a sum stands for the number sum * scale."
                                                : "; a code stands for the number (code - zero) * scale.");

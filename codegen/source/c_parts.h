@@ -111,6 +111,9 @@ const char *c_smallest(int64_t n, const int64_t *v);
 /* Opens the function of a call, after a remark about it: name(const T *x, .., T *y). */
 void c_function(CSource *s, const char *name, const Node *n, int n_in, const Node *const *ins, const char *remark);
 
+/* A name of the model as it may stand in a comment. */
+const char *c_comment(CSource *s, const char *name);
+
 /* A shape without the batch of one: "16 x 8 x 8". */
 const char *c_shape(CSource *s, const Type *t);
 

@@ -16,10 +16,8 @@ static void indent(CSource *s)
 
 static void __attribute__((format(printf, 2, 0))) add_line(CSource *s, const char *format, va_list args)
 {
-    char line[1024];
-    vsnprintf(line, sizeof line, format, args);
     indent(s);
-    text_linef(&s->code, "%s", line);
+    text_linef(&s->code, "%s", arena_vprintf(s->arena, format, args));
 }
 
 void c_line(CSource *s, const char *format, ...)
@@ -121,12 +119,12 @@ const char *c_shape(CSource *s, const Type *t)
     return text.n ? text_get(&text) : "1";
 }
 
-/* A text of the model inside a comment. */
-static const char *commented(CSource *s, const char *name)
+const char *c_comment(CSource *s, const char *name)
 {
+    enum { MOST = 80 };
     Text text;
     text_open(&text, s->arena);
-    text_escape(&text, name, strlen(name), 80);
+    text_escape(&text, name, strlen(name), MOST);
     char *p = arena_printf(s->arena, "%s", text_get(&text));
     for (char *c = p; *c; c++)
         if ((c[0] == '*' && c[1] == '/') || (c[0] == '/' && c[1] == '*') || *c == '\\')
@@ -140,7 +138,7 @@ void c_function(CSource *s, const char *name, const Node *n, int n_in, const Nod
     const Type *y = n->type->kind == TYPE_TUPLE ? type_result(n->type, 0) : n->type;
     const char *label = n->label ? n->label : n->name ? n->name : "";
     label = arena_printf(s->arena, "%.*s", (int)strcspn(label, "#"), label); /* its number among those of one name */
-    text_printf(&s->code, "\n/* %s%s%s */\n", commented(s, label), *label ? ": " : "", remark);
+    text_printf(&s->code, "\n/* %s%s%s */\n", c_comment(s, label), *label ? ": " : "", remark);
     text_printf(&s->code, "static void %s(", name);
     for (int i = 0; i < n_in; i++)
         text_printf(&s->code, "const %s *%s, ", c_type(ins[i]->type->dtype), letters[i]);
