@@ -45,6 +45,9 @@ static const char *find_layer(Rounding *r)
     const DType t = r->codes->type->dtype;
     if (!dtype_is_integer(t) || dtype_bits(t) > 16 || t == BOOL)
         return "its codes are no integers";
+    const Tensor *z = walk_value(r->w, in(r->codes, 2), 0, false);
+    if (z && tensor_elements(z) > 1)
+        return "its channels have codes of 0 of their own";
     return r->w->batches->n && !walk_value(r->w, in(call, r->layer.data), 0, false) ? "its data are not there" : NULL;
 }
 
