@@ -252,6 +252,14 @@ static bool tensor_known(const Type *type)
     return type->rank >= 0;
 }
 
+bool type_same_shape(const Type *a, const Type *b)
+{
+    bool same = a->kind == TYPE_TENSOR && b->kind == TYPE_TENSOR && a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dims[i] == b->dims[i];
+    return same;
+}
+
 bool type_known(const Type *type)
 {
     Open stack[DEEPEST];

@@ -102,6 +102,9 @@ const Type *type_opaque(Types *t, const char *text);
 /* The same shape with another element type. */
 const Type *type_with_dtype(Types *t, const Type *type, DType dtype);
 
+/* Whether both are tensors of one rank with the same dimensions, known or not. */
+bool type_same_shape(const Type *a, const Type *b);
+
 /* Whether nothing about the type is unknown. */
 bool type_known(const Type *type);
 

@@ -60,14 +60,9 @@ static Tensor *room(const Converting *v, const Node *n)
 
 /* ---- types, which are those of two steps ---- */
 
-static bool same_shape(const Type *a, const Type *b)
-{
-    return a->rank == b->rank && bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
-}
-
 static bool same_type(const Node *a, const Node *b)
 {
-    return (!a && !b) || (a && b && a->type->dtype == b->type->dtype && same_shape(a->type, b->type));
+    return (!a && !b) || (a && b && a->type->dtype == b->type->dtype && type_same_shape(a->type, b->type));
 }
 
 static const char *width_of(const Node *n)
@@ -127,7 +122,8 @@ static Status look_at_moment(Converting *v, const char *parameter, const char *k
 {
     Moment as, was;
     const Node *to = moment_of(v->c->to, parameter, kind, &as), *from = moment_of(v->c->from, parameter, kind, &was);
-    if (!to || !from || !same_shape(to->type, from->type) || !old_of(v, from) || (was.codes && !old_of(v, was.scale)))
+    if (!to || !from || !type_same_shape(to->type, from->type) || !old_of(v, from) ||
+        (was.codes && !old_of(v, was.scale)))
         return OK;
     if (same_type(to, from) && same_type(as.scale, was.scale) && as.block == was.block)
         return OK;
@@ -202,7 +198,7 @@ static Status look_at_weight(Converting *v, const char *name)
     TRY(look_up(v->c->to, name, &to));
     TRY(look_up(v->c->from, name, &from));
     if (!to.weight || !from.weight || (!to.coded && !from.coded) || same_form(&to, &from) ||
-        !same_shape(to.weight->type, from.weight->type) || !old_of(v, from.weight))
+        !type_same_shape(to.weight->type, from.weight->type) || !old_of(v, from.weight))
         return OK;
     if ((!to.coded && to.weight->type->dtype != F32) || (!from.coded && from.weight->type->dtype != F32))
         return OK;
@@ -222,7 +218,7 @@ static void take_same(Converting *v)
     for (size_t i = 0; i < c->n_want; i++) {
         const MapEntry *e = v->done[i] ? NULL : map_find(&v->have, c->want[i].name);
         Tensor *old = e ? c->old[e->value.u] : NULL;
-        if (!old || old->type->dtype != c->want[i].type->dtype || !same_shape(old->type, c->want[i].type))
+        if (!old || old->type->dtype != c->want[i].type->dtype || !type_same_shape(old->type, c->want[i].type))
             continue;
         old->type = c->want[i].type;
         c->made[i] = old;

@@ -209,23 +209,13 @@ static Gap gap_between(const Tensor *a, const Tensor *b, double rtol, double ato
     return g;
 }
 
-static bool same_shape(const Tensor *a, const Tensor *b)
-{
-    if (a->type->kind != TYPE_TENSOR || b->type->kind != TYPE_TENSOR || a->type->rank != b->type->rank)
-        return false;
-    for (int i = 0; i < a->type->rank; i++)
-        if (a->type->dims[i] != b->type->dims[i])
-            return false;
-    return true;
-}
-
 /* Whether an output is within the tolerances. */
 static bool tell_output(Diff *d, size_t i, size_t k)
 {
     const Tensor *a = d->model[0]->results[i], *b = d->model[1]->results[k];
     Text *t = &d->text;
     text_printf(t, "  %s ", name_text(d->arena, d->model[0]->outputs[i].name));
-    if (!a || !b || !same_shape(a, b)) {
+    if (!a || !b || !type_same_shape(a->type, b->type)) {
         text_printf(t, "%s -> %s\n", a ? type_text(d->arena, a->type) : "absent",
                     b ? type_text(d->arena, b->type) : "absent");
         diff_record(d, "numbers", d->model[0]->outputs[i].name, a ? type_text(d->arena, a->type) : NULL,

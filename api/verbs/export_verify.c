@@ -231,11 +231,9 @@ static Status compare_codes(Verify *v, const Batch *batch)
     return parity_batch(&v->parity, &how, &v->c->cx->memory, training, file, batch);
 }
 
-static bool same_shape(const Type *a, const Type *b)
+static bool compares(const Type *a, const Type *b)
 {
-    const bool tensors = a->kind == TYPE_TENSOR && b->kind == TYPE_TENSOR;
-    const bool alike = tensors && (a->dtype == b->dtype || (dtype_is_float(a->dtype) && dtype_is_float(b->dtype)));
-    return alike && a->rank == b->rank && bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+    return type_same_shape(a, b) && (a->dtype == b->dtype || (dtype_is_float(a->dtype) && dtype_is_float(b->dtype)));
 }
 
 /* Counts what is equal of the samples that count. */
@@ -280,7 +278,7 @@ static Status look(void *user, const Batch *batch, const Validation *seen)
         const Tensor *want = session_view(v->run, v->after->outputs[i].name), *got = v->after->results[i];
         if (!want || !got)
             continue;
-        if (same_shape(want->type, got->type))
+        if (compares(want->type, got->type))
             compare_output(&v->outputs[i], want, got, batch);
         else
             v->outputs[i].apart = INFINITY;

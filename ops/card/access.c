@@ -147,14 +147,9 @@ bool access_iterate(const Node *n, Arena *arena, Iteration *to)
 
 /* ---- aliases ---- */
 
-static bool same_shape(const Type *x, const Type *y)
+static bool same_type(const Type *x, const Type *y)
 {
-    if (x->kind != TYPE_TENSOR || !is_known(x) || x->dtype != y->dtype || x->rank != y->rank)
-        return false;
-    for (int i = 0; i < x->rank; i++)
-        if (x->dims[i] != y->dims[i])
-            return false;
-    return true;
+    return type_same_shape(x, y) && is_known(x) && x->dtype == y->dtype;
 }
 
 AliasHow access_alias(const Node *n, int result, int operand, Arena *scratch)
@@ -170,11 +165,11 @@ AliasHow access_alias(const Node *n, int result, int operand, Arena *scratch)
             (a->result == result || a->result == ALIAS_EACH) && (a->operand == operand || a->operand == ALIAS_EACH);
         Iteration walk;
         if (a->how && meant) {
-            const bool fits = a->how == ALIAS_OVER ? same_shape(x, y) && (!card->over || card->over(n))
+            const bool fits = a->how == ALIAS_OVER ? same_type(x, y) && (!card->over || card->over(n))
                                                    : access_iterate(n, scratch, &walk);
             return fits ? (AliasHow)a->how : ALIAS_NONE;
         }
     }
     const bool row = card->kind == ACCESS_ROW && !card->iterate && type_results(n->type) == 1;
-    return row && same_shape(x, y) ? ALIAS_OVER : ALIAS_NONE;
+    return row && same_type(x, y) ? ALIAS_OVER : ALIAS_NONE;
 }

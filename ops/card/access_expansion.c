@@ -20,16 +20,6 @@ static Node *heart_of(const Graph *g)
     return heart;
 }
 
-static bool same_dims(const Type *x, const Type *y)
-{
-    if (x->kind != TYPE_TENSOR || y->kind != TYPE_TENSOR || x->rank != y->rank)
-        return false;
-    for (int i = 0; i < x->rank; i++)
-        if (x->dims[i] != y->dims[i])
-            return false;
-    return true;
-}
-
 static bool is_constant(const Node *n)
 {
     return n->op == OP_const;
@@ -44,7 +34,7 @@ static Node *behind_rows(Node *n)
             Node *x = in(n, i);
             if (!x || is_constant(x))
                 continue;
-            if (only || !same_dims(x->type, n->type))
+            if (only || !type_same_shape(x->type, n->type))
                 return NULL;
             only = x;
         }
@@ -94,7 +84,7 @@ static bool rows_above(Heart *h, Node *n)
 {
     while (n != h->node) {
         Node *below = NULL;
-        if (!is_row(n) || !same_dims(n->type, h->node->type))
+        if (!is_row(n) || !type_same_shape(n->type, h->node->type))
             return false;
         for (int i = 0; i < n->n_in; i++) {
             Node *x = in(n, i), *source = x ? behind_rows(x) : NULL;

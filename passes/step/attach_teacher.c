@@ -154,18 +154,10 @@ static Status find_by_name(Lesson *l)
 
 /* ---- the teacher's ---- */
 
-static bool same_dims(const Type *a, const Type *b)
-{
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dims[i] == b->dims[i];
-    return same;
-}
-
 static Status check_scores(const Lesson *l)
 {
     const Type *own = l->own.scores->type, *theirs = l->theirs.scores->type;
-    if (!same_dims(own, theirs))
+    if (!type_same_shape(own, theirs))
         return message_send(wrong(l, "output %s is %s there, and %s in the model", l->own.output,
                                   type_text(l->run->scratch, theirs), type_text(l->run->scratch, own)));
     if (l->own.axis != l->theirs.axis)

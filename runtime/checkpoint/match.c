@@ -19,16 +19,12 @@ void report_unexpected(Arena *arena, StateReport *r, const char *name)
     r->unexpected[r->n_unexpected++] = arena_string(arena, name);
 }
 
-static bool same_shape(const Type *a, const Type *b)
-{
-    return a->rank == b->rank && bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
-}
-
 /* Whether a file has as many numbers, in another type; codes that the format has no name for are bytes, two in each. */
 static bool is_other_width(const Type *got, const Type *want)
 {
     const int64_t n = type_elements(got), m = type_elements(want);
-    return same_shape(got, want) ? got->dtype != want->dtype : got->dtype == U8 && got->rank == 1 && n == m / 2 + m % 2;
+    return type_same_shape(got, want) ? got->dtype != want->dtype
+                                      : got->dtype == U8 && got->rank == 1 && n == m / 2 + m % 2;
 }
 
 void report_misshapen(Arena *arena, StateReport *r, const StateSlot *slot, const char *name, const Type *got,
@@ -55,7 +51,7 @@ static bool fits(const Type *file, const Type *slot, bool convert, bool *convert
     *converted = false;
     if (file == slot || is_stored_as(file, slot))
         return true;
-    if (!same_shape(file, slot))
+    if (!type_same_shape(file, slot))
         return false;
     *converted = file->dtype != slot->dtype;
     return !*converted || (convert && dtype_is_float(file->dtype) && dtype_is_float(slot->dtype));
@@ -84,7 +80,7 @@ static bool is_reversed(const Type *a, const Type *b)
 
 bool match_is_turned(const Type *file, const StateSlot *slot, bool ours)
 {
-    return !ours && is_reversed(file, slot->type) && (slot->turned || !same_shape(file, slot->type));
+    return !ours && is_reversed(file, slot->type) && (slot->turned || !type_same_shape(file, slot->type));
 }
 
 /* Weights of another program may be transposed, or have other dimensions of 1. */
@@ -163,7 +159,7 @@ static int64_t fit_piece(const Matching *m, const SafeTensor *t, size_t slot)
 {
     const StateGates *g = m->slots[slot].pieces;
     const bool convert = t->type->dtype != g->type->dtype;
-    if (!same_shape(t->type, g->type) || (convert && !dtype_is_float(t->type->dtype))) {
+    if (!type_same_shape(t->type, g->type) || (convert && !dtype_is_float(t->type->dtype))) {
         report_misshapen(m->arena, m->report, &m->slots[slot], t->name, t->type, g->type);
         m->seen[slot] = true;
         return MATCH_NONE;

@@ -24,12 +24,6 @@ static void part_states(Session *s)
         map_put(&s->by_name, s->states[i].name, NULL)->value.p = &s->states[i];
 }
 
-static bool same_shape(const Type *a, const Type *b)
-{
-    return a->kind == TYPE_TENSOR && b->kind == TYPE_TENSOR && a->rank == b->rank && type_known(a) &&
-           bytes_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
-}
-
 Status shadows_open(Session *s)
 {
     part_states(s);
@@ -39,7 +33,8 @@ Status shadows_open(Session *s)
         const char *name = is_shadow ? state->mark.of : NULL;
         state->version = is_shadow ? NEVER : NEVER + 1;
         state->master = name ? session_state(s, name) : NULL;
-        if (is_shadow && (!state->master || !same_shape(state->type, state->master->type)))
+        if (is_shadow &&
+            (!state->master || !type_known(state->type) || !type_same_shape(state->type, state->master->type)))
             return fail(s->ir->diag, NOWHERE, "state %s is no shadow: there is no state %s of its shape", state->name,
                         name ? name : "_");
     }
