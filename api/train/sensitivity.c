@@ -33,10 +33,10 @@ static Sensitive *named(Sensitivity *s, const char *value)
     return &s->list[s->n++];
 }
 
-/* Means of the first 32, and moving behind them. */
+/* Means of the batches so far. */
 static void add_batch(Sensitivity *s, const Graph *g, Tensor *const *results)
 {
-    const double share = 1.0 / (double)(s->batches < BATCHES ? s->batches + 1 : BATCHES);
+    const double share = 1.0 / (double)(s->batches + 1);
     for (int i = 0; i < graph_n_results(g); i++) {
         const RoleMark mark = graph_result_mark(g, i);
         if (!results[i] || mark.role != RESULT_gradient || strncmp(mark.of, WEIGH_PREFIX, strlen(WEIGH_PREFIX)) != 0)

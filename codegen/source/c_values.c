@@ -133,13 +133,7 @@ const char *c_type(DType dtype)
 
 void c_call(CSource *s, const char *function, int n, const Node *const *args)
 {
-    if (s->n_calls == s->cap_calls) {
-        CCall *more = NEWS(s->arena, CCall, 2 * s->cap_calls + 16);
-        if (s->n_calls)
-            memcpy(more, s->calls, s->n_calls * sizeof *more);
-        s->calls = more;
-        s->cap_calls = 2 * s->cap_calls + 16;
-    }
+    GROW(s->arena, s->calls, s->n_calls, s->cap_calls);
     CCall *call = &s->calls[s->n_calls++];
     *call = (CCall){ .function = function, .n = n };
     memcpy(call->args, args, (size_t)n * sizeof *args);
