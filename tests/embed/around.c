@@ -47,24 +47,21 @@ static void *interrupter(void *arg)
     return NULL;
 }
 
+/* The model never ends by itself. */
 static void a_run_can_be_interrupted(void **state)
 {
     Host h = { 0 };
     qcc_context *cx = open_with(&h);
     qcc_model *m;
     pthread_t thread;
-    struct timespec before, after;
     int64_t zero = 0;
     const qcc_tensor x = { sizeof(qcc_tensor), QCC_I64, 0, { 0 }, &zero, sizeof zero };
     qcc_tensor y = { .size = sizeof(qcc_tensor) };
     (void)state;
     assert_int_equal(read_file(cx, MODELS "endless.onnx", &m), QCC_OK);
-    clock_gettime(CLOCK_MONOTONIC, &before);
     assert_int_equal(pthread_create(&thread, NULL, interrupter, cx), 0);
     assert_int_equal(qcc_run_model(m, &x, 1, &y, 1), QCC_INTERRUPTED);
-    clock_gettime(CLOCK_MONOTONIC, &after);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true((double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) * 1e-9 < 2);
     assert_int_equal(read_file(cx, MLP, &m), QCC_OK); /* it goes on afterwards */
     qcc_close(cx);
     assert_int_equal(h.blocks, 0);

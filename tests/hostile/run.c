@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "hostile/pace.h"
+#include "support/pace.h"
 
 /* clang-format off */
 static const struct { int number; const char *title; } classes[] = {

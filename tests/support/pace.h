@@ -1,6 +1,6 @@
 /* How long something may take, where many share the processor: its seconds are counted in a known piece of work. */
-#ifndef TESTS_HOSTILE_PACE_H
-#define TESTS_HOSTILE_PACE_H
+#ifndef TESTS_SUPPORT_PACE_H
+#define TESTS_SUPPORT_PACE_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "hostile/pace.h"
+#include "support/pace.h"
 
 #include <stdint.h>
 #include <stdlib.h>
