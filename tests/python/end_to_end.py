@@ -109,7 +109,7 @@ def session_of(path, saved, spec):
     options.optimized_model_filepath = saved
     if spec == SIGNED:
         options.add_session_config_entry(INT8, "1")
-    elif spec == UNSIGNED:
+    elif spec == UNSIGNED and not VNNI:
         options.add_session_config_entry(EXACT, "1")
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
