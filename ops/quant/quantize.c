@@ -112,6 +112,7 @@ static const Type *infer_quantize_linear(Infer *q)
 typedef struct Quantizer {
     const CodeLoops *loops;
     ScaleLayout layout;
+    bool shares;            /* pieces have one scale */
     const Tensor *x, *draw; /* draw: of stochastic rounding */
     Tensor *y;
     const f32 *scale, *zero; /* zero: null when all are 0 */
@@ -141,13 +142,13 @@ static void divide(const Quantizer *c, Piece *p)
         f64 wide[BLOCK];
         load_f64(wide, c->x, p->first, p->n);
         for (int64_t i = 0; i < p->n; i++)
-            p->v[i] = (f32)rint_f64(wide[i] / c->scale_f64[p->at[i]]);
+            p->v[i] = (f32)rint_f64(wide[i] / c->scale_f64[p->at[c->shares ? 0 : i]]);
         return;
     }
     load_f32(p->v, c->x, p->first, p->n);
-    if (!c->layout.block)
-        c->loops->divide((size_t)p->n, p->v, c->scale[0]);
-    for (int64_t i = 0; i < p->n && c->layout.block; i++)
+    if (c->shares)
+        c->loops->divide((size_t)p->n, p->v, c->scale[p->at[0]]);
+    for (int64_t i = 0; i < p->n && !c->shares; i++)
         p->v[i] = p->v[i] / c->scale[p->at[i]];
     if (c->quotient != F32)
         narrow(c->quotient, p->v, p->n);
@@ -176,7 +177,7 @@ static void store_wide(const Quantizer *c, const Piece *p)
 {
     i64 code[BLOCK];
     for (int64_t i = 0; i < p->n; i++) {
-        const f64 z = c->zero ? (f64)c->zero[p->at[i]] : 0, r = (f64)p->r[i], q = r == r ? r + z : z;
+        const f64 z = c->zero ? (f64)c->zero[p->at[c->shares ? 0 : i]] : 0, r = (f64)p->r[i], q = r == r ? r + z : z;
         code[i] = (i64)(q < c->lo ? c->lo : q > c->hi ? c->hi : q);
     }
     store_i64(c->y, p->first, code, p->n);
@@ -195,11 +196,12 @@ static void round_floats(const Quantizer *c, Piece *p)
 static void quantize_piece(const Quantizer *c, Piece *p)
 {
     const DType code = c->y->type->dtype;
-    scale_layout_indices(&c->layout, p->first, p->n, p->at);
     divide(c, p);
     if (dtype_is_float(code)) {
-        for (int64_t i = 0; i < p->n && c->zero; i++)
-            p->v[i] = c->zero[p->at[i]] == 0 ? p->v[i] : p->v[i] + c->zero[p->at[i]];
+        for (int64_t i = 0; i < p->n && c->zero; i++) {
+            const f32 z = c->zero[p->at[c->shares ? 0 : i]];
+            p->v[i] = z == 0 ? p->v[i] : p->v[i] + z;
+        }
         if (c->draw)
             round_floats(c, p);
         store_codes(c->y, p->first, p->v, p->n, c->saturate);
@@ -213,9 +215,9 @@ static void quantize_piece(const Quantizer *c, Piece *p)
         return;
     }
     const f32 lo = (f32)c->lo, hi = (f32)c->hi;
-    if (!c->layout.block)
-        c->loops->settle((size_t)p->n, p->r, c->zero ? c->zero[0] : 0, lo, hi);
-    for (int64_t i = 0; i < p->n && c->layout.block; i++)
+    if (c->shares)
+        c->loops->settle((size_t)p->n, p->r, c->zero ? c->zero[p->at[0]] : 0, lo, hi);
+    for (int64_t i = 0; i < p->n && !c->shares; i++)
         p->r[i] = code_of_f32(p->r[i], c->zero ? c->zero[p->at[i]] : 0, lo, hi);
     store_f32(c->y, p->first, p->r, p->n);
 }
@@ -226,9 +228,13 @@ static void quantize_pieces(void *arg, int64_t begin, int64_t end, int worker)
     const int64_t n = tensor_elements(c->x);
     Piece p;
     (void)worker;
-    for (int64_t i = begin; i < end; i++) {
-        p.first = i * BLOCK;
-        p.n = n - p.first < BLOCK ? n - p.first : BLOCK;
+    for (p.first = begin * BLOCK; p.first < n && p.first < end * BLOCK; p.first += p.n) {
+        const int64_t rest = (end * BLOCK < n ? end * BLOCK : n) - p.first;
+        p.n = rest < BLOCK ? rest : BLOCK;
+        if (c->shares)
+            p.n = scale_layout_run(&c->layout, p.first, p.n, p.at);
+        else
+            scale_layout_indices(&c->layout, p.first, p.n, p.at);
         quantize_piece(c, &p);
     }
 }
@@ -257,6 +263,7 @@ static Status eval_quantize_linear(Eval *e)
                     .quotient = quotient_type(at, s->type->dtype),
                     .rounding = at->rounding,
                     .saturate = at->saturate };
+    c.shares = scale_layout_shares(&c.layout);
     code_limits(c.y->type->dtype, at->least, at->largest, &c.lo, &c.hi);
     eval_parallel(e, (tensor_elements(x) + BLOCK - 1) / BLOCK, quantize_pieces, &c);
     return OK;

@@ -73,6 +73,12 @@ ScaleLayout scale_layout_of(const Type *x, const Type *scale, int64_t axis, int6
 /* The indices of the scales of elements first .. first + n - 1. */
 void scale_layout_indices(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index);
 
+/* How many elements from `first` on, of at most n, share one scale, whose index is given. */
+int64_t scale_layout_run(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index);
+
+/* Whether runs are long enough to be worth a loop each. */
+bool scale_layout_shares(const ScaleLayout *g);
+
 /* The codes of an integer type. */
 void code_range(DType dtype, double *lo, double *hi);
 

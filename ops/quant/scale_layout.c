@@ -106,6 +106,23 @@ void scale_layout_indices(const ScaleLayout *g, int64_t first, int64_t n, int64_
     }
 }
 
+int64_t scale_layout_run(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index)
+{
+    scale_layout_indices(g, first, 1, index);
+    if (!g->block)
+        return n;
+    const int64_t a = first / g->inner % g->extent, last = (a / g->block + 1) * g->block;
+    const int64_t end = last < g->extent ? last : g->extent;
+    const int64_t run = g->per_axis || g->inner == 1 ? (end - a) * g->inner - first % g->inner : 1;
+    return run < n ? run : n;
+}
+
+bool scale_layout_shares(const ScaleLayout *g)
+{
+    enum { WORTH = 16 };
+    return !g->block || (g->per_axis ? g->inner : g->inner == 1 ? g->block : 1) >= WORTH;
+}
+
 bool dtype_is_code(DType d)
 {
     switch (d) {
