@@ -200,11 +200,39 @@ int64_t move_count(const int64_t *dims, int first, int last)
     return n;
 }
 
+/* Elements of a map that does not go on long; false: neither their size nor the map is such. */
+static bool one_by_one(size_t size, int64_t n, char *y, const char *x, const int64_t *map, const void *fill)
+{
+    enum { SHORT = 24 };
+    if (!x || (n > SHORT && map[n / 2] == map[n / 2 - 1] + 1))
+        return false;
+#define COPY_EACH(T)                                                                                                   \
+    case sizeof(T): {                                                                                                  \
+        T filled = 0;                                                                                                  \
+        if (fill)                                                                                                      \
+            memcpy(&filled, fill, sizeof filled);                                                                      \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            ((T *)(void *)y)[i] = map[i] < 0 ? filled : ((const T *)(const void *)x)[map[i]];                          \
+        return true;                                                                                                   \
+    }
+    switch (size) {
+        COPY_EACH(uint8_t)
+        COPY_EACH(uint16_t)
+        COPY_EACH(uint32_t)
+        COPY_EACH(uint64_t)
+    default:
+        return false;
+    }
+#undef COPY_EACH
+}
+
 /* One pass over the innermost mapped axis, whose entries are `inner` elements each. */
 static void mapped_row(size_t size, int64_t inner, int64_t n, char *y, const char *x, const int64_t *map,
                        const void *fill)
 {
     const size_t bytes = (size_t)inner * size;
+    if (inner == 1 && one_by_one(size, n, y, x, map, fill))
+        return;
     for (int64_t i = 0; i < n;) {
         int64_t run = 1;
         if (!x || map[i] < 0) {
