@@ -8,10 +8,9 @@ set(objects)
 foreach(floor IN LISTS floors)
     list(APPEND objects $<TARGET_OBJECTS:${floor}>)
 endforeach()
-foreach(level base v3 v4) # objects that a floor takes from elsewhere are not among its own
-    if(TARGET qcc_level_${level})
-        list(APPEND objects $<TARGET_OBJECTS:qcc_level_${level}>)
-    endif()
+get_property(levels GLOBAL PROPERTY QCC_LEVELS)
+foreach(level IN LISTS levels) # objects that a floor takes from elsewhere are not among its own
+    list(APPEND objects $<TARGET_OBJECTS:qcc_level_${level}>)
 endforeach()
 set(below PkgConfig::PROTOBUF_C PkgConfig::JANSSON ZLIB::ZLIB Threads::Threads m ${CMAKE_DL_LIBS})
 if(QCC_OPENMP)

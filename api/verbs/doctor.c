@@ -73,10 +73,9 @@ static Status tell_processor(Command *c)
 #endif
     TRY(out_printf(c->out, "processor\n  features    %s\n", t.n ? text_get(&t) : " (not asked on this machine)"));
     TRY(out_printf(c->out, "  inner loops  level %s of", kernels_name(c->cx->kernels)));
-    static const char *const levels[] = { "base", "v3", "v4" };
-    for (size_t i = 0; i < COUNT(levels); i++)
-        if (kernels_named(levels[i]))
-            TRY(out_printf(c->out, " %s", levels[i]));
+    for (size_t i = 0; kernels_levels[i]; i++)
+        if (kernels_named(kernels_levels[i]))
+            TRY(out_printf(c->out, " %s", kernels_levels[i]));
     const int threads = c->cx->options.threads ? c->cx->options.threads : parallel_processors();
     return out_printf(c->out, "\n  threads      %d of %d\n", threads, parallel_processors());
 }

@@ -5,6 +5,8 @@
 #include "ops/kernels/level/level.h"
 
 #ifdef __x86_64__
+#include <cpuid.h>
+
 static bool has_v3(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
@@ -18,20 +20,48 @@ static bool has_v4(void)
            __builtin_cpu_supports("avx512vl");
 }
 
+static bool has_v3vnni(void)
+{
+    enum { EXTENSIONS = 7, AVX_VNNI = 1 << 4 };
+    unsigned a, b, c, d;
+    return has_v3() && __get_cpuid_count(EXTENSIONS, 1, &a, &b, &c, &d) && (a & AVX_VNNI);
+}
+
+static bool has_v4vnni(void)
+{
+    return has_v4() && __builtin_cpu_supports("avx512vnni");
+}
+
+static const struct {
+    bool (*is_there)(void);
+    const Kernels *kernels;
+} by_speed[] = {
+    { has_v4vnni, &kernels_v4vnni },
+    { has_v4, &kernels_v4 },
+    { has_v3vnni, &kernels_v3vnni },
+    { has_v3, &kernels_v3 },
+};
+
+const char *const kernels_levels[] = { "base", "v3", "v3vnni", "v4", "v4vnni", NULL };
+
 const Kernels *kernels_best(void)
 {
-    return has_v4() ? &kernels_v4 : has_v3() ? &kernels_v3 : &kernels_base;
+    for (size_t i = 0; i < COUNT(by_speed); i++)
+        if (by_speed[i].is_there())
+            return by_speed[i].kernels;
+    return &kernels_base;
 }
 
 const Kernels *kernels_named(const char *name)
 {
-    if (strcmp(name, "v4") == 0)
-        return has_v4() ? &kernels_v4 : NULL;
-    if (strcmp(name, "v3") == 0)
-        return has_v3() ? &kernels_v3 : NULL;
+    for (size_t i = 0; i < COUNT(by_speed); i++)
+        if (strcmp(name, by_speed[i].kernels->name) == 0)
+            return by_speed[i].is_there() ? by_speed[i].kernels : NULL;
     return strcmp(name, "base") == 0 ? &kernels_base : NULL;
 }
 #else
+const char *const kernels_levels[] = { "base", NULL };
+
 const Kernels *kernels_best(void)
 {
     return &kernels_base;
@@ -95,10 +125,9 @@ void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const 
     level->gemm_f64(m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
-                      size_t ldb, i32 *c, size_t ldc)
+const CodeProducts *kernels_code_products(const Kernels *level, bool wide)
 {
-    level->gemm_i32(m, n, k, a, lda, b, ldb, c, ldc);
+    return level->code_products + wide;
 }
 
 const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic)

@@ -57,10 +57,6 @@ typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, con
                      size_t ldc);
 typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b, size_t ldb, f64 *c,
                      size_t ldc);
-/* The same over integers, modulo 2^32. */
-typedef void GemmI32(size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b, size_t ldb, i32 *c,
-                     size_t ldc);
-
 /* Products of packed operands: rows of a in tiles of so many, columns of b in panels of so many. */
 typedef struct PackedLoops {
     size_t rows, width;
@@ -77,6 +73,31 @@ typedef struct PackedLoops {
     /* to[c, r] = from[r, c], rows and columns of `from` */
     void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
 } PackedLoops;
+
+/* How codes are stored. */
+typedef enum CodeType { CODE_U8, CODE_I8, CODE_U16, CODE_I16, CODE_TYPES } CodeType;
+
+/* Lanes of codes, rows or columns of a product: `lanes` of them, `lane` codes apart, each of k codes `step` codes apart. */
+typedef struct CodeLanes {
+    CodeType type;
+    size_t lanes, k, lane, step;
+} CodeLanes;
+
+/* Products of codes, modulo 2^32, from words of `depth` steps of k: tiles of so many rows, panels of so many columns.  What is
+ * multiplied are the codes and what is added to each of them, by its type. */
+typedef struct CodeProducts {
+    size_t rows, width, depth;
+    i32 row_shift[CODE_TYPES], column_shift[CODE_TYPES];
+    /* tiles, or panels, that lie `apart` words apart, the last one filled up with zeros; to sums (null: not wanted) is added
+     * what is packed of each lane */
+    void (*pack_rows)(const CodeLanes *c, const void *codes, u32 *to, size_t apart, i32 *sums);
+    void (*pack_columns)(const CodeLanes *c, const void *codes, u32 *to, size_t apart, i32 *sums);
+    /* c[m, panels * width] += a b over so many words of both; fresh: c begins with zeros, whatever it holds */
+    void (*multiply)(size_t m, size_t panels, size_t words, const u32 *a, size_t tile, const u32 *b, size_t panel,
+                     i32 *c, size_t ldc, bool fresh);
+    /* c[i] += by_zero * zeros[i] + by_sum * sums[i] */
+    void (*correct)(size_t n, u32 by_zero, const u32 *zeros, u32 by_sum, const i32 *sums, i32 *c);
+} CodeProducts;
 
 /* Where the numbers of a call that draws begin (base/philox.h). */
 typedef struct DrawKey {
@@ -121,8 +142,6 @@ typedef struct CodeLoops {
     /* codes[i] = stored_code_f32(v[i], z, lo, hi), shifted_code_f32(u[i], z, lo, hi) */
     void (*round)(size_t n, const f32 *v, f32 z, f32 lo, f32 hi, f32 *codes);
     void (*round_shifted)(size_t n, const f32 *u, f32 z, f32 lo, f32 hi, f32 *codes);
-    /* sums[i] += an integer kept as f32, below 2^31 */
-    void (*add)(size_t n, const f32 *products, u32 *sums);
     /* v[i] /= scale[i]; r[i] = stochastic_f32(v[i], draw[i]); most[i] = the larger of it and |x[i]| */
     void (*divide_each)(size_t n, f32 *v, const f32 *scale);
     void (*chance)(size_t n, const f32 *v, const f32 *draw, f32 *r);
@@ -136,7 +155,10 @@ typedef struct Kernels Kernels;
 /* The best level of this machine. */
 const Kernels *kernels_best(void);
 
-/* The level of that name (base, v3, v4), null when the machine or the build lacks it. */
+/* The names of the levels of this build, from the slowest on; null behind the last. */
+extern const char *const kernels_levels[];
+
+/* The level of that name, null when the machine or the build lacks it. */
 const Kernels *kernels_named(const char *name);
 
 /* The name of a level. */
@@ -168,8 +190,9 @@ void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const 
                       size_t ldb, f32 *c, size_t ldc);
 void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b,
                       size_t ldb, f64 *c, size_t ldc);
-void kernels_gemm_i32(const Kernels *level, size_t m, size_t n, size_t k, const i32 *a, size_t lda, const i32 *b,
-                      size_t ldb, i32 *c, size_t ldc);
+
+/* The loops of products of codes; wide: either operand has more than 8 bits. */
+const CodeProducts *kernels_code_products(const Kernels *level, bool wide);
 
 /* The loops of packed products of f32 or f64. */
 const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic);

@@ -130,13 +130,10 @@ static void convolve(Eval *e, int x, int x_zero, int w, int w_zero, const SumTak
 {
     const ConvAttr *at = e->attr;
     const Type *tx = e->in[x]->type, *tw = e->in[w]->type;
-    const int64_t m = tw->dims[0], n = tensor_elements(e->in[w]);
-    const bool wide = codes_are_wide(tx->dtype, tw->dtype);
+    const int64_t m = tw->dims[0];
     CodesConv c = { .images = tx->dims[0], .groups = at->group, .channels = tw->dims[1], .results = m / at->group };
     eval_window(e, &at->window, x, tw->dims + 2, &c.w);
-    const Lanes planes = { .width = window_product(c.w.rank, c.w.in), .height = 1 };
-    const Lanes filters = { .width = m ? n / m : 0, .height = m };
-    const Codes data = codes_centred(e, x, x_zero, &planes, wide), filter = codes_centred(e, w, w_zero, &filters, wide);
+    const Codes data = codes_of(e, x, x_zero), filter = codes_of(e, w, w_zero);
     codes_convolve(e, &c, &data, &filter, to);
 }
 

@@ -74,20 +74,19 @@ int64_t lane_at(const Tensor *t, int64_t matrix, int64_t lane, int64_t lanes)
     return tensor_elements(t) == 1 ? 0 : t->type->rank == 1 ? lane : matrix * lanes + lane;
 }
 
-Codes centred_factor(Eval *e, const Factors *f, bool left, bool f64)
+const f32 *centred_factor(Eval *e, const Factors *f, bool left)
 {
     const Type *t = e->in[left ? f->a : f->b]->type;
     const bool vector = t->rank == 1;
     const Lanes lanes = { .width = t->dims[t->rank - 1],
                           .height = vector ? 1 : t->dims[t->rank - 2],
                           .across = !vector && lane_axis(t, f, left) == t->rank - 1 };
-    return codes_centred(e, left ? f->a : f->b, left ? f->a_zero : f->b_zero, &lanes, f64);
+    return codes_centred(e, left ? f->a : f->b, left ? f->a_zero : f->b_zero, &lanes);
 }
 
 void multiply_factors(Eval *e, const Factors *f, const Stack *s, const SumTaker *to)
 {
-    const bool wide = codes_are_wide(e->in[f->a]->type->dtype, e->in[f->b]->type->dtype);
-    const Codes a = centred_factor(e, f, true, wide), b = centred_factor(e, f, false, wide);
+    const Codes a = codes_of(e, f->a, f->a_zero), b = codes_of(e, f->b, f->b_zero);
     codes_multiply(e, s, &a, &b, to);
 }
 

@@ -3,6 +3,7 @@
 #define OPS_QUANT_MATMUL_CODES_H
 
 #include "ops/card/access.h"
+#include "ops/quant/centred.h"
 #include "ops/quant/products.h"
 #include "ops/quant/words.h"
 
@@ -22,8 +23,8 @@ bool infer_lanes(Infer *q, int i, const Factors *f, bool left);
 /* The index of the scale of a row or column (`lane`) of a matrix. */
 int64_t lane_at(const Tensor *t, int64_t matrix, int64_t lane, int64_t lanes);
 
-/* The centred codes of a factor. */
-Codes centred_factor(Eval *e, const Factors *f, bool left, bool f64);
+/* The codes of a factor as floats, their zero points taken away. */
+const f32 *centred_factor(Eval *e, const Factors *f, bool left);
 
 /* The sums of the products, to who takes them. */
 void multiply_factors(Eval *e, const Factors *f, const Stack *s, const SumTaker *to);

@@ -131,8 +131,8 @@ static const Type *infer_qmatmul(Infer *q)
 static void multiply_f8(Eval *e, const Rescaled *r)
 {
     const Stack *s = r->s;
-    const f32 *a = centred_factor(e, &qlinear_factors, true, false).v;
-    const f32 *b = centred_factor(e, &qlinear_factors, false, false).v;
+    const f32 *a = centred_factor(e, &qlinear_factors, true);
+    const f32 *b = centred_factor(e, &qlinear_factors, false);
     const size_t n = (size_t)s->n, k = (size_t)s->k;
     const Panel row = { .m = 1, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n };
     f32 *out = eval_room(e, n, sizeof *out), *room = eval_room(e, panel_room(&row), sizeof *room);

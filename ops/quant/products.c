@@ -3,156 +3,98 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/kernels/panel.h"
-#include "ops/quant/quantize.h"
+#include "ops/quant/integer.h"
 
-enum {
-    TILE_ROWS = 264,       /* of a tile, with whose columns they stay in a second-level cache */
-    TILE_COLS = 256,       /* or positions of a convolution */
-    CHUNK = PANEL_SEGMENT, /* of what is summed over, at most: segments need no joining */
-};
-
-bool codes_are_wide(DType a, DType b)
+Codes codes_of(Eval *e, int i, int zero)
 {
-    return dtype_bits(a) > 8 || dtype_bits(b) > 8;
-}
-
-/* ---- centred codes ---- */
-
-typedef struct Centring {
-    const Kernels *kernels;
-    const Tensor *from;
-    Lanes lanes;
-    int64_t zeros; /* how many */
-    const void *zero;
-    void *to;
-} Centring;
-
-/* The zero point of the first element of a line. */
-static int64_t zero_of_line(const Centring *c, int64_t line)
-{
-    const int64_t lanes = c->lanes.across ? c->lanes.width : c->lanes.height;
-    if (c->zeros == 1)
-        return 0;
-    if (c->lanes.across)
-        return c->zeros == lanes ? 0 : line / c->lanes.height * lanes;
-    return c->zeros == lanes ? line % lanes : line;
-}
-
-#define CENTRE(T)                                                                                                      \
-    static void centre_##T(void *arg, int64_t begin, int64_t end, int worker)                                          \
-    {                                                                                                                  \
-        const Centring *c = arg;                                                                                       \
-        const int64_t width = c->lanes.width;                                                                          \
-        (void)worker;                                                                                                  \
-        for (int64_t line = begin; line < end; line++) {                                                               \
-            T *v = (T *)c->to + line * width;                                                                          \
-            kernels_load_##T(c->kernels, v, c->from, line *width, width);                                              \
-            const T *z = c->zero ? (const T *)c->zero + zero_of_line(c, line) : NULL, first = z ? *z : 0;              \
-            if (z && c->lanes.across && c->zeros > 1)                                                                  \
-                for (int64_t i = 0; i < width; i++)                                                                    \
-                    v[i] -= z[i];                                                                                      \
-            else if (first != 0)                                                                                       \
-                for (int64_t i = 0; i < width; i++)                                                                    \
-                    v[i] -= first;                                                                                     \
-        }                                                                                                              \
+    static const i32 none[] = { 0 };
+    const DType t = e->in[i]->type->dtype;
+    const bool sign = dtype_class(t) == CLASS_INT, wide = dtype_bits(t) > 8;
+    Codes c = { .v = e->in[i]->data, .zeros = none, .n_zeros = 1, .one_matrix = true };
+    c.type = wide ? (sign ? CODE_I16 : CODE_U16) : sign ? CODE_I8 : CODE_U8;
+    if (eval_has(e, zero)) {
+        c.zeros = eval_i32(e, zero);
+        c.n_zeros = eval_elements(e, zero);
+        c.one_matrix = c.n_zeros == 1 || e->in[zero]->type->rank == 1;
     }
-CENTRE(f32)
-CENTRE(f64)
-#undef CENTRE
+    return c;
+}
 
-/* The largest distance of a code from its zero point. */
-static double most_of(const Tensor *codes, const Tensor *zero)
+bool codes_are_wide(const Codes *a, const Codes *b)
 {
-    double lo, hi, most = 0;
-    if (dtype_is_float(codes->type->dtype))
-        return 0;
-    code_range(codes->type->dtype, &lo, &hi);
-    for (int64_t i = 0, n = zero ? tensor_elements(zero) : 1; i < n; i++) {
-        const double z = zero ? tensor_get_f64(zero, i) : 0;
-        most = hi - z > most ? hi - z : most;
-        most = z - lo > most ? z - lo : most;
+    return a->type >= CODE_U16 || b->type >= CODE_U16;
+}
+
+/* ---- packed codes ---- */
+
+typedef struct Packing {
+    const CodeProducts *l;
+    const LooseCodes *from;
+    PackedCodes *to;
+} Packing;
+
+static void pack_groups(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Packing *p = arg;
+    const LooseCodes *from = p->from;
+    const PackedCodes *to = p->to;
+    const size_t size = from->codes->type < CODE_U16 ? 1 : 2;
+    (void)worker;
+    for (size_t item = (size_t)begin; item < (size_t)end; item++) {
+        const size_t matrix = item / to->groups, lane = item % to->groups * to->group;
+        CodeLanes lanes = from->lanes;
+        lanes.lanes = lanes.lanes - lane < to->group ? lanes.lanes - lane : to->group;
+        const char *codes = (const char *)from->codes->v + (matrix * from->matrix + lane * lanes.lane) * size;
+        (from->rows ? p->l->pack_rows : p->l->pack_columns)(&lanes, codes, to->words + item * to->apart, to->apart,
+                                                            to->sums + item * to->group);
     }
-    return most;
 }
 
-Codes codes_centred(Eval *e, int i, int zero, const Lanes *lanes, bool f64)
+/* The zeros of all lanes that have some of their own. */
+static void zeros_of_lanes(Eval *e, const Codes *c, const LooseCodes *from, i32 shift, PackedCodes *to)
 {
-    const Tensor *t = e->in[i], *z = eval_has(e, zero) ? e->in[zero] : NULL;
-    const int64_t n = tensor_elements(t);
-    Centring c = { e->kernels, t, *lanes, z ? tensor_elements(z) : 0, NULL, NULL };
-    c.to = eval_room(e, (size_t)n, f64 ? sizeof(double) : sizeof(f32));
-    if (z)
-        c.zero = f64 ? (const void *)eval_f64(e, zero) : eval_f32(e, zero);
-    if (n)
-        eval_parallel(e, n / lanes->width, f64 ? centre_f64 : centre_f32, &c);
-    return (Codes){ c.to, f64, most_of(t, z) };
+    const size_t lanes = to->groups * to->group, matrices = c->one_matrix ? 1 : from->matrices;
+    u32 *zeros = eval_room(e, lanes * matrices, sizeof *zeros);
+    to->centred = true;
+    for (size_t m = 0; m < matrices; m++)
+        for (size_t i = 0; i < lanes; i++) {
+            const size_t own = i < from->lanes.lanes ? m * from->lanes.lanes + i : 0;
+            const i32 zero = c->zeros[c->n_zeros == 1 ? 0 : own] + shift;
+            zeros[m * lanes + i] = (u32)zero;
+            to->centred &= zero == 0;
+        }
+    to->zeros = zeros;
+    to->matrix_zeros = c->one_matrix ? 0 : lanes;
 }
 
-/* How many products may be added up exactly: the sum of so many is below 2^24, or 2^53. */
-static int64_t chunk_of(const Codes *a, const Codes *b, int64_t k)
+PackedCodes codes_pack(Eval *e, const CodeProducts *l, const LooseCodes *from)
 {
-    const double exact = a->f64 ? (double)(1ll << 53) : (double)(1ll << 24), product = a->most * b->most;
-    const double fits = product > 0 ? (exact - 1) / product : CHUNK;
-    const int64_t most = fits < CHUNK ? (int64_t)fits : CHUNK, chunks = k ? (k + most - 1) / most : 1;
-    return k ? (k + chunks - 1) / chunks : 1;
+    const Codes *c = from->codes;
+    PackedCodes to = { .group = from->rows ? l->rows : l->width };
+    to.groups = (from->lanes.lanes + to.group - 1) / to.group;
+    to.apart = (from->lanes.k + l->depth - 1) / l->depth * to.group;
+    const size_t groups = from->matrices * to.groups;
+    to.words = eval_room(e, groups * to.apart + 1, sizeof *to.words);
+    to.sums = eval_room(e, groups * to.group, sizeof *to.sums);
+    memset(to.sums, 0, groups * to.group * sizeof *to.sums);
+    zeros_of_lanes(e, c, from, from->rows ? l->row_shift[c->type] : l->column_shift[c->type], &to);
+    eval_parallel(e, (int64_t)groups, pack_groups, &(Packing){ l, from, &to });
+    return to;
 }
 
-/* ---- a tile: some rows and columns of a matrix ---- */
-
-/* What a worker works in, at bytes of its room. */
-typedef struct Places {
-    size_t columns, tile, panel, end; /* the sums come first */
-} Places;
-
-static Places places_of(bool f64, const Panel *most, size_t gathered)
+void sums_centre(const CodeProducts *l, const Centre *c, size_t m, size_t n, i32 *sums, size_t ldc)
 {
-    const size_t element = f64 ? sizeof(double) : sizeof(f32), tile = most->m * most->n;
-    Places p = { .columns = (tile * sizeof(i32) + 63) / 64 * 64 };
-    p.tile = p.columns + (gathered * element + 63) / 64 * 64;
-    p.panel = p.tile + (tile * element + 63) / 64 * 64;
-    p.end = p.panel + (panel_room(most) * element + 63) / 64 * 64;
-    return p;
+    const size_t lanes = c->rows->groups * c->rows->group;
+    const i32 *row_sums = c->rows->sums + c->matrix * lanes + c->row;
+    const u32 *row_zeros = c->rows->zeros + c->matrix * c->rows->matrix_zeros + c->row;
+    if (c->rows->centred && c->centred)
+        return;
+    for (size_t i = 0; i < m; i++)
+        l->correct(n, (u32)c->k * row_zeros[i] - (u32)row_sums[i], c->zeros, 0u - row_zeros[i], c->sums,
+                   sums + i * ldc);
 }
 
-/* Adds what a chunk gives to the sums of a tile. */
-#define ADD_f32(n) kernels_codes(level)->add(n, tile, sums)
-#define ADD_f64(n)                                                                                                     \
-    for (size_t i = 0; i < (n); i++)                                                                                   \
-    sums[i] += (u32)(i64)tile[i]
-#define ADD_CHUNK(T)                                                                                                   \
-    static void add_chunk_##T(const Kernels *level, const Panel *p, const T *a, const T *b, const Places *at,          \
-                              char *room, bool fresh)                                                                  \
-    {                                                                                                                  \
-        u32 *sums = (u32 *)(void *)room;                                                                               \
-        T *tile = (T *)(void *)(room + at->tile);                                                                      \
-        panel_##T(level, p, a, b, tile, (T *)(void *)(room + at->panel));                                              \
-        if (fresh)                                                                                                     \
-            memset(sums, 0, p->m * p->n * sizeof *sums);                                                               \
-        ADD_##T(p->m * p->n);                                                                                          \
-    }
-ADD_CHUNK(f32)
-ADD_CHUNK(f64)
-#undef ADD_CHUNK
-#undef ADD_f32
-#undef ADD_f64
-
-static void add_chunk(const Kernels *level, bool f64, const Panel *p, const void *a, const void *b, const Places *at,
-                      char *room, bool fresh)
-{
-    if (f64)
-        add_chunk_f64(level, p, a, b, at, room, fresh);
-    else
-        add_chunk_f32(level, p, a, b, at, room, fresh);
-}
-
-static const void *element_at(const Codes *c, int64_t i)
-{
-    return (const char *)c->v + i * (int64_t)(c->f64 ? sizeof(double) : sizeof(f32));
-}
-
-/* Shares of n things, in whole lots, of which `most` is one: as many as keep all threads busy where there are few. */
-static int64_t share_of(int64_t n, int64_t most, int64_t whole, int64_t wanted)
+int64_t share_of(int64_t n, int64_t most, int64_t whole, int64_t wanted)
 {
     int64_t shares = (n + most - 1) / most;
     shares = shares < wanted ? wanted : shares;
@@ -206,183 +148,88 @@ void stack_batch(const Stack *s, int64_t at, int64_t *a, int64_t *b)
 }
 
 typedef struct StackRun {
-    const Kernels *kernels;
+    const CodeProducts *l;
     const Stack *s;
-    const Codes *a, *b;
+    PackedCodes a, b;
     const SumTaker *to;
-    int64_t rows, cols, down, across, chunk;
-    Places places;
-    char *rooms;
+    int64_t rows, cols, down, across;
+    i32 *rooms;
 } StackRun;
+
+/* The sums of m rows and n columns of a product of two matrices. */
+static void sum_tile(const StackRun *r, int64_t ma, int64_t mb, int64_t row, int64_t col, int64_t m, size_t panels,
+                     i32 *sums)
+{
+    const CodeProducts *l = r->l;
+    const size_t words = r->a.apart / l->rows, ldc = panels * l->width, lanes = r->b.groups * l->width;
+    const u32 *a = r->a.words + ((size_t)ma * r->a.groups + (size_t)row / l->rows) * r->a.apart;
+    const u32 *b = r->b.words + ((size_t)mb * r->b.groups + (size_t)col / l->width) * r->b.apart;
+    size_t w = 0;
+    do {
+        const size_t n = words - w < WORD_BLOCK ? words - w : WORD_BLOCK;
+        l->multiply((size_t)m, panels, n, a + w * l->rows, r->a.apart, b + w * l->width, r->b.apart, sums, ldc, w == 0);
+        w += n;
+    } while (w < words);
+    const Centre c = { .rows = &r->a,
+                       .matrix = (size_t)ma,
+                       .row = (size_t)row,
+                       .k = (size_t)r->s->k,
+                       .zeros = r->b.zeros + (size_t)mb * r->b.matrix_zeros + col,
+                       .sums = r->b.sums + (size_t)mb * lanes + col,
+                       .centred = r->b.centred };
+    sums_centre(l, &c, (size_t)m, ldc, sums, ldc);
+}
 
 static void stack_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
     const StackRun *r = arg;
     const Stack *s = r->s;
-    char *room = r->rooms + (size_t)worker * r->places.end;
+    i32 *sums = r->rooms + (int64_t)worker * r->rows * r->cols;
     for (int64_t item = begin; item < end; item++) {
         const int64_t tile = item % (r->down * r->across), batch = item / (r->down * r->across);
         const int64_t row = tile / r->across * r->rows, col = tile % r->across * r->cols;
         const int64_t m = s->m - row < r->rows ? s->m - row : r->rows, n = s->n - col < r->cols ? s->n - col : r->cols;
+        const size_t panels = ((size_t)n + r->l->width - 1) / r->l->width;
         int64_t ma, mb;
         stack_batch(s, batch, &ma, &mb);
-        const int64_t a = ma * s->m * s->k + row * s->a_row, b = mb * s->k * s->n + col * s->b_col;
-        Panel p = { .m = (size_t)m,
-                    .n = (size_t)n,
-                    .lda = (size_t)s->a_row,
-                    .a_step = (size_t)s->a_col,
-                    .ldb = (size_t)s->b_row,
-                    .b_step = (size_t)s->b_col,
-                    .ldc = (size_t)n };
-        for (int64_t k = 0; k == 0 || k < s->k; k += r->chunk) {
-            p.k = (size_t)(s->k - k < r->chunk ? s->k - k : r->chunk);
-            add_chunk(r->kernels, r->a->f64, &p, element_at(r->a, a + k * s->a_col), element_at(r->b, b + k * s->b_row),
-                      &r->places, room, k == 0);
-        }
+        sum_tile(r, ma, mb, row, col, m, panels, sums);
         for (int64_t i = 0; i < m; i++)
-            r->to->take(r->to->user, (batch * s->m + row + i) * s->n + col, n, (i32 *)(void *)room + i * n);
+            r->to->take(r->to->user, (batch * s->m + row + i) * s->n + col, n,
+                        sums + i * (int64_t)(panels * r->l->width));
     }
+}
+
+/* Matrices that a stack has of a factor, which are of `elements` each; those that it does not have are none. */
+static size_t matrices_of(const Stack *s, const int64_t *step)
+{
+    int64_t last = 0;
+    for (int i = 0; i < s->rank; i++)
+        last += (s->dims[i] - 1) * step[i];
+    return (size_t)last + 1;
 }
 
 void codes_multiply(Eval *e, const Stack *s, const Codes *a, const Codes *b, const SumTaker *to)
 {
     const int64_t threads = parallel_threads(e->pool), each = s->batches ? (2 * threads - 1) / s->batches + 1 : 1;
-    StackRun r = { .kernels = e->kernels, .s = s, .a = a, .b = b, .to = to, .chunk = chunk_of(a, b, s->k) };
+    StackRun r = { .l = kernels_code_products(e->kernels, codes_are_wide(a, b)), .s = s, .to = to };
     if (s->batches * s->m * s->n == 0)
         return;
+    const LooseCodes left = { .codes = a,
+                              .lanes = { a->type, (size_t)s->m, (size_t)s->k, (size_t)s->a_row, (size_t)s->a_col },
+                              .matrices = matrices_of(s, s->a_step),
+                              .matrix = (size_t)(s->m * s->k),
+                              .rows = true };
+    const LooseCodes right = { .codes = b,
+                               .lanes = { b->type, (size_t)s->n, (size_t)s->k, (size_t)s->b_col, (size_t)s->b_row },
+                               .matrices = matrices_of(s, s->b_step),
+                               .matrix = (size_t)(s->k * s->n) };
+    r.a = codes_pack(e, r.l, &left);
+    r.b = codes_pack(e, r.l, &right);
     const bool tall = s->m >= s->n;
-    r.rows = share_of(s->m, TILE_ROWS, MOST_TILE_ROWS, threads > 1 && tall ? each : 1);
-    r.cols = share_of(s->n, TILE_COLS, MOST_PANEL_WIDTH, threads > 1 && !tall ? each : 1);
+    r.rows = share_of(s->m, TILE_ROWS, (int64_t)r.l->rows, threads > 1 && tall ? each : 1);
+    r.cols = share_of(s->n, TILE_COLS, (int64_t)r.l->width, threads > 1 && !tall ? each : 1);
     r.down = (s->m + r.rows - 1) / r.rows;
     r.across = (s->n + r.cols - 1) / r.cols;
-    const Panel most = { .m = (size_t)r.rows,
-                         .n = (size_t)r.cols,
-                         .k = (size_t)r.chunk,
-                         .a_step = (size_t)s->a_col,
-                         .b_step = (size_t)s->b_col };
-    r.places = places_of(a->f64, &most, 0);
-    r.rooms = eval_room(e, (size_t)threads, r.places.end);
+    r.rooms = eval_room(e, (size_t)(threads * r.rows * r.cols), sizeof *r.rooms);
     eval_parallel(e, s->batches * r.down * r.across, stack_tiles, &r);
-}
-
-/* ---- convolutions ---- */
-
-typedef struct ConvRun {
-    const Kernels *kernels;
-    const CodesConv *c;
-    const Codes *x, *filter;
-    const SumTaker *to;
-    int64_t taps, in, out, depth;
-    int64_t rows, parts; /* results of a block, blocks of a group */
-    int64_t cols, tiles; /* positions of a block, blocks of an image */
-    int64_t span;        /* images of a block: several where they are small */
-    int64_t chunk;
-    bool direct; /* the data is its own window matrix */
-    Places places;
-    char *rooms;
-} ConvRun;
-
-/* Some results of a group at some positions of some images. */
-typedef struct ConvBlock {
-    int64_t image, images, group, first, positions, result, rows;
-} ConvBlock;
-
-static ConvBlock block_at(const ConvRun *r, int64_t item)
-{
-    ConvBlock b = { .result = item % r->parts * r->rows };
-    item /= r->parts;
-    b.first = item % r->tiles * r->cols;
-    item /= r->tiles;
-    b.group = item % r->c->groups;
-    b.image = item / r->c->groups * r->span;
-    b.images = r->c->images - b.image < r->span ? r->c->images - b.image : r->span;
-    b.positions = r->out - b.first < r->cols ? r->out - b.first : r->cols;
-    b.rows = r->c->results - b.result < r->rows ? r->c->results - b.result : r->rows;
-    return b;
-}
-
-/* The first element of channel c of an image of a block. */
-static int64_t plane_of(const ConvRun *r, const ConvBlock *b, int64_t image, int64_t channel)
-{
-    return (((b->image + image) * r->c->groups + b->group) * r->c->channels + channel) * r->in;
-}
-
-/* What a block sees through (channel, tap) number k and those behind it: a row for each. */
-static void gather(const ConvRun *r, const ConvBlock *b, int64_t k, int64_t n, char *to)
-{
-    const int64_t element = r->x->f64 ? sizeof(double) : sizeof(f32);
-    int64_t tap[MAX_SPATIAL];
-    position_of(r->c->w.rank, r->c->w.kernel, k % r->taps, tap);
-    for (int64_t end = k + n; k < end; k++) {
-        for (int64_t m = 0; m < b->images; m++, to += b->positions * element) {
-            const void *from = element_at(r->x, plane_of(r, b, m, k / r->taps));
-            if (r->x->f64)
-                window_gather_f64(&r->c->w, from, tap, b->first, b->positions, (f64 *)(void *)to);
-            else
-                window_gather_f32(&r->c->w, from, tap, b->first, b->positions, (f32 *)(void *)to);
-        }
-        position_next(r->c->w.rank, r->c->w.kernel, tap);
-    }
-}
-
-static void conv_blocks(void *arg, int64_t begin, int64_t end, int worker)
-{
-    const ConvRun *r = arg;
-    char *room = r->rooms + (size_t)worker * r->places.end, *columns = room + r->places.columns;
-    for (int64_t item = begin; item < end; item++) {
-        const ConvBlock b = block_at(r, item);
-        const int64_t n = b.images * b.positions, row = b.group * r->c->results + b.result;
-        Panel p = { .m = (size_t)b.rows,
-                    .n = (size_t)n,
-                    .lda = (size_t)r->depth,
-                    .ldb = (size_t)(r->direct ? r->in : n),
-                    .ldc = (size_t)n };
-        for (int64_t k = 0; k == 0 || k < r->depth; k += r->chunk) {
-            p.k = (size_t)(r->depth - k < r->chunk ? r->depth - k : r->chunk);
-            if (!r->direct)
-                gather(r, &b, k, (int64_t)p.k, columns);
-            const void *seen = r->direct ? element_at(r->x, plane_of(r, &b, 0, k) + b.first) : columns;
-            add_chunk(r->kernels, r->x->f64, &p, element_at(r->filter, row * r->depth + k), seen, &r->places, room,
-                      k == 0);
-        }
-        const i32 *sums = (i32 *)(void *)room;
-        for (int64_t i = 0; i < b.rows; i++)
-            for (int64_t m = 0; m < b.images; m++, sums += b.positions)
-                r->to->take(r->to->user, ((b.image + m) * r->c->groups * r->c->results + row + i) * r->out + b.first,
-                            b.positions, sums);
-    }
-}
-
-/* Images that a block takes together: as many as fit while every thread has some. */
-static int64_t span_of(const ConvRun *r, int64_t threads)
-{
-    const int64_t most = (r->c->images * r->c->groups + threads - 1) / threads;
-    int64_t span = TILE_COLS / r->out;
-    span = span < most ? span : most;
-    span = span < r->c->images ? span : r->c->images;
-    return span < 1 ? 1 : span;
-}
-
-void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)
-{
-    const int64_t threads = parallel_threads(e->pool);
-    ConvRun r = { .kernels = e->kernels, .c = c, .x = x, .filter = filter, .to = to };
-    r.taps = window_product(c->w.rank, c->w.kernel);
-    r.in = window_product(c->w.rank, c->w.in);
-    r.out = window_product(c->w.rank, c->w.out);
-    r.depth = r.taps * c->channels;
-    if (c->images * c->groups * c->results * r.out == 0)
-        return;
-    r.chunk = chunk_of(x, filter, r.depth);
-    r.cols = share_of(r.out, TILE_COLS, 1, 1);
-    r.tiles = (r.out + r.cols - 1) / r.cols;
-    r.span = span_of(&r, threads);
-    r.direct = window_is_data(&c->w) && r.span == 1;
-    const int64_t blocks = (c->images + r.span - 1) / r.span * c->groups * r.tiles;
-    r.rows = share_of(c->results, TILE_ROWS, MOST_TILE_ROWS, blocks < threads ? threads : 1);
-    r.parts = (c->results + r.rows - 1) / r.rows;
-    const Panel most = { .m = (size_t)r.rows, .n = (size_t)(r.span * r.cols), .k = (size_t)r.chunk };
-    r.places = places_of(x->f64, &most, r.direct ? 0 : (size_t)r.chunk * most.n);
-    r.rooms = eval_room(e, (size_t)threads, r.places.end);
-    eval_parallel(e, blocks * r.parts, conv_blocks, &r);
 }

@@ -1,31 +1,28 @@
 /* Sums of products of codes: the integers themselves, in 32 bits, wrapping where they do not fit.
  *
- * Codes are centred (their zero points taken away) and widened to f32, or to f64 where they may have more than 8
- * bits.  What is summed over is cut into chunks so short that no partial sum leaves the integers which that type
- * holds exactly: products of floats (ops/kernels/panel.h) then give those integers, in whatever order they add.
- * Chunks are added up in 32 bits. */
+ * Codes are multiplied as they are stored (ops/kernels: CodeProducts).  What their zero points, and what a level adds to
+ * codes to multiply them, bring to a sum is taken away at its end:
+ *
+ *     sum (a - za)(b - zb) = sum a b - zb sum a - za sum b + k za zb,
+ *
+ * all of it modulo 2^32. */
 #ifndef OPS_QUANT_PRODUCTS_H
 #define OPS_QUANT_PRODUCTS_H
 
 #include "ops/window/window.h"
 
-/* Zero points, or scales, of the lines of a tensor: matrices of `height` lines of `width` elements. */
-typedef struct Lanes {
-    int64_t width, height;
-    bool across; /* there is one for each element of a line, not one a line */
-} Lanes;
-
-/* Operand i with the zero points of operand `zero` (one number, or one a lane of every matrix or of all of them;
- * absent: none) taken away. */
+/* Operand i as codes with the zero points of operand `zero` (absent: none). */
 typedef struct Codes {
     const void *v;
-    bool f64;    /* holds f64, not f32 */
-    double most; /* no element is larger */
+    CodeType type;
+    const i32 *zeros;
+    int64_t n_zeros; /* 1: one for all */
+    bool one_matrix; /* there is one a lane, not one a lane of every matrix */
 } Codes;
-Codes codes_centred(Eval *e, int i, int zero, const Lanes *lanes, bool f64);
+Codes codes_of(Eval *e, int i, int zero);
 
-/* Whether products of codes of these types need f64. */
-bool codes_are_wide(DType a, DType b);
+/* Whether products of these codes need words of any codes (kernels_code_products). */
+bool codes_are_wide(const Codes *a, const Codes *b);
 
 /* Who is given the sums: n that follow each other in the result from element `first` on, by the threads that made
  * them. */
@@ -60,5 +57,46 @@ typedef struct CodesConv {
     int64_t images, groups, channels, results; /* channels and results of a group */
 } CodesConv;
 void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to);
+
+/* ---- what both are made of ---- */
+
+enum {
+    TILE_ROWS = 264,  /* of a tile of sums, with whose columns they stay in a second-level cache */
+    TILE_COLS = 256,  /* or positions of a convolution */
+    WORD_BLOCK = 128, /* words of a panel that are multiplied at a time: they stay in the first-level cache */
+};
+
+/* Lanes of matrices that lie packed: rows in tiles or columns in panels, with what sums of their codes need. */
+typedef struct PackedCodes {
+    u32 *words;
+    size_t group, groups; /* lanes of a tile or panel; how many a matrix has */
+    size_t apart;         /* words of one */
+    i32 *sums;            /* of each lane what is packed of it: groups * group a matrix */
+    const u32 *zeros;     /* of each lane, with what was added to its codes */
+    size_t matrix_zeros;  /* from a matrix to the next: 0 where they share them */
+    bool centred;         /* no zero is any but 0 */
+} PackedCodes;
+
+/* Matrices of lanes that lie in memory. */
+typedef struct LooseCodes {
+    const Codes *codes;
+    CodeLanes lanes;
+    size_t matrices, matrix; /* how many; codes from one to the next */
+    bool rows;
+} LooseCodes;
+PackedCodes codes_pack(Eval *e, const CodeProducts *l, const LooseCodes *from);
+
+/* Takes away what zeros bring to sums of `m` rows from `row` on of a matrix and n columns, whose zeros and sums are given. */
+typedef struct Centre {
+    const PackedCodes *rows;
+    size_t matrix, row, k;
+    const u32 *zeros;
+    const i32 *sums;
+    bool centred; /* no zero of a column is any but 0 */
+} Centre;
+void sums_centre(const CodeProducts *l, const Centre *c, size_t m, size_t n, i32 *sums, size_t ldc);
+
+/* Shares of n things, in whole lots, of which `most` is one: as many as keep all threads busy where there are few. */
+int64_t share_of(int64_t n, int64_t most, int64_t whole, int64_t wanted);
 
 #endif

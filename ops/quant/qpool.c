@@ -1,6 +1,6 @@
 /* qaverage_pool and qglobal_average_pool: averages of codes, as ONNX Runtime rounds them. */
 #include "base/parallel.h"
-#include "ops/quant/products.h"
+#include "ops/quant/centred.h"
 #include "ops/quant/words.h"
 #include "ops/window/window_access.h"
 
@@ -99,7 +99,7 @@ static void pool_open(Eval *e, PoolRun *r, const CodesAttr *at)
     r->out = codes_out(e, at, Y_ZERO);
     r->in = window_product(x->rank - 2, x->dims + 2);
     const Lanes planes = { .width = r->in, .height = 1 };
-    r->x = codes_centred(e, X, X_ZERO, &planes, false).v;
+    r->x = codes_centred(e, X, X_ZERO, &planes);
     r->sx = (f32)eval_float(e, X_SCALE, 0);
     r->sy = (f32)eval_float(e, Y_SCALE, 0);
 }

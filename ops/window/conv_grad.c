@@ -179,44 +179,6 @@ WEIGHT_GRAD(f32)
 WEIGHT_GRAD(f64)
 #undef WEIGHT_GRAD
 
-enum { EXACT = 1024 }; /* products of codes of 8 bits add up to at most 2^24, which f32 holds */
-
-/* The same of codes: sums of so few positions are integers that f32 holds, and are added up in 32 bits. */
-static void add_codes(const WeightRun *r, int64_t group, int64_t row, int64_t rows, f32 *room)
-{
-    const PackedLoops *l = kernels_packed(r->kernels, ARITH_F32);
-    const size_t sums = (size_t)(rows * r->results);
-    f32 *sum = room + 2 * TILE * BLOCK + r->panels;
-    u32 *total = (u32 *)(void *)(sum + sums);
-    i32 *y = (i32 *)r->y + group * r->results * r->rows + row;
-    memset(total, 0, sums * sizeof *total);
-    for (int64_t s = 0; s < r->positions; s += EXACT) {
-        const int64_t end = s + EXACT < r->positions ? s + EXACT : r->positions;
-        for (int64_t p = s; p < end; p += BLOCK)
-            add_block_f32(r, l, group, row, rows, p, p + BLOCK < end ? p + BLOCK : end, room, sum, p == s);
-        kernels_codes(r->kernels)->add(sums, sum, total);
-    }
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < r->results; k++)
-            y[k * r->rows + i] = (i32)total[i * r->results + k];
-}
-
-static void weight_rows_codes(void *arg, int64_t begin, int64_t end, int worker)
-{
-    const WeightRun *r = arg;
-    for (int64_t t = begin; t < end; t++) {
-        const int64_t row = t % r->parts * r->part, left = r->rows - row;
-        add_codes(r, t / r->parts, row, left < r->part ? left : r->part,
-                  (f32 *)(void *)(r->rooms + (size_t)worker * r->room));
-    }
-}
-
-static void weight_operands_codes(Eval *e, WeightRun *r)
-{
-    r->x = eval_f32(e, X), r->dy = eval_f32(e, DY);
-    r->y = eval_out(e, 0)->data;
-}
-
 /* Rows for every thread, as many as can be together: dy is packed for each part anew.  Their sums stay within bounds. */
 static void split_rows(WeightRun *r, int64_t threads)
 {
@@ -237,9 +199,9 @@ static void split_rows(WeightRun *r, int64_t threads)
 }
 
 /* Sums that are kept of an element: those of a segment and of what joins to the whole. */
-static size_t sums_of(const Type *x, int64_t positions)
+static size_t sums_of(int64_t positions)
 {
-    return dtype_is_float(x->dtype) ? 1 + panel_digits((size_t)positions) : 2;
+    return 1 + panel_digits((size_t)positions);
 }
 
 /* How a call adds up. */
@@ -269,7 +231,7 @@ static Status add_up(Eval *e, const WeightWay *way)
     const size_t element = wide ? sizeof(f64) : sizeof(f32), threads = (size_t)parallel_threads(e->pool);
     const size_t width = kernels_packed(e->kernels, wide ? ARITH_F64 : ARITH_F32)->width;
     split_rows(&r, (int64_t)threads);
-    const size_t sums = (size_t)(r.part * r.results) * sums_of(x, r.positions);
+    const size_t sums = (size_t)(r.part * r.results) * sums_of(r.positions);
     r.panels = ((size_t)r.results + width - 1) / width * width * BLOCK;
     r.room = ((2 * TILE * BLOCK + r.panels + sums) * element + 63) / 64 * 64;
     r.rooms = eval_room(e, threads, r.room);
@@ -284,11 +246,6 @@ static Status eval_conv_weight_grad(Eval *e)
     return add_up(e, &ways[eval_is_f64(e)]);
 }
 
-static Status eval_conv_integer_weight_grad(Eval *e)
-{
-    return add_up(e, &(const WeightWay){ false, weight_operands_codes, weight_rows_codes });
-}
-
 /* The sums of the rows that one thread does together. */
 static size_t room_conv_weight_grad(const Node *n)
 {
@@ -301,7 +258,7 @@ static size_t room_conv_weight_grad(const Node *n)
     if (r.results == 0 || r.rows == 0)
         return 0;
     split_rows(&r, 1);
-    return (size_t)(r.part * r.results) * sums_of(x, r.positions) * element;
+    return (size_t)(r.part * r.results) * sums_of(r.positions) * element;
 }
 
 /* It is linear in the data and in dy, as a convolution is in data and weights. */
@@ -380,7 +337,6 @@ const OpDef op_conv_integer_weight_grad = {
     .n_variants = 36,
     .weight = 40,
     .work = work_conv_weight_grad,
-    .room = room_conv_weight_grad,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv_weight_grad,
     .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },

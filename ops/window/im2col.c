@@ -59,6 +59,17 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
     return *row < 0 ? 0 : end - *before;
 }
 
+/* Padding: of floats it is 0. */
+#define FILL_f32(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f32)))
+#define FILL_f64(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f64)))
+#define FILL_u8(to, n, fill)  memset(to, fill, (size_t)(n))
+#define FILL_u16(to, n, fill) fill_u16(to, n, fill)
+static void fill_u16(u16 *to, int64_t n, u16 fill)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = fill;
+}
+
 #define GATHER(T)                                                                                                      \
     /* to[i] = from[2 i], four at a time while an element behind them is still one of the line */                      \
     static void gather_evens_##T(const T *from, int64_t n, T *to)                                                      \
@@ -72,11 +83,11 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
             to[i] = from[2 * i];                                                                                       \
     }                                                                                                                  \
     /* some of a line; null: padding */                                                                                \
-    static void gather_line_##T(const T *line, const Line *l, int64_t step, int64_t n, T *to)                          \
+    static void gather_line_##T(const T *line, const Line *l, int64_t step, int64_t n, T fill, T *to)                  \
     {                                                                                                                  \
         const int64_t from = line ? l->from : n, end = line ? l->to : n;                                               \
         if (from > 0)                                                                                                  \
-            memset(to, 0, (size_t)from * sizeof(T));                                                                   \
+            FILL_##T(to, from, fill);                                                                                  \
         if (step == 1 && end > from)                                                                                   \
             memcpy(to + from, line + l->p0 + from, (size_t)(end - from) * sizeof(T));                                  \
         if (step == 2 && end > from)                                                                                   \
@@ -84,31 +95,31 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
         for (int64_t i = from; step > 2 && i < end; i++)                                                               \
             to[i] = line[l->p0 + i * step];                                                                            \
         if (end < n)                                                                                                   \
-            memset(to + end, 0, (size_t)(n - end) * sizeof(T));                                                        \
+            FILL_##T(to + end, n - end, fill);                                                                         \
     }                                                                                                                  \
     /* whole lines that follow each other: one copy, then what it took from the neighbours is padding again */         \
     static void gather_lines_##T(const Window *w, const T *x, const int64_t *tap, const int64_t *at, const Line *l,    \
-                                 int64_t lines, T *to)                                                                 \
+                                 int64_t lines, T fill, T *to)                                                         \
     {                                                                                                                  \
         const int64_t width = w->out[w->rank - 1];                                                                     \
         int64_t before, row, seen = lines_seen(w, tap, at, lines, &before, &row);                                      \
         if (seen == 0 || l->from == l->to) {                                                                           \
-            memset(to, 0, (size_t)(lines * width) * sizeof(T));                                                        \
+            FILL_##T(to, lines *width, fill);                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        memset(to, 0, (size_t)(before * width) * sizeof(T));                                                           \
+        FILL_##T(to, before *width, fill);                                                                             \
         to += before * width;                                                                                          \
         memcpy(to + l->from, x + row * width + l->p0 + l->from,                                                        \
                (size_t)((seen - 1) * width + l->to - l->from) * sizeof(T));                                            \
         for (int64_t i = 0; (l->from > 0 || l->to < width) && i < seen; i++) {                                         \
             for (int64_t k = 0; k < l->from; k++)                                                                      \
-                to[i * width + k] = 0;                                                                                 \
+                to[i * width + k] = fill;                                                                              \
             for (int64_t k = l->to; k < width; k++)                                                                    \
-                to[i * width + k] = 0;                                                                                 \
+                to[i * width + k] = fill;                                                                              \
         }                                                                                                              \
-        memset(to + seen * width, 0, (size_t)((lines - before - seen) * width) * sizeof(T));                           \
+        FILL_##T(to + seen * width, (lines - before - seen) * width, fill);                                            \
     }                                                                                                                  \
-    void window_gather_##T(const Window *w, const T *x, const int64_t *tap, int64_t first, int64_t n, T *to)           \
+    static void gather_##T(const Window *w, const T *x, const int64_t *tap, int64_t first, int64_t n, T fill, T *to)   \
     {                                                                                                                  \
         const int last = w->rank - 1;                                                                                  \
         const int64_t width = w->out[last];                                                                            \
@@ -120,13 +131,13 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
             const int64_t rest = width - at[last], row = row_at(w, tap, at);                                           \
             if (follow && at[last] == 0 && n >= width) {                                                               \
                 const int64_t left = w->out[last - 1] - at[last - 1], lines = left < n / width ? left : n / width;     \
-                gather_lines_##T(w, x, tap, at, &whole, lines, to);                                                    \
+                gather_lines_##T(w, x, tap, at, &whole, lines, fill, to);                                              \
                 at[last - 1] += lines - 1;                                                                             \
                 done = lines * width;                                                                                  \
             } else {                                                                                                   \
                 done = rest < n ? rest : n;                                                                            \
                 const Line part = done < width ? line_at(w, tap, at[last], done) : whole;                              \
-                gather_line_##T(row < 0 ? NULL : x + row * w->in[last], &part, w->stride[last], done, to);             \
+                gather_line_##T(row < 0 ? NULL : x + row * w->in[last], &part, w->stride[last], done, fill, to);       \
             }                                                                                                          \
             at[last] = width - 1; /* what ends within a line is the last */                                            \
             position_next(w->rank, w->out, at);                                                                        \
@@ -134,7 +145,29 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
     }
 GATHER(f32)
 GATHER(f64)
+GATHER(u8)
+GATHER(u16)
 #undef GATHER
+
+void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_t first, int64_t n, f32 *to)
+{
+    gather_f32(w, x, tap, first, n, 0, to);
+}
+
+void window_gather_f64(const Window *w, const f64 *x, const int64_t *tap, int64_t first, int64_t n, f64 *to)
+{
+    gather_f64(w, x, tap, first, n, 0, to);
+}
+
+void window_gather_u8(const Window *w, const u8 *x, const int64_t *tap, int64_t first, int64_t n, u8 fill, u8 *to)
+{
+    gather_u8(w, x, tap, first, n, fill, to);
+}
+
+void window_gather_u16(const Window *w, const u16 *x, const int64_t *tap, int64_t first, int64_t n, u16 fill, u16 *to)
+{
+    gather_u16(w, x, tap, first, n, fill, to);
+}
 
 /* to[i] += from[i], eight at a time for the compiler to see. */
 #define ADD_RUN(T)                                                                                                     \

@@ -27,10 +27,72 @@ enum { MOST = 40000 };
         kernels_gemm_##T(level, m, n, k, a, lda, b, ldb, c, ldc);                                                      \
         return memcmp(c, want, m * ldc * sizeof *c) != 0;                                                              \
     }
-#define WRAPPING(x, y, z) ((i32)((u32)(x) * (u32)(y) + (u32)(z)))
 GEMM_CASE(f32, fma_f32, rng_unit(rng) - 0.5)
 GEMM_CASE(f64, fma_f64, rng_unit(rng) - 0.5)
-GEMM_CASE(i32, WRAPPING, (i32)rng_u64(rng) >> rng_below(rng, 31))
+
+/* A lane's code in step k, whatever the type and the steps in memory. */
+static i32 code_at(const CodeLanes *c, const void *codes, size_t lane, size_t k)
+{
+    const size_t i = lane * c->lane + k * c->step;
+    return c->type == CODE_U8    ? ((const uint8_t *)codes)[i]
+           : c->type == CODE_I8  ? ((const int8_t *)codes)[i]
+           : c->type == CODE_U16 ? ((const uint16_t *)codes)[i]
+                                 : ((const int16_t *)codes)[i];
+}
+
+/* Lanes of any codes, beside each other or each after the other, with room between them. */
+static CodeLanes draw_lanes(Rng *rng, CodeType type, size_t lanes, size_t k)
+{
+    CodeLanes c = { .type = type, .lanes = lanes, .k = k, .lane = 1, .step = lanes + (size_t)rng_below(rng, 3) };
+    if (rng_below(rng, 3) == 0)
+        c.lane = k * 2 + 1, c.step = 1 + (size_t)rng_below(rng, 2);
+    return c;
+}
+
+/* Products of packed codes and the sums of packed lanes, both modulo 2^32, sums of several blocks of words continued. */
+static int codes_case(const Kernels *level, Rng *rng, Arena *arena)
+{
+    static const size_t lanes[] = { 1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 15, 16, 17, 31, 32, 33, 50, 65 };
+    static const size_t depths[] = { 0, 1, 2, 3, 4, 5, 7, 64, 257, 600 };
+    const size_t m = lanes[rng_below(rng, COUNT(lanes))], n = lanes[rng_below(rng, COUNT(lanes))];
+    const size_t k = depths[rng_below(rng, COUNT(depths))];
+    const CodeType ta = (CodeType)rng_below(rng, CODE_TYPES), tb = (CodeType)rng_below(rng, CODE_TYPES);
+    const CodeProducts *l = kernels_code_products(level, ta >= CODE_U16 || tb >= CODE_U16);
+    const ArenaMark mark = arena_mark(arena);
+    const CodeLanes ca = draw_lanes(rng, ta, m, k), cb = draw_lanes(rng, tb, n, k);
+    const size_t sa = m * ca.lane + k * ca.step + 1, sb = n * cb.lane + k * cb.step + 1;
+    u16 *a = NEWS(arena, u16, sa), *b = NEWS(arena, u16, sb);
+    for (size_t i = 0; i < sa; i++)
+        a[i] = (u16)(rng_below(rng, 9) ? rng_u64(rng) : 0x8080);
+    for (size_t i = 0; i < sb; i++)
+        b[i] = (u16)(rng_below(rng, 9) ? rng_u64(rng) : 0x8080);
+    const size_t words = (k + l->depth - 1) / l->depth, tiles = (m + l->rows - 1) / l->rows;
+    const size_t panels = (n + l->width - 1) / l->width, ldc = panels * l->width, half = words / 2;
+    u32 *pa = NEWS(arena, u32, tiles * words * l->rows + 1), *pb = NEWS(arena, u32, panels * words * l->width + 1);
+    i32 *sum_a = NEWS(arena, i32, m), *sum_b = NEWS(arena, i32, n), *c = NEWS(arena, i32, m * ldc);
+    u32 *zeros = NEWS(arena, u32, n);
+    l->pack_rows(&ca, a, pa, words * l->rows, sum_a);
+    l->pack_columns(&cb, b, pb, words * l->width, sum_b);
+    memset(c, 0x55, m * ldc * sizeof *c);
+    l->multiply(m, panels, half, pa, words * l->rows, pb, words * l->width, c, ldc, true);
+    l->multiply(m, panels, words - half, pa + half * l->rows, words * l->rows, pb + half * l->width, words * l->width,
+                c, ldc, false);
+    const i32 za = l->row_shift[ta], zb = l->column_shift[tb];
+    int bad = 0;
+    for (size_t j = 0; j < n; j++)
+        zeros[j] = (u32)zb;
+    for (size_t i = 0; i < m; i++) {
+        l->correct(n, (u32)k * (u32)za - (u32)sum_a[i], zeros, 0u - (u32)za, sum_b, c + i * ldc);
+        for (size_t j = 0; j < n; j++) {
+            u32 want = 0;
+            for (size_t p = 0; p < k; p++)
+                want += (u32)code_at(&ca, a, i, p) * (u32)code_at(&cb, b, j, p);
+            bad += want != (u32)c[i * ldc + j];
+        }
+    }
+    arena_reset(arena, mark);
+    return bad != 0;
+}
 
 /* The plain product in the order of contractions: segments of 2048, joined like the digits of a binary counter. */
 #define PANEL_CASE(T)                                                                                                  \
@@ -100,8 +162,6 @@ GEMM_CASE(i32, WRAPPING, (i32)rng_u64(rng) >> rng_below(rng, 31))
 PANEL_CASE(f32)
 PANEL_CASE(f64)
 
-static const char *const levels[] = { "base", "v3", "v4" };
-
 static Status products(void *arg)
 {
     Context *k = arg;
@@ -109,13 +169,14 @@ static Status products(void *arg)
     void *room[4];
     for (int i = 0; i < 4; i++)
         room[i] = arena_alloc(&k->arena, MOST * sizeof(f64));
-    for (size_t l = 0; l < COUNT(levels); l++) {
-        const Kernels *level = kernels_named(levels[l]);
+    for (size_t l = 0; kernels_levels[l]; l++) {
+        const Kernels *level = kernels_named(kernels_levels[l]);
         Rng rng = { 11 };
-        for (int i = 0; level && i < 60; i++, cases += 3)
+        for (int i = 0; level && i < 60; i++, cases += 2)
             bad += gemm_f32(level, &rng, room[0], room[1], room[2], room[3]) +
-                   gemm_f64(level, &rng, room[0], room[1], room[2], room[3]) +
-                   gemm_i32(level, &rng, room[0], room[1], room[2], room[3]);
+                   gemm_f64(level, &rng, room[0], room[1], room[2], room[3]);
+        for (int i = 0; level && i < 300; i++, cases++)
+            bad += codes_case(level, &rng, &k->arena);
     }
     print_message("%d products\n", cases);
     assert_true(cases > 0);
@@ -132,8 +193,8 @@ static Status panels(void *arg)
 {
     Context *k = arg;
     int bad = 0, cases = 0;
-    for (size_t l = 0; l < COUNT(levels); l++) {
-        const Kernels *level = kernels_named(levels[l]);
+    for (size_t l = 0; kernels_levels[l]; l++) {
+        const Kernels *level = kernels_named(kernels_levels[l]);
         Rng rng = { 23 };
         for (int i = 0; level && i < (l ? 150 : 40); i++, cases += 2)
             bad += panel_case_f32(level, &rng, &k->arena) + panel_case_f64(level, &rng, &k->arena);
@@ -154,8 +215,8 @@ static void panels_agree(void **state)
 static void rows_are_there(void **state)
 {
     (void)state;
-    for (size_t l = 0; l < COUNT(levels); l++) {
-        const Kernels *level = kernels_named(levels[l]);
+    for (size_t l = 0; kernels_levels[l]; l++) {
+        const Kernels *level = kernels_named(kernels_levels[l]);
         for (size_t i = 0; level && i < ops_table.n; i++) {
             const Row *row = ops_table.defs[i]->row;
             if (!row)
@@ -182,20 +243,20 @@ static f32 drawn(const DrawKey *k, PhiloxLaw law, f32 limit, u64 index)
 /* From any index on, as many as there are; the upper half of a seed and of an index count. */
 static void draws_agree(void **state)
 {
-    static const char *const levels[] = { "base", "v3", "v4" };
     static const u64 firsts[] = { 0, 1, 2, 3, 255, 1021, 0x3fffffffd, 0x3fffffffffe };
     static const size_t counts[] = { 0, 1, 2, 5, 255, 256, 257, 700 };
     static const DrawKey keys[] = { { 0, 0, 0, 0 }, { 7, 3, 1, 0 }, { 0x8000000100000002, 0xfffffff0, 0xffffffff, 9 } };
     f32 out[701];
     (void)state;
-    for (size_t l = 0; l < COUNT(levels); l++)
-        for (size_t i = 0; kernels_named(levels[l]) && i < COUNT(firsts) * COUNT(counts) * COUNT(keys) * 3; i++) {
+    for (size_t l = 0; kernels_levels[l]; l++)
+        for (size_t i = 0; kernels_named(kernels_levels[l]) && i < COUNT(firsts) * COUNT(counts) * COUNT(keys) * 3;
+             i++) {
             const DrawKey *key = &keys[i % COUNT(keys)];
             const PhiloxLaw law = (PhiloxLaw)(i / COUNT(keys) % 3);
             const u64 first = firsts[i / COUNT(keys) / 3 % COUNT(firsts)];
             const size_t n = counts[i / COUNT(keys) / 3 / COUNT(firsts)];
             out[n] = -1;
-            kernels_draw(kernels_named(levels[l]))(key, law, 0.3f, first, n, out);
+            kernels_draw(kernels_named(kernels_levels[l]))(key, law, 0.3f, first, n, out);
             for (size_t k = 0; k < n; k++)
                 assert_int_equal(bits_of(out[k]), bits_of(drawn(key, law, 0.3f, first + k)));
             assert_true(out[n] == -1);
@@ -212,8 +273,8 @@ static void fixed_rows_agree(void **state)
     const double k[ROW_SCALARS] = { 0.5, 2 };
     size_t met = 0;
     (void)state;
-    for (size_t l = 0; l < COUNT(levels); l++) {
-        const Kernels *level = kernels_named(levels[l]);
+    for (size_t l = 0; kernels_levels[l]; l++) {
+        const Kernels *level = kernels_named(kernels_levels[l]);
         for (size_t i = 0; level && i < ops_table.n * ROW_OPERANDS; i++) {
             const Row *row = ops_table.defs[i / ROW_OPERANDS]->row;
             const int operand = (int)(i % ROW_OPERANDS);
@@ -268,11 +329,11 @@ static void largest_agree(void **state)
             x + COUNT(x) - (size_t)((t.rows - 1) * t.row_step + span); /* what is read behind them is an error */
         for (f32 *v = from; v < x + COUNT(x); v++)
             *v = kinds == 1 ? (f32)rng_unit(&rng) : odd[rng_below(&rng, (int64_t)kinds)];
-        for (size_t l = 0; l < COUNT(levels); l++) {
-            if (!kernels_named(levels[l]))
+        for (size_t l = 0; kernels_levels[l]; l++) {
+            if (!kernels_named(kernels_levels[l]))
                 continue;
             found[n] = -7;
-            kernels_largest(kernels_named(levels[l]))(&t, from, n, found);
+            kernels_largest(kernels_named(kernels_levels[l]))(&t, from, n, found);
             for (size_t i = 0; i < n; i++)
                 assert_int_equal(found[i], largest_of(&t, from + i * (size_t)t.stride));
             assert_int_equal(found[n], -7);

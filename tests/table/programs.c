@@ -160,11 +160,13 @@ static bool sizes_are_known(Graph *g)
 /* A way to run it, another for each graph. */
 static void choose(Trial *t, uint64_t number)
 {
-    static const char *const levels[] = { "v4", "v3", "base" };
     const size_t passes = pipeline_find("lower")->n;
-    t->level = kernels_named(levels[number % COUNT(levels)]);
+    size_t levels = 0;
+    while (kernels_levels[levels])
+        levels++;
+    t->level = kernels_named(kernels_levels[levels - 1 - number % levels]);
     t->level = t->level ? t->level : kernels_best();
-    t->pool = pools[number / COUNT(levels) % COUNT(pools)];
+    t->pool = pools[number / levels % COUNT(pools)];
     if (t->again || t->all_passes) { /* the parts of a step have to be put in order */
         t->left_out = -1;
         return;

@@ -44,12 +44,6 @@ static void round_shifted(size_t n, const f32 *restrict u, f32 z, f32 lo, f32 hi
         codes[i] = shifted_code_f32(u[i], z, lo, hi);
 }
 
-static void add_f32(size_t n, const f32 *restrict products, u32 *restrict sums)
-{
-    for (size_t i = 0; i < n; i++)
-        sums[i] += (u32)(i32)products[i];
-}
-
 static void divide_each(size_t n, f32 *restrict v, const f32 *restrict scale)
 {
     for (size_t i = 0; i < n; i++)
@@ -76,7 +70,6 @@ const CodeLoops LEVEL_NAME(codes) = {
     .settle = settle,
     .round = round_codes,
     .round_shifted = round_shifted,
-    .add = add_f32,
     .divide_each = divide_each,
     .chance = chance,
     .sizes = sizes,

@@ -25,20 +25,12 @@ enum {
 #define GEMM_BYTES      64
 #define GEMM_V_f32      __m512
 #define GEMM_V_f64      __m512d
-#define GEMM_V_i32      __m512i
-#define GEMM_I_LOAD     _mm512_loadu_si512
-#define GEMM_I_ZERO     _mm512_setzero_si512
-#define GEMM_I_STORE    _mm512_storeu_si512
 #elif defined(__AVX2__) && defined(__FMA__)
-#define GEMM_ROWS          6
-#define GEMM_ALL(f, ps)    _mm256_##f##_##ps
-#define GEMM_BYTES         32
-#define GEMM_V_f32         __m256
-#define GEMM_V_f64         __m256d
-#define GEMM_V_i32         __m256i
-#define GEMM_I_ZERO        _mm256_setzero_si256
-#define GEMM_I_LOAD(p)     _mm256_loadu_si256((const __m256i *)(p))
-#define GEMM_I_STORE(p, v) _mm256_storeu_si256((__m256i *)(p), v)
+#define GEMM_ROWS       6
+#define GEMM_ALL(f, ps) _mm256_##f##_##ps
+#define GEMM_BYTES      32
+#define GEMM_V_f32      __m256
+#define GEMM_V_f64      __m256d
 #endif
 
 #ifndef GEMM_ROWS
@@ -56,16 +48,10 @@ enum {
 #define GEMM_STORE_f64(p, v)   GEMM_ALL(storeu, pd)(p, v)
 #define GEMM_ONE_f64(x)        GEMM_ALL(set1, pd)(x)
 #define GEMM_VFMA_f64(x, y, z) GEMM_ALL(fmadd, pd)(x, y, z)
-#define GEMM_LOAD_i32(p)       GEMM_I_LOAD(p)
-#define GEMM_ZERO_i32()        GEMM_I_ZERO()
-#define GEMM_STORE_i32(p, v)   GEMM_I_STORE(p, v)
-#define GEMM_ONE_i32(x)        GEMM_ALL(set1, epi32)(x)
-#define GEMM_VFMA_i32(x, y, z) GEMM_ALL(add, epi32)(GEMM_ALL(mullo, epi32)(x, y), z)
 #endif
 
 #define GEMM_FMA_f32(x, y, z) fma_f32(x, y, z)
 #define GEMM_FMA_f64(x, y, z) fma_f64(x, y, z)
-#define GEMM_FMA_i32(x, y, z) ((i32)((u32)(x) * (u32)(y) + (u32)(z)))
 
 /* Four by four elements, turned. */
 #define GEMM_TURN_PLAIN(T)                                                                                             \
@@ -76,9 +62,6 @@ enum {
                 to[c * to_row + r] = from[r * row + c];                                                                \
     }
 GEMM_TURN_PLAIN(f64)
-#ifdef GEMM_BYTES
-GEMM_TURN_PLAIN(i32)
-#endif
 #ifdef __x86_64__
 static inline void GEMM_TURN_f32(const f32 *from, size_t row, f32 *to, size_t to_row)
 {
@@ -94,15 +77,10 @@ static inline void GEMM_TURN_f32(const f32 *from, size_t row, f32 *to, size_t to
 GEMM_TURN_PLAIN(f32)
 #endif
 
-#define GEMM_FLOATS
 #define T f32
 #include "ops/kernels/level/gemm_tile.h"
 #undef T
 #define T f64
-#include "ops/kernels/level/gemm_tile.h"
-#undef T
-#undef GEMM_FLOATS
-#define T i32
 #include "ops/kernels/level/gemm_tile.h"
 #undef T
 

@@ -92,7 +92,6 @@ static void NAME(edge)(size_t m, size_t n, size_t k, const T *a, const T *b, T *
 #define WIDTH GEMM_PLAIN_WIDTH
 #endif
 
-#if defined(GEMM_BYTES) || defined(GEMM_FLOATS)
 /* to[c, r] = from[r, c]: rows of `from` lie `row` elements apart, those of `to` `to_row`. */
 static void NAME(turn)(size_t rows, size_t cols, const T *from, size_t row, T *to, size_t to_row)
 {
@@ -185,9 +184,6 @@ static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, 
 }
 #endif
 
-#endif
-
-#ifdef GEMM_FLOATS
 /* c += a b, both packed; tiles of a lie `tile` elements apart. */
 static void NAME(multiply)(size_t m, size_t n, size_t k, const void *rows, size_t tile, const void *columns, void *to,
                            size_t ldc, bool fresh)
@@ -222,7 +218,6 @@ static void NAME(turned)(size_t rows, size_t cols, const void *from, size_t row,
 {
     NAME(turn)(rows, cols, from, row, to, to_row);
 }
-#endif
 
 #ifdef GEMM_BYTES
 static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, const T *b, size_t ldb, T *c, size_t ldc)

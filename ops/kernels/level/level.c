@@ -1,27 +1,32 @@
 #include "ops/kernels/level/level.h"
 
+#ifndef LEVEL_FROM
+#define LEVEL_FROM LEVEL
+#endif
+#define FROM(name) LEVEL_PASTE(name, LEVEL_FROM)
+
 #define LEVEL_TEXT(x)   #x
 #define LEVEL_STRING(x) LEVEL_TEXT(x)
 
 const Kernels LEVEL_NAME(kernels) = {
     .name = LEVEL_STRING(LEVEL),
-    .load_f32 = LEVEL_NAME(load_f32),
-    .load_f64 = LEVEL_NAME(load_f64),
-    .load_i64 = LEVEL_NAME(load_i64),
-    .load_u64 = LEVEL_NAME(load_u64),
-    .store_f32 = LEVEL_NAME(store_f32),
-    .store_f64 = LEVEL_NAME(store_f64),
-    .store_i64 = LEVEL_NAME(store_i64),
-    .store_u64 = LEVEL_NAME(store_u64),
-    .rows = LEVEL_NAME(rows),
-    .rows_fixed = LEVEL_NAME(rows_fixed),
-    .reduce = LEVEL_NAME(reduce),
-    .packed = LEVEL_NAME(packed),
-    .draw = LEVEL_NAME(draw),
-    .largest = LEVEL_NAME(largest),
-    .codes = &LEVEL_NAME(codes),
-    .code_windows = LEVEL_NAME(code_windows),
-    .gemm_f32 = LEVEL_NAME(gemm_f32),
-    .gemm_f64 = LEVEL_NAME(gemm_f64),
-    .gemm_i32 = LEVEL_NAME(gemm_i32),
+    .load_f32 = FROM(load_f32),
+    .load_f64 = FROM(load_f64),
+    .load_i64 = FROM(load_i64),
+    .load_u64 = FROM(load_u64),
+    .store_f32 = FROM(store_f32),
+    .store_f64 = FROM(store_f64),
+    .store_i64 = FROM(store_i64),
+    .store_u64 = FROM(store_u64),
+    .rows = FROM(rows),
+    .rows_fixed = FROM(rows_fixed),
+    .reduce = FROM(reduce),
+    .packed = FROM(packed),
+    .code_products = LEVEL_NAME(code_products),
+    .draw = FROM(draw),
+    .largest = FROM(largest),
+    .codes = &FROM(codes),
+    .code_windows = FROM(code_windows),
+    .gemm_f32 = FROM(gemm_f32),
+    .gemm_f64 = FROM(gemm_f64),
 };

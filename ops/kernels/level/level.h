@@ -1,4 +1,5 @@
-/* What a level is made of.  The files of this folder are compiled once per level, with LEVEL the level's name. */
+/* What a level is made of.  The files of this folder are compiled once per level, with LEVEL the level's name.  Where a
+ * machine can do more with codes alone, a level has code_products.c of its own and takes all else from level LEVEL_FROM. */
 #ifndef OPS_KERNELS_LEVEL_LEVEL_H
 #define OPS_KERNELS_LEVEL_LEVEL_H
 
@@ -22,14 +23,14 @@ struct Kernels {
     RowLoop *const (*rows)[ARITHMETICS];
     RowLoop *const (*rows_fixed)[FIXED_OPERANDS]; /* of f32 */
     const ReduceLoops (*reduce)[ARITHMETICS];
-    const PackedLoops *packed; /* of f32, of f64 */
+    const PackedLoops *packed;         /* of f32, of f64 */
+    const CodeProducts *code_products; /* of bytes, of any codes */
     DrawLoop *draw;
     LargestLoop *largest;
     const CodeLoops *codes;
     CodeWindowsLoop *code_windows;
     GemmF32 *gemm_f32;
     GemmF64 *gemm_f64;
-    GemmI32 *gemm_i32;
 };
 
 #define LEVEL_JOIN(name, level)  name##_##level
@@ -49,19 +50,25 @@ struct Kernels {
     LEVEL_STORAGE(u64, level)                                                                                          \
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     extern const PackedLoops packed_##level[2];                                                                        \
+    LEVEL_PRODUCTS(level)                                                                                              \
     DrawLoop draw_##level;                                                                                             \
     extern const CodeLoops codes_##level;                                                                              \
     CodeWindowsLoop code_windows_##level;                                                                              \
     LargestLoop largest_##level;                                                                                       \
     GemmF32 gemm_f32_##level;                                                                                          \
-    GemmF64 gemm_f64_##level;                                                                                          \
-    GemmI32 gemm_i32_##level;                                                                                          \
+    GemmF64 gemm_f64_##level;
+/* All that a level has of its own which is another one but for products of codes. */
+#define LEVEL_PRODUCTS(level)                                                                                          \
+    extern const CodeProducts code_products_##level[2];                                                                \
     extern const Kernels kernels_##level;
 LEVEL_PARTS(base)
 #ifdef __x86_64__
 LEVEL_PARTS(v3)
 LEVEL_PARTS(v4)
+LEVEL_PRODUCTS(v3vnni)
+LEVEL_PRODUCTS(v4vnni)
 #endif
+#undef LEVEL_PRODUCTS
 #undef LEVEL_PARTS
 #undef LEVEL_STORAGE
 #undef LEVEL_LOAD

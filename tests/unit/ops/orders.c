@@ -8,8 +8,6 @@
 #include "support/calls.h"
 #include "support/chain.h"
 
-static const char *const levels[] = { "base", "v3", "v4" };
-
 /* What every element of the result must be. */
 typedef double Expected(const void *case_, int64_t element);
 
@@ -17,8 +15,8 @@ typedef double Expected(const void *case_, int64_t element);
 static void expect_bits(Context *c, Node *y, Expected *expected, const void *case_, const char *what)
 {
     double *want = NULL;
-    for (int l = 0; l < (int)COUNT(levels); l++) {
-        const Kernels *kernels = kernels_named(levels[l]);
+    for (int l = 0; kernels_levels[l]; l++) {
+        const Kernels *kernels = kernels_named(kernels_levels[l]);
         if (!kernels)
             continue;
         Parallel *pool = parallel_open(1 + 2 * l, NULL);
@@ -32,7 +30,8 @@ static void expect_bits(Context *c, Node *y, Expected *expected, const void *cas
         }
         for (int64_t i = 0; i < n; i++)
             if (at(z, i) != want[i]) {
-                print_error("%s, %s: element %d is %.17g, not %.17g\n", what, levels[l], (int)i, at(z, i), want[i]);
+                print_error("%s, %s: element %d is %.17g, not %.17g\n", what, kernels_levels[l], (int)i, at(z, i),
+                            want[i]);
                 assert_true(false);
             }
         tensor_drop(&c->heap, z);

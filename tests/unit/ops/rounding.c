@@ -4,7 +4,6 @@
 #include "ops/contract/contract.h"
 #include "support/calls.h"
 
-static const char *const levels[] = { "base", "v3", "v4" };
 static const DType narrow_types[] = { F16, BF16 };
 
 enum { PATTERNS = 1 << 16 };
@@ -25,8 +24,8 @@ static Status every_pattern_comes_back(void *arg)
 {
     Context *c = arg;
     for (size_t i = 0; i < COUNT(narrow_types); i++)
-        for (size_t k = 0; k < COUNT(levels); k++) {
-            const EvalOptions options = { .kernels = kernels_named(levels[k]) };
+        for (size_t k = 0; kernels_levels[k]; k++) {
+            const EvalOptions options = { .kernels = kernels_named(kernels_levels[k]) };
             Build b = fresh(c);
             Node *x = build_const(&b, all_patterns(c, narrow_types[i]));
             if (!options.kernels)

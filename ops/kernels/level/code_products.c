@@ -1,0 +1,302 @@
+/* Sums of products of codes, modulo 2^32.
+ *
+ * Both operands are packed into words of 32 bits, each of which holds some steps of k of one lane, a row or a column: two
+ * numbers of 16 bits, or, of codes of 8 bits where the level multiplies bytes, four: rows without a sign, columns with one. */
+#include "ops/kernels/level/level.h"
+
+#include <string.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+enum { VECTORS = 2 }; /* of a tile's row */
+
+#if defined(__AVX512BW__)
+enum { TILE = 12 };
+#define V              __m512i
+#define LOAD(p)        _mm512_loadu_si512(p)
+#define STORE(p, v)    _mm512_storeu_si512(p, v)
+#define ONE(x)         _mm512_set1_epi32((i32)(x))
+#define PAIRS(s, x, y) _mm512_add_epi32(s, _mm512_madd_epi16(x, y))
+#ifdef __AVX512VNNI__
+#undef PAIRS
+#define PAIRS(s, x, y) _mm512_dpwssd_epi32(s, x, y)
+#define BYTES(s, x, y) _mm512_dpbusd_epi32(s, x, y)
+#endif
+#elif defined(__AVX2__)
+enum { TILE = 6 };
+#define V              __m256i
+#define LOAD(p)        _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define STORE(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define ONE(x)         _mm256_set1_epi32((i32)(x))
+#define PAIRS(s, x, y) _mm256_add_epi32(s, _mm256_madd_epi16(x, y))
+#ifdef __AVXVNNI__
+#undef PAIRS
+#define PAIRS(s, x, y) _mm256_dpwssd_avx_epi32(s, x, y)
+#define BYTES(s, x, y) _mm256_dpbusd_avx_epi32(s, x, y)
+#endif
+#elif defined(__SSE2__)
+enum { TILE = 6 };
+#define V              __m128i
+#define LOAD(p)        _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define STORE(p, v)    _mm_storeu_si128((__m128i *)(void *)(p), v)
+#define ONE(x)         _mm_set1_epi32((i32)(x))
+#define PAIRS(s, x, y) _mm_add_epi32(s, _mm_madd_epi16(x, y))
+#else
+enum { TILE = 4 };
+typedef u32 V __attribute__((vector_size(16)));
+typedef i32 Signed __attribute__((vector_size(16)));
+#define LOW(x)         ((V)((Signed)((x) << 16) >> 16))
+#define HIGH(x)        ((V)((Signed)(x) >> 16))
+#define PAIRS(s, x, y) ((s) + LOW(x) * LOW(y) + HIGH(x) * HIGH(y))
+static inline V LOAD(const void *p)
+{
+    V v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+static inline void STORE(void *p, V v)
+{
+    memcpy(p, &v, sizeof v);
+}
+static inline V ONE(u32 x)
+{
+    return (V){ x, x, x, x };
+}
+#endif
+
+enum { LANES = sizeof(V) / sizeof(i32), WIDTH = VECTORS * LANES };
+
+/* ---- words ---- */
+
+/* Packs up to a whole tile or panel, of `group` lanes. */
+typedef void PackGroup(const CodeLanes *c, size_t group, size_t lanes, const void *codes, u32 *to);
+
+#define PAIR(shift, x, y) ((u32)(uint16_t)((i32)(x) + (shift)) | (u32)((i32)(y) + (shift)) << 16)
+#define PACK_PAIRS(T, shift)                                                                                           \
+    static void pairs_##T(const CodeLanes *c, size_t group, size_t lanes, const void *codes, u32 *restrict to)         \
+    {                                                                                                                  \
+        const T *restrict from = codes;                                                                                \
+        const size_t lane = c->lane, step = c->step;                                                                   \
+        for (size_t k = 0; k + 2 <= c->k; k += 2, from += 2 * step, to += group) {                                     \
+            if (lane == 1) {                                                                                           \
+                LEVEL_VECTOR                                                                                           \
+                for (size_t i = 0; i < lanes; i++)                                                                     \
+                    to[i] = PAIR(shift, from[i], from[step + i]);                                                      \
+            } else {                                                                                                   \
+                for (size_t i = 0; i < lanes; i++)                                                                     \
+                    to[i] = PAIR(shift, from[i * lane], from[i * lane + step]);                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (size_t i = 0; c->k % 2 && i < lanes; i++)                                                                 \
+            to[i] = PAIR(shift, from[i * lane], -(shift));                                                             \
+    }
+PACK_PAIRS(uint8_t, 0)
+PACK_PAIRS(int8_t, 0)
+PACK_PAIRS(uint16_t, INT16_MIN)
+PACK_PAIRS(int16_t, 0)
+#undef PACK_PAIRS
+
+static const struct {
+    PackGroup *pack;
+    i32 shift;
+} of_pairs[CODE_TYPES] = {
+    [CODE_U8] = { pairs_uint8_t, 0 },
+    [CODE_I8] = { pairs_int8_t, 0 },
+    [CODE_U16] = { pairs_uint16_t, INT16_MIN },
+    [CODE_I16] = { pairs_int16_t, 0 },
+};
+
+/* Adds up what the words of lanes hold. */
+static void add_pairs(size_t lanes, const u32 *restrict words, i32 *restrict sums)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < lanes; i++)
+        sums[i] = (i32)((u32)sums[i] + (u32)(i32)(int16_t)words[i] + (u32)(i32)(int16_t)(words[i] >> 16));
+}
+
+typedef void AddWords(size_t lanes, const u32 *words, i32 *sums);
+
+/* The words of all lanes, each group's `apart` from the one before it. */
+static void pack_lanes(const CodeLanes *c, PackGroup *pack, AddWords *add, size_t depth, size_t group,
+                       const void *codes, u32 *to, size_t apart, i32 *sums)
+{
+    const size_t words = (c->k + depth - 1) / depth, size = c->type < CODE_U16 ? 1 : 2;
+    for (size_t i = 0; i < c->lanes; i += group, to += apart) {
+        const size_t lanes = c->lanes - i < group ? c->lanes - i : group;
+        pack(c, group, lanes, (const char *)codes + i * c->lane * size, to);
+        for (size_t w = 0; w < words; w++) {
+            memset(to + w * group + lanes, 0, (group - lanes) * sizeof *to);
+            if (sums)
+                add(lanes, to + w * group, sums + i);
+        }
+    }
+}
+
+static void pack_rows_pairs(const CodeLanes *c, const void *codes, u32 *to, size_t apart, i32 *sums)
+{
+    pack_lanes(c, of_pairs[c->type].pack, add_pairs, 2, TILE, codes, to, apart, sums);
+}
+
+static void pack_columns_pairs(const CodeLanes *c, const void *codes, u32 *to, size_t apart, i32 *sums)
+{
+    pack_lanes(c, of_pairs[c->type].pack, add_pairs, 2, WIDTH, codes, to, apart, sums);
+}
+
+#ifdef BYTES
+/* Four codes, the signs of which are kept, or turned into those of the other kind. */
+static void quads(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *restrict from,
+                  u32 *restrict to)
+{
+    const size_t lane = c->lane, step = c->step;
+    for (size_t k = 0; k + 4 <= c->k; k += 4, from += 4 * step, to += group) {
+        if (lane == 1) {
+            LEVEL_VECTOR
+            for (size_t i = 0; i < lanes; i++)
+                to[i] = ((u32)from[i] | (u32)from[step + i] << 8 | (u32)from[2 * step + i] << 16 |
+                         (u32)from[3 * step + i] << 24) ^
+                        flip;
+        } else if (step == 1) {
+            for (size_t i = 0; i < lanes; i++) {
+                memcpy(to + i, from + i * lane, sizeof *to);
+                to[i] ^= flip;
+            }
+        } else {
+            for (size_t i = 0; i < lanes; i++) {
+                const uint8_t *f = from + i * lane;
+                to[i] = ((u32)f[0] | (u32)f[step] << 8 | (u32)f[2 * step] << 16 | (u32)f[3 * step] << 24) ^ flip;
+            }
+        }
+    }
+    const size_t rest = c->k % 4;
+    for (size_t i = 0; rest && i < lanes; i++) {
+        to[i] = 0;
+        for (size_t s = 0; s < rest; s++)
+            to[i] |= (u32)(from[i * lane + s * step] ^ (flip & 0xff)) << 8 * s;
+    }
+}
+
+enum { TURN_SIGN = 0x80 };
+
+static void quads_kept(const CodeLanes *c, size_t group, size_t lanes, const void *codes, u32 *to)
+{
+    quads(c, 0, group, lanes, codes, to);
+}
+
+static void quads_turned(const CodeLanes *c, size_t group, size_t lanes, const void *codes, u32 *to)
+{
+    quads(c, TURN_SIGN * 0x01010101u, group, lanes, codes, to);
+}
+
+static void add_plain(size_t lanes, const u32 *restrict words, i32 *restrict sums)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < lanes; i++) {
+        const u32 w = words[i];
+        sums[i] = (i32)((u32)sums[i] + (w & 0xff) + (w >> 8 & 0xff) + (w >> 16 & 0xff) + (w >> 24));
+    }
+}
+
+static void add_signed(size_t lanes, const u32 *restrict words, i32 *restrict sums)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < lanes; i++) {
+        const u32 w = words[i];
+        const i32 four = (i32)(int8_t)w + (i32)(int8_t)(w >> 8) + (i32)(int8_t)(w >> 16) + (i32)(int8_t)(w >> 24);
+        sums[i] = (i32)((u32)sums[i] + (u32)four);
+    }
+}
+
+static void pack_rows_bytes(const CodeLanes *c, const void *codes, u32 *to, size_t apart, i32 *sums)
+{
+    pack_lanes(c, c->type == CODE_U8 ? quads_kept : quads_turned, add_plain, 4, TILE, codes, to, apart, sums);
+}
+
+static void pack_columns_bytes(const CodeLanes *c, const void *codes, u32 *to, size_t apart, i32 *sums)
+{
+    pack_lanes(c, c->type == CODE_I8 ? quads_kept : quads_turned, add_signed, 4, WIDTH, codes, to, apart, sums);
+}
+#endif
+
+/* ---- products ---- */
+
+/* A tile of `rows` rows against a panel, in registers for all words. */
+#define TILE_OF(DOT, rows)                                                                                             \
+    static void DOT##_##rows(size_t words, const u32 *a, const u32 *b, i32 *c, size_t ldc, bool fresh)                 \
+    {                                                                                                                  \
+        V sum[rows][VECTORS];                                                                                          \
+        for (size_t i = 0; i < (rows); i++)                                                                            \
+            for (size_t j = 0; j < VECTORS; j++)                                                                       \
+                sum[i][j] = fresh ? ONE(0) : LOAD(c + i * ldc + j * LANES);                                            \
+        for (size_t w = 0; w < words; w++) {                                                                           \
+            V column[VECTORS];                                                                                         \
+            for (size_t j = 0; j < VECTORS; j++)                                                                       \
+                column[j] = LOAD(b + w * WIDTH + j * LANES);                                                           \
+            for (size_t i = 0; i < (rows); i++) {                                                                      \
+                const V row = ONE(a[w * TILE + i]);                                                                    \
+                for (size_t j = 0; j < VECTORS; j++)                                                                   \
+                    sum[i][j] = DOT(sum[i][j], row, column[j]);                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (size_t i = 0; i < (rows); i++)                                                                            \
+            for (size_t j = 0; j < VECTORS; j++)                                                                       \
+                STORE(c + i * ldc + j * LANES, sum[i][j]);                                                             \
+    }
+
+#define MULTIPLY(DOT)                                                                                                  \
+    TILE_OF(DOT, TILE)                                                                                                 \
+    TILE_OF(DOT, 4)                                                                                                    \
+    TILE_OF(DOT, 1)                                                                                                    \
+    static void multiply_##DOT(size_t m, size_t panels, size_t words, const u32 *a, size_t tile, const u32 *b,         \
+                               size_t panel, i32 *c, size_t ldc, bool fresh)                                           \
+    {                                                                                                                  \
+        for (size_t j = 0; j < panels; j++, b += panel, c += WIDTH) {                                                  \
+            size_t i = 0;                                                                                              \
+            for (; i + TILE <= m; i += TILE)                                                                           \
+                DOT##_TILE(words, a + i / TILE * tile, b, c + i * ldc, ldc, fresh);                                    \
+            for (const u32 *rest = a + i / TILE * tile; i < m;) {                                                      \
+                const size_t rows = m - i < 4 ? 1 : 4;                                                                 \
+                (rows == 1 ? DOT##_1 : DOT##_4)(words, rest, b, c + i * ldc, ldc, fresh);                              \
+                rest += rows, i += rows;                                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+MULTIPLY(PAIRS)
+#ifdef BYTES
+MULTIPLY(BYTES)
+#endif
+#undef MULTIPLY
+#undef TILE_OF
+
+static void correct(size_t n, u32 by_zero, const u32 *restrict zeros, u32 by_sum, const i32 *restrict sums,
+                    i32 *restrict c)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++)
+        c[i] = (i32)((u32)c[i] + by_zero * zeros[i] + by_sum * (u32)sums[i]);
+}
+
+#define OF_PAIRS                                                                                                       \
+    {                                                                                                                  \
+        .rows = TILE, .width = WIDTH, .depth = 2, .row_shift = { [CODE_U16] = INT16_MIN },                             \
+        .column_shift = { [CODE_U16] = INT16_MIN }, .pack_rows = pack_rows_pairs, .pack_columns = pack_columns_pairs,  \
+        .multiply = multiply_PAIRS, .correct = correct                                                                 \
+    }
+
+const CodeProducts LEVEL_NAME(code_products)[2] = {
+#ifdef BYTES
+    { .rows = TILE,
+      .width = WIDTH,
+      .depth = 4,
+      .row_shift = { [CODE_I8] = TURN_SIGN },
+      .column_shift = { [CODE_U8] = -TURN_SIGN },
+      .pack_rows = pack_rows_bytes,
+      .pack_columns = pack_columns_bytes,
+      .multiply = multiply_BYTES,
+      .correct = correct },
+#else
+    OF_PAIRS,
+#endif
+    OF_PAIRS,
+};
