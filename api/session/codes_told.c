@@ -11,6 +11,8 @@ enum { FEW = 4 }; /* bits: two codes to a byte */
 typedef struct Told {
     size_t weights, packed;
     size_t rounded;         /* products whose data others round, too */
+    size_t widened;         /* weights that others make floats of in every run */
+    size_t data;            /* values besides weights that are codes */
     uint64_t bytes, floats; /* of codes with scales and zero points; of the same as f32 */
 } Told;
 
@@ -76,14 +78,27 @@ static bool becomes_bits(const Node *n)
     return is_weight(in(n, 1)) && has_grain_of_bits(in(n, 1)) && has_float_data(n);
 }
 
+/* Whether no reader takes the codes of a weight: neither a product of codes nor MatMulNBits. */
+static bool is_widened(const Node *weight)
+{
+    for (const Use *u = weight->uses; u; u = u->next) {
+        const Node *data = in(u->user, 0);
+        if (becomes_bits(u->user) || (data && data != weight && op_of(data)->quant.dequantizes))
+            return false;
+    }
+    return true;
+}
+
 static Told count(Graph *g)
 {
     Told t = { 0 };
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         t.rounded += becomes_bits(n);
+        t.data += op_of(n)->quant.quantizes;
         if (!is_weight(n))
             continue;
         t.weights++;
+        t.widened += is_widened(n);
         t.packed += dtype_bits(in(n, 0)->type->dtype) <= FEW;
         t.bytes += bytes_of(in(n, 0)) + bytes_of(in(n, 1)) + bytes_of(in(n, 2));
         t.floats += (uint64_t)type_elements(n->type) * sizeof(f32);
@@ -98,6 +113,27 @@ static size_t count_few(const QuantLedger *l)
     for (size_t i = 0; l && i < l->n; i++)
         few += l->list[i].kind == QUANTIZED_WEIGHT && l->list[i].by->bits <= FEW;
     return few;
+}
+
+/* What ONNX Runtime does with weights beside floats. */
+static void tell_floats(Text *t, const Told *told, bool is_ort)
+{
+    if (is_ort && told->widened) {
+        text_label(t, "widened");
+        text_printf(t, "ONNX Runtime makes floats of the codes of %zu weight%s in every run (DequantizeLinear)%s\n",
+                    told->widened, told->widened == 1 ? "" : "s",
+                    told->data || told->rounded
+                        ? ""
+                        : "; session option session.disable_quant_qdq=1 does so once, as the file is loaded");
+    }
+    if (told->rounded) {
+        text_label(t, "accuracy");
+        text_printf(
+            t,
+            "ONNX Runtime rounds the data of %zu products to 8 bits, too (MatMulNBits, accuracy_level=4); session "
+            "option session.qdq_matmulnbits_accuracy_level=1 leaves them f32\n",
+            told->rounded);
+    }
 }
 
 const char *codes_told(Arena *arena, const qcc_step *s, Graph *g)
@@ -119,13 +155,6 @@ const char *codes_told(Arena *arena, const qcc_step *s, Graph *g)
             "packs them\n",
             few - told.packed);
     }
-    if (told.rounded) {
-        text_label(&t, "accuracy");
-        text_printf(
-            &t,
-            "ONNX Runtime rounds the data of %zu products to 8 bits, too (MatMulNBits, accuracy_level=4); session "
-            "option session.qdq_matmulnbits_accuracy_level=1 leaves them f32\n",
-            told.rounded);
-    }
+    tell_floats(&t, &told, quantization_target(&s->recipe.quantization)->predicts == PREDICTS_ORT);
     return text_get(&t);
 }

@@ -14,19 +14,22 @@
 /* ---- with the states of a run ---- */
 
 /* A quantized step without a run has seen no data: nobody knows its scales. */
-static Status wants_run(Command *c)
+static Status wants_run(Command *c, const qcc_model *m)
 {
+    const bool is_step = model_is_step(m);
     Message *msg = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, NOWHERE,
-                               "the step is quantized, and its scales are those of a run: none is named");
+                               is_step ? "the step is quantized, and its scales are those of a run: none is named"
+                                       : "its data are to be codes, and their ranges are those of a run or of data: "
+                                         "none are named");
     message_try(msg, "--checkpoint PATH");
     message_try(msg, "--calibrate FILE, for those that these data have with the weights as they are");
-    message_try(msg, "--for float");
+    message_try(msg, is_step ? "--for float" : "--quant w8 or w4g32, for weights alone");
     return message_send(msg);
 }
 
 /* The scales of a step that is quantized: those of a run, of the data of --calibrate, or of the step itself, which was
  * calibrated when it was made. */
-static Status find_scales(Command *c, Exported *e, const char *checkpoint)
+static Status find_scales(Command *c, const qcc_model *m, Exported *e, const char *checkpoint)
 {
     const State *state;
     if (checkpoint && option_given(&c->line, OPT_calibrate))
@@ -34,14 +37,25 @@ static Status find_scales(Command *c, Exported *e, const char *checkpoint)
     if (option_given(&c->line, OPT_calibrate))
         return calibrate_session(c, e->session, &e->ptq);
     TRY(session_unobserved(e->session->run, &state));
-    return state && !checkpoint ? wants_run(c) : OK;
+    return state && !checkpoint ? wants_run(c, m) : OK;
 }
 
-/* --checkpoint, --calibrate, and --verify, which compares with the graph that trains: they need the step. */
+/* Codes, a run, and --verify, which compares with the graph that trains: they need the step. */
+static bool needs_step(const CommandLine *line, const qcc_model *m)
+{
+    static const Option those[] = {
+        OPT_checkpoint, OPT_verify, OPT_calibrate, OPT_quant, OPT_quant_op, OPT_quant_table
+    };
+    for (size_t i = 0; i < COUNT(those); i++)
+        if (option_given(line, those[i]))
+            return true;
+    return model_is_step(m);
+}
+
 static Status open_step(Command *c, qcc_model *m, Exported *e)
 {
     const char *path = option_text(&c->line, OPT_checkpoint);
-    if (!path && !option_given(&c->line, OPT_verify) && !option_given(&c->line, OPT_calibrate) && !model_is_step(m))
+    if (!needs_step(&c->line, m))
         return OK;
     TRY(export_has_model(m));
     TRY(step_compile(m, &c->line, &e->step));
@@ -50,7 +64,7 @@ static Status open_step(Command *c, qcc_model *m, Exported *e)
         return OK;
     TRY(session_start(e->step, (uint64_t)option_count(&c->line, OPT_seed, 0), &c->cx->stop, &e->session));
     if (codes)
-        TRY(find_scales(c, e, path));
+        TRY(find_scales(c, m, e, path));
     return path ? session_take_final(e->session, path, e->form.weights, &e->weights) : OK;
 }
 

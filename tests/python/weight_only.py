@@ -1,6 +1,7 @@
 """Weights as codes of groups, and products of floats with them: models are trained so for some steps and exported; the file,
 the step with its checkpoint and ONNX Runtime come to the same results, codes of four bits are packed, what is said of the file
-is true, and the file that is read and trained again keeps its scales, and bits.
+is true, and the file that is read and trained again keeps its scales, and bits.  Models that were exported so without training:
+as many DequantizeLinear stay in a session as are said to, none with the option that makes floats of them.
 
 usage: weight_only.py QCC SOURCE FOLDER
 """
@@ -44,12 +45,25 @@ CASES = [
 ]
 
 
-def by_onnxruntime(feeds, output, level):
+# Without training: model, --quant, weights that ONNX Runtime is said to make floats of in every run
+ALONE = [
+    ("examples/models/gpt.qir", "w4g32", 0),
+    ("examples/models/gpt.qir", "w8", 0),
+    ("examples/models/gpt.qir", "w=int4:block=24,a=off", 13),
+    ("examples/models/cnn.qir", "w8", 3),
+    ("examples/models/cnn.qir", "w=int4:channel:hqo,a=off", 3),
+    ("examples/models/mlp.qir", "w=uint4:group=16:asym:mse,a=off", 2),
+]
+
+
+def by_onnxruntime(feeds, output, level, floats=False):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.optimized_model_filepath = "optimized.onnx"
     if level is not None:
         options.add_session_config_entry(LEVEL, str(level))
+    if floats:
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
     session = onnxruntime.InferenceSession("q.onnx", options, providers=["CPUExecutionProvider"])
     shapes = {i.name: i.shape for i in session.get_inputs()}
     batch = next(iter(shapes.values()))[0]
@@ -151,9 +165,32 @@ def again(qcc, data, name):
         sys.exit("%s: the file that was trained again and its step differ" % name)
 
 
+def check_alone(qcc, source, model, spec, widened):
+    read = as_onnx(qcc, source, model)
+    feeds = feeds_of(read, numpy.random.default_rng(7))
+    output = read.graph.output[0].name
+    words = []
+    for k, v in feeds.items():
+        numpy.save("x%d.npy" % len(words), v)
+        words += ["--data", "%s=x%d.npy" % (k, len(words))]
+    told = run(qcc, "export", os.path.join(source, model), "--quant", spec, "-o", "q.onnx")
+    said = re.search(r"makes floats of the codes of (\d+) weight", told)
+    if (int(said.group(1)) if said else 0) != widened:
+        sys.exit("%s %s: %d weights are widened, said is\n%s" % (model, spec, widened, told))
+    run(qcc, "predict", "q.onnx", *words, "--output", "file.npy")
+    ours = numpy.load("file.npy")
+    for floats in (False, True):
+        theirs, found = by_onnxruntime(feeds, output, 1, floats)
+        if distance(ours, theirs) > 2e-5 or found["DequantizeLinear"] != (0 if floats else widened):
+            sys.exit("%s %s: differs by %g, operators %s" % (model, spec, distance(ours, theirs), dict(found)))
+    print("%-100s without training, widened %d" % ("%s %s" % (model, spec), widened))
+
+
 def main():
     qcc, source, folder = (os.path.abspath(p) for p in sys.argv[1:4])
     os.chdir(folder)
+    for case in ALONE:
+        check_alone(qcc, source, *case)
     for case in CASES:
         check(qcc, source, *case)
 
