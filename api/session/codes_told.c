@@ -13,6 +13,7 @@ typedef struct Told {
     size_t rounded;         /* products whose data others round, too */
     size_t widened;         /* weights that others make floats of in every run */
     size_t data;            /* values besides weights that are codes */
+    size_t pairs;           /* products of unsigned data whose sums of two may leave 16 bits */
     uint64_t bytes, floats; /* of codes with scales and zero points; of the same as f32 */
 } Told;
 
@@ -89,12 +90,36 @@ static bool is_widened(const Node *weight)
     return true;
 }
 
+/* Sums of two products of u8 and i8 are below 2^15 as long as the sizes of no two weights are more than that together. */
+enum { MOST_OF_TWO = 32767 / 255 };
+
+static bool may_leave_16_bits(const Node *codes)
+{
+    const Tensor *t = codes->type->dtype == I8 ? node_constant(codes, INT64_MAX) : NULL;
+    int64_t most = 0, second = 0;
+    for (int64_t i = 0; t && i < tensor_elements(t); i++) {
+        const int64_t v = tensor_get_i64(t, i), size = v < 0 ? -v : v;
+        second = size > most ? most : size > second ? size : second;
+        most = size > most ? size : most;
+    }
+    return most + second > MOST_OF_TWO;
+}
+
+/* Whether it is a product of unsigned data and a weight so large. */
+static bool has_large_pairs(const Node *n)
+{
+    const Node *data = n->n_in > 1 ? in(n, 0) : NULL, *weight = data ? in(n, 1) : NULL;
+    return weight && op_of(data)->quant.dequantizes && in(data, 0)->type->dtype == U8 && is_weight(weight) &&
+           may_leave_16_bits(in(weight, 0));
+}
+
 static Told count(Graph *g)
 {
     Told t = { 0 };
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
         t.rounded += becomes_bits(n);
         t.data += op_of(n)->quant.quantizes;
+        t.pairs += has_large_pairs(n);
         if (!is_weight(n))
             continue;
         t.weights++;
@@ -113,6 +138,17 @@ static size_t count_few(const QuantLedger *l)
     for (size_t i = 0; l && i < l->n; i++)
         few += l->list[i].kind == QUANTIZED_WEIGHT && l->list[i].by->bits <= FEW;
     return few;
+}
+
+/* What its kernels without VNNI do. */
+static void tell_pairs(Text *t, const Told *told)
+{
+    text_label(t, "without VNNI");
+    text_printf(
+        t,
+        "ONNX Runtime adds up pairs of u8 x i8 in 16 bits there (x86-64), which saturate, in up to %zu product%s; session "
+        "option session.x64quantprecision=1, or weights of 7 bits: --quant w7a8\n",
+        told->pairs, told->pairs == 1 ? "" : "s");
 }
 
 /* What ONNX Runtime does with weights beside floats. */
@@ -156,5 +192,7 @@ const char *codes_told(Arena *arena, const qcc_step *s, Graph *g)
             few - told.packed);
     }
     tell_floats(&t, &told, quantization_target(&s->recipe.quantization)->predicts == PREDICTS_ORT);
+    if (told.pairs && quantization_target(&s->recipe.quantization)->predicts == PREDICTS_ORT)
+        tell_pairs(&t, &told);
     return text_get(&t);
 }
