@@ -8,7 +8,9 @@ add_test(NAME docs/ops-reference COMMAND sh -c "\"$1\" | diff - \"$2\" || { echo
          $<TARGET_FILE:op_manual> ${CMAKE_SOURCE_DIR}/docs/ops-reference.md)
 add_test(NAME docs/names COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/docs/names $<TARGET_FILE:qcc_opt>)
 add_test(NAME docs/literals COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/docs/literals ${CMAKE_SOURCE_DIR})
-set_tests_properties(docs/commands docs/ops-reference docs/names docs/literals PROPERTIES LABELS fast)
+# Every command of the tables of docs/migration.md.
+add_test(NAME docs/migration COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/docs/migration $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR})
+set_tests_properties(docs/commands docs/ops-reference docs/names docs/literals docs/migration PROPERTIES LABELS fast)
 add_custom_target(docs_update COMMAND op_manual > ${CMAKE_SOURCE_DIR}/docs/ops-reference.md
                   COMMAND test_docs --update ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR} ${pages}
                   DEPENDS test_docs op_manual qcc qcc_opt glyphs VERBATIM)

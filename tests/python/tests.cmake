@@ -54,6 +54,11 @@ add_test(NAME python/beside_torch
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && OMP_NUM_THREADS=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, torch, torchao.optim' ${CMAKE_CURRENT_SOURCE_DIR}/python/beside_torch.py $<TARGET_FILE:qcc> $<TARGET_FILE:glyphs> ${CMAKE_SOURCE_DIR} $f")
 set_tests_properties(python/beside_torch PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# What docs/migration.md says of scales and codes of other tools, by those that the interpreter has.
+add_test(NAME python/migration
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx' ${CMAKE_CURRENT_SOURCE_DIR}/python/migration.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/migration PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # Models that were trained on codes, by ONNX Runtime: the same bits.
 add_test(NAME python/deployed
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/deployed.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
