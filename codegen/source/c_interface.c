@@ -6,12 +6,12 @@
 
 static const char *port_type(const CPort *p)
 {
-    return c_type(p->value->type->dtype == F32 ? I32 : p->value->type->dtype);
+    return c_type(c_kept(p->value->type));
 }
 
 static int64_t port_bytes(const CPort *p)
 {
-    return type_elements(p->value->type) * (p->value->type->dtype == F32 ? 4 : 1);
+    return type_elements(p->value->type) * dtype_bits(c_kept(p->value->type)) / 8;
 }
 
 static int64_t round_up(int64_t n)

@@ -18,6 +18,8 @@ Status c_print_concat(CSource *s, const Node *n)
         const int64_t length = rows ? type_elements(x->type) / rows : 0;
         if (c_constant(s, x))
             return c_refuse(n, "it joins stored codes", NULL);
+        if (dtype_bits(x->type->dtype) != 8)
+            return c_refuse(n, "it joins what are no codes of 8 bits", NULL);
         const char *name = c_name(s, c_text_of(s, n));
         c_function(s, name, n, 1, &x, arena_printf(s->arena, "part %d of %d, %s", i + 1, n->n_in, c_shape(s, x->type)));
         c_loop(s, "r", rows);
@@ -97,7 +99,7 @@ Status c_print_move(CSource *s, const Node *n)
     const Node *word = part ? in(n, 0) : n, *x = in(word, 0);
     const int64_t count = type_elements(n->type), *sources = NULL;
     int64_t steps[MAX_RANK];
-    if (!c_type(n->type->dtype) || n->type->dtype != x->type->dtype || n->type->dtype == I32)
+    if (!c_type(n->type->dtype) || n->type->dtype != x->type->dtype || dtype_bits(n->type->dtype) > 8)
         return c_refuse(n, "it moves what are no codes of 8 bits", NULL);
     TRY(find_sources(s, word, part ? (int)((const PartAttr *)n->attr)->index : 0, &sources));
     bool same = count == type_elements(x->type);

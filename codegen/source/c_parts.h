@@ -75,6 +75,15 @@ const char *c_text_of(CSource *s, const Node *n);
 /* "uint8_t"; null: not a type that values here have. */
 const char *c_type(DType dtype);
 
+/* Who gives the same elements in the same order. */
+const Node *c_behind_shapes(const Node *n);
+
+/* What values of a type are here: those that the model has as floats are sums. */
+static inline DType c_kept(const Type *t)
+{
+    return t->dtype == F32 ? I32 : t->dtype;
+}
+
 /* Notes a call; the last of the arguments is what it makes. */
 void c_call(CSource *s, const char *function, int n, const Node *const *args);
 
@@ -179,6 +188,18 @@ Status c_print_move(CSource *s, const Node *n);
 
 /* Codes of numbers that are functions of one code: a table. */
 Status c_print_quantize(CSource *s, const Node *n);
+
+/* What a quantizer makes of the number of every code that a dequantizer reads. */
+Status c_requantized(CSource *s, const Node *quantizer, const Node *dequantizer, int64_t *table);
+
+/* Whether a word picks among its operand's elements: a frame around them, an extreme along axes. */
+bool c_picks(const Node *n);
+
+/* Such a call of codes; `result` is the call, or what quantizes what it picks among numbers of codes. */
+Status c_print_pick(CSource *s, const Node *result, const Node *call);
+
+/* Where the largest or the least is: of codes, of their numbers, of sums. */
+Status c_print_arg(CSource *s, const Node *n);
 
 /* The functions that some code calls, and those on floats. */
 void c_print_runtime(Text *out, const char *code);

@@ -203,7 +203,7 @@ static Status find_table(CSource *s, const Way *w, int64_t *table)
         const Node *n = w->steps[k];
         const Tensor **ins = NEWS(s->arena, const Tensor *, (size_t)n->n_in + 1);
         const Node *moving = k == w->n - 1 ? w->codes : w->steps[k + 1], *joined = in(n, 0);
-        if (joined && joined->op == OP_concat && joined->type->dtype == F32)
+        if (joined && joined->type->dtype == F32 && (joined->op == OP_concat || c_picks(joined)))
             moving = joined;
         for (int i = 0; i < n->n_in; i++) {
             const Tensor *t = c_constant(s, in(n, i));
@@ -219,6 +219,12 @@ static Status find_table(CSource *s, const Way *w, int64_t *table)
     for (int i = 0; i < 256; i++)
         table[i] = tensor_get_i64(value, i);
     return OK;
+}
+
+Status c_requantized(CSource *s, const Node *quantizer, const Node *dequantizer, int64_t *table)
+{
+    const Way w = { .codes = in(dequantizer, 0), .n = 2, .steps = { quantizer, dequantizer } };
+    return find_table(s, &w, table);
 }
 
 static Status is_floats(CSource *s, const Node *quantizer, const Node *n)
@@ -274,6 +280,8 @@ Status c_print_quantize(CSource *s, const Node *n)
     const Node *of = in(n, 0);
     if (of->op == OP_concat && type_elements(n->type) > 0 && type_elements(in(n, 1)->type) == 1)
         return print_joined(s, n, of);
+    if (c_picks(of) && op_of(in(of, 0))->quant.dequantizes && is_code(in(in(of, 0), 0)))
+        return c_print_pick(s, n, of);
     if (!find_way(s, n, &w))
         return is_floats(s, n, of);
     return print_look_up(s, n, &w, 1, type_elements(n->type), 0);

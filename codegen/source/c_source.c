@@ -15,7 +15,8 @@ static const struct {
     { OP_qadd, c_print_add },                  { OP_qmul, c_print_mul },
     { OP_qaverage_pool, c_print_average_pool }, { OP_qglobal_average_pool, c_print_global_average_pool },
     { OP_max_pool, c_print_max_pool },         { OP_concat, c_print_concat },
-    { OP_quantize_linear, c_print_quantize },
+    { OP_quantize_linear, c_print_quantize },  { OP_arg_max, c_print_arg },
+    { OP_arg_min, c_print_arg },
 };
 /* clang-format on */
 
@@ -66,7 +67,7 @@ static Status add_input(CSource *s, const Node *n)
     const Node *codes = n->type->dtype == F32 ? quantizer_of(s, n) : n;
     if (!type_known(n->type))
         return open_size(n);
-    if (!codes || !c_type(codes->type->dtype))
+    if (!codes || !c_type(codes->type->dtype) || codes->type->dtype == I64)
         return c_refuse(n, arena_printf(s->arena, "something reads %s as numbers, not as codes", n->name),
                         "qcc --export MODEL --quant w8a8 --calibrate FILE -o CODES.onnx; qcc CODES.onnx --emit c");
     p->value = codes;
@@ -79,15 +80,6 @@ static Status add_input(CSource *s, const Node *n)
     p->n_scales = 1;
     p->zero = c_integer(s, in(codes, 2));
     return OK;
-}
-
-/* Who gives the same elements in the same order. */
-static const Node *behind_shapes(const Node *n)
-{
-    while (n->op == OP_reshape || n->op == OP_flatten || n->op == OP_squeeze || n->op == OP_unsqueeze ||
-           n->op == OP_identity)
-        n = in(n, 0);
-    return n;
 }
 
 /* The scales of sums: f32(sx * sw), one or one a column. */
@@ -105,7 +97,7 @@ static void scale_sums(CSource *s, CPort *p, const Node *n)
 static Status add_output(CSource *s, int i)
 {
     CPort *p = &s->outputs[s->n_outputs++];
-    const Node *n = graph_result(s->g, i), *value = n->type->dtype == F32 ? behind_shapes(n) : n;
+    const Node *n = graph_result(s->g, i), *value = n->type->dtype == F32 ? c_behind_shapes(n) : n;
     p->value = value;
     p->floats = n->type->dtype == F32;
     if (!type_known(n->type))
@@ -138,11 +130,18 @@ static Status print_node(CSource *s, const Node *n)
             return words[i].print(s, n);
     if (n->type->dtype == F32) {
         const OpDef *def = op_of(n);
-        if (def->quant.dequantizes || def->access.kind == ACCESS_ROW || n->op == OP_concat || behind_shapes(n) != n)
+        if (def->quant.dequantizes || def->access.kind == ACCESS_ROW || n->op == OP_concat || c_behind_shapes(n) != n ||
+            (c_picks(n) && op_of(in(n, 0))->quant.dequantizes))
             return OK; /* whoever reads it says what becomes of it */
         return c_refuse(n, arena_printf(s->arena, "%s computes on floats", def->name),
                         "qcc explain MODEL --quant .., which says what stays floats, and why");
     }
+    if (n->type->dtype == I64 && c_behind_shapes(n) != n && c_value(s, c_behind_shapes(n))->at) {
+        c_same(s, n, c_behind_shapes(n));
+        return OK;
+    }
+    if (c_picks(n))
+        return c_print_pick(s, n, n);
     if (n->op == OP_part ? op_moves(op_of(in(n, 0))) : op_moves(op_of(n)))
         return c_print_move(s, n);
     return c_refuse(n, arena_printf(s->arena, "%s has no C yet", op_of(n)->name), NULL);

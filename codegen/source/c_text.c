@@ -141,8 +141,8 @@ void c_function(CSource *s, const char *name, const Node *n, int n_in, const Nod
     text_printf(&s->code, "\n/* %s%s%s */\n", c_comment(s, label), *label ? ": " : "", remark);
     text_printf(&s->code, "static void %s(", name);
     for (int i = 0; i < n_in; i++)
-        text_printf(&s->code, "const %s *%s, ", c_type(ins[i]->type->dtype), letters[i]);
-    text_printf(&s->code, "%s *y)\n{\n", c_type(y->dtype == F32 ? I32 : y->dtype));
+        text_printf(&s->code, "const %s *%s, ", c_type(c_kept(ins[i]->type)), letters[i]);
+    text_printf(&s->code, "%s *y)\n{\n", c_type(c_kept(y)));
     s->depth = 1;
 }
 

@@ -124,12 +124,22 @@ const char *c_type(DType dtype)
         return "int8_t";
     case I32:
         return "int32_t";
+    case I64: /* places, which are results */
+        return "int64_t";
     default:
         return NULL;
     }
 }
 
 /* ---- where values lie ---- */
+
+const Node *c_behind_shapes(const Node *n)
+{
+    while (n->op == OP_reshape || n->op == OP_flatten || n->op == OP_squeeze || n->op == OP_unsqueeze ||
+           n->op == OP_identity)
+        n = in(n, 0);
+    return n;
+}
 
 void c_call(CSource *s, const char *function, int n, const Node *const *args)
 {
@@ -183,7 +193,8 @@ void c_plan(CSource *s)
             v->last = (int)i;
             if (v->bytes)
                 continue;
-            v->bytes = (type_elements(type_result(at->type, 0)) + 3) / 4 * 4;
+            const Type *t = type_result(at->type, 0);
+            v->bytes = (type_elements(t) * dtype_bits(c_kept(t)) / 8 + 3) / 4 * 4;
             v->first = (int)i;
             list[n++] = v;
         }
@@ -201,7 +212,8 @@ const char *c_place(CSource *s, const Node *n)
     const CValue *v = c_value(s, at);
     if (v->name)
         return v->name;
-    const char *type = type_result(n->type, 0)->dtype == I8 ? "(int8_t *)" : "";
+    const DType kept = c_kept(type_result(n->type, 0));
+    const char *type = kept == I8 ? "(int8_t *)" : kept == I32 ? "(int32_t *)(void *)" : "";
     return *type ? arena_printf(s->arena, "%s(room + %" PRId64 ")", type, v->offset)
                  : arena_printf(s->arena, "room + %" PRId64, v->offset);
 }

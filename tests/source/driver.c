@@ -1,11 +1,17 @@
 /* A generated source beside what `qcc predict` gave: the same bits, for every sample.
- * usage: driver X.csv Y.npy; SOURCE, RUN, X, Y and ARENA are defined where it is compiled. */
+ * usage: driver X.csv Y.npy; SOURCE, RUN, X, Y and ARENA are defined where it is compiled, and RESULT where the result is no
+ * floats. */
 #include <stdio.h>
 #include <string.h>
 
 #include SOURCE
 
-static float x[X], y[Y], want[Y];
+#ifndef RESULT
+#define RESULT float
+#endif
+
+static float x[X];
+static RESULT y[Y], want[Y];
 static int32_t arena[ARENA / 4 + 1];
 
 int main(int argc, char **argv)
