@@ -117,6 +117,16 @@ const char *c_index(CSource *s, int n, const CAxis *axes);
 void c_table(CSource *s, const char *name, const char *type, int64_t n, const int64_t *v);
 const char *c_smallest(int64_t n, const int64_t *v);
 
+/* A table of weights; packed: two to a byte, where each fits into half of one. */
+typedef struct CWeights {
+    const char *name;
+    bool packed;
+} CWeights;
+CWeights c_weights(CSource *s, const char *name, int64_t n, const int64_t *v);
+
+/* The weight at an index. */
+const char *c_weight(CSource *s, const CWeights *w, const char *index);
+
 /* Opens the function of a call, after a remark about it: name(const T *x, .., T *y). */
 void c_function(CSource *s, const char *name, const Node *n, int n_in, const Node *const *ins, const char *remark);
 

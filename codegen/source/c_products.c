@@ -101,7 +101,8 @@ typedef struct Conv {
     Window w;
     int64_t images, groups, channels, results; /* of a group */
     Sums sums;
-    const char *weight, *bias, *value;
+    CWeights weight;
+    const char *bias, *value;
     int64_t zero;
 } Conv;
 
@@ -126,8 +127,8 @@ static void print_sum(CSource *s, const Conv *c)
     c_loop(s, "k", c->channels);
     c_open_taps(s, w);
     const char *data = arena_printf(s->arena, "x[%s]", c_index(s, rank + 2, x));
-    c_line(s, "sum += %s * %s[%s];", c_centred(s, data, c->sums.folded ? 0 : c->zero), c->weight,
-           c_index(s, rank + 2, k));
+    c_line(s, "sum += %s * %s;", c_centred(s, data, c->sums.folded ? 0 : c->zero),
+           c_weight(s, &c->weight, c_index(s, rank + 2, k)));
     c_close_to(s, depth);
 }
 
@@ -201,8 +202,7 @@ Status c_print_conv(CSource *s, const Node *n)
     const char *name = c_name(s, c_text_of(s, n));
     const CodeRange range = code_range_of(&at->codes, y->dtype, (f32)c_integer(s, in(n, QCONV_Y_ZERO)));
     text_add(&s->code, "\n");
-    c.weight = c_name(s, arena_printf(s->arena, "%s_weight", name));
-    c_table(s, c.weight, c_smallest(type_elements(w), weights), type_elements(w), weights);
+    c.weight = c_weights(s, c_name(s, arena_printf(s->arena, "%s_weight", name)), type_elements(w), weights);
     c.bias = of_channels(s, name, "bias", m, c.sums.bias);
     const char *multiplier = of_channels(s, name, "multiplier", m, c.sums.multiplier);
     c.value =
@@ -219,7 +219,8 @@ typedef struct Product {
     Stack s;
     Sums sums;
     bool stored; /* the second factor is a table */
-    const char *weight, *bias, *value;
+    CWeights weight;
+    const char *bias, *value;
     int64_t za, zb;
 } Product;
 
@@ -266,7 +267,7 @@ static void print_product(CSource *s, const Product *p, const CodeRange *range, 
     const char *a = factor_index(s, k->a_step, k, "r", k->m, k->a_row, "k", k->k, k->a_col);
     const char *b = factor_index(s, p->stored ? NULL : k->b_step, k, "k", k->k, k->b_row, "c", k->n, k->b_col);
     c_line(s, "sum += %s * %s;", c_centred(s, arena_printf(s->arena, "x[%s]", a), p->sums.folded ? 0 : p->za),
-           c_centred(s, arena_printf(s->arena, "%s[%s]", p->weight, b), p->zb));
+           c_centred(s, c_weight(s, &p->weight, b), p->zb));
     c_close_to(s, depth);
     const char *to = c_index(s, k->rank + 2, y);
     if (range)
@@ -296,9 +297,8 @@ static Status store_factor(CSource *s, const Node *n, Product *p, const char *na
     p->stored = true;
     if (!finish_biases(&p->sums, count, w, step, in(n, QMATMUL_A)->type->dtype, p->za, true, s->arena))
         return c_refuse(n, too_large, NULL);
-    p->weight = c_name(s, arena_printf(s->arena, "%s_weight", name));
     text_add(&s->code, "\n");
-    c_table(s, p->weight, c_smallest(count, w), count, w);
+    p->weight = c_weights(s, c_name(s, arena_printf(s->arena, "%s_weight", name)), count, w);
     return OK;
 }
 
@@ -309,7 +309,7 @@ static Status meet_data(CSource *s, const Node *n, Product *p)
         tensor_elements(c_constant(s, in(n, QMATMUL_B_SCALE))) != 1)
         return c_refuse(n, "codes of data have more than one scale", NULL);
     p->zb = c_integer(s, in(n, QMATMUL_B_ZERO));
-    p->weight = "w";
+    p->weight = (CWeights){ .name = "w" };
     if (p->s.k * most_of(in(n, QMATMUL_A)->type->dtype, p->za) * most_of(in(n, QMATMUL_B)->type->dtype, p->zb) >
         INT32_MAX / 2)
         return c_refuse(n, too_large, NULL);

@@ -69,6 +69,11 @@ static const struct {
       "    }\n"
       "    return nearest(round_24(v + zero * ((int64_t)1 << bits)), bits);\n"
       "}\n" },
+    { "nibble(", "/* Number i of a table that has two to a byte, -8 to 7, the lower half first. */\n"
+                 "static int32_t nibble(const uint8_t *table, int i)\n"
+                 "{\n"
+                 "    return ((table[i / 2] >> (i % 2 * 4) & 15) ^ 8) - 8;\n"
+                 "}\n" },
     { "clamp(", "static int32_t clamp(int64_t v, int32_t least, int32_t most)\n"
                 "{\n"
                 "    return v < least ? least : v > most ? most : (int32_t)v;\n"

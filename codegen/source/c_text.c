@@ -109,6 +109,30 @@ void c_table(CSource *s, const char *name, const char *type, int64_t n, const in
     text_add(&s->code, "\n};\n");
 }
 
+/* Tables of few numbers are not worth a call. */
+enum { FEWEST_PACKED = 32 };
+
+CWeights c_weights(CSource *s, const char *name, int64_t n, const int64_t *v)
+{
+    CWeights w = { .name = name, .packed = n >= FEWEST_PACKED };
+    for (int64_t i = 0; i < n && w.packed; i++)
+        w.packed = v[i] >= -8 && v[i] <= 7;
+    if (!w.packed) {
+        c_table(s, name, c_smallest(n, v), n, v);
+        return w;
+    }
+    int64_t *pairs = NEWS(s->arena, int64_t, (size_t)(n + 1) / 2);
+    for (int64_t i = 0; i < n; i++)
+        pairs[i / 2] |= (v[i] & 15) << i % 2 * 4;
+    c_table(s, name, "uint8_t", (n + 1) / 2, pairs);
+    return w;
+}
+
+const char *c_weight(CSource *s, const CWeights *w, const char *index)
+{
+    return arena_printf(s->arena, w->packed ? "nibble(%s, %s)" : "%s[%s]", w->name, index);
+}
+
 const char *c_shape(CSource *s, const Type *t)
 {
     Text text;

@@ -77,7 +77,7 @@ static const char *const taken[] = {
     "memcpy",     "memset",   "memmove",  "clamp",    "nearest", "round_24", "quantize", "quotient",  "round_shift",
     "requantize", "room",     "errno",    "NULL",     "x",       "y",        "w",        "c",         "i",
     "j",          "k",        "p",        "q",        "u",       "v",        "sum",      "g",         "r",
-    "n",          "m",        "o",        "h",        "t",       "first",    "second",   "namespace",
+    "n",          "m",        "o",        "h",        "t",       "first",    "second",   "namespace", "nibble",
 };
 
 const char *c_parameter_name(CSource *s, const char *text)
