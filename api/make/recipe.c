@@ -25,6 +25,12 @@ Status recipe_add_options(qcc_step *s, const CommandLine *line)
     return precision_read(s, line);
 }
 
+/* Whether nobody asks what the step learns: a model is exported with its weights as they are. */
+static bool learns_nothing(const CommandLine *line)
+{
+    return line->verb == VERB_export && !option_given(line, OPT_checkpoint) && !option_given(line, OPT_teacher);
+}
+
 Status recipe_add_losses(qcc_step *s, Graph *g, const CommandLine *line)
 {
     Recipe *r = &s->recipe;
@@ -32,8 +38,11 @@ Status recipe_add_losses(qcc_step *s, Graph *g, const CommandLine *line)
     LossSpec *losses = NEWS(&s->arena, LossSpec, r->n_losses + 1);
     if (r->n_losses)
         memcpy(losses, r->losses, r->n_losses * sizeof *losses);
-    else
-        TRY(loss_guess(&losses[r->n_losses++], &s->facts.loss_why, g, &s->arena, &s->cx->diag));
+    else if (!loss_found(&losses[r->n_losses++], &s->facts.loss_why, g, &s->arena)) {
+        if (!learns_nothing(line))
+            return loss_guess(losses, &s->facts.loss_why, g, &s->arena, &s->cx->diag);
+        losses[0] = loss_of(LOSS_EXTERNAL);
+    }
     TRY(recipe_read_weights(s, losses, r->n_losses));
     r->losses = losses;
     return OK;

@@ -85,7 +85,8 @@ static Status one_batch(Command *c, qcc_step *s, Session *run, const TrainData *
     TRY(session_run(run, RUN_EVAL, &r));
     v->has_loss = r.has_loss;
     const double weight = weight_of(s, data, batch);
-    if (batch->valid < batch->rows && r.has_loss && !train_masks(s, "eval"))
+    const bool judges = r.has_loss && !(s->recipe.n_losses && loss_is_nothing(s->recipe.losses));
+    if (batch->valid < batch->rows && judges && !train_masks(s, "eval"))
         TRY(warn(&c->cx->diag, NOWHERE,
                  "the model's own loss is a mean of the whole batch: the last %lld samples are not in it",
                  (long long)batch->valid));

@@ -39,7 +39,7 @@ static void find(Found *f, int i)
     f->at = i;
 }
 
-Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *diag)
+bool loss_found(LossSpec *l, const char **why, Graph *g, Arena *arena)
 {
     Found scalars = { 0 }, floats = { 0 };
     const Judgement *judged = outputs_judged(g, arena);
@@ -50,23 +50,28 @@ Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *d
     if (scalars.n == 1) {
         take(l, LOSS_OUTPUT, graph_result_name(g, scalars.at), arena);
         *why = "the model's own: a scalar";
-        return OK;
+        return true;
     }
     if (scalars.n || floats.n != 1)
-        return loss_not_guessed(g, arena, diag);
+        return false;
     const Node *y = graph_result(g, floats.at);
     const char *name = graph_result_name(g, floats.at);
     const Node *last = output_activation(y);
     if (last) {
         take_activation(l, why, last, name, arena);
-        return OK;
+        return true;
     }
     const int axis = usual_class_axis(g, y->type);
     if (y->type->rank < 2 || (y->type->dims[axis] >= 0 && y->type->dims[axis] < 2))
-        return loss_not_guessed(g, arena, diag);
+        return false;
     take(l, LOSS_CROSS_ENTROPY, name, arena);
     l->has_axis = true;
     l->axis = axis;
     *why = arena_printf(arena, "rank %d, %" PRId64 " columns", y->type->rank, y->type->dims[axis]);
-    return OK;
+    return true;
+}
+
+Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *diag)
+{
+    return loss_found(l, why, g, arena) ? OK : loss_not_guessed(g, arena, diag);
 }

@@ -28,7 +28,9 @@ Status loss_read(LossSpec *l, const char *text, Arena *arena, Diag *diag);
 /* The same words back: what --loss has to say for it. */
 const char *loss_text(Arena *arena, const LossSpec *l);
 
-/* The loss that the outputs of a model suggest, and why, in words; USAGE with the outputs where they suggest none. */
+/* The loss that the outputs of a model suggest, and why, in words; false, or USAGE with the outputs, where they suggest
+ * none. */
+bool loss_found(LossSpec *l, const char **why, Graph *g, Arena *arena);
 Status loss_guess(LossSpec *l, const char **why, Graph *g, Arena *arena, Diag *diag);
 
 /* What a loss compares. */

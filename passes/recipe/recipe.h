@@ -94,6 +94,12 @@ typedef struct LossSpec {
     const char *sample_weight; /* name of an input to add; null: none */
 } LossSpec;
 
+/* Gradients that come from outside, of no output: the loss is 0, whatever the weights are, and nothing is learned. */
+static inline bool loss_is_nothing(const LossSpec *l)
+{
+    return l->kind == LOSS_EXTERNAL && !l->n_outputs;
+}
+
 /* ---- precision: passes insert-amp, scale-loss, shadow ---- */
 
 typedef struct AmpTable AmpTable;   /* lists that a file changes (passes/amp/table.h) */

@@ -164,6 +164,10 @@ static Status add_loss(Attach *a, size_t i)
     LossTarget t;
     Status status;
     Node *y;
+    if (loss_is_nothing(l)) {
+        a->sum = build_scalar(&a->b, F32, 0);
+        return a->b.status;
+    }
     if (l->kind == LOSS_EXTERNAL)
         return external(a, l);
     if (l->kind == LOSS_OUTPUT) {
