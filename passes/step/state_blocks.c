@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/card/words.h"
+#include "ops/control/control.h"
 #include "passes/optimizers.def"
 #include "passes/quant/grain.h"
 
@@ -47,31 +48,62 @@ static Channel channel_of(const Node *call, int operand, int sum)
     return (Channel){ true, sum, behind ? in(call, operand)->type->rank - 1 : sum };
 }
 
+/* The dimension that a call adds up, or along which a row of a table lies, of whatever type and wherever it is read. */
+static int sum_of(const Node *call, int operand)
+{
+    const int rank = in(call, operand)->type->rank;
+    const bool rows = op_of(call)->quant.in[0] == QUANT_GATHER && operand == 0 && quant_weight_axis(call, 0) == 0;
+    return rows && rank > 1 ? rank - 1 : quant_sum_axis(call, operand);
+}
+
+/* What is known of weights, and of each parameter of a body the operand that it is in every turn (Node *; null: none). */
+typedef struct Reading {
+    StateBlocks to;
+    Facts outside;
+} Reading;
+
+/* Bodies read weights that they capture: micro-batches all of them. */
+static void enter_bodies(Reading *r, const Node *call)
+{
+    const int n = call->n_regions ? direct_operands(call) : 0;
+    for (int k = 0; k < call->n_regions; k++)
+        for (int i = 1; i <= n && (size_t)i <= call->regions[k]->n_inputs; i++) {
+            const Graph *body = call->regions[k];
+            *(const Node **)fact(&r->outside, body->inputs[body->n_inputs - (size_t)i]) = in(call, call->n_in - i);
+        }
+}
+
 /* The trained state whose elements an operand has in their places, cast, scaled, quantized or not; null: there is none. */
-static const Node *weight_in_place(const Node *operand)
+static const Node *weight_in_place(Reading *r, const Node *operand)
 {
     const Node *n = operand;
     for (int i = 0; i < FARTHEST && n && n->op != OP_state && n->op != OP_transpose; i++)
-        n = n->n_in ? in(n, 0) : NULL;
+        n = n->n_in ? in(n, 0) : *(const Node **)fact(&r->outside, n);
     const bool is_weight = n && n->op == OP_state && n->flags & NODE_TRAINED && n->type->rank == operand->type->rank &&
                            memcmp(n->type->dims, operand->type->dims, sizeof(int64_t) * (size_t)n->type->rank) == 0;
     return is_weight ? n : NULL;
 }
 
-StateBlocks state_blocks_find(const Graph *g, Arena *arena)
+static void read_call(Reading *r, const Node *n)
 {
-    StateBlocks to = { facts_open(arena, sizeof(Channel)) };
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_in && !(n->flags & (NODE_BACKWARD | NODE_UPDATE)) && !node_is_return(n); i++) {
-            const Node *x = in(n, i);
-            const bool tensor = x && x->type && x->type->kind == TYPE_TENSOR && type_known(x->type);
-            const int sum = tensor ? quant_sum_axis(n, i) : QUANT_WHOLE;
-            const Node *weight = sum == QUANT_WHOLE ? NULL : weight_in_place(x);
-            Channel *channel = weight ? fact(&to.channels, weight) : NULL;
-            if (channel && !channel->known)
-                *channel = channel_of(n, i, sum);
-        }
-    return to;
+    enter_bodies(r, n);
+    for (int i = 0; i < n->n_in && !(n->flags & (NODE_BACKWARD | NODE_UPDATE)) && !node_is_return(n); i++) {
+        const Node *x = in(n, i);
+        const bool tensor = x && x->type && x->type->kind == TYPE_TENSOR && type_known(x->type);
+        const int sum = tensor ? sum_of(n, i) : QUANT_WHOLE;
+        const Node *weight = sum == QUANT_WHOLE ? NULL : weight_in_place(r, x);
+        Channel *channel = weight ? fact(&r->to.channels, weight) : NULL;
+        if (channel && !channel->known)
+            *channel = channel_of(n, i, sum);
+    }
+}
+
+StateBlocks state_blocks_find(Graph *g, Arena *arena)
+{
+    Reading r = { { facts_open(arena, sizeof(Channel)) }, facts_open(arena, sizeof(const Node *)) };
+    for (Node *n = walk_first(g); n; n = walk_next(g, n))
+        read_call(&r, n);
+    return r.to;
 }
 
 /* Scales of blocks that lie along dimension `first` and those behind it up to `last`. */

@@ -12,7 +12,7 @@ typedef struct StateBlocks {
     Facts channels;
 } StateBlocks;
 
-StateBlocks state_blocks_find(const Graph *g, Arena *arena);
+StateBlocks state_blocks_find(Graph *g, Arena *arena);
 
 /* The type of the scales of a state of that parameter: blocks lie within a channel, or, where channels are shorter than 32
  * and where there are none, are consecutive elements. */
