@@ -80,41 +80,43 @@ static int64_t block_of(const Stored *s, int *axis)
     return scale->dims[*axis] ? t->dims[*axis] / scale->dims[*axis] : 0;
 }
 
-static Node *numbers_of_state(Stored *s)
+static Node *numbers_of_state(Stored *s, uint16_t side)
 {
     DequantizeAttr at = { .axis = 1 };
+    Node **number = &s->number[side != 0];
     int axis;
-    if (s->number)
-        return s->number;
+    if (*number)
+        return *number;
     Build b = at_start(s->graph);
+    b.flags |= side;
     if (s->axis == STORED_PARTS) {
         at.block_size = block_of(s, &axis);
         at.axis = axis;
-        s->number =
-            build_node(&b, OP_dequantize_linear, &at, s->zero ? 3 : 2, (Node *[]){ s->state, s->scale, s->zero });
+        *number = build_node(&b, OP_dequantize_linear, &at, s->zero ? 3 : 2, (Node *[]){ s->state, s->scale, s->zero });
     } else {
         Node *codes = build_cast(&b, s->state, F32);
         if (s->zero)
             codes = CALL(&b, sub, codes, build_cast(&b, s->zero, F32));
-        s->number = CALL(&b, mul, codes, s->scale);
+        *number = CALL(&b, mul, codes, s->scale);
     }
-    return s->number;
+    return *number;
 }
 
-/* The numbers of a view: those of the state, moved as it is. */
-static Node *numbers_of(Stored *s, const View *v)
+/* The numbers of a view, for one side: those of the state, moved as it is. */
+static Node *numbers_of(Stored *s, const View *v, uint16_t side)
 {
     int n = 0;
     for (const View *k = v; k->of; k = k->of)
         n++;
     if (!s->scale) {
         Build b = behind(v->codes);
+        b.flags |= side;
         return build_cast(&b, v->codes, v->type);
     }
     const View **list = NEWS(s->run->scratch, const View *, n + 1);
     for (int i = n; v->of; v = v->of)
         list[--i] = v;
-    Node *number = numbers_of_state(s);
+    Node *number = numbers_of_state(s, side);
     for (int i = 0; i < n && number; i++) {
         Build b = behind(number);
         Node *in[] = { number };
@@ -125,7 +127,7 @@ static Node *numbers_of(Stored *s, const View *v)
 
 static Status read_numbers(Stored *s, const Reading *r)
 {
-    Node *number = numbers_of(s, r->view);
+    Node *number = numbers_of(s, r->view, r->reader->flags & NODE_BACKWARD);
     if (!number)
         return INVALID;
     node_set_in(r->reader, r->operand, number);
@@ -282,7 +284,7 @@ static const View *view_of(const Readings *all, const Reading *r)
 {
     const Node *n = r->reader;
     Arena *arena = all->s->run->scratch;
-    const bool turns = n->op == OP_transpose && all->s->axis != STORED_PARTS;
+    const bool turns = n->op == OP_transpose;
     if (!turns && !narrows(n))
         return NULL;
     View *v = NEW(arena, View);
@@ -290,7 +292,7 @@ static const View *view_of(const Readings *all, const Reading *r)
     v->of = r->view;
     v->move = r->reader;
     v->type = n->type->dtype;
-    if (!turns)
+    if (!turns || all->s->axis == STORED_PARTS) /* whose numbers alone are read */
         return v;
     const Ints perm = ((const TransposeAttr *)n->attr)->perm;
     Build b = behind(r->view->codes);

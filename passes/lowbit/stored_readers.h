@@ -4,14 +4,14 @@
 
 #include "passes/engine/pass.h"
 
-/* A state of codes, or of floats of fewer bits, which have no scale; `number` is what they stand for, built when somebody
- * asks. */
+/* A state of codes, or of floats of fewer bits, which have no scale; `number` is what they stand for, on the forward and on
+ * the backward side, built when somebody asks there: neither is kept for the other. */
 typedef struct Stored {
     Graph *graph;
     PassRun *run;
     Node *state, *scale, *zero;
     int axis; /* each slice along it has a scale; STORED_WHOLE: one for all; STORED_PARTS: otherwise */
-    Node *number;
+    Node *number[2];
 } Stored;
 
 enum { STORED_WHOLE = -1, STORED_PARTS = -2 };

@@ -24,7 +24,7 @@
 #include "ops/region/region.h"
 #include "passes/engine/pass.h"
 
-enum { HEADS_RANK = 4, STEPS_RANK = 3, MOST_OPERANDS = 8 };
+enum { HEADS_RANK = 4, STEPS_RANK = 3, MOST_OPERANDS = 8, MOST_READERS = 16 };
 
 /* ---- transposes ---- */
 
@@ -119,13 +119,28 @@ static bool leads_on(const Node *n)
     return n->uses != NULL;
 }
 
+/* Whether all who read a transpose compute element by element for products alone, which read turned matrices as they lie:
+ * then it is gone in the end, whoever else reads it.  Casts of codes are such, one for each side. */
+static bool is_for_products(const Node *turn)
+{
+    int readers = 0;
+    for (const Use *u = turn->uses; u; u = u->next) {
+        if (node_is_return(u->user) || only_operand(u->user) < 0)
+            return false;
+        for (const Use *k = u->user->uses; k; k = k->next)
+            if (++readers > MOST_READERS || k->user->op != OP_matmul)
+                return false;
+    }
+    return swaps_last(turn);
+}
+
 /* f(turned x) is f(x), turned. */
 static bool sink_below_row(Node *n, Absorb *a)
 {
     const int at = only_operand(n);
     Node *turn = at < 0 || n->n_in > MOST_OPERANDS ? NULL : in(n, at), *ins[MOST_OPERANDS];
     int64_t order[MAX_RANK];
-    if (!is_transpose(turn) || !is_read_once(turn) || !leads_on(n))
+    if (!is_transpose(turn) || !(is_read_once(turn) || is_for_products(turn)) || !leads_on(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
         ins[i] = i == at ? in(turn, 0) : in(n, i);
