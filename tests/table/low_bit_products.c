@@ -243,6 +243,14 @@ static Status transformer(void *stored)
 {
     static const char rest[] = "--optimizer adamw --lr 1e-3 --loss cross_entropy --batch 8";
     same_everywhere(stored, arena_printf(&((Stored *)stored)->c.arena, "%s --quant int8-matmul", rest), 1);
+    same_everywhere(stored,
+                    "--optimizer adamw:states=8bit --lr 1e-3 --loss cross_entropy --batch 8 --quant int8-matmul", 3);
+    same_everywhere(stored,
+                    "--optimizer adamw:states=8bit --lr 1e-3 --loss cross_entropy --batch 8 --quant int8-weights", 3);
+    same_everywhere(stored,
+                    "--optimizer adamw:states=4bit --lr 1e-3 --loss cross_entropy --batch 8 --accumulate 2 "
+                    "--amp bf16 --quant int8-weights --quant-op op:Gather=w=int8:row:sr:stored",
+                    2);
     near_f32(stored, rest, "int8-matmul", (Bounds){ 12, 0.05, 0.01 });
     planned(stored, rest, 36, 0.8);
     return OK;
