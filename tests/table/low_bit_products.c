@@ -1,6 +1,6 @@
 /* label: slow */
-/* Products of few bits in whole steps: the same bits on both engines and with one to three threads, gradients and losses
- * near those of f32, as many sums of codes in the plan as explain tells of, and codes kept for the way back, not floats. */
+/* Products of few bits in whole steps: the same bits on both engines and with one to three threads (of the GPT with weights and
+ * states in few bits, too), gradients and losses near those of f32, as many sums of codes in the plan as explain tells of, and codes kept for the way back, not floats. */
 #include <math.h>
 #include <string.h>
 
@@ -242,15 +242,16 @@ static Status separable(void *stored)
 static Status transformer(void *stored)
 {
     static const char rest[] = "--optimizer adamw --lr 1e-3 --loss cross_entropy --batch 8";
-    same_everywhere(stored, arena_printf(&((Stored *)stored)->c.arena, "%s --quant int8-matmul", rest), 1);
-    same_everywhere(stored,
-                    "--optimizer adamw:states=8bit --lr 1e-3 --loss cross_entropy --batch 8 --quant int8-matmul", 3);
-    same_everywhere(stored,
-                    "--optimizer adamw:states=8bit --lr 1e-3 --loss cross_entropy --batch 8 --quant int8-weights", 3);
-    same_everywhere(stored,
-                    "--optimizer adamw:states=4bit --lr 1e-3 --loss cross_entropy --batch 8 --accumulate 2 "
-                    "--amp bf16 --quant int8-weights --quant-op op:Gather=w=int8:row:sr:stored",
-                    2);
+    static const char *const more[] = {
+        "--quant int8-matmul",
+        "--quant int8-matmul --optimizer adamw:states=8bit",
+        "--quant int8-weights --optimizer adamw:states=8bit",
+        "--quant int8-weights --quant-op op:Gather=w=int8:row:sr:stored --optimizer adamw:states=4bit --amp bf16 --accumulate 2",
+    };
+    Stored *s = stored;
+    for (size_t i = 0; i < COUNT(more); i++)
+        same_everywhere(s, arena_printf(&s->c.arena, "--lr 1e-3 --loss cross_entropy --batch 8 %s", more[i]),
+                        i ? 3 : 1);
     near_f32(stored, rest, "int8-matmul", (Bounds){ 12, 0.05, 0.01 });
     planned(stored, rest, 36, 0.8);
     return OK;

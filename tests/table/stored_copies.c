@@ -5,11 +5,10 @@
  * A copy is a value that depends on a weight alone (its state, its scale, its zero points, and constants) and has as many
  * elements or more: cast, dequantized, turned, cut in blocks, whatever words that took. */
 #include "api/hall/lower.h"
-#include "api/make/step.h"
 #include "ir/role.h"
 #include "ir/text/parse.h"
 #include "passes/lower/plan_memory.h"
-#include "support/stored.h"
+#include "support/stored_steps.h"
 
 /* What a value depends on. */
 typedef struct Of {
@@ -27,7 +26,7 @@ typedef struct Looking {
     const char *wrong; /* null: nothing so far */
 } Looking;
 
-static int64_t steps, refused, weights, copies;
+static int64_t steps, weights, copies;
 
 #define WRONG(l, ...) ((l)->wrong = (l)->wrong ? (l)->wrong : arena_printf((l)->arena, __VA_ARGS__))
 
@@ -236,17 +235,9 @@ static void copies_are_seen(void **state)
 
 /* ---- models ---- */
 
-typedef struct Case {
-    Stored *s;
-    const char *options;
-    qcc_context *cx;
-    qcc_model *model;
-    qcc_step *step;
-} Case;
-
-static Status look_at_step(void *thing)
+static Status look_at_step(void *step)
 {
-    Case *k = thing;
+    StoredStep *k = step;
     const Lowered low = lower_graph(module_graph(k->step->module, "step"), &k->s->c.arena);
     HOLDS(k, low.program, "%s: %s\n", k->options, low.why);
     const Looking l = look(&low.plan, &k->s->c.arena);
@@ -257,8 +248,12 @@ static Status look_at_step(void *thing)
     return OK;
 }
 
-/* A record that a model has no room for is refused by name, and looked at by others. */
-static Status visit(void *stored)
+static void visit(StoredStep *k)
+{
+    assert_int_equal(guarded(k->step->module->ir->memory, look_at_step, k), OK);
+}
+
+static void weights_have_one_form(void **state)
 {
     static const char *const records[] = {
         "--quant int8-weights --optimizer adamw:states=8bit,states_min=64",
@@ -268,38 +263,14 @@ static Status visit(void *stored)
         "--quant w=int4:group=2:sr:stored,a=off --optimizer adamw:states=4bit,states_min=64",
         "--quant w=uint8:row:asym:rne:stored,a=off --optimizer adamw --telemetry on",
         "--quant w=uint4:tensor:asym:sr:stored,a=off --optimizer sgd",
+        NULL,
     };
-    for (size_t i = 0; i < COUNT(records); i++) {
-        Case k = { .s = stored };
-        qcc_value_info y = { .size = sizeof y };
-        const qcc_context_options options = { .size = sizeof options, .user = k.s, .threads = 1 };
-        const qcc_source source = qcc_file(k.s->path);
-        MUST(&k, qcc_open(&options, &k.cx));
-        MUST(&k, qcc_read(k.cx, &source, NULL, &k.model));
-        MUST(&k, qcc_output(k.model, 0, &y));
-        k.options = arena_printf(&k.s->c.arena, "--batch 2 --loss mse:%s %s", y.name, records[i]);
-        if (qcc_compile(k.model, k.options, &k.step) == QCC_OK)
-            assert_int_equal(guarded(k.step->module->ir->memory, look_at_step, &k), OK);
-        else
-            refused++;
-        qcc_close(k.cx);
-    }
-    return OK;
-}
-
-static void weights_have_one_form(void **state)
-{
-    static const char *const files[] = { "/tests/data/exports/*-*.onnx", "/tests/data/torch/*.onnx",
-                                         "/tests/data/pytorch/*-dyn.onnx", "/examples/models/*.qir" };
-    size_t seen = 0;
-    int bad = 0;
+    StoredSteps all = { .records = records, .visit = visit };
     (void)state;
-    for (size_t i = 0; i < COUNT(files); i++)
-        bad += stored_each(files[i], NULL, NULL, visit, &seen);
-    print_message("%zu models, %d steps with %d stored weights and %d copies of them in between, %d refused\n", seen,
-                  (int)steps, (int)weights, (int)copies, (int)refused);
-    assert_int_equal(bad, 0);
-    assert_true(seen >= 90 && steps > 500 && weights > 2000 && copies > 2 * weights);
+    stored_steps(&all);
+    print_message("%zu models, %d steps with %d stored weights and %d copies of them in between, %zu refused\n",
+                  all.models, (int)steps, (int)weights, (int)copies, all.refused);
+    assert_true(all.models >= 90 && steps > 500 && weights > 2000 && copies > 2 * weights);
 }
 
 int main(void)
