@@ -34,6 +34,17 @@ static const struct {
       "--quant w4a4,w=int4:channel:stats=9,a=uint8:asym:stats=23,phase=weights-first:13 --lr 1e-2 --ema 0.9", false },
     { "frozen ranges", "rich.qir", "--quant w8a8,a=uint8:asym:pct=99.9 --freeze-ranges 15 --lr 1e-2 --accumulate 2",
       false },
+    { "codes", "rich.qir",
+      "--quant int8-weights --optimizer adamw:lr=1e-2,states=8bit,states_min=32,sticky=true --accumulate 2", false },
+    { "codes of groups", "toy.qir",
+      "--quant w=uint4:group=2:asym:sr:stored,a=off --optimizer lion:lr=1e-2,states=4bit,states_min=32", false },
+    { "codes, skipping", "toy.qir",
+      "--data x=hot.npy --target y.npy --quant int8-weights --optimizer adamw:lr=0.1,states=fp8,states_min=32 "
+      "--amp fp16 --on-nonfinite skip:30",
+      false },
+    { "numbers of bf16", "rich.qir", "--quant bf16-weights --lr 1e-2 --clip-norm 1", false },
+    { "products of codes", "toy.qir",
+      "--quant int8-matmul,first=8,last=8 --optimizer adamw:lr=1e-2,states=8bit,states_min=32", false },
     { "skipping", "toy.qir", "--data x=hot.npy --target y.npy --on-nonfinite skip:9 --lr 0.1", false },
 };
 
