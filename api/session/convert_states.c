@@ -150,6 +150,7 @@ typedef struct Stored {
     const Node *weight, *scale, *zero;
     bool coded;
     StoredForm form;
+    StoredKind kind;
 } Stored;
 
 static Status look_up(const qcc_step *s, const char *name, Stored *w)
@@ -160,13 +161,8 @@ static Status look_up(const qcc_step *s, const char *name, Stored *w)
         return OK;
     w->scale = stored_scale(coded->graph, name);
     w->zero = stored_zero(coded->graph, name);
+    TRY(stored_kind(s, coded, &w->kind));
     return stored_form(&w->form, node_stored(coded), &s->cx->scratch, &s->cx->diag);
-}
-
-static bool same_form(const Stored *a, const Stored *b)
-{
-    return a->coded == b->coded && same_type(a->weight, b->weight) && same_type(a->scale, b->scale) &&
-           same_type(a->zero, b->zero) && a->form.least == b->form.least && a->form.largest == b->form.largest;
 }
 
 static void convert_weight(Converting *v, const Stored *to, const Stored *from)
@@ -197,7 +193,8 @@ static Status look_at_weight(Converting *v, const char *name)
     Stored to, from;
     TRY(look_up(v->c->to, name, &to));
     TRY(look_up(v->c->from, name, &from));
-    if (!to.weight || !from.weight || (!to.coded && !from.coded) || same_form(&to, &from) ||
+    if (!to.weight || !from.weight || (!to.coded && !from.coded) ||
+        (to.coded && from.coded && stored_alike(&to.kind, &from.kind)) ||
         !type_same_shape(to.weight->type, from.weight->type) || !old_of(v, from.weight))
         return OK;
     if ((!to.coded && to.weight->type->dtype != F32) || (!from.coded && from.weight->type->dtype != F32))

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "api/hall/words.h"
+#include "api/session/init_codes.h"
 #include "api/session/init_gates.h"
 #include "api/session/stored_states.h"
 #include "base/bytes.h"
@@ -20,9 +21,10 @@ typedef struct Initial {
     Arena *arena;
     const char *path;
     const TorchNames *torch; /* what the exporter says; null: nothing */
-    StateSlot *slots;        /* of states, and behind them of parameters that are constants */
-    Node **frozen;           /* those */
+    StateSlot *slots;        /* of states, behind them of parameters that are constants, and of the scales of codes */
+    Node **frozen;           /* those constants */
     size_t n, n_states;
+    InitCodes codes;
 } Initial;
 
 /* ---- what may be filled ---- */
@@ -82,7 +84,7 @@ static void open_slots(Initial *x)
     size_t most = module_graph(x->step->module, "step")->n_inputs + 1;
     for (const Node *n = x->step->model->graph->first; n; n = n->next)
         most += n->op == OP_param;
-    x->slots = NEWS(x->arena, StateSlot, most);
+    x->slots = NEWS(x->arena, StateSlot, 3 * most);
     x->frozen = NEWS(x->arena, Node *, most);
     map_open(&known, x->arena);
     add_states(x, &known);
@@ -151,7 +153,7 @@ static Status put(const Initial *x, Tensor *const *values, const StateReport *r,
     for (size_t i = 0; i < x->n_states; i++)
         if (values[i])
             TRY(stored_put(x->step, x->run, x->slots[i].name, values[i]));
-    return OK;
+    return init_codes_put(&x->codes, x->run, x->slots, values);
 }
 
 /* Weights into which norms were folded are not those that files of the model hold under the same names. */
@@ -185,6 +187,17 @@ static Status check_teacher(const qcc_step *step, const char *path)
     return message_send(m);
 }
 
+/* What the file has for the slots, codes as the numbers that they stand for. */
+static Status read(Initial *x, const CheckpointReader *from, Tensor ***values, StateReport *r)
+{
+    size_t n = x->n; /* with slots of what codes have beside them */
+    TRY(init_codes_find(&x->codes, x->step, x->path, x->slots, &n));
+    *values = NEWS(x->arena, Tensor *, n + 1);
+    TRY(checkpoint_init(from, x->path, x->slots, n, *values, r));
+    init_codes_settle(&x->codes, x->slots, *values, from->heap, r);
+    return OK;
+}
+
 Status init_weights(qcc_step *step, Session *run, const char *path, bool partial, Out *out)
 {
     Heap heap;
@@ -199,8 +212,8 @@ Status init_weights(qcc_step *step, Session *run, const char *path, bool partial
     text_open(&kept, x.arena);
     heap_open(&heap, &cx->memory);
     const CheckpointReader from = { &step->ir->types, &heap, &cx->scratch, &cx->diag, &cx->limits };
-    Tensor **values = NEWS(x.arena, Tensor *, x.n + 1);
-    Status status = checkpoint_init(&from, path, x.slots, x.n, values, &r);
+    Tensor **values;
+    Status status = read(&x, &from, &values, &r);
     if (status == OK)
         status = put(&x, values, &r, partial, &kept);
     heap_close(&heap);

@@ -2,10 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/session/stored_states.h"
 #include "api/session/export_form.h"
 #include "api/session/export_quant.h"
+#include "api/session/init_codes.h"
 #include "api/session/state_codes.h"
+#include "api/session/stored_states.h"
 #include "api/session/weights.h"
 #include "base/bytes.h"
 #include "base/sha256.h"
@@ -115,6 +116,7 @@ void session_identify(qcc_session *s, CheckpointInfo *info)
     const State *states = session_states(s->run, &n);
     info->model_hash = s->model_hash;
     info->step_hash = s->step_hash;
+    info->stored = codes_note(s->step);
     if (s->step_hash[0])
         return;
     text_open(&model, &s->cx->scratch);

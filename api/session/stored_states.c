@@ -16,6 +16,27 @@ const Node *stored_node(const qcc_step *s, const char *name)
     return NULL;
 }
 
+Status stored_kind(const qcc_step *s, const Node *state, StoredKind *kind)
+{
+    StoredForm form;
+    const Node *scale = stored_scale(state->graph, state->name), *zero = stored_zero(state->graph, state->name);
+    TRY(stored_form(&form, node_stored(state), &s->cx->scratch, &s->cx->diag));
+    *kind = (StoredKind){ state->type, scale ? scale->type : NULL, zero ? zero->type : NULL, form.least, form.largest };
+    return OK;
+}
+
+/* Types may be those of two steps. */
+static bool same_type(const Type *a, const Type *b)
+{
+    return (!a && !b) || (a && b && a->dtype == b->dtype && type_same_shape(a, b));
+}
+
+bool stored_alike(const StoredKind *a, const StoredKind *b)
+{
+    return same_type(a->codes, b->codes) && same_type(a->scale, b->scale) && same_type(a->zero, b->zero) &&
+           a->least == b->least && a->largest == b->largest;
+}
+
 const Type *stored_type(const qcc_step *s, const Node *state)
 {
     return type_with_dtype(&s->ir->types, state->type, F32);

@@ -8,6 +8,15 @@
 /* The state by name, where codes or floats of fewer bits are stored in place of its numbers; null: any other. */
 const Node *stored_node(const qcc_step *s, const char *name);
 
+/* How such a state is kept: two that are alike hold the same bytes for the same numbers. */
+typedef struct StoredKind {
+    const Type *codes, *scale, *zero; /* null: none */
+    int64_t least, largest;           /* codes */
+} StoredKind;
+
+Status stored_kind(const qcc_step *s, const Node *state, StoredKind *kind);
+bool stored_alike(const StoredKind *a, const StoredKind *b);
+
 /* The type of its numbers. */
 const Type *stored_type(const qcc_step *s, const Node *state);
 

@@ -29,6 +29,7 @@ enum {
     _( TEXT,   model_hash,           "the model that was compiled"                                       ) \
     _( TEXT,   step_hash,            "what was compiled into the step"                                   ) \
     _( TEXT,   options,              "the options of the run"                                            ) \
+    _( TEXT,   stored,               "states that are codes: a line of words, name, scale, zero point"   ) \
     _( TEXT,   data,                 "what the data were: files and lengths"                             ) \
     _( TEXT,   best_metric,          "the metric that chooses the best checkpoint"                       ) \
     _( NUMBER, best,                 "its best value so far"                                             ) \
@@ -141,6 +142,7 @@ typedef struct StateSlot {
 /* How a file fits the slots; each list is of names, those misshapen with both types. */
 typedef struct StateReport {
     size_t n_matched, n_converted, n_turned, n_reordered;
+    size_t n_coded; /* were codes in the file, which the caller reads */
     const char **missing, **unexpected, **misshapen;
     size_t n_missing, n_unexpected, n_misshapen, cap_missing, cap_unexpected, cap_misshapen;
     size_t n_other_states, n_other_weights; /* of those misshapen: the same numbers, kept in another width */

@@ -249,6 +249,8 @@ void state_report_print(Text *out, const StateReport *r)
     text_printf(out, "  %-11s %zu", "matched", r->n_matched);
     if (r->n_converted)
         text_printf(out, ", %zu of them converted", r->n_converted);
+    if (r->n_coded)
+        text_printf(out, ", %zu of them codes", r->n_coded);
     if (r->n_turned)
         text_printf(out, ", %zu transposed", r->n_turned);
     if (r->n_reordered)
