@@ -12,10 +12,11 @@
 #define STEP_SIZE_PREFIX OWN_PREFIX "step_size/" /* the same: the logarithm of a scale that is learned */
 #define WEIGH_PREFIX     OWN_PREFIX "weigh/"     /* behind it the value whose quantizer counts with that factor */
 #define OFFSET_PREFIX    OWN_PREFIX "offset/" /* the same: the offset of its codes, or the code of 0, which are learned */
-#define OBSERVED_PREFIX  OWN_PREFIX "observed/" /* the same: the scale of a weight, while statistics count */
-#define COUNTS_PREFIX    OWN_PREFIX "counts/"   /* behind it the state of whose updates it tells */
-#define SCALE_NAME       OWN_PREFIX "scale"     /* of the loss */
-#define SCALER_NAME      OWN_PREFIX "scaler"    /* counters of that scale */
+#define THRESHOLD_PREFIX OWN_PREFIX "threshold/" /* the same: logarithms of the intervals of levels that are learned */
+#define OBSERVED_PREFIX  OWN_PREFIX "observed/"  /* the same: the scale of a weight, while statistics count */
+#define COUNTS_PREFIX    OWN_PREFIX "counts/"    /* behind it the state of whose updates it tells */
+#define SCALE_NAME       OWN_PREFIX "scale"      /* of the loss */
+#define SCALER_NAME      OWN_PREFIX "scaler"     /* counters of that scale */
 #define STEP_NAME        OWN_PREFIX "step"
 #define TOTAL_STEPS_NAME OWN_PREFIX "total_steps"
 #define LR_FACTOR_WORD   "lr_factor"               /* as a host calls it */

@@ -63,7 +63,8 @@ static void suppose_states(Graph *g)
         if (state->op != OP_state || node_role(state).role != STATE_quant || node_role(state).of)
             continue;
         Tensor *own = tensor_new(g->arena, state->type);
-        const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0,
+        const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0 ||
+                             strncmp(state->name, THRESHOLD_PREFIX, strlen(THRESHOLD_PREFIX)) == 0,
                    seen = strncmp(state->name, OBSERVED_PREFIX, strlen(OBSERVED_PREFIX)) == 0,
                    offset = strncmp(state->name, OFFSET_PREFIX, strlen(OFFSET_PREFIX)) == 0;
         const double some = 1 + ++k / 1024.0;

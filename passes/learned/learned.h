@@ -23,10 +23,21 @@ Node *learned_zero_of_code(Build *b, const LearnedZero *k, Node *code, Node *sca
 /* Weights as -scale and scale, by their signs (0 is above); gradients pass as they are.  `axis`: of the scales. */
 Node *learned_signs(Build *b, Node *weight, Node *scale, int axis);
 
+/* Weights as -scale, 0 and scale: 0 where they are no larger than the threshold; gradients pass as they are. */
+Node *learned_ternary(Build *b, Node *weight, Node *threshold, Node *scale, int axis);
+
 /* Weights through tanh onto `steps` + 1 numbers from -1 to 1, as DoReFa has them: the largest counts as a constant. */
 Node *learned_tanh(Build *b, Node *weight, int64_t steps);
 
-/* The weight that one of the two is made of; the value itself where it is none. */
+/* How many of `n` intervals each number is behind the start, up to 15 of them, 0 before it: rounded it is how many thresholds,
+ * the middles of intervals, it has passed. */
+enum { LEARNED_LEVELS = 15 };
+Node *learned_levels(Build *b, Node *x, Node *widths, Node *start, int n);
+
+/* What levels were made of; null where it is none. */
+Node *learned_levels_of(const Node *level);
+
+/* The weight or the data that one of them is made of; the value itself where it is none. */
 Node *learned_from(Node *value);
 
 #endif

@@ -21,6 +21,14 @@ Node *learned_signs(Build *b, Node *weight, Node *scale, int axis)
     return CALL(b, straight, CALL(b, where, below, CALL(b, neg, size), size), weight);
 }
 
+Node *learned_ternary(Build *b, Node *weight, Node *threshold, Node *scale, int axis)
+{
+    Node *edge = beside(b, threshold, weight->type, axis), *size = beside(b, scale, weight->type, axis);
+    Node *below = CALL(b, less, weight, CALL(b, neg, edge)), *above = CALL(b, less, edge, weight);
+    Node *small = CALL(b, where, below, CALL(b, neg, size), build_scalar(b, F32, 0));
+    return CALL(b, straight, CALL(b, where, above, size, small), weight);
+}
+
 Node *learned_tanh(Build *b, Node *weight, int64_t steps)
 {
     Node *n = build_scalar(b, F32, (double)steps), *one = build_scalar(b, F32, 1), *half = build_scalar(b, F32, 0.5);
@@ -34,6 +42,9 @@ Node *learned_tanh(Build *b, Node *weight, int64_t steps)
 
 Node *learned_from(Node *value)
 {
+    Node *counted = value->op == OP_mul && value->flags & NODE_OURS ? learned_levels_of(in(value, 1)) : NULL;
+    if (counted)
+        return counted;
     if (value->op != OP_straight || !(value->flags & NODE_OURS))
         return value;
     value = in(value, 1);

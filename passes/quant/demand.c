@@ -47,6 +47,17 @@ bool quant_needs_codes_out(const Node *n, const QuantTarget *t)
     return word && (word->min_in > taken || !target_has(t->numbers, op_of(n)->name));
 }
 
+/* What a source does for few codes alone is another one's where there are more. */
+static void change_source(Quantizer *q, const char *from)
+{
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_TWN))
+        q->part[QUANT_SOURCE] = (QuantPart){ .value = SOURCE_MINMAX, .from = from };
+    if (!quantizer_says(q, QUANT_SOURCE, SOURCE_N2UQ) || q->bits <= QUANT_THRESHOLD_BITS)
+        return;
+    q->part[QUANT_SOURCE] = (QuantPart){ .value = SOURCE_LSQ, .from = from };
+    q->part[QUANT_MASK] = (QuantPart){ .value = MASK_V, .from = from };
+}
+
 /* A quantizer of so many bits instead. */
 static const Quantizer *with_bits(Placement *p, const QuantCallMark *c, const Quantizer *q, const QuantEnd *end)
 {
@@ -63,6 +74,7 @@ static const Quantizer *with_bits(Placement *p, const QuantCallMark *c, const Qu
     }
     other->bits = end->bits;
     other->from = end->from;
+    change_source(other, end->from);
     return other;
 }
 

@@ -1,6 +1,7 @@
 /* Scales that are learned: a state holds the logarithm, so that steps of an optimizer change it by parts of itself. */
 #include <math.h>
 
+#include "ops/card/make.h"
 #include "ops/card/words.h"
 #include "ops/quant/quantize.h"
 #include "passes/learned/learned.h"
@@ -133,12 +134,22 @@ static void train_scale(const QuantScales *s, const QuantNodes *q, Node *state, 
         state->flags |= NODE_TRAINED;
 }
 
-static Tensor *unknown(Graph *g, const Type *type)
+static Tensor *filled(Graph *g, const Type *type, double v)
 {
     Tensor *t = tensor_new(g->arena, type);
     for (int64_t i = 0; i < tensor_elements(t); i++)
-        tensor_set_f64(t, i, (double)NAN);
+        tensor_set_f64(t, i, v);
     return t;
+}
+
+/* A state of what a quantizer learns. */
+static Node *state_of(const QuantScales *s, const QuantNodes *q, const char *prefix, const Tensor *first, bool data)
+{
+    Graph *g = s->p->g;
+    const StateAttr attr = { payload_of(g->arena, first), { STATE_quant, NULL } };
+    Node *state = graph_state(g, name_with(g, prefix, q->name), first->type, &attr);
+    train_scale(s, q, state, data);
+    return state;
 }
 
 /* Values that are not numbers leave a scale as it is. */
@@ -194,10 +205,7 @@ static Status zero_learned(QuantScales *s, QuantNodes *q, Node *value, Node *log
     k.codes = quant_codes_of(q, &k.least, &k.largest);
     code_range(k.codes, &lo, &hi);
     k.all = (double)k.least == lo && (double)k.largest == hi;
-    const char *name = name_with(g, OFFSET_PREFIX, q->name);
-    const StateAttr attr = { payload_of(g->arena, unknown(g, q->scale->type)), { STATE_quant, NULL } };
-    Node *state = graph_state(g, name, q->scale->type, &attr);
-    train_scale(s, q, state, data);
+    Node *state = state_of(s, q, OFFSET_PREFIX, filled(g, q->scale->type, (double)NAN), data);
     Build start = scale_at_start(g, value), here = scale_behind(value);
     start.before = q->scale->next;
     q->zero =
@@ -206,7 +214,30 @@ static Status zero_learned(QuantScales *s, QuantNodes *q, Node *value, Node *log
     here.before = log2->next;
     Node *first = if_finite(&here, first_offset(q, &here, value, log2), state);
     TRY(here.status);
-    results_add(&s->results, name, first);
+    results_add(&s->results, state->name, first);
+    return OK;
+}
+
+/* ---- levels ---- */
+
+/* Thresholds begin as those of the scale, from 0 on; what levels are counted in learns beside them. */
+static Status levels_learned(QuantScales *s, QuantNodes *q, Node *value, Node *log2)
+{
+    Graph *g = s->p->g;
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    const Type *type = type_vector(&g->ir->types, F32, (int)largest);
+    Node *widths = state_of(s, q, THRESHOLD_PREFIX, filled(g, type, (double)NAN), true);
+    Node *offset = state_of(s, q, OFFSET_PREFIX, filled(g, q->scale->type, 0), true);
+    Build start = scale_at_start(g, value), here = scale_behind(value);
+    start.before = q->scale->next;
+    q->levels.widths = learned_power(&start, widths);
+    q->levels.start = offset;
+    TRY(start.status);
+    here.before = log2->next;
+    Node *first = if_finite(&here, make_expand(&here, log2, 1, type->dims), widths);
+    TRY(here.status);
+    results_add(&s->results, widths->name, first);
     return OK;
 }
 
@@ -225,19 +256,18 @@ Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
     const Type *type = quant_scale_type(&g->ir->types, &q->grain, value->type);
     if (!type_known(type))
         return no_shape(s, q, value);
-    const char *name = name_with(g, STEP_SIZE_PREFIX, q->name);
-    const StateAttr attr = { payload_of(g->arena, unknown(g, type)), { STATE_quant, NULL } };
-    Node *state = graph_state(g, name, type, &attr);
-    train_scale(s, q, state, data);
+    Node *state = state_of(s, q, STEP_SIZE_PREFIX, filled(g, type, (double)NAN), data);
     Build start = scale_at_start(g, value), here = scale_behind(value);
-    if (learns_zero(q) || has_source(q, SOURCE_TQT))
+    if (learns_zero(q) || has_source(q, SOURCE_TQT) || has_source(q, SOURCE_N2UQ))
         q->most = (double)INFINITY; /* a Clip stays */
     q->scale = scale_of_state(q, &start, state);
     TRY(start.status);
     Node *first = if_finite(&here, first_step_size(q, &here, value), state);
     TRY(here.status);
-    results_add(&s->results, name, first);
-    q->state = name;
+    results_add(&s->results, state->name, first);
+    q->state = state->name;
+    if (has_source(q, SOURCE_N2UQ))
+        return levels_learned(s, q, value, first);
     return learns_zero(q) ? zero_learned(s, q, value, first, data) : OK;
 }
 
@@ -272,7 +302,7 @@ Status scale_of_weight_seen(QuantScales *s, QuantNodes *q, Build *b, Node *weigh
     TRY(scale_of_values(q, b, weight));
     Node *now = q->scale;
     const char *name = name_with(g, OBSERVED_PREFIX, q->name);
-    const StateAttr attr = { payload_of(g->arena, unknown(g, now->type)), { STATE_quant, NULL } };
+    const StateAttr attr = { payload_of(g->arena, filled(g, now->type, (double)NAN)), { STATE_quant, NULL } };
     q->scale = graph_state(g, name, now->type, &attr);
     Node *next = phase_until(b, phase_of_statistics(s, q, false), now, q->scale);
     TRY(b->status);

@@ -20,8 +20,8 @@ static Status check_ternary(const QuantScales *s, const QuantNodes *q, const Nod
     const QuantPart *part = q->by->part;
     if (q->grain.block)
         return scale_refused(s, q, value, false, "one scale for all that are ternary, or one a channel");
-    if (scale_source(q) != SOURCE_DYNAMIC || part[QUANT_SCALE].value != SCALE_F32)
-        return scale_refused(s, q, value, false, "ternary codes by the mean at hand (dynamic), in f32");
+    if ((scale_source(q) != SOURCE_DYNAMIC && scale_source(q) != SOURCE_TWN) || part[QUANT_SCALE].value != SCALE_F32)
+        return scale_refused(s, q, value, false, "ternary codes by the mean at hand (dynamic, twn), in f32");
     if (part[QUANT_ROUNDING].value != ROUNDING_RNE || part[QUANT_MASTER].value || part[QUANT_TURN].value)
         return scale_refused(s, q, value, false, "ternary codes to the nearest, a copy in f32, nothing turned");
     return OK;
@@ -69,6 +69,15 @@ static Status check_grain_of_data(const QuantScales *s, const QuantNodes *q, con
                : scale_refused(s, q, value, true, "one scale for all data, or one a row");
 }
 
+static Status check_levels(const QuantScales *s, const QuantNodes *q, const Node *value)
+{
+    int64_t least, largest;
+    quant_codes_of(q, &least, &largest);
+    return least < 0 || q->by->part[QUANT_ROUNDING].value != ROUNDING_RNE
+               ? scale_refused(s, q, value, true, "codes from 0 on, and no rounding beside thresholds")
+               : OK;
+}
+
 static Status check_learned(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
@@ -78,6 +87,8 @@ static Status check_learned(const QuantScales *s, const QuantNodes *q, const Nod
         return scale_refused(s, q, value, data, "sym, or a learned code of 0, beside a learned scale");
     if (part[QUANT_ZERO].value == ZERO_LEARNED && q->grain.block)
         return scale_refused(s, q, value, data, "one scale for all, or one a channel, beside a learned code of 0");
+    if (scale_source(q) == SOURCE_N2UQ)
+        TRY(check_levels(s, q, value));
     return data ? check_grain_of_data(s, q, value) : OK;
 }
 

@@ -100,6 +100,22 @@ static Status scale_of_mean(QuantNodes *q, Build *b, Node *weight)
     return b->status;
 }
 
+/* Ternary weights of TWN: what is larger than 0.7 of the mean size is 1, of the mean of those that are; the others are 0. */
+static Status scale_of_kept(QuantNodes *q, Build *b, Node *weight)
+{
+    const int axis = q->grain.axis == QUANT_WHOLE ? -1 : q->grain.axis;
+    Node *zero = build_scalar(b, F32, 0), *one = build_scalar(b, F32, 1), *size = CALL(b, abs, weight);
+    Node *mean = quant_as_scales(b, &q->grain, quant_fold(b, FOLD_MEAN, &q->grain, size), weight->type);
+    q->threshold = CALL(b, mul, mean, build_scalar(b, F32, QUANT_TERNARY_PART));
+    Node *kept = CALL(b, abs, learned_ternary(b, weight, q->threshold, one, axis));
+    Node *sum = quant_fold(b, FOLD_MEAN, &q->grain, CALL(b, where, CALL(b, less, zero, kept), size, zero));
+    Node *share = quant_fold(b, FOLD_MEAN, &q->grain, kept);
+    Node *of_kept = CALL(b, div, sum, CALL(b, max, share, build_scalar(b, F32, 0x1p-30)));
+    of_kept = quant_as_scales(b, &q->grain, of_kept, weight->type);
+    q->scale = CALL(b, max, of_kept, build_scalar(b, F32, QUANT_TERNARY_FLOOR));
+    return b->status;
+}
+
 /* The largest of each row, at the least the floor, over the largest code. */
 static Status scale_of_sizes(QuantNodes *q, Build *b, Node *value)
 {
@@ -232,6 +248,7 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     case SOURCE_LSQ_PLUS:
     case SOURCE_PACT:
     case SOURCE_TQT:
+    case SOURCE_N2UQ:
         return scale_learned(s, q, value, true);
     case SOURCE_DYNAMIC:
         return q->floor > 0 && scale_zero_is_0(q) ? scale_of_sizes(q, &here, value) : scale_of_values(q, &here, value);
@@ -241,7 +258,7 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
     default:
         return scale_refused(
             s, q, value, true,
-            "ema, minmax, pct=P, mse, kl, sigma=K, const=S, dynamic, lsq, lsq+, pact, tqt, dorefa or stats=N");
+            "ema, minmax, pct=P, mse, kl, sigma=K, const=S, dynamic, lsq, lsq+, pact, tqt, dorefa, n2uq or stats=N");
     }
 }
 
@@ -273,6 +290,8 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
     case SOURCE_DYNAMIC:
         return q->by->format == FORMAT_TERNARY || q->by->format == FORMAT_BINARY ? scale_of_mean(q, b, weight)
                                                                                  : scale_of_values(q, b, weight);
+    case SOURCE_TWN:
+        return scale_of_kept(q, b, weight);
     case SOURCE_LSQ:
     case SOURCE_LSQ_PLUS:
     case SOURCE_TQT:
@@ -334,10 +353,10 @@ static float gain_of(const QuantNodes *q, const Node *value, int64_t largest)
     return (float)(1 / sqrt(n * (double)largest));
 }
 
-/* What is learned as a bound has no factor. */
+/* What is learned as a bound, or beside thresholds, has no factor. */
 static bool is_threshold(const QuantNodes *q)
 {
-    return scale_source(q) == SOURCE_PACT || scale_source(q) == SOURCE_TQT;
+    return scale_source(q) == SOURCE_PACT || scale_source(q) == SOURCE_TQT || scale_source(q) == SOURCE_N2UQ;
 }
 
 /* As the words have it; one scale for all has none, and their default. */
@@ -367,8 +386,12 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
         at.least = least;
         at.largest = largest;
     }
+    if (q->levels.widths)
+        value = CALL(b, mul, q->scale, learned_levels(b, value, q->levels.widths, q->levels.start, (int)largest));
     if (q->by->format == FORMAT_BINARY && !q->never_negative)
         value = learned_signs(b, value, q->scale, q->grain.axis == QUANT_WHOLE ? -1 : q->grain.axis);
+    if (scale_source(q) == SOURCE_TWN)
+        value = learned_ternary(b, value, q->threshold, q->scale, q->grain.axis == QUANT_WHOLE ? -1 : q->grain.axis);
     if (scale_is_tanh(q))
         value = learned_tanh(b, value, largest);
     return build_node(b, OP_quantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ value, q->scale, q->zero });

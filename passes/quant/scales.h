@@ -8,6 +8,9 @@
 /* Sizes below it are none to products with ternary weights, as BitNet has them: the mean of a weight, the largest of a row. */
 #define QUANT_TERNARY_FLOOR 1e-5
 
+/* TWN: no weight is 0 that is larger than that part of the mean size. */
+#define QUANT_TERNARY_PART 0.7
+
 typedef struct QuantScales {
     Placement *p;
     Results results; /* next ranges are added to them */
@@ -26,6 +29,11 @@ typedef struct QuantNodes {
     const char *name;   /* of what is quantized, for its states */
     const char *state;  /* that remembers its range, or its scale; null: none */
     Node *scale, *zero; /* zero: null where all zero points are 0 */
+    Node *threshold;    /* of twn: what is no larger is 0 */
+    struct {
+        Node *widths, *start,
+            *scale; /* of n2uq: its intervals, where the first begins, and what levels are counted in */
+    } levels;
 } QuantNodes;
 
 /* Finds whose learned scales training may change.  A value that nothing trained is part of, and that nothing reads which is

@@ -22,6 +22,7 @@
 #include "ops/card/shapes.h"
 #include "ops/card/words.h"
 #include "ops/quant/quantize.h"
+#include "passes/learned/learned.h"
 #include "passes/quant/grain.h"
 #include "passes/quant/integers.h"
 #include "passes/quant/table.h"
@@ -90,7 +91,7 @@ static bool is_ternary(const Node *number, Arena *scratch)
     const Node *codes = in(number, 0);
     if (op_of(codes)->quant.quantizes) {
         const QuantizeAttr *at = codes->attr;
-        return at->least == -1 && at->largest == 1 && quant_weight_of(in(codes, 0));
+        return at->least == -1 && at->largest == 1 && quant_weight_of(learned_from(in(codes, 0)));
     }
     const Tensor *t = stored_codes(codes, scratch);
     bool few = t != NULL;

@@ -85,6 +85,9 @@ static inline bool quantizer_says(const Quantizer *q, QuantField field, QuantVal
     return q->part[field].value == value;
 }
 
+/* Codes of more bits have no thresholds of their own (n2uq). */
+#define QUANT_THRESHOLD_BITS 4
+
 /* Whether a quantizer's codes are integers. */
 bool quantizer_is_integer(const Quantizer *q);
 

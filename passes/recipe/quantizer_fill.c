@@ -70,7 +70,9 @@ static bool cuts(const Quantizer *q)
 /* With a scale from the largest nothing is outside, so weights pass; where the range is learned, what lies outside moves it. */
 static void fill_mask(Quantizer *q, QuantOperand role)
 {
-    if (quantizer_is_learned(q))
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_N2UQ))
+        by_default(q, QUANT_MASK, MASK_PASS, "default of n2uq, whose intervals end");
+    else if (quantizer_is_learned(q))
         by_default(q, QUANT_MASK, MASK_V, "default of learned scales");
     else if (role == OPERAND_A && quantizer_says(q, QUANT_SOURCE, SOURCE_DOREFA))
         by_default(q, QUANT_MASK, MASK_V, "default of dorefa");
@@ -189,6 +191,28 @@ static const char *wrong_with_learned(const Quantizer *q, const char **instead)
                : NULL;
 }
 
+/* What a source is for, where it is not for everything. */
+static const char *wrong_with_purpose(const Quantizer *q, QuantOperand role, const char **instead)
+{
+    *instead = "uint8:pact";
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
+        return "pact learns the upper end of what is never below 0";
+    *instead = "a=uint4:n2uq";
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_N2UQ) && (role != OPERAND_A || q->format == FORMAT_INT || q->bits > QUANT_THRESHOLD_BITS))
+        return "n2uq counts up to 15 thresholds of data from 0 on";
+    *instead = "mask=pass";
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_N2UQ) && !quantizer_says(q, QUANT_MASK, MASK_PASS))
+        return "the intervals of n2uq say where gradients pass";
+    *instead = "w=ternary:twn";
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_TWN) && (role != OPERAND_W || q->format != FORMAT_TERNARY))
+        return "twn belongs to ternary weights";
+    *instead = "a=uint4:dorefa";
+    return quantizer_says(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W &&
+                   (role != OPERAND_A || q->format == FORMAT_INT)
+               ? "dorefa belongs to weights, and to data from 0 to 1"
+               : NULL;
+}
+
 static const char *wrong_with_source(const Quantizer *q, QuantOperand role, const char **instead)
 {
     const bool state = role == OPERAND_W || role == OPERAND_A;
@@ -208,14 +232,7 @@ static const char *wrong_with_source(const Quantizer *q, QuantOperand role, cons
     if (q->part[QUANT_MASTER].value && !quantizer_says(q, QUANT_SOURCE, SOURCE_DYNAMIC) &&
         !quantizer_says(q, QUANT_SOURCE, SOURCE_MINMAX))
         return "weights that are stored have the scale of their largest";
-    *instead = "uint8:pact";
-    if (quantizer_says(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
-        return "pact learns the upper end of what is never below 0";
-    *instead = "a=uint4:dorefa";
-    return quantizer_says(q, QUANT_SOURCE, SOURCE_DOREFA) && role != OPERAND_W &&
-                   (role != OPERAND_A || q->format == FORMAT_INT)
-               ? "dorefa belongs to weights, and to data from 0 to 1"
-               : NULL;
+    return wrong_with_purpose(q, role, instead);
 }
 
 const char *quantizer_wrong(const Quantizer *q, QuantOperand role, const char **instead)

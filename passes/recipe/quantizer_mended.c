@@ -34,7 +34,7 @@ static bool is_known_source(QuantValue v, bool data)
 {
     return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_LSQ || v == SOURCE_STATS ||
            v == SOURCE_LSQ_PLUS || v == SOURCE_TQT || v == SOURCE_MSE || v == SOURCE_KL || v == SOURCE_SIGMA ||
-           v == (data ? SOURCE_EMA : SOURCE_HQO) || (data && (v == SOURCE_PCT || v == SOURCE_PACT));
+           v == (data ? SOURCE_EMA : SOURCE_HQO) || (data && (v == SOURCE_PCT || v == SOURCE_PACT || v == SOURCE_N2UQ));
 }
 
 /* Whether the range is one of several that are tried. */
@@ -51,6 +51,11 @@ static bool has_blocks(const Quantizer *q)
 /* What is learned beside a scale belongs to some of them. */
 static void mend_learned(Quantizer *q)
 {
+    if (is(q, QUANT_SOURCE, SOURCE_N2UQ)) {
+        q->format = FORMAT_UINT;
+        q->bits = q->bits > QUANT_THRESHOLD_BITS ? QUANT_THRESHOLD_BITS : q->bits;
+        set(q, QUANT_ROUNDING, ROUNDING_RNE);
+    }
     if ((is(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT) ||
         (is(q, QUANT_SOURCE, SOURCE_LSQ_PLUS) && has_blocks(q)))
         set(q, QUANT_SOURCE, SOURCE_LSQ);

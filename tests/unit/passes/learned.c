@@ -165,6 +165,105 @@ static void powers_are_powers(void **state)
     with_context(all_powers);
 }
 
+/* ---- levels ---- */
+
+enum { MOST_LEVELS = 15, LEVELS_LEARN = MOST_LEVELS + 2 };
+
+/* By hand: number x in interval i, which begins at d, stands for s RNE(i + (x - d) / a); dx, and what reaches the scale, the
+ * start and the logarithm of each width, to the base 2. */
+typedef struct Levels {
+    int n;
+    double scale, start, log2[MOST_LEVELS], y[N], dx[N], learned[LEVELS_LEARN];
+} Levels;
+
+static void level_of(Levels *k, double x, double dy, double *y, double *dx)
+{
+    double begins = k->start, width = 0;
+    int i = 0;
+    for (; i < k->n; i++, begins += width)
+        if (width = exp2(k->log2[i]), x <= begins + width)
+            break;
+    const bool inside = x > k->start && i < k->n;
+    const double level = x <= k->start ? 0 : i == k->n ? k->n : i + (x - begins) / width;
+    *y = k->scale * rint(level);
+    *dx = inside ? dy * k->scale / width : 0;
+    k->learned[0] += dy * rint(level);
+    if (!inside)
+        return;
+    k->learned[1] -= *dx;
+    for (int j = 0; j < i; j++)
+        k->learned[2 + j] -= *dx * exp2(k->log2[j]) * log(2);
+    k->learned[2 + i] -= *dx * (x - begins) * log(2);
+}
+
+/* What a quantizer makes of levels, as the pass has it. */
+static Node *levels_in_codes(Build *b, Node *x, Node *scale, Node *log2, Node *start, int n)
+{
+    const QuantizeAttr attr = { .axis = 1,
+                                .output_dtype = (int)U8 + 1,
+                                .saturate = true,
+                                .largest = n,
+                                .mask = MASK_NONE,
+                                .learned = true,
+                                .gain = 1 };
+    const DequantizeAttr back = { .axis = 1 };
+    Node *levels = learned_levels(b, x, learned_power(b, log2), start, n), *number = CALL(b, mul, scale, levels);
+    assert_true(learned_levels_of(levels) == x && learned_from(number) == x);
+    return CALL_ATTR(b, dequantize_linear, back, CALL_ATTR(b, quantize_linear, attr, number, scale), scale);
+}
+
+static void check_levels(Context *c, Levels *k, const double *xs, const double *dys)
+{
+    Build b = fresh(c);
+    b.flags = NODE_OURS;
+    Tensor *logs = tensor_new(&c->arena, type_vector(&c->ir.types, F32, k->n)), *out[5];
+    for (int i = 0; i < k->n; i++)
+        tensor_set_f64(logs, i, k->log2[i]);
+    for (int i = 0; i < N; i++)
+        level_of(k, xs[i], dys[i], &k->y[i], &k->dx[i]);
+    Node *x = doubles(&b, xs), *dy = doubles(&b, dys), *scale = build_scalar(&b, F32, k->scale),
+         *start = build_scalar(&b, F32, k->start), *log2 = build_const(&b, logs);
+    Node *y = levels_in_codes(&b, x, scale, log2, start, k->n), *of[] = { x, scale, start, log2 };
+    const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = 4, .x = of, .narrow = true };
+    ReverseResult r;
+    assert_int_equal(b.status, OK);
+    assert_int_equal(reverse(&b, &q, &c->arena, &r), OK);
+    graph_return(b.graph, 5, (Node *[]){ y, r.dx[0], r.dx[1], r.dx[2], r.dx[3] }, NULL);
+    assert_int_equal(evaluate(b.graph, NULL, &c->heap, NULL, out), OK);
+    require(apart(out[0], k->y, N) < 3e-7, "%d thresholds: a number is off\n", k->n);
+    require(apart(out[1], k->dx, N) < 1e-6, "%d thresholds: a gradient is off\n", k->n);
+    for (int i = 0; i < 3; i++)
+        require(apart(out[2 + i], &k->learned[i], i < 2 ? 1 : k->n) < 1e-5, "%d thresholds: learned %d is off\n", k->n,
+                i);
+    for (int i = 0; i < 5; i++)
+        tensor_drop(&c->heap, out[i]);
+}
+
+/* Numbers lie before the first interval, where it begins, in each and behind the last. */
+static Status all_levels(void *arg)
+{
+    Rng rng = { 5 };
+    double x[N], dy[N];
+    for (int i = 0; i < N; i++) {
+        const double u = (double)rng_below(&rng, 1 << 16), v = (double)rng_below(&rng, 1 << 16);
+        x[i] = i < 8 ? 0.125 : (double)(float)((u + 0.37) / 16000 - 0.6);
+        dy[i] = (double)(float)((v - 20000) / 32768);
+    }
+    for (int n = 1; n <= MOST_LEVELS; n = 2 * n + 1) {
+        Levels k = { .n = n, .scale = 0.375, .start = 0.125 };
+        for (int i = 0; i < n; i++)
+            k.log2[i] = (double)(float)(log2(3.0 / n) + 0.5 * sin(i + n));
+        check_levels(arg, &k, x, dy);
+    }
+    return OK;
+}
+
+static void thresholds_are_learned(void **state)
+{
+    (void)state;
+    with_context(all_levels);
+}
+
 /* ---- weights ---- */
 
 static void check_weights(Context *c, Node *y, Node *x, Node *dy, Build *b, const double *want_y, const double *want_dx,
@@ -196,6 +295,23 @@ static void check_signs(Context *c, const double *x, const double *dy)
     check_weights(c, learned_signs(&b, w, build_scalar(&b, F32, sizes[0]), -1), w, back, &b, y, dy, "signs");
 }
 
+/* 0 where a number is no larger than the threshold, which is no part of what is beyond. */
+static void check_ternary(Context *c, const double *x, const double *dy)
+{
+    const double size = 0.75, edge = 0.5;
+    double y[N], moved[N];
+    for (int i = 0; i < N; i++) {
+        moved[i] = i < 2 ? 0.5 - i : i == 2 ? -0.0 : x[i];
+        y[i] = moved[i] > edge ? size : moved[i] < -edge ? -size : 0;
+    }
+    Build b = fresh(c);
+    b.flags = NODE_OURS;
+    Node *w = doubles(&b, moved), *back = doubles(&b, dy);
+    Node *to = learned_ternary(&b, w, build_scalar(&b, F32, edge), build_scalar(&b, F32, size), -1);
+    require(learned_from(to) == w, "the weight behind -1, 0 and 1 is lost\n");
+    check_weights(c, to, w, back, &b, y, dy, "ternary");
+}
+
 static void check_tanh(Context *c, int64_t steps, const double *x, const double *dy)
 {
     double y[N], dx[N], most = 0;
@@ -223,6 +339,7 @@ static Status all_weights(void *arg)
         dy[i] = (double)(float)((v - 20000) / 32768);
     }
     check_signs(arg, x, dy);
+    check_ternary(arg, x, dy);
     for (int64_t steps = 1; steps < 128; steps = 2 * steps + 1)
         check_tanh(arg, steps, x, dy);
     return OK;
@@ -239,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formulas_of_papers),
         cmocka_unit_test(powers_are_powers),
+        cmocka_unit_test(thresholds_are_learned),
         cmocka_unit_test(weights_become_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,11 @@ static Status each_mistake(void *arg)
         { "w=int8:stored:lsq", "weights that are stored have the scale of their largest" },
         { "a=int8:pact", "pact learns the upper end of what is never below 0\n  try: uint8:pact" },
         { "a=int8:const=0.5:asym", "a scale that is said leaves open which code stands for 0\n  try: sym" },
+        { "a=int4:n2uq", "n2uq counts up to 15 thresholds of data from 0 on\n  try: a=uint4:n2uq" },
+        { "a=uint5:n2uq", "n2uq counts up to 15 thresholds of data from 0 on" },
+        { "w=uint4:n2uq", "n2uq counts up to 15 thresholds of data from 0 on" },
+        { "a=uint4:n2uq:mask=v", "the intervals of n2uq say where gradients pass\n  try: mask=pass" },
+        { "w=int4:twn", "twn belongs to ternary weights\n  try: w=ternary:twn" },
         { "a=int8:dorefa", "dorefa belongs to weights" },
     };
     Context *c = arg;
