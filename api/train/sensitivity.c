@@ -1,6 +1,5 @@
 #include "api/train/sensitivity.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "api/session/weights.h"
 #include "passes/ptq/weigh.h"
 
-enum { BATCHES = 32, MOST_BITS = 8 };
+enum { BATCHES = 32 };
 
 /* ---- batches ---- */
 
@@ -76,6 +75,7 @@ static Status look_at_all(Trainer *t, Graph *g, Sensitivity *s)
         if (!t->batch.rows)
             break;
         TRY(look(t, g, s));
+        s->rows = t->batch.rows;
     }
     s->observed = t->calibrated;
     return OK;
@@ -139,50 +139,4 @@ Status train_sensitivity(Command *c, qcc_step *step, Sensitivity *out)
     drop_shared(out);
     qsort(out->list, out->n, sizeof *out->list, worse);
     return status;
-}
-
-/* ---- a budget ---- */
-
-static bool is_weight(const Sensitive *one)
-{
-    return one->of && one->of->kind == QUANTIZED_WEIGHT && quantizer_is_integer(one->of->by) && one->of->by->bits;
-}
-
-/* What first= and last= say counts over every table. */
-static bool is_open(const Sensitive *one)
-{
-    const char *said = one->of ? one->of->said : NULL;
-    return is_weight(one) && !one->bits &&
-           !(said && (strncmp(said, "first=", 6) == 0 || strncmp(said, "last=", 5) == 0));
-}
-
-static uint64_t bytes_of(const Sensitive *one, int bits)
-{
-    return ((uint64_t)one->of->elements * (uint64_t)bits + 7) / 8;
-}
-
-Status sensitivity_spend(Command *c, Sensitivity *s, uint64_t most)
-{
-    s->most = most;
-    s->bytes = 0;
-    for (size_t i = 0; i < s->n; i++)
-        s->bytes += is_weight(&s->list[i]) ? bytes_of(&s->list[i], s->list[i].of->by->bits) : 0;
-    if (s->bytes > most) {
-        Message *m =
-            message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
-                        "--quant-budget: weights take %" PRIu64 " bytes already, more than %" PRIu64, s->bytes, most);
-        message_try(m, "--quant of fewer bits, or --quant-budget %" PRIu64, s->bytes);
-        return message_send(m);
-    }
-    for (size_t i = 0; i < s->n; i++) {
-        Sensitive *one = &s->list[i];
-        for (int bits = MOST_BITS; is_open(one) && bits > one->of->by->bits; bits--) {
-            const uint64_t bytes = s->bytes - bytes_of(one, one->of->by->bits) + bytes_of(one, bits);
-            if (bytes > most)
-                continue;
-            s->bytes = bytes;
-            one->bits = bits;
-        }
-    }
-    return OK;
 }

@@ -13,6 +13,8 @@ static void tell_one(Text *t, const Sensitive *one, Arena *arena)
         text_printf(t, ", %s of %d bits", one->of->kind == QUANTIZED_WEIGHT ? "weight" : "data", one->of->by->bits);
     if (one->bits)
         text_printf(t, ": %d bits", one->bits);
+    if (one->full)
+        text_add(t, one->bits ? ", no room for more" : ": no room for more");
     text_char(t, '\n');
 }
 
@@ -35,10 +37,12 @@ static const char *table_of(const Sensitivity *s, Arena *arena)
 {
     Text t;
     text_open(&t, arena);
-    text_printf(&t, "# %" PRIu64 " of %" PRIu64 " bytes of codes of weights\n", s->bytes, s->most);
+    text_printf(&t, "# %" PRIu64 " of %" PRIu64 " %s\n", s->taken, s->most,
+                s->unit == BUDGET_BYTES ? "bytes of codes of weights" : "bit operations a sample");
     for (size_t i = 0; i < s->n; i++)
         if (s->list[i].bits)
-            text_printf(&t, "%s w=%s reason=sensitivity-%zu\n", label_of(s->list[i].of->asked),
+            text_printf(&t, "%s %c=%s reason=sensitivity-%zu\n", label_of(s->list[i].of->asked),
+                        s->list[i].of->kind == QUANTIZED_WEIGHT ? 'w' : 'a',
                         words_with(s->list[i].of->by, s->list[i].bits, arena), i + 1);
     return text_get(&t);
 }
@@ -63,15 +67,14 @@ static Status wants_budget(Command *c)
 
 static Status spend(Text *t, Command *c, Sensitivity *s)
 {
-    uint64_t most;
     const char *size = option_text(&c->line, OPT_quant_budget), *path = option_text(&c->line, OPT_budget_table);
     if (!size)
         return path ? wants_budget(c) : OK;
-    TRY(memory_size_read(&c->cx->diag, "--quant-budget", size, 0, &most));
-    TRY(sensitivity_spend(c, s, most));
+    TRY(sensitivity_spend(c, s, size));
     text_label(t, "budget");
-    text_printf(t, "codes of weights take %" PRIu64 " of %" PRIu64 " bytes; the worst have more bits%s%s\n", s->bytes,
-                most, path ? ", in " : "", path ? path : "");
+    text_printf(t, "%s take %" PRIu64 " of %" PRIu64 " %s; the worst have more bits%s%s\n",
+                s->unit == BUDGET_BYTES ? "codes of weights" : "products with weights", s->taken, s->most,
+                s->unit == BUDGET_BYTES ? "bytes" : "bit operations a sample", path ? ", in " : "", path ? path : "");
     return path ? write_table(c, path, table_of(s, &c->cx->scratch)) : OK;
 }
 

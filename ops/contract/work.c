@@ -71,3 +71,9 @@ double work_product(const Node *n)
     const Node *x = in(n, 0), *w = in(n, 1);
     return w ? sqrt(elements(x->type) * elements(w->type) * elements(n->type)) : 0;
 }
+
+double work_of(const Node *n)
+{
+    const OpDef *d = op_of(n);
+    return d->work ? d->work(n) : work_product(n);
+}

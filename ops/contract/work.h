@@ -13,6 +13,9 @@ double work_recurrent(const Node *n);
 double work_attention(const Node *n);
 double work_attention_grad(const Node *n);
 
+/* Of any call: what its card says, or the estimate below. */
+double work_of(const Node *n);
+
 /* An estimate for any other call: of a product of two matrices it is exact. */
 double work_product(const Node *n);
 

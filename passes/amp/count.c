@@ -76,8 +76,7 @@ AmpCasts amp_casts_of(Graph *g)
 
 double amp_work(const Node *n)
 {
-    const OpDef *d = op_of(n);
-    return d->work ? d->work(n) : work_product(n);
+    return work_of(n);
 }
 
 AmpShare amp_share(const AmpLedger *l)

@@ -26,10 +26,13 @@ typedef struct QuantDecision {
     const char *why;     /* why it stays; null: it does not; of products of few bits: what they compute in */
     const char *state;   /* what its range, or its learned scale, is remembered in; null: nothing */
     int64_t elements;
-    double within; /* its range was known before anything was seen; 0: it was not */
-    bool floats;   /* the product that asked for it is of what codes stand for (docs/quantization.md, grains) */
-    bool stays;    /* its learned scale stays as it begins: nothing trains what it is for */
-    bool shared;   /* it has the scale of what it is moved from */
+    double work;      /* of a weight: multiply-adds of the products that read it; */
+    const char *data; /* what they multiply it with, or what that has the scale of; null: floats */
+    int data_bits;    /* of its codes */
+    double within;    /* its range was known before anything was seen; 0: it was not */
+    bool floats;      /* the product that asked for it is of what codes stand for (docs/quantization.md, grains) */
+    bool stays;       /* its learned scale stays as it begins: nothing trains what it is for */
+    bool shared;      /* it has the scale of what it is moved from */
 } QuantDecision;
 
 struct QuantLedger {

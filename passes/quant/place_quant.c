@@ -23,7 +23,7 @@
 #include "ops/card/make.h"
 #include "ops/card/path.h"
 #include "ops/card/words.h"
-#include "passes/quant/ledger.h"
+#include "passes/quant/record.h"
 #include "passes/quant/says.h"
 #include "passes/quant/scales.h"
 
@@ -91,47 +91,6 @@ static const char *name_of_value(Placing *s, const Node *value)
     return free_name(s, value->name ? value->name : arena_printf(s->p->g->arena, "value.%zu", s->n_nameless++));
 }
 
-/* ---- what is told ---- */
-
-static QuantDecision *decide(Placing *s, QuantKind kind, const Node *value)
-{
-    QuantLedger *l = s->p->recipe->ledger;
-    GROW(l->arena, l->list, l->n, l->cap);
-    l->list[l->n] = (QuantDecision){ .kind = kind,
-                                     .src = value->src,
-                                     .op = value->op,
-                                     .value = value->name,
-                                     .where = arena_string(l->arena, node_place(value).where),
-                                     .elements = type_known(value->type) ? type_elements(value->type) : 0 };
-    return &l->list[l->n++];
-}
-
-static void record_value(Placing *s, const Node *value)
-{
-    const QuantValueMark *v = quant_value(s->p, value);
-    if (!s->p->recipe->ledger)
-        return;
-    const Node *weight = quant_weight_of((Node *)value);
-    QuantDecision *d = decide(s, weight ? QUANTIZED_WEIGHT : QUANTIZED_DATA, weight ? weight : value);
-    d->by = v->by;
-    d->asked = arena_string(s->p->recipe->ledger->arena, node_place(v->asked).where);
-    d->said = quant_call(s->p, v->asked)->by;
-    d->state = v->state;
-    d->floats = quant_call(s->p, v->asked)->floats && !quant_call(s->p, v->asked)->ternary;
-    d->shared = v->shares != NULL;
-    d->stays = v->stays && !v->shares;
-    d->within = v->state ? 0 : v->within;
-}
-
-static void record_call(Placing *s, const Node *call)
-{
-    const QuantCallMark *c = quant_call(s->p, call);
-    if (s->p->recipe->ledger && c->why)
-        decide(s, QUANT_STAYS, call)->why = c->why;
-    if (s->p->recipe->ledger && c->left)
-        decide(s, QUANT_LEFT, call)->why = c->left;
-}
-
 /* What was placed for a value is called after it, in files too. */
 static void name_nodes(Graph *g, const char *name, const QuantValueMark *v)
 {
@@ -195,7 +154,7 @@ static Status place_value(Placing *s, Node *value)
     name_nodes(s->p->g, q.name, v);
     v->state = q.state;
     v->stays = q.stays && quantizer_is_learned(q.by);
-    record_value(s, value);
+    quant_record_value(s->p, value);
     s->p->n_placed++;
     s->p->run->changes++;
     return OK;
@@ -228,6 +187,7 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     QuantValueMark *v = quant_value(s->p, weight);
     const int channels = quant_weight_axis(call, i);
     if (is_placed(s, weight, by, channels)) {
+        quant_record_product(s->p, call, i, quant_weight_of(weight), by);
         node_set_in(call, i, v->number);
         return OK;
     }
@@ -248,7 +208,8 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     v->state = q.state;
     v->stays = q.stays && quantizer_is_learned(by);
     name_nodes(s->p->g, q.name, v);
-    record_value(s, weight);
+    quant_record_value(s->p, weight);
+    quant_record_product(s->p, call, i, quant_weight_of(weight), by);
     node_set_in(call, i, v->number);
     s->p->n_placed++;
     s->p->run->changes++;
@@ -264,7 +225,7 @@ static Status store_weight(Placing *s, Node *call, int i, const Quantizer *by)
     if (!first)
         return OK;
     *quant_value(s->p, weight) = (QuantValueMark){ .by = by, .asked = call, .axis = quant_weight_axis(call, i) };
-    record_value(s, weight);
+    quant_record_value(s->p, weight);
     s->p->n_placed++;
     s->p->run->changes++;
     return OK;
@@ -333,7 +294,7 @@ static Status place_all(Placing *s)
         if (quant_call(s->p, list[i])->core)
             TRY(place_call(s, list[i]));
     for (size_t i = 0; i < n; i++)
-        record_call(s, list[i]);
+        quant_record_call(s->p, list[i]);
     results_set(&s->scales.results);
     return OK;
 }
