@@ -5,6 +5,7 @@
 #include "frontends/onnx/file/dialect.h"
 #include "frontends/onnx/read/attributes.h"
 #include "frontends/onnx/read/dialect_read.h"
+#include "frontends/onnx/read/theirs.h"
 #include "frontends/onnx/read/importer.h"
 #include "frontends/onnx/read/origins.h"
 
@@ -183,6 +184,18 @@ static Status build_ours(Importer *im, Scope *s, Call *c, bool *known, Node **y)
     return c->build->status;
 }
 
+/* The same, or a call of an operator of others that is said in words of ours. */
+static Status build_theirs(Importer *im, Scope *s, Call *c, bool *known, Node **y)
+{
+    const Theirs *row = theirs_find(c->domain, c->op);
+    if (!row || reads_opaque(c))
+        return build_ours(im, s, c, known, y);
+    TRY(theirs_read(row, c));
+    *known = true;
+    *y = c->result;
+    return OK;
+}
+
 static Status finish_node(Importer *im, Scope *s, Call *c, const Onnx__NodeProto *o)
 {
     const Str domain = str_of(o->domain);
@@ -215,7 +228,7 @@ static Status finish_node(Importer *im, Scope *s, Call *c, const Onnx__NodeProto
     if (schema)
         TRY(build_call(im, s, c, &y));
     else
-        TRY(build_ours(im, s, c, &known, &y));
+        TRY(build_theirs(im, s, c, &known, &y));
     if (!schema && !known) {
         y = build_opaque(im, c);
         TRY(c->build->status);
