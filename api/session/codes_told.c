@@ -10,6 +10,7 @@ enum { FEW = 4 }; /* bits: two codes to a byte */
 
 typedef struct Told {
     size_t weights, packed;
+    size_t tables;          /* of them those that rows are looked up in, as codes */
     size_t rounded;         /* products whose data others round, too */
     size_t widened;         /* weights that others make floats of in every run */
     size_t data;            /* values besides weights that are codes */
@@ -27,10 +28,17 @@ static bool is_stored(const Node *n)
     return n && (n->op == OP_param || n->op == OP_const) && type_known(n->type);
 }
 
+/* What codes, scales or zero points are looked up in; themselves where they are not. */
+static const Node *looked_up(const Node *n)
+{
+    return n && op_of(n)->quant.in[0] == QUANT_GATHER ? in(n, 0) : n;
+}
+
 /* The number of a stored weight; biases of 32 bits are none. */
 static bool is_weight(const Node *n)
 {
-    return op_of(n)->quant.dequantizes && is_stored(in(n, 0)) && is_stored(in(n, 1)) && in(n, 0)->type->dtype != I32;
+    return op_of(n)->quant.dequantizes && is_stored(looked_up(in(n, 0))) && is_stored(looked_up(in(n, 1))) &&
+           in(n, 0)->type->dtype != I32;
 }
 
 /* Whether ONNX Runtime takes blocks of that size, or a scale a column, or one for all, into MatMulNBits; it leaves alone what
@@ -122,11 +130,13 @@ static Told count(Graph *g)
         t.pairs += has_large_pairs(n);
         if (!is_weight(n))
             continue;
+        const Node *codes = looked_up(in(n, 0));
         t.weights++;
         t.widened += is_widened(n);
-        t.packed += dtype_bits(in(n, 0)->type->dtype) <= FEW;
-        t.bytes += bytes_of(in(n, 0)) + bytes_of(in(n, 1)) + bytes_of(in(n, 2));
-        t.floats += (uint64_t)type_elements(n->type) * sizeof(f32);
+        t.tables += codes != in(n, 0);
+        t.packed += dtype_bits(codes->type->dtype) <= FEW;
+        t.bytes += bytes_of(codes) + bytes_of(looked_up(in(n, 1))) + bytes_of(looked_up(in(n, 2)));
+        t.floats += (uint64_t)type_elements(codes->type) * sizeof(f32);
     }
     return t;
 }
@@ -172,6 +182,24 @@ static void tell_floats(Text *t, const Told *told, bool is_ort)
     }
 }
 
+/* Those of 4 bits that are not packed, since nobody reads them so. */
+static void tell_unpacked(Text *t, size_t n, size_t tables)
+{
+    const size_t looked_up = n < tables ? n : tables, others = n - looked_up;
+    if (others) {
+        text_label(t, "");
+        text_printf(t,
+                    "%zu of 4 bits and fewer take 8 each: products of codes are of 8 bits in ONNX Runtime; --for "
+                    "generic packs them\n",
+                    others);
+    }
+    if (looked_up) {
+        text_label(t, "");
+        text_printf(t, "%zu of 4 bits and fewer take%s 8 each: files look up rows of codes of 8 bits\n", looked_up,
+                    looked_up == 1 ? "s" : "");
+    }
+}
+
 const char *codes_told(Arena *arena, const qcc_step *s, Graph *g)
 {
     const Told told = count(g);
@@ -183,14 +211,8 @@ const char *codes_told(Arena *arena, const qcc_step *s, Graph *g)
     text_label(&t, "weights");
     text_printf(&t, "%s: codes, scales and zero points of %zu; as f32 %s\n", bytes_text(arena, told.bytes),
                 told.weights, bytes_text(arena, told.floats));
-    if (few > told.packed) {
-        text_label(&t, "");
-        text_printf(
-            &t,
-            "%zu of 4 bits and fewer take 8 each: products of codes are of 8 bits in ONNX Runtime; --for generic "
-            "packs them\n",
-            few - told.packed);
-    }
+    if (few > told.packed)
+        tell_unpacked(&t, few - told.packed, told.tables);
     tell_floats(&t, &told, quantization_target(&s->recipe.quantization)->predicts == PREDICTS_ORT);
     if (told.pairs && quantization_target(&s->recipe.quantization)->predicts == PREDICTS_ORT)
         tell_pairs(&t, &told);

@@ -20,6 +20,7 @@
 
 #include "ir/role.h"
 #include "ops/quant/quantize.h"
+#include "passes/deploy/gather_codes.h"
 #include "passes/quant/placement.h"
 
 static Node *code(Build *b, DType type, int64_t v)
@@ -167,11 +168,21 @@ static bool is_of_stored(const Node *n)
     return node_stored(n) != NULL && dtype_is_integer(n->type->dtype);
 }
 
+/* Rows of a table of codes, in a type that files look up. */
+static Node *codes_of(Build *b, Node *codes)
+{
+    if (op_of(codes)->quant.in[0] != QUANT_GATHER || (codes->type->dtype != I4 && codes->type->dtype != U4))
+        return codes;
+    Node *table = codes_in_bytes(b, in(codes, 0));
+    return table ? build_node(b, codes->op, codes->attr, 2, (Node *[]){ table, in(codes, 1) }) : NULL;
+}
+
 /* Codes as floats are codes with scale 1, which a file holds as codes. */
 static Status deploy_stored(Node *n, PassRun *run)
 {
     Build b = build_before(n);
-    Node *one = build_scalar(&b, F32, 1), *number = one ? CALL(&b, dequantize_linear, in(n, 0), one) : NULL;
+    Node *codes = codes_of(&b, in(n, 0)), *one = build_scalar(&b, F32, 1);
+    Node *number = codes && one ? CALL(&b, dequantize_linear, codes, one) : NULL;
     TRY(b.status);
     number->name = n->name;
     stand_in(n, number);

@@ -13,12 +13,21 @@
  *         %3: f32[2,1] = gather(%2, %i)
  *         %y: f32[2,4] = dequantize_linear(%0, %3, block_size=4)
  *     }
+ *
+ * Files have no lookup of codes of 4 bits: those of such a table are of 8 from here on.
  */
-#include "ops/card/make.h"
+#include "passes/deploy/gather_codes.h"
+
 #include "ops/card/shapes.h"
 #include "ops/card/words.h"
 #include "ops/quant/quantize.h"
 #include "passes/quant/placement.h"
+
+Node *codes_in_bytes(Build *b, Node *codes)
+{
+    const DType type = codes ? codes->type->dtype : I8;
+    return type == I4 ? build_cast(b, codes, I8) : type == U4 ? build_cast(b, codes, U8) : codes;
+}
 
 /* Whether rows of numbers with such scales are rows of codes with rows of scales. */
 static bool has_rows(const Node *number)
@@ -57,8 +66,9 @@ static Status gather_codes(Node *n, PassRun *run)
     Build b = build_before(n);
     b.src = n->src;
     b.label = n->label;
-    Node *codes = make_gather(&b, in(number, 0), at, 0);
-    Node *scale = rows_of(&b, in(number, 1), at, &how), *zero = rows_of(&b, in(number, 2), at, &how);
+    Node *codes = make_gather(&b, codes_in_bytes(&b, in(number, 0)), at, 0);
+    Node *scale = rows_of(&b, in(number, 1), at, &how);
+    Node *zero = rows_of(&b, codes_in_bytes(&b, in(number, 2)), at, &how);
     TRY(b.status);
     if (scale->type->rank > 0 && !how.block_size && scale != in(number, 1))
         how.block_size = number->type->dims[1];
