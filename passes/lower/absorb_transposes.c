@@ -125,7 +125,7 @@ static bool is_for_products(const Node *turn)
 {
     int readers = 0;
     for (const Use *u = turn->uses; u; u = u->next) {
-        if (node_is_return(u->user) || only_operand(u->user) < 0)
+        if (++readers > MOST_READERS || node_is_return(u->user) || only_operand(u->user) < 0)
             return false;
         for (const Use *k = u->user->uses; k; k = k->next)
             if (++readers > MOST_READERS || k->user->op != OP_matmul)

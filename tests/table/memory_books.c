@@ -26,6 +26,9 @@ static const char *const models[] = {
     _( "--optimizer adamw --quant w8a8",                                     ranges,     F32   )                          \
     _( "--optimizer adamw --quant int8-weights",                             scales,     F32   )                          \
     _( "--optimizer adamw:states=8bit,states_min=256",                       moments,    U8    )                          \
+    _( "--optimizer adamw:states=8bit,states_min=256 --quant int8-weights",  scales,     F32   )                          \
+    _( "--optimizer adamw:states=4bit,states_min=256 --quant bf16-weights",  trained,    BF16  )                          \
+    _( "--optimizer lion:states=fp8,states_min=256 --quant w=uint4:row:asym:sr:stored,a=off", trained, U4 )              \
     _( "--optimizer lion --clip-value 0.5",                                    statistics, F32   )
 /* clang-format on */
 
