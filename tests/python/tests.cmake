@@ -21,6 +21,11 @@ add_test(NAME python/narrow_types
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'onnx.checker, onnx.reference, ml_dtypes' ${CMAKE_CURRENT_SOURCE_DIR}/python/narrow_types.py $<TARGET_FILE:qcc> $f")
 set_tests_properties(python/narrow_types PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# Casts to formats of few bits, every pattern, by ml_dtypes.
+add_test(NAME python/few_bits
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, ml_dtypes' ${CMAKE_CURRENT_SOURCE_DIR}/python/few_bits.py $<TARGET_FILE:qcc> $f")
+set_tests_properties(python/few_bits PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # What ONNX Runtime fuses, by itself: the rules of docs/quantization.md rest on it.
 add_test(NAME python/ort_fusions
          COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "onnxruntime.quantization, sympy"
