@@ -208,6 +208,10 @@ bool c_picks(const Node *n);
 /* Such a call of codes; `result` is the call, or what quantizes what it picks among numbers of codes. */
 Status c_print_pick(CSource *s, const Node *result, const Node *call);
 
+/* Whether shares are of numbers of codes, and the codes of such shares. */
+bool c_is_softmax(const Node *n);
+Status c_print_softmax(CSource *s, const Node *quantizer);
+
 /* Where the largest or the least is: of codes, of their numbers, of sums. */
 Status c_print_arg(CSource *s, const Node *n);
 

@@ -282,6 +282,8 @@ Status c_print_quantize(CSource *s, const Node *n)
         return print_joined(s, n, of);
     if (c_picks(of) && op_of(in(of, 0))->quant.dequantizes && is_code(in(in(of, 0), 0)))
         return c_print_pick(s, n, of);
+    if (c_is_softmax(of))
+        return c_print_softmax(s, n);
     if (!find_way(s, n, &w))
         return is_floats(s, n, of);
     return print_look_up(s, n, &w, 1, type_elements(n->type), 0);

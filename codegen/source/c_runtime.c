@@ -15,6 +15,18 @@ static const struct {
                       "    }\n"
                       "    return (v + (((uint64_t)1 << (shift - 1)) - 1) + ((v >> shift) & 1)) >> shift;\n"
                       "}\n" },
+    { "add_floats(",
+      "/* The sum of two floats of 32 bits that are not below 0, as their bits. */\n"
+      "static uint32_t add_floats(uint32_t a, uint32_t b)\n"
+      "{\n"
+      "    const uint32_t large = a > b ? a : b, small = a > b ? b : a;\n"
+      "    const int e = large >> 23 ? (int)(large >> 23) : 1, apart = e - (small >> 23 ? (int)(small >> 23) : 1);\n"
+      "    uint64_t u = (uint64_t)(large >> 23 ? large % 8388608 + 8388608 : large) << 30;\n"
+      "    uint64_t v = (uint64_t)(small >> 23 ? small % 8388608 + 8388608 : small) << 30;\n"
+      "    u += apart > 60 ? v != 0 : (v >> apart | ((v >> apart << apart) != v));\n"
+      "    const int drop = u >> 54 ? 31 : 30;\n"
+      "    return (uint32_t)(((uint64_t)(e + drop - 31) << 23) + round_shift(u, drop));\n"
+      "}\n" },
     { "nearest(", "static int64_t nearest(int64_t v, int shift)\n"
                   "{\n"
                   "    const uint64_t a = round_shift(v < 0 ? (uint64_t)-v : (uint64_t)v, shift);\n"
@@ -69,6 +81,13 @@ static const struct {
       "    }\n"
       "    return nearest(round_24(v + zero * ((int64_t)1 << bits)), bits);\n"
       "}\n" },
+    { "share(", "/* A float by a sum of floats, both as bits, by a divisor by 2^shift, to the nearest integer. */\n"
+                "static int64_t share(uint32_t part, uint32_t sum, int64_t divisor, int shift)\n"
+                "{\n"
+                "    const int e = part >> 23 ? (int)(part >> 23) : 1;\n"
+                "    const int64_t v = part >> 23 ? part % 8388608 + 8388608 : part;\n"
+                "    return average(v, sum % 8388608 + 8388608, divisor, (int)(sum >> 23) - e - shift, 0);\n"
+                "}\n" },
     { "nibble(", "/* Number i of a table that has two to a byte, -8 to 7, the lower half first. */\n"
                  "static int32_t nibble(const uint8_t *table, int i)\n"
                  "{\n"

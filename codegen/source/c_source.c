@@ -131,7 +131,7 @@ static Status print_node(CSource *s, const Node *n)
     if (n->type->dtype == F32) {
         const OpDef *def = op_of(n);
         if (def->quant.dequantizes || def->access.kind == ACCESS_ROW || n->op == OP_concat || c_behind_shapes(n) != n ||
-            (c_picks(n) && op_of(in(n, 0))->quant.dequantizes))
+            (c_picks(n) && op_of(in(n, 0))->quant.dequantizes) || c_is_softmax(n))
             return OK; /* whoever reads it says what becomes of it */
         return c_refuse(n, arena_printf(s->arena, "%s computes on floats", def->name),
                         "qcc explain MODEL --quant .., which says what stays floats, and why");
