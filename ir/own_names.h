@@ -13,6 +13,8 @@
 #define WEIGH_PREFIX     OWN_PREFIX "weigh/"     /* behind it the value whose quantizer counts with that factor */
 #define OFFSET_PREFIX    OWN_PREFIX "offset/" /* the same: the offset of its codes, or the code of 0, which are learned */
 #define THRESHOLD_PREFIX OWN_PREFIX "threshold/" /* the same: logarithms of the intervals of levels that are learned */
+#define BITS_PREFIX      OWN_PREFIX "bits/"      /* the same: how many bits its codes have, which are learned */
+#define BUDGET_NAME      OWN_PREFIX "budget"     /* what the codes of weights take of a budget */
 #define OBSERVED_PREFIX  OWN_PREFIX "observed/"  /* the same: the scale of a weight, while statistics count */
 #define COUNTS_PREFIX    OWN_PREFIX "counts/"    /* behind it the state of whose updates it tells */
 #define SCALE_NAME       OWN_PREFIX "scale"      /* of the loss */

@@ -154,6 +154,7 @@ static const NameRule states[] = {
     { TOTAL_STEPS_NAME, STATE_length, true, NULL },    { RANGE_PREFIX, STATE_quant, false, NULL },
     { STEP_SIZE_PREFIX, STATE_quant, false, NULL },    { OBSERVED_PREFIX, STATE_quant, false, NULL },
     { OFFSET_PREFIX, STATE_quant, false, NULL },       { THRESHOLD_PREFIX, STATE_quant, false, NULL },
+    { BITS_PREFIX, STATE_quant, false, NULL }, { BUDGET_NAME, STATE_quant, true, NULL },
 }, results[] = {
     { GRADIENT_PREFIX, RESULT_gradient, false, NULL }, { CLIPPED_PREFIX, RESULT_clipped, false, NULL },
     { GRADIENT_SCALE, RESULT_factor, true, NULL },     { LATCHED_SCALE, RESULT_latched, true, NULL },

@@ -120,6 +120,7 @@ static const Pass *const deploy_model[] = {
 static const Pass *const train_step[] = {
     &pass_attach_loss,
     &pass_attach_teacher,
+    &pass_attach_budget,
     &pass_require_shapes,
     &pass_train_norms,
     &pass_learn_scales,

@@ -57,7 +57,7 @@ Status walk_open(Walk *w, qcc_step *step, Session *run, const Batches *batches)
     ir_open(&w->ir, &w->arena, &ops_table, &cx->diag);
     w->ir.limits = step->model->ir.limits;
     w->how = (EvalOptions){ .kernels = cx->kernels, .pool = context_pool(cx), .stop = &cx->stop };
-    Status status = quantized_again(step, &w->ir, &w->arena, &w->g);
+    Status status = quantized_again(step, &w->ir, &w->arena, &w->g, NULL);
     if (status == OK)
         status = prepare(w);
     w->values = facts_open(&w->arena, sizeof(WalkValue));

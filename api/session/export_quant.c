@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/session/bits_told.h"
 #include "api/session/codes_told.h"
 #include "base/bytes.h"
 #include "frontends/onnx/import.h"
@@ -62,6 +63,8 @@ static void suppose_states(Graph *g)
         Node *state = g->inputs[i];
         if (state->op != OP_state || node_role(state).role != STATE_quant || node_role(state).of)
             continue;
+        if (strncmp(state->name, BITS_PREFIX, strlen(BITS_PREFIX)) == 0) /* which it begins with */
+            continue;
         Tensor *own = tensor_new(g->arena, state->type);
         const bool learned = strncmp(state->name, STEP_SIZE_PREFIX, strlen(STEP_SIZE_PREFIX)) == 0 ||
                              strncmp(state->name, THRESHOLD_PREFIX, strlen(THRESHOLD_PREFIX)) == 0,
@@ -89,13 +92,13 @@ static Status import_model(qcc_model *m, Ir *ir, Graph **g)
     return OK;
 }
 
-Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g)
+Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g, struct QuantLedger *ledger)
 {
     qcc_model *m = s->model;
     Recipe recipe = s->recipe;
     recipe.choices = NEW(arena, Choices);
     recipe.precision.ledger = NULL;
-    recipe.quantization.ledger = NULL;
+    recipe.quantization.ledger = ledger;
     TRY(export_has_model(m));
     if (!m->has_spine)
         TRY(model_as_file(m));
@@ -131,7 +134,8 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     recipe.choices = NEW(arena, Choices);
     recipe.precision.ledger = NULL;
     recipe.quantization.ledger = NULL;
-    TRY(quantized_again(s, &ir, arena, &g));
+    QuantLedger ledger = { .arena = arena };
+    TRY(quantized_again(s, &ir, arena, &g, &ledger));
     if (!as_float)
         TRY(pass_run(pass_find("store-weights"), g, NULL));
     if (states)
@@ -140,9 +144,12 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
         suppose_states(g);
     if (as_float)
         TRY(pass_run(pass_find("strip-quant"), g, NULL));
+    const char *bits = told && states && !as_float ? bits_told(&s->cx->scratch, s, &ledger, g) : NULL;
     TRY(run_pipeline("deploy-model", g, &recipe));
     if (told)
         told->notes = codes_told(&s->cx->scratch, s, g);
+    if (bits)
+        told->notes = arena_printf(&s->cx->scratch, "%s%s", told->notes ? told->notes : "", bits);
     const QuantTarget *t = quantization_target(&recipe.quantization); /* not null: it is quantized */
     if (!as_float && t->spells)
         TRY(spell(g, &recipe));

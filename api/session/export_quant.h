@@ -13,8 +13,8 @@ bool export_writes_again(const qcc_step *s, const ExportForm *form);
 Status export_again(const qcc_step *s, const ExportForm *form, const TrainedStates *states, Out *o);
 
 /* The model of a quantized step as it arrived, placed again as it was for the step: with its states, in a context and an
- * arena of the caller's. */
-Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g);
+ * arena of the caller's.  `ledger` (may be null) hears what was decided. */
+Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g, struct QuantLedger *ledger);
 
 /* Writes the model of a quantized step that no run has been of, with supposed ranges: a file that has the operators of
  * what will be exported, and no numbers of use. */

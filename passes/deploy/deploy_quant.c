@@ -21,7 +21,10 @@
 #include "ir/role.h"
 #include "ops/quant/quantize.h"
 #include "passes/deploy/gather_codes.h"
+#include "passes/learned/learned.h"
 #include "passes/quant/placement.h"
+
+enum { BYTE = 8 };
 
 static Node *code(Build *b, DType type, int64_t v)
 {
@@ -51,7 +54,7 @@ static bool packs(const Node *n, const Quantization *q, int64_t least, int64_t l
 {
     const bool few = n->type->dtype == I8 ? least >= -8 && largest <= 7 && least < largest
                                           : n->type->dtype == U8 && least >= 0 && largest <= 15 && least < largest;
-    if (!few || !q || !q->spec || !quant_weight_of(in(n, 0)))
+    if (!few || !q || !q->spec || !quant_weight_of(learned_from(in(n, 0))))
         return false;
     for (const Use *u = n->uses; u; u = u->next)
         if (node_is_return(u->user) || !op_of(u->user)->quant.dequantizes ||
@@ -137,10 +140,22 @@ static Status state_zero(Node *n)
     return OK;
 }
 
+/* Codes of as many bits as were learned are fewer than those that there might have been. */
+static void take_learned_bits(QuantizeAttr *said, const Node *n, Arena *scratch)
+{
+    const Node *bits = said->learned && said->largest > 0 ? learned_bits_of(in(n, 1)) : NULL;
+    if (!bits)
+        return;
+    const int64_t largest = ((int64_t)1 << (learned_bits_known(bits, BYTE, scratch) - 1)) - 1;
+    said->largest = largest < said->largest ? largest : said->largest;
+    said->least = -said->largest;
+}
+
 static Status deploy_codes(Node *n, PassRun *run)
 {
     QuantizeAttr *at = attrs_copy(n->graph->arena, op_of(n)->attrs, n->attr);
-    const QuantizeAttr *usual = attrs_default(n->graph->arena, op_of(n)->attrs), said = *at;
+    const QuantizeAttr *usual = attrs_default(n->graph->arena, op_of(n)->attrs);
+    QuantizeAttr said = *at;
     const Recipe *recipe = run->options->recipe;
     Node *codes = n;
     at->mask = usual->mask;
@@ -154,6 +169,7 @@ static Status deploy_codes(Node *n, PassRun *run)
         at->output_dtype = usual->output_dtype;
     run->changes += !attrs_equal(op_of(n)->attrs, at, n->attr);
     n->attr = at;
+    take_learned_bits(&said, n, run->scratch);
     const bool packed = packs(n, recipe ? &recipe->quantization : NULL, said.least, said.largest);
     if (said.least || said.largest)
         TRY(cut_codes(n, said.least, said.largest, &codes));

@@ -37,6 +37,19 @@ Node *learned_levels(Build *b, Node *x, Node *widths, Node *start, int n);
 /* What levels were made of; null where it is none. */
 Node *learned_levels_of(const Node *level);
 
+/* How many bits codes have, from 2 to so many: a state holds them divided by a constant.  The largest code of so many bits, and a
+ * weight cut to an end and its negative, which gets what reaches numbers beyond; what such numbers, or
+ * ternary ones, were made of: null where they are none. */
+#define LEARNED_BITS_PART 64
+enum { LEARNED_BITS_LEAST = 2 };
+Node *learned_bits(Build *b, Node *state, int most);
+int learned_bits_known(const Node *state, int most,
+                       Arena *scratch);         /* of what the state has; `most` where that is unknown */
+const Node *learned_bits_of(const Node *scale); /* the state that a scale is made with; null: none */
+Node *learned_largest(Build *b, Node *bits);
+Node *learned_within(Build *b, Node *weight, Node *end, int axis);
+Node *learned_parted_of(const Node *value);
+
 /* The weight or the data that one of them is made of; the value itself where it is none. */
 Node *learned_from(Node *value);
 

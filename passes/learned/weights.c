@@ -43,8 +43,9 @@ Node *learned_tanh(Build *b, Node *weight, int64_t steps)
 Node *learned_from(Node *value)
 {
     Node *counted = value->op == OP_mul && value->flags & NODE_OURS ? learned_levels_of(in(value, 1)) : NULL;
-    if (counted)
-        return counted;
+    Node *parted = learned_parted_of(value);
+    if (counted || parted)
+        return counted ? counted : parted;
     if (value->op != OP_straight || !(value->flags & NODE_OURS))
         return value;
     value = in(value, 1);

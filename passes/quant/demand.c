@@ -61,7 +61,7 @@ static void change_source(Quantizer *q, const char *from)
 /* A quantizer of so many bits instead. */
 static const Quantizer *with_bits(Placement *p, const QuantCallMark *c, const Quantizer *q, const QuantEnd *end)
 {
-    if (!end->said || !q->on || q->bits == end->bits)
+    if (!end->said || !q->on || (q->bits == end->bits && !q->part[QUANT_BITS].value))
         return q->on ? q : NULL;
     if (end->bits == 0)
         return NULL;
@@ -73,6 +73,7 @@ static const Quantizer *with_bits(Placement *p, const QuantCallMark *c, const Qu
         other->part[QUANT_RANGE] = (QuantPart){ .value = data ? RANGE_FULL : RANGE_NARROW, .from = end->from };
     }
     other->bits = end->bits;
+    other->part[QUANT_BITS] = (QuantPart){ .value = QUANT_NOTHING };
     other->from = end->from;
     change_source(other, end->from);
     return other;

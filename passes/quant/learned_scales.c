@@ -119,7 +119,8 @@ static Node *first_step_size(const QuantNodes *q, Build *b, Node *value)
     int64_t least, largest;
     quant_codes_of(q, &least, &largest);
     Node *each = CALL(b, abs, value);
-    Node *size = (q->stays ? whole_size : mean_size)(q, b, each, value->type, largest);
+    const bool bits = q->by->part[QUANT_BITS].value != QUANT_NOTHING;
+    Node *size = (q->stays || bits ? whole_size : mean_size)(q, b, each, value->type, bits ? 1 : largest);
     size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
     if (isfinite(q->most))
         size = before_bound(b, size, widest_scale(q));
@@ -142,8 +143,7 @@ static Tensor *filled(Graph *g, const Type *type, double v)
     return t;
 }
 
-/* A state of what a quantizer learns. */
-static Node *state_of(const QuantScales *s, const QuantNodes *q, const char *prefix, const Tensor *first, bool data)
+Node *scale_state(const QuantScales *s, const QuantNodes *q, const char *prefix, const Tensor *first, bool data)
 {
     Graph *g = s->p->g;
     const StateAttr attr = { payload_of(g->arena, first), { STATE_quant, NULL } };
@@ -205,7 +205,7 @@ static Status zero_learned(QuantScales *s, QuantNodes *q, Node *value, Node *log
     k.codes = quant_codes_of(q, &k.least, &k.largest);
     code_range(k.codes, &lo, &hi);
     k.all = (double)k.least == lo && (double)k.largest == hi;
-    Node *state = state_of(s, q, OFFSET_PREFIX, filled(g, q->scale->type, (double)NAN), data);
+    Node *state = scale_state(s, q, OFFSET_PREFIX, filled(g, q->scale->type, (double)NAN), data);
     Build start = scale_at_start(g, value), here = scale_behind(value);
     start.before = q->scale->next;
     q->zero =
@@ -227,8 +227,8 @@ static Status levels_learned(QuantScales *s, QuantNodes *q, Node *value, Node *l
     int64_t least, largest;
     quant_codes_of(q, &least, &largest);
     const Type *type = type_vector(&g->ir->types, F32, (int)largest);
-    Node *widths = state_of(s, q, THRESHOLD_PREFIX, filled(g, type, (double)NAN), true);
-    Node *offset = state_of(s, q, OFFSET_PREFIX, filled(g, q->scale->type, 0), true);
+    Node *widths = scale_state(s, q, THRESHOLD_PREFIX, filled(g, type, (double)NAN), true);
+    Node *offset = scale_state(s, q, OFFSET_PREFIX, filled(g, q->scale->type, 0), true);
     Build start = scale_at_start(g, value), here = scale_behind(value);
     start.before = q->scale->next;
     q->levels.widths = learned_power(&start, widths);
@@ -256,11 +256,14 @@ Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data)
     const Type *type = quant_scale_type(&g->ir->types, &q->grain, value->type);
     if (!type_known(type))
         return no_shape(s, q, value);
-    Node *state = state_of(s, q, STEP_SIZE_PREFIX, filled(g, type, (double)NAN), data);
+    Node *state = scale_state(s, q, STEP_SIZE_PREFIX, filled(g, type, (double)NAN), data);
     Build start = scale_at_start(g, value), here = scale_behind(value);
     if (learns_zero(q) || has_source(q, SOURCE_TQT) || has_source(q, SOURCE_N2UQ))
         q->most = (double)INFINITY; /* a Clip stays */
-    q->scale = scale_of_state(q, &start, state);
+    if (q->by->part[QUANT_BITS].value)
+        TRY(scale_of_bits(s, q, &start, value, learned_power(&start, state)));
+    else
+        q->scale = scale_of_state(q, &start, state);
     TRY(start.status);
     Node *first = if_finite(&here, first_step_size(q, &here, value), state);
     TRY(here.status);

@@ -202,6 +202,8 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     *v = (QuantValueMark){
         .by = by, .asked = call, .axis = channels, .scale = q.scale, .zero = q.zero, .called = v->called
     };
+    if (!q.end && type_known(weight->type))
+        s->scales.budget.said += (double)type_elements(weight->type) * by->bits / 8;
     v->codes = b.status == OK ? quant_codes(&b, &q, weight) : NULL;
     v->number = v->codes ? quant_number(&b, &q, v->codes) : NULL;
     TRY(b.status);
@@ -295,6 +297,7 @@ static Status place_all(Placing *s)
             TRY(place_call(s, list[i]));
     for (size_t i = 0; i < n; i++)
         quant_record_call(s->p, list[i]);
+    TRY(quant_budget(&s->scales));
     results_set(&s->scales.results);
     return OK;
 }

@@ -127,8 +127,10 @@ Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value,
         return scale_refused(s, q, value, data, "scales in f32, or powers of two");
     if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)
         return scale_refused(s, q, value, data, "roundings that are no chance");
-    if (part[QUANT_BITS].value || part[QUANT_MASTER].value || part[QUANT_TURN].value)
-        return scale_refused(s, q, value, data, "bits that are said, a copy in f32, nothing turned");
+    if (part[QUANT_BITS].value)
+        TRY(scale_check_bits(s, q, value, data));
+    if (part[QUANT_MASTER].value || part[QUANT_TURN].value)
+        return scale_refused(s, q, value, data, "a copy in f32, nothing turned");
     TRY(check_start(s, q, value, data));
     if (quantizer_is_learned(q->by))
         return check_learned(s, q, value, data);

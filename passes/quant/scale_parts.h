@@ -41,6 +41,13 @@ Status scale_observed(QuantScales *s, QuantNodes *q, Node *value);
 /* A scale that is learned from its first value on: 2 E|x| / sqrt(largest code) of the values that are seen. */
 Status scale_learned(QuantScales *s, QuantNodes *q, Node *value, bool data);
 
+/* A state of what a quantizer learns, and its first value. */
+Node *scale_state(const QuantScales *s, const QuantNodes *q, const char *prefix, const Tensor *first, bool data);
+
+/* Learned bits: whether they can be, and the scale of codes that reach up to an end. */
+Status scale_check_bits(const QuantScales *s, const QuantNodes *q, const Node *value, bool data);
+Status scale_of_bits(QuantScales *s, QuantNodes *q, Build *b, Node *value, Node *end);
+
 /* The scale of what is seen for some steps, which is learned from there on. */
 Status scale_of_data_seen(QuantScales *s, QuantNodes *q, Node *value);
 Status scale_of_weight_seen(QuantScales *s, QuantNodes *q, Build *b, Node *weight);

@@ -356,7 +356,7 @@ static float gain_of(const QuantNodes *q, const Node *value, int64_t largest)
 /* What is learned as a bound, or beside thresholds, has no factor. */
 static bool is_threshold(const QuantNodes *q)
 {
-    return scale_source(q) == SOURCE_PACT || scale_source(q) == SOURCE_TQT || scale_source(q) == SOURCE_N2UQ;
+    return scale_source(q) == SOURCE_PACT || scale_source(q) == SOURCE_TQT || scale_source(q) == SOURCE_N2UQ || q->end;
 }
 
 /* As the words have it; one scale for all has none, and their default. */
@@ -376,7 +376,7 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
                         .output_dtype = q->zero ? 0 : (int)codes + 1,
                         .saturate = true,
                         .rounding = rounding_of(q->by),
-                        .mask = mask_of(q->by),
+                        .mask = q->end ? MASK_NONE : mask_of(q->by),
                         .learned = learned,
                         .gain = learned && !is_threshold(q) ? gain_of(q, value, largest) : 1,
                         .ends = scale_source(q) == SOURCE_PACT,
@@ -388,6 +388,8 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
     }
     if (q->levels.widths)
         value = CALL(b, mul, q->scale, learned_levels(b, value, q->levels.widths, q->levels.start, (int)largest));
+    if (q->end)
+        value = learned_within(b, value, q->end, q->grain.axis == QUANT_WHOLE ? -1 : q->grain.axis);
     if (q->by->format == FORMAT_BINARY && !q->never_negative)
         value = learned_signs(b, value, q->scale, q->grain.axis == QUANT_WHOLE ? -1 : q->grain.axis);
     if (scale_source(q) == SOURCE_TWN)

@@ -11,10 +11,22 @@
 /* TWN: no weight is 0 that is larger than that part of the mean size. */
 #define QUANT_TERNARY_PART 0.7
 
+/* Weights whose bits are learned, and the bytes of those whose bits are said. */
+typedef struct QuantLearnsBits {
+    Node *bits; /* as a budget counts them */
+    double elements;
+} QuantLearnsBits;
+typedef struct QuantBudget {
+    QuantLearnsBits *list;
+    size_t n, cap;
+    double said;
+} QuantBudget;
+
 typedef struct QuantScales {
     Placement *p;
     Results results; /* next ranges are added to them */
     Facts learn;     /* ScaleLearns of values */
+    QuantBudget budget;
 } QuantScales;
 
 /* What quantizes one value. */
@@ -30,6 +42,7 @@ typedef struct QuantNodes {
     const char *state;  /* that remembers its range, or its scale; null: none */
     Node *scale, *zero; /* zero: null where all zero points are 0 */
     Node *threshold;    /* of twn: what is no larger is 0 */
+    Node *end;          /* of learned bits: where codes end */
     struct {
         Node *widths, *start,
             *scale; /* of n2uq: its intervals, where the first begins, and what levels are counted in */
@@ -48,6 +61,10 @@ bool quant_learns(QuantScales *s, const Node *value);
  * itself; UNSUPPORTED where nothing here makes such a scale. */
 Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value);
 Status quant_scale_of_weight(QuantScales *s, QuantNodes *q, Build *b, Node *weight);
+
+/* Lets a state have what the codes of weights take of the budget, where bits are learned; UNSUPPORTED where no weight learns its bits,
+ * or the fewest are too many. */
+Status quant_budget(QuantScales *s);
 
 /* The element type of its codes, and the least and largest of them. */
 DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest);

@@ -73,6 +73,7 @@ typedef struct QuantEnd {
 typedef struct QuantSpec {
     Quantizer of[QUANT_OPERAND_COUNT];
     QuantEnd first, last;
+    double budget;         /* bytes of codes of weights, whose bits are learned; 0: nobody says */
     int64_t weights_first; /* steps in which weights alone are quantized; 0: none */
 } QuantSpec;
 

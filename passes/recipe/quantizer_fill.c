@@ -198,7 +198,8 @@ static const char *wrong_with_purpose(const Quantizer *q, QuantOperand role, con
     if (quantizer_says(q, QUANT_SOURCE, SOURCE_PACT) && q->format == FORMAT_INT)
         return "pact learns the upper end of what is never below 0";
     *instead = "a=uint4:n2uq";
-    if (quantizer_says(q, QUANT_SOURCE, SOURCE_N2UQ) && (role != OPERAND_A || q->format == FORMAT_INT || q->bits > QUANT_THRESHOLD_BITS))
+    if (quantizer_says(q, QUANT_SOURCE, SOURCE_N2UQ) &&
+        (role != OPERAND_A || q->format == FORMAT_INT || q->bits > QUANT_THRESHOLD_BITS))
         return "n2uq counts up to 15 thresholds of data from 0 on";
     *instead = "mask=pass";
     if (quantizer_says(q, QUANT_SOURCE, SOURCE_N2UQ) && !quantizer_says(q, QUANT_MASK, MASK_PASS))

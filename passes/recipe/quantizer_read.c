@@ -311,16 +311,33 @@ static Status read_phase(const Reader *r, const char *value)
     return OK;
 }
 
+/* Bytes: 9000, 9k, 9kB, 1.5M .. */
+static Status read_budget(const Reader *r, const char *value)
+{
+    double x;
+    const size_t n = f64_read(value, strlen(value), &x);
+    const char *unit = value + n;
+    const double factor = strcmp(unit, "") == 0                               ? 1
+                          : strcmp(unit, "k") == 0 || strcmp(unit, "kB") == 0 ? 1e3
+                          : strcmp(unit, "M") == 0 || strcmp(unit, "MB") == 0 ? 1e6
+                                                                              : 0;
+    if (!n || !(x * factor >= 1) || !(x * factor < 0x1p53))
+        return refuse(r, arena_printf(r->arena, "budget is '%s', wanted are bytes of the codes of weights", value),
+                      "budget=40kB");
+    r->spec->budget = floor(x * factor);
+    return OK;
+}
+
 static Status unknown_role(const Reader *r, const char *word)
 {
-    const char *known[COUNT(roles) + 4];
+    const char *known[COUNT(roles) + 5];
     size_t n = 0;
     for (; n < COUNT(roles); n++)
         known[n] = roles[n].word;
-    known[n++] = "first", known[n++] = "last", known[n++] = "phase", known[n++] = "skip";
+    known[n++] = "first", known[n++] = "last", known[n++] = "phase", known[n++] = "skip", known[n++] = "budget";
     const char *near = str_nearest(word, known, n);
     return refuse(r, arena_printf(r->arena, "nothing that is quantized is called '%s'", word),
-                  near ? near : "w, a, b, g, w.dgrad, x.wgrad, g.wgrad, first, last, phase, skip");
+                  near ? near : "w, a, b, g, w.dgrad, x.wgrad, g.wgrad, first, last, phase, skip, budget");
 }
 
 static Status read_skip(Reader *r, const char *value)
@@ -356,6 +373,8 @@ static Status read_item(Reader *r, const char *item)
         return read_end(r, key, value, &r->spec->last);
     if (strcmp(key, "phase") == 0)
         return read_phase(r, value);
+    if (strcmp(key, "budget") == 0)
+        return read_budget(r, value);
     return strcmp(key, "skip") == 0 ? read_skip(r, value) : unknown_role(r, key);
 }
 

@@ -112,6 +112,8 @@ const char *quantizer_spec_text(const QuantSpec *s, Arena *arena)
     add_end(&t, "last", &s->last);
     if (s->weights_first)
         text_printf(&t, ",phase=weights-first:%lld", (long long)s->weights_first);
+    if (s->budget > 0)
+        text_printf(&t, ",budget=%.0f", s->budget);
     return text_get(&t);
 }
 
@@ -192,4 +194,6 @@ void quantizer_explain(Text *to, const QuantSpec *s)
     if (s->weights_first)
         add_line(to, "phase", arena_printf(to->arena, "weights-first:%lld", (long long)s->weights_first),
                  "steps in which weights alone are quantized", "said");
+    if (s->budget > 0)
+        add_line(to, "budget", arena_printf(to->arena, "%.0f", s->budget), "bytes of the codes of weights", "said");
 }

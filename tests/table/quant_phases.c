@@ -39,6 +39,7 @@ static const Policy policies[] = {
     { "--quant w4a4,w=int4:channel:tqt,a=uint4:tqt", 0, 0, 0, true },
     { "--quant w4a4,a=uint4:n2uq,first=4,last=4", 0, 0, 0, true },
     { "--quant w4a4,w=ternary:tensor:twn", 0, 0, 0, true },
+    { "--quant w8a8,w=int8:channel:lsq:bits=learned,budget=200", 0, 0, 0, true },
     { "--quant w1a1", 0, 0, 0, true },
     { "--quant w=int3:tensor:dorefa,a=uint3:dorefa,b=int32", 0, 0, 0, false },
     { "--quant w8a8 --freeze-ranges 40", 40, 0, 0, true },

@@ -264,6 +264,90 @@ static void thresholds_are_learned(void **state)
     with_context(all_levels);
 }
 
+/* ---- bits ---- */
+
+/* By hand: of `bits` bits codes reach to the end e, in steps of e / q, q = 2^(bits - 1) - 1. */
+static void bits_by_hand(const double *x, const double *dy, double log2, int bits, Want *w)
+{
+    const double end = (double)(float)exp2(log2), q = exp2(bits - 1) - 1, s = end / q;
+    double of_end = 0, of_q = 0;
+    for (int i = 0; i < N; i++) {
+        const bool inside = fabs(x[i]) <= end;
+        const double v = x[i] / s;
+        w->y[i] = inside ? rint(v) * s : copysign(end, x[i]);
+        w->dx[i] = inside ? dy[i] : 0;
+        of_end += dy[i] * (inside ? (rint(v) - v) / q : copysign(1, x[i]));
+        of_q -= inside ? dy[i] * (rint(v) - v) * end / (q * q) : 0;
+    }
+    w->learned[0] = of_end * end * log(2);
+    w->learned[1] = of_q * exp2(bits - 1) * log(2) * LEARNED_BITS_PART;
+}
+
+static void check_bits(Context *c, double said, int bits, const double *xs, const double *dys)
+{
+    const double log2 = -0.3;
+    Want want;
+    Build b = fresh(c);
+    b.flags = NODE_OURS;
+    Node *x = doubles(&b, xs), *dy = doubles(&b, dys), *ends = build_scalar(&b, F32, log2),
+         *state = build_scalar(&b, F32, said / LEARNED_BITS_PART);
+    Node *end = learned_power(&b, ends), *scale = CALL(&b, div, end, learned_largest(&b, learned_bits(&b, state, 8)));
+    const QuantizeAttr attr = { .axis = 1,
+                                .output_dtype = (int)I8 + 1,
+                                .saturate = true,
+                                .least = -127,
+                                .largest = 127,
+                                .mask = MASK_NONE,
+                                .learned = true,
+                                .gain = 1 };
+    const DequantizeAttr back = { .axis = 1 };
+    Node *within = learned_within(&b, x, end, -1);
+    require(learned_from(within) == x, "what was cut to an end is lost\n");
+    Node *y = CALL_ATTR(&b, dequantize_linear, back, CALL_ATTR(&b, quantize_linear, attr, within, scale), scale);
+    const ReverseQuery q = {
+        .n_y = 1, .y = &y, .dy = &dy, .n_x = 3, .x = (Node *[]){ x, ends, state }, .narrow = true
+    };
+    ReverseResult r;
+    Tensor *out[4];
+    assert_int_equal(b.status, OK);
+    assert_int_equal(reverse(&b, &q, &c->arena, &r), OK);
+    graph_return(b.graph, 4, (Node *[]){ y, r.dx[0], r.dx[1], r.dx[2] }, NULL);
+    assert_int_equal(evaluate(b.graph, NULL, &c->heap, NULL, out), OK);
+    bits_by_hand(xs, dys, log2, bits, &want);
+    require(apart(out[0], want.y, N) < 3e-7, "%g bits: a number is off\n", said);
+    require(apart(out[1], want.dx, N) < 1e-7, "%g bits: a gradient is off\n", said);
+    for (int i = 0; i < LEARNED; i++)
+        require(apart(out[2 + i], &want.learned[i], 1) < 1e-3, "%g bits: learned %d has %.9g, not %.9g\n", said, i,
+                at(out[2 + i], 0), want.learned[i]);
+    for (int i = 0; i < 4; i++)
+        tensor_drop(&c->heap, out[i]);
+}
+
+/* Rounded, and within 2 and 8 whatever is said. */
+static Status all_bits(void *arg)
+{
+    Rng rng = { 3 };
+    double x[N], dy[N];
+    for (int i = 0; i < N; i++) {
+        const double u = (double)rng_below(&rng, 1 << 16), v = (double)rng_below(&rng, 1 << 16);
+        x[i] = (double)(float)((u + 0.37) / 32768 - 1);
+        dy[i] = (double)(float)((v - 20000) / 32768);
+    }
+    for (int bits = 2; bits <= 8; bits++) {
+        check_bits(arg, bits, bits, x, dy);
+        check_bits(arg, bits + 0.4, bits, x, dy);
+    }
+    check_bits(arg, -3, 2, x, dy);
+    check_bits(arg, 11, 8, x, dy);
+    return OK;
+}
+
+static void bits_are_learned(void **state)
+{
+    (void)state;
+    with_context(all_bits);
+}
+
 /* ---- weights ---- */
 
 static void check_weights(Context *c, Node *y, Node *x, Node *dy, Build *b, const double *want_y, const double *want_dx,
@@ -354,9 +438,8 @@ static void weights_become_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formulas_of_papers),
-        cmocka_unit_test(powers_are_powers),
-        cmocka_unit_test(thresholds_are_learned),
+        cmocka_unit_test(formulas_of_papers),     cmocka_unit_test(powers_are_powers),
+        cmocka_unit_test(thresholds_are_learned), cmocka_unit_test(bits_are_learned),
         cmocka_unit_test(weights_become_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
