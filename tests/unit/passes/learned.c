@@ -165,6 +165,41 @@ static void powers_are_powers(void **state)
     with_context(all_powers);
 }
 
+/* Numbers of codes of that type between two, with a scale that learns. */
+static Node *in_codes(Build *b, Node *x, Node *scale, DType type, int least, int largest)
+{
+    const QuantizeAttr attr = { .axis = 1,
+                                .output_dtype = (int)type + 1,
+                                .saturate = true,
+                                .least = least,
+                                .largest = largest,
+                                .mask = MASK_NONE,
+                                .learned = true,
+                                .gain = 1 };
+    const DequantizeAttr back = { .axis = 1 };
+    return CALL_ATTR(b, dequantize_linear, back, CALL_ATTR(b, quantize_linear, attr, x, scale), scale);
+}
+
+/* y, and what comes back to each of `of`. */
+static void evaluate_back(Context *c, Build *b, Node *y, Node *dy, int n, Node **of, Tensor **out)
+{
+    Node *results[8] = { y };
+    const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = n, .x = of, .narrow = true };
+    ReverseResult r;
+    assert_int_equal(b->status, OK);
+    assert_int_equal(reverse(b, &q, &c->arena, &r), OK);
+    for (int i = 0; i < n; i++)
+        results[1 + i] = r.dx[i];
+    graph_return(b->graph, 1 + n, results, NULL);
+    assert_int_equal(evaluate(b->graph, NULL, &c->heap, NULL, out), OK);
+}
+
+static void drop_all(Context *c, int n, Tensor **list)
+{
+    for (int i = 0; i < n; i++)
+        tensor_drop(&c->heap, list[i]);
+}
+
 /* ---- levels ---- */
 
 enum { MOST_LEVELS = 15, LEVELS_LEARN = MOST_LEVELS + 2 };
@@ -196,22 +231,6 @@ static void level_of(Levels *k, double x, double dy, double *y, double *dx)
     k->learned[2 + i] -= *dx * (x - begins) * log(2);
 }
 
-/* What a quantizer makes of levels, as the pass has it. */
-static Node *levels_in_codes(Build *b, Node *x, Node *scale, Node *log2, Node *start, int n)
-{
-    const QuantizeAttr attr = { .axis = 1,
-                                .output_dtype = (int)U8 + 1,
-                                .saturate = true,
-                                .largest = n,
-                                .mask = MASK_NONE,
-                                .learned = true,
-                                .gain = 1 };
-    const DequantizeAttr back = { .axis = 1 };
-    Node *levels = learned_levels(b, x, learned_power(b, log2), start, n), *number = CALL(b, mul, scale, levels);
-    assert_true(learned_levels_of(levels) == x && learned_from(number) == x);
-    return CALL_ATTR(b, dequantize_linear, back, CALL_ATTR(b, quantize_linear, attr, number, scale), scale);
-}
-
 static void check_levels(Context *c, Levels *k, const double *xs, const double *dys)
 {
     Build b = fresh(c);
@@ -223,20 +242,16 @@ static void check_levels(Context *c, Levels *k, const double *xs, const double *
         level_of(k, xs[i], dys[i], &k->y[i], &k->dx[i]);
     Node *x = doubles(&b, xs), *dy = doubles(&b, dys), *scale = build_scalar(&b, F32, k->scale),
          *start = build_scalar(&b, F32, k->start), *log2 = build_const(&b, logs);
-    Node *y = levels_in_codes(&b, x, scale, log2, start, k->n), *of[] = { x, scale, start, log2 };
-    const ReverseQuery q = { .n_y = 1, .y = &y, .dy = &dy, .n_x = 4, .x = of, .narrow = true };
-    ReverseResult r;
-    assert_int_equal(b.status, OK);
-    assert_int_equal(reverse(&b, &q, &c->arena, &r), OK);
-    graph_return(b.graph, 5, (Node *[]){ y, r.dx[0], r.dx[1], r.dx[2], r.dx[3] }, NULL);
-    assert_int_equal(evaluate(b.graph, NULL, &c->heap, NULL, out), OK);
+    Node *levels = learned_levels(&b, x, learned_power(&b, log2), start, k->n), *number = CALL(&b, mul, scale, levels);
+    assert_true(learned_levels_of(levels) == x && learned_from(number) == x);
+    Node *y = in_codes(&b, number, scale, U8, 0, k->n);
+    evaluate_back(c, &b, y, dy, 4, (Node *[]){ x, scale, start, log2 }, out);
     require(apart(out[0], k->y, N) < 3e-7, "%d thresholds: a number is off\n", k->n);
     require(apart(out[1], k->dx, N) < 1e-6, "%d thresholds: a gradient is off\n", k->n);
     for (int i = 0; i < 3; i++)
         require(apart(out[2 + i], &k->learned[i], i < 2 ? 1 : k->n) < 1e-5, "%d thresholds: learned %d is off\n", k->n,
                 i);
-    for (int i = 0; i < 5; i++)
-        tensor_drop(&c->heap, out[i]);
+    drop_all(c, 5, out);
 }
 
 /* Numbers lie before the first interval, where it begins, in each and behind the last. */
@@ -292,35 +307,18 @@ static void check_bits(Context *c, double said, int bits, const double *xs, cons
     Node *x = doubles(&b, xs), *dy = doubles(&b, dys), *ends = build_scalar(&b, F32, log2),
          *state = build_scalar(&b, F32, said / LEARNED_BITS_PART);
     Node *end = learned_power(&b, ends), *scale = CALL(&b, div, end, learned_largest(&b, learned_bits(&b, state, 8)));
-    const QuantizeAttr attr = { .axis = 1,
-                                .output_dtype = (int)I8 + 1,
-                                .saturate = true,
-                                .least = -127,
-                                .largest = 127,
-                                .mask = MASK_NONE,
-                                .learned = true,
-                                .gain = 1 };
-    const DequantizeAttr back = { .axis = 1 };
     Node *within = learned_within(&b, x, end, -1);
     require(learned_from(within) == x, "what was cut to an end is lost\n");
-    Node *y = CALL_ATTR(&b, dequantize_linear, back, CALL_ATTR(&b, quantize_linear, attr, within, scale), scale);
-    const ReverseQuery q = {
-        .n_y = 1, .y = &y, .dy = &dy, .n_x = 3, .x = (Node *[]){ x, ends, state }, .narrow = true
-    };
-    ReverseResult r;
+    Node *y = in_codes(&b, within, scale, I8, -127, 127);
     Tensor *out[4];
-    assert_int_equal(b.status, OK);
-    assert_int_equal(reverse(&b, &q, &c->arena, &r), OK);
-    graph_return(b.graph, 4, (Node *[]){ y, r.dx[0], r.dx[1], r.dx[2] }, NULL);
-    assert_int_equal(evaluate(b.graph, NULL, &c->heap, NULL, out), OK);
+    evaluate_back(c, &b, y, dy, 3, (Node *[]){ x, ends, state }, out);
     bits_by_hand(xs, dys, log2, bits, &want);
     require(apart(out[0], want.y, N) < 3e-7, "%g bits: a number is off\n", said);
     require(apart(out[1], want.dx, N) < 1e-7, "%g bits: a gradient is off\n", said);
     for (int i = 0; i < LEARNED; i++)
         require(apart(out[2 + i], &want.learned[i], 1) < 1e-3, "%g bits: learned %d has %.9g, not %.9g\n", said, i,
                 at(out[2 + i], 0), want.learned[i]);
-    for (int i = 0; i < 4; i++)
-        tensor_drop(&c->heap, out[i]);
+    drop_all(c, 4, out);
 }
 
 /* Rounded, and within 2 and 8 whatever is said. */
