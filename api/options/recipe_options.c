@@ -110,7 +110,8 @@ static void read_telemetry(Recipe *r, const CommandLine *line)
 {
     const bool told = line->verb == VERB_train && (option_given(line, OPT_verbose) || option_given(line, OPT_log) ||
                                                    option_given(line, OPT_tensorboard));
-    r->counted = option_given(line, OPT_telemetry) ? says(line, OPT_telemetry, "on") : told;
+    r->asks_counted = says(line, OPT_telemetry, "on");
+    r->counted = option_given(line, OPT_telemetry) ? r->asks_counted : told;
 }
 
 static Status read_precision(Precision *p, const CommandLine *line, Arena *arena, Diag *d)

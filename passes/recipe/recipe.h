@@ -176,8 +176,9 @@ typedef struct Recipe {
     int64_t accumulate;           /* micro-batches of a step; 0 and 1: the step is one */
     const char *const *whole;     /* inputs that each of them reads whole, whatever their dimension 0 */
     size_t n_whole;
-    bool counted; /* the step tells what becomes of updates of what is kept in few bits */
-    double ema;   /* decay of the averaged weights; 0: none */
+    bool counted;      /* the step tells what becomes of updates of what is kept in few bits */
+    bool asks_counted; /* and there has to be something to count */
+    double ema;        /* decay of the averaged weights; 0: none */
 
     const char *const *train; /* selectors: exactly these are trained; none: what the rules say */
     size_t n_train;

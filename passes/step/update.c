@@ -130,6 +130,7 @@ static Status update_parameter(Updating *u, Node *x, Node *gradient)
     TRY(update_form_of(form, &u->b, u->run, group, x, in));
     u->used.sticky |= form->sticky;
     u->used.scale_decay |= form->scale_decay;
+    u->used.counts |= form->counts;
     add_states(u, group, x, n, names, in, form);
     int n_in = UPDATE_OPERANDS;
     while (n_in > UPDATE_SCALE && !in[n_in - 1])

@@ -33,10 +33,20 @@ static Status refuse_decay(PassRun *run, const OptimizerGroup *group)
     return message_send(m);
 }
 
+static Status refuse_counting(PassRun *run)
+{
+    Message *m = message_new(run->diag, SEVERITY_ERROR, USAGE, (Place){ .where = "--telemetry", .byte = -1 },
+                             "nothing that is updated is kept in few bits: there is nothing to count");
+    message_try(m, "--quant int8-weights, or another form that is stored; or the same without it");
+    return message_send(m);
+}
+
 Status update_forms_unused(PassRun *run, const Recipe *recipe, FormsUsed used)
 {
     const OptimizerGroup *by = NULL;
     bool sticky = false, decay = false;
+    if (recipe->asks_counted && !used.counts)
+        return refuse_counting(run);
     for (size_t i = recipe->n_groups; i-- > 0;) {
         const UpdateForm *said = recipe->groups[i].attr;
         const bool idle = (said->sticky && !used.sticky) || (said->scale_decay && !used.scale_decay);

@@ -5,16 +5,17 @@
 #include "ops/update/update.h"
 #include "passes/engine/pass.h"
 
-/* Which settings of stored parameters some parameter had. */
+/* Which settings of parameters in few bits some parameter had. */
 typedef struct FormsUsed {
-    bool sticky, scale_decay;
+    bool sticky, scale_decay, counts;
 } FormsUsed;
 
 /* Fills what the attributes of an update say of a parameter that is stored= by a quantizer, and its operands: scale, zero
  * points and a draw, built at `b`.  A parameter that is kept as it is gets none, and no say in what becomes of scales. */
 Status update_form_of(UpdateForm *form, Build *b, PassRun *run, const OptimizerGroup *group, Node *x, Node **in);
 
-/* Warns of such settings that are said and that no parameter had. */
+/* Warns of such settings that are said and that no parameter had; USAGE where counts are asked for and there is nothing to
+ * count. */
 Status update_forms_unused(PassRun *run, const Recipe *recipe, FormsUsed used);
 
 #endif
