@@ -176,7 +176,7 @@ static void convert_weight(Converting *v, const Stored *to, const Stored *from)
     if (to->coded) {
         Tensor *scale = room(v, to->scale), *zero = room(v, to->zero);
         codes = room(v, to->weight);
-        stored_round(&to->form, numbers, codes, scale, zero, &c->to->cx->scratch);
+        stored_begin(&to->form, to->weight->name, numbers, codes, scale, zero, &c->to->cx->scratch);
         tensor_drop(c->heap, numbers);
         give(v, to->scale, scale);
         give(v, to->zero, zero);

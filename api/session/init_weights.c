@@ -152,7 +152,7 @@ static Status put(const Initial *x, Tensor *const *values, const StateReport *r,
         text_printf(kept, "  %-11s %s\n", i ? "" : "kept", other[i]);
     for (size_t i = 0; i < x->n_states; i++)
         if (values[i])
-            TRY(stored_put(x->step, x->run, x->slots[i].name, values[i]));
+            TRY(stored_init(x->step, x->run, x->slots[i].name, values[i]));
     return init_codes_put(&x->codes, x->run, x->slots, values);
 }
 

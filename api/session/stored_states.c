@@ -63,27 +63,41 @@ static Tensor *room(Heap *heap, const Node *state)
     return state ? tensor_alloc(heap, state->type) : NULL;
 }
 
-static Status put_numbers(const qcc_step *s, Session *run, const Node *state, const Tensor *value, Heap *heap)
+static Status put_numbers(const qcc_step *s, Session *run, const Node *state, const Tensor *value, bool begins,
+                          Heap *heap)
 {
     StoredForm form;
     const Node *of_scale = stored_scale(state->graph, state->name), *of_zero = stored_zero(state->graph, state->name);
     Tensor *codes = room(heap, state), *scale = room(heap, of_scale), *zero = room(heap, of_zero);
     TRY(stored_form(&form, node_stored(state), &s->cx->scratch, &s->cx->diag));
-    stored_round(&form, value, codes, scale, zero, &s->cx->scratch);
+    if (begins)
+        stored_begin(&form, state->name, value, codes, scale, zero, &s->cx->scratch);
+    else
+        stored_round(&form, value, codes, scale, zero, &s->cx->scratch);
     TRY(session_put(run, state->name, codes));
     if (scale)
         TRY(session_put(run, of_scale->name, scale));
     return zero ? session_put(run, of_zero->name, zero) : OK;
 }
 
-Status stored_put(const qcc_step *s, Session *run, const char *name, const Tensor *value)
+static Status put(const qcc_step *s, Session *run, const char *name, const Tensor *value, bool begins)
 {
     Heap heap;
     const Node *state = stored_node(s, name);
     if (!state || value->type != stored_type(s, state))
         return session_put(run, name, value);
     heap_open(&heap, &s->cx->memory);
-    const Status status = put_numbers(s, run, state, value, &heap);
+    const Status status = put_numbers(s, run, state, value, begins, &heap);
     heap_close(&heap);
     return status;
+}
+
+Status stored_put(const qcc_step *s, Session *run, const char *name, const Tensor *value)
+{
+    return put(s, run, name, value, false);
+}
+
+Status stored_init(const qcc_step *s, Session *run, const char *name, const Tensor *value)
+{
+    return put(s, run, name, value, true);
 }

@@ -26,4 +26,7 @@ Status stored_get(const qcc_step *s, Session *run, const Node *state, Tensor *nu
 /* Puts a value; numbers of such a state are rounded to the nearest first, and give it its scale. */
 Status stored_put(const qcc_step *s, Session *run, const char *name, const Tensor *value);
 
+/* The same of numbers that a run begins with, which are rounded by chance where the words of the state say from=sr. */
+Status stored_init(const qcc_step *s, Session *run, const char *name, const Tensor *value);
+
 #endif

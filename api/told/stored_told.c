@@ -10,7 +10,7 @@
 typedef struct StoredWeight {
     const Node *state, *scale, *zero; /* null: none */
     uint64_t bytes;                   /* with its scales */
-    const char *rounding;             /* "by chance" */
+    const char *rounding, *begins;    /* "by chance" */
 } StoredWeight;
 
 static bool is_kept_in_few_bits(const Node *n)
@@ -24,17 +24,22 @@ static uint64_t bytes_of(const Node *n)
     return n ? ((uint64_t)type_elements(n->type) * (uint64_t)dtype_bits(n->type->dtype) + 7) / 8 : 0;
 }
 
-/* How its words say that it is rounded; what the model has in bf16 is rounded to the nearest. */
-static Status rounding_of(const qcc_step *s, const Node *n, const char **rounding)
+static const char by_chance[] = "by chance", to_the_nearest[] = "to the nearest";
+
+/* How its words say that it is rounded in updates, and from floats; what the model has in bf16 is rounded to the
+ * nearest. */
+static Status rounding_of(const qcc_step *s, const Node *n, const char **rounding, const char **begins)
 {
     Quantizer q;
     const char *words = node_stored(n);
-    *rounding = "to the nearest";
+    *rounding = *begins = to_the_nearest;
     if (!words)
         return OK;
     TRY(quantizer_read_one(&q, OPERAND_W, node_place(n), "stored", words, &s->cx->scratch, &s->cx->diag));
-    if (q.part[QUANT_ROUNDING].value == ROUNDING_SR)
-        *rounding = "by chance";
+    if (quantizer_says(&q, QUANT_ROUNDING, ROUNDING_SR))
+        *rounding = by_chance;
+    if (quantizer_says(&q, QUANT_FIRST, FIRST_SR))
+        *begins = by_chance;
     return OK;
 }
 
@@ -48,9 +53,9 @@ static Status find(const qcc_step *s, StoredWeight **list, size_t *n)
         if (!is_kept_in_few_bits(state))
             continue;
         StoredWeight *w = &(*list)[(*n)++];
-        *w = (StoredWeight){ state, stored_scale(g, state->name), stored_zero(g, state->name), 0, NULL };
+        *w = (StoredWeight){ state, stored_scale(g, state->name), stored_zero(g, state->name), 0, NULL, NULL };
         w->bytes = bytes_of(state) + bytes_of(w->scale) + bytes_of(w->zero);
-        TRY(rounding_of(s, state, &w->rounding));
+        TRY(rounding_of(s, state, &w->rounding, &w->begins));
     }
     return OK;
 }
@@ -88,8 +93,9 @@ static void tell(Text *t, const qcc_step *s, const StoredWeight *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         const StoredWeight *w = &list[i];
         text_label(t, "");
-        text_printf(t, "%s %s, %s, rounded %s, %s\n", name_text(arena, w->state->name),
-                    type_text(arena, w->state->type), scales_text(arena, w), w->rounding, bytes_text(arena, w->bytes));
+        text_printf(t, "%s %s, %s, rounded %s%s, %s\n", name_text(arena, w->state->name),
+                    type_text(arena, w->state->type), scales_text(arena, w), w->rounding,
+                    w->begins == by_chance ? ", from floats by chance" : "", bytes_text(arena, w->bytes));
     }
     text_label(t, "telemetry");
     text_printf(t, "codes that change, codes at the ends, scales that move; %s\n", counting_text(s));
@@ -104,7 +110,8 @@ static void records(Text *t, const qcc_step *s, const StoredWeight *list, size_t
                    { "type", logged_text(type_text(arena, w->state->type)) },
                    { "scales", w->scale ? logged_int(type_elements(w->scale->type)) : logged_text(NULL) },
                    { "zeros", logged_flag(w->zero != NULL) }, { "rounding", logged_text(w->rounding) },
-                   { "bytes", logged_int((int64_t)w->bytes) }, { "counted", logged_flag(s->recipe.counted) });
+                   { "begins", logged_text(w->begins) }, { "bytes", logged_int((int64_t)w->bytes) },
+                   { "counted", logged_flag(s->recipe.counted) });
     }
 }
 

@@ -27,9 +27,13 @@ static Status compile_old(Trainer *t, const CheckpointLoaded *of, qcc_step **old
     quiet_end(&quiet);
     if (status == OK || !quiet.first)
         return status;
-    return fail_as(t->d, status, (Place){ .file = of->file, .byte = -1 },
-                   "--convert: the step that saved it cannot be made again, with %s: %s", of->info.options,
-                   quiet.first->text);
+    Message *m = message_new(t->d, SEVERITY_ERROR, status, (Place){ .file = of->file, .byte = -1 },
+                             "--convert: the step that saved it cannot be made again: %s", quiet.first->text);
+    message_at(m, "it was compiled with %s", of->info.options);
+    for (size_t i = 0; i < quiet.first->n_at; i++)
+        message_at(m, "%s", quiet.first->at[i]);
+    message_try(m, "--init %s to take the weights alone, which needs no other step", of->file);
+    return message_send(m);
 }
 
 /* ---- what else differs ---- */

@@ -21,7 +21,7 @@
  *
  * A product reads codes as floats, and the scale leaves it: it multiplies the result where rows stay apart, and the
  * other operand where they are added up, so that there is no other copy of the weight.  What begins as numbers is
- * rounded to the nearest. */
+ * rounded to the nearest, or by chance where its words say from=sr. */
 #include <string.h>
 
 #include "ir/role.h"
@@ -67,7 +67,7 @@ static Status convert(Stored *s, const StoredForm *form, const Type *numbers)
     if (!p)
         memset(value->data, 0, value->bytes);
     if (status == OK)
-        stored_round(form, value, codes, scale, zero, s->run->scratch);
+        stored_begin(form, s->state->name, value, codes, scale, zero, s->run->scratch);
     heap_close(&heap);
     TRY(status);
     set_initial(s->state, codes);

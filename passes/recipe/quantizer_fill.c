@@ -166,8 +166,8 @@ static const char *wrong_with_floats(const Quantizer *q, QuantOperand role, cons
     if (role != OPERAND_W || !q->part[QUANT_MASTER].value)
         return "bf16 is what weights are stored in";
     for (size_t i = 0; i < COUNT(q->part); i++)
-        if (q->part[i].value && i != QUANT_ROUNDING && i != QUANT_MASTER)
-            return "bf16 has no scale: its words are rne or sr, and stored";
+        if (q->part[i].value && i != QUANT_ROUNDING && i != QUANT_MASTER && i != QUANT_FIRST)
+            return "bf16 has no scale: its words are rne or sr, stored and from=sr";
     return quantizer_says(q, QUANT_ROUNDING, ROUNDING_RNE) || quantizer_says(q, QUANT_ROUNDING, ROUNDING_SR)
                ? NULL
                : "bf16 is rounded by rne or sr";
@@ -229,6 +229,9 @@ static const char *wrong_with_source(const Quantizer *q, QuantOperand role, cons
     *instead = "w=int8:stored";
     if (q->part[QUANT_MASTER].value && role != OPERAND_W)
         return "stored belongs to weights";
+    *instead = "w=int8:sr:stored:from=sr";
+    if (q->part[QUANT_FIRST].value && !q->part[QUANT_MASTER].value)
+        return "from=sr is how floats become codes that are stored";
     *instead = "dynamic";
     if (q->part[QUANT_MASTER].value && !quantizer_says(q, QUANT_SOURCE, SOURCE_DYNAMIC) &&
         !quantizer_says(q, QUANT_SOURCE, SOURCE_MINMAX))

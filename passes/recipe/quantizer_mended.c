@@ -22,6 +22,7 @@ static void mend_codes(Quantizer *q)
     }
     set(q, QUANT_BITS, QUANT_NOTHING);
     set(q, QUANT_MASTER, QUANT_NOTHING);
+    set(q, QUANT_FIRST, QUANT_NOTHING);
     set(q, QUANT_TURN, QUANT_NOTHING);
     quantizer_codes(q, &least, &largest);
     if (q->bits == 1 && largest <= 0)

@@ -440,7 +440,7 @@ static void fill_backward(Reader *r)
             continue;
         *q = r->spec->of[copies[i].like];
         q->from = arena_printf(r->arena, "as %s", roles[copies[i].like].word);
-        q->part[QUANT_MASTER] = (QuantPart){ QUANT_NOTHING };
+        q->part[QUANT_MASTER] = q->part[QUANT_FIRST] = (QuantPart){ QUANT_NOTHING };
     }
 }
 

@@ -1,8 +1,12 @@
 #include "passes/recipe/stored.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/half.h"
+#include "base/hash.h"
+#include "base/philox.h"
+#include "ops/scalar.h"
 #include "ops/update/update.h"
 
 /* ---- forms ---- */
@@ -144,7 +148,27 @@ static void find_scales(const StoredForm *f, const float *lo, const float *hi, T
     }
 }
 
-static void round_codes(const StoredForm *f, const Tensor *numbers, Tensor *codes, const Tensor *scale,
+/* How numbers become whole ones. */
+typedef struct Rounding {
+    bool by_chance;
+    uint32_t stream;
+    Philox4 group; /* the words of four elements */
+} Rounding;
+
+/* The number of [0, 1) of element i; they are asked for in their order. */
+static float draw_at(Rounding *r, int64_t i)
+{
+    if (i % 4 == 0)
+        r->group = philox_group(0, r->stream, (uint64_t)i, 0, 0, PHILOX_ROUND);
+    return philox_uniform(r->group.v[i % 4]);
+}
+
+static float rounded(Rounding *r, float x, int64_t i)
+{
+    return r->by_chance ? stochastic_f32(x, draw_at(r, i)) : rintf(x);
+}
+
+static void round_codes(const StoredForm *f, Rounding *r, const Tensor *numbers, Tensor *codes, const Tensor *scale,
                         const Tensor *zero)
 {
     const float *x = numbers->data, *s = scale->data;
@@ -153,24 +177,51 @@ static void round_codes(const StoredForm *f, const Tensor *numbers, Tensor *code
     for (int64_t line = 0; line < l.n; line++, next_line(&l), x += l.length)
         for (int64_t j = 0; j < l.length; j++) {
             const int64_t k = scale_at(&l, j);
+            const int64_t i = line * l.length + j;
             const float z = zero ? (float)tensor_get_i64(zero, k) : 0,
-                        q = within(rintf(x[j] / s[k]) + z, least, largest);
-            tensor_set_i64(codes, line * l.length + j, x[j] != x[j] ? (int64_t)z : (int64_t)q);
+                        q = within(rounded(r, x[j] / s[k], i) + z, least, largest);
+            tensor_set_i64(codes, i, x[j] != x[j] ? (int64_t)z : (int64_t)q);
         }
 }
 
-void stored_round(const StoredForm *f, const Tensor *numbers, Tensor *codes, Tensor *scale, Tensor *zero,
-                  Arena *scratch)
+static void round_floats(Rounding *r, const Tensor *numbers, Tensor *to)
+{
+    const float *x = numbers->data;
+    if (r->by_chance)
+        for (int64_t i = 0; i < tensor_elements(numbers); i++)
+            tensor_set_f64(to, i, stochastic_bf16_f32(x[i], draw_at(r, i)));
+    else
+        bf16_from_f32_block(to->data, x, (size_t)tensor_elements(numbers));
+}
+
+static void round_all(const StoredForm *f, Rounding *r, const Tensor *numbers, Tensor *codes, Tensor *scale,
+                      Tensor *zero, Arena *scratch)
 {
     if (!scale) {
-        bf16_from_f32_block(codes->data, numbers->data, (size_t)tensor_elements(numbers));
+        round_floats(r, numbers, codes);
         return;
     }
     const size_t n = (size_t)tensor_elements(scale);
     float *lo = NEWS(scratch, float, n + 1), *hi = NEWS(scratch, float, n + 1);
     find_ranges(numbers, scale->type, lo, hi);
     find_scales(f, lo, hi, scale, zero);
-    round_codes(f, numbers, codes, scale, zero);
+    round_codes(f, r, numbers, codes, scale, zero);
+}
+
+void stored_round(const StoredForm *f, const Tensor *numbers, Tensor *codes, Tensor *scale, Tensor *zero,
+                  Arena *scratch)
+{
+    Rounding nearest = { .by_chance = false };
+    round_all(f, &nearest, numbers, codes, scale, zero, scratch);
+}
+
+void stored_begin(const StoredForm *f, const char *name, const Tensor *numbers, Tensor *codes, Tensor *scale,
+                  Tensor *zero, Arena *scratch)
+{
+    const char *purpose = arena_printf(scratch, "begin/%s", name);
+    Rounding r = { .by_chance = quantizer_says(&f->by, QUANT_FIRST, FIRST_SR),
+                   .stream = (uint32_t)(hash64(purpose, strlen(purpose), 0) & 0x7fffffff) };
+    round_all(f, &r, numbers, codes, scale, zero, scratch);
 }
 
 /* ---- numbers ---- */

@@ -25,6 +25,11 @@ bool stored_form_of(StoredForm *form, const Quantizer *q);
 void stored_round(const StoredForm *form, const Tensor *numbers, Tensor *codes, Tensor *scale, Tensor *zero,
                   Arena *scratch);
 
+/* Lets floats of f32 become the codes that a state of that name begins with: to the nearest, or by chance where the form
+ * says from=sr.  The draws are those of the name and of the place in the whole: the same in each run, wherever it is. */
+void stored_begin(const StoredForm *form, const char *name, const Tensor *numbers, Tensor *codes, Tensor *scale,
+                  Tensor *zero, Arena *scratch);
+
 /* The numbers in f32 that codes stand for. */
 void stored_numbers(const Tensor *codes, const Tensor *scale, const Tensor *zero, Tensor *numbers);
 

@@ -81,6 +81,74 @@ static void numbers_get_the_nearest_codes(void **state)
     with_context(nearest_codes);
 }
 
+/* ---- by chance ---- */
+
+/* What `words` make of a row whose largest number is 1 and whose others lie the part `p` above the code `low`: how many of
+ * these got the next one. */
+static int64_t count_up(Context *c, const char *words, const char *name, double low, double p, Tensor *codes,
+                        Tensor *scale, Tensor *zero)
+{
+    const StoredForm form = form_of(c, words);
+    const int64_t n = codes->type->dims[1];
+    const double step = form.largest ? 1.0 / (double)(form.largest - form.least) * (form.zeros ? 1 : 2) : 0x1p-10;
+    Tensor *x = matrix(c, F32, 1, n);
+    int64_t up = 0;
+    for (int64_t j = 0; j < n; j++)
+        tensor_set_f64(x, j, j ? (low + p) * step : 1);
+    stored_begin(&form, name, x, codes, scale, zero, &c->arena);
+    for (int64_t j = 1; j < n; j++) {
+        const double code = form.largest ? (double)tensor_get_i64(codes, j) : tensor_get_f64(codes, j) / step;
+        const double above = code - low;
+        assert_true(above == 0 || above == 1);
+        up += above == 1;
+    }
+    return up;
+}
+
+/* As often as a number is near to the next code it gets that; the same name draws the same, another one otherwise; without
+ * from=sr it is the nearest. */
+static void check_chance(Context *c, const char *words, DType type, double low, double p, bool scaled)
+{
+    enum { N = 4097 };
+    const bool zeros = type == U8 || type == U4;
+    Tensor *codes = matrix(c, type, 1, N), *again = matrix(c, type, 1, N), *other = matrix(c, type, 1, N);
+    Tensor *scale = scaled ? matrix(c, F32, 1, 1) : NULL, *zero = zeros ? matrix(c, type, 1, 1) : NULL;
+    const char *chance = arena_printf(&c->arena, "%s:from=sr", words);
+    const int64_t up = count_up(c, chance, "w", low, p, codes, scale, zero);
+    const double mean = p * (N - 1), deviation = sqrt(p * (1 - p) * (N - 1));
+    require(fabs((double)up - mean) < 4 * deviation, "%s: %lld of %d are rounded up, %g expected\n", chance,
+            (long long)up, N - 1, mean);
+    count_up(c, chance, "w", low, p, again, scale, zero);
+    assert_true(tensor_same(codes, again));
+    count_up(c, chance, "v", low, p, other, scale, zero);
+    assert_false(tensor_same(codes, other));
+    assert_int_equal(count_up(c, words, "w", low, p, again, scale, zero), p > 0.5 ? N - 1 : 0);
+    if (!scaled || zeros)
+        return;
+    const StoredForm form = form_of(c, chance);
+    Tensor *numbers = matrix(c, F32, 1, N);
+    stored_numbers(codes, scale, zero, numbers);
+    stored_begin(&form, "v", numbers, again, scale, zero, &c->arena);
+    assert_true(tensor_same(codes, again)); /* what has a code keeps it */
+}
+
+static Status chance(void *arg)
+{
+    Context *c = arg;
+    check_chance(c, "int8:row:sr:stored", I8, 10, 0.3, true);
+    check_chance(c, "int8:row:sr:stored", I8, -11, 0.75, true);
+    check_chance(c, "int4:row:sr:stored", I4, 2, 0.125, true);
+    check_chance(c, "uint8:row:asym:stored", U8, 40, 0.3, true);
+    check_chance(c, "bf16:sr:stored", BF16, 128, 0.3, false);
+    return OK;
+}
+
+static void floats_become_codes_by_chance(void **state)
+{
+    (void)state;
+    with_context(chance);
+}
+
 /* ---- ranks ---- */
 
 /* The next codes and scales of some rows, each a tensor of its own, from a draw for every number of the whole. */
@@ -164,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_get_the_nearest_codes),
+        cmocka_unit_test(floats_become_codes_by_chance),
         cmocka_unit_test(any_number_of_ranks_comes_to_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
