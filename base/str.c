@@ -96,3 +96,15 @@ const char *name_of(Names *names, const char *text, size_t n)
         e = map_put_n(&names->map, arena_copy(names->arena, text, n), n, NULL);
     return e->key;
 }
+
+bool str_listed(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = list ? list : ""; *at; at += strspn(at, " ")) {
+        const size_t length = strcspn(at, " ");
+        if (length == n && memcmp(at, word, n) == 0)
+            return true;
+        at += length;
+    }
+    return false;
+}

@@ -31,6 +31,9 @@ int str_distance(const char *a, const char *b, int most);
 /* The word of `words` nearest to `word` within a third of its length, or null. */
 const char *str_nearest(const char *word, const char *const *words, size_t n);
 
+/* Whether a list with spaces between its words has one; none where the list is null. */
+bool str_listed(const char *list, const char *word);
+
 /* Names kept once: equal names are equal pointers. */
 typedef struct Names {
     Arena *arena;

@@ -8,7 +8,6 @@
 #include "frontends/onnx/narrow.h"
 #include "frontends/onnx/write.h"
 #include "passes/engine/pass.h"
-#include "passes/target/target.h"
 
 /* ---- what the line says ---- */
 
@@ -26,26 +25,10 @@ static void read_kept(Arena *arena, const char *text, NarrowOptions *o)
     o->keep = keep;
 }
 
-/* Whom the file is for; what this build does not write is refused. */
-static Status read_for(Diag *d, const CommandLine *line)
-{
-    const char *form = option_text(line, OPT_for_);
-    Place place = ON_COMMAND_LINE;
-    const QuantTarget *target = form ? quant_target(form) : NULL;
-    if (!form || !target || target->places) /* float, or a target */
-        return OK;
-    place.where = "--for";
-    Message *msg = message_new(d, SEVERITY_ERROR, USAGE, place, "this build writes no models for %s yet", form);
-    message_try(msg, "--for ort");
-    message_try(msg, "--for float");
-    return message_send(msg);
-}
-
 Status export_form(qcc_context *cx, const CommandLine *line, ExportForm *form)
 {
     const char *dtype = option_text(line, OPT_dtype), *keep = option_text(line, OPT_keep_io);
     Place place = ON_COMMAND_LINE;
-    TRY(read_for(&cx->diag, line));
     *form = (ExportForm){ .narrows = dtype && strcmp(dtype, "f32") != 0,
                           .most_casts = option_count(line, OPT_max_casts, INT64_MAX),
                           .dtype = dtype,
@@ -110,7 +93,7 @@ static Status write_narrow(qcc_model *m, const ExportForm *form, const TrainedSt
         TRY(onnx_put_states(&m->spine, d, states, g, heap));
     TRY(onnx_narrow(g, d, &form->narrow));
     TRY(check_casts(form, d, casts_of(g)));
-    return onnx_write_deployed(g, d, &m->spine, sink, weight_file, NULL);
+    return onnx_write_deployed(g, d, &m->spine, sink, weight_file, &(DeployedFor){ .made_for = NULL });
 }
 
 static Status export_narrow(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o)

@@ -12,6 +12,7 @@
 #include "ir/own_names.h"
 #include "ir/role.h"
 #include "ops/quant/observe.h"
+#include "passes/deploy/quant_ends.h"
 #include "passes/pipelines.h"
 #include "passes/recipe/choices.h"
 
@@ -120,6 +121,16 @@ static Status spell(Graph *g, const Recipe *recipe)
     return OK;
 }
 
+/* Quantizers in front of codes, also of those that are stored: what QONNX has operators for. */
+static Status restore(QuantEnds *ends, Graph *g)
+{
+    Arena scratch;
+    arena_open(&scratch, g->ir->memory);
+    const Status status = quant_ends_restore(ends, g, &scratch);
+    arena_close(&scratch);
+    return status == OK ? pass_run(pass_find("drop-dead"), g, NULL) : status;
+}
+
 /* Without quantizers where it is to be floats; without states with supposed ones; `told` (may be null) hears of the codes. */
 static Status write_again(const qcc_step *s, const TrainedStates *states, bool as_float, const Sink *sink,
                           WeightFile *weights, Out *told, Arena *arena)
@@ -145,15 +156,21 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     if (as_float)
         TRY(pass_run(pass_find("strip-quant"), g, NULL));
     const char *bits = told && states && !as_float ? bits_told(&s->cx->scratch, s, &ledger, g) : NULL;
-    TRY(run_pipeline("deploy-model", g, &recipe));
-    if (told)
-        told->notes = codes_told(&s->cx->scratch, s, g);
-    if (bits)
-        told->notes = arena_printf(&s->cx->scratch, "%s%s", told->notes ? told->notes : "", bits);
     const QuantTarget *t = quantization_target(&recipe.quantization); /* not null: it is quantized */
+    const DeployedFor to = { .made_for = !as_float && !target_is_usual(t) ? t->name : NULL,
+                             .quants = !as_float && t->quants };
+    QuantEnds ends;
+    quant_ends_note(&ends, g, arena);
+    TRY(run_pipeline("deploy-model", g, &recipe));
+    const char *codes =
+        told && !to.quants ? codes_told(&s->cx->scratch, s, g) : NULL; /* weights of quants are numbers */
+    if (told && (bits || codes))
+        told->notes = arena_printf(&s->cx->scratch, "%s%s", codes ? codes : "", bits ? bits : "");
     if (!as_float && t->spells)
         TRY(spell(g, &recipe));
-    return onnx_write_deployed(g, d, &m->spine, sink, weights, !as_float && !target_is_usual(t) ? t->name : NULL);
+    if (to.quants)
+        TRY(restore(&ends, g));
+    return onnx_write_deployed(g, d, &m->spine, sink, weights, &to);
 }
 
 /* What is placed for one target is not for another. */

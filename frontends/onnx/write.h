@@ -24,10 +24,16 @@ typedef struct SignatureNames {
  * that are not understood. */
 Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Sink *sink, WeightFile *weights);
 
-/* Writes a graph for others: nothing of ours is noted but `made_for` (null: nothing), whom it has to be computed for, the rest of the file and the shapes of the signature are those of
- * the spine it was imported from, whose opset is raised where it has to be.  UNSUPPORTED, naming them, when nodes have no standard name. */
+/* What a file for others is to be. */
+typedef struct DeployedFor {
+    const char *made_for; /* whom it has to be computed for, which is noted; null: nothing is */
+    bool quants;          /* quantizers are QONNX's operators, not Q/DQ pairs */
+} DeployedFor;
+
+/* Writes a graph for others: nothing of ours is noted but what `to` says, the rest of the file and the shapes of the
+ * signature are those of the spine it was imported from, whose opset is raised where it has to be.  UNSUPPORTED, naming them, when nodes have no standard name. */
 Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, WeightFile *weights,
-                           const char *made_for);
+                           const DeployedFor *to);
 
 /* The same without names, and without a place.  */
 Status onnx_write(Graph *g, Diag *d, const Sink *sink);

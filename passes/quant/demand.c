@@ -278,6 +278,21 @@ static Status check_blocks(Placement *p, const Node *n, const QuantCallMark *c)
     return message_send(m);
 }
 
+/* ... scales that are not one for all or one a channel, also where nothing is codes beside them ... */
+static Status check_groups(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    const QuantTarget *t = quantization_target(p->recipe);
+    const bool rows = c->data && quant_has_rows(c->data), groups = c->weight && quant_splits_sums(c->weight);
+    if (!t->no_groups || !(rows || groups))
+        return OK;
+    const Quantizer *q = groups ? c->weight : c->data;
+    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "%s=%s: %s", groups ? "w" : "a",
+                             quantizer_text(q, p->run->scratch), t->no_groups);
+    message_try(m, groups ? "w=int%d:channel" : "a=int%d:tensor", q->bits);
+    message_try(m, "--for generic");
+    return message_send(m);
+}
+
 /* ... and a Clip between a Q and a DQ, which codes of data need that are not all of a byte. */
 static Status check_bytes(Placement *p, const Node *n, const QuantCallMark *c)
 {
@@ -318,6 +333,7 @@ static Status ask_core(Placement *p, Node *n)
         return OK;
     c->data = chosen(p, c, OPERAND_A);
     c->ternary = c->weight && c->data && c->weight->format == FORMAT_TERNARY && quant_has_rows(c->data);
+    TRY(check_groups(p, n, c));
     TRY(check_blocks(p, n, c));
     TRY(check_bytes(p, n, c));
     for (int i = 0; i < 2; i++)

@@ -325,8 +325,6 @@ static Status check_model(Graph *g, PassRun *run)
 static Status check_spec(PassRun *run, const Quantization *q)
 {
     const QuantSpec *s = q->spec;
-    if (!quantization_target(q)->places)
-        return refuse(run, arena_printf(run->scratch, "nothing is placed for %s yet", q->target), "--for ort");
     if (s->weights_first && !s->of[OPERAND_W].on)
         return refuse(run, "phase=weights-first, and weights are not quantized", "w8a8, or the same without phase=");
     if (s->weights_first && !s->of[OPERAND_A].on)

@@ -27,6 +27,7 @@ static const char *weights_and_data(int w, int a, const QuantTarget *t, Arena *a
                                  : arena_printf(arena, "int%d:channel:narrow:minmax", w);
     const char *data = a == 1           ? "binary:mask=v"
                        : few            ? arena_printf(arena, "int%d|uint%d:tensor:lsq", a, a)
+                       : t->either_data ? arena_printf(arena, "int%d|uint%d:tensor:sym:ema", a, a)
                        : t->signed_data ? arena_printf(arena, "int%d:tensor:sym:ema", a)
                                         : arena_printf(arena, "uint%d:tensor:asym:ema", a);
     return arena_printf(arena, "w=%s,a=%s,b=%s%s", weights, data, t->float_bias ? "off" : "int32",

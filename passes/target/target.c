@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/str.h"
 
 static const QuantTarget rows[] = {
 #define TARGET(word, ...) { .name = word, __VA_ARGS__ },
@@ -27,18 +28,7 @@ size_t quant_targets(const QuantTarget **all)
 
 bool target_has(const char *list, const char *word)
 {
-    const size_t n = strlen(word);
-    if (!list)
-        return false;
-    if (strcmp(list, "*") == 0)
-        return true;
-    for (const char *at = list; *at; at += strspn(at, " ")) {
-        const size_t length = strcspn(at, " ");
-        if (length == n && memcmp(at, word, n) == 0)
-            return true;
-        at += length;
-    }
-    return false;
+    return str_listed(list, word) || (list && strcmp(list, "*") == 0);
 }
 
 bool target_is_usual(const QuantTarget *t)

@@ -24,9 +24,9 @@ typedef enum TargetRequant {
 typedef struct QuantTarget {
     const char *name;  /* what --for says */
     const char *title; /* who that is: "ONNX Runtime" */
-    bool places;       /* models are trained on codes for it: --quant may stand beside it */
 
     /* What presets stand for (wXaY), and what is refused. */
+    bool either_data; /* codes of data are signed where something below 0 arrives, else unsigned, and 0 is 0 */
     bool signed_data; /* codes of data are signed and 0 is 0; else unsigned, with a zero point */
     bool zero_is_0;   /* a zero point that is not 0 is refused, whoever says it */
     bool float_bias;  /* biases stay float; else integers of 32 bits where products are of codes */
@@ -52,6 +52,9 @@ typedef struct QuantTarget {
     bool whole_bytes; /* data are signed bytes, all of their codes, with one scale; others are refused */
     const char
         *no_blocks; /* why weights with a scale for each block of a sum are refused beside codes; null: they are not */
+    const char
+        *no_groups; /* why groups of weights and scales of rows of data are refused anywhere; null: they are not */
+    bool quants;    /* QONNX's operators instead of Q/DQ pairs: quantizers say their bits, weights stay numbers */
     bool spells;    /* operators of codes (QLinearConv ..) instead of Q/DQ pairs (spell-operators) */
     TargetPredictor predicts;
 } QuantTarget;

@@ -7,6 +7,10 @@
 #define ONNX_PREVIEW "ai.onnx.preview" /* operators on trial, of a version of its own */
 enum { QCC_DOMAIN_VERSION = 1 };
 
+/* The domain of QONNX, and the version of it that is written. */
+#define QONNX_DOMAIN "qonnx.custom_op.general"
+enum { QONNX_VERSION = 2 };
+
 /* A value without a name is written as this and a number. */
 #define QCC_NAMELESS "qcc%"
 

@@ -52,6 +52,17 @@ static int results_named(const Onnx__NodeProto *o)
     return n;
 }
 
+/* Files of ours call QONNX's numbers as the codes that they stand for are called in the graph: "x.codes". */
+static void name_codes(const Call *c, Node *number)
+{
+    static const char tail[] = ".codes";
+    const size_t n = number->name && c->domain[0] && op_of(number)->quant.dequantizes ? strlen(number->name) : 0;
+    if (n < sizeof tail || strcmp(number->name + n - (sizeof tail - 1), tail) != 0 || in(number, 0)->name)
+        return;
+    in(number, 0)->name = number->name;
+    number->name = NULL;
+}
+
 static Status define_results(Importer *im, Scope *s, Call *c, Node *y, const Onnx__NodeProto *o)
 {
     Build *b = c->build;
@@ -75,6 +86,7 @@ static Status define_results(Importer *im, Scope *s, Call *c, Node *y, const Onn
             part = same;
         }
         TRY(scope_define(im, s, name, part));
+        name_codes(c, part);
     }
     return OK;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/str.h"
 #include "frontends/onnx/read/importer.h"
 
 #define QONNX "qonnx.custom_op.general onnx.brevitas finn.custom_op.general"
@@ -16,23 +17,10 @@ static const Theirs rows[] = {
 };
 /* clang-format on */
 
-/* Whether a list with a space between its words has one. */
-static bool lists(const char *list, const char *word)
-{
-    const size_t n = strlen(word);
-    for (const char *at = list; *at; at += strspn(at, " ")) {
-        const size_t length = strcspn(at, " ");
-        if (length == n && memcmp(at, word, n) == 0)
-            return true;
-        at += length;
-    }
-    return false;
-}
-
 const Theirs *theirs_find(const char *domain, const char *op)
 {
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (strcmp(rows[i].op, op) == 0 && lists(rows[i].domains, domain))
+        if (strcmp(rows[i].op, op) == 0 && str_listed(rows[i].domains, domain))
             return &rows[i];
     return NULL;
 }
@@ -68,7 +56,7 @@ Status theirs_read(const Theirs *row, Call *c)
         if (!call_in(c, i))
             return call_fail(c, "input %d is missing", i);
     for (size_t i = 0; i < c->n_attrs; i++)
-        if (!lists(row->attrs, c->attrs[i].name))
+        if (!str_listed(row->attrs, c->attrs[i].name))
             return theirs_fail(c, "attribute %s is not understood", c->attrs[i].name);
     TRY(row->read(c));
     return c->build->status;

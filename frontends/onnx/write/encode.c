@@ -224,7 +224,7 @@ Onnx__AttributeProto *encode_tensor_attribute(Arena *arena, const char *name, On
     return a;
 }
 
-static Onnx__AttributeProto *int_attribute(Arena *arena, const char *name, int64_t value)
+Onnx__AttributeProto *encode_int_attribute(Arena *arena, const char *name, int64_t value)
 {
     Onnx__AttributeProto *a = new_attribute(arena, name, ONNX_ATTR_INT);
     a->has_i = 1;
@@ -232,7 +232,7 @@ static Onnx__AttributeProto *int_attribute(Arena *arena, const char *name, int64
     return a;
 }
 
-static Onnx__AttributeProto *string_attribute(Arena *arena, const char *name, const char *value)
+Onnx__AttributeProto *encode_string_attribute(Arena *arena, const char *name, const char *value)
 {
     Onnx__AttributeProto *a = new_attribute(arena, name, ONNX_ATTR_STRING);
     a->has_s = 1;
@@ -268,15 +268,15 @@ static Onnx__AttributeProto *encode_attribute(Arena *arena, Diag *d, const AttrS
     Onnx__AttributeProto *a;
     switch (s->kind) {
     case ATTR_INT:
-        return int_attribute(arena, s->name, *(const int64_t *)at);
+        return encode_int_attribute(arena, s->name, *(const int64_t *)at);
     case ATTR_BOOL:
-        return int_attribute(arena, s->name, *(const bool *)at);
+        return encode_int_attribute(arena, s->name, *(const bool *)at);
     case ATTR_DTYPE:
-        return int_attribute(arena, s->name, *(const int *)at ? dtype_onnx((DType)(*(const int *)at - 1)) : 0);
+        return encode_int_attribute(arena, s->name, *(const int *)at ? dtype_onnx((DType)(*(const int *)at - 1)) : 0);
     case ATTR_ENUM:
-        return string_attribute(arena, s->name, s->choices[*(const int *)at]);
+        return encode_string_attribute(arena, s->name, s->choices[*(const int *)at]);
     case ATTR_STR:
-        return string_attribute(arena, s->name, *(const char *const *)at);
+        return encode_string_attribute(arena, s->name, *(const char *const *)at);
     case ATTR_FLOAT:
         a = new_attribute(arena, s->name, ONNX_ATTR_FLOAT);
         a->has_f = 1;

@@ -21,6 +21,10 @@ Onnx__TensorProto *encode_tensor(Arena *arena, const Tensor *t);
 /* An attribute that holds a tensor. */
 Onnx__AttributeProto *encode_tensor_attribute(Arena *arena, const char *name, Onnx__TensorProto *t);
 
+/* The same of a whole number, and of a word. */
+Onnx__AttributeProto *encode_int_attribute(Arena *arena, const char *name, int64_t value);
+Onnx__AttributeProto *encode_string_attribute(Arena *arena, const char *name, const char *value);
+
 /* Whether a node may go under its ONNX name: the schema of that opset admits its types and knows its attributes. */
 bool encode_is_standard(const Node *n, int opset);
 

@@ -273,10 +273,12 @@ static Status write_graph(Writer *w, Graph *g, const Onnx__ModelProto *from, con
         keep_frame(w, &model, from);
     model.has_ir_version = 1;
     model.ir_version = ir_version_of(w);
-    model.opset_import = NEWS(w->arena, Onnx__OperatorSetIdProto *, 4);
+    model.opset_import = NEWS(w->arena, Onnx__OperatorSetIdProto *, 5);
     model.opset_import[model.n_opset_import++] = opset_import(w, "", w->opset);
     if (w->needs_qcc)
         model.opset_import[model.n_opset_import++] = opset_import(w, QCC_DOMAIN, QCC_DOMAIN_VERSION);
+    if (w->needs_qonnx)
+        model.opset_import[model.n_opset_import++] = opset_import(w, QONNX_DOMAIN, QONNX_VERSION);
     if (w->needs_preview)
         model.opset_import[model.n_opset_import++] = opset_import(w, ONNX_PREVIEW, ONNX_PREVIEW_NEWEST);
     return write_model(w, &model, sink, weights);
@@ -327,11 +329,11 @@ static int opset_of(const Onnx__ModelProto *model)
     return version > ONNX_OPSET_NEWEST ? ONNX_OPSET_NEWEST : (int)version;
 }
 
-static Status all_standard(Graph *g, Diag *d, int opset)
+static Status all_standard(Graph *g, Diag *d, int opset, bool quants)
 {
     Message *m = NULL;
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
-        if (!has_no_name(n, opset))
+        if (!has_no_name(n, opset) || (quants && quants_cover(n)))
             continue;
         if (!m)
             m = message_new(d, SEVERITY_ERROR, UNSUPPORTED, NOWHERE,
@@ -342,18 +344,19 @@ static Status all_standard(Graph *g, Diag *d, int opset)
 }
 
 Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, WeightFile *weights,
-                           const char *made_for)
+                           const DeployedFor *to)
 {
     Arena arena;
     Writer w;
     const int lowest = lowest_opset(g), own = opset_of(from->model);
     const int opset = own > lowest ? own : lowest;
-    TRY(all_standard(g, d, opset));
+    TRY(all_standard(g, d, opset, to->quants));
     arena_open(&arena, g->ir->memory);
     writer_open(&w, g->ir, &arena, d, opset);
     w.bare = true;
     w.like = from->model->graph;
-    w.made_for = made_for;
+    w.made_for = to->made_for;
+    w.quants = to->quants;
     const Status status = write_graph(&w, g, from->model, sink, weights, false);
     writer_close(&w);
     arena_close(&arena);

@@ -359,6 +359,10 @@ Status write_nodes(Writer *w, Level *root)
             TRY(n->op == OP_part ? write_part(w, l, n) : write_constant(w, l, n));
             continue;
         }
+        if (w->quants && quants_cover(n)) {
+            TRY(op_of(n)->quant.dequantizes ? write_quant(w, l, n) : OK);
+            continue;
+        }
         Onnx__NodeProto *o = NULL;
         const char **captured = NEWS(w->arena, const char *, n->n_in + 1);
         TRY(write_call(w, l, n, &o, captured));

@@ -29,10 +29,12 @@ typedef struct Writer {
     Map parts;          /* tuple -> const char **, names of its results that nodes of their own read */
     uint32_t n_nameless;
     int opset;
-    bool bare;            /* nothing of ours is noted: others read the file */
-    const char *made_for; /* of such a file: whom it is computed for; null: nobody in particular */
-    bool state_all;       /* the types of all values are stated */
-    bool needs_qcc, needs_preview;
+    bool bare;                               /* nothing of ours is noted: others read the file */
+    const char *made_for;                    /* of such a file: whom it is computed for; null: nobody in particular */
+    bool state_all;                          /* the types of all values are stated */
+    bool quants;                             /* quantizers and their numbers are QONNX's (write_quants.c) */
+    const char *quant_zero, *quant_bits[33]; /* names of numbers of those; null: not written yet */
+    bool needs_qcc, needs_preview, needs_qonnx;
     uint32_t dtypes; /* element types that occur, a bit each */
     SignatureNames signature;
     const Onnx__GraphProto *like; /* whose signature has these shapes; null: the types say */
@@ -122,6 +124,14 @@ void open_root(Level *l, Graph *g);
 
 /* Writes the nodes of a graph and of its regions; the result list is left to the caller. */
 Status write_nodes(Writer *w, Level *root);
+
+/* ---- quantizers as QONNX's (write_quants.c) ---- */
+
+/* Whether a node is part of a quantizer and its numbers, which are one call there. */
+bool quants_cover(const Node *n);
+
+/* Writes the numbers of a quantizer, which is covered, as a call of Quant or BipolarQuant. */
+Status write_quant(Writer *w, Level *l, const Node *n);
 
 /* ---- a file (write.c) ---- */
 

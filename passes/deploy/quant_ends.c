@@ -1,0 +1,124 @@
+#include "passes/deploy/quant_ends.h"
+
+#include <string.h>
+
+#include "ops/card/cards.h"
+#include "ops/quant/quantize.h"
+
+void quant_ends_note(QuantEnds *e, const Graph *g, Arena *arena)
+{
+    map_open(&e->of, arena);
+    for (const Node *n = g->first; n; n = n->next)
+        if (op_of(n)->quant.dequantizes && op_of(in(n, 0))->quant.quantizes)
+            map_put_u64(&e->of, (uintptr_t)n, NULL)->value.p =
+                attrs_copy(arena, op_of(in(n, 0))->attrs, in(n, 0)->attr);
+}
+
+/* What codes say of themselves where nobody noted more: those of their type. */
+static QuantizeAttr attr_of(const QuantEnds *e, const Node *number)
+{
+    const MapEntry *noted = map_find_u64(&e->of, (uintptr_t)number);
+    const DequantizeAttr *at = number->attr;
+    QuantizeAttr q = noted ? *(const QuantizeAttr *)noted->value.p
+                           : *(const QuantizeAttr *)attrs_default(
+                                 number->graph->arena, number->graph->ir->ops->defs[OP_quantize_linear]->attrs);
+    const DType codes = in(number, 0)->type->dtype;
+    if (!noted && (codes == I4 || codes == U4))
+        q.least = codes == I4 ? -8 : 0, q.largest = codes == I4 ? 7 : 15;
+    q.output_dtype = (int)(codes == I4 ? I8 : codes == U4 ? U8 : codes) + 1;
+    q.axis = at->axis;
+    q.block_size = at->block_size;
+    q.learned = q.learned_zero = q.ends = false;
+    return q;
+}
+
+/* Reads a stored value whole; null after a report. */
+static const Tensor *stored(const Node *n, Arena *scratch)
+{
+    Payload *p = n->op == OP_const || n->op == OP_param ? node_payload(n) : NULL;
+    Tensor *t = p && type_known(n->type) ? tensor_new(scratch, n->type) : NULL;
+    return t && payload_read(p, t, n->graph->ir->diag) == OK ? t : NULL;
+}
+
+/* "w.numbers" of "w.codes", unless that is taken: the state is called w, and those are rounded. */
+static const char *name_of_numbers(const QuantEnds *e, const char *name, Arena *arena)
+{
+    static const char tail[] = ".codes";
+    const size_t n = name ? strlen(name) : 0;
+    if (n < sizeof tail || strcmp(name + n - (sizeof tail - 1), tail) != 0)
+        return NULL;
+    const char *own = arena_printf(arena, "%.*s.numbers", (int)(n - (sizeof tail - 1)), name);
+    return map_find(&e->taken, own) ? NULL : own;
+}
+
+/* The numbers of stored codes, as something stored. */
+static Node *as_numbers(Build *b, Node *codes, const Tensor *c, const Tensor *scale, const DequantizeAttr *at)
+{
+    const Type *type = type_with_dtype(&b->graph->ir->types, codes->type, F32);
+    const ScaleLayout layout = scale_layout_of(codes->type, scale->type, at->axis, at->block_size);
+    Tensor *t = tensor_new(b->graph->arena, type);
+    for (int64_t i = 0; i < tensor_elements(t); i++) {
+        int64_t index;
+        scale_layout_indices(&layout, i, 1, &index);
+        tensor_set_f64(t, i, dequantize_i64(tensor_get_i64(c, i), (f32)tensor_get_f64(scale, index), 0));
+    }
+    Node *n = build_const(b, t);
+    if (n) {
+        n->op = codes->op;
+        n->src = codes->src;
+        n->flags = codes->flags;
+    }
+    return n;
+}
+
+/* Codes that a Clip cuts behind their quantizer, or those themselves. */
+static Node *uncut(Node *codes)
+{
+    return codes->op == OP_clip && op_of(in(codes, 0))->quant.quantizes ? in(codes, 0) : codes;
+}
+
+static Status fail_at(const Node *n, const char *what)
+{
+    return fail_as(n->graph->ir->diag, UNSUPPORTED, node_place(n), "%s", what);
+}
+
+static Status restore(QuantEnds *e, Node *number, Arena *scratch)
+{
+    Build b = build_before(number);
+    Node *codes = uncut(in(number, 0)), *scale = in(number, 1), *x;
+    const QuantizeAttr at = attr_of(e, number);
+    const Tensor *zero = in(number, 2) ? stored(in(number, 2), scratch) : NULL;
+    b.src = number->src;
+    b.label = number->label;
+    for (int64_t i = 0; zero && i < tensor_elements(zero); i++)
+        if (tensor_get_i64(zero, i))
+            return fail_at(number, "the code of 0 is not 0, which is a quantizer of none of these");
+    if (op_of(codes)->quant.quantizes) {
+        x = in(codes, 0);
+    } else {
+        const Tensor *c = stored(codes, scratch), *s = stored(scale, scratch);
+        if (!c || !s)
+            return fail_at(number, "its codes are computed, or their scale is");
+        x = as_numbers(&b, codes, c, s, number->attr);
+    }
+    Node *q = CALL_ATTR(&b, quantize_linear, at, x, scale);
+    TRY(b.status);
+    q->name = codes->name;
+    codes->name = NULL;
+    if (!op_of(codes)->quant.quantizes && (x->name = name_of_numbers(e, q->name, number->graph->arena)))
+        map_put(&e->taken, x->name, NULL);
+    node_set_ins(number, 2, (Node *[]){ q, scale });
+    return OK;
+}
+
+Status quant_ends_restore(QuantEnds *e, Graph *g, Arena *scratch)
+{
+    map_open(&e->taken, scratch);
+    for (Node *n = g->first; n; n = n->next)
+        if (n->name)
+            map_put(&e->taken, n->name, NULL);
+    for (Node *n = g->first; n; n = n->next)
+        if (op_of(n)->quant.dequantizes)
+            TRY(restore(e, n, scratch));
+    return OK;
+}
