@@ -8,6 +8,11 @@ Build build_at_end(Graph *g)
     return (Build){ .graph = g };
 }
 
+Build build_at_start(Graph *g)
+{
+    return (Build){ .graph = g, .before = g->first };
+}
+
 Build build_before(Node *n)
 {
     return (Build){ .graph = n->graph, .before = n, .src = n->src, .flags = n->flags, .label = n->label };

@@ -17,6 +17,9 @@ struct Build {
 /* A builder at the end of a graph. */
 Build build_at_end(Graph *g);
 
+/* A builder before the first node of a graph, behind its inputs. */
+Build build_at_start(Graph *g);
+
 /* A builder before a node, carrying its marks: what replaces it keeps them. */
 Build build_before(Node *n);
 

@@ -5,6 +5,7 @@
 
 #include "api/hall/words.h"
 #include "api/told/memory_told.h"
+#include "passes/recipe/optimizer_read.h"
 
 enum { MOST_PROPOSED = 5, MOST_TURNS = 12 };
 
@@ -154,7 +155,7 @@ static void weigh(Trial *t)
 /* The optimizer that is asked for, and a word of it more. */
 static const char *optimizer_with(Arena *arena, const char *said, const char *word)
 {
-    said = said ? said : "adamw";
+    said = said ? said : DEFAULT_OPTIMIZER;
     return strstr(said, word) ? NULL : arena_printf(arena, "%s%c%s", said, strchr(said, ':') ? ',' : ':', word);
 }
 

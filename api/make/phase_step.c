@@ -90,8 +90,7 @@ static Status align_results(Graph *g, const Graph *like, int64_t steps, Arena *s
 {
     const Results have = results_of(g, scratch), want = results_of((Graph *)(uintptr_t)like, scratch);
     Results out = { .g = g, .arena = scratch };
-    Build b = build_at_end(g);
-    b.before = g->first;
+    Build b = build_at_start(g);
     b.flags = NODE_OURS;
     for (size_t i = 0; i < want.n; i++) {
         const char *name = results_name(&want, i);

@@ -103,8 +103,7 @@ static void mark(Graph *g, Facts *lifts)
 /* The cast of a weight that is there already must stand before all that moves it: a new one stands first. */
 static void narrow_states(Graph *g, Facts *lifts, Status *status)
 {
-    Build b = build_at_end(g);
-    b.before = g->first;
+    Build b = build_at_start(g);
     b.flags = NODE_OURS;
     for (size_t i = 0; i < g->n_inputs; i++)
         for (int w = 0; w < (int)COUNT(widths); w++) {

@@ -35,8 +35,7 @@ static void sink_into(Graph *g, size_t from_end, const Node *constant)
     const size_t i = g->n_inputs - from_end;
     Node *parameter = g->inputs[i];
     if (parameter->uses) {
-        Build b = build_at_end(g);
-        b.before = g->first;
+        Build b = build_at_start(g);
         b.src = constant->src;
         b.flags = constant->flags;
         b.label = constant->label;

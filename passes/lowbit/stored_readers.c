@@ -46,8 +46,7 @@ static bool narrows(const Node *n)
 
 static Build at_start(Graph *g)
 {
-    Build b = build_at_end(g);
-    b.before = g->first;
+    Build b = build_at_start(g);
     b.flags = NODE_OURS;
     return b;
 }

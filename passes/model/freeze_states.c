@@ -40,8 +40,7 @@ static Status freeze_states(Graph *g, PassRun *run)
         Node *state = g->inputs[i];
         if (state->op != OP_state)
             continue;
-        Build b = build_at_end(g);
-        b.before = g->first;
+        Build b = build_at_start(g);
         const ValueAttr value = { value_of(g, state) };
         Node *c = build_typed(&b, OP_const, &value, 0, NULL, state->type);
         TRY(b.status);

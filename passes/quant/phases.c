@@ -33,8 +33,7 @@ Node *phase_until(Build *b, int64_t steps, Node *now, Node *later)
 
 Status phase_settle(Graph *g, PassRun *run, int64_t at)
 {
-    Build b = build_at_end(g);
-    b.before = g->first;
+    Build b = build_at_start(g);
     for (size_t i = 0; i < g->n_inputs; i++) {
         Node *state = g->inputs[i];
         if (!is_state(state, STATE_counter))

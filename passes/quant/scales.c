@@ -171,8 +171,7 @@ static ObserveAttr observer_of(const QuantNodes *q)
 
 Build scale_at_start(Graph *g, const Node *of)
 {
-    Build b = build_at_end(g);
-    b.before = g->first;
+    Build b = build_at_start(g);
     b.flags = NODE_OURS;
     b.src = of->src;
     b.label = of->label;

@@ -207,7 +207,7 @@ OptimizerGroup recipe_default_optimizer(const OpTable *ops, Arena *arena)
     Reading r = { .ops = ops, .group = &group };
     diag_open(&none, arena, NULL, NULL);
     for (size_t i = 0; i < COUNT(kinds); i++)
-        if (strcmp(kinds[i].word, "adamw") == 0)
+        if (strcmp(kinds[i].word, DEFAULT_OPTIMIZER) == 0)
             (void)start_kind(&r, &kinds[i], arena, &none);
     group.lr = 1e-4;
     group.spares_vectors = true;

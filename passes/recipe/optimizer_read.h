@@ -4,6 +4,8 @@
 
 #include "passes/recipe/recipe.h"
 
+#define DEFAULT_OPTIMIZER "adamw" /* where --optimizer says nothing */
+
 /* What options say; null and 0: nothing. */
 typedef struct OptimizerWords {
     const char *optimizer; /* "adamw:lr=1e-4,weight_decay=0.01" */

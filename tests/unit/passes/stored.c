@@ -81,6 +81,62 @@ static void numbers_get_the_nearest_codes(void **state)
     with_context(nearest_codes);
 }
 
+/* ---- as updates do it ---- */
+
+/* An update from 0 that ends at those numbers rounds them as the first rounding does: codes, scales and zero points. */
+static void check_update(Context *c, const char *words, int64_t scale_rows, int64_t scale_columns)
+{
+    Rng rng = { seed_of(words, 1) };
+    const StoredForm form = form_of(c, words);
+    Tensor *x = numbers(c, &rng), *less = matrix(c, F32, ROWS, COLUMNS), *out[3] = { 0 };
+    Tensor *want[] = { matrix(c, form.type, ROWS, COLUMNS), matrix(c, F32, scale_rows, scale_columns),
+                       form.zeros ? matrix(c, form.type, scale_rows, scale_columns) : NULL };
+    stored_round(&form, x, want[0], want[1], want[2], &c->arena);
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++)
+        tensor_set_f64(less, i, -tensor_get_f64(x, i));
+    Graph *g = graph_new(&c->ir, &c->arena, "update");
+    Build b = build_at_end(g);
+    struct {
+        UpdateForm form;
+        float rest[8];
+    } attr = { .form = { .least = form.least, .largest = form.largest, .rounding = ROUND_RNE } };
+    Node *in[UPDATE_OPERANDS] = { NULL };
+    in[UPDATE_PARAMETER] = build_const(&b, matrix(c, form.type, ROWS, COLUMNS));
+    in[UPDATE_GRADIENT] = build_const(&b, less);
+    in[UPDATE_LR] = build_scalar(&b, F32, 1);
+    in[UPDATE_STEP] = build_scalar(&b, I64, 1);
+    in[UPDATE_X_SCALE] = build_const(&b, matrix(c, F32, scale_rows, scale_columns));
+    in[UPDATE_X_ZERO] = form.zeros ? build_const(&b, matrix(c, form.type, scale_rows, scale_columns)) : NULL;
+    const int n = form.zeros ? 3 : 2;
+    Node *next = build_node_n(&b, OP_update_sgd, &attr, UPDATE_X_ZERO + form.zeros, in, n), *parts[3];
+    for (int i = 0; i < n; i++)
+        parts[i] = build_part(&b, next, i);
+    assert_int_equal(b.status, OK);
+    graph_return(g, n, parts, NULL);
+    assert_int_equal(evaluate(g, NULL, &c->heap, NULL, out), OK);
+    for (int i = 0; i < n; i++) {
+        require(tensor_same(out[i], want[i]), "%s: result %d of an update is another\n", words, i);
+        tensor_drop(&c->heap, out[i]);
+    }
+}
+
+static Status as_updates(void *arg)
+{
+    Context *c = arg;
+    check_update(c, "int8:row:stored", ROWS, 1);
+    check_update(c, "int8:tensor:rne:stored", 1, 1);
+    check_update(c, "int4:group=4:stored", ROWS, COLUMNS / 4);
+    check_update(c, "uint8:row:asym:stored", ROWS, 1);
+    check_update(c, "uint4:group=8:asym:stored", ROWS, COLUMNS / 8);
+    return OK;
+}
+
+static void numbers_get_the_codes_that_updates_give_them(void **state)
+{
+    (void)state;
+    with_context(as_updates);
+}
+
 /* ---- by chance ---- */
 
 /* What `words` make of a row whose largest number is 1 and whose others lie the part `p` above the code `low`: how many of
@@ -232,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_get_the_nearest_codes),
+        cmocka_unit_test(numbers_get_the_codes_that_updates_give_them),
         cmocka_unit_test(floats_become_codes_by_chance),
         cmocka_unit_test(any_number_of_ranks_comes_to_the_same_bytes),
     };
