@@ -85,7 +85,7 @@ void code_range(DType dtype, double *lo, double *hi);
 /* Checks the attributes `least` and `largest` of codes of that type; false after a complaint. */
 bool infer_code_limits(Infer *q, DType code, int64_t least, int64_t largest);
 
-/* The codes between them, or those of the type where both are 0. */
+/* The codes between them, or those of the type where both are 0; of floats the largest numbers. */
 void code_limits(DType code, int64_t least, int64_t largest, double *lo, double *hi);
 
 /* What reaches operands of quantize_linear and dequantize_linear (ops/quant/quantize_adjoint.c). */

@@ -58,10 +58,7 @@ static CodeSpot spot_of(const Back *k)
 {
     const bool floats = dtype_is_float(k->code);
     double lo, hi;
-    if (floats)
-        lo = -(hi = (double)float_codes_most(k->code));
-    else
-        code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
+    code_limits(k->code, k->at->least, k->at->largest, &lo, &hi);
     const DType scale = in(k->s->call, 1)->type->dtype;
     Node *v = quant_quotient(&k->rows, k->at, k->s->in[0], k->s->in[1], scale);
     Node *r = floats ? v : quant_rounded(k->b, k->at->rounding, v, site_in(k->s, 3));

@@ -27,8 +27,10 @@ static const Type *infer_range_scale(Infer *q)
     Bound k = signature_open();
     if (!signature_match(q, &k))
         return NULL;
-    if ((!dtype_is_code(code) && code != I32) || dtype_is_float(code))
-        return infer_fail(q, "wants integer codes, not %s", dtype_name(code));
+    if (!dtype_is_code(code) && code != I32)
+        return infer_fail(q, "wants codes, not %s", dtype_name(code));
+    if (dtype_is_float(code) && !at->symmetric)
+        return infer_fail(q, "wants symmetric ranges of %s, in which 0 is 0", dtype_name(code));
     if (!infer_code_limits(q, code, at->least, at->largest))
         return NULL;
     if (at->least > 0 || (at->symmetric && (at->least || at->largest) && at->largest <= 0))
@@ -64,20 +66,21 @@ static Status eval_range_scale(Eval *e)
 
 static Node *sample_range_scale(Build *b, Rng *rng, int variant)
 {
-    static const DType codes[] = { U8, I8, U16, I16, U4, I4, U2, I2 };
-    const DType code = codes[variant % (int)COUNT(codes)];
+    static const DType integers[] = { U8, I8, U16, I16, U4, I4, U2, I2 }, reals[] = { F8E4M3, F8E5M2, F4E2M1, F6E2M3 };
+    const bool floats = variant >= 32;
+    const DType code = floats ? reals[variant % (int)COUNT(reals)] : integers[variant % (int)COUNT(integers)];
     int64_t dims[MAX_RANK];
     const int rank = variant % 3;
     double lo, hi;
     sample_dims(rng, rank, 5, dims);
-    code_range(code, &lo, &hi);
-    const bool narrow = rng_below(rng, 2) && lo < 0;
+    code_range(floats ? I8 : code, &lo, &hi);
+    const bool narrow = !floats && rng_below(rng, 2) && lo < 0;
     RangeScaleAttr at = { .least = narrow ? (int64_t)lo + 1 : 0,
                           .largest = narrow ? (int64_t)hi : 0,
-                          .symmetric = rng_below(rng, 2),
+                          .symmetric = rng_below(rng, 2) || floats,
                           .pow2 = rng_below(rng, 2),
                           .most = variant & 8 ? 2 : 0,
-                          .to = variant % 8 ? (int)code + 1 : 0 };
+                          .to = variant % 8 || floats ? (int)code + 1 : 0 };
     at.pow2 &= at.most == 0;
     Node *in[] = { sample_tensor(b, rng, F32, rank, dims, -3, 0.5), sample_tensor(b, rng, F32, rank, dims, -0.5, 4) };
     return build_node_n(b, OP_range_scale, &at, 2, in, 1 + (int)rng_below(rng, 2));
@@ -94,12 +97,12 @@ const OpDef op_range_scale = {
     .signature = &(const Signature){ .in = { "f32[*]", "f32[*]" } },
     .eval = eval_range_scale,
     .sample = sample_range_scale,
-    .n_variants = 32,
+    .n_variants = 40,
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_row,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT, QUANT_NEVER } },
     .brief =
         "The scale, and the code of 0, with which codes least to largest reach over a range of numbers and 0; a range "
-        "below 2^-24, or one that is not finite, has a scale of 1.  With most no code stands for more than that.",
+        "below 2^-24, or one that is not finite, has a scale of 1.  Of codes that are floats it reaches to the largest of them.  With most no code stands for more than that.",
 };

@@ -2,6 +2,7 @@
 #include "ops/quant/quantize.h"
 
 #include "base/half.h"
+#include "ops/quant/float_grid.h"
 
 /* One scale, whatever the rank it is written with. */
 static bool is_single(const Type *t)
@@ -201,6 +202,11 @@ bool infer_code_limits(Infer *q, DType code, int64_t least, int64_t largest)
 
 void code_limits(DType code, int64_t least, int64_t largest, double *lo, double *hi)
 {
+    if (dtype_is_float(code)) {
+        *hi = (double)float_codes_most(code);
+        *lo = -*hi;
+        return;
+    }
     code_range(code, lo, hi);
     if (least || largest) {
         *lo = (double)least;

@@ -89,11 +89,6 @@ static const Quantizer *chosen(Placement *p, const QuantCallMark *c, QuantOperan
     return q->on ? q : NULL;
 }
 
-static bool has_weight(const Node *n)
-{
-    return quant_weight_of(in(n, 0)) || quant_weight_of(in(n, 1));
-}
-
 /* How many products of codes a result is the sum of: of data with data, the last extent; 0: nobody knows. */
 static double terms_of(const Node *n)
 {
@@ -113,12 +108,13 @@ static bool sums_fit(const Node *n, const QuantTarget *t)
     return terms_of(n) * 255 * 127 < target_most_sum(t);
 }
 
-/* Whether its products are of what codes stand for: one operand alone is quantized, or scales change along its sums,
- * or with the rows of its data. */
+/* Whether its products are of what codes stand for: one operand alone is quantized, codes are floats, or scales change
+ * along its sums, or with the rows of its data. */
 static bool computes_floats(const Node *n, const QuantSpec *spec)
 {
     const Quantizer *w = &spec->of[OPERAND_W], *a = &spec->of[OPERAND_A];
-    return !a->on || (quant_splits_sums(w) && has_weight(n)) || quant_has_rows(a);
+    return !a->on || quantizer_is_float(a) ||
+           (quant_has_weight(n) && (quant_splits_sums(w) || quantizer_is_float(w))) || quant_has_rows(a);
 }
 
 /* A convolution of so few channels that codes do not pay; nobody said that it is to be one of codes nevertheless. */
@@ -128,7 +124,7 @@ static bool is_small(Placement *p, const Node *n, const QuantTarget *t)
     const Type *w = in(n, weight)->type, *x = in(n, 1 - weight)->type;
     const int axis = quant_weight_axis(n, weight);
     if (!t->least_channels || quant_call(p, n)->said & (1u << OPERAND_W | 1u << OPERAND_A) || w->rank < 3 ||
-        axis == QUANT_WHOLE || x->rank != w->rank || !has_weight(n))
+        axis == QUANT_WHOLE || x->rank != w->rank || !quant_has_weight(n))
         return false;
     return w->dims[axis] < t->least_channels || x->dims[1] < t->least_channels;
 }
@@ -166,7 +162,7 @@ static const char *no_rows_of_ternary(const Node *n, const QuantSpec *spec)
 {
     if (!is_bitnet(spec))
         return NULL;
-    if (!has_weight(n))
+    if (!quant_has_weight(n))
         return "multiplies data with data: layers alone have ternary weights";
     return quant_sum_axis(n, quant_weight_of(in(n, 0)) ? 1 : 0) == QUANT_WHOLE
                ? "its data have no rows that it adds up: ternary weights multiply rows"
@@ -261,55 +257,6 @@ static Status ask_rows(Placement *p, Node *n, int i, const Quantizer *q)
     return message_send(m);
 }
 
-/* What a target cannot run, or another form of, is refused before anything is trained: blocks of weights beside codes ... */
-static Status check_blocks(Placement *p, const Node *n, const QuantCallMark *c)
-{
-    enum { PACKED = 4 };
-    const QuantTarget *t = quantization_target(p->recipe);
-    if (!t->no_blocks || !quant_splits_sums(c->weight) || !c->data || !has_weight(n) || quant_has_rows(c->data) ||
-        (c->weight->bits <= PACKED && !t->whole_bytes) || c->weight->bits > 8)
-        return OK;
-    Message *m =
-        message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "w=%s with a=%s: %s",
-                    quantizer_text(c->weight, p->run->scratch), quantizer_text(c->data, p->run->scratch), t->no_blocks);
-    message_try(m, "w=int%d:channel", c->weight->bits);
-    message_try(m, t->whole_bytes ? "a=off" : "a=off, or four bits and fewer of weights, which it leaves float");
-    message_try(m, "--for generic");
-    return message_send(m);
-}
-
-/* ... scales that are not one for all or one a channel, also where nothing is codes beside them ... */
-static Status check_groups(Placement *p, const Node *n, const QuantCallMark *c)
-{
-    const QuantTarget *t = quantization_target(p->recipe);
-    const bool rows = c->data && quant_has_rows(c->data), groups = c->weight && quant_splits_sums(c->weight);
-    if (!t->no_groups || !(rows || groups))
-        return OK;
-    const Quantizer *q = groups ? c->weight : c->data;
-    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "%s=%s: %s", groups ? "w" : "a",
-                             quantizer_text(q, p->run->scratch), t->no_groups);
-    message_try(m, groups ? "w=int%d:channel" : "a=int%d:tensor", q->bits);
-    message_try(m, "--for generic");
-    return message_send(m);
-}
-
-/* ... and a Clip between a Q and a DQ, which codes of data need that are not all of a byte. */
-static Status check_bytes(Placement *p, const Node *n, const QuantCallMark *c)
-{
-    const QuantTarget *t = quantization_target(p->recipe);
-    const Quantizer *a = c->data;
-    if (!t->whole_bytes || !a ||
-        (a->format == FORMAT_INT && a->bits == 8 && !quantizer_says(a, QUANT_RANGE, RANGE_NARROW) &&
-         !quant_has_rows(a)))
-        return OK;
-    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n),
-                             "a=%s: %s reads data as int8, all of its codes, with one scale",
-                             quantizer_text(a, p->run->scratch), t->title);
-    message_try(m, "a=int8:sym");
-    message_try(m, "--for generic");
-    return message_send(m);
-}
-
 /* Of a first or a last layer that is to have other bits, or none, that is why. */
 static void explain_end(Placement *p, QuantCallMark *c)
 {
@@ -327,29 +274,32 @@ static void explain_end(Placement *p, QuantCallMark *c)
 static Status ask_core(Placement *p, Node *n)
 {
     QuantCallMark *c = quant_call(p, n);
+    TRY(quant_check_floats(p, n, c));
     c->weight = chosen(p, c, OPERAND_W);
     explain_end(p, c);
     if (!multiplies(n))
         return OK;
     c->data = chosen(p, c, OPERAND_A);
     c->ternary = c->weight && c->data && c->weight->format == FORMAT_TERNARY && quant_has_rows(c->data);
-    TRY(check_groups(p, n, c));
-    TRY(check_blocks(p, n, c));
-    TRY(check_bytes(p, n, c));
+    TRY(quant_check_target(p, n, c));
     for (int i = 0; i < 2; i++)
-        if (quant_weight_of(in(n, i)))
+        if (quant_weight_of(in(n, i))) {
             continue;
-        else if (c->data && quant_has_rows(c->data))
-            TRY(ask_rows(p, n, i, c->data));
-        else
-            ask(p, in(n, i), c->data, n);
+        } else {
+            TRY(quant_check_format(p, n, i, c->data));
+            if (c->data && quant_has_rows(c->data))
+                TRY(ask_rows(p, n, i, c->data));
+            else
+                ask(p, in(n, i), c->data, n);
+        }
     return OK;
 }
 
-/* Whether a value is asked for with scales that go with it wherever its elements are moved: not with those of rows. */
+/* Whether a value is asked for with scales that go with it wherever its elements are moved: not with those of rows; and by
+ * whom codes of it are for: floats of few bits are for products alone, and are made where those read them. */
 static bool is_asked(const QuantValueMark *v)
 {
-    return v->by && !quant_has_rows(v->by);
+    return v->by && !quant_has_rows(v->by) && !quantizer_is_float(v->by);
 }
 
 static bool is_result(const Node *n)
@@ -502,7 +452,7 @@ static void find_core(Placement *p, const Node *n)
         c->floats = computes_floats(n, c->spec);
         c->why = hindrance(p, n, c->floats);
         c->why = c->why ? c->why : no_rows_of_ternary(n, c->spec);
-        c->core = (c->spec->of[OPERAND_W].on && has_weight(n)) || c->spec->of[OPERAND_A].on;
+        c->core = (c->spec->of[OPERAND_W].on && quant_has_weight(n)) || c->spec->of[OPERAND_A].on;
     }
     if (!c->why && (!c->core || c->in == WAY_OFF))
         c->why = wanted_so(p, c);

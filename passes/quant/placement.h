@@ -112,6 +112,18 @@ bool quant_may_join(Placement *p, const Node *n);
 /* Finds why calls that are no products are of floats, once it is known what is codes (passes/quant/left.c). */
 void quant_find_left(Placement *p);
 
+/* Whether one of two operands is stored. */
+bool quant_has_weight(const Node *n);
+
+/* Whether the target has what the call is to compute on: UNSUPPORTED otherwise. */
+Status quant_check_target(Placement *p, const Node *n, const QuantCallMark *c);
+
+/* Codes that are floats: whether the target has them, and whether a first or a last layer has their bits. */
+Status quant_check_floats(Placement *p, const Node *n, const QuantCallMark *c);
+
+/* Whether nobody wants as integers what is wanted as floats of few bits, or as others. */
+Status quant_check_format(Placement *p, Node *n, int operand, const Quantizer *q);
+
 /* Decides which calls compute on codes and which values they are given. */
 Status quant_find(Placement *p);
 

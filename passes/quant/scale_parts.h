@@ -1,4 +1,4 @@
-/* What the sources of scales share: scales.c, scale_checks.c, learned_scales.c. */
+/* What the sources of scales share: scales.c, checks.c, learned_scales.c. */
 #ifndef PASSES_QUANT_SCALE_PARTS_H
 #define PASSES_QUANT_SCALE_PARTS_H
 

@@ -5,6 +5,7 @@
 
 #include "ops/card/make.h"
 #include "ops/card/words.h"
+#include "ops/quant/float_grid.h"
 #include "ops/quant/observe.h"
 #include "ops/quant/quantize.h"
 #include "passes/codes/search.h"
@@ -21,6 +22,11 @@ static DType codes_between(int64_t least, int64_t largest)
 DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest)
 {
     Quantizer as = *q->by;
+    if (quantizer_is_float(&as)) {
+        *largest = (int64_t)float_codes_most(quantizer_float_codes(&as));
+        *least = -*largest;
+        return quantizer_float_codes(&as);
+    }
     if (as.format == FORMAT_EITHER)
         as.format = q->never_negative ? FORMAT_UINT : FORMAT_INT;
     if (as.format == FORMAT_BINARY && q->never_negative)
@@ -39,9 +45,9 @@ static RangeScaleAttr range_of(const QuantNodes *q)
 {
     int64_t least, largest;
     const DType codes = quant_codes_of(q, &least, &largest);
-    const bool pow2 = q->by->part[QUANT_SCALE].value == SCALE_POW2;
-    return (RangeScaleAttr){ .least = least,
-                             .largest = largest,
+    const bool pow2 = q->by->part[QUANT_SCALE].value == SCALE_POW2, floats = dtype_is_float(codes);
+    return (RangeScaleAttr){ .least = floats ? 0 : least, /* their type says it all */
+                             .largest = floats ? 0 : largest,
                              .symmetric = scale_zero_is_0(q),
                              .pow2 = pow2,
                              .most = isfinite(q->most) && !pow2 ? (f32)q->most : 0,
@@ -120,10 +126,11 @@ static Status scale_of_kept(QuantNodes *q, Build *b, Node *weight)
 static Status scale_of_sizes(QuantNodes *q, Build *b, Node *value)
 {
     int64_t least, largest;
-    quant_codes_of(q, &least, &largest);
+    const DType codes = quant_codes_of(q, &least, &largest);
+    const double top = dtype_is_float(codes) ? (double)float_codes_most(codes) : (double)largest;
     Node *most = quant_fold(b, FOLD_LARGEST, &q->grain, CALL(b, abs, value));
     most = quant_as_scales(b, &q->grain, most, value->type);
-    q->scale = CALL(b, div, CALL(b, max, most, build_scalar(b, F32, q->floor)), build_scalar(b, F32, (double)largest));
+    q->scale = CALL(b, div, CALL(b, max, most, build_scalar(b, F32, q->floor)), build_scalar(b, F32, top));
     return b->status;
 }
 
@@ -381,7 +388,7 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
                         .ends = scale_source(q) == SOURCE_PACT,
                         .learned_zero = q->zero && q->by->part[QUANT_ZERO].value == ZERO_LEARNED };
     code_range(codes, &lo, &hi);
-    if ((double)least != lo || (double)largest != hi) {
+    if (!dtype_is_float(codes) && ((double)least != lo || (double)largest != hi)) {
         at.least = least;
         at.largest = largest;
     }

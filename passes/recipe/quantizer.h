@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/diag.h"
+#include "ir/type.h"
 #include "passes/quantizers.def"
 #include "passes/target/target.h"
 
@@ -91,6 +92,10 @@ static inline bool quantizer_says(const Quantizer *q, QuantField field, QuantVal
 
 /* Whether a quantizer's codes are integers. */
 bool quantizer_is_integer(const Quantizer *q);
+
+/* Whether they are floats of few bits, and the element type of those. */
+bool quantizer_is_float(const Quantizer *q);
+DType quantizer_float_codes(const Quantizer *q);
 
 /* Whether its scale is trained. */
 bool quantizer_is_learned(const Quantizer *q);

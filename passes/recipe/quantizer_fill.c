@@ -8,6 +8,30 @@ bool quantizer_is_integer(const Quantizer *q)
     return q->format == FORMAT_INT || q->format == FORMAT_UINT || q->format == FORMAT_EITHER;
 }
 
+static const struct {
+    QuantFormat format;
+    DType codes;
+} floats[] = {
+    { FORMAT_E4M3, F8E4M3 }, { FORMAT_E5M2, F8E5M2 }, { FORMAT_E2M3, F6E2M3 },
+    { FORMAT_E3M2, F6E3M2 }, { FORMAT_E2M1, F4E2M1 },
+};
+
+bool quantizer_is_float(const Quantizer *q)
+{
+    bool is = false;
+    for (size_t i = 0; i < COUNT(floats); i++)
+        is |= floats[i].format == q->format;
+    return is;
+}
+
+DType quantizer_float_codes(const Quantizer *q)
+{
+    size_t i = 0;
+    while (i + 1 < COUNT(floats) && floats[i].format != q->format)
+        i++;
+    return floats[i].codes;
+}
+
 bool quantizer_is_learned(const Quantizer *q)
 {
     const QuantValue v = q->part[QUANT_SOURCE].value;

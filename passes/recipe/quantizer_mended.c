@@ -14,7 +14,14 @@ static bool is(const Quantizer *q, QuantField field, QuantValue value)
 static void mend_codes(Quantizer *q)
 {
     int64_t least, largest;
-    if (!quantizer_is_integer(q)) {
+    if (q->format == FORMAT_E2M3 || q->format == FORMAT_E3M2) { /* which no file holds */
+        q->format = FORMAT_E4M3;
+        q->bits = 8;
+    }
+    if (quantizer_is_float(q)) {
+        set(q, QUANT_CHOICE, CHOICE_ABSMAX);
+        set(q, QUANT_ROUNDING, ROUNDING_RNE);
+    } else if (!quantizer_is_integer(q)) {
         q->format = FORMAT_INT;
         q->bits = 8;
         set(q, QUANT_RANGE, RANGE_NARROW);
@@ -24,6 +31,8 @@ static void mend_codes(Quantizer *q)
     set(q, QUANT_MASTER, QUANT_NOTHING);
     set(q, QUANT_FIRST, QUANT_NOTHING);
     set(q, QUANT_TURN, QUANT_NOTHING);
+    if (quantizer_is_float(q))
+        return;
     quantizer_codes(q, &least, &largest);
     if (q->bits == 1 && largest <= 0)
         q->bits = 2;
@@ -36,6 +45,13 @@ static bool is_known_source(QuantValue v, bool data)
     return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_LSQ || v == SOURCE_STATS ||
            v == SOURCE_LSQ_PLUS || v == SOURCE_TQT || v == SOURCE_MSE || v == SOURCE_KL || v == SOURCE_SIGMA ||
            v == (data ? SOURCE_EMA : SOURCE_HQO) || (data && (v == SOURCE_PCT || v == SOURCE_PACT || v == SOURCE_N2UQ));
+}
+
+/* Of codes that are floats: what needs no codes between which numbers lie. */
+static bool is_source_of_floats(QuantValue v, bool data)
+{
+    return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_SIGMA ||
+           (data && (v == SOURCE_EMA || v == SOURCE_PCT));
 }
 
 /* Whether the range is one of several that are tried. */
@@ -72,6 +88,8 @@ static void mend_scale(Quantizer *q, bool data)
         set(q, QUANT_SOURCE, SOURCE_DYNAMIC);
     else if (data)
         set(q, QUANT_GRAIN, GRAIN_TENSOR);
+    if (quantizer_is_float(q) && !is_source_of_floats(q->part[QUANT_SOURCE].value, data))
+        set(q, QUANT_SOURCE, SOURCE_MINMAX);
     if (!is_known_source(q->part[QUANT_SOURCE].value, data) || (!data && q->bits > 16 && is_searched(q)))
         set(q, QUANT_SOURCE, data ? SOURCE_DYNAMIC : SOURCE_MINMAX);
     if (is(q, QUANT_SOURCE, SOURCE_TQT))

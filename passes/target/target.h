@@ -31,6 +31,8 @@ typedef struct QuantTarget {
     bool zero_is_0;   /* a zero point that is not 0 is refused, whoever says it */
     bool float_bias;  /* biases stay float; else integers of 32 bits where products are of codes */
 
+    const char *no_float_data, *no_float_weights; /* why codes that are floats are refused of them; null: they are not */
+
     /* What computes on codes.  Lists are words of operators with a space between them; "*": all whose card says so. */
     const char *joins;      /* beside products: what adds, multiplies, pools, lays side by side */
     const char *tables;     /* functions of one number that are tables of codes */

@@ -10,6 +10,7 @@
 #include "ops/quant/quantize.h"
 #include "passes/learned/learned.h"
 #include "passes/quant/placement.h"
+#include "support/few_floats.h"
 #include "support/calls.h"
 
 enum { SUM = 20, CHANNELS = 6, MOST = SUM * CHANNELS * 9 };
@@ -169,6 +170,17 @@ static void run(Case *k, int n, Node *const *results, Tensor **out, const Tensor
     assert_int_equal(evaluate(k->g, NULL, &k->c->heap, inputs, out), OK);
 }
 
+/* Where codes end: of floats at the largest numbers. */
+static void ends_of(Quantizer q, double *least, double *largest)
+{
+    int64_t lo, hi;
+    if (q.format == FORMAT_EITHER)
+        q.format = FORMAT_INT;
+    quantizer_codes(&q, &lo, &hi);
+    *largest = quantizer_is_float(&q) ? few_floats(q.format).most : (double)hi;
+    *least = quantizer_is_float(&q) ? -*largest : (double)lo;
+}
+
 /* ---- plain loops ---- */
 
 /* Who shares a scale: the number of the scale of each element, in any order. */
@@ -213,8 +225,10 @@ static void reduce(Loop *l, const Tensor *w)
 }
 
 /* The number that a quantizer leaves, in its own arithmetic. */
-static double quantized(float x, float s, float z, double least, double largest)
+static double quantized(const Quantizer *q, float x, float s, float z, double least, double largest)
 {
+    if (quantizer_is_float(q))
+        return (double)((float)few_floats_nearest(q->format, (double)(x / s)) * s);
     const double code = fmin(fmax((double)(rintf(x / s) + z), least), largest);
     return (double)(((float)code - z) * s);
 }
@@ -287,12 +301,13 @@ static void expect_searched(const Case *k, const Loop *l, const Tensor *w, const
         }
         const double s = sym ? fmax(-lo, hi) / largest : (hi - lo) / (largest - least);
         const double z = sym ? 0 : fmin(fmax(rint(least - lo / s), least), largest);
-        const double v = rint(at(w, i) / s), want = s * fmin(fmax(v, least - z), largest - z);
+        const double v = quantizer_is_float(q) ? few_floats_nearest(q->format, at(w, i) / s) : rint(at(w, i) / s);
+        const double want = s * fmin(fmax(v, least - z), largest - z);
         error[key] += (at(got, i) - at(w, i)) * (at(got, i) - at(w, i));
         other[key] += (want - at(w, i)) * (want - at(w, i));
         if (q->part[QUANT_SOURCE].value == SOURCE_SIGMA)
-            require(fabs(at(got, i) - want) <= s * 2.001, "%s: element %d is %.9g, not %.9g\n", k->spec, (int)i,
-                    at(got, i), want);
+            require(fabs(at(got, i) - want) <= s * (quantizer_is_float(q) ? 1 + fabs(v) / 2 : 2.001),
+                    "%s: element %d is %.9g, not %.9g\n", k->spec, (int)i, at(got, i), want);
         require(fabs(at(got, i)) <= all + s, "%s: element %d is %.9g of %.9g\n", k->spec, (int)i, at(got, i), at(w, i));
     }
     for (int key = 0; key < l->n && q->part[QUANT_SOURCE].value == SOURCE_MSE; key++)
@@ -319,7 +334,7 @@ static void expect_ranges(Case *k, const Loop *l, const Tensor *w, const Tensor 
             z = (float)fmin(fmax((double)rintf((float)least - lo / s), least), largest);
         if (said)
             s = 0.0625f, z = 0;
-        const double want = quantized((float)at(w, i), s, z, least, largest);
+        const double want = quantized(q, (float)at(w, i), s, z, least, largest);
         require(at(got, i) == want, "%s: element %d is %.9g, not %.9g\n%s", k->spec, (int)i, at(got, i), want,
                 k->p->text);
     }
@@ -449,23 +464,21 @@ static bool has_own_formulas(const Quantizer *q)
 static void check_weight(Case *k, bool must)
 {
     static Loop l;
-    int64_t least, largest;
+    double least, largest;
     const Tensor *inputs[8], *w = NULL;
     Tensor *out[1];
     if (place(k, "w") != OK) {
         require(!must, "%s is refused: %s\n%s", k->spec, k->c->last, k->p->text);
         return;
     }
-    Quantizer q = k->read.of[OPERAND_W];
-    if (q.format == FORMAT_EITHER)
-        q.format = FORMAT_INT;
-    quantizer_codes(&q, &least, &largest);
+    const Quantizer q = k->read.of[OPERAND_W];
+    ends_of(q, &least, &largest);
     l.n = keys_of(k->p, k->grain, named(k->g, "w")->type, l.key);
     (*k->runs)++;
     if (has_own_formulas(&q))
         return;
     if (quantizer_is_learned(&q)) {
-        expect_learned(k, &l, (double)least, (double)largest);
+        expect_learned(k, &l, least, largest);
         return;
     }
     run(k, 1, &k->number, out, inputs);
@@ -473,7 +486,7 @@ static void check_weight(Case *k, bool must)
         if (strcmp(k->g->inputs[i]->name, "w") == 0)
             w = inputs[i];
     reduce(&l, w);
-    expect_ranges(k, &l, w, out[0], (double)least, (double)largest);
+    expect_ranges(k, &l, w, out[0], least, largest);
     tensor_drop(&k->c->heap, out[0]);
 }
 
@@ -527,7 +540,8 @@ static void check_rows(Case *k, double least, double largest)
     for (size_t i = 0; i < k->g->n_inputs; i++)
         if (strcmp(k->g->inputs[i]->name, "x") == 0)
             x = inputs[i];
-    const bool sym = k->read.of[OPERAND_A].part[QUANT_ZERO].value == ZERO_SYM;
+    const Quantizer *q = &k->read.of[OPERAND_A];
+    const bool sym = q->part[QUANT_ZERO].value == ZERO_SYM;
     for (int64_t row = 0; row < tensor_elements(x) / SUM; row++) {
         float lo = 0, hi = 0;
         for (int64_t i = row * SUM; i < row * SUM + SUM; i++) {
@@ -537,7 +551,7 @@ static void check_rows(Case *k, double least, double largest)
         const float s = sym ? fmaxf(-lo, hi) / (float)largest : (hi - lo) / (float)(largest - least);
         const float z = sym ? 0 : (float)fmin(fmax((double)rintf((float)least - lo / s), least), largest);
         for (int64_t i = row * SUM; i < row * SUM + SUM; i++)
-            require(at(out[0], i) == quantized((float)at(x, i), s, z, least, largest), "%s: element %d is %g\n",
+            require(at(out[0], i) == quantized(q, (float)at(x, i), s, z, least, largest), "%s: element %d is %g\n",
                     k->spec, (int)i, at(out[0], i));
     }
     tensor_drop(&k->c->heap, out[0]);
@@ -551,7 +565,7 @@ static Status data_body(void *arg)
         for (size_t g = 0; g < COUNT(grains); g++)
             for (size_t s = 0; s < COUNT(sources); s++)
                 for (size_t f = 0; f < COUNT(formats) * COUNT(zeros) && sources[s].word; f++) {
-                    int64_t least, largest;
+                    double least, largest;
                     const char *format = formats[f / COUNT(zeros)];
                     if (products[p].alone)
                         continue;
@@ -570,12 +584,9 @@ static Status data_body(void *arg)
                     }
                     runs++;
                     require(row ? k.p->rows : strcmp(grains[g].word, "tensor") == 0, "%s runs\n%s", k.spec, k.p->text);
-                    Quantizer q = k.read.of[OPERAND_A];
-                    if (q.format == FORMAT_EITHER)
-                        q.format = FORMAT_INT;
-                    quantizer_codes(&q, &least, &largest);
+                    ends_of(k.read.of[OPERAND_A], &least, &largest);
                     if (row && ++rows)
-                        check_rows(&k, (double)least, (double)largest);
+                        check_rows(&k, least, largest);
                 }
     print_message("data: %d run, %d of them by rows, %d refused\n", runs, rows, refused);
     assert_true(runs > 500 && rows > 50 && refused > 3000);

@@ -9,6 +9,7 @@
 #include "ops/quant/quantize.h"
 #include "passes/learned/learned.h"
 #include "passes/quant/placement.h"
+#include "support/few_floats.h"
 #include "support/calls.h"
 
 static const char model[] = "graph @f(%x: f32[3,32], state %w: f32[32,6] trained) -> (%y) {\n"
@@ -133,10 +134,13 @@ static void expect_said(const char *spec, const Quantizer *q, const Node *codes)
     Quantizer as = *q;
     if (as.format == FORMAT_EITHER)
         as.format = FORMAT_INT;
-    require(!dtype_is_float(codes->type->dtype), "%s has codes of %s\n", spec, dtype_name(codes->type->dtype));
+    require(dtype_is_float(codes->type->dtype) == quantizer_is_float(q), "%s has codes of %s\n", spec,
+            dtype_name(codes->type->dtype));
     quantizer_codes(&as, &least, &largest);
     code_limits(codes->type->dtype, at->least, at->largest, &lo, &hi);
-    require(lo == (double)least && hi == (double)largest, "%s has codes from %g to %g\n", spec, lo, hi);
+    const double most = quantizer_is_float(q) ? few_floats(q->format).most : (double)largest;
+    require(lo == (quantizer_is_float(q) ? -most : (double)least) && hi == most, "%s has codes from %g to %g\n", spec,
+            lo, hi);
     require(at->rounding == rounding_of(q), "%s rounds by %s\n", spec, quant_roundings[at->rounding]);
     require((int)(mask == MASK_V      ? MASK_BY_VALUE
                   : mask == MASK_PASS ? MASK_NONE

@@ -84,11 +84,11 @@ static bool say_instead(Context *c, Spoken *s, char operand, const char *text)
         return false; /* of the other operand: nothing like it is for this one */
     if (text[1] == '=')
         *s = (Spoken){ .format = s->format };
-    while (*rest) {
+    for (bool first = text[1] == '='; *rest; first = false) {
         const size_t n = strcspn(rest, ":");
         const char *word = arena_copy(&c->arena, rest, n);
         size_t i = 0;
-        while (i < COUNT(words) && !is_word(words[i].word, word))
+        while (i < COUNT(words) && (first || !is_word(words[i].word, word)))
             i++;
         if (i < COUNT(words))
             s->word[words[i].field] = word;

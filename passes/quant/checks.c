@@ -1,7 +1,10 @@
-/* Which quantizers nothing makes scales for, and what to write instead. */
+/* What is refused, and what to write instead: quantizers that nothing makes scales for, and what of a call neither its target
+ * nor its other readers have. */
 #include "passes/quant/scale_parts.h"
 
 #include <math.h>
+
+#include "ops/card/words.h"
 
 Status scale_refused(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted)
 {
@@ -108,6 +111,24 @@ static Status check_start(const QuantScales *s, const QuantNodes *q, const Node 
     return OK;
 }
 
+/* Floats of few bits: their scale is what the largest number of the format stands for. */
+static Status check_float(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    const QuantPart *part = q->by->part;
+    const QuantValue from = scale_source(q);
+    const bool seen = data && (from == SOURCE_EMA || from == SOURCE_PCT),
+               either = from == SOURCE_MINMAX || from == SOURCE_SIGMA || from == SOURCE_CONST || from == SOURCE_DYNAMIC;
+    if (!seen && !either)
+        return scale_refused(s, q, value, data,
+                             data ? "ema, minmax, pct=P, sigma=K, const=S or dynamic beside codes that are floats"
+                                  : "minmax, sigma=K, const=S or dynamic beside codes that are floats");
+    if (part[QUANT_ROUNDING].value != ROUNDING_RNE)
+        return scale_refused(s, q, value, data, "codes that are floats to the nearest (rne)");
+    return part[QUANT_CHOICE].value == CHOICE_ABSMAX
+               ? OK
+               : scale_refused(s, q, value, data, "one scale for a block, and not 4or6, which products have");
+}
+
 Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
@@ -116,8 +137,10 @@ Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value,
         return check_ternary(s, q, value);
     if (q->by->format == FORMAT_BINARY)
         return check_binary(s, q, value, data);
-    if (!quantizer_is_integer(q->by))
-        return scale_refused(s, q, value, data, "codes that are integers");
+    if (quantizer_is_float(q->by))
+        TRY(check_float(s, q, value, data));
+    else if (!quantizer_is_integer(q->by))
+        return scale_refused(s, q, value, data, "codes that are integers, or floats of few bits");
     if (scale_source(q) == SOURCE_DOREFA)
         TRY(check_dorefa(s, q, value, data));
     quant_codes_of(q, &least, &largest);
@@ -137,4 +160,123 @@ Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value,
     if (data && scale_source(q) == SOURCE_DYNAMIC && part[QUANT_SCALE].value == SCALE_POW2)
         return scale_refused(s, q, value, data, "scales in f32 of what is dynamic");
     return data ? check_grain_of_data(s, q, value) : OK;
+}
+
+/* ---- of calls ---- */
+
+bool quant_has_weight(const Node *n)
+{
+    return quant_weight_of(in(n, 0)) || quant_weight_of(in(n, 1));
+}
+
+/* What a target cannot run, or another form of, is refused before anything is trained: blocks of weights beside codes ... */
+static Status check_blocks(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    enum { PACKED = 4 };
+    const QuantTarget *t = quantization_target(p->recipe);
+    if (!t->no_blocks || !quant_splits_sums(c->weight) || !c->data || !quant_has_weight(n) || quant_has_rows(c->data) ||
+        (c->weight->bits <= PACKED && !t->whole_bytes) || c->weight->bits > 8)
+        return OK;
+    Message *m =
+        message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "w=%s with a=%s: %s",
+                    quantizer_text(c->weight, p->run->scratch), quantizer_text(c->data, p->run->scratch), t->no_blocks);
+    message_try(m, "w=int%d:channel", c->weight->bits);
+    message_try(m, t->whole_bytes ? "a=off" : "a=off, or four bits and fewer of weights, which it leaves float");
+    message_try(m, "--for generic");
+    return message_send(m);
+}
+
+/* ... scales that are not one for all or one a channel, also where nothing is codes beside them ... */
+static Status check_groups(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    const QuantTarget *t = quantization_target(p->recipe);
+    const bool rows = c->data && quant_has_rows(c->data), groups = c->weight && quant_splits_sums(c->weight);
+    if (!t->no_groups || !(rows || groups))
+        return OK;
+    const Quantizer *q = groups ? c->weight : c->data;
+    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "%s=%s: %s", groups ? "w" : "a",
+                             quantizer_text(q, p->run->scratch), t->no_groups);
+    message_try(m, groups ? "w=int%d:channel" : "a=int%d:tensor", q->bits);
+    message_try(m, "--for generic");
+    return message_send(m);
+}
+
+/* ... and a Clip between a Q and a DQ, which codes of data need that are not all of a byte. */
+static Status check_bytes(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    const QuantTarget *t = quantization_target(p->recipe);
+    const Quantizer *a = c->data;
+    if (!t->whole_bytes || !a ||
+        (a->format == FORMAT_INT && a->bits == 8 && !quantizer_says(a, QUANT_RANGE, RANGE_NARROW) &&
+         !quant_has_rows(a)))
+        return OK;
+    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n),
+                             "a=%s: %s reads data as int8, all of its codes, with one scale",
+                             quantizer_text(a, p->run->scratch), t->title);
+    message_try(m, "a=int8:sym");
+    message_try(m, "--for generic");
+    return message_send(m);
+}
+
+static Message *no_such_floats(Placement *p, const Node *n, const Quantizer *q, bool data, const char *why)
+{
+    return message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "%s=%s: %s", data ? "a" : "w",
+                       quantizer_text(q, p->run->scratch), why);
+}
+
+/* Codes that are floats: who has them, and how many bits they have. */
+static Status check_floats(Placement *p, const Node *n, const QuantCallMark *c, bool data)
+{
+    enum { NO_FILE = 6 }; /* bits of those that ONNX has no type of */
+    const Quantizer *q = &c->spec->of[data ? OPERAND_A : OPERAND_W];
+    const QuantTarget *t = quantization_target(p->recipe);
+    const QuantEnd *end = c->first && c->spec->first.said ? &c->spec->first : c->last ? &c->spec->last : NULL;
+    const char *why = data ? t->no_float_data : t->no_float_weights;
+    const bool stays = end && end->said && !end->bits;
+    if (!q->on || !quantizer_is_float(q) || stays || quantizer_is_stored(q) ||
+        (data ? !quant_multiplies(op_of(n)) : !quant_has_weight(n)))
+        return OK;
+    if (!why && q->bits != NO_FILE && (!end || !end->said || end->bits == q->bits))
+        return OK;
+    Message *m =
+        no_such_floats(p, n, q, data,
+                       why                  ? why
+                       : q->bits == NO_FILE ? "ONNX has no floats of 6 bits, so no file could have what is trained"
+                                            : "a first or a last layer has the bits of the format, or stays");
+    const Quantizer other = quantizer_mended(q, data);
+    if (why) {
+        message_try(m, "--for generic");
+        message_try(m, data ? "a=int8" : "w=int8");
+    } else if (q->bits == NO_FILE) {
+        message_try(m, "%s=%s", data ? "a" : "w", quantizer_text(&other, p->run->scratch));
+    } else {
+        message_try(m, "first=off or last=off, or --quant-op for that layer");
+    }
+    return message_send(m);
+}
+
+/* A value that a product wants as floats of few bits, and another one as integers, is neither. */
+Status quant_check_format(Placement *p, Node *n, int i, const Quantizer *q)
+{
+    const QuantValueMark *v = quant_value(p, in(n, i));
+    if (!q || !v->by || v->by->format == q->format || (!quantizer_is_float(q) && !quantizer_is_float(v->by)))
+        return OK;
+    Message *m = no_such_floats(p, n, q, true,
+                                arena_printf(p->run->scratch, "%s reads the same value as %s",
+                                             node_place(v->asked).where, quantizer_text(v->by, p->run->scratch)));
+    message_try(m, "one format for all that read it");
+    return message_send(m);
+}
+
+Status quant_check_floats(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    TRY(check_floats(p, n, c, false));
+    return check_floats(p, n, c, true);
+}
+
+Status quant_check_target(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    TRY(check_groups(p, n, c));
+    TRY(check_blocks(p, n, c));
+    return check_bytes(p, n, c);
 }
