@@ -6,6 +6,8 @@
 
 #include "ops/card/words.h"
 
+enum { BYTE = 8 };
+
 Status scale_refused(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted)
 {
     Arena *scratch = s->p->run->scratch;
@@ -224,35 +226,45 @@ static Message *no_such_floats(Placement *p, const Node *n, const Quantizer *q, 
                        quantizer_text(q, p->run->scratch), why);
 }
 
+/* Why a target has no such codes, and what there is instead; null: it has them. */
+static const char *why_no_floats(const QuantTarget *t, const Quantizer *q, bool data, bool beside, const char **instead)
+{
+    *instead = data ? "a=int8" : "w=int8";
+    if (!data && t->no_float_weights)
+        return t->no_float_weights;
+    if (!data && beside && t->no_float_products)
+        *instead = "a=off";
+    if (data || beside)
+        return t->no_float_products;
+    *instead = "w=e4m3";
+    return q->bits < BYTE ? t->no_half_floats : NULL;
+}
+
 /* Codes that are floats: who has them, and how many bits they have. */
 static Status check_floats(Placement *p, const Node *n, const QuantCallMark *c, bool data)
 {
-    enum { NO_FILE = 6 }; /* bits of those that ONNX has no type of */
-    const Quantizer *q = &c->spec->of[data ? OPERAND_A : OPERAND_W];
-    const QuantTarget *t = quantization_target(p->recipe);
+    const Quantizer *q = &c->spec->of[data ? OPERAND_A : OPERAND_W], other = quantizer_mended(q, data);
     const QuantEnd *end = c->first && c->spec->first.said ? &c->spec->first : c->last ? &c->spec->last : NULL;
-    const char *why = data ? t->no_float_data : t->no_float_weights;
-    const bool stays = end && end->said && !end->bits;
-    if (!q->on || !quantizer_is_float(q) || stays || quantizer_is_stored(q) ||
-        (data ? !quant_multiplies(op_of(n)) : !quant_has_weight(n)))
+    const bool product = quant_multiplies(op_of(n)), ends = end && end->said,
+               here = data ? product : quant_has_weight(n);
+    const char *instead, *title = data ? "a" : "w";
+    if (!q->on || !quantizer_is_float(q) || quantizer_is_stored(q) || !here || (ends && !end->bits))
         return OK;
-    if (!why && q->bits != NO_FILE && (!end || !end->said || end->bits == q->bits))
-        return OK;
-    Message *m =
-        no_such_floats(p, n, q, data,
-                       why                  ? why
-                       : q->bits == NO_FILE ? "ONNX has no floats of 6 bits, so no file could have what is trained"
-                                            : "a first or a last layer has the bits of the format, or stays");
-    const Quantizer other = quantizer_mended(q, data);
+    const char *why =
+        why_no_floats(quantization_target(p->recipe), q, data, product && c->spec->of[OPERAND_A].on, &instead);
+    Message *m = NULL;
     if (why) {
+        m = no_such_floats(p, n, q, data, why);
         message_try(m, "--for generic");
-        message_try(m, data ? "a=int8" : "w=int8");
-    } else if (q->bits == NO_FILE) {
-        message_try(m, "%s=%s", data ? "a" : "w", quantizer_text(&other, p->run->scratch));
-    } else {
+        message_try(m, "%s", instead);
+    } else if (other.format != q->format) {
+        m = no_such_floats(p, n, q, data, "ONNX has no floats of 6 bits, so no file could have what is trained");
+        message_try(m, "%s=%s", title, quantizer_text(&other, p->run->scratch));
+    } else if (ends && end->bits != q->bits) {
+        m = no_such_floats(p, n, q, data, "a first or a last layer has the bits of the format, or stays");
         message_try(m, "first=off or last=off, or --quant-op for that layer");
     }
-    return message_send(m);
+    return m ? message_send(m) : OK;
 }
 
 /* A value that a product wants as floats of few bits, and another one as integers, is neither. */

@@ -31,7 +31,11 @@ typedef struct QuantTarget {
     bool zero_is_0;   /* a zero point that is not 0 is refused, whoever says it */
     bool float_bias;  /* biases stay float; else integers of 32 bits where products are of codes */
 
-    const char *no_float_data, *no_float_weights; /* why codes that are floats are refused of them; null: they are not */
+    const char
+        *no_float_products;       /* why codes that are floats are refused of data, and of weights beside codes of data;
+                                      null: they are not */
+    const char *no_float_weights; /* why they are of all weights */
+    const char *no_half_floats;   /* why they are of weights, if they have 4 bits */
 
     /* What computes on codes.  Lists are words of operators with a space between them; "*": all whose card says so. */
     const char *joins;      /* beside products: what adds, multiplies, pools, lays side by side */
