@@ -26,6 +26,11 @@ add_test(NAME python/few_bits
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, ml_dtypes' ${CMAKE_CURRENT_SOURCE_DIR}/python/few_bits.py $<TARGET_FILE:qcc> $f")
 set_tests_properties(python/few_bits PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# Codes that are floats of few bits, by onnx's reference implementation and ONNX Runtime.
+add_test(NAME python/float_codes
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'onnx.checker, onnx.reference, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/float_codes.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/float_codes PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # What ONNX Runtime fuses, by itself: the rules of docs/quantization.md rest on it.
 add_test(NAME python/ort_fusions
          COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "onnxruntime.quantization, sympy"
