@@ -6,6 +6,8 @@
 #include "api/model/evaluate.h"
 #include "base/bytes.h"
 #include "frontends/onnx/file/dialect.h"
+#include "ops/quant/float_grid.h"
+#include "ops/quant/quantize.h"
 #include "passes/engine/pass.h"
 
 /* ---- what there is to compare ---- */
@@ -23,7 +25,8 @@ static bool is_stored(const Node *n)
 static bool are_codes(const Node *n)
 {
     const DType t = n->type->dtype;
-    return n->type->kind == TYPE_TENSOR && (t == I8 || t == U8 || t == I16 || t == U16);
+    return n->type->kind == TYPE_TENSOR &&
+           (t == I8 || t == U8 || t == I16 || t == U16 || (dtype_is_code(t) && dtype_is_float(t)));
 }
 
 static Map names_of(Graph *g, Arena *arena)
@@ -230,6 +233,14 @@ static bool is_tie(float v)
     return isfinite(v) && fabsf(v) < 0x1p23f && fabsf(v - middle) <= ulp;
 }
 
+/* The same where codes are floats, which are as far apart as their size says; beyond the largest there are none. */
+static bool is_tie_of(DType codes, float v)
+{
+    if (!dtype_is_float(codes))
+        return is_tie(v);
+    return fabsf(v) < float_codes_most(codes) && is_tie(v / float_grid_step(float_grid(codes), v));
+}
+
 static void count_ties(ParityNode *node, const Seen *s, int64_t n)
 {
     double scale = 1;
@@ -240,7 +251,7 @@ static void count_ties(ParityNode *node, const Seen *s, int64_t n)
     if (!quotients || tensor_elements(quotients) < n || (!node->quotient && !of))
         return;
     for (int64_t i = 0; i < n; i++)
-        node->ties += is_tie((float)number(quotients, i) / (float)scale);
+        node->ties += is_tie_of(node->file->type->dtype, (float)number(quotients, i) / (float)scale);
 }
 
 static void compare_node(ParityNode *node, const Seen *training, const Seen *codes, const Seen *literal,

@@ -20,8 +20,7 @@ FloatGrid float_grid(DType code)
     }
 }
 
-/* What lies between two numbers of the grid that have v's exponent; below the least exponent it is that of the least. */
-static f32 step_at(FloatGrid grid, f32 v)
+f32 float_grid_step(FloatGrid grid, f32 v)
 {
     const i32 step = (i32)(bits_of(v) >> 23 & 255) - 126 - grid.digits;
     return float_of((u32)(127 + (step > grid.low ? step : grid.low)) << 23);
@@ -29,13 +28,13 @@ static f32 step_at(FloatGrid grid, f32 v)
 
 f32 float_grid_round(FloatGrid grid, f32 v, f32 draw)
 {
-    const f32 step = step_at(grid, v);
+    const f32 step = float_grid_step(grid, v);
     return abs_f32(v) < Q_INF ? stochastic_f32(v / step, draw) * step : v;
 }
 
 f32 float_grid_nearest(FloatGrid grid, f32 v)
 {
-    const f32 step = step_at(grid, v);
+    const f32 step = float_grid_step(grid, v);
     return abs_f32(v) < Q_INF ? rint_f32(v / step) * step : v;
 }
 

@@ -22,4 +22,7 @@ f32 float_grid_nearest(FloatGrid grid, f32 v);
 /* Stochastic rounding to a grid by a draw of [0, 1); what is on it, or no number, stays. */
 f32 float_grid_round(FloatGrid grid, f32 v, f32 draw);
 
+/* What lies between two numbers of the grid that have v's exponent; below the least exponent it is that of the least. */
+f32 float_grid_step(FloatGrid grid, f32 v);
+
 #endif
