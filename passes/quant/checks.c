@@ -257,6 +257,9 @@ static Status check_floats(Placement *p, const Node *n, const QuantCallMark *c, 
         m = no_such_floats(p, n, q, data, why);
         message_try(m, "--for generic");
         message_try(m, "%s", instead);
+    } else if (!data && quant_is_table(n)) {
+        m = no_such_floats(p, n, q, data, "files look up no rows of such codes");
+        message_try(m, "w=int8");
     } else if (other.format != q->format) {
         m = no_such_floats(p, n, q, data, "ONNX has no floats of 6 bits, so no file could have what is trained");
         message_try(m, "%s=%s", title, quantizer_text(&other, p->run->scratch));
