@@ -55,12 +55,6 @@ static Status width_of(const Call *c, int i, int *bits)
     return OK;
 }
 
-/* The least and the largest code of so many bits. */
-typedef struct Codes {
-    DType type;
-    int64_t least, largest;
-} Codes;
-
 static Status codes_of(const Call *c, int bits, Codes *codes)
 {
     const bool is_signed = call_int(c, "signed", 1) != 0, narrow = call_int(c, "narrow", 1) != 0;
@@ -80,37 +74,6 @@ static Status codes_of(const Call *c, int bits, Codes *codes)
 }
 
 /* ---- scales ---- */
-
-/* Operands that lie beside x, as a quantizer wants them: one, or one for each index of an axis. */
-typedef struct Beside {
-    int axis; /* -1: one for all */
-    int64_t n;
-} Beside;
-
-static Status beside(const Call *c, const Node *scale, Beside *to)
-{
-    const Type *x = call_in(c, X)->type, *s = scale->type;
-    *to = (Beside){ -1, 1 };
-    if (x->kind != TYPE_TENSOR || x->dtype != F32 || s->kind != TYPE_TENSOR || s->dtype != F32)
-        return theirs_fail(c, "takes f32 alone");
-    if (!type_known(s))
-        return theirs_fail(c, "how many scales there are is not known");
-    for (int i = 0; i < s->rank; i++) {
-        if (s->dims[i] == 1)
-            continue;
-        if (to->axis >= 0)
-            return theirs_fail(c, "scales along two axes: there is one at most");
-        if (x->rank < s->rank || (x->dims[x->rank - s->rank + i] >= 0 && x->dims[x->rank - s->rank + i] != s->dims[i]))
-            return theirs_fail(c, "%" PRId64 " scales do not lie along an axis of what is quantized", s->dims[i]);
-        *to = (Beside){ x->rank - s->rank + i, s->dims[i] };
-    }
-    return OK;
-}
-
-static Node *laid(const Call *c, Node *n, const Beside *to)
-{
-    return make_shaped(c->build, n, to->axis >= 0, &to->n);
-}
 
 /* The zero points beside the scales; *zero null: all are 0. */
 static Status zeros_of(const Call *c, const Codes *codes, const Beside *to, Node **zero)
@@ -141,43 +104,22 @@ static Status zeros_of(const Call *c, const Codes *codes, const Beside *to, Node
 
 /* ---- the calls ---- */
 
-static Node *quantize(const Call *c, Node *x, Node *scale, const Beside *to, const Codes *codes, int rounding, int mask)
-{
-    const QuantizeAttr *usual = attrs_default(call_arena(c), call_ir(c)->ops->defs[OP_quantize_linear]->attrs);
-    QuantizeAttr at = *usual;
-    at.axis = to->axis >= 0 ? to->axis : usual->axis;
-    at.output_dtype = (int)codes->type + 1;
-    at.least = codes->least;
-    at.largest = codes->largest;
-    at.rounding = rounding;
-    at.mask = mask;
-    return CALL_ATTR(c->build, quantize_linear, at, x, scale);
-}
-
-static Node *numbers(const Call *c, Node *codes, Node *scale, Node *zero, const Beside *to)
-{
-    const DequantizeAttr *usual = attrs_default(call_arena(c), call_ir(c)->ops->defs[OP_dequantize_linear]->attrs);
-    DequantizeAttr at = *usual;
-    at.axis = to->axis >= 0 ? to->axis : usual->axis;
-    return zero ? CALL_ATTR(c->build, dequantize_linear, at, codes, scale, zero)
-                : CALL_ATTR(c->build, dequantize_linear, at, codes, scale);
-}
-
 /* Codes -1 and 1 by the sign, 1 for 0; gradients go straight through. */
 static Node *by_sign(const Call *c, const Beside *to)
 {
     const Codes codes = { I8, -1, 1 };
     Build *b = c->build;
-    Node *x = call_in(c, X), *size = call_in(c, SCALE), *scale = laid(c, size, to);
+    Node *x = call_in(c, X), *size = call_in(c, SCALE), *scale = theirs_laid(c, size, to);
     Node *above = CALL(b, greater_or_equal, x, build_scalar(b, F32, 0));
     Node *sign = CALL(b, straight, CALL(b, where, above, size, CALL(b, neg, size)), x);
-    return numbers(c, quantize(c, sign, scale, to, &codes, ROUND_RNE, MASK_BY_CODE), scale, NULL, to);
+    return theirs_numbers(c, theirs_quantize(c, sign, scale, NULL, to, &codes, ROUND_RNE, MASK_BY_CODE), scale, NULL,
+                          to);
 }
 
 Status read_qonnx_bipolar(Call *c)
 {
     Beside to;
-    TRY(beside(c, call_in(c, SCALE), &to));
+    TRY(theirs_beside(c, call_in(c, SCALE), &to));
     c->result = by_sign(c, &to);
     return OK;
 }
@@ -192,7 +134,7 @@ Status read_qonnx_quant(Call *c)
     Node *zero;
     if (!call_attr(c, "signed") || !call_attr(c, "narrow"))
         return call_fail(c, "does not say whether its codes are signed, and narrow");
-    TRY(beside(c, call_in(c, SCALE), &to));
+    TRY(theirs_beside(c, call_in(c, SCALE), &to));
     TRY(width_of(c, BITS, &bits));
     TRY(rounding_of(c, "ROUND", &rounding));
     const bool signs = bits == 1 && call_int(c, "signed", 1);
@@ -205,14 +147,14 @@ Status read_qonnx_quant(Call *c)
         c->result = by_sign(c, &to);
         return OK;
     }
-    Node *x = call_in(c, X), *scale = laid(c, call_in(c, SCALE), &to), *q;
+    Node *x = call_in(c, X), *scale = theirs_laid(c, call_in(c, SCALE), &to), *q;
     if (zero) {
         Node *shifted = CALL(b, add, CALL(b, div, x, call_in(c, SCALE)), call_in(c, ZERO));
-        q = quantize(c, shifted, build_scalar(b, F32, 1), &one, &codes, rounding, MASK_BY_CODE);
+        q = theirs_quantize(c, shifted, build_scalar(b, F32, 1), NULL, &one, &codes, rounding, MASK_BY_CODE);
     } else {
-        q = quantize(c, x, scale, &to, &codes, rounding, MASK_BY_CODE);
+        q = theirs_quantize(c, x, scale, NULL, &to, &codes, rounding, MASK_BY_CODE);
     }
-    c->result = numbers(c, q, scale, zero, &to);
+    c->result = theirs_numbers(c, q, scale, zero, &to);
     return OK;
 }
 
@@ -247,7 +189,7 @@ Status read_qonnx_trunc(Call *c)
     Node *zero;
     if (!call_attr(c, "narrow"))
         call_set_int(c, "narrow", 0);
-    TRY(beside(c, call_in(c, SCALE), &to));
+    TRY(theirs_beside(c, call_in(c, SCALE), &to));
     TRY(bits_that_go(c, scaled, &bits, &gone));
     TRY(rounding_of(c, "FLOOR", &rounding));
     TRY(codes_of(c, bits, &codes));
@@ -256,11 +198,11 @@ Status read_qonnx_trunc(Call *c)
         return theirs_fail(c, "a zero point other than 0");
     if (to.axis >= 0)
         return theirs_fail(c, "scales along an axis: there is one for all");
-    Node *scale = laid(c, call_in(c, SCALE), &to), *one = build_scalar(b, F32, 1);
-    Node *whole = quantize(c, call_in(c, X), scale, &to, &wide, ROUND_RNE, MASK_NONE);
-    Node *parts = numbers(c, whole, build_scalar(b, F32, ldexp(1, -gone)), NULL, &to);
-    Node *q = quantize(c, parts, one, &to, scaled ? &codes : &wide, rounding, MASK_BY_CODE);
-    c->result = numbers(c, q, scaled ? laid(c, call_in(c, 4), &to) : scale, NULL, &to);
+    Node *scale = theirs_laid(c, call_in(c, SCALE), &to), *one = build_scalar(b, F32, 1);
+    Node *whole = theirs_quantize(c, call_in(c, X), scale, NULL, &to, &wide, ROUND_RNE, MASK_NONE);
+    Node *parts = theirs_numbers(c, whole, build_scalar(b, F32, ldexp(1, -gone)), NULL, &to);
+    Node *q = theirs_quantize(c, parts, one, NULL, &to, scaled ? &codes : &wide, rounding, MASK_BY_CODE);
+    c->result = theirs_numbers(c, q, scaled ? theirs_laid(c, call_in(c, 4), &to) : scale, NULL, &to);
     return OK;
 }
 
@@ -282,7 +224,7 @@ Status read_qonnx_float(Call *c)
     double said[COUNT(words)];
     int rounding;
     Beside to;
-    TRY(beside(c, call_in(c, SCALE), &to));
+    TRY(theirs_beside(c, call_in(c, SCALE), &to));
     TRY(rounding_of(c, "ROUND", &rounding));
     for (size_t i = 0; i < COUNT(words); i++)
         TRY(number_of(c, SCALE + 1 + (int)i, words[i], &said[i]));
@@ -297,9 +239,9 @@ Status read_qonnx_float(Call *c)
         if (said[0] != f->exponent || said[1] != f->mantissa || said[2] != f->bias || said[3] != f->most)
             continue;
         const Codes codes = { f->type, 0, 0 };
-        Node *scale = laid(c, call_in(c, SCALE), &to);
-        c->result =
-            numbers(c, quantize(c, call_in(c, X), scale, &to, &codes, ROUND_RNE, MASK_BY_CODE), scale, NULL, &to);
+        Node *scale = theirs_laid(c, call_in(c, SCALE), &to);
+        c->result = theirs_numbers(
+            c, theirs_quantize(c, call_in(c, X), scale, NULL, &to, &codes, ROUND_RNE, MASK_BY_CODE), scale, NULL, &to);
         return OK;
     }
     return theirs_fail(

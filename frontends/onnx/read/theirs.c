@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "frontends/onnx/read/importer.h"
 
+#define NNCF  "org.openvinotoolkit"
 #define QONNX "qonnx.custom_op.general onnx.brevitas finn.custom_op.general"
 
 /* clang-format off */
@@ -14,6 +15,7 @@ static const Theirs rows[] = {
     { QONNX,    "BipolarQuant", 2, 2,   "",                                                            read_qonnx_bipolar },
     { QONNX,    "Trunc",        5, 6,   "signed narrow rounding_mode",                                 read_qonnx_trunc   },
     { QONNX,    "FloatQuant",   6, 6,   "has_inf has_nan has_subnormal rounding_mode saturation",      read_qonnx_float   },
+    { NNCF,     "FakeQuantize", 5, 5,   "levels",                                                      read_nncf_fake     },
 };
 /* clang-format on */
 

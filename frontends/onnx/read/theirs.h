@@ -24,6 +24,35 @@ Status theirs_fail(const Call *c, const char *format, ...) __attribute__((format
 /* The values of an operand that is stored; null after a report: that word names the operand. */
 const Tensor *theirs_values(const Call *c, int i, const char *word, Status *status);
 
+/* ---- pairs of a quantizer and its numbers (theirs_pairs.c) ---- */
+
+/* The least and the largest code; both 0: those of the type. */
+typedef struct Codes {
+    DType type;
+    int64_t least, largest;
+} Codes;
+
+/* Operands that lie beside x, as a quantizer wants them: one, or one for each index of an axis. */
+typedef struct Beside {
+    int axis; /* -1: one for all */
+    int64_t n;
+} Beside;
+
+/* How an operand lies beside what is quantized (the call's first operand). */
+Status theirs_beside(const Call *c, const Node *scale, Beside *to);
+
+/* The operand as a scalar, or as a vector along its axis. */
+Node *theirs_laid(const Call *c, Node *n, const Beside *to);
+
+/* The codes of x, and the numbers of codes; zero null: 0. */
+Node *theirs_quantize(const Call *c, Node *x, Node *scale, Node *zero, const Beside *to, const Codes *codes,
+                      int rounding, int mask);
+Node *theirs_numbers(const Call *c, Node *codes, Node *scale, Node *zero, const Beside *to);
+
+/* ---- nncf.c ---- */
+
+Status read_nncf_fake(Call *c);
+
 /* ---- qonnx.c ---- */
 
 Status read_qonnx_quant(Call *c);
