@@ -27,8 +27,8 @@ def channels(shape):
 
 
 def calls():
-    """The range, the levels, whether ties are among the data: where 0 is an odd level they are not, for there NNCF and
-    OpenVINO part."""
+    """The range, the levels, whether ties are among the data: where 0 is an odd level they are not, for there codes counted from 0 and
+    those of the formula part."""
     yield "int8", ends(-128, 127, F(.25)), 256, True
     yield "int8-narrow", ends(-127, 127, F(.25)), 255, False
     yield "uint8", ends(0, 255, F(.125)), 256, True
