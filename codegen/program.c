@@ -182,29 +182,45 @@ static bool reads_input(const Launch *l, int input, int but)
     return false;
 }
 
-/* A next value may be made in its state's place where no result shows that, nobody reads it later, and nothing fails. */
-static bool fits_in_place(const Maker *m, int launch, int result)
+/* Who sees inputs: of each whether a result shows it, and the last launch that reads it; the last launch that may fail. */
+typedef struct InputReaders {
+    bool *shown;
+    int *last, fails;
+} InputReaders;
+
+static InputReaders readers_of_inputs(const Program *p, size_t n, Arena *arena)
 {
-    const Program *p = m->program;
+    InputReaders r = { .shown = NEWS(arena, bool, n + 1), .last = NEWS(arena, int, n + 1), .fails = -1 };
+    for (int i = 0; i < p->n_results; i++)
+        if (p->results[i].home == HOME_INPUT)
+            r.shown[p->results[i].at] = true;
+    for (int k = 0; k < p->n_launches; k++) {
+        const Launch *l = &p->launches[k];
+        for (int i = 0; i < l->n_in; i++)
+            if (l->in[i].home == HOME_INPUT)
+                r.last[l->in[i].at] = k;
+        r.fails = l->kind == LAUNCH_REGION ? r.fails : k;
+    }
+    return r;
+}
+
+/* A next value may be made in its state's place where no result shows that, nobody reads it later, and nothing fails. */
+static bool fits_in_place(const Program *p, const InputReaders *r, int launch, int result)
+{
     const Launch *l = &p->launches[launch];
     const int state = p->next[l->out[result].at].state;
-    for (int i = 0; i < p->n_results; i++)
-        if (p->results[i].home == HOME_INPUT && p->results[i].at == (size_t)state)
-            return false;
-    for (int k = launch; k < p->n_launches; k++)
-        if (p->launches[k].kind != LAUNCH_REGION ||
-            reads_input(&p->launches[k], state, k == launch ? l->over[result] : LIES_APART))
-            return false;
-    return true;
+    return state != NO_STATE && r->fails < launch && !r->shown[state] && r->last[state] <= launch &&
+           !reads_input(l, state, l->over[result]);
 }
 
 static void place_next(Maker *m)
 {
     Program *p = m->program;
+    const InputReaders readers = readers_of_inputs(p, m->graph->n_inputs, m->arena);
     for (int k = p->first[STEP_LATE]; k < p->n_launches; k++)
         for (int i = 0; i < p->launches[k].n_out; i++)
             if (p->launches[k].out[i].home == HOME_NEXT)
-                p->next[p->launches[k].out[i].at].in_place = fits_in_place(m, k, i);
+                p->next[p->launches[k].out[i].at].in_place = fits_in_place(p, &readers, k, i);
 }
 
 /* ---- the program ---- */

@@ -45,23 +45,24 @@ static int call_of(const Plan *plan, const Node *node)
 }
 
 /* The type in which the first value lies in a buffer; of a product that nobody else sees it is that of the product. */
-static DType type_in(const Plan *plan, const Program *p, const PlanBuffer *b)
+static DType type_in(const Plan *plan, const Map *products, const PlanBuffer *b)
 {
     const int number = (int)(b - plan->buffers);
     for (int i = 0; i < type_results(b->maker->type); i++)
         if (plan_buffer(plan, b->maker, i) == number && type_result(b->maker->type, i)->kind == TYPE_TENSOR)
             return type_result(b->maker->type, i)->dtype;
-    for (int i = 0; i < p->n_launches; i++)
-        if (p->launches[i].node == b->maker && p->launches[i].contraction)
-            return p->launches[i].product.type->dtype;
-    return U8; /* bytes of a call's own */
+    const MapEntry *product = map_find_u64(products, (uintptr_t)b->maker);
+    return product ? (DType)product->value.i : U8; /* bytes of a call's own */
 }
 
+/* Launches lie in the order of their nodes. */
 static StepPart part_at(const Plan *plan, const Program *p, int call)
 {
     StepPart part = STEP_FORWARD;
-    for (int i = 0; i < p->n_launches && call_of(plan, p->launches[i].node) <= call; i++)
-        part = p->launches[i].part;
+    const Node *n = plan->graph->first;
+    for (int i = 0, at = 0; n && at <= call; n = n->next, at++)
+        for (; i < p->n_launches && p->launches[i].node == n; i++)
+            part = p->launches[i].part;
     return part;
 }
 
@@ -71,13 +72,18 @@ static ArenaBytes arena_bytes(const Plan *plan, const Program *p, const Map *gra
     const int begins = p->first[STEP_BACKWARD], ends = p->first[STEP_BACKWARD + 1];
     const int border = begins < ends ? call_of(plan, p->launches[begins].node) : -1;
     const size_t *alive = plan_alive(plan, scratch);
+    Map products;
     int peak = 0;
+    map_open(&products, scratch);
+    for (int i = 0; i < p->n_launches; i++)
+        if (p->launches[i].contraction)
+            map_put_u64(&products, (uintptr_t)p->launches[i].node, NULL)->value.i = p->launches[i].product.type->dtype;
     for (int i = 0; i <= plan->n_calls; i++)
         peak = alive[i] > alive[peak] ? i : peak;
     a.part = part_at(plan, p, peak);
     for (int i = 0; i < plan->n_buffers; i++) {
         const PlanBuffer *b = &plan->buffers[i];
-        const DType type = type_in(plan, p, b);
+        const DType type = type_in(plan, &products, b);
         const bool kept = b->first < border && b->last >= border;
         const bool gradient = b->last >= plan->n_calls && map_find_u64(gradients, b->offset);
         if (kept)

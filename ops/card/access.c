@@ -152,6 +152,18 @@ static bool same_type(const Type *x, const Type *y)
     return type_same_shape(x, y) && is_known(x) && x->dtype == y->dtype;
 }
 
+AliasHow access_alias_said(const Node *n, int result, int operand)
+{
+    const AccessCard *card = &op_of(n)->access;
+    for (size_t i = 0; i < COUNT(card->alias); i++) {
+        const Alias *a = &card->alias[i];
+        if (a->how && (a->result == result || a->result == ALIAS_EACH) &&
+            (a->operand == operand || a->operand == ALIAS_EACH))
+            return (AliasHow)a->how;
+    }
+    return ALIAS_NONE;
+}
+
 AliasHow access_alias(const Node *n, int result, int operand, Arena *scratch)
 {
     const AccessCard *card = &op_of(n)->access;
@@ -159,16 +171,12 @@ AliasHow access_alias(const Node *n, int result, int operand, Arena *scratch)
     if (!in(n, operand) || in(n, operand)->type->kind != TYPE_TENSOR || y->kind != TYPE_TENSOR)
         return ALIAS_NONE;
     const Type *x = in(n, operand)->type;
-    for (size_t i = 0; i < COUNT(card->alias); i++) {
-        const Alias *a = &card->alias[i];
-        const bool meant =
-            (a->result == result || a->result == ALIAS_EACH) && (a->operand == operand || a->operand == ALIAS_EACH);
-        Iteration walk;
-        if (a->how && meant) {
-            const bool fits = a->how == ALIAS_OVER ? same_type(x, y) && (!card->over || card->over(n))
-                                                   : access_iterate(n, scratch, &walk);
-            return fits ? (AliasHow)a->how : ALIAS_NONE;
-        }
+    const AliasHow said = access_alias_said(n, result, operand);
+    Iteration walk;
+    if (said) {
+        const bool fits =
+            said == ALIAS_OVER ? same_type(x, y) && (!card->over || card->over(n)) : access_iterate(n, scratch, &walk);
+        return fits ? said : ALIAS_NONE;
     }
     const bool row = card->kind == ACCESS_ROW && !card->iterate && type_results(n->type) == 1;
     return row && same_type(x, y) ? ALIAS_OVER : ALIAS_NONE;

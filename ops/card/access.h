@@ -69,6 +69,9 @@ enum { NO_OPERAND = -1 };
  * whose expansion has an answer for each part (expansion_of). */
 bool access_iterate(const Node *n, Arena *arena, Iteration *to);
 
+/* What the card of a call says of a result and an operand, whether or not this call can do so. */
+AliasHow access_alias_said(const Node *n, int result, int operand);
+
 /* How the memory of a result of a call may be that of an operand; `scratch` is for what is asked on the way. */
 AliasHow access_alias(const Node *n, int result, int operand, Arena *scratch);
 

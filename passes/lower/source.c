@@ -17,8 +17,9 @@ static bool is_flat_view(const Node *n, int result, int operand, Arena *scratch)
 {
     const Type *from = in(n, operand)->type;
     Iteration walk;
-    return from->kind == TYPE_TENSOR && access_alias(n, result, operand, scratch) == ALIAS_VIEW &&
-           access_iterate(n, scratch, &walk) && walk.in[operand].reach == REACH_FLAT && is_steered_by_constants(n);
+    return from->kind == TYPE_TENSOR && access_alias_said(n, result, operand) == ALIAS_VIEW &&
+           access_alias(n, result, operand, scratch) == ALIAS_VIEW && access_iterate(n, scratch, &walk) &&
+           walk.in[operand].reach == REACH_FLAT && is_steered_by_constants(n);
 }
 
 Source source_find(const Node *n, int result, Arena *scratch)
