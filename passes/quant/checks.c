@@ -243,13 +243,14 @@ static const char *why_no_floats(const QuantTarget *t, const Quantizer *q, bool 
 /* Codes that are floats: who has them, and how many bits they have. */
 static Status check_floats(Placement *p, const Node *n, const QuantCallMark *c, bool data)
 {
-    const Quantizer *q = &c->spec->of[data ? OPERAND_A : OPERAND_W], other = quantizer_mended(q, data);
+    const Quantizer *q = &c->spec->of[data ? OPERAND_A : OPERAND_W];
     const QuantEnd *end = c->first && c->spec->first.said ? &c->spec->first : c->last ? &c->spec->last : NULL;
     const bool product = quant_multiplies(op_of(n)), ends = end && end->said,
                here = data ? product : quant_has_weight(n);
     const char *instead, *title = data ? "a" : "w";
     if (!q->on || !quantizer_is_float(q) || quantizer_is_stored(q) || !here || (ends && !end->bits))
         return OK;
+    const Quantizer other = quantizer_mended(q, data);
     const char *why =
         why_no_floats(quantization_target(p->recipe), q, data, product && c->spec->of[OPERAND_A].on, &instead);
     Message *m = NULL;
