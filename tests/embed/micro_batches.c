@@ -43,14 +43,14 @@ static const char *const recipes[] = {
     "--quant bf16-weights --quant-op op:Gather=w=bf16:sr:stored --optimizer adamw:lr=1e-2",
     "--quant w=int4:group=2:sr:stored,a=off --optimizer lion:lr=1e-2",
     "--quant w=uint8:row:asym:sr:stored,a=off --optimizer sgd:lr=1e-2,momentum=0.9",
-    "--quant int8-weights" TABLES " --optimizer adamw:lr=1e-2,sticky=true --amp bf16",
+    ("--quant int8-weights" TABLES " --optimizer adamw:lr=1e-2,sticky=true --amp bf16"),
     STATES,
     "--optimizer adamw:lr=1e-2,states=4bit,states_min=64",
     "--optimizer lion:lr=1e-2,states=fp8,states_min=64",
-    "--quant int8-weights" TABLES STATES,
-    "--quant int8-weights" TABLES STATES " --clip-norm 0.25",
+    ("--quant int8-weights" TABLES STATES),
+    ("--quant int8-weights" TABLES STATES " --clip-norm 0.25"),
     "--quant int8-matmul,last=off --optimizer adamw:lr=1e-2",
-    "--quant int8-matmul,last=off" STATES,
+    ("--quant int8-matmul,last=off" STATES),
 };
 
 static const int splits[] = { 1, 2, 4, 8 };
