@@ -59,6 +59,12 @@ add_test(NAME python/formats
                  ${CMAKE_CURRENT_SOURCE_DIR}/data/formats.py ${CMAKE_CURRENT_SOURCE_DIR}/data/formats.h)
 set_tests_properties(python/formats PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# Numbers and blocks of few bits, of every number of 16 bits, by ml_dtypes; MX also by torchao, where the same Python has it.
+add_test(NAME python/blocks
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle "numpy, ml_dtypes" ${CMAKE_CURRENT_SOURCE_DIR}/data/blocks.py
+                 ${CMAKE_CURRENT_SOURCE_DIR}/data/blocks.h)
+set_tests_properties(python/blocks PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # Training in floats beside PyTorch's, loss by loss, with the networks of bench/lowbit.
 add_test(NAME python/beside_torch
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && OMP_NUM_THREADS=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, torch, torchao.optim' ${CMAKE_CURRENT_SOURCE_DIR}/python/beside_torch.py $<TARGET_FILE:qcc> $<TARGET_FILE:glyphs> ${CMAKE_SOURCE_DIR} $f")
