@@ -34,11 +34,27 @@ static const Node *looked_up(const Node *n)
     return n && op_of(n)->quant.in[0] == QUANT_GATHER ? in(n, 0) : n;
 }
 
+/* Codes with a scale that are a scale themselves: they have no reader but those who scale by them. */
+static bool is_coded_scale(const Node *n)
+{
+    if (!op_of(n)->quant.dequantizes || !is_stored(in(n, 0)) || !is_stored(in(n, 1)))
+        return false;
+    for (const Use *u = n->uses; u; u = u->next)
+        if (!op_of(u->user)->quant.dequantizes || in(u->user, 0) == n)
+            return false;
+    return n->uses != NULL;
+}
+
 /* The number of a stored weight; biases of 32 bits are none. */
 static bool is_weight(const Node *n)
 {
-    return op_of(n)->quant.dequantizes && is_stored(looked_up(in(n, 0))) && is_stored(looked_up(in(n, 1))) &&
-           in(n, 0)->type->dtype != I32;
+    return op_of(n)->quant.dequantizes && is_stored(looked_up(in(n, 0))) && in(n, 0)->type->dtype != I32 &&
+           (is_stored(looked_up(in(n, 1))) || is_coded_scale(in(n, 1))) && !is_coded_scale(n);
+}
+
+static uint64_t bytes_of_scale(const Node *n)
+{
+    return is_coded_scale(n) ? bytes_of(in(n, 0)) + bytes_of(in(n, 1)) : bytes_of(looked_up(n));
 }
 
 /* Whether ONNX Runtime takes blocks of that size, or a scale a column, or one for all, into MatMulNBits; it leaves alone what
@@ -135,7 +151,7 @@ static Told count(Graph *g)
         t.widened += is_widened(n);
         t.tables += codes != in(n, 0);
         t.packed += dtype_bits(codes->type->dtype) <= FEW;
-        t.bytes += bytes_of(codes) + bytes_of(looked_up(in(n, 1))) + bytes_of(looked_up(in(n, 2)));
+        t.bytes += bytes_of(codes) + bytes_of_scale(in(n, 1)) + bytes_of(looked_up(in(n, 2)));
         t.floats += (uint64_t)type_elements(codes->type) * sizeof(f32);
     }
     return t;

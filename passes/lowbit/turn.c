@@ -45,15 +45,15 @@ static Node *swapped(Build *b, Node *x, int axis)
     return axis == rank - 1 ? x : make_transpose(b, x, rank, order);
 }
 
-Node *dynamic_turned(Dynamic *d)
+Node *dynamic_turned(AtHand *h)
 {
-    Build *b = d->b;
-    int64_t dims[2] = { type_elements(d->x->type) / WIDE, WIDE };
-    Node *x = swapped(b, make_cast(b, d->x, F32), d->axis);
+    Build *b = h->b;
+    int64_t dims[2] = { type_elements(h->x->type) / WIDE, WIDE };
+    Node *x = swapped(b, make_cast(b, h->x, F32), h->axis);
     if (!x)
         return NULL;
     const Type *type = x->type;
     Node *rows = CALL(b, mul, make_reshape(b, x, 2, dims), signs_of(b->graph));
     Node *turned = CALL(b, matmul, rows, hadamard(b));
-    return turned ? swapped(b, make_reshape(b, turned, type->rank, type->dims), d->axis) : NULL;
+    return turned ? swapped(b, make_reshape(b, turned, type->rank, type->dims), h->axis) : NULL;
 }

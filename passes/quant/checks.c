@@ -65,13 +65,13 @@ static Status check_dorefa(const QuantScales *s, const QuantNodes *q, const Node
 
 static Status check_grain_of_data(const QuantScales *s, const QuantNodes *q, const Node *value)
 {
-    if (quant_has_rows(q->by))
+    if (quant_goes_by_rows(q->by))
         return scale_source(q) == SOURCE_DYNAMIC
                    ? OK
-                   : scale_refused(s, q, value, true, "dynamic scales of rows, which are of one batch");
+                   : scale_refused(s, q, value, true, "dynamic scales of rows and blocks, which are of one batch");
     return q->by->part[QUANT_GRAIN].value == GRAIN_TENSOR
                ? OK
-               : scale_refused(s, q, value, true, "one scale for all data, or one a row");
+               : scale_refused(s, q, value, true, "one scale for all data, one a row, or one a block of a row");
 }
 
 static Status check_levels(const QuantScales *s, const QuantNodes *q, const Node *value)
@@ -126,9 +126,40 @@ static Status check_float(const QuantScales *s, const QuantNodes *q, const Node 
                                   : "minmax, sigma=K, const=S or dynamic beside codes that are floats");
     if (part[QUANT_ROUNDING].value != ROUNDING_RNE)
         return scale_refused(s, q, value, data, "codes that are floats to the nearest (rne)");
-    return part[QUANT_CHOICE].value == CHOICE_ABSMAX
-               ? OK
-               : scale_refused(s, q, value, data, "one scale for a block, and not 4or6, which products have");
+    return OK;
+}
+
+static Status no_e8m0(const QuantScales *s, const QuantNodes *q, const Node *value, const char *why)
+{
+    Arena *scratch = s->p->run->scratch;
+    Quantizer other = *q->by;
+    other.part[QUANT_SCALE].value = SCALE_F32;
+    Message *m = message_new(s->p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(value), "a=%s: %s",
+                             quantizer_text(q->by, scratch), why);
+    message_try(m, "--for generic");
+    message_try(m, "a=%s", quantizer_text(&other, scratch));
+    return message_send(m);
+}
+
+/* Scales that are codes, or that two are tried for: of what is at hand, of codes in which 0 is the middle. */
+static Status check_at_hand(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    const Quantizer *by = q->by;
+    if (!scale_is_at_hand(q))
+        return OK;
+    if (scale_source(q) != SOURCE_DYNAMIC && (data || scale_source(q) != SOURCE_MINMAX))
+        return scale_refused(s, q, value, data,
+                             data ? "dynamic beside scales that are codes, and beside 4or6"
+                                  : "minmax or dynamic beside scales that are codes, and beside 4or6");
+    const QuantTarget *t = quantization_target(s->p->recipe);
+    if (data && quantizer_says(by, QUANT_SCALE, SCALE_E8M0) && t->no_e8m0)
+        return no_e8m0(s, q, value, t->no_e8m0);
+    if (!quantizer_is_float(by) && (by->format != FORMAT_INT || by->bits < 2 || !scale_zero_is_0(q)))
+        return scale_refused(s, q, value, data, "signed integers with 0 as 0, or floats, beside scales that are codes");
+    return quantizer_says(by, QUANT_CHOICE, CHOICE_4OR6) &&
+                   (quantizer_says(by, QUANT_SCALE, SCALE_E8M0) || quantizer_says(by, QUANT_SCALE, SCALE_POW2))
+               ? scale_refused(s, q, value, data, "scales in f32 or e4m3 where the largest becomes 4 or 6")
+               : OK;
 }
 
 Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
@@ -148,8 +179,7 @@ Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value,
     quant_codes_of(q, &least, &largest);
     if (scale_zero_is_0(q) && largest <= 0)
         return scale_refused(s, q, value, data, "codes above that of 0");
-    if (part[QUANT_SCALE].value != SCALE_F32 && part[QUANT_SCALE].value != SCALE_POW2)
-        return scale_refused(s, q, value, data, "scales in f32, or powers of two");
+    TRY(check_at_hand(s, q, value, data));
     if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)
         return scale_refused(s, q, value, data, "roundings that are no chance");
     if (part[QUANT_BITS].value)
@@ -176,8 +206,8 @@ static Status check_blocks(Placement *p, const Node *n, const QuantCallMark *c)
 {
     enum { PACKED = 4 };
     const QuantTarget *t = quantization_target(p->recipe);
-    if (!t->no_blocks || !quant_splits_sums(c->weight) || !c->data || !quant_has_weight(n) || quant_has_rows(c->data) ||
-        (c->weight->bits <= PACKED && !t->whole_bytes) || c->weight->bits > 8)
+    if (!t->no_blocks || !quant_splits_sums(c->weight) || !c->data || !quant_has_weight(n) ||
+        quant_goes_by_rows(c->data) || (c->weight->bits <= PACKED && !t->whole_bytes) || c->weight->bits > 8)
         return OK;
     Message *m =
         message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "w=%s with a=%s: %s",
@@ -192,7 +222,7 @@ static Status check_blocks(Placement *p, const Node *n, const QuantCallMark *c)
 static Status check_groups(Placement *p, const Node *n, const QuantCallMark *c)
 {
     const QuantTarget *t = quantization_target(p->recipe);
-    const bool rows = c->data && quant_has_rows(c->data), groups = c->weight && quant_splits_sums(c->weight);
+    const bool rows = c->data && quant_goes_by_rows(c->data), groups = c->weight && quant_splits_sums(c->weight);
     if (!t->no_groups || !(rows || groups))
         return OK;
     const Quantizer *q = groups ? c->weight : c->data;
@@ -210,7 +240,7 @@ static Status check_bytes(Placement *p, const Node *n, const QuantCallMark *c)
     const Quantizer *a = c->data;
     if (!t->whole_bytes || !a ||
         (a->format == FORMAT_INT && a->bits == 8 && !quantizer_says(a, QUANT_RANGE, RANGE_NARROW) &&
-         !quant_has_rows(a)))
+         !quant_goes_by_rows(a)))
         return OK;
     Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n),
                              "a=%s: %s reads data as int8, all of its codes, with one scale",

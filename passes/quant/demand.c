@@ -108,13 +108,14 @@ static bool sums_fit(const Node *n, const QuantTarget *t)
     return terms_of(n) * 255 * 127 < target_most_sum(t);
 }
 
-/* Whether its products are of what codes stand for: one operand alone is quantized, codes are floats, or scales change
- * along its sums, or with the rows of its data. */
+/* Whether its products are of what codes stand for: one operand alone is quantized, codes are floats, or their scales are
+ * codes or change along its sums, or with the rows of its data. */
 static bool computes_floats(const Node *n, const QuantSpec *spec)
 {
     const Quantizer *w = &spec->of[OPERAND_W], *a = &spec->of[OPERAND_A];
     return !a->on || quantizer_is_float(a) ||
-           (quant_has_weight(n) && (quant_splits_sums(w) || quantizer_is_float(w))) || quant_has_rows(a);
+           (quant_has_weight(n) && (quant_splits_sums(w) || quantizer_is_float(w) || quantizer_has_coded_scale(w))) ||
+           quant_goes_by_rows(a) || quantizer_has_coded_scale(a);
 }
 
 /* A convolution of so few channels that codes do not pay; nobody said that it is to be one of codes nevertheless. */
@@ -236,25 +237,13 @@ static bool ask(Placement *p, Node *value, const Quantizer *q, Node *asked)
     return true;
 }
 
-/* Rows of a value lie along what the product adds up: all who read it have to agree. */
+/* Rows of a value lie along what the product adds up, and blocks within them: all who read it have to agree. */
 static Status ask_rows(Placement *p, Node *n, int i, const Quantizer *q)
 {
-    const int axis = quant_sum_axis(n, i);
-    QuantValueMark *v = quant_value(p, in(n, i));
-    const char *why = axis == QUANT_WHOLE              ? "its data have no rows that it adds up"
-                      : in(n, i)->type->dims[axis] < 0 ? "nobody knows yet how long the rows of its data are"
-                      : v->by && (!quant_has_rows(v->by) || v->axis != axis) ? "others read rows of its data otherwise"
-                                                                             : NULL;
-    if (!why) {
-        if (ask(p, in(n, i), q, n))
-            v->axis = axis;
-        return OK;
-    }
-    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "a=%s: %s",
-                             quantizer_text(q, p->run->scratch), why);
-    message_try(m, "--quant-op 'op:%s=a=%s:tensor:dynamic'", op_title(p->run->scratch, n),
-                q->format == FORMAT_UINT ? "uint8" : "int8");
-    return message_send(m);
+    TRY(quant_check_rows(p, n, i, q));
+    if (ask(p, in(n, i), q, n))
+        quant_value(p, in(n, i))->axis = quant_block_axis(n, i);
+    return OK;
 }
 
 /* Of a first or a last layer that is to have other bits, or none, that is why. */
@@ -287,7 +276,7 @@ static Status ask_core(Placement *p, Node *n)
             continue;
         } else {
             TRY(quant_check_format(p, n, i, c->data));
-            if (c->data && quant_has_rows(c->data))
+            if (c->data && quant_goes_by_rows(c->data))
                 TRY(ask_rows(p, n, i, c->data));
             else
                 ask(p, in(n, i), c->data, n);
@@ -295,11 +284,12 @@ static Status ask_core(Placement *p, Node *n)
     return OK;
 }
 
-/* Whether a value is asked for with scales that go with it wherever its elements are moved: not with those of rows; and by
+/* Whether a value is asked for with scales that go with it wherever its elements are moved: not with those of rows or
+ * blocks; and by
  * whom codes of it are for: floats of few bits are for products alone, and are made where those read them. */
 static bool is_asked(const QuantValueMark *v)
 {
-    return v->by && !quant_has_rows(v->by) && !quantizer_is_float(v->by);
+    return v->by && !quant_goes_by_rows(v->by) && !quantizer_is_float(v->by) && !quantizer_has_coded_scale(v->by);
 }
 
 static bool is_result(const Node *n)

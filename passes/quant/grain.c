@@ -42,6 +42,81 @@ bool quant_has_rows(const Quantizer *q)
     return word_of(q) == GRAIN_ROW;
 }
 
+bool quant_goes_by_rows(const Quantizer *q)
+{
+    return quant_has_rows(q) || quant_splits_sums(q);
+}
+
+/* ---- of data ---- */
+
+int quant_block_axis(const Node *call, int operand)
+{
+    const QuantCard *card = &op_of(call)->quant;
+    const int axis = quant_sum_axis(call, operand);
+    const bool filtered = quant_role(card, operand) == QUANT_INPUT && quant_role(card, 1) == QUANT_WEIGHT;
+    return axis == QUANT_WHOLE && filtered && in(call, operand)->type->rank > 2 ? 1 : axis;
+}
+
+QuantGrain quant_grain_of_rows(const Quantizer *q, int axis, const Type *data)
+{
+    const QuantPart *said = &q->part[QUANT_GRAIN];
+    QuantGrain grain = quant_whole;
+    grain.axis = axis;
+    grain.block = quant_splits_sums(q) ? said->size[said->value == GRAIN_TILE] : data->dims[axis];
+    return grain;
+}
+
+static bool has_grain_of(const Quantizer *a, const Quantizer *b)
+{
+    const QuantPart *x = &a->part[QUANT_GRAIN], *y = &b->part[QUANT_GRAIN];
+    return x->value == y->value && x->size[0] == y->size[0] && x->size[1] == y->size[1];
+}
+
+/* Why data have no scales of rows, or of parts of them; null: they have. */
+static const char *no_rows(Placement *p, const Node *n, int i, const Quantizer *q)
+{
+    const int axis = quant_has_rows(q) ? quant_sum_axis(n, i) : quant_block_axis(n, i);
+    const QuantValueMark *v = quant_value(p, in(n, i));
+    const QuantPart *grain = &q->part[QUANT_GRAIN];
+    const int64_t have = axis == QUANT_WHOLE ? 0 : in(n, i)->type->dims[axis];
+    if (axis == QUANT_WHOLE)
+        return "its data have no rows that it adds up";
+    if (have < 0)
+        return "nobody knows yet how long the rows of its data are";
+    if (grain->value == GRAIN_GROUP && have % grain->size[0])
+        return arena_printf(p->run->scratch, "groups of %" PRId64 " do not divide rows of %" PRId64 " of its data",
+                            grain->size[0], have);
+    if (grain->value == GRAIN_TILE && grain->size[0] > 1)
+        return "its data have blocks within rows, not tiles of several";
+    return v->by && (!has_grain_of(v->by, q) || v->axis != axis) ? "others read rows of its data otherwise" : NULL;
+}
+
+/* What the data may have instead: blocks, of which the last may have fewer, or one scale. */
+static const char *instead_of_rows(Placement *p, const Node *n, int i, const Quantizer *q)
+{
+    Quantizer other = *q;
+    if (quant_splits_sums(q) && quant_block_axis(n, i) != QUANT_WHOLE && other.part[QUANT_GRAIN].value == GRAIN_GROUP)
+        other.part[QUANT_GRAIN].value = GRAIN_BLOCK;
+    else if (quant_has_rows(q) || quant_block_axis(n, i) == QUANT_WHOLE)
+        return arena_printf(p->run->scratch, "%s:tensor:dynamic",
+                            !quantizer_is_float(q)     ? q->format == FORMAT_UINT ? "uint8" : "int8"
+                            : q->format == FORMAT_E2M1 ? "e2m1"
+                                                       : "e4m3");
+    other = quantizer_mended(&other, true);
+    return quantizer_text(&other, p->run->scratch);
+}
+
+Status quant_check_rows(Placement *p, const Node *n, int i, const Quantizer *q)
+{
+    const char *why = no_rows(p, n, i, q);
+    if (!why)
+        return OK;
+    Message *m = message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "a=%s: %s",
+                             quantizer_text(q, p->run->scratch), why);
+    message_try(m, "--quant-op 'op:%s=a=%s'", op_title(p->run->scratch, n), instead_of_rows(p, n, i, q));
+    return message_send(m);
+}
+
 /* ---- of weights ---- */
 
 static Message *refused(Placement *p, const Quantizer *by, const Node *call, const char *why)

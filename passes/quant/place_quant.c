@@ -98,6 +98,8 @@ static void name_nodes(Graph *g, const char *name, const QuantValueMark *v)
         v->codes->name = name_behind(g, name, ".codes");
     if (!v->shares && v->scale->op != OP_const && !v->scale->name)
         v->scale->name = name_behind(g, name, ".scale");
+    if (!v->shares && op_of(v->scale)->quant.dequantizes && !in(v->scale, 0)->name)
+        in(v->scale, 0)->name = name_behind(g, name, ".scale.codes");
     if (!v->shares && v->zero && !v->zero->name)
         v->zero->name = name_behind(g, name, ".zero");
 }
@@ -127,10 +129,8 @@ static Status place_value(Placing *s, Node *value)
                      .within = v->within,
                      .stays = !quant_learns(&s->scales, value),
                      .name = name_of_value(s, value) };
-    if (quant_has_rows(v->by)) {
-        q.grain.axis = v->axis;
-        q.grain.block = value->type->dims[v->axis];
-    }
+    if (quant_goes_by_rows(v->by))
+        q.grain = quant_grain_of_rows(v->by, v->axis, value->type);
     if (v->shares) {
         const QuantValueMark *from = quant_value(s->p, v->shares);
         q.by = from->by;
@@ -182,7 +182,7 @@ static Node *least_scale(Build *b, const QuantTarget *t, Node *bias, Node *data_
 static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, Node *bias, Node *data_scale)
 {
     Node *weight = in(call, i);
-    QuantNodes q = { .by = by, .grain = quant_whole, .never_negative = false, .most = (double)INFINITY };
+    QuantNodes q = { .by = by, .grain = quant_whole, .stored = true, .most = (double)INFINITY };
     q.stays = !quant_learns(&s->scales, weight);
     QuantValueMark *v = quant_value(s->p, weight);
     const int channels = quant_weight_axis(call, i);
@@ -207,6 +207,7 @@ static Status place_weight(Placing *s, Node *call, int i, const Quantizer *by, N
     v->codes = b.status == OK ? quant_codes(&b, &q, weight) : NULL;
     v->number = v->codes ? quant_number(&b, &q, v->codes) : NULL;
     TRY(b.status);
+    v->scale = q.told ? q.told : q.scale;
     v->state = q.state;
     v->stays = q.stays && quantizer_is_learned(by);
     name_nodes(s->p->g, q.name, v);

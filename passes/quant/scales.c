@@ -228,6 +228,8 @@ Status quant_scale_of_data(QuantScales *s, QuantNodes *q, Node *value)
 {
     Build here = scale_behind(value);
     TRY(scale_check(s, q, value, true));
+    if (scale_is_at_hand(q))
+        return scale_at_hand(s, q, &here, value);
     switch (scale_source(q)) {
     case SOURCE_CONST: {
         Build start = scale_at_start(s->p->g, value);
@@ -318,6 +320,8 @@ static Status scale_by_source(QuantScales *s, QuantNodes *q, Build *b, Node *wei
 Status quant_scale_of_weight(QuantScales *s, QuantNodes *q, Build *b, Node *weight)
 {
     TRY(scale_check(s, q, weight, false));
+    if (scale_is_at_hand(q))
+        return scale_at_hand(s, q, b, weight);
     TRY(scale_by_source(s, q, b, weight));
     if (scale_source(q) == SOURCE_CONST)
         return OK;
@@ -407,8 +411,11 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
 
 Node *quant_number(Build *b, const QuantNodes *q, Node *codes)
 {
-    const DequantizeAttr at = { .axis = axis_of(q), .block_size = q->grain.block };
-    return build_node(b, OP_dequantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ codes, q->scale, q->zero });
+    Node *scale = q->told ? q->told : q->scale;
+    const DequantizeAttr at = { .axis = axis_of(q),
+                                .block_size = q->grain.block,
+                                .output_dtype = scale->type->dtype == F32 ? 0 : (int)F32 + 1 };
+    return build_node(b, OP_dequantize_linear, &at, q->zero ? 3 : 2, (Node *[]){ codes, scale, q->zero });
 }
 
 Node *quant_bias(Build *b, Node *bias, Node *data_scale, Node *weight_scale)

@@ -40,7 +40,9 @@ typedef struct QuantNodes {
     double most;        /* no code needs to stand for more; infinite: unknown */
     const char *name;   /* of what is quantized, for its states */
     const char *state;  /* that remembers its range, or its scale; null: none */
+    bool stored;        /* it is a weight: files have its codes and scales, not what they are made of */
     Node *scale, *zero; /* zero: null where all zero points are 0 */
+    Node *told;         /* the same scale as numbers of its own codes, which files have; null: it has none */
     Node *threshold;    /* of twn: what is no larger is 0 */
     Node *end;          /* of learned bits: where codes end */
     struct {

@@ -97,6 +97,9 @@ bool quantizer_is_integer(const Quantizer *q);
 bool quantizer_is_float(const Quantizer *q);
 DType quantizer_float_codes(const Quantizer *q);
 
+/* Whether its scales are codes themselves: E8M0, or E4M3 beside one number of the tensor. */
+bool quantizer_has_coded_scale(const Quantizer *q);
+
 /* Whether its scale is trained. */
 bool quantizer_is_learned(const Quantizer *q);
 

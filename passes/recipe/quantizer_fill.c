@@ -68,6 +68,18 @@ static void by_default(Quantizer *q, QuantField field, QuantValue value, const c
         part->number = 0.01;
 }
 
+/* Blocks, groups and tiles: scales for so many elements. */
+static bool has_blocks(const Quantizer *q)
+{
+    return quantizer_says(q, QUANT_GRAIN, GRAIN_GROUP) || quantizer_says(q, QUANT_GRAIN, GRAIN_BLOCK) ||
+           quantizer_says(q, QUANT_GRAIN, GRAIN_TILE);
+}
+
+bool quantizer_has_coded_scale(const Quantizer *q)
+{
+    return quantizer_says(q, QUANT_SCALE, SCALE_E8M0) || quantizer_says(q, QUANT_SCALE, SCALE_E4M3);
+}
+
 static void fill_source(Quantizer *q, QuantOperand role)
 {
     if (role == OPERAND_B && q->bits == 32)
@@ -78,6 +90,8 @@ static void fill_source(Quantizer *q, QuantOperand role)
         by_default(q, QUANT_SOURCE, role == OPERAND_A ? SOURCE_LSQ : SOURCE_DYNAMIC, "default of two codes");
     else if (role == OPERAND_W || role == OPERAND_B)
         by_default(q, QUANT_SOURCE, SOURCE_MINMAX, "default of weights");
+    else if (role == OPERAND_A && (has_blocks(q) || quantizer_has_coded_scale(q)))
+        by_default(q, QUANT_SOURCE, SOURCE_DYNAMIC, "default of blocks of activations");
     else if (role == OPERAND_A)
         by_default(q, QUANT_SOURCE, SOURCE_EMA, "default of activations");
     else
@@ -154,13 +168,6 @@ void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest)
 }
 
 /* ---- what does not go together ---- */
-
-/* Blocks, groups and tiles: scales for so many elements. */
-static bool has_blocks(const Quantizer *q)
-{
-    return quantizer_says(q, QUANT_GRAIN, GRAIN_GROUP) || quantizer_says(q, QUANT_GRAIN, GRAIN_BLOCK) ||
-           quantizer_says(q, QUANT_GRAIN, GRAIN_TILE);
-}
 
 static const char *wrong_with_format(const Quantizer *q, const char **instead)
 {

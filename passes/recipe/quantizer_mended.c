@@ -19,7 +19,6 @@ static void mend_codes(Quantizer *q)
         q->bits = 8;
     }
     if (quantizer_is_float(q)) {
-        set(q, QUANT_CHOICE, CHOICE_ABSMAX);
         set(q, QUANT_ROUNDING, ROUNDING_RNE);
     } else if (!quantizer_is_integer(q)) {
         q->format = FORMAT_INT;
@@ -82,21 +81,45 @@ static void mend_learned(Quantizer *q)
         set(q, QUANT_ZERO, ZERO_SYM);
 }
 
+/* Data have one scale, one a row, or one a block of a row. */
+static void mend_grain_of_data(Quantizer *q)
+{
+    QuantPart *grain = &q->part[QUANT_GRAIN];
+    if (is(q, QUANT_GRAIN, GRAIN_TILE))
+        *grain = (QuantPart){ .value = GRAIN_BLOCK, .size = { grain->size[1] }, .from = "" };
+    if (is(q, QUANT_GRAIN, GRAIN_ROW) || has_blocks(q))
+        set(q, QUANT_SOURCE, SOURCE_DYNAMIC);
+    else
+        set(q, QUANT_GRAIN, GRAIN_TENSOR);
+}
+
+/* Scales that are codes are of what is at hand, and of codes whose 0 is in the middle; two of them are tried of floats. */
+static void mend_coded(Quantizer *q, bool data)
+{
+    const bool at_hand = is(q, QUANT_SOURCE, SOURCE_DYNAMIC) || (!data && is(q, QUANT_SOURCE, SOURCE_MINMAX)),
+               middle = quantizer_is_float(q) || (q->format == FORMAT_INT && q->bits >= 2);
+    if (quantizer_has_coded_scale(q) && (!at_hand || !middle || (is(q, QUANT_SCALE, SCALE_E4M3) && !has_blocks(q))))
+        set(q, QUANT_SCALE, SCALE_F32);
+    if (quantizer_has_coded_scale(q))
+        set(q, QUANT_ZERO, ZERO_SYM);
+    if (!at_hand || is(q, QUANT_SCALE, SCALE_E8M0) || is(q, QUANT_SCALE, SCALE_POW2))
+        set(q, QUANT_CHOICE, CHOICE_ABSMAX);
+}
+
 static void mend_scale(Quantizer *q, bool data)
 {
-    if (data && is(q, QUANT_GRAIN, GRAIN_ROW))
-        set(q, QUANT_SOURCE, SOURCE_DYNAMIC);
-    else if (data)
-        set(q, QUANT_GRAIN, GRAIN_TENSOR);
+    if (data)
+        mend_grain_of_data(q);
     if (quantizer_is_float(q) && !is_source_of_floats(q->part[QUANT_SOURCE].value, data))
         set(q, QUANT_SOURCE, SOURCE_MINMAX);
     if (!is_known_source(q->part[QUANT_SOURCE].value, data) || (!data && q->bits > 16 && is_searched(q)))
         set(q, QUANT_SOURCE, data ? SOURCE_DYNAMIC : SOURCE_MINMAX);
     if (is(q, QUANT_SOURCE, SOURCE_TQT))
         set(q, QUANT_SCALE, SCALE_POW2);
-    else if (!is(q, QUANT_SCALE, SCALE_POW2) || quantizer_is_learned(q) ||
-             (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC)))
+    else if ((!is(q, QUANT_SCALE, SCALE_POW2) && !quantizer_has_coded_scale(q)) || quantizer_is_learned(q) ||
+             (data && is(q, QUANT_SOURCE, SOURCE_DYNAMIC) && is(q, QUANT_SCALE, SCALE_POW2)))
         set(q, QUANT_SCALE, SCALE_F32);
+    mend_coded(q, data);
     mend_learned(q);
     const QuantValue from = q->part[QUANT_SOURCE].value;
     if (!data || from == SOURCE_CONST || from == SOURCE_DYNAMIC || (quantizer_is_learned(q) && from != SOURCE_STATS))

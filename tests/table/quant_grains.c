@@ -531,9 +531,28 @@ static Status weight_body(void *arg)
 
 /* ---- data ---- */
 
-/* Rows of data have scales of their own, whatever the weight has. */
-static void check_rows(Case *k, double least, double largest)
+/* Along which dimension data have rows: the last, or the channels of what filters read. */
+static int axis_of_data(const Product *p, const Type *t)
 {
+    return p->rows ? t->rank - 1 : 1;
+}
+
+/* Who shares a scale of rows of data, or of parts of them that are so long. */
+static void keys_of_rows(Loop *l, const Type *t, int axis, int64_t size)
+{
+    int64_t inner = 1;
+    for (int d = axis + 1; d < t->rank; d++)
+        inner *= t->dims[d];
+    const int64_t parts = (t->dims[axis] + size - 1) / size;
+    for (int64_t i = 0; i < type_elements(t); i++)
+        l->key[i] = (int)((i / inner / t->dims[axis] * parts + i / inner % t->dims[axis] / size) * inner + i % inner);
+    l->n = (int)(type_elements(t) / t->dims[axis] * parts);
+}
+
+/* Rows of data, and blocks of them, have scales of their own, whatever the weight has. */
+static void check_rows(Case *k, int64_t size, double least, double largest)
+{
+    static Loop l;
     const Tensor *inputs[8], *x = NULL;
     Tensor *out[1];
     run(k, 1, &k->number, out, inputs);
@@ -542,19 +561,25 @@ static void check_rows(Case *k, double least, double largest)
             x = inputs[i];
     const Quantizer *q = &k->read.of[OPERAND_A];
     const bool sym = q->part[QUANT_ZERO].value == ZERO_SYM;
-    for (int64_t row = 0; row < tensor_elements(x) / SUM; row++) {
-        float lo = 0, hi = 0;
-        for (int64_t i = row * SUM; i < row * SUM + SUM; i++) {
-            lo = fminf(lo, (float)at(x, i));
-            hi = fmaxf(hi, (float)at(x, i));
-        }
+    const int axis = axis_of_data(k->p, x->type);
+    keys_of_rows(&l, x->type, axis, size ? size : x->type->dims[axis]);
+    reduce(&l, x);
+    for (int64_t i = 0; i < tensor_elements(x); i++) {
+        const float lo = (float)l.lo[l.key[i]], hi = (float)l.hi[l.key[i]];
         const float s = sym ? fmaxf(-lo, hi) / (float)largest : (hi - lo) / (float)(largest - least);
         const float z = sym ? 0 : (float)fmin(fmax((double)rintf((float)least - lo / s), least), largest);
-        for (int64_t i = row * SUM; i < row * SUM + SUM; i++)
-            require(at(out[0], i) == quantized(q, (float)at(x, i), s, z, least, largest), "%s: element %d is %g\n",
-                    k->spec, (int)i, at(out[0], i));
+        require(at(out[0], i) == quantized(q, (float)at(x, i), s, z, least, largest), "%s: element %d is %g\n", k->spec,
+                (int)i, at(out[0], i));
     }
     tensor_drop(&k->c->heap, out[0]);
+}
+
+/* Whether a grain is one of data of a product: one scale, one a row, or blocks within rows. */
+static bool is_of_data(const Product *p, const Grain *g)
+{
+    if (strcmp(g->word, "row") == 0)
+        return p->rows;
+    return strcmp(g->word, "tensor") == 0 || (g->sums && g->channels == 1 && g->divides);
 }
 
 static Status data_body(void *arg)
@@ -575,21 +600,21 @@ static Status data_body(void *arg)
                     k.spec = arena_printf(&all->c->arena, "a=%s:%s:%s:%s,w=int4:block=8", format, grains[g].word,
                                           word_of(all->c, sources[s].word, sources[s].value), zeros[f % COUNT(zeros)]);
                     const bool integer = strncmp(format, "int", 3) == 0 || strncmp(format, "uint", 4) == 0;
-                    const bool row = strcmp(grains[g].word, "row") == 0;
+                    const bool part = strcmp(grains[g].word, "tensor") != 0;
                     if (place(&k, "x") != OK) {
-                        require(!(integer && strcmp(format, "int1") != 0 && row && k.p->rows &&
+                        require(!(integer && strcmp(format, "int1") != 0 && part && is_of_data(k.p, k.grain) &&
                                   sources[s].value == SOURCE_DYNAMIC),
                                 "%s is refused: %s\n", k.spec, k.c->last);
                         continue;
                     }
                     runs++;
-                    require(row ? k.p->rows : strcmp(grains[g].word, "tensor") == 0, "%s runs\n%s", k.spec, k.p->text);
+                    require(is_of_data(k.p, k.grain), "%s runs\n%s", k.spec, k.p->text);
                     ends_of(k.read.of[OPERAND_A], &least, &largest);
-                    if (row && ++rows)
-                        check_rows(&k, least, largest);
+                    if (part && ++rows)
+                        check_rows(&k, k.grain->sums, least, largest);
                 }
-    print_message("data: %d run, %d of them by rows, %d refused\n", runs, rows, refused);
-    assert_true(runs > 500 && rows > 50 && refused > 3000);
+    print_message("data: %d run, %d of them by rows and blocks, %d refused\n", runs, rows, refused);
+    assert_true(runs > 800 && rows > 400 && refused > 3000);
     return OK;
 }
 

@@ -1,0 +1,134 @@
+/* Scales of what is at hand: f32, powers of two, E8M0, E4M3 beside one number of the tensor. */
+#include <math.h>
+
+#include "ops/card/make.h"
+#include "passes/codes/at_hand.h"
+
+/* Below it the largest of what shares a scale counts as that. */
+#define LEAST_LARGEST 1e-12
+
+/* Scales of E4M3: the largest, the least above 0, and with a choice of 4 or 6 that of the largest block with 4: with 6 it is
+ * 256. */
+#define E4M3_MOST      448.0
+#define E4M3_LEAST     0x1p-9
+#define E4M3_MOST_OF_4 384.0
+
+static Node *number(AtHand *h, double v)
+{
+    return build_scalar(h->b, F32, v);
+}
+
+/* |x| in f32. */
+static Node *sizes(AtHand *h)
+{
+    return CALL(h->b, abs, make_cast(h->b, h->x, F32));
+}
+
+static Node *largest_of_all(AtHand *h)
+{
+    const int rank = h->x->type->rank;
+    return rank ? make_reduce_from(h->b, OP_reduce_max, sizes(h), 0, rank) : sizes(h);
+}
+
+/* The largest |x| of what shares a scale; a NaN among them is one. */
+static Node *largest(AtHand *h)
+{
+    if (h->grain.axis == QUANT_WHOLE)
+        return largest_of_all(h);
+    Node *most = quant_fold(h->b, FOLD_LARGEST, &h->grain, sizes(h));
+    return quant_as_scales(h->b, &h->grain, most, h->x->type);
+}
+
+static Node *at_least(AtHand *h, Node *x, double least)
+{
+    return CALL(h->b, max, x, number(h, least));
+}
+
+static Node *cast(AtHand *h, Node *x, DType to, int round_mode)
+{
+    const CastAttr at = { .to = (int)to + 1, .saturate = true, .round_mode = round_mode };
+    return CALL_ATTR(h->b, cast, at, x);
+}
+
+enum { UP, DOWN };
+
+/* The power of two that is not below the largest over the largest code: nothing saturates. */
+static Node *power_above(AtHand *h, Node *scale)
+{
+    return build_cast(h->b, cast(h, scale, F8E8M0, UP), F32);
+}
+
+/* 2^(floor(log2 largest) - top), as the OCP's MX has it: numbers beyond the largest code saturate.  An infinity counts
+ * as 2^128. */
+static Node *shared_exponent(AtHand *h, Node *most)
+{
+    Node *scale = CALL(h->b, mul, most, number(h, ldexp(1, -h->top)));
+    return cast(h, CALL(h->b, min, scale, number(h, ldexp(1, 128 - h->top))), F8E8M0, DOWN);
+}
+
+/* One number of the tensor, with which the largest block has the largest scale of E4M3. */
+static Node *tensor_number(AtHand *h)
+{
+    const double codes = at_hand_says(h, QUANT_CHOICE, CHOICE_4OR6) ? E4M3_MOST_OF_4 * 4 : E4M3_MOST * h->most;
+    Node *most = h->x->type->rank ? make_reshape(h->b, largest_of_all(h), 0, NULL) : largest_of_all(h);
+    return CALL(h->b, div, at_least(h, most, LEAST_LARGEST), number(h, codes));
+}
+
+/* What a scale is for a largest code of `most`, before it is rounded; `all`: the number of the tensor, in which it counts. */
+static Node *unrounded(AtHand *h, Node *size, Node *all, double most)
+{
+    if (!all)
+        return CALL(h->b, div, at_least(h, size, LEAST_LARGEST), number(h, most));
+    return at_least(h, CALL(h->b, div, CALL(h->b, div, size, number(h, most)), all), E4M3_LEAST);
+}
+
+/* That as a scale. */
+static Node *rounded(AtHand *h, Node *scale, Node *all)
+{
+    return all ? CALL(h->b, mul, build_cast(h->b, cast(h, scale, F8E4M3, UP), F32), all) : scale;
+}
+
+/* The squared error of what shares a scale, by rows of what does; constants all the way where the value is one. */
+static Node *error_of(AtHand *h, Node *scale)
+{
+    Build *b = h->b;
+    if (!scale)
+        return NULL;
+    const Type *shape = scale->type;
+    Node *x = quant_rows_of(b, &h->grain, make_cast(b, h->x, F32));
+    scale = make_reshape(b, scale, 2, (int64_t[]){ type_elements(shape), 1 });
+    Node *code = cast(h, CALL(b, div, x, scale), h->code, UP);
+    Node *off = CALL(b, sub, x, CALL(b, mul, build_cast(b, code, F32), scale));
+    return make_reshape(b, make_reduce_from(b, OP_reduce_sum, CALL(b, mul, off, off), 1, 2), shape->rank, shape->dims);
+}
+
+/* The largest becomes 4 where that errs less than 6: its scale before it is rounded. */
+static Node *better_scale(AtHand *h, Node *size, Node *all)
+{
+    Node *six = unrounded(h, size, all, 6), *four = unrounded(h, size, all, 4);
+    Node *with_6 = rounded(h, six, all), *with_4 = rounded(h, four, all);
+    return CALL(h->b, where, CALL(h->b, less, error_of(h, with_4), error_of(h, with_6)), four, six);
+}
+
+/* Scales of E4M3 times one number, as those who read codes of them have it. */
+static Node *as_codes(AtHand *h, Node *scale, Node *all)
+{
+    return CALL(h->b, dequantize_linear, cast(h, scale, F8E4M3, UP), all);
+}
+
+Node *at_hand_scale(AtHand *h)
+{
+    const bool e4m3 = at_hand_says(h, QUANT_SCALE, SCALE_E4M3);
+    Node *size = largest(h), *all = e4m3 ? tensor_number(h) : NULL;
+    h->told = NULL;
+    if (at_hand_says(h, QUANT_SCALE, SCALE_E8M0))
+        return spread_scales(h->b, &h->grain, shared_exponent(h, size), h->x->type);
+    const bool tries = at_hand_says(h, QUANT_CHOICE, CHOICE_4OR6);
+    Node *wanted = tries ? better_scale(h, size, all) : unrounded(h, size, all, h->most);
+    if (e4m3 && h->tells)
+        h->told = spread_scales(h->b, &h->grain, as_codes(h, wanted, all), h->x->type);
+    Node *scale = rounded(h, wanted, all);
+    if (at_hand_says(h, QUANT_SCALE, SCALE_POW2))
+        scale = power_above(h, scale);
+    return spread_scales(h->b, &h->grain, scale, h->x->type);
+}
