@@ -13,7 +13,7 @@
  *         %3: i8[2] = clip(%q, %1, %2)
  *     }
  *
- * Packed is what a target reads packed.  ONNX Runtime has products of codes of 8 bits alone: a weight that meets
+ * Floats of 6 bits, of weights alone, become the same numbers in e4m3: files have no others.  Packed is what a target reads packed.  ONNX Runtime has products of codes of 8 bits alone: a weight that meets
  * codes in one of those stays as it is; where scales change along the sum, or the data are floats, its products are
  * of floats anyway. */
 #include <string.h>
@@ -63,10 +63,9 @@ static bool packs(const Node *n, const Quantization *q, int64_t least, int64_t l
     return true;
 }
 
-/* Whoever reads these codes reads them as halves of bytes, under the name that they had. */
-static Status pack_codes(Node *codes, Node *named)
+/* Whoever reads these codes reads them as another type that has them, under the name that they had. */
+static Status retype_codes(Node *codes, Node *named, DType to)
 {
-    const DType to = codes->type->dtype == I8 ? I4 : U4;
     Build b = build_before(codes->next ? codes->next : codes);
     b.before = codes->next;
     b.src = codes->src;
@@ -92,6 +91,12 @@ static Status pack_codes(Node *codes, Node *named)
             next = next->next;
     }
     return OK;
+}
+
+/* Floats of 6 bits, which files do not have: all of them are numbers of e4m3. */
+static bool is_six_bits(DType codes)
+{
+    return codes == F6E2M3 || codes == F6E3M2;
 }
 
 /* ---- codes ---- */
@@ -173,7 +178,9 @@ static Status deploy_codes(Node *n, PassRun *run)
     const bool packed = packs(n, recipe ? &recipe->quantization : NULL, said.least, said.largest);
     if (said.least || said.largest)
         TRY(cut_codes(n, said.least, said.largest, &codes));
-    return packed ? pack_codes(codes, n) : OK;
+    if (is_six_bits(n->type->dtype))
+        return retype_codes(n, n, F8E4M3);
+    return packed ? retype_codes(codes, n, n->type->dtype == I8 ? I4 : U4) : OK;
 }
 
 /* Whether a value is the codes of a weight that is stored, moved at most. */

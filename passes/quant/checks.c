@@ -6,8 +6,6 @@
 
 #include "ops/card/words.h"
 
-enum { BYTE = 8 };
-
 Status scale_refused(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted)
 {
     Arena *scratch = s->p->run->scratch;
@@ -267,7 +265,7 @@ static const char *why_no_floats(const QuantTarget *t, const Quantizer *q, bool 
     if (data || beside)
         return t->no_float_products;
     *instead = "w=e4m3";
-    return q->bits < BYTE ? t->no_half_floats : NULL;
+    return q->format == FORMAT_E2M1 ? t->no_half_floats : NULL;
 }
 
 /* Codes that are floats: who has them, and how many bits they have. */
@@ -291,8 +289,9 @@ static Status check_floats(Placement *p, const Node *n, const QuantCallMark *c, 
     } else if (!data && quant_is_table(n)) {
         m = no_such_floats(p, n, q, data, "files look up no rows of such codes");
         message_try(m, "w=int8");
-    } else if (other.format != q->format) {
-        m = no_such_floats(p, n, q, data, "ONNX has no floats of 6 bits, so no file could have what is trained");
+    } else if (data && other.format != q->format) {
+        m = no_such_floats(p, n, q, data,
+                           "ONNX has no floats of 6 bits that data could be rounded to; weights alone have them");
         message_try(m, "%s=%s", title, quantizer_text(&other, p->run->scratch));
     } else if (ends && end->bits != q->bits) {
         m = no_such_floats(p, n, q, data, "a first or a last layer has the bits of the format, or stays");

@@ -11,10 +11,10 @@ static bool is(const Quantizer *q, QuantField field, QuantValue value)
     return q->part[field].value == value;
 }
 
-static void mend_codes(Quantizer *q)
+static void mend_codes(Quantizer *q, bool data)
 {
     int64_t least, largest;
-    if (q->format == FORMAT_E2M3 || q->format == FORMAT_E3M2) { /* which no file holds */
+    if (data && (q->format == FORMAT_E2M3 || q->format == FORMAT_E3M2)) { /* which no file rounds to */
         q->format = FORMAT_E4M3;
         q->bits = 8;
     }
@@ -131,8 +131,8 @@ static void mend_scale(Quantizer *q, bool data)
 Quantizer quantizer_mended(const Quantizer *q, bool data)
 {
     Quantizer other = *q;
-    mend_codes(&other);
+    mend_codes(&other, data);
     mend_scale(&other, data);
-    mend_codes(&other); /* a zero point may be gone */
+    mend_codes(&other, data); /* a zero point may be gone */
     return other;
 }

@@ -14,10 +14,11 @@ from onnx.reference import ReferenceEvaluator
 
 LEVELS = onnxruntime.GraphOptimizationLevel
 TYPES = {"e4m3": (onnx.TensorProto.FLOAT8E4M3FN, 19), "e5m2": (onnx.TensorProto.FLOAT8E5M2, 19),
-         "e2m1": (onnx.TensorProto.FLOAT4E2M1, 23), "int8": (onnx.TensorProto.INT8, 21)}
+         "e2m1": (onnx.TensorProto.FLOAT4E2M1, 23), "e2m3": (onnx.TensorProto.FLOAT8E4M3FN, 19), "int8": (onnx.TensorProto.INT8, 21)}
 FLOATS = ["e4m3", "e5m2", "e2m1"]
 SPECS = [(q, "w=%s,a=%s" % (q, q), "generic") for q in FLOATS] + [
     ("e4m3", "w=e4m3:tensor,a=e5m2:minmax", "generic"), ("e4m3", "w=e4m3,a=off", "ort"), ("e5m2", "w=e5m2:tensor,a=off", "ort"),
+    ("e2m3", "w=e2m3,a=off", "ort"), ("e2m3", "w=e3m2:block=32:e8m0,a=e4m3", "generic"),
     ("e4m3", "w=e4m3:group=16,a=int8", "generic"), ("e4m3", "w=e4m3:block=32:e8m0,a=e4m3:block=32:e8m0", "generic"),
     ("e2m1", "w=e2m1:block=32:e8m0,a=e2m1:block=32:e8m0", "generic"),
     ("int8", "w=int8:block=32:e8m0,a=int8:block=32:e8m0:narrow", "generic"),
@@ -50,7 +51,8 @@ def main(qcc, source, folder):
         for q, spec, target in SPECS:
             if model == "cnn" and "group" in spec:
                 continue
-            remembers = spec.split(",a=")[1] != "off" and "block" not in spec
+            data = spec.split(",a=")[1]
+            remembers = data != "off" and "block" not in data
             seen = ["--calibrate", "x=x.npy"] if remembers else []
             subprocess.run([qcc, "export", "%s/examples/models/%s.qir" % (source, model), "--quant", spec, "--for", target,
                             "--batch", "64", "-o", "q.onnx", "-q"] + seen, check=True)

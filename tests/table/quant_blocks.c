@@ -45,7 +45,8 @@ static const struct Grain {
     { "block=4", 4, 1 }, { "block=8", 8, 1 }, { "block=32", 32, 1 }, { "group=4", 4, 1 }, { "tile=2x4", 4, 2 }
 };
 
-static const char *const formats[] = { "e4m3", "e5m2", "e2m1", "int8", "int4", "int4:full", "uint8", "int1" };
+static const char *const formats[] = { "e4m3", "e5m2", "e2m3",      "e3m2",  "e2m1",
+                                       "int8", "int4", "int4:full", "uint8", "int1" };
 static const char *const scales[] = { "e8m0", "e4m3", "e8m0:4or6", "e4m3:4or6", "f32:4or6", "e8m0:asym", "e8m0:lsq" };
 
 typedef struct Case {
@@ -221,10 +222,11 @@ static bool runs(Case *k, bool data)
     return true;
 }
 
-/* Which of them have to run: signed codes with 0 in the middle, 4 or 6 of e2m1 without powers of two. */
-static bool must(const char *format, const char *scale, bool tile_of_data)
+/* Which of them have to run: signed codes with 0 in the middle, 6 bits of weights alone, 4 or 6 of e2m1 without powers of two. */
+static bool must(const char *format, const char *scale, bool data, bool tile)
 {
-    if (tile_of_data || format[0] == 'u' || strcmp(format, "int1") == 0 || strstr(scale, "asym") ||
+    const bool six_bits = strcmp(format, "e2m3") == 0 || strcmp(format, "e3m2") == 0;
+    if ((data && (tile || six_bits)) || format[0] == 'u' || strcmp(format, "int1") == 0 || strstr(scale, "asym") ||
         strstr(scale, "lsq"))
         return false;
     return !strstr(scale, "4or6") || (strcmp(format, "e2m1") == 0 && strncmp(scale, "e8m0", 4) != 0);
@@ -242,7 +244,7 @@ static Status every_one(void *arg)
         k.p = &products[rest / COUNT(grains)];
         k.spec = arena_printf(&k.c->arena, data ? "w=int8:block=8,a=%s:%s:%s" : "w=%s:%s:%s,a=off", format,
                               k.grain->word, scale);
-        const bool ran = runs(&k, data), wanted = must(format, scale, data && k.grain->beside > 1);
+        const bool ran = runs(&k, data), wanted = must(format, scale, data, k.grain->beside > 1);
         require(ran == wanted, "%s %s: %s\n%s", k.spec, ran ? "runs" : "is refused", ran ? "" : k.c->last, k.p->text);
         run += ran;
         refused += !ran;
