@@ -7,7 +7,7 @@
 
 typedef struct AtHand {
     Build *b;
-    Node *x, *draw; /* draw: a number of [0, 1) for each element, for what is rounded by chance */
+    Node *x, *draw; /* draw: a number of [0, 1) for each element, for what is rounded by chance or by ms-eden */
     const Quantizer *q;
     int axis;         /* along which blocks lie */
     QuantGrain grain; /* quant_whole: one scale for all */
@@ -16,7 +16,9 @@ typedef struct AtHand {
     double most;    /* the largest code */
     int top;        /* 2^top is the largest power of two that is not above it */
     bool tells;     /* scales of E4M3 are wanted in the form of files, too */
-    Node *told;     /* them, as numbers of codes times one number; null: the scales are told as they are */
+    Node
+        *told; /* what codes are read with, where it is another scale than they were made with: those of E4M3 as numbers
+                       of codes of their own, those of ms-eden; else null */
 } AtHand;
 
 /* Whether the quantizer says that of a field. */
@@ -27,6 +29,19 @@ void at_hand_open(AtHand *h);
 
 /* The scales of a value, as quantizers read them. */
 Node *at_hand_scale(AtHand *h);
+
+/* By ms-eden: the scales that codes are read with which were made with `scale`, that is `block` (before it is rounded) or, where
+ * `all` is there, block rounded to E4M3 times all. */
+Node *at_hand_unbiased(AtHand *h, Node *scale, Node *block, Node *all);
+
+/* What shares a scale as a row of f32, and the numbers that its codes by that scale stand for. */
+typedef struct HandRows {
+    Node *x, *numbers;
+} HandRows;
+HandRows at_hand_rows(AtHand *h, Node *scale);
+
+/* The products of the elements of two such matrices, added up by rows: one for each scale, in their shape. */
+Node *at_hand_sum(AtHand *h, Node *x, Node *y, const Node *scale);
 
 /* x as codes by a scale, rounded as said or (`plain`) to the nearest; and the numbers of codes. */
 Node *at_hand_codes(AtHand *h, Node *scale, bool plain);

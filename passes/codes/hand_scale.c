@@ -7,11 +7,12 @@
 /* Below it the largest of what shares a scale counts as that. */
 #define LEAST_LARGEST 1e-12
 
-/* Scales of E4M3: the largest, the least above 0, and with a choice of 4 or 6 that of the largest block with 4: with 6 it is
- * 256. */
+/* Scales of E4M3: the largest, the least above 0, with a choice of 4 or 6 that of the largest block with 4 (with 6 it is
+ * 256), and with ms-eden, which may make it larger. */
 #define E4M3_MOST      448.0
 #define E4M3_LEAST     0x1p-9
 #define E4M3_MOST_OF_4 384.0
+#define E4M3_MOST_EDEN 256.0
 
 static Node *number(AtHand *h, double v)
 {
@@ -69,7 +70,9 @@ static Node *shared_exponent(AtHand *h, Node *most)
 /* One number of the tensor, with which the largest block has the largest scale of E4M3. */
 static Node *tensor_number(AtHand *h)
 {
-    const double codes = at_hand_says(h, QUANT_CHOICE, CHOICE_4OR6) ? E4M3_MOST_OF_4 * 4 : E4M3_MOST * h->most;
+    const double codes = at_hand_says(h, QUANT_CHOICE, CHOICE_4OR6)          ? E4M3_MOST_OF_4 * 4
+                         : at_hand_says(h, QUANT_ROUNDING, ROUNDING_MS_EDEN) ? E4M3_MOST_EDEN * h->most
+                                                                             : E4M3_MOST * h->most;
     Node *most = h->x->type->rank ? make_reshape(h->b, largest_of_all(h), 0, NULL) : largest_of_all(h);
     return CALL(h->b, div, at_least(h, most, LEAST_LARGEST), number(h, codes));
 }
@@ -88,18 +91,34 @@ static Node *rounded(AtHand *h, Node *scale, Node *all)
     return all ? CALL(h->b, mul, build_cast(h->b, cast(h, scale, F8E4M3, UP), F32), all) : scale;
 }
 
-/* The squared error of what shares a scale, by rows of what does; constants all the way where the value is one. */
-static Node *error_of(AtHand *h, Node *scale)
+HandRows at_hand_rows(AtHand *h, Node *scale)
 {
     Build *b = h->b;
     if (!scale)
-        return NULL;
-    const Type *shape = scale->type;
-    Node *x = quant_rows_of(b, &h->grain, make_cast(b, h->x, F32));
-    scale = make_reshape(b, scale, 2, (int64_t[]){ type_elements(shape), 1 });
-    Node *code = cast(h, CALL(b, div, x, scale), h->code, UP);
-    Node *off = CALL(b, sub, x, CALL(b, mul, build_cast(b, code, F32), scale));
-    return make_reshape(b, make_reduce_from(b, OP_reduce_sum, CALL(b, mul, off, off), 1, 2), shape->rank, shape->dims);
+        return (HandRows){ NULL, NULL };
+    Node *x = quant_rows_of(b, &h->grain, make_cast(b, h->x, F32)), *codes;
+    scale = make_reshape(b, scale, 2, (int64_t[]){ type_elements(scale->type), 1 });
+    Node *v = CALL(b, div, x, scale);
+    if (dtype_is_float(h->code))
+        codes = build_cast(b, cast(h, v, h->code, UP), F32);
+    else
+        codes = CALL(b, clip, CALL(b, round, v), number(h, (double)h->lo), number(h, (double)h->hi));
+    return (HandRows){ x, CALL(b, mul, codes, scale) };
+}
+
+Node *at_hand_sum(AtHand *h, Node *x, Node *y, const Node *scale)
+{
+    const Type *shape = scale ? scale->type : NULL;
+    Node *sum = make_reduce_from(h->b, OP_reduce_sum, CALL(h->b, mul, x, y), 1, 2);
+    return sum ? make_reshape(h->b, sum, shape->rank, shape->dims) : NULL;
+}
+
+/* The squared error of what shares a scale. */
+static Node *error_of(AtHand *h, Node *scale)
+{
+    const HandRows r = at_hand_rows(h, scale);
+    Node *off = CALL(h->b, sub, r.x, r.numbers);
+    return at_hand_sum(h, off, off, scale);
 }
 
 /* The largest becomes 4 where that errs less than 6: its scale before it is rounded. */
@@ -128,6 +147,8 @@ Node *at_hand_scale(AtHand *h)
     if (e4m3 && h->tells)
         h->told = spread_scales(h->b, &h->grain, as_codes(h, wanted, all), h->x->type);
     Node *scale = rounded(h, wanted, all);
+    if (at_hand_says(h, QUANT_ROUNDING, ROUNDING_MS_EDEN))
+        h->told = spread_scales(h->b, &h->grain, at_hand_unbiased(h, scale, wanted, all), h->x->type);
     if (at_hand_says(h, QUANT_SCALE, SCALE_POW2))
         scale = power_above(h, scale);
     return spread_scales(h->b, &h->grain, scale, h->x->type);

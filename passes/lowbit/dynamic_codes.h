@@ -12,9 +12,14 @@ typedef struct DynamicCodes {
     Node *number; /* what the codes stand for, in f32 */
 } DynamicCodes;
 
-/* Quantizes `x` as `q` says: its grain `row` and `channel` are all but `axis`, `group` and `block` are along it.  `draw`
- * has a number of [0, 1) for each element where rounding is by chance, else null.  UNSUPPORTED where a record has no
- * dynamic codes, which names it. */
-Status dynamic_codes(Build *b, Node *x, const Quantizer *q, int axis, Node *draw, DynamicCodes *to);
+/* Numbers of [0, 1). */
+typedef struct DynamicDraws {
+    Node *of_elements; /* one for each, where rounding is by chance or by ms-eden; else null */
+    Node *of_turn; /* of what is turned otherwise each time: for each of those that are turned together; else null */
+} DynamicDraws;
+
+/* Quantizes `x` as `q` says: its grain `row` and `channel` are all but `axis`, `group` and `block` are along it.  `draws`
+ * may be null where there is nothing to draw.  UNSUPPORTED where a record has no dynamic codes, which names it. */
+Status dynamic_codes(Build *b, Node *x, const Quantizer *q, int axis, const DynamicDraws *draws, DynamicCodes *to);
 
 #endif

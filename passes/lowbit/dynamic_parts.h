@@ -8,7 +8,8 @@
 /* "has no codes ..: wanted are ..", and what to write instead. */
 Status dynamic_refuse(const AtHand *h, const char *wanted, const char *instead);
 
-/* The elements of a value that is turned along its axis by a Hadamard matrix of 16 with signs that a state holds. */
-Node *dynamic_turned(AtHand *h);
+/* The elements of a value that is turned along its axis by a Hadamard matrix of 16 with signs that a state holds, and where
+ * there are 16 draws with those of these, too. */
+Node *dynamic_turned(AtHand *h, Node *x, Node *draws);
 
 #endif

@@ -27,6 +27,22 @@ static bool is_by_chance(const Quantizer *q)
     return q->part[QUANT_ROUNDING].value == ROUNDING_SR;
 }
 
+static bool is_eden(const Quantizer *q)
+{
+    return q->part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN;
+}
+
+/* Sixteen for both operands of a product, of which one is rounded by ms-eden: they are turned alike, each time otherwise. */
+static Node *draw_of_turn(Build *b, const Layer *l, QuantProduct k)
+{
+    enum { WIDE = 16 };
+    const char *name = arena_printf(b->graph->arena, "%s/turn/%d", l->weight->name, (int)k);
+    if (!is_eden(layer_record(l, k, 0)) && !is_eden(layer_record(l, k, 1)))
+        return NULL;
+    return random_draws(b, type_vector(&b->graph->ir->types, F32, WIDE),
+                        (int64_t)(uint32_t)hash64(name, strlen(name), 0));
+}
+
 /* A value, in f32 and in the shape of an operand. */
 static Node *shaped(Build *b, Node *value, const Type *like)
 {
@@ -53,12 +69,13 @@ static Status quantize_operand(Layer *l, QuantProduct k, int operand, DynamicCod
     Build b = product_build(of_data ? l->call[PRODUCT_OUTPUT] : call, !of_data && k != PRODUCT_OUTPUT);
     Node *value = value_behind(in(call, operand)), *draw = NULL;
     int axis = 0;
-    if (is_by_chance(&q))
+    if (is_by_chance(&q) || is_eden(&q))
         draw = shaped(&b, draw_for(&b, l, layer_operand(l, k, operand), value), in(call, operand)->type);
     Node *x = way->lay(&b, call, operand, shaped(&b, value, in(call, operand)->type), &axis);
     draw = draw ? way->lay(&b, call, operand, draw, &axis) : NULL;
+    const DynamicDraws draws = { draw, draw_of_turn(&b, l, k) };
     TRY(b.status);
-    TRY(dynamic_codes(&b, x, &q, axis, draw, to));
+    TRY(dynamic_codes(&b, x, &q, axis, &draws, to));
     to->codes = to->codes ? way->unlay(&b, call, operand, to->codes) : NULL;
     to->number = to->number ? way->unlay(&b, call, operand, to->number) : NULL;
     to->scale = to->scale ? way->scale(&b, call, operand, to->scale) : NULL;

@@ -45,15 +45,25 @@ static Node *swapped(Build *b, Node *x, int axis)
     return axis == rank - 1 ? x : make_transpose(b, x, rank, order);
 }
 
-Node *dynamic_turned(AtHand *h)
+/* The signs of the state, some of them turned by draws. */
+static Node *signs_for(Build *b, Node *draws)
+{
+    Node *signs = signs_of(b->graph);
+    if (!draws)
+        return signs;
+    Node *flips = CALL(b, less, draws, build_scalar(b, F32, 0.5));
+    return CALL(b, where, flips, CALL(b, neg, signs), signs);
+}
+
+Node *dynamic_turned(AtHand *h, Node *x, Node *draws)
 {
     Build *b = h->b;
-    int64_t dims[2] = { type_elements(h->x->type) / WIDE, WIDE };
-    Node *x = swapped(b, make_cast(b, h->x, F32), h->axis);
+    int64_t dims[2] = { type_elements(x->type) / WIDE, WIDE };
+    x = swapped(b, make_cast(b, x, F32), h->axis);
     if (!x)
         return NULL;
     const Type *type = x->type;
-    Node *rows = CALL(b, mul, make_reshape(b, x, 2, dims), signs_of(b->graph));
+    Node *rows = CALL(b, mul, make_reshape(b, x, 2, dims), signs_for(b, draws));
     Node *turned = CALL(b, matmul, rows, hadamard(b));
     return turned ? swapped(b, make_reshape(b, turned, type->rank, type->dims), h->axis) : NULL;
 }

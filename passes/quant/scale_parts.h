@@ -16,7 +16,7 @@ static inline bool scale_zero_is_0(const QuantNodes *q)
     return q->by->part[QUANT_ZERO].value == ZERO_SYM;
 }
 
-/* Whether a scale is a code itself, or one of two that are tried: made of what is at hand (passes/quant/hand_scales.c). */
+/* Whether a scale is a code itself, or one of two that are tried: made of what is at hand. */
 static inline bool scale_is_at_hand(const QuantNodes *q)
 {
     return quantizer_has_coded_scale(q->by) || quantizer_says(q->by, QUANT_CHOICE, CHOICE_4OR6);
@@ -40,9 +40,6 @@ Build scale_behind(Node *value);
 
 /* The scale of what is at hand. */
 Status scale_of_values(QuantNodes *q, Build *b, Node *value);
-
-/* The same where it is a code, or one of two that are tried. */
-Status scale_at_hand(const QuantScales *s, QuantNodes *q, Build *b, Node *value);
 
 /* The scale of the range of data that a state remembers. */
 Status scale_observed(QuantScales *s, QuantNodes *q, Node *value);

@@ -8,6 +8,7 @@
 #include "ops/quant/float_grid.h"
 #include "ops/quant/observe.h"
 #include "ops/quant/quantize.h"
+#include "passes/codes/at_hand.h"
 #include "passes/codes/search.h"
 #include "passes/learned/learned.h"
 #include "passes/quant/phases.h"
@@ -131,6 +132,27 @@ static Status scale_of_sizes(QuantNodes *q, Build *b, Node *value)
     Node *most = quant_fold(b, FOLD_LARGEST, &q->grain, CALL(b, abs, value));
     most = quant_as_scales(b, &q->grain, most, value->type);
     q->scale = CALL(b, div, CALL(b, max, most, build_scalar(b, F32, q->floor)), build_scalar(b, F32, top));
+    return b->status;
+}
+
+/* Scales that are codes (E8M0, E4M3), and those that 4 or 6 are tried for: those of products, of weights in a form that files have. */
+static Status scale_at_hand(const QuantScales *s, QuantNodes *q, Build *b, Node *value)
+{
+    const QuantTarget *t = quantization_target(s->p->recipe);
+    const bool whole = q->grain.axis == QUANT_WHOLE;
+    AtHand h = { .b = b,
+                 .x = value,
+                 .q = q->by,
+                 .axis = whole ? 1 : q->grain.axis,
+                 .grain = q->grain,
+                 .tells = q->stored && !t->no_float_weights };
+    at_hand_open(&h);
+    q->scale = at_hand_scale(&h);
+    q->told = h.told;
+    if (whole && q->scale)
+        q->scale = make_reshape(b, q->scale, 0, NULL);
+    if (t->no_e8m0 && q->scale)
+        q->scale = build_cast(b, q->scale, F32);
     return b->status;
 }
 

@@ -24,7 +24,8 @@ static Got quantized(Context *c, Build *b, Node *x, const char *text, int axis, 
     const Quantizer q = quantizer_of(c, text);
     DynamicCodes of;
     Tensor *out[3] = { 0 };
-    assert_int_equal(dynamic_codes(b, x, &q, axis, draw, &of), OK);
+    const DynamicDraws draws = { draw, NULL };
+    assert_int_equal(dynamic_codes(b, x, &q, axis, &draws, &of), OK);
     Node *all[] = { of.codes, of.number, of.scale };
     graph_return(b->graph, of.scale ? 3 : 2, all, NULL);
     assert_int_equal(evaluate(b->graph, NULL, &c->heap, NULL, out), OK);
@@ -560,9 +561,11 @@ static Status all_refused(void *arg)
         { "ternary:row:dynamic", "signed integers of 2 to 16 bits, or floats" },
         { "int8:row:ema", "scales of what is at hand" },
         { "int8:row:dynamic:asym", "0 with the code 0" },
-        { "int8:row:dynamic:ceil", "to the nearest, or by chance" },
+        { "int8:row:dynamic:ceil", "to the nearest, by chance, or by ms-eden" },
         { "int8:row:dynamic:bits=learned", "bits that are said" },
-        { "e4m3:row:dynamic:ms-eden", "to the nearest, or by chance" },
+        { "e4m3:row:dynamic:ms-eden", "hadamard=16 beside ms-eden" },
+        { "e2m1:block=16:e8m0:dynamic:ms-eden:hadamard=16", "scales in f32 or e4m3 beside ms-eden" },
+        { "e2m1:block=16:e4m3:4or6:dynamic:ms-eden:hadamard=16", "absmax beside ms-eden" },
         { "e2m1:block=16:e8m0:dynamic:4or6", "scales in f32 or e4m3" },
         { "e2m1:block=16:dynamic:hadamard=16", "a multiple of 16" },
     };

@@ -136,11 +136,19 @@ static double compare(const Case *k, const Format *f)
 static void turned_products_are_near(void **state)
 {
     static const Case even = { "32,48", "48,16", "32,16", "matmul(%x, %w)" };
-    static const Format turned = { "w=e2m1:tile=16x16:e4m3:4or6:dynamic,a=e2m1:block=16:e4m3:dynamic,"
-                                   "g=e2m1:block=16:e4m3:dynamic:sr:hadamard=16",
-                                   0.35, false };
+    static const Format turned[] = {
+        { "w=e2m1:tile=16x16:e4m3:4or6:dynamic,a=e2m1:block=16:e4m3:dynamic,"
+          "g=e2m1:block=16:e4m3:dynamic:sr:hadamard=16",
+          0.35, false },
+        { "nvfp4,first=4,last=4,g=e2m1:block=16:e4m3:ms-eden:hadamard=16", 0.25, false },
+        { "nvfp4,first=4,last=4,g=e2m1:block=16:ms-eden:hadamard=16,x.wgrad=e2m1:block=16:e4m3:ms-eden:hadamard=16,"
+          "w.dgrad=e2m1:block=16:e4m3:ms-eden:hadamard=16",
+          0.25, false },
+        { "w=int8:block=16:dynamic,a=int8:block=16:dynamic,g=int8:block=16:ms-eden:hadamard=16", 0.02, false },
+    };
     (void)state;
-    printf("hadamard=16: %.4f apart at most\n", compare(&even, &turned));
+    for (size_t i = 0; i < COUNT(turned); i++)
+        printf("%s: %.4f apart at most\n", turned[i].quant, compare(&even, &turned[i]));
 }
 
 static void products_are_near(void **state)
