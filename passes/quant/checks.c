@@ -160,6 +160,18 @@ static Status check_at_hand(const QuantScales *s, const QuantNodes *q, const Nod
                : OK;
 }
 
+/* Draws are for products; and files round data to the nearest, but for those whose quantizers say how. */
+static Status check_rounding(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
+{
+    const QuantValue how = q->by->part[QUANT_ROUNDING].value;
+    const bool said = quantization_target(s->p->recipe)->quants;
+    if (how == ROUNDING_SR || how == ROUNDING_MS_EDEN)
+        return scale_refused(s, q, value, data, "roundings that are no chance");
+    return !said && data && how != ROUNDING_RNE && scale_source(q) != SOURCE_N2UQ
+               ? scale_refused(s, q, value, data, "codes of data to the nearest (rne), as files round them")
+               : OK;
+}
+
 Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
@@ -175,11 +187,10 @@ Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value,
     if (scale_source(q) == SOURCE_DOREFA)
         TRY(check_dorefa(s, q, value, data));
     quant_codes_of(q, &least, &largest);
-    if (scale_zero_is_0(q) && largest <= 0)
+    if ((scale_zero_is_0(q) || quantizer_is_learned(q->by)) && largest <= 0)
         return scale_refused(s, q, value, data, "codes above that of 0");
     TRY(check_at_hand(s, q, value, data));
-    if (part[QUANT_ROUNDING].value == ROUNDING_SR || part[QUANT_ROUNDING].value == ROUNDING_MS_EDEN)
-        return scale_refused(s, q, value, data, "roundings that are no chance");
+    TRY(check_rounding(s, q, value, data));
     if (part[QUANT_BITS].value)
         TRY(scale_check_bits(s, q, value, data));
     if (part[QUANT_MASTER].value || part[QUANT_TURN].value)

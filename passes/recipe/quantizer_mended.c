@@ -35,7 +35,7 @@ static void mend_codes(Quantizer *q, bool data)
     quantizer_codes(q, &least, &largest);
     if (q->bits == 1 && largest <= 0)
         q->bits = 2;
-    if (is(q, QUANT_ROUNDING, ROUNDING_SR) || is(q, QUANT_ROUNDING, ROUNDING_MS_EDEN))
+    if (data || is(q, QUANT_ROUNDING, ROUNDING_SR) || is(q, QUANT_ROUNDING, ROUNDING_MS_EDEN))
         set(q, QUANT_ROUNDING, ROUNDING_RNE);
 }
 

@@ -59,6 +59,14 @@ static const char *rounding_word(int rounding)
     return words[rounding];
 }
 
+static Status no_rounding(Writer *w, const Node *n, const char *word)
+{
+    Message *m = message_new(w->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "QONNX has no rounding %s", word);
+    message_try(m, "rne, ceil, floor, zero or away");
+    message_try(m, "--for float: what was trained, without quantizers");
+    return message_send(m);
+}
+
 /* A number of the file, written once. */
 static const char *number(Writer *w, Level *l, const char **name, const char *wish, float value)
 {
@@ -143,7 +151,7 @@ Status write_quant(Writer *w, Level *l, const Node *n)
     const bool signs = has_signs(w, q);
     Width width;
     if (!rounding)
-        return fail_as(w->diag, UNSUPPORTED, node_place(n), "QONNX has no rounding %s", quant_roundings[at->rounding]);
+        return no_rounding(w, n, quant_roundings[at->rounding]);
     if (!signs && !width_of_codes(q, &width))
         return fail_as(w->diag, UNSUPPORTED, node_place(n), "QONNX has no codes from %" PRId64 " to %" PRId64 " alone",
                        at->least, at->largest);
