@@ -169,7 +169,7 @@ static Status read_quantization(Quantization *q, const CommandLine *line, Arena 
     if (!text || strcmp(text, "off") == 0)
         return OK;
     QuantSpec *spec = NEW(arena, QuantSpec);
-    q->target = options_target(line);
+    q->target = arena_string(arena, options_target(line)); /* a step outlives the line */
     TRY(quantizer_read(spec, "--quant", text, q->target, arena, d));
     if (quantizer_is_of_products(spec))
         q->products = spec;

@@ -7,6 +7,7 @@
 #include "ops/quant/quantize.h"
 #include "ops/random/random_draws.h"
 #include "passes/lowbit/products.h"
+#include "passes/quant/grain.h"
 
 Build product_build(const Node *call, bool back)
 {
@@ -140,8 +141,9 @@ static Status quantize_both(Products *p, Layer *l, QuantProduct k, DynamicCodes 
     Node *call = l->call[k], *other = l->call[PRODUCT_GRAD_WEIGHT];
     const int i = l->data[k], at = l->data[PRODUCT_GRAD_WEIGHT], j = k == PRODUCT_OUTPUT ? at : 1 - at;
     const Quantizer *q = layer_record(l, k, i);
-    if (!is_both(q, layer_record(l, PRODUCT_GRAD_WEIGHT, j)) || !is_matrix(call, i, other, j))
-        return OK;
+    if (!is_both(q, layer_record(l, PRODUCT_GRAD_WEIGHT, j)) || !is_matrix(call, i, other, j) ||
+        quant_splits_sums(layer_record(l, k, 1 - i)) || quant_splits_sums(layer_record(l, PRODUCT_GRAD_WEIGHT, 1 - j)))
+        return OK; /* beside scales that change along a sum its numbers are wanted */
     const bool back = k != PRODUCT_OUTPUT;
     const bool sooner = back && *(int64_t *)fact(&p->places, other) < *(int64_t *)fact(&p->places, call);
     Build b = product_build(sooner ? other : call, back);

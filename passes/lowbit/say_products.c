@@ -4,6 +4,7 @@
 
 #include "ops/card/path.h"
 #include "passes/lowbit/products.h"
+#include "passes/quant/grain.h"
 #include "passes/quant/ledger.h"
 #include "passes/recipe/selector.h"
 
@@ -114,19 +115,12 @@ static Status say(Products *p)
 
 /* ---- what is a product of codes ---- */
 
-/* Whether scales change along a sum. */
-static bool splits_sums(const Quantizer *q)
-{
-    const QuantValue grain = q->part[QUANT_GRAIN].value;
-    return grain == GRAIN_GROUP || grain == GRAIN_BLOCK || grain == GRAIN_TILE;
-}
-
 int64_t product_most(const Quantizer *a, const Quantizer *b)
 {
     int64_t least, largest, size[2];
     const Quantizer *both[] = { a, b };
     for (int i = 0; i < 2; i++) {
-        if (!quantizer_is_integer(both[i]) || splits_sums(both[i]))
+        if (!quantizer_is_integer(both[i]) || quant_splits_sums(both[i]))
             return 0;
         quantizer_codes(both[i], &least, &largest);
         size[i] = -least > largest ? -least : largest;

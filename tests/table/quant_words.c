@@ -6,7 +6,7 @@
 #include "ops/card/eval.h"
 #include "base/rng.h"
 #include "passes/engine/pass.h"
-#include "passes/recipe/quantizer.h"
+#include "support/quant_words.h"
 #include "testing.h"
 
 #include "ir/text/parse.h"
@@ -20,25 +20,6 @@ enum { SAMPLES = 6000, MOST_HOPS = 6, MOST_WORDS = 12 };
 static const char *const formats[] = { "int1",  "int2",  "int4",   "int8",       "int16",  "uint1",
                                        "uint4", "uint8", "uint16", "int4|uint4", "e4m3",   "e5m2",
                                        "e2m3",  "e3m2",  "e2m1",   "ternary",    "binary", "int32" };
-
-static const struct Word {
-    QuantField field;
-    const char *word, *argument;
-} words[] = {
-#define NONE                                    ""
-#define MAYBE                                   ""
-#define REAL                                    "=0.5"
-#define WHOLE                                   "=4"
-#define PAIR                                    "=2x4"
-#define WORD(field, word, value, argument, ...) { QUANT_##field, word, argument },
-    QUANT_WORDS(WORD)
-#undef WORD
-#undef NONE
-#undef MAYBE
-#undef REAL
-#undef WHOLE
-#undef PAIR
-};
 
 /* A quantizer as words, one for each field at most. */
 typedef struct Spoken {
@@ -62,9 +43,10 @@ static Spoken random_words(Context *c, Rng *rng)
 {
     Spoken s = { .format = formats[rng_below(rng, COUNT(formats))] };
     for (int i = (int)rng_range(rng, 0, 4); i > 0; i--) {
-        const struct Word *w = &words[rng_below(rng, COUNT(words))];
-        const bool other = strcmp(w->word, "hadamard") == 0;
-        s.word[w->field] = arena_printf(&c->arena, "%s%s", w->word, other ? "=16" : w->argument);
+        char said[QUANT_WORD_ROOM];
+        const QuantWord *w = &quant_words[rng_below(rng, COUNT(quant_words))];
+        quant_word_say(said, w, 4);
+        s.word[w->field] = arena_string(&c->arena, said);
     }
     return s;
 }
@@ -88,10 +70,10 @@ static bool say_instead(Context *c, Spoken *s, char operand, const char *text)
         const size_t n = strcspn(rest, ":");
         const char *word = arena_copy(&c->arena, rest, n);
         size_t i = 0;
-        while (i < COUNT(words) && (first || !is_word(words[i].word, word)))
+        while (i < COUNT(quant_words) && (first || !is_word(quant_words[i].word, word)))
             i++;
-        if (i < COUNT(words))
-            s->word[words[i].field] = word;
+        if (i < COUNT(quant_words))
+            s->word[quant_words[i].field] = word;
         else
             s->format = word;
         rest += n + (rest[n] == ':');
