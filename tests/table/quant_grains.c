@@ -1,187 +1,9 @@
 /* label: slow */
-/* Every grain, source of the scale and format of weights and of data, in products of every kind: it runs, and each
- * element has the number that a plain loop over those who share its scale gives it, or it is refused with a reason
- * and with what to write instead.  Learned scales have the gradient of LSQ's formula in f64. */
-#include <math.h>
-
-#include "ir/role.h"
-#include "ir/text/parse.h"
+/* Every grain, source of the scale and format of weights, in products of every kind: it runs, and each element has the number
+ * that a plain loop over those who share its scale gives it, or it is refused with a reason and with what to write
+ * instead.  Learned scales have the gradient of LSQ's formula in f64. */
 #include "ops/control/reverse.h"
-#include "ops/quant/quantize.h"
-#include "passes/learned/learned.h"
-#include "passes/quant/placement.h"
-#include "support/few_floats.h"
-#include "support/calls.h"
-
-enum { SUM = 20, CHANNELS = 6, MOST = SUM * CHANNELS * 9 };
-
-/* A product, and where the weight has its channels and what it adds up. */
-typedef struct Product {
-    const char *text;
-    int channel, sum;
-    bool rows;  /* its data have rows */
-    bool alone; /* its weights alone are quantized */
-} Product;
-
-static const Product products[] = {
-    { "graph @f(%x: f32[3,20], state %w: f32[20,6] trained) -> (%y) {\n"
-      "    %y: f32[3,6] = matmul(%x, %w)\n}\n",
-      1, 0, true },
-    { "graph @f(%x: f32[2,3,20], state %w: f32[20,6] trained) -> (%y) {\n"
-      "    %y: f32[2,3,6] = matmul(%x, %w)\n}\n",
-      1, 0, true },
-    { "graph @f(%x: f32[3,20], state %w: f32[6,20] trained) -> (%y) {\n"
-      "    %y: f32[3,6] = gemm(%x, %w, transB=true)\n}\n",
-      0, 1, true },
-    { "graph @f(%x: f32[1,20,3,3], state %w: f32[6,20,3,3] trained) -> (%y) {\n"
-      "    %y: f32[1,6,1,1] = conv(%x, %w)\n}\n",
-      0, 1, false },
-    { "graph @f(%x: f32[1,20,2,2], state %w: f32[20,6,2,2] trained) -> (%y) {\n"
-      "    %y: f32[1,6,3,3] = conv_transpose(%x, %w)\n}\n",
-      1, 0, false },
-    { "graph @f(%x: f32[2,3,20], state %w: f32[1,6,20] trained, %r: f32[1,6,6]) -> (%y) {\n"
-      "    %y: f32[2,1,3,6] = rnn(%x, %w, %r)\n}\n",
-      1, 2, false, true },
-    { "graph @f(%x: i64[3], state %w: f32[6,20] trained) -> (%y) {\n"
-      "    %y: f32[3,20] = gather(%w, %x)\n}\n",
-      0, 1, false, true },
-};
-
-/* So many channels, and so many along the sum, share a scale; 0: all. */
-typedef struct Grain {
-    const char *word;
-    int channels, sums;
-    bool divides;
-} Grain;
-
-static const Grain grains[] = {
-    { "tensor", 0, 0, true },     { "channel", 1, 0, true },      { "row", 1, 0, true },
-    { "group=4", 1, 4, true },    { "group=20", 1, 20, true },    { "group=8", 1, 8, false },
-    { "group=32", 1, 32, false }, { "block=4", 1, 4, true },      { "block=8", 1, 8, true },
-    { "block=32", 1, 32, true },  { "tile=2x4", 2, 4, true },     { "tile=4x8", 4, 8, true },
-    { "tile=1x5", 1, 5, true },   { "tile=32x32", 32, 32, true },
-};
-
-typedef struct Source {
-    const char *word;
-    QuantValue value;
-} Source;
-
-/* Words with an argument that each takes. */
-static const char *word_of(Context *c, const char *word, QuantValue v)
-{
-    const char *argument = v == SOURCE_CONST   ? "=0.0625"
-                           : v == SOURCE_PCT   ? "=99.9"
-                           : v == SOURCE_SIGMA ? "=3"
-                           : v == SOURCE_STATS ? "=100"
-                                               : "";
-    return arena_printf(&c->arena, "%s%s", word, argument);
-}
-
-static const Source sources[] = {
-#define WORD(field, word, value, ...) { QUANT_##field == QUANT_SOURCE ? word : NULL, value },
-    QUANT_WORDS(WORD)
-#undef WORD
-};
-
-static const char *const formats[] = { "int1",  "int2",  "int3",  "int4",  "int5",  "int8",    "int9",
-                                       "int16", "uint1", "uint2", "uint4", "uint8", "uint16",  "int4|uint4",
-                                       "e4m3",  "e5m2",  "e2m3",  "e3m2",  "e2m1",  "ternary", "binary" };
-static const char *const zeros[] = { "sym", "asym" };
-
-typedef struct Case {
-    Context *c;
-    const Product *p;
-    const Grain *grain;
-    const char *spec;
-    QuantSpec read;
-    Graph *g;
-    Node *number; /* of what is quantized */
-    int *runs, *refused;
-} Case;
-
-/* A refusal says what to write instead. */
-static Status refused(Case *k)
-{
-    require(k->c->last && strstr(k->c->last, "\n  try: "), "%s: \"%s\" says nothing that could be written instead\n",
-            k->spec, k->c->last ? k->c->last : "");
-    (*k->refused)++;
-    return INVALID;
-}
-
-static Node *number_of(Graph *g, const char *name)
-{
-    for (Node *n = g->first; n; n = n->next) {
-        const Node *codes = op_of(n)->quant.dequantizes ? in(n, 0) : NULL;
-        const Node *of = codes && op_of(codes)->quant.quantizes ? learned_from(in(codes, 0)) : NULL;
-        if (of && of->name && strcmp(of->name, name) == 0)
-            return n;
-    }
-    return NULL;
-}
-
-/* Reads the spec and places it. */
-static Status place(Case *k, const char *what)
-{
-    SourceMap source;
-    Module *m;
-    k->c->last = NULL;
-    if (quantizer_read(&k->read, "--quant", k->spec, "ort", &k->c->arena, &k->c->diag) != OK)
-        return refused(k);
-    assert_int_equal(parse_module(&k->c->ir, &k->c->arena, str(k->p->text), "f.qir", NULL, &source, &m), OK);
-    const QuantOverride named = { "op:Gather", &k->read, "--quant-op" };
-    Recipe recipe = { .quantization = { .spec = &k->read, .target = "generic", .overrides = &named } };
-    recipe.quantization.n_overrides = strstr(k->p->text, "gather(") != NULL; /* tables want to be named */
-    const PassOptions options = { .recipe = &recipe };
-    k->g = m->graphs[0];
-    if (pass_run(pass_find("place-quant"), k->g, &(PassRun){ .options = &options, .allowed = -1 }) != OK)
-        return refused(k);
-    k->number = number_of(k->g, what);
-    require(k->number != NULL, "%s: %s stays as it is\n%s", k->spec, what, k->p->text);
-    return OK;
-}
-
-/* Numbers in [-1, 1] that are no ties, and logarithms of scales, over a scale of 1 where it was seen; steps behind which
- * scales are learned. */
-static double value_at(const Node *input, int64_t i)
-{
-    if (is_state(input, STATE_counter))
-        return 1000;
-    if (input->name && strstr(input->name, "observed"))
-        return 1;
-    if (input->name && strstr(input->name, "step_size"))
-        return -3 - 0.37 * (double)(i % 5);
-    return sin(0.7 * (double)i + 0.3) * (1 + (double)(i % 7)) / 7;
-}
-
-static Tensor *value_for(Case *k, const Node *input)
-{
-    Tensor *t = tensor_new(&k->c->arena, input->type);
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        tensor_set_f64(t, i, value_at(input, i));
-    return t;
-}
-
-static void run(Case *k, int n, Node *const *results, Tensor **out, const Tensor **inputs)
-{
-    for (size_t i = 0; i < k->g->n_inputs; i++)
-        inputs[i] = value_for(k, k->g->inputs[i]);
-    graph_return(k->g, n, (Node **)(uintptr_t)results, NULL);
-    assert_int_equal(evaluate(k->g, NULL, &k->c->heap, inputs, out), OK);
-}
-
-/* Where codes end: of floats at the largest numbers. */
-static void ends_of(Quantizer q, double *least, double *largest)
-{
-    int64_t lo, hi;
-    if (q.format == FORMAT_EITHER)
-        q.format = FORMAT_INT;
-    quantizer_codes(&q, &lo, &hi);
-    *largest = quantizer_is_float(&q) ? few_floats(q.format).most : (double)hi;
-    *least = quantizer_is_float(&q) ? -*largest : (double)lo;
-}
-
-/* ---- plain loops ---- */
+#include "support/grains.h"
 
 /* Who shares a scale: the number of the scale of each element, in any order. */
 static int keys_of(const Product *p, const Grain *g, const Type *t, int *key)
@@ -203,37 +25,6 @@ static int keys_of(const Product *p, const Grain *g, const Type *t, int *key)
     }
     return n;
 }
-
-typedef struct Loop {
-    double lo[MOST], hi[MOST], sum[MOST], gradient[MOST], within[MOST];
-    int count[MOST], key[MOST], n;
-} Loop;
-
-static void reduce(Loop *l, const Tensor *w)
-{
-    memset(l->lo, 0, sizeof l->lo);
-    memset(l->hi, 0, sizeof l->hi);
-    memset(l->sum, 0, sizeof l->sum);
-    memset(l->count, 0, sizeof l->count);
-    for (int64_t i = 0; i < tensor_elements(w); i++) {
-        const int k = l->key[i];
-        l->lo[k] = fmin(l->lo[k], at(w, i));
-        l->hi[k] = fmax(l->hi[k], at(w, i));
-        l->sum[k] += fabs(at(w, i));
-        l->count[k]++;
-    }
-}
-
-/* The number that a quantizer leaves, in its own arithmetic. */
-static double quantized(const Quantizer *q, float x, float s, float z, double least, double largest)
-{
-    if (quantizer_is_float(q))
-        return (double)((float)few_floats_nearest(q->format, (double)(x / s)) * s);
-    const double code = fmin(fmax((double)(rintf(x / s) + z), least), largest);
-    return (double)(((float)code - z) * s);
-}
-
-/* ---- weights ---- */
 
 /* Of each scale the mean size of what is larger than 0.7 of the mean size (twn). */
 static void expect_kept(const Case *k, const Loop *l, const Tensor *w, const Tensor *got)
@@ -506,7 +297,7 @@ static bool has_weights(QuantValue source, const char *zero)
 
 static Status weight_body(void *arg)
 {
-    const Case *all = arg;
+    Context *c = arg;
     int runs = 0, refused = 0;
     for (size_t p = 0; p < COUNT(products); p++)
         for (size_t g = 0; g < COUNT(grains); g++)
@@ -516,11 +307,9 @@ static Status weight_body(void *arg)
                     const bool integer = strncmp(format, "int", 3) == 0 || strncmp(format, "uint", 4) == 0;
                     if (looks_long(sources[s].value) && (f + g + p) % 16)
                         continue;
-                    Case k = {
-                        .c = all->c, .p = &products[p], .grain = &grains[g], .runs = &runs, .refused = &refused
-                    };
-                    k.spec = arena_printf(&all->c->arena, "w=%s:%s:%s:%s,a=off", format, grains[g].word,
-                                          word_of(all->c, sources[s].word, sources[s].value), zero);
+                    Case k = { .c = c, .p = &products[p], .grain = &grains[g], .runs = &runs, .refused = &refused };
+                    k.spec = arena_printf(&c->arena, "w=%s:%s:%s:%s,a=off", format, grains[g].word,
+                                          word_of(c, sources[s].word, sources[s].value), zero);
                     check_weight(&k, integer && strcmp(format, "int1") != 0 && grains[g].divides &&
                                          has_weights(sources[s].value, zero));
                 }
@@ -529,128 +318,14 @@ static Status weight_body(void *arg)
     return OK;
 }
 
-/* ---- data ---- */
-
-/* Along which dimension data have rows: the last, or the channels of what filters read. */
-static int axis_of_data(const Product *p, const Type *t)
-{
-    return p->rows ? t->rank - 1 : 1;
-}
-
-/* Who shares a scale of rows of data, or of parts of them that are so long. */
-static void keys_of_rows(Loop *l, const Type *t, int axis, int64_t size)
-{
-    int64_t inner = 1;
-    for (int d = axis + 1; d < t->rank; d++)
-        inner *= t->dims[d];
-    const int64_t parts = (t->dims[axis] + size - 1) / size;
-    for (int64_t i = 0; i < type_elements(t); i++)
-        l->key[i] = (int)((i / inner / t->dims[axis] * parts + i / inner % t->dims[axis] / size) * inner + i % inner);
-    l->n = (int)(type_elements(t) / t->dims[axis] * parts);
-}
-
-/* Rows of data, and blocks of them, have scales of their own, whatever the weight has. */
-static void check_rows(Case *k, int64_t size, double least, double largest)
-{
-    static Loop l;
-    const Tensor *inputs[8], *x = NULL;
-    Tensor *out[1];
-    run(k, 1, &k->number, out, inputs);
-    for (size_t i = 0; i < k->g->n_inputs; i++)
-        if (strcmp(k->g->inputs[i]->name, "x") == 0)
-            x = inputs[i];
-    const Quantizer *q = &k->read.of[OPERAND_A];
-    const bool sym = q->part[QUANT_ZERO].value == ZERO_SYM;
-    const int axis = axis_of_data(k->p, x->type);
-    keys_of_rows(&l, x->type, axis, size ? size : x->type->dims[axis]);
-    reduce(&l, x);
-    for (int64_t i = 0; i < tensor_elements(x); i++) {
-        const float lo = (float)l.lo[l.key[i]], hi = (float)l.hi[l.key[i]];
-        const float s = sym ? fmaxf(-lo, hi) / (float)largest : (hi - lo) / (float)(largest - least);
-        const float z = sym ? 0 : (float)fmin(fmax((double)rintf((float)least - lo / s), least), largest);
-        require(at(out[0], i) == quantized(q, (float)at(x, i), s, z, least, largest), "%s: element %d is %g\n", k->spec,
-                (int)i, at(out[0], i));
-    }
-    tensor_drop(&k->c->heap, out[0]);
-}
-
-/* Whether a grain is one of data of a product: one scale, one a row, or blocks within rows. */
-static bool is_of_data(const Product *p, const Grain *g)
-{
-    if (strcmp(g->word, "row") == 0)
-        return p->rows;
-    return strcmp(g->word, "tensor") == 0 || (g->sums && g->channels == 1 && g->divides);
-}
-
-static Status data_body(void *arg)
-{
-    const Case *all = arg;
-    int runs = 0, refused = 0, rows = 0;
-    for (size_t p = 0; p < COUNT(products); p++)
-        for (size_t g = 0; g < COUNT(grains); g++)
-            for (size_t s = 0; s < COUNT(sources); s++)
-                for (size_t f = 0; f < COUNT(formats) * COUNT(zeros) && sources[s].word; f++) {
-                    double least, largest;
-                    const char *format = formats[f / COUNT(zeros)];
-                    if (products[p].alone)
-                        continue;
-                    Case k = {
-                        .c = all->c, .p = &products[p], .grain = &grains[g], .runs = &runs, .refused = &refused
-                    };
-                    k.spec = arena_printf(&all->c->arena, "a=%s:%s:%s:%s,w=int4:block=8", format, grains[g].word,
-                                          word_of(all->c, sources[s].word, sources[s].value), zeros[f % COUNT(zeros)]);
-                    const bool integer = strncmp(format, "int", 3) == 0 || strncmp(format, "uint", 4) == 0;
-                    const bool part = strcmp(grains[g].word, "tensor") != 0;
-                    if (place(&k, "x") != OK) {
-                        require(!(integer && strcmp(format, "int1") != 0 && part && is_of_data(k.p, k.grain) &&
-                                  sources[s].value == SOURCE_DYNAMIC),
-                                "%s is refused: %s\n", k.spec, k.c->last);
-                        continue;
-                    }
-                    runs++;
-                    require(is_of_data(k.p, k.grain), "%s runs\n%s", k.spec, k.p->text);
-                    ends_of(k.read.of[OPERAND_A], &least, &largest);
-                    if (part && ++rows)
-                        check_rows(&k, k.grain->sums, least, largest);
-                }
-    print_message("data: %d run, %d of them by rows and blocks, %d refused\n", runs, rows, refused);
-    assert_true(runs > 800 && rows > 400 && refused > 3000);
-    return OK;
-}
-
-static Status with_case(void *context, Status (*body)(void *arg))
-{
-    Case all = { .c = context };
-    return body(&all);
-}
-
-static Status weights_in_context(void *context)
-{
-    return with_case(context, weight_body);
-}
-
-static Status data_in_context(void *context)
-{
-    return with_case(context, data_body);
-}
-
 static void weights_run_or_are_refused(void **state)
 {
     (void)state;
-    with_context(weights_in_context);
-}
-
-static void data_run_or_are_refused(void **state)
-{
-    (void)state;
-    with_context(data_in_context);
+    with_context(weight_body);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_run_or_are_refused),
-        cmocka_unit_test(data_run_or_are_refused),
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(weights_run_or_are_refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
