@@ -16,9 +16,9 @@ typedef struct AtHand {
     double most;    /* the largest code */
     int top;        /* 2^top is the largest power of two that is not above it */
     bool tells;     /* scales of E4M3 are wanted in the form of files, too */
-    Node
-        *told; /* what codes are read with, where it is another scale than they were made with: those of E4M3 as numbers
-                       of codes of their own, those of ms-eden; else null */
+    /* What codes are read with, where it is another scale than they were made with: one of E4M3 as numbers of codes of
+     * its own, that of ms-eden; else null. */
+    Node *told;
 } AtHand;
 
 /* Whether the quantizer says that of a field. */

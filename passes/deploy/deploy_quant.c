@@ -13,9 +13,9 @@
  *         %3: i8[2] = clip(%q, %1, %2)
  *     }
  *
- * Floats of 6 bits, of weights alone, become the same numbers in e4m3: files have no others.  Packed is what a target reads packed.  ONNX Runtime has products of codes of 8 bits alone: a weight that meets
- * codes in one of those stays as it is; where scales change along the sum, or the data are floats, its products are
- * of floats anyway. */
+ * Floats of 6 bits, of weights alone, become the same numbers in e4m3: files have no others.  Packed is what a target
+ * reads packed.  ONNX Runtime has products of codes of 8 bits alone: a weight that meets codes in one of those stays as
+ * it is; where scales change along the sum, or the data are floats, its products are of floats anyway. */
 #include <string.h>
 
 #include "ir/role.h"

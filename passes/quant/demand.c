@@ -285,8 +285,8 @@ static Status ask_core(Placement *p, Node *n)
 }
 
 /* Whether a value is asked for with scales that go with it wherever its elements are moved: not with those of rows or
- * blocks; and by
- * whom codes of it are for: floats of few bits are for products alone, and are made where those read them. */
+ * blocks; and by whom codes of it are for: floats of few bits are for products alone, and are made where those read
+ * them. */
 static bool is_asked(const QuantValueMark *v)
 {
     return v->by && !quant_goes_by_rows(v->by) && !quantizer_is_float(v->by) && !quantizer_has_coded_scale(v->by);

@@ -135,7 +135,8 @@ static Status scale_of_sizes(QuantNodes *q, Build *b, Node *value)
     return b->status;
 }
 
-/* Scales that are codes (E8M0, E4M3), and those that 4 or 6 are tried for: those of products, of weights in a form that files have. */
+/* Scales that are codes (E8M0, E4M3), and those that 4 or 6 are tried for: those of products, of weights in a form that
+ * files have. */
 static Status scale_at_hand(const QuantScales *s, QuantNodes *q, Build *b, Node *value)
 {
     const QuantTarget *t = quantization_target(s->p->recipe);

@@ -36,8 +36,7 @@ typedef struct QuantTarget {
                                       null: they are not */
     const char *no_float_weights; /* why they are of all weights */
     const char *no_half_floats;   /* why they are of weights, if they have 4 bits */
-    const char
-        *no_e8m0; /* why scales in E8M0 are refused of data, and are f32 in files of weights; null: they are as said */
+    const char *no_e8m0; /* why scales in E8M0 are refused of data, and f32 in files of weights; null: neither */
 
     /* What computes on codes.  Lists are words of operators with a space between them; "*": all whose card says so. */
     const char *joins;      /* beside products: what adds, multiplies, pools, lays side by side */
