@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "codegen/cuda_text.h"
+#include "codegen/cuda/cuda_text.h"
 #include "codegen/tape.h"
 #include "ops/card/cards.h"
 

@@ -130,6 +130,21 @@ static Status write_program(const Emitted *e, Out *o)
                          (EmitPrograms){ .tapes = e->verbose, .lowering = &e->m->cx->lowering }, o);
 }
 
+static Status write_cuda(const Emitted *e, Out *o)
+{
+    return emit_kernels(e->module, e->step ? NULL : e->m->graph, e->line, EMIT_CUDA, o);
+}
+
+static Status write_ptx(const Emitted *e, Out *o)
+{
+    return emit_kernels(e->module, e->step ? NULL : e->m->graph, e->line, EMIT_PTX, o);
+}
+
+static Status write_cubin(const Emitted *e, Out *o)
+{
+    return emit_kernels(e->module, e->step ? NULL : e->m->graph, e->line, EMIT_CUBIN, o);
+}
+
 /* A step has scales that are not known yet. */
 static Status wants_file(qcc_context *cx)
 {
@@ -174,6 +189,7 @@ static const Form forms[] = {
     { "json", write_json, false }, { "dot", write_dot, false },  { "html", write_html, false },
     { "plan", write_plan, false }, { "program", write_program, false },
     { "c", write_c, false },       { "c-header", write_c_header, false },
+    { "cuda", write_cuda, false }, { "ptx", write_ptx, false },   { "cubin", write_cubin, true },
 };
 /* clang-format on */
 
@@ -213,8 +229,10 @@ static Status where_to(Command *c, const char *kind)
 {
     Place place = ON_COMMAND_LINE;
     place.where = "--emit";
+    const bool cubin = strcmp(kind, "cubin") == 0;
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "%s is no text: where to?", kind);
-    message_try(m, "qcc %s --emit %s -o FILE.onnx (- is standard output)", c->line.paths[0], kind);
+    message_try(m, "qcc %s --emit %s -o FILE.%s (- is standard output)", c->line.paths[0], kind,
+                cubin ? "cubin" : "onnx");
     return message_send(m);
 }
 

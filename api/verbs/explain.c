@@ -300,7 +300,8 @@ Status command_explain(Command *c)
     if (explain_is_states(a, c->line.paths[0]))
         return explain_states(c, c->line.paths[0]);
     TRY(command_model(c, 0, &m));
-    if (!model_is_step(m) || option_given(&c->line, OPT_node) || option_given(&c->line, OPT_plan))
+    if (!model_is_step(m) || option_given(&c->line, OPT_node) || option_given(&c->line, OPT_plan) ||
+        option_given(&c->line, OPT_kernels))
         TRY(command_dims(c, m)); /* of a step data are for figures alone */
     TRY(step_of(c, m, &s));
     const Map paths = path_names(m->graph, &m->arena);
@@ -308,6 +309,8 @@ Status command_explain(Command *c)
         return explain_nodes(c, m, &paths, s);
     if (option_given(&c->line, OPT_plan))
         return explain_plan(c, m, s);
+    if (option_given(&c->line, OPT_kernels))
+        return explain_kernels(c, m, s);
     const Census census = census_of(m, a);
     Fusions fused;
     bool has_pairs;

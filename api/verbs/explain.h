@@ -18,6 +18,9 @@ Status explain_nodes(Command *c, qcc_model *m, const Map *paths, const qcc_step 
  * and where memory goes. */
 Status explain_plan(Command *c, const qcc_model *m, const qcc_step *s);
 
+/* The kernels of the same for CUDA: who launches them, and what they take of a processor. */
+Status explain_kernels(Command *c, const qcc_model *m, const qcc_step *s);
+
 /* Appends every decision that made a step, and what is chosen of each parameter. */
 void explain_step(Text *t, const qcc_step *s);
 

@@ -1,6 +1,6 @@
 /* The kernels of every region of every stored model's training step compile for every architecture; those that compute
  * in f32 hold no f64 instruction, no approximation and no flush to zero. */
-#include "codegen/cuda_text.h"
+#include "codegen/cuda/cuda_text.h"
 #include "codegen/tape.h"
 #include "ir/text/parse.h"
 #include "nvrtc/nvrtc.h"

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_CUDA_HOST_H
 #define TESTS_SUPPORT_CUDA_HOST_H
 
-#include "codegen/cuda_text.h"
+#include "codegen/cuda/cuda_text.h"
 #include "support/tape_check.h"
 
 /* One region, and what goes in and has to come out. */

@@ -1,5 +1,5 @@
 /* Tapes that become kernels of a rare kind, and those that become none: the reason is said, and nothing is printed. */
-#include "codegen/cuda_text.h"
+#include "codegen/cuda/cuda_text.h"
 #include "codegen/tape.h"
 #include "ir/text/parse.h"
 #include "testing.h"

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "codegen/cuda_parts.h"
+#include "codegen/cuda/cuda_parts.h"
 #include "ops/card/reduction.h"
 #include "ops/card/row.h"
 #include "ops/fold/reduce_axes.h"

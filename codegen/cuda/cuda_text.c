@@ -1,8 +1,8 @@
-#include "codegen/cuda_text.h"
+#include "codegen/cuda/cuda_text.h"
 
 #include <string.h>
 
-#include "codegen/cuda_parts.h"
+#include "codegen/cuda/cuda_parts.h"
 #include "ops/text.h"
 
 /* What the driver takes, whatever the device. */

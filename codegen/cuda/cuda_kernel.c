@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "codegen/cuda_parts.h"
+#include "codegen/cuda/cuda_parts.h"
 
 enum { WIDE_LINE = 100 };
 

@@ -1,7 +1,7 @@
 /* Kernels over elements and rows: `map`, `segments`, `rows`. */
 #include <inttypes.h>
 
-#include "codegen/cuda_parts.h"
+#include "codegen/cuda/cuda_parts.h"
 
 /* ---- map ---- */
 

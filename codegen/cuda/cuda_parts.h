@@ -1,9 +1,9 @@
-/* What the files of codegen/cuda_*.c share: which kernels there are (cuda_text.c), what all are made of
+/* What the files of codegen/cuda/ share: which kernels there are (cuda_text.c), what all are made of
  * (cuda_kernel.c), their bodies (cuda_rows.c, cuda_columns.c), and how values are spelled (cuda_words.c). */
 #ifndef CODEGEN_CUDA_PARTS_H
 #define CODEGEN_CUDA_PARTS_H
 
-#include "codegen/cuda_text.h"
+#include "codegen/cuda/cuda_text.h"
 #include "ops/kernels/kernels.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* Kernels over columns, and those that join what blocks left: `columns`, `join`. */
 #include <inttypes.h>
 
-#include "codegen/cuda_parts.h"
+#include "codegen/cuda/cuda_parts.h"
 
 /* ---- columns ---- */
 

@@ -1,0 +1,73 @@
+/* The kernels of a model or a step for CUDA, as text, or compiled: nothing here wants a device. */
+#include <string.h>
+
+#include "api/verbs/emit.h"
+#include "codegen/cuda/cuda_module.h"
+#include "runtime/cuda/nvrtc.h"
+
+const char *kernels_arch(const CommandLine *line)
+{
+    const char *said = option_text(line, OPT_arch);
+    return said ? said : "sm_90a";
+}
+
+static Status add_graph(qcc_context *cx, const Graph *g, CudaModule *made)
+{
+    const Lowered l = lower_graph_heard(g, &cx->lowering, &cx->scratch);
+    if (!l.program)
+        return lower_refuse(g, &l);
+    cuda_module_add(made, l.program, g->name ? g->name : "graph");
+    return OK;
+}
+
+Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *model, CudaModule *made)
+{
+    static const char *const of_step[] = { "step", "eval" };
+    cuda_module_open(made, module->graphs[0]->ir->ops, &cx->scratch);
+    if (model)
+        return add_graph(cx, model, made);
+    for (size_t i = 0; i < COUNT(of_step); i++) {
+        const Graph *g = module_graph(module, of_step[i]);
+        if (g)
+            TRY(add_graph(cx, g, made));
+    }
+    return OK;
+}
+
+/* Products and calls of other kinds have no kernels yet: who compiles the rest has to know. */
+static void tell_without(qcc_context *cx, const CudaModule *made)
+{
+    if (!made->n_without)
+        return;
+    Message *m = message_new(&cx->diag, SEVERITY_WARNING, OK, NOWHERE,
+                             "%d of %zu launches have no kernels: products, and calls that are no regions",
+                             made->n_without, made->n);
+    message_try(m, "--emit cuda, whose text lists them at its end");
+    (void)message_send(m);
+}
+
+static Status compile(qcc_context *cx, const CommandLine *line, const char *text, EmitKernels form, Out *o)
+{
+    Place place = ON_COMMAND_LINE;
+    const char *arch = kernels_arch(line), *log;
+    Nvrtc nvrtc;
+    Str bytes;
+    place.where = "--emit";
+    TRY(nvrtc_load(&nvrtc, &cx->diag, place, &cx->scratch));
+    place.where = "--arch";
+    TRY(nvrtc_check_arch(&nvrtc, &cx->diag, place, arch, &cx->scratch));
+    TRY(nvrtc_compile(&nvrtc, &cx->diag, text, arch, form == EMIT_PTX ? NVRTC_PTX : NVRTC_CUBIN, &cx->scratch, &bytes,
+                      &log));
+    return out_bytes(o, bytes.p, bytes.n);
+}
+
+Status emit_kernels(const Module *module, const Graph *model, const CommandLine *line, EmitKernels form, Out *o)
+{
+    CudaModule made;
+    Text text;
+    TRY(kernels_of_graphs(o->cx, module, model, &made));
+    text_open(&text, &o->cx->scratch);
+    cuda_module_print(&made, form == EMIT_CUDA, &text);
+    tell_without(o->cx, &made);
+    return form == EMIT_CUDA ? out_bytes(o, text.p, text.n) : compile(o->cx, line, text_get(&text), form, o);
+}

@@ -1,0 +1,137 @@
+#include "codegen/cuda/cuda_module.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ir/text/print.h"
+
+void cuda_module_open(CudaModule *m, const OpTable *ops, Arena *arena)
+{
+    *m = (CudaModule){ .arena = arena, .ops = ops };
+    map_open(&m->known, arena);
+}
+
+/* Equal tapes are told by their text under one name for all. */
+static void find_text(CudaModule *m, CudaPart *part)
+{
+    Text text;
+    bool fresh;
+    text_open(&text, m->arena);
+    part->why = cuda_print(&text, part->launch->tape, m->ops, "k", &part->kernels);
+    if (part->why)
+        return;
+    MapEntry *e = map_put(&m->known, text_get(&text), &fresh);
+    if (fresh)
+        e->value.u = m->n_texts;
+    part->text = (int)e->value.u;
+    text_open(&text, m->arena);
+    cuda_print(&text, part->launch->tape, m->ops, arena_printf(m->arena, "k%d", part->text), &part->kernels);
+    if (!fresh)
+        return;
+    GROW(m->arena, m->texts, m->n_texts, m->cap_texts);
+    m->texts[m->n_texts++] = text_get(&text);
+    m->n_kernels += part->kernels.n;
+}
+
+void cuda_module_add(CudaModule *m, const Program *p, const char *name)
+{
+    for (int i = 0; i < p->n_launches; i++) {
+        const Launch *l = &p->launches[i];
+        GROW(m->arena, m->parts, m->n, m->cap);
+        CudaPart *part = &m->parts[m->n++];
+        *part = (CudaPart){ .launch = l, .program = name, .number = i, .text = CUDA_NO_TEXT };
+        if (l->kind == LAUNCH_REGION)
+            find_text(m, part);
+        else
+            part->why = l->kind == LAUNCH_CONTRACT ? "a product and what is made of its blocks" : "a call";
+        m->n_without += part->why != NULL;
+    }
+}
+
+/* ---- annotations ---- */
+
+/* A launch as --emit program counts it, by its name. */
+static void print_part(const CudaPart *part, Text *out)
+{
+    const Launch *l = part->launch;
+    const char *name = l->node->label ? l->node->label : l->node->name;
+    text_printf(out, "// %s %d, %s: %s", part->program, part->number, step_part_name(l->part), launch_word(l));
+    if (name) {
+        text_char(out, ' ');
+        text_quote(out, name, strlen(name));
+    }
+}
+
+static void print_launches(const CudaPart *part, Text *out)
+{
+    text_add(out, ",");
+    for (int k = 0; k < part->kernels.n; k++)
+        text_printf(out, " %s<<<%" PRId64 ", %d>>>", part->kernels.kernels[k].name, part->kernels.kernels[k].blocks,
+                    part->kernels.kernels[k].threads);
+    if (part->kernels.scratch)
+        text_printf(out, ", %zu bytes of scratch", part->kernels.scratch);
+    text_char(out, '\n');
+}
+
+/* What a text computes: the body of the region. */
+static void print_body(const CudaModule *m, const CudaPart *part, Text *out)
+{
+    Graph *body = part->launch->node->regions[0];
+    Numbering numbers = numbering_of(body, m->arena);
+    for (Node *n = body->first; n; n = n->next) {
+        text_add(out, "//     ");
+        print_line(out, &numbers, n);
+        if (out->p[out->n - 1] != '\n')
+            text_char(out, '\n');
+    }
+}
+
+/* By text its first part, and by part the next one with its text; where there is none, that is how many parts there are. */
+typedef struct Users {
+    size_t *first, *next;
+} Users;
+
+static Users users_of(const CudaModule *m)
+{
+    const Users u = { NEWS(m->arena, size_t, m->n_texts + 1), NEWS(m->arena, size_t, m->n + 1) };
+    for (size_t t = 0; t < m->n_texts; t++)
+        u.first[t] = m->n;
+    for (size_t i = m->n; i > 0; i--) {
+        const int text = m->parts[i - 1].text;
+        if (text == CUDA_NO_TEXT)
+            continue;
+        u.next[i - 1] = u.first[text];
+        u.first[text] = i - 1;
+    }
+    return u;
+}
+
+static void print_without(const CudaModule *m, Text *out)
+{
+    if (m->n_without)
+        text_printf(out, "\n// Launches without kernels here:\n");
+    for (size_t i = 0; i < m->n; i++) {
+        if (!m->parts[i].why)
+            continue;
+        print_part(&m->parts[i], out);
+        text_printf(out, ": %s\n", m->parts[i].why);
+    }
+}
+
+void cuda_module_print(const CudaModule *m, bool annotated, Text *out)
+{
+    const Users users = users_of(m);
+    cuda_prelude(out);
+    for (size_t t = 0; t < m->n_texts; t++) {
+        text_char(out, '\n');
+        for (size_t i = users.first[t]; annotated && i < m->n; i = users.next[i]) {
+            print_part(&m->parts[i], out);
+            print_launches(&m->parts[i], out);
+        }
+        if (annotated)
+            print_body(m, &m->parts[users.first[t]], out);
+        text_add(out, m->texts[t]);
+    }
+    if (annotated)
+        print_without(m, out);
+}
