@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "codegen/cuda/cuda_call.h"
 #include "ir/text/print.h"
 
 void cuda_module_open(CudaModule *m, const OpTable *ops, Arena *arena)
@@ -11,13 +12,54 @@ void cuda_module_open(CudaModule *m, const OpTable *ops, Arena *arena)
     map_open(&m->known, arena);
 }
 
-/* Equal tapes are told by their text under one name for all. */
+/* ---- kernels of a launch ---- */
+
+/* Appends the kernels of one of them to those before it. */
+static void join(CudaLaunch *all, const CudaLaunch *more)
+{
+    for (int i = 0; i < more->n; i++)
+        all->kernels[all->n++] = more->kernels[i];
+    all->scratch = all->scratch > more->scratch ? all->scratch : more->scratch;
+    all->draws |= more->draws;
+}
+
+/* A product that lies in memory when what reads its blocks on a CPU begins. */
+static const char *print_contract(const CudaModule *m, const Launch *l, const char *name, Text *out, CudaLaunch *launch)
+{
+    CudaLaunch product, rest;
+    Tape tape = *l->tape;
+    Text text;
+    text_open(&text, m->arena);
+    const char *why = cuda_print_call(&text, l->contraction, name, &product);
+    if (why)
+        return why;
+    tape.product = TAPE_NONE;
+    why = cuda_print(&text, &tape, m->ops, name, &rest);
+    if (why)
+        return why;
+    join(launch, &product);
+    join(launch, &rest);
+    text_add(out, text_get(&text));
+    return NULL;
+}
+
+static const char *print_kernels(const CudaModule *m, const Launch *l, const char *name, Text *out, CudaLaunch *launch)
+{
+    *launch = (CudaLaunch){ .n = 0 };
+    if (l->kind == LAUNCH_REGION)
+        return cuda_print(out, l->tape, m->ops, name, launch);
+    if (l->kind == LAUNCH_CONTRACT)
+        return print_contract(m, l, name, out, launch);
+    return cuda_print_call(out, l->node, name, launch);
+}
+
+/* Equal kernels are told by their text under one name for all. */
 static void find_text(CudaModule *m, CudaPart *part)
 {
     Text text;
     bool fresh;
     text_open(&text, m->arena);
-    part->why = cuda_print(&text, part->launch->tape, m->ops, "k", &part->kernels);
+    part->why = print_kernels(m, part->launch, "k", &text, &part->kernels);
     if (part->why)
         return;
     MapEntry *e = map_put(&m->known, text_get(&text), &fresh);
@@ -25,7 +67,7 @@ static void find_text(CudaModule *m, CudaPart *part)
         e->value.u = m->n_texts;
     part->text = (int)e->value.u;
     text_open(&text, m->arena);
-    cuda_print(&text, part->launch->tape, m->ops, arena_printf(m->arena, "k%d", part->text), &part->kernels);
+    (void)print_kernels(m, part->launch, arena_printf(m->arena, "k%d", part->text), &text, &part->kernels);
     if (!fresh)
         return;
     GROW(m->arena, m->texts, m->n_texts, m->cap_texts);
@@ -36,14 +78,11 @@ static void find_text(CudaModule *m, CudaPart *part)
 void cuda_module_add(CudaModule *m, const Program *p, const char *name)
 {
     for (int i = 0; i < p->n_launches; i++) {
-        const Launch *l = &p->launches[i];
         GROW(m->arena, m->parts, m->n, m->cap);
         CudaPart *part = &m->parts[m->n++];
-        *part = (CudaPart){ .launch = l, .program = name, .number = i, .text = CUDA_NO_TEXT };
-        if (l->kind == LAUNCH_REGION)
-            find_text(m, part);
-        else
-            part->why = l->kind == LAUNCH_CONTRACT ? "a product and what is made of its blocks" : "a call";
+        *part = (CudaPart){ .launch = &p->launches[i], .program = name, .number = i, .text = CUDA_NO_TEXT };
+        find_text(m, part);
+        part->n_product = !part->why && part->launch->kind == LAUNCH_CONTRACT;
         m->n_without += part->why != NULL;
     }
 }
@@ -73,17 +112,33 @@ static void print_launches(const CudaPart *part, Text *out)
     text_char(out, '\n');
 }
 
-/* What a text computes: the body of the region. */
-static void print_body(const CudaModule *m, const CudaPart *part, Text *out)
+/* The numbers of one graph, made once for all calls of it. */
+typedef struct Numbered {
+    const Graph *graph;
+    Numbering numbers;
+} Numbered;
+
+static void print_node(Numbering *numbers, const Node *n, Text *out)
 {
-    Graph *body = part->launch->node->regions[0];
-    Numbering numbers = numbering_of(body, m->arena);
-    for (Node *n = body->first; n; n = n->next) {
-        text_add(out, "//     ");
-        print_line(out, &numbers, n);
-        if (out->p[out->n - 1] != '\n')
-            text_char(out, '\n');
+    text_add(out, "//     ");
+    print_line(out, numbers, n);
+    if (out->p[out->n - 1] != '\n')
+        text_char(out, '\n');
+}
+
+/* What a text computes: a call, or the body of a region. */
+static void print_body(const CudaModule *m, const CudaPart *part, Numbered *of_calls, Text *out)
+{
+    const Node *call = part->launch->node;
+    if (part->launch->kind != LAUNCH_CALL) {
+        Numbering numbers = numbering_of(call->regions[0], m->arena);
+        for (const Node *n = call->regions[0]->first; n; n = n->next)
+            print_node(&numbers, n, out);
+        return;
     }
+    if (of_calls->graph != call->graph)
+        *of_calls = (Numbered){ call->graph, numbering_of(call->graph, m->arena) };
+    print_node(&of_calls->numbers, call, out);
 }
 
 /* By text its first part, and by part the next one with its text; where there is none, that is how many parts there are. */
@@ -121,6 +176,7 @@ static void print_without(const CudaModule *m, Text *out)
 void cuda_module_print(const CudaModule *m, bool annotated, Text *out)
 {
     const Users users = users_of(m);
+    Numbered of_calls = { .graph = NULL };
     cuda_prelude(out);
     for (size_t t = 0; t < m->n_texts; t++) {
         text_char(out, '\n');
@@ -129,7 +185,7 @@ void cuda_module_print(const CudaModule *m, bool annotated, Text *out)
             print_launches(&m->parts[i], out);
         }
         if (annotated)
-            print_body(m, &m->parts[users.first[t]], out);
+            print_body(m, &m->parts[users.first[t]], &of_calls, out);
         text_add(out, m->texts[t]);
     }
     if (annotated)

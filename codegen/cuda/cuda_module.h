@@ -22,7 +22,8 @@ typedef struct CudaPart {
     int number;
     int text;           /* of the texts of the module; CUDA_NO_TEXT */
     const char *why;    /* it has none; null: it has */
-    CudaLaunch kernels; /* where it has one */
+    CudaLaunch kernels; /* where it has one; */
+    int n_product;      /* of a contract, how many of them make the product: of the operands of that alone */
 } CudaPart;
 
 enum { CUDA_NO_TEXT = -1 };

@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "codegen/cuda/cuda_call.h"
 #include "codegen/tape.h"
+#include "ir/text/print.h"
 
 bool cuda_host_there(void)
 {
@@ -37,6 +39,14 @@ static bool is_known(CudaHost *h, const Tape *t)
     return !fresh;
 }
 
+static void keep_job(CudaHost *h, const CudaJob *job)
+{
+    for (int i = 0; i < job->launch.n; i++)
+        text_printf(&h->kernels, "SIM_KERNEL(%s)\n\n", job->launch.kernels[i].name);
+    GROW(&h->c->arena, h->jobs, h->n, h->cap);
+    h->jobs[h->n++] = *job;
+}
+
 static void add_job(CudaHost *h, TapeCheck *w, const Node *fused)
 {
     const Tape *t = tape_make(fused->regions[0], &h->c->arena);
@@ -58,13 +68,31 @@ static void add_job(CudaHost *h, TapeCheck *w, const Node *fused)
         h->refused++;
         return;
     }
+    job.n_in = t->n_in;
+    job.n_out = t->n_out;
+    job.out = t->out;
     job.in = NEWS(&h->c->arena, const Tensor *, t->n_in + 1);
     for (int i = 0; i < t->n_in; i++)
         job.in[i] = *(const Tensor **)fact(&w->values, in(fused, i));
-    for (int i = 0; i < job.launch.n; i++)
-        text_printf(&h->kernels, "SIM_KERNEL(%s)\n\n", job.launch.kernels[i].name);
-    GROW(&h->c->arena, h->jobs, h->n, h->cap);
-    h->jobs[h->n++] = job;
+    keep_job(h, &job);
+}
+
+bool cuda_host_add_call(CudaHost *h, const Node *call, const Tensor **operands, const Tensor *want)
+{
+    CudaJob job = { .call = call, .want = want, .n_out = type_results(call->type) };
+    const char *name = arena_printf(&h->c->arena, "k%zu", h->n);
+    if (cuda_print_call(&h->kernels, call, name, &job.launch))
+        return false;
+    job.in = NEWS(&h->c->arena, const Tensor *, call->n_in + 1);
+    for (int i = 0; i < call->n_in; i++)
+        if (in(call, i))
+            job.in[job.n_in++] = operands[i];
+    job.out = NEWS(&h->c->arena, const Type *, job.n_out + 1);
+    for (int i = 0; i < job.n_out; i++)
+        job.out[i] = type_result(call->type, i);
+    keep_job(h, &job);
+    h->calls++;
+    return true;
 }
 
 void cuda_host_add(CudaHost *h, TapeCheck *w, Graph *g)
@@ -138,40 +166,40 @@ typedef struct Run {
 
 static void place_results(Run *r, Arena *arena)
 {
-    const Tape *t = r->job->tape;
-    bool *taken = NEWS(arena, bool, t->n_in + 1);
-    for (int k = 0; k < t->n_out; k++) {
+    const CudaJob *j = r->job;
+    bool *taken = NEWS(arena, bool, j->n_in + 1);
+    for (int k = 0; k < j->n_out; k++) {
         r->under[k] = -1;
-        for (int i = 0; r->over && i < t->n_in && r->under[k] < 0; i++)
-            if (!taken[i] && tape_may_lie_over(t, k, i)) {
+        for (int i = 0; r->over && j->tape && i < j->n_in && r->under[k] < 0; i++)
+            if (!taken[i] && tape_may_lie_over(j->tape, k, i)) {
                 r->under[k] = i;
                 taken[i] = true;
             }
         size_t bytes;
-        assert_true(type_bytes(t->out[k], &bytes));
-        r->blocks[t->n_in + k] = guarded_block(bytes);
-        r->arguments[t->n_in + k] = r->under[k] < 0 ? r->blocks[t->n_in + k].data : r->arguments[r->under[k]];
+        assert_true(type_bytes(j->out[k], &bytes));
+        r->blocks[j->n_in + k] = guarded_block(bytes);
+        r->arguments[j->n_in + k] = r->under[k] < 0 ? r->blocks[j->n_in + k].data : r->arguments[r->under[k]];
     }
 }
 
 static void open_run(Run *r, Arena *arena)
 {
-    const Tape *t = r->job->tape;
-    const int n = t->n_in + t->n_out;
+    const CudaJob *j = r->job;
+    const int n = j->n_in + j->n_out;
     r->blocks = NEWS(arena, Guarded, n + 2);
     r->arguments = NEWS(arena, void *, n + 2);
-    r->under = NEWS(arena, int, t->n_out + 1);
-    for (int i = 0; i < t->n_in; i++) {
-        r->blocks[i] = guarded_block(r->job->in[i]->bytes);
-        memcpy(r->blocks[i].data, r->job->in[i]->data, r->job->in[i]->bytes);
+    r->under = NEWS(arena, int, j->n_out + 1);
+    for (int i = 0; i < j->n_in; i++) {
+        r->blocks[i] = guarded_block(j->in[i]->bytes);
+        memcpy(r->blocks[i].data, j->in[i]->data, j->in[i]->bytes);
         r->arguments[i] = r->blocks[i].data;
     }
     place_results(r, arena);
-    const int scratch = r->job->launch.draws ? n + 1 : n;
+    const int scratch = j->launch.draws ? n + 1 : n;
     r->blocks[n] = guarded_block(sizeof tape_draws);
     memcpy(r->blocks[n].data, tape_draws, sizeof tape_draws);
     r->arguments[n] = r->blocks[n].data;
-    r->blocks[n + 1] = guarded_block(r->job->launch.scratch);
+    r->blocks[n + 1] = guarded_block(j->launch.scratch);
     r->arguments[scratch] = r->blocks[n + 1].data;
 }
 
@@ -187,22 +215,33 @@ static void launch(const CudaHost *h, const Run *r, void *library)
     }
 }
 
+/* What a job is of, for people. */
+static const char *job_text(const CudaHost *h, const CudaJob *j)
+{
+    Text text;
+    text_open(&text, &h->c->arena);
+    if (j->tape) {
+        tape_print(&text, j->tape, h->c->ir.ops);
+    } else {
+        Numbering numbers = numbering_of(j->call->graph, &h->c->arena);
+        print_line(&text, &numbers, j->call);
+        text_char(&text, '\n');
+    }
+    return text_get(&text);
+}
+
 static void compare(CudaHost *h, const Run *r)
 {
-    const Tape *t = r->job->tape;
-    const Tensor *want = r->job->want;
-    for (int k = 0; k < t->n_out; k++) {
-        Tensor got = { .type = t->out[k], .data = r->arguments[t->n_in + k] };
-        const Tensor *of = want->type->kind == TYPE_TUPLE ? want->items[k] : want;
+    const CudaJob *j = r->job;
+    for (int k = 0; k < j->n_out; k++) {
+        Tensor got = { .type = j->out[k], .data = r->arguments[j->n_in + k] };
+        const Tensor *of = j->want->type->kind == TYPE_TUPLE ? j->want->items[k] : j->want;
         got.bytes = of->bytes;
         if (tensor_same(&got, of))
             continue;
-        Text text;
-        text_open(&text, &h->c->arena);
-        tape_print(&text, t, h->c->ir.ops);
-        print_error("%s: result %d of %s%s%s differs\n%s", h->name, k, r->job->launch.kernels[0].name,
+        print_error("%s: result %d of %s%s%s differs\n%s", h->name, k, j->launch.kernels[0].name,
                     r->over ? ", over arguments" : "", r->reversed ? ", threads in descending order" : "",
-                    text_get(&text));
+                    job_text(h, j));
         h->wrong = true;
     }
 }
@@ -216,10 +255,10 @@ static void run_job(CudaHost *h, const CudaJob *job, void *library, bool over, b
     launch(h, &r, library);
     compare(h, &r);
     bool any = false;
-    for (int k = 0; k < job->tape->n_out; k++)
+    for (int k = 0; k < job->n_out; k++)
         any = any || r.under[k] >= 0;
     h->over += any;
-    for (int i = 0; i <= job->tape->n_in + job->tape->n_out + 1; i++)
+    for (int i = 0; i <= job->n_in + job->n_out + 1; i++)
         guarded_free(&r.blocks[i]);
     arena_close(&arena);
 }
@@ -232,9 +271,10 @@ void cuda_host_run(CudaHost *h)
     h->wrong = h->wrong || !library;
     for (size_t i = 0; library && i < h->n; i++) {
         run_job(h, &h->jobs[i], library, false, false);
-        run_job(h, &h->jobs[i], library, true, false);
-        run_job(h, &h->jobs[i], library, true, true);
-        h->launches += 3 * h->jobs[i].launch.n;
+        if (h->jobs[i].tape)
+            run_job(h, &h->jobs[i], library, true, false);
+        run_job(h, &h->jobs[i], library, h->jobs[i].tape, true);
+        h->launches += (h->jobs[i].tape ? 3 : 2) * h->jobs[i].launch.n;
         h->ran++;
     }
     if (library)

@@ -6,9 +6,12 @@
 #include "codegen/cuda/cuda_text.h"
 #include "support/tape_check.h"
 
-/* One region, and what goes in and has to come out. */
+/* One region or one call, and what goes in and has to come out. */
 typedef struct CudaJob {
-    const Tape *tape;
+    const Tape *tape; /* null: a call, */
+    const Node *call; /* which is this one */
+    int n_in, n_out;
+    const Type **out;
     CudaLaunch launch;
     const Tensor **in;
     const Tensor *want; /* a tuple where there are several results */
@@ -23,6 +26,7 @@ typedef struct CudaHost {
     size_t n, cap;
     int64_t ran, over, refused, launches; /* regions, those with results over arguments, those without kernels */
     int64_t contracts;                    /* tapes behind products, which have none either */
+    int64_t calls;                        /* that are no regions and have kernels, which ran */
     bool wrong;                           /* a result differs, or the text does not compile; it was printed */
 } CudaHost;
 
@@ -34,6 +38,10 @@ void cuda_host_open(CudaHost *h, Context *c, const char *name);
 
 /* Adds what tape_values() noted of each fused node of a graph. */
 void cuda_host_add(CudaHost *h, TapeCheck *w, Graph *g);
+
+/* Adds a call and what the evaluator gave for it and its operands (null: absent); false where calls of its kind have no
+ * kernels. */
+bool cuda_host_add_call(CudaHost *h, const Node *call, const Tensor **operands, const Tensor *want);
 
 /* Compiles all that was added, runs each region with threads in both orders and with results over arguments where they
  * may lie so, compares bits, and begins anew. */

@@ -1,0 +1,258 @@
+#include "codegen/cuda/cuda_call.h"
+
+#include <inttypes.h>
+
+#include "codegen/cuda/cuda_parts.h"
+#include "codegen/cuda/cuda_walk.h"
+#include "ops/card/cards.h"
+#include "ops/kernels/panel.h"
+
+enum { MOST_BLOCKS = 0x7fffffff, BIAS = 2 };
+
+typedef struct CallMaker {
+    CudaWalk w;
+    CudaMaker words; /* for how values are spelled */
+    const Node *call;
+    const char *name;
+    CudaLaunch *launch;
+    DType arithmetic; /* of sums */
+} CallMaker;
+
+static const Type *result(const CallMaker *m, int i)
+{
+    return access_result(m->call, i);
+}
+
+/* ---- heads ---- */
+
+static const char *check_types(const Node *call, int n_out)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (in(call, i) && (in(call, i)->type->kind != TYPE_TENSOR || !cuda_storage(in(call, i)->type->dtype)))
+            return "an operand whose elements share bytes, or are no numbers";
+    for (int i = 0; i < n_out; i++)
+        if (!cuda_storage(access_result(call, i)->dtype))
+            return "a result whose elements share bytes, or are no numbers";
+    return NULL;
+}
+
+static void open_kernel(CallMaker *m, const char *part, int64_t threads)
+{
+    const int64_t blocks = (threads + CUDA_THREADS - 1) / CUDA_THREADS;
+    CudaKernel *k = &m->launch->kernels[m->launch->n++];
+    Text *out = m->w.out;
+    *k = (CudaKernel){ arena_printf(out->arena, "%s_%s", m->name, part), blocks, CUDA_THREADS };
+    text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%d)\n%s(", CUDA_THREADS, k->name);
+    for (int i = 0, at = 0; i < m->call->n_in; i++)
+        if (in(m->call, i))
+            text_printf(out, "const %s *in%d, ", cuda_storage(in(m->call, i)->type->dtype), at++);
+    for (int i = 0; i < m->w.it.n_out; i++)
+        text_printf(out, "%s *out%d, ", cuda_storage(result(m, i)->dtype), i);
+    text_printf(out, "u8 *scratch)\n{\n");
+    text_printf(out, "    const %s o = (%s)blockIdx.x * %d + threadIdx.x;\n", m->w.index, m->w.index, CUDA_THREADS);
+    text_printf(out, "    if (o >= %" PRId64 ")\n        return;\n", threads);
+}
+
+/* The number of an operand among those that there are. */
+static int argument(const CallMaker *m, int operand)
+{
+    int at = 0;
+    for (int i = 0; i < operand; i++)
+        at += in(m->call, i) != NULL;
+    return at;
+}
+
+/* An operand at the point as a number of the arithmetic: outside of it, 0. */
+static void print_factor(const CallMaker *m, int operand, const char *name, int at)
+{
+    const Access *a = &m->w.it.in[operand];
+    const Type *t = in(m->call, operand)->type;
+    const char *inside = cuda_walk_inside(&m->w, a, t);
+    const char *element = arena_printf(m->w.arena, "in%d[%s]", argument(m, operand), cuda_walk_place(&m->w, a, t));
+    const char *value = m->arithmetic == t->dtype ? element : cuda_load(&m->words, t->dtype, m->arithmetic, element);
+    if (inside)
+        text_printf(m->w.out, "%*sconst bool %s_is_there = %s;\n", at, "", name, inside);
+    text_printf(m->w.out, "%*sconst %s %s = ", at, "", dtype_name(m->arithmetic), name);
+    if (inside)
+        text_printf(m->w.out, "%s_is_there ? %s : 0;\n", name, value);
+    else
+        text_printf(m->w.out, "%s;\n", value);
+}
+
+/* ---- sums of products ---- */
+
+static const char *check_chain(const CallMaker *m)
+{
+    const Iteration *it = &m->w.it;
+    const Access *bias = m->call->n_in > BIAS && in(m->call, BIAS) ? &it->in[BIAS] : NULL;
+    if (it->order != ORDER_FMA || it->n_out != 1 || it->n_in < 2 || it->n_in > BIAS + 1)
+        return "a call of its own kind";
+    if (it->in[0].reach != REACH_AFFINE || it->in[1].reach != REACH_AFFINE || it->fill_by != NO_OPERAND ||
+        it->fill != 0 || it->begins != NO_OPERAND)
+        return "a sum that begins or reads as kernels do not";
+    if (bias && bias->reach != REACH_BESIDE)
+        return "a sum with more than a bias beside it";
+    return cuda_walk_elements(&m->w) ? NULL : "a result without elements";
+}
+
+/* What stands beside a sum is read where the element of the result is. */
+static const char *bias_place(const CallMaker *m)
+{
+    const Access *a = &m->w.it.in[BIAS];
+    const Type *t = in(m->call, BIAS)->type;
+    const int rank = result(m, 0)->rank;
+    int64_t each = 1;
+    Text place;
+    text_open(&place, m->w.arena);
+    for (int d = a->rank - 1; d >= 0; d--) {
+        for (int s = 0; s < rank; s++)
+            cuda_walk_term(&place, each * a->step[d * rank + s], "r", s);
+        each *= t->dims[d];
+    }
+    return place.n ? text_get(&place) : "0";
+}
+
+static void print_term(const CallMaker *m, int indent, bool segments)
+{
+    const char *t = dtype_name(m->arithmetic);
+    const int at = 4 * indent;
+    Text *out = m->w.out;
+    print_factor(m, 0, "x", at);
+    print_factor(m, 1, "y", at);
+    text_printf(out, "%*ssum = fma_%s(x, y, sum);\n", at, "", t);
+    if (!segments)
+        return;
+    text_printf(out, "%*sif (++terms == %d) {\n", at, "", PANEL_SEGMENT);
+    text_printf(out, "%*ssum_push_%s(&segments, sum);\n", at + 4, "", t);
+    text_printf(out, "%*ssum = 0;\n%*sterms = 0;\n%*s}\n", at + 4, "", at + 4, "", at, "");
+}
+
+static void print_total(const CallMaker *m, bool segments)
+{
+    const char *t = dtype_name(m->arithmetic), *value = "sum";
+    Text *out = m->w.out;
+    if (segments) {
+        text_printf(out, "    if (terms)\n        sum_push_%s(&segments, sum);\n", t);
+        text_printf(out, "    sum = sum_total_%s(&segments);\n", t);
+    }
+    if (m->call->n_in > BIAS && in(m->call, BIAS)) {
+        const char *at = arena_printf(m->w.arena, "in%d[%s]", argument(m, BIAS), bias_place(m));
+        const DType own = in(m->call, BIAS)->type->dtype;
+        text_printf(out, "    sum = sum + %s;\n",
+                    own == m->arithmetic ? at : cuda_load(&m->words, own, m->arithmetic, at));
+    }
+    text_printf(out, "    out0[o] = %s;\n", cuda_store(&m->words, m->arithmetic, result(m, 0)->dtype, value));
+}
+
+static const char *print_chain(CallMaker *m)
+{
+    const bool segments = cuda_walk_points(&m->w) > PANEL_SEGMENT;
+    const char *t, *why = check_chain(m);
+    if (why)
+        return why;
+    m->arithmetic = in(m->call, 0)->type->dtype == F64 ? F64 : F32;
+    t = dtype_name(m->arithmetic);
+    open_kernel(m, "chain", cuda_walk_elements(&m->w));
+    why = cuda_walk_from_result(&m->w, 1);
+    if (why)
+        return why;
+    text_printf(m->w.out, "    %s sum = 0;\n", t);
+    if (segments)
+        text_printf(m->w.out, "    sum_counter_%s segments = { 0 };\n    u32 terms = 0;\n", t);
+    const int open = cuda_walk_loops(&m->w, 1);
+    print_term(m, 1 + open, segments);
+    for (int i = open; i > 0; i--)
+        text_printf(m->w.out, "%*s}\n", 4 * i, "");
+    print_total(m, segments);
+    text_printf(m->w.out, "}\n");
+    return NULL;
+}
+
+/* ---- moves ---- */
+
+/* Whether a call gives elements of its operands and nothing else. */
+static const char *check_copy(const CallMaker *m)
+{
+    const Iteration *it = &m->w.it;
+    if (op_of(m->call)->access.kind != ACCESS_MOVE || it->n_folded || it->fill_by != NO_OPERAND ||
+        it->begins != NO_OPERAND)
+        return "a call of its own kind";
+    for (int i = 0; i < it->n_in; i++)
+        if (it->in[i].guard == GUARD_MASK || (it->in[i].guard == GUARD_FILL && it->fill != 0))
+            return "a move that fills";
+    for (int i = 0; i < it->n_out; i++)
+        if (result(m, i)->dtype != in(m->call, 0)->type->dtype || it->out[i].reach == REACH_TYPE)
+            return "a move that changes what it moves";
+    return NULL;
+}
+
+static void print_store(const CallMaker *m, int i, int indent)
+{
+    const Access *a = &m->w.it.out[i];
+    const char *inside = cuda_walk_inside(&m->w, a, result(m, i));
+    if (inside)
+        text_printf(m->w.out, "%*sif (%s)\n", 4 * indent++, "", inside);
+    text_printf(m->w.out, "%*sout%d[%s] = x;\n", 4 * indent, "", i, cuda_walk_place(&m->w, a, result(m, i)));
+}
+
+static bool is_moved(const CallMaker *m, int i)
+{
+    return in(m->call, i) && m->w.it.in[i].reach != REACH_TYPE;
+}
+
+/* An element of an operand, where the point has one, to where it goes. */
+static void print_move(const CallMaker *m, int i)
+{
+    const Access *a = &m->w.it.in[i];
+    const Type *t = in(m->call, i)->type;
+    const char *inside = cuda_walk_inside(&m->w, a, t);
+    const char *from = arena_printf(m->w.arena, "in%d[%s]", argument(m, i), cuda_walk_place(&m->w, a, t));
+    const bool fills = inside && a->guard == GUARD_FILL;
+    text_printf(m->w.out, inside && !fills ? "    if (%s) {\n" : "    {\n", inside);
+    text_printf(m->w.out, "        const %s x = ", cuda_storage(t->dtype));
+    text_printf(m->w.out, fills ? "%s ? %s : 0;\n" : "%.0s%s;\n", fills ? inside : "", from);
+    for (int k = 0; k < m->w.it.n_out; k++)
+        print_store(m, k, 2);
+    text_printf(m->w.out, "    }\n");
+}
+
+static const char *print_copy(CallMaker *m)
+{
+    const char *why = check_copy(m);
+    int64_t points = 1, read = 0;
+    if (why)
+        return why;
+    for (int s = 0; s < m->w.it.rank; s++)
+        points *= m->w.it.extent[s];
+    for (int i = 0; i < m->call->n_in; i++)
+        read += is_moved(m, i);
+    if (!points || !read)
+        return "a result without elements";
+    open_kernel(m, "copy", points);
+    cuda_walk_from_point(&m->w, 1);
+    for (int i = 0; i < m->call->n_in; i++)
+        if (is_moved(m, i))
+            print_move(m, i);
+    text_printf(m->w.out, "}\n");
+    return NULL;
+}
+
+const char *cuda_print_call(Text *out, const Node *call, const char *name, CudaLaunch *launch)
+{
+    Text text; /* nothing stands in `out` of what turns out to have no kernels */
+    CallMaker m = { .call = call, .name = name, .launch = launch };
+    *launch = (CudaLaunch){ .n = 0 };
+    text_open(&text, out->arena);
+    const char *why = op_of(call)->expand ? "a composite, which its parts compute" : cuda_walk_open(&m.w, &text, call);
+    why = why ? why : check_types(call, m.w.it.n_out);
+    m.words = (CudaMaker){ .out = &text, .arena = out->arena };
+    if (!why)
+        why = m.w.it.order == ORDER_FMA ? print_chain(&m) : print_copy(&m);
+    if (!why && launch->kernels[0].blocks > MOST_BLOCKS)
+        why = "more blocks than a launch takes";
+    if (why)
+        *launch = (CudaLaunch){ .n = 0 };
+    else
+        text_add(out, text_get(&text));
+    return why;
+}

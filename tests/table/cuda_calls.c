@@ -1,0 +1,129 @@
+/* label: slow */
+/* The kernels of calls that are no regions, made from what cards say of how they walk, run on this machine thread by
+ * thread: the bits of the evaluator, for samples of all cards, and for sums that are longer than a segment. */
+#include "codegen/cuda/cuda_call.h"
+#include "ops/card/access.h"
+#include "support/calls.h"
+#include "support/cuda_host.h"
+#include "support/samples.h"
+
+enum { AT_ONCE = 400, MOST_ELEMENTS = 20000, MOST_CARDS = 400 };
+
+static const EvalOptions plain = { .seed = 1 };
+static bool has_kernels[MOST_CARDS]; /* by card */
+
+/* What the operands of a call on constants are. */
+static const Tensor **operands_of(Context *c, const Node *call)
+{
+    const Tensor **list = NEWS(&c->arena, const Tensor *, call->n_in + 1);
+    for (int i = 0; i < call->n_in; i++)
+        list[i] = in(call, i) ? constant(in(call, i)) : NULL;
+    return list;
+}
+
+static bool is_small(const Node *call)
+{
+    for (int i = 0; i < type_results(call->type); i++) {
+        const Type *t = type_result(call->type, i);
+        if (t->kind != TYPE_TENSOR || !type_known(t) || type_elements(t) > MOST_ELEMENTS)
+            return false;
+    }
+    return true;
+}
+
+static bool has_constants(const Node *call)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (in(call, i) && !node_constant(in(call, i), 0))
+            return false;
+    return true;
+}
+
+static Tensor *values_of(Context *c, Node *call)
+{
+    Tensor *out = NULL;
+    graph_return(call->graph, 1, &call, NULL);
+    return evaluate(call->graph, &plain, &c->heap, NULL, &out) == OK ? out : NULL;
+}
+
+static Status run_card(Context *c, const OpDef *def, CudaHost *h)
+{
+    for (int variant = 0; variant < def->n_variants; variant++) {
+        Node *y = sample_of(c, def, variant), *call = y ? sample_call(y) : NULL;
+        if (!call || !has_constants(call) || !is_small(call))
+            continue;
+        Tensor *want = values_of(c, call);
+        if (want && cuda_host_add_call(h, call, operands_of(c, call), want))
+            has_kernels[call->op] = true;
+        if (h->n >= AT_ONCE)
+            cuda_host_run(h);
+    }
+    return OK;
+}
+
+static Status run_samples(void *context)
+{
+    Context *c = context;
+    CudaHost h;
+    int cards = 0;
+    cuda_host_open(&h, c, "calls");
+    for (size_t i = 0; i < ops_table.n; i++)
+        if (ops_table.defs[i]->sample)
+            TRY(run_card(c, ops_table.defs[i], &h));
+    cuda_host_run(&h);
+    for (size_t i = 0; i < ops_table.n; i++)
+        cards += has_kernels[i];
+    printf("%d calls of %d cards, %d launches\n", (int)h.calls, cards, (int)h.launches);
+    assert_false(h.wrong);
+    static const Op wanted[] = { OP_matmul, OP_conv,  OP_conv_transpose, OP_conv_weight_grad, OP_transpose, OP_concat,
+                                 OP_slice,  OP_split, OP_expand };
+    for (size_t i = 0; i < COUNT(wanted); i++)
+        require(has_kernels[wanted[i]], "%s has no kernels\n", ops_table.defs[wanted[i]]->name);
+    return OK;
+}
+
+static void samples(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_samples);
+}
+
+/* Sums of one segment and a bit, of several, and of whole ones, which join. */
+static Status run_segments(void *context)
+{
+    static const int64_t lengths[] = { 2047, 2048, 2049, 4096, 7000, 10241 };
+    static const DType types[] = { F32, F64, BF16 };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "segments");
+    for (size_t i = 0; i < COUNT(lengths) * COUNT(types); i++) {
+        Rng rng = { seed_of("segments", i) };
+        Build b = fresh(c);
+        const DType type = types[i % COUNT(types)];
+        const int64_t k = lengths[i / COUNT(types)];
+        Node *x = draw(&b, &rng, type, 2, (int64_t[]){ 3, k }), *y = draw(&b, &rng, type, 2, (int64_t[]){ k, 2 });
+        Node *call = build_node(&b, OP_matmul, NULL, 2, (Node *[]){ x, y });
+        Tensor *want = value_of(c, call, &plain);
+        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), want));
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    assert_int_equal(h.calls, COUNT(lengths) * COUNT(types));
+    return OK;
+}
+
+static void segments(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_segments);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(samples), cmocka_unit_test(segments) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
