@@ -3,8 +3,8 @@
 
 #include "api/make/step.h"
 #include "api/make/step_view.h"
-#include "api/verbs/emit.h"
-#include "api/verbs/emit_quant.h"
+#include "api/emit/emit.h"
+#include "api/emit/emit_quant.h"
 #include "api/verbs/verbs.h"
 #include "codegen/source/c_source.h"
 #include "frontends/onnx/step.h"
@@ -206,6 +206,21 @@ static Status no_form(qcc_context *cx, const char *kind)
     return message_send(m);
 }
 
+/* An architecture means something where kernels are compiled. */
+static Status check_arch(qcc_context *cx, const CommandLine *line, const Form *form)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--arch";
+    if (!option_given(line, OPT_arch) || form->write == write_ptx || form->write == write_cubin)
+        return OK;
+    Message *m = message_new(&cx->diag, SEVERITY_ERROR, USAGE, place, "nothing is compiled for %s here",
+                             option_text(line, OPT_arch));
+    message_try(m, "--emit ptx --arch SM");
+    message_try(m, "--emit cubin --arch SM -o FILE.cubin");
+    message_try(m, "qcc explain MODEL --kernels --arch SM");
+    return message_send(m);
+}
+
 /* A step is written where the file holds one, or where the line says something of training. */
 static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out *o)
 {
@@ -213,6 +228,7 @@ static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out 
     for (size_t i = 0; i < COUNT(forms); i++) {
         if (strcmp(forms[i].kind, kind) != 0)
             continue;
+        TRY(check_arch(m->cx, line, &forms[i]));
         if (model_is_step(m) || line_wants_step(line) || forms[i].write == write_flat) {
             TRY(step_compile(m, line, &e.step));
             e.module = e.step->module;

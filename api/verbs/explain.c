@@ -288,6 +288,19 @@ static TargetPredictor predictor_of(Command *c, const qcc_model *m)
     return t && t->predicts != PREDICTS_NOTHING ? t->predicts : PREDICTS_ORT;
 }
 
+static Status check_arch(Command *c)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--arch";
+    if (!option_given(&c->line, OPT_arch) || option_given(&c->line, OPT_kernels))
+        return OK;
+    Message *m =
+        message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "it says what kernels are compiled for: --kernels");
+    message_try(m, "qcc explain %s --kernels --arch %s", c->line.n_paths ? c->line.paths[0] : "MODEL",
+                option_text(&c->line, OPT_arch));
+    return message_send(m);
+}
+
 Status command_explain(Command *c)
 {
     qcc_model *m;
@@ -295,6 +308,7 @@ Status command_explain(Command *c)
     Text t;
     Arena *a = &c->cx->scratch;
     TRY(command_wants(c, 1));
+    TRY(check_arch(c));
     if (diverged_is_folder(c->line.paths[0]))
         return diverged_explain(c, c->line.paths[0]);
     if (explain_is_states(a, c->line.paths[0]))

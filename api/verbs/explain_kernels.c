@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/hall/words.h"
-#include "api/verbs/emit.h"
+#include "api/emit/emit.h"
 #include "api/verbs/explain.h"
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/nvrtc.h"
@@ -75,6 +75,7 @@ static Status find_kernels(Command *c, const Module *module, const Graph *model,
     for (size_t i = 0; i < k->made.n; i++)
         add_part(k, &seen, &k->made.parts[i], arena);
     text_open(&text, arena);
+    cuda_prelude(&text);
     cuda_module_print(&k->made, false, &text);
     TRY(nvrtc_compile(&k->nvrtc, &c->cx->diag, text_get(&text), k->arch, NVRTC_CUBIN, arena, &bytes, &log));
     const size_t n = nvrtc_uses(log, arena, &uses);

@@ -34,6 +34,7 @@ static const char *print_contract(const CudaModule *m, const Launch *l, const ch
     if (why)
         return why;
     tape.product = TAPE_NONE;
+    text_char(&text, '\n');
     why = cuda_print(&text, &tape, m->ops, name, &rest);
     if (why)
         return why;
@@ -164,7 +165,7 @@ static Users users_of(const CudaModule *m)
 static void print_without(const CudaModule *m, Text *out)
 {
     if (m->n_without)
-        text_printf(out, "\n// Launches without kernels here:\n");
+        text_printf(out, "%s// Launches without kernels here:\n", out->n ? "\n" : "");
     for (size_t i = 0; i < m->n; i++) {
         if (!m->parts[i].why)
             continue;
@@ -177,9 +178,8 @@ void cuda_module_print(const CudaModule *m, bool annotated, Text *out)
 {
     const Users users = users_of(m);
     Numbered of_calls = { .graph = NULL };
-    cuda_prelude(out);
     for (size_t t = 0; t < m->n_texts; t++) {
-        text_char(out, '\n');
+        text_add(out, out->n ? "\n" : "");
         for (size_t i = users.first[t]; annotated && i < m->n; i = users.next[i]) {
             print_part(&m->parts[i], out);
             print_launches(&m->parts[i], out);

@@ -4,6 +4,7 @@
  *     CudaModule m;
  *     cuda_module_open(&m, ops, arena);
  *     cuda_module_add(&m, program, "step");
+ *     cuda_prelude(&text);
  *     cuda_module_print(&m, true, &text);
  *
  * The text that is compiled has numbers for names, so that it is the same for equal programs whatever their models call
@@ -45,7 +46,7 @@ void cuda_module_open(CudaModule *m, const OpTable *ops, Arena *arena);
 /* Adds the launches of a program. */
 void cuda_module_add(CudaModule *m, const Program *p, const char *name);
 
-/* Appends the text of all kernels; annotated: with comments that say what they are of, and which launches have none. */
+/* Appends the text of all kernels, which follows that of cuda_prelude(); annotated: with comments that say what they are of, and which launches have none. */
 void cuda_module_print(const CudaModule *m, bool annotated, Text *out);
 
 #endif

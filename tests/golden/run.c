@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "codegen/cuda/cuda_module.h"
 #include "codegen/program.h"
 #include "codegen/regions.h"
 #include "golden/file.h"
@@ -69,6 +70,25 @@ static Status run_regions(Case *c, Module **m)
     return OK;
 }
 
+/* The program of a graph; null, after a word. */
+static const Program *program_of(Case *c, Graph *g)
+{
+    Plan plan;
+    const char *why = NULL;
+    const Node *where = NULL;
+    const Program *p = plan_memory(g, &c->language.arena, &plan, &where)
+                           ? program_make(&plan, &c->language.arena, &why, &where)
+                           : NULL;
+    if (!p) {
+        (void)complain(c, "has no program", why ? why : "");
+        return NULL;
+    }
+    why = program_check(p, &c->language.arena);
+    if (why)
+        (void)complain(c, "has a wrong program", why);
+    return why ? NULL : p;
+}
+
 /* The programs of all graphs, with their tapes. */
 static Status run_program(Case *c, Module **m)
 {
@@ -76,26 +96,37 @@ static Status run_program(Case *c, Module **m)
     TRY(run_verify(c, m));
     text_open(&text, &c->language.arena);
     for (size_t i = 0; i < (*m)->n_graphs; i++) {
-        Plan plan;
-        const char *why = NULL;
-        const Node *where = NULL;
-        const Program *p = plan_memory((*m)->graphs[i], &c->language.arena, &plan, &where)
-                               ? program_make(&plan, &c->language.arena, &why, &where)
-                               : NULL;
+        const Program *p = program_of(c, (*m)->graphs[i]);
         if (!p)
-            return complain(c, "has no program", why ? why : "");
-        const char *wrong = program_check(p, &c->language.arena);
-        if (wrong)
-            return complain(c, "has a wrong program", wrong);
+            return MISMATCH;
         program_print(&text, p, (*m)->graphs[i]->ir->ops, true);
     }
     c->text = text_get(&text);
     return OK;
 }
 
+/* The kernels of the programs of all graphs, annotated. */
+static Status run_kernels(Case *c, Module **m)
+{
+    CudaModule made;
+    Text text;
+    TRY(run_verify(c, m));
+    text_open(&text, &c->language.arena);
+    cuda_module_open(&made, (*m)->graphs[0]->ir->ops, &c->language.arena);
+    for (size_t i = 0; i < (*m)->n_graphs; i++) {
+        const Program *p = program_of(c, (*m)->graphs[i]);
+        if (!p)
+            return MISMATCH;
+        cuda_module_add(&made, p, (*m)->graphs[i]->name);
+    }
+    cuda_module_print(&made, true, &text);
+    c->text = text_get(&text);
+    return OK;
+}
+
 static const Verb verbs[] = {
     { "print", run_print, false },     { "verify", run_verify, false },   { "evaluate", run_evaluate, false },
-    { "regions", run_regions, false }, { "program", run_program, false },
+    { "regions", run_regions, false }, { "program", run_program, false }, { "kernels", run_kernels, false },
 };
 
 static const Verb *find_verb(Str word)

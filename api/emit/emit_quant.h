@@ -1,6 +1,6 @@
 /* What a page shows of quantizers. */
-#ifndef API_VERBS_EMIT_QUANT_H
-#define API_VERBS_EMIT_QUANT_H
+#ifndef API_EMIT_EMIT_QUANT_H
+#define API_EMIT_EMIT_QUANT_H
 
 #include "api/make/step.h"
 #include "api/model/command.h"

@@ -1,6 +1,6 @@
 /* Parts of --emit. */
-#ifndef API_VERBS_EMIT_H
-#define API_VERBS_EMIT_H
+#ifndef API_EMIT_EMIT_H
+#define API_EMIT_EMIT_H
 
 #include "api/hall/lower.h"
 #include "api/hall/out.h"

@@ -1,4 +1,4 @@
-#include "api/verbs/emit_quant.h"
+#include "api/emit/emit_quant.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What engines run of a model or a step: where its values lie, and the launches that make them. */
-#include "api/verbs/emit.h"
+#include "api/emit/emit.h"
 
 #include "api/hall/lower.h"
 

@@ -1,7 +1,7 @@
 /* The kernels of a model or a step for CUDA, as text, or compiled: nothing here wants a device. */
 #include <string.h>
 
-#include "api/verbs/emit.h"
+#include "api/emit/emit.h"
 #include "codegen/cuda/cuda_module.h"
 #include "runtime/cuda/nvrtc.h"
 
@@ -34,15 +34,15 @@ Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *mod
     return OK;
 }
 
-/* Products and calls of other kinds have no kernels yet: who compiles the rest has to know. */
-static void tell_without(qcc_context *cx, const CudaModule *made)
+/* Who compiles the rest has to know that some calls have no kernels yet. */
+static void tell_without(qcc_context *cx, const CudaModule *made, EmitKernels form)
 {
     if (!made->n_without)
         return;
-    Message *m = message_new(&cx->diag, SEVERITY_WARNING, OK, NOWHERE,
-                             "%d of %zu launches have no kernels: products, and calls that are no regions",
-                             made->n_without, made->n);
-    message_try(m, "--emit cuda, whose text lists them at its end");
+    Message *m = message_new(&cx->diag, SEVERITY_WARNING, OK, NOWHERE, "%d of %zu launches have no kernels%s",
+                             made->n_without, made->n, form == EMIT_CUDA ? ": the end of the text lists them" : "");
+    if (form != EMIT_CUDA)
+        message_try(m, "--emit cuda, whose text lists them at its end");
     (void)message_send(m);
 }
 
@@ -67,7 +67,8 @@ Status emit_kernels(const Module *module, const Graph *model, const CommandLine 
     Text text;
     TRY(kernels_of_graphs(o->cx, module, model, &made));
     text_open(&text, &o->cx->scratch);
+    cuda_prelude(&text);
     cuda_module_print(&made, form == EMIT_CUDA, &text);
-    tell_without(o->cx, &made);
+    tell_without(o->cx, &made, form);
     return form == EMIT_CUDA ? out_bytes(o, text.p, text.n) : compile(o->cx, line, text_get(&text), form, o);
 }
