@@ -5,6 +5,7 @@
 #include "api/make/step_view.h"
 #include "api/emit/emit.h"
 #include "api/emit/emit_quant.h"
+#include "api/emit/encoded.h"
 #include "api/verbs/verbs.h"
 #include "codegen/source/c_source.h"
 #include "frontends/onnx/step.h"
@@ -229,6 +230,7 @@ static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out 
         if (strcmp(forms[i].kind, kind) != 0)
             continue;
         TRY(check_arch(m->cx, line, &forms[i]));
+        TRY(emit_encoded(m, line));
         if (model_is_step(m) || line_wants_step(line) || forms[i].write == write_flat) {
             TRY(step_compile(m, line, &e.step));
             e.module = e.step->module;
@@ -252,11 +254,25 @@ static Status where_to(Command *c, const char *kind)
     return message_send(m);
 }
 
+/* Quantizers are placed in a model, which is trained and deployed as others that arrive with codes. */
+static Status wants_emit(Command *c)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--encodings";
+    Message *m =
+        message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, place, "a model with these quantizers is written first");
+    message_try(m, "qcc %s --encodings %s --emit onnx -o CODES.onnx; qcc CODES.onnx",
+                c->line.n_paths ? c->line.paths[0] : "MODEL", option_text(&c->line, OPT_encodings));
+    return message_send(m);
+}
+
 Status command_emit(Command *c)
 {
     qcc_model *m;
     const char *kind = option_text(&c->line, OPT_emit);
     TRY(command_wants(c, 1));
+    if (!kind && option_given(&c->line, OPT_encodings))
+        return wants_emit(c);
     if (!kind)
         return command_compile(c);
     for (size_t i = 0; i < COUNT(forms); i++)

@@ -30,3 +30,21 @@ json_t *json_text(Memory *memory, const char *text, size_t n, size_t flags, json
     }
     return all;
 }
+
+bool json_nests(Str json, int deepest)
+{
+    int depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < json.n; i++) {
+        const char c = json.p[i];
+        if (quoted && c == '\\')
+            i++;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '{' || c == '[') && ++depth > deepest)
+            return true;
+        else if (!quoted && (c == '}' || c == ']'))
+            depth--;
+    }
+    return false;
+}

@@ -55,25 +55,6 @@ Status safetensors_bytes(const SafeTensors *s, Diag *d, uint64_t offset, void *o
 
 /* ---- the header ---- */
 
-/* jansson recurses: what nests deeper than a header may is refused before it sees it. */
-static bool nests_too_deep(Str json)
-{
-    int depth = 0;
-    bool quoted = false;
-    for (size_t i = 0; i < json.n; i++) {
-        const char c = json.p[i];
-        if (quoted && c == '\\')
-            i++;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (!quoted && (c == '{' || c == '[') && ++depth > DEEPEST_HEADER)
-            return true;
-        else if (!quoted && (c == '}' || c == ']'))
-            depth--;
-    }
-    return false;
-}
-
 static Status read_header(Reading *r, Str *json)
 {
     unsigned char prefix[PREFIX];
@@ -90,7 +71,7 @@ static Status read_header(Reading *r, Str *json)
     TRY(safetensors_bytes(r->s, r->d, PREFIX, text, (size_t)n));
     *json = (Str){ text, (size_t)n };
     r->data = PREFIX + n;
-    return nests_too_deep(*json) ? bad(r, NULL, "the header nests too deep") : OK;
+    return json_nests(*json, DEEPEST_HEADER) ? bad(r, NULL, "the header nests too deep") : OK;
 }
 
 static bool read_dtype(const json_t *o, DType *dtype)
