@@ -206,9 +206,12 @@ static void move_constants(Keep *k, const Node *reader)
             node_move(in(reader, i), k->graph->first);
 }
 
-/* Behind all that it reads, so that one pass over that makes it, too. */
+/* Behind all that it reads, so that one pass over that makes it, too.  Constants go first: one of them may stand where the
+ * others are to go. */
 static void move_cone(Keep *k)
 {
+    for (int i = 0; i < k->n_cone; i++)
+        move_constants(k, k->cone[i]);
     Node *last = last_read(k), *before = last ? last->next : k->graph->first;
     while (before && is_in_cone(k, before))
         before = before->next;
@@ -216,7 +219,6 @@ static void move_cone(Keep *k)
     for (int i = 0; i < k->n_cone; i++) {
         Node *n = k->cone[i];
         n->flags &= (uint16_t)~NODE_BACKWARD;
-        move_constants(k, n);
         if (n->op != OP_const)
             node_move(n, before);
     }
