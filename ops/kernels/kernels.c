@@ -103,6 +103,11 @@ LargestLoop *kernels_largest(const Kernels *level)
     return level->largest;
 }
 
+const TapLoops *kernels_taps(const Kernels *level)
+{
+    return level->taps;
+}
+
 CodeWindowsLoop *kernels_code_windows(const Kernels *level)
 {
     return level->code_windows;

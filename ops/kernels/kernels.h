@@ -120,6 +120,18 @@ typedef void LargestLoop(const WindowTaps *taps, const f32 *x, size_t n, i32 *wh
 
 enum { LARGEST_REACH = 128 };
 
+/* Sums over few taps, and over positions with as many channels as a vector has lanes beside each other. */
+typedef struct TapLoops {
+    size_t lanes;
+    /* y[i] = the sum over t of w[t] * x[at[t] + i], t ascending by fma from zero; up to lanes - 1 elements behind n are read
+     * and made likewise */
+    void (*weigh)(size_t taps, const size_t *at, const f32 *w, size_t n, const f32 *x, f32 *y);
+    /* sums[t, lane] += the sum over i of x[at[t] + i * step + lane] * y[i, lane], i ascending by fma */
+    void (*add)(size_t taps, const size_t *at, size_t n, const f32 *x, size_t step, const f32 *y, f32 *sums);
+} TapLoops;
+
+enum { MOST_LANES = 16 }; /* of any level */
+
 /* Windows over a plane of codes, rows of `width`, none of which reaches beyond it; codes ^ flip order as unsigned numbers. */
 typedef struct CodeWindows {
     size_t rows, cols; /* of windows */
@@ -178,6 +190,9 @@ DrawLoop *kernels_draw(const Kernels *level);
 
 /* The loop that finds the largest of windows. */
 LargestLoop *kernels_largest(const Kernels *level);
+
+/* The loops over few taps. */
+const TapLoops *kernels_taps(const Kernels *level);
 
 /* The loop that finds the largest codes of windows. */
 CodeWindowsLoop *kernels_code_windows(const Kernels *level);

@@ -10,7 +10,7 @@
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
 #include "ops/kernels/panel.h"
-#include "ops/window/window.h"
+#include "ops/window/channels.h"
 #include "ops/window/window_access.h"
 
 static const AttrSpec conv_weight_grad_attrs[] = {
@@ -218,6 +218,8 @@ static Status add_up(Eval *e, const WeightWay *way)
     const bool wide = way->wide;
     WeightRun r = { .kernels = e->kernels, .groups = at->group };
     eval_window(e, &at->window, X, NULL, &r.w);
+    if (!wide && channel_weights(e, &r.w, at->group, x, dy))
+        return OK;
     way->operands(e, &r);
     r.channels = x->dims[1] / at->group;
     r.results = dy->dims[1] / at->group;

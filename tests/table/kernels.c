@@ -294,6 +294,45 @@ static void fixed_rows_agree(void **state)
     assert_true(met > 100);
 }
 
+/* Chains of few taps: along a line with some room behind it, and of positions in lanes. */
+static void taps_agree(void **state)
+{
+    enum { LINE = 90, MOST_TAPS = 14, ROOM = LINE + MOST_LANES };
+    static f32 x[40 * LINE * MOST_LANES];
+    f32 w[MOST_TAPS], y[ROOM * MOST_LANES], sums[MOST_TAPS * MOST_LANES], want[MOST_TAPS * MOST_LANES];
+    size_t at[MOST_TAPS];
+    Rng rng = { 17 };
+    (void)state;
+    for (size_t i = 0; i < COUNT(x); i++)
+        x[i] = (f32)(rng_unit(&rng) - 0.5);
+    for (size_t l = 0; kernels_levels[l]; l++)
+        for (int turn = 0; kernels_named(kernels_levels[l]) && turn < 200; turn++) {
+            const TapLoops *loops = kernels_taps(kernels_named(kernels_levels[l]));
+            const size_t taps = (size_t)rng_below(&rng, MOST_TAPS + 1), n = (size_t)rng_below(&rng, LINE + 1);
+            const size_t step = (size_t)rng_range(&rng, 1, 3) * loops->lanes;
+            for (size_t t = 0; t < taps; t++)
+                at[t] = (size_t)rng_below(&rng, 1000), w[t] = (f32)(rng_unit(&rng) - 0.5);
+            for (size_t i = 0; i < COUNT(y); i++)
+                y[i] = 9;
+            loops->weigh(taps, at, w, n, x, y);
+            for (size_t i = 0; i < n; i++) {
+                f32 sum = 0;
+                for (size_t t = 0; t < taps; t++)
+                    sum = fma_f32(w[t], x[at[t] + i], sum);
+                assert_int_equal(bits_of(sum), bits_of(y[i]));
+            }
+            assert_true(y[n + loops->lanes - 1] == 9);
+            for (size_t i = 0; i < COUNT(sums); i++)
+                sums[i] = want[i] = (f32)rng_unit(&rng);
+            for (size_t i = 0; i < taps * loops->lanes; i++)
+                for (size_t p = 0; p < n; p++)
+                    want[i] = fma_f32(x[at[i / loops->lanes] + p * step + i % loops->lanes],
+                                      y[p * loops->lanes + i % loops->lanes], want[i]);
+            loops->add(taps, at, n, x, step, y, sums);
+            assert_memory_equal(sums, want, sizeof sums);
+        }
+}
+
 /* As max chooses: the first of equals, a NaN before all, 0 before -0. */
 static i32 largest_of(const WindowTaps *t, const f32 *x)
 {
@@ -345,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree),   cmocka_unit_test(panels_agree),
                                         cmocka_unit_test(rows_are_there),   cmocka_unit_test(draws_agree),
-                                        cmocka_unit_test(fixed_rows_agree), cmocka_unit_test(largest_agree) };
+                                        cmocka_unit_test(fixed_rows_agree), cmocka_unit_test(taps_agree),
+                                        cmocka_unit_test(largest_agree) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .code_products = LEVEL_NAME(code_products),
     .draw = FROM(draw),
     .largest = FROM(largest),
+    .taps = &FROM(taps),
     .codes = &FROM(codes),
     .code_windows = FROM(code_windows),
     .gemm_f32 = FROM(gemm_f32),

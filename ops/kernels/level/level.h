@@ -27,6 +27,7 @@ struct Kernels {
     const CodeProducts *code_products; /* of bytes, of any codes */
     DrawLoop *draw;
     LargestLoop *largest;
+    const TapLoops *taps;
     const CodeLoops *codes;
     CodeWindowsLoop *code_windows;
     GemmF32 *gemm_f32;
@@ -55,6 +56,7 @@ struct Kernels {
     extern const CodeLoops codes_##level;                                                                              \
     CodeWindowsLoop code_windows_##level;                                                                              \
     LargestLoop largest_##level;                                                                                       \
+    extern const TapLoops taps_##level;                                                                                \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;
 /* All that a level has of its own which is another one but for products of codes. */
