@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "ops/kernels/panel.h"
+#include "ops/window/planes.h"
 
 /* Some results of one group, at a block of positions of an image or at all of several. */
 typedef struct Block {
@@ -221,6 +222,9 @@ void correlation_plan(Correlation *c, int64_t images, int64_t threads)
     c->in = window_product(c->w.rank, c->w.in);
     c->out = window_product(c->w.rank, c->w.out);
     c->direct = window_is_data(&c->w);
+    planes_plan(c);
+    if (c->planes.lines)
+        return;
     split_positions(c, threads);
     split_results(c, (images + c->span - 1) / c->span * c->groups * c->tiles, threads);
     const Panel p = panel_of(c, c->part, c->span * c->tile);
@@ -229,8 +233,17 @@ void correlation_plan(Correlation *c, int64_t images, int64_t threads)
     c->room_bytes = ((c->placed + (c->direct ? panel_room(&p) : gathered)) * (size_t)element + 63) / 64 * 64;
 }
 
+size_t correlation_rows(const Correlation *c)
+{
+    return packed_rows(c->kernels, c->f64, c->results, c->channels * c->taps);
+}
+
 void correlation_run(Eval *e, Correlation *c)
 {
+    if (c->planes.lines) {
+        eval_parallel(e, planes_blocks(c), planes_run, c);
+        return;
+    }
     eval_parallel(e, (c->images + c->span - 1) / c->span * c->groups * c->tiles * c->parts, run_blocks, c);
 }
 

@@ -8,6 +8,13 @@
 
 #include "ops/window/window.h"
 
+/* How small groups run along planes (ops/window/planes.h). */
+typedef struct PlanePlan {
+    int64_t lines, blocks; /* positions of the first dimension at a time, 0: it is a product; and how often */
+    int64_t extent[MAX_SPATIAL], pitch[MAX_SPATIAL], plane,
+        phases; /* of a plane; how many the steps make of a channel */
+} PlanePlan;
+
 typedef struct Correlation {
     Window w;                          /* the distance of taps may be negative */
     int64_t groups, channels, results; /* channels and results of a group */
@@ -20,10 +27,11 @@ typedef struct Correlation {
 
     /* the plan */
     int64_t images;
-    int64_t taps, in, out;  /* of a kernel; spatial elements of data and result */
-    int64_t tile, tiles;    /* positions of a block, blocks of an image */
-    int64_t span;           /* images of a block: more than one where they are small */
-    int64_t part, parts;    /* results of a block, blocks of a group */
+    int64_t taps, in, out; /* of a kernel; spatial elements of data and result */
+    int64_t tile, tiles;   /* positions of a block, blocks of an image */
+    int64_t span;          /* images of a block: more than one where they are small */
+    int64_t part, parts;   /* results of a block, blocks of a group */
+    PlanePlan planes;
     bool direct;            /* the data is its own window matrix */
     size_t placed;          /* elements of results on their way */
     const Kernels *kernels; /* there before the plan */
@@ -33,6 +41,9 @@ typedef struct Correlation {
 
 /* Cuts the work of some images into blocks for so many threads; room_bytes is what each of them needs. */
 void correlation_plan(Correlation *c, int64_t images, int64_t threads);
+
+/* Elements of the packed rows of a group. */
+size_t correlation_rows(const Correlation *c);
 
 /* Runs a plan whose rooms are there. */
 void correlation_run(Eval *e, Correlation *c);

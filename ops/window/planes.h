@@ -1,0 +1,15 @@
+/* Correlations of small groups (ops/window/correlate.h) along flat planes: the data between its padding, parted by the steps
+ * of the window, so that what a tap sees of all positions lies in one run. */
+#ifndef OPS_WINDOW_PLANES_H
+#define OPS_WINDOW_PLANES_H
+
+#include "ops/window/correlate.h"
+
+/* Plans it instead of a product and says what room a worker needs, or does nothing: then c->planes.lines is 0. */
+void planes_plan(Correlation *c);
+
+/* Blocks of it, as base/parallel.h counts them. */
+int64_t planes_blocks(const Correlation *c);
+void planes_run(void *arg, int64_t begin, int64_t end, int worker);
+
+#endif
