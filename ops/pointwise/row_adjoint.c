@@ -116,16 +116,15 @@ static Node *clip_inside(Build *build, Node *x, Node *y, Node *z, Node *dy)
 {
     const DType t = type_of(dy);
     Node *above = y ? GE(x, y) : NULL, *below = z ? LE(x, z) : NULL;
-    if (!above && !below)
-        return dy;
-    return WHERE(above && below ? AND(above, below) : above ? above : below, dy, K(0));
+    Node *passes = below ? WHERE(below, dy, K(0)) : dy; /* one choice after the other: both in the arithmetic of dy */
+    return above ? WHERE(above, passes, K(0)) : passes;
 }
 
 static Node *clip_below(Build *build, Node *x, Node *y, Node *z, Node *dy)
 {
     const DType t = type_of(dy);
     Node *taken = LT(x, y);
-    return WHERE(z ? AND(taken, LE(y, z)) : taken, dy, K(0));
+    return WHERE(taken, z ? WHERE(LE(y, z), dy, K(0)) : dy, K(0));
 }
 
 static Node *clip_above(Build *build, Node *x, Node *y, Node *z, Node *dy)
