@@ -78,6 +78,7 @@ typedef struct WeightRun {
     int64_t taps, in, out;             /* of a kernel; spatial elements of data and result */
     int64_t positions;                 /* of all images */
     int64_t rows, part, parts;         /* of a group; those that are done together */
+    bool direct;                       /* the data is its own window matrix */
     const void *x, *dy;
     void *y;
     char *rooms;         /* for each worker */
@@ -131,6 +132,17 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
             at += p.n;                                                                                                 \
         }                                                                                                              \
     }                                                                                                                  \
+    /* Rows of a tile where the data is its own window matrix: as they lie. */                                         \
+    static void pack_data_##T(const WeightRun *r, const PackedLoops *l, int64_t group, int64_t row, int64_t rows,      \
+                              int64_t begin, int64_t end, T *to)                                                       \
+    {                                                                                                                  \
+        for (int64_t at = 0; at < end - begin;) {                                                                      \
+            const Piece p = piece_at(r, begin, end, at);                                                               \
+            const T *x = (const T *)r->x + ((p.image * r->groups + group) * r->channels + row) * r->in + p.first;      \
+            l->pack_rows((size_t)rows, (size_t)p.n, x, (size_t)r->in, 1, to + (size_t)at * l->rows, 0);                \
+            at += p.n;                                                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
     /* Adds what a block of positions brings to some rows. */                                                          \
     static void add_block_##T(const WeightRun *r, const PackedLoops *l, int64_t group, int64_t row, int64_t rows,      \
                               int64_t begin, int64_t end, T *room, T *sum, bool fresh)                                 \
@@ -140,8 +152,12 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
         pack_##T(r, l, group, begin, end, panels);                                                                     \
         for (int64_t i = 0, m; i < rows; i += m) {                                                                     \
             m = rows - i < (int64_t)l->rows ? rows - i : (int64_t)l->rows;                                             \
-            gather_##T(r, group, row + i, m, begin, end, lines);                                                       \
-            l->pack_rows((size_t)m, n, lines, n, 1, tile, 0);                                                          \
+            if (r->direct) {                                                                                           \
+                pack_data_##T(r, l, group, row + i, m, begin, end, tile);                                              \
+            } else {                                                                                                   \
+                gather_##T(r, group, row + i, m, begin, end, lines);                                                   \
+                l->pack_rows((size_t)m, n, lines, n, 1, tile, 0);                                                      \
+            }                                                                                                          \
             l->multiply((size_t)m, results, n, tile, 0, panels, sum + i * r->results, results, fresh);                 \
         }                                                                                                              \
     }                                                                                                                  \
@@ -228,6 +244,7 @@ static Status add_up(Eval *e, const WeightWay *way)
     r.out = window_product(r.w.rank, r.w.out);
     r.rows = r.channels * r.taps;
     r.positions = x->dims[0] * r.out;
+    r.direct = window_is_data(&r.w);
     if (tensor_elements(e->out[0]) == 0)
         return OK;
     const size_t element = wide ? sizeof(f64) : sizeof(f32), threads = (size_t)parallel_threads(e->pool);
