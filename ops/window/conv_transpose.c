@@ -8,7 +8,7 @@
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
-#include "ops/window/correlate.h"
+#include "ops/window/planes.h"
 #include "ops/window/window_access.h"
 
 static const AttrSpec conv_transpose_attrs[] = {
@@ -127,6 +127,38 @@ static FilterPack phase_filter(const Correlation *c, int64_t all_taps, const int
                          .to = to };
 }
 
+/* All phases, plane by plane, where each of them runs along planes; false: nothing was done. */
+static bool run_together(Eval *e, const Correlation *c, const Window *w, int64_t images, const void *filter,
+                         const int64_t *phases, int64_t *tap)
+{
+    enum { MOST = 64 };
+    const int64_t all_taps = window_product(w->rank, w->kernel), threads = parallel_threads(e->pool);
+    const int64_t n = window_product(w->rank, phases);
+    int64_t first[MAX_SPATIAL] = { 0 };
+    f32 *packed = (f32 *)(uintptr_t)c->filter;
+    size_t room = 0;
+    if (n > MOST || n == 1 || c->f64)
+        return false;
+    Correlation *each = NEWS(e->scratch, Correlation, n);
+    for (int64_t k = 0; k < n; k++, position_next(w->rank, phases, first)) {
+        each[k] = *c;
+        phase_open(&each[k], w, first, tap);
+        correlation_plan(&each[k], images, threads);
+        if (!each[k].planes.lines)
+            return false;
+        const FilterPack part = phase_filter(&each[k], all_taps, tap, filter, packed);
+        filter_pack(e, &part);
+        each[k].filter = packed;
+        packed += filter_room(e, &part);
+        room = each[k].room_bytes > room ? each[k].room_bytes : room;
+    }
+    char *rooms = eval_room(e, (size_t)threads, room);
+    for (int64_t k = 0; k < n; k++)
+        each[k].rooms = rooms, each[k].room_bytes = room;
+    planes_run_together(e, each, (size_t)n);
+    return true;
+}
+
 /* Every phase on its own: as many as a window has steps. */
 static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images, const void *filter)
 {
@@ -143,6 +175,8 @@ static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images,
     for (int i = 0; i < w->rank; i++)
         phases[i] = w->stride[i] < w->out[i] ? w->stride[i] : w->out[i];
     const int64_t n = window_product(w->rank, phases);
+    if (run_together(e, c, w, images, filter, phases, tap))
+        return;
     for (int64_t k = 0; k < n && !eval_stopped(e); k++, position_next(w->rank, phases, first)) {
         phase_open(c, w, first, tap);
         correlation_plan(c, images, threads);

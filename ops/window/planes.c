@@ -180,15 +180,44 @@ static void run_block(const Correlation *c, int64_t at, int64_t first, const Roo
     }
 }
 
-void planes_run(void *arg, int64_t begin, int64_t end, int worker)
+static Room open_room(const Correlation *c, int worker)
 {
-    const Correlation *c = arg;
     char *from = c->rooms + (size_t)worker * c->room_bytes;
     Room room = { .at = (size_t *)(void *)from };
     room.weights = (f32 *)(void *)(from + (size_t)of_weights(c) * sizeof(size_t));
     room.planes = room.weights + of_weights(c);
     room.sums = room.planes + round_up(of_planes(c) + MOST_LANES);
     place_taps(c, room.at);
+    return room;
+}
+
+void planes_run(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Correlation *c = arg;
+    const Room room = open_room(c, worker);
     for (int64_t i = begin; i < end; i++)
         run_block(c, i / c->planes.blocks, i % c->planes.blocks * c->planes.lines, &room);
+}
+
+typedef struct Together {
+    const Correlation *each;
+    size_t n;
+} Together;
+
+static void run_together(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Together *t = arg;
+    for (int64_t i = begin; i < end; i++)
+        for (size_t k = 0; k < t->n; k++) {
+            const Correlation *c = t->each + k;
+            const Room room = open_room(c, worker);
+            for (int64_t b = 0; b < c->planes.blocks; b++)
+                run_block(c, i, b * c->planes.lines, &room);
+        }
+}
+
+void planes_run_together(Eval *e, const Correlation *each, size_t n)
+{
+    Together t = { each, n };
+    eval_parallel(e, each->images * each->groups, run_together, &t);
 }

@@ -12,4 +12,8 @@ void planes_plan(Correlation *c);
 int64_t planes_blocks(const Correlation *c);
 void planes_run(void *arg, int64_t begin, int64_t end, int worker);
 
+/* Runs several that are planned so and write between each other, plane by plane: what they write stays in cache.  They have
+ * the images, the groups and the rooms in common. */
+void planes_run_together(Eval *e, const Correlation *each, size_t n);
+
 #endif
