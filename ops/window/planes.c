@@ -114,6 +114,55 @@ static void place_taps(const Correlation *c, size_t *at)
     }
 }
 
+/* A few elements, without a call. */
+static inline void copy(f32 *to, const f32 *from, int64_t n)
+{
+    enum { MANY = 256, SOME = 8, HALF = 4, PAIR = 2 };
+    if (n >= MANY) {
+        memcpy(to, from, (size_t)n * sizeof *to);
+        return;
+    }
+    for (; n >= SOME; n -= SOME, to += SOME, from += SOME)
+        memcpy(to, from, SOME * sizeof *to);
+    if (n & HALF)
+        memcpy(to, from, HALF * sizeof *to), to += HALF, from += HALF;
+    if (n & PAIR)
+        memcpy(to, from, PAIR * sizeof *to), to += PAIR, from += PAIR;
+    if (n & 1)
+        *to = *from;
+}
+
+static inline void clear(f32 *to, int64_t n)
+{
+    if (n == 1)
+        *to = 0;
+    else if (n > 1)
+        memset(to, 0, (size_t)n * sizeof *to);
+}
+
+static int64_t within(int64_t i, int64_t least, int64_t most)
+{
+    return i < least ? least : i > most ? most : i;
+}
+
+/* Lines of data, which lie in `lines` lines of a plane from line `above` on and `before` elements into it; these may be
+ * negative. */
+static void fill_lines(const Correlation *c, const f32 *x, int64_t lines, int64_t above, int64_t before, f32 *to)
+{
+    const int64_t width = c->planes.extent[1], rows = c->w.in[0], cols = c->w.in[1];
+    const int64_t from = within(before, 0, width), end = within(before + cols, from, width);
+    for (int64_t i = 0; i < lines; i++, to += width) {
+        const int64_t row = i - above;
+        if (row < 0 || row >= rows || from == end) {
+            clear(to, width);
+            continue;
+        }
+        clear(to, from);
+        copy(to + from, x + row * cols + from - before, end - from);
+        clear(to + end, width - end);
+    }
+}
+
 /* The planes of a group at some lines of positions. */
 static void fill(const Correlation *c, int64_t plane, int64_t first, int64_t lines, f32 *to)
 {
@@ -130,6 +179,11 @@ static void fill(const Correlation *c, int64_t plane, int64_t first, int64_t lin
     g.out[0] -= p->lines - lines;
     for (int64_t k = 0; k < c->channels; k++) {
         int64_t phase[MAX_SPATIAL] = { 0 };
+        if (g.rank == 2 && p->phases == 1) {
+            fill_lines(c, (const f32 *)c->x + (plane + k) * c->in, g.out[0], g.begin[0], g.begin[1], to);
+            to += p->plane;
+            continue;
+        }
         for (int64_t f = 0; f < p->phases; f++, to += p->plane, position_next(g.rank, g.stride, phase))
             window_gather_f32(&g, (const f32 *)c->x + (plane + k) * c->in, phase, 0, g.out[0] * p->pitch[0], to);
     }
@@ -154,11 +208,17 @@ static void place(const Correlation *c, const f32 *sums, int64_t first, int64_t 
             where += here * c->step[i];
         }
         f32 *row = y + (c->apart ? where : to);
-        if (step == 1 && !bias)
-            memcpy(row, from, (size_t)run * sizeof *row);
-        for (int64_t i = 0; (step != 1 || bias) && i < run; i++)
+        for (int64_t i = 0; i < run; i++)
             row[i * step] = bias ? from[i] + more : from[i];
     }
+}
+
+/* The same in the usual case: planes whose lines follow each other, without a bias. */
+static void place_lines(const Correlation *c, const f32 *sums, int64_t first, int64_t lines, f32 *y)
+{
+    const int64_t width = c->w.out[1];
+    for (int64_t i = 0; i < lines; i++)
+        copy(y + (first + i) * width, sums + i * c->planes.pitch[0], width);
 }
 
 static void run_block(const Correlation *c, int64_t at, int64_t first, const Room *room)
@@ -175,8 +235,12 @@ static void run_block(const Correlation *c, int64_t at, int64_t first, const Roo
         for (size_t i = 0; i < k; i++)
             room->weights[i] = filter[(size_t)m / tile * tile * k + i * tile + (size_t)m % tile];
         kernels_taps(c->kernels)->weigh(k, room->at, room->weights, (size_t)n, room->planes, room->sums);
-        place(c, room->sums, first, lines, c->bias ? (const f32 *)c->bias + group * c->results + m : NULL,
-              (f32 *)c->y + (at * c->results + m) * c->size);
+        const f32 *bias = c->bias ? (const f32 *)c->bias + group * c->results + m : NULL;
+        f32 *y = (f32 *)c->y + (at * c->results + m) * c->size;
+        if (c->w.rank == 2 && !c->apart && !bias)
+            place_lines(c, room->sums, first, lines, y);
+        else
+            place(c, room->sums, first, lines, bias, y);
     }
 }
 
