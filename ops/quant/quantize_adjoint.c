@@ -5,6 +5,8 @@
  *     rounded v - v           inside
  *     least - z, largest - z  below and above
  *
+ * where codes that are floats say what v was rounded to,
+ *
  * and what a learned code of 0 stands for what reaches those below and above, negated: with it, the scale has the codes
  * least and largest there.  Where only ends count, nothing inside adds to either.
  *
@@ -54,6 +56,13 @@ void code_spot_learns(Build *b, CodeSpot *p, double lo, double hi, bool ends, bo
     }
 }
 
+/* What floats were rounded to is what their codes stand for. */
+static Node *float_rounded(Build *b, Node *codes, Node *z)
+{
+    Node *number = build_cast(b, codes, F32);
+    return z ? CALL(b, sub, number, z) : number;
+}
+
 static CodeSpot spot_of(const Back *k)
 {
     const bool floats = dtype_is_float(k->code);
@@ -64,6 +73,8 @@ static CodeSpot spot_of(const Back *k)
     Node *r = floats ? v : quant_rounded(k->b, k->at->rounding, v, site_in(k->s, 3));
     Node *zero = site_in(k->s, 2), *z = zero ? quant_spread(&k->rows, zero, F32) : NULL;
     CodeSpot p = code_spot(k->b, v, r, lo, hi, z, k->at->mask);
+    if (floats && k->at->learned)
+        p.r = float_rounded(k->b, k->s->y[0], z);
     code_spot_learns(k->b, &p, lo, hi, k->at->ends, k->at->learned_zero);
     return p;
 }

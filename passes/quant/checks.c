@@ -117,11 +117,13 @@ static Status check_float(const QuantScales *s, const QuantNodes *q, const Node 
     const QuantPart *part = q->by->part;
     const QuantValue from = scale_source(q);
     const bool seen = data && (from == SOURCE_EMA || from == SOURCE_PCT),
+               learned = from == SOURCE_LSQ || from == SOURCE_TQT || from == SOURCE_STATS,
                either = from == SOURCE_MINMAX || from == SOURCE_SIGMA || from == SOURCE_CONST || from == SOURCE_DYNAMIC;
-    if (!seen && !either)
-        return scale_refused(s, q, value, data,
-                             data ? "ema, minmax, pct=P, sigma=K, const=S or dynamic beside codes that are floats"
-                                  : "minmax, sigma=K, const=S or dynamic beside codes that are floats");
+    if (!seen && !either && !learned)
+        return scale_refused(
+            s, q, value, data,
+            data ? "ema, minmax, pct=P, sigma=K, const=S, dynamic, lsq, tqt or stats=N beside codes that are floats"
+                 : "minmax, sigma=K, const=S, dynamic, lsq, tqt or stats=N beside codes that are floats");
     if (part[QUANT_ROUNDING].value != ROUNDING_RNE)
         return scale_refused(s, q, value, data, "codes that are floats to the nearest (rne)");
     return OK;

@@ -70,9 +70,7 @@ bool quant_learns(QuantScales *s, const Node *value)
 /* The scale with which the codes reach up to what a Clip lets pass; infinite where none does. */
 static double widest_scale(const QuantNodes *q)
 {
-    int64_t least, largest;
-    quant_codes_of(q, &least, &largest);
-    return q->most / (double)largest;
+    return q->most / quant_most_of(q);
 }
 
 /* 1 / (1 / s + 1 / widest): a learned scale that stays below the widest and can always be learned down again. */
@@ -92,7 +90,7 @@ static Node *before_bound(Build *b, Node *scale, double widest)
 }
 
 /* 2 E|x| / sqrt(largest) */
-static Node *mean_size(const QuantNodes *q, Build *b, Node *each, const Type *type, int64_t largest)
+static Node *mean_size(const QuantNodes *q, Build *b, Node *each, const Type *type, double largest)
 {
     Node *mean;
     if (q->grain.block) {
@@ -101,26 +99,26 @@ static Node *mean_size(const QuantNodes *q, Build *b, Node *each, const Type *ty
     } else {
         mean = quant_fold(b, FOLD_MEAN, &q->grain, each);
     }
-    return CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt((double)largest)));
+    return CALL(b, mul, mean, build_scalar(b, F32, 2 / sqrt(largest)));
 }
 
 /* max|x| / largest */
-static Node *whole_size(const QuantNodes *q, Build *b, Node *each, const Type *type, int64_t largest)
+static Node *whole_size(const QuantNodes *q, Build *b, Node *each, const Type *type, double largest)
 {
     Node *most = quant_fold(b, FOLD_LARGEST, &q->grain, each);
     if (q->grain.block)
         most = quant_as_scales(b, &q->grain, most, type);
-    return CALL(b, div, most, build_scalar(b, F32, (double)largest));
+    return CALL(b, div, most, build_scalar(b, F32, largest));
 }
 
-/* Where learning starts, as a logarithm to the base 2; what is never learned holds all of what is seen. */
+/* Where learning starts, as a logarithm to the base 2; what is never learned holds all of what is seen, and so do floats,
+ * whose codes are as close to each other, for their size, wherever the largest lies. */
 static Node *first_step_size(const QuantNodes *q, Build *b, Node *value)
 {
-    int64_t least, largest;
-    quant_codes_of(q, &least, &largest);
     Node *each = CALL(b, abs, value);
     const bool bits = q->by->part[QUANT_BITS].value != QUANT_NOTHING;
-    Node *size = (q->stays || bits ? whole_size : mean_size)(q, b, each, value->type, bits ? 1 : largest);
+    const bool whole = q->stays || bits || quantizer_is_float(q->by);
+    Node *size = (whole ? whole_size : mean_size)(q, b, each, value->type, bits ? 1 : quant_most_of(q));
     size = CALL(b, max, size, build_scalar(b, F32, ldexp(1, -24)));
     if (isfinite(q->most))
         size = before_bound(b, size, widest_scale(q));

@@ -40,6 +40,13 @@ DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest)
     return codes_between(*least, *largest);
 }
 
+double quant_most_of(const QuantNodes *q)
+{
+    int64_t least, largest;
+    const DType codes = quant_codes_of(q, &least, &largest);
+    return dtype_is_float(codes) ? (double)float_codes_most(codes) : (double)largest;
+}
+
 /* ---- from a range ---- */
 
 static RangeScaleAttr range_of(const QuantNodes *q)
@@ -126,12 +133,9 @@ static Status scale_of_kept(QuantNodes *q, Build *b, Node *weight)
 /* The largest of each row, at the least the floor, over the largest code. */
 static Status scale_of_sizes(QuantNodes *q, Build *b, Node *value)
 {
-    int64_t least, largest;
-    const DType codes = quant_codes_of(q, &least, &largest);
-    const double top = dtype_is_float(codes) ? (double)float_codes_most(codes) : (double)largest;
     Node *most = quant_fold(b, FOLD_LARGEST, &q->grain, CALL(b, abs, value));
     most = quant_as_scales(b, &q->grain, most, value->type);
-    q->scale = CALL(b, div, CALL(b, max, most, build_scalar(b, F32, q->floor)), build_scalar(b, F32, top));
+    q->scale = CALL(b, div, CALL(b, max, most, build_scalar(b, F32, q->floor)), build_scalar(b, F32, quant_most_of(q)));
     return b->status;
 }
 
@@ -377,13 +381,13 @@ static int rounding_of(const Quantizer *q)
 }
 
 /* 1 / sqrt(N largest), N being the elements that share a scale: of data, those of one sample. */
-static float gain_of(const QuantNodes *q, const Node *value, int64_t largest)
+static float gain_of(const QuantNodes *q, const Node *value)
 {
     const Type *t = value->type;
     double n = quant_sharing(&q->grain, t);
     if (q->grain.axis == QUANT_WHOLE && !quant_weight_of((Node *)value) && t->rank > 0)
         n /= (double)t->dims[0];
-    return (float)(1 / sqrt(n * (double)largest));
+    return (float)(1 / sqrt(n * quant_most_of(q)));
 }
 
 /* What is learned as a bound, or beside thresholds, has no factor. */
@@ -411,7 +415,7 @@ Node *quant_codes(Build *b, const QuantNodes *q, Node *value)
                         .rounding = rounding_of(q->by),
                         .mask = q->end ? MASK_NONE : mask_of(q->by),
                         .learned = learned,
-                        .gain = learned && !is_threshold(q) ? gain_of(q, value, largest) : 1,
+                        .gain = learned && !is_threshold(q) ? gain_of(q, value) : 1,
                         .ends = scale_source(q) == SOURCE_PACT,
                         .learned_zero = q->zero && q->by->part[QUANT_ZERO].value == ZERO_LEARNED };
     code_range(codes, &lo, &hi);

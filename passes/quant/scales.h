@@ -71,6 +71,9 @@ Status quant_budget(QuantScales *s);
 /* The element type of its codes, and the least and largest of them. */
 DType quant_codes_of(const QuantNodes *q, int64_t *least, int64_t *largest);
 
+/* The largest number that a code stands for, in units of its scale. */
+double quant_most_of(const QuantNodes *q);
+
 /* codes = quantize(value), and the number that each stands for. */
 Node *quant_codes(Build *b, const QuantNodes *q, Node *value);
 Node *quant_number(Build *b, const QuantNodes *q, Node *codes);

@@ -49,8 +49,8 @@ static bool is_known_source(QuantValue v, bool data)
 /* Of codes that are floats: what needs no codes between which numbers lie. */
 static bool is_source_of_floats(QuantValue v, bool data)
 {
-    return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_SIGMA ||
-           (data && (v == SOURCE_EMA || v == SOURCE_PCT));
+    return v == SOURCE_CONST || v == SOURCE_MINMAX || v == SOURCE_DYNAMIC || v == SOURCE_SIGMA || v == SOURCE_LSQ ||
+           v == SOURCE_TQT || v == SOURCE_STATS || (data && (v == SOURCE_EMA || v == SOURCE_PCT));
 }
 
 /* Whether the range is one of several that are tried. */

@@ -1,5 +1,5 @@
 /* What comes back through quantizers, against formulas in f64: masks, and LSQ's gradient of the scale for one scale, one an
- * index of an axis, and one a block. */
+ * index of an axis, and one a block; codes that are integers, and floats of few bits. */
 #include "ops/control/reverse.h"
 #include "ops/quant/quantize.h"
 #include "support/calls.h"
@@ -8,12 +8,26 @@ enum { ROWS = 6, COLS = 10, BLOCK = 4, BLOCKS = 3, N = ROWS * COLS };
 
 typedef enum Grain { TENSOR, FIRST_AXIS, LAST_AXIS, BLOCKS_OF_ROWS, GRAINS } Grain;
 
+/* Floats by their definition: digits of the significand, the exponent of the least number above 0, the largest number. */
+typedef struct FloatCodes {
+    DType code;
+    int digits, low;
+    double most;
+} FloatCodes;
+
+static const FloatCodes floats[] = { { F8E4M3, 4, -9, 448 },
+                                     { F8E5M2, 3, -16, 57344 },
+                                     { F4E2M1, 2, -1, 6 },
+                                     { F6E2M3, 4, -3, 7.5 },
+                                     { F6E3M2, 3, -4, 28 } };
+
 typedef struct Trial {
     Context *c;
     Grain grain;
     QuantizeAttr attr;
     DType code;
-    bool zero, back; /* back: by way of dequantize_linear */
+    const FloatCodes *floats; /* null: codes are integers */
+    bool zero, back;          /* back: by way of dequantize_linear */
     Tensor *x, *s, *z, *draw, *dy, *dx, *ds;
 } Trial;
 
@@ -54,7 +68,8 @@ static void fill(Trial *t, Rng *rng)
     for (int i = 0; i < N; i++) {
         const double s = tensor_get_f64(t->s, scale_at(t->grain, i));
         const double v = rng_below(rng, 3) ? (double)rng_range(rng, -48, 48) / 4 : 20 * rng_unit(rng) - 10;
-        tensor_set_f64(t->x, i, i == 7 ? NAN : i == 8 ? INFINITY : v * s);
+        const double reach = t->floats ? t->floats->most / (i % 2 ? 9 : 900) : 1;
+        tensor_set_f64(t->x, i, i == 7 ? NAN : i == 8 ? INFINITY : v * s * reach);
         tensor_set_f64(t->dy, i, 2 * rng_unit(rng) - 1);
         tensor_set_f64(t->draw, i, (double)rng_below(rng, 1 << 24) * 0x1p-24);
     }
@@ -86,10 +101,21 @@ static Status run(Trial *t)
     return OK;
 }
 
+/* The nearest number of so many digits, of two that are as near the one whose last digit is 0. */
+static double nearest_float(const FloatCodes *f, double v)
+{
+    int e;
+    (void)frexp(v, &e);
+    const double step = ldexp(1, e - f->digits > f->low ? e - f->digits : f->low), r = rint(v / step) * step;
+    return isfinite(v) ? fmax(-f->most, fmin(r, f->most)) : v;
+}
+
 /* The code before it is held between the ends, without the zero point. */
 static double rounded_f64(const Trial *t, int i, double v)
 {
     const double low = floor(v);
+    if (t->floats)
+        return nearest_float(t->floats, v);
     switch (t->attr.rounding) {
     case ROUND_RNE:
         return rint(v);
@@ -121,7 +147,7 @@ static int compare(const Trial *t)
         const int64_t k = scale_at(t->grain, i);
         const double z = t->zero ? at(t->z, k) : 0, dy = at(t->dy, i);
         const double v = (double)(float)(at(t->x, i) / at(t->s, k)), r = rounded_f64(t, i, v);
-        const double seen = t->attr.mask == MASK_BY_VALUE ? v : r, least = lo - z, most = hi - z;
+        const double seen = t->floats || t->attr.mask == MASK_BY_VALUE ? v : r, least = lo - z, most = hi - z;
         const bool outside = seen < least || seen > most;
         const double want = t->attr.mask == MASK_NONE ? dy : isnan(v) || outside ? stopped : dy;
         const double slope = seen < least ? least : seen > most ? most : r - v;
@@ -141,6 +167,16 @@ static int compare(const Trial *t)
     return bad;
 }
 
+static Status check(Trial *t, Rng *rng, int *bad)
+{
+    fill(t, rng);
+    TRY(run(t));
+    *bad += compare(t);
+    tensor_drop(&t->c->heap, t->dx);
+    tensor_drop(&t->c->heap, t->ds);
+    return OK;
+}
+
 static Status all_come_back(void *arg)
 {
     Context *c = arg;
@@ -158,11 +194,27 @@ static Status all_come_back(void *arg)
                                  .mask = i / (GRAINS * ROUNDINGS) % 3,
                                  .learned = i % 7 != 6,
                                  .gain = i % 3 ? 1 : 0.125f };
-        fill(&t, &rng);
-        TRY(run(&t));
-        bad += compare(&t);
-        tensor_drop(&c->heap, t.dx);
-        tensor_drop(&c->heap, t.ds);
+        TRY(check(&t, &rng, &bad));
+    }
+    assert_int_equal(bad, 0);
+    return OK;
+}
+
+static Status all_floats_come_back(void *arg)
+{
+    Rng rng = { 9 };
+    int bad = 0;
+    for (int i = 0; i < (int)COUNT(floats) * GRAINS * 3 * 4; i++) {
+        const FloatCodes *f = &floats[i % (int)COUNT(floats)];
+        Trial t = { .c = arg, .grain = i % GRAINS, .code = f->code, .floats = f, .back = i % 2 };
+        t.attr = (QuantizeAttr){ .axis = t.grain == FIRST_AXIS ? 0 : 1,
+                                 .block_size = t.grain == BLOCKS_OF_ROWS ? BLOCK : 0,
+                                 .output_dtype = (int)t.code + 1,
+                                 .saturate = true,
+                                 .mask = i % 3,
+                                 .learned = i % 7 != 6,
+                                 .gain = i % 3 ? 1 : 0.125f };
+        TRY(check(&t, &rng, &bad));
     }
     assert_int_equal(bad, 0);
     return OK;
@@ -174,8 +226,15 @@ static void gradients_are_as_stated(void **state)
     with_context(all_come_back);
 }
 
+static void gradients_of_floats_are_as_stated(void **state)
+{
+    (void)state;
+    with_context(all_floats_come_back);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(gradients_are_as_stated) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(gradients_are_as_stated),
+                                        cmocka_unit_test(gradients_of_floats_are_as_stated) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
