@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "passes/ptq/chains.h"
+#include "passes/recipe/quantizer.h"
 
 /* ---- --ptq ---- */
 
@@ -42,7 +43,7 @@ static bool take_word(PtqPlan *plan, Str word)
     return count > 0;
 }
 
-Status ptq_read(const Command *c, PtqPlan *plan)
+static Status read_plan(const Command *c, PtqPlan *plan)
 {
     const char *text = option_text(&c->line, OPT_ptq);
     *plan = (PtqPlan){ .on = text != NULL, .steps = ROUNDING_STEPS };
@@ -63,13 +64,17 @@ static Status refuse(const qcc_step *step, const char *why, const char *instead)
     return message_send(m);
 }
 
-Status ptq_check(const qcc_step *step, const PtqPlan *plan)
+Status ptq_plan(const Command *c, const qcc_step *step, PtqPlan *plan)
 {
     const Recipe *r = &step->recipe;
+    TRY(read_plan(c, plan));
     if (!plan->on)
         return OK;
     if (!r->quantization.spec)
-        return refuse(step, "nothing is quantized", "--quant w8a8");
+        return refuse(step, "nothing of this model is deployed as codes", "--quant w8a8");
+    if (quantizer_is_stored(&r->quantization.spec->of[OPERAND_W]))
+        return refuse(step, "weights of this step are stored as codes, and have no floats to be made fit",
+                      "--quant w8");
     if (r->kept_norms)
         return refuse(step, "norms are parameters of their own in this step", "--bn fold");
     return OK;

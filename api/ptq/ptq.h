@@ -13,11 +13,8 @@ typedef struct PtqPlan {
     int64_t steps; /* of rounding, for each layer */
 } PtqPlan;
 
-/* Reads --ptq of a line; all of it off where it is not there. */
-Status ptq_read(const Command *c, PtqPlan *plan);
-
-/* Whether a step can be made fit: USAGE otherwise. */
-Status ptq_check(const qcc_step *step, const PtqPlan *plan);
+/* Reads --ptq of a line; all of it off where it is not there; USAGE where a step cannot be made fit. */
+Status ptq_plan(const Command *c, const qcc_step *step, PtqPlan *plan);
 
 /* Moves factors between layers that follow each other, before ranges are seen.  What is done is told in `told`. */
 Status ptq_equalize(qcc_step *step, Session *run, const Batches *batches, Text *told);

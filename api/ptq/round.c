@@ -26,7 +26,6 @@ typedef struct Rounding {
     Node *codes, *state;
     Tensor *floors, *scales, *start;
     Tensor *beta, *lambda;
-    double zero;
 } Rounding;
 
 /* ---- the layer ---- */
@@ -45,24 +44,44 @@ static const char *find_layer(Rounding *r)
     const DType t = r->codes->type->dtype;
     if (!dtype_is_integer(t) || dtype_bits(t) > 16 || t == BOOL)
         return "its codes are no integers";
-    const Tensor *z = walk_value(r->w, in(r->codes, 2), 0, false);
-    if (z && tensor_elements(z) > 1)
-        return "its channels have codes of 0 of their own";
     return r->w->batches->n && !walk_value(r->w, in(call, r->layer.data), 0, false) ? "its data are not there" : NULL;
 }
 
-/* Every weight as a floor and what is above it. */
+/* Where codes of 0 are not 0, both ends of what shares a scale make it, and are seldom whole: numbers that are an end. */
+static bool *ends_of(Rounding *r, const Tensor *x, const ScaleLayout *layout, int64_t scales)
+{
+    bool *is_end = NEWS(r->arena, bool, tensor_elements(x) + 1);
+    double *least = NEWS(r->arena, double, scales), *most = NEWS(r->arena, double, scales);
+    int64_t i = 0;
+    for (int64_t k = 0; k < scales; k++) {
+        least[k] = (double)INFINITY;
+        most[k] = -(double)INFINITY;
+    }
+    for (int64_t k = 0; k < tensor_elements(x); k++) {
+        scale_layout_indices(layout, k, 1, &i);
+        least[i] = fmin(least[i], tensor_get_f64(x, k));
+        most[i] = fmax(most[i], tensor_get_f64(x, k));
+    }
+    for (int64_t k = 0; k < tensor_elements(x); k++) {
+        scale_layout_indices(layout, k, 1, &i);
+        is_end[k] = tensor_get_f64(x, k) == least[i] || tensor_get_f64(x, k) == most[i];
+    }
+    return is_end;
+}
+
+/* Every weight as a floor and what is above it.  Each scale may have a code of 0 of its own, from which codes count. */
 static void take_apart(Rounding *r)
 {
     Walk *w = r->w;
+    double lo, hi;
     const QuantizeAttr *at = r->codes->attr;
     const Tensor *x = walk_value(w, r->state, 0, false), *s = walk_value(w, in(r->codes, 1), 0, false);
     const Tensor *z = walk_value(w, in(r->codes, 2), 0, false);
     const ScaleLayout layout = scale_layout_of(x->type, s->type, at->axis, at->block_size);
-    code_limits(r->codes->type->dtype, at->least, at->largest, &r->layer.least, &r->layer.largest);
-    r->zero = z ? (double)tensor_get_i64(z, 0) : 0;
-    r->layer.least -= r->zero;
-    r->layer.largest -= r->zero;
+    code_limits(r->codes->type->dtype, at->least, at->largest, &lo, &hi);
+    const bool *is_end = z ? ends_of(r, x, &layout, tensor_elements(s)) : NULL;
+    r->layer.least = (double)INFINITY;
+    r->layer.largest = -(double)INFINITY;
     r->floors = tensor_new(r->arena, x->type);
     r->scales = tensor_new(r->arena, x->type);
     r->start = tensor_new(r->arena, x->type);
@@ -70,10 +89,13 @@ static void take_apart(Rounding *r)
         int64_t i = 0;
         scale_layout_indices(&layout, k, 1, &i);
         const double scale = tensor_get_f64(s, i), v = tensor_get_f64(x, k) / scale;
+        const double zero = z ? (double)tensor_get_i64(z, i) : 0, least = lo - zero, largest = hi - zero;
         double down = floor(v), part = v - down;
-        const bool stays = fabs(v - rint(v)) < is_whole || v <= r->layer.least || v >= r->layer.largest;
+        const bool stays = fabs(v - rint(v)) < is_whole || v <= least || v >= largest || (is_end && is_end[k]);
         if (stays)
-            down = fmin(fmax(rint(v), r->layer.least), r->layer.largest), part = 0;
+            down = fmin(fmax(rint(v), least), largest), part = 0;
+        r->layer.least = fmin(r->layer.least, least);
+        r->layer.largest = fmax(r->layer.largest, largest);
         tensor_set_f64(r->floors, k, down);
         tensor_set_f64(r->scales, k, scale);
         tensor_set_f64(r->start, k, stays ? -surely : rounding_of(part));

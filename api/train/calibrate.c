@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/make/phase_step.h"
-#include "api/ptq/ptq.h"
+#include "api/train/fit.h"
 #include "ir/own_names.h"
 #include "ops/quant/observe.h"
 
@@ -77,6 +77,22 @@ static Status observe_batches(Calibration *k, int64_t most)
     return OK;
 }
 
+/* Whether anything is to be seen: ranges, or first values of scales that are learned. */
+static bool observes(const qcc_step *s)
+{
+    return module_graph(s->module, "observe") != NULL;
+}
+
+/* Whether that reads data: scales of weights alone, which are learned, begin with the weights. */
+static bool observes_data(const qcc_step *s)
+{
+    const Graph *g = module_graph(s->module, "observe");
+    bool reads = false;
+    for (size_t i = 0; g && i < g->n_inputs; i++)
+        reads |= node_is_input(g->inputs[i]) && g->inputs[i]->uses;
+    return reads;
+}
+
 /* ---- what was seen ---- */
 
 static Status saw_no_number(const Calibration *k, const State *state)
@@ -122,93 +138,33 @@ static Status check_seen(const Calibration *k)
 
 /* ---- --ptq ---- */
 
-/* Copies of what the model reads of the first `most` batches. */
-static Status keep_batches(Calibration *k, int64_t most, Heap *heap, Batches *kept)
+static Status see(void *user, int64_t most)
 {
-    Arena *arena = &k->c->cx->scratch;
-    const char **names = NEWS(arena, const char *, k->data->n_inputs + 1);
-    const int64_t have = feed_batches(k->feed);
-    for (size_t i = 0; i < k->data->n_inputs; i++)
-        names[i] = k->data->inputs[i].name;
-    *kept = (Batches){ .names = names, .n_names = k->data->n_inputs };
-    for (int64_t i = 0; i < most && (have < 0 || i < have); i++) {
-        Batch batch;
-        TRY(feed_batch(k->feed, &k->c->cx->diag, 0, i, &batch));
-        if (!batch.rows)
-            return OK;
-        GROW(arena, kept->values, kept->n, kept->cap);
-        const Tensor **values = NEWS(arena, const Tensor *, kept->n_names + 1);
-        for (size_t v = 0; v < kept->n_names; v++) {
-            Tensor *own = batch.values[v] ? tensor_alloc(heap, batch.values[v]->type) : NULL;
-            if (own && own->bytes)
-                memcpy(own->data, batch.values[v]->data, own->bytes);
-            values[v] = own;
-        }
-        kept->values[kept->n++] = values;
-    }
-    return OK;
-}
-
-static Status see(Calibration *k, int64_t most)
-{
+    Calibration *k = user;
     k->seen = 0;
+    if (!observes(k->step))
+        return OK;
     TRY(observe_batches(k, most));
     return check_seen(k);
-}
-
-/* Ranges behind an equalization, which is taken back where results are further from those of floats with it. */
-static Status equalize(Calibration *k, int64_t most, const PtqPlan *plan, const Batches *batches, Heap *heap,
-                       Text *told)
-{
-    size_t n;
-    double with, without;
-    Text words;
-    text_open(&words, &k->step->arena);
-    const NamedTensor *before = ptq_states(k->run, heap, &k->c->cx->scratch, &n);
-    TRY(see(k, most));
-    TRY(ptq_results(k->step, k->run, batches, plan->corrects, &without));
-    TRY(ptq_put_back(k->run, before, n));
-    TRY(ptq_equalize(k->step, k->run, batches, &words));
-    TRY(see(k, most));
-    const NamedTensor *equal = ptq_states(k->run, heap, &k->c->cx->scratch, &n);
-    TRY(ptq_results(k->step, k->run, batches, plan->corrects, &with));
-    if (with >= without) {
-        text_add(told, text_get(&words));
-        text_printf(told, "  results        %.1f dB, %.1f dB without these factors\n", with, without);
-        return ptq_put_back(k->run, equal, n);
-    }
-    text_printf(told, "  equalized      nothing: results would be %.1f dB instead of %.1f dB\n", with, without);
-    TRY(ptq_put_back(k->run, before, n));
-    return see(k, most);
-}
-
-static Status fit(Calibration *k, int64_t most, const PtqPlan *plan, const Batches *batches, Heap *heap, Text *told)
-{
-    const uint64_t seed = (uint64_t)option_count(&k->c->line, OPT_seed, 0);
-    text_printf(told, "%-16s %s\n", "ptq", option_text(&k->c->line, OPT_ptq));
-    TRY(plan->equalizes ? equalize(k, most, plan, batches, heap, told) : see(k, most));
-    return ptq_layers(k->step, k->run, batches, plan, seed, told);
 }
 
 /* Quantizers see the data; with --ptq the model is made fit for codes around that. */
 static Status see_batches(Calibration *k, int64_t most)
 {
     PtqPlan plan;
-    Batches batches;
-    Heap heap;
-    Text told;
-    TRY(ptq_read(k->c, &plan));
-    TRY(ptq_check(k->step, &plan));
+    TRY(ptq_plan(k->c, k->step, &plan));
     if (!plan.on)
         return see(k, most);
-    heap_open(&heap, &k->c->cx->memory);
-    text_open(&told, &k->step->arena);
-    Status status = keep_batches(k, most, &heap, &batches);
-    if (status == OK)
-        status = fit(k, most, &plan, &batches, &heap, &told);
-    heap_close(&heap);
-    k->ptq = text_get(&told);
-    return status;
+    const Fit fit = { .c = k->c,
+                      .step = k->step,
+                      .run = k->run,
+                      .data = k->data,
+                      .feed = k->feed,
+                      .most = most,
+                      .plan = &plan,
+                      .see = see,
+                      .user = k };
+    return fit_codes(&fit, &k->ptq);
 }
 
 /* ---- --calibrate ---- */
@@ -229,11 +185,16 @@ static const char *told_of(const Calibration *k, const char *of)
 /* Nobody observes in this step. */
 static Status not_wanted(const Command *c)
 {
-    const char *option = option_given(&c->line, OPT_calibrate) ? "--calibrate" : "--ptq";
     Message *m = message_new(&c->cx->diag, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE,
-                             "%s: no range of this step comes from data", option);
-    message_try(m, "--quant w8a8, or the line without %s", option);
+                             "--calibrate: no range of this step comes from data");
+    message_try(m, "--quant w8a8, or the line without --calibrate");
     return message_send(m);
+}
+
+/* The graph whose inputs data are for: --ptq sees them all, also where nobody observes any. */
+static const Graph *shown_to(const Calibration *k)
+{
+    return module_graph(k->step->module, option_given(&k->c->line, OPT_ptq) ? "eval" : "observe");
 }
 
 /* Opens what --calibrate names for the model's inputs, whose samples are those of one micro-batch. */
@@ -241,8 +202,8 @@ static Status calibrate_on(Calibration *k, uint64_t seed, bool shuffle, const ch
 {
     TrainData data = { 0 };
     Command *c = k->c;
-    const Graph *g = module_graph(k->step->module, "observe");
-    if (!g)
+    const Graph *g = shown_to(k);
+    if (!g || (!observes_data(k->step) && !option_given(&c->line, OPT_ptq)))
         return not_wanted(c);
     TRY(train_data_open_for(c, k->step, g, OPT_calibrate, &data));
     const FeedOptions options = { .shuffle = shuffle && !dataset_is_one(data.set),
@@ -257,7 +218,8 @@ static Status calibrate_on(Calibration *k, uint64_t seed, bool shuffle, const ch
     feed_close(k->feed);
     dataset_close(data.set);
     TRY(status);
-    *told = told_of(k, arena_printf(&c->cx->scratch, " of %s   --calibrate", option_text(&c->line, OPT_calibrate)));
+    if (observes_data(k->step))
+        *told = told_of(k, arena_printf(&c->cx->scratch, " of %s   --calibrate", option_text(&c->line, OPT_calibrate)));
     return OK;
 }
 
@@ -272,6 +234,14 @@ static Status no_data(Trainer *t, const State *state)
     return message_send(m);
 }
 
+static Status read_once(Trainer *t)
+{
+    Message *m =
+        message_new(t->d, SEVERITY_ERROR, USAGE, ON_COMMAND_LINE, "--ptq: by which data? A stream is read once");
+    message_try(m, "--calibrate FILE");
+    return message_send(m);
+}
+
 Status train_calibrate(Trainer *t)
 {
     const State *state;
@@ -279,12 +249,16 @@ Status train_calibrate(Trainer *t)
     Calibration k = { .c = t->c, .step = t->step, .run = t->run, .data = &t->data, .feed = t->feed, .parts = 1 };
     const bool own = option_given(&t->c->line, OPT_calibrate) > 0;
     const bool fits = option_given(&t->c->line, OPT_ptq) > 0;
-    if ((own || fits) && !module_graph(t->step->module, "observe"))
+    const bool sees = observes(t->step), alone = fits && !sees && !t->done;
+    PtqPlan plan;
+    TRY(ptq_plan(t->c, t->step, &plan));
+    if (own && !fits && !sees)
         return not_wanted(t->c);
     TRY(session_unobserved(t->run, &state));
-    if (!state) {
+    if (!state && !alone) {
         if (fits)
-            t->ptq = "ptq              ranges are known already: the model stays as it is\n";
+            t->ptq = sees ? "ptq              ranges are known already: the model stays as it is\n"
+                          : "ptq              the run goes on: the model stays as it is\n";
         if (own)
             t->calibrated = "ranges are known already: --calibrate is not read";
         return OK;
@@ -295,10 +269,10 @@ Status train_calibrate(Trainer *t)
         return OK;
     }
     if (t->batches < 0)
-        return no_data(t, state);
+        return state ? no_data(t, state) : read_once(t);
     k.parts = r->accumulate > 1 ? r->accumulate : 1;
     TRY(see_batches(&k, most_batches(t->c)));
-    t->calibrated = told_of(&k, "");
+    t->calibrated = sees ? told_of(&k, "") : NULL;
     t->ptq = k.ptq;
     return OK;
 }
@@ -373,6 +347,13 @@ static Status calibrate(Command *c, qcc_session *session, const char **told, con
     TRY(calibrate_on(&k, seed, true, told));
     *ptq = k.ptq;
     return OK;
+}
+
+Status calibrate_by_weights(qcc_session *session)
+{
+    const State *state;
+    TRY(session_unobserved(session->run, &state));
+    return state && !observes_data(session->step) ? session_observe(session->run) : OK;
 }
 
 Status calibrate_session(Command *c, qcc_session *session, const char **ptq)

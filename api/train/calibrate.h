@@ -11,4 +11,7 @@ Status calibrate_step(Command *c, qcc_step *s, const char **told);
 /* The same for a session of it; `ptq` is what --ptq did, in lines (null: nothing). */
 Status calibrate_session(Command *c, qcc_session *session, const char **ptq);
 
+/* Lets scales that are learned of weights alone, for which nobody needs data, begin with what the weights are. */
+Status calibrate_by_weights(qcc_session *session);
+
 #endif

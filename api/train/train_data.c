@@ -85,6 +85,12 @@ DataOptions train_data_options(Ir *ir)
     return (DataOptions){ .read_proto = read_proto, .user = ir };
 }
 
+/* Calibration asks for what the model reads, not for targets. */
+static bool is_asked(const qcc_step *s, const Node *n, Option data)
+{
+    return is_data(n) && (data != OPT_calibrate || map_find(&s->model->input_names, n->name));
+}
+
 /* The inputs of a graph that data are for; those that nobody reads may be left out. */
 static Status open_for(Command *c, qcc_step *s, const Graph *g, bool read, Option data, Option target, TrainData *out)
 {
@@ -98,7 +104,7 @@ static Status open_for(Command *c, qcc_step *s, const Graph *g, bool read, Optio
     out->n_inputs = 0;
     for (size_t i = 0; i < g->n_inputs; i++) {
         const Node *n = g->inputs[i];
-        if (!is_data(n) || (read && !n->uses))
+        if (!is_asked(s, n, data) || (read && !n->uses))
             continue;
         DataInput *input = &out->inputs[out->n_inputs++];
         *input = (DataInput){ .name = n->name, .type = n->type, .target = is_target(n->name) };

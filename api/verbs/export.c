@@ -5,6 +5,7 @@
 #include "api/model/census.h"
 #include "api/session/export_quant.h"
 #include "api/session/weights.h"
+#include "api/ptq/ptq.h"
 #include "api/train/calibrate.h"
 #include "api/verbs/export.h"
 #include "api/deployed/fusions.h"
@@ -36,6 +37,8 @@ static Status find_scales(Command *c, const qcc_model *m, Exported *e, const cha
         return fail_as(&c->cx->diag, USAGE, ON_COMMAND_LINE, "--calibrate: the scales are those of --checkpoint");
     if (option_given(&c->line, OPT_calibrate))
         return calibrate_session(c, e->session, &e->ptq);
+    if (!checkpoint)
+        TRY(calibrate_by_weights(e->session));
     TRY(session_unobserved(e->session->run, &state));
     return state && !checkpoint ? wants_run(c, m) : OK;
 }
@@ -58,7 +61,9 @@ static Status open_step(Command *c, qcc_model *m, Exported *e)
     if (!needs_step(&c->line, m))
         return OK;
     TRY(export_has_model(m));
+    PtqPlan plan;
     TRY(step_compile(m, &c->line, &e->step));
+    TRY(ptq_plan(c, e->step, &plan));
     const bool codes = export_writes_again(e->step, &e->form);
     if (!path && !codes && !option_given(&c->line, OPT_verify))
         return OK;

@@ -20,7 +20,7 @@ typedef struct RoundingLayer {
     const Tensor *floors;        /* codes of the weight, rounded down, without the zero point */
     const Tensor *scales;        /* of each element */
     const Tensor *start;         /* what is trained, as it begins */
-    double least, largest;       /* codes without the zero point */
+    double least, largest;       /* codes without the zero point, of all scales */
     double share;                /* what a squared difference counts: 1 over the mean one at the start */
 } RoundingLayer;
 
