@@ -85,7 +85,7 @@ void fusions_tell(Text *t, Arena *arena, const Fusions *f, bool all)
     text_label(t, "fused");
     text_printf(t, "by %s (%s), as predicted: ", f->engine, f->how);
     if (f->refused) {
-        text_add(t, "the model is refused: signed codes pass a move, at opset 21 and more\n");
+        text_printf(t, "the model is refused: %s\n", f->refused);
         return;
     }
     text_printf(t, "%zu of %zu Q and DQ go, %zu stay%s\n", f->n - f->orphans, f->n, f->orphans,

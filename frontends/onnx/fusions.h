@@ -38,7 +38,7 @@ typedef struct Fusions {
     size_t orphans; /* fates that stay */
     FusionChange *changes;
     size_t n_changes, cap; /* without Q and DQ */
-    bool refused;          /* by its own rules ONNX Runtime makes a model of it that it then refuses */
+    const char *refused;   /* why ONNX Runtime refuses it, or what it makes of it by its own rules; null: it does not */
 } Fusions;
 
 /* Says it of the model of a spine; `typed` is what onnx_import made of it, whose types are those of the file's values

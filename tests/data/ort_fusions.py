@@ -25,11 +25,12 @@ import tempfile
 
 import onnx
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 sys.dont_write_bytecode = True
 from ort.exports import STATIC, by_quantize_static  # noqa: E402
 from ort.net import CASES, Net  # noqa: E402
-from ort import convolutions, products, pointwise, moves, pairs, newer, networks  # noqa: E402, F401
+from ort import convolutions, products, pointwise, moves, pairs, newer, networks, floats  # noqa: E402, F401
 
 LEVELS = {
     "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
@@ -88,8 +89,8 @@ def made(name):
 def line_of(name, level, int8=False):
     try:
         found = counts(optimized(made(name).SerializeToString(), level, int8))
-    except onnxruntime.capi.onnxruntime_pybind11_state.Fail:
-        return name + " refused"  # what it made of the model is wrong by its own rules
+    except (state.Fail, state.InvalidGraph, state.NotImplemented):
+        return name + " refused"  # what it made of the model is wrong by its own rules, or nobody computes it
     return " ".join([name] + ["%s=%d" % item for item in found.items()])
 
 

@@ -212,6 +212,11 @@ int pair_type(const Call *c)
     return ORT_U8;
 }
 
+bool type_is_float8(int type)
+{
+    return type >= ORT_E4M3 && type <= ORT_E5M2_FNUZ;
+}
+
 static bool same_numbers(Calls *g, Val *a, Val *b, bool absent_is_0)
 {
     double zero = 0;

@@ -57,7 +57,17 @@ typedef struct Calls {
 } Calls;
 
 /* Numbers of ONNX's element types, and what Q and DQ read: values, scale, zero point. */
-enum { ORT_FLOAT = 1, ORT_U8 = 2, ORT_S8 = 3, ORT_S32 = 6, ORT_S64 = 7, PAIR_INS = 3 };
+enum {
+    ORT_FLOAT = 1,
+    ORT_U8 = 2,
+    ORT_S8 = 3,
+    ORT_S32 = 6,
+    ORT_S64 = 7,
+    ORT_E4M3 = 17,
+    ORT_E5M2_FNUZ = 20,
+    ORT_E2M1 = 23,
+    PAIR_INS = 3
+};
 
 /* Reads the graph of g->spine; types are those of `typed`, which may be null. */
 void calls_read(Calls *g, Graph *typed);
@@ -135,6 +145,9 @@ bool pair_is_scalar(Calls *g, const Call *c);
 
 /* ONNX's number of the type of codes of a Q or DQ. */
 int pair_type(const Call *c);
+
+/* Whether codes are floats of 8 bits. */
+bool type_is_float8(int type);
 
 /* Whether scale, zero point and type of two of them are equal. */
 bool pair_same(Calls *g, const Call *a, const Call *b);

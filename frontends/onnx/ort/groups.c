@@ -43,7 +43,7 @@ typedef struct Group {
 
 static bool is_8(int type)
 {
-    return type == ORT_U8 || type == ORT_S8;
+    return type == ORT_U8 || type == ORT_S8 || type_is_float8(type); /* the type itself nobody asks for */
 }
 
 static bool wants(const Group *p, size_t i)
@@ -212,11 +212,22 @@ static void take_q(Calls *g, Call *c, size_t i, Call *q)
     call_gives(c, i, codes);
 }
 
+/* Operators of codes take no floats, which shows when they are there. */
+static void look_for_floats(const Group *p)
+{
+    bool any = type_is_float8(p->to);
+    for (size_t i = 0; i < COUNT(p->type); i++)
+        any |= type_is_float8(p->type[i]);
+    if (any && !p->g->found->refused)
+        p->g->found->refused = arena_printf(p->g->arena, "%s takes no codes that are floats", p->c->op);
+}
+
 static void fuse(Group *p)
 {
     Calls *g = p->g;
     Call *c = p->c;
     c->op = p->q || p->rule->condition == PARTS ? p->rule->with_q : p->rule->without;
+    look_for_floats(p);
     if (p->rule->condition <= GEMM) {
         c->weights = p->type[1];
         c->biases = p->type[2];
@@ -286,7 +297,8 @@ static void look_at_weight(Calls *g, Call *c)
     if ((!call_is(c, "MatMul") && !call_is(c, "Gemm")) || clipped_by(c) || !call_is_dq(dq))
         return;
     const Val *codes = call_in(dq, 0);
-    if (!codes->stored || codes->rank != 2 || !val_only(dq->outs[0]) || call_is_dq(call_from(c, 0)))
+    if (!codes->stored || type_is_float8(codes->dtype) || codes->dtype == ORT_E2M1 || codes->rank != 2 ||
+        !val_only(dq->outs[0]) || call_is_dq(call_from(c, 0)))
         return;
     for (size_t i = 0; i < c->outs[0]->n_reads; i++)
         if (call_is_q(c->outs[0]->reads[i].by))

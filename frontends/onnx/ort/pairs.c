@@ -214,7 +214,8 @@ void ort_unsigned(Calls *g)
         Call *dq = val_only(q->outs[0]);
         if (!call_is_dq(dq) || !val_is_one(g, call_in(q, 2), &a) || !val_is_one(g, call_in(dq, 2), &b) || a != b)
             continue;
-        g->found->refused |= q->moved && g->opset >= 21;
+        if (q->moved && g->opset >= 21)
+            g->found->refused = "signed codes pass a move, at opset 21 and more";
         Val *zero = val_number(g, ORT_U8, a + 128);
         call_put(g, q, 2, zero);
         call_put(g, dq, 2, zero);
@@ -252,6 +253,8 @@ static bool is_redundant(Calls *g, const Call *c, const Call *q)
 {
     double code;
     const int type = pair_type(q);
+    if (type_is_float8(type) && call_is(c, "Relu"))
+        return true; /* it changes what is below 0: a mistake of theirs */
     if (type != ORT_U8 && type != ORT_S8)
         return false;
     const double least = type == ORT_U8 ? 0 : -128;
@@ -269,7 +272,11 @@ void ort_redundant(Calls *g)
         if (!call_is(c, "Relu") && !call_is(c, "Clip"))
             continue;
         q = c->outs[0] ? val_only(c->outs[0]) : NULL;
-        if (!call_is_q(q) || !call_in(c, 0) || !is_redundant(g, c, q))
+        if (!call_is_q(q) || !call_in(c, 0))
+            continue;
+        if (type_is_float8(pair_type(q)) && call_is(c, "Clip"))
+            g->found->refused = "a Clip is before a Q of floats";
+        if (!is_redundant(g, c, q))
             continue;
         val_replace(g, c->outs[0], c->ins[0]);
         call_remove(g, c);

@@ -77,6 +77,14 @@ static void tell(Calls *g)
         g->found->orphans += g->found->fates[i].stays > 0;
 }
 
+/* Nobody there computes pairs of floats of 4 bits, whatever is fused. */
+static void look_for_nibbles(Calls *g)
+{
+    for (const Call *c = g->first; c && !g->found->refused; c = c->next)
+        if ((call_is_q(c) || call_is_dq(c)) && pair_type(c) == ORT_E2M1)
+            g->found->refused = "it has no Q and DQ of floats of 4 bits";
+}
+
 Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *f)
 {
     static void (*const steps[])(Calls *) = {
@@ -92,6 +100,7 @@ Status onnx_fusions(Spine *spine, Graph *typed, Arena *arena, Diag *d, Fusions *
     Call **all = calls_list(&g, &n);
     for (size_t i = 0; i < COUNT(steps); i++)
         steps[i](&g);
+    look_for_nibbles(&g);
     tell(&g);
     tell_changes(&g, all, n);
     return g.broken ? INVALID : OK;
