@@ -57,17 +57,10 @@ typedef struct Calls {
 } Calls;
 
 /* Numbers of ONNX's element types, and what Q and DQ read: values, scale, zero point. */
-enum {
-    ORT_FLOAT = 1,
-    ORT_U8 = 2,
-    ORT_S8 = 3,
-    ORT_S32 = 6,
-    ORT_S64 = 7,
-    ORT_E4M3 = 17,
-    ORT_E5M2_FNUZ = 20,
-    ORT_E2M1 = 23,
-    PAIR_INS = 3
-};
+enum { ORT_FLOAT = 1, ORT_U8 = 2, ORT_S8 = 3, ORT_S32 = 6, ORT_S64 = 7, PAIR_INS = 3 };
+
+/* The same of codes that are floats; those between the first two have 8 bits. */
+enum { ORT_E4M3 = 17, ORT_E5M2_FNUZ = 20, ORT_E2M1 = 23 };
 
 /* Reads the graph of g->spine; types are those of `typed`, which may be null. */
 void calls_read(Calls *g, Graph *typed);
