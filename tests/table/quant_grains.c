@@ -131,9 +131,23 @@ static void expect_ranges(Case *k, const Loop *l, const Tensor *w, const Tensor 
     }
 }
 
-/* Gradients of the logarithms of scales: what reaches element i of the weight is 1 + i / 64. */
-static void learn(Loop *l, const Tensor *w, const Tensor *logs, const int *of_state, double least, double largest)
+/* What a code of v stands for, within the codes; and how far that jumps where v is next to a tie. */
+static double nearest(const Quantizer *q, double v)
 {
+    return quantizer_is_float(q) ? few_floats_nearest(q->format, v) : rint(v);
+}
+
+static double jump(const Quantizer *q, double v)
+{
+    const double off = 1e-6 * (1 + fabs(v));
+    return nearest(q, v + off) - nearest(q, v - off);
+}
+
+/* Gradients of the logarithms of scales: what reaches element i of the weight is 1 + i / 64. */
+static void learn(const Case *k, Loop *l, const Tensor *w, const Tensor *logs, const int *of_state, double least,
+                  double largest)
+{
+    const Quantizer *q = &k->read.of[OPERAND_W];
     int most = 0;
     memset(l->gradient, 0, sizeof l->gradient);
     memset(l->within, 0, sizeof l->within);
@@ -143,11 +157,10 @@ static void learn(Loop *l, const Tensor *w, const Tensor *logs, const int *of_st
         const int key = l->key[i];
         const double s = exp2(at(logs, of_state[key])), v = at(w, i) / s, dy = 1 + (double)i / 64;
         const bool below = v<least, above = v> largest; /* mask=v */
-        const double slope = below ? least : above ? largest : rint(v) - v;
+        const double slope = below ? least : above ? largest : nearest(q, v) - v;
         const double factor = dy * s * log(2) / sqrt((double)most * largest);
-        const bool ties = fabs(v - floor(v) - 0.5) < 1e-6 * (1 + fabs(v));
         l->gradient[key] += factor * slope;
-        l->within[key] += factor * (2e-5 * fabs(slope) + 1e-6 * fabs(v) + ties);
+        l->within[key] += factor * (2e-5 * fabs(slope) + 1e-6 * fabs(v) + jump(q, v));
     }
 }
 
@@ -205,9 +218,12 @@ static const Tensor *given(const Case *k, const Tensor *const *inputs, const Nod
 /* Where each scale begins, and what comes back to it. */
 static void expect_states(const Case *k, const Loop *l, const int *of_state, Tensor *const *out, double largest)
 {
-    const bool seen = k->read.of[OPERAND_W].part[QUANT_SOURCE].value == SOURCE_STATS; /* and stays */
+    const Quantizer *q = &k->read.of[OPERAND_W];
+    const bool seen = q->part[QUANT_SOURCE].value == SOURCE_STATS; /* and stays */
     for (int i = 0; i < l->n; i++) {
-        const double want = seen ? 1 : log2(2 * l->sum[i] / l->count[i] / sqrt(largest)), got = at(out[1], of_state[i]);
+        const double size =
+            quantizer_is_float(q) ? fmax(-l->lo[i], l->hi[i]) / largest : 2 * l->sum[i] / l->count[i] / sqrt(largest);
+        const double want = seen ? 1 : log2(size), got = at(out[1], of_state[i]);
         require(fabs(got - want) < 1e-5, "%s: scale %d begins at %g, not %g\n%s", k->spec, i, got, want, k->p->text);
         const double comes = at(out[2], of_state[i]);
         require(fabs(comes - l->gradient[i]) <= l->within[i], "%s: %g comes to scale %d, not %g\n%s", k->spec, comes, i,
@@ -217,6 +233,7 @@ static void expect_states(const Case *k, const Loop *l, const int *of_state, Ten
 
 static void expect_learned(Case *k, Loop *l, double least, double largest)
 {
+    const Quantizer *q = &k->read.of[OPERAND_W];
     Node *state = named(k->g, "step_size/w"), *w = named(k->g, "w"), *first = NULL;
     int of_state[MOST];
     Tensor *out[3];
@@ -231,12 +248,12 @@ static void expect_learned(Case *k, Loop *l, double least, double largest)
     const Tensor *values = given(k, inputs, w), *logs = given(k, inputs, state);
     reduce(l, values);
     states_of(k, l, w->type, state->type, of_state);
-    learn(l, values, logs, of_state, least, largest);
+    learn(k, l, values, logs, of_state, least, largest);
     expect_states(k, l, of_state, out, largest);
     for (int64_t i = 0; i < tensor_elements(values); i++) {
         const double s = exp2(at(logs, of_state[l->key[i]])), v = at(values, i) / s;
-        const double want = fmin(fmax(rint(v), least), largest) * s;
-        if (fabs(fabs(v - floor(v)) - 0.5) > 1e-4)
+        const double want = fmin(fmax(nearest(q, v), least), largest) * s;
+        if (jump(q, v) == 0 && fabs(fabs(v - floor(v)) - 0.5) > 1e-4)
             require(fabs(at(out[0], i) - want) <= 1e-5 * s * fmax(1, fabs(v)), "%s: element %d is %g, not %g\n",
                     k->spec, (int)i, at(out[0], i), want);
     }
