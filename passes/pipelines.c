@@ -116,6 +116,16 @@ static const Pass *const deploy_model[] = {
     &pass_store_constants,
 };
 
+/* And for those who read operators of codes instead of pairs around operators of floats; or nothing but integers. */
+static const Pass *const spell_operators[] = {
+    &pass_take_integers,  &pass_drop_dead,    &pass_spell_operators,
+    &pass_fold_constants, &pass_merge_equals, &pass_drop_dead,
+};
+static const Pass *const spell_fixed[] = {
+    &pass_take_integers, &pass_drop_dead, &pass_spell_fixed,      &pass_fold_constants,
+    &pass_merge_equals,  &pass_drop_dead, &pass_require_integers,
+};
+
 /* The whole step behind it. */
 static const Pass *const train_step[] = {
     &pass_attach_loss,
@@ -205,6 +215,8 @@ const Pipeline all_pipelines[] = {
     { "quant-places", TYPED, quant_places, COUNT(quant_places) },
     { "observe-step", TYPED | CHOSEN, observe_step, COUNT(observe_step) },
     { "deploy-model", TYPED | CHOSEN, deploy_model, COUNT(deploy_model) },
+    { "spell-operators", TYPED, spell_operators, COUNT(spell_operators) },
+    { "spell-fixed", TYPED, spell_fixed, COUNT(spell_fixed) },
     { "sensitivity", TYPED | CHOSEN, sensitivity, COUNT(sensitivity) },
     { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
     { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },

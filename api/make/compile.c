@@ -46,6 +46,18 @@ static Status build_observer(qcc_step *s, const Graph *g, Graph **observe)
     return run_pipeline(s, "observe-step", *observe);
 }
 
+/* Whoever is of integers alone takes a model of them alone: what is not is said before anything is trained, by the model as
+ * it would be deployed. */
+static Status check_integers(qcc_step *s, const Graph *g)
+{
+    const QuantTarget *t = quantization_target(&s->recipe.quantization);
+    if (!s->recipe.quantization.spec || !t->no_floats)
+        return OK;
+    Graph *deployed = graph_copy(g, &s->cx->scratch);
+    TRY(run_pipeline(s, "deploy-model", deployed));
+    return run_pipeline(s, "spell-fixed", deployed);
+}
+
 /* The graph that says what quantizers do to the loss; null where nobody asks. */
 static Status build_sensitivity(qcc_step *s, const CommandLine *line, const Graph *g, Graph **weigh)
 {
@@ -126,6 +138,7 @@ static Status build_graphs(qcc_step *s, const CommandLine *line)
     Graph *g, *eval, *observe, *weigh, *early = NULL;
     TRY(build_model(s, line, &g, &early));
     TRY(recipe_assign_groups(&s->recipe, g, &s->arena));
+    TRY(check_integers(s, g));
     eval = graph_copy(g, &s->arena);
     TRY(build_observer(s, g, &observe));
     TRY(build_sensitivity(s, line, g, &weigh));

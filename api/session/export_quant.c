@@ -108,19 +108,6 @@ Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g, struc
     return run_pipeline("quant-model", *g, &recipe);
 }
 
-/* Products of codes as operators, instead of pairs around products of floats. */
-static Status spell(Graph *g, const Recipe *recipe)
-{
-    static const char *const passes[] = { "take-integers",  "drop-dead",    "spell-operators",
-                                          "fold-constants", "merge-equals", "drop-dead" };
-    const PassOptions options = { .recipe = recipe };
-    for (size_t i = 0; i < COUNT(passes); i++) {
-        PassRun run = { .options = &options, .allowed = -1 };
-        TRY(pass_run(pass_find(passes[i]), g, &run));
-    }
-    return OK;
-}
-
 /* Quantizers in front of codes, also of those that are stored: what QONNX has operators for. */
 static Status restore(QuantEnds *ends, Graph *g)
 {
@@ -167,7 +154,7 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     if (told && (bits || codes))
         told->notes = arena_printf(&s->cx->scratch, "%s%s", codes ? codes : "", bits ? bits : "");
     if (!as_float && t->spells)
-        TRY(spell(g, &recipe));
+        TRY(run_pipeline(t->no_floats ? "spell-fixed" : "spell-operators", g, &recipe));
     if (to.quants)
         TRY(restore(&ends, g));
     return onnx_write_deployed(g, d, &m->spine, sink, weights, &to);

@@ -6,6 +6,7 @@
 #include "api/emit/emit.h"
 #include "api/emit/emit_quant.h"
 #include "api/emit/encoded.h"
+#include "api/model/evaluate.h"
 #include "api/verbs/verbs.h"
 #include "codegen/source/c_source.h"
 #include "frontends/onnx/step.h"
@@ -157,6 +158,19 @@ static Status wants_file(qcc_context *cx)
     return message_send(m);
 }
 
+/* What is spelled in operators of integers is no product of codes with scales any more. */
+static Status wants_pairs(const qcc_model *m)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--emit";
+    Message *w = message_new(&m->cx->diag, SEVERITY_ERROR, UNSUPPORTED, place,
+                             "C is made of files with pairs of quantizers, and this one, for %s, has operators of "
+                             "integers instead",
+                             model_target(m)->name);
+    message_try(w, "qcc export STEP --checkpoint PATH -o CODES.onnx of a step that was trained --for portable");
+    return message_send(w);
+}
+
 /* Sources are of models that compute on codes, as files of Q/DQ pairs do when they run. */
 static Status write_source(const Emitted *e, Out *o, bool header)
 {
@@ -168,6 +182,8 @@ static Status write_source(const Emitted *e, Out *o, bool header)
     text_open(&text, &e->m->cx->scratch);
     if (e->step)
         return wants_file(e->m->cx);
+    if (model_target(e->m) && model_target(e->m)->no_floats)
+        return wants_pairs(e->m);
     TRY(pass_run(pass_find("take-integers"), g, NULL));
     TRY(pass_run(pass_find("drop-dead"), g, NULL));
     TRY(c_source_print(&text, g, &options));

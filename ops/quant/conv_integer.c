@@ -153,6 +153,20 @@ typedef struct Requantized {
     const i32 *bias;
 } Requantized;
 
+/* (acc + bias) times m of 31 bits. */
+static void fixed_sums(const Requantized *r, int64_t first, int64_t n, const i32 *sums, u32 bias, f32 factor)
+{
+    const FixedFactor by = fixed_factor(factor);
+    i64 v[SUMS_BLOCK];
+    f32 quotients[SUMS_BLOCK];
+    for (int64_t i = 0; i < n; i++) {
+        const i32 sum = (i32)((u32)sums[i] + bias);
+        v[i] = fixed_times(sum, by);
+        quotients[i] = (f32)sum * factor;
+    }
+    codes_put_fixed(&r->out, first, n, v, quotients);
+}
+
 /* f32(acc + bias) * m, m evaluated once a channel. */
 static void requantize_sums(const void *user, int64_t first, int64_t n, const i32 *sums)
 {
@@ -163,6 +177,10 @@ static void requantize_sums(const void *user, int64_t first, int64_t n, const i3
     f32 v[SUMS_BLOCK];
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
+        if (r->out.fixed) {
+            fixed_sums(r, first + at, k, sums + at, bias, factor);
+            continue;
+        }
         kernels_codes(r->out.kernels)->rescale((size_t)k, sums + at, bias, factor, v);
         codes_put(&r->out, first + at, k, v);
     }

@@ -3,6 +3,7 @@
 enum { BLOCK = 512 };
 
 const char *const codes_saved[] = { "quotient", NULL };
+const char *const codes_factors[] = { "f32", "q31", NULL };
 
 CodeRange code_range_of(const CodesAttr *at, DType code, f32 z)
 {
@@ -13,7 +14,7 @@ CodeRange code_range_of(const CodesAttr *at, DType code, f32 z)
 
 CodesOut codes_out(Eval *e, const CodesAttr *at, int zero)
 {
-    CodesOut o = { .codes = eval_out(e, 0), .kernels = e->kernels };
+    CodesOut o = { .codes = eval_out(e, 0), .kernels = e->kernels, .fixed = at->factor == FACTOR_Q31 };
     const f32 z = (f32)eval_float(e, zero, 0);
     if (e->n_out > 1)
         o.quotient = eval_out_f32(e, 1);
@@ -63,6 +64,23 @@ void codes_put_shifted(const CodesOut *o, int64_t first, int64_t n, const f32 *u
         kernels_codes(o->kernels)->round_shifted((size_t)k, u + at, r->z, r->lo, r->hi, codes);
         for (int64_t i = 0; o->quotient && i < k; i++)
             o->quotient[first + at + i] = quotient_of(u[at + i], o->range.z);
+        store_codes(o->codes, first + at, codes, k, true);
+    }
+}
+
+void codes_put_fixed(const CodesOut *o, int64_t first, int64_t n, const i64 *v, const f32 *quotients)
+{
+    const CodeRange *r = &o->range;
+    const i64 z = (i64)r->z, lo = (i64)r->lo - z, hi = (i64)r->hi - z;
+    f32 codes[BLOCK];
+    for (int64_t at = 0, k; at < n; at += k) {
+        k = n - at < BLOCK ? n - at : BLOCK;
+        for (int64_t i = 0; i < k; i++) {
+            const i64 u = v[at + i] < lo ? lo : v[at + i] > hi ? hi : v[at + i];
+            codes[i] = (f32)(u + z);
+        }
+        for (int64_t i = 0; o->quotient && i < k; i++)
+            o->quotient[first + at + i] = quotients[at + i];
         store_codes(o->codes, first + at, codes, k, true);
     }
 }
@@ -140,6 +158,7 @@ CodesAttr sample_codes_attr(Rng *rng, DType code)
     at.gain = at.learned ? 0.25f : 1;
     at.ends = at.learned && rng_below(rng, 2);
     at.learned_zero = at.learned && rng_below(rng, 2);
+    at.factor = dtype_bits(code) == 8 && rng_below(rng, 3) == 0 ? FACTOR_Q31 : FACTOR_F32;
     return at;
 }
 

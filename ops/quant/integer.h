@@ -2,7 +2,16 @@
 #ifndef OPS_QUANT_INTEGER_H
 #define OPS_QUANT_INTEGER_H
 
+#include "ops/quant/fixed.h"
 #include "ops/quant/quantize.h"
+
+/* What sums are multiplied by on the way to codes. */
+typedef enum CodesFactor {
+    FACTOR_F32, /* floats, as ONNX Runtime does */
+    FACTOR_Q31, /* integers and shifts (ops/quant/fixed.h) */
+} CodesFactor;
+
+extern const char *const codes_factors[];
 
 /* What becomes codes: attributes of the words that give some. */
 typedef struct CodesAttr {
@@ -13,14 +22,17 @@ typedef struct CodesAttr {
     float gain;             /* factor of that gradient */
     bool ends;              /* only what lies beyond the codes adds to it */
     bool learned_zero;      /* what the code of 0 stands for has a gradient */
+    int factor;             /* CodesFactor */
 } CodesAttr;
 
 #define CODES_ATTRS(S)                                                                                                 \
     CODES_ATTR(S, least, ATTR_INT, 0), CODES_ATTR(S, largest, ATTR_INT, 0), CODES_ATTR(S, relu, ATTR_BOOL, 0),         \
         CODES_ATTR(S, learned, ATTR_BOOL, 0), CODES_ATTR(S, gain, ATTR_FLOAT, 1), CODES_ATTR(S, ends, ATTR_BOOL, 0),   \
-        CODES_ATTR(S, learned_zero, ATTR_BOOL, 0),                                                                     \
+        CODES_ATTR(S, learned_zero, ATTR_BOOL, 0), CODES_CHOICE(S, factor, codes_factors),                             \
+        CODES_CHOICE(S, mask, quant_masks)
+#define CODES_CHOICE(S, field, words)                                                                                  \
     {                                                                                                                  \
-        .name = "mask", .kind = ATTR_ENUM, .offset = offsetof(S, codes.mask), .choices = quant_masks                   \
+        .name = #field, .kind = ATTR_ENUM, .offset = offsetof(S, codes.field), .choices = (words)                      \
     }
 #define CODES_ATTR(S, field, k, v)                                                                                     \
     {                                                                                                                  \
@@ -49,6 +61,7 @@ typedef struct CodesOut {
     f32 *quotient;
     CodeRange range;
     bool floats; /* f8: codes that are numbers */
+    bool fixed;  /* FACTOR_Q31 */
     const Kernels *kernels;
 } CodesOut;
 
@@ -61,6 +74,10 @@ void codes_put(const CodesOut *o, int64_t first, int64_t n, const f32 *v);
 /* The same of numbers to which the zero point was added before they are rounded.  The quotient is such that
  * RNE(quotient) + z is the code before it is clamped. */
 void codes_put_shifted(const CodesOut *o, int64_t first, int64_t n, const f32 *u);
+
+/* The same of what integers alone gave (FACTOR_Q31): v + z, clamped.  Quotients, where somebody asked for them, are the
+ * numbers that floats would have given: the codes are those but for what is rounded on the way. */
+void codes_put_fixed(const CodesOut *o, int64_t first, int64_t n, const i64 *v, const f32 *quotients);
 
 /* Operand i as i32 in scratch. */
 const i32 *eval_i32(Eval *e, int i);

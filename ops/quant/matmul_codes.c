@@ -135,6 +135,13 @@ static bool rescale_columns(const Rescaled *r, int64_t column, int64_t n, const 
     return true;
 }
 
+/* The factor of a column and its sum, with what is added to it. */
+static i64 fixed_sum(const Rescaled *r, f32 factor, i32 sum, int64_t column)
+{
+    const u32 bias = r->bias ? (u32)r->bias[r->biases == 1 ? 0 : column] : 0;
+    return fixed_times((i32)((u32)sum + bias), fixed_factor(factor));
+}
+
 /* The result where it has no codes: rescaled sums, and what is added to each column. */
 static void put_numbers(const Rescaled *r, int64_t first, int64_t column, int64_t n, const f32 *v)
 {
@@ -164,6 +171,14 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
             const int64_t j = column + at + i;
             const u32 bias = r->bias ? (u32)r->bias[r->biases == 1 ? 0 : j] : 0;
             v[i] = (f32)(i32)((u32)sums[at + i] + bias) * rescaled_factor(r, ma, mb, row, j);
+        }
+        if (r->out.fixed) {
+            i64 fixed[SUMS_BLOCK];
+            for (int64_t i = 0; i < k; i++)
+                fixed[i] =
+                    fixed_sum(r, rescaled_factor(r, ma, mb, row, column + at + i), sums[at + i], column + at + i);
+            codes_put_fixed(&r->out, first + at, k, fixed, v);
+            continue;
         }
         if (!r->numbers) {
             codes_put(&r->out, first + at, k, v);

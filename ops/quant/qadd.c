@@ -18,6 +18,12 @@ enum {
 
 static const AttrSpec qbinary_attrs[] = { CODES_ATTRS(QbinaryAttr), ATTR_LAST };
 
+static bool are_bytes(const Infer *q)
+{
+    return dtype_bits(q->in[A]->dtype) == 8 && dtype_bits(q->in[B]->dtype) == 8 &&
+           dtype_bits(q->in[Y_ZERO]->dtype) == 8;
+}
+
 static const Type *infer_qbinary(Infer *q)
 {
     static const int tensors[] = { A, B };
@@ -30,6 +36,8 @@ static const Type *infer_qbinary(Infer *q)
         return NULL;
     if (q->in[A_SCALE]->dtype != F32 || q->in[B_SCALE]->dtype != F32)
         return infer_fail(q, "wants scales of f32");
+    if (((const QbinaryAttr *)q->attr)->codes.factor == FACTOR_Q31 && !are_bytes(q))
+        return infer_fail(q, "adds and multiplies codes of 8 bits in fixed point, no others");
     const Type *a = q->in[A], *b = q->in[B];
     const DType code = q->in[Y_ZERO]->dtype;
     int rank = 0;
@@ -49,6 +57,7 @@ typedef struct Binary {
     CodesOut out;
     const f32 *a, *b;
     f32 za, zb, ra, rb, base, m;
+    FixedSum by; /* of fixed point */
 } Binary;
 
 static void sums_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, f32 *u)
@@ -63,6 +72,30 @@ static void products_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, 
         u[i] = (a[i] - c->za) * (b[i] - c->zb) * c->m + c->out.range.z;
 }
 
+/* In fixed point operands have FIXED_SUM_BITS more bits and half the larger scale before they are added. */
+static void fixed_sums_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, i64 *v)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const i64 x = (i64)(a[i] - c->za) * ((i64)1 << FIXED_SUM_BITS),
+                  y = (i64)(b[i] - c->zb) * ((i64)1 << FIXED_SUM_BITS);
+        v[i] = fixed_times(fixed_times(x, c->by.a) + fixed_times(y, c->by.b), c->by.y);
+    }
+}
+
+static void fixed_products_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, i64 *v)
+{
+    for (int64_t i = 0; i < n; i++)
+        v[i] = fixed_times((i64)((a[i] - c->za) * (b[i] - c->zb)), c->by.y);
+}
+
+/* Quotients as floats have them, without the zero point. */
+static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f32 *u)
+{
+    for (int64_t i = 0; i < n; i++)
+        u[i] -= c->out.range.z;
+    codes_put_fixed(&c->out, first, n, v, u);
+}
+
 #define BINARY_BLOCKS(NAME)                                                                                            \
     static void NAME##_blocks(void *arg, int64_t begin, int64_t end, int worker)                                       \
     {                                                                                                                  \
@@ -75,6 +108,12 @@ static void products_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, 
             space_gather(&c->space, 0, c->a, sizeof(f32), first, n, a);                                                \
             space_gather(&c->space, 1, c->b, sizeof(f32), first, n, b);                                                \
             NAME(c, n, a, b, u);                                                                                       \
+            if (c->out.fixed) {                                                                                        \
+                i64 v[SUMS_BLOCK];                                                                                     \
+                fixed_##NAME(c, n, a, b, v);                                                                           \
+                put_fixed(c, first, n, v, u);                                                                          \
+                continue;                                                                                              \
+            }                                                                                                          \
             codes_put_shifted(&c->out, first, n, u);                                                                   \
         }                                                                                                              \
     }
@@ -85,6 +124,12 @@ BINARY_BLOCKS(products_of)
 static f32 number(const Eval *e, int i)
 {
     return (f32)eval_float(e, i, 0);
+}
+
+FixedSum fixed_sum_factors(f32 sa, f32 sb, f32 sy)
+{
+    const f32 unit = 2 * (sa > sb ? sa : sb), below = (f32)((i32)1 << FIXED_SUM_BITS) * sy;
+    return (FixedSum){ fixed_factor(sa / unit), fixed_factor(sb / unit), fixed_factor(unit / below) };
 }
 
 static Status eval_qbinary(Eval *e, ParallelFn blocks)
@@ -99,6 +144,9 @@ static Status eval_qbinary(Eval *e, ParallelFn blocks)
     c.ra = sa / sy, c.rb = sb / sy;
     c.base = c.out.range.z - fma_f32(c.ra, c.za, c.rb * c.zb);
     c.m = requantize_scale(sa, sb, sy);
+    c.by = fixed_sum_factors(sa, sb, sy);
+    if (blocks == products_of_blocks)
+        c.by.y = fixed_factor(c.m);
     eval_parallel(e, (c.space.total + SUMS_BLOCK - 1) / SUMS_BLOCK, blocks, &c);
     return OK;
 }
@@ -119,7 +167,7 @@ static Node *sample_qbinary(Build *b, Rng *rng, int variant, Op op)
     int64_t dims[2][MAX_RANK];
     const int rank = variant % 5, less = (int)rng_below(rng, rank + 1);
     const DType ty = codes[rng_below(rng, COUNT(codes))];
-    const QbinaryAttr at = { sample_codes_attr(rng, ty) };
+    QbinaryAttr at = { sample_codes_attr(rng, ty) };
     Node *ins[OPERANDS];
     sample_dims(rng, rank, 5, dims[0]);
     for (int i = 0; i < rank - less; i++)
@@ -131,6 +179,7 @@ static Node *sample_qbinary(Build *b, Rng *rng, int variant, Op op)
         ins[x] = sample_codes(b, rng, t, i ? rank - less : rank, dims[i]);
         ins[x + 1] = sample_scale(b, rng);
         ins[x + 2] = sample_zero_point(b, rng, t);
+        at.codes.factor = dtype_bits(t) == 8 ? at.codes.factor : FACTOR_F32;
     }
     ins[Y_SCALE] = sample_scale(b, rng);
     ins[Y_ZERO] = sample_zero_point(b, rng, ty);

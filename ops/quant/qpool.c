@@ -47,6 +47,8 @@ static const Type *infer_qaverage_pool(Infer *q)
     Window w;
     if (!x)
         return NULL;
+    if (at->codes.factor == FACTOR_Q31)
+        return infer_fail(q, "has no averages of windows in fixed point");
     if (x->rank < 0)
         return infer_codes_out(q, &at->codes, Y_ZERO, type_unranked(q->types, code));
     if (!infer_window(q, &at->pool.window, x, NULL, &w))
@@ -75,6 +77,7 @@ typedef struct PoolRun {
     const f32 *x; /* centred */
     int64_t in, positions;
     f32 sx, sy, m;
+    FixedFactor by;
     f32 *rooms; /* for each worker: a plane of the data, and one of the result */
 } PoolRun;
 
@@ -127,7 +130,11 @@ static void sum_planes(void *arg, int64_t begin, int64_t end, int worker)
         for (int64_t i = 0; i < r->in; i++)
             sum += (i64)r->x[plane * r->in + i];
         const f32 v = (f32)(i32)sum * r->m;
-        codes_put(&r->out, plane, 1, &v);
+        const i64 fixed = fixed_times((i32)sum, r->by);
+        if (r->out.fixed)
+            codes_put_fixed(&r->out, plane, 1, &fixed, &v);
+        else
+            codes_put(&r->out, plane, 1, &v);
     }
 }
 
@@ -138,6 +145,7 @@ static Status eval_qglobal_average_pool(Eval *e)
     pool_open(e, &r, &((const QglobalAttr *)e->attr)->codes);
     const f32 all = r.sy * (f32)r.in;
     r.m = r.sx / all;
+    r.by = fixed_factor(r.m);
     eval_parallel(e, x->dims[0] * x->dims[1], sum_planes, &r);
     return OK;
 }
@@ -158,6 +166,7 @@ static Node *sample_qaverage_pool(Build *b, Rng *rng, int variant)
     const DType tx = codes[rng_below(rng, COUNT(codes))], ty = codes[rng_below(rng, COUNT(codes))];
     QpoolAttr at = { .pool.count_include_pad = rng_below(rng, 2), .codes = sample_codes_attr(rng, ty) };
     Node *ins[OPERANDS] = { sample_pooled(b, rng, variant, tx, &at.pool) };
+    at.codes.factor = FACTOR_F32;
     sample_pool_codes(b, rng, tx, ty, ins);
     return build_node_n(b, OP_qaverage_pool, &at, OPERANDS, ins, 1 + variant % 2);
 }

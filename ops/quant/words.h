@@ -70,6 +70,13 @@ typedef struct QbinaryAttr {
     CodesAttr codes;
 } QbinaryAttr;
 
+/* A sum in fixed point: operands have so many bits more, and scales in units of twice the larger one. */
+enum { FIXED_SUM_BITS = 20 };
+typedef struct FixedSum {
+    FixedFactor a, b, y; /* of the operands, and of their sum */
+} FixedSum;
+FixedSum fixed_sum_factors(f32 sa, f32 sb, f32 sy);
+
 /* qaverage_pool, qglobal_average_pool. */
 enum {
     QPOOL_X,

@@ -21,7 +21,7 @@
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/card/words.h"
-#include "ops/quant/quantize.h"
+#include "ops/quant/integer.h"
 #include "passes/learned/learned.h"
 #include "passes/quant/grain.h"
 #include "passes/quant/integers.h"
@@ -35,6 +35,7 @@ typedef struct Group {
     const OpDef *word;
     bool lifted; /* nothing below 0 leaves */
     double most; /* nothing above; infinite: anything may */
+    CodesFactor factor;
 } Group;
 
 static bool dequantizes(const Node *n)
@@ -235,13 +236,28 @@ static Node *only_reader(const Node *n, bool *more)
     return one;
 }
 
+static bool is_stored(const Node *n)
+{
+    return n->op == OP_const || n->op == OP_param;
+}
+
 /* Whether a scale is there before what it quantizes: it is not computed from that. */
 static bool stands_before(const Node *scale, const Group *g)
 {
     for (const Node *n = g->call; scale && n && n != g->quantizer; n = n->next)
         if (n == scale)
-            return false;
+            return is_stored(n);
     return true;
+}
+
+/* What is stored may stand anywhere, and stands before the call now: of a file it may be said later. */
+static void say_before(const Group *g)
+{
+    for (Node *n = g->call, *next; n && n != g->quantizer; n = next) {
+        next = n->next;
+        if (is_stored(n) && (n == in(g->quantizer, 1) || n == in(g->quantizer, 2)))
+            node_move(n, g->call);
+    }
 }
 
 /* Whether a quantizer divides in f32 and rounds to the nearest code, ties to even, as the words do. */
@@ -367,8 +383,18 @@ static void show_observers(Build *b, const Group *g, Node *word)
                 node_set_in(reader, i, value);
 }
 
+/* How an engine makes codes of sums. */
+static void set_factor(const AttrSpec *specs, void *attr, CodesFactor factor)
+{
+    const AttrSpec *a = attr_find(specs, str("factor"));
+    if (a)
+        *(int *)attr_at(a, attr) = factor;
+}
+
 static Status take(const Group *g, PassRun *run, bool trains)
 {
+    if (g->quantizer)
+        say_before(g);
     Build b = build_before(g->call);
     b.before = g->last->next; /* before who observes it */
     Node *ins[MOST_OPERANDS] = { NULL };
@@ -380,6 +406,7 @@ static Status take(const Group *g, PassRun *run, bool trains)
     if (g->quantizer) {
         copy_attrs(g->quantizer, g->word->attrs, attr);
         set_bool(g->word->attrs, attr, "relu", g->lifted);
+        set_factor(g->word->attrs, attr, g->factor);
     }
     const int n = operands_of(&b, g, ins);
     const bool observed = g->quantizer && other_reader(g), tells = g->quantizer && (observed || trains);
@@ -409,8 +436,10 @@ Status quant_take_integers(Graph *graph, PassRun *run, bool trains)
             calls[n++] = k;
     for (size_t i = 0; i < n; i++) {
         Group g;
-        if (find_group(&g, calls[i], t, run->scratch))
-            TRY(take(&g, run, trains));
+        if (!find_group(&g, calls[i], t, run->scratch))
+            continue;
+        g.factor = t->requant == REQUANT_Q31 ? FACTOR_Q31 : FACTOR_F32;
+        TRY(take(&g, run, trains));
     }
     return OK;
 }

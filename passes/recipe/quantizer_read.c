@@ -467,6 +467,17 @@ static Status read_preset(Reader *r, const char *word)
     return OK;
 }
 
+/* Who has no floats has biases of codes where nobody says otherwise. */
+static Status fill_bias(Reader *r)
+{
+    const Quantizer *w = &r->spec->of[OPERAND_W], *a = &r->spec->of[OPERAND_A], *b = &r->spec->of[OPERAND_B];
+    if (!r->target->no_floats || b->from != quantizer_unsaid || !w->on || !a->on || quantizer_is_float(w) ||
+        quantizer_is_float(a))
+        return OK;
+    r->from = arena_printf(r->arena, "default for %s", r->target->name);
+    return read_quantizer(r, "int32", OPERAND_B);
+}
+
 /* There are targets without zero points, and with float biases. */
 static Status check_target(const Reader *r)
 {
@@ -529,5 +540,6 @@ Status quantizer_read_for(QuantSpec *to, const char *option, const char *text, c
         TRY(read_preset(&r, first));
     TRY(read_items(&r, rest));
     fill_backward(&r);
+    TRY(fill_bias(&r));
     return check_target(&r);
 }

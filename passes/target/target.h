@@ -52,6 +52,7 @@ typedef struct QuantTarget {
     /* The arithmetic. */
     int accumulator;       /* bits of a sum of products; 0: 32 */
     TargetRequant requant; /* of sums */
+    bool no_floats;        /* nothing is computed of floats between the codes of inputs and those of results */
 
     /* The file. */
     bool opens_swish; /* a Swish behind a convolution is a Sigmoid and a product (open-swish) */

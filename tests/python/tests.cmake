@@ -107,3 +107,8 @@ set_tests_properties(python/qonnx PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 add_test(NAME python/end_to_end
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/end_to_end.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
 set_tests_properties(python/end_to_end PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
+# Models of integers alone: no float between their ends, and what ONNX Runtime and onnx's reference implementation compute of them.
+add_test(NAME python/integers
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/integers.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/integers PROPERTIES LABELS slow SKIP_RETURN_CODE 77)

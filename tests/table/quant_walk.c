@@ -200,7 +200,9 @@ static void walk_for(const struct Role *role, const char *target)
     walk_role(&w, role);
     print_message("%s: %s=..%s,%s: %d run, %d are refused\n", target, role->word, role->has, role->beside, w.run,
                   w.refused);
-    assert_true(w.run > 30 && w.refused > 500);
+    const QuantTarget *t = quant_target(target);
+    const bool alone = t && t->no_floats && strcmp(role->beside, "a=off") == 0; /* weights alone leave data floats */
+    assert_true((alone ? w.run == 0 : w.run > 30) && w.refused > 500);
     qcc_close(w.cx);
 }
 
