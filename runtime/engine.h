@@ -63,6 +63,7 @@ typedef struct EngineOptions {
     const _Atomic int *stop, *stop_too; /* not 0: run ends with INTERRUPTED; looked at before a part writes anything */
     RoundingCounts *rounding;           /* added to as results are stored; or null */
     const LaunchWatch *watch;           /* null: nobody is told */
+    bool narrow;                        /* as of EvalOptions: for an engine that narrows */
 } EngineOptions;
 
 /* Makes the program of a graph for operands of some types (of each input its own where `types` has null, or is null), in
@@ -101,6 +102,7 @@ typedef struct Values Values;
 typedef struct Engine {
     const char *name; /* as --device calls it */
     bool wants_programs;
+    bool narrows; /* products of narrow numbers have its own bits, unless those of the reference are asked for */
 
     /* Bytes, about, that running a program on so many threads takes beside what the program says; null: none. */
     size_t (*scratch)(const struct Program *p, int threads, Arena *arena);

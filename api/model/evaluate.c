@@ -77,7 +77,11 @@ static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how, Val
     Lowering *lowering = &m->cx->lowering;
     const bool open = graph_is_open(m->runs);
     const EngineOptions options = {
-        .kernels = how->kernels, .pool = how->pool, .stop = how->stop, .watch = m->cx->watch
+        .kernels = how->kernels,
+        .pool = how->pool,
+        .stop = how->stop,
+        .watch = m->cx->watch,
+        .narrow = engine->narrows && !m->cx->options.exact,
     };
     const Executable x = { .graph = m->runs,
                            .n_parts = 1,

@@ -39,6 +39,7 @@ Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, con
         .stop = stop ? stop : &s->stop,
         .stop_too = stop ? NULL : &cx->stop,
         .watch = cx->watch,
+        .exact = cx->options.exact,
         .programs = lower_for_engine,
         .maker = &cx->lowering,
         .again = step_again_maker(step),

@@ -49,6 +49,8 @@ static Status apply_settings(Command *c)
     TRY(choose_lowering(c));
     if (option_given(l, OPT_warning))
         cx->diag.warnings_are_errors = true;
+    if (option_given(l, OPT_exact))
+        cx->options.exact = true;
     if (option_text(l, OPT_threads) && !cx->pool)
         cx->options.threads = (int)option_count(l, OPT_threads, 0);
     if (limits) {

@@ -69,6 +69,7 @@ static Status tell_processor(Command *c)
     FEATURE("avx512bw")
     FEATURE("avx512vl")
     FEATURE("avx512vnni")
+    FEATURE("avx512bf16")
 #undef FEATURE
 #endif
     TRY(out_printf(c->out, "processor\n  features    %s\n", t.n ? text_get(&t) : " (not asked on this machine)"));

@@ -19,6 +19,7 @@ typedef struct EvalOptions {
     Parallel *pool;         /* null: one thread */
     uint64_t seed, step;
     RandomSource random;
+    bool narrow; /* products of bf16 by loops of their own where the level has them: near the bits of the reference */
     const _Atomic int *stop, *stop_too;                              /* not 0: end with INTERRUPTED between two nodes */
     void (*observe)(void *user, const Node *n, const Tensor *value); /* sees every value of the outer graph */
     void *user;

@@ -133,8 +133,9 @@ typedef struct MatmulRun {
     MatmulSide sides[MOST_SIDES];
     int n_sides;
     Arithmetic arithmetic;
-    char *rooms; /* for each worker: what a product works in */
-    size_t room; /* bytes */
+    bool is_bf16; /* operands are multiplied as they lie, sums are f32 */
+    char *rooms;  /* for each worker: what a product works in */
+    size_t room;  /* bytes */
 } MatmulRun;
 
 /* What a tile, rows of one stack position and some of all columns, has of a side. */
@@ -167,12 +168,12 @@ static void tile_done(void *user, size_t row, size_t col, size_t rows, size_t co
     eval_done(t->side->e, &b, t->worker);
 }
 
-#define TILES(T)                                                                                                       \
-    static void tiles_##T(const MatmulRun *r, MatmulTile *t, int n, T *room)                                           \
+#define TILES(N, T, S)                                                                                                 \
+    static void tiles_##N(const MatmulRun *r, MatmulTile *t, int n, S *room)                                           \
     {                                                                                                                  \
         PanelSide sides[MOST_SIDES];                                                                                   \
         PanelWatch watch[MOST_SIDES];                                                                                  \
-        const Panel p = { .m = t->m, .k = r->k, .lda = r->ai, .a_step = r->ap };                                       \
+        const Panel p = { .m = t->m, .k = r->k, .lda = r->ai, .a_step = r->ap, .is_bf16 = r->is_bf16 };                \
         for (int i = 0; i < n; i++) {                                                                                  \
             const MatmulSide *s = t[i].side;                                                                           \
             watch[i] = (PanelWatch){ tile_done, &t[i] };                                                               \
@@ -181,13 +182,14 @@ static void tile_done(void *user, size_t row, size_t col, size_t rows, size_t co
                                     .b_step = s->bj,                                                                   \
                                     .ldc = s->n,                                                                       \
                                     .b = (const T *)s->b + t[i].b,                                                     \
-                                    .c = (T *)s->c + t[i].c,                                                           \
+                                    .c = (S *)s->c + t[i].c,                                                           \
                                     .watch = s->e->watch ? &watch[i] : NULL };                                         \
         }                                                                                                              \
-        panel_sides_##T(r->e->kernels, &p, (const T *)r->a + t->a, sides, (size_t)n, room);                            \
+        panel_sides_##N(r->e->kernels, &p, (const T *)r->a + t->a, sides, (size_t)n, room);                            \
     }
-TILES(f32)
-TILES(f64)
+TILES(f32, f32, f32)
+TILES(f64, f64, f64)
+TILES(bf16, u16, f32)
 #undef TILES
 
 /* Where the matrices of stack position `s` begin, in matrices. */
@@ -234,7 +236,9 @@ static void matmul_tiles(void *arg, int64_t begin, int64_t end, int worker)
     for (int64_t at = begin; at < end; at++) {
         MatmulTile tiles[MOST_SIDES] = { 0 };
         const int n = tiles_of(r, at, worker, tiles);
-        if (r->arithmetic == ARITH_F32)
+        if (r->is_bf16)
+            tiles_bf16(r, tiles, n, room);
+        else if (r->arithmetic == ARITH_F32)
             tiles_f32(r, tiles, n, room);
         else if (r->arithmetic == ARITH_F64)
             tiles_f64(r, tiles, n, room);
@@ -261,6 +265,23 @@ static Arithmetic matmul_arithmetic(DType d)
     return d == F64 ? ARITH_F64 : dtype_is_float(d) ? ARITH_F32 : d == U64 ? ARITH_U64 : ARITH_I64;
 }
 
+/* What the instruction makes of products of bf16 is near what the reference has (docs/arithmetic.md); few rows are not worth
+ * packing the right operand for. */
+static bool products_of_bf16(Eval *const *calls, int n, int64_t m)
+{
+    enum { FEW = 2 };
+    const Eval *e = calls[0];
+    bool all = eval_options(e)->narrow && kernels_packed_bf16(e->kernels) && m > FEW && e->in[0]->type->dtype == BF16;
+    for (int i = 0; i < n && all; i++)
+        all = calls[i]->in[1]->type->dtype == BF16;
+    return all;
+}
+
+static const void *operand(const MatmulRun *r, Eval *e, int i)
+{
+    return r->is_bf16 ? e->in[i]->data : eval_wide(e, i, r->arithmetic);
+}
+
 static void open_side(MatmulRun *r, Eval *e)
 {
     const MatmulAttr *at = e->attr;
@@ -270,7 +291,7 @@ static void open_side(MatmulRun *r, Eval *e)
     *s = (MatmulSide){ .e = e, .n = (size_t)n };
     s->bp = at->tb ? 1 : s->n;
     s->bj = at->tb ? r->k : 1;
-    s->b = eval_wide(e, 1, r->arithmetic);
+    s->b = operand(r, e, 1);
     s->c = eval_out_wide(e, 0, r->arithmetic);
     r->n += s->n;
 }
@@ -298,7 +319,9 @@ static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
 /* What each worker needs for products of floats: of sides one after the other. */
 static void matmul_rooms(Eval *e, MatmulRun *r)
 {
-    const Panel p = { .m = r->rows, .n = r->cols, .k = r->k, .a_step = r->ap, .b_step = r->sides[0].bj };
+    const Panel p = {
+        .m = r->rows, .n = r->cols, .k = r->k, .a_step = r->ap, .b_step = r->sides[0].bj, .is_bf16 = r->is_bf16
+    };
     r->room = (panel_room(&p) * (r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64)) + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
 }
@@ -317,7 +340,8 @@ static Status matmul_sides(Eval *const *calls, int n)
     stack_strides(&r, b, r.b_stride);
     r.m = (size_t)m, r.k = (size_t)k;
     r.ai = at->ta ? 1 : r.k, r.ap = at->ta ? r.m : 1;
-    r.a = eval_wide(e, 0, r.arithmetic);
+    r.is_bf16 = products_of_bf16(calls, n, m);
+    r.a = operand(&r, e, 0);
     for (int i = 0; i < n; i++)
         open_side(&r, calls[i]);
     for (int i = 0; i < r.rank; i++)

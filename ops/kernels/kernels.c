@@ -32,17 +32,20 @@ static bool has_v4vnni(void)
     return has_v4() && __builtin_cpu_supports("avx512vnni");
 }
 
+static bool has_v4bf16(void)
+{
+    return has_v4vnni() && __builtin_cpu_supports("avx512bf16");
+}
+
 static const struct {
     bool (*is_there)(void);
     const Kernels *kernels;
 } by_speed[] = {
-    { has_v4vnni, &kernels_v4vnni },
-    { has_v4, &kernels_v4 },
-    { has_v3vnni, &kernels_v3vnni },
-    { has_v3, &kernels_v3 },
+    { has_v4bf16, &kernels_v4bf16 }, { has_v4vnni, &kernels_v4vnni }, { has_v4, &kernels_v4 },
+    { has_v3vnni, &kernels_v3vnni }, { has_v3, &kernels_v3 },
 };
 
-const char *const kernels_levels[] = { "base", "v3", "v3vnni", "v4", "v4vnni", NULL };
+const char *const kernels_levels[] = { "base", "v3", "v3vnni", "v4", "v4vnni", "v4bf16", NULL };
 
 const Kernels *kernels_best(void)
 {
@@ -138,6 +141,11 @@ const CodeProducts *kernels_code_products(const Kernels *level, bool wide)
 const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic)
 {
     return &level->packed[arithmetic == ARITH_F64];
+}
+
+const PackedLoops *kernels_packed_bf16(const Kernels *level)
+{
+    return level->packed_bf16->rows ? level->packed_bf16 : NULL;
 }
 
 #define STORAGE(T)                                                                                                     \

@@ -57,9 +57,10 @@ typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, con
                      size_t ldc);
 typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b, size_t ldb, f64 *c,
                      size_t ldc);
-/* Products of packed operands: rows of a in tiles of so many, columns of b in panels of so many. */
+/* Products of packed operands: rows of a in tiles of so many, columns of b in panels of so many, k filled up with zeros to a
+ * multiple of depth.  Those of bf16 have c in f32 and neither multiply_beside nor turn. */
 typedef struct PackedLoops {
-    size_t rows, width;
+    size_t rows, width, depth;
     /* m rows of k elements, which lie `step` apart, into tiles that lie `apart` apart */
     void (*pack_rows)(size_t m, size_t k, const void *a, size_t row, size_t step, void *to, size_t apart);
     /* n columns of k elements, the rows of which lie `row` apart and the columns `step`, into panels `apart` apart */
@@ -211,6 +212,10 @@ const CodeProducts *kernels_code_products(const Kernels *level, bool wide);
 
 /* The loops of packed products of f32 or f64. */
 const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic);
+
+/* Those of bf16 with sums in f32, within a bound of the products of widened operands (docs/arithmetic.md); null where the
+ * level has no instruction for them. */
+const PackedLoops *kernels_packed_bf16(const Kernels *level);
 
 /* Whole-tensor conversions between storage and arithmetic (ops/kernels/level/store.c): n elements, any storage type,
  * at the best level of the machine. */

@@ -33,7 +33,7 @@ static size_t round_up(size_t n, size_t to)
 
 static bool is_thin(const Panel *p)
 {
-    return p->m <= THIN_ROWS && p->a_step <= 1 && p->b_step <= 1 && !p->packed;
+    return p->m <= THIN_ROWS && p->a_step <= 1 && p->b_step <= 1 && !p->packed && !p->is_bf16;
 }
 
 /* So many of `n` at a time, at most: even shares of a multiple of `whole`, of which `most` is one, too. */
@@ -101,7 +101,12 @@ static bool shares_rows(const Panel *p, const PanelSide *sides, size_t n)
     return shares;
 }
 
-#define PANEL(T)                                                                                                       \
+static size_t packed_depth(const PackedLoops *l, size_t k)
+{
+    return round_up(k, l->depth);
+}
+
+#define SUMS(T)                                                                                                        \
     static void add_left_##T(T *sum, size_t rows, size_t cols, size_t stride, const T *digit)                          \
     {                                                                                                                  \
         for (size_t i = 0; i < rows; i++)                                                                              \
@@ -117,17 +122,30 @@ static bool shares_rows(const Panel *p, const PanelSide *sides, size_t n)
         for (size_t i = 0; !last && i < rows; i++)                                                                     \
             memcpy(digits + (k * rows + i) * cols, sum + i * stride, cols * sizeof(T));                                \
     }                                                                                                                  \
+    static void clear_##T(const Panel *p, T *c)                                                                        \
+    {                                                                                                                  \
+        for (size_t i = 0; i < p->m; i++)                                                                              \
+            memset(c + i * p->ldc, 0, p->n * sizeof(T));                                                               \
+    }
+#define LOOPS_f32(level)  kernels_packed(level, ARITH_F32)
+#define LOOPS_f64(level)  kernels_packed(level, ARITH_F64)
+#define LOOPS_bf16(level) kernels_packed_bf16(level)
+#define THIN_f32          kernels_gemm_f32
+#define THIN_f64          kernels_gemm_f64
+#define THIN_bf16(...)    ((void)0) /* no product is thin */
+/* Operands of type T, sums of type S; room for sums is enough for as many operands, which are no wider. */
+#define PANEL(N, T, S)                                                                                                 \
     /* Some k of a segment: fresh, the first ones; last, those after which it is done. */                              \
-    static void add_##T(const PackedLoops *l, const Panel *p, const T *tiles, size_t tile, const T *b, T *c,           \
+    static void add_##N(const PackedLoops *l, const Panel *p, const T *tiles, size_t tile, const T *b, S *c,           \
                         T *columns, bool fresh, bool last)                                                             \
     {                                                                                                                  \
         const size_t step = p->b_step ? p->b_step : 1;                                                                 \
         for (size_t j = 0, n; j < p->n; j += n) {                                                                      \
             n = least(p->n - j, SLICE_COLS);                                                                           \
-            if (p->m <= FEW_ROWS && step == 1) {                                                                       \
+            if (p->m <= FEW_ROWS && step == 1 && l->multiply_beside) {                                                 \
                 l->multiply_beside(p->m, n, p->k, tiles, tile, b + j, p->ldb, c + j, p->ldc, fresh, columns);          \
             } else {                                                                                                   \
-                l->pack_columns(n, p->k, b + j * step, p->ldb, step, columns, p->k * l->width);                        \
+                l->pack_columns(n, p->k, b + j * step, p->ldb, step, columns, packed_depth(l, p->k) * l->width);       \
                 l->multiply(p->m, n, p->k, tiles, tile, columns, c + j, p->ldc, fresh);                                \
             }                                                                                                          \
             if (last && ((j + n) % TOLD_COLS == 0 || j + n == p->n))                                                   \
@@ -135,98 +153,99 @@ static bool shares_rows(const Panel *p, const PanelSide *sides, size_t n)
         }                                                                                                              \
     }                                                                                                                  \
     /* A segment of a band. */                                                                                         \
-    static void segment_##T(const PackedLoops *l, const Panel *segment, const T *a, const T *b, T *c, T *rows,         \
+    static void segment_##N(const PackedLoops *l, const Panel *segment, const T *a, const T *b, S *c, T *rows,         \
                             T *columns, bool ends)                                                                     \
     {                                                                                                                  \
         Panel p = *segment;                                                                                            \
-        const size_t a_step = p.a_step ? p.a_step : 1, depth = even_share(p.k, BAND_DEPTH, 1);                         \
+        const size_t a_step = p.a_step ? p.a_step : 1, depth = even_share(p.k, BAND_DEPTH, l->depth);                  \
         for (size_t k = 0; k < segment->k; k += p.k) {                                                                 \
             p.k = least(segment->k - k, depth);                                                                        \
             const T *tiles = p.packed ? a + k * l->rows : rows;                                                        \
-            const size_t tile = p.packed ? p.lda : p.k * l->rows;                                                      \
+            const size_t tile = p.packed ? p.lda : packed_depth(l, p.k) * l->rows;                                     \
             if (!p.packed)                                                                                             \
                 l->pack_rows(p.m, p.k, a + k * a_step, p.lda, a_step, rows, tile);                                     \
-            add_##T(l, &p, tiles, tile, b + k * p.ldb, c, columns, k == 0, ends && k + p.k == segment->k);             \
+            add_##N(l, &p, tiles, tile, b + k * p.ldb, c, columns, k == 0, ends && k + p.k == segment->k);             \
         }                                                                                                              \
     }                                                                                                                  \
-    static void clear_##T(const Panel *p, T *c)                                                                        \
-    {                                                                                                                  \
-        for (size_t i = 0; i < p->m; i++)                                                                              \
-            memset(c + i * p->ldc, 0, p->n * sizeof(T));                                                               \
-    }                                                                                                                  \
     /* A band, segment by segment. */                                                                                  \
-    static void band_##T(const Kernels *level, const Panel *band, const T *a, const T *b, T *c, T *room)               \
+    static void band_##N(const Kernels *level, const Panel *band, const T *a, const T *b, S *c, S *room)               \
     {                                                                                                                  \
         Panel p = *band;                                                                                               \
-        const PackedLoops *l = kernels_packed(level, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);                \
+        const PackedLoops *l = LOOPS_##N(level);                                                                       \
         const size_t a_step = p.packed ? l->rows : p.a_step ? p.a_step : 1;                                            \
-        T *rows = room + panel_digits(p.k) * p.m * p.n, *columns = rows + rows_room(&p);                               \
+        S *const packed = room + panel_digits(p.k) * p.m * p.n;                                                        \
+        T *rows = (T *)packed, *columns = (T *)(packed + rows_room(&p));                                               \
         for (size_t k = 0; k == 0 || k < band->k; k += PANEL_SEGMENT) {                                                \
             p.k = least(band->k - k, PANEL_SEGMENT);                                                                   \
             if (p.k == 0 || is_thin(&p))                                                                               \
-                clear_##T(&p, c);                                                                                      \
+                clear_##S(&p, c);                                                                                      \
             if (is_thin(&p))                                                                                           \
-                kernels_gemm_##T(level, p.m, p.n, p.k, a + k, p.lda, b + k * p.ldb, p.ldb, c, p.ldc);                  \
+                THIN_##N(level, p.m, p.n, p.k, a + k, p.lda, b + k * p.ldb, p.ldb, c, p.ldc);                          \
             else                                                                                                       \
-                segment_##T(l, &p, a + k * a_step, b + k * p.ldb, c, rows, columns, ends_by_columns(band));            \
+                segment_##N(l, &p, a + k * a_step, b + k * p.ldb, c, rows, columns, ends_by_columns(band));            \
             if (band->k > PANEL_SEGMENT)                                                                               \
-                panel_join_##T(c, p.m, p.n, p.ldc, room, k / PANEL_SEGMENT, k + p.k == band->k);                       \
+                panel_join_##S(c, p.m, p.n, p.ldc, room, k / PANEL_SEGMENT, k + p.k == band->k);                       \
         }                                                                                                              \
         if (!ends_by_columns(band))                                                                                    \
             tell(band, 0, band->n);                                                                                    \
     }                                                                                                                  \
-    void panel_##T(const Kernels *level, const Panel *p, const T *a, const T *b, T *c, T *room)                        \
+    void panel_##N(const Kernels *level, const Panel *p, const T *a, const T *b, S *c, S *room)                        \
     {                                                                                                                  \
         Panel band = *p;                                                                                               \
         const size_t b_step = p->b_step ? p->b_step : 1, rows = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS),           \
                      cols = band_cols(p);                                                                              \
-        const PackedLoops *l = kernels_packed(level, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);                \
+        const PackedLoops *l = LOOPS_##N(level);                                                                       \
         for (size_t i = 0; i < p->m; i += rows)                                                                        \
             for (size_t j = 0; j < p->n; j += cols) {                                                                  \
                 band.m = least(p->m - i, rows);                                                                        \
                 band.n = least(p->n - j, cols);                                                                        \
                 band.row = p->row + i;                                                                                 \
                 band.col = p->col + j;                                                                                 \
-                band_##T(level, &band, a + (p->packed ? i / l->rows : i) * p->lda, b + j * b_step, c + i * p->ldc + j, \
+                band_##N(level, &band, a + (p->packed ? i / l->rows : i) * p->lda, b + j * b_step, c + i * p->ldc + j, \
                          room);                                                                                        \
             }                                                                                                          \
     }
-#define SIDES(T)                                                                                                       \
+#define SIDES(N, T, S)                                                                                                 \
     /* Some rows of all of them. */                                                                                    \
-    static void sides_##T(const PackedLoops *l, const Panel *band, const T *a, const PanelSide *sides, size_t n,       \
+    static void sides_##N(const PackedLoops *l, const Panel *band, const T *a, const PanelSide *sides, size_t n,       \
                           size_t row, T *rows, T *columns)                                                             \
     {                                                                                                                  \
-        const size_t a_step = band->a_step ? band->a_step : 1, most = even_share(band->k, BAND_DEPTH, 1);              \
+        const size_t a_step = band->a_step ? band->a_step : 1, most = even_share(band->k, BAND_DEPTH, l->depth);       \
         for (size_t k = 0, depth; k < band->k; k += depth) {                                                           \
             depth = least(band->k - k, most);                                                                          \
-            l->pack_rows(band->m, depth, a + k * a_step, band->lda, a_step, rows, depth * l->rows);                    \
+            l->pack_rows(band->m, depth, a + k * a_step, band->lda, a_step, rows, packed_depth(l, depth) * l->rows);   \
             for (size_t i = 0; i < n; i++) {                                                                           \
                 Panel p = panel_of(band, &sides[i]);                                                                   \
                 p.k = depth;                                                                                           \
-                add_##T(l, &p, rows, depth * l->rows, (const T *)sides[i].b + k * p.ldb,                               \
-                        (T *)sides[i].c + row * p.ldc, columns, k == 0, k + depth == band->k);                         \
+                add_##N(l, &p, rows, packed_depth(l, depth) * l->rows, (const T *)sides[i].b + k * p.ldb,              \
+                        (S *)sides[i].c + row * p.ldc, columns, k == 0, k + depth == band->k);                         \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    void panel_sides_##T(const Kernels *level, const Panel *p, const T *a, const PanelSide *sides, size_t n, T *room)  \
+    void panel_sides_##N(const Kernels *level, const Panel *p, const T *a, const PanelSide *sides, size_t n, S *room)  \
     {                                                                                                                  \
-        const PackedLoops *l = kernels_packed(level, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);                \
+        const PackedLoops *l = LOOPS_##N(level);                                                                       \
         const size_t most = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS);                                               \
         Panel band = *p;                                                                                               \
         for (size_t i = 0; i < n && !shares_rows(p, sides, n); i++) {                                                  \
             const Panel of = panel_of(p, &sides[i]);                                                                   \
-            panel_##T(level, &of, a, sides[i].b, sides[i].c, room);                                                    \
+            panel_##N(level, &of, a, sides[i].b, sides[i].c, room);                                                    \
         }                                                                                                              \
         for (size_t i = 0; i < p->m && shares_rows(p, sides, n); i += most) {                                          \
             band.m = least(p->m - i, most);                                                                            \
             band.row = p->row + i;                                                                                     \
-            sides_##T(l, &band, a + i * p->lda, sides, n, i, room,                                                     \
-                      room + least(round_up(p->m, MOST_TILE_ROWS), BAND_ROWS) * least(p->k, BAND_DEPTH));              \
+            sides_##N(l, &band, a + i * p->lda, sides, n, i, (T *)room,                                                \
+                      (T *)(room + least(round_up(p->m, MOST_TILE_ROWS), BAND_ROWS) * least(p->k, BAND_DEPTH)));       \
         }                                                                                                              \
     }
-PANEL(f32)
-PANEL(f64)
-SIDES(f32)
-SIDES(f64)
+SUMS(f32)
+SUMS(f64)
+PANEL(f32, f32, f32)
+PANEL(f64, f64, f64)
+PANEL(bf16, u16, f32)
+SIDES(f32, f32, f32)
+SIDES(f64, f64, f64)
+SIDES(bf16, u16, f32)
 #undef SIDES
 #undef PANEL
+#undef SUMS

@@ -24,6 +24,7 @@ typedef struct Panel {
     size_t lda, ldb, ldc;    /* of rows */
     size_t a_step, b_step;   /* of columns; 0: 1 */
     bool packed;             /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
+    bool is_bf16;            /* for panel_bf16: said already where room is asked for */
     size_t row, col;         /* what the first element of c is to who is told */
     const PanelWatch *watch; /* null: nobody is */
 } Panel;
@@ -34,6 +35,10 @@ size_t panel_room(const Panel *p);
 /* The product, at a level. */
 void panel_f32(const Kernels *level, const Panel *p, const f32 *a, const f32 *b, f32 *c, f32 *room);
 void panel_f64(const Kernels *level, const Panel *p, const f64 *a, const f64 *b, f64 *c, f64 *room);
+
+/* The same where the level has loops for it (kernels_packed_bf16), with the roundings of its instruction: its bits do not
+ * depend on how rows and columns are shared out.  The operands are not packed. */
+void panel_bf16(const Kernels *level, const Panel *p, const u16 *a, const u16 *b, f32 *c, f32 *room);
 
 /* One of several products of the same a: c[m,n] = a[m,k] b[k,n]. */
 typedef struct PanelSide {
@@ -47,6 +52,7 @@ typedef struct PanelSide {
  * The room is that of the widest. */
 void panel_sides_f32(const Kernels *level, const Panel *p, const f32 *a, const PanelSide *sides, size_t n, f32 *room);
 void panel_sides_f64(const Kernels *level, const Panel *p, const f64 *a, const PanelSide *sides, size_t n, f64 *room);
+void panel_sides_bf16(const Kernels *level, const Panel *p, const u16 *a, const PanelSide *sides, size_t n, f32 *room);
 
 /* How many digits a counter of the segments of k needs room for. */
 size_t panel_digits(size_t k);

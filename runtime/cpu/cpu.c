@@ -8,4 +8,5 @@ static Status open_cpu(Ir *ir, const EngineOptions *options, int n_kept, Arena *
     return host_open(ir, options, n_kept, arena, program_runner, values);
 }
 
-const Engine engine_cpu = HOST_ENGINE("cpu", open_cpu, .wants_programs = true, .scratch = program_scratch);
+const Engine engine_cpu =
+    HOST_ENGINE("cpu", open_cpu, .wants_programs = true, .narrows = true, .scratch = program_scratch);

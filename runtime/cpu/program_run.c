@@ -489,7 +489,8 @@ static EvalOptions options_of_calls(const Executable *x, const EngineOptions *o)
     return (EvalOptions){ .kernels = o->kernels,
                           .pool = o->pool,
                           .stop = x->brief ? NULL : o->stop,
-                          .stop_too = x->brief ? NULL : o->stop_too };
+                          .stop_too = x->brief ? NULL : o->stop_too,
+                          .narrow = o->narrow };
 }
 
 GraphRunner *program_runner(const Executable *x, const EngineOptions *o, RunnerRoom *room, Arena *arena, Heap *heap)

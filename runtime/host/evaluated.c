@@ -80,7 +80,8 @@ GraphRunner *evaluated_open(const Executable *x, const EngineOptions *o, Arena *
                                   .pool = o->pool,
                                   .stop = x->brief ? NULL : o->stop,
                                   .stop_too = x->brief ? NULL : o->stop_too,
-                                  .rounding = x->brief ? NULL : o->rounding };
+                                  .rounding = x->brief ? NULL : o->rounding,
+                                  .narrow = o->narrow };
     *e = (Evaluated){ .runner = { &evaluated }, .graph = x->graph, .ends = x->ends };
     e->evaluation = evaluation_open(x->graph, &options, arena, heap);
     return &e->runner;

@@ -211,7 +211,8 @@ static Status open_values(Session *s)
                                     .stop = s->options.stop,
                                     .stop_too = s->options.stop_too,
                                     .rounding = s->options.rounding,
-                                    .watch = s->options.watch };
+                                    .watch = s->options.watch,
+                                    .narrow = s->engine->narrows && !s->options.exact };
     for (size_t i = 0; i < s->n_states; i++)
         s->states[i].kept = (int)(s->n_inputs + i * STATE_PARTS);
     s->latched = (int)(s->n_inputs + s->n_states * STATE_PARTS);

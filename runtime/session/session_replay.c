@@ -30,6 +30,7 @@ Status session_replay(Session *s, void (*observe)(void *user, const Node *n, con
                                   .stop = s->options.stop,
                                   .stop_too = s->options.stop_too,
                                   .rounding = s->options.rounding,
+                                  .narrow = s->engine->narrows && !s->options.exact,
                                   .observe = observe,
                                   .user = user };
     const Tensor **operands = NEWS(s->ir->diag->arena, const Tensor *, g->n_inputs + 1);

@@ -217,7 +217,7 @@ static void go_through(Case *k, int threads, Remat remat)
 {
     static const char *const devices[SIDES] = { "reference", "cpu" };
     const qcc_context_options options = {
-        .size = sizeof options, .report = stored_report, .user = k->s, .threads = threads
+        .size = sizeof options, .report = stored_report, .user = k->s, .threads = threads, .exact = 1
     };
     const qcc_source source = qcc_file(k->s->path);
     MUST(k, qcc_open(&options, &k->cx));

@@ -91,6 +91,6 @@ GEMM_TURN_PLAIN(f32)
 #endif
 #define GEMM_PACKED_LOOPS(T)                                                                                           \
     {                                                                                                                  \
-        GEMM_ROWS, GEMM_WIDTH(T), pack_rows_##T, pack_columns_##T, multiply_##T, multiply_beside_##T, turned_##T       \
+        GEMM_ROWS, GEMM_WIDTH(T), 1, pack_rows_##T, pack_columns_##T, multiply_##T, multiply_beside_##T, turned_##T    \
     }
 const PackedLoops LEVEL_NAME(packed)[2] = { GEMM_PACKED_LOOPS(f32), GEMM_PACKED_LOOPS(f64) };

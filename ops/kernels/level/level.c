@@ -22,6 +22,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .rows_fixed = FROM(rows_fixed),
     .reduce = FROM(reduce),
     .packed = FROM(packed),
+    .packed_bf16 = &LEVEL_NAME(packed_bf16),
     .code_products = LEVEL_NAME(code_products),
     .draw = FROM(draw),
     .largest = FROM(largest),

@@ -1,5 +1,6 @@
 /* What a level is made of.  The files of this folder are compiled once per level, with LEVEL the level's name.  Where a
- * machine can do more with codes alone, a level has code_products.c of its own and takes all else from level LEVEL_FROM. */
+ * machine can do more with codes or bf16 alone, a level has products of these of its own and takes all else from level
+ * LEVEL_FROM. */
 #ifndef OPS_KERNELS_LEVEL_LEVEL_H
 #define OPS_KERNELS_LEVEL_LEVEL_H
 
@@ -24,6 +25,7 @@ struct Kernels {
     RowLoop *const (*rows_fixed)[FIXED_OPERANDS]; /* of f32 */
     const ReduceLoops (*reduce)[ARITHMETICS];
     const PackedLoops *packed;         /* of f32, of f64 */
+    const PackedLoops *packed_bf16;    /* of no rows where the level has none */
     const CodeProducts *code_products; /* of bytes, of any codes */
     DrawLoop *draw;
     LargestLoop *largest;
@@ -59,9 +61,10 @@ struct Kernels {
     extern const TapLoops taps_##level;                                                                                \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;
-/* All that a level has of its own which is another one but for products of codes. */
+/* All that a level has of its own which is another one but for products of codes and of bf16. */
 #define LEVEL_PRODUCTS(level)                                                                                          \
     extern const CodeProducts code_products_##level[2];                                                                \
+    extern const PackedLoops packed_bf16_##level;                                                                      \
     extern const Kernels kernels_##level;
 LEVEL_PARTS(base)
 #ifdef __x86_64__
@@ -69,6 +72,7 @@ LEVEL_PARTS(v3)
 LEVEL_PARTS(v4)
 LEVEL_PRODUCTS(v3vnni)
 LEVEL_PRODUCTS(v4vnni)
+LEVEL_PRODUCTS(v4bf16)
 #endif
 #undef LEVEL_PRODUCTS
 #undef LEVEL_PARTS
