@@ -33,6 +33,7 @@ typedef struct Bench {
     double compile, first; /* seconds */
     double *runs;
     size_t n_runs;
+    double processors; /* seconds of all threads in these runs */
     size_t skipped;    /* steps that changed nothing */
     uint64_t resident; /* bytes, the most while it ran */
     Text data;         /* what was fed, a line each */
@@ -172,6 +173,13 @@ static bool is_enough(const Bench *b, int64_t asked, double since)
     return b->n_runs >= MOST_RUNS || (b->n_runs >= LEAST_RUNS && clock_seconds() - since >= enough_seconds);
 }
 
+/* What all threads of the process have taken of processors so far, user and system together. */
+static double processor_seconds(void)
+{
+    struct timespec t;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0 ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec : 0;
+}
+
 /* The most that the process held so far. */
 static uint64_t resident_bytes(void)
 {
@@ -189,9 +197,10 @@ static Status run_all(Bench *b)
         TRY(timed_run(b, &took));
     launch_times_clear(&b->times);
     b->skipped = 0;
-    const double since = clock_seconds();
+    const double since = clock_seconds(), spent = processor_seconds();
     while (!is_enough(b, asked, since))
         TRY(timed_run(b, &b->runs[b->n_runs++]));
+    b->processors = processor_seconds() - spent;
     b->resident = resident_bytes();
     b->times.keeps_spans = true; /* what is drawn is a run of its own */
     if (option_given(&b->c->line, OPT_trace))
@@ -229,6 +238,7 @@ static Status tell_json(Bench *b, const TimedLaunch *list)
         { "runs", logged_int((int64_t)b->n_runs) },
         { "median_ms", logged_f64(1e3 * at_part(b, 0.5)) },
         { "p95_ms", logged_f64(1e3 * at_part(b, 0.95)) },
+        { "processor_ms", logged_f64(1e3 * b->processors / (double)b->n_runs) },
         { "per_second", logged_f64(1 / at_part(b, 0.5)) },
         { "compile_s", logged_f64(b->compile) },
         { "first_ms", logged_f64(1e3 * b->first) },
@@ -272,8 +282,9 @@ static void tell_head(const Bench *b, Text *t, const Program *p)
     const double median = at_part(b, 0.5);
     const char *what = b->step ? "step" : "run";
     text_label(t, what);
-    text_printf(t, "%s, 95 %% below %s, %zu measured, %.4g a second\n", seconds_text(a, median),
-                seconds_text(a, at_part(b, 0.95)), b->n_runs, 1 / median);
+    text_printf(t, "%s, 95 %% below %s, %zu measured, %.4g a second, %s of processors each\n", seconds_text(a, median),
+                seconds_text(a, at_part(b, 0.95)), b->n_runs, 1 / median,
+                seconds_text(a, b->processors / (double)b->n_runs));
     text_bytes(t, b->data.p, b->data.n);
     text_label(t, "device");
     text_printf(t, "%s, %d thread%s; copies %.3g GB/s, products %.3g GFLOP/s\n", b->c->cx->engine->name,
