@@ -80,7 +80,7 @@ void planes_plan(Correlation *c)
 {
     c->planes.lines = 0;
     if (c->f64 || c->groups == 1 || c->channels > MOST_OF_GROUP || c->results > MOST_OF_GROUP || c->out == 0 ||
-        c->channels * c->taps > PANEL_SEGMENT || !fits(c))
+        c->channels == 0 || c->channels * c->taps > PANEL_SEGMENT || !fits(c))
         return;
     set_lines(c, 1);
     const int64_t least = of_planes(c), line = c->channels * c->planes.phases * c->planes.pitch[0];
