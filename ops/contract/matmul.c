@@ -168,29 +168,32 @@ static void tile_done(void *user, size_t row, size_t col, size_t rows, size_t co
     eval_done(t->side->e, &b, t->worker);
 }
 
-#define TILES(N, T, S)                                                                                                 \
-    static void tiles_##N(const MatmulRun *r, MatmulTile *t, int n, S *room)                                           \
-    {                                                                                                                  \
-        PanelSide sides[MOST_SIDES];                                                                                   \
-        PanelWatch watch[MOST_SIDES];                                                                                  \
-        const Panel p = { .m = t->m, .k = r->k, .lda = r->ai, .a_step = r->ap, .is_bf16 = r->is_bf16 };                \
-        for (int i = 0; i < n; i++) {                                                                                  \
-            const MatmulSide *s = t[i].side;                                                                           \
-            watch[i] = (PanelWatch){ tile_done, &t[i] };                                                               \
-            sides[i] = (PanelSide){ .n = t[i].n,                                                                       \
-                                    .ldb = s->bp,                                                                      \
-                                    .b_step = s->bj,                                                                   \
-                                    .ldc = s->n,                                                                       \
-                                    .b = (const T *)s->b + t[i].b,                                                     \
-                                    .c = (S *)s->c + t[i].c,                                                           \
-                                    .watch = s->e->watch ? &watch[i] : NULL };                                         \
-        }                                                                                                              \
-        panel_sides_##N(r->e->kernels, &p, (const T *)r->a + t->a, sides, (size_t)n, room);                            \
+/* Products of floats: one list of sides for all types, since it lies on the stack of whoever runs them. */
+static void tiles_of_floats(const MatmulRun *r, MatmulTile *t, int n, void *room)
+{
+    PanelSide sides[MOST_SIDES];
+    PanelWatch watch[MOST_SIDES];
+    const Kernels *level = r->e->kernels;
+    const Panel p = { .m = t->m, .k = r->k, .lda = r->ai, .a_step = r->ap, .is_bf16 = r->is_bf16 };
+    const size_t sum = r->arithmetic == ARITH_F64 ? sizeof(f64) : sizeof(f32), one = r->is_bf16 ? sizeof(u16) : sum;
+    for (int i = 0; i < n; i++) {
+        const MatmulSide *s = t[i].side;
+        watch[i] = (PanelWatch){ tile_done, &t[i] };
+        sides[i] = (PanelSide){ .n = t[i].n,
+                                .ldb = s->bp,
+                                .b_step = s->bj,
+                                .ldc = s->n,
+                                .b = (const char *)s->b + t[i].b * one,
+                                .c = (char *)s->c + t[i].c * sum,
+                                .watch = s->e->watch ? &watch[i] : NULL };
     }
-TILES(f32, f32, f32)
-TILES(f64, f64, f64)
-TILES(bf16, u16, f32)
-#undef TILES
+    if (r->is_bf16)
+        panel_sides_bf16(level, &p, (const u16 *)r->a + t->a, sides, (size_t)n, room);
+    else if (r->arithmetic == ARITH_F32)
+        panel_sides_f32(level, &p, (const f32 *)r->a + t->a, sides, (size_t)n, room);
+    else
+        panel_sides_f64(level, &p, (const f64 *)r->a + t->a, sides, (size_t)n, room);
+}
 
 /* Where the matrices of stack position `s` begin, in matrices. */
 static void stack_offsets(const MatmulRun *r, int64_t s, int64_t *a, int64_t *b)
@@ -236,12 +239,8 @@ static void matmul_tiles(void *arg, int64_t begin, int64_t end, int worker)
     for (int64_t at = begin; at < end; at++) {
         MatmulTile tiles[MOST_SIDES] = { 0 };
         const int n = tiles_of(r, at, worker, tiles);
-        if (r->is_bf16)
-            tiles_bf16(r, tiles, n, room);
-        else if (r->arithmetic == ARITH_F32)
-            tiles_f32(r, tiles, n, room);
-        else if (r->arithmetic == ARITH_F64)
-            tiles_f64(r, tiles, n, room);
+        if (r->arithmetic == ARITH_F32 || r->arithmetic == ARITH_F64)
+            tiles_of_floats(r, tiles, n, room);
         else
             for (int i = 0; i < n; i++)
                 tile_i64(r, &tiles[i]);

@@ -23,7 +23,9 @@ typedef struct Case {
 
 static void open_case(Case *k, Stored *s, const char *options, const char *device, int threads)
 {
-    const qcc_context_options o = { .size = sizeof o, .report = stored_report, .user = s, .threads = threads };
+    const qcc_context_options o = {
+        .size = sizeof o, .report = stored_report, .user = s, .threads = threads, .exact = 1
+    };
     const qcc_source source = qcc_file(s->path);
     const qcc_session_options on = { sizeof on, device };
     *k = (Case){ .s = s };
