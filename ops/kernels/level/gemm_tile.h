@@ -220,7 +220,9 @@ static void NAME(turned)(size_t rows, size_t cols, const void *from, size_t row,
 }
 
 #ifdef GEMM_BYTES
-static void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, const T *b, size_t ldb, T *c, size_t ldc)
+/* Not inlined: few rows go by it, and need not have its packs on their stack. */
+static __attribute__((noinline)) void NAME(block)(size_t m, size_t n, size_t k, const T *a, size_t lda, const T *b,
+                                                  size_t ldb, T *c, size_t ldc)
 {
     T packed_a[GEMM_BLOCK * DEPTH], packed_b[DEPTH * WIDTH];
     NAME(pack_rows)(m, k, a, lda, 1, packed_a, k * GEMM_ROWS);
