@@ -5,7 +5,7 @@
 
 static bool is_of_quant(Option o)
 {
-    return o == OPT_quant || o == OPT_quant_op || o == OPT_quant_table || o == OPT_freeze_ranges;
+    return o == OPT_quant || o == OPT_quant_op || o == OPT_quant_table || o == OPT_datapath || o == OPT_freeze_ranges;
 }
 
 /* Options that say something of --amp without it: what was meant to happen does not. */
@@ -23,7 +23,7 @@ static Status warn_of_idle(qcc_step *s, const CommandLine *line)
 
 static Status warn_of_idle_quant(qcc_step *s, const CommandLine *line)
 {
-    static const Option idle[] = { OPT_quant_op, OPT_quant_table, OPT_freeze_ranges };
+    static const Option idle[] = { OPT_quant_op, OPT_quant_table, OPT_datapath, OPT_freeze_ranges };
     for (size_t i = 0; i < COUNT(idle) && !s->recipe.quantization.spec && !s->recipe.quantization.products; i++)
         if (option_given(line, idle[i]))
             TRY(warn(&s->cx->diag, (Place){ .where = option_specs[idle[i]].name, .byte = -1 },

@@ -21,7 +21,7 @@ typedef struct TableTexts {
     size_t n;
 } TableTexts;
 
-typedef enum TableKind { TABLES_OF_CLASSES, TABLES_OF_QUANTIZERS, TABLE_KINDS } TableKind;
+typedef enum TableKind { TABLES_OF_CLASSES, TABLES_OF_QUANTIZERS, TEXTS_OF_DATAPATHS, TABLE_KINDS } TableKind;
 
 /* What was decided, for the summary and the notes of the file. */
 typedef struct StepFacts {

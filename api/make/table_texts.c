@@ -9,11 +9,25 @@
 #include "passes/amp/table.h"
 #include "passes/quant/shipped.h"
 #include "passes/quant/table.h"
+#include "passes/target/datapath.h"
 
 enum {
     MOST_NAMES = (int)MOST_SHIPPED_TABLES > (int)MOST_SHIPPED_QUANT_TABLES ? (int)MOST_SHIPPED_TABLES
                                                                            : (int)MOST_SHIPPED_QUANT_TABLES
 };
+
+/* No machine is always at hand. */
+static const char *no_datapath(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+static size_t no_datapaths(const char **names)
+{
+    (void)names;
+    return 0;
+}
 
 static const struct Form {
     Option option;
@@ -23,6 +37,7 @@ static const struct Form {
 } forms[TABLE_KINDS] = {
     [TABLES_OF_CLASSES] = { OPT_amp_table, "qcc.amp_table", amp_table_shipped, amp_tables_shipped },
     [TABLES_OF_QUANTIZERS] = { OPT_quant_table, "qcc.quant_table", quant_table_shipped, quant_tables_shipped },
+    [TEXTS_OF_DATAPATHS] = { OPT_datapath, "qcc.datapath", no_datapath, no_datapaths },
 };
 
 /* ---- from a line ---- */
@@ -36,7 +51,7 @@ static Status no_table(qcc_step *s, const struct Form *f, const char *file)
 {
     const char *names[MOST_NAMES];
     const size_t n = f->names(names);
-    const char *near = str_nearest(file, names, n);
+    const char *near = n ? str_nearest(file, names, n) : NULL;
     Message *m = message_new(&s->cx->diag, SEVERITY_ERROR, USAGE, place_of(f), "there is no file %s", file);
     for (size_t i = 0; i < n; i++)
         if (!near || near == names[i])
@@ -83,10 +98,30 @@ static Status read_texts(qcc_step *s, const CommandLine *line, TableKind kind)
     return OK;
 }
 
+static bool is_operator(const void *ops, const char *word)
+{
+    Op op;
+    return op_find(ops, str(word), &op);
+}
+
+Status step_read_datapath(qcc_step *s, const CommandLine *line)
+{
+    const TableTexts *all = &s->facts.tables[TEXTS_OF_DATAPATHS];
+    TRY(read_texts(s, line, TEXTS_OF_DATAPATHS));
+    if (!all->n)
+        return OK;
+    if (option_given(line, OPT_for_))
+        return fail_as(&s->cx->diag, USAGE, place_of(&forms[TEXTS_OF_DATAPATHS]),
+                       "a machine of one's own is whom the model is for: --for %s is another",
+                       option_text(line, OPT_for_));
+    return datapath_read(&s->recipe.quantization.own_target, all->list[0].file, all->list[0].text, is_operator,
+                         s->ir->ops, &s->arena, &s->cx->diag);
+}
+
 Status step_read_tables(qcc_step *s, const CommandLine *line)
 {
     const TableTexts *all = s->facts.tables;
-    for (int k = 0; k < TABLE_KINDS; k++)
+    for (int k = 0; k < TEXTS_OF_DATAPATHS; k++)
         TRY(read_texts(s, line, (TableKind)k));
     const TableTexts classes = all[TABLES_OF_CLASSES], quantizers = all[TABLES_OF_QUANTIZERS];
     const AmpTable **amp = NEWS(&s->arena, const AmpTable *, classes.n + 1);

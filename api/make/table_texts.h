@@ -5,6 +5,9 @@
 #include "api/make/step.h"
 #include "frontends/onnx/step.h"
 
+/* Reads the machine that --datapath names, into the recipe: before what it has to say of quantizers is read. */
+Status step_read_datapath(qcc_step *s, const CommandLine *line);
+
 /* Reads the tables that a line names, into the recipe. */
 Status step_read_tables(qcc_step *s, const CommandLine *line);
 

@@ -151,7 +151,7 @@ static Status read_override(QuantOverride *to, const char *text, const Quantizat
     *to = (QuantOverride){ .selector = arena_copy(arena, text, (size_t)(sign - text)),
                            .spec = spec,
                            .from = "--quant-op" };
-    TRY(quantizer_read(spec, "--quant-op", said, q->target, arena, d));
+    TRY(quantizer_read_for(spec, "--quant-op", said, quantization_target(q), arena, d));
     if (spec->weights_first)
         return fail_as(d, USAGE, ON_COMMAND_LINE,
                        "--quant-op %s: phases are those of the whole step: say it in --quant", text);
@@ -169,8 +169,9 @@ static Status read_quantization(Quantization *q, const CommandLine *line, Arena 
     if (!text || strcmp(text, "off") == 0)
         return OK;
     QuantSpec *spec = NEW(arena, QuantSpec);
-    q->target = arena_string(arena, options_target(line)); /* a step outlives the line */
-    TRY(quantizer_read(spec, "--quant", text, q->target, arena, d));
+    /* a step outlives the line */
+    q->target = q->own_target ? q->own_target->name : arena_string(arena, options_target(line));
+    TRY(quantizer_read_for(spec, "--quant", text, quantization_target(q), arena, d));
     if (quantizer_is_of_products(spec))
         q->products = spec;
     else

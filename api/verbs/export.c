@@ -46,9 +46,8 @@ static Status find_scales(Command *c, const qcc_model *m, Exported *e, const cha
 /* Codes, a run, and --verify, which compares with the graph that trains: they need the step. */
 static bool needs_step(const CommandLine *line, const qcc_model *m)
 {
-    static const Option those[] = {
-        OPT_checkpoint, OPT_verify, OPT_calibrate, OPT_quant, OPT_quant_op, OPT_quant_table
-    };
+    static const Option those[] = { OPT_checkpoint, OPT_verify,      OPT_calibrate, OPT_quant,
+                                    OPT_quant_op,   OPT_quant_table, OPT_datapath };
     for (size_t i = 0; i < COUNT(those); i++)
         if (option_given(line, those[i]))
             return true;

@@ -3,8 +3,12 @@
 #include "passes/quant/scale_parts.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/str.h"
 #include "ops/card/words.h"
+#include "passes/target/datapath.h"
 
 Status scale_refused(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *wanted)
 {
@@ -332,9 +336,95 @@ Status quant_check_floats(Placement *p, const Node *n, const QuantCallMark *c)
     return check_floats(p, n, c, true);
 }
 
+/* ---- what the products of a machine of somebody's own take (passes/target/datapath.h) ---- */
+
+/* The word of a grain in texts. */
+static const char *grain_word(const Quantizer *q)
+{
+    switch (q->part[QUANT_GRAIN].value) {
+    case GRAIN_TENSOR:
+        return "tensor";
+    case GRAIN_GROUP:
+        return "group";
+    case GRAIN_BLOCK:
+        return "block";
+    case GRAIN_TILE:
+        return "tile";
+    default: /* channel, and a row, which is one of the result */
+        return "channel";
+    }
+}
+
+static Message *machine_refuses(Placement *p, const Node *n, const Quantizer *q, bool data, const char *has)
+{
+    const QuantTarget *t = quantization_target(p->recipe);
+    return message_new(p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "%s=%s: %s has %s", data ? "a" : "w",
+                       quantizer_text(q, p->run->scratch), t->title, has);
+}
+
+static Status check_own_grain(Placement *p, const Node *n, const Quantizer *q)
+{
+    const char *op = op_of(n)->name, *has = target_grains(quantization_target(p->recipe), op, p->run->scratch);
+    if (!has || str_listed(has, grain_word(q)))
+        return OK;
+    Message *m = machine_refuses(p, n, q, false,
+                                 *has ? arena_printf(p->run->scratch, "%s for weights of %s", has, op)
+                                      : arena_printf(p->run->scratch, "no codes of weights of %s", op));
+    if (*has)
+        message_try(m, "w=%s%d:%.*s", q->format == FORMAT_UINT ? "uint" : "int", q->bits, (int)strcspn(has, " "), has);
+    else
+        message_try(m, "--quant-op 'op:%s=off'", op_title(p->run->scratch, n));
+    return message_send(m);
+}
+
+/* A first or a last layer has bits of its own. */
+static const char *own_bits(const QuantCallMark *c)
+{
+    return c->first && c->spec->first.said ? "first" : c->last && c->spec->last.said ? "last" : NULL;
+}
+
+static Status check_own_bits(Placement *p, const Node *n, const QuantCallMark *c, bool data)
+{
+    const QuantTarget *t = quantization_target(p->recipe);
+    const Quantizer *q = data ? c->data : c->weight;
+    const char *has = data ? t->data_bits : t->weight_bits, *end = own_bits(c);
+    if (!has || str_listed(has, arena_printf(p->run->scratch, "%d", q->bits)))
+        return OK;
+    Message *m =
+        machine_refuses(p, n, q, data, arena_printf(p->run->scratch, "%s of %s bits", data ? "data" : "weights", has));
+    if (end)
+        message_try(m, "%s=off, or --quant-op for that layer", end);
+    else
+        message_try(m, "%s=%s%d", data ? "a" : "w", q->format == FORMAT_UINT ? "uint" : "int", atoi(has));
+    return message_send(m);
+}
+
+static Status check_own_scale(Placement *p, const Node *n, const Quantizer *q, bool data)
+{
+    Quantizer other = *q;
+    if (!quantization_target(p->recipe)->pow2_scales || q->part[QUANT_SCALE].value == SCALE_POW2)
+        return OK;
+    Message *m = machine_refuses(p, n, q, data, "scales that are powers of two");
+    other.part[QUANT_SCALE].value = SCALE_POW2;
+    message_try(m, "%s=%s", data ? "a" : "w", quantizer_text(&other, p->run->scratch));
+    return message_send(m);
+}
+
+static Status check_datapath(Placement *p, const Node *n, const QuantCallMark *c)
+{
+    if (!c->weight || !c->data)
+        return OK;
+    TRY(check_own_grain(p, n, c->weight));
+    TRY(check_own_bits(p, n, c, false));
+    TRY(check_own_bits(p, n, c, true));
+    TRY(check_own_scale(p, n, c->weight, false));
+    return check_own_scale(p, n, c->data, true);
+}
+
 Status quant_check_target(Placement *p, const Node *n, const QuantCallMark *c)
 {
     TRY(check_groups(p, n, c));
     TRY(check_blocks(p, n, c));
-    return check_bytes(p, n, c);
+    TRY(check_bytes(p, n, c));
+    return check_datapath(p, n, c);
 }

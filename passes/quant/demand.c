@@ -3,6 +3,7 @@
  * A call whose card has a product of codes asks for its data; demands go against the data through what only moves
  * elements.  What adds, multiplies, pools or lays values side by side joins in where its operands are codes anyway and
  * its result is asked for: a call alone between two floats would only cost the way there and back. */
+#include <math.h>
 #include <string.h>
 
 #include "ops/card/words.h"
@@ -102,10 +103,21 @@ static double terms_of(const Node *n)
     return (double)t->dims[t->rank - 1];
 }
 
-/* Whether the accumulator holds every sum, whatever the codes are: those of 8 bits are at most 255 apart. */
-static bool sums_fit(const Node *n, const QuantTarget *t)
+/* The largest product of two codes: those of 8 bits are at most 255 apart, those of weights lie about 0. */
+static double largest_product(Placement *p, const Node *n)
 {
-    return terms_of(n) * 255 * 127 < target_most_sum(t);
+    enum { BYTE = 8 };
+    const QuantCallMark *c = quant_call(p, n);
+    const Quantizer *w = chosen(p, c, OPERAND_W), *a = chosen(p, c, OPERAND_A);
+    const int data = a && a->bits < BYTE ? a->bits : BYTE;
+    const int about_0 = !quant_has_weight(n) ? data : w && w->bits < BYTE ? w->bits : BYTE;
+    return (ldexp(1, data) - 1) * (about_0 > 1 ? ldexp(1, about_0 - 1) - 1 : 1);
+}
+
+/* Whether the accumulator holds every sum, whatever the codes are. */
+static bool sums_fit(Placement *p, const Node *n, const QuantTarget *t)
+{
+    return terms_of(n) * largest_product(p, n) < target_most_sum(t);
 }
 
 /* Whether its products are of what codes stand for: one operand alone is quantized, codes are floats, or their scales are
@@ -146,7 +158,7 @@ static const char *hindrance(Placement *p, const Node *n, bool floats)
     if (is_small(p, n, t))
         return arena_printf(p->g->arena, "has fewer than %d channels, which %s computes faster of floats",
                             t->least_channels, t->title);
-    if (!sums_fit(n, t))
+    if (!sums_fit(p, n, t))
         return arena_printf(p->g->arena, "a sum of %.0f products of codes may leave %d bits", terms_of(n),
                             target_accumulator(t));
     return op_of(n)->quant.serves && !op_of(n)->quant.serves(n) ? "scales its product or what is added to it" : NULL;

@@ -49,6 +49,13 @@ typedef struct QuantTarget {
     const char *alone;      /* why others are of floats, in words */
     const char *lacks;      /* why a product is */
 
+    /* What the products of a machine of somebody's own take (passes/target/datapath.h). */
+    const char *
+        grains; /* "conv: conv:tensor *: *:channel", by operator what may share a scale of its weights; null: anything */
+    const char *weight_bits; /* bits of weights beside codes, and of data; null: any */
+    const char *data_bits;
+    bool pow2_scales; /* scales are powers of two: shifts alone */
+
     /* The arithmetic. */
     int accumulator;       /* bits of a sum of products; 0: 32 */
     TargetRequant requant; /* of sums */
