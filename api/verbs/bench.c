@@ -248,6 +248,7 @@ static Status tell_json(Bench *b, const TimedLaunch *list)
         { "resident", logged_int((int64_t)b->resident) },
         { "copy_bytes_per_s", logged_f64(b->rates.bytes) },
         { "product_flops_per_s", logged_f64(b->rates.flops) },
+        { "bf16_flops_per_s", logged_f64(b->rates.narrow_flops) },
         { "skipped", logged_int((int64_t)b->skipped) },
     };
     TRY(out_event(b->c->out, "bench", fields, COUNT(fields)));
@@ -287,9 +288,10 @@ static void tell_head(const Bench *b, Text *t, const Program *p)
                 seconds_text(a, b->processors / (double)b->n_runs));
     text_bytes(t, b->data.p, b->data.n);
     text_label(t, "device");
-    text_printf(t, "%s, %d thread%s; copies %.3g GB/s, products %.3g GFLOP/s\n", b->c->cx->engine->name,
+    text_printf(t, "%s, %d thread%s; copies %.3g GB/s, products %.3g GFLOP/s", b->c->cx->engine->name,
                 parallel_threads(context_pool(b->c->cx)), parallel_threads(context_pool(b->c->cx)) == 1 ? "" : "s",
                 1e-9 * b->rates.bytes, 1e-9 * b->rates.flops);
+    text_printf(t, b->rates.narrow_flops > 0 ? ", of bf16 %.3g\n" : "\n", 1e-9 * b->rates.narrow_flops);
     text_label(t, "start");
     text_printf(t, "ready after %s, first %s %s\n", seconds_text(a, b->compile), what, seconds_text(a, b->first));
     text_label(t, "memory");

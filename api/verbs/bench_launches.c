@@ -29,10 +29,12 @@ static double flops_of_call(const Node *n)
     return d->access.kind == ACCESS_CONTRACT ? 2 * work_product(n) : 0;
 }
 
-static double flops_of(const Launch *l)
+static void add_flops(TimedLaunch *to, const Launch *l)
 {
     const Node *call = l->kind == LAUNCH_CALL ? l->node : l->contraction;
-    return (call ? flops_of_call(call) : 0) + (l->tape ? flops_of_tape(l->tape) : 0);
+    const double product = call ? flops_of_call(call) : 0;
+    to->flops += product + (l->tape ? flops_of_tape(l->tape) : 0);
+    to->narrow += call && work_narrows(call) ? product : 0;
 }
 
 /* Launches that ran side by side are one to whoever looks at times. */
@@ -46,7 +48,7 @@ static TimedLaunch *timed(LaunchTimes *t, const Program *p, int launch, int n)
         *now = (TimedLaunch){ .program = p, .launch = launch, .n = n };
         for (const Launch *l = &p->launches[launch]; l < p->launches + launch + n; l++) {
             now->bytes += launch_bytes(l->in, l->n_in) + launch_bytes(l->out, l->n_out);
-            now->flops += flops_of(l);
+            add_flops(now, l);
         }
         e->value.i = (int64_t)t->n++;
     }
@@ -95,7 +97,8 @@ TimedLaunch *launch_times_sorted(const LaunchTimes *t, Arena *arena)
 
 double launch_bound(const TimedLaunch *l, const MachineRates *r)
 {
-    const double moving = l->bytes / r->bytes, computing = l->flops / r->flops;
+    const double narrow = r->narrow_flops > 0 ? l->narrow : 0, moving = l->bytes / r->bytes;
+    const double computing = (l->flops - narrow) / r->flops + (narrow > 0 ? narrow / r->narrow_flops : 0);
     return moving > computing ? moving : computing;
 }
 

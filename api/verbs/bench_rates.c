@@ -27,8 +27,8 @@ static void copy_chunks(void *arg, int64_t begin, int64_t end, int worker)
 }
 
 typedef struct Products {
-    const Kernels *kernels;
-    f32 *room; /* for each thread its operands and its result */
+    const PackedLoops *loops;
+    f32 *room; /* for each thread its operands and its result: of any type they have room */
 } Products;
 
 enum { PRODUCT_ROOM = TILE_ROWS * TILE_DEPTH + TILE_DEPTH * TILE_COLS + TILE_ROWS * TILE_COLS };
@@ -37,33 +37,50 @@ static void multiply(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Products *p = arg;
     f32 *a = p->room + (size_t)worker * PRODUCT_ROOM, *b = a + TILE_ROWS * TILE_DEPTH, *c = b + TILE_DEPTH * TILE_COLS;
-    const PackedLoops *l = kernels_packed(p->kernels, ARITH_F32);
+    const PackedLoops *l = p->loops;
     for (int64_t i = begin; i < end; i++)
         l->multiply(TILE_ROWS, TILE_COLS, TILE_DEPTH, a, TILE_DEPTH * l->rows, b, c, TILE_COLS, false);
 }
 
+/* The best of some tries. */
+static double product_rate(Parallel *pool, const Products *p)
+{
+    const int64_t n = (int64_t)PRODUCTS * parallel_threads(pool);
+    double best = 0;
+    for (int i = 0; i < TRIES; i++) {
+        const double since = clock_seconds();
+        parallel(pool, n, multiply, (void *)(uintptr_t)p);
+        const double flops = 2.0 * TILE_ROWS * TILE_COLS * TILE_DEPTH * (double)n / (clock_seconds() - since);
+        best = flops > best ? flops : best;
+    }
+    return best;
+}
+
+static double copy_rate(Parallel *pool, Copies *c)
+{
+    double best = 0;
+    for (int i = 0; i < TRIES; i++) {
+        const double since = clock_seconds();
+        parallel(pool, CHUNKS, copy_chunks, c);
+        const double bytes = 2.0 * CHUNKS * CHUNK / (clock_seconds() - since);
+        best = bytes > best ? bytes : best;
+    }
+    return best;
+}
+
 MachineRates machine_rates(qcc_context *cx)
 {
-    MachineRates rates = { 0, 0 };
     Parallel *pool = context_pool(cx);
-    const int threads = parallel_threads(pool);
     const ArenaMark mark = arena_mark(&cx->scratch);
+    const Kernels *kernels = cx->kernels ? cx->kernels : kernels_best();
     Copies copies = { arena_alloc(&cx->scratch, (size_t)CHUNKS * CHUNK),
                       arena_alloc(&cx->scratch, (size_t)CHUNKS * CHUNK) };
-    const Products products = { cx->kernels ? cx->kernels : kernels_best(),
-                                NEWS(&cx->scratch, f32, (size_t)threads * PRODUCT_ROOM) };
-    const int64_t n = (int64_t)PRODUCTS * threads;
+    Products products = { kernels_packed(kernels, ARITH_F32),
+                          NEWS(&cx->scratch, f32, (size_t)parallel_threads(pool) * PRODUCT_ROOM) };
     memset(copies.from, 0, (size_t)CHUNKS * CHUNK);
-    for (int i = 0; i < TRIES; i++) {
-        const double t0 = clock_seconds();
-        parallel(pool, CHUNKS, copy_chunks, &copies);
-        const double t1 = clock_seconds();
-        parallel(pool, n, multiply, (void *)(uintptr_t)&products);
-        const double t2 = clock_seconds(), bytes = 2.0 * CHUNKS * CHUNK / (t1 - t0);
-        const double flops = 2.0 * TILE_ROWS * TILE_COLS * TILE_DEPTH * (double)n / (t2 - t1);
-        rates.bytes = bytes > rates.bytes ? bytes : rates.bytes;
-        rates.flops = flops > rates.flops ? flops : rates.flops;
-    }
+    MachineRates rates = { .bytes = copy_rate(pool, &copies), .flops = product_rate(pool, &products) };
+    products.loops = cx->engine->narrows && !cx->options.exact ? kernels_packed_bf16(kernels) : NULL;
+    rates.narrow_flops = products.loops ? product_rate(pool, &products) : 0;
     arena_reset(&cx->scratch, mark);
     return rates;
 }

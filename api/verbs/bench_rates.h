@@ -5,8 +5,9 @@
 #include "api/hall/context.h"
 
 typedef struct MachineRates {
-    double bytes; /* a second, read and written by all threads, out of the caches */
-    double flops; /* a second, by products of f32 that stay in the caches */
+    double bytes;        /* a second, read and written by all threads, out of the caches */
+    double flops;        /* a second, by products of f32 that stay in the caches */
+    double narrow_flops; /* by those of bf16 as they lie; 0: the engine makes none */
 } MachineRates;
 
 /* Measures them with the threads of the context: the best of some tries, a few hundredths of a second in all. */

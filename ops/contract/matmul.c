@@ -264,15 +264,27 @@ static Arithmetic matmul_arithmetic(DType d)
     return d == F64 ? ARITH_F64 : dtype_is_float(d) ? ARITH_F32 : d == U64 ? ARITH_U64 : ARITH_I64;
 }
 
-/* What the instruction makes of products of bf16 is near what the reference has (docs/arithmetic.md); few rows are not worth
- * packing the right operand for. */
-static bool products_of_bf16(Eval *const *calls, int n, int64_t m)
+/* Whether two operands may be multiplied as they lie: what the instruction makes of products of bf16 is near what the reference
+ * has (docs/arithmetic.md); few rows are not worth packing the right operand for. */
+static bool may_narrow(const MatmulAttr *at, const Type *a, const Type *b)
 {
     enum { FEW = 2 };
+    int64_t m, k;
+    matrix_of(a, at->ta, true, &m, &k);
+    return a->dtype == BF16 && b->dtype == BF16 && m > FEW;
+}
+
+bool work_narrows(const Node *n)
+{
+    return n->op == OP_matmul && type_known(in(n, 0)->type) && may_narrow(n->attr, in(n, 0)->type, in(n, 1)->type);
+}
+
+static bool products_of_bf16(Eval *const *calls, int n)
+{
     const Eval *e = calls[0];
-    bool all = eval_options(e)->narrow && kernels_packed_bf16(e->kernels) && m > FEW && e->in[0]->type->dtype == BF16;
+    bool all = eval_options(e)->narrow && kernels_packed_bf16(e->kernels);
     for (int i = 0; i < n && all; i++)
-        all = calls[i]->in[1]->type->dtype == BF16;
+        all = may_narrow(e->attr, e->in[0]->type, calls[i]->in[1]->type);
     return all;
 }
 
@@ -339,7 +351,7 @@ static Status matmul_sides(Eval *const *calls, int n)
     stack_strides(&r, b, r.b_stride);
     r.m = (size_t)m, r.k = (size_t)k;
     r.ai = at->ta ? 1 : r.k, r.ap = at->ta ? r.m : 1;
-    r.is_bf16 = products_of_bf16(calls, n, m);
+    r.is_bf16 = products_of_bf16(calls, n);
     r.a = operand(&r, e, 0);
     for (int i = 0; i < n; i++)
         open_side(&r, calls[i]);

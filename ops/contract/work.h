@@ -19,4 +19,7 @@ double work_of(const Node *n);
 /* An estimate for any other call: of a product of two matrices it is exact. */
 double work_product(const Node *n);
 
+/* Whether a call multiplies operands of bf16 as they lie, where its engine may and the machine can. */
+bool work_narrows(const Node *n);
+
 #endif
