@@ -47,26 +47,51 @@ static void tell_placed(qcc_model *m, const char *path, const EncodingsPlaced *p
     (void)message_send(told);
 }
 
-Status emit_encoded(qcc_model *m, const CommandLine *line)
+static Status place_all(qcc_model *m, const char *path, Graph *g)
 {
     qcc_context *cx = m->cx;
-    const char *path = option_text(line, OPT_encodings);
     Encodings e;
     EncodingsPlaced placed;
     Str text;
+    TRY(file_read(&cx->scratch, &cx->diag, path, cx->limits.string_bytes, "string_bytes", &text));
+    TRY(encodings_read(&e, path, text, &cx->scratch, &cx->diag));
+    TRY(encodings_place(&e, g, &placed));
+    TRY(pass_run(pass_find("deploy-quant"), g, NULL)); /* in words that files have */
+    if (placed.n_absent)
+        TRY(tell_absent(m, path, &placed));
+    tell_placed(m, path, &placed);
+    return OK;
+}
+
+static void own_graph(void *encoded)
+{
+    Encoded *e = encoded;
+    e->m->graph = e->m->module->graphs[0] = e->graph;
+}
+
+Status encoded_open(Encoded *e, qcc_model *m, const CommandLine *line)
+{
+    const char *path = option_text(line, OPT_encodings);
+    *e = (Encoded){ .m = m };
     if (!path)
         return OK;
     if (model_is_step(m)) {
         Place place = ON_COMMAND_LINE;
         place.where = "--encodings";
-        return fail_as(&cx->diag, USAGE, place, "they are of a model, and this is a step");
+        return fail_as(&m->cx->diag, USAGE, place, "they are of a model, and this is a step");
     }
-    TRY(file_read(&cx->scratch, &cx->diag, path, cx->limits.string_bytes, "string_bytes", &text));
-    TRY(encodings_read(&e, path, text, &cx->scratch, &cx->diag));
-    TRY(encodings_place(&e, m->graph, &placed));
-    TRY(pass_run(pass_find("deploy-quant"), m->graph, NULL)); /* in words that files have */
-    if (placed.n_absent)
-        TRY(tell_absent(m, path, &placed));
-    tell_placed(m, path, &placed);
+    Graph *g = graph_copy(m->graph, &m->arena);
+    TRY(place_all(m, path, g));
+    e->graph = m->graph;
+    cleanup_push(&m->cx->memory, &e->cleanup, own_graph, e);
+    m->graph = m->module->graphs[0] = g;
     return OK;
+}
+
+void encoded_close(Encoded *e)
+{
+    if (!e->graph)
+        return;
+    own_graph(e);
+    cleanup_drop(&e->cleanup);
 }

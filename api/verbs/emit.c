@@ -239,21 +239,29 @@ static Status check_arch(qcc_context *cx, const CommandLine *line, const Form *f
 }
 
 /* A step is written where the file holds one, or where the line says something of training. */
-static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out *o)
+static Status write_form(qcc_model *m, const CommandLine *line, const Form *form, Out *o)
 {
     Emitted e = { .line = line, .m = m, .module = m->module, .verbose = option_given(line, OPT_verbose) > 0 };
+    if (model_is_step(m) || line_wants_step(line) || form->write == write_flat) {
+        TRY(step_compile(m, line, &e.step));
+        e.module = e.step->module;
+    }
+    const Status status = form->write(&e, o);
+    if (e.step)
+        step_close(e.step);
+    return status;
+}
+
+static Status emit(qcc_model *m, const CommandLine *line, const char *kind, Out *o)
+{
+    Encoded encoded;
     for (size_t i = 0; i < COUNT(forms); i++) {
         if (strcmp(forms[i].kind, kind) != 0)
             continue;
         TRY(check_arch(m->cx, line, &forms[i]));
-        TRY(emit_encoded(m, line));
-        if (model_is_step(m) || line_wants_step(line) || forms[i].write == write_flat) {
-            TRY(step_compile(m, line, &e.step));
-            e.module = e.step->module;
-        }
-        const Status status = forms[i].write(&e, o);
-        if (e.step)
-            step_close(e.step);
+        TRY(encoded_open(&encoded, m, line));
+        const Status status = write_form(m, line, &forms[i], o);
+        encoded_close(&encoded);
         return status;
     }
     return no_form(m->cx, kind);

@@ -1,4 +1,5 @@
 /* A quantized step as a host trains it: its quantizers see data first, and what they saw goes into checkpoints. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "embed/trainee.h"
@@ -83,12 +84,61 @@ static void a_step_without_quantizers_observes_nothing(void **state)
     qcc_close(cx);
 }
 
+typedef struct Written {
+    char *p;
+    size_t n;
+} Written;
+
+static qcc_status write_more(void *user, const void *bytes, size_t n)
+{
+    Written *w = user;
+    w->p = realloc(w->p, w->n + n);
+    assert_non_null(w->p);
+    memcpy(w->p + w->n, bytes, n);
+    w->n += n;
+    return QCC_OK;
+}
+
+static Written emitted(qcc_model *m, const char *options)
+{
+    Written w = { NULL, 0 };
+    const qcc_sink sink = { .write = write_more, .user = &w };
+    assert_int_equal(qcc_emit(m, "ir", options, &sink), QCC_OK);
+    return w;
+}
+
+static bool same(const Written *a, const Written *b)
+{
+    return a->n == b->n && memcmp(a->p, b->p, a->n) == 0;
+}
+
+/* What is written with quantizers of another file leaves the model as it was: written again, it has them once. */
+static void encodings_are_of_what_is_written(void **state)
+{
+    static const char options[] = "--encodings " QCC_SOURCE_DIR "/tests/data/aimet/w8.1.encodings";
+    Host h = { 0 };
+    qcc_context *cx = open_with(&h);
+    const qcc_source source = qcc_file(QCC_SOURCE_DIR "/tests/data/aimet/net.onnx");
+    qcc_model *m;
+    (void)state;
+    assert_int_equal(qcc_read(cx, &source, NULL, &m), QCC_OK);
+    Written before = emitted(m, NULL), once = emitted(m, options), twice = emitted(m, options),
+            after = emitted(m, NULL);
+    assert_true(same(&before, &after));
+    assert_true(same(&once, &twice));
+    assert_false(same(&before, &once));
+    free(before.p), free(once.p), free(twice.p), free(after.p);
+    qcc_close(cx);
+    assert_int_equal(h.blocks, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_waits_until_its_quantizers_saw_data),
         cmocka_unit_test(what_quantizers_saw_is_saved),
         cmocka_unit_test(a_step_without_quantizers_observes_nothing),
+        cmocka_unit_test(encodings_are_of_what_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
