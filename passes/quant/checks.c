@@ -414,10 +414,12 @@ static Status check_datapath(Placement *p, const Node *n, const QuantCallMark *c
 {
     if (!c->weight || !c->data)
         return OK;
-    TRY(check_own_grain(p, n, c->weight));
-    TRY(check_own_bits(p, n, c, false));
+    if (quant_has_weight(n)) {
+        TRY(check_own_grain(p, n, c->weight));
+        TRY(check_own_bits(p, n, c, false));
+        TRY(check_own_scale(p, n, c->weight, false));
+    }
     TRY(check_own_bits(p, n, c, true));
-    TRY(check_own_scale(p, n, c->weight, false));
     return check_own_scale(p, n, c->data, true);
 }
 
