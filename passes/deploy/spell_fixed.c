@@ -20,7 +20,7 @@
 #include "ops/card/make.h"
 #include "ops/quant/words.h"
 #include "passes/deploy/fixed.h"
-#include "passes/engine/pass.h"
+#include "passes/deploy/spell.h"
 
 /* What is known of scales and zero points where it is deployed; null: not that. */
 static const Tensor *known(const Node *n)
@@ -186,6 +186,8 @@ static Node *spell_average(Build *b, Node *n)
 
 static Node *spelled(Build *b, Node *n)
 {
+    if (n->type->rank < 0)
+        return NULL;
     if (n->op == OP_qconv)
         return spell_conv(b, n);
     if (n->op == OP_qmatmul)
@@ -199,23 +201,7 @@ static Node *spelled(Build *b, Node *n)
 
 static Status spell_fixed(Graph *g, PassRun *run)
 {
-    for (Node *n = g->first, *next; n; n = next) {
-        next = n->next;
-        if (n->type->kind != TYPE_TENSOR || n->type->rank < 0)
-            continue;
-        Build b = build_before(n);
-        b.src = n->src;
-        b.label = n->label;
-        b.flags = n->flags;
-        Node *as = spelled(&b, n);
-        TRY(b.status);
-        if (!as)
-            continue;
-        stand_in(n, as);
-        remove_unread(n, run->scratch, NULL, NULL);
-        run->changes++;
-    }
-    return OK;
+    return spell_calls(g, run, spelled);
 }
 
 const Pass pass_spell_fixed = { .name = "spell-fixed", .needs = TYPED, .may = EXACT, .run = spell_fixed };

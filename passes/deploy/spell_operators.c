@@ -19,7 +19,7 @@
 #include "ops/card/make.h"
 #include "ops/card/words.h"
 #include "ops/quant/words.h"
-#include "passes/engine/pass.h"
+#include "passes/deploy/spell.h"
 
 /* Codes between the least and the largest, and from that of 0 on behind a Relu: where the type does not say so already. */
 static Node *cut(Build *b, Node *codes, const CodesAttr *at, Node *zero)
@@ -98,25 +98,14 @@ static Node *spell_matmul(Build *b, Node *n)
     return y && codes ? cut(b, y, &at->codes, in(n, QMATMUL_Y_ZERO)) : y;
 }
 
+static Node *spelled(Build *b, Node *n)
+{
+    return n->op == OP_qconv ? spell_conv(b, n) : n->op == OP_qmatmul ? spell_matmul(b, n) : NULL;
+}
+
 static Status spell_operators(Graph *g, PassRun *run)
 {
-    for (Node *n = g->first, *next; n; n = next) {
-        next = n->next;
-        if ((n->op != OP_qconv && n->op != OP_qmatmul) || n->type->kind != TYPE_TENSOR)
-            continue;
-        Build b = build_before(n);
-        b.src = n->src;
-        b.label = n->label;
-        b.flags = n->flags;
-        Node *as = n->op == OP_qconv ? spell_conv(&b, n) : spell_matmul(&b, n);
-        TRY(b.status);
-        if (!as)
-            continue;
-        stand_in(n, as);
-        remove_unread(n, run->scratch, NULL, NULL);
-        run->changes++;
-    }
-    return OK;
+    return spell_calls(g, run, spelled);
 }
 
 const Pass pass_spell_operators = { .name = "spell-operators", .needs = TYPED, .may = EXACT, .run = spell_operators };
