@@ -54,7 +54,7 @@ static const char *print_kernels(const CudaModule *m, const Launch *l, const cha
     return cuda_print_call(out, l->node, name, launch);
 }
 
-/* Equal kernels are told by their text under one name for all. */
+/* Equal kernels are told by their text under one name for all, and printed once under their own. */
 static void find_text(CudaModule *m, CudaPart *part)
 {
     Text text;
@@ -64,13 +64,16 @@ static void find_text(CudaModule *m, CudaPart *part)
     if (part->why)
         return;
     MapEntry *e = map_put(&m->known, text_get(&text), &fresh);
-    if (fresh)
-        e->value.u = m->n_texts;
-    part->text = (int)e->value.u;
+    if (!fresh) {
+        const CudaPart *first = &m->parts[e->value.u];
+        part->text = first->text;
+        part->kernels = first->kernels;
+        return;
+    }
+    e->value.u = (uint64_t)(part - m->parts);
+    part->text = (int)m->n_texts;
     text_open(&text, m->arena);
     (void)print_kernels(m, part->launch, arena_printf(m->arena, "k%d", part->text), &text, &part->kernels);
-    if (!fresh)
-        return;
     GROW(m->arena, m->texts, m->n_texts, m->cap_texts);
     m->texts[m->n_texts++] = text_get(&text);
     m->n_kernels += part->kernels.n;

@@ -32,7 +32,7 @@ enum { CUDA_NO_TEXT = -1 };
 typedef struct CudaModule {
     Arena *arena;
     const OpTable *ops;
-    Map known;       /* texts with one name for all, by number */
+    Map known;       /* texts with one name for all, to the first part that has it */
     CudaPart *parts; /* in the order of the programs and their launches */
     size_t n, cap;
     const char **texts; /* each under the name of its number: k0, k1, .. */

@@ -10,7 +10,7 @@ enum { MOST_ARCHS = 256, MOST_LOG = 4000 };
 
 /* Newer ones first; the folder that the toolkit makes is in no search path of its own. */
 static const char *const libraries[] = { "libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so.13",
-                                         "/usr/local/cuda/lib64/libnvrtc.so.12" };
+                                         "/usr/local/cuda/lib64/libnvrtc.so.12", "libnvrtc.so" };
 
 /* Products and sums are rounded as the text says: nothing becomes a fused multiply-add behind its back, nothing is flushed
  * to zero, divisions and roots are exact. */
@@ -85,14 +85,16 @@ Status nvrtc_load(Nvrtc *n, Diag *d, Place place, Arena *arena)
 
 /* ---- architectures ---- */
 
-/* The number of "sm_90a", 90; -1: it is no such word. */
+/* The number of "sm_90a", 90; -1: it is no such word.  Letters are for what only one architecture has, from 90 on. */
 static int arch_number(const char *arch)
 {
+    enum { LETTERS_FROM = 90 };
     char *end;
     if (strncmp(arch, "sm_", 3) != 0 || arch[3] < '1' || arch[3] > '9')
         return -1;
     const long number = strtol(arch + 3, &end, 10);
-    return number < 1000 && (!*end || ((*end == 'a' || *end == 'f') && !end[1])) ? (int)number : -1;
+    const bool letter = (*end == 'a' || *end == 'f') && !end[1] && number >= LETTERS_FROM;
+    return number < 1000 && (!*end || letter) ? (int)number : -1;
 }
 
 Status nvrtc_check_arch(const Nvrtc *n, Diag *d, Place place, const char *arch, Arena *arena)

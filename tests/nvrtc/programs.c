@@ -90,8 +90,37 @@ static void stored_programs(void **state)
     assert_true(t.models == MOST_MODELS && t.kernels > 150 && t.without * 4 < t.launches);
 }
 
+/* Words that are no architecture, or none of those that the library knows. */
+static Status refuse_archs(void *context)
+{
+    static const char *const wrong[] = {
+        "", "90", "sm_", "sm_9z", "sm_75a", "sm_1", "sm_90aa", "compute_90", "sm_1000"
+    };
+    Context *c = context;
+    Nvrtc nvrtc;
+    TRY(nvrtc_load(&nvrtc, &c->diag, NOWHERE, &c->arena));
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        if (nvrtc_check_arch(&nvrtc, &c->diag, NOWHERE, wrong[i], &c->arena) != USAGE) {
+            print_error("%s\n", wrong[i]);
+            return MISMATCH;
+        }
+    return nvrtc_check_arch(&nvrtc, &c->diag, NOWHERE, "sm_90a", &c->arena);
+}
+
+static void architectures(void **state)
+{
+    Context c;
+    (void)state;
+    context_open(&c);
+    const bool there = guarded(&c.memory, is_there, &c) == OK;
+    context_close(&c);
+    if (!there)
+        skip();
+    with_context(refuse_archs);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(stored_programs) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(architectures), cmocka_unit_test(stored_programs) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,6 @@
 #include "ops/text.h"
 #include "tests/nvrtc/nvrtc.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* An f32 expression over x and y, and how many fma's it spells (counted by hand in the source). */
 static const struct {
     const char *expression;
@@ -75,12 +73,12 @@ static const char *const integer_rows[] = {
     "sum_warp(a) + sum_total(&c)",
 };
 
-typedef struct Text {
+typedef struct Source {
     char *at;
     size_t used, size;
-} Text;
+} Source;
 
-__attribute__((format(printf, 2, 3))) static void put(Text *t, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put(Source *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -90,15 +88,15 @@ __attribute__((format(printf, 2, 3))) static void put(Text *t, const char *forma
     t->used += (size_t)n;
 }
 
-static Text begin(void)
+static Source begin(void)
 {
-    Text t = { malloc(1 << 19), 0, 1 << 19 };
+    Source t = { malloc(1 << 19), 0, 1 << 19 };
     assert_non_null(t.at);
     put(&t, "%s\n%s\n", ops_scalar_text, ops_reduce_text);
     return t;
 }
 
-static void put_kernel(Text *t, const char *type, const char *name, size_t number, const char *expression)
+static void put_kernel(Source *t, const char *type, const char *name, size_t number, const char *expression)
 {
     put(t, "extern \"C\" __global__ void %s_%zu(%s *o, const %s *p, const %s *q, const sum_counter_%s *k)\n{\n", name,
         number, type, type, type, type);
@@ -155,7 +153,7 @@ static void f32_rows_compile_as_written(void **state)
 {
     (void)state;
     const Nvrtc nvrtc = nvrtc_or_skip();
-    Text text = begin();
+    Source text = begin();
     for (size_t i = 0; i < COUNT(f32_rows); i++)
         put_kernel(&text, "f32", "row", i, f32_rows[i].expression);
     int faults = 0;
@@ -176,7 +174,7 @@ static void other_rows_compile(void **state)
 {
     (void)state;
     const Nvrtc nvrtc = nvrtc_or_skip();
-    Text text = begin();
+    Source text = begin();
     for (size_t i = 0; i < COUNT(f64_rows); i++)
         put_kernel(&text, "f64", "row", i, f64_rows[i]);
     for (size_t i = 0; i < COUNT(integer_rows); i++) {
@@ -203,7 +201,7 @@ static void a_double_in_a_row_is_seen(void **state)
 {
     (void)state;
     const Nvrtc nvrtc = nvrtc_or_skip();
-    Text text = begin();
+    Source text = begin();
     put_kernel(&text, "f32", "row", 0, "x * 1.1 + y");
     char *ptx = nvrtc_ptx(&nvrtc, text.at, "sm_80");
     assert_non_null(ptx);
