@@ -150,17 +150,16 @@ static void of_convolutions(void **state)
 
 /* ---- pages ---- */
 
-/* Products of bf16 are widened: on machines that multiply them as they lie less is held than is announced. */
-static qcc_context *plain(void)
+static qcc_context *plain(int exact)
 {
-    const qcc_context_options o = { .size = sizeof o, .threads = 1, .exact = 1 };
+    const qcc_context_options o = { .size = sizeof o, .threads = 1, .exact = exact };
     qcc_context *cx = NULL;
     assert_int_equal(qcc_open(&o, &cx), QCC_OK);
     return cx;
 }
 
 /* The most that a process of its own held while it trained, in bytes; and what was announced to it. */
-static double held(const Net *net, const char *options, uint64_t *announced)
+static double held(const Net *net, const char *options, int exact, uint64_t *announced)
 {
     int ends[2], status;
     struct rusage use;
@@ -168,7 +167,7 @@ static double held(const Net *net, const char *options, uint64_t *announced)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
-        qcc_context *cx = plain();
+        qcc_context *cx = plain(exact);
         qcc_memory memory = { .size = sizeof memory };
         trained(compiled(cx, net, options, &memory), net);
         qcc_close(cx);
@@ -194,30 +193,33 @@ static double held(const Net *net, const char *options, uint64_t *announced)
 #define WATCHED 0
 #endif
 
-static void announced_is_resident(const Net *net, const char *options)
+/* Announced are products of bf16 that are widened, as with `exact`: machines that multiply them as they lie hold less. */
+static void announced_is_resident(const Net *net, const char *options, int exact)
 {
     uint64_t said, said_of_little;
     if (WATCHED)
         return;
-    const double empty = held(&seen, "--loss mse --optimizer sgd", &said_of_little) - (double)said_of_little;
-    const double more = held(net, options, &said) - empty, part = more / (double)said;
-    if (part < 0.95 || part > 1.05)
+    const double empty = held(&seen, "--loss mse --optimizer sgd", exact, &said_of_little) - (double)said_of_little;
+    const double more = held(net, options, exact, &said) - empty, part = more / (double)said;
+    const double least = exact ? 0.95 : 0.8;
+    if (part < least || part > 1.05)
         print_error("%s: %.0f bytes of %.0f\n", options, more, (double)said);
     assert_true(said > 500000000);
-    assert_true(part >= 0.95 && part <= 1.05);
+    assert_true(part >= least && part <= 1.05);
 }
 
 static void resident_products(void **state)
 {
     (void)state;
-    announced_is_resident(&large, "--loss mse --optimizer adamw");
-    announced_is_resident(&large, "--loss mse --optimizer adamw --amp bf16");
+    announced_is_resident(&large, "--loss mse --optimizer adamw", 1);
+    announced_is_resident(&large, "--loss mse --optimizer adamw --amp bf16", 1);
+    announced_is_resident(&large, "--loss mse --optimizer adamw --amp bf16", 0);
 }
 
 static void resident_convolutions(void **state)
 {
     (void)state;
-    announced_is_resident(&images, "--loss mse --optimizer sgd");
+    announced_is_resident(&images, "--loss mse --optimizer sgd", 1);
 }
 
 int main(void)

@@ -166,9 +166,7 @@ static Status evaluated_guarded(void *thing)
     static const char *const devices[SIDES] = { "reference", "cpu" };
     Case *k = thing;
     qcc_session *session[SIDES];
-    const qcc_context_options options = {
-        .size = sizeof options, .report = stored_report, .user = k->s, .threads = 2, .exact = 1
-    };
+    const qcc_context_options options = { .size = sizeof options, .report = stored_report, .user = k->s, .threads = 2 };
     qcc_source source = qcc_bytes(step_text, sizeof step_text - 1);
     qcc_step *step;
     source.name = "step.qir";

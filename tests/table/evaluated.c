@@ -160,9 +160,7 @@ static void evaluate_samples(Case *k, int64_t n)
 static void go_through(Case *k, int threads)
 {
     static const char *const devices[SIDES] = { "reference", "cpu" };
-    const qcc_context_options options = {
-        .size = sizeof options, .report = report, .user = k, .threads = threads, .exact = 1
-    };
+    const qcc_context_options options = { .size = sizeof options, .report = report, .user = k, .threads = threads };
     const qcc_source source = qcc_file(k->s->path);
     MUST(k, qcc_open(&options, &k->cx));
     k->watch = (LaunchWatch){ launched, k };
