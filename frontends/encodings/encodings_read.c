@@ -94,8 +94,7 @@ static Status check_range(const Reader *r, const json_t *entry, const Encoding *
 {
     static const char *const ends[] = { "min", "max" };
     for (int k = 0; k < 2; k++) {
-        const json_t *said =
-            item(json_object_get(entry, ends[k]), e->n > 1 && json_is_array(json_object_get(entry, ends[k])) ? i : 0);
+        const json_t *said = item(json_object_get(entry, ends[k]), i);
         const double code = (double)e->offset[i] + (k ? ldexp(1, (int)e->bits) - 1 : 0);
         if (json_is_number(said) && !(fabs(json_number_value(said) - code * e->scale[i]) <= 1.5 * e->scale[i]))
             return WRONG(r, "its %s is %g, but code %g times its scale is %g", ends[k], json_number_value(said), code,

@@ -73,14 +73,15 @@ static Status wrong(const Reader *r, const char *text, const char *instead)
 
 /* ---- values ---- */
 
-static const char *words_of(const Reader *r, const char *value, Status *status, const char *known, bool ops)
+/* Words of a list that is known, or (null) of operators; null after a report. */
+static const char *words_of(const Reader *r, const char *value, Status *status, const char *known)
 {
     Text all;
     text_open(&all, r->arena);
     for (const char *at = value; *at;) {
         const size_t n = strcspn(at, " ");
         const char *word = arena_copy(r->arena, at, n);
-        const bool good = known ? str_listed(known, word) : !ops || r->is_operator(r->ops, word);
+        const bool good = known ? str_listed(known, word) : r->is_operator(r->ops, word);
         if (n && !good) {
             *status = wrong(r, arena_printf(r->arena, "%s is no %s", word, known ? "grain" : "operator"),
                             known ? known : "qcc --list-ops, the words of its second column; * for all, none for none");
@@ -103,7 +104,7 @@ static Status read_ops(const Reader *r, const Field *f, const char *value)
     else if (strcmp(value, "*") == 0)
         *to = "*";
     else
-        *to = words_of(r, value, &status, NULL, true);
+        *to = words_of(r, value, &status, NULL);
     return status;
 }
 
@@ -148,7 +149,7 @@ static Status read_grain(const Reader *r, const Field *f, const char *op, const 
 {
     Status status = OK;
     const char **to = (const char **)(void *)((char *)r->to + f->at);
-    const char *words = words_of(r, value, &status, grain_words, false);
+    const char *words = words_of(r, value, &status, grain_words);
     TRY(status);
     if (strcmp(op, "*") != 0 && !r->is_operator(r->ops, op))
         return wrong(r, arena_printf(r->arena, "%s is no operator", op),
