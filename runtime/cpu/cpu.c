@@ -5,7 +5,7 @@
 
 static Status open_cpu(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values)
 {
-    return host_open(ir, options, n_kept, arena, program_runner, values);
+    return host_open(ir, options, n_kept, arena, program_runner, NULL, values);
 }
 
 const Engine engine_cpu =

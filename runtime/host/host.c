@@ -4,14 +4,18 @@
 
 /* ---- beginning and end ---- */
 
-Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, RunnerMaker *maker, Values **values)
+Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, RunnerMaker *maker, Space *space,
+                 Values **values)
 {
     Values *v = NEW(arena, Values);
-    *v = (Values){ .ir = ir, .arena = arena, .n_kept = n_kept, .cap_moving = n_kept, .options = *o, .maker = maker };
+    *v = (Values){
+        .ir = ir, .arena = arena, .n_kept = n_kept, .cap_moving = n_kept, .options = *o, .maker = maker, .space = space
+    };
     if (!v->options.kernels)
         v->options.kernels = kernels_best();
     v->kept = NEWS(arena, Tensor *, n_kept + 1);
     v->lent = NEWS(arena, Tensor *, n_kept + 1);
+    v->views = NEWS(arena, Tensor *, n_kept + 1);
     v->moving = NEWS(arena, Moving, n_kept + 1);
     heap_open(&v->heap, ir->memory);
     heap_reuse(&v->heap);
@@ -103,6 +107,8 @@ static GraphRunner *open_evaluated(Values *v, Loaded *l)
 {
     if (!l->evaluated) {
         l->evaluated = evaluated_open(&l->x, &v->options, l->x.arena, l->heap);
+        if (v->space)
+            l->evaluated = staged_open(l->evaluated, l->x.graph, v->space, l->x.arena, l->heap);
         if (v->outlives)
             runner_keep(l->evaluated);
     }
@@ -116,7 +122,7 @@ static void take_room(Values *v, Loaded *l, Arena *own)
     l->room = l->shares ? v->graphs[*l->x.room_of]->room : NEW(l->x.arena, Room);
     l->heap = own ? &l->own : &v->heap;
     if (!l->shares)
-        runner_room_open(&l->room->memory, v->ir->memory);
+        runner_room_open(&l->room->memory, v->ir->memory, v->space);
     if (!own)
         return;
     heap_open(&l->own, v->ir->memory);
@@ -144,6 +150,7 @@ Status host_load(Values *v, const Executable *x, int *number)
     l->reads = NEWS(arena, ValueAt, n + 1);
     l->operands = NEWS(arena, const Tensor *, n + 1);
     l->reader = NEWS(arena, int, v->n_kept + 1);
+    l->views = NEWS(arena, Tensor *, graph_n_results(x->graph) + 1);
     const int at = free_number(v);
     host_expect_moves(v, v->n_kept + graph_n_results(x->graph));
     grow_late(v, graph_n_results(x->graph));
@@ -157,7 +164,7 @@ Status host_load(Values *v, const Executable *x, int *number)
     v->graphs[at] = l;
     v->n_graphs += at == v->n_graphs;
     *number = at;
-    return OK;
+    return space_status(v->space);
 }
 
 /* ---- values ---- */
@@ -172,12 +179,17 @@ const Tensor *host_value(const Values *v, ValueAt at)
     return graph_result(l->x.graph, at.at) ? l->runner->does->result(l->runner, at.at) : NULL;
 }
 
-static Tensor *copy_of(Heap *heap, const Tensor *t)
+/* A value of the bytes that a tensor of the host has. */
+static Tensor *copy_of(Values *v, Heap *heap, const Tensor *host)
 {
-    Tensor *copy = tensor_alloc(heap, t->type);
-    if (t->bytes)
-        bytes_copy(copy->data, t->data, t->bytes);
+    Tensor *copy = space_tensor(v->space, heap, host->type);
+    space_write(v->space, copy->data, host->data, host->bytes);
     return copy;
+}
+
+void host_drop(Values *v, Tensor *value)
+{
+    space_drop(v->space, &v->heap, value);
 }
 
 /* Runs under way that still read it read the new one. */
@@ -199,7 +211,7 @@ static void keep_value(Values *v, int kept, Tensor *value)
     v->kept[kept] = value;
     let_read(v, kept);
     if (before)
-        tensor_drop(&v->heap, before);
+        host_drop(v, before);
 }
 
 void host_set_value(Values *v, ValueAt to, Tensor *value)
@@ -211,13 +223,26 @@ void host_set_value(Values *v, ValueAt to, Tensor *value)
     Loaded *l = v->graphs[to.graph];
     l->runner->does->put(l->runner, to.at, value);
     if (value)
-        tensor_drop(&v->heap, value);
+        host_drop(v, value);
 }
 
+/* What lies in a space is copied, into a place of its own for each value. */
 Status host_get(Values *v, ValueAt at, const Tensor **host)
 {
-    *host = host_value(v, at);
-    return OK;
+    const Tensor *t = *host = host_value(v, at);
+    if (!t || !space_holds(v->space, t->type))
+        return space_status(v->space);
+    Tensor **view = at.graph == KEPT ? &v->views[at.at] : &v->graphs[at.graph]->views[at.at];
+    Heap *heap = at.graph == KEPT ? &v->heap : v->graphs[at.graph]->heap;
+    if (*view && (*view)->type != t->type) {
+        tensor_drop(heap, *view);
+        *view = NULL;
+    }
+    if (!*view)
+        *view = tensor_alloc(heap, t->type);
+    space_read(v->space, (*view)->data, t->data, t->bytes);
+    *host = *view;
+    return space_status(v->space);
 }
 
 static void lend(Values *v, int kept, const Tensor *host)
@@ -241,7 +266,7 @@ static Status put_copies(Values *v, int n, const ValueAt *to, Tensor *const *hos
     host_expect_moves(v, n);
     heap_open(&heap, v->ir->memory);
     for (int i = 0; i < n; i++)
-        v->moving[i].value = copy_of(&heap, host[i]);
+        v->moving[i].value = copy_of(v, &heap, host[i]);
     for (int i = 0; i < n; i++) {
         heap_take(&v->heap, v->moving[i].value);
         host_set_value(v, to[i], v->moving[i].value);
@@ -250,8 +275,39 @@ static Status put_copies(Values *v, int n, const ValueAt *to, Tensor *const *hos
     return OK;
 }
 
+/* Over the bytes of a kept value, which stays where it is; false: it cannot take them. */
+static bool put_over(Values *v, ValueAt to, const Tensor *host)
+{
+    Tensor *t = to.graph == KEPT ? v->kept[to.at] : NULL;
+    if (!t || t->type != host->type || t->refs != 1)
+        return false;
+    space_write(v->space, t->data, host->data, host->bytes);
+    return true;
+}
+
+/* Into a space: all of them are copies. */
+static Status put_into_space(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how)
+{
+    for (int i = 0; i < n; i++) {
+        const bool given = how == PUT_GIVE;
+        if (given)
+            heap_take(&v->heap, host[i]);
+        if (given && !space_holds(v->space, host[i]->type)) {
+            host_set_value(v, to[i], host[i]);
+            continue;
+        }
+        if (!put_over(v, to[i], host[i]))
+            host_set_value(v, to[i], copy_of(v, &v->heap, host[i]));
+        if (given)
+            tensor_drop(&v->heap, host[i]);
+    }
+    return space_status(v->space);
+}
+
 Status host_put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how)
 {
+    if (v->space)
+        return put_into_space(v, n, to, host, how);
     if (how == PUT_LEND) {
         for (int i = 0; i < n; i++)
             lend(v, to[i].at, host[i]);
@@ -267,22 +323,35 @@ Status host_put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow
         }
         if (how == PUT_GIVE)
             heap_take(&v->heap, host[i]);
-        host_set_value(v, to[i], how == PUT_GIVE ? host[i] : copy_of(&v->heap, host[i]));
+        host_set_value(v, to[i], how == PUT_GIVE ? host[i] : copy_of(v, &v->heap, host[i]));
     }
     return OK;
 }
 
+/* Through the host. */
+static Status read_into_space(Values *v, Payload *initial, Tensor *t)
+{
+    Tensor *host = tensor_alloc(&v->heap, t->type);
+    const Status status = payload_read(initial, host, v->ir->diag);
+    if (status == OK)
+        space_write(v->space, t->data, host->data, t->bytes);
+    tensor_drop(&v->heap, host);
+    return status == OK ? space_status(v->space) : status;
+}
+
 Status host_fill(Values *v, int kept, const Type *type, Payload *initial)
 {
-    keep_value(v, kept, tensor_alloc(&v->heap, type));
+    keep_value(v, kept, space_tensor(v->space, &v->heap, type));
     Tensor *t = v->kept[kept];
     Init said;
     const bool zeros = !initial || (payload_is_init(initial, &said) && said.kind == INIT_ZEROS);
     if (!zeros)
-        return payload_read(initial, t, v->ir->diag);
-    if (t->bytes)
+        return v->space ? read_into_space(v, initial, t) : payload_read(initial, t, v->ir->diag);
+    if (t->bytes && v->space)
+        v->space->does->zero(v->space, t->data, t->bytes);
+    else if (t->bytes)
         memory_zero(v->ir->memory, t->data, t->bytes);
-    return OK;
+    return space_status(v->space);
 }
 
 /* ---- runs ---- */
@@ -332,7 +401,7 @@ Status host_begin(Values *v, int graph, const EngineRun *o)
     l->runner = choose_runner(v, l);
     TRY(l->runner->does->begin(l->runner, o->seed, o->step, l->operands));
     l->done = 0;
-    return OK;
+    return space_status(v->space);
 }
 
 bool host_programmed(const Values *v, int graph)
@@ -346,7 +415,7 @@ Status host_bind(Values *v, int graph, int input, ValueAt value)
     Loaded *l = v->graphs[graph];
     let_input_read(l, input, value);
     l->runner->does->reread(l->runner, input, host_value(v, value));
-    return OK;
+    return space_status(v->space);
 }
 
 Status host_run(Values *v, int graph, int part)
@@ -357,7 +426,7 @@ Status host_run(Values *v, int graph, int part)
         return OK;
     TRY(l->runner->does->until(l->runner, part));
     l->done = part + 1;
-    return OK;
+    return space_status(v->space);
 }
 
 void host_end(Values *v, int graph)

@@ -1,9 +1,10 @@
-/* Values on the host: what engines share whose values are tensors there, so that nothing is copied which is got, lent or
- * moved.  Such an engine says how graphs run; the rest of the face of an engine (runtime/engine.h) is here. */
+/* Values that are tensors, on the host, so that nothing is copied which is got, lent or moved, or with their data in another
+ * space (runtime/space.h).  An engine says how graphs run; the rest of its face (runtime/engine.h) is here. */
 #ifndef RUNTIME_HOST_HOST_H
 #define RUNTIME_HOST_HOST_H
 
 #include "runtime/engine.h"
+#include "runtime/space.h"
 
 /* Who lends a tensor holds it so often: it is never given back, and known from one of ours. */
 #define LENT ((int64_t)1 << 40)
@@ -66,8 +67,9 @@ static inline void runner_close(GraphRunner *r)
 /* Memory that the runners of one graph share, of which one runs at a time: what lies there is its own from begin until another
  * begins. */
 typedef struct RunnerRoom {
-    Arena calls; /* what a call works in */
-    Heap heap;   /* of the blocks: */
+    Arena calls;  /* what a call works in */
+    Space *space; /* of the blocks, */
+    Heap heap;    /* or where they are where that is null: */
     struct {
         void *at; /* null: not taken yet */
         size_t bytes;
@@ -75,8 +77,8 @@ typedef struct RunnerRoom {
     bool outlives; /* guarded() */
 } RunnerRoom;
 
-/* An empty one; it closes itself if a jump passes. */
-void runner_room_open(RunnerRoom *room, Memory *memory);
+/* An empty one, with its blocks in a space (null: on the host); it closes itself if a jump passes. */
+void runner_room_open(RunnerRoom *room, Memory *memory, Space *space);
 
 /* Keeps it past guarded(). */
 void runner_room_keep(RunnerRoom *room);
@@ -97,8 +99,13 @@ typedef GraphRunner *RunnerMaker(const Executable *x, const EngineOptions *optio
 /* The evaluator, which runs any graph. */
 GraphRunner *evaluated_open(const Executable *x, const EngineOptions *options, Arena *arena, Heap *heap);
 
-/* The face of an engine whose graphs run as `maker` says; null: all by the evaluator. */
-Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, RunnerMaker *maker, Values **values);
+/* The evaluator for values in a space: what it reads is copied to the host, and what is asked of it from there. */
+GraphRunner *staged_open(GraphRunner *evaluated, const Graph *g, Space *space, Arena *arena, Heap *heap);
+
+/* The face of an engine whose graphs run as `maker` says (null: all by the evaluator), on values in a space that outlives
+ * them (null: the host's). */
+Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, RunnerMaker *maker, Space *space,
+                 Values **values);
 void host_keep(Values *v);
 Status host_load(Values *v, const Executable *x, int *number);
 void host_unload(Values *v, int graph);

@@ -4,7 +4,6 @@
  * last, then all is there and nothing fails any more. */
 #include <string.h>
 
-#include "base/bytes.h"
 #include "runtime/host/host_parts.h"
 
 /* The kept value that a move goes to, if its bytes may be written over: nobody else holds them. */
@@ -27,7 +26,7 @@ static void make_room(Values *v, const ValueMove *move, Moving *m, const Type *t
 {
     Tensor *own = in_place ? own_target(v, move->to, type) : NULL;
     m->stays = own != NULL;
-    m->value = own ? own : tensor_alloc(&v->heap, type);
+    m->value = own ? own : space_tensor(v->space, &v->heap, type);
 }
 
 static int late_number(const Values *v, ValueAt from)
@@ -89,7 +88,7 @@ static void let_go(Values *v, int n)
 {
     for (int i = 0; i < n; i++)
         if (v->moving[i].value && !v->moving[i].stays)
-            tensor_drop(&v->heap, v->moving[i].value);
+            host_drop(v, v->moving[i].value);
 }
 
 Status host_move(Values *v, int n, const ValueMove *moves)
@@ -103,10 +102,10 @@ Status host_move(Values *v, int n, const ValueMove *moves)
     for (int i = 0; i < n; i++) {
         const Tensor *from = v->moving[i].from;
         if (from && from->bytes)
-            bytes_copy(v->moving[i].value->data, from->data, from->bytes);
+            space_copy(v->space, v->moving[i].value->data, from->data, from->bytes);
     }
     for (int i = 0; i < n; i++)
         if (!v->moving[i].stays)
             host_set_value(v, moves[i].to, v->moving[i].value);
-    return OK;
+    return space_status(v->space);
 }

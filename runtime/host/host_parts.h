@@ -30,6 +30,7 @@ typedef struct Loaded {
     ValueAt *reads;          /* what each input reads */
     const Tensor **operands; /* of a run that begins */
     int *reader;             /* by kept value: the input that read it last */
+    Tensor **views;          /* by result, of values in a space: what was got */
 } Loaded;
 
 /* What one move has in hand. */
@@ -46,7 +47,9 @@ struct Values {
     EngineOptions options;
     RunnerMaker *maker;
     Tensor **kept;
-    Tensor **lent; /* by kept value: how we hold what is the caller's */
+    Space *space;   /* where their data lie; null: with them */
+    Tensor **views; /* by kept value, of those in a space: what was got */
+    Tensor **lent;  /* by kept value: how we hold what is the caller's */
     Moving *moving;
     Tensor **late; /* by result: what move lets a graph make */
     int cap_late;
@@ -59,6 +62,9 @@ struct Values {
 
 /* A value, where it is; null: there is none. */
 const Tensor *host_value(const Values *v, ValueAt at);
+
+/* One holder less of a value. */
+void host_drop(Values *v, Tensor *value);
 
 /* Takes the tensor over, which becomes the value; null: nothing. */
 void host_set_value(Values *v, ValueAt to, Tensor *value);

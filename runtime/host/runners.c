@@ -35,9 +35,9 @@ static void open_calls(RunnerRoom *room, Memory *memory)
         arena_keep(&room->calls);
 }
 
-void runner_room_open(RunnerRoom *room, Memory *memory)
+void runner_room_open(RunnerRoom *room, Memory *memory, Space *space)
 {
-    *room = (RunnerRoom){ .outlives = false };
+    *room = (RunnerRoom){ .space = space };
     open_calls(room, memory);
     heap_open(&room->heap, memory);
 }
@@ -49,17 +49,22 @@ void runner_room_keep(RunnerRoom *room)
     room->outlives = true;
 }
 
-void runner_room_close(RunnerRoom *room)
-{
-    heap_close(&room->heap);
-    arena_close(&room->calls);
-}
-
 static void empty(RunnerRoom *room, int block)
 {
-    heap_free(&room->heap, room->block[block].at);
+    if (!room->space)
+        heap_free(&room->heap, room->block[block].at);
+    else if (room->block[block].at)
+        room->space->does->give(room->space, room->block[block].at);
     room->block[block].at = NULL;
     room->block[block].bytes = 0;
+}
+
+void runner_room_close(RunnerRoom *room)
+{
+    for (int i = 0; i < 2 && room->space; i++)
+        empty(room, i);
+    heap_close(&room->heap);
+    arena_close(&room->calls);
 }
 
 void *runner_room(RunnerRoom *room, int block, size_t bytes)
@@ -67,7 +72,7 @@ void *runner_room(RunnerRoom *room, int block, size_t bytes)
     if (room->block[block].bytes >= bytes)
         return room->block[block].at;
     empty(room, block); /* a jump leaves none */
-    room->block[block].at = heap_alloc(&room->heap, bytes);
+    room->block[block].at = room->space ? room->space->does->take(room->space, bytes) : heap_alloc(&room->heap, bytes);
     room->block[block].bytes = bytes;
     return room->block[block].at;
 }

@@ -1,0 +1,290 @@
+#include "runtime/cuda/device.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+
+/* ---- failures ---- */
+
+bool device_did(Device *v, int code, const char *asked)
+{
+    if (code == CUDA_OK)
+        return true;
+    if (v->failed == CUDA_OK) {
+        v->failed = code;
+        v->asked = asked;
+    }
+    return false;
+}
+
+static Device *of(Space *s)
+{
+    return (Device *)s;
+}
+
+static Status no_memory(Device *v)
+{
+    size_t free = 0, all = 0;
+    (void)v->driver.free_bytes(&free, &all);
+    Message *m = message_new(v->diag, SEVERITY_ERROR, NO_MEMORY, NOWHERE,
+                             "device %d has no room for %zu bytes more: %zu of %zu are free, %zu are taken here",
+                             v->number, v->wanted, free, all, v->taken_bytes);
+    message_try(m, "--remat cheap, a smaller --batch, or --device cpu");
+    return message_send(m);
+}
+
+static Status status(Space *s)
+{
+    Device *v = of(s);
+    if (device_well(v))
+        return OK;
+    if (v->told)
+        return v->failed == CUDA_NO_MEMORY ? NO_MEMORY : DEVICE;
+    v->told = true;
+    if (v->failed == CUDA_NO_MEMORY)
+        return no_memory(v);
+    Message *m = message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE, "device %d (%s): %s: %s", v->number, v->name,
+                             v->asked, driver_error(&v->driver, v->failed));
+    message_try(
+        m, "the last checkpoint in a process of its own: after such an error nothing more runs on the device here");
+    return message_send(m);
+}
+
+/* ---- memory ---- */
+
+enum { SMALLEST = 512, SPARE_MOST = 64 };
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + SMALLEST - 1) / SMALLEST * SMALLEST;
+}
+
+/* A block that waits and is of just this size. */
+static DeviceBlock *take_spare(Device *v, size_t bytes)
+{
+    for (DeviceBlock **b = &v->spare; *b; b = &(*b)->next)
+        if ((*b)->bytes == bytes) {
+            DeviceBlock *found = *b;
+            *b = found->next;
+            v->spare_bytes -= bytes;
+            return found;
+        }
+    return NULL;
+}
+
+static void give_spare_back(Device *v)
+{
+    if (v->spare)
+        device_wait(v);
+    while (v->spare) {
+        DeviceBlock *b = v->spare;
+        v->spare = b->next;
+        v->spare_bytes -= b->bytes;
+        (void)v->driver.give_back(b->at);
+        heap_free(&v->heap, b);
+    }
+}
+
+/* Where memory ends, what waits goes, and it is asked for once more. */
+static DeviceBlock *fresh_block(Device *v, size_t bytes)
+{
+    DeviceBlock *b = heap_alloc(&v->heap, sizeof *b);
+    *b = (DeviceBlock){ .bytes = bytes };
+    int code = device_well(v) ? v->driver.alloc(&b->at, bytes) : v->failed;
+    if (code == CUDA_NO_MEMORY && v->spare) {
+        give_spare_back(v);
+        code = v->driver.alloc(&b->at, bytes);
+    }
+    if (code == CUDA_OK)
+        return b;
+    v->wanted = device_well(v) ? bytes : v->wanted;
+    (void)device_did(v, code, "taking memory");
+    heap_free(&v->heap, b);
+    return NULL;
+}
+
+static void *take(Space *s, size_t bytes)
+{
+    Device *v = of(s);
+    DeviceBlock *b = take_spare(v, rounded(bytes));
+    if (!b)
+        b = fresh_block(v, rounded(bytes));
+    if (!b)
+        return NULL;
+    b->next = v->taken;
+    v->taken = b;
+    v->taken_bytes += b->bytes;
+    if (v->taken_bytes + v->spare_bytes > v->peak_bytes)
+        v->peak_bytes = v->taken_bytes + v->spare_bytes;
+    return (void *)(uintptr_t)b->at;
+}
+
+/* It waits for the next of its size: what runs late still has it, but what comes later runs later. */
+static void give(Space *s, void *at)
+{
+    Device *v = of(s);
+    for (DeviceBlock **b = &v->taken; *b; b = &(*b)->next)
+        if ((*b)->at == device_address(at)) {
+            DeviceBlock *given = *b;
+            *b = given->next;
+            v->taken_bytes -= given->bytes;
+            v->spare_bytes += given->bytes;
+            given->next = v->spare;
+            v->spare = given;
+            return;
+        }
+}
+
+/* ---- bytes ---- */
+
+void device_wait(Device *v)
+{
+    if (device_well(v))
+        (void)device_did(v, v->driver.wait(v->stream), "waiting for what was asked before");
+    v->next_staging = 0;
+}
+
+/* Through pinned memory, so that nobody has to know when the host's own is read. */
+static void write(Space *s, void *to, const void *host, size_t bytes)
+{
+    Device *v = of(s);
+    for (size_t at = 0; at < bytes && device_well(v); at += STAGING) {
+        const size_t n = bytes - at < STAGING ? bytes - at : STAGING;
+        if (v->next_staging == STAGINGS)
+            device_wait(v);
+        char *staging = v->staging + (size_t)v->next_staging++ * STAGING;
+        memcpy(staging, (const char *)host + at, n);
+        (void)device_did(v, v->driver.write(device_address(to) + at, staging, n, v->stream), "copying to it");
+    }
+}
+
+static void read(Space *s, void *host, const void *from, size_t bytes)
+{
+    Device *v = of(s);
+    if (device_well(v))
+        (void)device_did(v, v->driver.read(host, device_address(from), bytes, v->stream), "copying from it");
+    device_wait(v);
+}
+
+static void copy(Space *s, void *to, const void *from, size_t bytes)
+{
+    Device *v = of(s);
+    if (device_well(v))
+        (void)device_did(v, v->driver.copy(device_address(to), device_address(from), bytes, v->stream),
+                         "copying on it");
+}
+
+static void zero(Space *s, void *at, size_t bytes)
+{
+    Device *v = of(s);
+    if (device_well(v))
+        (void)device_did(v, v->driver.set(device_address(at), 0, bytes, v->stream), "setting memory to zero");
+}
+
+static const SpaceClass on_device = {
+    .take = take, .give = give, .write = write, .read = read, .copy = copy, .zero = zero, .status = status
+};
+
+/* ---- beginning and end ---- */
+
+void device_enter(Device *v)
+{
+    if (v->context && !v->entered)
+        v->entered = device_did(v, v->driver.push(v->context), "entering its context");
+}
+
+void device_leave(Device *v)
+{
+    CudaContext *before;
+    if (v->entered)
+        (void)v->driver.pop(&before);
+    v->entered = false;
+}
+
+/* What is closed after an error may fail again, which says nothing. */
+static void close_device(void *device)
+{
+    Device *v = device;
+    if (v->context) {
+        device_enter(v);
+        if (v->stream)
+            (void)v->driver.wait(v->stream);
+        for (DeviceBlock *b = v->taken; b; b = b->next)
+            (void)v->driver.give_back(b->at);
+        for (DeviceBlock *b = v->spare; b; b = b->next)
+            (void)v->driver.give_back(b->at);
+        if (v->staging)
+            (void)v->driver.give_back_host(v->staging);
+        if (v->stream)
+            (void)v->driver.end_stream(v->stream);
+        device_leave(v);
+        (void)v->driver.release(v->ordinal);
+        v->context = NULL;
+    }
+    v->taken = v->spare = NULL;
+    if (v->outlives)
+        heap_close(&v->heap);
+}
+
+void device_keep(Device *v)
+{
+    cleanup_drop(&v->cleanup);
+    heap_keep(&v->heap);
+    v->outlives = true;
+}
+
+void device_close(Device *v)
+{
+    if (!v->outlives)
+        device_keep(v);
+    close_device(v);
+}
+
+static Status no_such_device(Device *v, Diag *d, int n)
+{
+    Message *m =
+        message_new(d, SEVERITY_ERROR, DEVICE, NOWHERE, "there is no device %d: the driver knows %d", v->number, n);
+    message_try(m, n > 1 ? "--device cuda:0 to cuda:%d" : "--device cuda", n - 1);
+    return message_send(m);
+}
+
+/* What it is; false: the driver does not say. */
+static bool ask(Device *v)
+{
+    Driver *a = &v->driver;
+    return device_did(v, a->device(&v->ordinal, v->number), "finding it") &&
+           device_did(v, a->device_name(v->name, DEVICE_NAME, v->ordinal), "asking its name") &&
+           device_did(v, a->attribute(&v->major, CUDA_CAPABILITY_MAJOR, v->ordinal), "asking what it is") &&
+           device_did(v, a->attribute(&v->minor, CUDA_CAPABILITY_MINOR, v->ordinal), "asking what it is") &&
+           device_did(v, a->attribute(&v->processors, CUDA_PROCESSORS, v->ordinal), "asking what it is") &&
+           device_did(v, a->device_bytes(&v->bytes, v->ordinal), "asking how much memory it has");
+}
+
+static bool begin(Device *v)
+{
+    Driver *a = &v->driver;
+    void *staging = NULL;
+    if (!device_did(v, a->retain(&v->context, v->ordinal), "taking its primary context"))
+        return false;
+    device_enter(v);
+    if (v->entered && device_did(v, a->stream(&v->stream, CUDA_STREAM_APART), "making a stream") &&
+        device_did(v, a->alloc_host(&staging, (size_t)STAGING * STAGINGS), "taking pinned memory"))
+        v->staging = staging;
+    device_leave(v);
+    return device_well(v);
+}
+
+Status device_open(Device *v, Diag *d, Memory *memory, int number, Arena *arena)
+{
+    int n = 0;
+    *v = (Device){ .space = { &on_device }, .diag = d, .number = number };
+    TRY(driver_load(&v->driver, d, NOWHERE, arena));
+    if (v->driver.count(&n) != CUDA_OK || number >= n)
+        return no_such_device(v, d, n);
+    heap_open(&v->heap, memory);
+    cleanup_push(memory, &v->cleanup, close_device, v);
+    if (ask(v))
+        (void)begin(v);
+    return status(&v->space);
+}

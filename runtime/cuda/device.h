@@ -1,0 +1,74 @@
+/* A device as a session uses it: its primary context, one stream, and memory on it, which is a space (runtime/space.h).
+ *
+ * The context is current only between device_enter() and device_leave(): a host that uses the device by itself does not notice.
+ * The first failure of the driver sticks, and says what was asked. */
+#ifndef RUNTIME_CUDA_DEVICE_H
+#define RUNTIME_CUDA_DEVICE_H
+
+#include "base/heap.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/space.h"
+
+enum { DEVICE_NAME = 128, STAGING = 1 << 22, STAGINGS = 2 };
+
+typedef struct DeviceBlock {
+    struct DeviceBlock *next;
+    CudaAddress at;
+    size_t bytes;
+} DeviceBlock;
+
+typedef struct Device {
+    Space space;
+    Driver driver;
+    Diag *diag;
+    Heap heap; /* of what is noted of blocks */
+    int number, ordinal;
+    int major, minor, processors;
+    char name[DEVICE_NAME];
+    size_t bytes; /* of its memory */
+    CudaContext *context;
+    CudaStream *stream;
+    char *staging;      /* what is on its way there, in pinned memory: several parts, */
+    int next_staging;   /* the one to be used next, */
+    bool staged;        /* which may be under way still: all of them were used since the last wait */
+    DeviceBlock *taken; /* blocks in use, */
+    DeviceBlock *spare; /* and those that wait to be used again */
+    size_t taken_bytes, spare_bytes, peak_bytes;
+    int failed;        /* the number of the first error */
+    const char *asked; /* what failed, for people */
+    size_t wanted;     /* where memory ended */
+    bool told, entered, outlives;
+    Cleanup cleanup;
+} Device;
+
+/* Opens a device by its number; DEVICE, with what there is, where it cannot be.  It closes itself if a jump passes. */
+Status device_open(Device *v, Diag *d, Memory *memory, int number, Arena *arena);
+
+/* Keeps it past guarded(). */
+void device_keep(Device *v);
+
+/* Gives everything back; it was opened. */
+void device_close(Device *v);
+
+/* Makes its context the current one of this thread, until it is left, or a jump passes. */
+void device_enter(Device *v);
+void device_leave(Device *v);
+
+/* Notes what the driver answered to what was asked, for people; whether all is well. */
+bool device_did(Device *v, int code, const char *asked);
+
+/* Whether nothing has failed. */
+static inline bool device_well(const Device *v)
+{
+    return v->failed == CUDA_OK;
+}
+
+/* Waits until all is done. */
+void device_wait(Device *v);
+
+static inline CudaAddress device_address(const void *at)
+{
+    return (CudaAddress)(uintptr_t)at;
+}
+
+#endif
