@@ -7,7 +7,7 @@
 #define RUNTIME_ENGINE_H
 
 #include "base/parallel.h"
-#include "ir/graph.h"
+#include "ir/kernels.h"
 #include "ops/kernels/kernels.h"
 #include "ops/kernels/rounding.h"
 
@@ -47,14 +47,19 @@ typedef enum PutHow {
     PUT_GIVE, /* the engine's from now on: a block of some heap over the same memory */
 } PutHow;
 
-struct Program;
-
 /* Who is told of each launch of a program as it ends; times are seconds of a clock that nobody sets. */
 typedef struct LaunchWatch {
     /* so many launches, from `launch` on, which ran side by side */
-    void (*launched)(void *user, const struct Program *p, int launch, int n, double began, double ended);
+    void (*launched)(void *user, const Program *p, int launch, int n, double began, double ended);
     void *user;
 } LaunchWatch;
+
+/* Which device an engine of devices runs on, and how. */
+typedef struct DeviceUse {
+    int number;           /* of the device, as the driver counts them */
+    KernelMaker *kernels; /* the kernels of a program; null: it has none */
+    const char *cache;    /* the folder where compiled kernels are kept; null: nowhere */
+} DeviceUse;
 
 /* What all graphs of a session run with. */
 typedef struct EngineOptions {
@@ -64,23 +69,24 @@ typedef struct EngineOptions {
     RoundingCounts *rounding;           /* added to as results are stored; or null */
     const LaunchWatch *watch;           /* null: nobody is told */
     bool narrow;                        /* as of EvalOptions: for an engine that narrows */
+    DeviceUse device;                   /* of an engine that has devices */
 } EngineOptions;
 
 /* Makes the program of a graph for operands of some types (of each input its own where `types` has null, or is null), in
  * `arena`; null: it has none, and where `tells` a remark says why. */
-typedef const struct Program *ProgramMaker(void *maker, Graph *g, const Type *const *types, bool tells, Arena *arena);
+typedef const Program *ProgramMaker(void *maker, Graph *g, const Type *const *types, bool tells, Arena *arena);
 
 /* A graph and what was made of it for an engine.  It does not change any more. */
 typedef struct Executable {
     Graph *graph;
-    int n_parts;                   /* they run one after the other, or several at once */
-    const Node *const *ends;       /* of each part: the first node behind it; null: none */
-    const struct Program *program; /* for an engine that wants one; null: it runs the graph itself */
-    ProgramMaker *programs; /* of a graph of one part that leaves types of its inputs open: asked once operands */
-    void *maker;            /* have some, with this; null: nobody is */
-    bool brief;             /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
-    Arena *arena;           /* of a graph that may be unloaded: where what is made for it lies; null: that of open */
-    const int *room_of;     /* the graph in whose memory it works, only one of them having results; null: in its own */
+    int n_parts;             /* they run one after the other, or several at once */
+    const Node *const *ends; /* of each part: the first node behind it; null: none */
+    const Program *program;  /* for an engine that wants one; null: it runs the graph itself */
+    ProgramMaker *programs;  /* of a graph of one part that leaves types of its inputs open: asked once operands */
+    void *maker;             /* have some, with this; null: nobody is */
+    bool brief;              /* arithmetic of the session's own: nothing stops it, and its roundings are not counted */
+    Arena *arena;            /* of a graph that may be unloaded: where what is made for it lies; null: that of open */
+    const int *room_of;      /* the graph in whose memory it works, only one of them having results; null: in its own */
 } Executable;
 
 /* What one run of a graph depends on. */
@@ -102,10 +108,11 @@ typedef struct Values Values;
 typedef struct Engine {
     const char *name; /* as --device calls it */
     bool wants_programs;
-    bool narrows; /* products of narrow numbers have its own bits, unless those of the reference are asked for */
+    bool has_devices; /* cuda:1: by number */
+    bool narrows;     /* products of narrow numbers have its own bits, unless those of the reference are asked for */
 
     /* Bytes, about, that running a program on so many threads takes beside what the program says; null: none. */
-    size_t (*scratch)(const struct Program *p, int threads, Arena *arena);
+    size_t (*scratch)(const Program *p, int threads, Arena *arena);
 
     /* Room for so many kept values, none of which is there yet. */
     Status (*open)(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values);
@@ -154,7 +161,7 @@ typedef struct Engine {
     void (*close)(Values *v);
 } Engine;
 
-/* The engine of that name; null: the one that is best here, as "auto" is.  Null when there is none. */
+/* The engine of that name; null, and "auto": the one that is best on every machine.  Null when there is none. */
 const Engine *engine_find(const char *name);
 
 /* Every engine of this build, ended by null. */

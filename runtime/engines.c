@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "runtime/cpu/cpu.h"
+#include "runtime/cuda/cuda.h"
 #include "runtime/reference/reference.h"
 
-static const Engine *const engines[] = { &engine_cpu, &engine_reference, NULL };
+static const Engine *const engines[] = { &engine_cpu, &engine_reference, &engine_cuda, NULL };
 
 const Engine *const *engines_all(void)
 {

@@ -55,7 +55,7 @@ static Status read_options(void *arg)
     if (cx->options.limits)
         TRY(limits_read(&cx->diag, place, str(cx->options.limits), &cx->limits));
     place.where = "device";
-    return device_read(&cx->diag, place, cx->options.device, &cx->engine);
+    return device_read(&cx->diag, place, cx->options.device, &cx->scratch, &cx->engine, &cx->device);
 }
 
 qcc_status qcc_open(const qcc_context_options *options, qcc_context **context)

@@ -46,6 +46,7 @@ struct qcc_context {
     qcc_context_options options;
     const Kernels *kernels;
     const Engine *engine;     /* of sessions that do not say another */
+    DeviceUse device;         /* and where those run */
     Lowering lowering;        /* how engines' programs are made */
     const LaunchWatch *watch; /* what sessions and models tell of their launches; null: nobody asks */
     Parallel *pool;           /* opened when first wanted */

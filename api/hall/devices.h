@@ -5,8 +5,9 @@
 #include "base/diag.h"
 #include "runtime/engine.h"
 
-/* The engine of a device (null: the best there is); DEVICE, with what there is, where this build has none. */
-Status device_read(Diag *d, Place place, const char *device, const Engine **engine);
+/* The engine of a device, "cuda:1" (null: the usual one; "auto": a GPU where there is one), and how it is used; DEVICE, with
+ * what there is, where this build has none. */
+Status device_read(Diag *d, Place place, const char *device, Arena *scratch, const Engine **engine, DeviceUse *use);
 
 /* Every device of this build, a line each. */
 const char *devices_text(Arena *arena);

@@ -152,7 +152,7 @@ void step_close(qcc_step *s);
 Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session);
 
 /* The same on another engine than that of the context. */
-Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, const _Atomic int *stop,
+Status session_start_on(qcc_step *step, const Engine *engine, DeviceUse device, uint64_t seed, const _Atomic int *stop,
                         qcc_session **session);
 
 /* Runs fn(arg) as a call of a session; one that `runs` it leaves it unusable when there is no memory. */

@@ -81,6 +81,7 @@ static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how, Val
         .pool = how->pool,
         .stop = how->stop,
         .watch = m->cx->watch,
+        .device = m->cx->device,
         .narrow = engine->narrows && !m->cx->options.exact,
     };
     const Executable x = { .graph = m->runs,

@@ -164,6 +164,7 @@ static Status train(Rounding *r, const PtqPlan *plan, uint64_t seed)
                                      .pool = context_pool(cx),
                                      .seed = seed,
                                      .stop = &cx->stop,
+                                     .device = cx->device,
                                      .exact = cx->options.exact,
                                      .programs = lower_for_engine,
                                      .maker = &cx->lowering };

@@ -22,7 +22,7 @@ static void end_held(void *session)
     session_end(session);
 }
 
-Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, const _Atomic int *stop,
+Status session_start_on(qcc_step *step, const Engine *engine, DeviceUse device, uint64_t seed, const _Atomic int *stop,
                         qcc_session **session)
 {
     qcc_context *cx = step->cx;
@@ -39,6 +39,7 @@ Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, con
         .stop = stop ? stop : &s->stop,
         .stop_too = stop ? NULL : &cx->stop,
         .watch = cx->watch,
+        .device = device,
         .exact = cx->options.exact,
         .programs = lower_for_engine,
         .maker = &cx->lowering,
@@ -64,7 +65,7 @@ Status session_start_on(qcc_step *step, const Engine *engine, uint64_t seed, con
 
 Status session_start(qcc_step *step, uint64_t seed, const _Atomic int *stop, qcc_session **session)
 {
-    return session_start_on(step, step->cx->engine, seed, stop, session);
+    return session_start_on(step, step->cx->engine, step->cx->device, seed, stop, session);
 }
 
 void session_end(qcc_session *s)
@@ -91,11 +92,12 @@ static Status do_start(void *arg)
     Start *c = arg;
     qcc_context *cx = c->step->cx;
     const Engine *engine = cx->engine;
+    DeviceUse device = cx->device;
     const Place place = { .file = "qcc_start", .where = "device", .byte = -1 };
     if (c->options.device)
-        TRY(device_read(&cx->diag, place, c->options.device, &engine));
+        TRY(device_read(&cx->diag, place, c->options.device, &cx->scratch, &engine, &device));
     cx->diag.file = c->step->model->file;
-    return session_start_on(c->step, engine, 0, NULL, &c->session);
+    return session_start_on(c->step, engine, device, 0, NULL, &c->session);
 }
 
 qcc_status qcc_start(qcc_step *step, const qcc_session_options *options, qcc_session **session)

@@ -74,7 +74,7 @@ Status train_shadow_begin(Trainer *t)
     if (!t->shadowed)
         return OK;
     if (!t->shadow)
-        TRY(session_start_on(t->step, engine_find("reference"), t->o.seed, &t->cx->hurry, &t->shadow));
+        TRY(session_start_on(t->step, engine_find("reference"), t->cx->device, t->o.seed, &t->cx->hurry, &t->shadow));
     TRY(copy_states(t->run, t->shadow->run));
     return train_bind(t->step, t->shadow->run, &t->cx->scratch, &t->data, &t->batch);
 }

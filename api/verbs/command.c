@@ -67,7 +67,7 @@ static Status choose_device(Command *c)
     const char *device = option_text(&c->line, OPT_device);
     Place place = ON_COMMAND_LINE;
     place.where = "--device";
-    return device ? device_read(&c->cx->diag, place, device, &c->cx->engine) : OK;
+    return device ? device_read(&c->cx->diag, place, device, &c->cx->scratch, &c->cx->engine, &c->cx->device) : OK;
 }
 
 /* ---- dispatch ---- */
@@ -301,6 +301,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const int verbosity = context->verbosity;
     const uint64_t budget = context->memory.budget;
     const Engine *engine = context->engine;
+    const DeviceUse device = context->device;
     context->memory.stop = &context->stop;
     status = context_run(context, do_command, &call);
     context->memory.stop = NULL;
@@ -312,6 +313,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     context->verbosity = verbosity;
     context->memory.budget = budget;
     context->engine = engine;
+    context->device = device;
     context->bounded = false;
     context->as_json = false;
     context_let_go(context);

@@ -49,4 +49,7 @@ void cuda_module_add(CudaModule *m, const Program *p, const char *name);
 /* Appends the text of all kernels, which follows that of cuda_prelude(); annotated: with comments that say what they are of, and which launches have none. */
 void cuda_module_print(const CudaModule *m, bool annotated, Text *out);
 
+/* The kernels of one program, with their text whole, as engines want them. */
+const ProgramKernels *cuda_kernels_of(const Program *p, const OpTable *ops, Arena *arena);
+
 #endif

@@ -17,25 +17,7 @@
 #ifndef CODEGEN_CUDA_TEXT_H
 #define CODEGEN_CUDA_TEXT_H
 
-#include "ir/tape.h"
-
-enum { CUDA_KERNELS = 4 }; /* of a launch: a product's, and those of a tape */
-
-typedef struct CudaKernel {
-    const char *name;
-    int64_t blocks;
-    int threads; /* of a block */
-} CudaKernel;
-
-/* How the kernels of a tape are launched: all of them with the same arguments, pointers to the data of what the tape
- * reads, to that of its results, where it draws to the seed and the step of the run (two u64), and to so many bytes of
- * scratch, aligned at 16. */
-typedef struct CudaLaunch {
-    CudaKernel kernels[CUDA_KERNELS];
-    int n;
-    size_t scratch;
-    bool draws;
-} CudaLaunch;
+#include "ir/kernels.h"
 
 /* What every program begins with: the arithmetic of one element, and the order of reductions. */
 void cuda_prelude(Text *out);

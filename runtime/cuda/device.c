@@ -37,8 +37,8 @@ static Status no_memory(Device *v)
 static Status status(Space *s)
 {
     Device *v = of(s);
-    if (device_well(v))
-        return OK;
+    if (v->said != OK || device_well(v))
+        return v->said;
     if (v->told)
         return v->failed == CUDA_NO_MEMORY ? NO_MEMORY : DEVICE;
     v->told = true;
@@ -286,5 +286,8 @@ Status device_open(Device *v, Diag *d, Memory *memory, int number, Arena *arena)
     cleanup_push(memory, &v->cleanup, close_device, v);
     if (ask(v))
         (void)begin(v);
-    return status(&v->space);
+    const Status answer = status(&v->space);
+    if (answer != OK)
+        device_close(v);
+    return answer;
 }

@@ -37,6 +37,7 @@ typedef struct Device {
     int failed;        /* the number of the first error */
     const char *asked; /* what failed, for people */
     size_t wanted;     /* where memory ended */
+    Status said;       /* of a failure that was reported where it was found */
     bool told, entered, outlives;
     Cleanup cleanup;
 } Device;
@@ -60,7 +61,7 @@ bool device_did(Device *v, int code, const char *asked);
 /* Whether nothing has failed. */
 static inline bool device_well(const Device *v)
 {
-    return v->failed == CUDA_OK;
+    return v->failed == CUDA_OK && v->said == OK;
 }
 
 /* Waits until all is done. */

@@ -23,6 +23,11 @@ Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, Runne
     return OK;
 }
 
+Space *host_space(const Values *v)
+{
+    return v->space;
+}
+
 static void keep_graph(Loaded *l)
 {
     if (!l)

@@ -121,6 +121,9 @@ Status host_move(Values *v, int n, const ValueMove *moves);
 void host_stats(const Values *v, EngineStats *to);
 void host_close(Values *v);
 
+/* Where data lie; null: on the host. */
+Space *host_space(const Values *v);
+
 #define HOST_ENGINE(NAME, OPEN, ...)                                                                                   \
     {                                                                                                                  \
         .name = NAME, .open = OPEN, .keep = host_keep, .load = host_load, .unload = host_unload, .begin = host_begin,  \

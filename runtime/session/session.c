@@ -212,6 +212,7 @@ static Status open_values(Session *s)
                                     .stop_too = s->options.stop_too,
                                     .rounding = s->options.rounding,
                                     .watch = s->options.watch,
+                                    .device = s->options.device,
                                     .narrow = s->engine->narrows && !s->options.exact };
     for (size_t i = 0; i < s->n_states; i++)
         s->states[i].kept = (int)(s->n_inputs + i * STATE_PARTS);

@@ -81,6 +81,7 @@ typedef struct SessionOptions {
     const _Atomic int *stop, *stop_too; /* as of EngineOptions */
     RoundingCounts *rounding;           /* likewise */
     const LaunchWatch *watch;           /* likewise */
+    DeviceUse device;                   /* likewise */
     bool exact;                         /* products of narrow numbers have the bits of the reference, too */
     ProgramMaker *programs;             /* for engines that want programs; null: they get none */
     void *maker;                        /* its first argument */

@@ -1,0 +1,41 @@
+/* The kernels of a program as an engine of a device launches them: data, made by codegen/. */
+#ifndef IR_KERNELS_H
+#define IR_KERNELS_H
+
+#include "ir/program.h"
+
+enum { CUDA_KERNELS = 4 }; /* of a launch: a product's, and those of a tape */
+
+typedef struct CudaKernel {
+    const char *name;
+    int64_t blocks;
+    int threads; /* of a block */
+} CudaKernel;
+
+/* How the kernels of a tape or a call are launched: all of them with the same arguments, pointers to the data of what is
+ * read (operands that are absent have none), to that of results, where it draws to the seed and the step of the run (two
+ * u64), and to so many bytes of scratch, aligned at 16. */
+typedef struct CudaLaunch {
+    CudaKernel kernels[CUDA_KERNELS];
+    int n;
+    size_t scratch;
+    bool draws;
+} CudaLaunch;
+
+/* How a launch of a program runs. */
+typedef struct LaunchKernels {
+    CudaLaunch launch; /* n = 0: by none, */
+    const char *why;   /* for this reason */
+    int n_product;     /* of a contract, how many of them make the product: of the operands of that alone */
+} LaunchKernels;
+
+typedef struct ProgramKernels {
+    const char *text;              /* of all of them, for NVRTC */
+    const LaunchKernels *launches; /* of each of the program */
+    int n_without;                 /* launches */
+} ProgramKernels;
+
+/* Makes them, in `arena`. */
+typedef const ProgramKernels *KernelMaker(const Program *p, const OpTable *ops, Arena *arena);
+
+#endif

@@ -1,0 +1,158 @@
+#include "runtime/cuda/cuda.h"
+
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/launches.h"
+#include "runtime/host/host.h"
+
+/* A call of the engine, during which the device's context is the current one, also where a jump ends it. */
+typedef struct Entry {
+    Device *device;
+    Cleanup cleanup;
+} Entry;
+
+static Device *device_of(const Values *v)
+{
+    return (Device *)host_space(v);
+}
+
+static void undo(void *device)
+{
+    device_leave(device);
+}
+
+static void enter(Entry *e, Device *device)
+{
+    e->device = device;
+    device_enter(device);
+    cleanup_push(device->heap.memory, &e->cleanup, undo, device);
+}
+
+static Status leave(Entry *e, Status status)
+{
+    cleanup_drop(&e->cleanup);
+    device_leave(e->device);
+    return status;
+}
+
+static Status open(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values)
+{
+    Device *device = NEW(arena, Device);
+    TRY(device_open(device, ir->diag, ir->memory, options->device.number, arena));
+    return host_open(ir, options, n_kept, arena, device_runner, &device->space, values);
+}
+
+static void keep(Values *v)
+{
+    host_keep(v);
+    device_keep(device_of(v));
+}
+
+static Status load(Values *v, const Executable *x, int *number)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_load(v, x, number));
+}
+
+static void unload(Values *v, int graph)
+{
+    device_enter(device_of(v));
+    host_unload(v, graph);
+    device_leave(device_of(v));
+}
+
+static Status begin(Values *v, int graph, const EngineRun *o)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_begin(v, graph, o));
+}
+
+static Status bind(Values *v, int graph, int input, ValueAt value)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_bind(v, graph, input, value));
+}
+
+static Status run(Values *v, int graph, int part)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_run(v, graph, part));
+}
+
+static void end(Values *v, int graph)
+{
+    device_enter(device_of(v));
+    host_end(v, graph);
+    device_leave(device_of(v));
+}
+
+static Status get(Values *v, ValueAt value, const Tensor **host)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_get(v, value, host));
+}
+
+static Status put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_put(v, n, to, host, how));
+}
+
+static Status fill(Values *v, int kept, const Type *type, Payload *initial)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_fill(v, kept, type, initial));
+}
+
+static Status move(Values *v, int n, const ValueMove *moves)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_move(v, n, moves));
+}
+
+static void close(Values *v)
+{
+    if (!v)
+        return;
+    Device *device = device_of(v);
+    device_enter(device);
+    host_close(v);
+    device_leave(device);
+    device_close(device);
+}
+
+const Engine engine_cuda = {
+    .name = "cuda",
+    .wants_programs = true,
+    .has_devices = true,
+    .open = open,
+    .keep = keep,
+    .load = load,
+    .unload = unload,
+    .begin = begin,
+    .programmed = host_programmed,
+    .bind = bind,
+    .run = run,
+    .end = end,
+    .get = get,
+    .put = put,
+    .fill = fill,
+    .move = move,
+    .stats = host_stats,
+    .close = close,
+};
+
+bool cuda_is_there(Arena *scratch)
+{
+    Driver driver;
+    Diag quiet;
+    diag_open(&quiet, scratch, NULL, NULL);
+    return driver_load(&driver, &quiet, NOWHERE, scratch) == OK;
+}
