@@ -1,0 +1,58 @@
+/* What a module of simulated kernels and the simulated driver know of each other: kernel.hpp, compiled with the text of
+ * kernels, is the one side, and libcuda.so.1 of this folder the other. */
+#ifndef TESTS_SIMCUDA_SIM_H
+#define TESTS_SIMCUDA_SIM_H
+
+#include <stddef.h>
+
+enum { SIM_LANES = 32, SIM_SLOT = 8, SIM_ARGUMENTS = 512 };
+
+typedef struct SimIndex {
+    unsigned x, y, z;
+} SimIndex;
+
+/* One parameter of a kernel. */
+typedef struct SimParameter {
+    size_t bytes;
+    int pointer; /* it is the address of something */
+} SimParameter;
+
+typedef struct SimKernel {
+    const char *name;
+    const SimParameter *parameters;
+    int n;
+    int most_threads;              /* of a block, as __launch_bounds__ says; 0: it does not */
+    char *shared, *shared_end;     /* its own static shared memory */
+    void (*run)(void **arguments); /* one thread of it */
+} SimKernel;
+
+/* What threads ask of the driver; `line` is that of the kernel's text. */
+typedef struct SimCalls {
+    /* Waits for all threads of the block; how many of them came with a predicate that is not 0, or of what = 1. */
+    int (*barrier)(int line, int predicate);
+    /* Waits for the lanes of a mask; what each of them showed, and 0xff in place of the others. */
+    void (*exchange)(unsigned mask, const void *mine, size_t bytes, char (*all)[SIM_SLOT], int line);
+    /* The memory that a launch gives to a block: <<<grid, block, bytes>>>. */
+    char *(*dynamic)(void);
+    /* A thread is about to touch memory. */
+    void (*touch)(const void *at, size_t bytes, int writes, int atomic, int line);
+    /* A thread does what has no meaning; it ends there. */
+    void (*stop)(const char *what, int line);
+} SimCalls;
+
+typedef struct SimModule {
+    SimIndex *thread, *block, *threads, *blocks; /* threadIdx, blockIdx, blockDim, gridDim */
+    char *shared, *shared_end;                   /* static shared memory of functions that are no kernels */
+    const SimKernel *const *kernels;
+    int n;
+    int checked; /* it tells each access */
+} SimModule;
+
+/* What each module exports under the name simcuda_module. */
+typedef const SimModule *SimOpen(const SimCalls *);
+
+/* What the NVRTC of this folder gives for a cubin or for PTX, a text that ends with a NUL: this line, then
+ * "form=", "arch=", and "path=" with what was compiled. */
+#define SIM_IMAGE "// kernels for a simulated device\n"
+
+#endif

@@ -1,0 +1,202 @@
+/* What the parts of the simulated driver share. */
+#ifndef TESTS_SIMCUDA_WORLD_H
+#define TESTS_SIMCUDA_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pthread.h>
+
+#include "runtime/cuda/driver.h"
+#include "simcuda/counts.h"
+#include "simcuda/sim.h"
+
+/* Numbers of cuda.h that the engine has no word for. */
+enum {
+    E_NOT_INITIALIZED = 3,
+    E_INVALID_DEVICE = 101,
+    E_INVALID_IMAGE = 200,
+    E_INVALID_CONTEXT = 201,
+    E_INVALID_HANDLE = 400,
+    E_NOT_FOUND = 500,
+    E_NOT_READY = 600,
+    E_ILLEGAL_ADDRESS = 700,
+    E_MISALIGNED = 716,
+    E_LAUNCH_FAILED = 719,
+    E_CAPTURE_UNSUPPORTED = 900,
+    E_CAPTURE_INVALIDATED = 901,
+    E_CAPTURE_IMPLICIT = 906,
+    E_CAPTURED_EVENT = 907,
+    E_CAPTURE_WRONG_THREAD = 908,
+    E_UNKNOWN = 999,
+};
+
+typedef enum ThingKind { CONTEXT, MODULE, FUNCTION, STREAM, EVENT, GRAPH, MADE_GRAPH, THING_KINDS } ThingKind;
+
+/* What a handle points to; it stays when it is destroyed, so that whoever uses it then is found. */
+typedef struct Thing {
+    ThingKind kind;
+    bool live;
+    CudaContext *context;
+    struct Thing *next;
+} Thing;
+
+struct CudaContext {
+    Thing thing;
+    int device, users;  /* retained and not released */
+    CudaStream *legacy; /* stream 0 */
+    size_t bytes;       /* of the device that are given out */
+};
+
+struct CudaLoaded {
+    Thing thing;
+    void *object;
+    const SimModule *module;
+    CudaFunction **functions;
+    const char *from, *to; /* where its own data lies */
+};
+
+struct CudaFunction {
+    Thing thing;
+    CudaLoaded *module;
+    const SimKernel *kernel;
+};
+
+typedef enum Capture { NO_CAPTURE, CAPTURES, CAPTURE_BROKEN } Capture;
+
+struct CudaStream {
+    Thing thing;
+    bool apart; /* from the legacy one */
+    Capture capture;
+    int mode;
+    pthread_t thread;
+    struct Op *first, **last; /* captured */
+};
+
+struct CudaEvent {
+    Thing thing;
+    bool times, captured;
+    uint64_t recorded, ran; /* the last op that records it, and the last that ran; 0: none */
+    double at;
+};
+
+struct CudaGraph {
+    Thing thing;
+    struct Op *first;
+};
+
+struct CudaGraphExec {
+    Thing thing;
+    struct Op *first;
+};
+
+typedef enum OpKind { OP_WRITE, OP_READ, OP_COPY, OP_SET, OP_LAUNCH, OP_RECORD } OpKind;
+
+typedef struct Op {
+    struct Op *next;
+    OpKind kind;
+    uint64_t number;
+    CudaStream *stream;
+    CudaAddress to, from;
+    void *host;
+    size_t bytes;
+    unsigned char value;
+    CudaEvent *event;
+    CudaFunction *function;
+    SimIndex grid, block;
+    unsigned shared;
+    char *arguments; /* each in SIM_ARGUMENT bytes */
+} Op;
+
+enum { SIM_ARGUMENT = 16, MOST_THREADS = 1024 };
+
+typedef struct World {
+    bool begun;
+    int begun_by;    /* a process: a child that it forks owes nothing */
+    int sticky;      /* what every call answers from now on; 0: none */
+    uint64_t number; /* of the last op */
+    Thing *things;
+    Op *first, **last; /* that wait */
+    SimCounts counts;
+    char report[512]; /* the last one */
+} World;
+
+extern World world;
+
+/* ---- report.c ---- */
+
+/* Says on the standard error what is wrong with the program under test; the first is what the audit names. */
+__attribute__((format(printf, 1, 2))) void report(const char *format, ...);
+
+const char *error_name(int code);
+const char *error_text(int code);
+
+/* ---- things.c ---- */
+
+void *thing_new(ThingKind, CudaContext *, size_t bytes);
+
+/* Whether a handle is of something that lives; a report where it is not. */
+bool thing_lives(const void *handle, ThingKind, const char *call);
+
+const char *thing_word(ThingKind);
+
+/* ---- dram.c ---- */
+
+int dram_alloc(CudaContext *, CudaAddress *at, size_t bytes);
+int dram_free(CudaContext *, CudaAddress at);
+int dram_alloc_host(CudaContext *, void **at, size_t bytes);
+int dram_free_host(CudaContext *, void *at);
+void dram_info(CudaContext *, size_t *free, size_t *total);
+size_t dram_total(void);
+
+/* Whether bytes of a device lie in one block that is given out. */
+bool dram_holds(CudaAddress at, size_t bytes);
+
+/* Whether an address is one of a device, given out or not. */
+bool dram_is_device(const void *at);
+
+/* Whether it is of the host and devices may use it. */
+bool dram_is_pinned(const void *at);
+
+/* What lies at an address, for people. */
+const char *dram_say(const void *at, char *text, size_t bytes);
+
+/* Lets the host touch the memory of devices, or no longer. */
+void dram_open(bool);
+
+/* Finds what was written between blocks: a report, and true. */
+bool dram_spoilt(const char *by);
+
+/* Bytes and blocks of a context (null: of all) that are given out. */
+size_t dram_left(const CudaContext *, bool host, size_t *bytes);
+
+/* ---- kernels.c ---- */
+
+/* Runs a launch; CUDA_OK, or how it ended, which was reported. */
+int kernel_run(const Op *);
+
+/* What modules are opened with. */
+const SimCalls *kernel_calls(void);
+
+/* ---- queue.c ---- */
+
+/* Puts a copy of an op behind the others of its stream, or into the graph that is captured there. */
+int queue_add(const Op *);
+
+/* Runs what a stream has up to an op, and what of others has to run before that. */
+int queue_run(CudaStream *, uint64_t number);
+
+/* Runs all of a context. */
+int queue_drain(CudaContext *);
+
+/* The error of what may not be called while the calling thread captures; a capture that is broken by it. */
+int queue_refuses(CudaContext *);
+
+/* Forgets ops that wait, of a context or of all. */
+void queue_drop(const CudaContext *);
+
+/* Copies ops into a stream. */
+void queue_replay(const Op *first, CudaStream *);
+
+#endif
