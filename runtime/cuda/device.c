@@ -23,37 +23,46 @@ static Device *of(Space *s)
     return (Device *)s;
 }
 
-static Status no_memory(Device *v)
+/* Where memory ended while some was taken: how much there is. */
+static Message *no_memory(Device *v)
 {
+    const bool entered = v->entered;
     size_t free = 0, all = 0;
-    (void)v->driver.free_bytes(&free, &all);
-    Message *m = message_new(v->diag, SEVERITY_ERROR, NO_MEMORY, NOWHERE,
-                             "device %d has no room for %zu bytes more: %zu of %zu are free, %zu are taken here",
-                             v->number, v->wanted, free, all, v->taken_bytes);
-    message_try(m, "--remat cheap, a smaller --batch, or --device cpu");
-    return message_send(m);
+    device_enter(v);
+    if (v->entered)
+        (void)v->driver.free_bytes(&free, &all);
+    if (!entered)
+        device_leave(v);
+    Message *m =
+        message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE,
+                    "device %d (%s) has no room for %zu bytes more: %zu of its %zu are free, %zu are taken here",
+                    v->number, v->name, v->wanted, free, all, v->taken_bytes);
+    message_try(m, "a smaller --batch, --remat cheap, or --device cpu");
+    return m;
 }
 
+static Message *broken(Device *v)
+{
+    Message *m = message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE, "device %d (%s), %s: %s", v->number, v->name,
+                             v->asked, driver_error(&v->driver, v->failed));
+    message_try(m,
+                "the last checkpoint, in another process: after an error of the device nothing more runs on it here");
+    return m;
+}
+
+/* It is told once. */
 static Status status(Space *s)
 {
     Device *v = of(s);
     if (v->said != OK || device_well(v))
         return v->said;
-    if (v->told)
-        return v->failed == CUDA_NO_MEMORY ? NO_MEMORY : DEVICE;
-    v->told = true;
-    if (v->failed == CUDA_NO_MEMORY)
-        return no_memory(v);
-    Message *m = message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE, "device %d (%s): %s: %s", v->number, v->name,
-                             v->asked, driver_error(&v->driver, v->failed));
-    message_try(
-        m, "the last checkpoint in a process of its own: after such an error nothing more runs on the device here");
-    return message_send(m);
+    v->said = DEVICE;
+    return message_send(v->failed == CUDA_NO_MEMORY && v->wanted ? no_memory(v) : broken(v));
 }
 
 /* ---- memory ---- */
 
-enum { SMALLEST = 512, SPARE_MOST = 64 };
+enum { SMALLEST = 512, LINE = 64 };
 
 static size_t rounded(size_t bytes)
 {
@@ -142,29 +151,37 @@ void device_wait(Device *v)
 {
     if (device_well(v))
         (void)device_did(v, v->driver.wait(v->stream), "waiting for what was asked before");
-    v->next_staging = 0;
+    v->staged = 0;
 }
 
 /* Through pinned memory, so that nobody has to know when the host's own is read. */
 static void write(Space *s, void *to, const void *host, size_t bytes)
 {
     Device *v = of(s);
-    for (size_t at = 0; at < bytes && device_well(v); at += STAGING) {
-        const size_t n = bytes - at < STAGING ? bytes - at : STAGING;
-        if (v->next_staging == STAGINGS)
+    for (size_t at = 0, n; at < bytes && device_well(v); at += n) {
+        if (v->staged == STAGING)
             device_wait(v);
-        char *staging = v->staging + (size_t)v->next_staging++ * STAGING;
+        char *staging = v->staging + v->staged;
+        n = bytes - at < STAGING - v->staged ? bytes - at : STAGING - v->staged;
+        v->staged = (v->staged + n + LINE - 1) / LINE * LINE;
         memcpy(staging, (const char *)host + at, n);
         (void)device_did(v, v->driver.write(device_address(to) + at, staging, n, v->stream), "copying to it");
     }
 }
 
+/* Through pinned memory, too: where waiting fails nobody knows how long it may still be written to. */
 static void read(Space *s, void *host, const void *from, size_t bytes)
 {
     Device *v = of(s);
-    if (device_well(v))
-        (void)device_did(v, v->driver.read(host, device_address(from), bytes, v->stream), "copying from it");
-    device_wait(v);
+    if (v->staged)
+        device_wait(v);
+    for (size_t at = 0, n; at < bytes && device_well(v); at += n) {
+        n = bytes - at < STAGING ? bytes - at : STAGING;
+        (void)device_did(v, v->driver.read(v->staging, device_address(from) + at, n, v->stream), "copying from it");
+        device_wait(v);
+        if (device_well(v))
+            memcpy((char *)host + at, v->staging, n);
+    }
 }
 
 static void copy(Space *s, void *to, const void *from, size_t bytes)
@@ -190,7 +207,7 @@ static const SpaceClass on_device = {
 
 void device_enter(Device *v)
 {
-    if (v->context && !v->entered)
+    for (int i = 0; i < 2 && v->context && !v->entered; i++) /* once more: what is there is given back in it alone */
         v->entered = device_did(v, v->driver.push(v->context), "entering its context");
 }
 
@@ -202,22 +219,28 @@ void device_leave(Device *v)
     v->entered = false;
 }
 
-/* What is closed after an error may fail again, which says nothing. */
+static void give_all_back(Device *v)
+{
+    if (v->stream)
+        (void)v->driver.wait(v->stream);
+    for (DeviceBlock *b = v->taken; b; b = b->next)
+        (void)v->driver.give_back(b->at);
+    for (DeviceBlock *b = v->spare; b; b = b->next)
+        (void)v->driver.give_back(b->at);
+    if (v->staging)
+        (void)v->driver.give_back_host(v->staging);
+    if (v->stream)
+        (void)v->driver.end_stream(v->stream);
+}
+
+/* What is closed after an error may fail again, which says nothing; with its context goes what could not be given back. */
 static void close_device(void *device)
 {
     Device *v = device;
     if (v->context) {
         device_enter(v);
-        if (v->stream)
-            (void)v->driver.wait(v->stream);
-        for (DeviceBlock *b = v->taken; b; b = b->next)
-            (void)v->driver.give_back(b->at);
-        for (DeviceBlock *b = v->spare; b; b = b->next)
-            (void)v->driver.give_back(b->at);
-        if (v->staging)
-            (void)v->driver.give_back_host(v->staging);
-        if (v->stream)
-            (void)v->driver.end_stream(v->stream);
+        if (v->entered)
+            give_all_back(v);
         device_leave(v);
         (void)v->driver.release(v->ordinal);
         v->context = NULL;
@@ -269,7 +292,7 @@ static bool begin(Device *v)
         return false;
     device_enter(v);
     if (v->entered && device_did(v, a->stream(&v->stream, CUDA_STREAM_APART), "making a stream") &&
-        device_did(v, a->alloc_host(&staging, (size_t)STAGING * STAGINGS), "taking pinned memory"))
+        device_did(v, a->alloc_host(&staging, STAGING), "taking pinned memory"))
         v->staging = staging;
     device_leave(v);
     return device_well(v);

@@ -9,7 +9,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/space.h"
 
-enum { DEVICE_NAME = 128, STAGING = 1 << 22, STAGINGS = 2 };
+enum { DEVICE_NAME = 128, STAGING = 1 << 23 };
 
 typedef struct DeviceBlock {
     struct DeviceBlock *next;
@@ -28,9 +28,8 @@ typedef struct Device {
     size_t bytes; /* of its memory */
     CudaContext *context;
     CudaStream *stream;
-    char *staging;      /* what is on its way there, in pinned memory: several parts, */
-    int next_staging;   /* the one to be used next, */
-    bool staged;        /* which may be under way still: all of them were used since the last wait */
+    char *staging;      /* what is on its way there, in pinned memory, */
+    size_t staged;      /* so many bytes of it since the last wait */
     DeviceBlock *taken; /* blocks in use, */
     DeviceBlock *spare; /* and those that wait to be used again */
     size_t taken_bytes, spare_bytes, peak_bytes;
@@ -38,7 +37,7 @@ typedef struct Device {
     const char *asked; /* what failed, for people */
     size_t wanted;     /* where memory ended */
     Status said;       /* of a failure that was reported where it was found */
-    bool told, entered, outlives;
+    bool entered, outlives;
     Cleanup cleanup;
 } Device;
 

@@ -23,6 +23,7 @@ typedef struct DeviceLaunch {
     const LaunchKernels *how;
     CudaFunction *functions[CUDA_KERNELS];
     Arguments product, rest; /* of the kernels of a product, and of the others */
+    Tensor **in, **out;      /* of one that runs on the host: copies there */
 } DeviceLaunch;
 
 /* Launches that follow each other and were recorded as one graph, with the addresses that stood there. */
@@ -74,8 +75,12 @@ static void close(ProgramRunner *p)
 {
     DeviceLaunches *d = of(p);
     const Driver *driver = &d->device->driver;
-    if (device_well(d->device))
-        device_wait(d->device);
+    caller_close(d->caller);
+    if (d->draws)
+        space_of(p)->does->give(space_of(p), d->draws);
+    if (!d->device->entered) /* its context cannot be entered any more: what is in it goes with it */
+        return;
+    device_wait(d->device);
     for (int i = 0; i < p->program->n_launches; i++)
         if (d->recorded[i].made)
             (void)driver->end_made(d->recorded[i].made);
@@ -84,9 +89,6 @@ static void close(ProgramRunner *p)
             (void)driver->end_event(d->events[i]);
     if (d->module)
         (void)driver->unload(d->module);
-    if (d->draws)
-        space_of(p)->does->give(space_of(p), d->draws);
-    caller_close(d->caller);
 }
 
 static size_t scratch(const ProgramRunner *p)
@@ -183,25 +185,25 @@ static Status call_on_host(ProgramRunner *p, int launch)
 {
     const LaunchRun *run = &p->launches[launch];
     const Launch *l = run->launch;
-    Arena *arena = &p->room->calls;
-    const ArenaMark mark = arena_mark(arena);
-    const Tensor **in = NEWS(arena, const Tensor *, l->n_in + 1);
-    Tensor **out = NEWS(arena, Tensor *, l->n_out + 1);
+    DeviceLaunch *d = launch_of(p, launch);
     for (int i = 0; i < l->n_in; i++) {
-        if (!run->in[i])
-            continue;
-        Tensor *t = tensor_new(arena, run->in[i]->type);
-        space_read(space_of(p), t->data, run->in[i]->data, t->bytes);
-        in[i] = t;
+        d->in[i] = run->in[i] ? tensor_alloc(p->heap, run->in[i]->type) : NULL;
+        if (d->in[i])
+            space_read(space_of(p), d->in[i]->data, run->in[i]->data, d->in[i]->bytes);
     }
     for (int i = 0; i < l->n_out; i++)
-        out[i] = tensor_new(arena, run->out[i]->type);
+        d->out[i] = tensor_alloc(p->heap, run->out[i]->type);
     Status status = space_status(space_of(p));
     if (status == OK)
-        status = caller_call(of(p)->caller, l->node, in, out);
-    for (int i = 0; i < l->n_out && status == OK; i++)
-        space_write(space_of(p), run->out[i]->data, out[i]->data, out[i]->bytes);
-    arena_reset(arena, mark);
+        status = caller_call(of(p)->caller, l->node, (const Tensor *const *)d->in, d->out);
+    for (int i = 0; i < l->n_out; i++) {
+        if (status == OK)
+            space_write(space_of(p), run->out[i]->data, d->out[i]->data, d->out[i]->bytes);
+        tensor_drop(p->heap, d->out[i]);
+    }
+    for (int i = 0; i < l->n_in; i++)
+        if (d->in[i])
+            tensor_drop(p->heap, d->in[i]);
     return status;
 }
 
@@ -238,8 +240,8 @@ static bool is_as_before(const DeviceLaunches *d, const Recorded *r, size_t n, i
 
 static void remember(DeviceLaunches *d, Recorded *r, size_t n, int end)
 {
-    if (r->made)
-        (void)d->device->driver.end_made(r->made);
+    if (r->made && device_well(d->device))
+        (void)device_did(d->device, d->device->driver.end_made(r->made), "forgetting a step");
     r->made = NULL;
     if (r->cap < n) {
         r->values = NEWS(d->arena, CudaAddress, n);
@@ -264,7 +266,8 @@ static void record(ProgramRunner *p, Recorded *r, int from, int end)
     Device *device = of(p)->device;
     const Driver *driver = &device->driver;
     CudaGraph *graph = NULL;
-    if (!device_did(device, driver->capture(device->stream, CUDA_CAPTURE_THREAD), "recording a step"))
+    if (!device_well(device) ||
+        !device_did(device, driver->capture(device->stream, CUDA_CAPTURE_THREAD), "recording a step"))
         return;
     launch_range(p, from, end);
     const int ended = driver->end_capture(device->stream, &graph);
@@ -428,6 +431,8 @@ static void open_launches(ProgramRunner *p, Arena *arena)
         const Launch *launch = &p->program->launches[i];
         DeviceLaunch *d = p->launches[i].own = NEW(arena, DeviceLaunch);
         d->how = &l->kernels->launches[i];
+        d->in = NEWS(arena, Tensor *, launch->n_in + 1);
+        d->out = NEWS(arena, Tensor *, launch->n_out + 1);
         open_arguments(&d->rest, launch->n_in + launch->n_out + 4, arena);
         open_arguments(&d->product, (launch->contraction ? launch->contraction->n_in : 0) + 4, arena);
         l->scratch = d->how->launch.scratch > l->scratch ? d->how->launch.scratch : l->scratch;

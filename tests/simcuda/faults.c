@@ -1,0 +1,61 @@
+/* label: slow */
+/* Calls of the driver that a run makes fail once, or from there on, or find no memory: the run ends as it should or with the
+ * status of a device, says why, and leaves nothing on the device, unless no call gives back any more. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CALLS = 340, STEP = 3, OF_A_DEVICE = 6, TEXT = 4096 };
+
+static const char *const ways[] = { "", "+ QCC_SIM_AUDIT=left", ":2" };
+
+static const char *const command =
+    "cd \"$FOLDER\" && QCC_SIM_FAIL=%d%s timeout 60 '%s' train '%s/tests/command/models/mlp.onnx' --batch 4 --data x.csv "
+    "--target y.csv --epochs 1 --no-save --device cuda --progress none -q -o o.onnx 2>said";
+
+static int run(const char *qcc, const char *source, int call, const char *way)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, command, call, way, qcc, source);
+    const int status = system(line);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int said(const char *word)
+{
+    char line[TEXT];
+    snprintf(line, sizeof line, "grep -q '%s' \"$FOLDER/said\"", word);
+    return system(line) == 0;
+}
+
+static int sweep(const char *qcc, const char *source)
+{
+    int wrong = 0, failed = 0, fine = 0;
+    for (int call = 1; call < CALLS; call += STEP)
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+            const int code = run(qcc, source, call, ways[w]);
+            failed += code == OF_A_DEVICE;
+            fine += code == 0;
+            if (code == 0 || (code == OF_A_DEVICE && (said("device 0") || said("no GPU"))))
+                continue;
+            fprintf(stderr, "call %d%s fails: exit %d\n", call, ways[w], code);
+            (void)!system("cat \"$FOLDER/said\" >&2");
+            wrong++;
+        }
+    printf("%d runs failed, %d did not notice\n", failed, fine);
+    return wrong || failed < CALLS / STEP || !fine;
+}
+
+int main(int argc, char **argv)
+{
+    char folder[] = "/tmp/qcc-faults-XXXXXX";
+    if (argc != 3 || !mkdtemp(folder) || setenv("FOLDER", folder, 1) != 0)
+        return 2;
+    (void)!system("cd \"$FOLDER\" && for i in 0 1 2 3 4 5 6 7; do echo $((i % 3)),$((i % 5)),$i,1; done >x.csv && "
+                  "for i in 0 1 2 3 4 5 6 7; do echo $((i % 2)); done >y.csv");
+    const int wrong = sweep(argv[1], argv[2]);
+    (void)!system("rm -r \"$FOLDER\"");
+    return wrong;
+}
