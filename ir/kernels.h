@@ -4,7 +4,7 @@
 
 #include "ir/program.h"
 
-enum { CUDA_KERNELS = 4 }; /* of a launch: a product's, and those of a tape */
+enum { CUDA_KERNELS = 8 }; /* of a launch: a product's, and those of a tape; or those that a card writes */
 
 typedef struct CudaKernel {
     const char *name;
@@ -14,12 +14,14 @@ typedef struct CudaKernel {
 
 /* How the kernels of a tape or a call are launched: all of them with the same arguments, pointers to the data of what is
  * read (operands that are absent have none), to that of results, where it draws to the seed and the step of the run (two
- * u64), and to so many bytes of scratch, aligned at 16. */
+ * u64), where values may refuse it to one u32, and to so many bytes of scratch, aligned at 16.  That u32 is set to 1 where an
+ * index leads out of what it is an index of (docs/lowering.md); nothing is read or written there, and results are not to be
+ * used. */
 typedef struct CudaLaunch {
     CudaKernel kernels[CUDA_KERNELS];
     int n;
     size_t scratch;
-    bool draws;
+    bool draws, refuses;
 } CudaLaunch;
 
 /* How a launch of a program runs. */

@@ -2,23 +2,13 @@
 
 #include <inttypes.h>
 
-#include "codegen/cuda/cuda_parts.h"
-#include "codegen/cuda/cuda_walk.h"
+#include "codegen/cuda/cuda_calls.h"
 #include "ops/card/cards.h"
 #include "ops/kernels/panel.h"
 
 enum { MOST_BLOCKS = 0x7fffffff, BIAS = 2 };
 
-typedef struct CallMaker {
-    CudaWalk w;
-    CudaMaker words; /* for how values are spelled */
-    const Node *call;
-    const char *name;
-    CudaLaunch *launch;
-    DType arithmetic; /* of sums */
-} CallMaker;
-
-static const Type *result(const CallMaker *m, int i)
+const Type *cuda_call_result(const CallMaker *m, int i)
 {
     return access_result(m->call, i);
 }
@@ -36,7 +26,7 @@ static const char *check_types(const Node *call, int n_out)
     return NULL;
 }
 
-static void open_kernel(CallMaker *m, const char *part, int64_t threads)
+void cuda_call_open(CallMaker *m, const char *part, int64_t threads)
 {
     const int64_t blocks = (threads + CUDA_THREADS - 1) / CUDA_THREADS;
     CudaKernel *k = &m->launch->kernels[m->launch->n++];
@@ -47,19 +37,40 @@ static void open_kernel(CallMaker *m, const char *part, int64_t threads)
         if (in(m->call, i))
             text_printf(out, "const %s *in%d, ", cuda_storage(in(m->call, i)->type->dtype), at++);
     for (int i = 0; i < m->w.it.n_out; i++)
-        text_printf(out, "%s *out%d, ", cuda_storage(result(m, i)->dtype), i);
-    text_printf(out, "u8 *scratch)\n{\n");
+        text_printf(out, "%s *out%d, ", cuda_storage(cuda_call_result(m, i)->dtype), i);
+    text_printf(out, "%su8 *scratch)\n{\n", m->launch->refuses ? "u32 *refused, " : "");
     text_printf(out, "    const %s o = (%s)blockIdx.x * %d + threadIdx.x;\n", m->w.index, m->w.index, CUDA_THREADS);
     text_printf(out, "    if (o >= %" PRId64 ")\n        return;\n", threads);
 }
 
-/* The number of an operand among those that there are. */
-static int argument(const CallMaker *m, int operand)
+void cuda_call_close(const CallMaker *m)
+{
+    text_printf(m->w.out, "}\n");
+}
+
+int cuda_call_argument(const CallMaker *m, int operand)
 {
     int at = 0;
     for (int i = 0; i < operand; i++)
         at += in(m->call, i) != NULL;
     return at;
+}
+
+void cuda_call_indices(const CallMaker *m, const Access *a, const Type *t, const char *otherwise, int indent)
+{
+    const Type *by = in(m->call, a->by)->type;
+    const char *at = cuda_walk_place(&m->w, &m->w.it.in[a->by], by);
+    const int from = cuda_call_argument(m, a->by);
+    Text *out = m->w.out;
+    for (int k = 0; a->reach == REACH_INDEXED && k < a->by_n; k++) {
+        const int64_t extent = t->dims[a->by_dim + k];
+        const char *place = k ? arena_printf(m->w.arena, "%s + %d", at, k) : at;
+        text_printf(out, "%*si64 j%d = (i64)in%d[%s];\n", 4 * indent, "", k, from, place);
+        text_printf(out, "%*sj%d += j%d < 0 ? %" PRId64 " : 0;\n", 4 * indent, "", k, k, extent);
+        text_printf(out, "%*sif (j%d < 0 || j%d >= %" PRId64 ") {\n", 4 * indent, "", k, k, extent);
+        text_printf(out, "%*s*refused = 1;\n", 4 * indent + 4, "");
+        text_printf(out, "%*s%s\n%*s}\n", 4 * indent + 4, "", otherwise, 4 * indent, "");
+    }
 }
 
 /* An operand at the point as a number of the arithmetic: outside of it, 0. */
@@ -68,7 +79,8 @@ static void print_factor(const CallMaker *m, int operand, const char *name, int 
     const Access *a = &m->w.it.in[operand];
     const Type *t = in(m->call, operand)->type;
     const char *inside = cuda_walk_inside(&m->w, a, t);
-    const char *element = arena_printf(m->w.arena, "in%d[%s]", argument(m, operand), cuda_walk_place(&m->w, a, t));
+    const char *element =
+        arena_printf(m->w.arena, "in%d[%s]", cuda_call_argument(m, operand), cuda_walk_place(&m->w, a, t));
     const char *value = m->arithmetic == t->dtype ? element : cuda_load(&m->words, t->dtype, m->arithmetic, element);
     if (inside)
         text_printf(m->w.out, "%*sconst bool %s_is_there = %s;\n", at, "", name, inside);
@@ -100,7 +112,7 @@ static const char *bias_place(const CallMaker *m)
 {
     const Access *a = &m->w.it.in[BIAS];
     const Type *t = in(m->call, BIAS)->type;
-    const int rank = result(m, 0)->rank;
+    const int rank = cuda_call_result(m, 0)->rank;
     int64_t each = 1;
     Text place;
     text_open(&place, m->w.arena);
@@ -136,12 +148,12 @@ static void print_total(const CallMaker *m, bool segments)
         text_printf(out, "    sum = sum_total_%s(&segments);\n", t);
     }
     if (m->call->n_in > BIAS && in(m->call, BIAS)) {
-        const char *at = arena_printf(m->w.arena, "in%d[%s]", argument(m, BIAS), bias_place(m));
+        const char *at = arena_printf(m->w.arena, "in%d[%s]", cuda_call_argument(m, BIAS), bias_place(m));
         const DType own = in(m->call, BIAS)->type->dtype;
         text_printf(out, "    sum = sum + %s;\n",
                     own == m->arithmetic ? at : cuda_load(&m->words, own, m->arithmetic, at));
     }
-    text_printf(out, "    out0[o] = %s;\n", cuda_store(&m->words, m->arithmetic, result(m, 0)->dtype, value));
+    text_printf(out, "    out0[o] = %s;\n", cuda_store(&m->words, m->arithmetic, cuda_call_result(m, 0)->dtype, value));
 }
 
 static const char *print_chain(CallMaker *m)
@@ -152,7 +164,7 @@ static const char *print_chain(CallMaker *m)
         return why;
     m->arithmetic = in(m->call, 0)->type->dtype == F64 ? F64 : F32;
     t = dtype_name(m->arithmetic);
-    open_kernel(m, "chain", cuda_walk_elements(&m->w));
+    cuda_call_open(m, "chain", cuda_walk_elements(&m->w));
     why = cuda_walk_from_result(&m->w, 1);
     if (why)
         return why;
@@ -174,14 +186,15 @@ static const char *print_chain(CallMaker *m)
 static const char *check_copy(const CallMaker *m)
 {
     const Iteration *it = &m->w.it;
-    if (op_of(m->call)->access.kind != ACCESS_MOVE || it->n_folded || it->fill_by != NO_OPERAND ||
+    const AccessKind kind = op_of(m->call)->access.kind;
+    if ((kind != ACCESS_MOVE && kind != ACCESS_GATHER) || it->n_folded || it->fill_by != NO_OPERAND ||
         it->begins != NO_OPERAND)
         return "a call of its own kind";
     for (int i = 0; i < it->n_in; i++)
         if (it->in[i].guard == GUARD_MASK || (it->in[i].guard == GUARD_FILL && it->fill != 0))
             return "a move that fills";
     for (int i = 0; i < it->n_out; i++)
-        if (result(m, i)->dtype != in(m->call, 0)->type->dtype || it->out[i].reach == REACH_TYPE)
+        if (cuda_call_result(m, i)->dtype != in(m->call, 0)->type->dtype || it->out[i].reach == REACH_TYPE)
             return "a move that changes what it moves";
     return NULL;
 }
@@ -189,14 +202,17 @@ static const char *check_copy(const CallMaker *m)
 static void print_store(const CallMaker *m, int i, int indent)
 {
     const Access *a = &m->w.it.out[i];
-    const char *inside = cuda_walk_inside(&m->w, a, result(m, i));
+    const char *inside = cuda_walk_inside(&m->w, a, cuda_call_result(m, i));
     if (inside)
         text_printf(m->w.out, "%*sif (%s)\n", 4 * indent++, "", inside);
-    text_printf(m->w.out, "%*sout%d[%s] = x;\n", 4 * indent, "", i, cuda_walk_place(&m->w, a, result(m, i)));
+    text_printf(m->w.out, "%*sout%d[%s] = x;\n", 4 * indent, "", i, cuda_walk_place(&m->w, a, cuda_call_result(m, i)));
 }
 
 static bool is_moved(const CallMaker *m, int i)
 {
+    for (int k = 0; k < m->call->n_in; k++)
+        if (in(m->call, k) && m->w.it.in[k].reach == REACH_INDEXED && m->w.it.in[k].by == i)
+            return false; /* it says where */
     return in(m->call, i) && m->w.it.in[i].reach != REACH_TYPE;
 }
 
@@ -206,9 +222,10 @@ static void print_move(const CallMaker *m, int i)
     const Access *a = &m->w.it.in[i];
     const Type *t = in(m->call, i)->type;
     const char *inside = cuda_walk_inside(&m->w, a, t);
-    const char *from = arena_printf(m->w.arena, "in%d[%s]", argument(m, i), cuda_walk_place(&m->w, a, t));
+    const char *from = arena_printf(m->w.arena, "in%d[%s]", cuda_call_argument(m, i), cuda_walk_place(&m->w, a, t));
     const bool fills = inside && a->guard == GUARD_FILL;
     text_printf(m->w.out, inside && !fills ? "    if (%s) {\n" : "    {\n", inside);
+    cuda_call_indices(m, a, t, "return;", 2);
     text_printf(m->w.out, "        const %s x = ", cuda_storage(t->dtype));
     text_printf(m->w.out, fills ? "%s ? %s : 0;\n" : "%.0s%s;\n", fills ? inside : "", from);
     for (int k = 0; k < m->w.it.n_out; k++)
@@ -228,7 +245,7 @@ static const char *print_copy(CallMaker *m)
         read += is_moved(m, i);
     if (!points || !read)
         return "a result without elements";
-    open_kernel(m, "copy", points);
+    cuda_call_open(m, "copy", points);
     cuda_walk_from_point(&m->w, 1);
     for (int i = 0; i < m->call->n_in; i++)
         if (is_moved(m, i))
@@ -241,15 +258,18 @@ const char *cuda_print_call(Text *out, const Node *call, const char *name, CudaL
 {
     Text text; /* nothing stands in `out` of what turns out to have no kernels */
     CallMaker m = { .call = call, .name = name, .launch = launch };
-    *launch = (CudaLaunch){ .n = 0 };
+    *launch = (CudaLaunch){ .refuses = op_of(call)->access.refuses };
     text_open(&text, out->arena);
     const char *why = op_of(call)->expand ? "a composite, which its parts compute" : cuda_walk_open(&m.w, &text, call);
     why = why ? why : check_types(call, m.w.it.n_out);
     m.words = (CudaMaker){ .out = &text, .arena = out->arena };
     if (!why)
-        why = m.w.it.order == ORDER_FMA ? print_chain(&m) : print_copy(&m);
-    if (!why && launch->kernels[0].blocks > MOST_BLOCKS)
-        why = "more blocks than a launch takes";
+        why = m.w.it.order == ORDER_FMA     ? print_chain(&m)
+              : m.w.it.order == ORDER_PLACE ? cuda_scatter(&m)
+                                            : print_copy(&m);
+    for (int i = 0; i < launch->n && !why; i++)
+        if (launch->kernels[i].blocks > MOST_BLOCKS)
+            why = "more blocks than a launch takes";
     if (why)
         *launch = (CudaLaunch){ .n = 0 };
     else

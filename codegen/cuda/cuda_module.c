@@ -21,6 +21,7 @@ static void join(CudaLaunch *all, const CudaLaunch *more)
         all->kernels[all->n++] = more->kernels[i];
     all->scratch = all->scratch > more->scratch ? all->scratch : more->scratch;
     all->draws |= more->draws;
+    all->refuses |= more->refuses;
 }
 
 /* A product that lies in memory when what reads its blocks on a CPU begins. */

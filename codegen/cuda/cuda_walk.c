@@ -42,8 +42,6 @@ static void add_number(Text *t, int64_t number)
 
 static const char *check_access(const Access *a)
 {
-    if (a->reach == REACH_INDEXED)
-        return "a call that reads where values say, which may be refused while it runs";
     if (a->reach == REACH_WHOLE)
         return "a call that may read anything for anything";
     return NULL;
@@ -178,23 +176,45 @@ const char *cuda_walk_from_result(CudaWalk *w, int indent)
     return NULL;
 }
 
-void cuda_walk_from_point(const CudaWalk *w, int indent)
+void cuda_walk_digits(const CudaWalk *w, const int *axes, int n, const char *number, int indent)
 {
     int64_t below = 1;
     int first = 0;
-    while (first < w->it.rank && w->it.extent[first] == 1)
+    while (first < n && w->it.extent[axes[first]] == 1)
         first++;
-    for (int s = w->it.rank - 1; s >= first; s--) {
-        if (w->it.extent[s] == 1)
+    for (int i = n - 1; i >= first; i--) {
+        const int64_t extent = w->it.extent[axes[i]];
+        if (extent == 1)
             continue;
-        text_printf(w->out, "%*sconst %s p%d = o", 4 * indent, "", w->index, s);
+        text_printf(w->out, "%*sconst %s p%d = %s", 4 * indent, "", w->index, axes[i], number);
         if (below > 1)
             text_printf(w->out, " / %" PRId64, below);
-        if (s > first)
-            text_printf(w->out, " %% %" PRId64, w->it.extent[s]);
+        if (i > first)
+            text_printf(w->out, " %% %" PRId64, extent);
         text_printf(w->out, ";\n");
-        below *= w->it.extent[s];
+        below *= extent;
     }
+}
+
+void cuda_walk_from_point(const CudaWalk *w, int indent)
+{
+    int axes[SPACE_RANK];
+    for (int s = 0; s < w->it.rank; s++)
+        axes[s] = s;
+    cuda_walk_digits(w, axes, w->it.rank, "o", indent);
+}
+
+const char *cuda_walk_number(const CudaWalk *w, const int *axes, int n)
+{
+    Text number;
+    int64_t below = 1;
+    text_open(&number, w->arena);
+    for (int i = n - 1; i >= 0; i--) {
+        if (w->it.extent[axes[i]] != 1)
+            cuda_walk_term(&number, below, "p", axes[i]);
+        below *= w->it.extent[axes[i]];
+    }
+    return number.n ? text_get(&number) : "0";
 }
 
 /* ---- loops ---- */
@@ -260,7 +280,7 @@ static const char *coordinate(const CudaWalk *w, const Access *a, int d)
 const char *cuda_walk_place(const CudaWalk *w, const Access *a, const Type *t)
 {
     Text place;
-    int64_t each = 1, base = 0, times[SPACE_RANK] = { 0 };
+    int64_t each = 1, base = 0, times[SPACE_RANK] = { 0 }, by[MAX_RANK] = { 0 };
     text_open(&place, w->arena);
     if (a->reach == REACH_FLAT)
         return "o";
@@ -268,10 +288,14 @@ const char *cuda_walk_place(const CudaWalk *w, const Access *a, const Type *t)
         base += each * a->base[d];
         for (int s = 0; s < w->it.rank; s++)
             times[s] += each * step_of(w, a, d, s);
+        if (a->reach == REACH_INDEXED && d >= a->by_dim && d < a->by_dim + a->by_n)
+            by[d - a->by_dim] = each;
         each *= t->dims[d];
     }
     for (int s = 0; s < w->it.rank; s++)
         cuda_walk_term(&place, times[s], "p", s);
+    for (int k = 0; a->reach == REACH_INDEXED && k < a->by_n; k++)
+        cuda_walk_term(&place, by[k], "j", k);
     add_number(&place, base);
     return text_get(&place);
 }

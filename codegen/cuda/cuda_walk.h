@@ -29,6 +29,10 @@ int64_t cuda_walk_elements(const CudaWalk *w);
  * known. */
 const char *cuda_walk_from_result(CudaWalk *w, int indent);
 
+/* Prints the coordinates along some axes, the slowest first, that a number counts; the number of those that a point has. */
+void cuda_walk_digits(const CudaWalk *w, const int *axes, int n, const char *number, int indent);
+const char *cuda_walk_number(const CudaWalk *w, const int *axes, int n);
+
 /* Prints the coordinates of the point with the number `o`. */
 void cuda_walk_from_point(const CudaWalk *w, int indent);
 
@@ -39,7 +43,7 @@ int cuda_walk_loops(const CudaWalk *w, int indent);
 /* One more term of a sum of coordinates: "p5 * 3" behind what stands there. */
 void cuda_walk_term(Text *t, int64_t times, const char *what, int number);
 
-/* The place of an operand or a result at the point, and the condition that it has one there; null: always. */
+/* The place of an operand or a result at the point, where indices j0, .. are known if it has any, and the condition that it has one there; null: always. */
 const char *cuda_walk_place(const CudaWalk *w, const Access *a, const Type *t);
 const char *cuda_walk_inside(const CudaWalk *w, const Access *a, const Type *t);
 

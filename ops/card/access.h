@@ -61,6 +61,8 @@ struct Iteration {
     double fill;
     int fill_by; /* the operand that holds what fills; NO_OPERAND: `fill` does */
     int begins;  /* the result begins as this operand; NO_OPERAND: as nothing */
+    /* of PLACE: what is there, x, once y came to it, as a row says it, in the arithmetic of the result; null: y stays */
+    const char *joins;
 };
 
 enum { NO_OPERAND = -1 };

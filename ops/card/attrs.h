@@ -71,6 +71,13 @@ typedef struct TopKAttr {
 
 typedef enum Scatter { SCATTER_NONE, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN } Scatter;
 
+/* What is at a place, x, once an update y came to it; NaN wins in max and min. */
+#define SCATTER_ROWS(_)                                                                                                \
+    _(SCATTER_ADD, x + y)                                                                                              \
+    _(SCATTER_MUL, x *y)                                                                                               \
+    _(SCATTER_MAX, y > x || y != y ? y : x)                                                                            \
+    _(SCATTER_MIN, y < x || y != y ? y : x)
+
 typedef struct ScatterAttr {
     int reduction;
     int64_t axis; /* of scatter_elements */

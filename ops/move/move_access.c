@@ -271,6 +271,10 @@ bool iterate_gather_nd(const Node *n, Arena *arena, Iteration *to)
     return true;
 }
 
+#define JOINS(REDUCTION, VALUE) [REDUCTION] = #VALUE,
+static const char *const joins[] = { [SCATTER_NONE] = NULL, SCATTER_ROWS(JOINS) };
+#undef JOINS
+
 /* A space of the updates, which go one after the other to where the data lies. */
 static bool over_updates(const Node *n, Arena *arena, Iteration *to)
 {
@@ -280,6 +284,7 @@ static bool over_updates(const Node *n, Arena *arena, Iteration *to)
     reach_axes(to, arena, &to->in[UPDATES], u->rank, 0);
     to->begins = DATA;
     to->order = ORDER_PLACE;
+    to->joins = joins[((const ScatterAttr *)n->attr)->reduction];
     return true;
 }
 

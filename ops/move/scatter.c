@@ -32,33 +32,27 @@ static Status put(Eval *e, const Positions *p)
     return OK;
 }
 
-/* NaN wins in max and min. */
-#define REDUCE(T)                                                                                                      \
-    static void reduce_##T(Eval *e, const Positions *p, int reduction)                                                 \
+#define CASE(REDUCTION, VALUE)                                                                                         \
+    case REDUCTION:                                                                                                    \
+        for (int64_t k = 0; k < p->width; k++) {                                                                       \
+            const T x = to[k], y = by[k];                                                                              \
+            to[k] = (T)(VALUE);                                                                                        \
+        }                                                                                                              \
+        break;
+#define REDUCE(T0)                                                                                                     \
+    static void reduce_##T0(Eval *e, const Positions *p, int reduction)                                                \
     {                                                                                                                  \
-        const T *x = eval_##T(e, 0), *u = eval_##T(e, 2);                                                              \
-        T *y = eval_out_##T(e, 0);                                                                                     \
+        typedef T0 T;                                                                                                  \
+        const T *data = eval_##T0(e, 0), *updates = eval_##T0(e, 2);                                                   \
+        T *result = eval_out_##T0(e, 0);                                                                               \
         if (eval_elements(e, 0))                                                                                       \
-            memcpy(y, x, (size_t)eval_elements(e, 0) * sizeof *y);                                                     \
+            memcpy(result, data, (size_t)eval_elements(e, 0) * sizeof *result);                                        \
         for (int64_t i = 0; i < p->n; i++) {                                                                           \
-            T *to = y + p->at[i];                                                                                      \
-            const T *by = u + i * p->width;                                                                            \
+            T *to = result + p->at[i];                                                                                 \
+            const T *by = updates + i * p->width;                                                                      \
             switch (reduction) {                                                                                       \
-            case SCATTER_ADD:                                                                                          \
-                for (int64_t k = 0; k < p->width; k++)                                                                 \
-                    to[k] = (T)(to[k] + by[k]);                                                                        \
-                break;                                                                                                 \
-            case SCATTER_MUL:                                                                                          \
-                for (int64_t k = 0; k < p->width; k++)                                                                 \
-                    to[k] = (T)(to[k] * by[k]);                                                                        \
-                break;                                                                                                 \
-            case SCATTER_MAX:                                                                                          \
-                for (int64_t k = 0; k < p->width; k++)                                                                 \
-                    to[k] = by[k] > to[k] || by[k] != by[k] ? by[k] : to[k];                                           \
-                break;                                                                                                 \
+                SCATTER_ROWS(CASE)                                                                                     \
             default:                                                                                                   \
-                for (int64_t k = 0; k < p->width; k++)                                                                 \
-                    to[k] = by[k] < to[k] || by[k] != by[k] ? by[k] : to[k];                                           \
                 break;                                                                                                 \
             }                                                                                                          \
         }                                                                                                              \
@@ -68,6 +62,7 @@ REDUCE(f64)
 REDUCE(i64)
 REDUCE(u64)
 #undef REDUCE
+#undef CASE
 
 static Status scatter(Eval *e, const Positions *p)
 {

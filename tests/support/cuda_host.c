@@ -158,11 +158,14 @@ static void guarded_free(Guarded *g)
 
 typedef struct Run {
     const CudaJob *job;
-    Guarded *blocks; /* of arguments, results, and the scratch */
+    Guarded *blocks; /* of arguments, results, and what comes behind them */
     void **arguments;
     int *under; /* by result: the argument that it lies over; below 0: none */
+    void *refused;
     bool over, reversed;
 } Run;
+
+enum { MORE_BLOCKS = 3 }; /* of a run: what it draws with, whether it is refused, scratch */
 
 static void place_results(Run *r, Arena *arena)
 {
@@ -186,8 +189,9 @@ static void open_run(Run *r, Arena *arena)
 {
     const CudaJob *j = r->job;
     const int n = j->n_in + j->n_out;
-    r->blocks = NEWS(arena, Guarded, n + 2);
-    r->arguments = NEWS(arena, void *, n + 2);
+    int at = n;
+    r->blocks = NEWS(arena, Guarded, n + MORE_BLOCKS);
+    r->arguments = NEWS(arena, void *, n + MORE_BLOCKS);
     r->under = NEWS(arena, int, j->n_out + 1);
     for (int i = 0; i < j->n_in; i++) {
         r->blocks[i] = guarded_block(j->in[i]->bytes);
@@ -195,12 +199,16 @@ static void open_run(Run *r, Arena *arena)
         r->arguments[i] = r->blocks[i].data;
     }
     place_results(r, arena);
-    const int scratch = j->launch.draws ? n + 1 : n;
     r->blocks[n] = guarded_block(sizeof tape_draws);
     memcpy(r->blocks[n].data, tape_draws, sizeof tape_draws);
-    r->arguments[n] = r->blocks[n].data;
-    r->blocks[n + 1] = guarded_block(j->launch.scratch);
-    r->arguments[scratch] = r->blocks[n + 1].data;
+    r->blocks[n + 1] = guarded_block(sizeof(u32));
+    memset(r->blocks[n + 1].data, 0, sizeof(u32));
+    r->blocks[n + 2] = guarded_block(j->launch.scratch);
+    if (j->launch.draws)
+        r->arguments[at++] = r->blocks[n].data;
+    if (j->launch.refuses)
+        r->arguments[at++] = r->refused = r->blocks[n + 1].data;
+    r->arguments[at] = r->blocks[n + 2].data;
 }
 
 static void launch(const CudaHost *h, const Run *r, void *library)
@@ -233,6 +241,14 @@ static const char *job_text(const CudaHost *h, const CudaJob *j)
 static void compare(CudaHost *h, const Run *r)
 {
     const CudaJob *j = r->job;
+    const bool refused = r->refused && *(const u32 *)r->refused == 1;
+    if (refused != !j->want) {
+        print_error("%s: %s %s\n%s", h->name, j->launch.kernels[0].name,
+                    refused ? "refuses what the evaluator takes" : "takes what the evaluator refuses", job_text(h, j));
+        h->wrong = true;
+    }
+    if (!j->want)
+        return;
     for (int k = 0; k < j->n_out; k++) {
         Tensor got = { .type = j->out[k], .data = r->arguments[j->n_in + k] };
         const Tensor *of = j->want->type->kind == TYPE_TUPLE ? j->want->items[k] : j->want;
@@ -258,7 +274,7 @@ static void run_job(CudaHost *h, const CudaJob *job, void *library, bool over, b
     for (int k = 0; k < job->n_out; k++)
         any = any || r.under[k] >= 0;
     h->over += any;
-    for (int i = 0; i <= job->n_in + job->n_out + 1; i++)
+    for (int i = 0; i < job->n_in + job->n_out + MORE_BLOCKS; i++)
         guarded_free(&r.blocks[i]);
     arena_close(&arena);
 }

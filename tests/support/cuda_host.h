@@ -14,7 +14,7 @@ typedef struct CudaJob {
     const Type **out;
     CudaLaunch launch;
     const Tensor **in;
-    const Tensor *want; /* a tuple where there are several results */
+    const Tensor *want; /* a tuple where there are several results; null: the call is to be refused */
 } CudaJob;
 
 typedef struct CudaHost {
@@ -39,7 +39,7 @@ void cuda_host_open(CudaHost *h, Context *c, const char *name);
 /* Adds what tape_values() noted of each fused node of a graph. */
 void cuda_host_add(CudaHost *h, TapeCheck *w, Graph *g);
 
-/* Adds a call and what the evaluator gave for it and its operands (null: absent); false where calls of its kind have no
+/* Adds a call and what the evaluator gave for it (null: it refused it) and its operands (null: absent); false where calls of its kind have no
  * kernels. */
 bool cuda_host_add_call(CudaHost *h, const Node *call, const Tensor **operands, const Tensor *want);
 

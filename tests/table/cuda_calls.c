@@ -75,8 +75,10 @@ static Status run_samples(void *context)
         cards += has_kernels[i];
     printf("%d calls of %d cards, %d launches\n", (int)h.calls, cards, (int)h.launches);
     assert_false(h.wrong);
-    static const Op wanted[] = { OP_matmul, OP_conv,  OP_conv_transpose, OP_conv_weight_grad, OP_transpose, OP_concat,
-                                 OP_slice,  OP_split, OP_expand };
+    static const Op wanted[] = { OP_matmul,           OP_conv,      OP_conv_transpose,  OP_conv_weight_grad,
+                                 OP_transpose,        OP_concat,    OP_slice,           OP_split,
+                                 OP_expand,           OP_gather,    OP_gather_elements, OP_gather_nd,
+                                 OP_scatter_elements, OP_scatter_nd };
     for (size_t i = 0; i < COUNT(wanted); i++)
         require(has_kernels[wanted[i]], "%s has no kernels\n", ops_table.defs[wanted[i]]->name);
     return OK;
@@ -122,8 +124,44 @@ static void segments(void **state)
     with_context(run_segments);
 }
 
+/* An index that leads out of what it is an index of, on either side, refuses the run; nothing is touched there. */
+static Status run_refused(void *context)
+{
+    static const i64 wrong[] = { 3, -4, INT64_MAX, INT64_MIN };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "refused");
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        Rng rng = { seed_of("refused", i) };
+        Build b = fresh(c);
+        Node *x = draw(&b, &rng, F32, 2, (int64_t[]){ 3, 2 }), *u = draw(&b, &rng, F32, 2, (int64_t[]){ 2, 2 });
+        Node *at = build_i64s(&b, 2, (int64_t[]){ 1, wrong[i] });
+        Tensor *column = tensor_new(&c->arena, type_tensor(&c->ir.types, I64, 2, (int64_t[]){ 2, 1 }));
+        tensor_set_i64(column, 0, 1);
+        tensor_set_i64(column, 1, wrong[i]);
+        Node *tuples = build_const(&b, column);
+        Node *gather = build_node(&b, OP_gather, NULL, 2, (Node *[]){ x, at });
+        Node *scatter = build_node(&b, OP_scatter_nd, NULL, 3, (Node *[]){ x, tuples, u });
+        assert_null(values_of(c, gather));
+        assert_true(cuda_host_add_call(&h, gather, operands_of(c, gather), NULL));
+        assert_true(cuda_host_add_call(&h, scatter, (const Tensor *[]){ constant(x), column, constant(u) }, NULL));
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    return OK;
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_refused);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(samples), cmocka_unit_test(segments) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(samples), cmocka_unit_test(segments),
+                                        cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

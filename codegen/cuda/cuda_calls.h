@@ -1,0 +1,32 @@
+/* What the files that print kernels of calls share: cuda_call.c (which kernels there are, products, moves), cuda_scatter.c. */
+#ifndef CODEGEN_CUDA_CUDA_CALLS_H
+#define CODEGEN_CUDA_CUDA_CALLS_H
+
+#include "codegen/cuda/cuda_parts.h"
+#include "codegen/cuda/cuda_walk.h"
+
+typedef struct CallMaker {
+    CudaWalk w;
+    CudaMaker words; /* for how values are spelled */
+    const Node *call;
+    const char *name;
+    CudaLaunch *launch;
+    DType arithmetic; /* of sums */
+} CallMaker;
+
+/* The type of a result of the call, and the number of an operand among those that there are. */
+const Type *cuda_call_result(const CallMaker *m, int i);
+int cuda_call_argument(const CallMaker *m, int operand);
+
+/* Begins a kernel of so many threads, each of which has its number `o`. */
+void cuda_call_open(CallMaker *m, const char *part, int64_t threads);
+void cuda_call_close(const CallMaker *m);
+
+/* Prints, before a place of an access by indices is named, what its indices are, and what becomes of those that lead out of what is
+ * reached: the run is refused, and `otherwise` is done. */
+void cuda_call_indices(const CallMaker *m, const Access *a, const Type *t, const char *otherwise, int indent);
+
+/* Prints the kernels of updates that go where indices say, one after the other; null, or why there are none. */
+const char *cuda_scatter(CallMaker *m);
+
+#endif
