@@ -213,6 +213,7 @@ typedef struct Alias {
 } Alias;
 
 typedef struct Iteration Iteration;
+typedef struct OwnKernels OwnKernels;
 
 /* How a call reads its operands; of masks the last bit stands for all operands beyond. */
 typedef struct AccessCard {
@@ -232,6 +233,8 @@ typedef struct AccessCard {
     /* Which elements a call reads for which, in which order; false where shapes or values that steer it are known only
      * when it runs.  Null: the rule of rows for rows, otherwise nobody knows. */
     bool (*iterate)(const Node *n, Arena *arena, Iteration *to);
+    /* Kernels for a call that no walk serves (ops/card/own_kernel.h); false: it has none. */
+    bool (*kernels)(const Node *n, OwnKernels *to);
 } AccessCard;
 
 /* What becomes of the elements that a call puts together: its operands', or those of one operand along its axes. */

@@ -26,21 +26,27 @@ static const char *check_types(const Node *call, int n_out)
     return NULL;
 }
 
-void cuda_call_open(CallMaker *m, const char *part, int64_t threads)
+void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads)
 {
-    const int64_t blocks = (threads + CUDA_THREADS - 1) / CUDA_THREADS;
     CudaKernel *k = &m->launch->kernels[m->launch->n++];
     Text *out = m->w.out;
-    *k = (CudaKernel){ arena_printf(out->arena, "%s_%s", m->name, part), blocks, CUDA_THREADS };
-    text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%d)\n%s(", CUDA_THREADS, k->name);
+    *k = (CudaKernel){ arena_printf(out->arena, "%s_%s", m->name, part), blocks, threads };
+    text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%d)\n%s(", threads, k->name);
     for (int i = 0, at = 0; i < m->call->n_in; i++)
         if (in(m->call, i))
             text_printf(out, "const %s *in%d, ", cuda_storage(in(m->call, i)->type->dtype), at++);
-    for (int i = 0; i < m->w.it.n_out; i++)
+    for (int i = 0; i < type_results(m->call->type); i++)
         text_printf(out, "%s *out%d, ", cuda_storage(cuda_call_result(m, i)->dtype), i);
-    text_printf(out, "%su8 *scratch)\n{\n", m->launch->refuses ? "u32 *refused, " : "");
-    text_printf(out, "    const %s o = (%s)blockIdx.x * %d + threadIdx.x;\n", m->w.index, m->w.index, CUDA_THREADS);
-    text_printf(out, "    if (o >= %" PRId64 ")\n        return;\n", threads);
+    text_printf(out, "%s%su8 *scratch)\n{\n", m->launch->draws ? "const u64 *draws, " : "",
+                m->launch->refuses ? "u32 *refused, " : "");
+}
+
+void cuda_call_open(CallMaker *m, const char *part, int64_t threads)
+{
+    cuda_call_head(m, part, (threads + CUDA_THREADS - 1) / CUDA_THREADS, CUDA_THREADS);
+    text_printf(m->w.out, "    const %s o = (%s)blockIdx.x * %d + threadIdx.x;\n", m->w.index, m->w.index,
+                CUDA_THREADS);
+    text_printf(m->w.out, "    if (o >= %" PRId64 ")\n        return;\n", threads);
 }
 
 void cuda_call_close(const CallMaker *m)
@@ -254,19 +260,30 @@ static const char *print_copy(CallMaker *m)
     return NULL;
 }
 
+/* Those that a card writes itself, or those that its walk gives. */
+static const char *print_kernels(CallMaker *m, Text *text)
+{
+    const OpDef *def = op_of(m->call);
+    m->w = (CudaWalk){ .out = text, .arena = text->arena, .call = m->call };
+    m->words = (CudaMaker){ .out = text, .arena = text->arena };
+    const char *why = check_types(m->call, type_results(m->call->type));
+    if (why || cuda_own(m))
+        return why;
+    why = def->expand ? "a composite, which its parts compute" : cuda_walk_open(&m->w, text, m->call);
+    if (why)
+        return why;
+    if (m->w.it.order == ORDER_FMA)
+        return print_chain(m);
+    return m->w.it.order == ORDER_PLACE ? cuda_scatter(m) : print_copy(m);
+}
+
 const char *cuda_print_call(Text *out, const Node *call, const char *name, CudaLaunch *launch)
 {
     Text text; /* nothing stands in `out` of what turns out to have no kernels */
     CallMaker m = { .call = call, .name = name, .launch = launch };
     *launch = (CudaLaunch){ .refuses = op_of(call)->access.refuses };
     text_open(&text, out->arena);
-    const char *why = op_of(call)->expand ? "a composite, which its parts compute" : cuda_walk_open(&m.w, &text, call);
-    why = why ? why : check_types(call, m.w.it.n_out);
-    m.words = (CudaMaker){ .out = &text, .arena = out->arena };
-    if (!why)
-        why = m.w.it.order == ORDER_FMA     ? print_chain(&m)
-              : m.w.it.order == ORDER_PLACE ? cuda_scatter(&m)
-                                            : print_copy(&m);
+    const char *why = print_kernels(&m, &text);
     for (int i = 0; i < launch->n && !why; i++)
         if (launch->kernels[i].blocks > MOST_BLOCKS)
             why = "more blocks than a launch takes";

@@ -1,4 +1,5 @@
-/* What the files that print kernels of calls share: cuda_call.c (which kernels there are, products, moves), cuda_scatter.c. */
+/* What the files that print kernels of calls share: cuda_call.c (which kernels there are, products, moves), cuda_scatter.c,
+ * cuda_own.c. */
 #ifndef CODEGEN_CUDA_CUDA_CALLS_H
 #define CODEGEN_CUDA_CUDA_CALLS_H
 
@@ -25,6 +26,12 @@ void cuda_call_close(const CallMaker *m);
 /* Prints, before a place of an access by indices is named, what its indices are, and what becomes of those that lead out of what is
  * reached: the run is refused, and `otherwise` is done. */
 void cuda_call_indices(const CallMaker *m, const Access *a, const Type *t, const char *otherwise, int indent);
+
+/* The head of a kernel and its arguments, up to the brace. */
+void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads);
+
+/* Prints the kernels that the card of the call writes itself; false: it writes none. */
+bool cuda_own(CallMaker *m);
 
 /* Prints the kernels of updates that go where indices say, one after the other; null, or why there are none. */
 const char *cuda_scatter(CallMaker *m);

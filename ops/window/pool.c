@@ -6,6 +6,7 @@
 #include "ops/contract/contract.h"
 #include "ops/window/pool_codes.h"
 #include "ops/window/window_access.h"
+#include "ops/window/window_kernels.h"
 
 static const AttrSpec max_pool_attrs[] = {
     WINDOW_PLACE_ATTRS(PoolAttr),
@@ -481,6 +482,7 @@ const OpDef op_max_pool = {
     .weight = 4,
     .access.kind = ACCESS_WINDOW,
     .access.iterate = iterate_max_pool,
+    .access.kernels = kernels_max_pool,
     .amp = { AMP_PM, AMP_PM, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC }, .out = { QUANT_AGNOSTIC, QUANT_NEVER }, .same_scale = true },
     .onnx = { "MaxPool", 22, NULL },
@@ -501,6 +503,7 @@ const OpDef op_average_pool = {
     .weight = 4,
     .access.kind = ACCESS_WINDOW,
     .access.iterate = iterate_mean_pool,
+    .access.kernels = kernels_average_pool,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT }, .integer = OP_qaverage_pool },
     .onnx = { "AveragePool", 22, NULL },

@@ -6,6 +6,7 @@
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/window/pool_codes.h"
+#include "ops/window/window_kernels.h"
 
 typedef struct PoolGradAttr {
     PoolAttr pool;
@@ -333,6 +334,11 @@ static Node *sample_average_pool_grad(Build *b, Rng *rng, int variant)
     return build_node(b, OP_average_pool_grad, &at, 1, ins + 1);
 }
 
+static bool kernels_average_pool_grad(const Node *n, OwnKernels *to)
+{
+    return kernels_of_mean_grad(n, to, ((const PoolGradAttr *)n->attr)->extents.v);
+}
+
 const OpDef op_max_pool_grad = {
     .name = "max_pool_grad",
     .min_in = 2,
@@ -346,6 +352,7 @@ const OpDef op_max_pool_grad = {
     .differentiable = 2,
     .weight = 4,
     .access.kind = ACCESS_WINDOW,
+    .access.kernels = kernels_of_max_grad,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data x of max_pool, from what reaches its result.",
@@ -364,6 +371,7 @@ const OpDef op_average_pool_grad = {
     .differentiable = 1,
     .weight = 4,
     .access.kind = ACCESS_WINDOW,
+    .access.kernels = kernels_average_pool_grad,
     .amp = { AMP_S, AMP_S, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data of average_pool, from what reaches its result.",

@@ -1,0 +1,30 @@
+#include "ops/card/own_kernel.h"
+
+#include <inttypes.h>
+
+#include "base/half.h"
+
+enum { ALIGNMENT = 16 };
+
+void own_kernel_open(const OwnKernels *k, Text *body)
+{
+    text_open(body, k->arena);
+}
+
+void own_kernel_close(OwnKernels *k, const char *part, int64_t n, int block, Text *body)
+{
+    BUG_IF(k->arena->memory, k->n == OWN_KERNELS);
+    k->list[k->n++] = (OwnKernel){ part, n, block, text_get(body) };
+}
+
+const char *own_f32(const OwnKernels *k, double v)
+{
+    return arena_printf(k->arena, "float_of(0x%08" PRIx32 "u)", half_bits32((float)v));
+}
+
+size_t own_scratch(OwnKernels *k, int64_t bytes)
+{
+    const size_t at = k->scratch;
+    k->scratch += ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}

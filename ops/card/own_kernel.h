@@ -1,0 +1,46 @@
+/* Kernels that cards write themselves, for calls that are neither rows nor sums nor moves: bodies in the C that the host's
+ * compiler and CUDA's have in common, over the functions of ops/scalar.h and ops/reduce.h.
+ *
+ *     IN2(i)       element i of operand 2 in its arithmetic (f32, f64, i64, u64)
+ *     RAW2         operand 2 as it lies
+ *     OUT0(i, v)   stores v, a number of the arithmetic of result 0, as its element i
+ *     OUTRAW0      result 0 as it lies
+ *     scratch      bytes, which the kernels of a call share
+ *     REFUSE       the run is refused (where the card says that it may be)
+ *
+ * Threads have a number: `o`, an i64, of all of them (blocks of any size), or of each block, `block`, an i64 and
+ * `thread`, a u32 below OwnKernel.block. */
+#ifndef OPS_CARD_OWN_KERNEL_H
+#define OPS_CARD_OWN_KERNEL_H
+
+#include "base/text.h"
+#include "ir/graph.h"
+
+enum { OWN_KERNELS = 8 };
+
+typedef struct OwnKernel {
+    const char *part; /* of its name */
+    int64_t n;        /* threads, or blocks where these have a size of their own */
+    int block;        /* threads of a block; 0: whatever there are */
+    const char *body; /* statements, indented by four */
+} OwnKernel;
+
+struct OwnKernels {
+    Arena *arena;
+    OwnKernel list[OWN_KERNELS];
+    int n;
+    size_t scratch;
+    bool draws; /* reads draws[0], the seed, and draws[1], the step of the run */
+};
+
+/* A body to write to; it becomes a kernel of n threads (or of n blocks of so many). */
+void own_kernel_open(const OwnKernels *k, Text *body);
+void own_kernel_close(OwnKernels *k, const char *part, int64_t n, int block, Text *body);
+
+/* A number as C writes it, to the bit. */
+const char *own_f32(const OwnKernels *k, double v);
+
+/* So many bytes of scratch; where they begin. */
+size_t own_scratch(OwnKernels *k, int64_t bytes);
+
+#endif
