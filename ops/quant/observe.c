@@ -2,6 +2,7 @@
  * merge_ranges: two states as one.
  *
  * Numbers are counted and compared, and nothing is added up, so a state does not depend on who looks at which of them. */
+#include "ops/card/own_kernel.h"
 #include "ops/quant/observe.h"
 
 #include <string.h>
@@ -274,6 +275,17 @@ static Status eval_observed_range(Eval *e)
     return OK;
 }
 
+static bool kernels_observed_range(const Node *n, OwnKernels *to)
+{
+    Text t;
+    own_kernel_open(to, &t);
+    text_printf(&t, "    OUT0(0, IN0(%d));\n", OBSERVED_LO);
+    if (type_results(n->type) > 1)
+        text_printf(&t, "    OUT1(0, IN0(%d));\n", OBSERVED_HI);
+    own_kernel_close(to, "range", 1, 0, &t);
+    return true;
+}
+
 /* ---- samples ---- */
 
 /* A state as one call has it behind some batch. */
@@ -385,6 +397,7 @@ const OpDef op_observed_range = {
     .sample = sample_observed_range,
     .n_variants = 6,
     .access.kind = ACCESS_OPAQUE,
+    .access.kernels = kernels_observed_range,
     .access.opaque = "two numbers of a state",
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },

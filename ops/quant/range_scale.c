@@ -1,5 +1,6 @@
 /* range_scale: the scale and the code of 0 for numbers of a range. */
 #include "ops/card/access.h"
+#include "ops/card/own_kernel.h"
 #include "ops/card/signature.h"
 #include "ops/quant/quantize.h"
 
@@ -40,28 +41,49 @@ static const Type *infer_range_scale(Infer *q)
     return infer_results(q, 2, (const Type *const[]){ q->in[0], type_with_dtype(q->types, q->in[0], code) });
 }
 
+/* The ends of the codes, and the largest scale, which is 0 where there is none. */
+typedef struct RangeEnds {
+    f32 first, last, largest;
+} RangeEnds;
+
+static RangeEnds ends_of(const RangeScaleAttr *at)
+{
+    double lo, hi;
+    code_limits(codes_of(at), at->least, at->largest, &lo, &hi);
+    const f32 first = (f32)lo, last = (f32)hi;
+    return (RangeEnds){ first, last, at->most / (at->symmetric ? last : last - first) };
+}
+
 static Status eval_range_scale(Eval *e)
 {
     const RangeScaleAttr *at = e->attr;
+    const RangeEnds ends = ends_of(at);
     const f32 *least = eval_f32(e, 0), *most = eval_f32(e, 1);
     const int64_t n = eval_elements(e, 0);
-    f32 *scale = eval_out_f32(e, 0), *zero = e->n_out > 1 ? eval_scratch(e, (size_t)n + 1, sizeof *zero) : NULL;
-    double lo, hi;
-    code_limits(codes_of(at), at->least, at->largest, &lo, &hi);
-    const f32 first = (f32)lo, last = (f32)hi, largest = at->most / (at->symmetric ? last : last - first);
-    for (int64_t i = 0; i < n; i++) {
-        const f32 from = least[i] < 0 || least[i] != least[i] ? least[i] : 0,
-                  to = most[i] > 0 || most[i] != most[i] ? most[i] : 0;
-        scale[i] = at->symmetric ? symmetric_scale_f32(max_f32(-from, to), last, at->pow2)
-                                 : affine_scale_f32(from, to, first, last, at->pow2);
-        if (at->most > 0 && scale[i] > largest)
-            scale[i] = largest;
-        if (zero)
-            zero[i] = at->symmetric ? 0 : affine_zero_f32(from, scale[i], first, last);
-    }
-    if (zero)
+    f32 *scale = eval_out_f32(e, 0), *zero = eval_scratch(e, (size_t)n + 1, sizeof *zero);
+    for (int64_t i = 0; i < n; i++)
+        scale[i] =
+            range_scale_f32(least[i], most[i], ends.first, ends.last, at->symmetric, at->pow2, ends.largest, &zero[i]);
+    if (e->n_out > 1)
         store_f32(eval_out(e, 1), 0, zero, n);
     return OK;
+}
+
+static bool kernels_range_scale(const Node *n, OwnKernels *to)
+{
+    const RangeScaleAttr *at = n->attr;
+    const RangeEnds ends = ends_of(at);
+    const bool floats = dtype_is_float(codes_of(at));
+    Text t;
+    own_kernel_open(to, &t);
+    text_printf(&t,
+                "    f32 zero;\n    const f32 scale = range_scale_f32(IN0(o), IN1(o), %s, %s, %d, %d, %s, &zero);\n",
+                own_f32(to, ends.first), own_f32(to, ends.last), at->symmetric, at->pow2, own_f32(to, ends.largest));
+    text_printf(&t, "    OUT0(o, scale);\n");
+    if (type_results(n->type) > 1)
+        text_printf(&t, "    OUT1(o, %szero);\n", floats ? "" : "(i64)");
+    own_kernel_close(to, "range", type_elements(in(n, 0)->type), 0, &t);
+    return true;
 }
 
 static Node *sample_range_scale(Build *b, Rng *rng, int variant)
@@ -100,6 +122,7 @@ const OpDef op_range_scale = {
     .n_variants = 40,
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_row,
+    .access.kernels = kernels_range_scale,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT, QUANT_NEVER } },
     .brief =

@@ -155,4 +155,15 @@ Q_FN f32 affine_zero_f32(f32 least, f32 s, f32 lo, f32 hi)
     return z == z ? clamp_f32(z, lo, hi) : lo;
 }
 
+/* The scale of codes lo .. hi for a range and 0, at most `most` where that is above 0, and what 0's code is then. */
+Q_FN f32 range_scale_f32(f32 least, f32 most, f32 lo, f32 hi, int symmetric, int pow2, f32 largest, f32 *zero)
+{
+    const f32 from = least < 0 || least != least ? least : 0, to = most > 0 || most != most ? most : 0;
+    const f32 each =
+        symmetric ? symmetric_scale_f32(max_f32(-from, to), hi, pow2) : affine_scale_f32(from, to, lo, hi, pow2);
+    const f32 scale = largest > 0 && each > largest ? largest : each;
+    *zero = symmetric ? 0 : affine_zero_f32(from, scale, lo, hi);
+    return scale;
+}
+
 #endif
