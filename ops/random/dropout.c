@@ -1,7 +1,10 @@
 /* dropout: scales what it keeps in training, passes everything in inference. */
 #include "ops/random/random_draws.h"
 #include "ops/card/access.h"
+#include "ops/card/own_kernel.h"
+#include "ops/card/reduction.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const AttrSpec dropout_attrs[] = {
@@ -98,6 +101,31 @@ static Status eval_dropout(Eval *e)
     return OK;
 }
 
+static bool kernels_dropout(const Node *n, OwnKernels *to)
+{
+    const DropoutAttr *at = n->attr;
+    const bool has_ratio = n->n_in > RATIO && in(n, RATIO), has_mode = n->n_in > TRAINING && in(n, TRAINING);
+    Text t;
+    const uint64_t own = at->seed == NO_SEED ? 0 : (uint64_t)(uint32_t)at->seed << 32;
+    to->draws = true;
+    own_kernel_open(to, &t);
+    text_printf(&t, "    typedef %s T;\n", dtype_name(dtype_wide(in(n, DATA)->type->dtype)));
+    text_printf(&t, "    const f64 ratio = (f64)%s;\n", has_ratio ? "IN1(0)" : "0.5");
+    text_printf(&t, "    const bool training = %s;\n", has_mode ? "IN2(0) != 0" : "false");
+    text_printf(&t, "    const T x = IN0(o);\n    bool keep = true;\n    T y = x;\n");
+    text_printf(&t, "    if (training && !(ratio >= 0 && ratio < 1)) {\n        REFUSE;\n        return;\n    }\n");
+    text_printf(&t, "    if (training && ratio != 0) {\n        const T part = (T)ratio, scale = 1 / (1 - part);\n");
+    text_printf(&t,
+                "        keep = (f64)philox_uniform(philox_at(draws[0] ^ 0x%" PRIx64 "ul, %" PRIu32
+                "u, (u64)o, (u32)draws[1], 0, PHILOX_VALUE)) >= ratio;\n",
+                own, (uint32_t)at->stream);
+    text_printf(&t, "        y = keep ? x * scale : 0;\n    }\n    OUT0(o, y);\n");
+    if (type_results(n->type) > 1)
+        text_printf(&t, "    OUT1(o, (i64)keep);\n");
+    own_kernel_close(to, "drop", type_elements(in(n, DATA)->type), 0, &t);
+    return true;
+}
+
 /* The same elements of what arrives, scaled alike: a call with the same stream draws the same numbers. */
 static void adjoint_dropout(Build *b, const Site *s, Node **dx)
 {
@@ -140,6 +168,7 @@ const OpDef op_dropout = {
     .differentiable = 1,
     .access.kind = ACCESS_DRAW,
     .access.iterate = iterate_row,
+    .access.kernels = kernels_dropout,
     .access.refuses = true,
     .amp = { AMP_P, AMP_P, 1u << RATIO, REASON_NONE, NULL },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_NEVER },

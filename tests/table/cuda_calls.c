@@ -43,7 +43,8 @@ static Tensor *values_of(Context *c, Node *call)
 {
     Tensor *out = NULL;
     graph_return(call->graph, 1, &call, NULL);
-    return evaluate(call->graph, &plain, &c->heap, NULL, &out) == OK ? out : NULL;
+    const EvalOptions as_it_draws = { .seed = tape_draws[0], .step = tape_draws[1] };
+    return evaluate(call->graph, &as_it_draws, &c->heap, NULL, &out) == OK ? out : NULL;
 }
 
 static Status run_card(Context *c, const OpDef *def, CudaHost *h)
@@ -75,10 +76,12 @@ static Status run_samples(void *context)
         cards += has_kernels[i];
     printf("%d calls of %d cards, %d launches\n", (int)h.calls, cards, (int)h.launches);
     assert_false(h.wrong);
-    static const Op wanted[] = { OP_matmul,           OP_conv,      OP_conv_transpose,  OP_conv_weight_grad,
-                                 OP_transpose,        OP_concat,    OP_slice,           OP_split,
-                                 OP_expand,           OP_gather,    OP_gather_elements, OP_gather_nd,
-                                 OP_scatter_elements, OP_scatter_nd };
+    static const Op wanted[] = { OP_matmul,      OP_conv,           OP_conv_transpose,  OP_conv_weight_grad,
+                                 OP_transpose,   OP_concat,         OP_slice,           OP_split,
+                                 OP_expand,      OP_gather,         OP_gather_elements, OP_gather_nd,
+                                 OP_max_pool,    OP_average_pool,   OP_max_pool_grad,   OP_average_pool_grad,
+                                 OP_range_scale, OP_observed_range, OP_dropout,         OP_scatter_elements,
+                                 OP_scatter_nd };
     for (size_t i = 0; i < COUNT(wanted); i++)
         require(has_kernels[wanted[i]], "%s has no kernels\n", ops_table.defs[wanted[i]]->name);
     return OK;
