@@ -1,4 +1,5 @@
 /* conv_integer, qlinear_conv and qconv: windows of codes times codes, accumulated in 32 bits. */
+#include "ops/quant/codes_kernels.h"
 #include "ops/quant/products.h"
 #include "ops/quant/words.h"
 #include "ops/window/window_access.h"
@@ -244,6 +245,29 @@ static Status eval_qconv(Eval *e)
     return OK;
 }
 
+static bool kernels_conv_integer(const Node *n, OwnKernels *to)
+{
+    const CodesOperands p = { 0, NO_CODES, 2, 1, NO_CODES, 3, NO_CODES, NO_CODES, NO_CODES, NULL };
+    return kernels_codes_conv(n, to, &p);
+}
+
+static bool kernels_of_codes(const Node *n, OwnKernels *to, const CodesAttr *at)
+{
+    const CodesOperands p = { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS, at };
+    return kernels_codes_conv(n, to, &p);
+}
+
+static bool kernels_qlinear_conv(const Node *n, OwnKernels *to)
+{
+    static const CodesAttr plain = { 0 };
+    return kernels_of_codes(n, to, &plain);
+}
+
+static bool kernels_qconv(const Node *n, OwnKernels *to)
+{
+    return kernels_of_codes(n, to, &((const QconvAttr *)n->attr)->codes);
+}
+
 /* Data and weights of a valid call; `m` gets the result channels. */
 static void draw_conv(Build *b, Rng *rng, int variant, DType tx, DType tw, ConvAttr *at, Node **x, Node **w, int64_t *m)
 {
@@ -331,6 +355,7 @@ const OpDef op_conv_integer = {
     .n_variants = 48,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.kernels = kernels_conv_integer,
     .access.iterate = iterate_conv_integer,
     .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
@@ -348,6 +373,7 @@ const OpDef op_qlinear_conv = {
     .n_variants = 48,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.kernels = kernels_qlinear_conv,
     .access.iterate = iterate_qlinear_conv,
     .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
@@ -371,6 +397,7 @@ const OpDef op_qconv = {
     .gives_codes = 1,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.kernels = kernels_qconv,
     .access.iterate = iterate_qconv,
     .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << W_SCALE | 1u << Y_SCALE | 1u << BIAS, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },

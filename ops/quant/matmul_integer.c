@@ -1,5 +1,6 @@
 /* matmul_integer, qlinear_matmul and qmatmul: products of codes, accumulated in 32 bits. */
 #include "ops/kernels/panel.h"
+#include "ops/quant/codes_kernels.h"
 #include "ops/quant/matmul_codes.h"
 
 static const AttrSpec matmul_integer_attrs[] = {
@@ -178,6 +179,27 @@ static Status eval_qmatmul(Eval *e)
     return OK;
 }
 
+static bool kernels_matmul_integer(const Node *n, OwnKernels *to)
+{
+    const MatmulIntegerAttr *at = n->attr;
+    const CodesOperands p = { 0, NO_CODES, 2, 1, NO_CODES, 3, NO_CODES, NO_CODES, NO_CODES, NULL };
+    return kernels_codes_product(n, to, &p, at->ta, at->tb);
+}
+
+static bool kernels_qlinear_matmul(const Node *n, OwnKernels *to)
+{
+    static const CodesAttr plain = { 0 };
+    const CodesOperands p = { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, NO_CODES, &plain };
+    return kernels_codes_product(n, to, &p, false, false);
+}
+
+static bool kernels_qmatmul(const Node *n, OwnKernels *to)
+{
+    const QmatmulAttr *at = n->attr;
+    const CodesOperands p = { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, BIAS, &at->codes };
+    return kernels_codes_product(n, to, &p, at->transpose_a, at->transpose_b);
+}
+
 static Node *sample_matmul_integer(Build *b, Rng *rng, int variant)
 {
     const MatmulIntegerAttr at = { .ta = variant & 16, .tb = variant & 32 };
@@ -278,6 +300,7 @@ const OpDef op_matmul_integer = {
     .n_variants = 64,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.kernels = kernels_matmul_integer,
     .access.iterate = iterate_matmul_integer,
     .amp = { AMP_N, AMP_N, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
@@ -294,6 +317,7 @@ const OpDef op_qlinear_matmul = {
     .n_variants = 30,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.kernels = kernels_qlinear_matmul,
     .access.iterate = iterate_qlinear_matmul,
     .amp = { AMP_N, AMP_N, 1u << A_SCALE | 1u << B_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
@@ -317,6 +341,7 @@ const OpDef op_qmatmul = {
     .gives_codes = 1,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
+    .access.kernels = kernels_qmatmul,
     .access.iterate = iterate_qmatmul,
     .amp = { AMP_N, AMP_N, 1u << A_SCALE | 1u << B_SCALE | 1u << Y_SCALE | 1u << BIAS, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },

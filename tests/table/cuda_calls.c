@@ -76,11 +76,19 @@ static Status run_samples(void *context)
         cards += has_kernels[i];
     printf("%d calls of %d cards, %d launches\n", (int)h.calls, cards, (int)h.launches);
     assert_false(h.wrong);
-    static const Op wanted[] = { OP_matmul,      OP_conv,           OP_conv_transpose,  OP_conv_weight_grad,
-                                 OP_transpose,   OP_concat,         OP_slice,           OP_split,
-                                 OP_expand,      OP_gather,         OP_gather_elements, OP_gather_nd,
-                                 OP_max_pool,    OP_average_pool,   OP_max_pool_grad,   OP_average_pool_grad,
-                                 OP_range_scale, OP_observed_range, OP_dropout,         OP_scatter_elements,
+    static const Op wanted[] = { OP_matmul,          OP_conv,
+                                 OP_conv_transpose,  OP_conv_weight_grad,
+                                 OP_transpose,       OP_concat,
+                                 OP_slice,           OP_split,
+                                 OP_expand,          OP_gather,
+                                 OP_gather_elements, OP_gather_nd,
+                                 OP_max_pool,        OP_average_pool,
+                                 OP_max_pool_grad,   OP_average_pool_grad,
+                                 OP_range_scale,     OP_observed_range,
+                                 OP_dropout,         OP_matmul_integer,
+                                 OP_qlinear_matmul,  OP_qmatmul,
+                                 OP_conv_integer,    OP_qlinear_conv,
+                                 OP_qconv,           OP_scatter_elements,
                                  OP_scatter_nd };
     for (size_t i = 0; i < COUNT(wanted); i++)
         require(has_kernels[wanted[i]], "%s has no kernels\n", ops_table.defs[wanted[i]]->name);

@@ -1,0 +1,180 @@
+#include "ops/quant/codes_kernels.h"
+
+#include <inttypes.h>
+
+typedef struct Writer {
+    const Node *n;
+    OwnKernels *to;
+    const CodesOperands *p;
+    Text t;
+} Writer;
+
+static bool has(const Writer *w, int operand)
+{
+    return operand != NO_CODES && operand < w->n->n_in && in(w->n, operand);
+}
+
+/* f8 are numbers, and factors of 31 bits are made of parts of floats. */
+static bool can(const Writer *w)
+{
+    const CodesAttr *at = w->p->codes;
+    return !dtype_is_float(in(w->n, w->p->a)->type->dtype) && !dtype_is_float(in(w->n, w->p->b)->type->dtype) &&
+           !(at && at->factor == FACTOR_Q31) &&
+           !(has(w, w->p->y_zero) && dtype_is_float(in(w->n, w->p->y_zero)->type->dtype));
+}
+
+/* The element of an operand that belongs to a row or column of a matrix: one for all, one each, or one for each of every matrix. */
+static const char *lane(const Writer *w, int operand, const char *matrix, const char *lane, int64_t lanes)
+{
+    const Type *t = in(w->n, operand)->type;
+    if (type_elements(t) == 1)
+        return "0";
+    return t->rank == 1 ? lane : arena_printf(w->to->arena, "%s * %" PRId64 " + %s", matrix, lanes, lane);
+}
+
+static void print_zero(Writer *w, const char *name, int operand, const char *at)
+{
+    if (has(w, operand))
+        text_printf(&w->t, "    const u32 %s = (u32)RAW%d[%s];\n", name, operand, at);
+    else
+        text_printf(&w->t, "    const u32 %s = 0;\n", name);
+}
+
+/* What becomes of `sum` (u32), whose factors have these scales, in this column. */
+static void print_result(Writer *w, const char *a_scale, const char *b_scale, const char *column)
+{
+    const CodesOperands *p = w->p;
+    const bool codes = has(w, p->y_scale), biased = has(w, p->bias);
+    const bool whole = biased && in(w->n, p->bias)->type->dtype == I32;
+    const char *bias = !biased ? "" : type_elements(in(w->n, p->bias)->type) == 1 ? "0" : column;
+    double lo, hi;
+    if (!p->codes) {
+        text_printf(&w->t, "    OUT0(o, (i64)(i32)sum);\n");
+        return;
+    }
+    text_printf(&w->t, "    const f32 product = (f32)IN%d(%s) * (f32)IN%d(%s);\n", p->a_scale, a_scale, p->b_scale,
+                b_scale);
+    if (codes)
+        text_printf(&w->t, "    const f32 factor = product / (f32)IN%d(0);\n", p->y_scale);
+    else
+        text_printf(&w->t, "    const f32 factor = product;\n");
+    if (whole)
+        text_printf(&w->t, "    sum += (u32)RAW%d[%s];\n", p->bias, bias);
+    text_printf(&w->t, "    const f32 v = (f32)(i32)sum * factor;\n");
+    if (!codes && biased && !whole)
+        text_printf(&w->t, "    OUT0(o, v + IN%d(%s));\n", p->bias, bias);
+    else if (!codes)
+        text_printf(&w->t, "    OUT0(o, v);\n");
+    if (!codes)
+        return;
+    code_limits(in(w->n, p->y_zero)->type->dtype, p->codes->least, p->codes->largest, &lo, &hi);
+    const char *least = own_f32(w->to, lo);
+    text_printf(&w->t, "    const f32 z = (f32)IN%d(0);\n", p->y_zero);
+    if (p->codes->relu)
+        least = arena_printf(w->to->arena, "%s < z ? z : %s", least, least);
+    text_printf(&w->t, "    OUT0(o, (i64)stored_code_f32(v, z, %s, %s));\n", least, own_f32(w->to, hi));
+    if (type_results(w->n->type) > 1)
+        text_printf(&w->t, "    OUT1(o, v);\n");
+}
+
+static void print_matrices(Writer *w, const Stack *s)
+{
+    const char *const names[] = { "ma", "mb" };
+    const int64_t *const steps[] = { s->a_step, s->b_step };
+    for (int i = 0; i < 2; i++) {
+        int64_t below = 1;
+        text_printf(&w->t, "    const i64 %s = 0", names[i]);
+        for (int d = s->rank - 1; d >= 0; d--) {
+            if (steps[i][d])
+                text_printf(&w->t, " + batch / %" PRId64 " %% %" PRId64 " * %" PRId64, below, s->dims[d], steps[i][d]);
+            below *= s->dims[d];
+        }
+        text_printf(&w->t, ";\n");
+    }
+}
+
+bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p, bool ta, bool tb)
+{
+    Writer w = { .n = n, .to = to, .p = p };
+    if (!can(&w))
+        return false;
+    const Stack s = stack_of_products(in(n, p->a)->type, in(n, p->b)->type, access_result(n, 0), ta, tb);
+    own_kernel_open(to, &w.t);
+    text_printf(&w.t,
+                "    const i64 column = o %% %" PRId64 ", row = o / %" PRId64 " %% %" PRId64 ", batch = o / %" PRId64
+                ";\n",
+                s.n, s.n, s.m, s.m * s.n);
+    print_matrices(&w, &s);
+    print_zero(&w, "za", p->a_zero, has(&w, p->a_zero) ? lane(&w, p->a_zero, "ma", "row", s.m) : "");
+    print_zero(&w, "zb", p->b_zero, has(&w, p->b_zero) ? lane(&w, p->b_zero, "mb", "column", s.n) : "");
+    text_printf(&w.t,
+                "    const i64 from_a = ma * %" PRId64 " + row * %" PRId64 ", from_b = mb * %" PRId64
+                " + column * %" PRId64 ";\n",
+                s.m * s.k, s.a_row, s.k * s.n, s.b_col);
+    text_printf(&w.t, "    u32 sum = 0;\n    for (i64 k = 0; k < %" PRId64 "; k++)\n", s.k);
+    text_printf(&w.t,
+                "        sum += ((u32)RAW%d[from_a + k * %" PRId64 "] - za) * ((u32)RAW%d[from_b + k * %" PRId64
+                "] - zb);\n",
+                p->a, s.a_col, p->b, s.b_row);
+    print_result(&w, p->codes ? lane(&w, p->a_scale, "ma", "row", s.m) : "",
+                 p->codes ? lane(&w, p->b_scale, "mb", "column", s.n) : "", "column");
+    own_kernel_close(to, "product", type_elements(access_result(n, 0)), 0, &w.t);
+    return true;
+}
+
+/* ---- convolutions ---- */
+
+static void print_taps(Writer *w, const Window *win)
+{
+    int64_t data = 1, filter = 1;
+    for (int d = 0; d < win->rank; d++) {
+        text_printf(&w->t, "    for (i64 k%d = 0; k%d < %" PRId64 "; k%d++) {\n", d, d, win->kernel[d], d);
+        text_printf(&w->t, "    const i64 x%d = a%d * %" PRId64 " - %" PRId64 " + k%d * %" PRId64 ";\n", d, d,
+                    win->stride[d], win->begin[d], d, win->dilation[d]);
+        text_printf(&w->t, "    if (x%d < 0 || x%d >= %" PRId64 ")\n        continue;\n", d, d, win->in[d]);
+    }
+    text_printf(&w->t, "    i64 at = first_x, tap = first_w;\n");
+    for (int d = win->rank - 1; d >= 0; d--) {
+        text_printf(&w->t, "    at += x%d * %" PRId64 ";\n    tap += k%d * %" PRId64 ";\n", d, data, d, filter);
+        data *= win->in[d];
+        filter *= win->kernel[d];
+    }
+    text_printf(&w->t,
+                "    for (i64 c = 0; c < channels; c++)\n        sum += ((u32)RAW%d[at + c * %" PRId64
+                "] - za) * ((u32)RAW%d[tap + c * %" PRId64 "] - zb);\n",
+                w->p->a, data, w->p->b, filter);
+    for (int d = 0; d < win->rank; d++)
+        text_printf(&w->t, "    }\n");
+}
+
+bool kernels_codes_conv(const Node *n, OwnKernels *to, const CodesOperands *p)
+{
+    Writer w = { .n = n, .to = to, .p = p };
+    const ConvAttr *at = n->attr;
+    const Type *x = in(n, p->a)->type, *f = in(n, p->b)->type;
+    Window win;
+    if (!can(&w) || window_place(&win, to->arena, &at->window, x->rank - 2, x->dims + 2, f->dims + 2))
+        return false;
+    const int64_t results = f->dims[0], plane = window_product(win.rank, win.out), channels = f->dims[1];
+    own_kernel_open(to, &w.t);
+    int64_t below = 1;
+    for (int d = win.rank - 1; d >= 0; d--) {
+        text_printf(&w.t, "    const i64 a%d = o / %" PRId64 " %% %" PRId64 ";\n", d, below, win.out[d]);
+        below *= win.out[d];
+    }
+    text_printf(&w.t, "    const i64 result = o / %" PRId64 " %% %" PRId64 ", image = o / %" PRId64 ";\n", plane,
+                results, plane * results);
+    text_printf(&w.t, "    const i64 channels = %" PRId64 ", group = result / %" PRId64 ";\n", channels,
+                results / at->group);
+    text_printf(&w.t, "    const i64 first_x = (image * %" PRId64 " + group * channels) * %" PRId64 ";\n", x->dims[1],
+                window_product(win.rank, win.in));
+    text_printf(&w.t, "    const i64 first_w = result * channels * %" PRId64 ";\n",
+                window_product(win.rank, win.kernel));
+    print_zero(&w, "za", p->a_zero, "0");
+    print_zero(&w, "zb", p->b_zero, has(&w, p->b_zero) ? lane(&w, p->b_zero, "0", "result", results) : "");
+    text_printf(&w.t, "    u32 sum = 0;\n");
+    print_taps(&w, &win);
+    print_result(&w, "0", p->codes ? lane(&w, p->b_scale, "0", "result", results) : "", "result");
+    own_kernel_close(to, "conv", type_elements(access_result(n, 0)), 0, &w.t);
+    return true;
+}

@@ -1,0 +1,20 @@
+/* Kernels of products and convolutions of codes (ops/card/own_kernel.h): a thread for each element, whose sum of 32 bits is
+ * exact, and what the card makes of it. */
+#ifndef OPS_QUANT_CODES_KERNELS_H
+#define OPS_QUANT_CODES_KERNELS_H
+
+#include "ops/card/own_kernel.h"
+#include "ops/quant/matmul_codes.h"
+
+/* The operands of a product or a convolution of codes; NO_CODES: it has none. */
+typedef struct CodesOperands {
+    int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias;
+    const CodesAttr *codes; /* null: sums are the result */
+} CodesOperands;
+
+enum { NO_CODES = -1 };
+
+bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p, bool ta, bool tb);
+bool kernels_codes_conv(const Node *n, OwnKernels *to, const CodesOperands *p);
+
+#endif
