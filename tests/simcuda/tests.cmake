@@ -48,3 +48,10 @@ add_executable(test_simcuda_faults simcuda/faults.c)
 add_dependencies(test_simcuda_faults sim_cuda sim_nvrtc qcc)
 add_test(NAME simcuda/faults COMMAND test_simcuda_faults $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR})
 set_tests_properties(simcuda/faults PROPERTIES LABELS slow ENVIRONMENT LD_LIBRARY_PATH=${sim_folder})
+# command/*.txt: command lines on the simulated device, in the folder of tests/command; `ninja simcuda_update` writes answers.
+file(GLOB cases CONFIGURE_DEPENDS simcuda/command/*.txt)
+add_test(NAME simcuda/command COMMAND test_command ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/command ${cases})
+set_tests_properties(simcuda/command PROPERTIES LABELS slow ENVIRONMENT LD_LIBRARY_PATH=${sim_folder})
+add_custom_target(simcuda_update COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${sim_folder} $<TARGET_FILE:test_command>
+                  --update ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/command ${cases}
+                  DEPENDS test_command qcc qcc_opt sim_cuda sim_nvrtc VERBATIM)
