@@ -21,6 +21,7 @@
 enum {
     MOST_THREADS = 1024,
     STACK = 256 * 1024,
+    DEEP_STACK = 8 * 1024 * 1024,
     SPINS =
         4000, /* some hundred microseconds: regions of one evaluation follow each other closely, waking takes tens */
 };
@@ -158,6 +159,11 @@ Parallel *parallel_open(int threads, const ParallelMemory *memory)
     return pool_new(threads, memory, 0);
 }
 
+Parallel *parallel_open_deep(int threads, const ParallelMemory *memory)
+{
+    return parallel_open(threads, memory);
+}
+
 void parallel_close(Parallel *pool)
 {
     if (pool)
@@ -262,14 +268,14 @@ static int start_worker(Parallel *pool, int index, const pthread_attr_t *attr)
 }
 
 /* Workers inherit a mask with every signal blocked: the host's handlers run on the host's threads. */
-static bool start_workers(Parallel *pool)
+static bool start_workers(Parallel *pool, long stack)
 {
     pthread_attr_t attr;
     sigset_t all, old;
     if (pthread_attr_init(&attr))
         return false;
     long least = sysconf(_SC_THREAD_STACK_MIN);
-    bool ok = pthread_attr_setstacksize(&attr, least > STACK ? (size_t)least : STACK) == 0;
+    bool ok = pthread_attr_setstacksize(&attr, (size_t)(least > stack ? least : stack)) == 0;
     sigfillset(&all);
     ok = ok && pthread_sigmask(SIG_SETMASK, &all, &old) == 0;
     if (ok) {
@@ -289,7 +295,7 @@ static void destroy(Parallel *pool)
     pool_free(pool);
 }
 
-Parallel *parallel_open(int threads, const ParallelMemory *memory)
+static Parallel *open_pool(int threads, long stack, const ParallelMemory *memory)
 {
     if (threads < 1 || threads > MOST_THREADS)
         return NULL;
@@ -304,12 +310,22 @@ Parallel *parallel_open(int threads, const ParallelMemory *memory)
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
-    if (threads > 1 && !start_workers(pool)) {
+    if (threads > 1 && !start_workers(pool, stack)) {
         stop_workers(pool);
         destroy(pool);
         return NULL;
     }
     return pool;
+}
+
+Parallel *parallel_open(int threads, const ParallelMemory *memory)
+{
+    return open_pool(threads, STACK, memory);
+}
+
+Parallel *parallel_open_deep(int threads, const ParallelMemory *memory)
+{
+    return open_pool(threads, DEEP_STACK, memory);
 }
 
 void parallel_close(Parallel *pool)

@@ -22,6 +22,9 @@ typedef void (*ParallelFn)(void *arg, int64_t begin, int64_t end, int worker);
 /* A pool of `threads` threads, the caller's included; 1 starts none.  Null when memory or threads are refused. */
 Parallel *parallel_open(int threads, const ParallelMemory *memory);
 
+/* The same with stacks as main() has one, for code of others that goes deep; where OpenMP has the threads, theirs. */
+Parallel *parallel_open_deep(int threads, const ParallelMemory *memory);
+
 /* Joins the workers and frees the pool; in a forked child, where there are none, only frees. Null is fine. */
 void parallel_close(Parallel *pool);
 

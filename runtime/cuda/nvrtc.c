@@ -148,21 +148,64 @@ static Status take(const Nvrtc *n, Diag *d, NvrtcProgram *p, NvrtcForm form, Are
     return OK;
 }
 
+NvrtcJob nvrtc_job(const char *text, const char *arch, NvrtcForm form, Arena *arena)
+{
+    enum { OWN = COUNT(nvrtc_options) - 1 };
+    const char **options = NEWS(arena, const char *, OWN + 1);
+    options[0] = arena_printf(arena, "--gpu-architecture=%s%s", form == NVRTC_PTX ? "compute_" : "sm_", arch + 3);
+    memcpy(options + 1, nvrtc_options, OWN * sizeof *options);
+    return (NvrtcJob){ .text = text, .options = options, .n_options = OWN + 1, .form = form };
+}
+
+void nvrtc_job_run(const Nvrtc *n, NvrtcJob *job)
+{
+    job->failed = "a program";
+    job->code = n->create(&job->program, job->text, "kernels.cu", 0, NULL, NULL);
+    if (job->code != 0) {
+        job->program = NULL;
+        return;
+    }
+    job->code = n->compile(job->program, job->n_options, job->options);
+    job->failed = job->code != 0 ? "kernels" : NULL;
+}
+
+Status nvrtc_job_take(const Nvrtc *n, Diag *d, const NvrtcJob *job, Arena *arena, Str *bytes, const char **log)
+{
+    *log = job->program ? read_log(n, job->program, arena) : "";
+    if (job->failed)
+        return refuse(n, d, job->failed, job->code, *log);
+    return take(n, d, job->program, job->form, arena, bytes);
+}
+
+void nvrtc_job_end(const Nvrtc *n, NvrtcJob *job)
+{
+    if (job->program)
+        n->destroy(&job->program);
+    job->program = NULL;
+}
+
+/* What a jump passes by. */
+typedef struct Running {
+    const Nvrtc *n;
+    NvrtcJob job;
+} Running;
+
+static void end_running(void *thing)
+{
+    Running *r = thing;
+    nvrtc_job_end(r->n, &r->job);
+}
+
 Status nvrtc_compile(const Nvrtc *n, Diag *d, const char *text, const char *arch, NvrtcForm form, Arena *arena,
                      Str *bytes, const char **log)
 {
-    enum { OWN = COUNT(nvrtc_options) - 1 };
-    const char *options[OWN + 1];
-    NvrtcProgram *p = NULL;
-    options[0] = arena_printf(arena, "--gpu-architecture=%s%s", form == NVRTC_PTX ? "compute_" : "sm_", arch + 3);
-    memcpy(options + 1, nvrtc_options, OWN * sizeof *options);
-    int code = n->create(&p, text, "kernels.cu", 0, NULL, NULL);
-    if (code != 0)
-        return refuse(n, d, "a program", code, "");
-    code = n->compile(p, OWN + 1, options);
-    *log = read_log(n, p, arena);
-    const Status status = code == 0 ? take(n, d, p, form, arena, bytes) : refuse(n, d, "kernels", code, *log);
-    n->destroy(&p);
+    Running r = { n, nvrtc_job(text, arch, form, arena) };
+    Cleanup cleanup;
+    cleanup_push(arena->memory, &cleanup, end_running, &r);
+    nvrtc_job_run(n, &r.job);
+    const Status status = nvrtc_job_take(n, d, &r.job, arena, bytes, log);
+    cleanup_drop(&cleanup);
+    end_running(&r);
     return status;
 }
 

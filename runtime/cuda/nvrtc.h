@@ -43,6 +43,28 @@ typedef enum NvrtcForm { NVRTC_PTX, NVRTC_CUBIN } NvrtcForm;
 Status nvrtc_compile(const Nvrtc *n, Diag *d, const char *text, const char *arch, NvrtcForm form, Arena *arena,
                      Str *bytes, const char **log);
 
+/* A text on its way: made, run, taken, ended. */
+typedef struct NvrtcJob {
+    const char *text, *const *options;
+    int n_options;
+    NvrtcForm form;
+    NvrtcProgram *program;
+    const char *failed; /* at what; null: at nothing */
+    int code;
+} NvrtcJob;
+
+/* A text that is to be compiled; it and what is in `arena` stay until the job has run. */
+NvrtcJob nvrtc_job(const char *text, const char *arch, NvrtcForm form, Arena *arena);
+
+/* Compiles it; any thread may, several at once, since no memory of a context is asked for. */
+void nvrtc_job_run(const Nvrtc *n, NvrtcJob *job);
+
+/* What came of a job that ran, as nvrtc_compile answers. */
+Status nvrtc_job_take(const Nvrtc *n, Diag *d, const NvrtcJob *job, Arena *arena, Str *bytes, const char **log);
+
+/* Gives back what it holds, whether it ran or not. */
+void nvrtc_job_end(const Nvrtc *n, NvrtcJob *job);
+
 /* What is compiled with, but for the architecture: what a cache of what was compiled depends on. */
 extern const char *const nvrtc_options[];
 
