@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -129,6 +130,20 @@ static qcc_status put(void *user, const void *bytes, size_t n)
     return QCC_OK;
 }
 
+/* Where compiled kernels are kept unless --cache says it: as the user says it, or in the folder of caches. */
+static const char *cache(char *room, size_t n)
+{
+    const char *own = getenv("QCC_CACHE"), *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int used = 0;
+    if (own && *own)
+        return own;
+    if (caches && *caches == '/')
+        used = snprintf(room, n, "%s/qcc", caches);
+    else if (home && *home == '/')
+        used = snprintf(room, n, "%s/.cache/qcc", home);
+    return used > 0 && (size_t)used < n ? room : NULL;
+}
+
 static void handle(int number, void (*handler)(int))
 {
     struct sigaction action;
@@ -185,7 +200,10 @@ static qcc_status known(qcc_status status)
 
 int main(int argc, char **argv)
 {
-    const qcc_context_options options = { .size = sizeof options, .report = report, .columns = columns() };
+    char room[4096];
+    const qcc_context_options options = {
+        .size = sizeof options, .report = report, .columns = columns(), .cache = cache(room, sizeof room)
+    };
     const qcc_sink out = { .path = "-", .write = put };
     occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* writing answers EPIPE, */

@@ -3,7 +3,8 @@
 
 #include "api/emit/emit.h"
 #include "codegen/cuda/cuda_module.h"
-#include "runtime/cuda/nvrtc.h"
+#include "base/parallel.h"
+#include "runtime/cuda/kernel_cache.h"
 
 const char *kernels_arch(const CommandLine *line)
 {
@@ -46,19 +47,35 @@ static void tell_without(qcc_context *cx, const CudaModule *made, EmitKernels fo
     (void)message_send(m);
 }
 
+/* For people and other architectures: compiled each time. */
+static Status compile_ptx(qcc_context *cx, const Nvrtc *nvrtc, const char *text, const char *arch, Out *o)
+{
+    const char *log;
+    Str bytes;
+    TRY(nvrtc_compile(nvrtc, &cx->diag, text, arch, NVRTC_PTX, &cx->scratch, &bytes, &log));
+    return out_bytes(o, bytes.p, bytes.n);
+}
+
+static Status compile_cubin(qcc_context *cx, const Nvrtc *nvrtc, const char *text, const char *arch, Out *o)
+{
+    const KernelCache cache = { .folder = cx->cache, .version = qcc_version() };
+    const KernelSource source = { .prelude = "", .texts = &text, .n = 1, .arch = arch };
+    const int threads = cx->options.threads ? cx->options.threads : parallel_processors();
+    KernelObjects made;
+    TRY(kernels_compile(&cache, nvrtc, threads, &cx->diag, &source, &cx->scratch, &made));
+    return out_bytes(o, made.list[0].cubin.p, made.list[0].cubin.n);
+}
+
 static Status compile(qcc_context *cx, const CommandLine *line, const char *text, EmitKernels form, Out *o)
 {
     Place place = ON_COMMAND_LINE;
-    const char *arch = kernels_arch(line), *log;
+    const char *arch = kernels_arch(line);
     Nvrtc nvrtc;
-    Str bytes;
     place.where = "--emit";
     TRY(nvrtc_load(&nvrtc, &cx->diag, place, &cx->scratch));
     place.where = "--arch";
     TRY(nvrtc_check_arch(&nvrtc, &cx->diag, place, arch, &cx->scratch));
-    TRY(nvrtc_compile(&nvrtc, &cx->diag, text, arch, form == EMIT_PTX ? NVRTC_PTX : NVRTC_CUBIN, &cx->scratch, &bytes,
-                      &log));
-    return out_bytes(o, bytes.p, bytes.n);
+    return (form == EMIT_PTX ? compile_ptx : compile_cubin)(cx, &nvrtc, text, arch, o);
 }
 
 Status emit_kernels(const Module *module, const Graph *model, const CommandLine *line, EmitKernels form, Out *o)

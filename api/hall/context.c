@@ -47,10 +47,20 @@ Parallel *context_pool(qcc_context *cx)
     return cx->pool;
 }
 
+static void keep_kernels(qcc_context *cx, const char *folder)
+{
+    cx->cache_bytes = strlen(folder) + 1;
+    cx->cache_said = memory_block(&cx->memory, cx->cache_bytes);
+    memcpy(cx->cache_said, folder, cx->cache_bytes);
+    cx->cache = cache_folder(cx->cache_said);
+}
+
 /* What the options say in words. */
 static Status read_options(void *arg)
 {
     qcc_context *cx = arg;
+    if (cx->options.cache)
+        keep_kernels(cx, cx->options.cache);
     Place place = { .file = "qcc_open", .where = "limits", .byte = -1 };
     if (cx->options.limits)
         TRY(limits_read(&cx->diag, place, str(cx->options.limits), &cx->limits));
@@ -130,6 +140,7 @@ static void close_all(void *context)
     qcc_context *cx = context;
     context_forget(cx, NULL);
     parallel_close(cx->pool);
+    memory_release(&cx->memory, cx->cache_said, cx->cache_bytes);
     arena_close(&cx->scratch);
     if (cx->locale)
         freelocale(cx->locale);

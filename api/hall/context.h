@@ -49,21 +49,24 @@ struct qcc_context {
     DeviceUse device;         /* and where those run */
     Lowering lowering;        /* how engines' programs are made */
     const LaunchWatch *watch; /* what sessions and models tell of their launches; null: nobody asks */
-    Parallel *pool;           /* opened when first wanted */
-    bool no_pool;             /* it was refused */
-    locale_t locale;          /* C: numbers are written and read the same everywhere */
-    OwnProcess process;       /* that opened it */
-    _Atomic int stop;         /* times the call was asked to end */
-    _Atomic int hurry;        /* not 0: at once */
-    _Atomic int save;         /* a run is asked for a checkpoint */
-    _Atomic int grace;        /* seconds that a run asked to end has; 0: nothing was said */
-    _Atomic bool busy;        /* a call runs: of this thread, which then is in a callback, or of another */
-    bool poisoned;            /* after a mistake of ours: only closing is legal */
-    bool closed;              /* everything was given back */
-    bool as_json;             /* messages, as the command was asked to */
-    bool bounded;             /* the bound on memory is the command's own */
-    int verbosity;            /* of the command: -1 errors and warnings alone, 0, 1 remarks too */
-    Held *held;               /* what hosts hold, the newest first */
+    const char *cache;        /* folder of compiled kernels; null: none are kept */
+    char *cache_said;         /* of the options: a copy, of so many bytes */
+    size_t cache_bytes;
+    Parallel *pool;     /* opened when first wanted */
+    bool no_pool;       /* it was refused */
+    locale_t locale;    /* C: numbers are written and read the same everywhere */
+    OwnProcess process; /* that opened it */
+    _Atomic int stop;   /* times the call was asked to end */
+    _Atomic int hurry;  /* not 0: at once */
+    _Atomic int save;   /* a run is asked for a checkpoint */
+    _Atomic int grace;  /* seconds that a run asked to end has; 0: nothing was said */
+    _Atomic bool busy;  /* a call runs: of this thread, which then is in a callback, or of another */
+    bool poisoned;      /* after a mistake of ours: only closing is legal */
+    bool closed;        /* everything was given back */
+    bool as_json;       /* messages, as the command was asked to */
+    bool bounded;       /* the bound on memory is the command's own */
+    int verbosity;      /* of the command: -1 errors and warnings alone, 0, 1 remarks too */
+    Held *held;         /* what hosts hold, the newest first */
 };
 
 /* Takes the context for a call, in one step that no other thread can come between; false while a call runs. */

@@ -34,6 +34,11 @@ Status device_read(Diag *d, Place place, const char *device, Arena *scratch, con
     return OK;
 }
 
+const char *cache_folder(const char *said)
+{
+    return *said && strcmp(said, "none") != 0 ? said : NULL;
+}
+
 const char *devices_text(Arena *arena)
 {
     Text t;

@@ -9,6 +9,9 @@
  * what there is, where this build has none. */
 Status device_read(Diag *d, Place place, const char *device, Arena *scratch, const Engine **engine, DeviceUse *use);
 
+/* The folder that a word of --cache names; null where it is "none", or nothing. */
+const char *cache_folder(const char *said);
+
 /* Every device of this build, a line each. */
 const char *devices_text(Arena *arena);
 

@@ -43,12 +43,15 @@ static Status apply_settings(Command *c)
     qcc_context *cx = c->cx;
     const CommandLine *l = &c->line;
     const char *messages = option_text(l, OPT_messages), *limits = option_text(l, OPT_limits);
+    const char *cache = option_text(l, OPT_cache);
     cx->as_json = messages && strcmp(messages, "json") == 0;
     cx->verbosity = option_given(l, OPT_quiet) ? -1 : option_given(l, OPT_verbose);
     TRY(bound_memory(c));
     TRY(choose_lowering(c));
     if (option_given(l, OPT_warning))
         cx->diag.warnings_are_errors = true;
+    if (cache)
+        cx->cache = cache_folder(cache);
     if (option_given(l, OPT_exact))
         cx->options.exact = true;
     if (option_text(l, OPT_threads) && !cx->pool)
@@ -297,6 +300,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const Held *last = context->held;
     const Limits limits = context->limits;
     const int threads = context->options.threads;
+    const char *cache = context->cache;
     const bool strict = context->diag.warnings_are_errors;
     const int verbosity = context->verbosity;
     const uint64_t budget = context->memory.budget;
@@ -309,6 +313,7 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     context_forget(context, last);
     context->limits = limits;
     context->options.threads = threads;
+    context->cache = cache;
     context->diag.warnings_are_errors = strict;
     context->verbosity = verbosity;
     context->memory.budget = budget;

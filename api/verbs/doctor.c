@@ -6,8 +6,11 @@
 #include <zlib.h>
 
 #include "api/hall/devices.h"
+#include "api/hall/words.h"
 #include "api/verbs/verbs.h"
 #include "ops/card/schema.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/kernel_cache.h"
 
 /* A library that is looked for at run time, under the first of its names that is there. */
 typedef struct Sought {
@@ -16,8 +19,6 @@ typedef struct Sought {
 
 static const Sought sought[] = {
     { "oneDNN", { "libdnnl.so.3", "libdnnl.so.2" }, "libdnnl-dev" },
-    { "CUDA driver", { "libcuda.so.1" }, "nvidia-driver" },
-    { "NVRTC", { "libnvrtc.so.13", "libnvrtc.so.12" }, "cuda-nvrtc-12-8" },
     { "cuBLAS", { "libcublas.so.13", "libcublas.so.12" }, "libcublas-12-8" },
     { "cuBLASLt", { "libcublasLt.so.13", "libcublasLt.so.12" }, "libcublas-12-8" },
     { "NCCL", { "libnccl.so.2" }, "libnccl2" },
@@ -81,6 +82,78 @@ static Status tell_processor(Command *c)
     return out_printf(c->out, "\n  threads      %d of %d\n", threads, parallel_processors());
 }
 
+/* What a search that failed says, heard by nobody else. */
+static void hear(void *user, const Message *m)
+{
+    const char **said = user;
+    *said = m->text;
+}
+
+static Status tell_device(Command *c, const Driver *driver, int number)
+{
+    char name[256] = "";
+    int device, major = 0, minor = 0;
+    size_t bytes = 0;
+    int code = driver->device(&device, number);
+    if (code == CUDA_OK)
+        code = driver->device_name(name, sizeof name, device);
+    if (code == CUDA_OK)
+        code = driver->attribute(&major, CUDA_CAPABILITY_MAJOR, device);
+    if (code == CUDA_OK)
+        code = driver->attribute(&minor, CUDA_CAPABILITY_MINOR, device);
+    if (code == CUDA_OK)
+        code = driver->device_bytes(&bytes, device);
+    if (code != CUDA_OK)
+        return out_printf(c->out, "  device %d     the driver says: %s\n", number, driver_error(driver, code));
+    return out_printf(c->out, "  device %d     %s, sm_%d%d, %s\n", number, name_text(&c->cx->scratch, name), major,
+                      minor, bytes_text(&c->cx->scratch, bytes));
+}
+
+static Status tell_driver(Command *c, Diag *quiet, const char *const *said)
+{
+    Driver driver;
+    int n = 0;
+    if (driver_load(&driver, quiet, NOWHERE, &c->cx->scratch) != OK)
+        return out_printf(c->out, "  driver       %s\n", *said);
+    TRY(out_printf(c->out, "  driver       of CUDA %d.%d: %s\n", driver.made_for / 1000, driver.made_for % 1000 / 10,
+                   driver.library));
+    if (driver.count(&n) != CUDA_OK)
+        n = 0;
+    for (int i = 0; i < n; i++)
+        TRY(tell_device(c, &driver, i));
+    return OK;
+}
+
+static Status tell_kept(Command *c)
+{
+    const char *folder = c->cx->cache;
+    size_t files;
+    uint64_t bytes;
+    if (!folder)
+        return out_printf(c->out, "  kernels      are not kept (--cache)\n");
+    if (!kernel_cache_size(folder, &c->cx->scratch, &files, &bytes))
+        files = 0, bytes = 0;
+    return out_printf(c->out, "  kernels      kept in %s: %zu file%s, %s of at most %s\n",
+                      name_text(&c->cx->scratch, folder), files, files == 1 ? "" : "s",
+                      bytes_text(&c->cx->scratch, bytes), bytes_text(&c->cx->scratch, KERNEL_CACHE_MOST));
+}
+
+/* What a GPU needs. */
+static Status tell_cuda(Command *c)
+{
+    const char *said = "";
+    Nvrtc nvrtc;
+    Diag quiet;
+    diag_open(&quiet, &c->cx->scratch, hear, &said);
+    TRY(out_printf(c->out, "CUDA\n"));
+    TRY(tell_driver(c, &quiet, &said));
+    if (nvrtc_load(&nvrtc, &quiet, NOWHERE, &c->cx->scratch) == OK)
+        TRY(out_printf(c->out, "  NVRTC        %d.%d: %s\n", nvrtc.major, nvrtc.minor, nvrtc.name));
+    else
+        TRY(out_printf(c->out, "  NVRTC        %s\n", said));
+    return tell_kept(c);
+}
+
 static Status tell_capabilities(Command *c)
 {
     TRY(out_printf(c->out, "verbs\n "));
@@ -99,5 +172,6 @@ Status command_doctor(Command *c)
                    ONNX_IR_NEWEST));
     TRY(tell_libraries(c));
     TRY(tell_processor(c));
+    TRY(tell_cuda(c));
     return tell_capabilities(c);
 }

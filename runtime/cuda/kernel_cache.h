@@ -39,7 +39,7 @@ typedef struct KernelObjects {
 } KernelObjects;
 
 /* So many texts are compiled together, whatever the number of threads: a prelude is read once for all of them. */
-enum { KERNEL_TEXTS = 16 };
+enum { KERNEL_TEXTS = 32 };
 
 /* Compiles what is not kept, on so many threads, and keeps it; INTERNAL, as nvrtc_compile, where a text does not compile.
  * What is wrong with the folder is a remark of the topic `kernels`. */

@@ -102,7 +102,7 @@ static const Nvrtc fake = {
 
 /* ---- calls ---- */
 
-enum { TEXTS = 40, OBJECTS = 3 };
+enum { TEXTS = 80, OBJECTS = 3 };
 
 static const char *texts[TEXTS];
 

@@ -89,7 +89,7 @@ static Status broken(void *arg)
     const KernelCache cache = cache_in("broken");
     const KernelSource s = source_of(TEXTS);
     KernelObjects o;
-    texts[20] = "broken";
+    texts[KERNEL_TEXTS + 4] = "broken";
     made = ended = 0;
     assert_int_equal(kernels_compile(&cache, &fake, 2, &c->diag, &s, &c->arena, &o), INTERNAL);
     assert_string_equal(c->last, "NVRTC 13.0, kernels: it does not compile\\x0aline 1: broken\n");

@@ -1,3 +1,4 @@
+/* label: slow */
 /* The folder of compiled kernels on disks that fail, full, shared by processes that die, and without memory. */
 #include "support/kernel_compiler.h"
 
