@@ -19,7 +19,7 @@
 
 #include <qcc/qcc.h>
 
-enum { REFERENCE, FIRST, AGAIN, SIDES, MOST_TEXT = 400, CLASSES = 5 };
+enum { REFERENCE, FIRST, AGAIN, SIDES, MOST_TEXT = 400, CLASSES = 3 };
 
 typedef struct Recipe {
     const char *name, *options;

@@ -9,3 +9,7 @@ add_test(NAME device/recipes COMMAND device_steps --device cpu ${CMAKE_CURRENT_S
 add_test(NAME device/shaken COMMAND device_steps --device cpu --shake --only f32 ${CMAKE_CURRENT_SOURCE_DIR}/data/exports/mlp-training-16-static.onnx)
 set_tests_properties(device/shaken PROPERTIES PASS_REGULAR_EXPRESSION "TWO RUNS DIFFER.*0 same, 0 near, 1 APART" LABELS fast)
 set_tests_properties(device/steps device/recipes PROPERTIES LABELS fast)
+if(NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
+    add_test(NAME device/check COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/device/check ${CMAKE_BINARY_DIR})
+    set_tests_properties(device/check PROPERTIES LABELS slow)
+endif()
