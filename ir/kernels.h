@@ -29,10 +29,13 @@ typedef struct LaunchKernels {
     CudaLaunch launch; /* n = 0: by none, */
     const char *why;   /* for this reason */
     int n_product;     /* of a contract, how many of them make the product: of the operands of that alone */
+    int text;          /* where they are; below 0: nowhere */
 } LaunchKernels;
 
 typedef struct ProgramKernels {
-    const char *text;              /* of all of them, for NVRTC */
+    const char *prelude;           /* of every text, */
+    const char *const *texts;      /* which know nothing of each other */
+    size_t n_texts;
     const LaunchKernels *launches; /* of each of the program */
     int n_without;                 /* launches */
 } ProgramKernels;

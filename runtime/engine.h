@@ -58,7 +58,8 @@ typedef struct LaunchWatch {
 typedef struct DeviceUse {
     int number;           /* of the device, as the driver counts them */
     KernelMaker *kernels; /* the kernels of a program; null: it has none */
-    const char *cache;    /* the folder where compiled kernels are kept; null: nowhere */
+    const char *cache;    /* the folder where compiled kernels are kept; null: nowhere, */
+    const char *version;  /* and of whom they are */
 } DeviceUse;
 
 /* What all graphs of a session run with. */

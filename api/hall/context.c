@@ -52,7 +52,7 @@ static void keep_kernels(qcc_context *cx, const char *folder)
     cx->cache_bytes = strlen(folder) + 1;
     cx->cache_said = memory_block(&cx->memory, cx->cache_bytes);
     memcpy(cx->cache_said, folder, cx->cache_bytes);
-    cx->cache = cache_folder(cx->cache_said);
+    cx->cache = cx->device.cache = cache_folder(cx->cache_said);
 }
 
 /* What the options say in words. */

@@ -51,7 +51,7 @@ static Status apply_settings(Command *c)
     if (option_given(l, OPT_warning))
         cx->diag.warnings_are_errors = true;
     if (cache)
-        cx->cache = cache_folder(cache);
+        cx->cache = cx->device.cache = cache_folder(cache);
     if (option_given(l, OPT_exact))
         cx->options.exact = true;
     if (option_text(l, OPT_threads) && !cx->pool)

@@ -199,16 +199,15 @@ void cuda_module_print(const CudaModule *m, bool annotated, Text *out)
 const ProgramKernels *cuda_kernels_of(const Program *p, const OpTable *ops, Arena *arena)
 {
     CudaModule m;
-    Text text;
+    Text prelude;
     ProgramKernels *made = NEW(arena, ProgramKernels);
     LaunchKernels *launches = NEWS(arena, LaunchKernels, p->n_launches + 1);
     cuda_module_open(&m, ops, arena);
     cuda_module_add(&m, p, "program");
     for (size_t i = 0; i < m.n; i++)
-        launches[i] = (LaunchKernels){ m.parts[i].kernels, m.parts[i].why, m.parts[i].n_product };
-    text_open(&text, arena);
-    cuda_prelude(&text);
-    cuda_module_print(&m, false, &text);
-    *made = (ProgramKernels){ text_get(&text), launches, m.n_without };
+        launches[i] = (LaunchKernels){ m.parts[i].kernels, m.parts[i].why, m.parts[i].n_product, m.parts[i].text };
+    text_open(&prelude, arena);
+    cuda_prelude(&prelude);
+    *made = (ProgramKernels){ text_get(&prelude), m.texts, m.n_texts, launches, m.n_without };
     return made;
 }

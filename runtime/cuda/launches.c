@@ -6,10 +6,13 @@
 #include "base/text.h"
 #include "ops/machine/caller.h"
 #include "runtime/cuda/device.h"
-#include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/kernel_cache.h"
 #include "runtime/host/program_runner.h"
 
-enum { DRAWS = 2 }; /* numbers that draws depend on: the seed and the step */
+enum {
+    DRAWS = 2,          /* numbers that draws depend on: the seed and the step */
+    MORE_ARGUMENTS = 5, /* than operands and results: a product, draws, what refuses, scratch */
+};
 
 /* What a kernel is called with: addresses, and where each of them stands. */
 typedef struct Arguments {
@@ -38,9 +41,12 @@ typedef struct Recorded {
 typedef struct DeviceLaunches {
     Device *device;
     const ProgramKernels *kernels;
-    CudaLoaded *module;
-    void *draws;    /* DRAWS numbers on the device; null: nothing draws there */
-    Caller *caller; /* on the host */
+    CudaLoaded **modules;
+    size_t n_modules;
+    void *draws;     /* DRAWS numbers on the device; null: nothing draws there */
+    void *refused;   /* by launch a u32 on the device, 0 but where values refused it; null: none may be */
+    uint32_t *asked; /* those, on the host */
+    Caller *caller;  /* on the host */
     Arena *arena;
     Recorded *recorded; /* by first launch */
     CudaAddress *now;   /* addresses of launches that are about to run */
@@ -78,6 +84,8 @@ static void close(ProgramRunner *p)
     caller_close(d->caller);
     if (d->draws)
         space_of(p)->does->give(space_of(p), d->draws);
+    if (d->refused)
+        space_of(p)->does->give(space_of(p), d->refused);
     if (!d->device->entered) /* its context cannot be entered any more: what is in it goes with it */
         return;
     device_wait(d->device);
@@ -87,8 +95,9 @@ static void close(ProgramRunner *p)
     for (int i = 0; d->events && i <= p->program->n_launches; i++)
         if (d->events[i])
             (void)driver->end_event(d->events[i]);
-    if (d->module)
-        (void)driver->unload(d->module);
+    for (size_t i = 0; i < d->n_modules; i++)
+        if (d->modules[i])
+            (void)driver->unload(d->modules[i]);
 }
 
 static size_t scratch(const ProgramRunner *p)
@@ -125,10 +134,13 @@ static void add_tensors(Arguments *a, const Tensor *const *list, int n)
             add_argument(a, list[i]->data);
 }
 
-static void end_arguments(const ProgramRunner *p, const CudaLaunch *launch, Arguments *a)
+static void end_arguments(const ProgramRunner *p, int launch, Arguments *a)
 {
-    if (launch->draws)
+    const CudaLaunch *l = &launch_of(p, launch)->how->launch;
+    if (l->draws)
         add_argument(a, of(p)->draws);
+    if (l->refuses)
+        add_argument(a, (uint32_t *)of(p)->refused + launch);
     add_argument(a, p->scratch);
 }
 
@@ -142,11 +154,11 @@ static void take_arguments(const ProgramRunner *p, int launch)
     if (run->product) {
         add_tensors(&d->product, run->factors, l->contraction->n_in);
         add_argument(&d->product, run->product->data);
-        end_arguments(p, &d->how->launch, &d->product);
+        end_arguments(p, launch, &d->product);
     }
     add_tensors(&d->rest, run->in, l->n_in + (run->product != NULL));
     add_tensors(&d->rest, (const Tensor *const *)run->out, l->n_out);
-    end_arguments(p, &d->how->launch, &d->rest);
+    end_arguments(p, launch, &d->rest);
 }
 
 static void open_arguments(Arguments *a, int n, Arena *arena)
@@ -351,8 +363,43 @@ static Status run_on_host(ProgramRunner *p, int launch)
 
 /* ---- runs ---- */
 
+static bool may_refuse(const ProgramRunner *p, int from, int end)
+{
+    bool any = false;
+    for (int i = from; i < end; i++)
+        any = any || (launch_of(p, i)->how->launch.refuses && program_wants(p, i));
+    return any;
+}
+
+static size_t refused_bytes(const ProgramRunner *p)
+{
+    return (size_t)p->program->n_launches * sizeof(uint32_t);
+}
+
+/* Whether values refused a launch: what it made is not to be used then. */
+static Status ask_refused(ProgramRunner *p, int from, int end)
+{
+    DeviceLaunches *d = of(p);
+    if (!may_refuse(p, from, end))
+        return OK;
+    space_read(space_of(p), d->asked, d->refused, refused_bytes(p));
+    TRY(space_status(space_of(p)));
+    for (int i = from; i < end; i++) {
+        if (!d->asked[i])
+            continue;
+        const Launch *l = p->launches[i].launch;
+        Message *m = message_new(p->ir->diag, SEVERITY_ERROR, INVALID, node_place(l->node),
+                                 "%s: an index leads out of what it is an index of", launch_word(l));
+        message_try(m, "--device cpu, which says which one");
+        space_of(p)->does->zero(space_of(p), d->refused, refused_bytes(p));
+        return message_send(m);
+    }
+    return OK;
+}
+
 static Status run(ProgramRunner *p, int end)
 {
+    const int from = p->at;
     while (p->at < end) {
         if (program_stopped(p))
             return INTERRUPTED;
@@ -368,6 +415,7 @@ static Status run(ProgramRunner *p, int end)
         p->at = to;
         TRY(space_status(space_of(p)));
     }
+    TRY(ask_refused(p, from, end));
     return program_stopped(p) ? INTERRUPTED : OK;
 }
 
@@ -395,51 +443,66 @@ static void tell_host(const ProgramRunner *p, Diag *d)
     }
 }
 
-static Status compile(ProgramRunner *p, Diag *d, Arena *arena)
-{
-    DeviceLaunches *l = of(p);
-    Device *device = l->device;
-    const ArenaMark mark = arena_mark(arena);
-    const char *arch = arena_printf(arena, "sm_%d%d", device->major, device->minor), *log;
-    Nvrtc nvrtc;
-    Str image;
-    TRY(nvrtc_load(&nvrtc, d, NOWHERE, arena));
-    TRY(nvrtc_check_arch(&nvrtc, d, NOWHERE, arch, arena));
-    TRY(nvrtc_compile(&nvrtc, d, l->kernels->text, arch, NVRTC_CUBIN, arena, &image, &log));
-    (void)device_did(device, device->driver.load(&l->module, image.p), "loading kernels");
-    arena_reset(arena, mark);
-    return OK;
-}
-
-static void find_functions(ProgramRunner *p)
+/* The functions of launches whose texts were compiled together. */
+static void find_functions(ProgramRunner *p, const KernelObject *o, CudaLoaded *module)
 {
     Device *device = of(p)->device;
     for (int i = 0; i < p->program->n_launches; i++) {
         DeviceLaunch *d = launch_of(p, i);
+        if (d->how->text < 0 || (size_t)d->how->text < o->first || (size_t)d->how->text >= o->first + o->n)
+            continue;
         for (int k = 0; k < d->how->launch.n && device_well(device); k++)
-            (void)device_did(device,
-                             device->driver.function(&d->functions[k], of(p)->module, d->how->launch.kernels[k].name),
+            (void)device_did(device, device->driver.function(&d->functions[k], module, d->how->launch.kernels[k].name),
                              "finding a kernel");
     }
+}
+
+/* What is compiled lies in `scratch`: the driver has its own copy. */
+static Status compile(ProgramRunner *p, const EngineOptions *o, Diag *d, Arena *scratch)
+{
+    DeviceLaunches *l = of(p);
+    Device *device = l->device;
+    const KernelCache cache = { .folder = o->device.cache, .version = o->device.version };
+    const KernelSource source = { l->kernels->prelude, l->kernels->texts, l->kernels->n_texts,
+                                  arena_printf(scratch, "sm_%d%d", device->major, device->minor) };
+    Nvrtc nvrtc;
+    KernelObjects made;
+    TRY(nvrtc_load(&nvrtc, d, NOWHERE, scratch));
+    TRY(nvrtc_check_arch(&nvrtc, d, NOWHERE, source.arch, scratch));
+    TRY(kernels_compile(&cache, &nvrtc, parallel_threads(p->pool), d, &source, scratch, &made));
+    l->modules = NEWS(l->arena, CudaLoaded *, made.n + 1);
+    for (; l->n_modules < made.n && device_well(device); l->n_modules++) {
+        CudaLoaded **module = &l->modules[l->n_modules];
+        const KernelObject *object = &made.list[l->n_modules];
+        if (device_did(device, device->driver.load(module, object->cubin.p), "loading kernels"))
+            find_functions(p, object, *module);
+    }
+    return OK;
 }
 
 static void open_launches(ProgramRunner *p, Arena *arena)
 {
     DeviceLaunches *l = of(p);
-    bool draws = false;
+    bool draws = false, refuses = false;
     for (int i = 0; i < p->program->n_launches; i++) {
         const Launch *launch = &p->program->launches[i];
         DeviceLaunch *d = p->launches[i].own = NEW(arena, DeviceLaunch);
         d->how = &l->kernels->launches[i];
         d->in = NEWS(arena, Tensor *, launch->n_in + 1);
         d->out = NEWS(arena, Tensor *, launch->n_out + 1);
-        open_arguments(&d->rest, launch->n_in + launch->n_out + 4, arena);
-        open_arguments(&d->product, (launch->contraction ? launch->contraction->n_in : 0) + 4, arena);
+        open_arguments(&d->rest, launch->n_in + launch->n_out + MORE_ARGUMENTS, arena);
+        open_arguments(&d->product, (launch->contraction ? launch->contraction->n_in : 0) + MORE_ARGUMENTS, arena);
         l->scratch = d->how->launch.scratch > l->scratch ? d->how->launch.scratch : l->scratch;
         draws = draws || d->how->launch.draws;
+        refuses = refuses || d->how->launch.refuses;
     }
     if (draws)
         l->draws = space_of(p)->does->take(space_of(p), DRAWS * sizeof(uint64_t));
+    if (!refuses)
+        return;
+    l->asked = NEWS(arena, uint32_t, p->program->n_launches + 1);
+    l->refused = space_of(p)->does->take(space_of(p), refused_bytes(p));
+    space_of(p)->does->zero(space_of(p), l->refused, refused_bytes(p));
 }
 
 GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRoom *room, Arena *arena, Heap *heap)
@@ -459,8 +522,9 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
     tell_host(p, p->ir->diag);
     if (l->kernels->n_without == p->program->n_launches || !device_well(device))
         return &p->runner;
-    device->said = compile(p, p->ir->diag, arena);
-    if (device_well(device))
-        find_functions(p);
+    Arena scratch;
+    arena_open(&scratch, p->ir->memory);
+    device->said = compile(p, o, p->ir->diag, &scratch);
+    arena_close(&scratch);
     return &p->runner;
 }
