@@ -58,7 +58,7 @@ static Status compile_ptx(qcc_context *cx, const Nvrtc *nvrtc, const char *text,
 
 static Status compile_cubin(qcc_context *cx, const Nvrtc *nvrtc, const char *text, const char *arch, Out *o)
 {
-    const KernelCache cache = { .folder = cx->cache, .version = qcc_version() };
+    const KernelCache cache = { .folder = cx->device.cache, .version = cx->device.version };
     const KernelSource source = { .prelude = "", .texts = &text, .n = 1, .arch = arch };
     const int threads = cx->options.threads ? cx->options.threads : parallel_processors();
     KernelObjects made;

@@ -52,13 +52,14 @@ static void keep_kernels(qcc_context *cx, const char *folder)
     cx->cache_bytes = strlen(folder) + 1;
     cx->cache_said = memory_block(&cx->memory, cx->cache_bytes);
     memcpy(cx->cache_said, folder, cx->cache_bytes);
-    cx->cache = cx->device.cache = cache_folder(cx->cache_said);
+    cx->device.cache = cache_folder(cx->cache_said);
 }
 
 /* What the options say in words. */
 static Status read_options(void *arg)
 {
     qcc_context *cx = arg;
+    cx->device.version = qcc_version();
     if (cx->options.cache)
         keep_kernels(cx, cx->options.cache);
     Place place = { .file = "qcc_open", .where = "limits", .byte = -1 };

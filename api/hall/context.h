@@ -49,7 +49,6 @@ struct qcc_context {
     DeviceUse device;         /* and where those run */
     Lowering lowering;        /* how engines' programs are made */
     const LaunchWatch *watch; /* what sessions and models tell of their launches; null: nobody asks */
-    const char *cache;        /* folder of compiled kernels; null: none are kept */
     char *cache_said;         /* of the options: a copy, of so many bytes */
     size_t cache_bytes;
     Parallel *pool;     /* opened when first wanted */

@@ -51,7 +51,7 @@ static Status apply_settings(Command *c)
     if (option_given(l, OPT_warning))
         cx->diag.warnings_are_errors = true;
     if (cache)
-        cx->cache = cx->device.cache = cache_folder(cache);
+        cx->device.cache = cache_folder(cache);
     if (option_given(l, OPT_exact))
         cx->options.exact = true;
     if (option_text(l, OPT_threads) && !cx->pool)
@@ -300,7 +300,6 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     const Held *last = context->held;
     const Limits limits = context->limits;
     const int threads = context->options.threads;
-    const char *cache = context->cache;
     const bool strict = context->diag.warnings_are_errors;
     const int verbosity = context->verbosity;
     const uint64_t budget = context->memory.budget;
@@ -313,7 +312,6 @@ qcc_status qcc_command(qcc_context *context, int argc, const char *const *argv, 
     context_forget(context, last);
     context->limits = limits;
     context->options.threads = threads;
-    context->cache = cache;
     context->diag.warnings_are_errors = strict;
     context->verbosity = verbosity;
     context->memory.budget = budget;

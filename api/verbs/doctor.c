@@ -126,7 +126,7 @@ static Status tell_driver(Command *c, Diag *quiet, const char *const *said)
 
 static Status tell_kept(Command *c)
 {
-    const char *folder = c->cx->cache;
+    const char *folder = c->cx->device.cache;
     size_t files;
     uint64_t bytes;
     if (!folder)
