@@ -68,7 +68,8 @@ static void find_text(CudaModule *m, CudaPart *part)
     if (!fresh) {
         const CudaPart *first = &m->parts[e->value.u];
         part->text = first->text;
-        part->kernels = first->kernels;
+        for (int i = 0; i < part->kernels.n; i++) /* a text does not say how many blocks run it */
+            part->kernels.kernels[i].name = first->kernels.kernels[i].name;
         return;
     }
     e->value.u = (uint64_t)(part - m->parts);
