@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "qcc/qcc.h"
-
 #include "base/number_text.h"
 #include "base/text.h"
 #include "codegen/cuda/cuda_module.h"
@@ -33,7 +31,6 @@ Status device_read(Diag *d, Place place, const char *device, Arena *scratch, con
     *engine = found;
     use->number = (int)number;
     use->kernels = cuda_kernels_of;
-    use->version = qcc_version();
     return OK;
 }
 

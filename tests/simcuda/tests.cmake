@@ -55,10 +55,9 @@ set_tests_properties(simcuda/command PROPERTIES LABELS slow ENVIRONMENT "LD_LIBR
 add_custom_target(simcuda_update COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${sim_folder} QCC_CACHE=none $<TARGET_FILE:test_command>
                   --update ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/command ${cases}
                   DEPENDS test_command qcc qcc_opt sim_cuda sim_nvrtc VERBATIM)
-set_tests_properties(simcuda/faults PROPERTIES LABELS slow ENVIRONMENT LD_LIBRARY_PATH=${sim_folder})
 # The command on it, and kernels that are kept; stored models by the program that machines with a GPU run.
 add_test(NAME simcuda/cache COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/simcuda/cache $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR})
 set(sim_models ${CMAKE_CURRENT_SOURCE_DIR}/data/exports/mlp-training-16-static.onnx
                ${CMAKE_CURRENT_SOURCE_DIR}/data/exports/cnn-training-16-static.onnx)
 add_test(NAME simcuda/steps COMMAND ${CMAKE_CURRENT_BINARY_DIR}/device_steps --device cuda --same ${sim_models})
-set_tests_properties(simcuda/cache simcuda/steps PROPERTIES LABELS slow ENVIRONMENT LD_LIBRARY_PATH=${sim_folder})
+set_tests_properties(simcuda/cache simcuda/steps PROPERTIES LABELS slow ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
