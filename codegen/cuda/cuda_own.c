@@ -12,6 +12,8 @@ static void name_operand(const CallMaker *m, int i)
     text_printf(m->w.out, "#define RAW%d in%d\n", i, at);
     text_printf(m->w.out, "#define IN%d(i) (%s)\n", i,
                 cuda_load(&m->words, d, dtype_wide(d), arena_printf(m->w.arena, "in%d[i]", at)));
+    text_printf(m->w.out, "#define ROUND%d(v) (%s)\n", i,
+                cuda_load(&m->words, d, dtype_wide(d), cuda_store(&m->words, dtype_wide(d), d, "(v)")));
 }
 
 static void name_result(const CallMaker *m, int i)
@@ -24,7 +26,7 @@ static void name_result(const CallMaker *m, int i)
 /* What their bodies call what they read and make; or no longer. */
 static void names(const CallMaker *m, bool begin)
 {
-    static const char *const of_operands[] = { "RAW", "IN" }, *const of_results[] = { "OUTRAW", "OUT" };
+    static const char *const of_operands[] = { "RAW", "IN", "ROUND" }, *const of_results[] = { "OUTRAW", "OUT" };
     const int results = type_results(m->call->type);
     if (m->launch->refuses)
         text_add(m->w.out, begin ? "#define REFUSE (*refused = 1)\n" : "#undef REFUSE\n");
@@ -33,13 +35,13 @@ static void names(const CallMaker *m, bool begin)
             name_operand(m, i);
     for (int i = 0; begin && i < results; i++)
         name_result(m, i);
-    for (int k = 0; !begin && k < 2; k++) {
+    for (size_t k = 0; !begin && k < COUNT(of_operands); k++)
         for (int i = 0; i < m->call->n_in; i++)
             if (in(m->call, i))
                 text_printf(m->w.out, "#undef %s%d\n", of_operands[k], i);
+    for (size_t k = 0; !begin && k < COUNT(of_results); k++)
         for (int i = 0; i < results; i++)
             text_printf(m->w.out, "#undef %s%d\n", of_results[k], i);
-    }
 }
 
 static void print_kernel(CallMaker *m, const OwnKernel *k)

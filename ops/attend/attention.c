@@ -1,6 +1,7 @@
 /* attention: softmax(Q K' scale + bias) V over heads.
  *
  * Of f16 and bf16 both products are of operands of that type, the probabilities rounded to it; all between is f32. */
+#include "ops/attend/attend_kernels.h"
 #include "ops/attend/heads.h"
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
@@ -238,6 +239,7 @@ const OpDef op_attention = {
     .access.kind = ACCESS_COMPOSITE,
     .access.served_whole = true,
     .access.serves = serves_attention,
+    .access.kernels = kernels_attention,
     .amp = { AMP_T, AMP_T, 8, REASON_NONE, NULL },
     .quant = { .in = { QUANT_INPUT, QUANT_INPUT, QUANT_INPUT, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Attention", 25, NULL },

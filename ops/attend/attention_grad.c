@@ -2,6 +2,7 @@
  *
  * The scores are computed again.  Of f16 and bf16 every product is of operands of that type, probabilities and what
  * reaches the scores rounded to it; what comes of queries and keys is scaled last. */
+#include "ops/attend/attend_kernels.h"
 #include "ops/attend/heads.h"
 #include "ops/card/make.h"
 #include "ops/contract/work.h"
@@ -102,6 +103,7 @@ const OpDef op_attention_grad = {
     .access.kind = ACCESS_COMPOSITE,
     .access.served_whole = true,
     .access.serves = serves_attention_grad,
+    .access.kernels = kernels_attention_grad,
     .amp = { AMP_T, AMP_T, 16, REASON_NONE, NULL, .wide_out = 8 },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the operands of attention, from the operands and what reaches its result.",

@@ -22,6 +22,11 @@ const char *own_f32(const OwnKernels *k, double v)
     return arena_printf(k->arena, "float_of(0x%08" PRIx32 "u)", half_bits32((float)v));
 }
 
+const char *own_f64(const OwnKernels *k, double v)
+{
+    return arena_printf(k->arena, "half_f64(0x%016" PRIx64 "ul)", half_bits64(v));
+}
+
 size_t own_scratch(OwnKernels *k, int64_t bytes)
 {
     const size_t at = k->scratch;

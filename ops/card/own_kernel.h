@@ -3,6 +3,7 @@
  *
  *     IN2(i)       element i of operand 2 in its arithmetic (f32, f64, i64, u64)
  *     RAW2         operand 2 as it lies
+ *     ROUND2(v)    a number of that arithmetic as operand 2 would hold it
  *     OUT0(i, v)   stores v, a number of the arithmetic of result 0, as its element i
  *     OUTRAW0      result 0 as it lies
  *     scratch      bytes, which the kernels of a call share
@@ -39,6 +40,7 @@ void own_kernel_close(OwnKernels *k, const char *part, int64_t n, int block, Tex
 
 /* A number as C writes it, to the bit. */
 const char *own_f32(const OwnKernels *k, double v);
+const char *own_f64(const OwnKernels *k, double v);
 
 /* So many bytes of scratch; where they begin. */
 size_t own_scratch(OwnKernels *k, int64_t bytes);

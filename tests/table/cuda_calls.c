@@ -2,6 +2,7 @@
 /* The kernels of calls that are no regions, made from what cards say of how they walk, run on this machine thread by
  * thread: the bits of the evaluator, for samples of all cards, and for sums that are longer than a segment. */
 #include "codegen/cuda/cuda_call.h"
+#include "ops/attend/attention.h"
 #include "ops/card/access.h"
 #include "support/calls.h"
 #include "support/cuda_host.h"
@@ -76,19 +77,13 @@ static Status run_samples(void *context)
         cards += has_kernels[i];
     printf("%d calls of %d cards, %d launches\n", (int)h.calls, cards, (int)h.launches);
     assert_false(h.wrong);
-    static const Op wanted[] = { OP_matmul,          OP_conv,
-                                 OP_conv_transpose,  OP_conv_weight_grad,
-                                 OP_transpose,       OP_concat,
-                                 OP_slice,           OP_split,
-                                 OP_expand,          OP_gather,
-                                 OP_gather_elements, OP_gather_nd,
-                                 OP_max_pool,        OP_average_pool,
-                                 OP_max_pool_grad,   OP_average_pool_grad,
-                                 OP_range_scale,     OP_observed_range,
-                                 OP_dropout,         OP_matmul_integer,
-                                 OP_qlinear_matmul,  OP_qmatmul,
-                                 OP_conv_integer,    OP_qlinear_conv,
-                                 OP_qconv,           OP_scatter_elements,
+    static const Op wanted[] = { OP_matmul,         OP_conv,           OP_conv_transpose,  OP_conv_weight_grad,
+                                 OP_transpose,      OP_concat,         OP_slice,           OP_split,
+                                 OP_expand,         OP_gather,         OP_gather_elements, OP_gather_nd,
+                                 OP_max_pool,       OP_average_pool,   OP_max_pool_grad,   OP_average_pool_grad,
+                                 OP_range_scale,    OP_observed_range, OP_dropout,         OP_attention,
+                                 OP_attention_grad, OP_matmul_integer, OP_qlinear_matmul,  OP_qmatmul,
+                                 OP_conv_integer,   OP_qlinear_conv,   OP_qconv,           OP_scatter_elements,
                                  OP_scatter_nd };
     for (size_t i = 0; i < COUNT(wanted); i++)
         require(has_kernels[wanted[i]], "%s has no kernels\n", ops_table.defs[wanted[i]]->name);
@@ -135,6 +130,38 @@ static void segments(void **state)
     with_context(run_segments);
 }
 
+/* Attention whose sums are longer than a segment: over keys, and over the queries of heads that share one of keys. */
+static Status run_attention(void *context)
+{
+    static const int64_t steps[][2] = { { 3, 2100 }, { 1030, 3 } }; /* queries, keys */
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "attention");
+    for (size_t i = 0; i < 2 * COUNT(steps); i++) {
+        Rng rng = { seed_of("attention", i) };
+        Build b = fresh(c);
+        const DType type = i % 2 ? BF16 : F32;
+        const int64_t *n = steps[i / 2], q[] = { 1, 2, n[0], 2 }, k[] = { 1, 1, n[1], 2 };
+        const AttentionAttr at = { .left_window_size = -1, .right_window_size = -1 };
+        Node *in[] = { draw(&b, &rng, type, 4, q), draw(&b, &rng, type, 4, k), draw(&b, &rng, type, 4, k),
+                       draw(&b, &rng, type, 4, q) };
+        Node *y = build_node(&b, OP_attention, &at, 3, in), *back = build_node_n(&b, OP_attention_grad, &at, 4, in, 3);
+        assert_true(cuda_host_add_call(&h, y, operands_of(c, y), value_of(c, y, &plain)));
+        assert_true(cuda_host_add_call(&h, back, operands_of(c, back), values_of(c, back)));
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    return OK;
+}
+
+static void attention(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_attention);
+}
+
 /* An index that leads out of what it is an index of, on either side, refuses the run; nothing is touched there. */
 static Status run_refused(void *context)
 {
@@ -173,6 +200,6 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(samples), cmocka_unit_test(segments),
-                                        cmocka_unit_test(refused) };
+                                        cmocka_unit_test(attention), cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
