@@ -79,8 +79,7 @@ void cuda_call_indices(const CallMaker *m, const Access *a, const Type *t, const
     }
 }
 
-/* An operand at the point as a number of the arithmetic: outside of it, 0. */
-static void print_factor(const CallMaker *m, int operand, const char *name, int at)
+void cuda_call_factor(const CallMaker *m, int operand, const char *name, int at)
 {
     const Access *a = &m->w.it.in[operand];
     const Type *t = in(m->call, operand)->type;
@@ -135,8 +134,8 @@ static void print_term(const CallMaker *m, int indent, bool segments)
     const char *t = dtype_name(m->arithmetic);
     const int at = 4 * indent;
     Text *out = m->w.out;
-    print_factor(m, 0, "x", at);
-    print_factor(m, 1, "y", at);
+    cuda_call_factor(m, 0, "x", at);
+    cuda_call_factor(m, 1, "y", at);
     text_printf(out, "%*ssum = fma_%s(x, y, sum);\n", at, "", t);
     if (!segments)
         return;
@@ -145,7 +144,7 @@ static void print_term(const CallMaker *m, int indent, bool segments)
     text_printf(out, "%*ssum = 0;\n%*sterms = 0;\n%*s}\n", at + 4, "", at + 4, "", at, "");
 }
 
-static void print_total(const CallMaker *m, bool segments)
+void cuda_call_total(const CallMaker *m, bool segments)
 {
     const char *t = dtype_name(m->arithmetic), *value = "sum";
     Text *out = m->w.out;
@@ -170,6 +169,8 @@ static const char *print_chain(CallMaker *m)
         return why;
     m->arithmetic = in(m->call, 0)->type->dtype == F64 ? F64 : F32;
     t = dtype_name(m->arithmetic);
+    if (cuda_tile(m))
+        return NULL;
     cuda_call_open(m, "chain", cuda_walk_elements(&m->w));
     why = cuda_walk_from_result(&m->w, 1);
     if (why)
@@ -181,7 +182,7 @@ static const char *print_chain(CallMaker *m)
     print_term(m, 1 + open, segments);
     for (int i = open; i > 0; i--)
         text_printf(m->w.out, "%*s}\n", 4 * i, "");
-    print_total(m, segments);
+    cuda_call_total(m, segments);
     text_printf(m->w.out, "}\n");
     return NULL;
 }

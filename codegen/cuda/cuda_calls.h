@@ -1,5 +1,5 @@
 /* What the files that print kernels of calls share: cuda_call.c (which kernels there are, products, moves), cuda_scatter.c,
- * cuda_own.c. */
+ * cuda_own.c, cuda_tile.c. */
 #ifndef CODEGEN_CUDA_CUDA_CALLS_H
 #define CODEGEN_CUDA_CUDA_CALLS_H
 
@@ -29,6 +29,15 @@ void cuda_call_indices(const CallMaker *m, const Access *a, const Type *t, const
 
 /* The head of a kernel and its arguments, up to the brace. */
 void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads);
+
+/* Prints an operand at the point as a number of the arithmetic, `name`: outside of it, 0. */
+void cuda_call_factor(const CallMaker *m, int operand, const char *name, int at);
+
+/* Prints what becomes of `sum` as element `o`, at r0, .. of the result; of segments where there are several. */
+void cuda_call_total(const CallMaker *m, bool segments);
+
+/* Prints the kernels of a sum of products by tiles; false, and nothing, where these are not worth it. */
+bool cuda_tile(CallMaker *m);
 
 /* Prints the kernels that the card of the call writes itself; false: it writes none. */
 bool cuda_own(CallMaker *m);

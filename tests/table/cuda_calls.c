@@ -130,6 +130,40 @@ static void segments(void **state)
     with_context(run_segments);
 }
 
+/* Products by tiles of both sizes, whose sides end within one and whose sums have a segment or several, in stacks, read either
+ * way; of narrow types, too. */
+static Status run_tiles(void *context)
+{
+    static const int64_t sizes[][4] = { { 1, 70, 65, 33 }, { 1, 9, 130, 2100 }, { 2, 64, 8, 17 }, { 130, 20, 129, 5 } };
+    static const DType types[] = { F32, F64, BF16 };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "tiles");
+    for (size_t i = 0; i < COUNT(sizes) * COUNT(types); i++) {
+        Rng rng = { seed_of("tiles", i) };
+        Build b = fresh(c);
+        const int64_t *n = sizes[i / COUNT(types)];
+        const DType type = types[i % COUNT(types)];
+        const MatmulAttr at = { .ta = i % 2, .tb = i / 2 % 2 };
+        Node *x = draw(&b, &rng, type, 3, at.ta ? (int64_t[]){ n[0], n[3], n[1] } : (int64_t[]){ n[0], n[1], n[3] });
+        Node *y = draw(&b, &rng, type, 3, at.tb ? (int64_t[]){ n[0], n[2], n[3] } : (int64_t[]){ n[0], n[3], n[2] });
+        Node *call = build_node(&b, OP_matmul, &at, 2, (Node *[]){ x, y });
+        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), value_of(c, call, &plain)));
+        assert_non_null(strstr(h.jobs[i].launch.kernels[0].name, "_tile"));
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    return OK;
+}
+
+static void tiles(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_tiles);
+}
+
 /* Attention whose sums are longer than a segment: over keys, and over the queries of heads that share one of keys. */
 static Status run_attention(void *context)
 {
@@ -200,6 +234,7 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(samples), cmocka_unit_test(segments),
-                                        cmocka_unit_test(attention), cmocka_unit_test(refused) };
+                                        cmocka_unit_test(attention), cmocka_unit_test(tiles),
+                                        cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,255 @@
+/* Sums of products by tiles: blocks of threads keep pieces of both operands in the memory that they share, and each thread a
+ * square of sums in registers.
+ *
+ *     tile     a block for each tile of a result and each segment of 2048 of its sums: ascending fused multiply-adds
+ *     join     a thread for each element: its segments in their order, where there are several
+ *
+ * Axes of the result are rows where the first operand alone moves along them, columns where the second does, and stacks where
+ * both do.  What is read is where the walk says, so convolutions are products whose operands nobody makes.  Sums have the
+ * order of `chain` and its bits. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "codegen/cuda/cuda_calls.h"
+#include "ops/kernels/panel.h"
+
+enum {
+    SIDE = 16,
+    LEAST = 8,
+    MOST_BLOCKS = 0x7fffffff
+}; /* threads along a side of a tile; rows or columns that are worth one */
+
+/* The tiles that there are, the largest first: each thread has so many rows and columns of sums. */
+typedef struct TileShape {
+    int each, depth;      /* sums along a side of a thread's square; k of a piece */
+    int64_t least_blocks; /* of a result that is to be cut so */
+} TileShape;
+
+static const TileShape shapes[] = { { 8, 8, 128 }, { 4, 16, 0 } };
+
+typedef struct Tile {
+    CallMaker *m;
+    int axes[3][SPACE_RANK], n_axes[3]; /* of rows, columns and stacks */
+    int64_t extent[3], k, segments;
+    TileShape shape;
+    int64_t side, tiles[2];
+} Tile;
+
+enum { ROWS, COLUMNS, STACKS };
+
+static bool moves(const CudaWalk *w, const Access *a, int axis)
+{
+    for (int d = 0; d < a->rank; d++)
+        if (a->step[d * w->it.rank + axis] && w->it.extent[axis] != 1)
+            return true;
+    return w->it.extent[axis] != 1 && a->piece_dim == axis;
+}
+
+static bool sort_axes(Tile *t)
+{
+    const CudaWalk *w = &t->m->w;
+    for (int i = 0; i < 3; i++)
+        t->extent[i] = 1;
+    for (int s = 0; s < w->it.rank; s++) {
+        const bool x = moves(w, &w->it.in[0], s), y = moves(w, &w->it.in[1], s);
+        if (w->solved_by[s] != NO_DIM)
+            return false;
+        if (w->folded[s] || w->it.extent[s] == 1)
+            continue;
+        if (!x && !y)
+            return false;
+        const int kind = x && y ? STACKS : x ? ROWS : COLUMNS;
+        t->axes[kind][t->n_axes[kind]++] = s;
+        t->extent[kind] *= w->it.extent[s];
+    }
+    return true;
+}
+
+static int64_t parts(int64_t n, int64_t each)
+{
+    return (n + each - 1) / each;
+}
+
+static void cut(Tile *t)
+{
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        t->shape = shapes[i];
+        t->side = SIDE * t->shape.each;
+        t->tiles[ROWS] = parts(t->extent[ROWS], t->side);
+        t->tiles[COLUMNS] = parts(t->extent[COLUMNS], t->side);
+        if (t->tiles[ROWS] * t->tiles[COLUMNS] * t->extent[STACKS] * t->segments >= t->shape.least_blocks)
+            return;
+    }
+}
+
+/* Whether the operand's elements lie beside each other along k. */
+static bool runs_along_k(const Tile *t, int operand)
+{
+    const CudaWalk *w = &t->m->w;
+    const Access *a = &w->it.in[operand];
+    for (int i = w->it.n_folded - 1; i >= 0; i--)
+        if (w->it.extent[w->it.folded[i]] != 1)
+            return a->rank && a->step[(a->rank - 1) * w->it.rank + w->it.folded[i]] == 1;
+    return false;
+}
+
+/* A piece of an operand, from k0 on, into shared memory: zeros where it ends. */
+static void print_piece(const Tile *t, int operand, int kind)
+{
+    const CudaWalk *w = &t->m->w;
+    const int64_t depth = t->shape.depth;
+    const bool along = runs_along_k(t, operand);
+    const char *name = operand ? "ys" : "xs", *index = w->index;
+    Text *out = w->out;
+    text_printf(out, "#pragma unroll 4\n        for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n",
+                depth * t->side, SIDE * SIDE);
+    if (along)
+        text_printf(out, "            const u32 h = e %% %" PRId64 ", at = e / %" PRId64 ";\n", depth, depth);
+    else
+        text_printf(out, "            const u32 h = e / %" PRId64 ", at = e %% %" PRId64 ";\n", t->side, t->side);
+    text_printf(out, "            const %s k = k0 + h, i = tile%d * %" PRId64 " + at;\n", index, kind, t->side);
+    text_printf(out, "            T v = 0;\n            if (k < to && i < %" PRId64 ") {\n", t->extent[kind]);
+    cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 4);
+    cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 4);
+    cuda_call_factor(t->m, operand, "x", 16);
+    text_printf(out, "                v = x;\n            }\n            %s[h][at] = v;\n        }\n", name);
+}
+
+static void print_head(const Tile *t, int64_t blocks)
+{
+    const CudaWalk *w = &t->m->w;
+    const char *i = w->index;
+    Text *out = w->out;
+    cuda_call_head(t->m, "tile", blocks, SIDE * SIDE);
+    text_printf(out, "    typedef %s T;\n", dtype_name(t->m->arithmetic));
+    text_printf(out, "    __shared__ T xs[%d][%" PRId64 "], ys[%d][%" PRId64 "];\n", t->shape.depth, t->side + 1,
+                t->shape.depth, t->side + 1);
+    text_printf(out, "    const u32 column = threadIdx.x %% %d, row = threadIdx.x / %d;\n", SIDE, SIDE);
+    text_printf(out,
+                "    const %s block = blockIdx.x, tile1 = block %% %" PRId64 ", tile0 = block / %" PRId64 " %% %" PRId64
+                ";\n",
+                i, t->tiles[COLUMNS], t->tiles[COLUMNS], t->tiles[ROWS]);
+    text_printf(out, "    const %s segment = block / %" PRId64 " %% %" PRId64 ", stack = block / %" PRId64 ";\n", i,
+                t->tiles[ROWS] * t->tiles[COLUMNS], t->segments, t->tiles[ROWS] * t->tiles[COLUMNS] * t->segments);
+    text_printf(out, "    const %s from = segment * %d, to = from + %d < %" PRId64 " ? from + %d : %" PRId64 ";\n", i,
+                PANEL_SEGMENT, PANEL_SEGMENT, t->k, PANEL_SEGMENT, t->k);
+    cuda_walk_digits(w, t->axes[STACKS], t->n_axes[STACKS], "stack", 1);
+    text_printf(out, "    T sums[%d][%d] = { { 0 } };\n", t->shape.each, t->shape.each);
+}
+
+static const char *const multiply = "        __syncthreads();\n"
+                                    "        const u32 n = to - k0 < DEPTH ? (u32)(to - k0) : DEPTH;\n"
+                                    "        for (u32 h = 0; h < n; h++) {\n"
+                                    "            T x[EACH], y[EACH];\n"
+                                    "#pragma unroll\n"
+                                    "            for (u32 i = 0; i < EACH; i++) {\n"
+                                    "                x[i] = xs[h][row + SIDE * i];\n"
+                                    "                y[i] = ys[h][column + SIDE * i];\n"
+                                    "            }\n"
+                                    "#pragma unroll\n"
+                                    "            for (u32 i = 0; i < EACH; i++)\n"
+                                    "#pragma unroll\n"
+                                    "                for (u32 j = 0; j < EACH; j++)\n"
+                                    "                    sums[i][j] = fma_T(x[i], y[j], sums[i][j]);\n"
+                                    "        }\n"
+                                    "        __syncthreads();\n"
+                                    "    }\n";
+
+/* The text above with its words as numbers. */
+static void print_multiply(const Tile *t)
+{
+    const char *const words[] = { "DEPTH", "EACH", "SIDE", "fma_T" };
+    const char *const by[] = { arena_printf(t->m->w.arena, "%d", t->shape.depth),
+                               arena_printf(t->m->w.arena, "%d", t->shape.each),
+                               arena_printf(t->m->w.arena, "%d", SIDE),
+                               arena_printf(t->m->w.arena, "fma_%s", dtype_name(t->m->arithmetic)) };
+    Text *out = t->m->w.out;
+    for (const char *at = multiply; *at;) {
+        size_t k = 0;
+        while (k < COUNT(words) && strncmp(at, words[k], strlen(words[k])) != 0)
+            k++;
+        if (k < COUNT(words)) {
+            text_add(out, by[k]);
+            at += strlen(words[k]);
+        } else {
+            text_char(out, *at++);
+        }
+    }
+}
+
+/* The coordinates of element `o` of the result, which a bias lies by. */
+static void print_coordinates(const Tile *t, int indent)
+{
+    const Type *y = access_result(t->m->call, 0);
+    int64_t below = 1;
+    for (int d = y->rank - 1; d >= 0; d--) {
+        text_printf(t->m->w.out, "%*sconst %s r%d = o / %" PRId64, 4 * indent, "", t->m->w.index, d, below);
+        if (d > 0)
+            text_printf(t->m->w.out, " %% %" PRId64, y->dims[d]);
+        text_printf(t->m->w.out, ";\n");
+        below *= y->dims[d];
+    }
+}
+
+static void print_squares(const Tile *t)
+{
+    const CudaWalk *w = &t->m->w;
+    Text *out = w->out;
+    for (int side = 0; side < 2; side++) {
+        const char *i = side ? "j" : "i";
+        text_printf(out, "#pragma unroll\n    for (u32 %s = 0; %s < %d; %s++) {\n", i, i, t->shape.each, i);
+        text_printf(out, "    const %s at%d = tile%d * %" PRId64 " + %s + %d * %s;\n", w->index, side, side, t->side,
+                    side ? "column" : "row", SIDE, i);
+        text_printf(out, "    if (at%d >= %" PRId64 ")\n        continue;\n", side, t->extent[side]);
+    }
+    cuda_walk_digits(w, t->axes[ROWS], t->n_axes[ROWS], "at0", 1);
+    cuda_walk_digits(w, t->axes[COLUMNS], t->n_axes[COLUMNS], "at1", 1);
+    text_printf(out, "    const %s o = %s;\n    T sum = sums[i][j];\n", w->index,
+                cuda_walk_place(w, &w->it.out[0], access_result(t->m->call, 0)));
+    if (t->segments > 1) {
+        text_printf(out, "    ((T *)scratch)[segment * (i64)%" PRId64 " + o] = sum;\n", cuda_walk_elements(w));
+    } else {
+        print_coordinates(t, 1);
+        cuda_call_total(t->m, false);
+    }
+    text_printf(out, "    }\n    }\n");
+    cuda_call_close(t->m);
+}
+
+static void print_join(const Tile *t)
+{
+    const int64_t n = cuda_walk_elements(&t->m->w);
+    const char *type = dtype_name(t->m->arithmetic);
+    cuda_call_open(t->m, "join", n);
+    print_coordinates(t, 1);
+    text_printf(t->m->w.out, "    %s sum = sum_parts_%s((const %s *)scratch + o, %" PRId64 ", %" PRId64 ");\n", type,
+                type, type, t->segments, n);
+    cuda_call_total(t->m, false);
+    cuda_call_close(t->m);
+}
+
+bool cuda_tile(CallMaker *m)
+{
+    const CudaWalk *w = &m->w;
+    Tile t = { .m = m, .k = cuda_walk_points(w) };
+    if (t.k < 1 || w->it.out[0].reach != REACH_AFFINE || w->it.out[0].guard != GUARD_NONE || !sort_axes(&t) ||
+        t.extent[ROWS] < LEAST || t.extent[COLUMNS] < LEAST)
+        return false;
+    t.segments = parts(t.k, PANEL_SEGMENT);
+    cut(&t);
+    const int64_t blocks = t.tiles[ROWS] * t.tiles[COLUMNS] * t.extent[STACKS] * t.segments;
+    if (blocks > MOST_BLOCKS)
+        return false;
+    if (t.segments > 1)
+        m->launch->scratch =
+            (size_t)(t.segments * cuda_walk_elements(w)) * (m->arithmetic == F64 ? sizeof(f64) : sizeof(f32));
+    print_head(&t, blocks);
+    text_printf(w->out, "    for (%s k0 = from; k0 < to; k0 += %d) {\n", w->index, t.shape.depth);
+    print_piece(&t, 0, ROWS);
+    print_piece(&t, 1, COLUMNS);
+    print_multiply(&t);
+    print_squares(&t);
+    if (t.segments > 1)
+        print_join(&t);
+    return true;
+}
