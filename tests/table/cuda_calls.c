@@ -4,6 +4,7 @@
 #include "codegen/cuda/cuda_call.h"
 #include "ops/attend/attention.h"
 #include "ops/card/access.h"
+#include "ops/window/window.h"
 #include "support/calls.h"
 #include "support/cuda_host.h"
 #include "support/samples.h"
@@ -156,12 +157,44 @@ static Status run_tiles(void *context)
     return OK;
 }
 
+/* Convolutions and the gradients of filters by tiles: of groups, of steps of two, behind padding, with a bias. */
+static Status run_windows(void *context)
+{
+    static int64_t steps[] = { 2, 1 }, taps[] = { 3, 2 }, pads[] = { 1, 0, 2, 1 };
+    static const DType types[] = { F32, BF16 };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "windows");
+    for (size_t i = 0; i < 2 * COUNT(types); i++) {
+        Rng rng = { seed_of("windows", i) };
+        Build b = fresh(c);
+        const DType type = types[i / 2];
+        const int64_t group = 1 + (int64_t)i % 2, channels = i % 2 ? 9 : 350, results = 8 * group;
+        const ConvAttr at = { .window = { .kernel_shape = { 2, taps }, .strides = { 2, steps }, .pads = { 4, pads } },
+                              .group = group };
+        Node *x = draw(&b, &rng, type, 4, (int64_t[]){ 2, channels * group, 7, 6 });
+        Node *w = draw(&b, &rng, type, 4, (int64_t[]){ results, channels, 3, 2 });
+        Node *bias = draw(&b, &rng, type, 1, &results);
+        Node *y = build_node(&b, OP_conv, &at, 3, (Node *[]){ x, w, bias });
+        Node *dy = draw(&b, &rng, type, 4, y->type->dims);
+        Node *back = build_node(&b, OP_conv_weight_grad, &at, 2, (Node *[]){ x, dy });
+        assert_true(cuda_host_add_call(&h, y, operands_of(c, y), value_of(c, y, &plain)));
+        assert_true(cuda_host_add_call(&h, back, operands_of(c, back), value_of(c, back, &plain)));
+    }
+    for (size_t i = 0; i < h.n; i++)
+        assert_non_null(strstr(h.jobs[i].launch.kernels[0].name, "_tile"));
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    return OK;
+}
+
 static void tiles(void **state)
 {
     (void)state;
     if (!cuda_host_there())
         skip();
     with_context(run_tiles);
+    with_context(run_windows);
 }
 
 /* Attention whose sums are longer than a segment: over keys, and over the queries of heads that share one of keys. */
