@@ -9,14 +9,6 @@
 
 enum { PAGE = 4096, ALIGNMENT = 256, SLACK = 0xc5, FRESH = 0xff };
 
-typedef struct Block {
-    char *from, *end; /* its pages */
-    char *at;         /* what was given out */
-    size_t bytes;
-    bool live;
-    CudaContext *context;
-} Block;
-
 typedef struct Blocks {
     Block *p; /* in the order of addresses */
     size_t n, cap;
@@ -51,6 +43,11 @@ static Block *find(const Blocks *b, const void *at)
             return k;
     }
     return NULL;
+}
+
+Block *dram_block(const void *at)
+{
+    return find(&device, at);
 }
 
 static bool reserve(void)
@@ -104,7 +101,7 @@ int dram_alloc(CudaContext *c, CudaAddress *at, size_t bytes)
     const size_t held = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, pages = (held + PAGE - 1) / PAGE * PAGE;
     if (pages + PAGE > (size_t)(range_end - next_free))
         return CUDA_NO_MEMORY;
-    Block b = { next_free, next_free + pages, next_free + pages - held, bytes, true, c };
+    Block b = { next_free, next_free + pages, next_free + pages - held, bytes, true, c, NULL };
     if (mprotect(b.from, pages, PROT_READ | PROT_WRITE) != 0)
         return CUDA_NO_MEMORY;
     fill(&b);
@@ -127,6 +124,8 @@ int dram_free(CudaContext *c, CudaAddress at)
         return CUDA_INVALID;
     }
     b->live = false;
+    check_free(b->shadow);
+    b->shadow = NULL;
     while (device.first_live < device.n && !device.p[device.first_live].live)
         device.first_live++;
     /* The pages go back to the system, the addresses stay taken. */
@@ -145,7 +144,7 @@ int dram_alloc_host(CudaContext *c, void **at, size_t bytes)
         return CUDA_NO_MEMORY;
     mprotect(from + pages, PAGE, PROT_NONE);
     const size_t held = (bytes + 63) / 64 * 64; /* as strictly aligned as anything of the host */
-    const Block b = { from, from + pages, from + pages - held, bytes, true, c };
+    const Block b = { from, from + pages, from + pages - held, bytes, true, c, NULL };
     fill(&b);
     add(&host, b);
     *at = b.at;

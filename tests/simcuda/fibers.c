@@ -31,7 +31,7 @@ FiberStack *fiber_take(void (*entry)(void), void **at)
         s->from = from;
     }
     /* What fiber_switch takes from a stack: six registers, and where it returns to. */
-    void **top = (void **)(s->from + GUARD + BYTES) - 2;
+    void **top = (void **)(s->from + GUARD + BYTES) - 1;
     *top-- = NULL;
     *top = (void *)(uintptr_t)entry;
     for (int i = 0; i < 6; i++)
@@ -44,6 +44,11 @@ void fiber_give(FiberStack *s)
 {
     s->next = unused;
     unused = s;
+}
+
+int fiber_holds(const FiberStack *s, const void *at)
+{
+    return (const char *)at >= s->from + GUARD && (const char *)at < s->from + GUARD + BYTES;
 }
 
 int fiber_is_guard(const FiberStack *s, const void *at)

@@ -13,7 +13,10 @@ void fiber_give(FiberStack *);
 /* Leaves what runs, so that a switch to *from goes on here, and goes on at `to`. */
 void fiber_switch(void **from, void *to);
 
-/* Whether an address is in the page below a stack. */
+/* Whether an address is in a stack. */
+int fiber_holds(const FiberStack *, const void *at);
+
+/* Whether it is in the page below one. */
 int fiber_is_guard(const FiberStack *, const void *at);
 
 #endif

@@ -28,7 +28,7 @@ extern "C" {
 
 // Shared memory of kernel `who` lies together, so that it can be spoilt when a block begins.
 #define SIM_SHARED(who)             static __attribute__((section("simshared_" #who)))
-#define SIM_DYNAMIC(type, name)     type *const name = (type *)sim_calls->dynamic();
+#define SIM_DYNAMIC(type, name)     type *const name = (type *)sim_calls.dynamic();
 
 typedef SimIndex uint3;
 struct dim3 {
@@ -36,7 +36,7 @@ struct dim3 {
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-static const SimCalls *sim_calls;
+static SimCalls sim_calls;
 static SimIndex threadIdx, blockIdx, blockDim, gridDim;
 enum { warpSize = SIM_LANES };
 
@@ -46,22 +46,22 @@ enum { warpSize = SIM_LANES };
 
 static inline void __syncthreads(SIM_LINE)
 {
-    sim_calls->barrier(line, 0);
+    sim_calls.barrier(line, 0);
 }
 
 static inline int __syncthreads_count(int predicate, SIM_LINE)
 {
-    return sim_calls->barrier(line, predicate != 0);
+    return sim_calls.barrier(line, predicate != 0);
 }
 
 static inline int __syncthreads_or(int predicate, SIM_LINE)
 {
-    return sim_calls->barrier(line, predicate != 0) != 0;
+    return sim_calls.barrier(line, predicate != 0) != 0;
 }
 
 static inline int __syncthreads_and(int predicate, SIM_LINE)
 {
-    return sim_calls->barrier(line, predicate == 0) == 0;
+    return sim_calls.barrier(line, predicate == 0) == 0;
 }
 
 static inline void __threadfence() {}
@@ -76,14 +76,14 @@ static inline unsigned sim_lane()
 static inline void __syncwarp(unsigned mask = 0xffffffffu, SIM_LINE)
 {
     char all[SIM_LANES][SIM_SLOT], none = 0;
-    sim_calls->exchange(mask, &none, 1, all, line);
+    sim_calls.exchange(mask, &none, 1, all, line);
 }
 
 template <class T> static T sim_take(unsigned mask, T v, unsigned lane, int line)
 {
     static_assert(sizeof(T) <= SIM_SLOT && std::is_arithmetic<T>::value, "a shuffle of such a type");
     char all[SIM_LANES][SIM_SLOT];
-    sim_calls->exchange(mask, &v, sizeof v, all, line);
+    sim_calls.exchange(mask, &v, sizeof v, all, line);
     memcpy(&v, all[lane % SIM_LANES], sizeof v);
     return v;
 }
@@ -91,7 +91,7 @@ template <class T> static T sim_take(unsigned mask, T v, unsigned lane, int line
 static inline unsigned sim_width(int width, int line)
 {
     if (width < 1 || width > SIM_LANES || (width & (width - 1)))
-        sim_calls->stop("a shuffle whose width is no power of two up to 32", line);
+        sim_calls.stop("a shuffle whose width is no power of two up to 32", line);
     return (unsigned)width;
 }
 
@@ -124,7 +124,7 @@ template <class T, class F> static T sim_all(unsigned mask, T v, F fold, int lin
     char all[SIM_LANES][SIM_SLOT];
     bool any = false;
     T sum = v;
-    sim_calls->exchange(mask, &v, sizeof v, all, line);
+    sim_calls.exchange(mask, &v, sizeof v, all, line);
     for (int i = 0; i < SIM_LANES; i++) {
         T one;
         if (!(mask >> i & 1))
@@ -171,30 +171,30 @@ SIM_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 
 // ---- memory that several touch: threads take turns where they wait and nowhere else ----
 
-#define SIM_ATOMIC(name, value)                                                                                        \
+#define SIM_OF_SEVERAL(name, value)                                                                                       \
     template <class T> static inline T name(T *at, std::common_type_t<T> v, SIM_LINE)                                  \
     {                                                                                                                  \
-        sim_calls->touch(at, sizeof *at, 1, 1, line);                                                                  \
+        sim_calls.touch(at, sizeof *at, SIM_READS | SIM_WRITES | SIM_ATOMIC, line, nullptr);                                                                  \
         T old;                                                                                                         \
         memcpy(&old, at, sizeof old);                                                                                  \
         const T fresh = (T)(value);                                                                                    \
         memcpy(at, &fresh, sizeof fresh);                                                                              \
         return old;                                                                                                    \
     }
-SIM_ATOMIC(atomicAdd, old + v)
-SIM_ATOMIC(atomicSub, old - v)
-SIM_ATOMIC(atomicMin, v < old ? v : old)
-SIM_ATOMIC(atomicMax, v > old ? v : old)
-SIM_ATOMIC(atomicAnd, old & v)
-SIM_ATOMIC(atomicOr, old | v)
-SIM_ATOMIC(atomicXor, old ^ v)
-SIM_ATOMIC(atomicExch, v)
-SIM_ATOMIC(atomicInc, old >= v ? 0 : old + 1)
-#undef SIM_ATOMIC
+SIM_OF_SEVERAL(atomicAdd, old + v)
+SIM_OF_SEVERAL(atomicSub, old - v)
+SIM_OF_SEVERAL(atomicMin, v < old ? v : old)
+SIM_OF_SEVERAL(atomicMax, v > old ? v : old)
+SIM_OF_SEVERAL(atomicAnd, old & v)
+SIM_OF_SEVERAL(atomicOr, old | v)
+SIM_OF_SEVERAL(atomicXor, old ^ v)
+SIM_OF_SEVERAL(atomicExch, v)
+SIM_OF_SEVERAL(atomicInc, old >= v ? 0 : old + 1)
+#undef SIM_OF_SEVERAL
 
 template <class T> static inline T atomicCAS(T *at, std::common_type_t<T> seen, std::common_type_t<T> v, SIM_LINE)
 {
-    sim_calls->touch(at, sizeof *at, 1, 1, line);
+    sim_calls.touch(at, sizeof *at, SIM_READS | SIM_WRITES | SIM_ATOMIC, line, nullptr);
     const T old = *at;
     *at = old == seen ? v : old;
     return old;
@@ -346,13 +346,16 @@ static inline int __dp4a(int x, int y, int sum)
 
 // ---- the way in ----
 
+#define SIM_QUIET __attribute__((no_sanitize("thread"), no_sanitize("alignment")))
+
 // A thread of a kernel, from the addresses of its arguments.
-template <class... A, size_t... I> static inline void sim_apply(void (*kernel)(A...), void **a, std::index_sequence<I...>)
+template <class... A, size_t... I>
+SIM_QUIET static void sim_apply(void (*kernel)(A...), void **a, std::index_sequence<I...>)
 {
     kernel(*(A *)a[I]...);
 }
 
-template <class... A> static inline void sim_call(void (*kernel)(A...), void **a)
+template <class... A> SIM_QUIET static void sim_call(void (*kernel)(A...), void **a)
 {
     sim_apply(kernel, a, std::make_index_sequence<sizeof...(A)>());
 }
@@ -377,16 +380,67 @@ template <class... A> static int sim_count(void (*)(A...))
 // Kernel `number`, whose blocks have `most` threads at most.
 #define SIM_KERNEL(number, name, most)                                                                                 \
     SIM_SECTION(number)                                                                                                \
-    static const SimKernel *sim_kernel_##number()                                                                      \
+    SIM_QUIET static const SimKernel *sim_kernel_##number()                                                                      \
     {                                                                                                                  \
         static const SimKernel kernel = { #name, sim_parameters(name), sim_count(name), most,                          \
                                           __start_simshared_##number, __stop_simshared_##number,                      \
-                                          [](void **a) { sim_call(name, a); } };                                       \
+                                          [](void **a) SIM_QUIET { sim_call(name, a); } };                                       \
         return &kernel;                                                                                                \
     }
 
+// Where each access is told: the compiler calls these before it, for its sanitizers of threads, of alignment and of bounds,
+// whose own libraries are not there.
 #ifdef SIM_CHECKED
 enum { SIM_IS_CHECKED = 1 };
+
+#define SIM_TOLD extern "C" SIM_QUIET __attribute__((visibility("hidden")))
+#define SIM_TOUCH(name, bytes, how)                                                                                    \
+    SIM_TOLD void __tsan_##name##bytes(const void *at)                                                                 \
+    {                                                                                                                  \
+        sim_calls.touch(at, bytes, how, 0, __builtin_return_address(0));                                              \
+    }
+#define SIM_TOUCHES(bytes)                                                                                             \
+    SIM_TOUCH(read, bytes, SIM_READS)                                                                                  \
+    SIM_TOUCH(write, bytes, SIM_WRITES)                                                                                \
+    SIM_TOUCH(volatile_read, bytes, SIM_READS)                                                                         \
+    SIM_TOUCH(volatile_write, bytes, SIM_WRITES)                                                                       \
+    SIM_TOUCH(unaligned_read, bytes, SIM_READS | SIM_ANYWHERE)                                                         \
+    SIM_TOUCH(unaligned_write, bytes, SIM_WRITES | SIM_ANYWHERE)
+SIM_TOUCHES(1)
+SIM_TOUCHES(2)
+SIM_TOUCHES(4)
+SIM_TOUCHES(8)
+SIM_TOUCHES(16)
+SIM_TOLD void __tsan_init() {}
+SIM_TOLD void __tsan_func_entry(void *) {}
+SIM_TOLD void __tsan_func_exit() {}
+SIM_TOLD void __tsan_read_range(const void *at, size_t bytes)
+{
+    sim_calls.touch(at, bytes, SIM_READS | SIM_ANYWHERE, 0, __builtin_return_address(0));
+}
+SIM_TOLD void __tsan_write_range(const void *at, size_t bytes)
+{
+    sim_calls.touch(at, bytes, SIM_WRITES | SIM_ANYWHERE, 0, __builtin_return_address(0));
+}
+
+// What compilers hand over begins with the place in the text.
+struct SimPlace {
+    const char *file;
+    unsigned line, column;
+};
+struct SimMismatch {
+    SimPlace place;
+    const void *type;
+    unsigned char alignment, kind; // of two, the power
+};
+SIM_TOLD void __ubsan_handle_out_of_bounds(const SimPlace *place, size_t)
+{
+    sim_calls.stop("an index outside of its array", (int)place->line);
+}
+SIM_TOLD void __ubsan_handle_type_mismatch_v1(const SimMismatch *m, const void *at)
+{
+    sim_calls.misaligned(at, (size_t)1 << m->alignment, (int)m->place.line);
+}
 #else
 enum { SIM_IS_CHECKED = 0 };
 #endif
@@ -394,12 +448,12 @@ enum { SIM_IS_CHECKED = 0 };
 // sim_kernel_0(), .. of all kernels.
 #define SIM_MODULE(n, ...)                                                                                             \
     SIM_SECTION(functions)                                                                                             \
-    extern "C" __attribute__((visibility("default"))) const SimModule *simcuda_module(const SimCalls *calls)           \
+    extern "C" SIM_QUIET __attribute__((visibility("default"))) const SimModule *simcuda_module(const SimCalls *calls)           \
     {                                                                                                                  \
         static const SimKernel *const kernels[n + 1] = { __VA_ARGS__ };                                                \
         static const SimModule module = { &threadIdx, &blockIdx, &blockDim, &gridDim, __start_simshared_functions,     \
                                           __stop_simshared_functions, kernels, n, SIM_IS_CHECKED };                    \
-        sim_calls = calls;                                                                                             \
+        sim_calls = *calls;                                                                                            \
         return &module;                                                                                                \
     }
 

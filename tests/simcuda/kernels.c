@@ -5,46 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simcuda/fibers.h"
-#include "simcuda/world.h"
+#include "simcuda/run.h"
 
-typedef enum State { READY, AT_BARRIER, AT_EXCHANGE, LEFT } State;
-
-typedef struct Thread {
-    void *at; /* where its stack goes on */
-    FiberStack *stack;
-    State state;
-    SimIndex index;
-    int line, predicate, sum;
-    unsigned mask;
-    char slot[SIM_SLOT], seen[SIM_LANES][SIM_SLOT];
-} Thread;
-
-typedef enum Order { ASCENDING, DESCENDING, RANDOM } Order;
-
-/* A launch that runs. */
-typedef struct Run {
-    const Op *op;
-    const SimModule *module;
-    const SimKernel *kernel;
-    void *arguments[SIM_ARGUMENTS];
-    Thread threads[MOST_THREADS];
-    int turn[MOST_THREADS]; /* whose turn it is */
-    int n, waiting[LEFT + 1];
-    Thread *now; /* null: the scheduler */
-    void *scheduler;
-    char *dynamic;
-    int failed; /* the error that ends it */
-    Order order;
-    uint64_t random;
-} Run;
-
-static Run run;
+Run run;
 
 /* ---- reports ---- */
 
-/* Says what a thread did, and ends the launch. */
-__attribute__((format(printf, 4, 5))) static void blame(int code, const Thread *t, int line, const char *format, ...)
+void blame(int code, const Thread *t, int line, const char *format, ...)
 {
     char text[320], where[64] = "";
     const SimIndex b = *run.module->block;
@@ -59,7 +26,7 @@ __attribute__((format(printf, 4, 5))) static void blame(int code, const Thread *
            t->index.z, where, text);
 }
 
-static void end_thread(void)
+void end_thread(void)
 {
     void *never;
     fiber_switch(&never, run.scheduler);
@@ -107,16 +74,6 @@ static char *call_dynamic(void)
     return run.dynamic;
 }
 
-static void call_touch(const void *at, size_t bytes, int writes, int atomic, int line)
-{
-    char text[160];
-    (void)writes, (void)atomic;
-    if (!dram_is_device(at) || dram_holds((uintptr_t)at, bytes))
-        return;
-    blame(E_ILLEGAL_ADDRESS, run.now, line, "%zu bytes at %s", bytes, dram_say(at, text, sizeof text));
-    end_thread();
-}
-
 static void call_stop(const char *what, int line)
 {
     blame(E_LAUNCH_FAILED, run.now, line, "%s", what);
@@ -125,7 +82,9 @@ static void call_stop(const char *what, int line)
 
 const SimCalls *kernel_calls(void)
 {
-    static const SimCalls calls = { call_barrier, call_exchange, call_dynamic, call_touch, call_stop };
+    static const SimCalls calls = {
+        call_barrier, call_exchange, call_dynamic, check_touch, call_stop, check_misaligned
+    };
     return &calls;
 }
 
@@ -255,6 +214,7 @@ static bool release_block(void)
     }
     for (int i = 0; i < run.n; i++) {
         run.threads[i].sum = sum;
+        run.threads[i].barriers++;
         go_on(&run.threads[i]);
     }
     return true;
@@ -282,6 +242,7 @@ static void exchange(Thread *warp, unsigned mask)
     for (int lane = 0; lane < SIM_LANES; lane++)
         if (mask >> lane & 1) {
             memcpy(warp[lane].seen, seen, sizeof seen);
+            warp[lane].exchanges++;
             go_on(&warp[lane]);
         }
 }
@@ -346,11 +307,15 @@ static void begin_block(void)
     for (int i = 0; i < run.n; i++) {
         Thread *t = &run.threads[i];
         t->state = READY;
+        t->barriers = t->exchanges = 0;
         t->index = (SimIndex){ (unsigned)i % dim.x, (unsigned)i / dim.x % dim.y, (unsigned)i / dim.x / dim.y };
     }
     spoil(run.kernel->shared, run.kernel->shared_end);
     spoil(run.module->shared, run.module->shared_end);
     spoil(run.dynamic, run.dynamic + run.op->shared);
+    run.serial++;
+    if (run.module->checked)
+        check_block();
 }
 
 static void run_block(SimIndex at)
@@ -399,6 +364,7 @@ static void run_blocks(const Op *op)
     const uint64_t n = (uint64_t)op->grid.x * op->grid.y * op->grid.z;
     for (uint64_t i = 0; i < n && !run.failed; i++) {
         const uint64_t b = run.order == ASCENDING ? i : n - 1 - i;
+        run.block_number = (unsigned)b;
         run_block((SimIndex){ (unsigned)(b % op->grid.x), (unsigned)(b / op->grid.x % op->grid.y),
                               (unsigned)(b / op->grid.x / op->grid.y) });
     }

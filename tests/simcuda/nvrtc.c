@@ -205,35 +205,44 @@ static char *source_of(const Scan *s, bool checked)
     return text;
 }
 
+static const char *const plain_flags[] = { "-w",
+                                           "-U_FORTIFY_SOURCE",
+                                           "-std=c++17",
+                                           "-O1",
+                                           "-ffp-contract=off",
+                                           "-fno-strict-aliasing",
+                                           "-fno-math-errno",
+                                           "-fno-trapping-math",
+                                           "-fno-exceptions",
+                                           "-fno-threadsafe-statics",
+                                           "-fPIC",
+                                           "-shared",
+                                           "-I" SIM_TESTS };
+/* The libraries of the sanitizers stay away: kernel.hpp has what they would bring. */
+static const char *const checked_flags[] = { "-fsanitize=thread,alignment,bounds", "-nodefaultlibs", "-g1" };
+
+enum {
+    PLAIN = sizeof plain_flags / sizeof *plain_flags,
+    CHECKED = sizeof checked_flags / sizeof *checked_flags,
+    FILES = 7
+};
+
 /* Runs the compiler, whose messages go to a file; whether it succeeded. */
 static bool run_compiler(const char *source, const char *object, const char *messages, bool checked)
 {
-    const char *const plain[] = { "c++",
-                                  "-w",
-                                  "-U_FORTIFY_SOURCE",
-                                  "-std=c++17",
-                                  "-O1",
-                                  "-ffp-contract=off",
-                                  "-fno-strict-aliasing",
-                                  "-fno-math-errno",
-                                  "-fno-trapping-math",
-                                  "-fPIC",
-                                  "-shared",
-                                  "-I" SIM_TESTS };
-    enum { PLAIN = sizeof plain / sizeof *plain };
-    const char *words[PLAIN + 8];
+    const char *words[PLAIN + CHECKED + FILES] = { "c++" };
     posix_spawn_file_actions_t actions;
     pid_t child;
-    int status, n = PLAIN;
-    memcpy(words, plain, sizeof plain);
-    if (checked) {
-        words[n++] = "-fsanitize=thread,alignment,bounds";
-        words[n++] = "-fno-sanitize-recover=all";
-        words[n++] = "-nostdlib";
-    }
+    int status, n = 1;
+    for (int i = 0; i < PLAIN; i++)
+        words[n++] = plain_flags[i];
+    for (int i = 0; checked && i < CHECKED; i++)
+        words[n++] = checked_flags[i];
     words[n++] = "-o";
     words[n++] = object;
     words[n++] = source;
+    words[n++] = "-lm";
+    words[n++] = "-lc";
     words[n] = NULL;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, messages, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -290,6 +299,10 @@ static char *path_of(const char *source, bool checked)
         h[i] = hash_of(h[i], source, strlen(source));
         h[i] = hash_of(h[i], header, strlen(header));
         h[i] = hash_of(h[i], face, strlen(face));
+        for (int k = 0; k < PLAIN; k++)
+            h[i] = hash_of(h[i], plain_flags[k], strlen(plain_flags[k]) + 1);
+        for (int k = 0; checked && k < CHECKED; k++)
+            h[i] = hash_of(h[i], checked_flags[k], strlen(checked_flags[k]) + 1);
     }
     if (asprintf(&path, "%s/%016llx%08x%s.so", SIM_CACHE, (unsigned long long)h[0], (unsigned)h[1],
                  checked ? "-checked" : "") < 0)

@@ -105,6 +105,10 @@ static int run_copy(const Op *op)
         memset(to, op->value, op->bytes);
     else
         memmove(to, op->kind == OP_WRITE ? op->host : (void *)(uintptr_t)op->from, op->bytes);
+    if (op->kind == OP_COPY)
+        check_copied(op->to, op->from, op->bytes);
+    else if (op->kind != OP_READ)
+        check_wrote(op->to, op->bytes);
     world.counts.copies++;
     world.counts.copied += op->bytes;
     return CUDA_OK;

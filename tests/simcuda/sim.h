@@ -7,6 +7,9 @@
 
 enum { SIM_LANES = 32, SIM_SLOT = 8, SIM_ARGUMENTS = 512 };
 
+/* How memory is touched. */
+enum { SIM_READS = 1, SIM_WRITES = 2, SIM_ATOMIC = 4, SIM_ANYWHERE = 8 /* whatever its alignment */ };
+
 typedef struct SimIndex {
     unsigned x, y, z;
 } SimIndex;
@@ -34,10 +37,12 @@ typedef struct SimCalls {
     void (*exchange)(unsigned mask, const void *mine, size_t bytes, char (*all)[SIM_SLOT], int line);
     /* The memory that a launch gives to a block: <<<grid, block, bytes>>>. */
     char *(*dynamic)(void);
-    /* A thread is about to touch memory. */
-    void (*touch)(const void *at, size_t bytes, int writes, int atomic, int line);
+    /* A thread is about to touch memory; `from` is where in the kernel's code, null where there is a line. */
+    void (*touch)(const void *at, size_t bytes, int how, int line, const void *from);
     /* A thread does what has no meaning; it ends there. */
     void (*stop)(const char *what, int line);
+    /* It uses an address for what must lie at multiples of some bytes. */
+    void (*misaligned)(const void *at, size_t bytes, int line);
 } SimCalls;
 
 typedef struct SimModule {

@@ -159,6 +159,21 @@ bool dram_is_device(const void *at);
 /* Whether it is of the host and devices may use it. */
 bool dram_is_pinned(const void *at);
 
+/* What checked kernels touched of a block, made when they first do. */
+typedef struct Shadow Shadow;
+
+typedef struct Block {
+    char *from, *end; /* its pages */
+    char *at;         /* what was given out */
+    size_t bytes;
+    bool live;
+    CudaContext *context;
+    Shadow *shadow;
+} Block;
+
+/* The block whose pages, or the page behind them, hold an address; null: none. */
+Block *dram_block(const void *at);
+
 /* What lies at an address, for people. */
 const char *dram_say(const void *at, char *text, size_t bytes);
 
@@ -170,6 +185,16 @@ bool dram_spoilt(const char *by);
 
 /* Bytes and blocks of a context (null: of all) that are given out. */
 size_t dram_left(const CudaContext *, bool host, size_t *bytes);
+
+/* ---- checks.c ---- */
+
+/* Bytes of a device that something else than a kernel wrote. */
+void check_wrote(CudaAddress at, size_t bytes);
+
+/* A copy brought what lies at `from`, written or not. */
+void check_copied(CudaAddress to, CudaAddress from, size_t bytes);
+
+void check_free(Shadow *);
 
 /* ---- kernels.c ---- */
 
