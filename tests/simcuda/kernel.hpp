@@ -36,6 +36,9 @@ struct dim3 {
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
+// What is not of the kernel's text tells nobody of its accesses.
+#define SIM_QUIET __attribute__((no_sanitize("thread"), no_sanitize("alignment")))
+
 static SimCalls sim_calls;
 static SimIndex threadIdx, blockIdx, blockDim, gridDim;
 enum { warpSize = SIM_LANES };
@@ -172,7 +175,7 @@ SIM_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 // ---- memory that several touch: threads take turns where they wait and nowhere else ----
 
 #define SIM_OF_SEVERAL(name, value)                                                                                       \
-    template <class T> static inline T name(T *at, std::common_type_t<T> v, SIM_LINE)                                  \
+    template <class T> SIM_QUIET static T name(T *at, std::common_type_t<T> v, SIM_LINE)                                  \
     {                                                                                                                  \
         sim_calls.touch(at, sizeof *at, SIM_READS | SIM_WRITES | SIM_ATOMIC, line, nullptr);                                                                  \
         T old;                                                                                                         \
@@ -192,7 +195,7 @@ SIM_OF_SEVERAL(atomicExch, v)
 SIM_OF_SEVERAL(atomicInc, old >= v ? 0 : old + 1)
 #undef SIM_OF_SEVERAL
 
-template <class T> static inline T atomicCAS(T *at, std::common_type_t<T> seen, std::common_type_t<T> v, SIM_LINE)
+template <class T> SIM_QUIET static T atomicCAS(T *at, std::common_type_t<T> seen, std::common_type_t<T> v, SIM_LINE)
 {
     sim_calls.touch(at, sizeof *at, SIM_READS | SIM_WRITES | SIM_ATOMIC, line, nullptr);
     const T old = *at;
@@ -346,7 +349,6 @@ static inline int __dp4a(int x, int y, int sum)
 
 // ---- the way in ----
 
-#define SIM_QUIET __attribute__((no_sanitize("thread"), no_sanitize("alignment")))
 
 // A thread of a kernel, from the addresses of its arguments.
 template <class... A, size_t... I>

@@ -224,7 +224,7 @@ static const char *const checked_flags[] = { "-fsanitize=thread,alignment,bounds
 enum {
     PLAIN = sizeof plain_flags / sizeof *plain_flags,
     CHECKED = sizeof checked_flags / sizeof *checked_flags,
-    FILES = 7
+    FILES = 8
 };
 
 /* Runs the compiler, whose messages go to a file; whether it succeeded. */
@@ -243,6 +243,7 @@ static bool run_compiler(const char *source, const char *object, const char *mes
     words[n++] = source;
     words[n++] = "-lm";
     words[n++] = "-lc";
+    words[n++] = "-lgcc";
     words[n] = NULL;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, messages, O_WRONLY | O_CREAT | O_TRUNC, 0666);

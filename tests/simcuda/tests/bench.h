@@ -27,6 +27,15 @@ typedef struct Bench {
     SimLeftFn *left;
 } Bench;
 
+/* Fails with a formatted message when `condition` is false. */
+#define bench_that(condition, ...)                                                                                     \
+    do {                                                                                                               \
+        const bool holds = condition;                                                                                  \
+        if (!holds)                                                                                                    \
+            print_error(__VA_ARGS__);                                                                                  \
+        assert_true(holds);                                                                                            \
+    } while (0)
+
 static inline void bench_said(void *arena, const Message *m)
 {
     Text t;
