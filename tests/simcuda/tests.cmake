@@ -61,3 +61,5 @@ set(sim_models ${CMAKE_CURRENT_SOURCE_DIR}/data/exports/mlp-training-16-static.o
                ${CMAKE_CURRENT_SOURCE_DIR}/data/exports/cnn-training-16-static.onnx)
 add_test(NAME simcuda/steps COMMAND ${CMAKE_CURRENT_BINARY_DIR}/device_steps --device cuda --same ${sim_models})
 set_tests_properties(simcuda/cache simcuda/steps PROPERTIES LABELS slow ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
+add_test(NAME simcuda/header COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/simcuda/header)
+set_tests_properties(simcuda/header PROPERTIES LABELS fast)

@@ -9,28 +9,9 @@
 #include <pthread.h>
 
 #include "runtime/cuda/driver.h"
+#include "simcuda/codes.h"
 #include "simcuda/counts.h"
 #include "simcuda/sim.h"
-
-/* Numbers of cuda.h that the engine has no word for. */
-enum {
-    E_NOT_INITIALIZED = 3,
-    E_INVALID_DEVICE = 101,
-    E_INVALID_IMAGE = 200,
-    E_INVALID_CONTEXT = 201,
-    E_INVALID_HANDLE = 400,
-    E_NOT_FOUND = 500,
-    E_NOT_READY = 600,
-    E_ILLEGAL_ADDRESS = 700,
-    E_MISALIGNED = 716,
-    E_LAUNCH_FAILED = 719,
-    E_CAPTURE_UNSUPPORTED = 900,
-    E_CAPTURE_INVALIDATED = 901,
-    E_CAPTURE_IMPLICIT = 906,
-    E_CAPTURED_EVENT = 907,
-    E_CAPTURE_WRONG_THREAD = 908,
-    E_UNKNOWN = 999,
-};
 
 typedef enum ThingKind { CONTEXT, MODULE, FUNCTION, STREAM, EVENT, GRAPH, MADE_GRAPH, THING_KINDS } ThingKind;
 

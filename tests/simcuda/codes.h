@@ -1,0 +1,25 @@
+/* Numbers of cuda.h: simcuda/header holds them to it where it is installed. */
+#ifndef TESTS_SIMCUDA_CODES_H
+#define TESTS_SIMCUDA_CODES_H
+
+/* Numbers of cuda.h that the engine has no word for. */
+enum {
+    E_NOT_INITIALIZED = 3,
+    E_INVALID_DEVICE = 101,
+    E_INVALID_IMAGE = 200,
+    E_INVALID_CONTEXT = 201,
+    E_INVALID_HANDLE = 400,
+    E_NOT_FOUND = 500,
+    E_NOT_READY = 600,
+    E_ILLEGAL_ADDRESS = 700,
+    E_MISALIGNED = 716,
+    E_LAUNCH_FAILED = 719,
+    E_CAPTURE_UNSUPPORTED = 900,
+    E_CAPTURE_INVALIDATED = 901,
+    E_CAPTURE_IMPLICIT = 906,
+    E_CAPTURED_EVENT = 907,
+    E_CAPTURE_WRONG_THREAD = 908,
+    E_UNKNOWN = 999,
+};
+
+#endif
