@@ -26,6 +26,7 @@ void simcuda_forget(void)
 {
     queue_drop(NULL);
     world.sticky = CUDA_OK;
+    world.asked = false;
     world.counts.reports = 0;
     world.report[0] = '\0';
 }

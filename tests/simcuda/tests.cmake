@@ -6,8 +6,9 @@ set(sim_checks 0)
 if(QCC_SANITIZE MATCHES "address")
     set(sim_checks 1)
 endif()
-add_library(sim_cuda SHARED simcuda/audit.c simcuda/checks.c simcuda/driver.c simcuda/fibers.c simcuda/kernels.c simcuda/dram.c simcuda/queue.c
-                            simcuda/report.c simcuda/things.c)
+add_library(sim_cuda SHARED simcuda/audit.c simcuda/checks.c simcuda/dram.c simcuda/driver.c simcuda/driver_modules.c
+                            simcuda/driver_streams.c simcuda/fibers.c simcuda/kernels.c simcuda/queue.c simcuda/report.c
+                            simcuda/things.c)
 set_target_properties(sim_cuda PROPERTIES OUTPUT_NAME cuda)
 add_library(sim_nvrtc SHARED simcuda/nvrtc.c simcuda/scan.c)
 set_target_properties(sim_nvrtc PROPERTIES OUTPUT_NAME nvrtc)

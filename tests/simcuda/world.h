@@ -95,6 +95,7 @@ enum { SIM_ARGUMENT = 16, MOST_THREADS = 1024 };
 typedef struct World {
     bool begun;
     int begun_by;    /* a process: a child that it forks owes nothing */
+    bool asked;      /* to let a call fail */
     int sticky;      /* what every call answers from now on; 0: none */
     uint64_t number; /* of the last op */
     Thing *things;
