@@ -64,3 +64,7 @@ add_test(NAME simcuda/steps COMMAND ${CMAKE_CURRENT_BINARY_DIR}/device_steps --d
 set_tests_properties(simcuda/cache simcuda/steps PROPERTIES LABELS slow ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
 add_test(NAME simcuda/header COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/simcuda/header)
 set_tests_properties(simcuda/header PROPERTIES LABELS fast)
+# Every access of the engine's kernels looked at, in an order that nobody chose.
+add_test(NAME simcuda/engines_checked COMMAND test_simcuda_engines)
+set_tests_properties(simcuda/engines_checked PROPERTIES LABELS slow
+                     ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_SIM_CHECKS=on;QCC_SIM_ORDER=random")
