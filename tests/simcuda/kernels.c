@@ -329,8 +329,10 @@ static void run_block(SimIndex at)
         for (int i = 0; i < run.n && run.waiting[READY] && !run.failed; i++)
             if (run.threads[run.turn[i]].state == READY)
                 resume(&run.threads[run.turn[i]]);
-        if (!run.failed)
-            any = release_warps() | release_block() | any;
+        if (!run.failed && release_warps())
+            any = true;
+        if (!run.failed && release_block())
+            any = true;
     }
     if (!run.failed && run.waiting[LEFT] != run.n)
         explain();

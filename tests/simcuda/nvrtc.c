@@ -205,6 +205,7 @@ static char *source_of(const Scan *s, bool checked)
     return text;
 }
 
+static const char include_tests[] = "-I" SIM_TESTS;
 static const char *const plain_flags[] = { "-w",
                                            "-U_FORTIFY_SOURCE",
                                            "-std=c++17",
@@ -217,7 +218,7 @@ static const char *const plain_flags[] = { "-w",
                                            "-fno-threadsafe-statics",
                                            "-fPIC",
                                            "-shared",
-                                           "-I" SIM_TESTS };
+                                           include_tests };
 /* The libraries of the sanitizers stay away: kernel.hpp has what they would bring. */
 static const char *const checked_flags[] = { "-fsanitize=thread,alignment,bounds", "-nodefaultlibs", "-g1" };
 
