@@ -332,6 +332,7 @@ typedef struct OpDef {
     int weight;                    /* cost for the measure of rules; 0 counts as 1 */
     double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/contract/work.h) */
     size_t (*room)(const Node *n); /* bytes a call takes on one thread beside widened values; null: what caches hold */
+    bool (*narrows)(const Node *n); /* multiplies operands of bf16 as they lie, where its engine may and the machine can */
     bool commutative;
     Combine combine;
     unsigned compares; /* of a comparison: IS_LESS, IS_EQUAL and IS_GREATER, as its result says */

@@ -134,6 +134,9 @@ u64 *eval_out_u64(Eval *e, int i);
  * ends with INTERRUPTED, whatever came of it. */
 void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg);
 
+/* Rounds n elements of result i, which eval_out made and no buffer stands for, into it. */
+void eval_store_f32(const Eval *e, int i, int64_t first, const f32 *from, int64_t n);
+
 /* Says that a block of result 0 is as eval_out_wide's buffer has it, for good: rounded into the result it is told. */
 void eval_done(const Eval *e, const EvalBlock *b, int worker);
 

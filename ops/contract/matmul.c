@@ -274,9 +274,9 @@ static bool may_narrow(const MatmulAttr *at, const Type *a, const Type *b)
     return a->dtype == BF16 && b->dtype == BF16 && m > FEW;
 }
 
-bool work_narrows(const Node *n)
+static bool narrows_matmul(const Node *n)
 {
-    return n->op == OP_matmul && type_known(in(n, 0)->type) && may_narrow(n->attr, in(n, 0)->type, in(n, 1)->type);
+    return type_known(in(n, 0)->type) && may_narrow(n->attr, in(n, 0)->type, in(n, 1)->type);
 }
 
 static bool products_of_bf16(Eval *const *calls, int n)
@@ -443,6 +443,7 @@ const OpDef op_matmul = {
     .trainable = 3,
     .weight = 20,
     .work = work_matmul,
+    .narrows = narrows_matmul,
     .access.kind = ACCESS_CONTRACT,
     .access.tells = true,
     .shares = matmul_shares,

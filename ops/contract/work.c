@@ -77,3 +77,9 @@ double work_of(const Node *n)
     const OpDef *d = op_of(n);
     return d->work ? d->work(n) : work_product(n);
 }
+
+bool work_narrows(const Node *n)
+{
+    const OpDef *d = op_of(n);
+    return d->narrows && d->narrows(n);
+}

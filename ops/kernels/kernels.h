@@ -75,6 +75,22 @@ typedef struct PackedLoops {
     void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
 } PackedLoops;
 
+/* c[m,n] += a b of words, each of which holds two steps of k in bf16, the first one in its low half.  Of a, tiles of PairLoops.rows
+ * rows lie `tile` words apart; in a tile word w of row i is at i * row + w, or at i + w * rows where row is 1: it is packed.
+ * Of b, panels of PairLoops.width columns lie `panel` words apart; in a panel word w of column j is at w * ldb + j. */
+typedef struct PairProduct {
+    size_t m, n, words;
+    size_t row, tile, ldb, panel, ldc;
+    bool fresh; /* c begins with zeros, whatever it holds */
+} PairProduct;
+
+typedef struct PairLoops {
+    size_t rows, width;
+    /* to[i] = the word of low[i] and high[i]; null: of zeros */
+    void (*pair)(size_t n, const u16 *low, const u16 *high, u32 *to);
+    void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, f32 *c);
+} PairLoops;
+
 /* How codes are stored. */
 typedef enum CodeType { CODE_U8, CODE_I8, CODE_U16, CODE_I16, CODE_TYPES } CodeType;
 
@@ -216,6 +232,7 @@ const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic);
 /* Those of bf16 with sums in f32, within a bound of the products of widened operands (docs/arithmetic.md); null where the
  * level has no instruction for them. */
 const PackedLoops *kernels_packed_bf16(const Kernels *level);
+const PairLoops *kernels_pairs_bf16(const Kernels *level);
 
 /* Whole-tensor conversions between storage and arithmetic (ops/kernels/level/store.c): n elements, any storage type,
  * at the best level of the machine. */

@@ -204,6 +204,12 @@ static void round_block(const RoundRun *r, int64_t at, int64_t n)
     }
 }
 
+void eval_store_f32(const Eval *e, int i, int64_t first, const f32 *from, int64_t n)
+{
+    kernels_store_f32(e->kernels, e->out[i], first, from, n);
+    rounding_count_f32(e->machine->options->rounding, e->out[i], first, from, n);
+}
+
 static void round_blocks(void *arg, int64_t begin, int64_t end, int worker)
 {
     const RoundRun *r = arg;

@@ -162,12 +162,17 @@ static const size_t *places(Eval *e, const Run *r)
     return at;
 }
 
+bool channels_are_few(int64_t groups, int64_t channels, int64_t results)
+{
+    return groups >= LEAST_GROUPS && channels <= MOST_PAIRS && results <= MOST_PAIRS &&
+           channels * results <= MOST_PAIRS;
+}
+
 bool channel_weights(Eval *e, const Window *w, int64_t groups, const Type *x, const Type *dy)
 {
     Run r = { .taps = kernels_taps(e->kernels), .packed = kernels_packed(e->kernels, ARITH_F32), .groups = groups };
     r.channels = x->dims[1] / groups, r.results = dy->dims[1] / groups;
-    if (w->rank > 2 || groups < LEAST_GROUPS || r.channels > MOST_PAIRS || r.results > MOST_PAIRS ||
-        r.channels * r.results > MOST_PAIRS || tensor_elements(e->in[DY]) == 0)
+    if (w->rank > 2 || !channels_are_few(groups, r.channels, r.results) || tensor_elements(e->in[DY]) == 0)
         return false;
     r.w = in_plane(w);
     r.n_taps = window_product(2, r.w.kernel);

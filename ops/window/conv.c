@@ -91,17 +91,20 @@ static Status eval_conv(Eval *e)
     c.f64 = eval_is_f64(e);
     if (tensor_elements(eval_out(e, 0)) == 0)
         return OK;
-    const Arithmetic wide = c.f64 ? ARITH_F64 : ARITH_F32;
-    c.x = eval_wide(e, 0, wide);
-    c.kernels = e->kernels;
-    c.filter = filter_packed(e, 1, c.groups, c.results, c.channels, window_product(c.w.rank, c.w.kernel));
-    c.bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
-    c.y = eval_out_wide(e, 0, wide);
+    correlation_operands(e, &c, x->dims[0], window_product(c.w.rank, c.w.in));
+    c.filter = filter_packed(e, 1, c.is_bf16, c.groups, c.results, c.channels, window_product(c.w.rank, c.w.kernel));
     c.size = window_product(c.w.rank, c.w.out);
     correlation_plan(&c, x->dims[0], parallel_threads(e->pool));
     c.rooms = eval_room(e, (size_t)parallel_threads(e->pool), c.room_bytes);
     correlation_run(e, &c);
     return OK;
+}
+
+static bool narrows_conv(const Node *n)
+{
+    const Type *x = in(n, 0)->type, *f = in(n, 1)->type;
+    const int64_t groups = ((const ConvAttr *)n->attr)->group;
+    return type_known(f) && correlation_narrows(x, f, groups, f->dims[1], f->dims[0] / groups);
 }
 
 static size_t room_conv(const Node *n)
@@ -152,6 +155,7 @@ const OpDef op_conv = {
     .weight = 40,
     .work = work_conv,
     .room = room_conv,
+    .narrows = narrows_conv,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },

@@ -234,7 +234,7 @@ static Status add_up(Eval *e, const WeightWay *way)
     const bool wide = way->wide;
     WeightRun r = { .kernels = e->kernels, .groups = at->group };
     eval_window(e, &at->window, X, NULL, &r.w);
-    if (!wide && channel_weights(e, &r.w, at->group, x, dy))
+    if (!wide && (channel_weights(e, &r.w, at->group, x, dy) || word_weights(e, &r.w, at->group, x, dy)))
         return OK;
     way->operands(e, &r);
     r.channels = x->dims[1] / at->group;
@@ -263,6 +263,14 @@ static Status eval_conv_weight_grad(Eval *e)
     static const WeightWay ways[] = { { false, weight_operands_f32, weight_rows_f32 },
                                       { true, weight_operands_f64, weight_rows_f64 } };
     return add_up(e, &ways[eval_is_f64(e)]);
+}
+
+static bool narrows_weight_grad(const Node *n)
+{
+    const Type *x = in(n, X)->type, *dy = in(n, DY)->type;
+    const int64_t groups = ((const ConvAttr *)n->attr)->group;
+    return x->dtype == BF16 && dy->dtype == BF16 && type_known(x) && type_known(dy) &&
+           !channels_are_few(groups, x->dims[1] / groups, dy->dims[1] / groups);
 }
 
 /* The sums of the rows that one thread does together. */
@@ -338,6 +346,7 @@ const OpDef op_conv_weight_grad = {
     .weight = 40,
     .work = work_conv_weight_grad,
     .room = room_conv_weight_grad,
+    .narrows = narrows_weight_grad,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv_weight_grad,
     .amp = { AMP_T, AMP_T, 0, REASON_NONE, NULL, .wide_out = 1 },

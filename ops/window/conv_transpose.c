@@ -123,6 +123,7 @@ static FilterPack phase_filter(const Correlation *c, int64_t all_taps, const int
                          .column = c->results * all_taps,
                          .tap = c->taps == all_taps ? NULL : tap,
                          .f64 = c->f64,
+                         .is_bf16 = c->is_bf16,
                          .from = from,
                          .to = to };
 }
@@ -165,13 +166,15 @@ static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images,
     const int64_t all_taps = window_product(w->rank, w->kernel), threads = parallel_threads(e->pool);
     const size_t element = c->f64 ? sizeof(f64) : sizeof(f32);
     int64_t phases[MAX_SPATIAL], first[MAX_SPATIAL] = { 0 }, *tap = NEWS(e->scratch, int64_t, all_taps);
-    const FilterPack all = {
-        .groups = c->groups, .rows = c->results, .columns = c->channels, .taps = all_taps, .f64 = c->f64
-    };
+    const FilterPack all = { .groups = c->groups,
+                             .rows = c->results,
+                             .columns = c->channels,
+                             .taps = all_taps,
+                             .f64 = c->f64,
+                             .is_bf16 = c->is_bf16 };
     void *packed = eval_room(e, filter_room(e, &all), element);
     size_t room = 0;
     c->filter = packed;
-    c->kernels = e->kernels;
     for (int i = 0; i < w->rank; i++)
         phases[i] = w->stride[i] < w->out[i] ? w->stride[i] : w->out[i];
     const int64_t n = window_product(w->rank, phases);
@@ -200,15 +203,19 @@ static Status eval_conv_transpose(Eval *e)
     c.f64 = eval_is_f64(e);
     if (tensor_elements(eval_out(e, 0)) == 0)
         return OK;
-    const Arithmetic wide = c.f64 ? ARITH_F64 : ARITH_F32;
-    c.x = eval_wide(e, 0, wide);
-    c.bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
-    c.y = eval_out_wide(e, 0, wide);
     c.size = window_product(w.rank, w.out);
     for (int i = 0; i < w.rank; i++)
         c.apart = c.apart || w.stride[i] > 1;
-    run_phases(e, &c, &w, x->dims[0], eval_wide(e, 1, wide));
+    correlation_operands(e, &c, x->dims[0], window_product(w.rank, x->dims + 2));
+    run_phases(e, &c, &w, x->dims[0], c.is_bf16 ? e->in[1]->data : eval_wide(e, 1, c.f64 ? ARITH_F64 : ARITH_F32));
     return OK;
+}
+
+static bool narrows_conv_transpose(const Node *n)
+{
+    const Type *x = in(n, 0)->type, *f = in(n, 1)->type;
+    const int64_t groups = ((const ConvTransposeAttr *)n->attr)->group;
+    return type_known(f) && correlation_narrows(x, f, groups, f->dims[0] / groups, f->dims[1]);
 }
 
 static size_t room_conv_transpose(const Node *n)
@@ -291,6 +298,7 @@ const OpDef op_conv_transpose = {
     .weight = 40,
     .work = work_conv_transpose,
     .room = room_conv_transpose,
+    .narrows = narrows_conv_transpose,
     .access.kind = ACCESS_CONTRACT,
     .access.iterate = iterate_conv_transpose,
     .amp = { AMP_T, AMP_T, 4, REASON_NONE, NULL },

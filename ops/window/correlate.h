@@ -8,6 +8,8 @@
 
 #include "ops/window/window.h"
 
+enum { PLANES_MOST = 4 }; /* channels and results of a group: more of them are worth a product */
+
 /* How small groups run along planes (ops/window/planes.h). */
 typedef struct PlanePlan {
     int64_t lines, blocks; /* positions of the first dimension at a time, 0: it is a product; and how often */
@@ -21,12 +23,15 @@ typedef struct Correlation {
     const void *x, *filter, *bias;     /* filter: packed rows [taps, channels] of each group (FilterPack) */
     void *y;
     bool f64;
+    bool is_bf16;      /* x and filter are words of two channels, sums are f32 */
+    const Eval *store; /* null, or whose result takes f32 rounded, in place of y */
     /* where results stand: position i.. of the window at place + the sum of i * step, of size elements a channel */
     bool apart; /* not simply one after the other */
     int64_t place, step[MAX_SPATIAL], size;
 
     /* the plan */
     int64_t images;
+    int64_t deep;          /* what a tap brings: channels, or words of them */
     int64_t taps, in, out; /* of a kernel; spatial elements of data and result */
     int64_t tile, tiles;   /* positions of a block, blocks of an image */
     int64_t span;          /* images of a block: more than one where they are small */
@@ -49,12 +54,13 @@ size_t correlation_rows(const Correlation *c);
 void correlation_run(Eval *e, Correlation *c);
 
 /* Weights as the left operand of a correlation: of each group rows of [taps, columns], packed in tiles
- * (PackedLoops.pack_rows), so that element (m, u, c) is from[group + m * row + c * column + tap[u]]. */
+ * (PackedLoops.pack_rows, PairProduct), so that element (m, u, c) is from[group + m * row + c * column + tap[u]]. */
 typedef struct FilterPack {
     int64_t groups, rows, columns, taps;
     int64_t group, row, column; /* steps in `from` */
     const int64_t *tap;         /* null: all of them, as they follow each other */
     bool f64;
+    bool is_bf16; /* from bf16 to words of two columns: behind an odd one stands a zero */
     const void *from;
     void *to;
 } FilterPack;
@@ -70,6 +76,17 @@ size_t filter_bytes(const Type *filter, int64_t groups, int64_t rows, int64_t co
 void filter_pack(Eval *e, const FilterPack *f);
 
 /* The weights of operand i, [groups * rows, channels, taps], packed. */
-const void *filter_packed(Eval *e, int i, int64_t groups, int64_t rows, int64_t channels, int64_t taps);
+const void *filter_packed(Eval *e, int i, bool is_bf16, int64_t groups, int64_t rows, int64_t channels, int64_t taps);
+
+/* Whether a call of operands of these types, with so many channels and results in each of its groups, multiplies them as they
+ * lie where its engine may and the machine can: small groups run along planes, and a single channel would half fill its words. */
+bool correlation_narrows(const Type *x, const Type *filter, int64_t groups, int64_t channels, int64_t results);
+
+/* Operand i, [images, groups * channels, `in` elements], as words [images, groups, of two channels, in]. */
+const void *channel_words(Eval *e, int i, int64_t images, int64_t groups, int64_t channels, int64_t in);
+
+/* Decides whether a call multiplies operands as they lie, and says where its data, operand 0 of so many images of `in` elements a
+ * channel, its bias, operand 2, and its results are. */
+void correlation_operands(Eval *e, Correlation *c, int64_t images, int64_t in);
 
 #endif

@@ -112,7 +112,7 @@ static Status eval_deform_conv(Eval *e)
     r.s = steering_of(&w, at->offset_group, x->dims[1]);
     r.channels = filter->dims[1];
     r.results = filter->dims[0] / at->group;
-    r.filter = filter_packed(e, 1, r.groups, r.results, r.channels, r.s.taps);
+    r.filter = filter_packed(e, 1, false, r.groups, r.results, r.channels, r.s.taps);
     r.filter_group =
         filter_group(e, &(FilterPack){ .rows = r.results, .columns = r.channels, .taps = r.s.taps, .f64 = r.f64 });
     (r.f64 ? steered_operands_f64 : steered_operands_f32)(e, &r);

@@ -62,6 +62,7 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
 /* Padding: of floats it is 0. */
 #define FILL_f32(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f32)))
 #define FILL_f64(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f64)))
+#define FILL_u32(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(u32)))
 #define FILL_u8(to, n, fill)  memset(to, fill, (size_t)(n))
 #define FILL_u16(to, n, fill) fill_u16(to, n, fill)
 static void fill_u16(u16 *to, int64_t n, u16 fill)
@@ -147,6 +148,7 @@ GATHER(f32)
 GATHER(f64)
 GATHER(u8)
 GATHER(u16)
+GATHER(u32)
 #undef GATHER
 
 void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_t first, int64_t n, f32 *to)
@@ -157,6 +159,11 @@ void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_
 void window_gather_f64(const Window *w, const f64 *x, const int64_t *tap, int64_t first, int64_t n, f64 *to)
 {
     gather_f64(w, x, tap, first, n, 0, to);
+}
+
+void window_gather_u32(const Window *w, const u32 *x, const int64_t *tap, int64_t first, int64_t n, u32 *to)
+{
+    gather_u32(w, x, tap, first, n, 0, to);
 }
 
 void window_gather_u8(const Window *w, const u8 *x, const int64_t *tap, int64_t first, int64_t n, u8 fill, u8 *to)

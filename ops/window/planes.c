@@ -6,7 +6,6 @@
 #include "ops/kernels/panel.h"
 
 enum {
-    MOST_OF_GROUP = 4,        /* channels and results: more of them are worth a product */
     MOST_EXTENT = 1 << 20,    /* of a plane along each dimension */
     IN_CACHE = 1 << 14,       /* elements of planes */
     MOST_PLANES = 1 << 20,    /* elements where one line of positions sees more */
@@ -79,7 +78,7 @@ static int64_t of_sums(const Correlation *c)
 void planes_plan(Correlation *c)
 {
     c->planes.lines = 0;
-    if (c->f64 || c->groups == 1 || c->channels > MOST_OF_GROUP || c->results > MOST_OF_GROUP || c->out == 0 ||
+    if (c->f64 || c->groups == 1 || c->channels > PLANES_MOST || c->results > PLANES_MOST || c->out == 0 ||
         c->channels == 0 || c->channels * c->taps > PANEL_SEGMENT || !fits(c))
         return;
     set_lines(c, 1);

@@ -26,6 +26,7 @@ struct Kernels {
     const ReduceLoops (*reduce)[ARITHMETICS];
     const PackedLoops *packed;         /* of f32, of f64 */
     const PackedLoops *packed_bf16;    /* of no rows where the level has none */
+    const PairLoops *pairs_bf16;       /* likewise */
     const CodeProducts *code_products; /* of bytes, of any codes */
     DrawLoop *draw;
     LargestLoop *largest;
@@ -65,6 +66,7 @@ struct Kernels {
 #define LEVEL_PRODUCTS(level)                                                                                          \
     extern const CodeProducts code_products_##level[2];                                                                \
     extern const PackedLoops packed_bf16_##level;                                                                      \
+    extern const PairLoops pairs_bf16_##level;                                                                         \
     extern const Kernels kernels_##level;
 LEVEL_PARTS(base)
 #ifdef __x86_64__
