@@ -164,6 +164,9 @@ typedef struct CodeLoops {
     /* v[i] = f32(sums[i] + bias) * factor, one of each or one for each */
     void (*rescale)(size_t n, const i32 *sums, u32 bias, f32 factor, f32 *v);
     void (*rescale_each)(size_t n, const i32 *sums, const i32 *bias, const f32 *factor, f32 *v);
+    /* u[i] = fma(a[i], ra, fma(b[i], rb, base)); (a[i] - za) * (b[i] - zb) * m + z */
+    void (*sum)(size_t n, const f32 *a, const f32 *b, f32 ra, f32 rb, f32 base, f32 *u);
+    void (*product)(size_t n, const f32 *a, const f32 *b, f32 za, f32 zb, f32 m, f32 z, f32 *u);
     /* v[i] /= scale; r[i] = rint_f32(v[i]); r[i] = code_of_f32(r[i], z, lo, hi) */
     void (*divide)(size_t n, f32 *v, f32 scale);
     void (*nearest)(size_t n, const f32 *v, f32 *r);

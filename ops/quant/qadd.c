@@ -55,21 +55,29 @@ static const Type *infer_qbinary(Infer *q)
 typedef struct Binary {
     Space space;
     CodesOut out;
-    const f32 *a, *b;
+    const Tensor *whole[2]; /* operands that have an element for each of the space; null: one that is spread */
+    const f32 *spread[2];
     f32 za, zb, ra, rb, base, m;
     FixedSum by; /* of fixed point */
 } Binary;
 
+/* Elements of the space of operand i. */
+static void load(const Binary *c, int i, int64_t first, int64_t n, f32 *to)
+{
+    if (c->whole[i])
+        kernels_load_f32(c->out.kernels, to, c->whole[i], first, n);
+    else
+        space_gather(&c->space, i, c->spread[i], sizeof(f32), first, n, to);
+}
+
 static void sums_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, f32 *u)
 {
-    for (int64_t i = 0; i < n; i++)
-        u[i] = fma_f32(a[i], c->ra, fma_f32(b[i], c->rb, c->base));
+    kernels_codes(c->out.kernels)->sum((size_t)n, a, b, c->ra, c->rb, c->base, u);
 }
 
 static void products_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, f32 *u)
 {
-    for (int64_t i = 0; i < n; i++)
-        u[i] = (a[i] - c->za) * (b[i] - c->zb) * c->m + c->out.range.z;
+    kernels_codes(c->out.kernels)->product((size_t)n, a, b, c->za, c->zb, c->m, c->out.range.z, u);
 }
 
 /* In fixed point operands have FIXED_SUM_BITS more bits and half the larger scale before they are added. */
@@ -105,8 +113,8 @@ static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f
         for (int64_t block = begin; block < end; block++) {                                                            \
             const int64_t first = block * SUMS_BLOCK, left = c->space.total - first;                                   \
             const int64_t n = left < SUMS_BLOCK ? left : SUMS_BLOCK;                                                   \
-            space_gather(&c->space, 0, c->a, sizeof(f32), first, n, a);                                                \
-            space_gather(&c->space, 1, c->b, sizeof(f32), first, n, b);                                                \
+            load(c, 0, first, n, a);                                                                                   \
+            load(c, 1, first, n, b);                                                                                   \
             NAME(c, n, a, b, u);                                                                                       \
             if (c->out.fixed) {                                                                                        \
                 i64 v[SUMS_BLOCK];                                                                                     \
@@ -137,8 +145,11 @@ static Status eval_qbinary(Eval *e, ParallelFn blocks)
     int64_t strides[2][MAX_RANK];
     Binary c = { .out = codes_out(e, &((const QbinaryAttr *)e->attr)->codes, Y_ZERO) };
     space_open(&c.space, eval_type(e, 0), 2, (const Type *const[]){ e->in[A]->type, e->in[B]->type }, strides);
-    c.a = eval_f32(e, A);
-    c.b = eval_f32(e, B);
+    for (int i = 0; i < 2; i++) {
+        const int x = i ? B : A;
+        c.whole[i] = tensor_elements(e->in[x]) == c.space.total ? e->in[x] : NULL;
+        c.spread[i] = c.whole[i] ? NULL : eval_f32(e, x);
+    }
     c.za = number(e, A_ZERO), c.zb = number(e, B_ZERO);
     const f32 sa = number(e, A_SCALE), sb = number(e, B_SCALE), sy = number(e, Y_SCALE);
     c.ra = sa / sy, c.rb = sb / sy;

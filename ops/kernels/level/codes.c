@@ -14,6 +14,19 @@ static void rescale_each(size_t n, const i32 *restrict sums, const i32 *restrict
         v[i] = (f32)(i32)((u32)sums[i] + (u32)bias[i]) * factor[i];
 }
 
+static void sum(size_t n, const f32 *restrict a, const f32 *restrict b, f32 ra, f32 rb, f32 base, f32 *restrict u)
+{
+    for (size_t i = 0; i < n; i++)
+        u[i] = fma_f32(a[i], ra, fma_f32(b[i], rb, base));
+}
+
+static void product(size_t n, const f32 *restrict a, const f32 *restrict b, f32 za, f32 zb, f32 m, f32 z,
+                    f32 *restrict u)
+{
+    for (size_t i = 0; i < n; i++)
+        u[i] = (a[i] - za) * (b[i] - zb) * m + z;
+}
+
 static void divide(size_t n, f32 *v, f32 scale)
 {
     for (size_t i = 0; i < n; i++)
@@ -65,6 +78,8 @@ static void sizes(size_t n, const f32 *restrict x, f32 *restrict most)
 const CodeLoops LEVEL_NAME(codes) = {
     .rescale = rescale,
     .rescale_each = rescale_each,
+    .sum = sum,
+    .product = product,
     .divide = divide,
     .nearest = nearest,
     .settle = settle,
