@@ -148,6 +148,11 @@ const PackedLoops *kernels_packed_bf16(const Kernels *level)
     return level->packed_bf16->rows ? level->packed_bf16 : NULL;
 }
 
+const QuadLoops *kernels_quads(const Kernels *level)
+{
+    return level->quads->rows ? level->quads : NULL;
+}
+
 const PairLoops *kernels_pairs_bf16(const Kernels *level)
 {
     return level->pairs_bf16->rows ? level->pairs_bf16 : NULL;

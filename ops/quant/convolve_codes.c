@@ -167,7 +167,8 @@ void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *fi
     r.in = window_product(c->w.rank, c->w.in);
     r.out = window_product(c->w.rank, c->w.out);
     r.depth = r.taps * c->channels;
-    if (c->images * c->groups * c->results * r.out == 0)
+    if (c->images * c->groups * c->results * r.out == 0 || codes_along_planes(e, c, x, filter, to) ||
+        codes_convolve_words(e, c, x, filter, to))
         return;
     Codes of_groups = *filter;
     of_groups.one_matrix = filter->n_zeros == 1;

@@ -10,7 +10,7 @@ Codes codes_of(Eval *e, int i, int zero)
     static const i32 none[] = { 0 };
     const DType t = e->in[i]->type->dtype;
     const bool sign = dtype_class(t) == CLASS_INT, wide = dtype_bits(t) > 8;
-    Codes c = { .v = e->in[i]->data, .zeros = none, .n_zeros = 1, .one_matrix = true };
+    Codes c = { .tensor = e->in[i], .v = e->in[i]->data, .zeros = none, .n_zeros = 1, .one_matrix = true };
     c.type = wide ? (sign ? CODE_I16 : CODE_U16) : sign ? CODE_I8 : CODE_U8;
     if (eval_has(e, zero)) {
         c.zeros = eval_i32(e, zero);

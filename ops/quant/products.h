@@ -13,6 +13,7 @@
 
 /* Operand i as codes with the zero points of operand `zero` (absent: none). */
 typedef struct Codes {
+    const Tensor *tensor;
     const void *v;
     CodeType type;
     const i32 *zeros;
@@ -56,6 +57,11 @@ typedef struct CodesConv {
     Window w;
     int64_t images, groups, channels, results; /* channels and results of a group */
 } CodesConv;
+/* The same of small groups along planes (ops/window/planes.h): as floats, which hold such sums exactly; and of words of four
+ * channels, where the level has loops for them and weights have a sign and no zero points.  False: nothing was done. */
+bool codes_along_planes(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to);
+bool codes_convolve_words(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to);
+
 void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to);
 
 /* ---- what both are made of ---- */

@@ -2,10 +2,15 @@
 #include "base/parallel.h"
 #include "ops/window/correlate.h"
 
+/* Whether groups run along planes, if nothing else is against it. */
+static bool are_few(int64_t groups, int64_t channels, int64_t results)
+{
+    return groups > 1 && channels <= PLANES_MOST && results <= PLANES_MOST;
+}
+
 bool correlation_narrows(const Type *x, const Type *filter, int64_t groups, int64_t channels, int64_t results)
 {
-    const bool along_planes = groups > 1 && channels <= PLANES_MOST && results <= PLANES_MOST;
-    return x->dtype == BF16 && filter->dtype == BF16 && channels > 1 && !along_planes;
+    return x->dtype == BF16 && filter->dtype == BF16 && channels > 1 && !are_few(groups, channels, results);
 }
 
 typedef struct WordsRun {
@@ -39,16 +44,34 @@ const void *channel_words(Eval *e, int i, int64_t images, int64_t groups, int64_
     return r.to;
 }
 
+static void round_results(const void *eval, int64_t first, int64_t n, const f32 *v)
+{
+    eval_store_f32(eval, 0, first, v, n);
+}
+
 void correlation_operands(Eval *e, Correlation *c, int64_t images, int64_t in)
 {
     const Arithmetic wide = c->f64 ? ARITH_F64 : ARITH_F32;
     c->is_bf16 = eval_options(e)->narrow && kernels_pairs_bf16(e->kernels) &&
                  correlation_narrows(e->in[0]->type, e->in[1]->type, c->groups, c->channels, c->results);
     c->kernels = e->kernels;
-    c->x = c->is_bf16 ? channel_words(e, 0, images, c->groups, c->channels, in) : eval_wide(e, 0, wide);
     c->bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
-    if (c->is_bf16 && !c->apart && eval_type(e, 0)->dtype == BF16)
-        c->store = e;
+    if (c->is_bf16)
+        c->x = channel_words(e, 0, images, c->groups, c->channels, in);
+    else if (dtype_is_narrow(e->in[0]->type->dtype) && are_few(c->groups, c->channels, c->results))
+        c->data = e->in[0];
+    else
+        c->x = eval_wide(e, 0, wide);
+    if ((c->is_bf16 || c->data) && !c->apart && dtype_is_narrow(eval_out(e, 0)->type->dtype))
+        c->taker = (ResultTaker){ round_results, e };
     else
         c->y = eval_out_wide(e, 0, wide);
+}
+
+void correlation_widen(Eval *e, Correlation *c)
+{
+    if (!c->data || c->planes.lines)
+        return;
+    c->x = eval_wide(e, 0, ARITH_F32);
+    c->data = NULL;
 }

@@ -95,6 +95,7 @@ static Status eval_conv(Eval *e)
     c.filter = filter_packed(e, 1, c.is_bf16, c.groups, c.results, c.channels, window_product(c.w.rank, c.w.kernel));
     c.size = window_product(c.w.rank, c.w.out);
     correlation_plan(&c, x->dims[0], parallel_threads(e->pool));
+    correlation_widen(e, &c);
     c.rooms = eval_room(e, (size_t)parallel_threads(e->pool), c.room_bytes);
     correlation_run(e, &c);
     return OK;

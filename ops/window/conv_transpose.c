@@ -183,6 +183,7 @@ static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images,
     for (int64_t k = 0; k < n && !eval_stopped(e); k++, position_next(w->rank, phases, first)) {
         phase_open(c, w, first, tap);
         correlation_plan(c, images, threads);
+        correlation_widen(e, c);
         const FilterPack part = phase_filter(c, all_taps, tap, filter, packed);
         filter_pack(e, &part);
         if (c->room_bytes > room) {

@@ -35,7 +35,7 @@ static size_t gathered_of(size_t positions)
 /* Whether results are made apart from where they stand. */
 static bool is_placed(const Correlation *c)
 {
-    return c->apart || c->span > 1 || c->store;
+    return c->apart || c->span > 1 || c->taker.take;
 }
 
 static int64_t rows_of_tile(const Correlation *c)
@@ -89,7 +89,7 @@ static void add_lines_bf16(const Correlation *c, const PairProduct *p, const u32
 
 #define SEE_f32                                window_gather_f32
 #define SEE_f64                                window_gather_f64
-#define SEE_bf16                               window_gather_u32
+#define SEE_bf16(w, x, tap, first, n, to)      window_gather_u32(w, x, tap, first, n, 0, to)
 #define DIRECT_f32                             panel_f32
 #define DIRECT_f64                             panel_f64
 #define DIRECT_bf16(level, p, rows, seen, ...) ((void)(seen)) /* never: words are gathered */
@@ -105,13 +105,13 @@ BIAS(f32)
 BIAS(f64)
 #undef BIAS
 
-/* Results of some images, rounded to what the call gives: their first one is element `at` of it. */
+/* Results of some images to their taker: their first one is element `at` of the result. */
 static void store_all(const Correlation *c, const Block *u, int64_t at, const f32 *from)
 {
     const int64_t image = c->groups * c->results * c->size;
     for (int64_t i = 0; i < u->n_rows; i++)
         for (int64_t m = 0; m < u->images; m++, from += u->n)
-            eval_store_f32(c->store, 0, at + m * image + i * c->size, from, u->n);
+            c->taker.take(c->taker.user, at + m * image + i * c->size, u->n, from);
 }
 
 /* Operands of type T, sums of type S of the same size. */
@@ -193,7 +193,7 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
         const S *bias = c->bias ? (const S *)c->bias + row : NULL;                                                     \
         const T *filter = (const T *)c->filter + (size_t)u->group * correlation_rows(c);                               \
         const int64_t first = (u->image * c->groups * c->results + row) * c->size;                                     \
-        S *y = c->store ? NULL : (S *)c->y + first, *placed = room;                                                    \
+        S *y = c->taker.take ? NULL : (S *)c->y + first, *placed = room;                                               \
         S *to = is_placed(c) ? placed : y + u->first;                                                                  \
         const int64_t n = u->images * u->n;                                                                            \
         const Panel p = panel_of(c, u->n_rows, n);                                                                     \
@@ -202,7 +202,7 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
         else                                                                                                           \
             multiply_##N(c, u, filter + u->result * k, to, p.ldc, placed + c->placed);                                 \
         add_bias_##S(to, bias, u->n_rows, n, (int64_t)p.ldc);                                                          \
-        if (c->store)                                                                                                  \
+        if (c->taker.take)                                                                                             \
             store_all(c, u, first + u->first, (const f32 *)(const void *)to);                                          \
         else if (is_placed(c))                                                                                         \
             place_all_##N(c, u, to, y);                                                                                \

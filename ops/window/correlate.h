@@ -8,6 +8,12 @@
 
 #include "ops/window/window.h"
 
+/* Who is given results: n that follow each other from element `first` of the result on, by the threads that made them. */
+typedef struct ResultTaker {
+    void (*take)(const void *user, int64_t first, int64_t n, const f32 *v);
+    const void *user;
+} ResultTaker;
+
 enum { PLANES_MOST = 4 }; /* channels and results of a group: more of them are worth a product */
 
 /* How small groups run along planes (ops/window/planes.h). */
@@ -23,8 +29,10 @@ typedef struct Correlation {
     const void *x, *filter, *bias;     /* filter: packed rows [taps, channels] of each group (FilterPack) */
     void *y;
     bool f64;
-    bool is_bf16;      /* x and filter are words of two channels, sums are f32 */
-    const Eval *store; /* null, or whose result takes f32 rounded, in place of y */
+    bool is_bf16;       /* x and filter are words of two channels, sums are f32 */
+    const Tensor *data; /* along planes: null, or what is loaded in place of x, less `zero` */
+    f32 zero;
+    ResultTaker taker; /* of f32, in place of y; take null: there is none */
     /* where results stand: position i.. of the window at place + the sum of i * step, of size elements a channel */
     bool apart; /* not simply one after the other */
     int64_t place, step[MAX_SPATIAL], size;
@@ -88,5 +96,8 @@ const void *channel_words(Eval *e, int i, int64_t images, int64_t groups, int64_
 /* Decides whether a call multiplies operands as they lie, and says where its data, operand 0 of so many images of `in` elements a
  * channel, its bias, operand 2, and its results are. */
 void correlation_operands(Eval *e, Correlation *c, int64_t images, int64_t in);
+
+/* Widens what correlation_operands left to planes, where the plan has none. */
+void correlation_widen(Eval *e, Correlation *c);
 
 #endif

@@ -62,9 +62,14 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
 /* Padding: of floats it is 0. */
 #define FILL_f32(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f32)))
 #define FILL_f64(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f64)))
-#define FILL_u32(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(u32)))
+#define FILL_u32(to, n, fill) fill_u32(to, n, fill)
 #define FILL_u8(to, n, fill)  memset(to, fill, (size_t)(n))
 #define FILL_u16(to, n, fill) fill_u16(to, n, fill)
+static void fill_u32(u32 *to, int64_t n, u32 fill)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = fill;
+}
 static void fill_u16(u16 *to, int64_t n, u16 fill)
 {
     for (int64_t i = 0; i < n; i++)
@@ -161,9 +166,9 @@ void window_gather_f64(const Window *w, const f64 *x, const int64_t *tap, int64_
     gather_f64(w, x, tap, first, n, 0, to);
 }
 
-void window_gather_u32(const Window *w, const u32 *x, const int64_t *tap, int64_t first, int64_t n, u32 *to)
+void window_gather_u32(const Window *w, const u32 *x, const int64_t *tap, int64_t first, int64_t n, u32 fill, u32 *to)
 {
-    gather_u32(w, x, tap, first, n, 0, to);
+    gather_u32(w, x, tap, first, n, fill, to);
 }
 
 void window_gather_u8(const Window *w, const u8 *x, const int64_t *tap, int64_t first, int64_t n, u8 fill, u8 *to)

@@ -16,6 +16,7 @@ enum {
 typedef struct Room {
     size_t *at; /* where in the planes (tap, channel) stands */
     f32 *weights, *planes, *sums;
+    f32 *data, *taken; /* a channel that is loaded; results on their way to who takes them */
 } Room;
 
 /* How far the taps of dimension i reach; the distance of taps may be negative. */
@@ -75,6 +76,16 @@ static int64_t of_sums(const Correlation *c)
     return round_up(c->planes.lines * c->planes.pitch[0] + MOST_LANES);
 }
 
+static int64_t of_data(const Correlation *c)
+{
+    return c->data ? round_up(c->in) : 0;
+}
+
+static int64_t of_taken(const Correlation *c)
+{
+    return c->taker.take ? round_up(c->planes.lines * (c->out / c->w.out[0])) : 0;
+}
+
 void planes_plan(Correlation *c)
 {
     c->planes.lines = 0;
@@ -87,7 +98,7 @@ void planes_plan(Correlation *c)
     set_lines(c, more + 1 < c->w.out[0] ? more + 1 : c->w.out[0]);
     c->planes.blocks = (c->w.out[0] + c->planes.lines - 1) / c->planes.lines;
     c->room_bytes = (size_t)of_weights(c) * (sizeof(size_t) + sizeof(f32)) +
-                    (size_t)(round_up(of_planes(c) + MOST_LANES) + of_sums(c)) * sizeof(f32);
+                    (size_t)(round_up(of_planes(c) + MOST_LANES) + of_sums(c) + of_data(c) + of_taken(c)) * sizeof(f32);
 }
 
 int64_t planes_blocks(const Correlation *c)
@@ -162,9 +173,27 @@ static void fill_lines(const Correlation *c, const f32 *x, int64_t lines, int64_
     }
 }
 
-/* The planes of a group at some lines of positions. */
-static void fill(const Correlation *c, int64_t plane, int64_t first, int64_t lines, f32 *to)
+/* A channel as far as some lines of positions see it: where it is, or loaded to where it would be in its own plane. */
+static const f32 *channel_of(const Correlation *c, int64_t channel, int64_t first, int64_t lines, const Room *room)
 {
+    const Window *w = &c->w;
+    const int64_t line = c->in / w->in[0], back = w->dilation[0] < 0 ? reach(w, 0) : 0,
+                  seen = (lines - 1) * w->stride[0] + reach(w, 0) + 1;
+    if (!c->data)
+        return (const f32 *)c->x + channel * c->in;
+    const int64_t from = within(first * w->stride[0] - w->begin[0] - back, 0, w->in[0]),
+                  end = within(first * w->stride[0] - w->begin[0] - back + seen, from, w->in[0]);
+    f32 *to = room->data + from * line;
+    kernels_load_f32(c->kernels, to, c->data, channel * c->in + from * line, (end - from) * line);
+    for (int64_t i = 0; i < (end - from) * line && c->zero != 0; i++)
+        to[i] -= c->zero;
+    return room->data;
+}
+
+/* The planes of a group at some lines of positions. */
+static void fill(const Correlation *c, int64_t plane, int64_t first, int64_t lines, const Room *room)
+{
+    f32 *to = room->planes;
     const PlanePlan *p = &c->planes;
     Window g = { .rank = c->w.rank };
     for (int i = 0; i < g.rank; i++) {
@@ -178,13 +207,14 @@ static void fill(const Correlation *c, int64_t plane, int64_t first, int64_t lin
     g.out[0] -= p->lines - lines;
     for (int64_t k = 0; k < c->channels; k++) {
         int64_t phase[MAX_SPATIAL] = { 0 };
+        const f32 *x = channel_of(c, plane + k, first, lines, room);
         if (g.rank == 2 && p->phases == 1) {
-            fill_lines(c, (const f32 *)c->x + (plane + k) * c->in, g.out[0], g.begin[0], g.begin[1], to);
+            fill_lines(c, x, g.out[0], g.begin[0], g.begin[1], to);
             to += p->plane;
             continue;
         }
         for (int64_t f = 0; f < p->phases; f++, to += p->plane, position_next(g.rank, g.stride, phase))
-            window_gather_f32(&g, (const f32 *)c->x + (plane + k) * c->in, phase, 0, g.out[0] * p->pitch[0], to);
+            window_gather_f32(&g, x, phase, 0, g.out[0] * p->pitch[0], to);
     }
 }
 
@@ -229,17 +259,21 @@ static void run_block(const Correlation *c, int64_t at, int64_t first, const Roo
     int64_t n = 1;
     for (int i = 0; i < c->w.rank; i++)
         n += ((i ? c->w.out[i] : lines) - 1) * p->pitch[i];
-    fill(c, at * c->channels, first, lines, room->planes);
+    const int64_t line = c->out / c->w.out[0], where = c->taker.take ? 0 : first;
+    fill(c, at * c->channels, first, lines, room);
     for (int64_t m = 0; m < c->results; m++) {
         for (size_t i = 0; i < k; i++)
             room->weights[i] = filter[(size_t)m / tile * tile * k + i * tile + (size_t)m % tile];
         kernels_taps(c->kernels)->weigh(k, room->at, room->weights, (size_t)n, room->planes, room->sums);
         const f32 *bias = c->bias ? (const f32 *)c->bias + group * c->results + m : NULL;
-        f32 *y = (f32 *)c->y + (at * c->results + m) * c->size;
+        const int64_t result = (at * c->results + m) * c->size;
+        f32 *y = c->taker.take ? room->taken : (f32 *)c->y + result;
         if (c->w.rank == 2 && !c->apart && !bias)
-            place_lines(c, room->sums, first, lines, y);
+            place_lines(c, room->sums, where, lines, y);
         else
-            place(c, room->sums, first, lines, bias, y);
+            place(c, room->sums, where, lines, bias, y);
+        if (c->taker.take)
+            c->taker.take(c->taker.user, result + first * line, lines * line, room->taken);
     }
 }
 
@@ -250,6 +284,8 @@ static Room open_room(const Correlation *c, int worker)
     room.weights = (f32 *)(void *)(from + (size_t)of_weights(c) * sizeof(size_t));
     room.planes = room.weights + of_weights(c);
     room.sums = room.planes + round_up(of_planes(c) + MOST_LANES);
+    room.data = room.sums + of_sums(c);
+    room.taken = room.data + of_data(c);
     place_taps(c, room.at);
     return room;
 }

@@ -114,11 +114,11 @@ void position_of(int rank, const int64_t *dims, int64_t index, int64_t *at);
 /* One row of a window matrix: what tap `tap` sees at positions [first, first + n) of one image; zero in the padding. */
 void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_t first, int64_t n, f32 *to);
 void window_gather_f64(const Window *w, const f64 *x, const int64_t *tap, int64_t first, int64_t n, f64 *to);
-/* The same of words of two channels in bf16. */
-void window_gather_u32(const Window *w, const u32 *x, const int64_t *tap, int64_t first, int64_t n, u32 *to);
 /* The same of codes, padding being their zero point. */
 void window_gather_u8(const Window *w, const u8 *x, const int64_t *tap, int64_t first, int64_t n, u8 fill, u8 *to);
 void window_gather_u16(const Window *w, const u16 *x, const int64_t *tap, int64_t first, int64_t n, u16 fill, u16 *to);
+/* The same of words of several channels. */
+void window_gather_u32(const Window *w, const u32 *x, const int64_t *tap, int64_t first, int64_t n, u32 fill, u32 *to);
 
 /* The reverse: adds what each position has for tap `tap` to the element that the tap sees. */
 void window_scatter_f32(const Window *w, f32 *x, const int64_t *tap, const f32 *from);

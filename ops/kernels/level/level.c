@@ -23,6 +23,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .reduce = FROM(reduce),
     .packed = FROM(packed),
     .packed_bf16 = &LEVEL_NAME(packed_bf16),
+    .quads = &LEVEL_NAME(quads),
     .pairs_bf16 = &LEVEL_NAME(pairs_bf16),
     .code_products = LEVEL_NAME(code_products),
     .draw = FROM(draw),

@@ -6,6 +6,7 @@
 
 #include "ir/tensor.h"
 #include "ops/kernels/kernels.h"
+#include "ops/kernels/quads.h"
 
 /* Between storage types and an arithmetic T: the loads and stores of ops/card/eval.h. */
 #define LEVEL_LOAD(T)  void (*load_##T)(T * to, const Tensor *from, int64_t first, int64_t n)
@@ -27,6 +28,7 @@ struct Kernels {
     const PackedLoops *packed;         /* of f32, of f64 */
     const PackedLoops *packed_bf16;    /* of no rows where the level has none */
     const PairLoops *pairs_bf16;       /* likewise */
+    const QuadLoops *quads; /* likewise */
     const CodeProducts *code_products; /* of bytes, of any codes */
     DrawLoop *draw;
     LargestLoop *largest;
@@ -66,6 +68,7 @@ struct Kernels {
 #define LEVEL_PRODUCTS(level)                                                                                          \
     extern const CodeProducts code_products_##level[2];                                                                \
     extern const PackedLoops packed_bf16_##level;                                                                      \
+    extern const QuadLoops quads_##level;                                                                              \
     extern const PairLoops pairs_bf16_##level;                                                                         \
     extern const Kernels kernels_##level;
 LEVEL_PARTS(base)

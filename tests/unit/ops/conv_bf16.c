@@ -27,9 +27,12 @@ static const Case cases[] = {
       { 1, 1 },
       { 1, 1 },
       { 1, 1, 1, 1 } }, /* more than a segment of taps and channels */
-    { 1, 1, 2, 50, { 40, 33 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 } },  /* several blocks of positions */
-    { 5, 1, 4, 12, { 29, 31 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 } },  /* segments that end inside images */
-    { 2, 1, 2, 1, { 3, 3 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 5, 5, 5, 5 } },     /* windows in the padding alone */
+    { 1, 1, 2, 50, { 40, 33 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 } }, /* several blocks of positions */
+    { 5, 1, 4, 12, { 29, 31 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 } }, /* segments that end inside images */
+    { 2, 1, 2, 1, { 3, 3 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 5, 5, 5, 5 } },    /* windows in the padding alone */
+    { 2, 5, 1, 1, { 9, 14 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 } },   /* along planes, which load their data */
+    { 1, 3, 2, 3, { 70, 61 }, { 5, 2 }, { 2, 3 }, { 1, 2 }, { 2, 0, 1, 3 } },
+    { 1, 4, 1, 2, { 300, 90 }, { 3, 3 }, { 1, 1 }, { 2, 1 }, { 2, 1, 2, 1 } },  /* several blocks of lines */
     { 1, 1, 65, 97, { 14, 14 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1, 1, 1 } }, /* steps of two */
 };
 

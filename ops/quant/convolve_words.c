@@ -1,0 +1,217 @@
+/* Convolutions of codes of 8 bits by words of four channels: data is turned into such words once, and what a tap sees of them is
+ * multiplied as it is gathered.  Weights have a sign and no zero points, so that the zero point of the data brings the same to all
+ * sums of a result: it times the sum of the weights. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "ops/kernels/quads.h"
+#include "ops/quant/products.h"
+
+enum {
+    DEPTH = 4,       /* channels of a word */
+    POSITIONS = 256, /* of a block */
+    RESULTS = 528,   /* of a block: their sums stay in a second-level cache */
+    WORDS = 128,     /* that are gathered at a time */
+    APART = 16,      /* words between lines, so that they do not meet in one place of a cache */
+    TAPS = 32,       /* whose words are made together */
+    SIGN = 0x80,
+    FOUR = 0x01010101,
+};
+
+typedef struct Run {
+    const QuadLoops *l;
+    const CodesConv *c;
+    const u8 *x, *filter;
+    u32 *words, *tiles; /* of data; of weights */
+    i32 *less;          /* what is added to each sum of a result */
+    u32 flip, zero;     /* of all four bytes of a word of data */
+    const SumTaker *to;
+    int64_t taps, in, out, quads, row_tiles; /* words of a group's channels; tiles of a group */
+    int64_t cols, across, rows, parts, span; /* positions of a block, blocks of an image; results; images */
+    char *rooms;
+    size_t room;
+} Run;
+
+static void make_words(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Run *r = arg;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t group = i / r->quads, channel = i % r->quads * DEPTH;
+        const u8 *lines[DEPTH];
+        for (int64_t k = 0; k < DEPTH; k++) /* behind the last one whatever: weights are 0 there */
+            lines[k] = r->x + (group * r->c->channels + (channel + k < r->c->channels ? channel + k : channel)) * r->in;
+        r->l->quad((size_t)r->in, lines, r->flip, r->words + i * r->in);
+    }
+}
+
+/* Four channels of some rows of weights, at taps [first, first + n): words of a row, then turned. */
+static void pack_words(const Run *r, const u8 *from, int64_t rows, int64_t channels, int64_t first, int64_t n, u32 *to)
+{
+    static const u8 none[TAPS];
+    const int64_t row = r->c->channels * r->taps, tap = r->quads * (int64_t)r->l->rows;
+    u32 words[MOST_TILE_ROWS * TAPS];
+    for (int64_t i = 0; i < rows; i++) {
+        const u8 *lines[DEPTH];
+        for (int64_t k = 0; k < DEPTH; k++)
+            lines[k] = k < channels ? from + i * row + k * r->taps + first : none;
+        r->l->quad((size_t)n, lines, 0, words + i * TAPS);
+    }
+    for (int64_t u = 0; u < n; u++)
+        for (int64_t i = 0; i < rows; i++)
+            to[(first + u) * tap + i] = words[i * TAPS + u];
+}
+
+/* Tiles of weights, and what the zero point of data brings to their sums. */
+static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Run *r = arg;
+    const int64_t tile = (int64_t)r->l->rows, depth = r->c->channels * r->taps, words = r->quads * r->taps;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t group = i / r->row_tiles, m = i % r->row_tiles * tile;
+        const int64_t rows = r->c->results - m < tile ? r->c->results - m : tile, first = group * r->c->results + m;
+        const u8 *from = r->filter + first * depth;
+        for (int64_t q = 0; q < r->quads; q++)
+            for (int64_t u = 0; u < r->taps; u += TAPS)
+                pack_words(r, from + q * DEPTH * r->taps, rows, r->c->channels - q * DEPTH, u,
+                           r->taps - u < TAPS ? r->taps - u : TAPS, r->tiles + (i * words + q) * tile);
+        for (int64_t k = 0; k < rows; k++) {
+            i32 sum = 0;
+            for (int64_t j = 0; j < depth; j++)
+                sum += (i8)from[k * depth + j];
+            r->less[first + k] = (i32)(0u - (r->zero & 0xff) * (u32)sum);
+        }
+    }
+}
+
+/* Some results of a group at some positions of some images. */
+typedef struct Block {
+    int64_t image, images, group, first, positions, result, rows;
+} Block;
+
+static Block block_at(const Run *r, int64_t item)
+{
+    Block b = { .result = item % r->parts * r->rows };
+    item /= r->parts;
+    b.first = item % r->across * r->cols;
+    item /= r->across;
+    b.group = item % r->c->groups;
+    b.image = item / r->c->groups * r->span;
+    b.images = r->c->images - b.image < r->span ? r->c->images - b.image : r->span;
+    b.positions = r->out - b.first < r->cols ? r->out - b.first : r->cols;
+    b.rows = r->c->results - b.result < r->rows ? r->c->results - b.result : r->rows;
+    return b;
+}
+
+static size_t whole_panels(const Run *r, int64_t n)
+{
+    return ((size_t)n + r->l->width - 1) / r->l->width * r->l->width;
+}
+
+/* What a block sees through words [first, first + n), which count taps and then channels. */
+static void gather(const Run *r, const Block *b, int64_t first, int64_t n, u32 *to, size_t apart)
+{
+    const Window *w = &r->c->w;
+    int64_t tap[MAX_SPATIAL];
+    position_of(w->rank, w->kernel, first / r->quads, tap);
+    for (int64_t k = first; k < first + n; k++, to += apart) {
+        if (k % r->quads == 0 && k > first)
+            position_next(w->rank, w->kernel, tap);
+        for (int64_t m = 0; m < b->images; m++) {
+            const int64_t plane = ((b->image + m) * r->c->groups + b->group) * r->quads + k % r->quads;
+            window_gather_u32(w, r->words + plane * r->in, tap, b->first, b->positions, r->zero, to + m * b->positions);
+        }
+    }
+}
+
+static void sum_block(const Run *r, const Block *b, i32 *sums, size_t ldc, u32 *lines)
+{
+    const int64_t words = r->quads * r->taps, shares = (words + WORDS - 1) / WORDS,
+                  share = (words + shares - 1) / shares;
+    const size_t apart = ldc + APART;
+    const u32 *tiles =
+        r->tiles + (b->group * r->row_tiles + b->result / (int64_t)r->l->rows) * words * (int64_t)r->l->rows;
+    PairProduct p = { .m = (size_t)b->rows,
+                      .n = (size_t)(b->images * b->positions),
+                      .row = 1,
+                      .tile = (size_t)words * r->l->rows,
+                      .ldb = apart,
+                      .panel = r->l->width,
+                      .ldc = ldc };
+    for (int64_t k = 0; k < words; k += (int64_t)p.words) {
+        p.words = (size_t)(words - k < share ? words - k : share);
+        p.fresh = k == 0;
+        gather(r, b, k, (int64_t)p.words, lines, apart);
+        r->l->multiply(&p, tiles + k * (int64_t)r->l->rows, lines, sums);
+    }
+}
+
+static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Run *r = arg;
+    i32 *sums = (i32 *)(void *)(r->rooms + (size_t)worker * r->room);
+    for (int64_t item = begin; item < end; item++) {
+        const Block b = block_at(r, item);
+        const size_t ldc = whole_panels(r, b.images * b.positions);
+        const int64_t row = b.group * r->c->results + b.result;
+        sum_block(r, &b, sums, ldc, (u32 *)(void *)(sums + (size_t)r->rows * whole_panels(r, r->span * r->cols)));
+        for (int64_t i = 0; i < b.rows; i++) {
+            i32 *line = sums + i * (int64_t)ldc;
+            for (size_t j = 0; j < ldc; j++)
+                line[j] = (i32)((u32)line[j] + (u32)r->less[row + i]);
+            for (int64_t m = 0; m < b.images; m++)
+                r->to->take(r->to->user, ((b.image + m) * r->c->groups * r->c->results + row + i) * r->out + b.first,
+                            b.positions, line + m * b.positions);
+        }
+    }
+}
+
+static void split(Run *r, int64_t threads)
+{
+    const int64_t most = (r->c->images * r->c->groups + threads - 1) / threads;
+    r->cols = share_of(r->out, POSITIONS, 1, 1);
+    r->across = (r->out + r->cols - 1) / r->cols;
+    r->span = POSITIONS / r->out < most ? POSITIONS / r->out : most;
+    r->span = r->span < 1 ? 1 : r->span;
+    const int64_t blocks = (r->c->images + r->span - 1) / r->span * r->c->groups * r->across;
+    r->rows = share_of(r->c->results, RESULTS, (int64_t)r->l->rows, blocks < threads ? threads : 1);
+    r->parts = (r->c->results + r->rows - 1) / r->rows;
+}
+
+static void run(Eval *e, Run *r)
+{
+    const int64_t threads = parallel_threads(e->pool), planes = r->c->images * r->c->groups * r->quads;
+    const int64_t tiles = r->c->groups * r->row_tiles;
+    r->words = eval_room(e, (size_t)(planes * r->in), sizeof(u32));
+    r->tiles = eval_room(e, (size_t)(tiles * r->quads * r->taps) * r->l->rows, sizeof(u32));
+    r->less = eval_room(e, (size_t)(r->c->groups * r->c->results), sizeof(i32));
+    split(r, threads);
+    const size_t panels = whole_panels(r, r->span * r->cols);
+    r->room = ((size_t)r->rows * panels + WORDS * (panels + APART)) * sizeof(u32);
+    r->room = (r->room + 63) / 64 * 64;
+    r->rooms = eval_room(e, (size_t)threads, r->room);
+    eval_parallel(e, planes, make_words, r);
+    eval_parallel(e, tiles, pack_tiles, r);
+    eval_parallel(e, (r->c->images + r->span - 1) / r->span * r->c->groups * r->across * r->parts, run_blocks, r);
+}
+
+bool codes_convolve_words(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)
+{
+    Run r = { .l = kernels_quads(e->kernels), .c = c, .x = x->v, .filter = filter->v, .to = to };
+    bool fits = r.l && !codes_are_wide(x, filter) && filter->type == CODE_I8 && c->channels > 1;
+    for (int64_t i = 0; i < filter->n_zeros; i++)
+        fits = fits && filter->zeros[i] == 0;
+    r.taps = window_product(c->w.rank, c->w.kernel);
+    if (!fits || r.taps == 0)
+        return false;
+    r.in = window_product(c->w.rank, c->w.in);
+    r.out = window_product(c->w.rank, c->w.out);
+    r.quads = (c->channels + DEPTH - 1) / DEPTH;
+    r.row_tiles = (c->results + (int64_t)r.l->rows - 1) / (int64_t)r.l->rows;
+    const u32 sign = x->type == CODE_I8 ? SIGN : 0;
+    r.flip = sign * FOUR;
+    r.zero = (((u32)x->zeros[0] & 0xff) ^ sign) * FOUR;
+    run(e, &r);
+    return true;
+}
