@@ -150,7 +150,7 @@ const PackedLoops *kernels_packed_bf16(const Kernels *level)
 
 const QuadLoops *kernels_quads(const Kernels *level)
 {
-    return level->quads->rows ? level->quads : NULL;
+    return level->quads;
 }
 
 const PairLoops *kernels_pairs_bf16(const Kernels *level)

@@ -1,20 +1,26 @@
 /* Convolutions of codes whose groups are small, along planes: codes less their zero points as floats, whose sums are below 2^24 and
  * so exact. */
 #include "base/parallel.h"
+#include "ops/kernels/quads.h"
 #include "ops/quant/products.h"
 #include "ops/window/planes.h"
 
 enum { BLOCK = 512, MOST_TERMS = (1 << 24) / (255 * 255) };
 
+/* Who takes floats that are sums, and gives them on. */
+typedef struct Taker {
+    const QuadLoops *l;
+    const SumTaker *to;
+} Taker;
+
 static void take_floats(const void *user, int64_t first, int64_t n, const f32 *v)
 {
-    const SumTaker *to = user;
+    const Taker *t = user;
     i32 sums[BLOCK];
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < BLOCK ? n - at : BLOCK;
-        for (int64_t i = 0; i < k; i++)
-            sums[i] = (i32)v[at + i];
-        to->take(to->user, first + at, k, sums);
+        t->l->integers((size_t)k, v + at, sums);
+        t->to->take(t->to->user, first + at, k, sums);
     }
 }
 
@@ -45,13 +51,14 @@ bool codes_along_planes(Eval *e, const CodesConv *c, const Codes *x, const Codes
     const int64_t threads = parallel_threads(e->pool), taps = window_product(c->w.rank, c->w.kernel);
     if (c->groups == 1 || codes_are_wide(x, filter) || c->channels * taps > MOST_TERMS)
         return false;
+    const Taker taker = { kernels_quads(e->kernels), to };
     Correlation r = { .w = c->w,
                       .groups = c->groups,
                       .channels = c->channels,
                       .results = c->results,
                       .data = x->tensor,
                       .zero = (f32)x->zeros[0],
-                      .taker = { take_floats, to },
+                      .taker = { take_floats, &taker },
                       .size = window_product(c->w.rank, c->w.out),
                       .kernels = e->kernels };
     correlation_plan(&r, c->images, threads);

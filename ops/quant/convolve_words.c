@@ -158,8 +158,7 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
         sum_block(r, &b, sums, ldc, (u32 *)(void *)(sums + (size_t)r->rows * whole_panels(r, r->span * r->cols)));
         for (int64_t i = 0; i < b.rows; i++) {
             i32 *line = sums + i * (int64_t)ldc;
-            for (size_t j = 0; j < ldc; j++)
-                line[j] = (i32)((u32)line[j] + (u32)r->less[row + i]);
+            r->l->add(ldc, (u32)r->less[row + i], line);
             for (int64_t m = 0; m < b.images; m++)
                 r->to->take(r->to->user, ((b.image + m) * r->c->groups * r->c->results + row + i) * r->out + b.first,
                             b.positions, line + m * b.positions);
@@ -199,7 +198,7 @@ static void run(Eval *e, Run *r)
 bool codes_convolve_words(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)
 {
     Run r = { .l = kernels_quads(e->kernels), .c = c, .x = x->v, .filter = filter->v, .to = to };
-    bool fits = r.l && !codes_are_wide(x, filter) && filter->type == CODE_I8 && c->channels > 1;
+    bool fits = r.l->rows && !codes_are_wide(x, filter) && filter->type == CODE_I8 && c->channels > 1;
     for (int64_t i = 0; i < filter->n_zeros; i++)
         fits = fits && filter->zeros[i] == 0;
     r.taps = window_product(c->w.rank, c->w.kernel);

@@ -185,8 +185,9 @@ static const f32 *channel_of(const Correlation *c, int64_t channel, int64_t firs
                   end = within(first * w->stride[0] - w->begin[0] - back + seen, from, w->in[0]);
     f32 *to = room->data + from * line;
     kernels_load_f32(c->kernels, to, c->data, channel * c->in + from * line, (end - from) * line);
-    for (int64_t i = 0; i < (end - from) * line && c->zero != 0; i++)
-        to[i] -= c->zero;
+    if (c->zero != 0)
+        kernels_row_fixed(c->kernels, ROW_sub, ARITH_F32, 1)((size_t)((end - from) * line), to, to, &c->zero, NULL,
+                                                             (const double[2]){ 0 });
     return room->data;
 }
 

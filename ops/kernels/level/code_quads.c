@@ -1,6 +1,20 @@
 /* Products of words of four bytes, where the level has an instruction for them, as wide as its largest vectors. */
 #include "ops/kernels/level/level.h"
 
+static void add(size_t n, u32 more, i32 *c)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++)
+        c[i] = (i32)((u32)c[i] + more);
+}
+
+static void integers(size_t n, const f32 *restrict v, i32 *restrict to)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++)
+        to[i] = (i32)v[i];
+}
+
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
 
@@ -62,7 +76,7 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, i32 *c)
     }
 }
 
-const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, quad, multiply };
+const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, quad, multiply, add, integers };
 #else
-const QuadLoops LEVEL_NAME(quads) = { 0 };
+const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
 #endif

@@ -28,7 +28,7 @@ struct Kernels {
     const PackedLoops *packed;         /* of f32, of f64 */
     const PackedLoops *packed_bf16;    /* of no rows where the level has none */
     const PairLoops *pairs_bf16;       /* likewise */
-    const QuadLoops *quads; /* likewise */
+    const QuadLoops *quads;
     const CodeProducts *code_products; /* of bytes, of any codes */
     DrawLoop *draw;
     LargestLoop *largest;
