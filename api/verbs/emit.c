@@ -158,20 +158,7 @@ static Status wants_file(qcc_context *cx)
     return message_send(m);
 }
 
-/* What is spelled in operators of integers is no product of codes with scales any more. */
-static Status wants_pairs(const qcc_model *m)
-{
-    Place place = ON_COMMAND_LINE;
-    place.where = "--emit";
-    Message *w = message_new(&m->cx->diag, SEVERITY_ERROR, UNSUPPORTED, place,
-                             "C is made of files with pairs of quantizers, and this one, for %s, has operators of "
-                             "integers instead",
-                             model_target(m)->name);
-    message_try(w, "qcc export STEP --checkpoint PATH -o CODES.onnx of a step that was trained --for portable");
-    return message_send(w);
-}
-
-/* Sources are of models that compute on codes, as files of Q/DQ pairs do when they run. */
+/* Sources are of models that compute on codes, as files of Q/DQ pairs and of operators of integers do when they run. */
 static Status write_source(const Emitted *e, Out *o, bool header)
 {
     Graph *g = graph_copy(e->m->graph, &e->m->arena);
@@ -182,8 +169,6 @@ static Status write_source(const Emitted *e, Out *o, bool header)
     text_open(&text, &e->m->cx->scratch);
     if (e->step)
         return wants_file(e->m->cx);
-    if (model_target(e->m) && model_target(e->m)->no_floats)
-        return wants_pairs(e->m);
     TRY(pass_run(pass_find("take-integers"), g, NULL));
     TRY(pass_run(pass_find("drop-dead"), g, NULL));
     TRY(c_source_print(&text, g, &options));

@@ -9,6 +9,12 @@ static const char *port_type(const CPort *p)
     return c_type(c_kept(p->value->type));
 }
 
+/* Whether a parameter is sums where the model has numbers. */
+static bool is_sums(const CPort *p)
+{
+    return p->floats && c_kept(p->value->type) == I32;
+}
+
 static int64_t port_bytes(const CPort *p)
 {
     return type_elements(p->value->type) * dtype_bits(c_kept(p->value->type)) / 8;
@@ -79,13 +85,13 @@ static void print_port(Text *t, CSource *s, const CPort *p)
 {
     text_printf(t, "\n/* %s: %s of %s, row by row%s */\n", c_comment(s, p->said), port_type(p),
                 c_shape(s, p->value->type),
-                !p->floats                     ? "."
-                : p->value->type->dtype == F32 ? "; a sum stands for the number sum * scale."
-                                               : "; a code stands for the number (code - zero) * scale.");
+                !p->floats   ? "."
+                : is_sums(p) ? "; a sum stands for the number sum * scale."
+                             : "; a code stands for the number (code - zero) * scale.");
     text_printf(t, "#define %s_LENGTH %" PRId64 "\n", p->big, type_elements(p->value->type));
     if (p->n_scales == 1)
         text_printf(t, "#define %s_SCALE %s\n", p->big, float_text(s, p->scales[0]));
-    if (p->n_scales == 1 && p->value->type->dtype != F32)
+    if (p->n_scales == 1 && !is_sums(p))
         text_printf(t, "#define %s_ZERO %" PRId64 "\n", p->big, p->zero);
     if (p->n_scales > 1)
         print_scales(t, s, p);
@@ -169,7 +175,7 @@ static void print_numbers(Text *t, const CSource *s)
         if (!p->floats)
             continue;
         text_printf(t, "    for (int i = 0; i < %s_LENGTH; i++) {\n        %s[i] = ", p->big, p->name);
-        if (p->value->type->dtype != F32)
+        if (!is_sums(p))
             text_printf(t, "(float)(%s_codes[i] - %s_ZERO) * %s_SCALE;\n    }\n", p->name, p->big, p->big);
         else if (p->n_scales == 1)
             text_printf(t, "(float)%s_codes[i] * %s_SCALE;\n    }\n", p->name, p->big);

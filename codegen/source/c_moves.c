@@ -74,21 +74,19 @@ static bool find_steps(const Type *y, const int64_t *sources, int64_t *steps)
 
 static void print_steps(CSource *s, const Type *y, const int64_t *steps, int64_t first)
 {
-    static const char *const indices[] = { "g", "h", "i", "j", "k", "m", "o", "p",
-                                           "q", "r", "t", "u", "v", "c", "b", "d" };
     CAxis to[MAX_RANK];
     Text from;
     text_open(&from, s->arena);
     if (first)
         text_printf(&from, "%" PRId64, first);
     for (int d = 0; d < y->rank; d++) {
-        to[d] = (CAxis){ indices[d], y->dims[d] };
-        c_loop(s, indices[d], y->dims[d]);
+        to[d] = (CAxis){ c_places[d], y->dims[d] };
+        c_loop(s, c_places[d], y->dims[d]);
         if (!steps[d])
             continue;
         const char *sign = steps[d] < 0 ? (from.n ? " - " : "-") : from.n ? " + " : "";
         const int64_t step = steps[d] < 0 ? -steps[d] : steps[d];
-        text_printf(&from, step == 1 ? "%s%s" : "%s%s * %" PRId64, sign, indices[d], step);
+        text_printf(&from, step == 1 ? "%s%s" : "%s%s * %" PRId64, sign, c_places[d], step);
     }
     c_line(s, "y[%s] = x[%s];", c_index(s, y->rank, to), from.n ? text_get(&from) : "0");
 }

@@ -51,6 +51,12 @@ typedef struct CSource {
     int64_t table_bytes, arena_bytes;
 } CSource;
 
+/* ---- c_source.c ---- */
+
+/* What sums are multiplied by where they become a value's numbers, one or one a column, and the sums; null: it is computed
+ * of none. */
+const f32 *c_sum_scales(CSource *s, const Node *n, const Node **sums, int *count);
+
 /* ---- c_values.c ---- */
 
 CValue *c_value(CSource *s, const Node *n);
@@ -106,6 +112,10 @@ void c_loop(CSource *s, const char *index, int64_t n);
 void c_open(CSource *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void c_close_to(CSource *s, int depth);
 
+/* What indices of the result are called, and the index of an operand for them, as numpy broadcasts. */
+extern const char *const c_places[];
+const char *c_broadcast(CSource *s, const Type *x, const Type *y, const char *const *indices);
+
 /* An index into an array of these extents: "(c * 16 + i) * 16 + j". */
 typedef struct CAxis {
     const char *index;
@@ -139,8 +149,28 @@ const char *c_shape(CSource *s, const Type *t);
 /* "x", or "(x - 3)". */
 const char *c_centred(CSource *s, const char *x, int64_t zero);
 
-/* The line that stores a code: what is computed is clamped to the range of codes. */
+/* What is computed, clamped to the range of codes; the line that stores that. */
+const char *c_code(CSource *s, const char *value, const CodeRange *range, DType dtype);
 void c_store(CSource *s, const char *index, const char *value, const CodeRange *range, DType dtype);
+
+/* ---- c_products.c ---- */
+
+/* Numbers of a function at an index: a table of its own, or the one number that all of them are. */
+const char *c_numbers(CSource *s, const char *function, const char *what, int64_t n, const int64_t *v,
+                      const char *index);
+
+/* A product of codes, whichever word it is. */
+typedef struct CProduct {
+    const Node *n;                              /* the call whose function it is */
+    const Node *x, *x_zero, *w, *w_zero, *bias; /* no zero point: 0 */
+    const Type *y;
+    const void *user;
+    /* Says what is stored of `sum`, after tables of its own; there is an index for each axis of the result. */
+    Status (*finish)(CSource *s, const struct CProduct *p, const char *name, const char *const *indices,
+                     int64_t channels, const char **made);
+} CProduct;
+Status c_print_convolved(CSource *s, const CProduct *p, const ConvAttr *at);
+Status c_print_multiplied(CSource *s, const CProduct *p, bool ta, bool tb);
 
 /* ---- c_windows.c ---- */
 
@@ -194,6 +224,11 @@ Status c_print_max_pool(CSource *s, const Node *n);
 Status c_print_average_pool(CSource *s, const Node *n);
 Status c_print_global_average_pool(CSource *s, const Node *n);
 Status c_print_concat(CSource *s, const Node *n);
+
+/* Whether integers are computed element by element, and nobody but such a computation reads them; those at its end. */
+bool c_is_step(CSource *s, const Node *n);
+bool c_ends_steps(CSource *s, const Node *n);
+Status c_print_steps(CSource *s, const Node *n);
 Status c_print_move(CSource *s, const Node *n);
 
 /* Codes of numbers that are functions of one code: a table. */

@@ -233,21 +233,18 @@ Status c_print_pick(CSource *s, const Node *result, const Node *call)
 /* ---- where extremes are ---- */
 
 /* What is compared: codes, or sums times the scale of each column as f32 has them, times a power of two. */
-static Status find_keys(CSource *s, const Node *n, const Node *value, const char *name, int axis,
+static Status find_keys(CSource *s, const Node *n, int count, const f32 *scales, const char *name, int axis,
                         const char **multiplier)
 {
     enum { MOST_APART = 7 }; /* of shifts, so that what is compared stays in 64 bits */
     const Type *x = in(n, 0)->type;
-    const Tensor *scales = c_constant(s, in(value, QMATMUL_B_SCALE));
-    const f32 *sw = c_floats(s, scales), sx = c_float(s, in(value, QMATMUL_A_SCALE));
-    const int64_t count = tensor_elements(scales);
     int64_t *v = NEWS(s->arena, int64_t, (size_t)count + 1);
     CFixed *f = NEWS(s->arena, CFixed, (size_t)count + 1);
     int most = INT32_MIN;
     if (count > 1 && (axis != x->rank - 1 || x->dims[axis] != count))
         return c_refuse(n, "its columns have scales of their own, and it does not compare those", NULL);
     for (int64_t i = 0; i < count; i++) {
-        f[i] = c_fixed(sx * sw[i]);
+        f[i] = c_fixed(scales[i]);
         most = f[i].shift > most ? f[i].shift : most;
     }
     for (int64_t i = 0; i < count; i++) {
@@ -300,15 +297,17 @@ Status c_print_arg(CSource *s, const Node *n)
     const Node *value = c_behind_shapes(in(n, 0));
     const int axis = axis_wrap(((const ArgAttr *)n->attr)->axis, in(n, 0)->type->rank);
     const char *name = c_name(s, c_text_of(s, n)), *multiplier = NULL;
-    const bool sums = value->op == OP_qmatmul && value->type->dtype == F32;
+    int count = 0;
     const Node *from = value;
-    if (op_of(value)->quant.dequantizes && c_constant(s, in(value, 1)) && type_elements(in(value, 1)->type) == 1)
+    const f32 *sums = c_sum_scales(s, value, &from, &count);
+    if (!sums && op_of(value)->quant.dequantizes && c_constant(s, in(value, 1)) &&
+        type_elements(in(value, 1)->type) == 1)
         from = in(value, 0);
     if ((!sums && from->type->dtype != U8 && from->type->dtype != I8) || !c_value(s, from)->at)
         return c_refuse(n, arena_printf(s->arena, "it compares numbers, which %s computes", op_of(value)->name),
                         "--for generic, which quantizes more; or end the model before it");
     if (sums)
-        TRY(find_keys(s, n, value, name, axis, &multiplier));
+        TRY(find_keys(s, n, count, sums, name, axis, &multiplier));
     c_function(s, name, n, 1, &from,
                arena_printf(s->arena, "where the %s of %" PRId64 " are", n->op == OP_arg_min ? "least" : "largest",
                             in(n, 0)->type->dims[axis]));

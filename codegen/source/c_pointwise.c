@@ -6,8 +6,9 @@
 #include "ops/card/attrs.h"
 #include "ops/card/shapes.h"
 
-/* The index of an operand for the indices of a result, as numpy broadcasts. */
-static const char *broadcast_index(CSource *s, const Type *x, const Type *y, const char *const *indices)
+const char *const c_places[] = { "g", "h", "i", "j", "k", "m", "o", "p", "q", "r", "t", "u", "v", "c", "b", "d" };
+
+const char *c_broadcast(CSource *s, const Type *x, const Type *y, const char *const *indices)
 {
     CAxis axes[MAX_RANK];
     for (int i = 0; i < x->rank; i++)
@@ -23,8 +24,7 @@ typedef struct Binary {
 /* Opens a function of two operands and its loops. */
 static void open_binary(CSource *s, const Node *n, const char *name, const char *remark, Binary *t)
 {
-    static const char *const indices[] = { "g", "h", "i", "j", "k", "m", "o", "p",
-                                           "q", "r", "t", "u", "v", "c", "b", "d" };
+    const char *const *indices = c_places;
     const Type *y = type_result(n->type, 0);
     const Node *ins[] = { t->a, t->b };
     const int64_t count = type_elements(y);
@@ -35,9 +35,9 @@ static void open_binary(CSource *s, const Node *n, const char *name, const char 
     for (int i = 0; i < y->rank && !plain; i++)
         c_loop(s, indices[i], y->dims[i]);
     const char *i = count == 1 ? "0" : "i";
-    t->x = arena_printf(s->arena, "x[%s]", plain ? i : broadcast_index(s, t->a->type, y, indices));
-    t->w = arena_printf(s->arena, "w[%s]", plain ? i : broadcast_index(s, t->b->type, y, indices));
-    t->to = plain ? i : broadcast_index(s, y, y, indices);
+    t->x = arena_printf(s->arena, "x[%s]", plain ? i : c_broadcast(s, t->a->type, y, indices));
+    t->w = arena_printf(s->arena, "w[%s]", plain ? i : c_broadcast(s, t->b->type, y, indices));
+    t->to = plain ? i : c_broadcast(s, y, y, indices);
 }
 
 /* A constant operand is a table that nobody made yet. */

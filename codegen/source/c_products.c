@@ -5,11 +5,11 @@
 #include "codegen/source/c_parts.h"
 #include "ops/quant/products.h"
 
-/* What becomes of sums: of each result channel a bias, the multiplier and its shift. */
+/* What sums begin with, and whether the zero point of the data is part of that. */
 typedef struct Sums {
     int64_t channels;
-    int64_t *bias, *multiplier, *shift;
-    bool folded; /* the zero point of the data is in the bias */
+    int64_t *bias;
+    bool folded;
 } Sums;
 
 /* Weights without their zero points, channel after channel where they lie so. */
@@ -52,22 +52,6 @@ static bool finish_biases(Sums *t, int64_t n, const int64_t *w, int64_t step, DT
 
 static const char *too_large = "a sum of products may leave 32 bits";
 
-/* Multipliers of channels: f32(f32(sx * sw) / sy). */
-static bool find_factors(CSource *s, Sums *t, f32 sx, const Tensor *sw, f32 sy)
-{
-    const f32 *scales = c_floats(s, sw);
-    t->multiplier = NEWS(s->arena, int64_t, (size_t)t->channels + 1);
-    t->shift = NEWS(s->arena, int64_t, (size_t)t->channels + 1);
-    for (int64_t c = 0; c < t->channels; c++) {
-        CFixed f = c_fixed(requantize_scale(sx, scales[tensor_elements(sw) == 1 ? 0 : c], sy));
-        if (!c_is_factor(&f))
-            return false;
-        t->multiplier[c] = f.m;
-        t->shift[c] = f.shift;
-    }
-    return true;
-}
-
 static int64_t *biases_of(CSource *s, const Node *bias, int64_t channels)
 {
     int64_t *v = NEWS(s->arena, int64_t, (size_t)channels + 1);
@@ -85,14 +69,62 @@ static bool all_equal(int64_t n, const int64_t *v)
     return true;
 }
 
-/* A table of channels, or the one number that all have; what the source calls it for channel `c`. */
-static const char *of_channels(CSource *s, const char *function, const char *what, int64_t n, const int64_t *v)
+const char *c_numbers(CSource *s, const char *function, const char *what, int64_t n, const int64_t *v,
+                      const char *index)
 {
     if (all_equal(n, v))
         return arena_printf(s->arena, "%" PRId64, v[0]);
     const char *name = c_name(s, arena_printf(s->arena, "%s_%s", function, what));
     c_table(s, name, c_smallest(n, v), n, v);
-    return arena_printf(s->arena, "%s[c]", name);
+    return arena_printf(s->arena, "%s[%s]", name, index);
+}
+
+/* ---- codes of sums ---- */
+
+/* A word's operands: of both products they lie in the same places. */
+static CProduct product_of(const Node *n)
+{
+    return (CProduct){ .n = n,
+                       .x = in(n, QCONV_X),
+                       .x_zero = in(n, QCONV_X_ZERO),
+                       .w = in(n, QCONV_W),
+                       .w_zero = in(n, QCONV_W_ZERO),
+                       .bias = in(n, QCONV_BIAS),
+                       .y = type_result(n->type, 0) };
+}
+
+/* Multipliers of channels: f32(f32(sx * sw) / sy). */
+static Status as_codes(CSource *s, const CProduct *p, const char *name, const char *const *indices, int64_t channels,
+                       const char **made)
+{
+    (void)indices;
+    const Node *n = p->n;
+    const CodesAttr *at = p->user;
+    const Tensor *sw = c_constant(s, in(n, QCONV_W_SCALE));
+    const f32 *scales = c_floats(s, sw), sx = c_float(s, in(n, QCONV_X_SCALE)), sy = c_float(s, in(n, QCONV_Y_SCALE));
+    int64_t *multiplier = NEWS(s->arena, int64_t, (size_t)channels + 1),
+            *shift = NEWS(s->arena, int64_t, (size_t)channels + 1);
+    for (int64_t c = 0; c < channels; c++) {
+        CFixed f = c_fixed(requantize_scale(sx, scales[tensor_elements(sw) == 1 ? 0 : c], sy));
+        if (!c_is_factor(&f))
+            return c_refuse(n, "its scales are too far apart", NULL);
+        multiplier[c] = f.m;
+        shift[c] = f.shift;
+    }
+    const CodeRange range = code_range_of(at, p->y->dtype, (f32)c_integer(s, in(n, QCONV_Y_ZERO)));
+    const char *by = c_numbers(s, name, "multiplier", channels, multiplier, "c");
+    *made = c_code(
+        s, arena_printf(s->arena, "requantize(sum, %s, %s)", by, c_numbers(s, name, "shift", channels, shift, "c")),
+        &range, p->y->dtype);
+    return OK;
+}
+
+static Status as_sums(CSource *s, const CProduct *p, const char *name, const char *const *indices, int64_t channels,
+                      const char **made)
+{
+    (void)s, (void)p, (void)name, (void)indices, (void)channels;
+    *made = "sum";
+    return OK;
 }
 
 /* ---- convolutions ---- */
@@ -102,7 +134,7 @@ typedef struct Conv {
     int64_t images, groups, channels, results; /* of a group */
     Sums sums;
     CWeights weight;
-    const char *bias, *value;
+    const char *bias;
     int64_t zero;
 } Conv;
 
@@ -132,7 +164,7 @@ static void print_sum(CSource *s, const Conv *c)
     c_close_to(s, depth);
 }
 
-static void print_conv(CSource *s, const Conv *c, const CodeRange *range, DType dtype)
+static void print_conv(CSource *s, const Conv *c, const char *made)
 {
     CAxis y[5] = { { "n", c->images }, { "c", c->groups * c->results } };
     c_loop(s, "n", c->images);
@@ -145,27 +177,26 @@ static void print_conv(CSource *s, const Conv *c, const CodeRange *range, DType 
     c_line(s, "int32_t sum = %s;", c->bias);
     print_sum(s, c);
     c_close_to(s, depth);
-    c_store(s, c_index(s, c->w.rank + 2, y), c->value, range, dtype);
+    c_line(s, "y[%s] = %s;", c_index(s, c->w.rank + 2, y), made);
     c_close_to(s, 0);
 }
 
-static bool conv_is_whole(CSource *s, const Node *n)
+/* Whether operands from one on, but for that of the other factor, are known where they are there. */
+static bool rest_is_known(CSource *s, const Node *n)
 {
-    static const int constants[] = { QCONV_X_SCALE, QCONV_X_ZERO,  QCONV_W,     QCONV_W_SCALE,
-                                     QCONV_W_ZERO,  QCONV_Y_SCALE, QCONV_Y_ZERO };
-    for (size_t i = 0; i < COUNT(constants); i++)
-        if (!c_constant(s, in(n, constants[i])))
+    for (int i = 1; i < n->n_in; i++)
+        if (in(n, i) && i != QCONV_W && !c_constant(s, in(n, i)))
             return false;
-    return !in(n, QCONV_BIAS) || c_constant(s, in(n, QCONV_BIAS));
+    return true;
 }
 
-static const char *conv_remark(CSource *s, const Node *n, const Conv *c)
+static const char *conv_remark(CSource *s, const CProduct *p, const Conv *c)
 {
     Text t;
     text_open(&t, s->arena);
     text_printf(&t, "%s of %s, windows of ",
                 c->groups > 1 && c->channels == 1 ? "a depthwise convolution" : "a convolution",
-                c_shape(s, in(n, QCONV_X)->type));
+                c_shape(s, p->x->type));
     for (int d = 0; d < c->w.rank; d++)
         text_printf(&t, "%s%" PRId64, d ? " x " : "", c->w.kernel[d]);
     if (c->groups > 1 && c->channels > 1)
@@ -173,44 +204,50 @@ static const char *conv_remark(CSource *s, const Node *n, const Conv *c)
     return text_get(&t);
 }
 
-Status c_print_conv(CSource *s, const Node *n)
+Status c_print_convolved(CSource *s, const CProduct *p, const ConvAttr *at)
 {
-    const QconvAttr *at = n->attr;
-    const Type *x = in(n, QCONV_X)->type, *y = type_result(n->type, 0), *w = in(n, QCONV_W)->type;
-    Conv c = { .images = y->dims[0], .groups = at->conv.group, .channels = w->dims[1] };
-    if (!conv_is_whole(s, n))
-        return c_refuse(n, "weights and scales must be known", NULL);
+    const Type *x = p->x->type, *w = p->w->type;
+    Conv c = { .images = p->y->dims[0], .groups = at->group, .channels = w->dims[1] };
+    const char *made = NULL;
+    if (!c_constant(s, p->w))
+        return c_refuse(p->n, "weights and scales must be known", NULL);
     if (x->rank > 5)
-        return c_refuse(n, "windows have more than three dimensions", NULL);
+        return c_refuse(p->n, "windows have more than three dimensions", NULL);
     c.results = w->dims[0] / c.groups;
-    const char *why = window_place(&c.w, s->arena, &at->conv.window, x->rank - 2, x->dims + 2, w->dims + 2);
+    const char *why = window_place(&c.w, s->arena, &at->window, x->rank - 2, x->dims + 2, w->dims + 2);
     if (why)
-        return c_refuse(n, why, NULL);
+        return c_refuse(p->n, why, NULL);
     const int64_t m = w->dims[0], step = type_elements(w) / m;
-    const int64_t *weights =
-        centred_weights(s, c_constant(s, in(n, QCONV_W)), c_constant(s, in(n, QCONV_W_ZERO)), m, step);
+    const int64_t *weights = centred_weights(s, c_constant(s, p->w), c_constant(s, p->w_zero), m, step);
     bool inside = true;
     for (int d = 0; d < c.w.rank; d++)
         inside &= !c_leaves_data(&c.w, d);
-    c.zero = c_integer(s, in(n, QCONV_X_ZERO));
-    c.sums = (Sums){ .channels = m, .bias = biases_of(s, in(n, QCONV_BIAS), m) };
+    c.zero = c_integer(s, p->x_zero);
+    c.sums = (Sums){ .channels = m, .bias = biases_of(s, p->bias, m) };
     if (!finish_biases(&c.sums, type_elements(w), weights, step, x->dtype, c.zero, inside, s->arena))
-        return c_refuse(n, too_large, NULL);
-    if (!find_factors(s, &c.sums, c_float(s, in(n, QCONV_X_SCALE)), c_constant(s, in(n, QCONV_W_SCALE)),
-                      c_float(s, in(n, QCONV_Y_SCALE))))
-        return c_refuse(n, "its scales are too far apart", NULL);
-    const char *name = c_name(s, c_text_of(s, n));
-    const CodeRange range = code_range_of(&at->codes, y->dtype, (f32)c_integer(s, in(n, QCONV_Y_ZERO)));
+        return c_refuse(p->n, too_large, NULL);
+    const char *name = c_name(s, c_text_of(s, p->n)), *indices[5] = { "n", "c" };
+    for (int d = 0; d < c.w.rank; d++)
+        indices[2 + d] = c_outer[3 - c.w.rank + d];
     text_add(&s->code, "\n");
     c.weight = c_weights(s, c_name(s, arena_printf(s->arena, "%s_weight", name)), type_elements(w), weights);
-    c.bias = of_channels(s, name, "bias", m, c.sums.bias);
-    const char *multiplier = of_channels(s, name, "multiplier", m, c.sums.multiplier);
-    c.value =
-        arena_printf(s->arena, "requantize(sum, %s, %s)", multiplier, of_channels(s, name, "shift", m, c.sums.shift));
-    c_function(s, name, n, 1, (const Node *const[]){ in(n, QCONV_X) }, conv_remark(s, n, &c));
-    print_conv(s, &c, &range, y->dtype);
-    c_call(s, name, 2, (const Node *const[]){ in(n, QCONV_X), n });
+    c.bias = c_numbers(s, name, "bias", m, c.sums.bias, "c");
+    TRY(p->finish(s, p, name, indices, m, &made));
+    c_function(s, name, p->n, 1, &p->x, conv_remark(s, p, &c));
+    print_conv(s, &c, made);
+    c_call(s, name, 2, (const Node *const[]){ p->x, p->n });
     return OK;
+}
+
+Status c_print_conv(CSource *s, const Node *n)
+{
+    const QconvAttr *at = n->attr;
+    CProduct p = product_of(n);
+    p.finish = as_codes;
+    p.user = &at->codes;
+    if (!rest_is_known(s, n) || !in(n, QCONV_Y_SCALE))
+        return c_refuse(n, "weights and scales must be known", NULL);
+    return c_print_convolved(s, &p, &at->conv);
 }
 
 /* ---- products of matrices ---- */
@@ -220,7 +257,7 @@ typedef struct Product {
     Sums sums;
     bool stored; /* the second factor is a table */
     CWeights weight;
-    const char *bias, *value;
+    const char *bias;
     int64_t za, zb;
 } Product;
 
@@ -248,7 +285,7 @@ static const char *factor_index(CSource *s, const int64_t *batch, const Stack *k
     return text ? text : "0";
 }
 
-static void print_product(CSource *s, const Product *p, const CodeRange *range, DType dtype)
+static void print_product(CSource *s, const Product *p, const char *made)
 {
     static const char *const names[] = { "b", "d", "e", "f" };
     const Stack *k = &p->s;
@@ -269,86 +306,88 @@ static void print_product(CSource *s, const Product *p, const CodeRange *range, 
     c_line(s, "sum += %s * %s;", c_centred(s, arena_printf(s->arena, "x[%s]", a), p->sums.folded ? 0 : p->za),
            c_centred(s, c_weight(s, &p->weight, b), p->zb));
     c_close_to(s, depth);
-    const char *to = c_index(s, k->rank + 2, y);
-    if (range)
-        c_store(s, to, p->value, range, dtype);
-    else
-        c_line(s, "y[%s] = sum;", to);
+    c_line(s, "y[%s] = %s;", c_index(s, k->rank + 2, y), made);
     c_close_to(s, 0);
 }
 
-static bool product_is_whole(CSource *s, const Node *n)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (in(n, i) && i != QMATMUL_A && i != QMATMUL_B && !c_constant(s, in(n, i)))
-            return false;
-    return tensor_elements(c_constant(s, in(n, QMATMUL_A_SCALE))) == 1 &&
-           tensor_elements(c_constant(s, in(n, QMATMUL_A_ZERO))) == 1 && !c_constant(s, in(n, QMATMUL_A));
-}
-
 /* The tables of a stored factor; false after a complaint. */
-static Status store_factor(CSource *s, const Node *n, Product *p, const char *name)
+static Status store_factor(CSource *s, const CProduct *p, Product *k, const char *name)
 {
-    const Tensor *b = c_constant(s, in(n, QMATMUL_B));
-    const int64_t step = p->s.b_col, count = tensor_elements(b);
-    if (count != p->s.k * p->s.n)
-        return c_refuse(n, "the stored factor is a stack of matrices", NULL);
-    const int64_t *w = centred_weights(s, b, c_constant(s, in(n, QMATMUL_B_ZERO)), p->s.n, step);
-    p->stored = true;
-    if (!finish_biases(&p->sums, count, w, step, in(n, QMATMUL_A)->type->dtype, p->za, true, s->arena))
-        return c_refuse(n, too_large, NULL);
+    const Tensor *b = c_constant(s, p->w);
+    const int64_t step = k->s.b_col, count = tensor_elements(b);
+    if (count != k->s.k * k->s.n)
+        return c_refuse(p->n, "the stored factor is a stack of matrices", NULL);
+    const int64_t *w = centred_weights(s, b, c_constant(s, p->w_zero), k->s.n, step);
+    k->stored = true;
+    if (!finish_biases(&k->sums, count, w, step, p->x->type->dtype, k->za, true, s->arena))
+        return c_refuse(p->n, too_large, NULL);
     text_add(&s->code, "\n");
-    p->weight = c_weights(s, c_name(s, arena_printf(s->arena, "%s_weight", name)), count, w);
+    k->weight = c_weights(s, c_name(s, arena_printf(s->arena, "%s_weight", name)), count, w);
     return OK;
 }
 
 /* The other factor is data, too. */
-static Status meet_data(CSource *s, const Node *n, Product *p)
+static Status meet_data(CSource *s, const CProduct *p, Product *k)
 {
-    if (tensor_elements(c_constant(s, in(n, QMATMUL_B_ZERO))) != 1 ||
-        tensor_elements(c_constant(s, in(n, QMATMUL_B_SCALE))) != 1)
-        return c_refuse(n, "codes of data have more than one scale", NULL);
-    p->zb = c_integer(s, in(n, QMATMUL_B_ZERO));
-    p->weight = (CWeights){ .name = "w" };
-    if (p->s.k * most_of(in(n, QMATMUL_A)->type->dtype, p->za) * most_of(in(n, QMATMUL_B)->type->dtype, p->zb) >
-        INT32_MAX / 2)
-        return c_refuse(n, too_large, NULL);
+    k->zb = c_integer(s, p->w_zero);
+    k->weight = (CWeights){ .name = "w" };
+    int64_t most = k->s.k * most_of(p->x->type->dtype, k->za) * most_of(p->w->type->dtype, k->zb);
+    for (int64_t c = 0; c < k->sums.channels; c++)
+        if (most + llabs(k->sums.bias[c]) > INT32_MAX)
+            return c_refuse(p->n, too_large, NULL);
+    return OK;
+}
+
+static bool is_single(CSource *s, const Node *n)
+{
+    return !n || tensor_elements(c_constant(s, n)) == 1;
+}
+
+Status c_print_multiplied(CSource *s, const CProduct *p, bool ta, bool tb)
+{
+    static const char *const stacks[] = { "b", "d", "e", "f" };
+    Product k = { .s = stack_of_products(p->x->type, p->w->type, p->y, ta, tb) };
+    const char *indices[MAX_RANK] = { NULL };
+    const char *made = NULL;
+    int n = 0;
+    if (!is_single(s, p->x_zero) || k.s.rank > (int)COUNT(stacks) || c_constant(s, p->x))
+        return c_refuse(p->n, "its data have scales of rows, or scales that are computed",
+                        "--quant with data of one scale: a=uint8:asym");
+    if (!c_constant(s, p->w) && !is_single(s, p->w_zero))
+        return c_refuse(p->n, "codes of data have more than one scale", NULL);
+    for (; n < k.s.rank; n++)
+        indices[n] = stacks[n];
+    if (p->x->type->rank > 1)
+        indices[n++] = "r";
+    if (p->w->type->rank > 1)
+        indices[n++] = "c";
+    const char *name = c_name(s, c_text_of(s, p->n));
+    k.za = c_integer(s, p->x_zero);
+    k.sums = (Sums){ .channels = k.s.n, .bias = biases_of(s, p->bias, k.s.n) };
+    TRY(c_constant(s, p->w) ? store_factor(s, p, &k, name) : meet_data(s, p, &k));
+    k.bias = c_numbers(s, name, "bias", k.s.n, k.sums.bias, "c");
+    TRY(p->finish(s, p, name, indices, k.s.n, &made));
+    const Node *ins[] = { p->x, p->w }, *args[] = { p->x, k.stored ? p->n : p->w, p->n };
+    c_function(s, name, p->n, k.stored ? 1 : 2, ins,
+               arena_printf(s->arena, "%" PRId64 " x %" PRId64 " by %" PRId64 " x %" PRId64 "%s", k.s.m, k.s.k, k.s.k,
+                            k.s.n, c_kept(p->y) == I32 ? ", the sums themselves" : ""));
+    print_product(s, &k, made);
+    c_call(s, name, k.stored ? 2 : 3, args);
     return OK;
 }
 
 Status c_print_matmul(CSource *s, const Node *n)
 {
     const QmatmulAttr *at = n->attr;
-    const Type *y = type_result(n->type, 0);
-    const bool codes = in(n, QMATMUL_Y_SCALE) != NULL;
-    Product p = { .s = stack_of_products(in(n, QMATMUL_A)->type, in(n, QMATMUL_B)->type, y, at->transpose_a,
-                                         at->transpose_b) };
-    const Node *bias = in(n, QMATMUL_BIAS);
-    if (!product_is_whole(s, n) || p.s.rank > 4)
+    CProduct p = product_of(n);
+    p.finish = in(n, QMATMUL_Y_SCALE) ? as_codes : as_sums;
+    p.user = &at->codes;
+    if (!rest_is_known(s, n) || !is_single(s, in(n, QMATMUL_A_SCALE)))
         return c_refuse(n, "its data have scales of rows, or scales that are computed",
                         "--quant with data of one scale: a=uint8:asym");
-    if (bias && bias->type->dtype != I32)
+    if (!c_constant(s, p.w) && !is_single(s, in(n, QMATMUL_B_SCALE)))
+        return c_refuse(n, "codes of data have more than one scale", NULL);
+    if (p.bias && p.bias->type->dtype != I32)
         return c_refuse(n, "its bias is of floats", "--quant w8a8, whose biases are codes");
-    const char *name = c_name(s, c_text_of(s, n));
-    p.za = c_integer(s, in(n, QMATMUL_A_ZERO));
-    p.sums = (Sums){ .channels = p.s.n, .bias = biases_of(s, bias, p.s.n) };
-    TRY(c_constant(s, in(n, QMATMUL_B)) ? store_factor(s, n, &p, name) : meet_data(s, n, &p));
-    p.bias = of_channels(s, name, "bias", p.s.n, p.sums.bias);
-    CodeRange range = { 0 };
-    if (codes) {
-        if (!find_factors(s, &p.sums, c_float(s, in(n, QMATMUL_A_SCALE)), c_constant(s, in(n, QMATMUL_B_SCALE)),
-                          c_float(s, in(n, QMATMUL_Y_SCALE))))
-            return c_refuse(n, "its scales are too far apart", NULL);
-        const char *multiplier = of_channels(s, name, "multiplier", p.s.n, p.sums.multiplier);
-        p.value = arena_printf(s->arena, "requantize(sum, %s, %s)", multiplier,
-                               of_channels(s, name, "shift", p.s.n, p.sums.shift));
-        range = code_range_of(&at->codes, y->dtype, (f32)c_integer(s, in(n, QMATMUL_Y_ZERO)));
-    }
-    const Node *ins[] = { in(n, QMATMUL_A), in(n, QMATMUL_B) }, *args[] = { ins[0], p.stored ? n : ins[1], n };
-    c_function(s, name, n, p.stored ? 1 : 2, ins,
-               arena_printf(s->arena, "%" PRId64 " x %" PRId64 " by %" PRId64 " x %" PRId64 "%s", p.s.m, p.s.k, p.s.k,
-                            p.s.n, codes ? "" : ", the sums themselves"));
-    print_product(s, &p, codes ? &range : NULL, y->dtype);
-    c_call(s, name, p.stored ? 2 : 3, args);
-    return OK;
+    return c_print_multiplied(s, &p, at->transpose_a, at->transpose_b);
 }

@@ -50,6 +50,18 @@ static const struct {
       "{\n"
       "    return nearest(round_24(round_24(sum) * multiplier), shift);\n"
       "}\n" },
+    { "scaled(",
+      "/* v * multiplier / 2^31, to the nearest integer, ties upwards; then / 2^shift, to the nearest, ties away from 0.\n"
+      " * Where the shift is below 0, v is first multiplied by 2^-shift, within 32 bits. */\n"
+      "static int32_t scaled(int64_t v, int32_t multiplier, int shift)\n"
+      "{\n"
+      "    const int64_t unit = INT64_C(2147483648), grown = shift < 0 ? v * ((int64_t)1 << -shift) : v;\n"
+      "    const int64_t u = grown < -unit ? -unit : grown >= unit ? unit - 1 : grown;\n"
+      "    const int64_t high = (u * multiplier + unit / 2 + unit / 2 * (unit * 2)) / unit - unit;\n"
+      "    const int right = shift > 0 ? shift : 0;\n"
+      "    const uint64_t size = (uint64_t)(high < 0 ? -high : high) + ((uint64_t)1 << right >> 1);\n"
+      "    return (int32_t)(high < 0 ? -(int64_t)(size >> right) : (int64_t)(size >> right));\n"
+      "}\n" },
     { "quotient(", "/* v / by, rounded to 24 bits: what is given, by 2^bits. */\n"
                    "static int64_t quotient(int64_t v, int64_t by, int *bits)\n"
                    "{\n"

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "codegen/source/c_parts.h"
+#include "ops/card/attrs.h"
+#include "ops/card/shapes.h"
 
 /* clang-format off */
 static const struct {
@@ -82,16 +84,32 @@ static Status add_input(CSource *s, const Node *n)
     return OK;
 }
 
-/* The scales of sums: f32(sx * sw), one or one a column. */
-static void scale_sums(CSource *s, CPort *p, const Node *n)
+/* f32(sx * sw), one or one a column. */
+static const f32 *scales_of_product(CSource *s, const Node *n, int *count)
 {
     const Tensor *sw = c_constant(s, in(n, QMATMUL_B_SCALE));
     const f32 *scales = c_floats(s, sw), sx = c_float(s, in(n, QMATMUL_A_SCALE));
-    f32 *products = NEWS(s->arena, f32, (size_t)tensor_elements(sw));
-    p->n_scales = (int)tensor_elements(sw);
-    for (int i = 0; i < p->n_scales; i++)
+    *count = (int)tensor_elements(sw);
+    f32 *products = NEWS(s->arena, f32, (size_t)*count);
+    for (int i = 0; i < *count; i++)
         products[i] = sx * scales[i];
-    p->scales = products;
+    return products;
+}
+
+const f32 *c_sum_scales(CSource *s, const Node *n, const Node **sums, int *count)
+{
+    const Type *t = n->type;
+    *sums = n;
+    if (n->op == OP_qmatmul && t->kind == TYPE_TENSOR && t->dtype == F32 && c_value(s, n)->at)
+        return scales_of_product(s, n, count);
+    if (!op_of(n)->quant.dequantizes || in(n, 0)->type->dtype != I32 || (in(n, 2) && c_integer(s, in(n, 2))) ||
+        !c_constant(s, in(n, 1)) || !c_value(s, in(n, 0))->at || t->rank == 0)
+        return NULL;
+    const DequantizeAttr *at = n->attr;
+    *sums = in(n, 0);
+    *count = (int)type_elements(in(n, 1)->type);
+    const bool columns = in(n, 1)->type->rank == 1 && axis_wrap(at->axis, t->rank) == t->rank - 1;
+    return !at->block_size && (columns || *count == 1) ? c_floats(s, c_constant(s, in(n, 1))) : NULL;
 }
 
 static Status add_output(CSource *s, int i)
@@ -102,14 +120,18 @@ static Status add_output(CSource *s, int i)
     p->floats = n->type->dtype == F32;
     if (!type_known(n->type))
         return open_size(n);
-    if (op_of(value)->quant.dequantizes && c_constant(s, in(value, 1)) && type_elements(in(value, 1)->type) == 1) {
+    const Node *sums;
+    const f32 *scales = p->floats ? c_sum_scales(s, value, &sums, &p->n_scales) : NULL;
+    if (scales) {
+        p->value = sums;
+        p->scales = scales;
+    } else if (op_of(value)->quant.dequantizes && in(value, 0)->type->dtype != I32 && c_constant(s, in(value, 1)) &&
+               type_elements(in(value, 1)->type) == 1) {
         p->value = in(value, 0);
         p->scales = c_floats(s, c_constant(s, in(value, 1)));
         p->n_scales = 1;
         p->zero = c_integer(s, in(value, 2));
-    } else if (p->floats && value->op == OP_qmatmul && c_value(s, value)->at)
-        scale_sums(s, p, value);
-    else if (p->floats)
+    } else if (p->floats)
         return c_refuse(value, arena_printf(s->arena, "its result is floats, which %s computes", op_of(value)->name),
                         "--for generic, which quantizes more; or end the model before it");
     const Node *at = c_value(s, p->value)->at;
@@ -121,10 +143,24 @@ static Status add_output(CSource *s, int i)
 
 /* ---- calls ---- */
 
+/* Whether a word on codes multiplies in fixed point: what is printed for such words multiplies as floats do. */
+static bool is_fixed(const Node *n)
+{
+    const AttrSpec *a = attr_find(op_of(n)->attrs, str("factor"));
+    return a && a->kind == ATTR_ENUM && op_of(n)->gives_codes && *(const int *)attr_at(a, n->attr) == FACTOR_Q31;
+}
+
 static Status print_node(CSource *s, const Node *n)
 {
     if (c_constant(s, n) || c_value(s, n)->at || n->type->kind != TYPE_TENSOR)
         return OK;
+    if (c_is_step(s, n))
+        return OK; /* whoever reads it says what becomes of it */
+    if (c_ends_steps(s, n))
+        return c_print_steps(s, n);
+    if (is_fixed(n))
+        return c_refuse(n, "its codes are made in fixed point, which files have as operators of integers",
+                        "qcc --export MODEL --quant w8a8 --for integer-only -o CODES.onnx; qcc CODES.onnx --emit c");
     for (size_t i = 0; i < COUNT(words); i++)
         if (n->op == words[i].op && (n->type->dtype != F32 || n->op == OP_qmatmul))
             return words[i].print(s, n);

@@ -177,12 +177,17 @@ const char *c_centred(CSource *s, const char *x, int64_t zero)
                       : x;
 }
 
-void c_store(CSource *s, const char *index, const char *value, const CodeRange *range, DType dtype)
+const char *c_code(CSource *s, const char *value, const CodeRange *range, DType dtype)
 {
     const char *shifted = range->z > 0   ? arena_printf(s->arena, "%s + %d", value, (int)range->z)
                           : range->z < 0 ? arena_printf(s->arena, "%s - %d", value, (int)-range->z)
                                          : value;
-    c_line(s, "y[%s] = (%s)clamp(%s, %d, %d);", index, c_type(dtype), shifted, (int)range->lo, (int)range->hi);
+    return arena_printf(s->arena, "(%s)clamp(%s, %d, %d)", c_type(dtype), shifted, (int)range->lo, (int)range->hi);
+}
+
+void c_store(CSource *s, const char *index, const char *value, const CodeRange *range, DType dtype)
+{
+    c_line(s, "y[%s] = %s;", index, c_code(s, value, range, dtype));
 }
 
 CFixed c_fixed(f32 v)

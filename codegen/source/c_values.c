@@ -78,7 +78,7 @@ static const char *const taken[] = {
     "requantize", "room",     "errno",    "NULL",     "x",       "y",        "w",        "c",         "i",
     "j",          "k",        "p",        "q",        "u",       "v",        "sum",      "g",         "r",
     "n",          "m",        "o",        "h",        "t",       "first",    "second",   "namespace", "nibble",
-    "add_floats", "share",    "average",
+    "add_floats", "share",    "average",  "scaled",
 };
 
 const char *c_parameter_name(CSource *s, const char *text)
