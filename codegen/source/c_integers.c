@@ -139,7 +139,7 @@ static Status print_elements(CSource *s, Steps *t)
 static const Node *find_sum(CSource *s, const Node *n, CProduct *p, const Node **product)
 {
     for (int i = 0; i < MOST_STEPS; i++) {
-        Scaled k = { NULL };
+        Scaled k = { .v = NULL };
         *product = find_product(s, n, p);
         if (*product || n->op == OP_reduce_sum)
             return n;

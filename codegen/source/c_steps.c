@@ -183,7 +183,7 @@ static Status make_leaf(Steps *t, const Node *n, Step *y)
 static Status make_step(Steps *t, const Node *n)
 {
     Step y = { .n = n };
-    Scaled p = { NULL };
+    Scaled p = { .v = NULL };
     if (n == t->sum || c_is_code(n))
         TRY(make_leaf(t, n, &y));
     else if (c_match_scaled(t->s, n, &p))
@@ -206,7 +206,7 @@ static Status make_step(Steps *t, const Node *n)
 /* The operands that a step is computed from, but for constants; -1: no step that is known here. */
 static int operands_of(Steps *t, const Node *n, const Node **ins)
 {
-    Scaled p = { NULL };
+    Scaled p = { .v = NULL };
     int k = 0;
     if (n == t->sum || c_is_code(n))
         return 0;

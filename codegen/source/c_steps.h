@@ -29,15 +29,15 @@ typedef struct Steps {
 
 /* ---- c_steps.c ---- */
 
-/* Whether integers are computed here of what is no constant; by a product of codes; codes of each of them, by a table. */
+/* Whether integers are computed here, of what is no constant; by a product of codes; codes of each, by a table. */
 bool c_computes(CSource *s, const Node *n);
 bool c_is_product(const Node *n);
 bool c_looks_up(CSource *s, const Node *n);
 bool c_makes_codes(CSource *s, const Node *n);
 bool c_is_code(const Node *n);
 
-/* The steps to `of` in the order in which they are computed, and their leaves; the text of the last, once it is known where
- * elements lie; what is stored of it. */
+/* The steps to `of` in the order in which they are computed, and their leaves; the text of the last, once it is known
+ * where elements lie; what is stored of it. */
 Status c_order_steps(Steps *t);
 Status c_make_steps(Steps *t, Step *value);
 Status c_make_end(Steps *t, const char **stored);
