@@ -115,6 +115,7 @@ static void add_codes(Parity *p, const Node *n, const Node *training, const Node
     if (op_of(n)->quant.quantizes && type_elements(in(n, 1)->type) == 1) {
         node->rounded = in(n, 0);
         node->scale = in(n, 1);
+        node->rounding = ((const QuantizeAttr *)n->attr)->rounding;
     }
 }
 
@@ -226,19 +227,25 @@ static void compare(const Tensor *want, const Tensor *got, int64_t n, int64_t *c
     }
 }
 
-/* Whether a quotient lies in the middle between two codes, or within an ulp of that. */
-static bool is_tie(float v)
+/* Whether a quotient lies where one code ends and the next begins, or within an ulp of that: in the middle between two, or,
+ * of what is rounded to one side, at a code; 0 is exact. */
+static bool is_tie(float v, bool to_side)
 {
-    const float middle = floorf(v) + 0.5f, ulp = nextafterf(fabsf(v), INFINITY) - fabsf(v);
-    return isfinite(v) && fabsf(v) < 0x1p23f && fabsf(v - middle) <= ulp;
+    const float end = to_side ? rintf(v) : floorf(v) + 0.5f, ulp = nextafterf(fabsf(v), INFINITY) - fabsf(v);
+    return isfinite(v) && v != 0 && fabsf(v) < 0x1p23f && fabsf(v - end) <= ulp;
+}
+
+static bool rounds_to_side(int rounding)
+{
+    return rounding == ROUND_CEIL || rounding == ROUND_FLOOR || rounding == ROUND_ZERO || rounding == ROUND_AWAY;
 }
 
 /* The same where codes are floats, which are as far apart as their size says; beyond the largest there are none. */
-static bool is_tie_of(DType codes, float v)
+static bool is_tie_of(DType codes, float v, bool to_side)
 {
     if (!dtype_is_float(codes))
-        return is_tie(v);
-    return fabsf(v) < float_codes_most(codes) && is_tie(v / float_grid_step(float_grid(codes), v));
+        return is_tie(v, to_side);
+    return fabsf(v) < float_codes_most(codes) && is_tie(v / float_grid_step(float_grid(codes), v), false);
 }
 
 static void count_ties(ParityNode *node, const Seen *s, int64_t n)
@@ -251,7 +258,8 @@ static void count_ties(ParityNode *node, const Seen *s, int64_t n)
     if (!quotients || tensor_elements(quotients) < n || (!node->quotient && !of))
         return;
     for (int64_t i = 0; i < n; i++)
-        node->ties += is_tie_of(node->file->type->dtype, (float)number(quotients, i) / (float)scale);
+        node->ties += is_tie_of(node->file->type->dtype, (float)number(quotients, i) / (float)scale,
+                                rounds_to_side(node->rounding));
 }
 
 static void compare_node(ParityNode *node, const Seen *training, const Seen *codes, const Seen *literal,

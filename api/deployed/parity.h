@@ -20,7 +20,7 @@ typedef struct ParityNode {
     bool matched; /* the training graph has it, too: only then is it compared */
     int64_t n, differ;
     double largest;   /* difference, of codes; of floats where both are finite */
-    int64_t ties;     /* codes that were rounded from within one ulp of the middle between two */
+    int64_t ties;     /* codes that were rounded from within one ulp of where the next code begins */
     int64_t floats_n; /* the file's pairs computed literally, in f32: codes compared with those of the training graph */
     int64_t floats_differ;
     double floats_largest;
@@ -28,6 +28,7 @@ typedef struct ParityNode {
     /* ---- where it is found ---- */
     const Node *training, *file, *quotient, *literal; /* null: nowhere */
     const Node *rounded, *scale;                      /* of a quantizer of floats: what it rounds */
+    int rounding;                                     /* of its numbers (ops/scalar/quant.h) */
 } ParityNode;
 
 typedef struct Parity {

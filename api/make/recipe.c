@@ -21,7 +21,8 @@ Status recipe_add_options(qcc_step *s, const CommandLine *line)
     TRY(step_read_datapath(s, line));
     TRY(recipe_read_options(&s->recipe, line, s->ir->ops, &s->arena, &s->cx->diag));
     if (!s->recipe.quantization.spec)
-        s->recipe.quantization.own_target = model_target(s->model); /* of a file that has its own quantizers */
+        TRY(model_target(s->model, &s->recipe.quantization.own_target, /* of a file that has its own quantizers */
+                         &s->arena));
     s->facts.optimizer = optimizer_text(&s->arena, s->ir->ops, &s->recipe.groups[0]);
     return precision_read(s, line);
 }

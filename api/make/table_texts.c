@@ -9,6 +9,7 @@
 #include "passes/amp/table.h"
 #include "passes/quant/shipped.h"
 #include "passes/quant/table.h"
+#include "api/model/evaluate.h"
 #include "passes/target/datapath.h"
 
 enum {
@@ -98,12 +99,6 @@ static Status read_texts(qcc_step *s, const CommandLine *line, TableKind kind)
     return OK;
 }
 
-static bool is_operator(const void *ops, const char *word)
-{
-    Op op;
-    return op_find(ops, str(word), &op);
-}
-
 Status step_read_datapath(qcc_step *s, const CommandLine *line)
 {
     const TableTexts *all = &s->facts.tables[TEXTS_OF_DATAPATHS];
@@ -114,7 +109,7 @@ Status step_read_datapath(qcc_step *s, const CommandLine *line)
         return fail_as(&s->cx->diag, USAGE, place_of(&forms[TEXTS_OF_DATAPATHS]),
                        "a machine of one's own is whom the model is for: --for %s is another",
                        option_text(line, OPT_for_));
-    return datapath_read(&s->recipe.quantization.own_target, all->list[0].file, all->list[0].text, is_operator,
+    return datapath_read(&s->recipe.quantization.own_target, all->list[0].file, all->list[0].text, model_has_operator,
                          s->ir->ops, &s->arena, &s->cx->diag);
 }
 

@@ -9,6 +9,7 @@
 #include "ops/update/shadow.h"
 #include "passes/engine/pass.h"
 #include "passes/recipe/recipe.h"
+#include "passes/target/datapath.h"
 
 /* How a model runs on the engine: a program of it, or one for each of the types that inputs had of late. */
 struct ModelRun {
@@ -29,21 +30,35 @@ void model_run_close(qcc_model *m)
     arena_close(&r->arena);
 }
 
-const QuantTarget *model_target(const qcc_model *m)
+bool model_has_operator(const void *ops, const char *word)
+{
+    Op op;
+    return op_find(ops, str(word), &op);
+}
+
+/* What a file notes of itself; null: nothing. */
+static const char *noted(const qcc_model *m, const char *key, Arena *arena)
 {
     const Onnx__ModelProto *p = m->has_spine ? m->spine.model : NULL;
     for (size_t i = 0; p && i < p->n_metadata_props; i++)
-        if (str_is(str_of(p->metadata_props[i]->key), QCC_FOR))
-            return quant_target(arena_copy(&m->cx->scratch, (const char *)p->metadata_props[i]->value.data,
-                                           p->metadata_props[i]->value.len));
+        if (str_is(str_of(p->metadata_props[i]->key), key))
+            return arena_copy(arena, (const char *)p->metadata_props[i]->value.data, p->metadata_props[i]->value.len);
     return NULL;
+}
+
+Status model_target(const qcc_model *m, const QuantTarget **t, Arena *arena)
+{
+    const char *name = noted(m, QCC_FOR, arena), *datapath = noted(m, QCC_FOR_TEXT, arena);
+    *t = name ? quant_target(name) : NULL;
+    return datapath ? datapath_read(t, m->file, datapath, model_has_operator, m->ir.ops, arena, &m->cx->diag) : OK;
 }
 
 Status model_take_integers(const qcc_model *m, Graph *g, const char *pass)
 {
-    const Recipe recipe = { .quantization = { .own_target = model_target(m) } };
+    Recipe recipe = { .accumulate = 0 };
     const PassOptions options = { .recipe = &recipe };
     PassRun run = { .options = &options, .allowed = -1 };
+    TRY(model_target(m, &recipe.quantization.own_target, &m->cx->scratch));
     TRY(pass_run(pass_find(pass), g, &run));
     return pass_run(pass_find("drop-dead"), g, NULL);
 }

@@ -6,7 +6,10 @@
 #include "passes/target/target.h"
 
 /* Whom the file says that its codes are computed for; null: nobody. */
-const QuantTarget *model_target(const qcc_model *m);
+Status model_target(const qcc_model *m, const QuantTarget **t, Arena *arena);
+
+/* Whether a word is one of an operator, to which `ops` is the table. */
+bool model_has_operator(const void *ops, const char *word);
 
 /* Runs take-integers or train-integers on a graph of the model, as that target computes. */
 Status model_take_integers(const qcc_model *m, Graph *g, const char *pass);

@@ -144,7 +144,11 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
         TRY(pass_run(pass_find("strip-quant"), g, NULL));
     const char *bits = told && states && !as_float ? bits_told(&s->cx->scratch, s, &ledger, g) : NULL;
     const QuantTarget *t = quantization_target(&recipe.quantization); /* not null: it is quantized */
-    const DeployedFor to = { .made_for = !as_float && !target_is_usual(t) ? t->name : NULL,
+    const DeployedFor to = { .made_for = as_float              ? NULL
+                                         : t->text             ? t->like
+                                         : !target_is_usual(t) ? t->name
+                                                               : NULL,
+                             .datapath = as_float ? NULL : t->text,
                              .quants = !as_float && t->quants };
     QuantEnds ends;
     quant_ends_note(&ends, g, arena);

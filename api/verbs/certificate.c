@@ -7,6 +7,7 @@
 #include "api/session/weights.h"
 #include "base/digest.h"
 #include "frontends/onnx/file/source.h"
+#include "ops/quant/quantize.h"
 
 /* ---- JSON ---- */
 
@@ -227,6 +228,10 @@ static void tell_node(Text *t, const ParityNode *node)
     AND(t);
     count(t, "ties", node->ties);
     AND(t);
+    if (node->rounding != ROUND_RNE) {
+        string(t, "rounding", quant_roundings[node->rounding]);
+        AND(t);
+    }
     key(t, "literal");
     text_char(t, '{');
     count(t, "values", node->floats_n);

@@ -281,10 +281,10 @@ static Status tell_step(Text *t, Command *c, qcc_step *s)
 }
 
 /* Who is asked what becomes of the pairs of a file: whom --for names, or the file, and who fuses for ONNX Runtime otherwise. */
-static TargetPredictor predictor_of(Command *c, const qcc_model *m)
+static TargetPredictor predictor_of(Command *c, const QuantTarget *of_file)
 {
     const QuantTarget *said = option_given(&c->line, OPT_for_) ? quant_target(option_text(&c->line, OPT_for_)) : NULL;
-    const QuantTarget *t = said ? said : model_target(m);
+    const QuantTarget *t = said ? said : of_file;
     return t && t->predicts != PREDICTS_NOTHING ? t->predicts : PREDICTS_ORT;
 }
 
@@ -328,7 +328,9 @@ Status command_explain(Command *c)
     const Census census = census_of(m, a);
     Fusions fused;
     bool has_pairs;
-    TRY(fusions_of(m, predictor_of(c, m), a, &fused, &has_pairs));
+    const QuantTarget *of_file;
+    TRY(model_target(m, &of_file, a));
+    TRY(fusions_of(m, predictor_of(c, of_file), a, &fused, &has_pairs));
     text_open(&t, a);
     if (out_is_json(c->out)) {
         model_records(&t, m, &census, &paths, a);

@@ -26,6 +26,7 @@ Status onnx_write_named(Graph *g, Diag *d, const SignatureNames *names, const Si
 
 /* What a file for others is to be. */
 typedef struct DeployedFor {
+    const char *datapath; /* the text of a machine of somebody's own, which is noted; null: it is none */
     const char *made_for; /* whom it has to be computed for, which is noted; null: nothing is */
     bool quants;          /* quantizers are QONNX's operators, not Q/DQ pairs */
 } DeployedFor;

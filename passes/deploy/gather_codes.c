@@ -84,6 +84,10 @@ static Status gather_codes(Node *n, PassRun *run)
 
 static Status gather_all(Graph *g, PassRun *run)
 {
+    const Recipe *recipe = run->options ? run->options->recipe : NULL;
+    const QuantTarget *t = recipe ? quantization_target(&recipe->quantization) : NULL;
+    if (t && t->quants) /* its tables are numbers in front of a quantizer, like other weights */
+        return OK;
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         if (looks_up_numbers(n))

@@ -86,7 +86,7 @@ static Status restore(QuantEnds *e, Node *number, Arena *scratch)
 {
     Build b = build_before(number);
     Node *codes = uncut(in(number, 0)), *scale = in(number, 1), *x;
-    const QuantizeAttr at = attr_of(e, number);
+    QuantizeAttr at = attr_of(e, number);
     const Tensor *zero = in(number, 2) ? stored(in(number, 2), scratch) : NULL;
     b.src = number->src;
     b.label = number->label;
@@ -100,6 +100,7 @@ static Status restore(QuantEnds *e, Node *number, Arena *scratch)
         if (!c || !s)
             return fail_at(number, "its codes are computed, or their scale is");
         x = as_numbers(&b, codes, c, s, number->attr);
+        at.rounding = ROUND_RNE; /* what codes stand for lies next to them, on either side */
     }
     Node *q = CALL_ATTR(&b, quantize_linear, at, x, scale);
     TRY(b.status);

@@ -166,26 +166,47 @@ static Status check_at_hand(const QuantScales *s, const QuantNodes *q, const Nod
                : OK;
 }
 
-/* Draws are for products; and files round data to the nearest, but for those whose quantizers say how. */
+/* A rounding that the target lacks, and the quantizer that rounds as it does. */
+static Status no_rounding(const QuantScales *s, const QuantNodes *q, const Node *value, bool data, const char *has)
+{
+    Arena *scratch = s->p->run->scratch;
+    const QuantTarget *t = quantization_target(s->p->recipe);
+    const char *operand = data ? "a" : "w";
+    Quantizer other = quantizer_mended(q->by, data);
+    other.part[QUANT_ROUNDING].value = quantizer_rounding_called(has);
+    if (scale_source(q) == SOURCE_N2UQ && other.part[QUANT_ROUNDING].value != ROUNDING_RNE) {
+        other.part[QUANT_SOURCE].value = SOURCE_LSQ; /* thresholds are no rounding */
+        other.part[QUANT_MASK].value = MASK_V;
+    }
+    Message *m =
+        message_new(s->p->run->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(value), "%s=%s: %s rounds %s by %s alone",
+                    operand, quantizer_text(q->by, scratch), t->title, data ? "data" : "weights", has);
+    message_try(m, "%s=%s", operand, quantizer_text(&other, scratch));
+    return message_send(m);
+}
+
+/* Draws are for products; others are those of the machine or, where its file has quantizers of them, of that. */
 static Status check_rounding(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantValue how = q->by->part[QUANT_ROUNDING].value;
-    const bool said = quantization_target(s->p->recipe)->quants;
+    const char *has = quantizer_roundings(quantization_target(s->p->recipe), data);
     if (how == ROUNDING_SR || how == ROUNDING_MS_EDEN)
         return scale_refused(s, q, value, data, "roundings that are no chance");
-    return !said && data && how != ROUNDING_RNE && scale_source(q) != SOURCE_N2UQ
-               ? scale_refused(s, q, value, data, "codes of data to the nearest (rne), as files round them")
-               : OK;
+    return !has || str_listed(has, quantizer_rounding_word(how)) ? OK : no_rounding(s, q, value, data, has);
 }
 
 Status scale_check(const QuantScales *s, const QuantNodes *q, const Node *value, bool data)
 {
     const QuantPart *part = q->by->part;
     int64_t least, largest;
-    if (q->by->format == FORMAT_TERNARY && !data)
-        return check_ternary(s, q, value);
-    if (q->by->format == FORMAT_BINARY)
-        return check_binary(s, q, value, data);
+    if (q->by->format == FORMAT_TERNARY && !data) {
+        TRY(check_ternary(s, q, value));
+        return check_rounding(s, q, value, data);
+    }
+    if (q->by->format == FORMAT_BINARY) {
+        TRY(check_binary(s, q, value, data));
+        return data ? check_rounding(s, q, value, data) : OK; /* signs are not rounded */
+    }
     if (quantizer_is_float(q->by))
         TRY(check_float(s, q, value, data));
     else if (!quantizer_is_integer(q->by))

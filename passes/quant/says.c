@@ -104,15 +104,17 @@ static bool says_quantizers(const QuantLine *line)
     return false;
 }
 
-static const QuantSpec *spec_by_line(Arena *arena, Layer *l, const QuantLine *line, const QuantSpec *below)
+static const QuantSpec *spec_by_line(const Placement *p, Layer *l, const QuantLine *line, const QuantSpec *below)
 {
     const QuantSpec *known = known_spec(l, below);
     if (known)
         return known;
-    QuantSpec *above = new_spec(arena, l, below);
+    QuantSpec *above = new_spec(p->g->arena, l, below);
     for (size_t i = 0; i < COUNT(line->says); i++)
-        if (line->says[i])
+        if (line->says[i]) {
             above->of[i] = line->by[i];
+            quantizer_fill_rounding(&above->of[i], (QuantOperand)i, quantization_target(p->recipe));
+        }
     return above;
 }
 
@@ -136,7 +138,7 @@ static void apply_line(Saying *s, Layer *l, const QuantLine *line, const Node *c
     const OpDef *def = op_of(call);
     bool any = false;
     if (says_quantizers(line) && may_have_weights(call)) {
-        c->spec = spec_by_line(s->p->g->arena, l, line, c->spec);
+        c->spec = spec_by_line(s->p, l, line, c->spec);
         for (unsigned i = 0; i < COUNT(line->says) && line->of.kind != TABLE_LINE_DEFAULT; i++)
             c->said |= (unsigned)line->says[i] << i;
         any = true;

@@ -81,6 +81,9 @@ typedef struct QuantSpec {
 /* Quantizer.from of an operand that nothing was said of. */
 extern const char quantizer_unsaid[];
 
+/* QuantPart.from of what nobody said. */
+extern const char quantizer_default[];
+
 /* Whether a field has that value. */
 static inline bool quantizer_says(const Quantizer *q, QuantField field, QuantValue value)
 {
@@ -119,6 +122,16 @@ void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest);
 
 /* Decides what words left open, as weights, activations and the others want it. */
 void quantizer_fill(Quantizer *q, QuantOperand operand);
+
+/* The same for a target: how it rounds where nobody says how. */
+void quantizer_fill_rounding(Quantizer *q, QuantOperand operand, const QuantTarget *target);
+
+/* The words of the roundings that a target has for data or for weights, the usual one first; null: any. */
+const char *quantizer_roundings(const QuantTarget *target, bool data);
+
+/* The word of a rounding, and the rounding of a word, or of the first of several. */
+const char *quantizer_rounding_word(QuantValue rounding);
+QuantValue quantizer_rounding_called(const char *words);
 
 /* What of a whole record does not go together, and what to write instead; null: nothing. */
 const char *quantizer_wrong(const Quantizer *q, QuantOperand operand, const char **instead);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+const char quantizer_default[] = "default";
+
 bool quantizer_is_integer(const Quantizer *q)
 {
     return q->format == FORMAT_INT || q->format == FORMAT_UINT || q->format == FORMAT_EITHER;
@@ -125,7 +127,7 @@ static void fill_mask(Quantizer *q, QuantOperand role)
 void quantizer_fill(Quantizer *q, QuantOperand role)
 {
     if (q->format == FORMAT_BF16) { /* which have no scale */
-        by_default(q, QUANT_ROUNDING, ROUNDING_RNE, "default");
+        by_default(q, QUANT_ROUNDING, ROUNDING_RNE, quantizer_default);
         return;
     }
     const bool weights = role == OPERAND_W || role == OPERAND_B || role == OPERAND_W_DGRAD;
@@ -146,9 +148,50 @@ void quantizer_fill(Quantizer *q, QuantOperand role)
         by_default(q, QUANT_RANGE, narrow ? RANGE_NARROW : RANGE_FULL,
                    narrow ? "default of signed weights" : "default");
     }
-    by_default(q, QUANT_ROUNDING, ROUNDING_RNE, "default");
+    by_default(q, QUANT_ROUNDING, ROUNDING_RNE, quantizer_default);
     by_default(q, QUANT_CHOICE, CHOICE_ABSMAX, "default");
     fill_mask(q, role);
+}
+
+static const struct {
+    const char *word;
+    QuantValue value;
+} roundings[] = {
+#define WORD(field, word, value, ...) { QUANT_##field == QUANT_ROUNDING ? word : NULL, value },
+    QUANT_WORDS(WORD)
+#undef WORD
+};
+
+const char *quantizer_rounding_word(QuantValue rounding)
+{
+    for (size_t i = 0; i < COUNT(roundings); i++)
+        if (roundings[i].value == rounding)
+            return roundings[i].word;
+    return NULL;
+}
+
+QuantValue quantizer_rounding_called(const char *words)
+{
+    const size_t n = strcspn(words, " ");
+    for (size_t i = 0; i < COUNT(roundings); i++)
+        if (roundings[i].word && strlen(roundings[i].word) == n && memcmp(roundings[i].word, words, n) == 0)
+            return roundings[i].value;
+    return QUANT_NOTHING;
+}
+
+const char *quantizer_roundings(const QuantTarget *target, bool data)
+{
+    if (!data)
+        return target->weight_rounding;
+    return target->data_rounding ? target->data_rounding : "rne";
+}
+
+void quantizer_fill_rounding(Quantizer *q, QuantOperand role, const QuantTarget *target)
+{
+    const char *has = role == OPERAND_A || role == OPERAND_W ? quantizer_roundings(target, role == OPERAND_A) : NULL;
+    QuantPart *part = &q->part[QUANT_ROUNDING];
+    if (has && quantizer_is_integer(q) && part->from == quantizer_default)
+        part->value = quantizer_rounding_called(has);
 }
 
 void quantizer_codes(const Quantizer *q, int64_t *least, int64_t *largest)

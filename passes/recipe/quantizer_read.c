@@ -275,6 +275,8 @@ static Status read_quantizer(Reader *r, const char *text, QuantOperand role)
     while (rest)
         TRY(read_word(r, part_of(r->arena, &rest, ':'), &q));
     quantizer_fill(&q, role);
+    if (r->target)
+        quantizer_fill_rounding(&q, role, r->target);
     TRY(check(r, text, &q, role));
     r->spec->of[role] = q;
     return OK;

@@ -5,6 +5,7 @@
 
 #include "base/number_text.h"
 #include "base/str.h"
+#include "passes/quantizers.def"
 
 /* What a field takes. */
 typedef enum FieldKind {
@@ -17,6 +18,7 @@ typedef enum FieldKind {
     FIELD_DATA,   /* signed, unsigned, or either */
     FIELD_SCALES, /* f32, or pow2 */
     FIELD_BIAS,   /* int32, or float */
+    FIELD_ROUNDS, /* words of roundings */
     FIELD_GRAIN,  /* of an operator, whose word stands before the sign */
 } FieldKind;
 
@@ -40,6 +42,8 @@ static const Field fields[] = {
     { "scales",         FIELD_SCALES, 0,                  0, 0,  "f32, or pow2: shifts alone" },
     { "weight_bits",    FIELD_COUNTS, AT(weight_bits),    1, 16, "bits that weights beside codes may have" },
     { "data_bits",      FIELD_COUNTS, AT(data_bits),      1, 16, "bits that data may have" },
+    { "data_rounding",  FIELD_ROUNDS, AT(data_rounding),  0, 0,  "how data may be rounded, the usual first; files that are like another target round as those do" },
+    { "weight_rounding", FIELD_ROUNDS, AT(weight_rounding), 0, 0, "how weights may be" },
     { "grain",          FIELD_GRAIN,  AT(grains),         0, 0,  "grain OPERATOR = tensor channel group block tile: what may share a scale of its weights (*: all others)" },
     { "accumulator",    FIELD_COUNT,  AT(accumulator),    8, 32, "bits of a sum of products" },
     { "joins",          FIELD_OPS,    AT(joins),          0, 0,  "what adds, multiplies, pools, lays side by side in codes" },
@@ -50,6 +54,15 @@ static const Field fields[] = {
 /* clang-format on */
 
 static const char grain_words[] = "tensor channel group block tile";
+
+/* Roundings of quantizers, but those by chance, which are no machine's. */
+static const struct {
+    const char *field, *word;
+} words_of_fields[] = {
+#define WORD(field, word, ...) { #field, word },
+    QUANT_WORDS(WORD)
+#undef WORD
+};
 
 typedef struct Reader {
     QuantTarget *to;
@@ -145,6 +158,38 @@ static Status read_choice(const Reader *r, const Field *f, const char *value, co
     return wrong(r, arena_printf(r->arena, "%s = %s is not understood", f->name, value), text_get(&all));
 }
 
+static bool is_rounding(const char *word)
+{
+    for (size_t i = 0; i < COUNT(words_of_fields); i++)
+        if (strcmp(words_of_fields[i].field, "ROUNDING") == 0 && strcmp(words_of_fields[i].word, word) == 0)
+            return strcmp(word, "sr") != 0 && strcmp(word, "ms-eden") != 0;
+    return false;
+}
+
+/* Those that the file has, which is that of the row it is like. */
+static Status read_rounds(const Reader *r, const Field *f, const char *value)
+{
+    const char **to = (const char **)(void *)((char *)r->to + f->at);
+    const bool data = f->at == AT(data_rounding);
+    const char *file = *to ? *to : data ? "rne" : NULL;
+    for (const char *at = value; *at;) {
+        const size_t n = strcspn(at, " ");
+        const char *word = arena_copy(r->arena, at, n);
+        if (!is_rounding(word))
+            return wrong(r, arena_printf(r->arena, "%s is no rounding", word),
+                         "rne half-up half-down ceil floor zero away");
+        if (file && !str_listed(file, word))
+            return wrong(
+                r, arena_printf(r->arena, "%s = %s: files like %s have %s alone", f->name, word, r->to->like, file),
+                strcmp(r->to->like, "qonnx") == 0 ? arena_printf(r->arena, "%s = floor", f->name)
+                                                  : "like = qonnx, whose quantizers say how they round");
+        at += n;
+        at += strspn(at, " ");
+    }
+    *to = value;
+    return OK;
+}
+
 static Status read_grain(const Reader *r, const Field *f, const char *op, const char *value)
 {
     Status status = OK;
@@ -179,6 +224,7 @@ static Status read_like(Reader *r, const char *value)
     for (size_t i = 0, n = quant_targets(&all); i < n; i++) {
         if (strcmp(all[i].name, value) == 0) {
             *r->to = all[i];
+            r->to->like = all[i].name;
             return OK;
         }
         text_printf(&names, "%slike = %s", i ? "; " : "", all[i].name);
@@ -223,6 +269,8 @@ static Status read_field(Reader *r, const Field *f, const char *of, const char *
         TRY(read_choice(r, f, value, bias, COUNT(bias), &chosen));
         r->to->float_bias = chosen;
         return OK;
+    case FIELD_ROUNDS:
+        return read_rounds(r, f, value);
     case FIELD_GRAIN:
         return read_grain(r, f, of, value);
     }
@@ -304,9 +352,11 @@ Status datapath_read(const QuantTarget **to, const char *file, const char *text,
     Reader r = { .to = own, .file = file, .is_operator = is_operator, .ops = ops, .arena = arena, .diag = d };
     *own = *quant_target("portable");
     own->title = NULL;
+    own->like = own->name;
     TRY(read_lines(&r, text, true));
     own->name = file;
     own->title = file;
+    own->text = text;
     TRY(read_lines(&r, text, false));
     own->predicts = PREDICTS_NOTHING;
     own->alone = arena_printf(arena, own->no_floats ? "%s has no such function of codes" : "%s computes it of floats",

@@ -24,6 +24,8 @@ typedef enum TargetRequant {
 typedef struct QuantTarget {
     const char *name;  /* what --for says */
     const char *title; /* who that is: "ONNX Runtime" */
+    const char *like;  /* of a machine of somebody's own: the row that it is like, and its text; null: it is a row */
+    const char *text;
 
     /* What presets stand for (wXaY), and what is refused. */
     bool either_data; /* codes of data are signed where something below 0 arrives, else unsigned, and 0 is 0 */
@@ -37,6 +39,10 @@ typedef struct QuantTarget {
     const char *no_float_weights; /* why they are of all weights */
     const char *no_half_floats;   /* why they are of weights, if they have 4 bits */
     const char *no_e8m0; /* why scales in E8M0 are refused of data, and f32 in files of weights; null: neither */
+
+    /* How numbers become codes: words of quantizers (passes/quantizers.def), the first of them where nobody says. */
+    const char *data_rounding;   /* of data, where a file or a machine does it; null: rne */
+    const char *weight_rounding; /* of weights; null: any, since their codes are stored */
 
     /* What computes on codes.  Lists are words of operators with a space between them; "*": all whose card says so. */
     const char *joins;      /* beside products: what adds, multiplies, pools, lays side by side */

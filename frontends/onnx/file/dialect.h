@@ -17,6 +17,7 @@ enum { QONNX_VERSION = 2 };
 /* ---- metadata of a node ---- */
 
 #define QCC_FOR      "qcc.for" /* of a model for others: whose products of codes give numbers where ONNX's are of floats */
+#define QCC_FOR_TEXT "qcc.for.text" /* and, where that is a machine of somebody's own, its text */
 #define QCC_SRC      "qcc.src"      /* its node in the model, by number; such a node is read as its notes say */
 #define QCC_FLAGS    "qcc.flags"    /* NodeFlags */
 #define QCC_NAME     "qcc.name"     /* of the value, where the ONNX name does not tell; "": none */

@@ -231,6 +231,19 @@ static Status write_model(Writer *w, Onnx__ModelProto *model, const Sink *sink, 
     return put_message(&model->base, sink);
 }
 
+/* What a bare file says of whom it is for, too. */
+static void note_target(Writer *w, Onnx__ModelProto *model, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    Onnx__StringStringEntryProto *entry = NEW(w->arena, Onnx__StringStringEntryProto);
+    onnx__string_string_entry_proto__init(entry);
+    entry->has_key = entry->has_value = 1;
+    entry->key = encode_text(key);
+    entry->value = encode_text(value);
+    model->metadata_props[model->n_metadata_props++] = entry;
+}
+
 /* What a file says of itself, without our notes. */
 static void keep_frame(Writer *w, Onnx__ModelProto *model, const Onnx__ModelProto *from)
 {
@@ -240,20 +253,14 @@ static void keep_frame(Writer *w, Onnx__ModelProto *model, const Onnx__ModelProt
     model->graph = graph;
     model->n_functions = model->n_training_info = model->n_opset_import = model->n_metadata_props = 0;
     model->metadata_props =
-        NEWS(w->arena, Onnx__StringStringEntryProto *, from->n_metadata_props + 1); /* and made_for */
+        NEWS(w->arena, Onnx__StringStringEntryProto *, from->n_metadata_props + 2); /* and whom it is for */
     for (size_t i = 0; i < from->n_metadata_props; i++) {
         prop = from->metadata_props[i];
         if (prop->key.len < 4 || memcmp(prop->key.data, "qcc.", 4) != 0)
             model->metadata_props[model->n_metadata_props++] = from->metadata_props[i];
     }
-    if (w->made_for) {
-        Onnx__StringStringEntryProto *entry = NEW(w->arena, Onnx__StringStringEntryProto);
-        onnx__string_string_entry_proto__init(entry);
-        entry->has_key = entry->has_value = 1;
-        entry->key = encode_text(QCC_FOR);
-        entry->value = encode_text(w->made_for);
-        model->metadata_props[model->n_metadata_props++] = entry;
-    }
+    note_target(w, model, QCC_FOR, w->made_for);
+    note_target(w, model, QCC_FOR_TEXT, w->datapath);
     if (from->graph && from->graph->has_doc_string) {
         graph->has_doc_string = 1;
         graph->doc_string = from->graph->doc_string;
@@ -356,6 +363,7 @@ Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sin
     w.bare = true;
     w.like = from->model->graph;
     w.made_for = to->made_for;
+    w.datapath = to->datapath;
     w.quants = to->quants;
     const Status status = write_graph(&w, g, from->model, sink, weights, false);
     writer_close(&w);

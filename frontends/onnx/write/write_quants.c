@@ -49,6 +49,7 @@ static bool width_of_codes(const Node *q, Width *w)
     return false;
 }
 
+/* Data have roundings that there are words for (targets.def), and stored weights are numbers of codes, to the nearest. */
 static const char *rounding_word(int rounding)
 {
     static const char *const words[ROUNDINGS] = { [ROUND_RNE] = "ROUND",
@@ -57,14 +58,6 @@ static const char *rounding_word(int rounding)
                                                   [ROUND_ZERO] = "DOWN",
                                                   [ROUND_AWAY] = "UP" };
     return words[rounding];
-}
-
-static Status no_rounding(Writer *w, const Node *n, const char *word)
-{
-    Message *m = message_new(w->diag, SEVERITY_ERROR, UNSUPPORTED, node_place(n), "QONNX has no rounding %s", word);
-    message_try(m, "rne, ceil, floor, zero or away");
-    message_try(m, "--for float: what was trained, without quantizers");
-    return message_send(m);
 }
 
 /* A number of the file, written once. */
@@ -150,11 +143,9 @@ Status write_quant(Writer *w, Level *l, const Node *n)
     const char *scale, *rounding = rounding_word(at->rounding);
     const bool signs = has_signs(w, q);
     Width width;
-    if (!rounding)
-        return no_rounding(w, n, quant_roundings[at->rounding]);
-    if (!signs && !width_of_codes(q, &width))
-        return fail_as(w->diag, UNSUPPORTED, node_place(n), "QONNX has no codes from %" PRId64 " to %" PRId64 " alone",
-                       at->least, at->largest);
+    BUG_IF(w->arena->memory, !rounding);
+    BUG_IF(w->arena->memory,
+           !signs && !width_of_codes(q, &width)); /* integers of so many bits, all of them or without the least */
     TRY(scale_name(w, l, q, &scale));
     Onnx__NodeProto *o = new_node(w, signs ? "BipolarQuant" : "Quant", QONNX_DOMAIN);
     o->input = NEWS(w->arena, ProtobufCBinaryData, 4);

@@ -30,6 +30,7 @@ typedef struct Writer {
     uint32_t n_nameless;
     int opset;
     bool bare;                               /* nothing of ours is noted: others read the file */
+    const char *datapath;                    /* the text of a machine of somebody's own; null: it is none */
     const char *made_for;                    /* of such a file: whom it is computed for; null: nobody in particular */
     bool state_all;                          /* the types of all values are stated */
     bool quants;                             /* quantizers and their numbers are QONNX's (write_quants.c) */

@@ -1,4 +1,5 @@
 /* Machines as texts: every field changes the row, and what is wrong is said with its line. */
+#include "passes/recipe/quantizer.h"
 #include "passes/target/datapath.h"
 #include "testing.h"
 
@@ -40,6 +41,27 @@ static Status fields(void *context)
     return OK;
 }
 
+/* Its roundings are those that its file can say: of weights that are stored as codes, all. */
+static Status roundings(void *context)
+{
+    Context *c = context;
+    const QuantTarget *t;
+    TRY(read(c, "weight_rounding = half-up away\n", &t));
+    assert_string_equal(quantizer_roundings(t, false), "half-up away");
+    assert_string_equal(quantizer_roundings(t, true), "rne");
+    assert_string_equal(t->like, "portable");
+    TRY(read(c, "data_rounding = floor rne\nlike = qonnx\n", &t));
+    assert_string_equal(quantizer_roundings(t, true), "floor rne");
+    assert_null(quantizer_roundings(t, false)); /* any */
+    QuantSpec spec;
+    TRY(quantizer_read_for(&spec, "--quant", "w=int8,a=int8", t, &c->arena, &c->diag));
+    assert_int_equal(spec.of[OPERAND_A].part[QUANT_ROUNDING].value, ROUNDING_FLOOR);
+    assert_int_equal(spec.of[OPERAND_W].part[QUANT_ROUNDING].value, ROUNDING_RNE);
+    TRY(quantizer_read_for(&spec, "--quant", "w=int8,a=int8:rne", t, &c->arena, &c->diag));
+    assert_int_equal(spec.of[OPERAND_A].part[QUANT_ROUNDING].value, ROUNDING_RNE); /* somebody says so */
+    return OK;
+}
+
 static Status grains(void *context)
 {
     Context *c = context;
@@ -69,6 +91,10 @@ static const char *const wrongs[] = {
     "bias = int8\n",
     "scales = log\n",
     "zero_is_0 = maybe\n",
+    "data_rounding = odd\n",
+    "data_rounding = floor\n",
+    "data_rounding = half-up\nlike = qonnx\n",
+    "weight_rounding = sr\n",
     "title =\n",
     "title = a\ntitle = b\n",
     "grain * = tensor\ngrain * = channel\n",
@@ -92,6 +118,7 @@ static void rows(void **state)
     (void)state;
     with_context(fields);
     with_context(grains);
+    with_context(roundings);
 }
 
 static void messages(void **state)
