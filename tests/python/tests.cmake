@@ -103,6 +103,11 @@ add_test(NAME python/qonnx
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'torch, brevitas.nn, onnxoptimizer' ${CMAKE_CURRENT_SOURCE_DIR}/python/qonnx.py $<TARGET_FILE:qcc> $f")
 set_tests_properties(python/qonnx PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# Files that we write for QONNX, by onnx's reference implementation with QONNX's formulas: every code, and the results.
+add_test(NAME python/qonnx_files
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx' ${CMAKE_CURRENT_SOURCE_DIR}/python/qonnx_files.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
+set_tests_properties(python/qonnx_files PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # Every code of whole networks over forty batches, by ONNX Runtime.
 add_test(NAME python/end_to_end
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx, onnxruntime' ${CMAKE_CURRENT_SOURCE_DIR}/python/end_to_end.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
