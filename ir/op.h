@@ -329,10 +329,10 @@ typedef struct OpDef {
     /* of one step of an optimizer: the short names ("m", "v") of the states that it keeps of a parameter; returns how many */
     int (*states)(const void *attr, const char **names);
 
-    int weight;                    /* cost for the measure of rules; 0 counts as 1 */
-    double (*work)(const Node *n); /* multiply-adds of a call; null: an estimate serves (ops/contract/work.h) */
-    size_t (*room)(const Node *n); /* bytes a call takes on one thread beside widened values; null: what caches hold */
-    bool (*narrows)(const Node *n); /* multiplies operands of bf16 as they lie, where its engine may and the machine can */
+    int weight;                     /* cost for the measure of rules; 0 counts as 1 */
+    double (*work)(const Node *n);  /* multiply-adds of a call; null: an estimate serves (ops/contract/work.h) */
+    size_t (*room)(const Node *n);  /* bytes a call takes on one thread beside widened values; null: what caches hold */
+    bool (*narrows)(const Node *n); /* multiplies bf16 as it lies, where engine and machine can; null: none */
     bool commutative;
     Combine combine;
     unsigned compares; /* of a comparison: IS_LESS, IS_EQUAL and IS_GREATER, as its result says */
