@@ -192,6 +192,8 @@ static Status check_rounding(const QuantScales *s, const QuantNodes *q, const No
     const char *has = quantizer_roundings(quantization_target(s->p->recipe), data);
     if (how == ROUNDING_SR || how == ROUNDING_MS_EDEN)
         return scale_refused(s, q, value, data, "roundings that are no chance");
+    if (scale_source(q) == SOURCE_N2UQ && how != ROUNDING_RNE) /* which check_levels refuses */
+        return OK;
     return !has || str_listed(has, quantizer_rounding_word(how)) ? OK : no_rounding(s, q, value, data, has);
 }
 
