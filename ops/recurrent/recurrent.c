@@ -186,12 +186,42 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
     return (Layout){ { s->batch, 0, 1 }, { d * s->batch * n, s->batch * n, n }, { 0, s->batch * n, n } };
 }
 
+void recurrent_shares(Eval *e, int64_t batch, double work, ParallelFn fn, void *arg)
+{
+    const double worth = 1 << 18; /* some microseconds, which waking a thread takes */
+    if (work >= worth)
+        eval_parallel(e, batch, fn, arg);
+    else if (batch)
+        fn(arg, 0, batch, 0);
+}
+
 /* One direction: x W' of every step at once, then step after step h R' and the cell. */
 #define RECURRENT(T, STEP, TAPE)                                                                                       \
     typedef void StepFn_##T(const STEP *s);                                                                            \
     static StepFn_##T *step_of_##T(const Cell *cell)                                                                   \
     {                                                                                                                  \
         return cell == &cell_lstm ? step_lstm_##T : cell == &cell_gru ? step_gru_##T : step_rnn_##T;                   \
+    }                                                                                                                  \
+    typedef struct Product_##T {                                                                                       \
+        Eval *e;                                                                                                       \
+        const Panel *p;                                                                                                \
+        const T *a, *b;                                                                                                \
+        T *c, *room;                                                                                                   \
+        size_t room_each;                                                                                              \
+    } Product_##T;                                                                                                     \
+    static void rows_of_##T(void *arg, int64_t begin, int64_t end, int worker)                                         \
+    {                                                                                                                  \
+        const Product_##T *r = arg;                                                                                    \
+        Panel p = *r->p;                                                                                               \
+        p.m = (size_t)(end - begin);                                                                                   \
+        panel_##T(r->e->kernels, &p, r->a + (size_t)begin * p.lda, r->b, r->c + (size_t)begin * p.ldc,                 \
+                  r->room + (size_t)worker * r->room_each);                                                            \
+    }                                                                                                                  \
+    void recurrent_product_##T(Eval *e, const Panel *p, const T *a, const T *b, T *c)                                  \
+    {                                                                                                                  \
+        Product_##T r = { e, p, a, b, c, NULL, panel_room(p) };                                                        \
+        r.room = eval_room(e, (size_t)parallel_threads(e->pool) * r.room_each, sizeof(T));                             \
+        recurrent_shares(e, (int64_t)p->m, (double)p->m *(double)p->n *(double)p->k, rows_of_##T, &r);                 \
     }                                                                                                                  \
     /* to[rows, cols] = from[cols, rows] */                                                                            \
     static T *turned_##T(Eval *e, const T *from, int64_t rows, int64_t cols)                                           \
@@ -202,48 +232,76 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
                 to[i * cols + j] = from[j * rows + i];                                                                 \
         return to;                                                                                                     \
     }                                                                                                                  \
+    /* A walk over time, which threads share by sequences: no two of them meet. */                                     \
+    typedef struct Walk_##T {                                                                                          \
+        const Cell *cell;                                                                                              \
+        const RecurrentShape *s;                                                                                       \
+        STEP step;                                                                                                     \
+        bool backward;                                                                                                 \
+        const int64_t *lengths;                                                                                        \
+        const T *xw;                                                                                                   \
+        T *y, *hr, *met, *scratch, *room; /* met: what meets R */                                                      \
+        size_t room_each;                                                                                              \
+        Panel product;                                                                                                 \
+        const TAPE *tape;                                                                                              \
+    } Walk_##T;                                                                                                        \
+    static void take_##T(const Walk_##T *w, const Layout *at, STEP step, int64_t b, int64_t t)                         \
+    {                                                                                                                  \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n, k = recurrent_place(w->backward, w->lengths[b], t), \
+                      row = k * at->x.step + b * at->x.batch;                                                          \
+        step.xw = w->xw + row * wide;                                                                                  \
+        step.hr = w->hr + b * wide;                                                                                    \
+        step.h += b * n;                                                                                               \
+        step.c += b * n;                                                                                               \
+        if (w->tape) {                                                                                                 \
+            memcpy(w->tape->h + row * n, step.h, (size_t)n * sizeof(T));                                               \
+            memcpy(w->tape->c + row * n, step.c, (size_t)n * sizeof(T));                                               \
+            step.z = w->tape->z + row * wide;                                                                          \
+            step.linear = w->tape->linear + row * n;                                                                   \
+        }                                                                                                              \
+        step_of_##T(w->cell)(&step);                                                                                   \
+        if (w->y)                                                                                                      \
+            memcpy(w->y + k * at->y.step + b * at->y.batch, step.h, (size_t)n * sizeof(T));                            \
+    }                                                                                                                  \
+    static void walk_##T(void *arg, int64_t begin, int64_t end, int worker)                                            \
+    {                                                                                                                  \
+        const Walk_##T *w = arg;                                                                                       \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n;                                                     \
+        const Layout at = recurrent_layout(w->step.at, w->s);                                                          \
+        STEP step = w->step;                                                                                           \
+        Panel p = w->product;                                                                                          \
+        p.m = (size_t)(end - begin);                                                                                   \
+        step.scratch = w->scratch + worker * RECURRENT_SCRATCH * n;                                                    \
+        step.room = w->room + (size_t)worker * w->room_each;                                                           \
+        for (int64_t t = 0; t < w->s->steps; t++) {                                                                    \
+            for (int64_t i = begin * n; dtype_is_narrow(step.own) && i < end * n; i++)                                 \
+                w->met[i] = narrowed_##T(step.own, step.h[i]);                                                         \
+            panel_##T(step.kernels, &p, w->met + begin * n, step.turned, w->hr + begin * wide, step.room);             \
+            for (int64_t b = begin; b < end; b++)                                                                      \
+                if (t < w->lengths[b])                                                                                 \
+                    take_##T(w, &at, step, b, t);                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
     void recurrent_run_##T(Eval *e, const Cell *cell, const RecurrentShape *s, STEP step, bool backward,               \
                            const int64_t *lengths, const T *xw, T *y, const TAPE *tape)                                \
     {                                                                                                                  \
         const int64_t n = s->hidden, wide = cell->gates * n;                                                           \
-        const Layout at = recurrent_layout(step.at, s);                                                                \
+        const size_t workers = (size_t)parallel_threads(e->pool), states = (size_t)(s->batch * n);                     \
         const Panel product = { .m = (size_t)s->batch,                                                                 \
                                 .n = (size_t)wide,                                                                     \
                                 .k = (size_t)n,                                                                        \
                                 .lda = (size_t)n,                                                                      \
                                 .ldb = (size_t)wide,                                                                   \
                                 .ldc = (size_t)wide };                                                                 \
-        const bool narrow = dtype_is_narrow(step.own);                                                                 \
-        const int64_t states = s->batch * n;                                                                           \
-        T *hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T)), *h = step.h, *c = step.c;                       \
-        T *met = narrow ? eval_scratch(e, (size_t)states, sizeof(T)) : h; /* what meets R */                           \
-        step.scratch = eval_scratch(e, 4 * (size_t)n, sizeof(T));                                                      \
         step.turned = turned_##T(e, step.r, n, wide);                                                                  \
         step.kernels = e->kernels;                                                                                     \
-        step.room = eval_room(e, panel_room(&product), sizeof(T));                                                     \
-        for (int64_t t = 0; t < s->steps; t++) {                                                                       \
-            for (int64_t i = 0; narrow && i < states; i++)                                                             \
-                met[i] = narrowed_##T(step.own, h[i]);                                                                 \
-            panel_##T(e->kernels, &product, met, step.turned, hr, step.room);                                          \
-            for (int64_t b = 0; b < s->batch; b++) {                                                                   \
-                const int64_t k = recurrent_place(backward, lengths[b], t), row = k * at.x.step + b * at.x.batch;      \
-                if (t >= lengths[b])                                                                                   \
-                    continue;                                                                                          \
-                step.xw = xw + row * wide;                                                                             \
-                step.hr = hr + b * wide;                                                                               \
-                step.h = h + b * n;                                                                                    \
-                step.c = c + b * n;                                                                                    \
-                if (tape) {                                                                                            \
-                    memcpy(tape->h + row * n, step.h, (size_t)n * sizeof(T));                                          \
-                    memcpy(tape->c + row * n, step.c, (size_t)n * sizeof(T));                                          \
-                    step.z = tape->z + row * wide;                                                                     \
-                    step.linear = tape->linear + row * n;                                                              \
-                }                                                                                                      \
-                step_of_##T(cell)(&step);                                                                              \
-                if (y)                                                                                                 \
-                    memcpy(y + k * at.y.step + b * at.y.batch, step.h, (size_t)n * sizeof(T));                         \
-            }                                                                                                          \
-        }                                                                                                              \
+        Walk_##T w = { cell, s, step, backward, lengths, xw, y, .product = product, .tape = tape };                    \
+        w.hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T));                                                  \
+        w.met = dtype_is_narrow(step.own) ? eval_scratch(e, states, sizeof(T)) : step.h;                               \
+        w.scratch = eval_room(e, workers * RECURRENT_SCRATCH * (size_t)n, sizeof(T));                                  \
+        w.room_each = panel_room(&product);                                                                            \
+        w.room = eval_room(e, workers * w.room_each, sizeof(T));                                                       \
+        recurrent_shares(e, s->batch, (double)s->steps *(double)states *(double)wide, walk_##T, &w);                   \
     }                                                                                                                  \
     static T *state_##T(Eval *e, int operand, int64_t d, const RecurrentShape *s)                                      \
     {                                                                                                                  \
@@ -267,10 +325,10 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
                                 .n = (size_t)wide,                                                                     \
                                 .k = (size_t)s->input,                                                                 \
                                 .lda = (size_t)s->input,                                                               \
-                                .ldb = (size_t)wide,                                                                   \
+                                .ldb = 1,                                                                              \
+                                .b_step = (size_t)s->input,                                                            \
                                 .ldc = (size_t)wide };                                                                 \
-        panel_##T(e->kernels, &product, eval_##T(e, 0), turned_##T(e, w, s->input, wide), xw,                          \
-                  eval_room(e, panel_room(&product), sizeof(T)));                                                      \
+        recurrent_product_##T(e, &product, eval_##T(e, 0), w, xw);                                                     \
         return (STEP){ .at = at,                                                                                       \
                        .act = act,                                                                                     \
                        .hidden = n,                                                                                    \

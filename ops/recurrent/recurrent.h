@@ -74,6 +74,9 @@ const char *recurrent_activations(const RecurrentAttr *at, const Cell *cell, int
 /* Runs the cell over time and batch. */
 Status eval_recurrent(Eval *e, const Cell *cell);
 
+/* Numbers for each unit that a step works in, forward or backward. */
+enum { RECURRENT_SCRATCH = 11 };
+
 /* One step of one sequence: gates is [gates, hidden] of x W' and then of h R'; state is h and then c, each [hidden]. */
 typedef struct StepF32 {
     const RecurrentAttr *at;
@@ -81,7 +84,7 @@ typedef struct StepF32 {
     int64_t hidden;
     const f32 *xw, *hr, *wb, *rb, *peephole; /* biases and peephole may be null */
     const f32 *r, *turned;                   /* [gates * hidden, hidden], and the other way round */
-    f32 *h, *c, *scratch;                    /* scratch: 4 * hidden */
+    f32 *h, *c, *scratch;                    /* scratch: RECURRENT_SCRATCH * hidden */
     f32 *z, *linear; /* gets what enters the activations, and of gru what its reset gate acts on; null: nobody asks */
     DType own;       /* of the call: what R multiplies is rounded to it when it is f16 or bf16 */
     const Kernels *kernels;
@@ -153,6 +156,19 @@ f32 squash_f32(const Activation *a, float clip, f32 x);
 f64 squash_f64(const Activation *a, float clip, f64 x);
 f32 slope_f32(const Activation *a, float clip, f32 x);
 f64 slope_f64(const Activation *a, float clip, f64 x);
+
+/* The same of n elements, through the loops of a level where it has them; y: what squash_each made of x. */
+void squash_each_f32(const Kernels *level, const Activation *a, float clip, int64_t n, const f32 *x, f32 *y);
+void squash_each_f64(const Kernels *level, const Activation *a, float clip, int64_t n, const f64 *x, f64 *y);
+void slope_each_f32(const Activation *a, float clip, int64_t n, const f32 *x, const f32 *y, f32 *slope);
+void slope_each_f64(const Activation *a, float clip, int64_t n, const f64 *x, const f64 *y, f64 *slope);
+
+/* c = a b, rows shared out over threads. */
+void recurrent_product_f32(Eval *e, const Panel *p, const f32 *a, const f32 *b, f32 *c);
+void recurrent_product_f64(Eval *e, const Panel *p, const f64 *a, const f64 *b, f64 *c);
+
+/* Does sequences 0 .. batch - 1, shared out over threads where a walk of so many multiply-adds is worth it. */
+void recurrent_shares(Eval *e, int64_t batch, double work, ParallelFn fn, void *arg);
 
 /* A random call. */
 Node *sample_recurrent(Build *b, Rng *rng, int variant, Op op, const Cell *cell);

@@ -5,6 +5,20 @@ const Cell cell_lstm = { 4, 3, 2, 5, 7, { SQUASH_SIGMOID, SQUASH_TANH, SQUASH_TA
 const Cell cell_gru = { 3, 2, 1, 5, -1, { SQUASH_SIGMOID, SQUASH_TANH } };
 const Cell cell_rnn = { 1, 1, 1, 5, -1, { SQUASH_TANH } };
 
+#define ARITH_OF_f32 ARITH_F32
+#define ARITH_OF_f64 ARITH_F64
+
+/* The usual activations are rows, whose loops the machine's level has; what is clipped goes one by one. */
+static bool has_row(const Activation *a, float clip)
+{
+    return !(clip > 0) && (a->squash == SQUASH_TANH || a->squash == SQUASH_SIGMOID);
+}
+
+static int row_of(const Activation *a)
+{
+    return a->squash == SQUASH_TANH ? ROW_tanh : ROW_sigmoid;
+}
+
 /* Gate g of unit j is ((x W' + h R') + (Wb + Rb)); lstm's gates are i, o, f, c, gru's are z, r, h. */
 #define CELLS(T, STEP)                                                                                                 \
     T squash_##T(const Activation *a, float clip, T x)                                                                 \
@@ -76,37 +90,67 @@ const Cell cell_rnn = { 1, 1, 1, 5, -1, { SQUASH_TANH } };
         }                                                                                                              \
         return 1;                                                                                                      \
     }                                                                                                                  \
-    static T gate_##T(const STEP *s, int g, int64_t j)                                                                 \
+    void squash_each_##T(const Kernels *level, const Activation *a, float clip, int64_t n, const T *x, T *y)           \
     {                                                                                                                  \
-        const int64_t i = g * s->hidden + j;                                                                           \
-        const T sum = s->xw[i] + s->hr[i];                                                                             \
-        return s->wb ? sum + (s->wb[i] + s->rb[i]) : sum;                                                              \
+        static const double none[2] = { 0, 0 };                                                                        \
+        if (has_row(a, clip))                                                                                          \
+            kernels_row(level, row_of(a), ARITH_OF_##T)((size_t)n, y, x, NULL, NULL, none);                            \
+        else                                                                                                           \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                y[j] = squash_##T(a, clip, x[j]);                                                                      \
     }                                                                                                                  \
-    static void keep_##T(const STEP *s, int g, int64_t j, T z)                                                         \
+    void slope_each_##T(const Activation *a, float clip, int64_t n, const T *x, const T *y, T *slope)                  \
     {                                                                                                                  \
-        if (s->z)                                                                                                      \
-            s->z[g * s->hidden + j] = z;                                                                               \
+        if (!has_row(a, clip))                                                                                         \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                slope[j] = slope_##T(a, clip, x[j]);                                                                   \
+        else if (a->squash == SQUASH_TANH)                                                                             \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                slope[j] = 1 - y[j] * y[j];                                                                            \
+        else                                                                                                           \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                slope[j] = y[j] * (1 - y[j]);                                                                          \
+    }                                                                                                                  \
+    static void row_##T(const STEP *s, int row, int64_t n, T *to, const T *x, const T *y)                              \
+    {                                                                                                                  \
+        static const double none[2] = { 0, 0 };                                                                        \
+        kernels_row(s->kernels, row, ARITH_OF_##T)((size_t)n, to, x, y, NULL, none);                                   \
+    }                                                                                                                  \
+    /* What enters the first so many units of gates, but for peepholes; `room` is as long. */                          \
+    static void gates_##T(const STEP *s, int64_t n, T *z, T *room)                                                     \
+    {                                                                                                                  \
+        row_##T(s, ROW_add, n, z, s->xw, s->hr);                                                                       \
+        if (!s->wb)                                                                                                    \
+            return;                                                                                                    \
+        row_##T(s, ROW_add, n, room, s->wb, s->rb);                                                                    \
+        row_##T(s, ROW_add, n, z, z, room);                                                                            \
     }                                                                                                                  \
     void step_lstm_##T(const STEP *s)                                                                                  \
     {                                                                                                                  \
         enum { I, O, F, C };                                                                                           \
         const float clip = s->at->clip;                                                                                \
+        const int64_t n = s->hidden;                                                                                   \
         const T *p = s->peephole;                                                                                      \
-        for (int64_t j = 0; j < s->hidden; j++) {                                                                      \
-            T i = gate_##T(s, I, j), o = gate_##T(s, O, j), f = gate_##T(s, F, j), c = s->c[j];                        \
-            const T g = gate_##T(s, C, j);                                                                             \
-            i = p ? i + p[j] * c : i;                                                                                  \
-            f = p ? f + p[2 * s->hidden + j] * c : f;                                                                  \
-            keep_##T(s, I, j, i), keep_##T(s, F, j, f), keep_##T(s, C, j, g);                                          \
-            i = squash_##T(&s->act[0], clip, i);                                                                       \
-            f = s->at->input_forget ? 1 - i : squash_##T(&s->act[0], clip, f);                                         \
-            c = f * c + i * squash_##T(&s->act[1], clip, g);                                                           \
-            o = p ? o + p[s->hidden + j] * c : o;                                                                      \
-            keep_##T(s, O, j, o);                                                                                      \
-            o = squash_##T(&s->act[0], clip, o);                                                                       \
-            s->c[j] = c;                                                                                               \
-            s->h[j] = o * squash_##T(&s->act[2], 0, c);                                                                \
+        T *z = s->z ? s->z : s->scratch, *i = s->scratch + 4 * n, *o = i + n, *f = o + n, *g = f + n;                  \
+        gates_##T(s, 4 * n, z, i);                                                                                     \
+        for (int64_t j = 0; p && j < n; j++) {                                                                         \
+            z[I * n + j] += p[j] * s->c[j];                                                                            \
+            z[F * n + j] += p[2 * n + j] * s->c[j];                                                                    \
         }                                                                                                              \
+        squash_each_##T(s->kernels, &s->act[0], clip, n, z + I * n, i);                                                \
+        if (!s->at->input_forget)                                                                                      \
+            squash_each_##T(s->kernels, &s->act[0], clip, n, z + F * n, f);                                            \
+        for (int64_t j = 0; s->at->input_forget && j < n; j++)                                                         \
+            f[j] = 1 - i[j];                                                                                           \
+        squash_each_##T(s->kernels, &s->act[1], clip, n, z + C * n, g);                                                \
+        row_##T(s, ROW_mul, n, f, f, s->c);                                                                            \
+        row_##T(s, ROW_mul, n, g, i, g);                                                                               \
+        row_##T(s, ROW_add, n, s->c, f, g);                                                                            \
+        for (int64_t j = 0; p && j < n; j++)                                                                           \
+            z[O * n + j] += p[n + j] * s->c[j];                                                                        \
+        squash_each_##T(s->kernels, &s->act[0], clip, n, z + O * n, o);                                                \
+        squash_each_##T(s->kernels, &s->act[2], 0, n, s->c, s->h);                                                     \
+        row_##T(s, ROW_mul, n, s->h, o, s->h);                                                                         \
     }                                                                                                                  \
     /* What the candidate of gru takes from the state: the gated product, or the product of the gated state. */        \
     static T recalled_##T(const STEP *s, const T *reset, const T *product, int64_t j)                                  \
@@ -124,35 +168,32 @@ const Cell cell_rnn = { 1, 1, 1, 5, -1, { SQUASH_TANH } };
     {                                                                                                                  \
         enum { Z, R, H };                                                                                              \
         const float clip = s->at->clip;                                                                                \
-        T *reset = s->scratch, *next = reset + s->hidden, *gated = next + s->hidden, *product = gated + s->hidden;     \
-        for (int64_t j = 0; j < s->hidden; j++) {                                                                      \
-            const T r = gate_##T(s, R, j);                                                                             \
-            keep_##T(s, R, j, r);                                                                                      \
-            reset[j] = squash_##T(&s->act[0], clip, r);                                                                \
+        const int64_t n = s->hidden;                                                                                   \
+        T *z = s->z ? s->z : s->scratch, *reset = s->scratch + 3 * n, *update = reset + n, *gated = update + n,        \
+          *product = gated + n;                                                                                        \
+        gates_##T(s, 2 * n, z, reset);                                                                                 \
+        squash_each_##T(s->kernels, &s->act[0], clip, n, z + R * n, reset);                                            \
+        for (int64_t j = 0; j < n; j++)                                                                                \
             gated[j] = narrowed_##T(s->own, reset[j] * s->h[j]);                                                       \
-        }                                                                                                              \
         if (!s->at->linear_before_reset) {                                                                             \
-            const size_t n = (size_t)s->hidden;                                                                        \
-            const Panel p = { .m = 1, .n = n, .k = n, .lda = n, .ldb = 3 * n, .ldc = n };                              \
+            const size_t m = (size_t)n;                                                                                \
+            const Panel p = { .m = 1, .n = m, .k = m, .lda = m, .ldb = 3 * m, .ldc = m };                              \
             panel_##T(s->kernels, &p, gated, s->turned + H * n, product, s->room);                                     \
         }                                                                                                              \
-        for (int64_t j = 0; j < s->hidden; j++) {                                                                      \
-            const T zz = gate_##T(s, Z, j), z = squash_##T(&s->act[0], clip, zz);                                      \
-            const T x = s->xw[H * s->hidden + j], in = s->wb ? x + s->wb[H * s->hidden + j] : x;                       \
-            const T zh = in + recalled_##T(s, reset, product, j), h = squash_##T(&s->act[1], clip, zh);                \
-            keep_##T(s, Z, j, zz), keep_##T(s, H, j, zh);                                                              \
-            next[j] = (1 - z) * h + z * s->h[j];                                                                       \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            const T x = s->xw[H * n + j], in = s->wb ? x + s->wb[H * n + j] : x;                                       \
+            z[H * n + j] = in + recalled_##T(s, reset, product, j);                                                    \
         }                                                                                                              \
-        for (int64_t j = 0; j < s->hidden; j++)                                                                        \
-            s->h[j] = next[j];                                                                                         \
+        squash_each_##T(s->kernels, &s->act[0], clip, n, z + Z * n, update);                                           \
+        squash_each_##T(s->kernels, &s->act[1], clip, n, z + H * n, gated);                                            \
+        for (int64_t j = 0; j < n; j++)                                                                                \
+            s->h[j] = (1 - update[j]) * gated[j] + update[j] * s->h[j];                                                \
     }                                                                                                                  \
     void step_rnn_##T(const STEP *s)                                                                                   \
     {                                                                                                                  \
-        for (int64_t j = 0; j < s->hidden; j++) {                                                                      \
-            const T z = gate_##T(s, 0, j);                                                                             \
-            keep_##T(s, 0, j, z);                                                                                      \
-            s->h[j] = squash_##T(&s->act[0], s->at->clip, z);                                                          \
-        }                                                                                                              \
+        T *z = s->z ? s->z : s->scratch;                                                                               \
+        gates_##T(s, s->hidden, z, s->scratch + s->hidden);                                                            \
+        squash_each_##T(s->kernels, &s->act[0], s->at->clip, s->hidden, z, s->h);                                      \
     }
 CELLS(f32, StepF32)
 CELLS(f64, StepF64)

@@ -47,34 +47,40 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         const T *z, *linear, *h, *c; /* of the tape */                                                                 \
         T *dh, *dc;                  /* what reaches the states behind the step; then before it, but for h R' */       \
         T *dx, *dr;                  /* what reaches x W' and h R' of the gates */                                     \
-        T *gated;                    /* of gru: the gated state, where R acts on it */                                 \
-        T *dp;                       /* of the peepholes */                                                            \
+        T *gated;                    /* of gru: the gated state, where R acts on it; of lstm gets c behind the step */ \
     } Back_##T;                                                                                                        \
     static void back_lstm_##T(const STEP *s, const Back_##T *k)                                                        \
     {                                                                                                                  \
         enum { I, O, F, C };                                                                                           \
         const float clip = s->at->clip;                                                                                \
         const int64_t n = s->hidden;                                                                                   \
-        const T *p = s->peephole, *z = k->z;                                                                           \
+        const bool tied = s->at->input_forget;                                                                         \
+        const Activation *act = s->act;                                                                                \
+        const T *p = s->peephole, *z = k->z, *past = k->c;                                                             \
+        T *i = s->scratch, *o = i + n, *f = o + n, *g = f + n, *t = g + n, *c = k->gated;                              \
+        T *si = t + n, *so = si + n, *sf = so + n, *sg = sf + n, *st = sg + n;                                         \
+        squash_each_##T(s->kernels, &act[0], clip, n, z + I * n, i);                                                   \
+        squash_each_##T(s->kernels, &act[0], clip, n, z + O * n, o);                                                   \
+        squash_each_##T(s->kernels, &act[0], clip, n, z + F * n, f);                                                   \
+        squash_each_##T(s->kernels, &act[1], clip, n, z + C * n, g);                                                   \
+        slope_each_##T(&act[0], clip, n, z + I * n, i, si);                                                            \
+        slope_each_##T(&act[0], clip, n, z + O * n, o, so);                                                            \
+        slope_each_##T(&act[0], clip, n, z + F * n, f, sf);                                                            \
+        slope_each_##T(&act[1], clip, n, z + C * n, g, sg);                                                            \
         for (int64_t j = 0; j < n; j++) {                                                                              \
-            const bool tied = s->at->input_forget;                                                                     \
-            const T zi = z[I * n + j], zo = z[O * n + j], zf = z[F * n + j], zg = z[C * n + j], past = k->c[j];        \
-            const T i = squash_##T(&s->act[0], clip, zi), f = tied ? 1 - i : squash_##T(&s->act[0], clip, zf);         \
-            const T g = squash_##T(&s->act[1], clip, zg), c = f * past + i * g;                                        \
-            const T o = squash_##T(&s->act[0], clip, zo), dh = k->dh[j];                                               \
-            const T dzo = dh * squash_##T(&s->act[2], 0, c) * slope_##T(&s->act[0], clip, zo);                         \
-            const T dc = k->dc[j] + dh * o * slope_##T(&s->act[2], 0, c) + (p ? dzo * p[n + j] : 0);                   \
-            const T di = tied ? dc * g - dc * past : dc * g, dzi = di * slope_##T(&s->act[0], clip, zi);               \
-            const T dzf = tied ? 0 : dc * past * slope_##T(&s->act[0], clip, zf);                                      \
-            const T dzg = dc * i * slope_##T(&s->act[1], clip, zg);                                                    \
-            k->dc[j] = dc * f + (p ? dzi * p[j] + dzf * p[2 * n + j] : 0);                                             \
+            f[j] = tied ? 1 - i[j] : f[j];                                                                             \
+            c[j] = f[j] * past[j] + i[j] * g[j];                                                                       \
+        }                                                                                                              \
+        squash_each_##T(s->kernels, &act[2], 0, n, c, t);                                                              \
+        slope_each_##T(&act[2], 0, n, c, t, st);                                                                       \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            const T dh = k->dh[j], dzo = dh * t[j] * so[j];                                                            \
+            const T dc = k->dc[j] + dh * o[j] * st[j] + (p ? dzo * p[n + j] : 0);                                      \
+            const T di = tied ? dc * g[j] - dc * past[j] : dc * g[j], dzi = di * si[j];                                \
+            const T dzf = tied ? 0 : dc * past[j] * sf[j], dzg = dc * i[j] * sg[j];                                    \
+            k->dc[j] = dc * f[j] + (p ? dzi * p[j] + dzf * p[2 * n + j] : 0);                                          \
             k->dh[j] = 0;                                                                                              \
             k->dx[I * n + j] = dzi, k->dx[O * n + j] = dzo, k->dx[F * n + j] = dzf, k->dx[C * n + j] = dzg;            \
-            if (k->dp) {                                                                                               \
-                k->dp[j] += dzi * past;                                                                                \
-                k->dp[n + j] += dzo * c;                                                                               \
-                k->dp[2 * n + j] += dzf * past;                                                                        \
-            }                                                                                                          \
         }                                                                                                              \
         memcpy(k->dr, k->dx, (size_t)(4 * n) * sizeof(T));                                                             \
     }                                                                                                                  \
@@ -83,13 +89,19 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         enum { Z, R, H };                                                                                              \
         const float clip = s->at->clip;                                                                                \
         const int64_t n = s->hidden;                                                                                   \
+        const Activation *act = s->act;                                                                                \
         T *da = s->scratch; /* what reaches the gated state */                                                         \
+        T *z = da + n, *r = z + n, *h = r + n, *sz = h + n, *sr = sz + n, *sh = sr + n;                                \
+        squash_each_##T(s->kernels, &act[0], clip, n, k->z + Z * n, z);                                                \
+        squash_each_##T(s->kernels, &act[0], clip, n, k->z + R * n, r);                                                \
+        squash_each_##T(s->kernels, &act[1], clip, n, k->z + H * n, h);                                                \
+        slope_each_##T(&act[0], clip, n, k->z + Z * n, z, sz);                                                         \
+        slope_each_##T(&act[0], clip, n, k->z + R * n, r, sr);                                                         \
+        slope_each_##T(&act[1], clip, n, k->z + H * n, h, sh);                                                         \
         for (int64_t j = 0; j < n; j++) {                                                                              \
-            const T zz = k->z[Z * n + j], zh = k->z[H * n + j], dh = k->dh[j];                                         \
-            const T z = squash_##T(&s->act[0], clip, zz), h = squash_##T(&s->act[1], clip, zh);                        \
-            const T dzh = dh * (1 - z) * slope_##T(&s->act[1], clip, zh);                                              \
-            k->dh[j] = dh * z;                                                                                         \
-            k->dx[Z * n + j] = k->dr[Z * n + j] = dh * (k->h[j] - h) * slope_##T(&s->act[0], clip, zz);                \
+            const T dh = k->dh[j], dzh = dh * (1 - z[j]) * sh[j];                                                      \
+            k->dh[j] = dh * z[j];                                                                                      \
+            k->dx[Z * n + j] = k->dr[Z * n + j] = dh * (k->h[j] - h[j]) * sz[j];                                       \
             k->dx[H * n + j] = k->dr[H * n + j] = dzh;                                                                 \
         }                                                                                                              \
         if (!s->at->linear_before_reset) {                                                                             \
@@ -98,23 +110,26 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             panel_##T(s->kernels, &p, k->dr + H * n, s->r + H * n * n, da, s->room);                                   \
         }                                                                                                              \
         for (int64_t j = 0; j < n; j++) {                                                                              \
-            const T zr = k->z[R * n + j], r = squash_##T(&s->act[0], clip, zr);                                        \
             T dr;                                                                                                      \
             if (s->at->linear_before_reset) {                                                                          \
                 dr = k->dx[H * n + j] * k->linear[j];                                                                  \
-                k->dr[H * n + j] = k->dx[H * n + j] * r;                                                               \
+                k->dr[H * n + j] = k->dx[H * n + j] * r[j];                                                            \
             } else {                                                                                                   \
                 dr = da[j] * k->h[j];                                                                                  \
-                k->dh[j] += da[j] * r;                                                                                 \
-                k->gated[j] = r * k->h[j];                                                                             \
+                k->dh[j] += da[j] * r[j];                                                                              \
+                k->gated[j] = r[j] * k->h[j];                                                                          \
             }                                                                                                          \
-            k->dx[R * n + j] = k->dr[R * n + j] = dr * slope_##T(&s->act[0], clip, zr);                                \
+            k->dx[R * n + j] = k->dr[R * n + j] = dr * sr[j];                                                          \
         }                                                                                                              \
     }                                                                                                                  \
     static void back_rnn_##T(const STEP *s, const Back_##T *k)                                                         \
     {                                                                                                                  \
-        for (int64_t j = 0; j < s->hidden; j++) {                                                                      \
-            k->dx[j] = k->dr[j] = k->dh[j] * slope_##T(&s->act[0], s->at->clip, k->z[j]);                              \
+        const int64_t n = s->hidden;                                                                                   \
+        T *y = s->scratch, *slope = y + n;                                                                             \
+        squash_each_##T(s->kernels, &s->act[0], s->at->clip, n, k->z, y);                                              \
+        slope_each_##T(&s->act[0], s->at->clip, n, k->z, y, slope);                                                    \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            k->dx[j] = k->dr[j] = k->dh[j] * slope[j];                                                                 \
             k->dh[j] = 0;                                                                                              \
         }                                                                                                              \
     }                                                                                                                  \
@@ -133,49 +148,81 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         int64_t through; /* columns of dr that reach the state through R */                                            \
         Panel product;   /* of these with R */                                                                         \
         TAPE tape;                                                                                                     \
-        T *dh, *dc, *dx, *dr, *gated, *dp;                                                                             \
+        T *dh, *dc, *dx, *dr, *gated, *dp, *sent, *reached;                                                            \
+        size_t room_each;                                                                                              \
         const T *dy;                                                                                                   \
     } Way_##T;                                                                                                         \
-    static void take_back_##T(Eval *e, Way_##T *w, int64_t t, T *sent, T *reached)                                     \
+    static void step_back_##T(const Way_##T *w, const Layout *at, const STEP *step, int64_t b, int64_t t)              \
     {                                                                                                                  \
-        const int64_t n = w->s->hidden, wide = w->cell->gates * n, batch = w->s->batch;                                \
-        const Layout at = recurrent_layout(w->step.at, w->s);                                                          \
-        memset(sent, 0, (size_t)(batch * w->through) * sizeof(T));                                                     \
-        for (int64_t b = 0; b < batch; b++) {                                                                          \
-            if (t >= w->lengths[b])                                                                                    \
-                continue;                                                                                              \
-            const int64_t k = recurrent_place(w->backward, w->lengths[b], t), row = k * at.x.step + b * at.x.batch;    \
-            const T *dy = w->dy ? w->dy + k * at.y.step + b * at.y.batch : NULL;                                       \
-            const Back_##T back = { .z = w->tape.z + row * wide,                                                       \
-                                    .linear = w->tape.linear + row * n,                                                \
-                                    .h = w->tape.h + row * n,                                                          \
-                                    .c = w->tape.c + row * n,                                                          \
-                                    .dh = w->dh + b * n,                                                               \
-                                    .dc = w->dc + b * n,                                                               \
-                                    .dx = w->dx + row * wide,                                                          \
-                                    .dr = w->dr + row * wide,                                                          \
-                                    .gated = w->gated + row * n,                                                       \
-                                    .dp = w->dp };                                                                     \
-            for (int64_t j = 0; dy && j < n; j++)                                                                      \
-                back.dh[j] += dy[j];                                                                                   \
-            back_of_##T(w->cell)(&w->step, &back);                                                                     \
-            memcpy(sent + b * w->through, back.dr, (size_t)w->through * sizeof(T));                                    \
-        }                                                                                                              \
-        const Panel p = w->product;                                                                                    \
-        panel_##T(e->kernels, &p, sent, w->step.r, reached, w->step.room);                                             \
-        for (int64_t b = 0; b < batch; b++)                                                                            \
-            for (int64_t j = 0; t < w->lengths[b] && j < n; j++)                                                       \
-                w->dh[b * n + j] += reached[b * n + j];                                                                \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n, k = recurrent_place(w->backward, w->lengths[b], t), \
+                      row = k * at->x.step + b * at->x.batch;                                                          \
+        const T *dy = w->dy ? w->dy + k * at->y.step + b * at->y.batch : NULL;                                         \
+        const Back_##T back = { .z = w->tape.z + row * wide,                                                           \
+                                .linear = w->tape.linear + row * n,                                                    \
+                                .h = w->tape.h + row * n,                                                              \
+                                .c = w->tape.c + row * n,                                                              \
+                                .dh = w->dh + b * n,                                                                   \
+                                .dc = w->dc + b * n,                                                                   \
+                                .dx = w->dx + row * wide,                                                              \
+                                .dr = w->dr + row * wide,                                                              \
+                                .gated = w->gated + row * n };                                                         \
+        for (int64_t j = 0; dy && j < n; j++)                                                                          \
+            back.dh[j] += dy[j];                                                                                       \
+        back_of_##T(w->cell)(step, &back);                                                                             \
+        memcpy(w->sent + b * w->through, back.dr, (size_t)w->through * sizeof(T));                                     \
     }                                                                                                                  \
-    /* to[cols, n] = a' b over rows; a product wants its operands in rows, so a is turned first */                     \
+    /* Some sequences back through time. */                                                                            \
+    static void walk_back_##T(void *arg, int64_t begin, int64_t end, int worker)                                       \
+    {                                                                                                                  \
+        const Way_##T *w = arg;                                                                                        \
+        const int64_t n = w->s->hidden;                                                                                \
+        const Layout at = recurrent_layout(w->step.at, w->s);                                                          \
+        STEP step = w->step;                                                                                           \
+        Panel p = w->product;                                                                                          \
+        p.m = (size_t)(end - begin);                                                                                   \
+        step.scratch += worker * RECURRENT_SCRATCH * n;                                                                \
+        step.room += (size_t)worker * w->room_each;                                                                    \
+        for (int64_t t = w->s->steps - 1; t >= 0; t--) {                                                               \
+            T *sent = w->sent + begin * w->through;                                                                    \
+            memset(sent, 0, p.m *(size_t)w->through * sizeof(T));                                                      \
+            for (int64_t b = begin; b < end; b++)                                                                      \
+                if (t < w->lengths[b])                                                                                 \
+                    step_back_##T(w, &at, &step, b, t);                                                                \
+            panel_##T(step.kernels, &p, sent, step.r, w->reached + begin * n, step.room);                              \
+            for (int64_t b = begin; b < end; b++)                                                                      \
+                for (int64_t j = 0; t < w->lengths[b] && j < n; j++)                                                   \
+                    w->dh[b * n + j] += w->reached[b * n + j];                                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* The gradients of peepholes are summed in one order, whoever walked. */                                          \
+    static void peep_##T(const Way_##T *w)                                                                             \
+    {                                                                                                                  \
+        enum { I, O, F };                                                                                              \
+        const int64_t n = w->s->hidden;                                                                                \
+        const Layout at = recurrent_layout(w->step.at, w->s);                                                          \
+        memset(w->dp, 0, 3 * (size_t)n * sizeof(T));                                                                   \
+        for (int64_t t = w->s->steps - 1; t >= 0; t--)                                                                 \
+            for (int64_t b = 0; b < w->s->batch; b++) {                                                                \
+                const int64_t row = recurrent_place(w->backward, w->lengths[b], t) * at.x.step + b * at.x.batch;       \
+                const T *dz = w->dx + row * 4 * n, *past = w->tape.c + row * n, *c = w->gated + row * n;               \
+                for (int64_t j = 0; t < w->lengths[b] && j < n; j++) {                                                 \
+                    w->dp[j] += dz[I * n + j] * past[j];                                                               \
+                    w->dp[n + j] += dz[O * n + j] * c[j];                                                              \
+                    w->dp[2 * n + j] += dz[F * n + j] * past[j];                                                       \
+                }                                                                                                      \
+            }                                                                                                          \
+    }                                                                                                                  \
+    /* to[cols, n] = a' b over rows */                                                                                 \
     static void outer_##T(Eval *e, const T *a, int64_t wide, int64_t cols, const T *b, int64_t n, int64_t rows, T *to) \
     {                                                                                                                  \
-        const Panel p = { (size_t)cols, (size_t)n, (size_t)rows, (size_t)rows, (size_t)n, (size_t)n };                 \
-        T *turned = eval_scratch(e, (size_t)(cols * rows), sizeof(T));                                                 \
-        for (int64_t j = 0; j < cols; j++)                                                                             \
-            for (int64_t i = 0; i < rows; i++)                                                                         \
-                turned[j * rows + i] = a[i * wide + j];                                                                \
-        panel_##T(e->kernels, &p, turned, b, to, eval_room(e, panel_room(&p), sizeof(T)));                             \
+        const Panel p = { .m = (size_t)cols,                                                                           \
+                          .n = (size_t)n,                                                                              \
+                          .k = (size_t)rows,                                                                           \
+                          .lda = 1,                                                                                    \
+                          .a_step = (size_t)wide,                                                                      \
+                          .ldb = (size_t)n,                                                                            \
+                          .ldc = (size_t)n };                                                                          \
+        recurrent_product_##T(e, &p, a, b, to);                                                                        \
     }                                                                                                                  \
     /* The gradients of what every step used. */                                                                       \
     static void gather_##T(Eval *e, Way_##T *w, int64_t d)                                                             \
@@ -186,8 +233,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         T *x = eval_out_##T(e, 0), *r = eval_out_##T(e, 2) + d * wide * n, *bias = eval_out_##T(e, 3) + d * 2 * wide;  \
         T *part = d ? eval_scratch(e, (size_t)(rows * input), sizeof(T)) : x;                                          \
         const Panel p = { (size_t)rows, (size_t)input, (size_t)wide, (size_t)wide, (size_t)input, (size_t)input };     \
-        panel_##T(e->kernels, &p, w->dx, eval_##T(e, 1) + d * wide * input, part,                                      \
-                  eval_room(e, panel_room(&p), sizeof(T)));                                                            \
+        recurrent_product_##T(e, &p, w->dx, eval_##T(e, 1) + d * wide * input, part);                                  \
         for (int64_t i = 0; d && i < rows * input; i++)                                                                \
             x[i] += part[i];                                                                                           \
         outer_##T(e, w->dx, wide, wide, eval_##T(e, 0), input, rows, eval_out_##T(e, 1) + d * wide * input);           \
@@ -232,15 +278,16 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         recurrent_run_##T(e, cell, s, w.step, w.backward, lengths, xw, NULL, &w.tape);                                 \
         w.product =                                                                                                    \
             (Panel){ (size_t)s->batch, (size_t)n, (size_t)w.through, (size_t)w.through, (size_t)n, (size_t)n };        \
-        w.step.scratch = eval_scratch(e, 2 * (size_t)n, sizeof(T));                                                    \
+        const size_t workers = (size_t)parallel_threads(e->pool);                                                      \
+        w.step.scratch = eval_room(e, workers * RECURRENT_SCRATCH * (size_t)n, sizeof(T));                             \
         w.step.kernels = e->kernels;                                                                                   \
-        w.step.room = eval_room(e, panel_room(&w.product), sizeof(T));                                                 \
-        T *sent = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T)),                                               \
-          *reached = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                               \
+        w.room_each = panel_room(&w.product);                                                                          \
+        w.step.room = eval_room(e, workers * w.room_each, sizeof(T));                                                  \
+        w.sent = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T));                                                \
+        w.reached = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                                \
+        recurrent_shares(e, s->batch, (double)rows *(double)n *(double)wide, walk_back_##T, &w);                       \
         if (w.dp)                                                                                                      \
-            memset(w.dp, 0, 3 * (size_t)n * sizeof(T));                                                                \
-        for (int64_t t = s->steps - 1; t >= 0; t--)                                                                    \
-            take_back_##T(e, &w, t, sent, reached);                                                                    \
+            peep_##T(&w);                                                                                              \
         gather_##T(e, &w, d);                                                                                          \
         for (int i = 0; i < cell->states; i++) {                                                                       \
             T *to = eval_out_##T(e, 4 + i) + d * layout.state.direction;                                               \

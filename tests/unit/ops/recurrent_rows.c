@@ -1,0 +1,134 @@
+/* Recurrent layers, forward and back: the loops of rows give the bits of one number at a time, at every level of the machine
+ * and with any number of threads. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "ops/card/make.h"
+#include "ops/recurrent/recurrent.h"
+#include "support/calls.h"
+#include "support/seed.h"
+
+enum { STEPS = 3, BATCH = 11, INPUT = 19, HIDDEN = 91 }; /* odd ones, but enough that threads share them */
+
+typedef struct Layer {
+    const char *name;
+    Op op, grad;
+    int gates, operands, results, n_grads; /* operands: of the forward call */
+} Layer;
+
+static const Layer layers[] = {
+    { "lstm", OP_lstm, OP_lstm_grad, 4, 8, 3, 7 },
+    { "gru", OP_gru, OP_gru_grad, 3, 6, 2, 5 },
+    { "rnn", OP_rnn, OP_rnn_grad, 1, 6, 2, 5 },
+};
+
+static Node *drawn(Build *b, Rng *rng, DType d, int rank, const int64_t *dims)
+{
+    return sample_tensor(b, rng, d, rank, dims, -1, 1);
+}
+
+/* Result `part` of the forward call or, behind those, of its gradient: drawn anew, and always alike. */
+static Node *part_of(Context *c, const Layer *l, const RecurrentAttr *at, DType d, bool whole, int part)
+{
+    Build b = fresh(c);
+    Rng rng = { seed_of(l->name, (uint64_t)at->direction) };
+    const int64_t ways = at->direction == RUN_BIDIRECTIONAL ? 2 : 1, wide = l->gates * HIDDEN;
+    const int64_t state[] = { ways, BATCH, HIDDEN }, y[] = { STEPS, ways, BATCH, HIDDEN }, batch = BATCH;
+    Node *ins[8 + 3] = { NULL };
+    ins[0] = drawn(&b, &rng, d, 3, (const int64_t[]){ STEPS, BATCH, INPUT });
+    ins[1] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, INPUT });
+    ins[2] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, HIDDEN });
+    if (whole) {
+        ins[3] = drawn(&b, &rng, d, 2, (const int64_t[]){ ways, 2 * wide });
+        ins[4] = sample_tensor(&b, &rng, I32, 1, &batch, 0, STEPS);
+        for (int i = 5; i < l->operands; i++)
+            ins[i] =
+                i < 7 ? drawn(&b, &rng, d, 3, state) : drawn(&b, &rng, d, 2, (const int64_t[]){ ways, 3 * HIDDEN });
+    }
+    if (part < l->results)
+        return build_part(&b, build_node_n(&b, l->op, at, l->operands, ins, l->results), part);
+    for (int i = 0; i < l->results; i++)
+        ins[l->operands + i] = drawn(&b, &rng, d, i ? 3 : 4, i ? state : y);
+    return build_part(&b, build_node_n(&b, l->grad, at, l->operands + l->results, ins, l->n_grads), part - l->results);
+}
+
+static Tensor *value_at(Context *c, Node *y, const Kernels *level, int threads)
+{
+    Parallel *pool = threads > 1 ? parallel_open(threads, NULL) : NULL;
+    Tensor *t = value_of(c, y, &(EvalOptions){ .kernels = level, .pool = pool });
+    parallel_close(pool);
+    return t;
+}
+
+/* Behind a clip that no number reaches, activations are taken one number after the other. */
+static void hold_part(Context *c, const Layer *l, RecurrentAttr at, DType d, bool whole, int part)
+{
+    RecurrentAttr one = at;
+    one.clip = 1e30f;
+    Tensor *want = value_at(c, part_of(c, l, &one, d, whole, part), kernels_named("base"), 1);
+    for (int k = 0; kernels_levels[k]; k++)
+        for (int threads = kernels_levels[k + 1] ? 3 : 1; threads <= 3; threads++) {
+            const Kernels *level = kernels_named(kernels_levels[k]);
+            if (!level)
+                continue;
+            Tensor *got = value_at(c, part_of(c, l, &at, d, whole, part), level, threads);
+            if (got->bytes != want->bytes || memcmp(got->data, want->data, got->bytes) != 0) {
+                print_error("%s, direction %d, part %d, level %s, %d threads: other bits\n", l->name, at.direction,
+                            part, kernels_levels[k], threads);
+                assert_true(false);
+            }
+            tensor_drop(&c->heap, got);
+        }
+    tensor_drop(&c->heap, want);
+}
+
+static void hold_type(Context *c, DType d)
+{
+    for (size_t i = 0; i < COUNT(layers); i++)
+        for (int form = 0; form < 6; form++) {
+            const RecurrentAttr at = { .direction = form % 3,
+                                       .linear_before_reset = form % 2,
+                                       .input_forget = form / 3 };
+            for (int part = 0; part < layers[i].results + (d == F16 ? 0 : layers[i].n_grads); part++)
+                hold_part(c, &layers[i], at, d, form % 3 != 1, part);
+        }
+}
+
+static Status rows_of_f32(void *arg)
+{
+    hold_type(arg, F32);
+    return OK;
+}
+
+static Status rows_of_f64(void *arg)
+{
+    hold_type(arg, F64);
+    return OK;
+}
+
+static Status rows_of_f16(void *arg)
+{
+    hold_type(arg, F16);
+    return OK;
+}
+
+#define TEST(name)                                                                                                     \
+    static void test_##name(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        with_context(name);                                                                                            \
+    }
+TEST(rows_of_f32)
+TEST(rows_of_f64)
+TEST(rows_of_f16)
+#undef TEST
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_of_f32),
+        cmocka_unit_test(test_rows_of_f64),
+        cmocka_unit_test(test_rows_of_f16),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
