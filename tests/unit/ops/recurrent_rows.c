@@ -85,7 +85,7 @@ static void hold_part(Context *c, const Layer *l, RecurrentAttr at, DType d, boo
 static void hold_type(Context *c, DType d)
 {
     for (size_t i = 0; i < COUNT(layers); i++)
-        for (int form = 0; form < 6; form++) {
+        for (int form = 0; form < (d == F32 ? 6 : 2); form++) {
             const RecurrentAttr at = { .direction = form % 3,
                                        .linear_before_reset = form % 2,
                                        .input_forget = form / 3 };
