@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ops/attend/attention_packed.h"
 #include "ops/card/row.h"
 
 bool attention_in_blocks(const AttentionAttr *at, DType own, int n_out, bool has_past)
@@ -35,6 +36,25 @@ static void open_mask(Attend *a, int operand)
     }
 }
 
+const void *attend_operand(const Attend *a, int i)
+{
+    return a->is_bf16 ? a->e->in[i]->data : eval_wide(a->e, i, a->arithmetic);
+}
+
+/* How products are made, and of what. */
+static void open_products(Attend *a, AttendOperands in)
+{
+    const Heads *h = &a->h;
+    const Eval *e = a->e;
+    a->packs = a->arithmetic == ARITH_F32 && a->rows > 0 && h->total > 0 && h->total <= PANEL_SEGMENT && h->size > 0 &&
+               h->size <= PANEL_SEGMENT && h->v_size > 0 && h->v_size <= PANEL_SEGMENT;
+    a->is_bf16 = a->packs && a->own == BF16 && e->in[in.k]->type->dtype == BF16 && e->in[in.v]->type->dtype == BF16 &&
+                 eval_options(e)->narrow && kernels_packed_bf16(e->kernels);
+    a->q = attend_operand(a, in.q);
+    a->k = attend_operand(a, in.k);
+    a->v = attend_operand(a, in.v);
+}
+
 Attend attend_open(Eval *e, AttendOperands in)
 {
     const Type *q = e->in[in.q]->type;
@@ -44,10 +64,7 @@ Attend attend_open(Eval *e, AttendOperands in)
                  .h = heads_of(e->attr, q, e->in[in.k]->type, e->in[in.v]->type, 0),
                  .own = q->dtype,
                  .arithmetic = wide,
-                 .element = wide == ARITH_F32 ? sizeof(f32) : sizeof(f64),
-                 .q = eval_wide(e, in.q, wide),
-                 .k = eval_wide(e, in.k, wide),
-                 .v = eval_wide(e, in.v, wide) };
+                 .element = wide == ARITH_F32 ? sizeof(f32) : sizeof(f64) };
     const Heads *h = &a.h;
     int64_t n;
     a.of_q = attend_strides(q->rank, h->q_heads, h->queries, h->size);
@@ -55,6 +72,7 @@ Attend attend_open(Eval *e, AttendOperands in)
     a.of_v = attend_strides(q->rank, h->heads, h->total, h->v_size);
     a.rows = h->heads ? h->q_heads / h->heads * h->queries : 0;
     a.blocks = (a.rows + ATTEND_ROWS - 1) / ATTEND_ROWS;
+    open_products(&a, in);
     if (eval_has(e, in.mask))
         open_mask(&a, in.mask);
     if (eval_has(e, in.lengths))
@@ -107,7 +125,7 @@ AttendRoom attend_room(const Attend *a)
                          .product = attend_larger(panel_room(&p[0]), panel_room(&p[1])) };
 }
 
-static const void *mask_of(const Attend *a, const AttendBlock *k, const AttendRow *r)
+const void *attend_mask(const Attend *a, const AttendBlock *k, const AttendRow *r)
 {
     const int64_t *s = a->mask_strides, at = k->b * s[0] + r->head * s[1] + r->query * s[2];
     return at ? (const char *)a->mask + (size_t)at * (a->choice ? sizeof(bool) : a->element) : a->mask;
@@ -145,7 +163,12 @@ static const double none[ROW_SCALARS] = { 0 };
     {                                                                                                                  \
         enum { WIDTH = 256 };                                                                                          \
         T filled[WIDTH];                                                                                               \
-        RowLoop *loop = kernels_row(a->e->kernels, row, a->arithmetic);                                                \
+        RowLoop *loop = kernels_row_fixed(a->e->kernels, row, a->arithmetic, 1);                                       \
+        if (loop) {                                                                                                    \
+            loop((size_t)n, x, x, &v, NULL, none);                                                                     \
+            return;                                                                                                    \
+        }                                                                                                              \
+        loop = kernels_row(a->e->kernels, row, a->arithmetic);                                                         \
         for (int64_t i = 0; i < WIDTH && i < n; i++)                                                                   \
             filled[i] = v;                                                                                             \
         for (int64_t i = 0; i < n; i += WIDTH)                                                                         \
@@ -178,8 +201,8 @@ BLOCKS(f64)
     {                                                                                                                        \
         const AttendRow r = attend_row(a, k, i);                                                                             \
         const int64_t step = a->mask_strides[3], to = a->mask && a->mask_keys < r.to ? a->mask_keys : r.to;                  \
-        const bool *choice = a->mask && a->choice ? mask_of(a, k, &r) : NULL;                                                \
-        const T *bias = a->mask && !a->choice ? mask_of(a, k, &r) : NULL;                                                    \
+        const bool *choice = a->mask && a->choice ? attend_mask(a, k, &r) : NULL;                                            \
+        const T *bias = a->mask && !a->choice ? attend_mask(a, k, &r) : NULL;                                                \
         bool any = r.from < to && !choice && !bias;                                                                          \
         for (int64_t j = 0; j < r.from; j++)                                                                                 \
             row[j] = v;                                                                                                      \
@@ -196,7 +219,7 @@ BLOCKS(f64)
     {                                                                                                                        \
         const AttendRow r = attend_row(a, k, i);                                                                             \
         const int64_t step = a->mask_strides[3], n = a->mask_keys < a->h.total ? a->mask_keys : a->h.total;                  \
-        const T *bias = mask_of(a, k, &r);                                                                                   \
+        const T *bias = attend_mask(a, k, &r);                                                                               \
         if (step)                                                                                                            \
             kernels_row(a->e->kernels, ROW_add, a->arithmetic)((size_t)n, row, row, bias, NULL, none);                       \
         else                                                                                                                 \
@@ -312,6 +335,8 @@ Status fast_attention(Eval *e)
     f.y = eval_out_wide(e, 0, f.a.arithmetic);
     if (tensor_elements(e->out[0]) == 0)
         return OK;
+    if (f.a.packs)
+        return packed_attention(&f.a, f.y);
     f.of_y = attend_strides(e->in[IN_Q]->type->rank, h->q_heads, h->queries, h->v_size);
     f.room = attend_room(&f.a);
     f.turned = (size_t)(h->total * h->size);

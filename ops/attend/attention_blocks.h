@@ -28,6 +28,8 @@ typedef struct Attend {
     bool choice;
     int64_t mask_strides[4], mask_keys; /* the strides are 0 where it is broadcast; keys behind these are forbidden */
     const int64_t *lengths;             /* of each batch; null: all keys count */
+    bool packs;   /* every sum over keys is one segment: by packed operands (attention_packed.h) */
+    bool is_bf16; /* products are of q, k and v as they lie */
 } Attend;
 
 /* Which operands of a call are what; -1 for none. */
@@ -65,6 +67,12 @@ AttendRow attend_row(const Attend *a, const AttendBlock *k, int64_t i);
 
 /* How large the rooms of a worker are. */
 AttendRoom attend_room(const Attend *a);
+
+/* Where the mask of a row begins. */
+const void *attend_mask(const Attend *a, const AttendBlock *k, const AttendRow *r);
+
+/* Operand i as products of the call read it. */
+const void *attend_operand(const Attend *a, int i);
 
 /* Two rooms' sizes, of which the larger one is wanted. */
 size_t attend_larger(size_t x, size_t y);

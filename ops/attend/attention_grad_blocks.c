@@ -2,7 +2,7 @@
  * segments of 2048 rows, so a head of keys is the affair of one thread. */
 #include <string.h>
 
-#include "ops/attend/attention_blocks.h"
+#include "ops/attend/attention_packed.h"
 #include "ops/card/row.h"
 
 bool attention_grad_in_blocks(const AttentionAttr *at, DType own, int n_out)
@@ -197,10 +197,12 @@ Status fast_attention_grad(Eval *e)
         return eval_expansion(e);
     Backward w = { .a = attend_open(e, (AttendOperands){ GRAD_Q, GRAD_K, GRAD_V, GRAD_MASK, GRAD_LENGTHS }) };
     const Heads *h = &w.a.h;
-    w.dy = eval_wide(e, GRAD_DY, w.a.arithmetic);
     w.dq = eval_out_wide(e, 0, w.a.arithmetic);
     w.dk = eval_out_wide(e, 1, w.a.arithmetic);
     w.dv = eval_out_wide(e, 2, w.a.arithmetic);
+    if (w.a.packs)
+        return packed_attention_grad(&w.a, (AttendBack){ w.dq, w.dk, w.dv });
+    w.dy = eval_wide(e, GRAD_DY, w.a.arithmetic);
     w.of_dy = attend_strides(e->in[GRAD_Q]->type->rank, h->q_heads, h->queries, h->v_size);
     w.room = attend_room(&w.a);
     if (w.a.arithmetic == ARITH_F32)

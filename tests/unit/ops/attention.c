@@ -15,6 +15,8 @@ typedef struct Case {
     Mask mask;
     bool lengths;
     AttentionAttr at;
+    enum { ODD_NONE, ODD_NAN, ODD_SMALL } odd;
+    int which; /* operand, counting what reaches the result as the last, has numbers that show where zeros are left out */
 } Case;
 
 #define PLAIN  .left_window_size = -1, .right_window_size = -1
@@ -39,6 +41,21 @@ static const Case cases[] = {
     { F32, 4, 1, 2, 1,   5,   0,  4,  4, MASK_NONE,   false, { PLAIN } },
     { F32, 4, 1, 2, 1,   0,   5,  4,  4, MASK_NONE,   false, { PLAIN } },
     { F16, 4, 1, 2, 1,   5,   5,  0,  4, MASK_NONE,   false, { PLAIN } },
+    { F32, 4, 1, 2, 1, 130, 130, 33, 65, MASK_NONE,   false, { CAUSAL } },
+    { F32, 3, 1, 2, 3,  77, 150,  1, 31, MASK_SHORT,  true,  { CAUSAL, .softcap = 3 } },
+    { F32, 4, 1, 1, 2, 150, 190, 127, 1, MASK_CHOICE, false, { .left_window_size = 20, .right_window_size = 0, .scaled = SCALE_PRODUCTS } },
+    { F32, 4, 1, 2, 1,  90, 140,  6,  6, MASK_NONE,   false, { CAUSAL, .scale = -0.5f, .scaled = SCALE_PRODUCTS } },
+    { F32, 4, 1, 1, 3, 900, 300,  5,  3, MASK_NONE,   false, { CAUSAL } }, /* segments of rows, of each some keys */
+    { BF16, 4, 1, 2, 1, 130, 150, 33, 17, MASK_NONE,  false, { CAUSAL } },
+    { F16, 3, 1, 2, 2,  70, 150, 16, 40, MASK_ROW,    false, { CAUSAL, .softcap = 2 } },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { CAUSAL }, ODD_NAN, 0 },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { CAUSAL }, ODD_NAN, 1 },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { CAUSAL }, ODD_NAN, 2 },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { CAUSAL }, ODD_NAN, 3 },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { CAUSAL }, ODD_SMALL, 0 },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { CAUSAL }, ODD_SMALL, 1 },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { CAUSAL }, ODD_SMALL, 2 },
+    { F32, 4, 1, 1, 1, 200, 200,  8,  8, MASK_NONE,   false, { .left_window_size = 5, .right_window_size = 1 }, ODD_SMALL, 3 },
 };
 /* clang-format on */
 
@@ -61,6 +78,17 @@ static Node *mask_of(Build *b, Rng *rng, const Case *k)
     return CALL(b, where, allowed, bias, build_scalar(b, as, -(double)Q_INF));
 }
 
+/* A constant of f32 with infinities and NaN near its end; or of numbers so small that products are -0, or 0 near its end. */
+static void make_odd(const Node *x, int kind)
+{
+    const int64_t n = type_elements(x->type);
+    f32 *v = constant(x)->data;
+    for (int64_t i = 0; kind == ODD_SMALL && i < n; i++)
+        v[i] = i < n - 40 ? -0x1p-149f : 0x1p-149f;
+    for (int64_t i = n - 40; kind == ODD_NAN && i < n; i += 13)
+        v[i] = i % 2 ? Q_INF : Q_NAN;
+}
+
 static Node *attended(Build *b, Rng *rng, const Case *k)
 {
     const int64_t heads = k->heads * k->shared;
@@ -78,12 +106,16 @@ static Node *attended(Build *b, Rng *rng, const Case *k)
         ins[1] = DRAW(b, rng, k->dtype, k->batch, k->heads, k->keys, k->size);
         ins[2] = DRAW(b, rng, k->dtype, k->batch, k->heads, k->keys, k->v_size);
     }
+    if (k->which < 3)
+        make_odd(ins[k->which], k->odd);
     return build_node_n(b, OP_attention, &at, (int)COUNT(ins), ins, 1);
 }
 
-static Node *taken_back(Build *b, Rng *rng, const Node *y)
+static Node *taken_back(Build *b, Rng *rng, const Node *y, const Case *k)
 {
     Node *dy = draw(b, rng, y->type->dtype, y->type->rank, y->type->dims);
+    if (k->which == 3)
+        make_odd(dy, k->odd);
     Node *ins[] = { in(y, 0), in(y, 1), in(y, 2), dy, in(y, 3), y->n_in > 6 ? in(y, 6) : NULL };
     return build_node_n(b, OP_attention_grad, y->attr, (int)COUNT(ins), ins, 3);
 }
@@ -123,7 +155,7 @@ static Status blocks_are_the_expansion(void *arg)
         Build b = fresh(c);
         Node *y = attended(&b, &rng, &cases[i]);
         require_same(c, i, y);
-        require_same(c, i, taken_back(&b, &rng, y));
+        require_same(c, i, taken_back(&b, &rng, y, &cases[i]));
     }
     return OK;
 }
@@ -132,6 +164,60 @@ static void test_blocks_are_the_expansion(void **state)
 {
     (void)state;
     with_context(blocks_are_the_expansion);
+}
+
+/* ---- products of bf16 as they lie ---- */
+
+/* How far the elements of results are apart, at most, in units of the largest. */
+static double apart(const Tensor *x, const Tensor *y)
+{
+    double most = 0, size = 0;
+    for (size_t i = 0; i < x->n_items; i++)
+        most = fmax(most, apart(x->items[i], y->items[i]));
+    for (int64_t i = 0; !x->n_items && i < tensor_elements(x); i++) {
+        most = fmax(most, fabs(at(x, i) - at(y, i)));
+        size = fmax(size, fabs(at(y, i)));
+    }
+    return x->n_items || most == 0 ? most : most / size;
+}
+
+static void require_near(Context *c, size_t number, Node *call, int *moved)
+{
+    const Tensor *want = value_of(c, call, NULL), *first = value_of(c, call, &(EvalOptions){ .narrow = true });
+    const char *name = op_of(call)->name;
+    require(apart(first, want) <= 0x1p-6, "case %d, %s is %g apart\n", (int)number, name, apart(first, want));
+    *moved += !tensor_same(first, want);
+    for (int threads = 1; threads <= 3; threads++) {
+        Parallel *pool = parallel_open(threads, NULL);
+        const Tensor *got = value_of(c, call, &(EvalOptions){ .pool = pool, .narrow = true });
+        parallel_close(pool);
+        require(tensor_same(got, first), "case %d, %s on %d threads: other bits\n", (int)number, name, threads);
+    }
+}
+
+static Status bf16_is_near(void *arg)
+{
+    Context *c = arg;
+    int moved = 0;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Case k = cases[i];
+        if (k.dtype == F64 || k.odd || k.mask == MASK_WILD || k.queries * k.keys * k.size == 0)
+            continue;
+        k.dtype = BF16;
+        Rng rng = { 71 + i };
+        Build b = fresh(c);
+        Node *y = attended(&b, &rng, &k);
+        require_near(c, i, y, &moved);
+        require_near(c, i, taken_back(&b, &rng, y, &k), &moved);
+    }
+    assert_true(!kernels_packed_bf16(kernels_best()) || moved > 0);
+    return OK;
+}
+
+static void test_bf16_is_near(void **state)
+{
+    (void)state;
+    with_context(bf16_is_near);
 }
 
 /* ---- memory ---- */
@@ -210,6 +296,7 @@ static void test_calls_are_taken_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_blocks_are_the_expansion),
+                                        cmocka_unit_test(test_bf16_is_near),
                                         cmocka_unit_test(test_scores_are_nowhere_whole),
                                         cmocka_unit_test(test_calls_are_taken_back) };
     return cmocka_run_group_tests(tests, NULL, NULL);
