@@ -33,8 +33,8 @@ typedef struct LaunchKernels {
 } LaunchKernels;
 
 typedef struct ProgramKernels {
-    const char *prelude;           /* of every text, */
-    const char *const *texts;      /* which know nothing of each other */
+    const char *prelude;      /* of every text, */
+    const char *const *texts; /* which know nothing of each other */
     size_t n_texts;
     const LaunchKernels *launches; /* of each of the program */
     int n_without;                 /* launches */

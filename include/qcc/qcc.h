@@ -91,7 +91,7 @@ typedef struct qcc_context_options {
     int columns;        /* of the terminal that progress is shown on; 0: there is none */
     const char *device; /* where sessions run, as --device says it: "reference"; null or "auto": the best there is */
     int exact;          /* not 0: products of bf16 have the bits of the reference, too, as --exact asks */
-    const char *cache;  /* a folder that keeps kernels compiled for a GPU; null or "none": they are compiled each time */
+    const char *cache; /* a folder that keeps kernels compiled for a GPU; null or "none": they are compiled each time */
 } qcc_context_options;
 
 /* Opens a context; `options` may be null.  A device that this build has no engine for is QCC_DEVICE. */

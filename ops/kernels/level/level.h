@@ -25,9 +25,9 @@ struct Kernels {
     RowLoop *const (*rows)[ARITHMETICS];
     RowLoop *const (*rows_fixed)[FIXED_OPERANDS]; /* of f32 */
     const ReduceLoops (*reduce)[ARITHMETICS];
-    const PackedLoops *packed;         /* of f32, of f64 */
-    const PackedLoops *packed_bf16;    /* of no rows where the level has none */
-    const PairLoops *pairs_bf16;       /* likewise */
+    const PackedLoops *packed;      /* of f32, of f64 */
+    const PackedLoops *packed_bf16; /* of no rows where the level has none */
+    const PairLoops *pairs_bf16;    /* likewise */
     const QuadLoops *quads;
     const CodeProducts *code_products; /* of bytes, of any codes */
     DrawLoop *draw;
