@@ -88,9 +88,10 @@ typedef struct qcc_context_options {
     uint64_t memory;    /* bytes the context may hold; 0: no bound */
     const char *limits; /* "name=value,..." over the built-in limits; null: none */
     int warnings_are_errors;
-    int columns;        /* of the terminal that progress is shown on; 0: there is none */
-    const char *device; /* where sessions run, as --device says it: "reference"; null or "auto": the best there is */
-    int exact;          /* not 0: products of bf16 have the bits of the reference, too, as --exact asks */
+    int columns; /* of the terminal that progress is shown on; 0: there is none */
+    const char *
+        device; /* where sessions run, as --device says it: "reference", "cuda:1"; null: the CPU; "auto": a GPU if there is one */
+    int exact;         /* not 0: products of bf16 have the bits of the reference, too, as --exact asks */
     const char *cache; /* a folder that keeps kernels compiled for a GPU; null or "none": they are compiled each time */
 } qcc_context_options;
 
