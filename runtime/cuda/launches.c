@@ -285,6 +285,8 @@ static void record(ProgramRunner *p, Recorded *r, int from, int end)
     const int ended = driver->end_capture(device->stream, &graph);
     if (device_did(device, ended, "recording a step"))
         (void)device_did(device, driver->instantiate(&r->made, graph, 0), "making a graph of a step");
+    else if (!graph) /* a stream that still records lets nothing be given back */
+        (void)driver->end_capture(device->stream, &graph);
     if (graph)
         (void)driver->end_graph(graph);
 }
