@@ -132,7 +132,7 @@ typedef struct Case {
 static void open_case(Case *k)
 {
     static const char *const devices[SIDES] = { "cpu", "reference" };
-    const qcc_context_options o = { .size = sizeof o, .report = stored_report, .user = k->s, .threads = 2 };
+    const qcc_context_options o = { .size = sizeof o, .report = stored_report, .user = k->s, .threads = 2, .exact = 1 };
     const qcc_source source = qcc_bytes(model, sizeof model - 1);
     MUST(k, qcc_open(&o, &k->cx));
     MUST(k, qcc_read(k->cx, &source, NULL, &k->model));
