@@ -91,22 +91,12 @@ static void hear(void *user, const Message *m)
 
 static Status tell_device(Command *c, const Driver *driver, int number)
 {
-    char name[256] = "";
-    int device, major = 0, minor = 0;
-    size_t bytes = 0;
-    int code = driver->device(&device, number);
-    if (code == CUDA_OK)
-        code = driver->device_name(name, sizeof name, device);
-    if (code == CUDA_OK)
-        code = driver->attribute(&major, CUDA_CAPABILITY_MAJOR, device);
-    if (code == CUDA_OK)
-        code = driver->attribute(&minor, CUDA_CAPABILITY_MINOR, device);
-    if (code == CUDA_OK)
-        code = driver->device_bytes(&bytes, device);
+    DeviceFacts f;
+    const int code = driver_facts(driver, number, &f);
     if (code != CUDA_OK)
         return out_printf(c->out, "  device %d     the driver says: %s\n", number, driver_error(driver, code));
-    return out_printf(c->out, "  device %d     %s, sm_%d%d, %s\n", number, name_text(&c->cx->scratch, name), major,
-                      minor, bytes_text(&c->cx->scratch, bytes));
+    return out_printf(c->out, "  device %d     %s, sm_%d%d, %s\n", number, name_text(&c->cx->scratch, f.name), f.major,
+                      f.minor, bytes_text(&c->cx->scratch, f.bytes));
 }
 
 static Status tell_driver(Command *c, Diag *quiet, const char *const *said)

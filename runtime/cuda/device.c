@@ -36,15 +36,15 @@ static Message *no_memory(Device *v)
     Message *m =
         message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE,
                     "device %d (%s) has no room for %zu bytes more: %zu of its %zu are free, %zu are taken here",
-                    v->number, v->name, v->wanted, free, all, v->taken_bytes);
+                    v->number, v->facts.name, v->wanted, free, all, v->taken_bytes);
     message_try(m, "a smaller --batch, --remat cheap, or --device cpu");
     return m;
 }
 
 static Message *broken(Device *v)
 {
-    Message *m = message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE, "device %d (%s), %s: %s", v->number, v->name,
-                             v->asked, driver_error(&v->driver, v->failed));
+    Message *m = message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE, "device %d (%s), %s: %s", v->number,
+                             v->facts.name, v->asked, driver_error(&v->driver, v->failed));
     message_try(m,
                 "the last checkpoint, in another process: after an error of the device nothing more runs on it here");
     return m;
@@ -76,7 +76,6 @@ static DeviceBlock *take_spare(Device *v, size_t bytes)
         if ((*b)->bytes == bytes) {
             DeviceBlock *found = *b;
             *b = found->next;
-            v->spare_bytes -= bytes;
             return found;
         }
     return NULL;
@@ -89,7 +88,6 @@ static void give_spare_back(Device *v)
     while (v->spare) {
         DeviceBlock *b = v->spare;
         v->spare = b->next;
-        v->spare_bytes -= b->bytes;
         (void)v->driver.give_back(b->at);
         heap_free(&v->heap, b);
     }
@@ -124,8 +122,6 @@ static void *take(Space *s, size_t bytes)
     b->next = v->taken;
     v->taken = b;
     v->taken_bytes += b->bytes;
-    if (v->taken_bytes + v->spare_bytes > v->peak_bytes)
-        v->peak_bytes = v->taken_bytes + v->spare_bytes;
     return (void *)(uintptr_t)b->at;
 }
 
@@ -138,7 +134,6 @@ static void give(Space *s, void *at)
             DeviceBlock *given = *b;
             *b = given->next;
             v->taken_bytes -= given->bytes;
-            v->spare_bytes += given->bytes;
             given->next = v->spare;
             v->spare = given;
             return;
@@ -242,7 +237,7 @@ static void close_device(void *device)
         if (v->entered)
             give_all_back(v);
         device_leave(v);
-        (void)v->driver.release(v->ordinal);
+        (void)v->driver.release(v->facts.ordinal);
         v->context = NULL;
     }
     v->taken = v->spare = NULL;
@@ -272,23 +267,11 @@ static Status no_such_device(Device *v, Diag *d, int n)
     return message_send(m);
 }
 
-/* What it is; false: the driver does not say. */
-static bool ask(Device *v)
-{
-    Driver *a = &v->driver;
-    return device_did(v, a->device(&v->ordinal, v->number), "finding it") &&
-           device_did(v, a->device_name(v->name, DEVICE_NAME, v->ordinal), "asking its name") &&
-           device_did(v, a->attribute(&v->major, CUDA_CAPABILITY_MAJOR, v->ordinal), "asking what it is") &&
-           device_did(v, a->attribute(&v->minor, CUDA_CAPABILITY_MINOR, v->ordinal), "asking what it is") &&
-           device_did(v, a->attribute(&v->processors, CUDA_PROCESSORS, v->ordinal), "asking what it is") &&
-           device_did(v, a->device_bytes(&v->bytes, v->ordinal), "asking how much memory it has");
-}
-
 static bool begin(Device *v)
 {
     Driver *a = &v->driver;
     void *staging = NULL;
-    if (!device_did(v, a->retain(&v->context, v->ordinal), "taking its primary context"))
+    if (!device_did(v, a->retain(&v->context, v->facts.ordinal), "taking its primary context"))
         return false;
     device_enter(v);
     if (v->entered && device_did(v, a->stream(&v->stream, CUDA_STREAM_APART), "making a stream") &&
@@ -307,7 +290,7 @@ Status device_open(Device *v, Diag *d, Memory *memory, int number, Arena *arena)
         return no_such_device(v, d, n);
     heap_open(&v->heap, memory);
     cleanup_push(memory, &v->cleanup, close_device, v);
-    if (ask(v))
+    if (device_did(v, driver_facts(&v->driver, number, &v->facts), "asking what it is"))
         (void)begin(v);
     const Status answer = status(&v->space);
     if (answer != OK)

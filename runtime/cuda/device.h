@@ -9,7 +9,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/space.h"
 
-enum { DEVICE_NAME = 128, STAGING = 1 << 23 };
+enum { STAGING = 1 << 23 };
 
 typedef struct DeviceBlock {
     struct DeviceBlock *next;
@@ -22,17 +22,15 @@ typedef struct Device {
     Driver driver;
     Diag *diag;
     Heap heap; /* of what is noted of blocks */
-    int number, ordinal;
-    int major, minor, processors;
-    char name[DEVICE_NAME];
-    size_t bytes; /* of its memory */
+    int number;
+    DeviceFacts facts;
     CudaContext *context;
     CudaStream *stream;
     char *staging;      /* what is on its way there, in pinned memory, */
     size_t staged;      /* so many bytes of it since the last wait */
     DeviceBlock *taken; /* blocks in use, */
     DeviceBlock *spare; /* and those that wait to be used again */
-    size_t taken_bytes, spare_bytes, peak_bytes;
+    size_t taken_bytes;
     int failed;        /* the number of the first error */
     const char *asked; /* what failed, for people */
     size_t wanted;     /* where memory ended */

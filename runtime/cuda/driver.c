@@ -1,36 +1,17 @@
 #include "runtime/cuda/driver.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
-#include <string.h>
 
-#include "base/arena.h"
+#include "runtime/cuda/library.h"
 
 enum { OLDEST = 12000 }; /* CUDA 12.0: the first whose functions have these arguments */
 
-static const char *const libraries[] = { "libcuda.so.1", "libcuda.so" };
+static const char *const libraries[] = { "libcuda.so.1", "libcuda.so", NULL };
 
-typedef struct Symbol {
-    const char *name;
-    size_t at; /* in Driver */
-} Symbol;
-
-static const Symbol symbols[] = {
+static const LibrarySymbol symbols[] = {
 #define DRIVER(name, symbol, arguments) { #symbol, offsetof(Driver, name) },
 #include "runtime/cuda/driver.def"
 };
-
-/* The first function that a library lacks; null: it has all. */
-static const char *find_symbols(Driver *driver, void *library)
-{
-    for (size_t i = 0; i < COUNT(symbols); i++) {
-        void *symbol = dlsym(library, symbols[i].name);
-        if (!symbol)
-            return symbols[i].name;
-        memcpy((char *)driver + symbols[i].at, &symbol, sizeof symbol);
-    }
-    return NULL;
-}
 
 static Status absent(Diag *d, Place place, const char *why)
 {
@@ -39,9 +20,9 @@ static Status absent(Diag *d, Place place, const char *why)
     return message_send(m);
 }
 
-/* Null, or why a library that was found cannot be used. */
-static const char *begin(Driver *driver, Arena *arena)
+static const char *begin(void *table, Arena *arena)
 {
+    Driver *driver = table;
     int n = 0, code = driver->init(0);
     if (code == CUDA_OK)
         code = driver->version(&driver->made_for);
@@ -57,23 +38,25 @@ static const char *begin(Driver *driver, Arena *arena)
 
 Status driver_load(Driver *driver, Diag *d, Place place, Arena *arena)
 {
-    const char *why = NULL;
-    for (size_t i = 0; i < COUNT(libraries); i++) {
-        void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (!library) {
-            const char *error = dlerror();
-            if (!why)
-                why = arena_string(arena, error ? error : "not found");
-            continue;
-        }
-        *driver = (Driver){ .library = libraries[i] };
-        const char *lacks = find_symbols(driver, library);
-        dlclose(library);
-        why = lacks ? arena_printf(arena, "%s has no %s", libraries[i], lacks) : begin(driver, arena);
-        if (!why)
-            return OK;
-    }
-    return absent(d, place, why);
+    static const Library library = { libraries, symbols, COUNT(symbols), begin };
+    const char *why;
+    driver->library = library_find(&library, driver, arena, &why);
+    return driver->library ? OK : absent(d, place, why);
+}
+
+int driver_facts(const Driver *driver, int number, DeviceFacts *facts)
+{
+    *facts = (DeviceFacts){ .ordinal = 0 };
+    int code = driver->device(&facts->ordinal, number);
+    if (code == CUDA_OK)
+        code = driver->device_name(facts->name, DEVICE_NAME, facts->ordinal);
+    if (code == CUDA_OK)
+        code = driver->attribute(&facts->major, CUDA_CAPABILITY_MAJOR, facts->ordinal);
+    if (code == CUDA_OK)
+        code = driver->attribute(&facts->minor, CUDA_CAPABILITY_MINOR, facts->ordinal);
+    if (code == CUDA_OK)
+        code = driver->device_bytes(&facts->bytes, facts->ordinal);
+    return code;
 }
 
 const char *driver_error(const Driver *driver, int code)

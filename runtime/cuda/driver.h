@@ -27,10 +27,8 @@ enum {
     CUDA_INVALID = 1,
     CUDA_NO_MEMORY = 2,
     CUDA_NO_DEVICE = 100,
-    CUDA_NO_IMAGE = 209,        /* for this device */
     CUDA_CAPABILITY_MAJOR = 75, /* attributes of a device */
     CUDA_CAPABILITY_MINOR = 76,
-    CUDA_PROCESSORS = 16,
     CUDA_STREAM_APART = 1,   /* flag: it does not wait for the default stream */
     CUDA_CAPTURE_THREAD = 1, /* mode: what other threads do is nobody's business */
     CUDA_EVENT_TIMES = 0,    /* flag */
@@ -39,7 +37,19 @@ enum {
 /* Loads the library; DEVICE, with what was looked for, where it is not there, too old, or without a device. */
 Status driver_load(Driver *driver, Diag *d, Place place, Arena *arena);
 
-/* What the driver calls an error, and what it says of it. */
+enum { DEVICE_NAME = 256 };
+
+/* What a device is. */
+typedef struct DeviceFacts {
+    int ordinal, major, minor; /* as the driver calls it; what it can compute */
+    size_t bytes;
+    char name[DEVICE_NAME];
+} DeviceFacts;
+
+/* Asks what the device of a number is; CUDA_OK, or the number of an error. */
+int driver_facts(const Driver *driver, int number, DeviceFacts *facts);
+
+/* What the driver says of an error. */
 const char *driver_error(const Driver *driver, int code);
 
 #endif

@@ -466,7 +466,7 @@ static Status compile(ProgramRunner *p, const EngineOptions *o, Diag *d, Arena *
     Device *device = l->device;
     const KernelCache cache = { .folder = o->device.cache, .version = o->device.version };
     const KernelSource source = { l->kernels->prelude, l->kernels->texts, l->kernels->n_texts,
-                                  arena_printf(scratch, "sm_%d%d", device->major, device->minor) };
+                                  arena_printf(scratch, "sm_%d%d", device->facts.major, device->facts.minor) };
     Nvrtc nvrtc;
     KernelObjects made;
     TRY(nvrtc_load(&nvrtc, d, NOWHERE, scratch));

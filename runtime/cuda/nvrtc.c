@@ -1,16 +1,20 @@
 #include "runtime/cuda/nvrtc.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/cuda/library.h"
 
 enum { MOST_ARCHS = 256, MOST_LOG = 4000 };
 
 /* Newer ones first; the folder that the toolkit makes is in no search path of its own. */
-static const char *const libraries[] = { "libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so.13",
-                                         "/usr/local/cuda/lib64/libnvrtc.so.12", "libnvrtc.so" };
+static const char *const libraries[] = { "libnvrtc.so.13",
+                                         "libnvrtc.so.12",
+                                         "/usr/local/cuda/lib64/libnvrtc.so.13",
+                                         "/usr/local/cuda/lib64/libnvrtc.so.12",
+                                         "libnvrtc.so",
+                                         NULL };
 
 /* Products and sums are rounded as the text says: nothing becomes a fused multiply-add behind its back, nothing is flushed
  * to zero, divisions and roots are exact. */
@@ -18,12 +22,7 @@ const char *const nvrtc_options[] = { "--fmad=false", "--std=c++17", "--disable-
 
 /* ---- the library ---- */
 
-typedef struct Symbol {
-    const char *name;
-    size_t at; /* in Nvrtc */
-} Symbol;
-
-static const Symbol symbols[] = {
+static const LibrarySymbol symbols[] = {
     { "nvrtcVersion", offsetof(Nvrtc, version) },
     { "nvrtcGetNumSupportedArchs", offsetof(Nvrtc, count_archs) },
     { "nvrtcGetSupportedArchs", offsetof(Nvrtc, list_archs) },
@@ -39,16 +38,11 @@ static const Symbol symbols[] = {
     { "nvrtcDestroyProgram", offsetof(Nvrtc, destroy) },
 };
 
-/* The first function that a library lacks; null: it has all. */
-static const char *find_symbols(Nvrtc *n, void *library)
+static const char *begin(void *table, Arena *arena)
 {
-    for (size_t i = 0; i < COUNT(symbols); i++) {
-        void *symbol = dlsym(library, symbols[i].name);
-        if (!symbol)
-            return symbols[i].name;
-        memcpy((char *)n + symbols[i].at, &symbol, sizeof symbol);
-    }
-    return NULL;
+    Nvrtc *n = table;
+    (void)arena;
+    return n->version(&n->major, &n->minor) == 0 ? NULL : "it does not say its version";
 }
 
 static Status absent(Diag *d, Place place, const char *why)
@@ -62,25 +56,10 @@ static Status absent(Diag *d, Place place, const char *why)
 
 Status nvrtc_load(Nvrtc *n, Diag *d, Place place, Arena *arena)
 {
-    const char *why = NULL;
-    for (size_t i = 0; i < COUNT(libraries); i++) {
-        /* It stays loaded: it is large, and threads of its own may outlive a call. */
-        void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (!library) {
-            const char *error = dlerror();
-            if (!why)
-                why = arena_string(arena, error ? error : "not found");
-            continue;
-        }
-        *n = (Nvrtc){ .name = libraries[i] };
-        const char *lacks = find_symbols(n, library);
-        dlclose(library);
-        if (lacks)
-            why = arena_printf(arena, "%s has no %s", libraries[i], lacks);
-        else if (n->version(&n->major, &n->minor) == 0)
-            return OK;
-    }
-    return absent(d, place, why);
+    static const Library library = { libraries, symbols, COUNT(symbols), begin };
+    const char *why;
+    n->name = library_find(&library, n, arena, &why);
+    return n->name ? OK : absent(d, place, why);
 }
 
 /* ---- architectures ---- */
