@@ -1,100 +1,7 @@
 /* label: slow */
 /* The folder of compiled kernels on disks that fail, full, shared by processes that die, and without memory. */
 #include "support/kernel_compiler.h"
-
-/* ---- a disk that fails ---- */
-
-typedef struct Faulty {
-    Disk disk;
-    int calls, at, error;
-    bool for_good;
-    bool removes; /* a call that removes failed: what it was to remove may be there */
-} Faulty;
-
-static bool fails(const Disk *d)
-{
-    Faulty *f = d->user;
-    const int call = f->calls++;
-    errno = f->error;
-    return call == f->at || (f->for_good && call > f->at);
-}
-
-static int faulty_create(const Disk *d, const char *path)
-{
-    return fails(d) ? -1 : disk_real.create(d, path);
-}
-
-static int faulty_open(const Disk *d, const char *path)
-{
-    return fails(d) ? -1 : disk_real.open(d, path);
-}
-
-static int faulty_reserve(const Disk *d, int fd, uint64_t bytes)
-{
-    return fails(d) ? -1 : disk_real.reserve(d, fd, bytes);
-}
-
-static ssize_t faulty_write(const Disk *d, int fd, const void *bytes, size_t n, uint64_t offset)
-{
-    return fails(d) ? -1 : disk_real.write(d, fd, bytes, n, offset);
-}
-
-static ssize_t faulty_read(const Disk *d, int fd, void *bytes, size_t n, uint64_t offset)
-{
-    return fails(d) ? -1 : disk_real.read(d, fd, bytes, n, offset);
-}
-
-static int faulty_sync(const Disk *d, int fd)
-{
-    (void)fd;
-    return fails(d) ? -1 : 0;
-}
-
-static int faulty_rename(const Disk *d, const char *from, const char *to, bool replace)
-{
-    return fails(d) ? -1 : disk_real.rename(d, from, to, replace);
-}
-
-static int faulty_remove(const Disk *d, const char *path)
-{
-    Faulty *f = d->user;
-    if (!fails(d))
-        return disk_real.remove(d, path);
-    f->removes = true;
-    return -1;
-}
-
-static int faulty_make_folder(const Disk *d, const char *path)
-{
-    return fails(d) ? -1 : disk_real.make_folder(d, path);
-}
-
-static int faulty_sync_folder(const Disk *d, const char *path)
-{
-    (void)path;
-    return fails(d) ? -1 : 0;
-}
-
-static void faulty_open_disk(Faulty *f, int at, int error, bool for_good)
-{
-    *f = (Faulty){ .disk = disk_real, .at = at, .error = error, .for_good = for_good };
-    f->disk.user = f;
-    f->disk.create = faulty_create;
-    f->disk.open = faulty_open;
-    f->disk.reserve = faulty_reserve;
-    f->disk.write = faulty_write;
-    f->disk.read = faulty_read;
-    f->disk.sync = faulty_sync;
-    f->disk.rename = faulty_rename;
-    f->disk.remove = faulty_remove;
-    f->disk.make_folder = faulty_make_folder;
-    f->disk.sync_folder = faulty_sync_folder;
-}
-
-static int descriptors(void)
-{
-    return count_names("/proc/self/fd", "");
-}
+#include "support/faulty_disk.h"
 
 /* What a folder holds when it is used: nothing yet; damaged files; too much. */
 typedef enum Before { EMPTY, DAMAGED, FULL, BEFORES } Before;
@@ -129,6 +36,7 @@ static Status faults(void *arg)
                 prepare(c, in_folder("new"), &s, EMPTY);
                 prepare(c, cache.folder, &s, (Before)before);
                 faulty_open_disk(&f, at, errors[k / 2], k % 2);
+                faulty_folders(&f);
                 cache.disk = &f.disk;
                 cache.most = before == FULL ? 600 : 0;
                 const int open_before = descriptors();
@@ -165,17 +73,20 @@ static Status full_disk(void *arg)
     Faulty f;
     assert_int_equal(mkdir(cache.folder, 0777), 0);
     faulty_open_disk(&f, OBJECTS, ENOSPC, true); /* behind the three that look for files */
+    faulty_folders(&f);
     cache.disk = &f.disk;
     compile_with(c, &cache, &fake, 4, &s, &o);
     assert_int_equal(n_remarks, 1);
     assert_non_null(strstr(c->last, "cannot be written: No space left on device; compiled kernels are not kept"));
     faulty_open_disk(&f, 0, EACCES, true);
+    faulty_folders(&f);
     compile_with(c, &cache, &fake, 4, &s, &o);
     assert_int_equal(n_remarks, 1);
     assert_non_null(strstr(c->last, "cannot be opened: Permission denied; kernels are compiled without it"));
     cache.disk = NULL;
     compile_with(c, &cache, &fake, 1, &s, &o);
     faulty_open_disk(&f, 1, EIO, false);
+    faulty_folders(&f);
     cache.disk = &f.disk;
     assert_int_equal(compile_with(c, &cache, &fake, 1, &s, &o), 1);
     assert_non_null(strstr(c->last, "cannot be read: Input/output error; kernels are compiled without it"));
