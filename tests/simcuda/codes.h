@@ -9,6 +9,7 @@ enum {
     E_INVALID_IMAGE = 200,
     E_INVALID_CONTEXT = 201,
     E_INVALID_HANDLE = 400,
+    E_NO_IMAGE = 209, /* for this device */
     E_NOT_FOUND = 500,
     E_NOT_READY = 600,
     E_ILLEGAL_ADDRESS = 700,

@@ -56,7 +56,7 @@ static int load(CudaLoaded **module, const void *image)
     char *form = field_of(image, "form="), *arch = field_of(image, "arch="), *path = field_of(image, "path=");
     const int code = !form || !arch || !path ? E_INVALID_IMAGE
                      : fits(form, arch)      ? open_object(module, path)
-                                             : CUDA_NO_IMAGE;
+                                             : E_NO_IMAGE;
     free(form);
     free(arch);
     free(path);
