@@ -5,6 +5,61 @@
 
 #include "base/parallel.h"
 
+/* ---- blocks ---- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of results of one group. */
+static int64_t blocks_of_rows(const ConvCut *cut, const CodesConv *c)
+{
+    return (c->images + cut->span - 1) / cut->span * c->groups * cut->tiles;
+}
+
+ConvCut conv_cut(const CodesConv *c, int64_t out, int64_t positions, int64_t results, int64_t whole, int64_t threads)
+{
+    const int64_t most = (c->images * c->groups + threads - 1) / threads; /* images, while every thread has some */
+    ConvCut cut = { .out = out, .cols = share_of(out, positions, 1, 1) };
+    cut.tiles = (out + cut.cols - 1) / cut.cols;
+    cut.span = least(least(positions / out, most), c->images);
+    cut.span = cut.span < 1 ? 1 : cut.span;
+    cut.rows = share_of(c->results, results, whole, blocks_of_rows(&cut, c) < threads ? threads : 1);
+    cut.parts = (c->results + cut.rows - 1) / cut.rows;
+    return cut;
+}
+
+int64_t conv_cut_blocks(const ConvCut *cut, const CodesConv *c)
+{
+    return blocks_of_rows(cut, c) * cut->parts;
+}
+
+ConvBlock conv_cut_block(const ConvCut *cut, const CodesConv *c, int64_t item)
+{
+    ConvBlock b = { .result = item % cut->parts * cut->rows };
+    item /= cut->parts;
+    b.first = item % cut->tiles * cut->cols;
+    item /= cut->tiles;
+    b.group = item % c->groups;
+    b.image = item / c->groups * cut->span;
+    b.images = least(c->images - b.image, cut->span);
+    b.positions = least(cut->out - b.first, cut->cols);
+    b.rows = least(c->results - b.result, cut->rows);
+    return b;
+}
+
+void conv_cut_take(const ConvCut *cut, const CodesConv *c, const ConvBlock *b, int64_t i, const i32 *line,
+                   const SumTaker *to)
+{
+    const int64_t row = b->group * c->results + b->result + i;
+    for (int64_t m = 0; m < b->images; m++)
+        to->take(to->user, ((b->image + m) * c->groups * c->results + row) * cut->out + b->first, b->positions,
+                 line + m * b->positions);
+}
+
+/* ---- their sums ---- */
+
 typedef struct ConvRun {
     const CodeProducts *l;
     const CodesConv *c;
@@ -13,33 +68,12 @@ typedef struct ConvRun {
     PackedCodes filter;
     const u32 *zeros; /* of the columns, which share it */
     const SumTaker *to;
-    int64_t taps, in, out, depth;
-    int64_t rows, parts;                        /* results of a block, blocks of a group */
-    int64_t cols, tiles;                        /* positions of a block, blocks of an image */
-    int64_t span;                               /* images of a block: several where they are small */
+    int64_t taps, in, depth;
+    ConvCut cut;
     bool direct;                                /* the data is its own window matrix */
     size_t gathered, panels, column_sums, room; /* where a worker has what, in bytes; the sums come first */
     char *rooms;
 } ConvRun;
-
-/* Some results of a group at some positions of some images. */
-typedef struct ConvBlock {
-    int64_t image, images, group, first, positions, result, rows;
-} ConvBlock;
-
-static ConvBlock block_at(const ConvRun *r, int64_t item)
-{
-    ConvBlock b = { .result = item % r->parts * r->rows };
-    item /= r->parts;
-    b.first = item % r->tiles * r->cols;
-    item /= r->tiles;
-    b.group = item % r->c->groups;
-    b.image = item / r->c->groups * r->span;
-    b.images = r->c->images - b.image < r->span ? r->c->images - b.image : r->span;
-    b.positions = r->out - b.first < r->cols ? r->out - b.first : r->cols;
-    b.rows = r->c->results - b.result < r->rows ? r->c->results - b.result : r->rows;
-    return b;
-}
 
 /* Channel c of an image of a block. */
 static const char *plane_of(const ConvRun *r, const ConvBlock *b, int64_t image, int64_t channel)
@@ -104,54 +138,30 @@ static void sum_block(const ConvRun *r, const ConvBlock *b, size_t n, size_t pan
     sums_centre(l, &c, (size_t)b->rows, ldc, sums, ldc);
 }
 
-static void conv_blocks(void *arg, int64_t begin, int64_t end, int worker)
+static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
 {
     const ConvRun *r = arg;
     char *room = r->rooms + (size_t)worker * r->room;
     for (int64_t item = begin; item < end; item++) {
-        const ConvBlock b = block_at(r, item);
+        const ConvBlock b = conv_cut_block(&r->cut, r->c, item);
         const size_t n = (size_t)(b.images * b.positions), panels = (n + r->l->width - 1) / r->l->width;
-        const int64_t row = b.group * r->c->results + b.result;
         sum_block(r, &b, n, panels, room);
         const i32 *line = (const i32 *)(const void *)room;
         for (int64_t i = 0; i < b.rows; i++, line += panels * r->l->width)
-            for (int64_t m = 0; m < b.images; m++)
-                r->to->take(r->to->user, ((b.image + m) * r->c->groups * r->c->results + row + i) * r->out + b.first,
-                            b.positions, line + m * b.positions);
+            conv_cut_take(&r->cut, r->c, &b, i, line, r->to);
     }
-}
-
-/* Images that a block takes together: as many as fit while every thread has some. */
-static int64_t span_of(const ConvRun *r, int64_t threads)
-{
-    const int64_t most = (r->c->images * r->c->groups + threads - 1) / threads;
-    int64_t span = TILE_COLS / r->out;
-    span = span < most ? span : most;
-    span = span < r->c->images ? span : r->c->images;
-    return span < 1 ? 1 : span;
-}
-
-static void split(ConvRun *r, int64_t threads)
-{
-    r->cols = share_of(r->out, TILE_COLS, 1, 1);
-    r->tiles = (r->out + r->cols - 1) / r->cols;
-    r->span = span_of(r, threads);
-    r->direct = window_is_data(&r->c->w) && r->span == 1;
-    const int64_t blocks = (r->c->images + r->span - 1) / r->span * r->c->groups * r->tiles;
-    r->rows = share_of(r->c->results, TILE_ROWS, (int64_t)r->l->rows, blocks < threads ? threads : 1);
-    r->parts = (r->c->results + r->rows - 1) / r->rows;
 }
 
 /* Room for every worker, and the zeros of columns. */
 static void make_room(Eval *e, ConvRun *r, int64_t threads)
 {
-    const size_t width = r->l->width, cols = ((size_t)(r->span * r->cols) + width - 1) / width * width;
+    const size_t width = r->l->width, cols = ((size_t)(r->cut.span * r->cut.cols) + width - 1) / width * width;
     const size_t block = WORD_BLOCK * r->l->depth, depth = (size_t)r->depth < block ? (size_t)r->depth : block;
     u32 *zeros = eval_room(e, cols, sizeof *zeros);
     for (size_t i = 0; i < cols; i++)
         zeros[i] = (u32)(r->x->zeros[0] + r->l->column_shift[r->x->type]);
     r->zeros = zeros;
-    r->panels = (size_t)r->rows * cols * sizeof(i32);
+    r->panels = (size_t)r->cut.rows * cols * sizeof(i32);
     r->column_sums = r->panels + (depth + r->l->depth - 1) / r->l->depth * cols * sizeof(u32);
     r->gathered = r->column_sums + cols * sizeof(i32);
     r->room = (r->gathered + (r->direct ? 0 : depth * cols * r->size) + 63) / 64 * 64;
@@ -161,13 +171,13 @@ static void make_room(Eval *e, ConvRun *r, int64_t threads)
 void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)
 {
     const int64_t threads = parallel_threads(e->pool);
+    const int64_t out = window_product(c->w.rank, c->w.out);
     ConvRun r = { .l = kernels_code_products(e->kernels, codes_are_wide(x, filter)), .c = c, .x = x, .to = to };
     r.size = x->type < CODE_U16 ? 1 : 2;
     r.taps = window_product(c->w.rank, c->w.kernel);
     r.in = window_product(c->w.rank, c->w.in);
-    r.out = window_product(c->w.rank, c->w.out);
     r.depth = r.taps * c->channels;
-    if (c->images * c->groups * c->results * r.out == 0 || codes_along_planes(e, c, x, filter, to) ||
+    if (c->images * c->groups * c->results * out == 0 || codes_along_planes(e, c, x, filter, to) ||
         codes_convolve_words(e, c, x, filter, to))
         return;
     Codes of_groups = *filter;
@@ -179,7 +189,8 @@ void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *fi
                              .matrices = (size_t)c->groups,
                              .matrix = (size_t)(c->results * r.depth),
                              .rows = true });
-    split(&r, threads);
+    r.cut = conv_cut(c, out, TILE_COLS, TILE_ROWS, (int64_t)r.l->rows, threads);
+    r.direct = window_is_data(&c->w) && r.cut.span == 1;
     make_room(e, &r, threads);
-    eval_parallel(e, (c->images + r.span - 1) / r.span * c->groups * r.tiles * r.parts, conv_blocks, &r);
+    eval_parallel(e, conv_cut_blocks(&r.cut, c), run_blocks, &r);
 }

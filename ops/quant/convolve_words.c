@@ -26,8 +26,8 @@ typedef struct Run {
     i32 *less;          /* what is added to each sum of a result */
     u32 flip, zero;     /* of all four bytes of a word of data */
     const SumTaker *to;
-    int64_t taps, in, out, quads, row_tiles; /* words of a group's channels; tiles of a group */
-    int64_t cols, across, rows, parts, span; /* positions of a block, blocks of an image; results; images */
+    int64_t taps, in, quads, row_tiles; /* words of a group's channels; tiles of a group */
+    ConvCut cut;
     char *rooms;
     size_t room;
 } Run;
@@ -85,32 +85,13 @@ static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Some results of a group at some positions of some images. */
-typedef struct Block {
-    int64_t image, images, group, first, positions, result, rows;
-} Block;
-
-static Block block_at(const Run *r, int64_t item)
-{
-    Block b = { .result = item % r->parts * r->rows };
-    item /= r->parts;
-    b.first = item % r->across * r->cols;
-    item /= r->across;
-    b.group = item % r->c->groups;
-    b.image = item / r->c->groups * r->span;
-    b.images = r->c->images - b.image < r->span ? r->c->images - b.image : r->span;
-    b.positions = r->out - b.first < r->cols ? r->out - b.first : r->cols;
-    b.rows = r->c->results - b.result < r->rows ? r->c->results - b.result : r->rows;
-    return b;
-}
-
 static size_t whole_panels(const Run *r, int64_t n)
 {
     return ((size_t)n + r->l->width - 1) / r->l->width * r->l->width;
 }
 
 /* What a block sees through words [first, first + n), which count taps and then channels. */
-static void gather(const Run *r, const Block *b, int64_t first, int64_t n, u32 *to, size_t apart)
+static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u32 *to, size_t apart)
 {
     const Window *w = &r->c->w;
     int64_t tap[MAX_SPATIAL];
@@ -125,7 +106,7 @@ static void gather(const Run *r, const Block *b, int64_t first, int64_t n, u32 *
     }
 }
 
-static void sum_block(const Run *r, const Block *b, i32 *sums, size_t ldc, u32 *lines)
+static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, u32 *lines)
 {
     const int64_t words = r->quads * r->taps, shares = (words + WORDS - 1) / WORDS,
                   share = (words + shares - 1) / shares;
@@ -152,30 +133,17 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
     const Run *r = arg;
     i32 *sums = (i32 *)(void *)(r->rooms + (size_t)worker * r->room);
     for (int64_t item = begin; item < end; item++) {
-        const Block b = block_at(r, item);
+        const ConvBlock b = conv_cut_block(&r->cut, r->c, item);
         const size_t ldc = whole_panels(r, b.images * b.positions);
         const int64_t row = b.group * r->c->results + b.result;
-        sum_block(r, &b, sums, ldc, (u32 *)(void *)(sums + (size_t)r->rows * whole_panels(r, r->span * r->cols)));
+        sum_block(r, &b, sums, ldc,
+                  (u32 *)(void *)(sums + (size_t)r->cut.rows * whole_panels(r, r->cut.span * r->cut.cols)));
         for (int64_t i = 0; i < b.rows; i++) {
             i32 *line = sums + i * (int64_t)ldc;
             r->l->add(ldc, (u32)r->less[row + i], line);
-            for (int64_t m = 0; m < b.images; m++)
-                r->to->take(r->to->user, ((b.image + m) * r->c->groups * r->c->results + row + i) * r->out + b.first,
-                            b.positions, line + m * b.positions);
+            conv_cut_take(&r->cut, r->c, &b, i, line, r->to);
         }
     }
-}
-
-static void split(Run *r, int64_t threads)
-{
-    const int64_t most = (r->c->images * r->c->groups + threads - 1) / threads;
-    r->cols = share_of(r->out, POSITIONS, 1, 1);
-    r->across = (r->out + r->cols - 1) / r->cols;
-    r->span = POSITIONS / r->out < most ? POSITIONS / r->out : most;
-    r->span = r->span < 1 ? 1 : r->span;
-    const int64_t blocks = (r->c->images + r->span - 1) / r->span * r->c->groups * r->across;
-    r->rows = share_of(r->c->results, RESULTS, (int64_t)r->l->rows, blocks < threads ? threads : 1);
-    r->parts = (r->c->results + r->rows - 1) / r->rows;
 }
 
 static void run(Eval *e, Run *r)
@@ -185,14 +153,15 @@ static void run(Eval *e, Run *r)
     r->words = eval_room(e, (size_t)(planes * r->in), sizeof(u32));
     r->tiles = eval_room(e, (size_t)(tiles * r->quads * r->taps) * r->l->rows, sizeof(u32));
     r->less = eval_room(e, (size_t)(r->c->groups * r->c->results), sizeof(i32));
-    split(r, threads);
-    const size_t panels = whole_panels(r, r->span * r->cols);
-    r->room = ((size_t)r->rows * panels + WORDS * (panels + APART)) * sizeof(u32);
+    r->cut =
+        conv_cut(r->c, window_product(r->c->w.rank, r->c->w.out), POSITIONS, RESULTS, (int64_t)r->l->rows, threads);
+    const size_t panels = whole_panels(r, r->cut.span * r->cut.cols);
+    r->room = ((size_t)r->cut.rows * panels + WORDS * (panels + APART)) * sizeof(u32);
     r->room = (r->room + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)threads, r->room);
     eval_parallel(e, planes, make_words, r);
     eval_parallel(e, tiles, pack_tiles, r);
-    eval_parallel(e, (r->c->images + r->span - 1) / r->span * r->c->groups * r->across * r->parts, run_blocks, r);
+    eval_parallel(e, conv_cut_blocks(&r->cut, r->c), run_blocks, r);
 }
 
 bool codes_convolve_words(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)
@@ -205,7 +174,6 @@ bool codes_convolve_words(Eval *e, const CodesConv *c, const Codes *x, const Cod
     if (!fits || r.taps == 0)
         return false;
     r.in = window_product(c->w.rank, c->w.in);
-    r.out = window_product(c->w.rank, c->w.out);
     r.quads = (c->channels + DEPTH - 1) / DEPTH;
     r.row_tiles = (c->results + (int64_t)r.l->rows - 1) / (int64_t)r.l->rows;
     const u32 sign = x->type == CODE_I8 ? SIGN : 0;

@@ -105,4 +105,29 @@ void sums_centre(const CodeProducts *l, const Centre *c, size_t m, size_t n, i32
 /* Shares of n things, in whole lots, of which `most` is one: as many as keep all threads busy where there are few. */
 int64_t share_of(int64_t n, int64_t most, int64_t whole, int64_t wanted);
 
+/* ---- how convolutions are cut (convolve_codes.c) ---- */
+
+/* Blocks of results of a group, at positions of one or several images. */
+typedef struct ConvCut {
+    int64_t out;         /* positions of an image */
+    int64_t rows, parts; /* results of a block, blocks of a group */
+    int64_t cols, tiles; /* positions of a block, blocks of an image */
+    int64_t span;        /* images of a block: several where they are small */
+} ConvCut;
+
+typedef struct ConvBlock {
+    int64_t image, images, group, first, positions, result, rows;
+} ConvBlock;
+
+/* Blocks of at most so many positions and results, of multiples of `whole` results, as many as threads want. */
+ConvCut conv_cut(const CodesConv *c, int64_t out, int64_t positions, int64_t results, int64_t whole, int64_t threads);
+
+/* How many there are, and one of them. */
+int64_t conv_cut_blocks(const ConvCut *cut, const CodesConv *c);
+ConvBlock conv_cut_block(const ConvCut *cut, const CodesConv *c, int64_t item);
+
+/* Hands the sums of result i of a block to who takes them. */
+void conv_cut_take(const ConvCut *cut, const CodesConv *c, const ConvBlock *b, int64_t i, const i32 *line,
+                   const SumTaker *to);
+
 #endif
