@@ -264,6 +264,13 @@ static void lend(Values *v, int kept, const Tensor *host)
         keep_value(v, kept, tensor_hold(t));
 }
 
+/* Whether a kept value in a space can take other bytes where it is: what runs again finds it there. */
+static bool may_be_put_over(const Values *v, ValueAt to, const Tensor *host)
+{
+    const Tensor *t = v->space && to.graph == KEPT ? v->kept[to.at] : NULL;
+    return t && t->type == host->type && t->refs == 1;
+}
+
 /* All copies first: where memory ends, none of them stays. */
 static Status put_copies(Values *v, int n, const ValueAt *to, Tensor *const *host)
 {
@@ -271,42 +278,28 @@ static Status put_copies(Values *v, int n, const ValueAt *to, Tensor *const *hos
     host_expect_moves(v, n);
     heap_open(&heap, v->ir->memory);
     for (int i = 0; i < n; i++)
-        v->moving[i].value = copy_of(v, &heap, host[i]);
+        v->moving[i].value = may_be_put_over(v, to[i], host[i]) ? NULL : copy_of(v, &heap, host[i]);
     for (int i = 0; i < n; i++) {
+        if (!v->moving[i].value) {
+            space_write(v->space, v->kept[to[i].at]->data, host[i]->data, host[i]->bytes);
+            continue;
+        }
         heap_take(&v->heap, v->moving[i].value);
         host_set_value(v, to[i], v->moving[i].value);
     }
     heap_close(&heap);
-    return OK;
+    return space_status(v->space);
 }
 
-/* Over the bytes of a kept value, which stays where it is; false: it cannot take them. */
-static bool put_over(Values *v, ValueAt to, const Tensor *host)
-{
-    Tensor *t = to.graph == KEPT ? v->kept[to.at] : NULL;
-    if (!t || t->type != host->type || t->refs != 1)
-        return false;
-    space_write(v->space, t->data, host->data, host->bytes);
-    return true;
-}
-
-/* Into a space: all of them are copies. */
+/* Into a space all of them are copies; what is given goes. */
 static Status put_into_space(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how)
 {
-    for (int i = 0; i < n; i++) {
-        const bool given = how == PUT_GIVE;
-        if (given)
-            heap_take(&v->heap, host[i]);
-        if (given && !space_holds(v->space, host[i]->type)) {
-            host_set_value(v, to[i], host[i]);
-            continue;
-        }
-        if (!put_over(v, to[i], host[i]))
-            host_set_value(v, to[i], copy_of(v, &v->heap, host[i]));
-        if (given)
-            tensor_drop(&v->heap, host[i]);
+    const Status status = put_copies(v, n, to, host);
+    for (int i = 0; i < n && how == PUT_GIVE && status == OK; i++) {
+        heap_take(&v->heap, host[i]);
+        tensor_drop(&v->heap, host[i]);
     }
-    return space_status(v->space);
+    return status;
 }
 
 Status host_put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how)
