@@ -1,0 +1,223 @@
+/* Launches that have kernels: their arguments, one by one or as one graph of the driver, and how long they take. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "runtime/cuda/launches_parts.h"
+
+enum { MORE_ARGUMENTS = 5 }; /* than operands and results: a product, draws, what refuses, scratch */
+
+/* ---- arguments ---- */
+
+static void add_argument(Arguments *a, const void *at)
+{
+    a->values[a->n++] = device_address(at);
+}
+
+static void add_tensors(Arguments *a, const Tensor *const *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i])
+            add_argument(a, list[i]->data);
+}
+
+static void end_arguments(const ProgramRunner *p, int launch, Arguments *a)
+{
+    const CudaLaunch *l = &launch_of(p, launch)->how->launch;
+    if (l->draws)
+        add_argument(a, launches_of(p)->draws);
+    if (l->refuses)
+        add_argument(a, (uint32_t *)launches_of(p)->refused + launch);
+    add_argument(a, p->scratch);
+}
+
+/* Where everything is now. */
+static void take_arguments(const ProgramRunner *p, int launch)
+{
+    const LaunchRun *run = &p->launches[launch];
+    const Launch *l = run->launch;
+    DeviceLaunch *d = launch_of(p, launch);
+    d->product.n = d->rest.n = 0;
+    if (run->product) {
+        add_tensors(&d->product, run->factors, l->contraction->n_in);
+        add_argument(&d->product, run->product->data);
+        end_arguments(p, launch, &d->product);
+    }
+    add_tensors(&d->rest, run->in, l->n_in + (run->product != NULL));
+    add_tensors(&d->rest, (const Tensor *const *)run->out, l->n_out);
+    end_arguments(p, launch, &d->rest);
+}
+
+static void open_arguments(Arguments *a, int n, Arena *arena)
+{
+    a->values = NEWS(arena, CudaAddress, n);
+    a->each = NEWS(arena, void *, n);
+    for (int i = 0; i < n; i++)
+        a->each[i] = &a->values[i];
+}
+
+void launch_open_arguments(DeviceLaunch *d, const Launch *l, Arena *arena)
+{
+    open_arguments(&d->rest, l->n_in + l->n_out + MORE_ARGUMENTS, arena);
+    open_arguments(&d->product, (l->contraction ? l->contraction->n_in : 0) + MORE_ARGUMENTS, arena);
+}
+
+/* ---- kernels ---- */
+
+static void launch_kernels(const ProgramRunner *p, int launch)
+{
+    Device *device = launches_of(p)->device;
+    const DeviceLaunch *d = launch_of(p, launch);
+    for (int i = 0; i < d->how->launch.n && device_well(device); i++) {
+        const CudaKernel *k = &d->how->launch.kernels[i];
+        const Arguments *a = i < d->how->n_product ? &d->product : &d->rest;
+        if (k->blocks == 0)
+            continue;
+        (void)device_did(device,
+                         device->driver.launch(d->functions[i], (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1,
+                                               0, device->stream, a->each, NULL),
+                         "launching a kernel");
+    }
+}
+
+/* ---- launches as one graph ---- */
+
+static void note_addresses(DeviceLaunches *d, size_t *n, const Arguments *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        GROW(d->arena, d->now, *n, d->cap_now);
+        d->now[(*n)++] = a->values[i];
+    }
+}
+
+/* The addresses of launches, and which of them run. */
+static size_t addresses(ProgramRunner *p, int from, int end)
+{
+    size_t n = 0;
+    for (int i = from; i < end; i++) {
+        if (!program_wants(p, i))
+            continue;
+        const Arguments number = { .values = (CudaAddress[]){ (CudaAddress)i }, .n = 1 };
+        take_arguments(p, i);
+        note_addresses(launches_of(p), &n, &number);
+        note_addresses(launches_of(p), &n, &launch_of(p, i)->product);
+        note_addresses(launches_of(p), &n, &launch_of(p, i)->rest);
+    }
+    return n;
+}
+
+static bool is_as_before(const DeviceLaunches *d, const Recorded *r, size_t n, int end)
+{
+    return r->seen && r->end == end && r->n == n && memcmp(r->values, d->now, n * sizeof *d->now) == 0;
+}
+
+static void remember(DeviceLaunches *d, Recorded *r, size_t n, int end)
+{
+    if (r->made && device_well(d->device))
+        (void)device_did(d->device, d->device->driver.end_made(r->made), "forgetting a step");
+    r->made = NULL;
+    if (r->cap < n) {
+        r->values = NEWS(d->arena, CudaAddress, n);
+        r->cap = n;
+    }
+    memcpy(r->values, d->now, n * sizeof *d->now);
+    r->n = n;
+    r->end = end;
+    r->seen = true;
+}
+
+static void launch_range(const ProgramRunner *p, int from, int end)
+{
+    for (int i = from; i < end; i++)
+        if (program_wants(p, i))
+            launch_kernels(p, i);
+}
+
+/* Records launches instead of running them; where that fails they have not run, and the error sticks. */
+static void record(ProgramRunner *p, Recorded *r, int from, int end)
+{
+    Device *device = launches_of(p)->device;
+    const Driver *driver = &device->driver;
+    CudaGraph *graph = NULL;
+    if (!device_well(device) ||
+        !device_did(device, driver->capture(device->stream, CUDA_CAPTURE_THREAD), "recording a step"))
+        return;
+    launch_range(p, from, end);
+    const int ended = driver->end_capture(device->stream, &graph);
+    if (device_did(device, ended, "recording a step"))
+        (void)device_did(device, driver->instantiate(&r->made, graph, 0), "making a graph of a step");
+    else if (!graph) /* a stream that still records lets nothing be given back */
+        (void)driver->end_capture(device->stream, &graph);
+    if (graph)
+        (void)driver->end_graph(graph);
+}
+
+void launches_run(ProgramRunner *p, int from, int end)
+{
+    DeviceLaunches *d = launches_of(p);
+    Recorded *r = &d->recorded[from];
+    const size_t n = addresses(p, from, end);
+    if (!is_as_before(d, r, n, end)) {
+        remember(d, r, n, end);
+        launch_range(p, from, end);
+        return;
+    }
+    if (!r->made)
+        record(p, r, from, end);
+    if (r->made && device_well(d->device))
+        (void)device_did(d->device, d->device->driver.launch_graph(r->made, d->device->stream), "running a step");
+}
+
+/* ---- launches that somebody watches ---- */
+
+static void record_event(ProgramRunner *p, int at)
+{
+    DeviceLaunches *d = launches_of(p);
+    Device *device = d->device;
+    if (!d->events)
+        d->events = NEWS(d->arena, CudaEvent *, p->program->n_launches + 1);
+    if (!d->events[at] && device_well(device))
+        (void)device_did(device, device->driver.event(&d->events[at], CUDA_EVENT_TIMES), "making an event");
+    if (device_well(device))
+        (void)device_did(device, device->driver.record(d->events[at], device->stream), "recording an event");
+}
+
+static void tell_watch(ProgramRunner *p, int from, int end, double began)
+{
+    DeviceLaunches *d = launches_of(p);
+    float before = 0, after = 0;
+    for (int i = from; i < end && device_well(d->device); i++) {
+        const int code = d->device->driver.elapsed(&after, d->events[from], d->events[i + 1]);
+        if (!device_did(d->device, code, "asking for times"))
+            return;
+        if (program_wants(p, i))
+            p->watch->launched(p->watch->user, p->program, i, 1, began + before / 1e3, began + after / 1e3);
+        before = after;
+    }
+}
+
+void launches_run_watched(ProgramRunner *p, int from, int end)
+{
+    device_wait(launches_of(p)->device);
+    const double began = clock_seconds();
+    (void)addresses(p, from, end);
+    record_event(p, from);
+    for (int i = from; i < end; i++) {
+        if (program_wants(p, i))
+            launch_kernels(p, i);
+        record_event(p, i + 1);
+    }
+    device_wait(launches_of(p)->device);
+    tell_watch(p, from, end, began);
+}
+
+void launches_forget(ProgramRunner *p)
+{
+    DeviceLaunches *d = launches_of(p);
+    const Driver *driver = &d->device->driver;
+    for (int i = 0; i < p->program->n_launches; i++)
+        if (d->recorded[i].made)
+            (void)driver->end_made(d->recorded[i].made);
+    for (int i = 0; d->events && i <= p->program->n_launches; i++)
+        if (d->events[i])
+            (void)driver->end_event(d->events[i]);
+}

@@ -1,0 +1,81 @@
+/* What the files share that run programs on a device: launches as a whole (launches.c), and those that have kernels
+ * (launch_kernels.c). */
+#ifndef RUNTIME_CUDA_LAUNCHES_PARTS_H
+#define RUNTIME_CUDA_LAUNCHES_PARTS_H
+
+#include "ops/machine/caller.h"
+#include "runtime/cuda/device.h"
+#include "runtime/host/program_runner.h"
+
+/* What a kernel is called with: addresses, and where each of them stands. */
+typedef struct Arguments {
+    CudaAddress *values;
+    void **each;
+    int n;
+} Arguments;
+
+/* A launch of a program here. */
+typedef struct DeviceLaunch {
+    const LaunchKernels *how;
+    CudaFunction *functions[CUDA_KERNELS];
+    Arguments product, rest; /* of the kernels of a product, and of the others */
+    Tensor **in, **out;      /* of one that runs on the host: copies there */
+} DeviceLaunch;
+
+/* Launches that follow each other and were recorded as one graph, with the addresses that stood there. */
+typedef struct Recorded {
+    CudaGraphExec *made; /* null: not yet */
+    CudaAddress *values; /* of the last time */
+    size_t n, cap;
+    int end;
+    bool seen; /* there was a last time */
+} Recorded;
+
+typedef struct DeviceLaunches {
+    Device *device;
+    const ProgramKernels *kernels;
+    CudaLoaded **modules;
+    size_t n_modules;
+    void *draws;     /* DRAWS numbers on the device; null: nothing draws there */
+    void *refused;   /* by launch a u32 on the device, 0 but where values refused it; null: none may be */
+    uint32_t *asked; /* those, on the host */
+    Caller *caller;  /* on the host */
+    Arena *arena;
+    Recorded *recorded; /* by first launch */
+    CudaAddress *now;   /* addresses of launches that are about to run */
+    size_t cap_now;
+    size_t scratch;
+    CudaEvent **events; /* between launches that somebody watches, n_launches + 1; null: nobody did */
+} DeviceLaunches;
+
+static inline DeviceLaunches *launches_of(const ProgramRunner *p)
+{
+    return p->own;
+}
+
+static inline DeviceLaunch *launch_of(const ProgramRunner *p, int launch)
+{
+    return p->launches[launch].own;
+}
+
+static inline Space *space_of(const ProgramRunner *p)
+{
+    return p->room->space;
+}
+
+/* ---- launch_kernels.c ---- */
+
+/* Room for the arguments of the kernels of a launch. */
+void launch_open_arguments(DeviceLaunch *d, const Launch *l, Arena *arena);
+
+/* Runs launches that all have kernels, of late ones those that are wanted.  What runs a second time with the same addresses is
+ * recorded as one graph, and run as that from then on. */
+void launches_run(ProgramRunner *p, int from, int end);
+
+/* The same, one by one, and tells who watches how long each took by the clock of the device. */
+void launches_run_watched(ProgramRunner *p, int from, int end);
+
+/* Gives back what was recorded. */
+void launches_forget(ProgramRunner *p);
+
+#endif
