@@ -15,6 +15,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from torch_gpt import Gpt
+
 BEGAN = time.monotonic()
 
 
@@ -28,38 +30,6 @@ def option(name, default):
 
 
 DEVICE, BUDGET = option("--device", "cuda"), float(option("--budget", "300"))
-
-
-class Block(nn.Module):
-    def __init__(self, d, heads):
-        super().__init__()
-        self.heads, self.n1, self.n2 = heads, nn.LayerNorm(d), nn.LayerNorm(d)
-        self.qkv, self.o = nn.Linear(d, 3 * d), nn.Linear(d, d)
-        self.f1, self.f2 = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
-
-    def forward(self, x):
-        b, s, c = x.shape
-        q, k, v = (t.view(b, s, self.heads, c // self.heads).transpose(1, 2) for t in self.qkv(self.n1(x)).split(c, 2))
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.o(a.transpose(1, 2).reshape(b, s, c))
-        return x + self.f2(F.gelu(self.f1(self.n2(x)), approximate="tanh"))
-
-
-class Gpt(nn.Module):
-    def __init__(self, words, length, d, heads, layers, tied=False):
-        super().__init__()
-        self.te, self.pe = nn.Embedding(words, d), nn.Embedding(length, d)
-        self.b = nn.ModuleList([Block(d, heads) for _ in range(layers)])
-        self.n, self.head = nn.LayerNorm(d), nn.Linear(d, words, bias=False)
-        if tied:
-            self.head.weight = self.te.weight
-        self.register_buffer("pos", torch.arange(length))
-
-    def forward(self, i):
-        x = self.te(i) + self.pe(self.pos)
-        for b in self.b:
-            x = b(x)
-        return self.head(self.n(x))
 
 
 def mlp():
@@ -78,9 +48,9 @@ def words(n, *shape):
 CASES = {  # name: (model, data, classes, samples or tokens)
     "mlp_b64": (mlp, lambda: torch.randn(64, 784), 10, 64),
     "resnet18_b256": (resnet18, lambda: torch.randn(256, 3, 224, 224), 1000, 256),
-    "gpt_6x384_b16x256": (lambda: Gpt(8192, 256, 384, 6, 6), words(8192, 16, 256), 8192, 16 * 256),
-    "gpt2_b16x1024": (lambda: Gpt(50304, 1024, 768, 12, 12, True), words(50304, 16, 1024), 50304, 16 * 1024),
-    "gpt_2x32_b2x16": (lambda: Gpt(64, 16, 32, 4, 2), words(64, 2, 16), 64, 32),
+    "gpt_6x384_b16x256": (lambda: Gpt(8192, 256, 384, 6, 6, gelu="tanh"), words(8192, 16, 256), 8192, 16 * 256),
+    "gpt2_b16x1024": (lambda: Gpt(50304, 1024, 768, 12, 12, tied=True, gelu="tanh"), words(50304, 16, 1024), 50304, 16 * 1024),
+    "gpt_2x32_b2x16": (lambda: Gpt(64, 16, 32, 4, 2, gelu="tanh"), words(64, 2, 16), 64, 32),
 }
 
 
