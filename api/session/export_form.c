@@ -1,13 +1,17 @@
-/* export --dtype: the model in one float type, from the model as its file says it and the states of a run. */
+/* export --dtype and --for: the model in one float type, or with its own quantizers in the words of somebody else, from the
+ * model as its file says it and the states of a run. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "api/model/census.h"
 #include "api/session/export_form.h"
+#include "api/session/export_quant.h"
 #include "api/session/weights.h"
+#include "frontends/onnx/file/dialect.h"
 #include "frontends/onnx/narrow.h"
 #include "frontends/onnx/write.h"
 #include "passes/engine/pass.h"
+#include "passes/target/target.h"
 
 /* ---- what the line says ---- */
 
@@ -59,7 +63,23 @@ Status export_close(Out *o, Status status)
     return status == OK ? closed : status;
 }
 
-/* ---- the file in another type ---- */
+/* ---- the file in another type, or for somebody ---- */
+
+static bool wants_quants(const ExportForm *form)
+{
+    const QuantTarget *t = form->target ? quant_target(form->target) : NULL;
+    return t && t->quants;
+}
+
+/* Whether quantizers that the model arrived with become QONNX's operators; a file that has those stays as it is. */
+static bool becomes_quants(const qcc_model *m, const ExportForm *form)
+{
+    const Onnx__ModelProto *p = m->has_spine ? m->spine.model : NULL;
+    for (size_t i = 0; p && i < p->n_opset_import; i++)
+        if (str_is(str_of(p->opset_import[i]->domain), QONNX_DOMAIN))
+            return false;
+    return wants_quants(form);
+}
 
 static size_t casts_of(Graph *g)
 {
@@ -79,31 +99,38 @@ static Status import_plain(qcc_model *m, Ir *ir, Graph **g)
     return pass_run(pass_find("enter-inference"), *g, NULL);
 }
 
-static Status write_narrow(qcc_model *m, const ExportForm *form, const TrainedStates *states, const Sink *sink,
-                           WeightFile *weight_file, Arena *arena, Heap *heap)
+static Status write_anew(qcc_model *m, const ExportForm *form, const TrainedStates *states, const Sink *sink,
+                         WeightFile *weight_file, Arena *arena, Heap *heap)
 {
     Graph *g;
     Ir ir; /* what is made for the file goes with it */
     Diag *d = &m->cx->diag;
+    const bool quants = becomes_quants(m, form);
     ir_open(&ir, arena, &ops_table, d);
     ir.limits = m->ir.limits;
     TRY(model_supported(m));
     TRY(import_plain(m, &ir, &g));
     if (states)
         TRY(onnx_put_states(&m->spine, d, states, g, heap));
-    TRY(onnx_narrow(g, d, &form->narrow));
+    if (form->narrows)
+        TRY(onnx_narrow(g, d, &form->narrow));
     TRY(check_casts(form, d, casts_of(g)));
-    return onnx_write_deployed(g, d, &m->spine, sink, weight_file, &(DeployedFor){ .made_for = NULL });
+    if (quants) {
+        QuantEnds ends;
+        quant_ends_note(&ends, g, arena);
+        TRY(export_restore(&ends, g));
+    }
+    return onnx_write_deployed(g, d, &m->spine, sink, weight_file, &(DeployedFor){ .quants = quants });
 }
 
-static Status export_narrow(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o)
+static Status export_anew(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o)
 {
     Arena arena;
     Heap heap;
     const Sink sink = out_sink(o);
     arena_open(&arena, &m->cx->memory);
     heap_open(&heap, &m->cx->memory);
-    const Status status = write_narrow(m, form, states, &sink, out_weight_file(o), &arena, &heap);
+    const Status status = write_anew(m, form, states, &sink, out_weight_file(o), &arena, &heap);
     heap_close(&heap);
     arena_close(&arena);
     return status;
@@ -122,13 +149,26 @@ Status export_has_model(const qcc_model *m)
     return message_send(msg);
 }
 
-/* Codes are trained: a model that was not has none. */
-static Status check_target(const qcc_model *m, const ExportForm *form)
+static bool has_quantizers(qcc_model *m)
+{
+    for (const Node *n = m->module->graphs[0]->first; n; n = n->next)
+        if (op_of(n)->quant.dequantizes)
+            return true;
+    return false;
+}
+
+/* Codes are trained: a model that neither was nor arrived with them has none. */
+static Status check_target(qcc_model *m, const ExportForm *form)
 {
     Place place = ON_COMMAND_LINE;
     if (!form->target || strcmp(form->target, "float") == 0)
         return OK;
     place.where = "--for";
+    const bool says = wants_quants(form) && has_quantizers(m);
+    if (says && form->narrows)
+        return fail_as(&m->cx->diag, USAGE, place, "a quantized model is f32 where it is not codes");
+    if (says)
+        return OK;
     Message *msg = message_new(&m->cx->diag, SEVERITY_ERROR, USAGE, place,
                                "the model is not quantized: nothing of it is for %s", form->target);
     message_try(msg, "--for float");
@@ -144,8 +184,8 @@ Status export_model(qcc_model *m, const ExportForm *form, const TrainedStates *s
     TRY(check_target(m, form));
     if (!m->has_spine)
         TRY(model_as_file(m));
-    if (form->narrows)
-        return export_narrow(m, form, states, o);
+    if (form->narrows || becomes_quants(m, form))
+        return export_anew(m, form, states, o);
     TRY(check_casts(form, &m->cx->diag, census_of(m, &m->cx->scratch).casts)); /* edits bring none */
     return states ? onnx_export_states(&m->spine, &m->cx->diag, states, &sink)
                   : onnx_export(&m->spine, &m->cx->diag, &nothing, &sink);

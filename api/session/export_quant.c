@@ -108,8 +108,7 @@ Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g, struc
     return run_pipeline("quant-model", *g, &recipe);
 }
 
-/* Quantizers in front of codes, also of those that are stored: what QONNX has operators for. */
-static Status restore(QuantEnds *ends, Graph *g)
+Status export_restore(QuantEnds *ends, Graph *g)
 {
     Arena scratch;
     arena_open(&scratch, g->ir->memory);
@@ -160,7 +159,7 @@ static Status write_again(const qcc_step *s, const TrainedStates *states, bool a
     if (!as_float && t->spells)
         TRY(run_pipeline(t->no_floats ? "spell-fixed" : "spell-operators", g, &recipe));
     if (to.quants)
-        TRY(restore(&ends, g));
+        TRY(export_restore(&ends, g));
     return onnx_write_deployed(g, d, &m->spine, sink, weights, &to);
 }
 

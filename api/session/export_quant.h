@@ -3,6 +3,7 @@
 #define API_SESSION_EXPORT_QUANT_H
 
 #include "api/session/export_form.h"
+#include "passes/deploy/quant_ends.h"
 
 /* Whether the model of a step is written anew: as codes, or as floats where norms became parts of other weights, for which
  * the file that was read has no place.  `form` may be null. */
@@ -15,6 +16,9 @@ Status export_again(const qcc_step *s, const ExportForm *form, const TrainedStat
 /* The model of a quantized step as it arrived, placed again as it was for the step: with its states, in a context and an
  * arena of the caller's.  `ledger` (may be null) hears what was decided. */
 Status quantized_again(const qcc_step *s, Ir *ir, Arena *arena, Graph **g, struct QuantLedger *ledger);
+
+/* Quantizers in front of codes, also of those that are stored: what QONNX has operators for. */
+Status export_restore(QuantEnds *ends, Graph *g);
 
 /* Writes the model of a quantized step that no run has been of, with supposed ranges: a file that has the operators of
  * what will be exported, and no numbers of use. */

@@ -147,7 +147,8 @@ TargetPredictor export_predictor(const Exported *e)
 static void tell_form(Text *t, const qcc_model *m, const Exported *e)
 {
     const Onnx__ModelProto *p = m->spine.model;
-    text_printf(t, "for %s", export_codes_for(e) ? export_codes_for(e) : "float");
+    const char *codes = export_codes_for(e), *asked = e->form.target;
+    text_printf(t, "for %s", codes ? codes : asked ? asked : "float");
     if (e->form.narrows)
         text_printf(t, ", %s", e->form.dtype);
     for (size_t i = 0; i < p->n_opset_import; i++)

@@ -93,10 +93,10 @@ static Status retype_codes(Node *codes, Node *named, DType to)
     return OK;
 }
 
-/* Floats of 6 bits, which files do not have: all of them are numbers of e4m3. */
-static bool is_six_bits(DType codes)
+/* Floats of 6 bits, which files have but as QONNX's operators say them: all of them are numbers of e4m3. */
+static bool is_six_bits(DType codes, const QuantTarget *t)
 {
-    return codes == F6E2M3 || codes == F6E3M2;
+    return (codes == F6E2M3 || codes == F6E3M2) && !(t && t->quants);
 }
 
 /* ---- codes ---- */
@@ -178,7 +178,7 @@ static Status deploy_codes(Node *n, PassRun *run)
     const bool packed = packs(n, recipe ? &recipe->quantization : NULL, said.least, said.largest);
     if (said.least || said.largest)
         TRY(cut_codes(n, said.least, said.largest, &codes));
-    if (is_six_bits(n->type->dtype))
+    if (is_six_bits(n->type->dtype, recipe ? quantization_target(&recipe->quantization) : NULL))
         return retype_codes(n, n, F8E4M3);
     return packed ? retype_codes(codes, n, n->type->dtype == I8 ? I4 : U4) : OK;
 }

@@ -60,7 +60,10 @@ static Node *as_numbers(Build *b, Node *codes, const Tensor *c, const Tensor *sc
     for (int64_t i = 0; i < tensor_elements(t); i++) {
         int64_t index;
         scale_layout_indices(&layout, i, 1, &index);
-        tensor_set_f64(t, i, dequantize_i64(tensor_get_i64(c, i), (f32)tensor_get_f64(scale, index), 0));
+        const f32 s = (f32)tensor_get_f64(scale, index);
+        tensor_set_f64(t, i,
+                       dtype_is_float(c->type->dtype) ? dequantize_f32((f32)tensor_get_f64(c, i), s, 0)
+                                                      : dequantize_i64(tensor_get_i64(c, i), s, 0));
     }
     Node *n = build_const(b, t);
     if (n) {
@@ -68,6 +71,26 @@ static Node *as_numbers(Build *b, Node *codes, const Tensor *c, const Tensor *sc
         n->src = codes->src;
         n->flags = codes->flags;
     }
+    return n;
+}
+
+/* A stored scale that is moved into a vector, as a reader of such files does, is that vector. */
+static Node *laid(Build *b, Node *scale, Arena *scratch)
+{
+    Node *from = scale->op == OP_reshape ? in(scale, 0) : NULL;
+    const Tensor *values = from && type_known(scale->type) ? stored(from, scratch) : NULL;
+    if (!values)
+        return scale;
+    Tensor *t = tensor_new(b->graph->arena, scale->type);
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        tensor_set_f64(t, i, tensor_get_f64(values, i));
+    Node *n = build_const(b, t);
+    if (n && from->uses && !from->uses->next) {
+        n->name = from->name;
+        from->name = NULL;
+    }
+    if (n)
+        stand_in(scale, n);
     return n;
 }
 
@@ -84,15 +107,21 @@ static Status fail_at(const Node *n, const char *what)
 
 static Status restore(QuantEnds *e, Node *number, Arena *scratch)
 {
-    Build b = build_before(number);
     Node *codes = uncut(in(number, 0)), *scale = in(number, 1), *x;
+    if (op_of(codes)->quant.quantizes && in(codes, 1) != scale)
+        return OK; /* codes and numbers of two scales: no quantizer, but a shift (a Trunc) */
+    Build b = build_before(op_of(codes)->quant.quantizes ? codes : number);
+    scale = laid(&b, scale, scratch);
+    TRY(b.status);
+    b = build_before(number);
     QuantizeAttr at = attr_of(e, number);
     const Tensor *zero = in(number, 2) ? stored(in(number, 2), scratch) : NULL;
     b.src = number->src;
     b.label = number->label;
     for (int64_t i = 0; zero && i < tensor_elements(zero); i++)
         if (tensor_get_i64(zero, i))
-            return fail_at(number, "the code of 0 is not 0, which is a quantizer of none of these");
+            return fail_at(number, "the code of 0 is not 0: QONNX adds a zero point before it rounds, so codes at ties "
+                                   "would be others");
     if (op_of(codes)->quant.quantizes) {
         x = in(codes, 0);
     } else {

@@ -319,17 +319,17 @@ static Status check_floats(Placement *p, const Node *n, const QuantCallMark *c, 
     if (!q->on || !quantizer_is_float(q) || quantizer_is_stored(q) || !here || (ends && !end->bits))
         return OK;
     const Quantizer other = quantizer_mended(q, data);
-    const char *why =
-        why_no_floats(quantization_target(p->recipe), q, data, product && c->spec->of[OPERAND_A].on, &instead);
+    const QuantTarget *t = quantization_target(p->recipe);
+    const char *why = why_no_floats(t, q, data, product && c->spec->of[OPERAND_A].on, &instead);
     Message *m = NULL;
     if (why) {
         m = no_such_floats(p, n, q, data, why);
         message_try(m, "--for generic");
         message_try(m, "%s", instead);
-    } else if (!data && quant_is_table(n)) {
+    } else if (!data && quant_is_table(n) && !t->quants) {
         m = no_such_floats(p, n, q, data, "files look up no rows of such codes");
         message_try(m, "w=int8");
-    } else if (data && other.format != q->format) {
+    } else if (data && other.format != q->format && !t->quants) {
         m = no_such_floats(p, n, q, data,
                            "ONNX has no floats of 6 bits that data could be rounded to; weights alone have them");
         message_try(m, "%s=%s", title, quantizer_text(&other, p->run->scratch));

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <strings.h>
 
+#include "frontends/onnx/file/float_formats.h"
 #include "frontends/onnx/read/theirs.h"
 #include "ops/card/make.h"
 #include "ops/quant/quantize.h"
@@ -208,16 +209,6 @@ Status read_qonnx_trunc(Call *c)
 
 /* ---- floats of few bits ---- */
 
-static const struct FloatFormat {
-    int exponent, mantissa, bias;
-    double most;
-    DType type;
-} float_formats[] = {
-    { 4, 3, 7, 448, F8E4M3 },        { 5, 2, 15, 57344, F8E5M2 }, { 4, 3, 8, 240, F8E4M3FNUZ },
-    { 5, 2, 16, 57344, F8E5M2FNUZ }, { 2, 3, 1, 7.5, F6E2M3 },    { 3, 2, 3, 28, F6E3M2 },
-    { 2, 1, 1, 6, F4E2M1 },
-};
-
 Status read_qonnx_float(Call *c)
 {
     static const char *const words[] = { "exponent width", "mantissa width", "exponent bias", "largest number" };
@@ -234,17 +225,14 @@ Status read_qonnx_float(Call *c)
         return theirs_fail(c, "what is beyond the largest number would not be that: saturation=0");
     if (!call_int(c, "has_subnormal", 1))
         return theirs_fail(c, "a format without subnormal numbers: has_subnormal=0");
-    for (size_t i = 0; i < COUNT(float_formats); i++) {
-        const struct FloatFormat *f = &float_formats[i];
-        if (said[0] != f->exponent || said[1] != f->mantissa || said[2] != f->bias || said[3] != f->most)
-            continue;
-        const Codes codes = { f->type, 0, 0 };
-        Node *scale = theirs_laid(c, call_in(c, SCALE), &to);
-        c->result = theirs_numbers(
-            c, theirs_quantize(c, call_in(c, X), scale, NULL, &to, &codes, ROUND_RNE, MASK_BY_CODE), scale, NULL, &to);
-        return OK;
-    }
-    return theirs_fail(
-        c, "no format of ours has %g bits of exponent, %g of mantissa, bias %g and %g as the largest number", said[0],
-        said[1], said[2], said[3]);
+    const FloatFormat *f = float_format_said(said[0], said[1], said[2], said[3]);
+    if (!f)
+        return theirs_fail(
+            c, "no format of ours has %g bits of exponent, %g of mantissa, bias %g and %g as the largest number",
+            said[0], said[1], said[2], said[3]);
+    const Codes codes = { f->type, 0, 0 };
+    Node *scale = theirs_laid(c, call_in(c, SCALE), &to);
+    Node *q = theirs_quantize(c, call_in(c, X), scale, NULL, &to, &codes, ROUND_RNE, MASK_BY_CODE);
+    c->result = theirs_numbers(c, q, scale, NULL, &to);
+    return OK;
 }

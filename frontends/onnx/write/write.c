@@ -170,10 +170,12 @@ static int oldest_opset(const Node *n)
 }
 
 /* The lowest opset in which every node that has a standard name has it. */
-static int lowest_opset(Graph *g)
+static int lowest_opset(Graph *g, bool quants)
 {
     int opset = 13;
     for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        if (quants && quants_cover(n))
+            continue;
         const int oldest = oldest_opset(n);
         opset = oldest > opset ? oldest : opset;
     }
@@ -297,7 +299,7 @@ static Status write_anew(Graph *g, Diag *d, const SignatureNames *names, const S
     Arena arena;
     Writer w;
     arena_open(&arena, g->ir->memory);
-    writer_open(&w, g->ir, &arena, d, lowest_opset(g));
+    writer_open(&w, g->ir, &arena, d, lowest_opset(g, false));
     if (names)
         w.signature = *names;
     const Status status = write_graph(&w, g, NULL, sink, weights, states_are_inputs);
@@ -350,13 +352,29 @@ static Status all_standard(Graph *g, Diag *d, int opset, bool quants)
     return m ? message_send(m) : OK;
 }
 
+/* A file for QONNX has no codes but those of its operators. */
+static Status all_quants(Graph *g, Diag *d)
+{
+    Message *m = NULL;
+    for (Node *n = walk_first(g); n; n = walk_next(g, n)) {
+        if ((!op_of(n)->quant.quantizes && !op_of(n)->quant.dequantizes) || quants_cover(n))
+            continue;
+        if (!m)
+            m = message_new(d, SEVERITY_ERROR, UNSUPPORTED, NOWHERE, "QONNX has no operator for codes");
+        message_at(m, "%s, %s of type %s", node_place(n).where, op_of(n)->name, type_text(d->arena, n->type));
+    }
+    return m ? message_send(m) : OK;
+}
+
 Status onnx_write_deployed(Graph *g, Diag *d, const Spine *from, const Sink *sink, WeightFile *weights,
                            const DeployedFor *to)
 {
     Arena arena;
     Writer w;
-    const int lowest = lowest_opset(g), own = opset_of(from->model);
+    const int lowest = lowest_opset(g, to->quants), own = opset_of(from->model);
     const int opset = own > lowest ? own : lowest;
+    if (to->quants)
+        TRY(all_quants(g, d));
     TRY(all_standard(g, d, opset, to->quants));
     arena_open(&arena, g->ir->memory);
     writer_open(&w, g->ir, &arena, d, opset);

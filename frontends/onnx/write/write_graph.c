@@ -355,12 +355,14 @@ Status write_nodes(Writer *w, Level *root)
             continue;
         }
         l->next = n->next;
+        if (w->quants && quants_lay(n))
+            continue;
         if (n->op == OP_part || n->op == OP_const || n->op == OP_param) {
             TRY(n->op == OP_part ? write_part(w, l, n) : write_constant(w, l, n));
             continue;
         }
         if (w->quants && quants_cover(n)) {
-            TRY(op_of(n)->quant.dequantizes ? write_quant(w, l, n) : OK);
+            TRY(write_quant(w, l, n));
             continue;
         }
         Onnx__NodeProto *o = NULL;

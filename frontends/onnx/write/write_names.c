@@ -13,6 +13,7 @@ void writer_open(Writer *w, Ir *ir, Arena *arena, Diag *d, int opset)
     map_open(&w->nodes, arena);
     map_open(&w->carriers, arena);
     map_open(&w->parts, arena);
+    map_open(&w->quant_words, arena);
     map_open(&w->of_model, arena);
     heap_open(&w->heap, ir->memory);
 }

@@ -33,8 +33,8 @@ typedef struct Writer {
     const char *datapath;                    /* the text of a machine of somebody's own; null: it is none */
     const char *made_for;                    /* of such a file: whom it is computed for; null: nobody in particular */
     bool state_all;                          /* the types of all values are stated */
-    bool quants;                             /* quantizers and their numbers are QONNX's (write_quants.c) */
-    const char *quant_zero, *quant_bits[33]; /* names of numbers of those; null: not written yet */
+    bool quants;     /* quantizers and their numbers are QONNX's (write_quants.c) */
+    Map quant_words; /* numbers that those say, each written once: what is asked for -> its ONNX name */
     bool needs_qcc, needs_preview, needs_qonnx;
     uint32_t dtypes; /* element types that occur, a bit each */
     SignatureNames signature;
@@ -128,10 +128,13 @@ Status write_nodes(Writer *w, Level *root);
 
 /* ---- quantizers as QONNX's (write_quants.c) ---- */
 
-/* Whether a node is part of a quantizer and its numbers, which are one call there. */
+/* Whether a node is part of what is one call there: a quantizer and its numbers, or codes that lose their last bits. */
 bool quants_cover(const Node *n);
 
-/* Writes the numbers of a quantizer, which is covered, as a call of Quant or BipolarQuant. */
+/* Whether a stored value is nothing but scales of an axis of those, which are written as they lie there. */
+bool quants_lay(const Node *n);
+
+/* Writes a covered node: the numbers at the end as a call of Quant, BipolarQuant, FloatQuant or Trunc, others not at all. */
 Status write_quant(Writer *w, Level *l, const Node *n);
 
 /* ---- a file (write.c) ---- */
