@@ -34,5 +34,7 @@ if(TARGET qcc_ops)
         qcc_level_for_products(v3vnni v3 -march=x86-64-v3 -mavxvnni)
         qcc_level_for_products(v4vnni v4 -march=x86-64-v4 -mprefer-vector-width=512 -mavx512vnni)
         qcc_level_for_products(v4bf16 v4 -march=x86-64-v4 -mprefer-vector-width=512 -mavx512vnni -mavx512bf16)
+    elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64") # NEON is there wherever the base is
+        qcc_level_for_products(i8mm base -march=armv8.2-a+i8mm)
     endif()
 endif()

@@ -26,14 +26,13 @@ target_link_libraries(qcc_shared PRIVATE ${below})
 target_include_directories(qcc_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
 
 # The static library is one object in which only the public names are left, so that it fits into any program.
-find_program(OBJCOPY objcopy)
 add_library(qcc_static INTERFACE)
-if(OBJCOPY AND NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
+if(CMAKE_OBJCOPY AND NOT QCC_SANITIZE AND NOT QCC_COVERAGE)
     set(archive ${CMAKE_CURRENT_BINARY_DIR}/libqcc.a)
     add_custom_command(
         OUTPUT ${archive}
         COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o qcc.whole.o ${objects}
-        COMMAND ${OBJCOPY} --localize-hidden qcc.whole.o
+        COMMAND ${CMAKE_OBJCOPY} --localize-hidden qcc.whole.o
         COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
         COMMAND ${CMAKE_AR} rcs ${archive} qcc.whole.o
         DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM)

@@ -4,6 +4,9 @@
 #include <protobuf-c/protobuf-c.h>
 #include <string.h>
 #include <zlib.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #include "api/hall/devices.h"
 #include "api/hall/words.h"
@@ -72,6 +75,11 @@ static Status tell_processor(Command *c)
     FEATURE("avx512vnni")
     FEATURE("avx512bf16")
 #undef FEATURE
+#elif defined(__aarch64__)
+    enum { ASIMD = 1 << 1, DOT_PRODUCTS = 1 << 20, I8MM = 1 << 13, BF16_PRODUCTS = 1 << 14 }; /* HWCAP_.., HWCAP2_.. */
+    const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+    text_printf(&t, "%s%s%s%s", first & ASIMD ? " asimd" : "", first & DOT_PRODUCTS ? " asimddp" : "",
+                second & I8MM ? " i8mm" : "", second & BF16_PRODUCTS ? " bf16" : "");
 #endif
     TRY(out_printf(c->out, "processor\n  features    %s\n", t.n ? text_get(&t) : " (not asked on this machine)"));
     TRY(out_printf(c->out, "  inner loops  level %s of", kernels_name(c->cx->kernels)));

@@ -4,7 +4,7 @@
 
 #include "ops/kernels/level/level.h"
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 #include <cpuid.h>
 
 static bool has_v3(void)
@@ -37,22 +37,48 @@ static bool has_v4bf16(void)
     return has_v4vnni() && __builtin_cpu_supports("avx512bf16");
 }
 
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+
+static bool has_i8mm(void)
+{
+    enum { I8MM = 1 << 13 }; /* HWCAP2_I8MM */
+    return getauxval(AT_HWCAP2) & I8MM;
+}
+#endif
+
+static bool is_always_there(void)
+{
+    return true;
+}
+
 static const struct {
     bool (*is_there)(void);
     const Kernels *kernels;
 } by_speed[] = {
-    { has_v4bf16, &kernels_v4bf16 }, { has_v4vnni, &kernels_v4vnni }, { has_v4, &kernels_v4 },
-    { has_v3vnni, &kernels_v3vnni }, { has_v3, &kernels_v3 },
+#if defined(__x86_64__)
+    { has_v4bf16, &kernels_v4bf16 },    { has_v4vnni, &kernels_v4vnni }, { has_v4, &kernels_v4 },
+    { has_v3vnni, &kernels_v3vnni },    { has_v3, &kernels_v3 },
+#elif defined(__aarch64__)
+    { has_i8mm, &kernels_i8mm },
+#endif
+    { is_always_there, &kernels_base },
 };
 
+#if defined(__x86_64__)
 const char *const kernels_levels[] = { "base", "v3", "v3vnni", "v4", "v4vnni", "v4bf16", NULL };
+#elif defined(__aarch64__)
+const char *const kernels_levels[] = { "base", "i8mm", NULL };
+#else
+const char *const kernels_levels[] = { "base", NULL };
+#endif
 
 const Kernels *kernels_best(void)
 {
-    for (size_t i = 0; i < COUNT(by_speed); i++)
-        if (by_speed[i].is_there())
-            return by_speed[i].kernels;
-    return &kernels_base;
+    size_t i = 0;
+    while (!by_speed[i].is_there())
+        i++;
+    return by_speed[i].kernels;
 }
 
 const Kernels *kernels_named(const char *name)
@@ -60,21 +86,8 @@ const Kernels *kernels_named(const char *name)
     for (size_t i = 0; i < COUNT(by_speed); i++)
         if (strcmp(name, by_speed[i].kernels->name) == 0)
             return by_speed[i].is_there() ? by_speed[i].kernels : NULL;
-    return strcmp(name, "base") == 0 ? &kernels_base : NULL;
+    return NULL;
 }
-#else
-const char *const kernels_levels[] = { "base", NULL };
-
-const Kernels *kernels_best(void)
-{
-    return &kernels_base;
-}
-
-const Kernels *kernels_named(const char *name)
-{
-    return strcmp(name, "base") == 0 ? &kernels_base : NULL;
-}
-#endif
 
 const char *kernels_name(const Kernels *k)
 {

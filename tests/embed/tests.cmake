@@ -51,7 +51,7 @@ set_tests_properties(embed/example_gan PROPERTIES PASS_REGULAR_EXPRESSION "^lear
 set_tests_properties(embed/example_run PROPERTIES PASS_REGULAR_EXPRESSION "y f32\\[1,2\\] -1\\.71875 0\\.125" LABELS fast)
 set_tests_properties(embed/example_train PROPERTIES PASS_REGULAR_EXPRESSION "step 2000  loss 0\\.000" LABELS fast)
 find_program(CXX NAMES c++ g++ clang++)
-if(CXX AND NOT QCC_SANITIZE)
+if(CXX AND NOT QCC_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
     set(reinforce ${CMAKE_CURRENT_BINARY_DIR}/example_reinforce)
     add_custom_command(OUTPUT ${reinforce}
                        COMMAND ${CXX} -std=c++11 -O1 -Wall -Wextra -pedantic -Wno-comment -Werror -I${CMAKE_SOURCE_DIR}/include

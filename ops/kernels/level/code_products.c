@@ -6,8 +6,10 @@
 
 #include <string.h>
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 enum { VECTORS = 2 }; /* of a tile's row */
@@ -56,6 +58,20 @@ enum { TILE = 6 };
 #define STORE(p, v)    _mm_storeu_si128((__m128i *)(void *)(p), v)
 #define ONE(x)         _mm_set1_epi32((i32)(x))
 #define PAIRS(s, x, y) _mm_add_epi32(s, _mm_madd_epi16(x, y))
+#elif defined(__aarch64__)
+enum { TILE = 8 };
+#define V           int32x4_t
+#define LOAD(p)     vld1q_s32((const i32 *)(const void *)(p))
+#define STORE(p, v) vst1q_s32((i32 *)(void *)(p), v)
+#define ONE(x)      vdupq_n_s32((i32)(x))
+static inline V PAIRS(V s, V x, V y)
+{
+    const int16x8_t a = vreinterpretq_s16_s32(x), b = vreinterpretq_s16_s32(y);
+    return vaddq_s32(s, vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b)));
+}
+#ifdef __ARM_FEATURE_MATMUL_INT8
+#define BYTES(s, x, y) vusdotq_s32(s, vreinterpretq_u8_s32(x), vreinterpretq_s8_s32(y))
+#endif
 #else
 enum { TILE = 4 };
 typedef u32 V __attribute__((vector_size(16)));

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 enum {
@@ -31,6 +33,11 @@ enum {
 #define GEMM_BYTES      32
 #define GEMM_V_f32      __m256
 #define GEMM_V_f64      __m256d
+#elif defined(__aarch64__)
+#define GEMM_ROWS  12 /* 24 of 32 registers are sums */
+#define GEMM_BYTES 16
+#define GEMM_V_f32 float32x4_t
+#define GEMM_V_f64 float64x2_t
 #endif
 
 #ifndef GEMM_ROWS
@@ -48,6 +55,17 @@ enum {
 #define GEMM_STORE_f64(p, v)   GEMM_ALL(storeu, pd)(p, v)
 #define GEMM_ONE_f64(x)        GEMM_ALL(set1, pd)(x)
 #define GEMM_VFMA_f64(x, y, z) GEMM_ALL(fmadd, pd)(x, y, z)
+#elif defined(__aarch64__)
+#define GEMM_LOAD_f32(p)       vld1q_f32(p)
+#define GEMM_ZERO_f32()        vdupq_n_f32(0)
+#define GEMM_STORE_f32(p, v)   vst1q_f32(p, v)
+#define GEMM_ONE_f32(x)        vdupq_n_f32(x)
+#define GEMM_VFMA_f32(x, y, z) vfmaq_f32(z, x, y)
+#define GEMM_LOAD_f64(p)       vld1q_f64(p)
+#define GEMM_ZERO_f64()        vdupq_n_f64(0)
+#define GEMM_STORE_f64(p, v)   vst1q_f64(p, v)
+#define GEMM_ONE_f64(x)        vdupq_n_f64(x)
+#define GEMM_VFMA_f64(x, y, z) vfmaq_f64(z, x, y)
 #endif
 
 #define GEMM_FMA_f32(x, y, z) fma_f32(x, y, z)

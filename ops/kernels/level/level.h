@@ -72,12 +72,14 @@ struct Kernels {
     extern const PairLoops pairs_bf16_##level;                                                                         \
     extern const Kernels kernels_##level;
 LEVEL_PARTS(base)
-#ifdef __x86_64__
+#if defined(__x86_64__)
 LEVEL_PARTS(v3)
 LEVEL_PARTS(v4)
 LEVEL_PRODUCTS(v3vnni)
 LEVEL_PRODUCTS(v4vnni)
 LEVEL_PRODUCTS(v4bf16)
+#elif defined(__aarch64__)
+LEVEL_PRODUCTS(i8mm)
 #endif
 #undef LEVEL_PRODUCTS
 #undef LEVEL_PARTS

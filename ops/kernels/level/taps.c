@@ -2,8 +2,10 @@
  * stays in a register for all of its taps, or for a run of positions; each is one chain of fma in the order given. */
 #include "ops/kernels/level/level.h"
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /* The vectors of the level. */
@@ -33,6 +35,8 @@ static inline Lanes fused(Lanes x, Lanes y, Lanes z)
     return (Lanes)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
 #elif defined(__AVX2__) && defined(__FMA__)
     return (Lanes)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+#elif defined(__aarch64__)
+    return (Lanes)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
 #else
     for (size_t i = 0; i < LANES; i++)
         z[i] = fma_f32(x[i], y[i], z[i]);

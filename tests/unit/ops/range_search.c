@@ -76,8 +76,8 @@ static Data data_of(const float *x, bool counted)
 {
     Data d = { .x = x, .counted = counted };
     for (int i = 0; i < N; i++) {
-        d.least = fmin(d.least, (double)x[i]);
-        d.most = fmax(d.most, (double)x[i]);
+        d.least = (double)x[i] < d.least ? (double)x[i] : d.least;
+        d.most = (double)x[i] > d.most ? (double)x[i] : d.most;
     }
     d.width = ldexp(1, ilogb(fmax(-d.least, d.most)) - 10);
     return d;
