@@ -158,21 +158,23 @@ static bool has_quantizers(qcc_model *m)
 }
 
 /* Codes are trained: a model that neither was nor arrived with them has none. */
-static Status check_target(qcc_model *m, const ExportForm *form)
+Status export_for(qcc_model *m, const ExportForm *form)
 {
     Place place = ON_COMMAND_LINE;
     if (!form->target || strcmp(form->target, "float") == 0)
         return OK;
     place.where = "--for";
-    const bool says = wants_quants(form) && has_quantizers(m);
-    if (says && form->narrows)
+    const bool has = has_quantizers(m);
+    if (has && wants_quants(form) && form->narrows)
         return fail_as(&m->cx->diag, USAGE, place, "a quantized model is f32 where it is not codes");
-    if (says)
+    if (has && wants_quants(form))
         return OK;
-    Message *msg = message_new(&m->cx->diag, SEVERITY_ERROR, USAGE, place,
-                               "the model is not quantized: nothing of it is for %s", form->target);
+    Message *msg = has ? message_new(&m->cx->diag, SEVERITY_ERROR, USAGE, place,
+                                     "the model has the quantizers that it arrived with: they stay, or become QONNX's")
+                       : message_new(&m->cx->diag, SEVERITY_ERROR, USAGE, place,
+                                     "the model is not quantized: nothing of it is for %s", form->target);
     message_try(msg, "--for float");
-    message_try(msg, "qcc train MODEL --quant w8a8 .. -o OUT.onnx");
+    message_try(msg, has ? "--for qonnx" : "qcc train MODEL --quant w8a8 .. -o OUT.onnx");
     return message_send(msg);
 }
 
@@ -181,7 +183,7 @@ Status export_model(qcc_model *m, const ExportForm *form, const TrainedStates *s
     const Sink sink = out_sink(o);
     const ExportEdits nothing = { .weight_file = out_weight_file(o) };
     TRY(export_has_model(m));
-    TRY(check_target(m, form));
+    TRY(export_for(m, form));
     if (!m->has_spine)
         TRY(model_as_file(m));
     if (form->narrows || becomes_quants(m, form))

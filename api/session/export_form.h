@@ -22,6 +22,9 @@ Status export_form(qcc_context *cx, const CommandLine *line, ExportForm *form);
 /* USAGE for the text of a step, which has no model that could be deployed. */
 Status export_has_model(const qcc_model *m);
 
+/* USAGE where nothing of a model that is not quantized here is for whom the form names (null: for nobody in particular). */
+Status export_for(qcc_model *m, const ExportForm *form);
+
 /* Writes the deployable model, with final states (null: as it is).  MISMATCH when it would have more casts than it
  * may. */
 Status export_model(qcc_model *m, const ExportForm *form, const TrainedStates *states, Out *o);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/fits/fits.h"
+#include "api/session/export_form.h"
 #include "api/session/weights.h"
 #include "api/told/memory_told.h"
 #include "api/told/summary.h"
@@ -389,6 +390,15 @@ static Status look_at_memory(Trainer *t)
     return option_given(&t->c->line, OPT_dry_run) ? OK : step_fits(t->c, t->step, &m);
 }
 
+/* A step that is not quantized has no target of its own: whom --for names has to find something in the model itself. */
+static Status look_at_target(Trainer *t)
+{
+    if (t->step->recipe.quantization.spec)
+        return OK;
+    t->made_for = option_text(&t->c->line, OPT_for_);
+    return export_for(t->step->model, &(ExportForm){ .target = t->made_for });
+}
+
 Status command_train(Command *c)
 {
     qcc_model *m;
@@ -400,6 +410,7 @@ Status command_train(Command *c)
     TRY(command_model(c, 0, &m));
     TRY(train_dims(c, m));
     TRY(step_compile(m, &c->line, &t.step));
+    TRY(look_at_target(&t));
     TRY(look_at_memory(&t));
     cleanup_push(&c->cx->memory, &t.cleanup, close_outputs, &t);
     const Status status = option_given(&c->line, OPT_dry_run) ? rehearse(&t)

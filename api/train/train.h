@@ -57,6 +57,7 @@ typedef struct Trainer {
     Batch batch;            /* the last one: what the session is bound to */
     int64_t batches;        /* of an epoch; -1: a stream */
     const char *memory;     /* what the step takes, in words */
+    const char *made_for;   /* whom the written model is for, where its step names nobody; null: nobody either */
     const char *calibrated; /* what quantizers saw before the first step, in words; null: nothing */
     const char *ptq;        /* what --ptq did to the model, lines; null: nothing */
     int64_t steps;          /* when the run ends; 0: when the stream does */

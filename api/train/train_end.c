@@ -8,6 +8,7 @@
 
 #include "api/hall/words.h"
 #include "api/model/data.h"
+#include "api/session/export_form.h"
 #include "api/train/train.h"
 #include "runtime/write/npz.h"
 
@@ -18,8 +19,9 @@ static Status write_model(Trainer *t, const char *path, const char **told, const
 {
     Out o;
     const qcc_sink sink = qcc_to_file(path);
+    const ExportForm form = { .target = t->made_for, .most_casts = INT64_MAX };
     TRY(out_open(&o, t->cx, &sink));
-    TRY(out_close(&o, session_export(t->session, NULL, &o)));
+    TRY(out_close(&o, session_export(t->session, &form, &o)));
     *told = out_told(&o);
     *notes = o.notes;
     *bytes = o.bytes;
