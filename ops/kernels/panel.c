@@ -33,7 +33,7 @@ static size_t round_up(size_t n, size_t to)
 
 static bool is_thin(const Panel *p)
 {
-    return p->m <= THIN_ROWS && p->a_step <= 1 && p->b_step <= 1 && !p->packed && !p->is_bf16;
+    return p->m <= THIN_ROWS && p->a_step <= 1 && p->b_step <= 1 && !p->packed && !p->columns_packed && !p->is_bf16;
 }
 
 /* So many of `n` at a time, at most: even shares of a multiple of `whole`, of which `most` is one, too. */
@@ -57,7 +57,23 @@ static size_t rows_room(const Panel *p)
 
 static size_t columns_room(const Panel *p)
 {
-    return is_thin(p) ? 0 : round_up(least(p->n, SLICE_COLS), MOST_PANEL_WIDTH) * least(p->k, BAND_DEPTH);
+    if (is_thin(p) || p->columns_packed)
+        return 0;
+    return round_up(least(p->n, SLICE_COLS), MOST_PANEL_WIDTH) * least(p->k, BAND_DEPTH);
+}
+
+size_t panel_packed(const Panel *p)
+{
+    enum { MOST_DEPTH = 2 };
+    return round_up(p->n, MOST_PANEL_WIDTH) * round_up(p->k, MOST_DEPTH);
+}
+
+/* Where row k and column j of b are; packed, a panel begins with that column. */
+static size_t place_in_b(const PackedLoops *l, const Panel *p, size_t k, size_t j)
+{
+    if (p->columns_packed)
+        return j / l->width * p->ldb + k * l->width;
+    return k * p->ldb + j * (p->b_step ? p->b_step : 1);
 }
 
 size_t panel_room(const Panel *p)
@@ -135,17 +151,28 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
 #define THIN_bf16(...)    ((void)0) /* no product is thin */
 /* Operands of type T, sums of type S; room for sums is enough for as many operands, which are no wider. */
 #define PANEL(N, T, S)                                                                                                 \
+    void panel_pack_##N(const Kernels *level, Panel *p, const T *b, T *to)                                             \
+    {                                                                                                                  \
+        const PackedLoops *l = LOOPS_##N(level);                                                                       \
+        const size_t apart = packed_depth(l, p->k) * l->width;                                                         \
+        l->pack_columns(p->n, p->k, b, p->ldb, p->b_step ? p->b_step : 1, to, apart);                                  \
+        p->columns_packed = true;                                                                                      \
+        p->ldb = apart;                                                                                                \
+    }                                                                                                                  \
     /* Some k of a segment: fresh, the first ones; last, those after which it is done. */                              \
     static void add_##N(const PackedLoops *l, const Panel *p, const T *tiles, size_t tile, const T *b, S *c,           \
                         T *columns, bool fresh, bool last)                                                             \
     {                                                                                                                  \
         const size_t step = p->b_step ? p->b_step : 1;                                                                 \
         for (size_t j = 0, n; j < p->n; j += n) {                                                                      \
-            n = least(p->n - j, SLICE_COLS);                                                                           \
-            if (p->m <= FEW_ROWS && step == 1 && l->multiply_beside) {                                                 \
-                l->multiply_beside(p->m, n, p->k, tiles, tile, b + j, p->ldb, c + j, p->ldc, fresh, columns);          \
+            n = least(p->n - j, p->columns_packed ? l->width : SLICE_COLS);                                            \
+            const T *some = b + place_in_b(l, p, 0, j);                                                                \
+            if (p->columns_packed) {                                                                                   \
+                l->multiply(p->m, n, p->k, tiles, tile, some, c + j, p->ldc, fresh);                                   \
+            } else if (p->m <= FEW_ROWS && step == 1 && l->multiply_beside) {                                          \
+                l->multiply_beside(p->m, n, p->k, tiles, tile, some, p->ldb, c + j, p->ldc, fresh, columns);           \
             } else {                                                                                                   \
-                l->pack_columns(n, p->k, b + j * step, p->ldb, step, columns, packed_depth(l, p->k) * l->width);       \
+                l->pack_columns(n, p->k, some, p->ldb, step, columns, packed_depth(l, p->k) * l->width);               \
                 l->multiply(p->m, n, p->k, tiles, tile, columns, c + j, p->ldc, fresh);                                \
             }                                                                                                          \
             if (last && ((j + n) % TOLD_COLS == 0 || j + n == p->n))                                                   \
@@ -164,7 +191,8 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
             const size_t tile = p.packed ? p.lda : packed_depth(l, p.k) * l->rows;                                     \
             if (!p.packed)                                                                                             \
                 l->pack_rows(p.m, p.k, a + k * a_step, p.lda, a_step, rows, tile);                                     \
-            add_##N(l, &p, tiles, tile, b + k * p.ldb, c, columns, k == 0, ends && k + p.k == segment->k);             \
+            add_##N(l, &p, tiles, tile, b + place_in_b(l, &p, k, 0), c, columns, k == 0,                               \
+                    ends && k + p.k == segment->k);                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
     /* A band, segment by segment. */                                                                                  \
@@ -182,7 +210,8 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
             if (is_thin(&p))                                                                                           \
                 THIN_##N(level, p.m, p.n, p.k, a + k, p.lda, b + k * p.ldb, p.ldb, c, p.ldc);                          \
             else                                                                                                       \
-                segment_##N(l, &p, a + k * a_step, b + k * p.ldb, c, rows, columns, ends_by_columns(band));            \
+                segment_##N(l, &p, a + k * a_step, b + place_in_b(l, &p, k, 0), c, rows, columns,                      \
+                            ends_by_columns(band));                                                                    \
             if (band->k > PANEL_SEGMENT)                                                                               \
                 panel_join_##S(c, p.m, p.n, p.ldc, room, k / PANEL_SEGMENT, k + p.k == band->k);                       \
         }                                                                                                              \
@@ -192,8 +221,7 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
     void panel_##N(const Kernels *level, const Panel *p, const T *a, const T *b, S *c, S *room)                        \
     {                                                                                                                  \
         Panel band = *p;                                                                                               \
-        const size_t b_step = p->b_step ? p->b_step : 1, rows = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS),           \
-                     cols = band_cols(p);                                                                              \
+        const size_t rows = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS), cols = band_cols(p);                          \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
         for (size_t i = 0; i < p->m; i += rows)                                                                        \
             for (size_t j = 0; j < p->n; j += cols) {                                                                  \
@@ -201,8 +229,8 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
                 band.n = least(p->n - j, cols);                                                                        \
                 band.row = p->row + i;                                                                                 \
                 band.col = p->col + j;                                                                                 \
-                band_##N(level, &band, a + (p->packed ? i / l->rows : i) * p->lda, b + j * b_step, c + i * p->ldc + j, \
-                         room);                                                                                        \
+                band_##N(level, &band, a + (p->packed ? i / l->rows : i) * p->lda, b + place_in_b(l, p, 0, j),         \
+                         c + i * p->ldc + j, room);                                                                    \
             }                                                                                                          \
     }
 #define SIDES(N, T, S)                                                                                                 \
@@ -217,8 +245,9 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
             for (size_t i = 0; i < n; i++) {                                                                           \
                 Panel p = panel_of(band, &sides[i]);                                                                   \
                 p.k = depth;                                                                                           \
-                add_##N(l, &p, rows, packed_depth(l, depth) * l->rows, (const T *)sides[i].b + k * p.ldb,              \
-                        (S *)sides[i].c + row * p.ldc, columns, k == 0, k + depth == band->k);                         \
+                add_##N(l, &p, rows, packed_depth(l, depth) * l->rows,                                                 \
+                        (const T *)sides[i].b + place_in_b(l, &p, k, 0), (S *)sides[i].c + row * p.ldc, columns,       \
+                        k == 0, k + depth == band->k);                                                                 \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \

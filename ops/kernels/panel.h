@@ -24,6 +24,7 @@ typedef struct Panel {
     size_t lda, ldb, ldc;    /* of rows */
     size_t a_step, b_step;   /* of columns; 0: 1 */
     bool packed;             /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
+    bool columns_packed;     /* b is packed by panel_pack, its panels ldb apart: it begins with a panel */
     bool is_bf16;            /* for panel_bf16: said already where room is asked for */
     size_t row, col;         /* what the first element of c is to who is told */
     const PanelWatch *watch; /* null: nobody is */
@@ -32,12 +33,21 @@ typedef struct Panel {
 /* The elements of room that the product works in: none where k is one segment at most. */
 size_t panel_room(const Panel *p);
 
+/* The elements that b takes when it is packed. */
+size_t panel_packed(const Panel *p);
+
+/* Packs b once for many products, of any number of rows, and has the panel say so.  Column j, where a panel begins, then is at
+ * j * k of what is packed, k filled up to PackedLoops.depth. */
+void panel_pack_f32(const Kernels *level, Panel *p, const f32 *b, f32 *to);
+void panel_pack_f64(const Kernels *level, Panel *p, const f64 *b, f64 *to);
+void panel_pack_bf16(const Kernels *level, Panel *p, const u16 *b, u16 *to);
+
 /* The product, at a level. */
 void panel_f32(const Kernels *level, const Panel *p, const f32 *a, const f32 *b, f32 *c, f32 *room);
 void panel_f64(const Kernels *level, const Panel *p, const f64 *a, const f64 *b, f64 *c, f64 *room);
 
 /* The same where the level has loops for it (kernels_packed_bf16), with the roundings of its instruction: its bits do not
- * depend on how rows and columns are shared out.  The operands are not packed. */
+ * depend on how rows and columns are shared out.  a is not packed. */
 void panel_bf16(const Kernels *level, const Panel *p, const u16 *a, const u16 *b, f32 *c, f32 *room);
 
 /* One of several products of the same a: c[m,n] = a[m,k] b[k,n]. */

@@ -147,7 +147,13 @@ static int codes_case(const Kernels *level, Rng *rng, Arena *arena)
             l->pack_rows(p.m, p.k, a, p.lda, p.a_step, tiles, given.lda);                                              \
             left = tiles;                                                                                              \
         }                                                                                                              \
-        panel_##T(level, &given, left, b, c, NEWS(arena, T, panel_room(&given) + 1));                                  \
+        const T *right = b;                                                                                            \
+        if (rng_below(rng, 3) == 0) {                                                                                  \
+            T *panels = NEWS(arena, T, panel_packed(&given) + 1);                                                      \
+            panel_pack_##T(level, &given, b, panels);                                                                  \
+            right = panels;                                                                                            \
+        }                                                                                                              \
+        panel_##T(level, &given, left, right, c, NEWS(arena, T, panel_room(&given) + 1));                              \
         int bad = 0;                                                                                                   \
         for (size_t i = 0; i < p.m; i++)                                                                               \
             for (size_t j = 0; j < p.n; j++) {                                                                         \
