@@ -77,29 +77,47 @@ Status eval_recurrent(Eval *e, const Cell *cell);
 /* Numbers for each unit that a step works in, forward or backward. */
 enum { RECURRENT_SCRATCH = 11 };
 
-/* One step of one sequence: gates is [gates, hidden] of x W' and then of h R'; state is h and then c, each [hidden]. */
+/* R, packed: gate after gate, and of each the panels of all units; what is called a gate may be all of R. */
+typedef struct RecallF32 {
+    Panel product; /* of rows that meet it, with some columns of a gate */
+    int gates;
+    int64_t units;          /* columns of a gate */
+    size_t gate, room_each; /* elements from one gate to the next; of room, for each worker */
+    const f32 *panels;
+} RecallF32;
+
+/* One step of one sequence, some units of it: gates is [gates, hidden] of x W' and of h R', and all of it begins with the first unit. */
 typedef struct StepF32 {
     const RecurrentAttr *at;
     const Activation *act;
-    int64_t hidden;
-    const f32 *xw, *hr, *wb, *rb, *peephole; /* biases and peephole may be null */
-    const f32 *r, *turned;                   /* [gates * hidden, hidden], and the other way round */
-    f32 *h, *c, *scratch;                    /* scratch: RECURRENT_SCRATCH * hidden */
-    f32 *z, *linear; /* gets what enters the activations, and of gru what its reset gate acts on; null: nobody asks */
-    DType own;       /* of the call: what R multiplies is rounded to it when it is f16 or bf16 */
+    int64_t hidden, units; /* elements from gate to gate; those of them that the step is of */
+    const f32 *xw, *hr, *wb, *rb, *bias, *peephole, *r; /* bias: Wb + Rb; biases and peephole may be null */
+    const f32 *past, *past_c; /* the states before it; and behind it, where h may be null: nobody asks */
+    f32 *h, *c, *scratch;     /* scratch: RECURRENT_SCRATCH * hidden */
+    f32 *z, *acts,
+        *linear; /* get what enters the gates' activations, what they make of it, and what gru's reset gate acts on */
+    DType own;   /* of the call: what R multiplies is rounded to it when it is f16 or bf16 */
     const Kernels *kernels;
-    f32 *room; /* of products with R */
+    const RecallF32 *recall;
+    f32 *room;
 } StepF32;
+typedef struct RecallF64 {
+    Panel product;
+    int gates;
+    int64_t units;
+    size_t gate, room_each;
+    const f64 *panels;
+} RecallF64;
 typedef struct StepF64 {
     const RecurrentAttr *at;
     const Activation *act;
-    int64_t hidden;
-    const f64 *xw, *hr, *wb, *rb, *peephole;
-    const f64 *r, *turned;
-    f64 *h, *c, *scratch;
-    f64 *z, *linear;
+    int64_t hidden, units;
+    const f64 *xw, *hr, *wb, *rb, *bias, *peephole, *r;
+    const f64 *past, *past_c;
+    f64 *h, *c, *scratch, *z, *acts, *linear;
     DType own;
     const Kernels *kernels;
+    const RecallF64 *recall;
     f64 *room;
 } StepF64;
 void step_lstm_f32(const StepF32 *s);
@@ -109,14 +127,17 @@ void step_gru_f64(const StepF64 *s);
 void step_rnn_f32(const StepF32 *s);
 void step_rnn_f64(const StepF64 *s);
 
-/* What the steps of one direction went through, a row for every step of every sequence, as x has them: the states
- * before the step, and z and linear as above. */
-typedef struct TapeF32 {
-    f32 *h, *c, *z, *linear;
-} TapeF32;
-typedef struct TapeF64 {
-    f64 *h, *c, *z, *linear;
-} TapeF64;
+/* The step of a cell. */
+typedef void RecurrentStepF32(const StepF32 *s);
+typedef void RecurrentStepF64(const StepF64 *s);
+static inline RecurrentStepF32 *recurrent_step_f32(const Cell *cell)
+{
+    return cell == &cell_lstm ? step_lstm_f32 : cell == &cell_gru ? step_gru_f32 : step_rnn_f32;
+}
+static inline RecurrentStepF64 *recurrent_step_f64(const Cell *cell)
+{
+    return cell == &cell_lstm ? step_lstm_f64 : cell == &cell_gru ? step_gru_f64 : step_rnn_f64;
+}
 
 /* Elements between neighbours of one dimension. */
 typedef struct Strides {
@@ -145,11 +166,55 @@ static inline int64_t recurrent_place(bool backward, int64_t length, int64_t t)
 StepF32 recurrent_open_f32(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, f32 *xw);
 StepF64 recurrent_open_f64(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, f64 *xw);
 
-/* Walks the steps; step.h and step.c [batch, hidden] hold the states; y and tape may be null. */
-void recurrent_run_f32(Eval *e, const Cell *cell, const RecurrentShape *s, StepF32 step, bool backward,
-                       const int64_t *lengths, const f32 *xw, f32 *y, const TapeF32 *tape);
-void recurrent_run_f64(Eval *e, const Cell *cell, const RecurrentShape *s, StepF64 step, bool backward,
-                       const int64_t *lengths, const f64 *xw, f64 *y, const TapeF64 *tape);
+/* The initial state of a direction, or any operand of that form: [batch, hidden], zeros where there is none. */
+f32 *recurrent_state_f32(Eval *e, int operand, int64_t d, const RecurrentShape *s);
+f64 *recurrent_state_f64(Eval *e, int operand, int64_t d, const RecurrentShape *s);
+
+/* All of a direction: result Y and the last states. */
+void recurrent_f32(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths);
+void recurrent_f64(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths);
+
+/* What a thread does of a step: some sequences, some units. */
+typedef struct RecurrentShare {
+    int64_t begin, end, unit, units;
+    int worker;
+} RecurrentShare;
+
+/* Takes a step of a walk. */
+typedef void RecurrentTake(const void *walk, const RecurrentShare *share, int64_t t);
+
+/* Takes all steps, one after the other; parts: units may be shared out, too, since what they have of each other they have from the
+ * step before.  So many multiply-adds in all. */
+void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps, double work, RecurrentTake *take,
+                    const void *walk);
+
+/* Whether a step needs all units: a reset gate before the product. */
+static inline bool recurrent_is_whole(const Cell *cell, const RecurrentAttr *at)
+{
+    return cell == &cell_gru && !at->linear_before_reset;
+}
+
+/* Packs R for products of p's k, strides of b and row strides of a and c: so many gates, which lie `gate` apart. */
+RecallF32 recurrent_recall_f32(Eval *e, const RecurrentShape *s, const Panel *p, const f32 *r, int gates, size_t gate);
+RecallF64 recurrent_recall_f64(Eval *e, const RecurrentShape *s, const Panel *p, const f64 *r, int gates, size_t gate);
+
+/* The same for steps forward: of states with R'. */
+RecallF32 recurrent_recall_steps_f32(Eval *e, const Cell *cell, const RecurrentShape *s, const f32 *r);
+RecallF64 recurrent_recall_steps_f64(Eval *e, const Cell *cell, const RecurrentShape *s, const f64 *r);
+
+/* Room that steps and their products work in, for each worker. */
+void recurrent_rooms_f32(Eval *e, StepF32 *step, const RecallF32 *recall);
+void recurrent_rooms_f64(Eval *e, StepF64 *step, const RecallF64 *recall);
+
+/* The product of a share: rows of `from` with its columns, to their places in `to`. */
+void recurrent_recalled_f32(const StepF32 *step, const RecallF32 *recall, const RecurrentShare *share, const f32 *from,
+                            f32 *to);
+void recurrent_recalled_f64(const StepF64 *step, const RecallF64 *recall, const RecurrentShare *share, const f64 *from,
+                            f64 *to);
+
+/* The step of a share: weights, scratch and room are those of its units and its worker. */
+StepF32 recurrent_part_f32(const StepF32 *whole, const RecurrentShare *share);
+StepF64 recurrent_part_f64(const StepF64 *whole, const RecurrentShare *share);
 
 /* An activation after the clip, and its slope there. */
 f32 squash_f32(const Activation *a, float clip, f32 x);
@@ -163,18 +228,22 @@ void squash_each_f64(const Kernels *level, const Activation *a, float clip, int6
 void slope_each_f32(const Activation *a, float clip, int64_t n, const f32 *x, const f32 *y, f32 *slope);
 void slope_each_f64(const Activation *a, float clip, int64_t n, const f64 *x, const f64 *y, f64 *slope);
 
-/* c = a b, rows shared out over threads. */
+enum { RECURRENT_SIDES = 4 };
+
+/* c = a b, rows shared out over threads; and several products of the same a, at most RECURRENT_SIDES. */
 void recurrent_product_f32(Eval *e, const Panel *p, const f32 *a, const f32 *b, f32 *c);
 void recurrent_product_f64(Eval *e, const Panel *p, const f64 *a, const f64 *b, f64 *c);
+void recurrent_products_f32(Eval *e, const Panel *p, const f32 *a, const PanelSide *sides, size_t n);
+void recurrent_products_f64(Eval *e, const Panel *p, const f64 *a, const PanelSide *sides, size_t n);
 
-/* Does sequences 0 .. batch - 1, shared out over threads where a walk of so many multiply-adds is worth it. */
-void recurrent_shares(Eval *e, int64_t batch, double work, ParallelFn fn, void *arg);
+/* Does things 0 .. n - 1, shared out over threads where so many multiply-adds are worth it. */
+void recurrent_shares(Eval *e, int64_t n, double work, ParallelFn fn, void *arg);
 
 /* A random call. */
 Node *sample_recurrent(Build *b, Rng *rng, int variant, Op op, const Cell *cell);
 
 /* The gradients of a call (ops/recurrent/recurrent_grad.c): behind the operands of the forward op stand what reaches Y, Y_h and, of
- * lstm, Y_c; the results are what reaches X, W, R, B, the initial states and, of lstm, the peepholes. */
+ * lstm, Y_c, and then Y itself; the results are what reaches X, W, R, B, the initial states and, of lstm, the peepholes. */
 const Type *infer_recurrent_grad(Infer *q, const Cell *cell);
 Status eval_recurrent_grad(Eval *e, const Cell *cell);
 Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, const Cell *cell);

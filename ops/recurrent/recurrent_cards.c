@@ -93,9 +93,9 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .access.refuses = true,                                                                                        \
         .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
-        .brief = "What reaches the operands of " #word ", from the operands and what reaches its results.",            \
+        .brief = "What reaches the operands of " #word ", from the operands, what reaches its results, and Y.",        \
     }
-GRAD_CARD(lstm, 11, 7);
-GRAD_CARD(gru, 8, 5);
-GRAD_CARD(rnn, 8, 5);
+GRAD_CARD(lstm, 12, 7);
+GRAD_CARD(gru, 9, 5);
+GRAD_CARD(rnn, 9, 5);
 #undef GRAD_CARD

@@ -116,41 +116,45 @@ static int row_of(const Activation *a)
         static const double none[2] = { 0, 0 };                                                                        \
         kernels_row(s->kernels, row, ARITH_OF_##T)((size_t)n, to, x, y, NULL, none);                                   \
     }                                                                                                                  \
-    /* What enters the first so many units of gates, but for peepholes; `room` is as long. */                          \
-    static void gates_##T(const STEP *s, int64_t n, T *z, T *room)                                                     \
+    /* What enters the first so many gates, but for peepholes. */                                                      \
+    static void gates_##T(const STEP *s, int gates, T *z)                                                              \
     {                                                                                                                  \
-        row_##T(s, ROW_add, n, z, s->xw, s->hr);                                                                       \
-        if (!s->wb)                                                                                                    \
-            return;                                                                                                    \
-        row_##T(s, ROW_add, n, room, s->wb, s->rb);                                                                    \
-        row_##T(s, ROW_add, n, z, z, room);                                                                            \
+        const int64_t n = s->hidden;                                                                                   \
+        for (int64_t at = 0; at < gates * n; at += n) {                                                                \
+            row_##T(s, ROW_add, s->units, z + at, s->xw + at, s->hr + at);                                             \
+            if (s->bias)                                                                                               \
+                row_##T(s, ROW_add, s->units, z + at, z + at, s->bias + at);                                           \
+        }                                                                                                              \
     }                                                                                                                  \
     void step_lstm_##T(const STEP *s)                                                                                  \
     {                                                                                                                  \
         enum { I, O, F, C };                                                                                           \
         const float clip = s->at->clip;                                                                                \
-        const int64_t n = s->hidden;                                                                                   \
+        const int64_t n = s->hidden, units = s->units;                                                                 \
         const T *p = s->peephole;                                                                                      \
-        T *z = s->z ? s->z : s->scratch, *i = s->scratch + 4 * n, *o = i + n, *f = o + n, *g = f + n;                  \
-        gates_##T(s, 4 * n, z, i);                                                                                     \
-        for (int64_t j = 0; p && j < n; j++) {                                                                         \
-            z[I * n + j] += p[j] * s->c[j];                                                                            \
-            z[F * n + j] += p[2 * n + j] * s->c[j];                                                                    \
+        T *z = s->z ? s->z : s->scratch, *acts = s->acts ? s->acts : s->scratch + 4 * n, *i = acts + I * n,            \
+          *o = acts + O * n, *f = acts + F * n, *g = acts + C * n, *kept = s->scratch + 8 * n, *fresh = kept + n;      \
+        gates_##T(s, 4, z);                                                                                            \
+        for (int64_t j = 0; p && j < units; j++) {                                                                     \
+            z[I * n + j] += p[j] * s->past_c[j];                                                                       \
+            z[F * n + j] += p[2 * n + j] * s->past_c[j];                                                               \
         }                                                                                                              \
-        squash_each_##T(s->kernels, &s->act[0], clip, n, z + I * n, i);                                                \
+        squash_each_##T(s->kernels, &s->act[0], clip, units, z + I * n, i);                                            \
         if (!s->at->input_forget)                                                                                      \
-            squash_each_##T(s->kernels, &s->act[0], clip, n, z + F * n, f);                                            \
-        for (int64_t j = 0; s->at->input_forget && j < n; j++)                                                         \
+            squash_each_##T(s->kernels, &s->act[0], clip, units, z + F * n, f);                                        \
+        for (int64_t j = 0; s->at->input_forget && j < units; j++)                                                     \
             f[j] = 1 - i[j];                                                                                           \
-        squash_each_##T(s->kernels, &s->act[1], clip, n, z + C * n, g);                                                \
-        row_##T(s, ROW_mul, n, f, f, s->c);                                                                            \
-        row_##T(s, ROW_mul, n, g, i, g);                                                                               \
-        row_##T(s, ROW_add, n, s->c, f, g);                                                                            \
-        for (int64_t j = 0; p && j < n; j++)                                                                           \
+        squash_each_##T(s->kernels, &s->act[1], clip, units, z + C * n, g);                                            \
+        row_##T(s, ROW_mul, units, kept, f, s->past_c);                                                                \
+        row_##T(s, ROW_mul, units, fresh, i, g);                                                                       \
+        row_##T(s, ROW_add, units, s->c, kept, fresh);                                                                 \
+        for (int64_t j = 0; p && j < units; j++)                                                                       \
             z[O * n + j] += p[n + j] * s->c[j];                                                                        \
-        squash_each_##T(s->kernels, &s->act[0], clip, n, z + O * n, o);                                                \
-        squash_each_##T(s->kernels, &s->act[2], 0, n, s->c, s->h);                                                     \
-        row_##T(s, ROW_mul, n, s->h, o, s->h);                                                                         \
+        squash_each_##T(s->kernels, &s->act[0], clip, units, z + O * n, o);                                            \
+        if (!s->h)                                                                                                     \
+            return;                                                                                                    \
+        squash_each_##T(s->kernels, &s->act[2], 0, units, s->c, s->h);                                                 \
+        row_##T(s, ROW_mul, units, s->h, o, s->h);                                                                     \
     }                                                                                                                  \
     /* What the candidate of gru takes from the state: the gated product, or the product of the gated state. */        \
     static T recalled_##T(const STEP *s, const T *reset, const T *product, int64_t j)                                  \
@@ -164,36 +168,40 @@ static int row_of(const Activation *a)
         }                                                                                                              \
         return s->rb ? product[j] + s->rb[i] : product[j];                                                             \
     }                                                                                                                  \
+    static void recall_gated_##T(const STEP *s, const T *reset, T *gated, T *product)                                  \
+    {                                                                                                                  \
+        enum { H = 2 };                                                                                                \
+        Panel p = s->recall->product;                                                                                  \
+        p.m = 1;                                                                                                       \
+        for (int64_t j = 0; j < s->units; j++)                                                                         \
+            gated[j] = narrowed_##T(s->own, reset[j] * s->past[j]);                                                    \
+        panel_##T(s->kernels, &p, gated, s->recall->panels + H * s->recall->gate, product, s->room);                   \
+    }                                                                                                                  \
     void step_gru_##T(const STEP *s)                                                                                   \
     {                                                                                                                  \
         enum { Z, R, H };                                                                                              \
         const float clip = s->at->clip;                                                                                \
-        const int64_t n = s->hidden;                                                                                   \
-        T *z = s->z ? s->z : s->scratch, *reset = s->scratch + 3 * n, *update = reset + n, *gated = update + n,        \
-          *product = gated + n;                                                                                        \
-        gates_##T(s, 2 * n, z, reset);                                                                                 \
-        squash_each_##T(s->kernels, &s->act[0], clip, n, z + R * n, reset);                                            \
-        for (int64_t j = 0; j < n; j++)                                                                                \
-            gated[j] = narrowed_##T(s->own, reset[j] * s->h[j]);                                                       \
-        if (!s->at->linear_before_reset) {                                                                             \
-            const size_t m = (size_t)n;                                                                                \
-            const Panel p = { .m = 1, .n = m, .k = m, .lda = m, .ldb = 3 * m, .ldc = m };                              \
-            panel_##T(s->kernels, &p, gated, s->turned + H * n, product, s->room);                                     \
-        }                                                                                                              \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
+        const int64_t n = s->hidden, units = s->units;                                                                 \
+        T *z = s->z ? s->z : s->scratch, *acts = s->acts ? s->acts : s->scratch + 3 * n, *update = acts + Z * n,       \
+          *reset = acts + R * n, *fresh = acts + H * n, *gated = s->scratch + 6 * n, *product = gated + n;             \
+        gates_##T(s, 2, z);                                                                                            \
+        squash_each_##T(s->kernels, &s->act[0], clip, units, z + R * n, reset);                                        \
+        if (!s->at->linear_before_reset)                                                                               \
+            recall_gated_##T(s, reset, gated, product);                                                                \
+        for (int64_t j = 0; j < units; j++) {                                                                          \
             const T x = s->xw[H * n + j], in = s->wb ? x + s->wb[H * n + j] : x;                                       \
             z[H * n + j] = in + recalled_##T(s, reset, product, j);                                                    \
         }                                                                                                              \
-        squash_each_##T(s->kernels, &s->act[0], clip, n, z + Z * n, update);                                           \
-        squash_each_##T(s->kernels, &s->act[1], clip, n, z + H * n, gated);                                            \
-        for (int64_t j = 0; j < n; j++)                                                                                \
-            s->h[j] = (1 - update[j]) * gated[j] + update[j] * s->h[j];                                                \
+        squash_each_##T(s->kernels, &s->act[0], clip, units, z + Z * n, update);                                       \
+        squash_each_##T(s->kernels, &s->act[1], clip, units, z + H * n, fresh);                                        \
+        for (int64_t j = 0; s->h && j < units; j++)                                                                    \
+            s->h[j] = (1 - update[j]) * fresh[j] + update[j] * s->past[j];                                             \
     }                                                                                                                  \
     void step_rnn_##T(const STEP *s)                                                                                   \
     {                                                                                                                  \
         T *z = s->z ? s->z : s->scratch;                                                                               \
-        gates_##T(s, s->hidden, z, s->scratch + s->hidden);                                                            \
-        squash_each_##T(s->kernels, &s->act[0], s->at->clip, s->hidden, z, s->h);                                      \
+        gates_##T(s, 1, z);                                                                                            \
+        squash_each_##T(s->kernels, &s->act[0], s->at->clip, s->units, z, s->acts ? s->acts : s->h);                   \
     }
 CELLS(f32, StepF32)
 CELLS(f64, StepF64)

@@ -1,13 +1,13 @@
 /* The gradients of lstm, gru and rnn, back through time.
  *
- * The walk forward is made again, this time with a tape; then the steps are taken back, the last one first.  What the
+ * Y has the states, so that what entered the activations of all steps needs no walk but one product; then the steps are taken back,
+ * the last one first.  What the
  * gates of a step were sent is gathered in rows like those of x, so that the gradients of weights are one product
  * each, whose sums run over the rows in their order. */
 #include <string.h>
 
 #include "ops/card/make.h"
 #include "ops/recurrent/recurrent.h"
-#include "ops/reduce.h"
 
 enum { PLACES = 3 }; /* operands that can hold what reaches results: of Y, Y_h, Y_c */
 
@@ -29,6 +29,10 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             return infer_fail(q, "operand %d is %s, wanted is %s", n_in + i, type_text(q->scratch, dy),
                               type_text(q->scratch, y->parts[i]));
     }
+    const int at_y = n_in + n_y;
+    if (!type_agrees(q->in[at_y], y->parts[0]))
+        return infer_fail(q, "operand %d is %s, wanted is %s", at_y, type_text(q->scratch, q->in[at_y]),
+                          type_text(q->scratch, y->parts[0]));
     const Type *w = q->in[1], *r = q->in[2];
     const int64_t d = w->rank == 3 ? w->dims[0] : DIM_UNKNOWN, hidden = r->rank == 3 ? r->dims[2] : DIM_UNKNOWN;
     const int64_t wide = hidden < 0 ? hidden : cell->gates * hidden;
@@ -41,262 +45,320 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
     return infer_results(q, n_dx, results);
 }
 
-/* One step of one sequence, taken back. */
-#define BACK(T, STEP, TAPE)                                                                                            \
-    typedef struct Back_##T {                                                                                          \
-        const T *z, *linear, *h, *c; /* of the tape */                                                                 \
-        T *dh, *dc;                  /* what reaches the states behind the step; then before it, but for h R' */       \
-        T *dx, *dr;                  /* what reaches x W' and h R' of the gates */                                     \
-        T *gated;                    /* of gru: the gated state, where R acts on it; of lstm gets c behind the step */ \
-    } Back_##T;                                                                                                        \
-    static void back_lstm_##T(const STEP *s, const Back_##T *k)                                                        \
-    {                                                                                                                  \
-        enum { I, O, F, C };                                                                                           \
-        const float clip = s->at->clip;                                                                                \
-        const int64_t n = s->hidden;                                                                                   \
-        const bool tied = s->at->input_forget;                                                                         \
-        const Activation *act = s->act;                                                                                \
-        const T *p = s->peephole, *z = k->z, *past = k->c;                                                             \
-        T *i = s->scratch, *o = i + n, *f = o + n, *g = f + n, *t = g + n, *c = k->gated;                              \
-        T *si = t + n, *so = si + n, *sf = so + n, *sg = sf + n, *st = sg + n;                                         \
-        squash_each_##T(s->kernels, &act[0], clip, n, z + I * n, i);                                                   \
-        squash_each_##T(s->kernels, &act[0], clip, n, z + O * n, o);                                                   \
-        squash_each_##T(s->kernels, &act[0], clip, n, z + F * n, f);                                                   \
-        squash_each_##T(s->kernels, &act[1], clip, n, z + C * n, g);                                                   \
-        slope_each_##T(&act[0], clip, n, z + I * n, i, si);                                                            \
-        slope_each_##T(&act[0], clip, n, z + O * n, o, so);                                                            \
-        slope_each_##T(&act[0], clip, n, z + F * n, f, sf);                                                            \
-        slope_each_##T(&act[1], clip, n, z + C * n, g, sg);                                                            \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            f[j] = tied ? 1 - i[j] : f[j];                                                                             \
-            c[j] = f[j] * past[j] + i[j] * g[j];                                                                       \
-        }                                                                                                              \
-        squash_each_##T(s->kernels, &act[2], 0, n, c, t);                                                              \
-        slope_each_##T(&act[2], 0, n, c, t, st);                                                                       \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            const T dh = k->dh[j], dzo = dh * t[j] * so[j];                                                            \
-            const T dc = k->dc[j] + dh * o[j] * st[j] + (p ? dzo * p[n + j] : 0);                                      \
-            const T di = tied ? dc * g[j] - dc * past[j] : dc * g[j], dzi = di * si[j];                                \
-            const T dzf = tied ? 0 : dc * past[j] * sf[j], dzg = dc * i[j] * sg[j];                                    \
-            k->dc[j] = dc * f[j] + (p ? dzi * p[j] + dzf * p[2 * n + j] : 0);                                          \
-            k->dh[j] = 0;                                                                                              \
-            k->dx[I * n + j] = dzi, k->dx[O * n + j] = dzo, k->dx[F * n + j] = dzf, k->dx[C * n + j] = dzg;            \
-        }                                                                                                              \
-        memcpy(k->dr, k->dx, (size_t)(4 * n) * sizeof(T));                                                             \
-    }                                                                                                                  \
-    static void back_gru_##T(const STEP *s, const Back_##T *k)                                                         \
-    {                                                                                                                  \
-        enum { Z, R, H };                                                                                              \
-        const float clip = s->at->clip;                                                                                \
-        const int64_t n = s->hidden;                                                                                   \
-        const Activation *act = s->act;                                                                                \
-        T *da = s->scratch; /* what reaches the gated state */                                                         \
-        T *z = da + n, *r = z + n, *h = r + n, *sz = h + n, *sr = sz + n, *sh = sr + n;                                \
-        squash_each_##T(s->kernels, &act[0], clip, n, k->z + Z * n, z);                                                \
-        squash_each_##T(s->kernels, &act[0], clip, n, k->z + R * n, r);                                                \
-        squash_each_##T(s->kernels, &act[1], clip, n, k->z + H * n, h);                                                \
-        slope_each_##T(&act[0], clip, n, k->z + Z * n, z, sz);                                                         \
-        slope_each_##T(&act[0], clip, n, k->z + R * n, r, sr);                                                         \
-        slope_each_##T(&act[1], clip, n, k->z + H * n, h, sh);                                                         \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            const T dh = k->dh[j], dzh = dh * (1 - z[j]) * sh[j];                                                      \
-            k->dh[j] = dh * z[j];                                                                                      \
-            k->dx[Z * n + j] = k->dr[Z * n + j] = dh * (k->h[j] - h[j]) * sz[j];                                       \
-            k->dx[H * n + j] = k->dr[H * n + j] = dzh;                                                                 \
-        }                                                                                                              \
-        if (!s->at->linear_before_reset) {                                                                             \
-            const size_t m = (size_t)n;                                                                                \
-            const Panel p = { .m = 1, .n = m, .k = m, .lda = m, .ldb = m, .ldc = m };                                  \
-            panel_##T(s->kernels, &p, k->dr + H * n, s->r + H * n * n, da, s->room);                                   \
-        }                                                                                                              \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            T dr;                                                                                                      \
-            if (s->at->linear_before_reset) {                                                                          \
-                dr = k->dx[H * n + j] * k->linear[j];                                                                  \
-                k->dr[H * n + j] = k->dx[H * n + j] * r[j];                                                            \
-            } else {                                                                                                   \
-                dr = da[j] * k->h[j];                                                                                  \
-                k->dh[j] += da[j] * r[j];                                                                              \
-                k->gated[j] = r[j] * k->h[j];                                                                          \
-            }                                                                                                          \
-            k->dx[R * n + j] = k->dr[R * n + j] = dr * sr[j];                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void back_rnn_##T(const STEP *s, const Back_##T *k)                                                         \
-    {                                                                                                                  \
-        const int64_t n = s->hidden;                                                                                   \
-        T *y = s->scratch, *slope = y + n;                                                                             \
-        squash_each_##T(s->kernels, &s->act[0], s->at->clip, n, k->z, y);                                              \
-        slope_each_##T(&s->act[0], s->at->clip, n, k->z, y, slope);                                                    \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            k->dx[j] = k->dr[j] = k->dh[j] * slope[j];                                                                 \
-            k->dh[j] = 0;                                                                                              \
-        }                                                                                                              \
-    }                                                                                                                  \
-    typedef void BackFn_##T(const STEP *s, const Back_##T *k);                                                         \
-    static BackFn_##T *back_of_##T(const Cell *cell)                                                                   \
-    {                                                                                                                  \
-        return cell == &cell_lstm ? back_lstm_##T : cell == &cell_gru ? back_gru_##T : back_rnn_##T;                   \
-    }                                                                                                                  \
-    /* One direction: tape, and what was found of it. */                                                               \
-    typedef struct Way_##T {                                                                                           \
-        const Cell *cell;                                                                                              \
-        const RecurrentShape *s;                                                                                       \
-        const int64_t *lengths;                                                                                        \
-        STEP step;                                                                                                     \
-        bool backward;                                                                                                 \
-        int64_t through; /* columns of dr that reach the state through R */                                            \
-        Panel product;   /* of these with R */                                                                         \
-        TAPE tape;                                                                                                     \
-        T *dh, *dc, *dx, *dr, *gated, *dp, *sent, *reached;                                                            \
-        size_t room_each;                                                                                              \
-        const T *dy;                                                                                                   \
-    } Way_##T;                                                                                                         \
-    static void step_back_##T(const Way_##T *w, const Layout *at, const STEP *step, int64_t b, int64_t t)              \
-    {                                                                                                                  \
-        const int64_t n = w->s->hidden, wide = w->cell->gates * n, k = recurrent_place(w->backward, w->lengths[b], t), \
-                      row = k * at->x.step + b * at->x.batch;                                                          \
-        const T *dy = w->dy ? w->dy + k * at->y.step + b * at->y.batch : NULL;                                         \
-        const Back_##T back = { .z = w->tape.z + row * wide,                                                           \
-                                .linear = w->tape.linear + row * n,                                                    \
-                                .h = w->tape.h + row * n,                                                              \
-                                .c = w->tape.c + row * n,                                                              \
-                                .dh = w->dh + b * n,                                                                   \
-                                .dc = w->dc + b * n,                                                                   \
-                                .dx = w->dx + row * wide,                                                              \
-                                .dr = w->dr + row * wide,                                                              \
-                                .gated = w->gated + row * n };                                                         \
-        for (int64_t j = 0; dy && j < n; j++)                                                                          \
-            back.dh[j] += dy[j];                                                                                       \
-        back_of_##T(w->cell)(step, &back);                                                                             \
-        memcpy(w->sent + b * w->through, back.dr, (size_t)w->through * sizeof(T));                                     \
-    }                                                                                                                  \
-    /* Some sequences back through time. */                                                                            \
-    static void walk_back_##T(void *arg, int64_t begin, int64_t end, int worker)                                       \
-    {                                                                                                                  \
-        const Way_##T *w = arg;                                                                                        \
-        const int64_t n = w->s->hidden;                                                                                \
-        const Layout at = recurrent_layout(w->step.at, w->s);                                                          \
-        STEP step = w->step;                                                                                           \
-        Panel p = w->product;                                                                                          \
-        p.m = (size_t)(end - begin);                                                                                   \
-        step.scratch += worker * RECURRENT_SCRATCH * n;                                                                \
-        step.room += (size_t)worker * w->room_each;                                                                    \
-        for (int64_t t = w->s->steps - 1; t >= 0; t--) {                                                               \
-            T *sent = w->sent + begin * w->through;                                                                    \
-            memset(sent, 0, p.m *(size_t)w->through * sizeof(T));                                                      \
-            for (int64_t b = begin; b < end; b++)                                                                      \
-                if (t < w->lengths[b])                                                                                 \
-                    step_back_##T(w, &at, &step, b, t);                                                                \
-            panel_##T(step.kernels, &p, sent, step.r, w->reached + begin * n, step.room);                              \
-            for (int64_t b = begin; b < end; b++)                                                                      \
-                for (int64_t j = 0; t < w->lengths[b] && j < n; j++)                                                   \
-                    w->dh[b * n + j] += w->reached[b * n + j];                                                         \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* The gradients of peepholes are summed in one order, whoever walked. */                                          \
-    static void peep_##T(const Way_##T *w)                                                                             \
-    {                                                                                                                  \
-        enum { I, O, F };                                                                                              \
-        const int64_t n = w->s->hidden;                                                                                \
-        const Layout at = recurrent_layout(w->step.at, w->s);                                                          \
-        memset(w->dp, 0, 3 * (size_t)n * sizeof(T));                                                                   \
-        for (int64_t t = w->s->steps - 1; t >= 0; t--)                                                                 \
-            for (int64_t b = 0; b < w->s->batch; b++) {                                                                \
-                const int64_t row = recurrent_place(w->backward, w->lengths[b], t) * at.x.step + b * at.x.batch;       \
-                const T *dz = w->dx + row * 4 * n, *past = w->tape.c + row * n, *c = w->gated + row * n;               \
-                for (int64_t j = 0; t < w->lengths[b] && j < n; j++) {                                                 \
-                    w->dp[j] += dz[I * n + j] * past[j];                                                               \
-                    w->dp[n + j] += dz[O * n + j] * c[j];                                                              \
-                    w->dp[2 * n + j] += dz[F * n + j] * past[j];                                                       \
-                }                                                                                                      \
-            }                                                                                                          \
-    }                                                                                                                  \
-    /* to[cols, n] = a' b over rows */                                                                                 \
-    static void outer_##T(Eval *e, const T *a, int64_t wide, int64_t cols, const T *b, int64_t n, int64_t rows, T *to) \
-    {                                                                                                                  \
-        const Panel p = { .m = (size_t)cols,                                                                           \
-                          .n = (size_t)n,                                                                              \
-                          .k = (size_t)rows,                                                                           \
-                          .lda = 1,                                                                                    \
-                          .a_step = (size_t)wide,                                                                      \
-                          .ldb = (size_t)n,                                                                            \
-                          .ldc = (size_t)n };                                                                          \
-        recurrent_product_##T(e, &p, a, b, to);                                                                        \
-    }                                                                                                                  \
-    /* The gradients of what every step used. */                                                                       \
-    static void gather_##T(Eval *e, Way_##T *w, int64_t d)                                                             \
-    {                                                                                                                  \
-        const int64_t n = w->s->hidden, wide = w->cell->gates * n, rows = w->s->steps * w->s->batch,                   \
-                      input = w->s->input;                                                                             \
-        const int64_t through = w->through;                                                                            \
-        T *x = eval_out_##T(e, 0), *r = eval_out_##T(e, 2) + d * wide * n, *bias = eval_out_##T(e, 3) + d * 2 * wide;  \
-        T *part = d ? eval_scratch(e, (size_t)(rows * input), sizeof(T)) : x;                                          \
-        const Panel p = { (size_t)rows, (size_t)input, (size_t)wide, (size_t)wide, (size_t)input, (size_t)input };     \
-        recurrent_product_##T(e, &p, w->dx, eval_##T(e, 1) + d * wide * input, part);                                  \
-        for (int64_t i = 0; d && i < rows * input; i++)                                                                \
-            x[i] += part[i];                                                                                           \
-        outer_##T(e, w->dx, wide, wide, eval_##T(e, 0), input, rows, eval_out_##T(e, 1) + d * wide * input);           \
-        outer_##T(e, w->dr, wide, through, w->tape.h, n, rows, r);                                                     \
-        if (through < wide)                                                                                            \
-            outer_##T(e, w->dr + through, wide, wide - through, w->gated, n, rows, r + through * n);                   \
-        sum_cols_##T(w->dx, (size_t)rows, (size_t)wide, (size_t)wide, bias);                                           \
-        sum_cols_##T(w->dr, (size_t)rows, (size_t)wide, (size_t)wide, bias + wide);                                    \
-    }                                                                                                                  \
-    static T *reached_##T(Eval *e, const RecurrentShape *s, int operand, int64_t d)                                    \
-    {                                                                                                                  \
-        const Strides at = recurrent_layout(e->attr, s).state;                                                         \
-        const T *from = eval_has(e, operand) ? eval_##T(e, operand) : NULL;                                            \
-        T *to = eval_scratch(e, (size_t)(s->batch * s->hidden), sizeof(T));                                            \
-        for (int64_t b = 0; from && b < s->batch; b++)                                                                 \
-            memcpy(to + b * s->hidden, from + d * at.direction + b * at.batch, (size_t)s->hidden * sizeof(T));         \
-        return to;                                                                                                     \
-    }                                                                                                                  \
-    static void back_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths, int64_t d)        \
-    {                                                                                                                  \
-        const RecurrentAttr *at = e->attr;                                                                             \
-        const Layout layout = recurrent_layout(at, s);                                                                 \
-        const int64_t n = s->hidden, wide = cell->gates * n, dy = recurrent_operands(cell);                            \
-        const size_t rows = (size_t)(s->steps * s->batch), row = (size_t)wide;                                         \
-        T *xw = eval_scratch(e, rows * row, sizeof(T));                                                                \
-        Way_##T w = { .cell = cell,                                                                                    \
-                      .s = s,                                                                                          \
-                      .lengths = lengths,                                                                              \
-                      .step = recurrent_open_##T(e, cell, s, d, xw),                                                   \
-                      .backward = at->direction == RUN_REVERSE || d == 1,                                              \
-                      .through = cell == &cell_gru && !at->linear_before_reset ? 2 * n : wide,                         \
-                      .tape = { eval_scratch(e, rows * (size_t)n, sizeof(T)),                                          \
-                                eval_scratch(e, rows * (size_t)n, sizeof(T)), eval_scratch(e, rows * row, sizeof(T)),  \
-                                eval_scratch(e, rows * (size_t)n, sizeof(T)) },                                        \
-                      .dh = reached_##T(e, s, (int)dy + 1, d),                                                         \
-                      .dc = reached_##T(e, s, cell->states > 1 ? (int)dy + 2 : e->n_in, d),                            \
-                      .dx = eval_scratch(e, rows * row, sizeof(T)),                                                    \
-                      .dr = eval_scratch(e, rows * row, sizeof(T)),                                                    \
-                      .gated = eval_scratch(e, rows * (size_t)n, sizeof(T)),                                           \
-                      .dp = cell->peephole >= 0 ? eval_out_##T(e, 4 + cell->states) + d * 3 * n : NULL,                \
-                      .dy = eval_has(e, (int)dy) ? eval_##T(e, (int)dy) + d * layout.y.direction : NULL };             \
-        recurrent_run_##T(e, cell, s, w.step, w.backward, lengths, xw, NULL, &w.tape);                                 \
-        w.product =                                                                                                    \
-            (Panel){ (size_t)s->batch, (size_t)n, (size_t)w.through, (size_t)w.through, (size_t)n, (size_t)n };        \
-        const size_t workers = (size_t)parallel_threads(e->pool);                                                      \
-        w.step.scratch = eval_room(e, workers * RECURRENT_SCRATCH * (size_t)n, sizeof(T));                             \
-        w.step.kernels = e->kernels;                                                                                   \
-        w.room_each = panel_room(&w.product);                                                                          \
-        w.step.room = eval_room(e, workers * w.room_each, sizeof(T));                                                  \
-        w.sent = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T));                                                \
-        w.reached = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                                \
-        recurrent_shares(e, s->batch, (double)rows *(double)n *(double)wide, walk_back_##T, &w);                       \
-        if (w.dp)                                                                                                      \
-            peep_##T(&w);                                                                                              \
-        gather_##T(e, &w, d);                                                                                          \
-        for (int i = 0; i < cell->states; i++) {                                                                       \
-            T *to = eval_out_##T(e, 4 + i) + d * layout.state.direction;                                               \
-            for (int64_t b = 0; b < s->batch; b++)                                                                     \
-                memcpy(to + b * layout.state.batch, (i ? w.dc : w.dh) + b * n, (size_t)n * sizeof(T));                 \
-        }                                                                                                              \
+#define ARITH_OF_f32 ARITH_F32
+#define ARITH_OF_f64 ARITH_F64
+
+/* One step of one sequence, taken back: some units, with which all of it begins. */
+#define BACK(T, STEP, RECALL)                                                                                                   \
+    typedef struct Back_##T {                                                                                                   \
+        const T *z, *linear, *h, *c, *behind; /* states before the step; c behind it */                                         \
+        T *dh, *dc; /* what reaches the states behind the step; then before it, but for h R' */                                 \
+        T *dx, *dr; /* dx: what activations gave; then what reaches x W' and h R' of the gates */                               \
+        T *gated;   /* of gru: the gated state, where R acts on it */                                                           \
+    } Back_##T;                                                                                                                 \
+    static void back_lstm_##T(const STEP *s, const Back_##T *k)                                                                 \
+    {                                                                                                                           \
+        enum { I, O, F, C };                                                                                                    \
+        const float clip = s->at->clip;                                                                                         \
+        const int64_t n = s->hidden, units = s->units;                                                                          \
+        const bool tied = s->at->input_forget;                                                                                  \
+        const Activation *act = s->act;                                                                                         \
+        const T *p = s->peephole, *z = k->z, *past = k->c;                                                                      \
+        T *i = k->dx + I * n, *o = k->dx + O * n, *f = k->dx + F * n, *g = k->dx + C * n, *t = s->scratch;                      \
+        T *si = t + n, *so = si + n, *sf = so + n, *sg = sf + n, *st = sg + n;                                                  \
+        slope_each_##T(&act[0], clip, units, z + I * n, i, si);                                                                 \
+        slope_each_##T(&act[0], clip, units, z + O * n, o, so);                                                                 \
+        slope_each_##T(&act[0], clip, units, z + F * n, f, sf);                                                                 \
+        slope_each_##T(&act[1], clip, units, z + C * n, g, sg);                                                                 \
+        squash_each_##T(s->kernels, &act[2], 0, units, k->behind, t);                                                           \
+        slope_each_##T(&act[2], 0, units, k->behind, t, st);                                                                    \
+        for (int64_t j = 0; j < units; j++) {                                                                                   \
+            const T dh = k->dh[j], dzo = dh * t[j] * so[j];                                                                     \
+            const T dc = k->dc[j] + dh * o[j] * st[j] + (p ? dzo * p[n + j] : 0);                                               \
+            const T di = tied ? dc * g[j] - dc * past[j] : dc * g[j], dzi = di * si[j];                                         \
+            const T dzf = tied ? 0 : dc * past[j] * sf[j], dzg = dc * i[j] * sg[j];                                             \
+            k->dc[j] = dc * f[j] + (p ? dzi * p[j] + dzf * p[2 * n + j] : 0);                                                   \
+            k->dh[j] = 0;                                                                                                       \
+            i[j] = dzi, o[j] = dzo, f[j] = dzf, g[j] = dzg;                                                                     \
+        }                                                                                                                       \
+    }                                                                                                                           \
+    static void back_gru_##T(const STEP *s, const Back_##T *k)                                                                  \
+    {                                                                                                                           \
+        enum { Z, R, H };                                                                                                       \
+        const float clip = s->at->clip;                                                                                         \
+        const int64_t n = s->hidden, units = s->units;                                                                          \
+        const Activation *act = s->act;                                                                                         \
+        T *da = s->scratch; /* what reaches the gated state */                                                                  \
+        T *z = k->dx + Z * n, *r = k->dx + R * n, *h = k->dx + H * n, *sz = da + n, *sr = sz + n, *sh = sr + n;                 \
+        slope_each_##T(&act[0], clip, units, k->z + Z * n, z, sz);                                                              \
+        slope_each_##T(&act[0], clip, units, k->z + R * n, r, sr);                                                              \
+        slope_each_##T(&act[1], clip, units, k->z + H * n, h, sh);                                                              \
+        for (int64_t j = 0; j < units; j++) {                                                                                   \
+            const T dh = k->dh[j], dzh = dh * (1 - z[j]) * sh[j];                                                               \
+            k->dh[j] = dh * z[j];                                                                                               \
+            z[j] = k->dr[Z * n + j] = dh * (k->h[j] - h[j]) * sz[j];                                                            \
+            h[j] = k->dr[H * n + j] = dzh;                                                                                      \
+        }                                                                                                                       \
+        if (!s->at->linear_before_reset) {                                                                                      \
+            const size_t m = (size_t)n;                                                                                         \
+            const Panel p = { .m = 1, .n = m, .k = m, .lda = m, .ldb = m, .ldc = m };                                           \
+            panel_##T(s->kernels, &p, k->dr + H * n, s->r + H * n * n, da, s->room);                                            \
+        }                                                                                                                       \
+        for (int64_t j = 0; j < units; j++) {                                                                                   \
+            T dr;                                                                                                               \
+            if (s->at->linear_before_reset) {                                                                                   \
+                dr = h[j] * k->linear[j];                                                                                       \
+                k->dr[H * n + j] = h[j] * r[j];                                                                                 \
+            } else {                                                                                                            \
+                dr = da[j] * k->h[j];                                                                                           \
+                k->dh[j] += da[j] * r[j];                                                                                       \
+                k->gated[j] = r[j] * k->h[j];                                                                                   \
+            }                                                                                                                   \
+            r[j] = k->dr[R * n + j] = dr * sr[j];                                                                               \
+        }                                                                                                                       \
+    }                                                                                                                           \
+    static void back_rnn_##T(const STEP *s, const Back_##T *k)                                                                  \
+    {                                                                                                                           \
+        slope_each_##T(&s->act[0], s->at->clip, s->units, k->z, k->dx, s->scratch);                                             \
+        for (int64_t j = 0; j < s->units; j++) {                                                                                \
+            k->dx[j] = k->dh[j] * s->scratch[j];                                                                                \
+            k->dh[j] = 0;                                                                                                       \
+        }                                                                                                                       \
+    }                                                                                                                           \
+    typedef void BackFn_##T(const STEP *s, const Back_##T *k);                                                                  \
+    static BackFn_##T *back_of_##T(const Cell *cell)                                                                            \
+    {                                                                                                                           \
+        return cell == &cell_lstm ? back_lstm_##T : cell == &cell_gru ? back_gru_##T : back_rnn_##T;                            \
+    }                                                                                                                           \
+    /* One direction.  Rows are those of x: the states before each step, and c behind it; what entered activations; what they \
+     * gave, and then what reaches x W'; what reaches h R', which of lstm and rnn is the same. */ \
+    typedef struct Way_##T {                                                                                                    \
+        const Cell *cell;                                                                                                       \
+        const RecurrentShape *s;                                                                                                \
+        const int64_t *lengths;                                                                                                 \
+        STEP step;                                                                                                              \
+        bool backward;                                                                                                          \
+        Layout at;                                                                                                              \
+        int64_t through; /* columns of dr that reach the state through R */                                                     \
+        RECALL forth, back;                                                                                                     \
+        const T *dy;                                                                                                            \
+        T *h, *c, *z, *linear, *dx, *dr, *gated, *dp;                                                                           \
+        T *dh, *dc, *sent[2], *reached;                                                                                         \
+    } Way_##T;                                                                                                                  \
+    static int64_t row_of_##T(const Way_##T *w, int64_t b, int64_t t)                                                           \
+    {                                                                                                                           \
+        return recurrent_place(w->backward, w->lengths[b], t) * w->at.x.step + b * w->at.x.batch;                               \
+    }                                                                                                                           \
+    static const T *past_c_##T(const Way_##T *w, int64_t b, int64_t t)                                                          \
+    {                                                                                                                           \
+        const int64_t n = w->s->hidden;                                                                                         \
+        return t ? w->c + row_of_##T(w, b, t - 1) * n : w->step.c + b * n;                                                      \
+    }                                                                                                                           \
+    static void step_of_share_##T(const void *walk, const RecurrentShare *share, int64_t t)                                     \
+    {                                                                                                                           \
+        const Way_##T *w = walk;                                                                                                \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n, u = share->unit;                                             \
+        STEP step = recurrent_part_##T(&w->step, share);                                                                        \
+        for (int64_t b = share->begin; b < share->end; b++) {                                                                   \
+            if (t >= w->lengths[b])                                                                                             \
+                continue;                                                                                                       \
+            const int64_t row = row_of_##T(w, b, t);                                                                            \
+            step.xw = step.acts = w->dx + row * wide + u;                                                                       \
+            step.hr = step.z = w->z + row * wide + u;                                                                           \
+            step.linear = w->linear ? w->linear + row * n + u : NULL;                                                           \
+            step.past = w->h + row * n + u;                                                                                     \
+            step.h = NULL;                                                                                                      \
+            step.past_c = past_c_##T(w, b, t) + u;                                                                              \
+            step.c = w->c + row * n + u;                                                                                        \
+            recurrent_step_##T(w->cell)(&step);                                                                                 \
+        }                                                                                                                       \
+    }                                                                                                                           \
+    /* What the walk went through, without its order: the states are known, and what they give R is one product. */             \
+    static void retrace_##T(Eval *e, Way_##T *w, const T *y)                                                                    \
+    {                                                                                                                           \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n;                                                              \
+        const size_t rows = (size_t)(w->s->steps * w->s->batch), units = (size_t)n;                                             \
+        for (int64_t b = 0; b < w->s->batch; b++)                                                                               \
+            for (int64_t t = 0; t < w->lengths[b]; t++) {                                                                       \
+                const int64_t k = t ? recurrent_place(w->backward, w->lengths[b], t - 1) : 0;                                   \
+                memcpy(w->h + row_of_##T(w, b, t) * n,                                                                          \
+                       t ? y + k * w->at.y.step + b * w->at.y.batch : w->step.h + b * n, units * sizeof(T));                    \
+            }                                                                                                                   \
+        const Panel p = {                                                                                                       \
+            .m = rows, .n = (size_t)wide, .k = units, .lda = units, .ldb = 1, .b_step = units, .ldc = (size_t)wide              \
+        };                                                                                                                      \
+        recurrent_product_##T(e, &p, w->h, w->step.r, w->z);                                                                    \
+        if (recurrent_is_whole(w->cell, w->step.at))                                                                            \
+            w->forth = recurrent_recall_steps_##T(e, w->cell, w->s, w->step.r);                                                 \
+        recurrent_rooms_##T(e, &w->step, &w->forth);                                                                            \
+        recurrent_walk(e, w->s, false, w->s->steps, (double)rows * 32 * (double)wide, step_of_share_##T, w);                    \
+        for (int64_t b = 0; b < w->s->batch; b++)                                                                               \
+            for (int64_t k = w->lengths[b]; k < w->s->steps; k++)                                                               \
+                memset(w->dx + (k * w->at.x.step + b * w->at.x.batch) * wide, 0, (size_t)wide * sizeof(T));                     \
+    }                                                                                                                           \
+    static void step_back_##T(const Way_##T *w, const STEP *step, const RecurrentShare *share, int64_t b, int64_t t)            \
+    {                                                                                                                           \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n, u = share->unit, row = row_of_##T(w, b, t),                  \
+                      k = recurrent_place(w->backward, w->lengths[b], t);                                                       \
+        const T *dy = w->dy ? w->dy + k * w->at.y.step + b * w->at.y.batch + u : NULL;                                          \
+        const Back_##T back = { .z = w->z + row * wide + u,                                                                     \
+                                .linear = w->linear ? w->linear + row * n + u : NULL,                                           \
+                                .h = w->h + row * n + u,                                                                        \
+                                .c = past_c_##T(w, b, t) + u,                                                                   \
+                                .behind = w->c + row * n + u,                                                                   \
+                                .dh = w->dh + b * n + u,                                                                        \
+                                .dc = w->dc + b * n + u,                                                                        \
+                                .dx = w->dx + row * wide + u,                                                                   \
+                                .dr = w->dr + row * wide + u,                                                                   \
+                                .gated = w->gated ? w->gated + row * n + u : NULL };                                            \
+        for (int64_t j = 0; dy && j < share->units; j++)                                                                        \
+            back.dh[j] += dy[j];                                                                                                \
+        back_of_##T(w->cell)(step, &back);                                                                                      \
+        for (int64_t gate = 0; gate < w->through; gate += n)                                                                    \
+            memcpy(w->sent[t % 2] + b * w->through + gate + u, back.dr + gate, (size_t)share->units * sizeof(T));               \
+    }                                                                                                                           \
+    /* First what the step behind sent through R; the last turn is that alone. */                                               \
+    static void walk_back_##T(const void *walk, const RecurrentShare *share, int64_t turn)                                      \
+    {                                                                                                                           \
+        const Way_##T *w = walk;                                                                                                \
+        const int64_t n = w->s->hidden, t = w->s->steps - 1 - turn;                                                             \
+        const STEP step = recurrent_part_##T(&w->step, share);                                                                  \
+        if (turn)                                                                                                               \
+            recurrent_recalled_##T(&w->step, &w->back, share, w->sent[(t + 1) % 2], w->reached);                                \
+        for (int64_t b = share->begin; b < share->end; b++) {                                                                   \
+            T *dh = w->dh + b * n + share->unit;                                                                                \
+            const T *reached = w->reached + b * n + share->unit;                                                                \
+            for (int64_t j = 0; turn && t + 1 < w->lengths[b] && j < share->units; j++)                                         \
+                dh[j] += reached[j];                                                                                            \
+            if (t >= 0 && t < w->lengths[b])                                                                                    \
+                step_back_##T(w, &step, share, b, t);                                                                           \
+        }                                                                                                                       \
+    }                                                                                                                           \
+    /* The gradients of peepholes are summed in one order, whoever walked. */                                                   \
+    static void peep_##T(const Way_##T *w)                                                                                      \
+    {                                                                                                                           \
+        enum { I, O, F };                                                                                                       \
+        const int64_t n = w->s->hidden;                                                                                         \
+        memset(w->dp, 0, 3 * (size_t)n * sizeof(T));                                                                            \
+        for (int64_t t = w->s->steps - 1; t >= 0; t--)                                                                          \
+            for (int64_t b = 0; b < w->s->batch; b++) {                                                                         \
+                if (t >= w->lengths[b])                                                                                         \
+                    continue;                                                                                                   \
+                const int64_t row = row_of_##T(w, b, t);                                                                        \
+                const T *dz = w->dx + row * 4 * n, *past = past_c_##T(w, b, t), *c = w->c + row * n;                            \
+                for (int64_t j = 0; j < n; j++) {                                                                               \
+                    w->dp[j] += dz[I * n + j] * past[j];                                                                        \
+                    w->dp[n + j] += dz[O * n + j] * c[j];                                                                       \
+                    w->dp[2 * n + j] += dz[F * n + j] * past[j];                                                                \
+                }                                                                                                               \
+            }                                                                                                                   \
+    }                                                                                                                           \
+    /* to[cols, n] = a' b over rows, for each side */                                                                           \
+    static void outer_##T(Eval *e, const T *a, int64_t wide, int64_t cols, int64_t rows, const PanelSide *sides,                \
+                          size_t n)                                                                                             \
+    {                                                                                                                           \
+        const Panel p = { .m = (size_t)cols, .k = (size_t)rows, .lda = 1, .a_step = (size_t)wide };                             \
+        recurrent_products_##T(e, &p, a, sides, n);                                                                             \
+    }                                                                                                                           \
+    static PanelSide side_##T(const T *b, int64_t n, T *c)                                                                      \
+    {                                                                                                                           \
+        return (PanelSide){ .n = (size_t)n, .ldb = (size_t)n, .b_step = 1, .ldc = (size_t)n, .b = b, .c = c };                  \
+    }                                                                                                                           \
+    typedef struct Columns_##T {                                                                                                \
+        Eval *e;                                                                                                                \
+        const T *x;                                                                                                             \
+        int64_t rows, wide;                                                                                                     \
+        T *sums;                                                                                                                \
+    } Columns_##T;                                                                                                              \
+    static void columns_##T(void *arg, int64_t begin, int64_t end, int worker)                                                  \
+    {                                                                                                                           \
+        const Columns_##T *c = arg;                                                                                             \
+        kernels_reduce(c->e->kernels, REDUCE_SUM, ARITH_OF_##T)                                                                 \
+            ->cols((size_t)c->rows, (size_t)(end - begin), (size_t)c->wide, c->x + begin, c->sums + begin);                     \
+        (void)worker;                                                                                                           \
+    }                                                                                                                           \
+    static void sum_columns_##T(Eval *e, const T *x, int64_t rows, int64_t wide, T *sums)                                       \
+    {                                                                                                                           \
+        Columns_##T c = { e, x, rows, wide, sums };                                                                             \
+        recurrent_shares(e, wide, 8 * (double)rows * (double)wide, columns_##T, &c);                                            \
+    }                                                                                                                           \
+    /* The gradients of what every step used. */                                                                                \
+    static void gather_##T(Eval *e, Way_##T *w, int64_t d)                                                                      \
+    {                                                                                                                           \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n, rows = w->s->steps * w->s->batch,                            \
+                      input = w->s->input, through = w->through;                                                                \
+        T *x = eval_out_##T(e, 0), *r = eval_out_##T(e, 2) + d * wide * n, *bias = eval_out_##T(e, 3) + d * 2 * wide;           \
+        T *part = d ? eval_room(e, (size_t)(rows * input), sizeof(T)) : x;                                                      \
+        const Panel p = { (size_t)rows, (size_t)input, (size_t)wide, (size_t)wide, (size_t)input, (size_t)input };              \
+        const PanelSide sides[] = { side_##T(eval_##T(e, 0), input, eval_out_##T(e, 1) + d * wide * input),                     \
+                                    side_##T(w->h, n, r), side_##T(w->gated, n, r + through * n) };                             \
+        const bool same = w->dr == w->dx;                                                                                       \
+        recurrent_product_##T(e, &p, w->dx, eval_##T(e, 1) + d * wide * input, part);                                           \
+        for (int64_t i = 0; d && i < rows * input; i++)                                                                         \
+            x[i] += part[i];                                                                                                    \
+        outer_##T(e, w->dx, wide, wide, rows, sides, same ? 2 : 1);                                                             \
+        if (!same)                                                                                                              \
+            outer_##T(e, w->dr, wide, through, rows, &sides[1], 1);                                                             \
+        if (through < wide)                                                                                                     \
+            outer_##T(e, w->dr + through, wide, wide - through, rows, &sides[2], 1);                                            \
+        sum_columns_##T(e, w->dx, rows, wide, bias);                                                                            \
+        if (same)                                                                                                               \
+            memcpy(bias + wide, bias, (size_t)wide * sizeof(T));                                                                \
+        else                                                                                                                    \
+            sum_columns_##T(e, w->dr, rows, wide, bias + wide);                                                                 \
+    }                                                                                                                           \
+    /* Rows of all steps; zeros stay behind the ends of sequences. */                                                           \
+    static T *rows_##T(Eval *e, const RecurrentShape *s, int64_t cols)                                                          \
+    {                                                                                                                           \
+        const size_t n = (size_t)(s->steps * s->batch * cols);                                                                  \
+        return eval_has(e, 4) ? eval_scratch(e, n, sizeof(T)) : eval_room(e, n, sizeof(T));                                     \
+    }                                                                                                                           \
+    static void back_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths, int64_t d)                 \
+    {                                                                                                                           \
+        const RecurrentAttr *at = e->attr;                                                                                      \
+        const Layout layout = recurrent_layout(at, s);                                                                          \
+        const int64_t n = s->hidden, wide = cell->gates * n, dy = recurrent_operands(cell), y = dy + 1 + cell->states;          \
+        const bool is_gru = cell == &cell_gru;                                                                                  \
+        T *dx = eval_room(e, (size_t)(s->steps * s->batch * wide), sizeof(T));                                                  \
+        Way_##T w = { .cell = cell,                                                                                             \
+                      .s = s,                                                                                                   \
+                      .lengths = lengths,                                                                                       \
+                      .step = recurrent_open_##T(e, cell, s, d, dx),                                                            \
+                      .backward = at->direction == RUN_REVERSE || d == 1,                                                       \
+                      .at = layout,                                                                                             \
+                      .through = recurrent_is_whole(cell, at) ? 2 * n : wide,                                                   \
+                      .dy = eval_has(e, (int)dy) ? eval_##T(e, (int)dy) + d * layout.y.direction : NULL,                        \
+                      .h = rows_##T(e, s, n),                                                                                   \
+                      .c = rows_##T(e, s, n),                                                                                   \
+                      .z = rows_##T(e, s, wide),                                                                                \
+                      .linear = is_gru ? rows_##T(e, s, n) : NULL,                                                              \
+                      .dx = dx,                                                                                                 \
+                      .dr = is_gru ? rows_##T(e, s, wide) : dx,                                                                 \
+                      .gated = is_gru ? rows_##T(e, s, n) : NULL,                                                               \
+                      .dp = cell->peephole >= 0 ? eval_out_##T(e, 4 + cell->states) + d * 3 * n : NULL,                         \
+                      .dh = recurrent_state_##T(e, (int)dy + 1, d, s),                                                          \
+                      .dc = recurrent_state_##T(e, cell->states > 1 ? (int)dy + 2 : -1, d, s) };                                \
+        retrace_##T(e, &w, eval_##T(e, (int)y) + d * layout.y.direction);                                                       \
+        const size_t through = (size_t)w.through;                                                                               \
+        const Panel p = { .k = through, .lda = through, .ldb = (size_t)n, .b_step = 1, .ldc = (size_t)n };                      \
+        w.back = recurrent_recall_##T(e, s, &p, w.step.r, 1, 0);                                                                \
+        recurrent_rooms_##T(e, &w.step, &w.back);                                                                               \
+        for (int i = 0; i < 2; i++)                                                                                             \
+            w.sent[i] = eval_scratch(e, (size_t)s->batch * through, sizeof(T));                                                 \
+        w.reached = eval_scratch(e, (size_t)(s->batch * n), sizeof(T));                                                         \
+        recurrent_walk(e, s, !recurrent_is_whole(cell, at), s->steps + 1,                                                       \
+                       (double)(s->steps * s->batch) * (double)n * (double)wide, walk_back_##T, &w);                            \
+        if (w.dp)                                                                                                               \
+            peep_##T(&w);                                                                                                       \
+        gather_##T(e, &w, d);                                                                                                   \
+        for (int i = 0; i < cell->states; i++) {                                                                                \
+            T *to = eval_out_##T(e, 4 + i) + d * layout.state.direction;                                                        \
+            for (int64_t b = 0; b < s->batch; b++)                                                                              \
+                memcpy(to + b * layout.state.batch, (i ? w.dc : w.dh) + b * n, (size_t)n * sizeof(T));                          \
+        }                                                                                                                       \
     }
-BACK(f32, StepF32, TapeF32)
-BACK(f64, StepF64, TapeF64)
+BACK(f32, StepF32, RecallF32)
+BACK(f64, StepF64, RecallF64)
 #undef BACK
 
 Status eval_recurrent_grad(Eval *e, const Cell *cell)
@@ -312,14 +374,15 @@ Status eval_recurrent_grad(Eval *e, const Cell *cell)
 
 void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *cell)
 {
-    enum { MOST = 8 + PLACES, LENGTHS = 4 };
+    enum { MOST = 8 + PLACES + 1, LENGTHS = 4 };
     const int n_in = recurrent_operands(cell);
     Node *ins[MOST] = { NULL };
     for (int i = 0; i < s->n_in; i++)
         ins[i] = s->in[i];
     for (int i = 0; i < s->n_out; i++)
         ins[n_in + i] = s->dout[i];
-    Node *call = build_node_n(b, grad, s->attr, n_in + 1 + cell->states, ins, n_in - 1);
+    ins[n_in + 1 + cell->states] = s->y[0];
+    Node *call = build_node_n(b, grad, s->attr, n_in + 2 + cell->states, ins, n_in - 1);
     for (int i = 0; i < s->n_in; i++)
         if (s->want[i])
             dx[i] = build_part(b, call, i < LENGTHS ? i : i - 1);
@@ -327,7 +390,7 @@ void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *
 
 Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, const Cell *cell)
 {
-    enum { MOST = 8 + PLACES };
+    enum { MOST = 8 + PLACES + 1 };
     Node *y = sample_recurrent(b, rng, variant, forward, cell), *ins[MOST] = { NULL };
     if (!y)
         return NULL;
@@ -340,5 +403,6 @@ Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, 
         if (rng_below(rng, 4))
             ins[n_in + i] = sample_tensor(b, rng, width, t->rank, t->dims, -1, 1);
     }
-    return build_node_n(b, op, y->attr, n_in + 1 + cell->states, ins, n_in - 1);
+    ins[n_in + 1 + cell->states] = make_cast(b, build_part(b, y, 0), width);
+    return build_node_n(b, op, y->attr, n_in + 2 + cell->states, ins, n_in - 1);
 }

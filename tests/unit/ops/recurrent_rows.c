@@ -34,7 +34,7 @@ static Node *part_of(Context *c, const Layer *l, const RecurrentAttr *at, DType 
     Rng rng = { seed_of(l->name, (uint64_t)at->direction) };
     const int64_t ways = at->direction == RUN_BIDIRECTIONAL ? 2 : 1, wide = l->gates * HIDDEN;
     const int64_t state[] = { ways, BATCH, HIDDEN }, y[] = { STEPS, ways, BATCH, HIDDEN }, batch = BATCH;
-    Node *ins[8 + 3] = { NULL };
+    Node *ins[8 + 3 + 1] = { NULL };
     ins[0] = drawn(&b, &rng, d, 3, (const int64_t[]){ STEPS, BATCH, INPUT });
     ins[1] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, INPUT });
     ins[2] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, HIDDEN });
@@ -45,11 +45,14 @@ static Node *part_of(Context *c, const Layer *l, const RecurrentAttr *at, DType 
             ins[i] =
                 i < 7 ? drawn(&b, &rng, d, 3, state) : drawn(&b, &rng, d, 2, (const int64_t[]){ ways, 3 * HIDDEN });
     }
+    Node *call = build_node_n(&b, l->op, at, l->operands, ins, l->results);
     if (part < l->results)
-        return build_part(&b, build_node_n(&b, l->op, at, l->operands, ins, l->results), part);
+        return build_part(&b, call, part);
     for (int i = 0; i < l->results; i++)
         ins[l->operands + i] = drawn(&b, &rng, d, i ? 3 : 4, i ? state : y);
-    return build_part(&b, build_node_n(&b, l->grad, at, l->operands + l->results, ins, l->n_grads), part - l->results);
+    ins[l->operands + l->results] = build_part(&b, call, 0);
+    call = build_node_n(&b, l->grad, at, l->operands + l->results + 1, ins, l->n_grads);
+    return build_part(&b, call, part - l->results);
 }
 
 static Tensor *value_at(Context *c, Node *y, const Kernels *level, int threads)
