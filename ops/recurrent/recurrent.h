@@ -236,8 +236,8 @@ void recurrent_product_f64(Eval *e, const Panel *p, const f64 *a, const f64 *b, 
 void recurrent_products_f32(Eval *e, const Panel *p, const f32 *a, const PanelSide *sides, size_t n);
 void recurrent_products_f64(Eval *e, const Panel *p, const f64 *a, const PanelSide *sides, size_t n);
 
-/* Does things 0 .. n - 1, shared out over threads where so many multiply-adds are worth it. */
-void recurrent_shares(Eval *e, int64_t n, double work, ParallelFn fn, void *arg);
+/* Does things 0 .. n - 1, shared out over threads by multiples of `whole` where so many multiply-adds are worth it. */
+void recurrent_shares(Eval *e, int64_t n, int64_t whole, double work, ParallelFn fn, void *arg);
 
 /* A random call. */
 Node *sample_recurrent(Build *b, Rng *rng, int variant, Op op, const Cell *cell);

@@ -8,6 +8,7 @@
 
 #include "ops/card/make.h"
 #include "ops/recurrent/recurrent.h"
+#include "ops/reduce.h"
 
 enum { PLACES = 3 }; /* operands that can hold what reaches results: of Y, Y_h, Y_c */
 
@@ -280,7 +281,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
     static void sum_columns_##T(Eval *e, const T *x, int64_t rows, int64_t wide, T *sums)                                       \
     {                                                                                                                           \
         Columns_##T c = { e, x, rows, wide, sums };                                                                             \
-        recurrent_shares(e, wide, 8 * (double)rows * (double)wide, columns_##T, &c);                                            \
+        recurrent_shares(e, wide, REDUCE_TILE, 8 * (double)rows * (double)wide, columns_##T, &c);                               \
     }                                                                                                                           \
     /* The gradients of what every step used. */                                                                                \
     static void gather_##T(Eval *e, Way_##T *w, int64_t d)                                                                      \

@@ -18,10 +18,28 @@ enum { BLOCK = MOST_PANEL_WIDTH }; /* units that nobody shares: whole panels at 
 
 static const double worth = 1 << 18; /* some microseconds, which waking a thread takes */
 
-void recurrent_shares(Eval *e, int64_t n, double work, ParallelFn fn, void *arg)
+/* Few shares, and whole ones, for products prepare what all rows of theirs read: one a thread, and more where a stop would have to
+ * wait for long. */
+typedef struct Shares {
+    ParallelFn fn;
+    void *arg;
+    int64_t n, each;
+} Shares;
+
+static void do_shares(void *arg, int64_t begin, int64_t end, int worker)
 {
-    if (work >= worth)
-        eval_parallel(e, n, fn, arg);
+    const Shares *s = arg;
+    for (int64_t i = begin; i < end; i++)
+        s->fn(s->arg, i * s->each, (i + 1) * s->each < s->n ? (i + 1) * s->each : s->n, worker);
+}
+
+void recurrent_shares(Eval *e, int64_t n, int64_t whole, double work, ParallelFn fn, void *arg)
+{
+    const double long_while = 1 << 30;
+    const int64_t parts = parallel_threads(e->pool) * (1 + (int64_t)(work / long_while));
+    Shares s = { fn, arg, n, ((n + parts - 1) / parts + whole - 1) / whole * whole };
+    if (work >= worth && n)
+        eval_parallel(e, (n + s.each - 1) / s.each, do_shares, &s);
     else if (n)
         fn(arg, 0, n, 0);
 }
@@ -33,6 +51,7 @@ static int64_t blocks_of(int64_t units)
 
 /* A walk under way. */
 typedef struct Going {
+    const Eval *e;
     const RecurrentShape *s;
     RecurrentTake *take;
     const void *walk;
@@ -48,7 +67,7 @@ static void go(void *arg, int64_t begin, int64_t end, int worker)
         const int64_t last = end * BLOCK < g->s->hidden ? end * BLOCK : g->s->hidden;
         share = (RecurrentShare){ 0, g->s->batch, begin * BLOCK, last - begin * BLOCK, worker };
     }
-    for (int64_t t = g->begin; t < g->end; t++)
+    for (int64_t t = g->begin; t < g->end && !eval_stopped(g->e); t++)
         g->take(g->walk, &share, t);
 }
 
@@ -57,15 +76,15 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
 {
     const int64_t blocks = blocks_of(s->hidden), threads = parallel_threads(e->pool);
     const double each = steps ? work / (double)steps : 0;
-    Going g = { s, take, walk, parts && threads > 1 && blocks >= threads && each >= worth, 0, steps };
+    Going g = { e, s, take, walk, parts && threads > 1 && blocks >= threads && each >= worth, 0, steps };
     if (!g.by_units) {
-        recurrent_shares(e, s->batch, work, go, &g);
+        recurrent_shares(e, s->batch, (s->batch + threads - 1) / threads, work, go, &g);
         return;
     }
     for (int64_t t = 0; t < steps; t++) {
         g.begin = t;
         g.end = t + 1;
-        recurrent_shares(e, blocks, each, go, &g);
+        recurrent_shares(e, blocks, 1, each, go, &g);
     }
 }
 
@@ -104,7 +123,8 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
         }                                                                                                              \
         r.room_each = panel_room(&widest);                                                                             \
         r.room = eval_room(e, (size_t)parallel_threads(e->pool) * r.room_each, sizeof(T));                             \
-        recurrent_shares(e, (int64_t)p->m, (double)p->m *(double)widest.n *(double)p->k, rows_of_##T, &r);             \
+        recurrent_shares(e, (int64_t)p->m, MOST_TILE_ROWS, (double)p->m *(double)widest.n *(double)p->k, rows_of_##T,  \
+                         &r);                                                                                          \
     }                                                                                                                  \
     void recurrent_product_##T(Eval *e, const Panel *p, const T *a, const T *b, T *c)                                  \
     {                                                                                                                  \
@@ -142,7 +162,7 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
         recall.gate = (size_t)blocks * panel_packed(&block);                                                           \
         T *to = eval_room(e, (size_t)gates * recall.gate, sizeof(T));                                                  \
         Packing_##T k = { e->kernels, &recall, *p, r, gate, to };                                                      \
-        recurrent_shares(e, gates *blocks, 4 * (double)p->k * (double)gates * (double)s->hidden, pack_##T, &k);        \
+        recurrent_shares(e, gates *blocks, 1, 4 * (double)p->k * (double)gates * (double)s->hidden, pack_##T, &k);     \
         recall.panels = to;                                                                                            \
         recall.product.columns_packed = true;                                                                          \
         recall.product.ldb = p->k * kernels_packed(e->kernels, ARITH_OF_##T)->width;                                   \
