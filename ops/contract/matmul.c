@@ -337,6 +337,19 @@ static void matmul_rooms(Eval *e, MatmulRun *r)
     r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
 }
 
+/* Rows of a stack that all meet the same right operand are rows of one matrix, for which that is packed once. */
+static void fold_stack(MatmulRun *r, int64_t *stack)
+{
+    bool repeats = r->ai == r->k && r->ap == 1;
+    for (int i = 0; i < r->rank && repeats; i++)
+        repeats = r->dims[i] == 1 || (r->b_stride[i] == 0 && r->a_stride[i] != 0);
+    if (!repeats)
+        return;
+    r->m *= (size_t)*stack;
+    r->rank = 0;
+    *stack = 1;
+}
+
 /* The stacks are those of the first: the others have the same. */
 static Status matmul_sides(Eval *const *calls, int n)
 {
@@ -359,6 +372,7 @@ static Status matmul_sides(Eval *const *calls, int n)
         stack *= r.dims[i];
     if (stack * m == 0 || r.n == 0)
         return OK;
+    fold_stack(&r, &stack);
     split_matrix(&r, stack, parallel_threads(e->pool));
     if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
         matmul_rooms(e, &r);
