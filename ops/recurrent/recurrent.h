@@ -16,6 +16,7 @@ typedef struct RecurrentAttr {
     bool input_forget;        /* of lstm: the forget gate is 1 - input gate */
     bool linear_before_reset; /* of gru: the reset gate acts on the product, not on the state */
     int state_type;           /* of lstm: DType + 1 of Y_c; 0: that of the data */
+    int product_type;         /* of gradients: DType + 1 of what meets in products; 0: that of the data */
 } RecurrentAttr;
 
 extern const char *const recurrent_directions[];
@@ -83,15 +84,18 @@ typedef struct RecallF32 {
     int gates;
     int64_t units;          /* columns of a gate */
     size_t gate, room_each; /* elements from one gate to the next; of room, for each worker */
-    const f32 *panels;
+    size_t depth;           /* k, filled up */
+    const void *panels;
 } RecallF32;
 
 /* One step of one sequence, some units of it: gates is [gates, hidden] of x W' and of h R', and all of it begins with the first unit. */
 typedef struct StepF32 {
     const RecurrentAttr *at;
     const Activation *act;
-    int64_t hidden, units; /* elements from gate to gate; those of them that the step is of */
-    const f32 *xw, *hr, *wb, *rb, *bias, *peephole, *r; /* bias: Wb + Rb; biases and peephole may be null */
+    int64_t hidden, units;                          /* elements from gate to gate; those of them that the step is of */
+    const f32 *xw, *hr, *wb, *rb, *bias, *peephole; /* bias: Wb + Rb; biases and peephole may be null */
+    const void *x, *w, *r;                          /* of products: in words of bf16, or in the step's own type */
+    bool in_words;
     const f32 *past, *past_c; /* the states before it; and behind it, where h may be null: nobody asks */
     f32 *h, *c, *scratch;     /* scratch: RECURRENT_SCRATCH * hidden */
     f32 *z, *acts,
@@ -106,13 +110,16 @@ typedef struct RecallF64 {
     int gates;
     int64_t units;
     size_t gate, room_each;
-    const f64 *panels;
+    size_t depth;
+    const void *panels;
 } RecallF64;
 typedef struct StepF64 {
     const RecurrentAttr *at;
     const Activation *act;
     int64_t hidden, units;
-    const f64 *xw, *hr, *wb, *rb, *bias, *peephole, *r;
+    const f64 *xw, *hr, *wb, *rb, *bias, *peephole;
+    const void *x, *w, *r;
+    bool in_words;
     const f64 *past, *past_c;
     f64 *h, *c, *scratch, *z, *acts, *linear;
     DType own;
@@ -194,22 +201,30 @@ static inline bool recurrent_is_whole(const Cell *cell, const RecurrentAttr *at)
     return cell == &cell_gru && !at->linear_before_reset;
 }
 
+/* The type of what meets in products; and whether they are those of bf16 as it lies (docs/arithmetic.md). */
+DType recurrent_own(const Eval *e);
+bool recurrent_in_words(const Eval *e, const Cell *cell, DType own);
+
+/* to[at ..] = n numbers as products have them. */
+void recurrent_keep_f32(const StepF32 *step, const f32 *from, int64_t n, void *to, int64_t at);
+void recurrent_keep_f64(const StepF64 *step, const f64 *from, int64_t n, void *to, int64_t at);
+
 /* Packs R for products of p's k, strides of b and row strides of a and c: so many gates, which lie `gate` apart. */
-RecallF32 recurrent_recall_f32(Eval *e, const RecurrentShape *s, const Panel *p, const f32 *r, int gates, size_t gate);
-RecallF64 recurrent_recall_f64(Eval *e, const RecurrentShape *s, const Panel *p, const f64 *r, int gates, size_t gate);
+RecallF32 recurrent_recall_f32(Eval *e, const RecurrentShape *s, const Panel *p, const void *r, int gates, size_t gate);
+RecallF64 recurrent_recall_f64(Eval *e, const RecurrentShape *s, const Panel *p, const void *r, int gates, size_t gate);
 
 /* The same for steps forward: of states with R'. */
-RecallF32 recurrent_recall_steps_f32(Eval *e, const Cell *cell, const RecurrentShape *s, const f32 *r);
-RecallF64 recurrent_recall_steps_f64(Eval *e, const Cell *cell, const RecurrentShape *s, const f64 *r);
+RecallF32 recurrent_recall_steps_f32(Eval *e, const Cell *cell, const RecurrentShape *s, const StepF32 *step);
+RecallF64 recurrent_recall_steps_f64(Eval *e, const Cell *cell, const RecurrentShape *s, const StepF64 *step);
 
 /* Room that steps and their products work in, for each worker. */
 void recurrent_rooms_f32(Eval *e, StepF32 *step, const RecallF32 *recall);
 void recurrent_rooms_f64(Eval *e, StepF64 *step, const RecallF64 *recall);
 
 /* The product of a share: rows of `from` with its columns, to their places in `to`. */
-void recurrent_recalled_f32(const StepF32 *step, const RecallF32 *recall, const RecurrentShare *share, const f32 *from,
+void recurrent_recalled_f32(const StepF32 *step, const RecallF32 *recall, const RecurrentShare *share, const void *from,
                             f32 *to);
-void recurrent_recalled_f64(const StepF64 *step, const RecallF64 *recall, const RecurrentShare *share, const f64 *from,
+void recurrent_recalled_f64(const StepF64 *step, const RecallF64 *recall, const RecurrentShare *share, const void *from,
                             f64 *to);
 
 /* The step of a share: weights, scratch and room are those of its units and its worker. */
@@ -231,10 +246,10 @@ void slope_each_f64(const Activation *a, float clip, int64_t n, const f64 *x, co
 enum { RECURRENT_SIDES = 4 };
 
 /* c = a b, rows shared out over threads; and several products of the same a, at most RECURRENT_SIDES. */
-void recurrent_product_f32(Eval *e, const Panel *p, const f32 *a, const f32 *b, f32 *c);
-void recurrent_product_f64(Eval *e, const Panel *p, const f64 *a, const f64 *b, f64 *c);
-void recurrent_products_f32(Eval *e, const Panel *p, const f32 *a, const PanelSide *sides, size_t n);
-void recurrent_products_f64(Eval *e, const Panel *p, const f64 *a, const PanelSide *sides, size_t n);
+void recurrent_product_f32(Eval *e, const Panel *p, const void *a, const void *b, f32 *c);
+void recurrent_product_f64(Eval *e, const Panel *p, const void *a, const void *b, f64 *c);
+void recurrent_products_f32(Eval *e, const Panel *p, const void *a, const PanelSide *sides, size_t n);
+void recurrent_products_f64(Eval *e, const Panel *p, const void *a, const PanelSide *sides, size_t n);
 
 /* Does things 0 .. n - 1, shared out over threads by multiples of `whole` where so many multiply-adds are worth it. */
 void recurrent_shares(Eval *e, int64_t n, int64_t whole, double work, ParallelFn fn, void *arg);

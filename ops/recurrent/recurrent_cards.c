@@ -7,6 +7,13 @@ static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, inpu
 static const AttrSpec gru_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
                                       ATTR_LAST };
 static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
+static const AttrSpec lstm_grad_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
+                                            ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0),
+                                            ATTR_OURS(RecurrentAttr, product_type, DTYPE, 0), ATTR_LAST };
+static const AttrSpec gru_grad_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
+                                           ATTR_OURS(RecurrentAttr, product_type, DTYPE, 0), ATTR_LAST };
+static const AttrSpec rnn_grad_attrs[] = { RECURRENT_ATTRS, ATTR_OURS(RecurrentAttr, product_type, DTYPE, 0),
+                                           ATTR_LAST };
 
 /* Weights of all gates lie in dimension 1: each row gives one number before the gate's function. */
 static int rows_of_gates(const Node *n, int operand)
@@ -83,7 +90,7 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .max_in = n_operands,                                                                                          \
         .min_out = n_results,                                                                                          \
         .max_out = n_results,                                                                                          \
-        .attrs = word##_attrs,                                                                                         \
+        .attrs = word##_grad_attrs,                                                                                    \
         .infer = infer_##word##_grad,                                                                                  \
         .eval = eval_##word##_grad,                                                                                    \
         .sample = sample_##word##_grad,                                                                                \

@@ -175,7 +175,7 @@ static int row_of(const Activation *a)
         p.m = 1;                                                                                                       \
         for (int64_t j = 0; j < s->units; j++)                                                                         \
             gated[j] = narrowed_##T(s->own, reset[j] * s->past[j]);                                                    \
-        panel_##T(s->kernels, &p, gated, s->recall->panels + H * s->recall->gate, product, s->room);                   \
+        panel_##T(s->kernels, &p, gated, (const T *)s->recall->panels + H * s->recall->gate, product, s->room);        \
     }                                                                                                                  \
     void step_gru_##T(const STEP *s)                                                                                   \
     {                                                                                                                  \

@@ -34,6 +34,10 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
     if (!type_agrees(q->in[at_y], y->parts[0]))
         return infer_fail(q, "operand %d is %s, wanted is %s", at_y, type_text(q->scratch, q->in[at_y]),
                           type_text(q->scratch, y->parts[0]));
+    DType product = q->in[0]->dtype;
+    if (attr_dtype(((const RecurrentAttr *)q->attr)->product_type, &product) && product != BF16 &&
+        product != q->in[0]->dtype)
+        return infer_fail(q, "cannot multiply in %s", dtype_name(product));
     const Type *w = q->in[1], *r = q->in[2];
     const int64_t d = w->rank == 3 ? w->dims[0] : DIM_UNKNOWN, hidden = r->rank == 3 ? r->dims[2] : DIM_UNKNOWN;
     const int64_t wide = hidden < 0 ? hidden : cell->gates * hidden;
@@ -103,7 +107,9 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         if (!s->at->linear_before_reset) {                                                                                      \
             const size_t m = (size_t)n;                                                                                         \
             const Panel p = { .m = 1, .n = m, .k = m, .lda = m, .ldb = m, .ldc = m };                                           \
-            panel_##T(s->kernels, &p, k->dr + H * n, s->r + H * n * n, da, s->room);                                            \
+            T *sent = sh + n;                                                                                                   \
+            recurrent_keep_##T(s, k->dr + H * n, n, sent, 0);                                                                   \
+            panel_##T(s->kernels, &p, sent, (const T *)s->r + H * n * n, da, s->room);                                          \
         }                                                                                                                       \
         for (int64_t j = 0; j < units; j++) {                                                                                   \
             T dr;                                                                                                               \
@@ -144,7 +150,9 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         RECALL forth, back;                                                                                                     \
         const T *dy;                                                                                                            \
         T *h, *c, *z, *linear, *dx, *dr, *gated, *dp;                                                                           \
-        T *dh, *dc, *sent[2], *reached;                                                                                         \
+        const void *states; /* h as products have it */                                                                         \
+        T *dh, *dc, *reached;                                                                                                   \
+        void *sent[2]; /* through R, in turns */                                                                                \
     } Way_##T;                                                                                                                  \
     static int64_t row_of_##T(const Way_##T *w, int64_t b, int64_t t)                                                           \
     {                                                                                                                           \
@@ -174,6 +182,26 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             recurrent_step_##T(w->cell)(&step);                                                                                 \
         }                                                                                                                       \
     }                                                                                                                           \
+    /* What is multiplied, in the type of products. */                                                                          \
+    typedef struct Kept_##T {                                                                                                   \
+        const STEP *step;                                                                                                       \
+        const T *from;                                                                                                          \
+        void *to;                                                                                                               \
+    } Kept_##T;                                                                                                                 \
+    static void keep_##T(void *arg, int64_t begin, int64_t end, int worker)                                                     \
+    {                                                                                                                           \
+        const Kept_##T *k = arg;                                                                                                \
+        recurrent_keep_##T(k->step, k->from + begin, end - begin, k->to, begin);                                                \
+        (void)worker;                                                                                                           \
+    }                                                                                                                           \
+    static const void *kept_##T(Eval *e, const STEP *step, const T *from, int64_t n)                                            \
+    {                                                                                                                           \
+        if (!dtype_is_narrow(step->own))                                                                                        \
+            return from;                                                                                                        \
+        Kept_##T k = { step, from, eval_room(e, (size_t)n, sizeof(T)) };                                                        \
+        recurrent_shares(e, n, REDUCE_TILE, 8 * (double)n, keep_##T, &k);                                                       \
+        return k.to;                                                                                                            \
+    }                                                                                                                           \
     /* What the walk went through, without its order: the states are known, and what they give R is one product. */             \
     static void retrace_##T(Eval *e, Way_##T *w, const T *y)                                                                    \
     {                                                                                                                           \
@@ -185,12 +213,18 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                 memcpy(w->h + row_of_##T(w, b, t) * n,                                                                          \
                        t ? y + k * w->at.y.step + b * w->at.y.batch : w->step.h + b * n, units * sizeof(T));                    \
             }                                                                                                                   \
-        const Panel p = {                                                                                                       \
-            .m = rows, .n = (size_t)wide, .k = units, .lda = units, .ldb = 1, .b_step = units, .ldc = (size_t)wide              \
-        };                                                                                                                      \
-        recurrent_product_##T(e, &p, w->h, w->step.r, w->z);                                                                    \
+        const Panel p = { .m = rows,                                                                                            \
+                          .n = (size_t)wide,                                                                                    \
+                          .k = units,                                                                                           \
+                          .lda = units,                                                                                         \
+                          .ldb = 1,                                                                                             \
+                          .b_step = units,                                                                                      \
+                          .ldc = (size_t)wide,                                                                                  \
+                          .is_bf16 = w->step.in_words };                                                                        \
+        w->states = kept_##T(e, &w->step, w->h, (int64_t)rows * n);                                                             \
+        recurrent_product_##T(e, &p, w->states, w->step.r, w->z);                                                               \
         if (recurrent_is_whole(w->cell, w->step.at))                                                                            \
-            w->forth = recurrent_recall_steps_##T(e, w->cell, w->s, w->step.r);                                                 \
+            w->forth = recurrent_recall_steps_##T(e, w->cell, w->s, &w->step);                                                  \
         recurrent_rooms_##T(e, &w->step, &w->forth);                                                                            \
         recurrent_walk(e, w->s, false, w->s->steps, (double)rows * 32 * (double)wide, step_of_share_##T, w);                    \
         for (int64_t b = 0; b < w->s->batch; b++)                                                                               \
@@ -216,7 +250,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             back.dh[j] += dy[j];                                                                                                \
         back_of_##T(w->cell)(step, &back);                                                                                      \
         for (int64_t gate = 0; gate < w->through; gate += n)                                                                    \
-            memcpy(w->sent[t % 2] + b * w->through + gate + u, back.dr + gate, (size_t)share->units * sizeof(T));               \
+            recurrent_keep_##T(step, back.dr + gate, share->units, w->sent[t % 2], b * w->through + gate + u);                  \
     }                                                                                                                           \
     /* First what the step behind sent through R; the last turn is that alone. */                                               \
     static void walk_back_##T(const void *walk, const RecurrentShare *share, int64_t turn)                                      \
@@ -255,13 +289,16 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
             }                                                                                                                   \
     }                                                                                                                           \
     /* to[cols, n] = a' b over rows, for each side */                                                                           \
-    static void outer_##T(Eval *e, const T *a, int64_t wide, int64_t cols, int64_t rows, const PanelSide *sides,                \
-                          size_t n)                                                                                             \
+    static void outer_##T(Eval *e, const Way_##T *w, const void *a, int64_t cols, const PanelSide *sides, size_t n)             \
     {                                                                                                                           \
-        const Panel p = { .m = (size_t)cols, .k = (size_t)rows, .lda = 1, .a_step = (size_t)wide };                             \
+        const Panel p = { .m = (size_t)cols,                                                                                    \
+                          .k = (size_t)(w->s->steps * w->s->batch),                                                             \
+                          .lda = 1,                                                                                             \
+                          .a_step = (size_t)(w->cell->gates * w->s->hidden),                                                    \
+                          .is_bf16 = w->step.in_words };                                                                        \
         recurrent_products_##T(e, &p, a, sides, n);                                                                             \
     }                                                                                                                           \
-    static PanelSide side_##T(const T *b, int64_t n, T *c)                                                                      \
+    static PanelSide side_##T(const void *b, int64_t n, T *c)                                                                   \
     {                                                                                                                           \
         return (PanelSide){ .n = (size_t)n, .ldb = (size_t)n, .b_step = 1, .ldc = (size_t)n, .b = b, .c = c };                  \
     }                                                                                                                           \
@@ -290,23 +327,32 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                       input = w->s->input, through = w->through;                                                                \
         T *x = eval_out_##T(e, 0), *r = eval_out_##T(e, 2) + d * wide * n, *bias = eval_out_##T(e, 3) + d * 2 * wide;           \
         T *part = d ? eval_room(e, (size_t)(rows * input), sizeof(T)) : x;                                                      \
-        const Panel p = { (size_t)rows, (size_t)input, (size_t)wide, (size_t)wide, (size_t)input, (size_t)input };              \
-        const PanelSide sides[] = { side_##T(eval_##T(e, 0), input, eval_out_##T(e, 1) + d * wide * input),                     \
-                                    side_##T(w->h, n, r), side_##T(w->gated, n, r + through * n) };                             \
         const bool same = w->dr == w->dx;                                                                                       \
-        recurrent_product_##T(e, &p, w->dx, eval_##T(e, 1) + d * wide * input, part);                                           \
-        for (int64_t i = 0; d && i < rows * input; i++)                                                                         \
-            x[i] += part[i];                                                                                                    \
-        outer_##T(e, w->dx, wide, wide, rows, sides, same ? 2 : 1);                                                             \
-        if (!same)                                                                                                              \
-            outer_##T(e, w->dr, wide, through, rows, &sides[1], 1);                                                             \
-        if (through < wide)                                                                                                     \
-            outer_##T(e, w->dr + through, wide, wide - through, rows, &sides[2], 1);                                            \
         sum_columns_##T(e, w->dx, rows, wide, bias);                                                                            \
         if (same)                                                                                                               \
             memcpy(bias + wide, bias, (size_t)wide * sizeof(T));                                                                \
         else                                                                                                                    \
             sum_columns_##T(e, w->dr, rows, wide, bias + wide);                                                                 \
+        const void *dx = kept_##T(e, &w->step, w->dx, rows * wide),                                                             \
+                   *dr = same ? dx : kept_##T(e, &w->step, w->dr, rows * wide),                                                 \
+                   *gated = through < wide ? kept_##T(e, &w->step, w->gated, rows * n) : NULL;                                  \
+        const Panel p = { .m = (size_t)rows,                                                                                    \
+                          .n = (size_t)input,                                                                                   \
+                          .k = (size_t)wide,                                                                                    \
+                          .lda = (size_t)wide,                                                                                  \
+                          .ldb = (size_t)input,                                                                                 \
+                          .ldc = (size_t)input,                                                                                 \
+                          .is_bf16 = w->step.in_words };                                                                        \
+        const PanelSide sides[] = { side_##T(w->step.x, input, eval_out_##T(e, 1) + d * wide * input),                          \
+                                    side_##T(w->states, n, r), side_##T(gated, n, r + through * n) };                           \
+        recurrent_product_##T(e, &p, dx, w->step.w, part);                                                                      \
+        for (int64_t i = 0; d && i < rows * input; i++)                                                                         \
+            x[i] += part[i];                                                                                                    \
+        outer_##T(e, w, dx, wide, sides, same ? 2 : 1);                                                                         \
+        if (!same)                                                                                                              \
+            outer_##T(e, w, dr, through, &sides[1], 1);                                                                         \
+        if (through < wide)                                                                                                     \
+            outer_##T(e, w, (const T *)dr + through, wide - through, &sides[2], 1);                                             \
     }                                                                                                                           \
     /* Rows of all steps; zeros stay behind the ends of sequences. */                                                           \
     static T *rows_##T(Eval *e, const RecurrentShape *s, int64_t cols)                                                          \
@@ -341,7 +387,9 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                       .dc = recurrent_state_##T(e, cell->states > 1 ? (int)dy + 2 : -1, d, s) };                                \
         retrace_##T(e, &w, eval_##T(e, (int)y) + d * layout.y.direction);                                                       \
         const size_t through = (size_t)w.through;                                                                               \
-        const Panel p = { .k = through, .lda = through, .ldb = (size_t)n, .b_step = 1, .ldc = (size_t)n };                      \
+        const Panel p = {                                                                                                       \
+            .k = through, .lda = through, .ldb = (size_t)n, .b_step = 1, .ldc = (size_t)n, .is_bf16 = w.step.in_words           \
+        };                                                                                                                      \
         w.back = recurrent_recall_##T(e, s, &p, w.step.r, 1, 0);                                                                \
         recurrent_rooms_##T(e, &w.step, &w.back);                                                                               \
         for (int i = 0; i < 2; i++)                                                                                             \
@@ -383,7 +431,9 @@ void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *
     for (int i = 0; i < s->n_out; i++)
         ins[n_in + i] = s->dout[i];
     ins[n_in + 1 + cell->states] = s->y[0];
-    Node *call = build_node_n(b, grad, s->attr, n_in + 2 + cell->states, ins, n_in - 1);
+    RecurrentAttr at = *(const RecurrentAttr *)s->attr;
+    at.product_type = s->call->type && type_result(s->call->type, 0)->dtype == BF16 ? BF16 + 1 : 0;
+    Node *call = build_node_n(b, grad, &at, n_in + 2 + cell->states, ins, n_in - 1);
     for (int i = 0; i < s->n_in; i++)
         if (s->want[i])
             dx[i] = build_part(b, call, i < LENGTHS ? i : i - 1);
@@ -405,5 +455,7 @@ Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, 
             ins[n_in + i] = sample_tensor(b, rng, width, t->rank, t->dims, -1, 1);
     }
     ins[n_in + 1 + cell->states] = make_cast(b, build_part(b, y, 0), width);
-    return build_node_n(b, op, y->attr, n_in + 2 + cell->states, ins, n_in - 1);
+    RecurrentAttr at = *(const RecurrentAttr *)y->attr;
+    at.product_type = width == F32 && in(y, 0)->type->dtype == BF16 ? BF16 + 1 : 0;
+    return build_node_n(b, op, &at, n_in + 2 + cell->states, ins, n_in - 1);
 }

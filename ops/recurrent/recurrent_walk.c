@@ -91,11 +91,28 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
 #define ARITH_OF_f32 ARITH_F32
 #define ARITH_OF_f64 ARITH_F64
 
+/* Words of bf16 are made of f32 alone. */
+#define WORDS_OF_f32(to, from, n) bf16_from_f32_block(to, from, n)
+#define WORDS_OF_f64(to, from, n) ((void)(to))
+
+bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
+{
+    return own == BF16 && eval_options(e)->narrow && kernels_packed_bf16(e->kernels) &&
+           !recurrent_is_whole(cell, e->attr);
+}
+
+DType recurrent_own(const Eval *e)
+{
+    DType own = e->in[0]->type->dtype;
+    (void)attr_dtype(((const RecurrentAttr *)e->attr)->product_type, &own);
+    return own;
+}
+
 #define RECURRENT(T, STEP, RECALL)                                                                                     \
     typedef struct Product_##T {                                                                                       \
         const Kernels *kernels;                                                                                        \
         const Panel *p;                                                                                                \
-        const T *a;                                                                                                    \
+        const void *a;                                                                                                 \
         const PanelSide *sides;                                                                                        \
         size_t n, room_each;                                                                                           \
         T *room;                                                                                                       \
@@ -110,10 +127,14 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
             sides[i] = r->sides[i];                                                                                    \
             sides[i].c = (T *)sides[i].c + (size_t)begin * sides[i].ldc;                                               \
         }                                                                                                              \
-        panel_sides_##T(r->kernels, &p, r->a + (size_t)begin * p.lda, sides, r->n,                                     \
-                        r->room + (size_t)worker * r->room_each);                                                      \
+        T *room = r->room + (size_t)worker * r->room_each;                                                             \
+        const size_t at = (size_t)begin * p.lda;                                                                       \
+        if (p.is_bf16)                                                                                                 \
+            panel_sides_bf16(r->kernels, &p, (const u16 *)r->a + at, sides, r->n, (void *)room);                       \
+        else                                                                                                           \
+            panel_sides_##T(r->kernels, &p, (const T *)r->a + at, sides, r->n, room);                                  \
     }                                                                                                                  \
-    void recurrent_products_##T(Eval *e, const Panel *p, const T *a, const PanelSide *sides, size_t n)                 \
+    void recurrent_products_##T(Eval *e, const Panel *p, const void *a, const PanelSide *sides, size_t n)              \
     {                                                                                                                  \
         Product_##T r = { e->kernels, p, a, sides, n, 0, NULL };                                                       \
         Panel widest = *p;                                                                                             \
@@ -126,7 +147,7 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
         recurrent_shares(e, (int64_t)p->m, MOST_TILE_ROWS, (double)p->m *(double)widest.n *(double)p->k, rows_of_##T,  \
                          &r);                                                                                          \
     }                                                                                                                  \
-    void recurrent_product_##T(Eval *e, const Panel *p, const T *a, const T *b, T *c)                                  \
+    void recurrent_product_##T(Eval *e, const Panel *p, const void *a, const void *b, T *c)                            \
     {                                                                                                                  \
         const PanelSide side = { .n = p->n, .ldb = p->ldb, .b_step = p->b_step, .ldc = p->ldc, .b = b, .c = c };       \
         recurrent_products_##T(e, p, a, &side, 1);                                                                     \
@@ -136,9 +157,9 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
         const Kernels *kernels;                                                                                        \
         RECALL *recall;                                                                                                \
         Panel p;                                                                                                       \
-        const T *r;                                                                                                    \
+        const void *r;                                                                                                 \
         size_t gate;                                                                                                   \
-        T *to;                                                                                                         \
+        void *to;                                                                                                      \
     } Packing_##T;                                                                                                     \
     static void pack_##T(void *arg, int64_t begin, int64_t end, int worker)                                            \
     {                                                                                                                  \
@@ -149,49 +170,94 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
             const size_t gate = (size_t)(i / across), unit = (size_t)(i % across) * BLOCK;                             \
             Panel p = k->p;                                                                                            \
             p.n = n - unit < BLOCK ? n - unit : BLOCK;                                                                 \
-            panel_pack_##T(k->kernels, &p, k->r + gate * k->gate + unit * p.b_step,                                    \
-                           k->to + gate * k->recall->gate + unit * p.k);                                               \
+            const size_t from = gate * k->gate + unit * p.b_step,                                                      \
+                         to = gate * k->recall->gate + unit * k->recall->depth;                                        \
+            if (p.is_bf16)                                                                                             \
+                panel_pack_bf16(k->kernels, &p, (const u16 *)k->r + from, (u16 *)k->to + to);                          \
+            else                                                                                                       \
+                panel_pack_##T(k->kernels, &p, (const T *)k->r + from, (T *)k->to + to);                               \
         }                                                                                                              \
         (void)worker;                                                                                                  \
     }                                                                                                                  \
-    RECALL recurrent_recall_##T(Eval *e, const RecurrentShape *s, const Panel *p, const T *r, int gates, size_t gate)  \
+    RECALL recurrent_recall_##T(Eval *e, const RecurrentShape *s, const Panel *p, const void *r, int gates,            \
+                                size_t gate)                                                                           \
     {                                                                                                                  \
-        RECALL recall = { .product = *p, .gates = gates, .units = s->hidden };                                         \
+        const PackedLoops *l =                                                                                         \
+            p->is_bf16 ? kernels_packed_bf16(e->kernels) : kernels_packed(e->kernels, ARITH_OF_##T);                   \
+        const size_t depth = (p->k + l->depth - 1) / l->depth * l->depth;                                              \
+        RECALL recall = { .product = *p, .gates = gates, .units = s->hidden, .depth = depth };                         \
         const Panel block = { .n = BLOCK, .k = p->k };                                                                 \
         const int64_t blocks = blocks_of(s->hidden);                                                                   \
         recall.gate = (size_t)blocks * panel_packed(&block);                                                           \
-        T *to = eval_room(e, (size_t)gates * recall.gate, sizeof(T));                                                  \
+        void *to = eval_room(e, (size_t)gates * recall.gate, sizeof(T));                                               \
         Packing_##T k = { e->kernels, &recall, *p, r, gate, to };                                                      \
         recurrent_shares(e, gates *blocks, 1, 4 * (double)p->k * (double)gates * (double)s->hidden, pack_##T, &k);     \
         recall.panels = to;                                                                                            \
         recall.product.columns_packed = true;                                                                          \
-        recall.product.ldb = p->k * kernels_packed(e->kernels, ARITH_OF_##T)->width;                                   \
+        recall.product.ldb = depth * l->width;                                                                         \
         recall.product.b_step = 0;                                                                                     \
         recall.product.m = (size_t)s->batch;                                                                           \
         recall.product.n = (size_t)s->hidden;                                                                          \
         recall.room_each = panel_room(&recall.product);                                                                \
         return recall;                                                                                                 \
     }                                                                                                                  \
-    void recurrent_recalled_##T(const STEP *step, const RECALL *recall, const RecurrentShare *share, const T *from,    \
+    void recurrent_recalled_##T(const STEP *step, const RECALL *recall, const RecurrentShare *share, const void *from, \
                                 T *to)                                                                                 \
     {                                                                                                                  \
         PanelSide sides[RECURRENT_SIDES];                                                                              \
         Panel p = recall->product;                                                                                     \
         p.m = (size_t)(share->end - share->begin);                                                                     \
-        for (int g = 0; g < recall->gates; g++)                                                                        \
+        const size_t one = p.is_bf16 ? sizeof(u16) : sizeof(T), a = (size_t)share->begin * p.lda;                      \
+        T *room = step->room + (size_t)share->worker * recall->room_each;                                              \
+        for (int g = 0; g < recall->gates; g++) {                                                                      \
+            const size_t at = (size_t)g * recall->gate + (size_t)share->unit * recall->depth;                          \
             sides[g] = (PanelSide){ .n = (size_t)share->units,                                                         \
                                     .ldb = p.ldb,                                                                      \
                                     .ldc = p.ldc,                                                                      \
-                                    .b = recall->panels + (size_t)g * recall->gate + (size_t)share->unit * p.k,        \
+                                    .b = (const char *)recall->panels + at * one,                                      \
                                     .c = to + (size_t)share->begin * p.ldc + g * recall->units + share->unit };        \
-        panel_sides_##T(step->kernels, &p, from + (size_t)share->begin * p.lda, sides, (size_t)recall->gates,          \
-                        step->room + (size_t)share->worker * recall->room_each);                                       \
+        }                                                                                                              \
+        if (p.is_bf16)                                                                                                 \
+            panel_sides_bf16(step->kernels, &p, (const u16 *)from + a, sides, (size_t)recall->gates, (void *)room);    \
+        else                                                                                                           \
+            panel_sides_##T(step->kernels, &p, (const T *)from + a, sides, (size_t)recall->gates, room);               \
     }                                                                                                                  \
-    RECALL recurrent_recall_steps_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const T *r)                  \
+    void recurrent_keep_##T(const STEP *step, const T *from, int64_t n, void *to, int64_t at)                          \
+    {                                                                                                                  \
+        T *wide = (T *)to + at;                                                                                        \
+        if (step->in_words)                                                                                            \
+            WORDS_OF_##T((u16 *)to + at, from, (size_t)n);                                                             \
+        else if (!dtype_is_narrow(step->own))                                                                          \
+            memcpy(wide, from, (size_t)n * sizeof(T));                                                                 \
+        else                                                                                                           \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                wide[j] = narrowed_##T(step->own, from[j]);                                                            \
+    }                                                                                                                  \
+    /* An operand of products in the type that they are of, a copy unless it is that already. */                       \
+    static const void *factor_##T(Eval *e, const STEP *step, int operand)                                              \
+    {                                                                                                                  \
+        const Tensor *t = e->in[operand];                                                                              \
+        if (step->in_words && t->type->dtype == BF16)                                                                  \
+            return t->data;                                                                                            \
+        const T *from = eval_##T(e, operand);                                                                          \
+        if (!dtype_is_narrow(step->own) || (!step->in_words && t->type->dtype == step->own))                           \
+            return from;                                                                                               \
+        const int64_t n = tensor_elements(t);                                                                          \
+        void *to = eval_room(e, (size_t)n, sizeof(T));                                                                 \
+        recurrent_keep_##T(step, from, n, to, 0);                                                                      \
+        return to;                                                                                                     \
+    }                                                                                                                  \
+    static const void *direction_##T(const STEP *step, const void *factor, int64_t at)                                 \
+    {                                                                                                                  \
+        return step->in_words ? (const void *)((const u16 *)factor + at) : (const void *)((const T *)factor + at);     \
+    }                                                                                                                  \
+    RECALL recurrent_recall_steps_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const STEP *step)            \
     {                                                                                                                  \
         const size_t n = (size_t)s->hidden;                                                                            \
-        const Panel p = { .k = n, .lda = n, .ldb = 1, .b_step = n, .ldc = (size_t)cell->gates * n };                   \
-        return recurrent_recall_##T(e, s, &p, r, cell->gates, n * n);                                                  \
+        const Panel p = {                                                                                              \
+            .k = n, .lda = n, .ldb = 1, .b_step = n, .ldc = (size_t)cell->gates * n, .is_bf16 = step->in_words         \
+        };                                                                                                             \
+        return recurrent_recall_##T(e, s, &p, step->r, cell->gates, n * n);                                            \
     }                                                                                                                  \
     STEP recurrent_part_##T(const STEP *whole, const RecurrentShare *share)                                            \
     {                                                                                                                  \
@@ -213,7 +279,8 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
         bool backward;                                                                                                 \
         const int64_t *lengths;                                                                                        \
         const T *xw;                                                                                                   \
-        T *y, *hr, *met[2]; /* met: what meets R, in turns */                                                          \
+        T *y, *hr;                                                                                                     \
+        void *met[2]; /* what meets R, in turns */                                                                     \
         RECALL recall;                                                                                                 \
         Layout at;                                                                                                     \
     } Walk_##T;                                                                                                        \
@@ -234,8 +301,7 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
             step.past_c = step.c = w->step.c + b * n + u;                                                              \
             recurrent_step_##T(w->cell)(&step);                                                                        \
             memcpy(w->y + k * w->at.y.step + b * w->at.y.batch + u, step.h, (size_t)share->units * sizeof(T));         \
-            for (int64_t j = 0; j < share->units; j++)                                                                 \
-                w->met[(t + 1) % 2][b * n + u + j] = narrowed_##T(step.own, step.h[j]);                                \
+            recurrent_keep_##T(&step, step.h, share->units, w->met[(t + 1) % 2], b *n + u);                            \
         }                                                                                                              \
     }                                                                                                                  \
     static void run_##T(Eval *e, const Cell *cell, const RecurrentShape *s, STEP step, bool backward,                  \
@@ -243,13 +309,12 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
     {                                                                                                                  \
         const int64_t n = s->hidden, wide = cell->gates * n, states = s->batch * n;                                    \
         Walk_##T w = { cell, s, step, backward, lengths, xw, y, .at = recurrent_layout(step.at, s) };                  \
-        w.recall = recurrent_recall_steps_##T(e, cell, s, step.r);                                                     \
+        w.recall = recurrent_recall_steps_##T(e, cell, s, &step);                                                      \
         recurrent_rooms_##T(e, &w.step, &w.recall);                                                                    \
         w.hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T));                                                  \
         for (int i = 0; i < 2; i++)                                                                                    \
             w.met[i] = eval_scratch(e, (size_t)states, sizeof(T));                                                     \
-        for (int64_t i = 0; i < states; i++)                                                                           \
-            w.met[0][i] = narrowed_##T(step.own, step.h[i]);                                                           \
+        recurrent_keep_##T(&step, step.h, states, w.met[0], 0);                                                        \
         recurrent_walk(e, s, !recurrent_is_whole(cell, step.at), s->steps,                                             \
                        (double)s->steps * (double)states * (double)wide, take_##T, &w);                                \
     }                                                                                                                  \
@@ -281,8 +346,9 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
     {                                                                                                                  \
         const RecurrentAttr *at = e->attr;                                                                             \
         const int64_t n = s->hidden, wide = cell->gates * n;                                                           \
-        const T *w = eval_##T(e, 1) + d * wide * s->input;                                                             \
         const T *bias = eval_has(e, 3) ? eval_##T(e, 3) + d * 2 * wide : NULL;                                         \
+        const DType own = recurrent_own(e);                                                                            \
+        const bool in_words = sizeof(T) == sizeof(f32) && recurrent_in_words(e, cell, own);                            \
         const bool peeps = cell->peephole >= 0 && eval_has(e, cell->peephole);                                         \
         Activation *act = eval_scratch(e, 3, sizeof *act);                                                             \
         BUG_IF(e->ir->memory, recurrent_activations(at, cell, (int)d, act, e->scratch));                               \
@@ -292,20 +358,25 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
                                 .lda = (size_t)s->input,                                                               \
                                 .ldb = 1,                                                                              \
                                 .b_step = (size_t)s->input,                                                            \
-                                .ldc = (size_t)wide };                                                                 \
-        recurrent_product_##T(e, &product, eval_##T(e, 0), w, xw);                                                     \
-        return (STEP){ .at = at,                                                                                       \
-                       .act = act,                                                                                     \
-                       .hidden = n,                                                                                    \
-                       .wb = bias,                                                                                     \
-                       .rb = bias ? bias + wide : NULL,                                                                \
-                       .bias = biases_##T(e, bias, wide),                                                              \
-                       .peephole = peeps ? eval_##T(e, cell->peephole) + d * 3 * n : NULL,                             \
-                       .r = eval_##T(e, 2) + d * wide * n,                                                             \
-                       .own = e->in[0]->type->dtype,                                                                   \
-                       .kernels = e->kernels,                                                                          \
-                       .h = recurrent_state_##T(e, cell->first_state, d, s),                                           \
-                       .c = recurrent_state_##T(e, cell->states > 1 ? cell->first_state + 1 : -1, d, s) };             \
+                                .ldc = (size_t)wide,                                                                   \
+                                .is_bf16 = in_words };                                                                 \
+        STEP step = { .at = at,                                                                                        \
+                      .act = act,                                                                                      \
+                      .hidden = n,                                                                                     \
+                      .wb = bias,                                                                                      \
+                      .rb = bias ? bias + wide : NULL,                                                                 \
+                      .bias = biases_##T(e, bias, wide),                                                               \
+                      .peephole = peeps ? eval_##T(e, cell->peephole) + d * 3 * n : NULL,                              \
+                      .own = own,                                                                                      \
+                      .in_words = in_words,                                                                            \
+                      .kernels = e->kernels,                                                                           \
+                      .h = recurrent_state_##T(e, cell->first_state, d, s),                                            \
+                      .c = recurrent_state_##T(e, cell->states > 1 ? cell->first_state + 1 : -1, d, s) };              \
+        step.x = factor_##T(e, &step, 0);                                                                              \
+        step.w = direction_##T(&step, factor_##T(e, &step, 1), d * wide * s->input);                                   \
+        step.r = direction_##T(&step, factor_##T(e, &step, 2), d * wide * n);                                          \
+        recurrent_product_##T(e, &product, step.x, step.w, xw);                                                        \
+        return step;                                                                                                   \
     }                                                                                                                  \
     void recurrent_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths)                     \
     {                                                                                                                  \
