@@ -169,9 +169,9 @@ static inline int64_t recurrent_place(bool backward, int64_t length, int64_t t)
     return backward ? length - 1 - t : t;
 }
 
-/* Readies a direction: weights, states from the operands, activations; and x W' of every row into xw. */
-StepF32 recurrent_open_f32(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, f32 *xw);
-StepF64 recurrent_open_f64(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, f64 *xw);
+/* Readies a direction: weights, states from the operands, activations; and x W' of every row into xw.  own: the type of products. */
+StepF32 recurrent_open_f32(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, DType own, f32 *xw);
+StepF64 recurrent_open_f64(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, DType own, f64 *xw);
 
 /* The initial state of a direction, or any operand of that form: [batch, hidden], zeros where there is none. */
 f32 *recurrent_state_f32(Eval *e, int operand, int64_t d, const RecurrentShape *s);
@@ -201,8 +201,7 @@ static inline bool recurrent_is_whole(const Cell *cell, const RecurrentAttr *at)
     return cell == &cell_gru && !at->linear_before_reset;
 }
 
-/* The type of what meets in products; and whether they are those of bf16 as it lies (docs/arithmetic.md). */
-DType recurrent_own(const Eval *e);
+/* Whether products, of that type, are those of bf16 as it lies (docs/arithmetic.md). */
 bool recurrent_in_words(const Eval *e, const Cell *cell, DType own);
 
 /* to[at ..] = n numbers as products have them. */

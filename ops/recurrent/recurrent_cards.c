@@ -22,6 +22,19 @@ static int rows_of_gates(const Node *n, int operand)
     return operand == 1 || operand == 2 ? 1 : QUANT_WHOLE;
 }
 
+static bool narrows_forward(const Node *n)
+{
+    return in(n, 0)->type->dtype == BF16 && !(n->op == OP_gru && recurrent_is_whole(&cell_gru, n->attr));
+}
+
+static bool narrows_back(const Node *n)
+{
+    const RecurrentAttr *at = n->attr;
+    DType own = in(n, 0)->type->dtype;
+    return attr_dtype(at->product_type, &own) && own == BF16 &&
+           !(n->op == OP_gru_grad && recurrent_is_whole(&cell_gru, at));
+}
+
 #define RECURRENT_CARD(word, n_operands, n_results, wide, differ, onnx_name)                                           \
     static const Type *infer_##word(Infer *q)                                                                          \
     {                                                                                                                  \
@@ -56,6 +69,7 @@ static int rows_of_gates(const Node *n, int operand)
         .trainable = 14 | ((differ)&128),                                                                              \
         .weight = 60,                                                                                                  \
         .work = work_recurrent,                                                                                        \
+        .narrows = narrows_forward,                                                                                    \
         .access.kind = ACCESS_SCAN,                                                                                    \
         .access.refuses = true,                                                                                        \
         .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL, .wide_out = n_results == 3 ? 4 : 0 },                          \
@@ -96,6 +110,7 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .sample = sample_##word##_grad,                                                                                \
         .n_variants = 18,                                                                                              \
         .weight = 120,                                                                                                 \
+        .narrows = narrows_back,                                                                                       \
         .access.kind = ACCESS_SCAN,                                                                                    \
         .access.refuses = true,                                                                                        \
         .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \

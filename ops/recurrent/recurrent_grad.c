@@ -366,11 +366,13 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         const Layout layout = recurrent_layout(at, s);                                                                          \
         const int64_t n = s->hidden, wide = cell->gates * n, dy = recurrent_operands(cell), y = dy + 1 + cell->states;          \
         const bool is_gru = cell == &cell_gru;                                                                                  \
+        DType own = e->in[0]->type->dtype;                                                                                      \
+        (void)attr_dtype(at->product_type, &own);                                                                               \
         T *dx = eval_room(e, (size_t)(s->steps * s->batch * wide), sizeof(T));                                                  \
         Way_##T w = { .cell = cell,                                                                                             \
                       .s = s,                                                                                                   \
                       .lengths = lengths,                                                                                       \
-                      .step = recurrent_open_##T(e, cell, s, d, dx),                                                            \
+                      .step = recurrent_open_##T(e, cell, s, d, own, dx),                                                       \
                       .backward = at->direction == RUN_REVERSE || d == 1,                                                       \
                       .at = layout,                                                                                             \
                       .through = recurrent_is_whole(cell, at) ? 2 * n : wide,                                                   \
@@ -421,6 +423,15 @@ Status eval_recurrent_grad(Eval *e, const Cell *cell)
     return OK;
 }
 
+/* Of the gradient of a call: what was narrow in its products is narrow in those, too. */
+static RecurrentAttr attr_back(const Node *call)
+{
+    RecurrentAttr at = { .product_type = type_result(call->type, 0)->dtype == BF16 ? BF16 + 1 : 0 };
+    for (const AttrSpec *spec = op_of(call)->attrs; spec->kind != ATTR_END; spec++)
+        attr_copy_field(spec, &at, call->attr);
+    return at;
+}
+
 void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *cell)
 {
     enum { MOST = 8 + PLACES + 1, LENGTHS = 4 };
@@ -431,8 +442,7 @@ void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *
     for (int i = 0; i < s->n_out; i++)
         ins[n_in + i] = s->dout[i];
     ins[n_in + 1 + cell->states] = s->y[0];
-    RecurrentAttr at = *(const RecurrentAttr *)s->attr;
-    at.product_type = s->call->type && type_result(s->call->type, 0)->dtype == BF16 ? BF16 + 1 : 0;
+    const RecurrentAttr at = attr_back(s->call);
     Node *call = build_node_n(b, grad, &at, n_in + 2 + cell->states, ins, n_in - 1);
     for (int i = 0; i < s->n_in; i++)
         if (s->want[i])
@@ -455,7 +465,6 @@ Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, 
             ins[n_in + i] = sample_tensor(b, rng, width, t->rank, t->dims, -1, 1);
     }
     ins[n_in + 1 + cell->states] = make_cast(b, build_part(b, y, 0), width);
-    RecurrentAttr at = *(const RecurrentAttr *)y->attr;
-    at.product_type = width == F32 && in(y, 0)->type->dtype == BF16 ? BF16 + 1 : 0;
+    const RecurrentAttr at = attr_back(y);
     return build_node_n(b, op, &at, n_in + 2 + cell->states, ins, n_in - 1);
 }

@@ -37,10 +37,12 @@ void recurrent_shares(Eval *e, int64_t n, int64_t whole, double work, ParallelFn
 {
     const double long_while = 1 << 30;
     const int64_t parts = parallel_threads(e->pool) * (1 + (int64_t)(work / long_while));
+    if (!n)
+        return;
     Shares s = { fn, arg, n, ((n + parts - 1) / parts + whole - 1) / whole * whole };
-    if (work >= worth && n)
+    if (work >= worth)
         eval_parallel(e, (n + s.each - 1) / s.each, do_shares, &s);
-    else if (n)
+    else
         fn(arg, 0, n, 0);
 }
 
@@ -99,13 +101,6 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
 {
     return own == BF16 && eval_options(e)->narrow && kernels_packed_bf16(e->kernels) &&
            !recurrent_is_whole(cell, e->attr);
-}
-
-DType recurrent_own(const Eval *e)
-{
-    DType own = e->in[0]->type->dtype;
-    (void)attr_dtype(((const RecurrentAttr *)e->attr)->product_type, &own);
-    return own;
 }
 
 #define RECURRENT(T, STEP, RECALL)                                                                                     \
@@ -342,12 +337,11 @@ DType recurrent_own(const Eval *e)
             both[j] = bias[j] + bias[wide + j];                                                                        \
         return both;                                                                                                   \
     }                                                                                                                  \
-    STEP recurrent_open_##T(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, T *xw)                      \
+    STEP recurrent_open_##T(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, DType own, T *xw)           \
     {                                                                                                                  \
         const RecurrentAttr *at = e->attr;                                                                             \
         const int64_t n = s->hidden, wide = cell->gates * n;                                                           \
         const T *bias = eval_has(e, 3) ? eval_##T(e, 3) + d * 2 * wide : NULL;                                         \
-        const DType own = recurrent_own(e);                                                                            \
         const bool in_words = sizeof(T) == sizeof(f32) && recurrent_in_words(e, cell, own);                            \
         const bool peeps = cell->peephole >= 0 && eval_has(e, cell->peephole);                                         \
         Activation *act = eval_scratch(e, 3, sizeof *act);                                                             \
@@ -390,7 +384,7 @@ DType recurrent_own(const Eval *e)
             memset(y, 0, (size_t)(rows * s->directions * n) * sizeof(T));                                              \
         T *xw = eval_room(e, (size_t)(rows * cell->gates * n), sizeof(T));                                             \
         for (int64_t d = 0; d < s->directions; d++) {                                                                  \
-            const STEP step = recurrent_open_##T(e, cell, s, d, xw);                                                   \
+            const STEP step = recurrent_open_##T(e, cell, s, d, e->in[0]->type->dtype, xw);                            \
             run_##T(e, cell, s, step, at->direction == RUN_REVERSE || d == 1, lengths, xw,                             \
                     y + d * layout.y.direction);                                                                       \
             for (int64_t b = 0; b < s->batch; b++)                                                                     \
