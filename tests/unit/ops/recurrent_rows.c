@@ -1,5 +1,6 @@
 /* Recurrent layers, forward and back: the loops of rows give the bits of one number at a time, at every level of the machine
- * and with any number of threads. */
+ * and with any number of threads; so do products of bf16 as it lies, near those of the reference. */
+#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -33,9 +34,11 @@ static Node *part_of(Context *c, const Layer *l, const RecurrentAttr *at, DType 
     Build b = fresh(c);
     Rng rng = { seed_of(l->name, (uint64_t)at->direction) };
     const int64_t ways = at->direction == RUN_BIDIRECTIONAL ? 2 : 1, wide = l->gates * HIDDEN;
-    const int64_t state[] = { ways, BATCH, HIDDEN }, y[] = { STEPS, ways, BATCH, HIDDEN }, batch = BATCH;
+    const int64_t states[2][3] = { { ways, BATCH, HIDDEN }, { BATCH, ways, HIDDEN } }, *state = states[at->layout];
+    const int64_t ys[2][4] = { { STEPS, ways, BATCH, HIDDEN }, { BATCH, STEPS, ways, HIDDEN } }, *y = ys[at->layout];
+    const int64_t xs[2][3] = { { STEPS, BATCH, INPUT }, { BATCH, STEPS, INPUT } }, batch = BATCH;
     Node *ins[8 + 3 + 1] = { NULL };
-    ins[0] = drawn(&b, &rng, d, 3, (const int64_t[]){ STEPS, BATCH, INPUT });
+    ins[0] = drawn(&b, &rng, d, 3, xs[at->layout]);
     ins[1] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, INPUT });
     ins[2] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, HIDDEN });
     if (whole) {
@@ -90,11 +93,86 @@ static void hold_type(Context *c, DType d)
     for (size_t i = 0; i < COUNT(layers); i++)
         for (int form = 0; form < (d == F32 ? 6 : 2); form++) {
             const RecurrentAttr at = { .direction = form % 3,
+                                       .layout = form == 1 || form == 5,
                                        .linear_before_reset = form % 2,
                                        .input_forget = form / 3 };
             for (int part = 0; part < layers[i].results + (d == F16 ? 0 : layers[i].n_grads); part++)
                 hold_part(c, &layers[i], at, d, form % 3 != 1, part);
         }
+}
+
+static Tensor *words_at(Context *c, const Layer *l, const RecurrentAttr *at, int part, bool narrow, int threads)
+{
+    Parallel *pool = threads > 1 ? parallel_open(threads, NULL) : NULL;
+    Node *y = part_of(c, l, at, part < l->results ? BF16 : F32, true, part);
+    Tensor *t = value_of(c, y, &(EvalOptions){ .pool = pool, .narrow = narrow });
+    parallel_close(pool);
+    return t;
+}
+
+/* Products of few hundred numbers of bf16: near in units of the largest number of all. */
+static bool is_near(const Tensor *x, const Tensor *y)
+{
+    double most = 0, apart = 0;
+    for (int64_t i = 0; i < tensor_elements(x); i++) {
+        most = fmax(most, fabs(tensor_get_f64(x, i)));
+        apart = fmax(apart, fabs(tensor_get_f64(x, i) - tensor_get_f64(y, i)));
+    }
+    return apart <= 0x1p-5 * most;
+}
+
+static bool is_same(const Tensor *x, const Tensor *y)
+{
+    return x->bytes == y->bytes && memcmp(x->data, y->data, x->bytes) == 0;
+}
+
+/* Of the results whose bits are not those of the reference there are some, where the level has an instruction. */
+static int hold_words(Context *c, const Layer *l, const RecurrentAttr *at, int part)
+{
+    Tensor *want = words_at(c, l, at, part, false, 1), *first = words_at(c, l, at, part, true, 1);
+    bool good = is_near(want, first);
+    for (int threads = 2; threads <= 3; threads++) {
+        Tensor *t = words_at(c, l, at, part, true, threads);
+        good = good && is_same(first, t);
+        tensor_drop(&c->heap, t);
+    }
+    require(good, "%s, direction %d, part %d in words: other bits, or far ones\n", l->name, at->direction, part);
+    const bool moved = !is_same(want, first);
+    tensor_drop(&c->heap, want);
+    tensor_drop(&c->heap, first);
+    return moved;
+}
+
+static Status words_of_bf16(void *arg)
+{
+    Context *c = arg;
+    int moved = 0;
+    for (size_t i = 0; i < COUNT(layers); i++)
+        for (int form = 0; form < 6; form++) {
+            const RecurrentAttr at = {
+                .direction = form % 3, .layout = form / 3, .linear_before_reset = form != 4, .product_type = BF16 + 1
+            };
+            for (int part = 0; part < layers[i].results + layers[i].n_grads; part++)
+                moved += hold_words(c, &layers[i], &at, part);
+        }
+    assert_true(!kernels_packed_bf16(kernels_best()) || moved > 0);
+    return OK;
+}
+
+/* Without the narrow loops, too, what reaches the gates is rounded where it is multiplied. */
+static Status products_are_rounded(void *arg)
+{
+    Context *c = arg;
+    for (size_t i = 0; i < COUNT(layers); i++)
+        for (int part = 0; part < 3; part++) {
+            const RecurrentAttr wide = { 0 }, narrow = { .product_type = BF16 + 1 };
+            Tensor *x = words_at(c, &layers[i], &wide, layers[i].results + part, false, 1);
+            Tensor *y = words_at(c, &layers[i], &narrow, layers[i].results + part, false, 1);
+            assert_true(!is_same(x, y) && is_near(x, y));
+            tensor_drop(&c->heap, x);
+            tensor_drop(&c->heap, y);
+        }
+    return OK;
 }
 
 static Status rows_of_f32(void *arg)
@@ -124,14 +202,16 @@ static Status rows_of_f16(void *arg)
 TEST(rows_of_f32)
 TEST(rows_of_f64)
 TEST(rows_of_f16)
+TEST(words_of_bf16)
+TEST(products_are_rounded)
 #undef TEST
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_of_f32),
-        cmocka_unit_test(test_rows_of_f64),
-        cmocka_unit_test(test_rows_of_f16),
+        cmocka_unit_test(test_rows_of_f32),          cmocka_unit_test(test_rows_of_f64),
+        cmocka_unit_test(test_rows_of_f16),          cmocka_unit_test(test_words_of_bf16),
+        cmocka_unit_test(test_products_are_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
