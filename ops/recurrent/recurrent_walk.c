@@ -1,7 +1,8 @@
 /* The walk of lstm, gru and rnn over time: x W' of every step at once, then step after step h R' and the cell.
  *
- * Threads share a walk by sequences, which never meet; or step for step by units, each with its columns of R, which then stay in its
- * cache: what a step makes of the state is not read before the next one, so that two states that take turns are enough. */
+ * Threads share a walk by sequences, which never meet.  Where each would have too few of them to make up for reading all of R, they
+ * share every step by units, each with its columns of R: what a step makes of the state is not read before the next one, so that
+ * two states that take turns are enough. */
 #include <string.h>
 
 #include "ops/recurrent/recurrent.h"
@@ -14,7 +15,10 @@ Layout recurrent_layout(const RecurrentAttr *at, const RecurrentShape *s)
     return (Layout){ { s->batch, 0, 1 }, { d * s->batch * n, s->batch * n, n }, { 0, s->batch * n, n } };
 }
 
-enum { BLOCK = MOST_PANEL_WIDTH }; /* units that nobody shares: whole panels at every level */
+enum {
+    BLOCK = MOST_PANEL_WIDTH, /* units that nobody shares: whole panels at every level */
+    FEW = 4,                  /* sequences a thread are not worth a walk of its own */
+};
 
 static const double worth = 1 << 18; /* some microseconds, which waking a thread takes */
 
@@ -78,7 +82,8 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
 {
     const int64_t blocks = blocks_of(s->hidden), threads = parallel_threads(e->pool);
     const double each = steps ? work / (double)steps : 0;
-    Going g = { e, s, take, walk, parts && threads > 1 && blocks >= threads && each >= worth, 0, steps };
+    const bool few = s->batch < FEW * threads && blocks >= threads && each >= worth;
+    Going g = { e, s, take, walk, parts && threads > 1 && few, 0, steps };
     if (!g.by_units) {
         recurrent_shares(e, s->batch, (s->batch + threads - 1) / threads, work, go, &g);
         return;
