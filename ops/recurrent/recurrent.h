@@ -239,8 +239,10 @@ f64 slope_f64(const Activation *a, float clip, f64 x);
 /* The same of n elements, through the loops of a level where it has them; y: what squash_each made of x. */
 void squash_each_f32(const Kernels *level, const Activation *a, float clip, int64_t n, const f32 *x, f32 *y);
 void squash_each_f64(const Kernels *level, const Activation *a, float clip, int64_t n, const f64 *x, f64 *y);
-void slope_each_f32(const Activation *a, float clip, int64_t n, const f32 *x, const f32 *y, f32 *slope);
-void slope_each_f64(const Activation *a, float clip, int64_t n, const f64 *x, const f64 *y, f64 *slope);
+void slope_each_f32(const Kernels *level, const Activation *a, float clip, int64_t n, const f32 *x, const f32 *y,
+                    f32 *slope);
+void slope_each_f64(const Kernels *level, const Activation *a, float clip, int64_t n, const f64 *x, const f64 *y,
+                    f64 *slope);
 
 enum { RECURRENT_SIDES = 4 };
 

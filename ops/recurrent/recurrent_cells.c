@@ -19,6 +19,21 @@ static int row_of(const Activation *a)
     return a->squash == SQUASH_TANH ? ROW_tanh : ROW_sigmoid;
 }
 
+/* 1 less each of n numbers: f32 has a loop for that. */
+static void one_less_f32(const Kernels *level, int64_t n, const f32 *x, f32 *to)
+{
+    static const double none[2] = { 0, 0 };
+    static const f32 one = 1;
+    kernels_row_fixed(level, ROW_sub, ARITH_F32, 0)((size_t)n, to, &one, x, NULL, none);
+}
+
+static void one_less_f64(const Kernels *level, int64_t n, const f64 *x, f64 *to)
+{
+    (void)level;
+    for (int64_t j = 0; j < n; j++)
+        to[j] = 1 - x[j];
+}
+
 /* Gate g of unit j is ((x W' + h R') + (Wb + Rb)); lstm's gates are i, o, f, c, gru's are z, r, h. */
 #define CELLS(T, STEP)                                                                                                 \
     T squash_##T(const Activation *a, float clip, T x)                                                                 \
@@ -99,17 +114,21 @@ static int row_of(const Activation *a)
             for (int64_t j = 0; j < n; j++)                                                                            \
                 y[j] = squash_##T(a, clip, x[j]);                                                                      \
     }                                                                                                                  \
-    void slope_each_##T(const Activation *a, float clip, int64_t n, const T *x, const T *y, T *slope)                  \
+    void slope_each_##T(const Kernels *level, const Activation *a, float clip, int64_t n, const T *x, const T *y,      \
+                        T *slope)                                                                                      \
     {                                                                                                                  \
-        if (!has_row(a, clip))                                                                                         \
+        static const double none[2] = { 0, 0 };                                                                        \
+        RowLoop *times = kernels_row(level, ROW_mul, ARITH_OF_##T);                                                    \
+        if (!has_row(a, clip)) {                                                                                       \
             for (int64_t j = 0; j < n; j++)                                                                            \
                 slope[j] = slope_##T(a, clip, x[j]);                                                                   \
-        else if (a->squash == SQUASH_TANH)                                                                             \
-            for (int64_t j = 0; j < n; j++)                                                                            \
-                slope[j] = 1 - y[j] * y[j];                                                                            \
-        else                                                                                                           \
-            for (int64_t j = 0; j < n; j++)                                                                            \
-                slope[j] = y[j] * (1 - y[j]);                                                                          \
+        } else if (a->squash == SQUASH_TANH) {                                                                         \
+            times((size_t)n, slope, y, y, NULL, none);                                                                 \
+            one_less_##T(level, n, slope, slope);                                                                      \
+        } else {                                                                                                       \
+            one_less_##T(level, n, y, slope);                                                                          \
+            times((size_t)n, slope, y, slope, NULL, none);                                                             \
+        }                                                                                                              \
     }                                                                                                                  \
     static void row_##T(const STEP *s, int row, int64_t n, T *to, const T *x, const T *y)                              \
     {                                                                                                                  \

@@ -24,20 +24,14 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         return NULL;
     if (q->in[0]->dtype != F32 && q->in[0]->dtype != F64)
         return infer_fail(q, "works in f32 and f64, not in %s", dtype_name(q->in[0]->dtype));
-    for (int i = 0; i < n_y; i++) {
-        const Type *dy = infer_has(q, n_in + i) ? q->in[n_in + i] : NULL;
-        if (dy && !type_agrees(dy, y->parts[i]))
-            return infer_fail(q, "operand %d is %s, wanted is %s", n_in + i, type_text(q->scratch, dy),
-                              type_text(q->scratch, y->parts[i]));
+    if (!infer_tensor(q, n_in + n_y))
+        return NULL;
+    for (int i = 0; i <= n_y; i++) {
+        const Type *given = infer_has(q, n_in + i) ? q->in[n_in + i] : NULL, *wanted = y->parts[i < n_y ? i : 0];
+        if (given && !type_agrees(given, wanted))
+            return infer_fail(q, "operand %d is %s, wanted is %s", n_in + i, type_text(q->scratch, given),
+                              type_text(q->scratch, wanted));
     }
-    const int at_y = n_in + n_y;
-    if (!type_agrees(q->in[at_y], y->parts[0]))
-        return infer_fail(q, "operand %d is %s, wanted is %s", at_y, type_text(q->scratch, q->in[at_y]),
-                          type_text(q->scratch, y->parts[0]));
-    DType product = q->in[0]->dtype;
-    if (attr_dtype(((const RecurrentAttr *)q->attr)->product_type, &product) && product != BF16 &&
-        product != q->in[0]->dtype)
-        return infer_fail(q, "cannot multiply in %s", dtype_name(product));
     const Type *w = q->in[1], *r = q->in[2];
     const int64_t d = w->rank == 3 ? w->dims[0] : DIM_UNKNOWN, hidden = r->rank == 3 ? r->dims[2] : DIM_UNKNOWN;
     const int64_t wide = hidden < 0 ? hidden : cell->gates * hidden;
@@ -69,21 +63,22 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         const bool tied = s->at->input_forget;                                                                                  \
         const Activation *act = s->act;                                                                                         \
         const T *p = s->peephole, *z = k->z, *past = k->c;                                                                      \
-        T *i = k->dx + I * n, *o = k->dx + O * n, *f = k->dx + F * n, *g = k->dx + C * n, *t = s->scratch;                      \
-        T *si = t + n, *so = si + n, *sf = so + n, *sg = sf + n, *st = sg + n;                                                  \
-        slope_each_##T(&act[0], clip, units, z + I * n, i, si);                                                                 \
-        slope_each_##T(&act[0], clip, units, z + O * n, o, so);                                                                 \
-        slope_each_##T(&act[0], clip, units, z + F * n, f, sf);                                                                 \
-        slope_each_##T(&act[1], clip, units, z + C * n, g, sg);                                                                 \
+        T *restrict i = k->dx + I * n, *restrict o = k->dx + O * n, *restrict f = k->dx + F * n,                                \
+                    *restrict g = k->dx + C * n, *restrict state = k->dh, *restrict cell = k->dc;                               \
+        T *t = s->scratch, *si = t + n, *so = si + n, *sf = so + n, *sg = sf + n, *st = sg + n;                                 \
+        slope_each_##T(s->kernels, &act[0], clip, units, z + I * n, i, si);                                                     \
+        slope_each_##T(s->kernels, &act[0], clip, units, z + O * n, o, so);                                                     \
+        slope_each_##T(s->kernels, &act[0], clip, units, z + F * n, f, sf);                                                     \
+        slope_each_##T(s->kernels, &act[1], clip, units, z + C * n, g, sg);                                                     \
         squash_each_##T(s->kernels, &act[2], 0, units, k->behind, t);                                                           \
-        slope_each_##T(&act[2], 0, units, k->behind, t, st);                                                                    \
+        slope_each_##T(s->kernels, &act[2], 0, units, k->behind, t, st);                                                        \
         for (int64_t j = 0; j < units; j++) {                                                                                   \
-            const T dh = k->dh[j], dzo = dh * t[j] * so[j];                                                                     \
-            const T dc = k->dc[j] + dh * o[j] * st[j] + (p ? dzo * p[n + j] : 0);                                               \
+            const T dh = state[j], dzo = dh * t[j] * so[j];                                                                     \
+            const T dc = cell[j] + dh * o[j] * st[j] + (p ? dzo * p[n + j] : 0);                                                \
             const T di = tied ? dc * g[j] - dc * past[j] : dc * g[j], dzi = di * si[j];                                         \
             const T dzf = tied ? 0 : dc * past[j] * sf[j], dzg = dc * i[j] * sg[j];                                             \
-            k->dc[j] = dc * f[j] + (p ? dzi * p[j] + dzf * p[2 * n + j] : 0);                                                   \
-            k->dh[j] = 0;                                                                                                       \
+            cell[j] = dc * f[j] + (p ? dzi * p[j] + dzf * p[2 * n + j] : 0);                                                    \
+            state[j] = 0;                                                                                                       \
             i[j] = dzi, o[j] = dzo, f[j] = dzf, g[j] = dzg;                                                                     \
         }                                                                                                                       \
     }                                                                                                                           \
@@ -95,9 +90,9 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
         const Activation *act = s->act;                                                                                         \
         T *da = s->scratch; /* what reaches the gated state */                                                                  \
         T *z = k->dx + Z * n, *r = k->dx + R * n, *h = k->dx + H * n, *sz = da + n, *sr = sz + n, *sh = sr + n;                 \
-        slope_each_##T(&act[0], clip, units, k->z + Z * n, z, sz);                                                              \
-        slope_each_##T(&act[0], clip, units, k->z + R * n, r, sr);                                                              \
-        slope_each_##T(&act[1], clip, units, k->z + H * n, h, sh);                                                              \
+        slope_each_##T(s->kernels, &act[0], clip, units, k->z + Z * n, z, sz);                                                  \
+        slope_each_##T(s->kernels, &act[0], clip, units, k->z + R * n, r, sr);                                                  \
+        slope_each_##T(s->kernels, &act[1], clip, units, k->z + H * n, h, sh);                                                  \
         for (int64_t j = 0; j < units; j++) {                                                                                   \
             const T dh = k->dh[j], dzh = dh * (1 - z[j]) * sh[j];                                                               \
             k->dh[j] = dh * z[j];                                                                                               \
@@ -126,7 +121,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
     }                                                                                                                           \
     static void back_rnn_##T(const STEP *s, const Back_##T *k)                                                                  \
     {                                                                                                                           \
-        slope_each_##T(&s->act[0], s->at->clip, s->units, k->z, k->dx, s->scratch);                                             \
+        slope_each_##T(s->kernels, &s->act[0], s->at->clip, s->units, k->z, k->dx, s->scratch);                                 \
         for (int64_t j = 0; j < s->units; j++) {                                                                                \
             k->dx[j] = k->dh[j] * s->scratch[j];                                                                                \
             k->dh[j] = 0;                                                                                                       \
@@ -269,13 +264,13 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                 step_back_##T(w, &step, share, b, t);                                                                           \
         }                                                                                                                       \
     }                                                                                                                           \
-    /* The gradients of peepholes are summed in one order, whoever walked. */                                                   \
+    /* The gradients of peepholes are summed in one order, whoever walked; where there are none, nothing reaches them. */       \
     static void peep_##T(const Way_##T *w)                                                                                      \
     {                                                                                                                           \
         enum { I, O, F };                                                                                                       \
         const int64_t n = w->s->hidden;                                                                                         \
         memset(w->dp, 0, 3 * (size_t)n * sizeof(T));                                                                            \
-        for (int64_t t = w->s->steps - 1; t >= 0; t--)                                                                          \
+        for (int64_t t = w->s->steps - 1; w->step.peephole && t >= 0; t--)                                                      \
             for (int64_t b = 0; b < w->s->batch; b++) {                                                                         \
                 if (t >= w->lengths[b])                                                                                         \
                     continue;                                                                                                   \
