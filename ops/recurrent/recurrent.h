@@ -94,8 +94,8 @@ typedef struct StepF32 {
     const Activation *act;
     int64_t hidden, units;                          /* elements from gate to gate; those of them that the step is of */
     const f32 *xw, *hr, *wb, *rb, *bias, *peephole; /* bias: Wb + Rb; biases and peephole may be null */
-    const void *x, *w, *r;                          /* of products: in words of bf16, or in the step's own type */
-    bool in_words;
+    const void *x, *w, *r;                          /* of products */
+    const Type *words;                              /* null: in the step's own type */
     const f32 *past, *past_c; /* the states before it; and behind it, where h may be null: nobody asks */
     f32 *h, *c, *scratch;     /* scratch: RECURRENT_SCRATCH * hidden */
     f32 *z, *acts,
@@ -119,7 +119,7 @@ typedef struct StepF64 {
     int64_t hidden, units;
     const f64 *xw, *hr, *wb, *rb, *bias, *peephole;
     const void *x, *w, *r;
-    bool in_words;
+    const Type *words;
     const f64 *past, *past_c;
     f64 *h, *c, *scratch, *z, *acts, *linear;
     DType own;

@@ -215,7 +215,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                           .ldb = 1,                                                                                             \
                           .b_step = units,                                                                                      \
                           .ldc = (size_t)wide,                                                                                  \
-                          .is_bf16 = w->step.in_words };                                                                        \
+                          .is_bf16 = w->step.words != NULL };                                                                   \
         w->states = kept_##T(e, &w->step, w->h, (int64_t)rows * n);                                                             \
         recurrent_product_##T(e, &p, w->states, w->step.r, w->z);                                                               \
         if (recurrent_is_whole(w->cell, w->step.at))                                                                            \
@@ -290,7 +290,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                           .k = (size_t)(w->s->steps * w->s->batch),                                                             \
                           .lda = 1,                                                                                             \
                           .a_step = (size_t)(w->cell->gates * w->s->hidden),                                                    \
-                          .is_bf16 = w->step.in_words };                                                                        \
+                          .is_bf16 = w->step.words != NULL };                                                                   \
         recurrent_products_##T(e, &p, a, sides, n);                                                                             \
     }                                                                                                                           \
     static PanelSide side_##T(const void *b, int64_t n, T *c)                                                                   \
@@ -337,7 +337,7 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                           .lda = (size_t)wide,                                                                                  \
                           .ldb = (size_t)input,                                                                                 \
                           .ldc = (size_t)input,                                                                                 \
-                          .is_bf16 = w->step.in_words };                                                                        \
+                          .is_bf16 = w->step.words != NULL };                                                                   \
         const PanelSide sides[] = { side_##T(w->step.x, input, eval_out_##T(e, 1) + d * wide * input),                          \
                                     side_##T(w->states, n, r), side_##T(gated, n, r + through * n) };                           \
         recurrent_product_##T(e, &p, dx, w->step.w, part);                                                                      \
@@ -384,9 +384,12 @@ const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
                       .dc = recurrent_state_##T(e, cell->states > 1 ? (int)dy + 2 : -1, d, s) };                                \
         retrace_##T(e, &w, eval_##T(e, (int)y) + d * layout.y.direction);                                                       \
         const size_t through = (size_t)w.through;                                                                               \
-        const Panel p = {                                                                                                       \
-            .k = through, .lda = through, .ldb = (size_t)n, .b_step = 1, .ldc = (size_t)n, .is_bf16 = w.step.in_words           \
-        };                                                                                                                      \
+        const Panel p = { .k = through,                                                                                         \
+                          .lda = through,                                                                                       \
+                          .ldb = (size_t)n,                                                                                     \
+                          .b_step = 1,                                                                                          \
+                          .ldc = (size_t)n,                                                                                     \
+                          .is_bf16 = w.step.words != NULL };                                                                    \
         w.back = recurrent_recall_##T(e, s, &p, w.step.r, 1, 0);                                                                \
         recurrent_rooms_##T(e, &w.step, &w.back);                                                                               \
         for (int i = 0; i < 2; i++)                                                                                             \

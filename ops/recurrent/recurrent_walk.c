@@ -98,10 +98,6 @@ void recurrent_walk(Eval *e, const RecurrentShape *s, bool parts, int64_t steps,
 #define ARITH_OF_f32 ARITH_F32
 #define ARITH_OF_f64 ARITH_F64
 
-/* Words of bf16 are made of f32 alone. */
-#define WORDS_OF_f32(to, from, n) bf16_from_f32_block(to, from, n)
-#define WORDS_OF_f64(to, from, n) ((void)(to))
-
 bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
 {
     return own == BF16 && eval_options(e)->narrow && kernels_packed_bf16(e->kernels) &&
@@ -225,8 +221,9 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
     void recurrent_keep_##T(const STEP *step, const T *from, int64_t n, void *to, int64_t at)                          \
     {                                                                                                                  \
         T *wide = (T *)to + at;                                                                                        \
-        if (step->in_words)                                                                                            \
-            WORDS_OF_##T((u16 *)to + at, from, (size_t)n);                                                             \
+        Tensor words = { .type = step->words, .data = to };                                                            \
+        if (step->words)                                                                                               \
+            kernels_store_##T(step->kernels, &words, at, from, n);                                                     \
         else if (!dtype_is_narrow(step->own))                                                                          \
             memcpy(wide, from, (size_t)n * sizeof(T));                                                                 \
         else                                                                                                           \
@@ -237,10 +234,10 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
     static const void *factor_##T(Eval *e, const STEP *step, int operand)                                              \
     {                                                                                                                  \
         const Tensor *t = e->in[operand];                                                                              \
-        if (step->in_words && t->type->dtype == BF16)                                                                  \
+        if (step->words && t->type->dtype == BF16)                                                                     \
             return t->data;                                                                                            \
         const T *from = eval_##T(e, operand);                                                                          \
-        if (!dtype_is_narrow(step->own) || (!step->in_words && t->type->dtype == step->own))                           \
+        if (!dtype_is_narrow(step->own) || (!step->words && t->type->dtype == step->own))                              \
             return from;                                                                                               \
         const int64_t n = tensor_elements(t);                                                                          \
         void *to = eval_room(e, (size_t)n, sizeof(T));                                                                 \
@@ -249,13 +246,13 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
     }                                                                                                                  \
     static const void *direction_##T(const STEP *step, const void *factor, int64_t at)                                 \
     {                                                                                                                  \
-        return step->in_words ? (const void *)((const u16 *)factor + at) : (const void *)((const T *)factor + at);     \
+        return step->words ? (const void *)((const u16 *)factor + at) : (const void *)((const T *)factor + at);        \
     }                                                                                                                  \
     RECALL recurrent_recall_steps_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const STEP *step)            \
     {                                                                                                                  \
         const size_t n = (size_t)s->hidden;                                                                            \
         const Panel p = {                                                                                              \
-            .k = n, .lda = n, .ldb = 1, .b_step = n, .ldc = (size_t)cell->gates * n, .is_bf16 = step->in_words         \
+            .k = n, .lda = n, .ldb = 1, .b_step = n, .ldc = (size_t)cell->gates * n, .is_bf16 = step->words != NULL    \
         };                                                                                                             \
         return recurrent_recall_##T(e, s, &p, step->r, cell->gates, n * n);                                            \
     }                                                                                                                  \
@@ -367,7 +364,7 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
                       .bias = biases_##T(e, bias, wide),                                                               \
                       .peephole = peeps ? eval_##T(e, cell->peephole) + d * 3 * n : NULL,                              \
                       .own = own,                                                                                      \
-                      .in_words = in_words,                                                                            \
+                      .words = in_words ? type_tensor(&e->ir->types, BF16, 0, NULL) : NULL,                            \
                       .kernels = e->kernels,                                                                           \
                       .h = recurrent_state_##T(e, cell->first_state, d, s),                                            \
                       .c = recurrent_state_##T(e, cell->states > 1 ? cell->first_state + 1 : -1, d, s) };              \
