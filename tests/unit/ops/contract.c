@@ -42,6 +42,29 @@ static Status products_in_order(void *arg)
     return OK;
 }
 
+/* Where the right operand repeats, the stack's rows are those of one matrix, unless the left one is transposed or repeats, too. */
+static Status stacks_meet_one_matrix(void *arg)
+{
+    static const int64_t sizes[][3] = { { 1, 5, 7 }, { 1, 3, 1 }, { 7, 33, 20 }, { 50, 17, 65 } };
+    Context *c = arg;
+    Rng rng = { 5 };
+    for (int round = 0; round < 16; round++) {
+        const int64_t *s = sizes[round / 4], broad = round & 2 ? 2 : 1;
+        const MatmulAttr m = { .ta = round & 1, .tb = round >> 1 & 1 };
+        Build b = fresh(c);
+        Node *x = m.ta ? DRAW(&b, &rng, F32, 3, 1, s[2], s[0]) : DRAW(&b, &rng, F32, 3, broad, s[0], s[2]);
+        Node *y = m.tb ? DRAW(&b, &rng, F32, s[1], s[2]) : DRAW(&b, &rng, F32, 1, 1, s[2], s[1]);
+        Tensor *z = value_of(c, CALL_ATTR(&b, matmul, m, x, y), NULL);
+        assert_int_equal(tensor_elements(z), 3 * (m.ta ? 1 : broad) * s[0] * s[1]);
+        for (int64_t n = 0; n < tensor_elements(z); n++) {
+            const int64_t j = n % s[1], i = n / s[1] % s[0], stack = n / s[1] / s[0];
+            assert_true((f32)at(z, n) == dot(constant(x), constant(y), &m, i, j, stack * s[0] * s[2], 0));
+        }
+        tensor_drop(&c->heap, z);
+    }
+    return OK;
+}
+
 static Status vectors_lose_their_dimension(void *arg)
 {
     Context *c = arg;
@@ -289,6 +312,7 @@ static Status bad_calls_are_refused(void *arg)
         with_context(body);                                                                                            \
     }
 TEST(products_in_order)
+TEST(stacks_meet_one_matrix)
 TEST(vectors_lose_their_dimension)
 TEST(integers_wrap)
 TEST(results_may_be_wider)
@@ -300,10 +324,15 @@ TEST(bad_calls_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products_in_order),     cmocka_unit_test(test_vectors_lose_their_dimension),
-        cmocka_unit_test(test_integers_wrap),         cmocka_unit_test(test_results_may_be_wider),
-        cmocka_unit_test(test_sums_over_letters),     cmocka_unit_test(test_gemm_scales_and_adds),
-        cmocka_unit_test(test_determinants_multiply), cmocka_unit_test(test_bad_calls_are_refused),
+        cmocka_unit_test(test_products_in_order),
+        cmocka_unit_test(test_stacks_meet_one_matrix),
+        cmocka_unit_test(test_vectors_lose_their_dimension),
+        cmocka_unit_test(test_integers_wrap),
+        cmocka_unit_test(test_results_may_be_wider),
+        cmocka_unit_test(test_sums_over_letters),
+        cmocka_unit_test(test_gemm_scales_and_adds),
+        cmocka_unit_test(test_determinants_multiply),
+        cmocka_unit_test(test_bad_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
