@@ -83,6 +83,7 @@ typedef struct WeightRun {
     void *y;
     char *rooms;         /* for each worker */
     size_t room, panels; /* bytes; elements of a block of dy, packed */
+    size_t sights;       /* where in a room what taps see is told, in bytes */
 } WeightRun;
 
 enum { BLOCK = 512, TILE = MOST_TILE_ROWS }; /* positions that are multiplied at a time; rows that are gathered */
@@ -102,23 +103,13 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
 }
 
 #define WEIGHT_GRAD(T)                                                                                                 \
-    /* What some rows see at a block of positions. */                                                                  \
-    static void gather_##T(const WeightRun *r, int64_t group, int64_t row, int64_t rows, int64_t begin, int64_t end,   \
-                           T *to)                                                                                      \
+    /* What some rows see at a block of n positions. */                                                                \
+    static void gather_##T(const WeightRun *r, const TapSights *s, int64_t group, int64_t row, int64_t rows,           \
+                           int64_t n, T *to)                                                                           \
     {                                                                                                                  \
-        int64_t tap[MAX_SPATIAL];                                                                                      \
-        position_of(r->w.rank, r->w.kernel, row % r->taps, tap);                                                       \
-        for (int64_t i = 0; i < rows; i++, to += end - begin) {                                                        \
-            const int64_t channel = group * r->channels + (row + i) / r->taps;                                         \
-            Piece p = piece_at(r, begin, end, 0);                                                                      \
-            for (;;) {                                                                                                 \
-                const T *x = (const T *)r->x + (p.image * r->groups * r->channels + channel) * r->in;                  \
-                window_gather_##T(&r->w, x, tap, p.first, p.n, to + p.at);                                             \
-                if (p.at + p.n == end - begin)                                                                         \
-                    break;                                                                                             \
-                p = piece_at(r, begin, end, p.at + p.n);                                                               \
-            }                                                                                                          \
-            position_next(r->w.rank, r->w.kernel, tap);                                                                \
+        for (int64_t i = row; i < row + rows; i++, to += n) {                                                          \
+            const int64_t tap = i % r->taps, channel = group * r->channels + i / r->taps;                              \
+            window_see_##T(&r->w, s->runs + (size_t)tap * s->most, s->n[tap], (const T *)r->x + channel * r->in, to);  \
         }                                                                                                              \
     }                                                                                                                  \
     /* dy at a block of positions: they are the rows, results the columns. */                                          \
@@ -149,13 +140,17 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
     {                                                                                                                  \
         const size_t n = (size_t)(end - begin), results = (size_t)r->results;                                          \
         T *lines = room, *tile = lines + TILE * BLOCK, *panels = tile + TILE * BLOCK;                                  \
+        TapSights sights = { 0 };                                                                                      \
+        if (!r->direct)                                                                                                \
+            sights =                                                                                                   \
+                window_sights(&r->w, begin, end - begin, r->groups * r->channels * r->in, (char *)room + r->sights);   \
         pack_##T(r, l, group, begin, end, panels);                                                                     \
         for (int64_t i = 0, m; i < rows; i += m) {                                                                     \
             m = rows - i < (int64_t)l->rows ? rows - i : (int64_t)l->rows;                                             \
             if (r->direct) {                                                                                           \
                 pack_data_##T(r, l, group, row + i, m, begin, end, tile);                                              \
             } else {                                                                                                   \
-                gather_##T(r, group, row + i, m, begin, end, lines);                                                   \
+                gather_##T(r, &sights, group, row + i, m, end - begin, lines);                                         \
                 l->pack_rows((size_t)m, n, lines, n, 1, tile, 0);                                                      \
             }                                                                                                          \
             l->multiply((size_t)m, results, n, tile, 0, panels, sum + i * r->results, results, fresh);                 \
@@ -252,7 +247,8 @@ static Status add_up(Eval *e, const WeightWay *way)
     split_rows(&r, (int64_t)threads);
     const size_t sums = (size_t)(r.part * r.results) * sums_of(r.positions);
     r.panels = ((size_t)r.results + width - 1) / width * width * BLOCK;
-    r.room = ((2 * TILE * BLOCK + r.panels + sums) * element + 63) / 64 * 64;
+    r.sights = ((2 * TILE * BLOCK + r.panels + sums) * element + 63) / 64 * 64;
+    r.room = r.sights + (r.direct ? 0 : (window_sights_bytes(&r.w, BLOCK) + 63) / 64 * 64);
     r.rooms = eval_room(e, threads, r.room);
     eval_parallel(e, r.groups * r.parts, way->rows, &r);
     return OK;

@@ -87,9 +87,9 @@ static void add_lines_bf16(const Correlation *c, const PairProduct *p, const u32
     kernels_pairs_bf16(c->kernels)->multiply(p, tiles, lines, to);
 }
 
-#define SEE_f32                                window_gather_f32
-#define SEE_f64                                window_gather_f64
-#define SEE_bf16(w, x, tap, first, n, to)      window_gather_u32(w, x, tap, first, n, 0, to)
+#define SEE_f32                                window_see_f32
+#define SEE_f64                                window_see_f64
+#define SEE_bf16                               window_see_u32
 #define DIRECT_f32                             panel_f32
 #define DIRECT_f64                             panel_f64
 #define DIRECT_bf16(level, p, rows, seen, ...) ((void)(seen)) /* never: words are gathered */
@@ -119,16 +119,19 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
     /* What a block sees through some taps of some channels, which follow each other from `first`: a row for each. */  \
     static void gather_##N(const Correlation *c, const Block *u, int64_t first, int64_t n, T *to, size_t apart)        \
     {                                                                                                                  \
+        const int64_t image = c->groups * c->deep * c->in;                                                             \
+        const T *x = (const T *)c->x + u->image * image + u->group * c->deep * c->in;                                  \
         int64_t tap[MAX_SPATIAL];                                                                                      \
+        SightRun runs[POSITIONS];                                                                                      \
+        size_t n_runs = 0;                                                                                             \
         position_of(c->w.rank, c->w.kernel, first / c->deep, tap);                                                     \
         for (int64_t k = first; k < first + n; k++, to += apart) {                                                     \
             const int64_t channel = k % c->deep;                                                                       \
             if (channel == 0 && k > first)                                                                             \
                 position_next(c->w.rank, c->w.kernel, tap);                                                            \
-            for (int64_t m = 0; m < u->images; m++) {                                                                  \
-                const int64_t at = ((u->image + m) * c->groups + u->group) * c->deep + channel;                        \
-                SEE_##N(&c->w, (const T *)c->x + at * c->in, tap, u->first, u->n, to + m * u->n);                      \
-            }                                                                                                          \
+            if (channel == 0 || k == first)                                                                            \
+                n_runs = window_sight(&c->w, tap, u->first, u->images * u->n, image, runs);                            \
+            SEE_##N(&c->w, runs, n_runs, x + channel * c->in, to);                                                     \
         }                                                                                                              \
     }                                                                                                                  \
     /* The product of some rows with what a block sees, segment by segment (ops/kernels/panel.h). */                   \

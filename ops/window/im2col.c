@@ -59,111 +59,189 @@ static int64_t lines_seen(const Window *w, const int64_t *tap, const int64_t *at
     return *row < 0 ? 0 : end - *before;
 }
 
-/* Padding: of floats it is 0. */
-#define FILL_f32(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f32)))
-#define FILL_f64(to, n, fill) ((void)(fill), memset(to, 0, (size_t)(n) * sizeof(f64)))
-#define FILL_u32(to, n, fill) fill_u32(to, n, fill)
-#define FILL_u8(to, n, fill)  memset(to, fill, (size_t)(n))
-#define FILL_u16(to, n, fill) fill_u16(to, n, fill)
-static void fill_u32(u32 *to, int64_t n, u32 fill)
+enum { PADDING = -1 };
+
+/* Runs under way: what data they are of, and where their next position goes. */
+typedef struct Sight {
+    SightRun *runs;
+    size_t n;
+    int64_t data, to;
+} Sight;
+
+static void add_run(Sight *s, int64_t from, int64_t to, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = fill;
-}
-static void fill_u16(u16 *to, int64_t n, u16 fill)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = fill;
+    if (n > 0)
+        s->runs[s->n++] = (SightRun){ from == PADDING ? PADDING : s->data + from, (i32)(s->to + to), (i32)n };
 }
 
-#define GATHER(T)                                                                                                      \
-    /* to[i] = from[2 i], four at a time while an element behind them is still one of the line */                      \
-    static void gather_evens_##T(const T *from, int64_t n, T *to)                                                      \
+/* Some of a line; below 0: padding. */
+static void add_line(Sight *s, int64_t line, const Line *l, int64_t step, int64_t n)
+{
+    const int64_t from = line < 0 ? n : l->from, end = line < 0 ? n : l->to;
+    add_run(s, PADDING, 0, from);
+    add_run(s, line + l->p0 + from * step, from, end - from);
+    add_run(s, PADDING, end, n - end);
+}
+
+/* Whole lines that follow each other: one run, and what it took from the neighbours is padding again. */
+static void add_lines(Sight *s, const Window *w, const int64_t *tap, const int64_t *at, const Line *l, int64_t lines)
+{
+    const int64_t width = w->out[w->rank - 1];
+    int64_t before, row, seen = lines_seen(w, tap, at, lines, &before, &row);
+    if (seen == 0 || l->from == l->to) {
+        add_run(s, PADDING, 0, lines * width);
+        return;
+    }
+    add_run(s, PADDING, 0, before * width);
+    add_run(s, row * width + l->p0 + l->from, before * width + l->from, (seen - 1) * width + l->to - l->from);
+    for (int64_t i = before; i < before + seen; i++) {
+        add_run(s, PADDING, i * width, l->from);
+        add_run(s, PADDING, i * width + l->to, width - l->to);
+    }
+    add_run(s, PADDING, (before + seen) * width, (lines - before - seen) * width);
+}
+
+/* Positions [first, first + n) of one image. */
+static void sight_image(Sight *s, const Window *w, const int64_t *tap, int64_t first, int64_t n)
+{
+    const int last = w->rank - 1;
+    const int64_t width = w->out[last];
+    const bool follow = lines_follow(w);
+    const Line whole = line_at(w, tap, 0, width);
+    int64_t at[MAX_SPATIAL];
+    position_of(w->rank, w->out, first, at);
+    for (int64_t done; n > 0; s->to += done, n -= done) {
+        const int64_t rest = width - at[last];
+        if (follow && at[last] == 0 && n >= width) {
+            const int64_t left = w->out[last - 1] - at[last - 1], lines = left < n / width ? left : n / width;
+            add_lines(s, w, tap, at, &whole, lines);
+            at[last - 1] += lines - 1;
+            done = lines * width;
+        } else {
+            const int64_t row = row_at(w, tap, at);
+            done = rest < n ? rest : n;
+            const Line part = done < width ? line_at(w, tap, at[last], done) : whole;
+            add_line(s, row < 0 ? PADDING : row * w->in[last], &part, w->stride[last], done);
+        }
+        at[last] = width - 1; /* what ends within a line is the last */
+        position_next(w->rank, w->out, at);
+    }
+}
+
+size_t window_sight(const Window *w, const int64_t *tap, int64_t begin, int64_t n, int64_t image, SightRun *runs)
+{
+    const int64_t out = window_product(w->rank, w->out);
+    Sight s = { .runs = runs };
+    for (int64_t some; n > 0; begin += some, n -= some) {
+        const int64_t left = out - begin % out;
+        some = left < n ? left : n;
+        s.data = begin / out * image;
+        sight_image(&s, w, tap, begin % out, some);
+    }
+    return s.n;
+}
+
+/* Runs that n positions have at most: three a line, two of which may be cut in each image. */
+static size_t most_runs(const Window *w, int64_t n)
+{
+    const int64_t out = window_product(w->rank, w->out), width = w->out[w->rank - 1];
+    const int64_t lines = out ? n / width + 2 * (n / out + 2) : 0;
+    return (size_t)(3 * lines < n ? 3 * lines : n);
+}
+
+size_t window_sights_bytes(const Window *w, int64_t n)
+{
+    return (size_t)window_product(w->rank, w->kernel) * (most_runs(w, n) * sizeof(SightRun) + sizeof(size_t));
+}
+
+TapSights window_sights(const Window *w, int64_t begin, int64_t n, int64_t image, void *room)
+{
+    const size_t taps = (size_t)window_product(w->rank, w->kernel);
+    int64_t tap[MAX_SPATIAL] = { 0 };
+    TapSights s = { .runs = room, .most = most_runs(w, n) };
+    s.n = (size_t *)(s.runs + taps * s.most);
+    for (size_t k = 0; k < taps; k++, position_next(w->rank, w->kernel, tap))
+        s.n[k] = window_sight(w, tap, begin, n, image, s.runs + k * s.most);
+    return s;
+}
+
+#define EVENS_8(x, y)  __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define EVENS_16(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
+#define EVENS_32(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6)
+#define EVENS_64(x, y) __builtin_shufflevector(x, y, 0, 2)
+
+#define SEE(T, EVENS)                                                                                                  \
+    /* to[i] = from[2 i], sixteen bytes at a time while an element behind them is still one of the line */             \
+    static void see_evens_##T(const T *from, int64_t n, T *to)                                                         \
     {                                                                                                                  \
-        typedef T Four __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));                     \
+        typedef T Some __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));                                \
+        enum { AT_ONCE = 16 / sizeof(T) };                                                                             \
         int64_t i = 0;                                                                                                 \
-        for (; i + 4 < n; i += 4)                                                                                      \
-            *(Four *)(to + i) =                                                                                        \
-                __builtin_shufflevector(*(const Four *)(from + 2 * i), *(const Four *)(from + 2 * i + 4), 0, 2, 4, 6); \
+        for (; i + AT_ONCE < n; i += AT_ONCE)                                                                          \
+            *(Some *)(to + i) = EVENS(*(const Some *)(from + 2 * i), *(const Some *)(from + 2 * i + AT_ONCE));         \
         for (; i < n; i++)                                                                                             \
             to[i] = from[2 * i];                                                                                       \
     }                                                                                                                  \
-    /* some of a line; null: padding */                                                                                \
-    static void gather_line_##T(const T *line, const Line *l, int64_t step, int64_t n, T fill, T *to)                  \
+    static void fill_##T(T *to, int64_t n, T fill)                                                                     \
     {                                                                                                                  \
-        const int64_t from = line ? l->from : n, end = line ? l->to : n;                                               \
-        if (from > 0)                                                                                                  \
-            FILL_##T(to, from, fill);                                                                                  \
-        if (step == 1 && end > from)                                                                                   \
-            memcpy(to + from, line + l->p0 + from, (size_t)(end - from) * sizeof(T));                                  \
-        if (step == 2 && end > from)                                                                                   \
-            gather_evens_##T(line + l->p0 + 2 * from, end - from, to + from);                                          \
-        for (int64_t i = from; step > 2 && i < end; i++)                                                               \
-            to[i] = line[l->p0 + i * step];                                                                            \
-        if (end < n)                                                                                                   \
-            FILL_##T(to + end, n - end, fill);                                                                         \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            to[i] = fill;                                                                                              \
     }                                                                                                                  \
-    /* whole lines that follow each other: one copy, then what it took from the neighbours is padding again */         \
-    static void gather_lines_##T(const Window *w, const T *x, const int64_t *tap, const int64_t *at, const Line *l,    \
-                                 int64_t lines, T fill, T *to)                                                         \
+    static void see_##T(const SightRun *runs, size_t n, int64_t step, const T *x, T fill, T *to)                       \
     {                                                                                                                  \
-        const int64_t width = w->out[w->rank - 1];                                                                     \
-        int64_t before, row, seen = lines_seen(w, tap, at, lines, &before, &row);                                      \
-        if (seen == 0 || l->from == l->to) {                                                                           \
-            FILL_##T(to, lines *width, fill);                                                                          \
-            return;                                                                                                    \
+        for (const SightRun *r = runs; r < runs + n; r++) {                                                            \
+            if (r->from == PADDING)                                                                                    \
+                fill_##T(to + r->to, r->n, fill);                                                                      \
+            else if (step == 1)                                                                                        \
+                memcpy(to + r->to, x + r->from, (size_t)r->n * sizeof(T));                                             \
+            else if (step == 2)                                                                                        \
+                see_evens_##T(x + r->from, r->n, to + r->to);                                                          \
+            else                                                                                                       \
+                for (int64_t i = 0; i < r->n; i++)                                                                     \
+                    to[r->to + i] = x[r->from + i * step];                                                             \
         }                                                                                                              \
-        FILL_##T(to, before *width, fill);                                                                             \
-        to += before * width;                                                                                          \
-        memcpy(to + l->from, x + row * width + l->p0 + l->from,                                                        \
-               (size_t)((seen - 1) * width + l->to - l->from) * sizeof(T));                                            \
-        for (int64_t i = 0; (l->from > 0 || l->to < width) && i < seen; i++) {                                         \
-            for (int64_t k = 0; k < l->from; k++)                                                                      \
-                to[i * width + k] = fill;                                                                              \
-            for (int64_t k = l->to; k < width; k++)                                                                    \
-                to[i * width + k] = fill;                                                                              \
-        }                                                                                                              \
-        FILL_##T(to + seen * width, (lines - before - seen) * width, fill);                                            \
-    }                                                                                                                  \
+    }
+SEE(f32, EVENS_32)
+SEE(f64, EVENS_64)
+SEE(u8, EVENS_8)
+SEE(u16, EVENS_16)
+SEE(u32, EVENS_32)
+#undef SEE
+#undef EVENS_8
+#undef EVENS_16
+#undef EVENS_32
+#undef EVENS_64
+
+#define GATHER(T)                                                                                                      \
     static void gather_##T(const Window *w, const T *x, const int64_t *tap, int64_t first, int64_t n, T fill, T *to)   \
     {                                                                                                                  \
-        const int last = w->rank - 1;                                                                                  \
-        const int64_t width = w->out[last];                                                                            \
-        const bool follow = lines_follow(w);                                                                           \
-        const Line whole = line_at(w, tap, 0, width);                                                                  \
-        int64_t at[MAX_SPATIAL];                                                                                       \
-        position_of(w->rank, w->out, first, at);                                                                       \
-        for (int64_t done; n > 0; to += done, n -= done) {                                                             \
-            const int64_t rest = width - at[last], row = row_at(w, tap, at);                                           \
-            if (follow && at[last] == 0 && n >= width) {                                                               \
-                const int64_t left = w->out[last - 1] - at[last - 1], lines = left < n / width ? left : n / width;     \
-                gather_lines_##T(w, x, tap, at, &whole, lines, fill, to);                                              \
-                at[last - 1] += lines - 1;                                                                             \
-                done = lines * width;                                                                                  \
-            } else {                                                                                                   \
-                done = rest < n ? rest : n;                                                                            \
-                const Line part = done < width ? line_at(w, tap, at[last], done) : whole;                              \
-                gather_line_##T(row < 0 ? NULL : x + row * w->in[last], &part, w->stride[last], done, fill, to);       \
-            }                                                                                                          \
-            at[last] = width - 1; /* what ends within a line is the last */                                            \
-            position_next(w->rank, w->out, at);                                                                        \
+        enum { AT_ONCE = 256 };                                                                                        \
+        SightRun runs[AT_ONCE];                                                                                        \
+        for (int64_t some; n > 0; first += some, n -= some, to += some) {                                              \
+            some = n < AT_ONCE ? n : AT_ONCE;                                                                          \
+            see_##T(runs, window_sight(w, tap, first, some, 0, runs), w->stride[w->rank - 1], x, fill, to);            \
         }                                                                                                              \
     }
 GATHER(f32)
-GATHER(f64)
 GATHER(u8)
 GATHER(u16)
 GATHER(u32)
 #undef GATHER
 
+#define SEEN(T)                                                                                                        \
+    void window_see_##T(const Window *w, const SightRun *runs, size_t n, const T *x, T *to)                            \
+    {                                                                                                                  \
+        see_##T(runs, n, w->stride[w->rank - 1], x, 0, to);                                                            \
+    }
+SEEN(f32)
+SEEN(f64)
+SEEN(u16)
+SEEN(u32)
+#undef SEEN
+
 void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_t first, int64_t n, f32 *to)
 {
     gather_f32(w, x, tap, first, n, 0, to);
-}
-
-void window_gather_f64(const Window *w, const f64 *x, const int64_t *tap, int64_t first, int64_t n, f64 *to)
-{
-    gather_f64(w, x, tap, first, n, 0, to);
 }
 
 void window_gather_u32(const Window *w, const u32 *x, const int64_t *tap, int64_t first, int64_t n, u32 fill, u32 *to)

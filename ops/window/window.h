@@ -111,9 +111,33 @@ void position_next(int rank, const int64_t *dims, int64_t *at);
 /* The position with that flat index. */
 void position_of(int rank, const int64_t *dims, int64_t index, int64_t *at);
 
-/* One row of a window matrix: what tap `tap` sees at positions [first, first + n) of one image; zero in the padding. */
+/* Positions that a tap sees side by side, of any channel: `n` of them go to `to`, from element `from` of the channel on and as far
+ * apart as the window steps, or are padding where that is below 0. */
+typedef struct SightRun {
+    int64_t from;
+    i32 to, n;
+} SightRun;
+
+/* What tap `tap` sees at positions [begin, begin + n) of images that follow each other, whose data lies `image` elements apart:
+ * runs, no more than positions, in an order in which later ones write over earlier ones.  Returns how many they are. */
+size_t window_sight(const Window *w, const int64_t *tap, int64_t begin, int64_t n, int64_t image, SightRun *runs);
+
+/* The same of all taps: the runs of tap k from k * most on; in a room of so many bytes for any n positions. */
+typedef struct TapSights {
+    SightRun *runs;
+    size_t *n, most;
+} TapSights;
+TapSights window_sights(const Window *w, int64_t begin, int64_t n, int64_t image, void *room);
+size_t window_sights_bytes(const Window *w, int64_t n);
+
+/* One row of a window matrix: what such runs see of a channel; zero in the padding. */
+void window_see_f32(const Window *w, const SightRun *runs, size_t n, const f32 *x, f32 *to);
+void window_see_f64(const Window *w, const SightRun *runs, size_t n, const f64 *x, f64 *to);
+void window_see_u16(const Window *w, const SightRun *runs, size_t n, const u16 *x, u16 *to);
+void window_see_u32(const Window *w, const SightRun *runs, size_t n, const u32 *x, u32 *to);
+
+/* The same where it is wanted once: what tap `tap` sees at positions [first, first + n) of one image. */
 void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_t first, int64_t n, f32 *to);
-void window_gather_f64(const Window *w, const f64 *x, const int64_t *tap, int64_t first, int64_t n, f64 *to);
 /* The same of codes, padding being their zero point. */
 void window_gather_u8(const Window *w, const u8 *x, const int64_t *tap, int64_t first, int64_t n, u8 fill, u8 *to);
 void window_gather_u16(const Window *w, const u16 *x, const int64_t *tap, int64_t first, int64_t n, u16 fill, u16 *to);

@@ -31,6 +31,7 @@ typedef struct Run {
 
 /* What a worker works in. */
 typedef struct Room {
+    void *sights;
     u16 *lines, *back; /* what some rows see; dy, where a block is of several images */
     u32 *panels;
     f32 *sums, *digits;
@@ -54,18 +55,11 @@ static Piece piece_at(const Run *r, const Positions *p, int64_t at)
     return piece;
 }
 
-/* What a row sees; behind an odd number of positions stands a zero. */
-static void gather(const Run *r, int64_t group, int64_t row, const Positions *p, u16 *to)
+/* What a row sees of n positions; behind an odd number of them stands a zero. */
+static void gather(const Run *r, const TapSights *s, int64_t group, int64_t row, int64_t n, u16 *to)
 {
-    const int64_t channel = group * r->channels + row / r->taps, n = p->end - p->begin;
-    int64_t tap[MAX_SPATIAL];
-    position_of(r->w.rank, r->w.kernel, row % r->taps, tap);
-    for (Piece i = piece_at(r, p, 0);; i = piece_at(r, p, i.at + i.n)) {
-        const u16 *x = r->x + (i.image * r->groups * r->channels + channel) * r->in;
-        window_gather_u16(&r->w, x, tap, i.first, i.n, 0, to + i.at);
-        if (i.at + i.n == n)
-            break;
-    }
+    const int64_t channel = group * r->channels + row / r->taps, tap = row % r->taps;
+    window_see_u16(&r->w, s->runs + (size_t)tap * s->most, s->n[tap], r->x + channel * r->in, to);
     if (n % STEPS)
         to[n] = 0;
 }
@@ -94,7 +88,9 @@ static void pack(const Run *r, int64_t group, const Positions *p, const Room *ro
 static void add_positions(const Run *r, int64_t group, int64_t row, int64_t rows, const Positions *p, const Room *room,
                           bool fresh)
 {
-    const size_t words = (size_t)((p->end - p->begin + STEPS - 1) / STEPS);
+    const int64_t n = p->end - p->begin;
+    const size_t words = (size_t)((n + STEPS - 1) / STEPS);
+    const TapSights sights = window_sights(&r->w, p->begin, n, r->groups * r->channels * r->in, room->sights);
     PairProduct product = { .n = (size_t)r->results,
                             .words = words,
                             .row = APART / STEPS,
@@ -106,7 +102,7 @@ static void add_positions(const Run *r, int64_t group, int64_t row, int64_t rows
     for (int64_t i = 0; i < rows; i += (int64_t)product.m) {
         product.m = rows - i < TILE ? (size_t)(rows - i) : TILE;
         for (size_t k = 0; k < product.m; k++)
-            gather(r, group, row + i + (int64_t)k, p, room->lines + k * APART);
+            gather(r, &sights, group, row + i + (int64_t)k, n, room->lines + k * APART);
         r->pairs->multiply(&product, (const u32 *)(const void *)room->lines, room->panels, room->sums + i * r->results);
     }
 }
@@ -137,7 +133,8 @@ static int64_t whole_panels(const Run *r)
 static void run_parts(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Run *r = arg;
-    Room room = { .lines = (u16 *)(void *)(r->rooms + (size_t)worker * r->room) };
+    Room room = { .sights = r->rooms + (size_t)worker * r->room };
+    room.lines = (u16 *)(void *)((char *)room.sights + window_sights_bytes(&r->w, BLOCK));
     room.panels = (u32 *)(void *)(room.lines + TILE * APART);
     room.back = (u16 *)(void *)(room.panels + whole_panels(r) * (BLOCK / STEPS));
     room.sums = (f32 *)(void *)(room.back + whole_panels(r) * BLOCK);
@@ -178,7 +175,7 @@ bool word_weights(Eval *e, const Window *w, int64_t groups, const Type *x, const
     r.x = e->in[X]->data, r.dy = e->in[DY]->data;
     const size_t threads = (size_t)parallel_threads(e->pool);
     split_rows(&r, (int64_t)threads);
-    r.room = (size_t)(TILE * APART + 2 * whole_panels(&r) * BLOCK) * sizeof(u16) +
+    r.room = window_sights_bytes(w, BLOCK) + (size_t)(TILE * APART + 2 * whole_panels(&r) * BLOCK) * sizeof(u16) +
              (size_t)(r.part * r.results) * (1 + panel_digits((size_t)r.positions)) * sizeof(f32);
     r.room = (r.room + 63) / 64 * 64;
     r.rooms = eval_room(e, threads, r.room);
