@@ -162,7 +162,8 @@ static Piece piece_at(const WeightRun *r, int64_t begin, int64_t end, int64_t at
         const PackedLoops *l = kernels_packed(r->kernels, sizeof(T) == sizeof(f64) ? ARITH_F64 : ARITH_F32);           \
         T *sum = room + 2 * TILE * BLOCK + r->panels;                                                                  \
         const size_t sums = (size_t)(rows * r->results);                                                               \
-        memset(sum, 0, sums * sizeof(T));                                                                              \
+        if (r->positions == 0)                                                                                         \
+            memset(sum, 0, sums * sizeof(T));                                                                          \
         for (int64_t s = 0; s < r->positions; s += PANEL_SEGMENT) {                                                    \
             const int64_t end = s + PANEL_SEGMENT < r->positions ? s + PANEL_SEGMENT : r->positions;                   \
             for (int64_t p = s; p < end; p += BLOCK)                                                                   \

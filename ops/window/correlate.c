@@ -94,12 +94,19 @@ static void add_lines_bf16(const Correlation *c, const PairProduct *p, const u32
 #define DIRECT_f64                             panel_f64
 #define DIRECT_bf16(level, p, rows, seen, ...) ((void)(seen)) /* never: words are gathered */
 
+/* A vector at a time, which the compiler does not make of it by itself. */
 #define BIAS(T)                                                                                                        \
+    typedef T Wide_##T __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));                                \
     void add_bias_##T(T *y, const T *bias, int64_t rows, int64_t n, int64_t stride)                                    \
     {                                                                                                                  \
-        for (int64_t i = 0; bias && i < rows; i++)                                                                     \
-            for (int64_t j = 0; j < n; j++)                                                                            \
-                y[i * stride + j] += bias[i];                                                                          \
+        enum { WIDE = 64 / sizeof(T) };                                                                                \
+        for (int64_t i = 0; bias && i < rows; i++, y += stride) {                                                      \
+            int64_t j = 0;                                                                                             \
+            for (; j + WIDE <= n; j += WIDE)                                                                           \
+                *(Wide_##T *)(void *)(y + j) += bias[i];                                                               \
+            for (; j < n; j++)                                                                                         \
+                y[j] += bias[i];                                                                                       \
+        }                                                                                                              \
     }
 BIAS(f32)
 BIAS(f64)
