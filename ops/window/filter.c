@@ -44,19 +44,37 @@ typedef struct PackRun {
     size_t group; /* elements of a group */
 } PackRun;
 
-enum { TAPS = 32 }; /* whose words are made together */
+enum { TAPS = 32, WORDS = 256 }; /* whose words are made together; of a row that are made at once */
 
 /* The words of taps [first, first + taps) of some rows, which lie beside each other, and then turned. */
 static void pack_words(const FilterPack *f, const PackRun *r, int64_t rows, const u16 *low, const u16 *high,
                        int64_t first, int64_t taps, u32 *to)
 {
+    const bool adjoin = f->row == taps; /* of rows that follow each other all at once */
+    const int64_t line = adjoin ? taps : TAPS;
     u32 words[MOST_TILE_ROWS * TAPS];
-    for (int64_t i = 0; i < rows; i++)
+    if (adjoin)
+        r->pairs->pair((size_t)(rows * taps), low, high, words);
+    for (int64_t i = 0; i < rows && !adjoin; i++)
         r->pairs->pair((size_t)taps, low + i * f->row + first, high ? high + i * f->row + first : NULL,
                        words + i * TAPS);
     for (int64_t u = 0; u < taps; u++)
         for (int64_t i = 0; i < rows; i++)
-            to[u * r->way.columns * r->way.rows + i] = words[i * TAPS + u];
+            to[u * r->way.columns * r->way.rows + i] = words[i * line + u];
+}
+
+/* The words of all taps of so many pairs of columns that follow each other: those of a row at once, and as many between them that
+ * nobody reads. */
+static void pack_pairs(const FilterPack *f, const PackRun *r, int64_t rows, const u16 *low, int64_t pairs, u32 *to)
+{
+    const int64_t taps = f->taps, n = (2 * pairs - 1) * taps, tap = r->way.columns * r->way.rows;
+    u32 words[MOST_TILE_ROWS][WORDS];
+    for (int64_t i = 0; i < rows; i++)
+        r->pairs->pair((size_t)n, low + i * f->row, low + i * f->row + taps, words[i]);
+    for (int64_t k = 0; k < pairs; k++, to += r->way.rows)
+        for (int64_t u = 0; u < taps; u++)
+            for (int64_t i = 0; i < rows; i++)
+                to[u * tap + i] = words[i][2 * k * taps + u];
 }
 
 /* The tile of words that begins with row m: of two columns that follow each other, behind the last a zero. */
@@ -64,8 +82,16 @@ static void pack_bf16(const FilterPack *f, const PackRun *r, int64_t group, int6
 {
     const int64_t rows = f->rows - m < r->way.rows ? f->rows - m : r->way.rows, tap = r->way.columns * r->way.rows;
     const u16 *low = (const u16 *)f->from + group * f->group + m * f->row;
-    for (int64_t c = 0; c < f->columns; c += 2, low += 2 * f->column, to += r->way.rows) {
+    const bool adjoin = !f->tap && f->column == f->taps && f->taps <= TAPS;
+    for (int64_t c = 0, some; c < f->columns; c += some, low += some * f->column, to += some / 2 * r->way.rows) {
         const u16 *high = c + 1 < f->columns ? low + f->column : NULL;
+        some = 2;
+        if (adjoin && high) {
+            const int64_t left = (f->columns - c) / 2, most = WORDS / (2 * f->taps);
+            some = 2 * (left < most ? left : most);
+            pack_pairs(f, r, rows, low, some / 2, to);
+            continue;
+        }
         for (int64_t u = 0; u < f->taps && !f->tap; u += TAPS)
             pack_words(f, r, rows, low, high, u, f->taps - u < TAPS ? f->taps - u : TAPS, to + u * tap);
         for (int64_t u = 0; u < f->taps && f->tap; u++)
