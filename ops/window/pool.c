@@ -80,12 +80,39 @@ typedef struct PoolRun {
     Window w;
     int64_t in, out;
     const void *x;
+    const Tensor *data; /* in place of x: of f32, plane by plane; */
+    f32 *planes;        /* one for each worker */
     void *y;
     i64 *indices;
     DType lowest; /* of the type that is pooled */
     i64 *where;   /* of the largest: a line for each worker */
     u16 *keys;    /* of codes: what each worker works in */
 } PoolRun;
+
+const f32 *pool_plane(const Kernels *level, const f32 *x, const Tensor *data, int64_t at, int64_t n, f32 *room)
+{
+    if (x)
+        return x + at * n;
+    kernels_load_f32(level, room, data, at * n, n);
+    return room;
+}
+
+static const f32 *plane_f32(const PoolRun *r, int64_t image, int worker)
+{
+    return pool_plane(r->kernels, r->x, r->data, image, r->in, r->planes + worker * r->in);
+}
+
+static const f64 *plane_f64(const PoolRun *r, int64_t image, int worker)
+{
+    (void)worker;
+    return (const f64 *)r->x + image * r->in;
+}
+
+static const i64 *plane_i64(const PoolRun *r, int64_t image, int worker)
+{
+    (void)worker;
+    return (const i64 *)r->x + image * r->in;
+}
 
 /* The number of an element in its image when the first spatial dimension is the fastest. */
 static i64 column_major(const Window *w, i64 offset)
@@ -233,7 +260,7 @@ static Beside runs_beside(const Window *w, const int64_t *line)
         const int64_t width = r->w.out[r->w.rank - 1];                                                                 \
         i64 *line = r->where + worker * width;                                                                         \
         for (int64_t image = begin; image < end; image++) {                                                            \
-            const T *x = (const T *)r->x + image * r->in;                                                              \
+            const T *x = plane_##T(r, image, worker);                                                                  \
             int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
             for (int64_t j = image * r->out; j < (image + 1) * r->out; j += width) {                                   \
                 pool_largest_line_##T(r->kernels, &r->w, x, at, line);                                                 \
@@ -331,9 +358,8 @@ int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const 
     static void NAME##_##T(void *arg, int64_t begin, int64_t end, int worker)                                          \
     {                                                                                                                  \
         const PoolRun *r = arg;                                                                                        \
-        (void)worker;                                                                                                  \
         for (int64_t image = begin; image < end; image++)                                                              \
-            NAME##_plane_##T(r->at, &r->w, (const T *)r->x + image * r->in, (T *)r->y + image * r->out);               \
+            NAME##_plane_##T(r->at, &r->w, plane_##T(r, image, worker), (T *)r->y + image * r->out);                   \
     }
 
 #define MEAN(T) sum / (T)pool_count(a, w, at, seen ? &t : NULL)
@@ -378,7 +404,11 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
     else if (x->dtype == F64)
         fn = pools[1], r.x = eval_f64(e, 0), r.y = eval_out_f64(e, 0);
     else
-        fn = pools[0], r.x = eval_f32(e, 0), r.y = eval_out_f32(e, 0);
+        fn = pools[0], r.y = eval_out_f32(e, 0);
+    if (fn == pools[0] && x->dtype == F32)
+        r.x = eval_f32(e, 0);
+    else if (fn == pools[0])
+        r.data = e->in[0], r.planes = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.in, sizeof *r.planes);
     if (e->n_out > 1)
         r.indices = eval_out_i64(e, 1);
     r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);

@@ -86,17 +86,29 @@ typedef struct PoolGradRun {
     Window w;
     int64_t in, out;
     const void *x, *dy;
+    const Tensor *data; /* in place of x: of f32, plane by plane; */
+    f32 *planes;        /* one for each worker */
     void *dx;
     i64 *where; /* a line for each worker */
     DType code; /* of data that are codes; */
     u16 *keys;  /* and what each worker works in */
 } PoolGradRun;
 
+static const f32 *plane_f32(const PoolGradRun *r, int64_t image, int worker)
+{
+    return pool_plane(r->kernels, r->x, r->data, image, r->in, r->planes + worker * r->in);
+}
+
+static const f64 *plane_f64(const PoolGradRun *r, int64_t image, int worker)
+{
+    (void)worker;
+    return (const f64 *)r->x + image * r->in;
+}
+
 /* Image by image; within one, window after window. */
 #define POOL_GRAD(T)                                                                                                   \
-    static void max_grad_##T(const PoolGradRun *r, int64_t image, const T *dy, T *dx, i64 *where)                      \
+    static void max_grad_##T(const PoolGradRun *r, const T *x, const T *dy, T *dx, i64 *where)                         \
     {                                                                                                                  \
-        const T *x = (const T *)r->x + image * r->in;                                                                  \
         const int64_t width = r->w.out[r->w.rank - 1];                                                                 \
         int64_t at[MAX_SPATIAL] = { 0 };                                                                               \
         for (const T *end = dy + r->out; dy < end; dy += width) {                                                      \
@@ -128,8 +140,8 @@ typedef struct PoolGradRun {
             const T *dy = (const T *)r->dy + image * r->out;                                                           \
             T *dx = (T *)r->dx + image * r->in;                                                                        \
             memset(dx, 0, (size_t)r->in * sizeof(T));                                                                  \
-            if (r->x)                                                                                                  \
-                max_grad_##T(r, image, dy, dx, r->where + worker * r->w.out[r->w.rank - 1]);                           \
+            if (r->x || r->data)                                                                                       \
+                max_grad_##T(r, plane_##T(r, image, worker), dy, dx, r->where + worker * r->w.out[r->w.rank - 1]);     \
             else                                                                                                       \
                 average_grad_##T(r, image, dy, dx);                                                                    \
         }                                                                                                              \
@@ -149,8 +161,10 @@ static Status eval_pool_grad(Eval *e, int dy, const int64_t *extents)
     r.dy = wide ? (const void *)eval_f64(e, dy) : eval_f32(e, dy);
     r.dx = wide ? (void *)eval_out_f64(e, 0) : eval_out_f32(e, 0);
     r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);
-    if (dy)
+    if (dy && (wide || e->in[0]->type->dtype == F32))
         r.x = wide ? (const void *)eval_f64(e, 0) : eval_f32(e, 0);
+    else if (dy)
+        r.data = e->in[0], r.planes = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.in, sizeof *r.planes);
     if (tensor_elements(e->out[0]))
         eval_parallel(e, t->dims[0] * t->dims[1], wide ? pool_grads_f64 : pool_grads_f32, &r);
     return OK;

@@ -178,6 +178,10 @@ void pool_largest_line_f64(const Kernels *level, const Window *w, const f64 *x, 
 void pool_largest_line_i64(const Kernels *level, const Window *w, const i64 *x, const int64_t *line, i64 *where);
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
 
+/* Channel number `at`, of `n` elements, of data that a pool reads as f32: where it is in x, or, where that is null, loaded into a
+ * room, so that what is widened stays in a cache. */
+const f32 *pool_plane(const Kernels *level, const f32 *x, const Tensor *data, int64_t at, int64_t n, f32 *room);
+
 /* average_pool of one channel of an image: in each window the sum, tap after tap, by how many they are. */
 void pool_average_plane(const PoolAttr *a, const Window *w, const f32 *x, f32 *y);
 
