@@ -160,6 +160,41 @@ static bool run_together(Eval *e, const Correlation *c, const Window *w, int64_t
     return true;
 }
 
+/* Whether no tap reaches some results of a dimension. */
+static bool misses(const Window *w, int i, int64_t phases)
+{
+    bool all = true;
+    for (int64_t first = 0; first < phases; first++)
+        all = all && phase_axis(w, i, first).taps > 0;
+    return !all;
+}
+
+/* Planes of results. */
+typedef struct Planes {
+    char *y;
+    size_t bytes;
+} Planes;
+
+static void clear_planes(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Planes *p = arg;
+    (void)worker;
+    memset(p->y + (size_t)begin * p->bytes, 0, (size_t)(end - begin) * p->bytes);
+}
+
+/* Clears the result where no tap reaches some of it and there is no bias, so that these phases need not run; false: they do. */
+static bool clear_missed(Eval *e, const Correlation *c, const Window *w, int64_t images, const int64_t *phases)
+{
+    Planes p = { c->y, (size_t)c->size * (c->f64 ? sizeof(f64) : sizeof(f32)) };
+    bool any = false;
+    for (int i = 0; i < w->rank; i++)
+        any = any || misses(w, i, phases[i]);
+    if (!any || c->bias || !c->y)
+        return false;
+    eval_parallel(e, images * c->groups * c->results, clear_planes, &p);
+    return true;
+}
+
 /* Every phase on its own: as many as a window has steps. */
 static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images, const void *filter)
 {
@@ -180,8 +215,11 @@ static void run_phases(Eval *e, Correlation *c, const Window *w, int64_t images,
     const int64_t n = window_product(w->rank, phases);
     if (run_together(e, c, w, images, filter, phases, tap))
         return;
+    const bool cleared = clear_missed(e, c, w, images, phases);
     for (int64_t k = 0; k < n && !eval_stopped(e); k++, position_next(w->rank, phases, first)) {
         phase_open(c, w, first, tap);
+        if (cleared && window_product(w->rank, c->w.kernel) == 0)
+            continue;
         correlation_plan(c, images, threads);
         correlation_widen(e, c);
         const FilterPack part = phase_filter(c, all_taps, tap, filter, packed);
