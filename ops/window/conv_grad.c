@@ -249,7 +249,7 @@ static Status add_up(Eval *e, const WeightWay *way)
     const size_t sums = (size_t)(r.part * r.results) * sums_of(r.positions);
     r.panels = ((size_t)r.results + width - 1) / width * width * BLOCK;
     r.sights = ((2 * TILE * BLOCK + r.panels + sums) * element + 63) / 64 * 64;
-    r.room = r.sights + (r.direct ? 0 : (window_sights_bytes(&r.w, BLOCK) + 63) / 64 * 64);
+    r.room = r.sights + (r.direct ? 0 : window_sights_bytes(&r.w, BLOCK));
     r.rooms = eval_room(e, threads, r.room);
     eval_parallel(e, r.groups * r.parts, way->rows, &r);
     return OK;

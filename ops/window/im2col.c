@@ -151,7 +151,8 @@ static size_t most_runs(const Window *w, int64_t n)
 
 size_t window_sights_bytes(const Window *w, int64_t n)
 {
-    return (size_t)window_product(w->rank, w->kernel) * (most_runs(w, n) * sizeof(SightRun) + sizeof(size_t));
+    const size_t taps = (size_t)window_product(w->rank, w->kernel), line = 64; /* of a cache: what follows begins one */
+    return (taps * (most_runs(w, n) * sizeof(SightRun) + sizeof(size_t)) + line - 1) / line * line;
 }
 
 TapSights window_sights(const Window *w, int64_t begin, int64_t n, int64_t image, void *room)
