@@ -433,7 +433,7 @@ static bool pools_codes(Eval *e)
     const Tensor *x = e->in[0];
     PoolRun r = { .kernels = e->kernels, .at = e->attr, .lowest = x->type->dtype, .x = x->data };
     eval_window(e, &r.at->window, 0, NULL, &r.w);
-    if (e->n_out > 1 || !pool_codes_serve(&r.w, r.lowest))
+    if (e->n_out > 1 || !pool_codes_serve(&r.w, r.lowest, false))
         return false;
     r.in = window_product(r.w.rank, r.w.in);
     r.out = window_product(r.w.rank, r.w.out);

@@ -1,19 +1,70 @@
 #include "ops/window/pool_codes.h"
 
-enum { MOST_TAPS = 256 };
+#include <string.h>
 
-bool pool_codes_serve(const Window *w, DType d)
+enum { MOST_TAPS = 256, MOST_PADDED = 1 << 20 };
+
+/* As far as windows see along dimension i. */
+static int64_t extent(const Window *w, int i)
 {
-    bool inside = w->rank == 2 && (d == U8 || d == I8) && w->kernel[0] * w->kernel[1] <= MOST_TAPS;
-    for (int i = 0; i < w->rank && inside; i++)
-        inside = w->begin[i] == 0 && w->dilation[i] == 1 && w->out[i] > 0 &&
-                 (w->out[i] - 1) * w->stride[i] + w->kernel[i] <= w->in[i];
-    return inside;
+    return (w->out[i] - 1) * w->stride[i] + w->kernel[i];
+}
+
+static bool is_inside(const Window *w, int i)
+{
+    return w->begin[i] == 0 && extent(w, i) <= w->in[i];
+}
+
+/* The first window and the last one see data. */
+static bool sees_data(const Window *w, int i)
+{
+    return w->begin[i] >= 0 && w->begin[i] < w->kernel[i] && (w->out[i] - 1) * w->stride[i] < w->begin[i] + w->in[i];
+}
+
+bool pool_codes_serve(const Window *w, DType d, bool inside)
+{
+    bool serves = w->rank == 2 && (d == U8 || d == I8) && w->kernel[0] <= MOST_TAPS && w->kernel[1] <= MOST_TAPS &&
+                  w->kernel[0] * w->kernel[1] <= MOST_TAPS;
+    for (int i = 0; i < w->rank && serves; i++)
+        serves = w->dilation[i] == 1 && w->out[i] > 0 &&
+                 (is_inside(w, i) || (!inside && sees_data(w, i) && extent(w, i) <= MOST_PADDED));
+    return serves;
+}
+
+/* The same windows over a plane with its padding, or the plane as it is. */
+static Window padded_of(const Window *w)
+{
+    Window p = *w;
+    for (int i = 0; i < w->rank && !(is_inside(w, 0) && is_inside(w, 1)); i++) {
+        p.in[i] = extent(w, i);
+        p.begin[i] = 0;
+    }
+    return p;
+}
+
+static size_t keys_room(const Window *w)
+{
+    return (size_t)(w->out[0] * (w->in[1] + w->out[1]));
 }
 
 size_t pool_codes_room(const Window *w)
 {
-    return (size_t)(w->out[0] * (w->in[1] + w->out[1]));
+    const Window p = padded_of(w);
+    return keys_room(&p) + (size_t)(p.in[0] * p.in[1] + 1) / 2;
+}
+
+/* A plane between codes that are the least of all. */
+static void pad_plane(const Window *w, const Window *p, DType d, const uint8_t *x, uint8_t *to)
+{
+    const int64_t before = w->begin[1] < p->in[1] ? w->begin[1] : p->in[1], left = p->in[1] - before;
+    const int64_t n = w->in[1] < left ? w->in[1] : left;
+    const int least = d == I8 ? 0x80 : 0;
+    for (int64_t i = 0; i < p->in[0]; i++, to += p->in[1]) {
+        const int64_t row = i - w->begin[0];
+        memset(to, least, (size_t)p->in[1]);
+        if (row >= 0 && row < w->in[0])
+            memcpy(to + before, x + row * w->in[1], (size_t)n);
+    }
 }
 
 /* A key orders as the code does, and of equals the first tap is the largest. */
@@ -34,8 +85,14 @@ static const u16 *keys_of(const Kernels *level, const Window *w, DType d, const 
 
 void pool_codes_plane(const Kernels *level, const Window *w, DType d, const uint8_t *x, uint8_t *y, u16 *room)
 {
-    const u16 *keys = keys_of(level, w, d, x, room);
+    const Window p = padded_of(w);
     const u16 flip = d == I8 ? 0x80 : 0;
+    if (p.in[0] != w->in[0] || p.in[1] != w->in[1] || w->begin[0] || w->begin[1]) {
+        uint8_t *plane = (uint8_t *)(room + keys_room(&p));
+        pad_plane(w, &p, d, x, plane);
+        x = plane;
+    }
+    const u16 *keys = keys_of(level, &p, d, x, room);
     for (int64_t i = 0, n = w->out[0] * w->out[1]; i < n; i++)
         y[i] = (uint8_t)(keys[i] >> 8 ^ flip);
 }

@@ -1,12 +1,12 @@
-/* The largest of windows over codes of 8 bits, a channel at a time: where no window reaches beyond the data. */
+/* The largest of windows over codes of 8 bits, a channel at a time. */
 #ifndef OPS_WINDOW_POOL_CODES_H
 #define OPS_WINDOW_POOL_CODES_H
 
 #include "ops/card/cards.h"
 #include "ops/window/window.h"
 
-/* Whether max_pool over such data may be done so. */
-bool pool_codes_serve(const Window *w, DType d);
+/* Whether max_pool over such data may be done so: every window sees some, and (`inside`) none reaches beyond it. */
+bool pool_codes_serve(const Window *w, DType d, bool inside);
 
 /* Elements of u16 that the keys of one channel take, and what is worked in. */
 size_t pool_codes_room(const Window *w);

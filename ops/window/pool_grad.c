@@ -191,7 +191,7 @@ static bool pooled_codes(Eval *e)
     if (!dtype_is_integer(r.code) || e->in[1]->type->dtype == F64)
         return false;
     BUG_IF(e->ir->memory, window_place(&r.w, e->scratch, &r.at->window, x->type->rank - 2, x->type->dims + 2, NULL));
-    if (!pool_codes_serve(&r.w, r.code))
+    if (!pool_codes_serve(&r.w, r.code, true))
         return false;
     r.in = window_product(r.w.rank, r.w.in);
     r.out = window_product(r.w.rank, r.w.out);

@@ -34,6 +34,12 @@ static void columns_of(size_t n, size_t kernel, size_t stride, const u16 *restri
             const u16 first = from[2 * i], second = (u16)(from[2 * i + 1] - 1);
             to[i] = second > first ? second : first;
         }
+    } else if (kernel == 3 && stride == 2) {
+        for (size_t i = 0; i < n; i++) {
+            const u16 first = from[2 * i], second = (u16)(from[2 * i + 1] - 1), third = (u16)(from[2 * i + 2] - 2);
+            const u16 best = second > first ? second : first;
+            to[i] = third > best ? third : best;
+        }
     } else if (stride == 1) {
         COLUMNS(1)
     } else {

@@ -272,6 +272,30 @@ static Status pools_see_their_windows(void *arg)
     return OK;
 }
 
+/* The largest codes are those that are found with where they were. */
+static Status pools_of_codes(void *arg)
+{
+    Context *c = arg;
+    Rng rng = { 27 };
+    for (int round = 0; round < 300; round++) {
+        Build b = fresh(c);
+        const Setting s = draw_setting(c, &rng, 1);
+        PoolAttr a = { .window = s.at };
+        a.window.kernel_shape = (Ints){ s.rank, s.kernel };
+        a.window.ceil_mode = round % 3 == 0;
+        const int64_t dims[] = { s.images, s.channels, s.in[0], s.in[1] };
+        const bool sign = round & 1;
+        Node *x = sample_tensor(&b, &rng, sign ? I8 : U8, 4, dims, sign ? -128 : 0, sign ? 127 : 255);
+        Node *found = build_part(&b, build_node_n(&b, OP_max_pool, &a, 1, &x, 2), 0);
+        Node *parts[] = { found, build_node_n(&b, OP_max_pool, &a, 1, &x, 1) };
+        Tensor *t = value_of(c, build_tuple(&b, 2, parts), NULL);
+        for (int64_t i = 0; i < tensor_elements(t->items[0]); i++)
+            assert_true(at(t->items[0], i) == at(t->items[1], i));
+        tensor_drop(&c->heap, t);
+    }
+    return OK;
+}
+
 /* Padding that is counted lies inside the stated pads, not where rounding up ends. */
 static Status counted_padding_ends(void *arg)
 {
@@ -432,6 +456,7 @@ TEST(convolutions_in_order)
 TEST(transposes_are_adjoint)
 TEST(unsteered_is_plain)
 TEST(pools_see_their_windows)
+TEST(pools_of_codes)
 TEST(counted_padding_ends)
 TEST(maxima_are_chosen)
 TEST(unpooling_returns)
@@ -444,10 +469,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_stand),           cmocka_unit_test(test_convolutions_in_order),
         cmocka_unit_test(test_transposes_are_adjoint),  cmocka_unit_test(test_unsteered_is_plain),
-        cmocka_unit_test(test_pools_see_their_windows), cmocka_unit_test(test_counted_padding_ends),
-        cmocka_unit_test(test_maxima_are_chosen),       cmocka_unit_test(test_unpooling_returns),
-        cmocka_unit_test(test_columns_add_up),          cmocka_unit_test(test_regions_are_checked),
-        cmocka_unit_test(test_bad_windows_are_refused),
+        cmocka_unit_test(test_pools_see_their_windows), cmocka_unit_test(test_pools_of_codes),
+        cmocka_unit_test(test_counted_padding_ends),    cmocka_unit_test(test_maxima_are_chosen),
+        cmocka_unit_test(test_unpooling_returns),       cmocka_unit_test(test_columns_add_up),
+        cmocka_unit_test(test_regions_are_checked),     cmocka_unit_test(test_bad_windows_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
