@@ -159,11 +159,28 @@ typedef struct CodeWindows {
 /* keys[window] = (its largest code ^ flip) * 256 + 255 - the first tap that has it; room: rows * width. */
 typedef void CodeWindowsLoop(const CodeWindows *w, const uint8_t *x, u16 *room, u16 *keys);
 
+/* What a code stands for 0, and the smallest and the largest one. */
+typedef struct CodeRange {
+    f32 z, lo, hi;
+} CodeRange;
+
+/* Codes of 8 bits, and what each is multiplied by; flip: 0x80 where they have a sign, else 0. */
+typedef struct CodeBytes {
+    const u8 *v;
+    i32 flip;
+    f32 ratio;
+} CodeBytes;
+
 /* From sums of products of codes to codes (ops/scalar/quant.h); `codes` are integers kept as f32, and lie apart. */
 typedef struct CodeLoops {
     /* v[i] = f32(sums[i] + bias) * factor, one of each or one for each */
     void (*rescale)(size_t n, const i32 *sums, u32 bias, f32 factor, f32 *v);
     void (*rescale_each)(size_t n, const i32 *sums, const i32 *bias, const f32 *factor, f32 *v);
+    /* the codes of these, in 8 bits */
+    void (*requantize)(size_t n, const i32 *sums, u32 bias, f32 factor, const CodeRange *b, u8 *to);
+    void (*requantize_each)(size_t n, const i32 *sums, const i32 *bias, const f32 *factor, const CodeRange *b, u8 *to);
+    /* likewise what `sum` and `round_shifted` below make of two such */
+    void (*sum_codes)(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of, u8 *to);
     /* u[i] = fma(a[i], ra, fma(b[i], rb, base)); (a[i] - za) * (b[i] - zb) * m + z */
     void (*sum)(size_t n, const f32 *a, const f32 *b, f32 ra, f32 rb, f32 base, f32 *u);
     void (*product)(size_t n, const f32 *a, const f32 *b, f32 za, f32 zb, f32 m, f32 z, f32 *u);

@@ -176,6 +176,11 @@ static void requantize_sums(const void *user, int64_t first, int64_t n, const i3
     const f32 factor = r->factor[channel];
     const u32 bias = r->bias ? (u32)r->bias[channel] : 0;
     f32 v[SUMS_BLOCK];
+    u8 *bytes = codes_bytes(&r->out, first);
+    if (bytes) {
+        kernels_codes(r->out.kernels)->requantize((size_t)n, sums, bias, factor, &r->out.range, bytes);
+        return;
+    }
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
         if (r->out.fixed) {

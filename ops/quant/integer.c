@@ -30,6 +30,12 @@ static void number_codes(const CodesOut *o, int64_t n, const f32 *v, f32 *codes)
         codes[i] = o->range.z == 0 ? v[i] : v[i] + o->range.z;
 }
 
+u8 *codes_bytes(const CodesOut *o, int64_t first)
+{
+    const DType d = o->codes->type->dtype;
+    return !o->fixed && !o->quotient && (d == U8 || d == I8) ? (u8 *)o->codes->data + first : NULL;
+}
+
 void codes_put(const CodesOut *o, int64_t first, int64_t n, const f32 *v)
 {
     const CodeRange *r = &o->range;

@@ -43,9 +43,6 @@ typedef struct CodesAttr {
 extern const char *const codes_saved[];
 
 /* The smallest and the largest code that a result may be, for a zero point. */
-typedef struct CodeRange {
-    f32 z, lo, hi;
-} CodeRange;
 CodeRange code_range_of(const CodesAttr *at, DType code, f32 z);
 
 /* f32(f32(sx * sw) / sy): what sums of products are multiplied by. */
@@ -70,6 +67,10 @@ CodesOut codes_out(Eval *e, const CodesAttr *at, int zero);
 
 /* Stores n codes from element `first` on: RNE(v) + z, clamped (of f8: v + z, narrowed). */
 void codes_put(const CodesOut *o, int64_t first, int64_t n, const f32 *v);
+
+/* Where codes from element `first` on lie that loops may write as bytes; null: they are of other bits or made otherwise, or
+ * somebody asked for their quotients. */
+u8 *codes_bytes(const CodesOut *o, int64_t first);
 
 /* The same of numbers to which the zero point was added before they are rounded.  The quotient is such that
  * RNE(quotient) + z is the code before it is clamped. */

@@ -113,26 +113,48 @@ f32 rescaled_factor(const Rescaled *r, int64_t ma, int64_t mb, int64_t row, int6
     return r->factors ? r->factors[b] : requantize_scale(r->sa[lane_at(r->ta, ma, row, r->s->m)], r->sb[b], r->sy);
 }
 
-/* The same for n columns beside each other, where rows share their scale; false: they do not. */
-static bool rescale_columns(const Rescaled *r, int64_t column, int64_t n, const i32 *sums, f32 *v)
+/* The factors and biases of n columns beside each other, where rows share their scale; false: they do not.  `one`: the first
+ * of each belongs to all of them. */
+typedef struct ColumnScales {
+    bool one;
+    const f32 *factors;
+    const i32 *biases;
+    f32 own_factors[SUMS_BLOCK];
+    i32 own_biases[SUMS_BLOCK];
+} ColumnScales;
+
+static bool column_scales(const Rescaled *r, int64_t column, int64_t n, ColumnScales *c)
 {
-    f32 factors[SUMS_BLOCK];
-    i32 biases[SUMS_BLOCK];
+    static const i32 none[SUMS_BLOCK];
     const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
     if (!r->factors || !(one || r->tb->type->rank == 1))
         return false;
-    if (one && !each) {
-        const i32 bias = r->bias ? r->bias[0] : 0;
-        kernels_codes(r->kernels)->rescale((size_t)n, sums, (u32)bias, r->factors[0], v);
-        return true;
-    }
-    for (int64_t i = 0; one && i < n; i++)
-        factors[i] = r->factors[0];
-    for (int64_t i = 0; !each && i < n; i++)
-        biases[i] = r->bias ? r->bias[0] : 0;
-    kernels_codes(r->kernels)
-        ->rescale_each((size_t)n, sums, each ? r->bias + column : biases, one ? factors : r->factors + column, v);
+    c->one = one && !each;
+    c->factors = one ? c->own_factors : r->factors + column;
+    c->biases = each ? r->bias + column : r->bias ? c->own_biases : none;
+    const int64_t own = c->one ? 1 : n;
+    for (int64_t i = 0; one && i < own; i++)
+        c->own_factors[i] = r->factors[0];
+    for (int64_t i = 0; r->bias && !each && i < own; i++)
+        c->own_biases[i] = r->bias[0];
     return true;
+}
+
+static void rescale_columns(const CodeLoops *l, const ColumnScales *c, int64_t n, const i32 *sums, f32 *v)
+{
+    if (c->one)
+        l->rescale((size_t)n, sums, (u32)c->biases[0], c->factors[0], v);
+    else
+        l->rescale_each((size_t)n, sums, c->biases, c->factors, v);
+}
+
+static void requantize_columns(const Rescaled *r, const ColumnScales *c, int64_t n, const i32 *sums, u8 *to)
+{
+    const CodeLoops *l = kernels_codes(r->kernels);
+    if (c->one)
+        l->requantize((size_t)n, sums, (u32)c->biases[0], c->factors[0], &r->out.range, to);
+    else
+        l->requantize_each((size_t)n, sums, c->biases, c->factors, &r->out.range, to);
 }
 
 /* The factor of a column and its sum, with what is added to it. */
@@ -142,19 +164,16 @@ static i64 fixed_sum(const Rescaled *r, f32 factor, i32 sum, int64_t column)
     return fixed_times((i32)((u32)sum + bias), fixed_factor(factor));
 }
 
-/* The result where it has no codes: rescaled sums, and what is added to each column. */
-static void put_numbers(const Rescaled *r, int64_t first, int64_t column, int64_t n, const f32 *v)
+/* What is added to numbers of columns that have their rescaled sums. */
+static void add_addend(const Rescaled *r, int64_t column, int64_t n, f32 *v)
 {
-    f32 *restrict to = r->numbers + first;
-    const f32 *addend = r->addend && r->biases != 1 ? r->addend + column : NULL, one = r->addend ? *r->addend : 0;
+    const double none[2] = { 0 };
     if (!r->addend)
-        memcpy(to, v, (size_t)n * sizeof *v);
-    else if (addend)
-        for (int64_t i = 0; i < n; i++)
-            to[i] = v[i] + addend[i];
+        return;
+    if (r->biases == 1)
+        kernels_row_fixed(r->kernels, ROW_add, ARITH_F32, 1)((size_t)n, v, v, r->addend, NULL, none);
     else
-        for (int64_t i = 0; i < n; i++)
-            to[i] = v[i] + one;
+        kernels_row(r->kernels, ROW_add, ARITH_F32)((size_t)n, v, v, r->addend + column, NULL, none);
 }
 
 void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *sums)
@@ -162,11 +181,20 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
     const Rescaled *r = rescaled;
     const int64_t item = first / r->s->n, column = first % r->s->n, row = item % r->s->m;
     int64_t ma, mb;
-    f32 v[SUMS_BLOCK];
+    f32 quotients[SUMS_BLOCK];
     stack_batch(r->s, item / r->s->m, &ma, &mb);
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
-        const bool together = rescale_columns(r, column + at, k, sums + at, v);
+        ColumnScales scales;
+        const bool together = column_scales(r, column + at, k, &scales);
+        u8 *bytes = together && !r->numbers ? codes_bytes(&r->out, first + at) : NULL;
+        if (bytes) {
+            requantize_columns(r, &scales, k, sums + at, bytes);
+            continue;
+        }
+        f32 *v = r->numbers ? r->numbers + first + at : quotients;
+        if (together)
+            rescale_columns(kernels_codes(r->kernels), &scales, k, sums + at, v);
         for (int64_t i = 0; i < k && !together; i++) {
             const int64_t j = column + at + i;
             const u32 bias = r->bias ? (u32)r->bias[r->biases == 1 ? 0 : j] : 0;
@@ -180,11 +208,10 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
             codes_put_fixed(&r->out, first + at, k, fixed, v);
             continue;
         }
-        if (!r->numbers) {
+        if (r->numbers)
+            add_addend(r, column + at, k, v);
+        else
             codes_put(&r->out, first + at, k, v);
-            continue;
-        }
-        put_numbers(r, first + at, column + at, k, v);
     }
 }
 

@@ -70,6 +70,28 @@ static void load(const Binary *c, int i, int64_t first, int64_t n, f32 *to)
         space_gather(&c->space, i, c->spread[i], sizeof(f32), first, n, to);
 }
 
+/* The codes of sums where all are bytes; false: they are not. */
+static bool add_bytes(const Binary *c, int64_t first, int64_t n)
+{
+    u8 *to = codes_bytes(&c->out, first);
+    CodeBytes of[2];
+    for (int i = 0; i < 2; i++) {
+        const Tensor *t = c->whole[i];
+        if (!to || !t || (t->type->dtype != U8 && t->type->dtype != I8))
+            return false;
+        of[i] = (CodeBytes){ (const u8 *)t->data + first, t->type->dtype == I8 ? 0x80 : 0, i ? c->rb : c->ra };
+    }
+    kernels_codes(c->out.kernels)->sum_codes((size_t)n, &of[0], &of[1], c->base, &c->out.range, to);
+    return true;
+}
+
+/* Products are rare. */
+static bool multiply_bytes(const Binary *c, int64_t first, int64_t n)
+{
+    (void)c, (void)first, (void)n;
+    return false;
+}
+
 static void sums_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, f32 *u)
 {
     kernels_codes(c->out.kernels)->sum((size_t)n, a, b, c->ra, c->rb, c->base, u);
@@ -104,7 +126,7 @@ static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f
     codes_put_fixed(&c->out, first, n, v, u);
 }
 
-#define BINARY_BLOCKS(NAME)                                                                                            \
+#define BINARY_BLOCKS(NAME, BYTES)                                                                                     \
     static void NAME##_blocks(void *arg, int64_t begin, int64_t end, int worker)                                       \
     {                                                                                                                  \
         const Binary *c = arg;                                                                                         \
@@ -113,6 +135,8 @@ static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f
         for (int64_t block = begin; block < end; block++) {                                                            \
             const int64_t first = block * SUMS_BLOCK, left = c->space.total - first;                                   \
             const int64_t n = left < SUMS_BLOCK ? left : SUMS_BLOCK;                                                   \
+            if (BYTES(c, first, n))                                                                                    \
+                continue;                                                                                              \
             load(c, 0, first, n, a);                                                                                   \
             load(c, 1, first, n, b);                                                                                   \
             NAME(c, n, a, b, u);                                                                                       \
@@ -125,8 +149,8 @@ static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f
             codes_put_shifted(&c->out, first, n, u);                                                                   \
         }                                                                                                              \
     }
-BINARY_BLOCKS(sums_of)
-BINARY_BLOCKS(products_of)
+BINARY_BLOCKS(sums_of, add_bytes)
+BINARY_BLOCKS(products_of, multiply_bytes)
 #undef BINARY_BLOCKS
 
 static f32 number(const Eval *e, int i)

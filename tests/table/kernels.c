@@ -386,11 +386,56 @@ static void largest_agree(void **state)
     }
 }
 
+/* Codes of sums, and of sums of codes, also where scales are of no use. */
+static void codes_agree(void **state)
+{
+    enum { SUMS = 150 };
+    static const f32 factors[] = { 0.0078125f, 0.5f, 1e-30f, INFINITY, NAN, 3e-4f };
+    static const CodeRange ranges[] = { { 0, 0, 255 }, { 7, 7, 255 }, { -3, -128, 127 }, { 9, -8, 7 } };
+    i32 sums[SUMS], biases[SUMS];
+    f32 each[SUMS];
+    u8 a[SUMS], b[SUMS], to[SUMS + 1];
+    Rng rng = { 31 };
+    (void)state;
+    for (size_t l = 0; kernels_levels[l]; l++)
+        for (int turn = 0; kernels_named(kernels_levels[l]) && turn < 400; turn++) {
+            const CodeLoops *loops = kernels_codes(kernels_named(kernels_levels[l]));
+            const size_t n = (size_t)rng_below(&rng, SUMS + 1);
+            const f32 factor = factors[rng_below(&rng, COUNT(factors))];
+            const CodeRange r = ranges[rng_below(&rng, COUNT(ranges))];
+            const u32 bias = (u32)rng_range(&rng, -4000, 4000);
+            for (size_t i = 0; i < SUMS; i++) {
+                sums[i] = rng_below(&rng, 9) ? (i32)rng_range(&rng, -70000, 70000) : INT32_MIN;
+                biases[i] = (i32)rng_range(&rng, -500, 500);
+                each[i] = factors[rng_below(&rng, COUNT(factors))];
+                a[i] = (u8)rng_below(&rng, 256), b[i] = (u8)rng_below(&rng, 256);
+            }
+            memset(to, 0x5a, sizeof to);
+            loops->requantize(n, sums, bias, factor, &r, to);
+            for (size_t i = 0; i < n; i++) {
+                const f32 v = (f32)(i32)((u32)sums[i] + bias) * factor;
+                assert_int_equal(to[i], (u8)(i32)stored_code_f32(v, r.z, r.lo, r.hi));
+            }
+            loops->requantize_each(n, sums, biases, each, &r, to);
+            for (size_t i = 0; i < n; i++) {
+                const f32 v = (f32)(i32)((u32)sums[i] + (u32)biases[i]) * each[i];
+                assert_int_equal(to[i], (u8)(i32)stored_code_f32(v, r.z, r.lo, r.hi));
+            }
+            const CodeBytes of[] = { { a, 0, factor }, { b, 0x80, 0.25f } };
+            loops->sum_codes(n, &of[0], &of[1], 0.5f, &r, to);
+            for (size_t i = 0; i < n; i++) {
+                const f32 u = fma_f32((f32)a[i], factor, fma_f32((f32)(i8)b[i], 0.25f, 0.5f));
+                assert_int_equal(to[i], (u8)(i32)shifted_code_f32(u, r.z, r.lo, r.hi));
+            }
+            assert_int_equal(to[n], 0x5a);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree),   cmocka_unit_test(panels_agree),
                                         cmocka_unit_test(rows_are_there),   cmocka_unit_test(draws_agree),
                                         cmocka_unit_test(fixed_rows_agree), cmocka_unit_test(taps_agree),
-                                        cmocka_unit_test(largest_agree) };
+                                        cmocka_unit_test(largest_agree),    cmocka_unit_test(codes_agree) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

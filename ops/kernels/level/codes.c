@@ -20,6 +20,130 @@ static void sum(size_t n, const f32 *restrict a, const f32 *restrict b, f32 ra, 
         u[i] = fma_f32(a[i], ra, fma_f32(b[i], rb, base));
 }
 
+#ifdef __AVX512BW__
+#include <immintrin.h>
+
+/* By hand: compilers round in many instructions, and turn single numbers where there are fewer than 64. */
+enum { LANES = 16, ALL = 0xffff };
+
+typedef struct Range {
+    __m512 z, lo, hi;
+} Range;
+
+static inline Range range_of(const CodeRange *r)
+{
+    return (Range){ _mm512_set1_ps(r->z), _mm512_set1_ps(r->lo), _mm512_set1_ps(r->hi) };
+}
+
+static inline __mmask16 lanes_of(size_t left)
+{
+    return (__mmask16)(left < LANES ? (1u << left) - 1 : ALL);
+}
+
+static inline __m512 nearest_of(__m512 v)
+{
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline void put_bytes(u8 *to, __mmask16 lanes, __m512 codes, const Range *r)
+{
+    const __m512 v = _mm512_min_ps(_mm512_max_ps(codes, r->lo), r->hi);
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v));
+    if (lanes == ALL)
+        _mm_storeu_si128((__m128i *)(void *)to, bytes);
+    else
+        _mm_mask_storeu_epi8(to, lanes, bytes);
+}
+
+/* stored_code_f32 */
+static inline void put_stored(u8 *to, __mmask16 lanes, __m512 v, const Range *r)
+{
+    const __m512 n = nearest_of(v);
+    put_bytes(to, lanes, _mm512_mask_add_ps(r->z, _mm512_cmp_ps_mask(n, n, _CMP_ORD_Q), n, r->z), r);
+}
+
+static inline __m512 biased(const i32 *sums, __mmask16 lanes, __m512i bias)
+{
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_maskz_loadu_epi32(lanes, sums), bias));
+}
+
+static void requantize(size_t n, const i32 *restrict sums, u32 bias, f32 factor, const CodeRange *b, u8 *restrict to)
+{
+    const Range r = range_of(b);
+    const __m512i more = _mm512_set1_epi32((i32)bias);
+    const __m512 by = _mm512_set1_ps(factor);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        put_stored(to + i, ALL, _mm512_mul_ps(biased(sums + i, ALL, more), by), &r);
+    if (i < n) {
+        const __mmask16 lanes = lanes_of(n - i);
+        put_stored(to + i, lanes, _mm512_mul_ps(biased(sums + i, lanes, more), by), &r);
+    }
+}
+
+static void requantize_each(size_t n, const i32 *restrict sums, const i32 *restrict bias, const f32 *restrict factor,
+                            const CodeRange *b, u8 *restrict to)
+{
+    const Range r = range_of(b);
+    for (size_t i = 0; i < n; i += LANES) {
+        const __mmask16 lanes = lanes_of(n - i);
+        const __m512 v = biased(sums + i, lanes, _mm512_maskz_loadu_epi32(lanes, bias + i));
+        put_stored(to + i, lanes, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(lanes, factor + i)), &r);
+    }
+}
+
+/* A code whose sign bit is turned is one of the other kind, so far below. */
+static inline __m512 codes_at(const CodeBytes *c, size_t i, __mmask16 lanes)
+{
+    const __m512i flip = _mm512_set1_epi32(c->flip), v = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(lanes, c->v + i));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_xor_si512(v, flip), flip));
+}
+
+static void sum_codes(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of, u8 *restrict to)
+{
+    const Range r = range_of(of);
+    const __m512 ra = _mm512_set1_ps(a->ratio), rb = _mm512_set1_ps(b->ratio), from = _mm512_set1_ps(base);
+    for (size_t i = 0; i < n; i += LANES) {
+        const __mmask16 lanes = lanes_of(n - i);
+        const __m512 x = codes_at(a, i, lanes), y = codes_at(b, i, lanes);
+        const __m512 u = _mm512_fmadd_ps(x, ra, _mm512_fmadd_ps(y, rb, from));
+        const __mmask16 known = _mm512_cmp_ps_mask(u, u, _CMP_ORD_Q);
+        put_bytes(to + i, lanes, nearest_of(_mm512_mask_mov_ps(r.z, known, u)), &r);
+    }
+}
+#else
+/* Bytes of codes with a sign have the same bits as those without one. */
+static void requantize(size_t n, const i32 *restrict sums, u32 bias, f32 factor, const CodeRange *b, u8 *restrict to)
+{
+    const f32 z = b->z, lo = b->lo, hi = b->hi;
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++)
+        to[i] = (u8)(i32)stored_code_f32((f32)(i32)((u32)sums[i] + bias) * factor, z, lo, hi);
+}
+
+static void requantize_each(size_t n, const i32 *restrict sums, const i32 *restrict bias, const f32 *restrict factor,
+                            const CodeRange *b, u8 *restrict to)
+{
+    const f32 z = b->z, lo = b->lo, hi = b->hi;
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++)
+        to[i] = (u8)(i32)stored_code_f32((f32)(i32)((u32)sums[i] + (u32)bias[i]) * factor[i], z, lo, hi);
+}
+
+/* A code whose sign bit is turned is one of the other kind, so far below. */
+static void sum_codes(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of, u8 *restrict to)
+{
+    const u8 *restrict va = a->v, *restrict vb = b->v;
+    const i32 fa = a->flip, fb = b->flip;
+    const f32 ra = a->ratio, rb = b->ratio, z = of->z, lo = of->lo, hi = of->hi;
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++) {
+        const f32 x = (f32)(((i32)va[i] ^ fa) - fa), y = (f32)(((i32)vb[i] ^ fb) - fb);
+        to[i] = (u8)(i32)shifted_code_f32(fma_f32(x, ra, fma_f32(y, rb, base)), z, lo, hi);
+    }
+}
+#endif
+
 static void product(size_t n, const f32 *restrict a, const f32 *restrict b, f32 za, f32 zb, f32 m, f32 z,
                     f32 *restrict u)
 {
@@ -78,6 +202,9 @@ static void sizes(size_t n, const f32 *restrict x, f32 *restrict most)
 const CodeLoops LEVEL_NAME(codes) = {
     .rescale = rescale,
     .rescale_each = rescale_each,
+    .requantize = requantize,
+    .requantize_each = requantize_each,
+    .sum_codes = sum_codes,
     .sum = sum,
     .product = product,
     .divide = divide,
