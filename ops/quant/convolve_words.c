@@ -22,7 +22,8 @@ typedef struct Run {
     const QuadLoops *l;
     const CodesConv *c;
     const u8 *x, *filter;
-    u32 *words, *tiles; /* of data; of weights */
+    u32 *words, *tiles; /* of data, unless it is its own window matrix; of weights */
+    bool direct;        /* it is, and is turned into words as it is read */
     i32 *less;          /* what is added to each sum of a result */
     u32 flip, zero;     /* of all four bytes of a word of data */
     const SumTaker *to;
@@ -32,17 +33,23 @@ typedef struct Run {
     size_t room;
 } Run;
 
+/* Words of four channels from one on of a group of an image (`group` counts both), at n positions from `first` on. */
+static void quad_of(const Run *r, int64_t group, int64_t channel, int64_t first, int64_t n, u32 *to)
+{
+    const u8 *lines[DEPTH];
+    for (int64_t k = 0; k < DEPTH; k++) { /* behind the last one whatever: weights are 0 there */
+        const int64_t plane = group * r->c->channels + (channel + k < r->c->channels ? channel + k : channel);
+        lines[k] = r->x + plane * r->in + first;
+    }
+    r->l->quad((size_t)n, lines, r->flip, to);
+}
+
 static void make_words(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Run *r = arg;
     (void)worker;
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t group = i / r->quads, channel = i % r->quads * DEPTH;
-        const u8 *lines[DEPTH];
-        for (int64_t k = 0; k < DEPTH; k++) /* behind the last one whatever: weights are 0 there */
-            lines[k] = r->x + (group * r->c->channels + (channel + k < r->c->channels ? channel + k : channel)) * r->in;
-        r->l->quad((size_t)r->in, lines, r->flip, r->words + i * r->in);
-    }
+    for (int64_t i = begin; i < end; i++)
+        quad_of(r, i / r->quads, i % r->quads * DEPTH, 0, r->in, r->words + i * r->in);
 }
 
 /* Four channels of some rows of weights, at taps [first, first + n): words of a row, then turned. */
@@ -100,7 +107,11 @@ static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u
         if (k % r->quads == 0 && k > first)
             position_next(w->rank, w->kernel, tap);
         for (int64_t m = 0; m < b->images; m++) {
-            const int64_t plane = ((b->image + m) * r->c->groups + b->group) * r->quads + k % r->quads;
+            const int64_t group = (b->image + m) * r->c->groups + b->group, plane = group * r->quads + k % r->quads;
+            if (r->direct) {
+                quad_of(r, group, k * DEPTH, b->first, b->positions, to + m * b->positions);
+                continue;
+            }
             window_gather_u32(w, r->words + plane * r->in, tap, b->first, b->positions, r->zero, to + m * b->positions);
         }
     }
@@ -150,7 +161,8 @@ static void run(Eval *e, Run *r)
 {
     const int64_t threads = parallel_threads(e->pool), planes = r->c->images * r->c->groups * r->quads;
     const int64_t tiles = r->c->groups * r->row_tiles;
-    r->words = eval_room(e, (size_t)(planes * r->in), sizeof(u32));
+    r->direct = window_is_data(&r->c->w);
+    r->words = r->direct ? NULL : eval_room(e, (size_t)(planes * r->in), sizeof(u32));
     r->tiles = eval_room(e, (size_t)(tiles * r->quads * r->taps) * r->l->rows, sizeof(u32));
     r->less = eval_room(e, (size_t)(r->c->groups * r->c->results), sizeof(i32));
     r->cut =
@@ -159,7 +171,8 @@ static void run(Eval *e, Run *r)
     r->room = ((size_t)r->cut.rows * panels + WORDS * (panels + APART)) * sizeof(u32);
     r->room = (r->room + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)threads, r->room);
-    eval_parallel(e, planes, make_words, r);
+    if (!r->direct)
+        eval_parallel(e, planes, make_words, r);
     eval_parallel(e, tiles, pack_tiles, r);
     eval_parallel(e, conv_cut_blocks(&r->cut, r->c), run_blocks, r);
 }

@@ -18,7 +18,7 @@ static void integers(size_t n, const f32 *restrict v, i32 *restrict to)
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
 
-enum { ROWS = 12, FEW = 4, VECTORS = 2, LANES = 16, WIDTH = VECTORS * LANES };
+enum { ROWS = 12, FEW = 4, VECTORS = 2, LANES = 16, DEPTH = 4, WIDTH = VECTORS * LANES };
 
 /* In one line of assembler: gcc 12 moves sums of the intrinsic through other registers and the stack. */
 static inline __m512i dot(__m512i s, __m512i unsigned_bytes, __m512i bytes)
@@ -27,12 +27,66 @@ static inline __m512i dot(__m512i s, __m512i unsigned_bytes, __m512i bytes)
     return s;
 }
 
+static inline void put_words(u32 *to, size_t left, __m512i words, __m512i flip)
+{
+    if (left >= LANES)
+        _mm512_storeu_si512(to, _mm512_xor_si512(words, flip));
+    else
+        _mm512_mask_storeu_epi32(to, (__mmask16)((1u << left) - 1), _mm512_xor_si512(words, flip));
+}
+
+/* Bytes between each other, then their lanes of four words in order. */
 static void quad(size_t n, const u8 *const lines[4], u32 flip, u32 *restrict to)
 {
-    const u8 *restrict a = lines[0], *restrict b = lines[1], *restrict c = lines[2], *restrict d = lines[3];
-    LEVEL_VECTOR
-    for (size_t i = 0; i < n; i++)
-        to[i] = ((u32)a[i] | (u32)b[i] << 8 | (u32)c[i] << 16 | (u32)d[i] << 24) ^ flip;
+    enum { BYTES = 64, LOW = 0x44, HIGH = 0xee, EVEN = 0x88, ODD = 0xdd };
+    const __m512i turn = _mm512_set1_epi32((i32)flip);
+    for (size_t i = 0; i < n; i += BYTES) {
+        const size_t left = n - i;
+        const __mmask64 some = left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
+        const __m512i a = _mm512_maskz_loadu_epi8(some, lines[0] + i), b = _mm512_maskz_loadu_epi8(some, lines[1] + i);
+        const __m512i c = _mm512_maskz_loadu_epi8(some, lines[2] + i), d = _mm512_maskz_loadu_epi8(some, lines[3] + i);
+        const __m512i ab = _mm512_unpacklo_epi8(a, b), cd = _mm512_unpacklo_epi8(c, d);
+        const __m512i ab_high = _mm512_unpackhi_epi8(a, b), cd_high = _mm512_unpackhi_epi8(c, d);
+        const __m512i w0 = _mm512_unpacklo_epi16(ab, cd), w1 = _mm512_unpackhi_epi16(ab, cd);
+        const __m512i w2 = _mm512_unpacklo_epi16(ab_high, cd_high), w3 = _mm512_unpackhi_epi16(ab_high, cd_high);
+        const __m512i low = _mm512_shuffle_i32x4(w0, w1, LOW), low_more = _mm512_shuffle_i32x4(w2, w3, LOW);
+        put_words(to + i, left, _mm512_shuffle_i32x4(low, low_more, EVEN), turn);
+        if (left > LANES)
+            put_words(to + i + LANES, left - LANES, _mm512_shuffle_i32x4(low, low_more, ODD), turn);
+        if (left <= BYTES / 2)
+            return;
+        const __m512i high = _mm512_shuffle_i32x4(w0, w1, HIGH), high_more = _mm512_shuffle_i32x4(w2, w3, HIGH);
+        put_words(to + i + 2 * LANES, left - 2 * LANES, _mm512_shuffle_i32x4(high, high_more, EVEN), turn);
+        if (left > 3 * LANES)
+            put_words(to + i + 3 * LANES, left - 3 * LANES, _mm512_shuffle_i32x4(high, high_more, ODD), turn);
+    }
+}
+
+/* Lane l of four words begins with word l * stride of what is loaded, and word i of it with byte i * stride. */
+static void along(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums)
+{
+    enum { LANE = 4 };
+    i32 words[LANES];
+    u8 bytes[LANES * DEPTH];
+    for (size_t i = 0; i < LANES; i++) {
+        words[i] = (i32)(i / LANE * t->stride + i % LANE);
+        for (size_t k = 0; k < DEPTH; k++)
+            bytes[i * DEPTH + k] = (u8)(i % LANE * t->stride + k);
+    }
+    const __m512i of_words = _mm512_loadu_si512(words), of_bytes = _mm512_loadu_si512(bytes);
+    for (size_t l = 0; l < t->lines; l++, x += t->step, sums += n)
+        for (size_t i = 0; i < n; i += LANES) {
+            __m512i sum = _mm512_set1_epi32((i32)start);
+            for (size_t w = 0; w < t->words; w++) {
+                const u8 *from = x + t->at[w] + i * t->stride;
+                const __m512i seen =
+                    t->stride == 1 ? _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)from))
+                                   : _mm512_loadu_si512(from);
+                const __m512i four = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(of_words, seen), of_bytes);
+                sum = dot(sum, four, _mm512_set1_epi32((i32)t->weights[w]));
+            }
+            _mm512_storeu_si512(sums + i, sum);
+        }
 }
 
 /* Some rows against a panel: sums live in registers for all words. */
@@ -76,7 +130,7 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, i32 *c)
     }
 }
 
-const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, quad, multiply, add, integers };
+const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, quad, multiply, along, add, integers };
 #else
 const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
 #endif
