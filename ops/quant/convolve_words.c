@@ -1,5 +1,6 @@
 /* Convolutions of codes of 8 bits by words of four channels: data is turned into such words once, and what a tap sees of them is
- * multiplied as it is gathered.  Weights have a sign and no zero points, so that the zero point of the data brings the same to all
+ * multiplied as it is gathered.  Where windows stand side by side and lines are long the words have their padding about them, and
+ * are multiplied as they lie: positions count what lies between the lines, too, and sums of those are nobody's.  Weights have a sign and no zero points, so that the zero point of the data brings the same to all
  * sums of a result: it times the sum of the weights. */
 #include <string.h>
 
@@ -24,6 +25,10 @@ typedef struct Run {
     const u8 *x, *filter;
     u32 *words, *tiles; /* of data, unless it is its own window matrix; of weights */
     bool direct;        /* it is, and is turned into words as it is read */
+    int64_t pitch;      /* of a line between its padding, where words are multiplied as they lie; else 0 */
+    int64_t plane;      /* words of a plane */
+    size_t *at;         /* where each of a result's words has its line; of gathered ones those of one share */
+    size_t apart;       /* words between gathered lines */
     i32 *less;          /* what is added to each sum of a result */
     u32 flip, zero;     /* of all four bytes of a word of data */
     const SumTaker *to;
@@ -44,12 +49,41 @@ static void quad_of(const Run *r, int64_t group, int64_t channel, int64_t first,
     r->l->quad((size_t)n, lines, r->flip, to);
 }
 
+static void fill(u32 *to, int64_t n, u32 word)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = word;
+}
+
+/* A plane of words with padding about it. */
+static void make_padded(const Run *r, int64_t group, int64_t channel, u32 *to)
+{
+    const Window *w = &r->c->w;
+    const int64_t before = w->begin[1], n = w->in[1] < r->pitch - before ? w->in[1] : r->pitch - before;
+    for (int64_t i = 0; i < r->plane / r->pitch; i++, to += r->pitch) {
+        const int64_t row = i - w->begin[0];
+        if (row < 0 || row >= w->in[0]) {
+            fill(to, r->pitch, r->zero);
+            continue;
+        }
+        fill(to, before, r->zero);
+        quad_of(r, group, channel, row * w->in[1], n, to + before);
+        fill(to + before + n, r->pitch - before - n, r->zero);
+    }
+}
+
 static void make_words(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Run *r = arg;
     (void)worker;
-    for (int64_t i = begin; i < end; i++)
-        quad_of(r, i / r->quads, i % r->quads * DEPTH, 0, r->in, r->words + i * r->in);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t group = i / r->quads, channel = i % r->quads * DEPTH;
+        u32 *to = r->words + i * r->plane;
+        if (r->pitch)
+            make_padded(r, group, channel, to);
+        else
+            quad_of(r, group, channel, 0, r->in, to);
+    }
 }
 
 /* Four channels of some rows of weights, at taps [first, first + n): words of a row, then turned. */
@@ -69,6 +103,21 @@ static void pack_words(const Run *r, const u8 *from, int64_t rows, int64_t chann
             to[(first + u) * tap + i] = words[i * TAPS + u];
 }
 
+/* The same of one tap: four channels of a row are a word as they lie. */
+static void pack_single(const Run *r, const u8 *from, int64_t rows, u32 *to)
+{
+    const int64_t channels = r->c->channels, whole = channels / DEPTH;
+    for (int64_t i = 0; i < rows; i++, from += channels, to++) {
+        u32 *word = to;
+        for (int64_t q = 0; q < whole; q++, word += r->l->rows)
+            memcpy(word, from + q * DEPTH, DEPTH);
+        if (channels % DEPTH) {
+            *word = 0;
+            memcpy(word, from + whole * DEPTH, (size_t)(channels % DEPTH));
+        }
+    }
+}
+
 /* Tiles of weights, and what the zero point of data brings to their sums. */
 static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
@@ -79,16 +128,17 @@ static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
         const int64_t group = i / r->row_tiles, m = i % r->row_tiles * tile;
         const int64_t rows = r->c->results - m < tile ? r->c->results - m : tile, first = group * r->c->results + m;
         const u8 *from = r->filter + first * depth;
-        for (int64_t q = 0; q < r->quads; q++)
+        u32 *to = r->tiles + i * words * tile;
+        i32 totals[MOST_TILE_ROWS];
+        if (r->taps == 1)
+            pack_single(r, from, rows, to);
+        for (int64_t q = 0; q < r->quads && r->taps > 1; q++)
             for (int64_t u = 0; u < r->taps; u += TAPS)
                 pack_words(r, from + q * DEPTH * r->taps, rows, r->c->channels - q * DEPTH, u,
-                           r->taps - u < TAPS ? r->taps - u : TAPS, r->tiles + (i * words + q) * tile);
-        for (int64_t k = 0; k < rows; k++) {
-            i32 sum = 0;
-            for (int64_t j = 0; j < depth; j++)
-                sum += (i8)from[k * depth + j];
-            r->less[first + k] = (i32)(0u - (r->zero & 0xff) * (u32)sum);
-        }
+                           r->taps - u < TAPS ? r->taps - u : TAPS, to + q * tile);
+        r->l->totals((size_t)words, to, totals);
+        for (int64_t k = 0; k < rows; k++)
+            r->less[first + k] = (i32)(0u - (r->zero & 0xff) * (u32)totals[k]);
     }
 }
 
@@ -98,12 +148,12 @@ static size_t whole_panels(const Run *r, int64_t n)
 }
 
 /* What a block sees through words [first, first + n), which count taps and then channels. */
-static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u32 *to, size_t apart)
+static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u32 *to)
 {
     const Window *w = &r->c->w;
     int64_t tap[MAX_SPATIAL];
     position_of(w->rank, w->kernel, first / r->quads, tap);
-    for (int64_t k = first; k < first + n; k++, to += apart) {
+    for (int64_t k = first; k < first + n; k++, to += r->apart) {
         if (k % r->quads == 0 && k > first)
             position_next(w->rank, w->kernel, tap);
         for (int64_t m = 0; m < b->images; m++) {
@@ -112,7 +162,8 @@ static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u
                 quad_of(r, group, k * DEPTH, b->first, b->positions, to + m * b->positions);
                 continue;
             }
-            window_gather_u32(w, r->words + plane * r->in, tap, b->first, b->positions, r->zero, to + m * b->positions);
+            window_gather_u32(w, r->words + plane * r->plane, tap, b->first, b->positions, r->zero,
+                              to + m * b->positions);
         }
     }
 }
@@ -121,21 +172,39 @@ static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, u
 {
     const int64_t words = r->quads * r->taps, shares = (words + WORDS - 1) / WORDS,
                   share = (words + shares - 1) / shares;
-    const size_t apart = ldc + APART;
     const u32 *tiles =
         r->tiles + (b->group * r->row_tiles + b->result / (int64_t)r->l->rows) * words * (int64_t)r->l->rows;
     PairProduct p = { .m = (size_t)b->rows,
                       .n = (size_t)(b->images * b->positions),
                       .row = 1,
                       .tile = (size_t)words * r->l->rows,
-                      .ldb = apart,
                       .panel = r->l->width,
                       .ldc = ldc };
     for (int64_t k = 0; k < words; k += (int64_t)p.words) {
         p.words = (size_t)(words - k < share ? words - k : share);
         p.fresh = k == 0;
-        gather(r, b, k, (int64_t)p.words, lines, apart);
-        r->l->multiply(&p, tiles + k * (int64_t)r->l->rows, lines, sums);
+        const u32 *from = tiles + k * (int64_t)r->l->rows;
+        if (r->pitch) {
+            const int64_t plane = (b->image * r->c->groups + b->group) * r->quads;
+            r->l->multiply(&p, from, r->words + plane * r->plane + b->first, r->at + k, sums);
+            continue;
+        }
+        gather(r, b, k, (int64_t)p.words, lines);
+        r->l->multiply(&p, from, lines, r->at, sums);
+    }
+}
+
+/* Hands on the sums of result i of a block without those of positions between lines. */
+static void take_lines(const Run *r, const ConvBlock *b, int64_t i, const i32 *sums)
+{
+    const int64_t width = r->c->w.out[1], results = r->c->groups * r->c->results;
+    const int64_t plane = b->image * results + b->group * r->c->results + b->result + i, end = b->first + b->positions;
+    for (int64_t at = b->first, next; at < end; at = next) {
+        const int64_t line = at / r->pitch, col = at % r->pitch;
+        next = (line + 1) * r->pitch;
+        const int64_t n = (end < next ? end : next) - at, seen = n < width - col ? n : width - col;
+        if (seen > 0)
+            r->to->take(r->to->user, (plane * r->c->w.out[0] + line) * width + col, seen, sums + at - b->first);
     }
 }
 
@@ -152,23 +221,63 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
         for (int64_t i = 0; i < b.rows; i++) {
             i32 *line = sums + i * (int64_t)ldc;
             r->l->add(ldc, (u32)r->less[row + i], line);
-            conv_cut_take(&r->cut, r->c, &b, i, line, r->to);
+            if (r->pitch)
+                take_lines(r, &b, i, line);
+            else
+                conv_cut_take(&r->cut, r->c, &b, i, line, r->to);
         }
+    }
+}
+
+/* Whether words are multiplied as they lie: where that makes few sums more. */
+static bool set_pitch(Run *r)
+{
+    enum { SHARE = 10 };
+    const Window *w = &r->c->w;
+    if (w->rank != 2 || r->direct)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (w->stride[i] != 1 || w->dilation[i] < 1 || w->begin[i] < 0)
+            return false;
+    const int64_t beyond = (w->kernel[1] - 1) * w->dilation[1], down = (w->kernel[0] - 1) * w->dilation[0];
+    if (beyond > w->out[1] / SHARE || down > w->out[0] || w->begin[1] > beyond || w->out[0] * w->out[1] < POSITIONS)
+        return false;
+    r->pitch = w->out[1] + beyond;
+    r->plane = r->pitch * (w->out[0] + down);
+    return true;
+}
+
+/* Where the lines of words are that are multiplied at a time. */
+static void place_lines(Eval *e, Run *r)
+{
+    const Window *w = &r->c->w;
+    const int64_t n = r->pitch ? r->quads * r->taps : WORDS;
+    r->at = eval_room(e, (size_t)n, sizeof *r->at);
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t tap = k / r->quads, row = tap / w->kernel[w->rank - 1], col = tap % w->kernel[w->rank - 1];
+        r->at[k] = r->pitch ? (size_t)(k % r->quads * r->plane + row * w->dilation[0] * r->pitch + col * w->dilation[1])
+                            : (size_t)k * r->apart;
     }
 }
 
 static void run(Eval *e, Run *r)
 {
     const int64_t threads = parallel_threads(e->pool), planes = r->c->images * r->c->groups * r->quads;
-    const int64_t tiles = r->c->groups * r->row_tiles;
+    const int64_t tiles = r->c->groups * r->row_tiles, out = window_product(r->c->w.rank, r->c->w.out);
     r->direct = window_is_data(&r->c->w);
-    r->words = r->direct ? NULL : eval_room(e, (size_t)(planes * r->in), sizeof(u32));
+    r->plane = r->in;
+    const bool lies = set_pitch(r);
+    r->words = r->direct ? NULL : eval_room(e, (size_t)(planes * r->plane) + r->l->width, sizeof(u32));
+    if (!r->direct)
+        memset(r->words + planes * r->plane, 0, r->l->width * sizeof(u32));
     r->tiles = eval_room(e, (size_t)(tiles * r->quads * r->taps) * r->l->rows, sizeof(u32));
     r->less = eval_room(e, (size_t)(r->c->groups * r->c->results), sizeof(i32));
-    r->cut =
-        conv_cut(r->c, window_product(r->c->w.rank, r->c->w.out), POSITIONS, RESULTS, (int64_t)r->l->rows, threads);
+    r->cut = conv_cut(r->c, lies ? r->pitch * (r->c->w.out[0] - 1) + r->c->w.out[1] : out, POSITIONS, RESULTS,
+                      (int64_t)r->l->rows, threads);
     const size_t panels = whole_panels(r, r->cut.span * r->cut.cols);
-    r->room = ((size_t)r->cut.rows * panels + WORDS * (panels + APART)) * sizeof(u32);
+    r->apart = panels + APART;
+    place_lines(e, r);
+    r->room = ((size_t)r->cut.rows * panels + (lies ? 0 : WORDS * r->apart)) * sizeof(u32);
     r->room = (r->room + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)threads, r->room);
     if (!r->direct)

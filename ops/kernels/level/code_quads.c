@@ -91,16 +91,16 @@ static void along(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums
 
 /* Some rows against a panel: sums live in registers for all words. */
 #define TILE(id, rows)                                                                                                 \
-    static void id(const PairProduct *p, const u32 *a, const u32 *b, i32 *c)                                           \
+    static void id(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, i32 *c)                         \
     {                                                                                                                  \
         __m512i sum[rows][VECTORS];                                                                                    \
         for (size_t i = 0; i < (rows); i++)                                                                            \
             for (size_t j = 0; j < VECTORS; j++)                                                                       \
                 sum[i][j] = p->fresh ? _mm512_setzero_si512() : _mm512_loadu_si512(c + i * p->ldc + j * LANES);        \
-        for (size_t w = 0; w < p->words; w++, a += ROWS, b += p->ldb) {                                                \
+        for (size_t w = 0; w < p->words; w++, a += ROWS) {                                                             \
             __m512i column[VECTORS];                                                                                   \
             for (size_t j = 0; j < VECTORS; j++)                                                                       \
-                column[j] = _mm512_loadu_si512(b + j * LANES);                                                         \
+                column[j] = _mm512_loadu_si512(b + at[w] + j * LANES);                                                 \
             for (size_t i = 0; i < (rows); i++) {                                                                      \
                 const __m512i one = _mm512_set1_epi32((i32)a[i]);                                                      \
                 for (size_t j = 0; j < VECTORS; j++)                                                                   \
@@ -116,21 +116,31 @@ TILE(tile_few, FEW)
 TILE(tile_one, 1)
 #undef TILE
 
-static void multiply(const PairProduct *p, const u32 *a, const u32 *b, i32 *c)
+static void multiply(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, i32 *c)
 {
     for (size_t j = 0; j < p->n; j += WIDTH, b += p->panel, c += WIDTH) {
         const u32 *rows = a;
         size_t i = 0;
         for (; i + ROWS <= p->m; i += ROWS, rows += p->tile)
-            tile_full(p, rows, b, c + i * p->ldc);
+            tile_full(p, rows, b, at, c + i * p->ldc);
         for (; i + FEW <= p->m; i += FEW, rows += FEW)
-            tile_few(p, rows, b, c + i * p->ldc);
+            tile_few(p, rows, b, at, c + i * p->ldc);
         for (; i < p->m; i++, rows++)
-            tile_one(p, rows, b, c + i * p->ldc);
+            tile_one(p, rows, b, at, c + i * p->ldc);
     }
 }
 
-const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, quad, multiply, along, add, integers };
+static void totals(size_t words, const u32 *tile, i32 *to)
+{
+    const __mmask16 lanes = (1u << ROWS) - 1;
+    const __m512i one = _mm512_set1_epi8(1);
+    __m512i sum = _mm512_setzero_si512();
+    for (size_t w = 0; w < words; w++)
+        sum = dot(sum, one, _mm512_maskz_loadu_epi32(lanes, tile + w * ROWS));
+    _mm512_mask_storeu_epi32(to, lanes, sum);
+}
+
+const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, quad, multiply, totals, along, add, integers };
 #else
 const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
 #endif
