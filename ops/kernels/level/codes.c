@@ -67,15 +67,51 @@ static inline __m512 biased(const i32 *sums, __mmask16 lanes, __m512i bias)
     return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_maskz_loadu_epi32(lanes, sums), bias));
 }
 
+/* Numbers that are none are left out: then those beyond the range may be cut off before they are rounded, as far from the code of
+ * 0 as the smallest and the largest one are. */
+typedef struct Cut {
+    __m512i bias, z;
+    __m512 by, least, most;
+    bool sign;
+} Cut;
+
+static inline __m512i cut_of(const Cut *c, const i32 *sums)
+{
+    const __m512 v = _mm512_mul_ps(biased(sums, ALL, c->bias), c->by);
+    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, c->least), c->most));
+}
+
+/* Two vectors of sums become one of 16 bits, lane by lane. */
+static inline __m512i cut_both(const Cut *c, const i32 *sums)
+{
+    return _mm512_add_epi16(_mm512_packs_epi32(cut_of(c, sums), cut_of(c, sums + LANES)), c->z);
+}
+
+static inline void cut_four(const Cut *c, const i32 *sums, u8 *to)
+{
+    const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i low = cut_both(c, sums), high = cut_both(c, sums + 2 * LANES);
+    const __m512i bytes = c->sign ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(in_order, bytes));
+}
+
 static void requantize(size_t n, const i32 *restrict sums, u32 bias, f32 factor, const CodeRange *b, u8 *restrict to)
 {
+    enum { FOUR = 4 * LANES };
     const Range r = range_of(b);
     const __m512i more = _mm512_set1_epi32((i32)bias);
     const __m512 by = _mm512_set1_ps(factor);
+    const Cut c = { .bias = more,
+                    .z = _mm512_set1_epi16((int16_t)b->z),
+                    .by = by,
+                    .least = _mm512_set1_ps(b->lo - b->z),
+                    .most = _mm512_set1_ps(b->hi - b->z),
+                    .sign = b->lo < 0 };
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        put_stored(to + i, ALL, _mm512_mul_ps(biased(sums + i, ALL, more), by), &r);
-    if (i < n) {
+    if (factor - factor == 0) /* it is finite */
+        for (; i + FOUR <= n; i += FOUR)
+            cut_four(&c, sums + i, to + i);
+    for (; i < n; i += LANES) {
         const __mmask16 lanes = lanes_of(n - i);
         put_stored(to + i, lanes, _mm512_mul_ps(biased(sums + i, lanes, more), by), &r);
     }
