@@ -249,6 +249,7 @@ static Status tell_json(Bench *b, const TimedLaunch *list)
         { "copy_bytes_per_s", logged_f64(b->rates.bytes) },
         { "product_flops_per_s", logged_f64(b->rates.flops) },
         { "bf16_flops_per_s", logged_f64(b->rates.narrow_flops) },
+        { "code_flops_per_s", logged_f64(b->rates.code_flops) },
         { "skipped", logged_int((int64_t)b->skipped) },
     };
     TRY(out_event(b->c->out, "bench", fields, COUNT(fields)));
@@ -291,7 +292,9 @@ static void tell_head(const Bench *b, Text *t, const Program *p)
     text_printf(t, "%s, %d thread%s; copies %.3g GB/s, products %.3g GFLOP/s", b->c->cx->engine->name,
                 parallel_threads(context_pool(b->c->cx)), parallel_threads(context_pool(b->c->cx)) == 1 ? "" : "s",
                 1e-9 * b->rates.bytes, 1e-9 * b->rates.flops);
-    text_printf(t, b->rates.narrow_flops > 0 ? ", of bf16 %.3g\n" : "\n", 1e-9 * b->rates.narrow_flops);
+    if (b->rates.narrow_flops > 0)
+        text_printf(t, ", of bf16 %.3g", 1e-9 * b->rates.narrow_flops);
+    text_printf(t, ", of codes %.3g\n", 1e-9 * b->rates.code_flops);
     text_label(t, "start");
     text_printf(t, "ready after %s, first %s %s\n", seconds_text(a, b->compile), what, seconds_text(a, b->first));
     text_label(t, "memory");

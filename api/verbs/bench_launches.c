@@ -34,6 +34,7 @@ static void add_flops(TimedLaunch *to, const Launch *l)
     const Node *call = l->kind == LAUNCH_CALL ? l->node : l->contraction;
     const double product = call ? flops_of_call(call) : 0;
     to->flops += product + (l->tape ? flops_of_tape(l->tape) : 0);
+    to->codes += call && work_of_codes(call) ? product : 0;
     to->narrow += call && work_narrows(call) ? product : 0;
 }
 
@@ -98,7 +99,8 @@ TimedLaunch *launch_times_sorted(const LaunchTimes *t, Arena *arena)
 double launch_bound(const TimedLaunch *l, const MachineRates *r)
 {
     const double narrow = r->narrow_flops > 0 ? l->narrow : 0, moving = l->bytes / r->bytes;
-    const double computing = (l->flops - narrow) / r->flops + (narrow > 0 ? narrow / r->narrow_flops : 0);
+    const double computing = (l->flops - narrow - l->codes) / r->flops + l->codes / r->code_flops +
+                             (narrow > 0 ? narrow / r->narrow_flops : 0);
     return moving > computing ? moving : computing;
 }
 

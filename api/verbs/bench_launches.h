@@ -13,6 +13,7 @@ typedef struct TimedLaunch {
     int launch, n; /* the first of so many that ran side by side */
     int64_t runs;
     double seconds, bytes, flops; /* of all runs; what one run moves and computes, */
+    double codes;                 /* of that by products of codes of 8 bits */
     double narrow;                /* and of that by products of bf16 that may be made as they lie */
 } TimedLaunch;
 

@@ -27,7 +27,8 @@ static void copy_chunks(void *arg, int64_t begin, int64_t end, int worker)
 }
 
 typedef struct Products {
-    const PackedLoops *loops;
+    const PackedLoops *loops; /* null: those of codes */
+    const CodeProducts *codes;
     f32 *room; /* for each thread its operands and its result: of any type they have room */
 } Products;
 
@@ -38,7 +39,12 @@ static void multiply(void *arg, int64_t begin, int64_t end, int worker)
     const Products *p = arg;
     f32 *a = p->room + (size_t)worker * PRODUCT_ROOM, *b = a + TILE_ROWS * TILE_DEPTH, *c = b + TILE_DEPTH * TILE_COLS;
     const PackedLoops *l = p->loops;
-    for (int64_t i = begin; i < end; i++)
+    const CodeProducts *q = p->codes;
+    const size_t words = l ? 0 : TILE_DEPTH / q->depth;
+    for (int64_t i = begin; i < end && !l; i++)
+        q->multiply(TILE_ROWS, TILE_COLS / q->width, words, (const u32 *)(void *)a, words * q->rows,
+                    (const u32 *)(void *)b, words * q->width, (i32 *)(void *)c, TILE_COLS, false);
+    for (int64_t i = begin; i < end && l; i++)
         l->multiply(TILE_ROWS, TILE_COLS, TILE_DEPTH, a, TILE_DEPTH * l->rows, b, c, TILE_COLS, false);
 }
 
@@ -75,12 +81,14 @@ MachineRates machine_rates(qcc_context *cx)
     const Kernels *kernels = cx->kernels ? cx->kernels : kernels_best();
     Copies copies = { arena_alloc(&cx->scratch, (size_t)CHUNKS * CHUNK),
                       arena_alloc(&cx->scratch, (size_t)CHUNKS * CHUNK) };
-    Products products = { kernels_packed(kernels, ARITH_F32),
+    Products products = { kernels_packed(kernels, ARITH_F32), kernels_code_products(kernels, false),
                           NEWS(&cx->scratch, f32, (size_t)parallel_threads(pool) * PRODUCT_ROOM) };
     memset(copies.from, 0, (size_t)CHUNKS * CHUNK);
     MachineRates rates = { .bytes = copy_rate(pool, &copies), .flops = product_rate(pool, &products) };
     products.loops = cx->engine->narrows && !cx->options.exact ? kernels_packed_bf16(kernels) : NULL;
     rates.narrow_flops = products.loops ? product_rate(pool, &products) : 0;
+    products.loops = NULL;
+    rates.code_flops = product_rate(pool, &products);
     arena_reset(&cx->scratch, mark);
     return rates;
 }

@@ -8,6 +8,7 @@ typedef struct MachineRates {
     double bytes;        /* a second, read and written by all threads, out of the caches */
     double flops;        /* a second, by products of f32 that stay in the caches */
     double narrow_flops; /* by those of bf16 as they lie; 0: the engine makes none */
+    double code_flops;   /* by those of codes of 8 bits */
 } MachineRates;
 
 /* Measures them with the threads of the context: the best of some tries, a few hundredths of a second in all. */

@@ -78,6 +78,12 @@ double work_of(const Node *n)
     return d->work ? d->work(n) : work_product(n);
 }
 
+bool work_of_codes(const Node *n)
+{
+    const DType a = in(n, 0)->type->dtype;
+    return op_of(n)->access.kind == ACCESS_CONTRACT && (a == U8 || a == I8);
+}
+
 bool work_narrows(const Node *n)
 {
     const OpDef *d = op_of(n);

@@ -22,4 +22,7 @@ double work_product(const Node *n);
 /* Whether a call multiplies operands of bf16 as they lie, where its engine may and the machine can. */
 bool work_narrows(const Node *n);
 
+/* Whether a call multiplies codes of 8 bits. */
+bool work_of_codes(const Node *n);
+
 #endif

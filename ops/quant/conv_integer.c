@@ -349,6 +349,25 @@ static Node *sample_qconv(Build *b, Rng *rng, int variant)
     return build_node(b, OP_qconv, &at, n > BIAS ? n : Y_SCALE, ins);
 }
 
+/* Multiply-adds of a call with weights of that operand. */
+static double work_weights(const Node *n, int weights)
+{
+    const Type *y = access_result(n, 0), *w = in(n, weights)->type;
+    return type_known(y) && type_known(w) && w->dims[0] > 0
+               ? (double)type_elements(y) * (double)(type_elements(w) / w->dims[0])
+               : 0;
+}
+
+static double work_conv_integer(const Node *n)
+{
+    return work_weights(n, 1);
+}
+
+static double work_qconv(const Node *n)
+{
+    return work_weights(n, W);
+}
+
 const OpDef op_conv_integer = {
     .name = "conv_integer",
     .min_in = 2,
@@ -358,6 +377,7 @@ const OpDef op_conv_integer = {
     .eval = eval_conv_integer,
     .sample = sample_conv_integer,
     .n_variants = 48,
+    .work = work_conv_integer,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.kernels = kernels_conv_integer,
@@ -376,6 +396,7 @@ const OpDef op_qlinear_conv = {
     .eval = eval_qlinear_conv,
     .sample = sample_qlinear_conv,
     .n_variants = 48,
+    .work = work_qconv,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.kernels = kernels_qlinear_conv,
@@ -400,6 +421,7 @@ const OpDef op_qconv = {
     .adjoint = adjoint_qconv,
     .differentiable = 1u << X | 1u << W | 1u << Y_SCALE | 1u << Y_ZERO | 1u << BIAS,
     .gives_codes = 1,
+    .work = work_qconv,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.kernels = kernels_qconv,

@@ -289,6 +289,31 @@ static bool iterate_qmatmul(const Node *n, Arena *arena, Iteration *to)
     return true;
 }
 
+static double work_factors(const Node *n, const Factors *f)
+{
+    const Type *y = access_result(n, 0), *a = in(n, f->a)->type, *b = in(n, f->b)->type;
+    if (!type_known(y) || !type_known(a) || !type_known(b))
+        return 0;
+    return (double)type_elements(y) * (double)stack_of_products(a, b, y, f->ta, f->tb).k;
+}
+
+static double work_matmul_integer(const Node *n)
+{
+    const Factors f = integer_factors(n->attr);
+    return work_factors(n, &f);
+}
+
+static double work_qlinear_matmul(const Node *n)
+{
+    return work_factors(n, &qlinear_factors);
+}
+
+static double work_qmatmul(const Node *n)
+{
+    const Factors f = qmatmul_factors(n->attr);
+    return work_factors(n, &f);
+}
+
 const OpDef op_matmul_integer = {
     .name = "matmul_integer",
     .min_in = 2,
@@ -298,6 +323,7 @@ const OpDef op_matmul_integer = {
     .eval = eval_matmul_integer,
     .sample = sample_matmul_integer,
     .n_variants = 64,
+    .work = work_matmul_integer,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.kernels = kernels_matmul_integer,
@@ -315,6 +341,7 @@ const OpDef op_qlinear_matmul = {
     .eval = eval_qlinear_matmul,
     .sample = sample_qlinear_matmul,
     .n_variants = 30,
+    .work = work_qlinear_matmul,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.kernels = kernels_qlinear_matmul,
@@ -339,6 +366,7 @@ const OpDef op_qmatmul = {
     .adjoint = adjoint_qmatmul,
     .differentiable = 1u << A | 1u << B | 1u << Y_SCALE | 1u << Y_ZERO | 1u << BIAS,
     .gives_codes = 1,
+    .work = work_qmatmul,
     .weight = 50,
     .access.kind = ACCESS_CONTRACT,
     .access.kernels = kernels_qmatmul,
