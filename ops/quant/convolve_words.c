@@ -1,7 +1,8 @@
 /* Convolutions of codes of 8 bits by words of four channels: data is turned into such words once, and what a tap sees of them is
- * multiplied as it is gathered.  Where windows stand side by side and lines are long the words have their padding about them, and
- * are multiplied as they lie: positions count what lies between the lines, too, and sums of those are nobody's.  Weights have a sign and no zero points, so that the zero point of the data brings the same to all
- * sums of a result: it times the sum of the weights. */
+ * multiplied as it is gathered.  Where lines are long the words have their padding about them, parted by steps of two, and are
+ * multiplied as they lie: positions count what lies between the lines, too, and sums of those are nobody's.  Weights have a
+ * sign and no zero points, so that the zero point of the data brings the same to all sums of a result: it times the sum of the
+ * weights. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -15,6 +16,7 @@ enum {
     WORDS = 128,     /* that are gathered at a time */
     APART = 16,      /* words between lines, so that they do not meet in one place of a cache */
     TAPS = 32,       /* whose words are made together */
+    LONGEST = 1024,  /* line that is parted by steps */
     SIGN = 0x80,
     FOUR = 0x01010101,
 };
@@ -26,7 +28,8 @@ typedef struct Run {
     u32 *words, *tiles; /* of data, unless it is its own window matrix; of weights */
     bool direct;        /* it is, and is turned into words as it is read */
     int64_t pitch;      /* of a line between its padding, where words are multiplied as they lie; else 0 */
-    int64_t plane;      /* words of a plane */
+    int64_t plane;      /* words of a plane, */
+    int64_t phase;      /* and of each of its parts */
     size_t *at;         /* where each of a result's words has its line; of gathered ones those of one share */
     size_t apart;       /* words between gathered lines */
     i32 *less;          /* what is added to each sum of a result */
@@ -55,21 +58,50 @@ static void fill(u32 *to, int64_t n, u32 word)
         to[i] = word;
 }
 
-/* A plane of words with padding about it. */
-static void make_padded(const Run *r, int64_t group, int64_t channel, u32 *to)
+/* Every stride-th word of a line from the phase on, between padding. */
+static void part_line(const Run *r, const u32 *words, int64_t phase, u32 *to)
 {
     const Window *w = &r->c->w;
-    const int64_t before = w->begin[1], n = w->in[1] < r->pitch - before ? w->in[1] : r->pitch - before;
-    for (int64_t i = 0; i < r->plane / r->pitch; i++, to += r->pitch) {
-        const int64_t row = i - w->begin[0];
-        if (row < 0 || row >= w->in[0]) {
-            fill(to, r->pitch, r->zero);
-            continue;
-        }
+    const int64_t step = w->stride[1], lead = w->begin[1] - phase;
+    int64_t from = lead > 0 ? (lead + step - 1) / step : 0, end = (w->in[1] - 1 + lead + step) / step;
+    end = end < r->pitch ? end : r->pitch;
+    from = from < end ? from : end;
+    fill(to, from, r->zero);
+    for (int64_t i = from; i < end; i++)
+        to[i] = words[i * step - lead];
+    fill(to + end, r->pitch - end, r->zero);
+}
+
+/* Line i of what is `phase` lines behind a step: in as many parts as a step has columns. */
+static void make_line(const Run *r, int64_t group, int64_t channel, int64_t phase, int64_t i, u32 *to)
+{
+    const Window *w = &r->c->w;
+    const int64_t row = i * w->stride[0] + phase - w->begin[0], before = w->begin[1];
+    const int64_t n = w->in[1] < r->pitch - before ? w->in[1] : r->pitch - before;
+    const bool inside = row >= 0 && row < w->in[0];
+    u32 words[LONGEST];
+    if (inside && w->stride[1] == 1) {
         fill(to, before, r->zero);
         quad_of(r, group, channel, row * w->in[1], n, to + before);
         fill(to + before + n, r->pitch - before - n, r->zero);
+        return;
     }
+    if (inside)
+        quad_of(r, group, channel, row * w->in[1], w->in[1], words);
+    for (int64_t k = 0; k < w->stride[1]; k++, to += r->phase)
+        if (inside)
+            part_line(r, words, k, to);
+        else
+            fill(to, r->pitch, r->zero);
+}
+
+/* A plane of words with padding about it, parted by the steps of the window. */
+static void make_padded(const Run *r, int64_t group, int64_t channel, u32 *to)
+{
+    const Window *w = &r->c->w;
+    for (int64_t k = 0; k < w->stride[0]; k++, to += w->stride[1] * r->phase)
+        for (int64_t i = 0; i < r->phase / r->pitch; i++)
+            make_line(r, group, channel, k, i, to + i * r->pitch);
 }
 
 static void make_words(void *arg, int64_t begin, int64_t end, int worker)
@@ -237,13 +269,17 @@ static bool set_pitch(Run *r)
     if (w->rank != 2 || r->direct)
         return false;
     for (int i = 0; i < 2; i++)
-        if (w->stride[i] != 1 || w->dilation[i] < 1 || w->begin[i] < 0)
+        if (w->stride[i] > 2 || w->dilation[i] < 1 || w->begin[i] < 0)
             return false;
-    const int64_t beyond = (w->kernel[1] - 1) * w->dilation[1], down = (w->kernel[0] - 1) * w->dilation[0];
-    if (beyond > w->out[1] / SHARE || down > w->out[0] || w->begin[1] > beyond || w->out[0] * w->out[1] < POSITIONS)
+    const int64_t right = (w->kernel[1] - 1) * w->dilation[1],
+                  down = (w->kernel[0] - 1) * w->dilation[0] / w->stride[0];
+    const int64_t beyond = right / w->stride[1];
+    if (beyond > w->out[1] / SHARE || down > w->out[0] || w->begin[1] > right || w->out[0] * w->out[1] < POSITIONS ||
+        (w->stride[1] > 1 && w->in[1] > LONGEST))
         return false;
     r->pitch = w->out[1] + beyond;
-    r->plane = r->pitch * (w->out[0] + down);
+    r->phase = r->pitch * (w->out[0] + down);
+    r->plane = r->phase * w->stride[0] * w->stride[1];
     return true;
 }
 
@@ -253,10 +289,14 @@ static void place_lines(Eval *e, Run *r)
     const Window *w = &r->c->w;
     const int64_t n = r->pitch ? r->quads * r->taps : WORDS;
     r->at = eval_room(e, (size_t)n, sizeof *r->at);
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t tap = k / r->quads, row = tap / w->kernel[w->rank - 1], col = tap % w->kernel[w->rank - 1];
-        r->at[k] = r->pitch ? (size_t)(k % r->quads * r->plane + row * w->dilation[0] * r->pitch + col * w->dilation[1])
-                            : (size_t)k * r->apart;
+    for (int64_t k = 0; k < n && !r->pitch; k++)
+        r->at[k] = (size_t)k * r->apart;
+    for (int64_t k = 0; k < n && r->pitch; k++) {
+        const int64_t tap = k / r->quads, row = tap / w->kernel[1] * w->dilation[0],
+                      col = tap % w->kernel[1] * w->dilation[1];
+        const int64_t phase = row % w->stride[0] * w->stride[1] + col % w->stride[1];
+        r->at[k] =
+            (size_t)(k % r->quads * r->plane + phase * r->phase + row / w->stride[0] * r->pitch + col / w->stride[1]);
     }
 }
 
