@@ -53,6 +53,7 @@ static const Type *infer_qbinary(Infer *q)
  * that of the result: the zero points are taken away once.  A product is (a - za) (b - zb) times m, and then z is
  * added. */
 typedef struct Binary {
+    bool adds;
     Space space;
     CodesOut out;
     const Tensor *whole[2]; /* operands that have an element for each of the space; null: one that is spread */
@@ -70,10 +71,10 @@ static void load(const Binary *c, int i, int64_t first, int64_t n, f32 *to)
         space_gather(&c->space, i, c->spread[i], sizeof(f32), first, n, to);
 }
 
-/* The codes of sums where all are bytes; false: they are not. */
+/* The codes of sums where all are bytes; false: they are not, or these are products. */
 static bool add_bytes(const Binary *c, int64_t first, int64_t n)
 {
-    u8 *to = codes_bytes(&c->out, first);
+    u8 *to = c->adds ? codes_bytes(&c->out, first) : NULL;
     CodeBytes of[2];
     for (int i = 0; i < 2; i++) {
         const Tensor *t = c->whole[i];
@@ -83,13 +84,6 @@ static bool add_bytes(const Binary *c, int64_t first, int64_t n)
     }
     kernels_codes(c->out.kernels)->sum_codes((size_t)n, &of[0], &of[1], c->base, &c->out.range, to);
     return true;
-}
-
-/* Products are rare. */
-static bool multiply_bytes(const Binary *c, int64_t first, int64_t n)
-{
-    (void)c, (void)first, (void)n;
-    return false;
 }
 
 static void sums_of(const Binary *c, int64_t n, const f32 *a, const f32 *b, f32 *u)
@@ -126,7 +120,7 @@ static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f
     codes_put_fixed(&c->out, first, n, v, u);
 }
 
-#define BINARY_BLOCKS(NAME, BYTES)                                                                                     \
+#define BINARY_BLOCKS(NAME)                                                                                            \
     static void NAME##_blocks(void *arg, int64_t begin, int64_t end, int worker)                                       \
     {                                                                                                                  \
         const Binary *c = arg;                                                                                         \
@@ -135,7 +129,7 @@ static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f
         for (int64_t block = begin; block < end; block++) {                                                            \
             const int64_t first = block * SUMS_BLOCK, left = c->space.total - first;                                   \
             const int64_t n = left < SUMS_BLOCK ? left : SUMS_BLOCK;                                                   \
-            if (BYTES(c, first, n))                                                                                    \
+            if (add_bytes(c, first, n))                                                                                \
                 continue;                                                                                              \
             load(c, 0, first, n, a);                                                                                   \
             load(c, 1, first, n, b);                                                                                   \
@@ -149,8 +143,8 @@ static void put_fixed(const Binary *c, int64_t first, int64_t n, const i64 *v, f
             codes_put_shifted(&c->out, first, n, u);                                                                   \
         }                                                                                                              \
     }
-BINARY_BLOCKS(sums_of, add_bytes)
-BINARY_BLOCKS(products_of, multiply_bytes)
+BINARY_BLOCKS(sums_of)
+BINARY_BLOCKS(products_of)
 #undef BINARY_BLOCKS
 
 static f32 number(const Eval *e, int i)
@@ -167,7 +161,8 @@ FixedSum fixed_sum_factors(f32 sa, f32 sb, f32 sy)
 static Status eval_qbinary(Eval *e, ParallelFn blocks)
 {
     int64_t strides[2][MAX_RANK];
-    Binary c = { .out = codes_out(e, &((const QbinaryAttr *)e->attr)->codes, Y_ZERO) };
+    Binary c = { .adds = blocks == sums_of_blocks,
+                 .out = codes_out(e, &((const QbinaryAttr *)e->attr)->codes, Y_ZERO) };
     space_open(&c.space, eval_type(e, 0), 2, (const Type *const[]){ e->in[A]->type, e->in[B]->type }, strides);
     for (int i = 0; i < 2; i++) {
         const int x = i ? B : A;
