@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ops/card/reduction.h"
-#include "runtime/cpu/tape_parts.h"
+#include "runtime/cpu/tape_streams.h"
 
 enum { LEAST_RUN = 256 }; /* elements that are worth a piece of their own */
 
@@ -102,7 +102,8 @@ const void *channels_load(const TapeRunner *r, const TapeStepRun *s, const Block
                      b->row * r->tape->length + b->in, b->n, room);
         return room;
     }
-    if (b->is_dense && !r->copied[s->argument] && native)
+    const bool stays = !r->copied[s->argument] || !b->leaves; /* results are written in the last walk alone */
+    if (b->is_dense && stays && native)
         return from + (size_t)b->at * s->size;
     char *to = room;
     for (int64_t row = b->row; row < b->row + b->rows; row++)
@@ -150,18 +151,47 @@ void channels_fold(const TapeRunner *r, const TapeStepRun *s, int worker, const 
 
 /* ---- a row in pieces ---- */
 
-static void walk(const TapeRunner *r, int phase, int64_t row, int worker, const void **at)
+/* The pieces of a row, in a walk. */
+static int64_t pieces_of_run(const Channels *c, int phase)
+{
+    return (c->run + c->piece[phase] - 1) / c->piece[phase];
+}
+
+static int64_t pieces_of(const TapeRunner *r, int phase)
 {
     const Channels *c = r->channels;
-    const bool *steps = c->walk[phase];
-    for (int64_t in = 0, n; in < r->tape->length; in += n) {
-        const int64_t left = c->ends[phase] ? c->run - in % c->run : r->tape->length - in;
-        n = left < c->piece[phase] ? left : c->piece[phase];
-        const bool beside = in % c->run + n <= c->run;
-        const Block b = { row, 1, in, place_of(r, row, in), n, beside, beside && phase == c->last_walk };
-        for (int i = 0; i < r->n_steps; i++)
-            if (steps[i])
-                tape_step_run(r, &r->steps[i], worker, &b, at);
+    return c->ends[phase] ? r->tape->length / c->run * pieces_of_run(c, phase)
+                          : (r->tape->length + c->piece[phase] - 1) / c->piece[phase];
+}
+
+static Block piece_at(const TapeRunner *r, int phase, int64_t row, int64_t k)
+{
+    const Channels *c = r->channels;
+    const int64_t run = c->ends[phase] ? pieces_of_run(c, phase) : 1;
+    const int64_t in = c->ends[phase] ? k / run * c->run + k % run * c->piece[phase] : k * c->piece[phase];
+    const int64_t left = c->ends[phase] ? c->run - in % c->run : r->tape->length - in;
+    const int64_t n = left < c->piece[phase] ? left : c->piece[phase];
+    const bool beside = in % c->run + n <= c->run;
+    return (Block){ row, 1, in, place_of(r, row, in), n, beside, beside && phase == c->last_walk };
+}
+
+/* Every other walk goes backwards: what the one before it read last is still in the nearest cache. */
+static void walk(const TapeRunner *r, int phase, int64_t row, int worker, const void **at)
+{
+    const bool *steps = r->channels->walk[phase];
+    const int64_t pieces = pieces_of(r, phase), first = phase % 2 ? pieces - 1 : 0, next = phase % 2 ? -1 : 1;
+    TapeStream streams[TAPE_STREAMS];
+    const int n_streams = tape_walk_streams(r, steps, streams), n_steps = r->channels->n_walk[phase];
+    Block b = piece_at(r, phase, row, first);
+    for (int64_t k = 0; k < pieces; k++) {
+        const Block ahead = k + 1 < pieces ? piece_at(r, phase, row, first + (k + 1) * next) : (Block){ 0 };
+        for (int i = 0, done = 0; i < r->n_steps; i++) {
+            if (!steps[i])
+                continue;
+            tape_ask(streams, n_streams, ahead.at, ahead.n, done++, n_steps);
+            tape_step_run(r, &r->steps[i], worker, &b, at);
+        }
+        b = ahead;
     }
 }
 
@@ -244,6 +274,7 @@ static void plan_walk(const TapeRunner *r, Channels *c, int phase, bool *needed)
         for (int k = 0; k < TAPE_OPERANDS && steps[i] && s->word != TAPE_LOAD; k++)
             if (s->in[k] != TAPE_NONE)
                 needed[s->in[k]] = true;
+        c->n_walk[phase] += steps[i];
     }
 }
 
@@ -281,6 +312,7 @@ Channels *channels_open(const TapeRunner *r, Arena *arena)
     c->walk = NEWS(arena, bool *, c->n_phases + 1);
     c->piece = NEWS(arena, int64_t, c->n_phases + 1);
     c->ends = NEWS(arena, bool, c->n_phases + 1);
+    c->n_walk = NEWS(arena, int, c->n_phases + 1);
     for (int p = 0; p < c->n_phases; p++) {
         c->walk[p] = NEWS(arena, bool, t->n_steps + 1);
         plan_walk(r, c, p, NEWS(arena, bool, t->n_registers + 1));

@@ -364,7 +364,7 @@ static bool is_read_in_place(const Tape *t, int argument, int result)
         if (last > made || (last == made && t->steps[made].word != TAPE_ROW))
             return false;
     }
-    return !tape_has_channels(t);
+    return !tape_has_channels(t) || tape_has_pieces(t);
 }
 
 /* Which arguments are copied, block by block, as they are read. */

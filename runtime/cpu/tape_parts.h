@@ -72,6 +72,7 @@ typedef struct Channels {
     int *once;   /* by step: the phase before which it is made for the whole row; below 0: never */
     int *folded; /* by step: the phase behind which a reduction is done; below 0: none */
     bool **walk; /* by phase: which steps are made piece by piece */
+    int *n_walk; /* and how many they are */
 } Channels;
 
 struct TapeRunner {
