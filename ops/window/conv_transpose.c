@@ -128,6 +128,42 @@ static FilterPack phase_filter(const Correlation *c, int64_t all_taps, const int
                          .to = to };
 }
 
+/* Four phases that make whole lines together, steps of two being the only ones there are; null: they do not. */
+static Correlation *plan_meeting(Eval *e, const Correlation *c, const Window *w, int64_t images, int64_t *tap)
+{
+    enum { PHASES = 4 };
+    const int64_t all_taps = window_product(w->rank, w->kernel), phases[2] = { 2, 2 };
+    int64_t first[MAX_SPATIAL] = { 0 };
+    if (c->f64 || eval_has(e, 2) || w->rank != 2 || w->stride[0] != 2 || w->stride[1] != 2 || w->out[0] < 2 ||
+        w->out[1] < 2)
+        return NULL;
+    Correlation *each = NEWS(e->scratch, Correlation, PHASES);
+    for (int k = 0; k < PHASES; k++, position_next(2, phases, first)) {
+        each[k] = *c;
+        each[k].kernels = e->kernels;
+        phase_open(&each[k], w, first, tap + k * all_taps);
+        correlation_plan(&each[k], images, parallel_threads(e->pool));
+        if (!each[k].planes.lines)
+            return NULL;
+    }
+    return planes_meet(each) ? each : NULL;
+}
+
+static void run_meeting(Eval *e, const Correlation *c, Correlation *each, const Window *w, const void *filter,
+                        const int64_t *tap)
+{
+    enum { PHASES = 4 };
+    const int64_t all_taps = window_product(w->rank, w->kernel);
+    for (int k = 0; k < PHASES; k++) {
+        FilterPack part = phase_filter(&each[k], all_taps, tap + k * all_taps, filter, NULL);
+        part.to = eval_room(e, filter_room(e, &part), sizeof(f32));
+        filter_pack(e, &part);
+        each[k].filter = part.to;
+        each[k].x = c->x, each[k].data = c->data, each[k].y = c->y, each[k].taker = c->taker;
+    }
+    planes_run_meeting(e, each);
+}
+
 /* All phases, plane by plane, where each of them runs along planes; false: nothing was done. */
 static bool run_together(Eval *e, const Correlation *c, const Window *w, int64_t images, const void *filter,
                          const int64_t *phases, int64_t *tap)
@@ -245,7 +281,14 @@ static Status eval_conv_transpose(Eval *e)
     c.size = window_product(w.rank, w.out);
     for (int i = 0; i < w.rank; i++)
         c.apart = c.apart || w.stride[i] > 1;
+    int64_t *taps = NEWS(e->scratch, int64_t, 4 * window_product(w.rank, w.kernel));
+    Correlation *each = plan_meeting(e, &c, &w, x->dims[0], taps);
+    c.apart = c.apart && !each;
     correlation_operands(e, &c, x->dims[0], window_product(w.rank, x->dims + 2));
+    if (each) {
+        run_meeting(e, &c, each, &w, eval_wide(e, 1, ARITH_F32), taps);
+        return OK;
+    }
     run_phases(e, &c, &w, x->dims[0], c.is_bf16 ? e->in[1]->data : eval_wide(e, 1, c.f64 ? ARITH_F64 : ARITH_F32));
     return OK;
 }

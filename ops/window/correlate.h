@@ -21,6 +21,8 @@ typedef struct PlanePlan {
     int64_t lines, blocks; /* positions of the first dimension at a time, 0: it is a product; and how often */
     int64_t extent[MAX_SPATIAL], pitch[MAX_SPATIAL], plane,
         phases; /* of a plane; how many the steps make of a channel */
+    bool meets; /* the plane is that of several, and begins so much before its own: */
+    int64_t before[MAX_SPATIAL];
 } PlanePlan;
 
 typedef struct Correlation {

@@ -1,4 +1,4 @@
-#include "ops/window/planes.h"
+#include "ops/window/plane_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,6 @@ enum {
     MOST_PLANES = 1 << 20,    /* elements where one line of positions sees more */
     ALIGN = 64 / sizeof(f32), /* elements of a line of a cache */
 };
-
-/* What a worker works in. */
-typedef struct Room {
-    size_t *at; /* where in the planes (tap, channel) stands */
-    f32 *weights, *planes, *sums;
-    f32 *data, *taken; /* a channel that is loaded; results on their way to who takes them */
-} Room;
 
 /* How far the taps of dimension i reach; the distance of taps may be negative. */
 static int64_t reach(const Window *w, int i)
@@ -106,8 +99,7 @@ int64_t planes_blocks(const Correlation *c)
     return c->images * c->groups * c->planes.blocks;
 }
 
-/* The place of every tap of every channel. */
-static void place_taps(const Correlation *c, size_t *at)
+void planes_place_taps(const Correlation *c, size_t *at)
 {
     const PlanePlan *p = &c->planes;
     const Window *w = &c->w;
@@ -115,107 +107,12 @@ static void place_taps(const Correlation *c, size_t *at)
     for (int64_t t = 0; t < c->taps; t++, position_next(w->rank, w->kernel, tap)) {
         int64_t phase = 0, place = 0;
         for (int i = 0; i < w->rank; i++) {
-            const int64_t from = tap[i] * w->dilation[i] + (w->dilation[i] < 0 ? reach(w, i) : 0);
+            const int64_t from = tap[i] * w->dilation[i] + (w->dilation[i] < 0 ? reach(w, i) : 0) + p->before[i];
             phase = phase * w->stride[i] + from % w->stride[i];
             place += from / w->stride[i] * p->pitch[i];
         }
         for (int64_t k = 0; k < c->channels; k++)
             *at++ = (size_t)((k * p->phases + phase) * p->plane + place);
-    }
-}
-
-/* A few elements, without a call. */
-static inline void copy(f32 *to, const f32 *from, int64_t n)
-{
-    enum { MANY = 256, SOME = 8, HALF = 4, PAIR = 2 };
-    if (n >= MANY) {
-        memcpy(to, from, (size_t)n * sizeof *to);
-        return;
-    }
-    for (; n >= SOME; n -= SOME, to += SOME, from += SOME)
-        memcpy(to, from, SOME * sizeof *to);
-    if (n & HALF)
-        memcpy(to, from, HALF * sizeof *to), to += HALF, from += HALF;
-    if (n & PAIR)
-        memcpy(to, from, PAIR * sizeof *to), to += PAIR, from += PAIR;
-    if (n & 1)
-        *to = *from;
-}
-
-static inline void clear(f32 *to, int64_t n)
-{
-    if (n == 1)
-        *to = 0;
-    else if (n > 1)
-        memset(to, 0, (size_t)n * sizeof *to);
-}
-
-static int64_t within(int64_t i, int64_t least, int64_t most)
-{
-    return i < least ? least : i > most ? most : i;
-}
-
-/* Lines of data, which lie in `lines` lines of a plane from line `above` on and `before` elements into it; these may be
- * negative. */
-static void fill_lines(const Correlation *c, const f32 *x, int64_t lines, int64_t above, int64_t before, f32 *to)
-{
-    const int64_t width = c->planes.extent[1], rows = c->w.in[0], cols = c->w.in[1];
-    const int64_t from = within(before, 0, width), end = within(before + cols, from, width);
-    for (int64_t i = 0; i < lines; i++, to += width) {
-        const int64_t row = i - above;
-        if (row < 0 || row >= rows || from == end) {
-            clear(to, width);
-            continue;
-        }
-        clear(to, from);
-        copy(to + from, x + row * cols + from - before, end - from);
-        clear(to + end, width - end);
-    }
-}
-
-/* A channel as far as some lines of positions see it: where it is, or loaded to where it would be in its own plane. */
-static const f32 *channel_of(const Correlation *c, int64_t channel, int64_t first, int64_t lines, const Room *room)
-{
-    const Window *w = &c->w;
-    const int64_t line = c->in / w->in[0], back = w->dilation[0] < 0 ? reach(w, 0) : 0,
-                  seen = (lines - 1) * w->stride[0] + reach(w, 0) + 1;
-    if (!c->data)
-        return (const f32 *)c->x + channel * c->in;
-    const int64_t from = within(first * w->stride[0] - w->begin[0] - back, 0, w->in[0]),
-                  end = within(first * w->stride[0] - w->begin[0] - back + seen, from, w->in[0]);
-    f32 *to = room->data + from * line;
-    kernels_load_f32(c->kernels, to, c->data, channel * c->in + from * line, (end - from) * line);
-    if (c->zero != 0)
-        kernels_row_fixed(c->kernels, ROW_sub, ARITH_F32, 1)((size_t)((end - from) * line), to, to, &c->zero, NULL,
-                                                             (const double[2]){ 0 });
-    return room->data;
-}
-
-/* The planes of a group at some lines of positions. */
-static void fill(const Correlation *c, int64_t plane, int64_t first, int64_t lines, const Room *room)
-{
-    f32 *to = room->planes;
-    const PlanePlan *p = &c->planes;
-    Window g = { .rank = c->w.rank };
-    for (int i = 0; i < g.rank; i++) {
-        g.in[i] = c->w.in[i];
-        g.stride[i] = c->w.stride[i];
-        g.dilation[i] = 1;
-        g.begin[i] = c->w.begin[i] + (c->w.dilation[i] < 0 ? reach(&c->w, i) : 0);
-        g.out[i] = p->extent[i];
-    }
-    g.begin[0] -= first * g.stride[0];
-    g.out[0] -= p->lines - lines;
-    for (int64_t k = 0; k < c->channels; k++) {
-        int64_t phase[MAX_SPATIAL] = { 0 };
-        const f32 *x = channel_of(c, plane + k, first, lines, room);
-        if (g.rank == 2 && p->phases == 1) {
-            fill_lines(c, x, g.out[0], g.begin[0], g.begin[1], to);
-            to += p->plane;
-            continue;
-        }
-        for (int64_t f = 0; f < p->phases; f++, to += p->plane, position_next(g.rank, g.stride, phase))
-            window_gather_f32(&g, x, phase, 0, g.out[0] * p->pitch[0], to);
     }
 }
 
@@ -248,10 +145,10 @@ static void place_lines(const Correlation *c, const f32 *sums, int64_t first, in
 {
     const int64_t width = c->w.out[1];
     for (int64_t i = 0; i < lines; i++)
-        copy(y + (first + i) * width, sums + i * c->planes.pitch[0], width);
+        plane_copy(y + (first + i) * width, sums + i * c->planes.pitch[0], width);
 }
 
-static void run_block(const Correlation *c, int64_t at, int64_t first, const Room *room)
+static void run_block(const Correlation *c, int64_t at, int64_t first, const PlaneRoom *room)
 {
     const PlanePlan *p = &c->planes;
     const size_t tile = kernels_packed(c->kernels, ARITH_F32)->rows, k = (size_t)(c->channels * c->taps);
@@ -261,7 +158,7 @@ static void run_block(const Correlation *c, int64_t at, int64_t first, const Roo
     for (int i = 0; i < c->w.rank; i++)
         n += ((i ? c->w.out[i] : lines) - 1) * p->pitch[i];
     const int64_t line = c->out / c->w.out[0], where = c->taker.take ? 0 : first;
-    fill(c, at * c->channels, first, lines, room);
+    planes_fill(c, at * c->channels, first, lines, room);
     for (int64_t m = 0; m < c->results; m++) {
         for (size_t i = 0; i < k; i++)
             room->weights[i] = filter[(size_t)m / tile * tile * k + i * tile + (size_t)m % tile];
@@ -278,23 +175,23 @@ static void run_block(const Correlation *c, int64_t at, int64_t first, const Roo
     }
 }
 
-static Room open_room(const Correlation *c, int worker)
+static PlaneRoom open_room(const Correlation *c, int worker)
 {
     char *from = c->rooms + (size_t)worker * c->room_bytes;
-    Room room = { .at = (size_t *)(void *)from };
+    PlaneRoom room = { .at = (size_t *)(void *)from };
     room.weights = (f32 *)(void *)(from + (size_t)of_weights(c) * sizeof(size_t));
     room.planes = room.weights + of_weights(c);
     room.sums = room.planes + round_up(of_planes(c) + MOST_LANES);
     room.data = room.sums + of_sums(c);
     room.taken = room.data + of_data(c);
-    place_taps(c, room.at);
+    planes_place_taps(c, room.at);
     return room;
 }
 
 void planes_run(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Correlation *c = arg;
-    const Room room = open_room(c, worker);
+    const PlaneRoom room = open_room(c, worker);
     for (int64_t i = begin; i < end; i++)
         run_block(c, i / c->planes.blocks, i % c->planes.blocks * c->planes.lines, &room);
 }
@@ -310,7 +207,7 @@ static void run_together(void *arg, int64_t begin, int64_t end, int worker)
     for (int64_t i = begin; i < end; i++)
         for (size_t k = 0; k < t->n; k++) {
             const Correlation *c = t->each + k;
-            const Room room = open_room(c, worker);
+            const PlaneRoom room = open_room(c, worker);
             for (int64_t b = 0; b < c->planes.blocks; b++)
                 run_block(c, i, b * c->planes.lines, &room);
         }

@@ -16,4 +16,11 @@ void planes_run(void *arg, int64_t begin, int64_t end, int worker);
  * the images, the groups and the rooms in common. */
 void planes_run_together(Eval *e, const Correlation *each, size_t n);
 
+/* Of four that are planned so and are what steps of two part results of two dimensions into, the last dimension fastest: lets
+ * them see one plane, and make whole lines of results.  False: they stay as they are. */
+bool planes_meet(Correlation *each);
+
+/* Runs four that meet. */
+void planes_run_meeting(Eval *e, Correlation *each);
+
 #endif
