@@ -3,7 +3,7 @@
  * Both operands are packed into words of 32 bits, each of which holds two steps of k of one lane, a row or a column.  The
  * instruction takes subnormal numbers, operands and sums, for zeros and rounds sums of two products on its own, so that these
  * are not the bits of products of widened operands (docs/arithmetic.md says how near they are). */
-#include "ops/kernels/level/level.h"
+#include "ops/kernels/level/turn.h"
 
 #include <string.h>
 
@@ -16,6 +16,10 @@ enum { DEPTH = 2, ROWS = 12, VECTORS = 2, LANES = 16, WIDTH = VECTORS * LANES, F
 static void turn_words(size_t lanes, size_t words, size_t group, const u16 *from, size_t lane, u32 *to)
 {
     size_t i = 0;
+    if (lanes >= TURN_LEAST && words >= TURN_LEAST) {
+        turn_words_wide(lanes, words, from, lane * sizeof *from, to, group);
+        return;
+    }
     for (; i + 4 <= lanes; i += 4) {
         const u16 *x = from + i * lane;
         size_t w = 0;

@@ -1,5 +1,5 @@
 /* Matrix products: every element of c is summed in ascending k by fma, whatever the tiles. */
-#include "ops/kernels/level/level.h"
+#include "ops/kernels/level/turn.h"
 
 #include <string.h>
 
@@ -93,6 +93,20 @@ static inline void GEMM_TURN_f32(const f32 *from, size_t row, f32 *to, size_t to
 }
 #else
 GEMM_TURN_PLAIN(f32)
+#endif
+
+/* All of it by larger squares, where there are any and it is worth them. */
+#define GEMM_WIDE_TURN_f64(...) false
+#ifdef __AVX512F__
+static bool GEMM_WIDE_TURN_f32(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row)
+{
+    if (rows < TURN_LEAST || cols < TURN_LEAST)
+        return false;
+    turn_words_wide(rows, cols, from, row * sizeof *from, to, to_row);
+    return true;
+}
+#else
+#define GEMM_WIDE_TURN_f32(...) false
 #endif
 
 #define T f32

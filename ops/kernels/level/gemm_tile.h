@@ -96,6 +96,8 @@ static void NAME(edge)(size_t m, size_t n, size_t k, const T *a, const T *b, T *
 static void NAME(turn)(size_t rows, size_t cols, const T *from, size_t row, T *to, size_t to_row)
 {
     size_t r = 0;
+    if (NAME(GEMM_WIDE_TURN)(rows, cols, from, row, to, to_row))
+        return;
     for (; r + 4 <= rows; r += 4) {
         size_t c = 0;
         for (; c + 4 <= cols; c += 4)
