@@ -22,6 +22,10 @@ static PackWay way_of(const Eval *e, const FilterPack *f)
     {                                                                                                                  \
         const int64_t tile = (int64_t)l->rows, rows = f->rows - m < tile ? f->rows - m : tile;                         \
         const T *from = (const T *)f->from + group * f->group + m * f->row;                                            \
+        if (f->taps == 1 && !f->tap) {                                                                                 \
+            l->pack_rows((size_t)rows, (size_t)f->columns, from, (size_t)f->row, (size_t)f->column, to, 0);            \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t c = 0; c < f->columns; c++, from += f->column, to += tile) {                                      \
             if (!f->tap) {                                                                                             \
                 l->turn((size_t)rows, (size_t)f->taps, from, (size_t)f->row, to, (size_t)(f->columns * tile));         \

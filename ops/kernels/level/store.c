@@ -214,7 +214,35 @@ static bool put_small(Tensor *to, int64_t first, const f32 *restrict from, int64
             pairs[i] = (uint16_t)(i32)from[i];
     return true;
 }
-#define PUT_SMALL_f32 put_small(to, first, from, n)
+/* Numbers of f32 as bf16, to nearest: what bf16_from_f32 gives where none of them is a NaN, which is found out on the way. */
+static bool put_numbers(Wherever16 *restrict to, const f32 *restrict from, int64_t n)
+{
+    uint32_t most = 0;
+    LEVEL_VECTOR
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t b = half_bits32(from[i]), size = b & 0x7fffffffu;
+        most = size > most ? size : most;
+        to[i] = (uint16_t)((b + 0x7fff + (b >> 16 & 1)) >> 16);
+    }
+    return most <= 0x7f800000u;
+}
+
+static bool put_bf16(Tensor *to, int64_t first, const f32 *from, int64_t n)
+{
+    enum { SOME = 512 };
+    Wherever16 *codes = (Wherever16 *)to->data + first;
+    if (to->type->dtype != BF16)
+        return false;
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = n - i < SOME ? n - i : SOME;
+        if (put_numbers(codes + i, from + i, some))
+            continue;
+        for (int64_t k = i; k < i + some; k++)
+            codes[k] = bf16_from_f32(from[k]);
+    }
+    return true;
+}
+#define PUT_SMALL_f32 (put_bf16(to, first, from, n) || put_small(to, first, from, n))
 #define PUT_SMALL_f64 false
 #define PUT_SMALL_i64 false
 #define PUT_SMALL_u64 false
