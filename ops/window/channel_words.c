@@ -56,7 +56,9 @@ void correlation_operands(Eval *e, Correlation *c, int64_t images, int64_t in)
                  correlation_narrows(e->in[0]->type, e->in[1]->type, c->groups, c->channels, c->results);
     c->kernels = e->kernels;
     c->bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
-    if (c->is_bf16)
+    if (c->is_bf16 && window_is_data(&c->w))
+        c->halves = e->in[0]->data;
+    else if (c->is_bf16)
         c->x = channel_words(e, 0, images, c->groups, c->channels, in);
     else if (dtype_is_narrow(e->in[0]->type->dtype) && are_few(c->groups, c->channels, c->results))
         c->data = e->in[0];

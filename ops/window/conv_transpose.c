@@ -284,6 +284,7 @@ static Status eval_conv_transpose(Eval *e)
     int64_t *taps = NEWS(e->scratch, int64_t, 4 * window_product(w.rank, w.kernel));
     Correlation *each = plan_meeting(e, &c, &w, x->dims[0], taps);
     c.apart = c.apart && !each;
+    c.w = w;
     correlation_operands(e, &c, x->dims[0], window_product(w.rank, x->dims + 2));
     if (each) {
         run_meeting(e, &c, each, &w, eval_wide(e, 1, ARITH_F32), taps);

@@ -87,6 +87,26 @@ static void add_lines_bf16(const Correlation *c, const PairProduct *p, const u32
     kernels_pairs_bf16(c->kernels)->multiply(p, tiles, lines, to);
 }
 
+/* Words of what two channels have at the positions of a block, where the data is its own window matrix; those a few channels on
+ * are asked for, since each may lie in a page of its own.  False: the words are there already. */
+static bool pair_bf16(const Correlation *c, const Block *u, int64_t image, int64_t word, u32 *to)
+{
+    enum { AHEAD = 8, LINE = 64 / sizeof(u16), PAGE = 4096 / sizeof(u16) };
+    const int64_t channel = ((u->image + image) * c->groups + u->group) * c->channels + 2 * word;
+    if (!c->halves)
+        return false;
+    const u16 *low = c->halves + channel * c->in + u->first, *high = 2 * word + 1 < c->channels ? low + c->in : NULL;
+    for (int64_t i = 0; c->in > PAGE && i < u->n; i += LINE) {
+        __builtin_prefetch(low + AHEAD * c->in + i);
+        __builtin_prefetch(low + (AHEAD + 1) * c->in + i);
+    }
+    kernels_pairs_bf16(c->kernels)->pair((size_t)u->n, low, high, to);
+    return true;
+}
+
+#define PAIR_f32(...)                          false
+#define PAIR_f64(...)                          false
+#define PAIR_bf16                              pair_bf16
 #define SEE_f32                                window_see_f32
 #define SEE_f64                                window_see_f64
 #define SEE_bf16                               window_see_u32
@@ -127,7 +147,7 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
     static void gather_##N(const Correlation *c, const Block *u, int64_t first, int64_t n, T *to, size_t apart)        \
     {                                                                                                                  \
         const int64_t image = c->groups * c->deep * c->in;                                                             \
-        const T *x = (const T *)c->x + u->image * image + u->group * c->deep * c->in;                                  \
+        const int64_t plane = u->image * image + u->group * c->deep * c->in;                                           \
         int64_t tap[MAX_SPATIAL];                                                                                      \
         SightRun runs[POSITIONS];                                                                                      \
         size_t n_runs = 0;                                                                                             \
@@ -138,7 +158,11 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
                 position_next(c->w.rank, c->w.kernel, tap);                                                            \
             if (channel == 0 || k == first)                                                                            \
                 n_runs = window_sight(&c->w, tap, u->first, u->images * u->n, image, runs);                            \
-            SEE_##N(&c->w, runs, n_runs, x + channel * c->in, to);                                                     \
+            bool paired = false;                                                                                       \
+            for (int64_t m = 0; m < u->images; m++)                                                                    \
+                paired = PAIR_##N(c, u, m, channel, to + m * u->n);                                                    \
+            if (!paired)                                                                                               \
+                SEE_##N(&c->w, runs, n_runs, (const T *)c->x + plane + channel * c->in, to);                           \
         }                                                                                                              \
     }                                                                                                                  \
     /* The product of some rows with what a block sees, segment by segment (ops/kernels/panel.h). */                   \

@@ -32,6 +32,7 @@ typedef struct Correlation {
     void *y;
     bool f64;
     bool is_bf16;       /* x and filter are words of two channels, sums are f32 */
+    const u16 *halves;  /* or words are made of these as they are wanted, and x is null */
     const Tensor *data; /* along planes: null, or what is loaded in place of x, less `zero` */
     f32 zero;
     ResultTaker taker; /* of f32, in place of y; take null: there is none */
@@ -95,7 +96,7 @@ bool correlation_narrows(const Type *x, const Type *filter, int64_t groups, int6
 /* Operand i, [images, groups * channels, `in` elements], as words [images, groups, of two channels, in]. */
 const void *channel_words(Eval *e, int i, int64_t images, int64_t groups, int64_t channels, int64_t in);
 
-/* Decides whether a call multiplies operands as they lie, and says where its data, operand 0 of so many images of `in` elements a
+/* Decides whether a call over c->w multiplies operands as they lie, and says where its data, operand 0 of so many images of `in` elements a
  * channel, its bias, operand 2, and its results are. */
 void correlation_operands(Eval *e, Correlation *c, int64_t images, int64_t in);
 
