@@ -26,7 +26,10 @@ typedef struct Run {
     int64_t n_taps, positions;
     int64_t lines, seen, line; /* of windows at a time; of data that these see, and how long such a line is, padded */
     const size_t *at;          /* of each tap, from the first one of its window */
-    const f32 *x, *dy;
+    const Kernels *kernels;
+    const Tensor *operand[2]; /* X and DY */
+    bool is_wide;             /* they are f32, else lines are widened as they are wanted: */
+    size_t widened;           /* so many elements of a lane at a time */
     f32 *y;
     f32 *rooms;
     size_t room; /* elements */
@@ -37,30 +40,54 @@ typedef struct Lane {
     int64_t group, n, channel, result;
 } Lane;
 
+/* What windows see along dimension i, `n` of them side by side. */
+static int64_t reach(const Window *w, int i, int64_t n)
+{
+    return (n - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
+}
+
+/* So many elements of an operand in each lane, those of the first from element `first` on: where the lanes lie *row apart. */
+static const f32 *lanes_of(const Run *r, int operand, const Lane *l, int64_t first, int64_t n, size_t *row, f32 *room)
+{
+    const Tensor *from = r->operand[operand];
+    if (r->is_wide)
+        return (const f32 *)from->data + first;
+    for (int64_t i = 0; i < l->n; i++)
+        kernels_load_f32(r->kernels, room + (size_t)i * r->widened, from, first + i * (int64_t)*row, n);
+    *row = r->widened;
+    return room;
+}
+
 /* Lines of data, those of the windows from `first` on, into place: between padding, which is zeros. */
-static void turn_data(const Run *r, const Lane *l, int64_t image, int64_t first, int64_t lines, f32 *to)
+static void turn_data(const Run *r, const Lane *l, int64_t image, int64_t first, int64_t lines, f32 *to, f32 *wide)
 {
     const Window *w = &r->w;
     const int64_t plane = w->in[0] * w->in[1], lanes = (int64_t)r->taps->lanes;
     const int64_t room = r->line - w->begin[1], n = room < w->in[1] ? room : w->in[1];
-    const f32 *x = r->x + ((image * r->groups + l->group) * r->channels + l->channel) * plane;
-    const int64_t seen = (lines - 1) * w->stride[0] + (w->kernel[0] - 1) * w->dilation[0] + 1;
+    const int64_t seen = reach(w, 0, lines), above = first * w->stride[0] - w->begin[0];
+    const int64_t begin = above < 0 ? 0 : above, end = above + seen < w->in[0] ? above + seen : w->in[0];
+    const int64_t channel = (image * r->groups + l->group) * r->channels + l->channel;
+    size_t row = (size_t)(r->channels * plane);
+    const f32 *x = begin < end && n > 0
+                       ? lanes_of(r, X, l, channel * plane + begin * w->in[1], (end - begin) * w->in[1], &row, wide)
+                       : NULL;
     for (int64_t i = 0; i < seen && n > 0; i++) {
-        const int64_t row = first * w->stride[0] + i - w->begin[0];
+        const int64_t at = above + i;
         f32 *line = to + (i * r->line + w->begin[1]) * lanes;
-        if (row >= 0 && row < w->in[0])
-            r->packed->turn((size_t)l->n, (size_t)n, x + row * w->in[1], (size_t)(r->channels * plane), line,
-                            (size_t)lanes);
+        if (at >= begin && at < end)
+            r->packed->turn((size_t)l->n, (size_t)n, x + (at - begin) * w->in[1], row, line, (size_t)lanes);
         else
             memset(line, 0, (size_t)(n * lanes) * sizeof *line);
     }
 }
 
-static void turn_results(const Run *r, const Lane *l, int64_t image, int64_t first, int64_t lines, f32 *to)
+static void turn_results(const Run *r, const Lane *l, int64_t image, int64_t first, int64_t lines, f32 *to, f32 *wide)
 {
     const int64_t width = r->w.out[1], plane = r->w.out[0] * width;
-    const f32 *dy = r->dy + ((image * r->groups + l->group) * r->results + l->result) * plane + first * width;
-    r->packed->turn((size_t)l->n, (size_t)(lines * width), dy, (size_t)(r->results * plane), to, r->taps->lanes);
+    const int64_t result = (image * r->groups + l->group) * r->results + l->result;
+    size_t row = (size_t)(r->results * plane);
+    const f32 *dy = lanes_of(r, DY, l, result * plane + first * width, lines * width, &row, wide);
+    r->packed->turn((size_t)l->n, (size_t)(lines * width), dy, row, to, r->taps->lanes);
 }
 
 /* Adds a line of windows to the sums; `done` positions were added before. */
@@ -87,13 +114,13 @@ static void add_lanes(const Run *r, const Lane *l, f32 *room)
     const Window *w = &r->w;
     const int64_t lanes = (int64_t)r->taps->lanes;
     f32 *x = room, *dy = x + r->seen * r->line * lanes, *sums = dy + r->lines * w->out[1] * lanes,
-        *digits = sums + r->n_taps * lanes;
+        *digits = sums + r->n_taps * lanes, *wide = room + r->room - lanes * (int64_t)r->widened;
     memset(room, 0, (size_t)(digits - room) * sizeof *room);
     for (int64_t image = 0; image < r->images; image++)
         for (int64_t first = 0, lines; first < w->out[0]; first += lines) {
             lines = w->out[0] - first < r->lines ? w->out[0] - first : r->lines;
-            turn_data(r, l, image, first, lines, x);
-            turn_results(r, l, image, first, lines, dy);
+            turn_data(r, l, image, first, lines, x, wide);
+            turn_results(r, l, image, first, lines, dy, wide);
             for (int64_t i = 0; i < lines; i++)
                 add_line(r, x + i * w->stride[0] * r->line * lanes, dy + i * w->out[1] * lanes,
                          (image * w->out[0] + first + i) * w->out[1], sums, digits);
@@ -127,12 +154,6 @@ static Window in_plane(const Window *w)
     p.in[1] = w->in[0], p.kernel[1] = w->kernel[0], p.stride[1] = w->stride[0], p.dilation[1] = w->dilation[0];
     p.begin[1] = w->begin[0], p.end[1] = w->end[0], p.out[1] = w->out[0];
     return p;
-}
-
-/* What windows see along dimension i, `n` of them side by side. */
-static int64_t reach(const Window *w, int i, int64_t n)
-{
-    return (n - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
 /* As many lines of windows at a time as stay in cache; false: one is too much. */
@@ -183,9 +204,13 @@ bool channel_weights(Eval *e, const Window *w, int64_t groups, const Type *x, co
     r.positions = r.images * r.w.out[0] * r.w.out[1];
     r.blocks = (groups + (int64_t)lanes - 1) / (int64_t)lanes;
     r.at = places(e, &r);
-    r.x = eval_f32(e, X), r.dy = eval_f32(e, DY), r.y = eval_out_f32(e, 0);
+    r.kernels = e->kernels;
+    r.operand[X] = e->in[X], r.operand[DY] = e->in[DY], r.y = eval_out_f32(e, 0);
+    r.is_wide = x->dtype == F32;
+    const int64_t of_x = r.seen * r.w.in[1], of_dy = r.lines * r.w.out[1];
+    r.widened = r.is_wide ? 0 : (size_t)(of_x > of_dy ? of_x : of_dy);
     r.room = ((size_t)(r.seen * r.line + r.lines * r.w.out[1]) +
-              (size_t)r.n_taps * (1 + panel_digits((size_t)r.positions))) *
+              (size_t)r.n_taps * (1 + panel_digits((size_t)r.positions)) + r.widened) *
              lanes;
     r.rooms = eval_room(e, threads * r.room, sizeof(f32));
     eval_parallel(e, r.blocks * r.channels * r.results, run_lanes, &r);
