@@ -36,8 +36,11 @@ static void NAME(streams)(size_t m, size_t n, size_t k, const T *a, size_t lda, 
     {                                                                                                                  \
         V sum[rows][vectors];                                                                                          \
         for (size_t i = 0; i < (rows); i++)                                                                            \
-            for (size_t j = 0; j < (vectors); j++)                                                                     \
+            for (size_t j = 0; j < (vectors); j++) {                                                                   \
+                if (fresh)                                                                                             \
+                    __builtin_prefetch(c + i * ldc + (j + (vectors)) * LANES, 1);                                      \
                 sum[i][j] = fresh ? NAME(GEMM_ZERO)() : NAME(GEMM_LOAD)(c + i * ldc + j * LANES);                      \
+            }                                                                                                          \
         for (size_t p = 0; p < k; p++) {                                                                               \
             V row[vectors];                                                                                            \
             for (size_t j = 0; j < (vectors); j++)                                                                     \
