@@ -140,12 +140,18 @@ static void place(const Correlation *c, const f32 *sums, int64_t first, int64_t 
     }
 }
 
-/* The same in the usual case: planes whose lines follow each other, without a bias. */
-static void place_lines(const Correlation *c, const f32 *sums, int64_t first, int64_t lines, f32 *y)
+/* The same in the usual case: planes whose lines follow each other. */
+static void place_lines(const Correlation *c, const f32 *sums, int64_t first, int64_t lines, const f32 *bias, f32 *y)
 {
     const int64_t width = c->w.out[1];
-    for (int64_t i = 0; i < lines; i++)
-        plane_copy(y + (first + i) * width, sums + i * c->planes.pitch[0], width);
+    const f32 more = bias ? *bias : 0;
+    for (int64_t i = 0; i < lines; i++, sums += c->planes.pitch[0]) {
+        f32 *restrict to = y + (first + i) * width;
+        if (!bias)
+            plane_copy(to, sums, width);
+        for (int64_t k = 0; bias && k < width; k++)
+            to[k] = sums[k] + more;
+    }
 }
 
 static void run_block(const Correlation *c, int64_t at, int64_t first, const PlaneRoom *room)
@@ -166,8 +172,8 @@ static void run_block(const Correlation *c, int64_t at, int64_t first, const Pla
         const f32 *bias = c->bias ? (const f32 *)c->bias + group * c->results + m : NULL;
         const int64_t result = (at * c->results + m) * c->size;
         f32 *y = c->taker.take ? room->taken : (f32 *)c->y + result;
-        if (c->w.rank == 2 && !c->apart && !bias)
-            place_lines(c, room->sums, where, lines, y);
+        if (c->w.rank == 2 && !c->apart)
+            place_lines(c, room->sums, where, lines, bias, y);
         else
             place(c, room->sums, where, lines, bias, y);
         if (c->taker.take)
