@@ -216,15 +216,27 @@ static void run_phases(const TapeRunner *r, int64_t row, int worker, const void 
     }
 }
 
+/* Whole rows; while steps run over these, those behind them are asked for, a few runs with each step. */
+static void run_whole(const TapeRunner *r, const Block *b, int worker, const void **at)
+{
+    const int64_t run = r->channels->run, runs = r->tape->length / run, next = b->row + b->rows;
+    const int64_t left = r->n_things - next, rows = left < r->block ? left : r->block;
+    TapeStream streams[TAPE_STREAMS];
+    const int n_streams = rows > 0 ? tape_walk_streams(r, NULL, streams) : 0;
+    for (int i = 0; i < r->n_steps; i++) {
+        for (int64_t k = runs * i / r->n_steps; k < runs * (i + 1) / r->n_steps && n_streams; k++)
+            tape_ask(streams, n_streams, place_of(r, next, k * run), rows * run, 0, 1);
+        tape_step_run(r, &r->steps[i], worker, b, at);
+    }
+}
+
 void channels_run(const TapeRunner *r, int64_t row, int64_t rows, int worker, const void **at)
 {
     const Block b = { .row = row, .rows = rows, .n = rows * r->tape->length };
-    if (r->channels->n_phases) {
+    if (r->channels->n_phases)
         run_phases(r, row, worker, at);
-        return;
-    }
-    for (int i = 0; i < r->n_steps; i++)
-        tape_step_run(r, &r->steps[i], worker, &b, at);
+    else
+        run_whole(r, &b, worker, at);
 }
 
 /* ---- opening ---- */

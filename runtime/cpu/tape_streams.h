@@ -16,7 +16,7 @@ typedef struct TapeStream {
 /* The streams of a run over so many rows or elements; none where a cache holds them all anyway. */
 int tape_streams(const TapeRunner *r, int64_t things, TapeStream streams[TAPE_STREAMS]);
 
-/* The streams of some steps that walk over channels, by elements. */
+/* The streams of some steps over channels (null: of all), by elements. */
 int tape_walk_streams(const TapeRunner *r, const bool *steps, TapeStream streams[TAPE_STREAMS]);
 
 /* Asks for what part `step` of `steps` equal parts of rows (or elements) first .. first + n - 1 is. */
