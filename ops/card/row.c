@@ -53,6 +53,18 @@ void row_scalars(const AttrSpec *attrs, const void *attr, double k[ROW_SCALARS])
     }
 }
 
+bool row_is_costly(const Row *row)
+{
+    static const bool costly[ROW_COUNT] = {
+        [ROW_exp] = true,     [ROW_log] = true,      [ROW_sin] = true,   [ROW_cos] = true,   [ROW_tan] = true,
+        [ROW_asin] = true,    [ROW_acos] = true,     [ROW_atan] = true,  [ROW_sinh] = true,  [ROW_cosh] = true,
+        [ROW_tanh] = true,    [ROW_asinh] = true,    [ROW_acosh] = true, [ROW_atanh] = true, [ROW_erf] = true,
+        [ROW_sigmoid] = true, [ROW_softplus] = true, [ROW_elu] = true,   [ROW_selu] = true,  [ROW_celu] = true,
+        [ROW_mish] = true,    [ROW_gelu] = true,     [ROW_swish] = true, [ROW_pow] = true,
+    };
+    return costly[row->number];
+}
+
 double row_absent(int i)
 {
     return i == 1 ? -INFINITY : INFINITY;

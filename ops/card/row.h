@@ -42,6 +42,9 @@ Arithmetic row_arithmetic(const Row *row, int n_in, const Type *const *in);
 /* The attributes in their order, as the expression's a and b. */
 void row_scalars(const AttrSpec *attrs, const void *attr, double k[ROW_SCALARS]);
 
+/* Whether an element takes more than looking it up does: functions that are no arithmetic. */
+bool row_is_costly(const Row *row);
+
 /* What stands for an absent operand i: the least value of the arithmetic for y, the greatest for z (clip). */
 double row_absent(int i);
 

@@ -2,7 +2,7 @@
 #include "ops/card/reduction.h"
 #include "ops/card/row.h"
 #include "ops/fold/reduce_axes.h"
-#include "runtime/cpu/tape_parts.h"
+#include "runtime/cpu/tape_tables.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -302,7 +302,8 @@ static void find_homes(TapeRunner *r, Arena *arena)
     for (int i = 0; i < t->n_steps; i++) {
         const TapeStep *s = &t->steps[i];
         if (s->word == TAPE_STORE && r->home[s->in[0]] < 0 && !t->registers[s->in[0]].lasts &&
-            dtype_is_native(t->out[s->out]->dtype, r->arithmetic[s->in[0]]) && is_read_before(r, made_at(t, s->in[0])))
+            !r->is_looked_up[s->in[0]] && dtype_is_native(t->out[s->out]->dtype, r->arithmetic[s->in[0]]) &&
+            is_read_before(r, made_at(t, s->in[0])))
             r->home[s->in[0]] = s->out;
     }
     for (int i = 0; i < t->n_steps; i++)
@@ -313,8 +314,8 @@ static void find_homes(TapeRunner *r, Arena *arena)
 static void open_rooms(TapeRunner *r, int workers, Arena *arena)
 {
     const Tape *t = r->tape;
-    size_t *bytes = NEWS(arena, size_t, t->n_rooms + 1);
-    r->room_at = NEWS(arena, size_t, t->n_rooms + 1);
+    size_t *bytes = NEWS(arena, size_t, t->n_rooms + 1), *begin = NEWS(arena, size_t, t->n_rooms + 1);
+    r->room_at = NEWS(arena, size_t, t->n_registers + 1);
     for (int i = 0; i < t->n_registers; i++) {
         const TapeRegister *reg = &t->registers[i];
         const int64_t n = reg->per_row && !reg->lasts ? tape_block_rows(t) : r->block_elements;
@@ -323,8 +324,12 @@ static void open_rooms(TapeRunner *r, int workers, Arena *arena)
             bytes[reg->room] = need;
     }
     for (int i = 0; i < t->n_rooms; i++) {
-        r->room_at[i] = r->room_bytes;
+        begin[i] = r->room_bytes;
         r->room_bytes += bytes[i];
+    }
+    for (int i = 0; i < t->n_registers; i++) {
+        r->room_at[i] = r->is_looked_up[i] ? r->room_bytes : begin[t->registers[i].room];
+        r->room_bytes += r->is_looked_up[i] ? padded((size_t)r->block_elements * sizeof(f32)) : 0;
     }
     r->narrow_bytes = padded((size_t)r->block_elements * sizeof(f64));
     r->narrow_at = r->room_bytes;
@@ -407,6 +412,7 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
         open_step(r, &t->steps[i], &r->steps[i], ops, arena);
     narrow_registers(r, ops, arena);
     r->channels = tape_has_channels(t) ? channels_open(r, arena) : NULL;
+    tape_tables(r, ops, arena);
     find_homes(r, arena);
     open_rooms(r, workers, arena);
     return r;

@@ -35,8 +35,9 @@ typedef struct TapeStepRun {
     double k[TAPE_SCALARS];
     size_t size; /* of an element of the arithmetic */
     RowLoop *row;
-    bool by_rows; /* it runs row by row: not all operands are whole */
-    bool is_one;  /* of what is filled once: nobody reads more than its first element */
+    const f32 *table; /* of a row that is looked up (tape_tables.h); null: its loop runs */
+    bool by_rows;     /* it runs row by row: not all operands are whole */
+    bool is_one;      /* of what is filled once: nobody reads more than its first element */
     const ReduceLoops *loops;
     /* of DRAW */
     PhiloxLaw law;
@@ -82,10 +83,11 @@ struct TapeRunner {
     int n_steps;
     int64_t n_things, block, unit; /* rows or elements, of a block; blocks of a unit that no split tears */
     int64_t block_elements;
-    TapeRows *rows;         /* of a register */
-    int *home;              /* of a register: the result that is its place; below 0: it has a room */
-    Arithmetic *arithmetic; /* of a register */
-    size_t *room_at;
+    TapeRows *rows;               /* of a register */
+    int *home;                    /* of a register: the result that is its place; below 0: it has a room */
+    Arithmetic *arithmetic;       /* of a register */
+    bool *is_looked_up;           /* of a register: by tables, right behind the value that it is made of */
+    size_t *room_at;              /* of a register */
     size_t scratch;               /* bytes */
     char *memory;                 /* so many; */
     size_t worker_scratch, apart; /* bytes of each worker; how far those of two lie apart: */

@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "runtime/cpu/tape_streams.h"
+#include "runtime/cpu/tape_tables.h"
 
 /* ---- one block ---- */
 
 /* What a worker has: its registers, where each is now, and the eight sums of columns under way. */
 static void *room_of(const TapeRunner *r, int worker, int reg)
 {
-    return r->workers + (size_t)worker * r->apart + r->room_at[r->tape->registers[reg].room];
+    return r->workers + (size_t)worker * r->apart + r->room_at[reg];
 }
 
 static size_t size_of(Arithmetic a)
@@ -196,7 +197,9 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
     }
     case TAPE_ROW: {
         void *to = tape_register_place(r, worker, s->out, b);
-        if (s->by_rows)
+        if (s->table)
+            tape_look_up(s->table, b->n, at[s->in[0]], to);
+        else if (s->by_rows)
             run_by_rows(r, s, b, at, to);
         else
             s->row((size_t)count_of(r, b, s->out), to, s->in[0] < 0 ? NULL : at[s->in[0]],

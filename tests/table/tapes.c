@@ -146,6 +146,45 @@ static Status check_rows(void *context)
     return OK;
 }
 
+/* ---- tables ---- */
+
+enum { CODES = 1 << 16 };
+
+/* Every bf16 four times, what costly rows make of it, in f32 and rounded, beside what is made of something else too. */
+static Graph *table_graph(Context *c, bool cut)
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const int64_t dims[] = { 512, 4 * CODES / 512 }, along = 1;
+    Tensor *all = tensor_new(&c->arena, type_tensor(&c->ir.types, BF16, 2, dims));
+    for (int i = 0; i < 4 * CODES; i++)
+        ((uint16_t *)all->data)[i] = (uint16_t)(i * 40503);
+    Node *x = build_const(&b, all), *dy = graph_input(g, "dy", type_tensor(&c->ir.types, F32, 2, dims));
+    Node *wide = build_cast(&b, x, F32), *half = build_scalar(&b, F32, 0.5);
+    Node *e = build_node(&b, OP_exp, NULL, 1, (Node *[]){ binary(&b, OP_mul, wide, half) });
+    Node *s = binary(&b, OP_add, build_node(&b, OP_erf, NULL, 1, &wide), half);
+    Node *slope = binary(&b, OP_add, s, binary(&b, OP_mul, wide, e));
+    Node *change = cut ? binary(&b, OP_sub, dy, build_reduce(&b, OP_reduce_max, dy, 1, &along)) : dy;
+    Node *z = binary(&b, OP_mul, change, slope), *narrow = build_cast(&b, binary(&b, OP_mul, dy, half), BF16);
+    Node *t = build_node(&b, OP_tanh, NULL, 1, &narrow), *u = binary(&b, OP_mul, build_cast(&b, narrow, F32), s);
+    graph_return(g, 5, (Node *[]){ z, e, t, u, build_cast(&b, slope, BF16) }, NULL);
+    return g;
+}
+
+static Status check_tables(void *context)
+{
+    TapeCheck w = { .c = context };
+    for (int cut = 0; cut < 2; cut++) {
+        Graph *g = table_graph(w.c, cut);
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        assert_true(tape_check(&w, g, seed_of("tables", (uint64_t)cut)));
+        assert_int_equal(w.tapes, cut + 1);
+        assert_false(w.wrong);
+    }
+    return OK;
+}
+
 /* ---- bits ---- */
 
 enum { ALL_FREE = -1, ROWS, CHANNELS };
@@ -263,6 +302,12 @@ static void rows_by_themselves(void **state)
     with_context(check_rows);
 }
 
+static void tables(void **state)
+{
+    (void)state;
+    with_context(check_tables);
+}
+
 static void bits(void **state)
 {
     (void)state;
@@ -271,8 +316,9 @@ static void bits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(random_graphs), cmocka_unit_test(channels),
-                                        cmocka_unit_test(rows_by_themselves), cmocka_unit_test(bits),
-                                        cmocka_unit_test(composites) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_graphs), cmocka_unit_test(channels), cmocka_unit_test(rows_by_themselves),
+        cmocka_unit_test(tables),        cmocka_unit_test(bits),     cmocka_unit_test(composites)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
