@@ -3,13 +3,14 @@
 #include <string.h>
 
 enum {
-    BAND_ROWS = 384,  /* of a, at most, that are packed together and stay in a second-level cache */
-    BAND_DEPTH = 512, /* of k, at most, that is packed at a time */
-    BAND_COLS = 512,  /* of c that are summed together, where there are segments to join */
-    SLICE_COLS = 128, /* of b that are packed at a time: each panel meets all rows of a band, and is not needed again */
-    TOLD_COLS = 256,  /* that are told of at a time: longer runs are worth more than what is in the nearest cache */
-    FEW_ROWS = 24,    /* are not worth packing b for */
-    THIN_ROWS = 2,    /* or anything */
+    BAND_ROWS = 1152,      /* of a, at most, that are packed together: what is packed of b serves all of them */
+    SUMMED_ROWS = 384,     /* where there are segments to join */
+    BAND_DEPTH = 512,      /* of k, at most, that is packed at a time */
+    BAND_COLS = 512,       /* of c that are summed together, where there are segments to join */
+    SLICE_BYTES = 1 << 18, /* of b, as f32 or bf16, that are packed at a time and stay in a second-level cache */
+    TOLD_ROWS = 48,        /* that are told of at a time: what is made is in that cache still */
+    FEW_ROWS = 24,         /* are not worth packing b for */
+    THIN_ROWS = 2,         /* or anything */
 };
 
 size_t panel_digits(size_t k)
@@ -48,18 +49,34 @@ static size_t band_cols(const Panel *p)
     return p->k > PANEL_SEGMENT ? least(p->n, BAND_COLS) : p->n;
 }
 
+static size_t band_rows(const Panel *p)
+{
+    return p->k > PANEL_SEGMENT ? SUMMED_ROWS : BAND_ROWS;
+}
+
 /* Room for the rows that are packed at a time: a product of fewer rows never needs more. */
 static size_t rows_room(const Panel *p)
 {
-    const size_t rows = least(round_up(p->m, MOST_TILE_ROWS), BAND_ROWS);
+    const size_t rows = least(round_up(p->m, MOST_TILE_ROWS), band_rows(p));
     return p->packed || is_thin(p) ? 0 : rows * least(p->k, BAND_DEPTH);
 }
 
+/* Columns of so many k that are packed at a time. */
+static size_t slice_cols(const Panel *p, size_t k)
+{
+    const size_t most = SLICE_BYTES / (p->is_bf16 ? sizeof(u16) : sizeof(f32)) / (k ? k : 1);
+    return even_share(p->n, most < MOST_PANEL_WIDTH ? MOST_PANEL_WIDTH : most / MOST_PANEL_WIDTH * MOST_PANEL_WIDTH,
+                      MOST_PANEL_WIDTH);
+}
+
+/* Room for them: of fewer k they are more, but not more elements. */
 static size_t columns_room(const Panel *p)
 {
+    const size_t k = least(p->k, BAND_DEPTH), cols = round_up(p->n, MOST_PANEL_WIDTH);
+    const size_t most = SLICE_BYTES / (p->is_bf16 ? sizeof(u16) : sizeof(f32));
     if (is_thin(p) || p->columns_packed)
         return 0;
-    return round_up(least(p->n, SLICE_COLS), MOST_PANEL_WIDTH) * least(p->k, BAND_DEPTH);
+    return least(cols * k, most < MOST_PANEL_WIDTH * k ? MOST_PANEL_WIDTH * k : most);
 }
 
 size_t panel_packed(const Panel *p)
@@ -78,14 +95,14 @@ static size_t place_in_b(const PackedLoops *l, const Panel *p, size_t k, size_t 
 
 size_t panel_room(const Panel *p)
 {
-    return panel_digits(p->k) * least(p->m, BAND_ROWS) * band_cols(p) + rows_room(p) + columns_room(p);
+    return panel_digits(p->k) * least(p->m, band_rows(p)) * band_cols(p) + rows_room(p) + columns_room(p);
 }
 
-/* Says that some columns of c, all rows of it, are done. */
-static void tell(const Panel *p, size_t col, size_t cols)
+/* Says that some rows and columns of c are done. */
+static void tell(const Panel *p, size_t row, size_t rows, size_t col, size_t cols)
 {
     if (p->watch)
-        p->watch->done(p->watch->user, p->row, p->col + col, p->m, cols);
+        p->watch->done(p->watch->user, p->row + row, p->col + col, rows, cols);
 }
 
 /* Columns of c are done one after the other where a sum is one segment; else they are when its segments have joined. */
@@ -163,20 +180,23 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
     static void add_##N(const PackedLoops *l, const Panel *p, const T *tiles, size_t tile, const T *b, S *c,           \
                         T *columns, bool fresh, bool last)                                                             \
     {                                                                                                                  \
-        const size_t step = p->b_step ? p->b_step : 1;                                                                 \
+        const size_t step = p->b_step ? p->b_step : 1, cols = p->columns_packed ? l->width : slice_cols(p, p->k);      \
+        const bool beside = !p->columns_packed && p->m <= FEW_ROWS && step == 1 && l->multiply_beside;                 \
         for (size_t j = 0, n; j < p->n; j += n) {                                                                      \
-            n = least(p->n - j, p->columns_packed ? l->width : SLICE_COLS);                                            \
-            const T *some = b + place_in_b(l, p, 0, j);                                                                \
-            if (p->columns_packed) {                                                                                   \
-                l->multiply(p->m, n, p->k, tiles, tile, some, c + j, p->ldc, fresh);                                   \
-            } else if (p->m <= FEW_ROWS && step == 1 && l->multiply_beside) {                                          \
+            n = least(p->n - j, cols);                                                                                 \
+            const T *some = b + place_in_b(l, p, 0, j), *packed = p->columns_packed ? some : columns;                  \
+            if (beside)                                                                                                \
                 l->multiply_beside(p->m, n, p->k, tiles, tile, some, p->ldb, c + j, p->ldc, fresh, columns);           \
-            } else {                                                                                                   \
+            else if (!p->columns_packed)                                                                               \
                 l->pack_columns(n, p->k, some, p->ldb, step, columns, packed_depth(l, p->k) * l->width);               \
-                l->multiply(p->m, n, p->k, tiles, tile, columns, c + j, p->ldc, fresh);                                \
+            for (size_t i = 0, m; i < p->m; i += m) {                                                                  \
+                m = least(p->m - i, TOLD_ROWS);                                                                        \
+                if (!beside)                                                                                           \
+                    l->multiply(m, n, p->k, tiles + i / l->rows * tile, tile, packed, c + i * p->ldc + j, p->ldc,      \
+                                fresh);                                                                                \
+                if (last)                                                                                              \
+                    tell(p, i, m, j, n);                                                                               \
             }                                                                                                          \
-            if (last && ((j + n) % TOLD_COLS == 0 || j + n == p->n))                                                   \
-                tell(p, j / TOLD_COLS * TOLD_COLS, j + n - j / TOLD_COLS * TOLD_COLS);                                 \
         }                                                                                                              \
     }                                                                                                                  \
     /* A segment of a band. */                                                                                         \
@@ -216,12 +236,12 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
                 panel_join_##S(c, p.m, p.n, p.ldc, room, k / PANEL_SEGMENT, k + p.k == band->k);                       \
         }                                                                                                              \
         if (!ends_by_columns(band))                                                                                    \
-            tell(band, 0, band->n);                                                                                    \
+            tell(band, 0, band->m, 0, band->n);                                                                        \
     }                                                                                                                  \
     void panel_##N(const Kernels *level, const Panel *p, const T *a, const T *b, S *c, S *room)                        \
     {                                                                                                                  \
         Panel band = *p;                                                                                               \
-        const size_t rows = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS), cols = band_cols(p);                          \
+        const size_t rows = even_share(p->m, band_rows(p), MOST_TILE_ROWS), cols = band_cols(p);                       \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
         for (size_t i = 0; i < p->m; i += rows)                                                                        \
             for (size_t j = 0; j < p->n; j += cols) {                                                                  \

@@ -150,16 +150,16 @@ static void multiply(size_t m, size_t n, size_t k, const void *rows, size_t tile
                      size_t ldc, bool fresh)
 {
     const size_t words = (k + 1) / DEPTH;
-    const u32 *b = columns;
-    for (size_t j = 0; j < n; j += WIDTH, b += words * WIDTH) {
-        const u32 *a = rows;
-        f32 *c = (f32 *)to + j;
-        for (size_t i = 0; i < m; i += ROWS, a += tile / DEPTH) {
-            const size_t some = m - i < ROWS ? m - i : ROWS;
+    const u32 *a = rows;
+    for (size_t i = 0; i < m; i += ROWS, a += tile / DEPTH) {
+        const size_t some = m - i < ROWS ? m - i : ROWS;
+        const u32 *b = columns;
+        f32 *c = (f32 *)to + i * ldc;
+        for (size_t j = 0; j < n; j += WIDTH, b += words * WIDTH) {
             if (n - j >= WIDTH)
-                tile_rows(some, words, a, b, c + i * ldc, ldc, fresh);
+                tile_rows(some, words, a, b, c + j, ldc, fresh);
             else
-                tile_edge(some, n - j, words, a, b, c + i * ldc, ldc, fresh);
+                tile_edge(some, n - j, words, a, b, c + j, ldc, fresh);
         }
     }
 }
