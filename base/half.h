@@ -155,10 +155,9 @@ HALF uint16_t half_bf16(uint32_t sign, uint32_t code, uint32_t nan)
 }
 HALF uint16_t bf16_from_f32(float x)
 {
-    uint32_t b = half_bits32(x), a = HALF_ABS32(b), nan = half_nan32(a, 7);
-    uint32_t code = (a + 0x7fff + ((a >> 16) & 1)) >> 16;
-    code = nan ? 0x7f80 | nan : code;
-    return (uint16_t)(HALF_SIGN32(b) << 15 | code);
+    uint32_t b = half_bits32(x), high = b >> 16;
+    uint32_t nan = (high & 0x7f) ? high : high | 0x40, code = (b + 0x7fff + (high & 1)) >> 16;
+    return (uint16_t)(HALF_ABS32(b) > 0x7f800000u ? nan : code);
 }
 HALF uint16_t bf16_from_f64(double x)
 {
