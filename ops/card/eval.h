@@ -137,6 +137,11 @@ void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg);
 /* Rounds n elements of result i, which eval_out made and no buffer stands for, into it. */
 void eval_store_f32(const Eval *e, int i, int64_t first, const f32 *from, int64_t n);
 
+/* A buffer for result 0, holding anything, for who says of each block that it is done: blocks are rounded one by one, while they
+ * are near.  Whether somebody wants to be told of blocks. */
+void *eval_out_by_blocks(Eval *e, Arithmetic arithmetic);
+bool eval_is_told(const Eval *e);
+
 /* Says that a block of result 0 is as eval_out_wide's buffer has it, for good: rounded into the result it is told. */
 void eval_done(const Eval *e, const EvalBlock *b, int worker);
 

@@ -185,7 +185,7 @@ static void tiles_of_floats(const MatmulRun *r, MatmulTile *t, int n, void *room
                                 .ldc = s->n,
                                 .b = (const char *)s->b + t[i].b * one,
                                 .c = (char *)s->c + t[i].c * sum,
-                                .watch = s->e->watch ? &watch[i] : NULL };
+                                .watch = eval_is_told(s->e) ? &watch[i] : NULL };
     }
     if (r->is_bf16)
         panel_sides_bf16(level, &p, (const u16 *)r->a + t->a, sides, (size_t)n, room);
@@ -303,7 +303,8 @@ static void open_side(MatmulRun *r, Eval *e)
     s->bp = at->tb ? 1 : s->n;
     s->bj = at->tb ? r->k : 1;
     s->b = operand(r, e, 1);
-    s->c = eval_out_wide(e, 0, r->arithmetic);
+    const bool tells = r->arithmetic == ARITH_F32 || r->arithmetic == ARITH_F64;
+    s->c = tells ? eval_out_by_blocks(e, r->arithmetic) : eval_out_wide(e, 0, r->arithmetic);
     r->n += s->n;
 }
 

@@ -1,3 +1,4 @@
+#include "ops/card/reduction.h"
 #include "ops/machine/machine.h"
 
 #include <string.h>
@@ -139,15 +140,21 @@ WIDENED(i64, I64)
 WIDENED(u64, U64)
 #undef WIDENED
 
+static EvalStore *add_store(Eval *e, int i, Arithmetic arithmetic)
+{
+    EvalStore *s = NEW(e->scratch, EvalStore);
+    *s = (EvalStore){ .next = e->stores, .result = i, .arithmetic = arithmetic };
+    e->stores = s;
+    return s;
+}
+
 static void *out_buffer(Eval *e, int i, Arithmetic arithmetic, DType own, size_t size)
 {
     Tensor *t = eval_out(e, i);
     if (t->type->dtype == own)
         return t->data;
-    EvalStore *s = NEW(e->scratch, EvalStore);
-    *s = (EvalStore){ .next = e->stores, .result = i, .arithmetic = arithmetic };
+    EvalStore *s = add_store(e, i, arithmetic);
     s->buffer = eval_scratch(e, (size_t)tensor_elements(t), size);
-    e->stores = s;
     return s->buffer;
 }
 
@@ -169,6 +176,23 @@ i64 *eval_out_i64(Eval *e, int i)
 u64 *eval_out_u64(Eval *e, int i)
 {
     return out_buffer(e, i, ARITH_U64, U64, sizeof(u64));
+}
+
+void *eval_out_by_blocks(Eval *e, Arithmetic arithmetic)
+{
+    enum { WHOLE_BYTES = 8 };
+    Tensor *t = eval_out(e, 0);
+    if (dtype_is_native(t->type->dtype, arithmetic) || dtype_bits(t->type->dtype) < WHOLE_BYTES)
+        return eval_out_wide(e, 0, arithmetic);
+    EvalStore *s = add_store(e, 0, arithmetic);
+    s->by_blocks = true;
+    s->buffer = eval_room(e, (size_t)tensor_elements(t), arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64));
+    return s->buffer;
+}
+
+bool eval_is_told(const Eval *e)
+{
+    return e->watch || (e->stores && e->stores->by_blocks);
 }
 
 enum { ROUND_BLOCK = 4096 };
@@ -227,12 +251,15 @@ void eval_done(const Eval *e, const EvalBlock *b, int worker)
         for (int64_t i = 0; i < b->rows; i++)
             round_block(&r, b->at + i * b->pitch, b->cols);
     }
-    e->watch->done(e->watch->user, b, worker);
+    if (e->watch)
+        e->watch->done(e->watch->user, b, worker);
 }
 
 void eval_round_results(Eval *e)
 {
     for (const EvalStore *s = e->watch ? NULL : e->stores; s; s = s->next) {
+        if (s->by_blocks)
+            continue;
         RoundRun r = { e->kernels, s, e->out[s->result], e->machine->options->rounding };
         eval_parallel(e, (tensor_elements(r.to) + ROUND_BLOCK - 1) / ROUND_BLOCK, round_blocks, &r);
     }

@@ -43,6 +43,7 @@ typedef struct EvalStore {
     int result;
     Arithmetic arithmetic;
     void *buffer;
+    bool by_blocks; /* whoever made a block of it says so (eval_done) */
 } EvalStore;
 
 /* Rounds what a call has computed wide into its results. */
