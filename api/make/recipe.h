@@ -27,6 +27,9 @@ Status precision_read(qcc_step *s, const CommandLine *line);
 /* Whether the incomplete last batch of an epoch is trained on as it is (--last keep): the step weighs its samples. */
 bool recipe_keeps_last(const CommandLine *line);
 
+/* What a step records of an option, whoever compiled it; null: nothing. */
+const char *recipe_recorded(qcc_step *s, Option o);
+
 /* The command that compiles the step again: what it was made with, what is said now in place of what was said then. */
 const char *recipe_compile_line(qcc_step *s, const CommandLine *line);
 

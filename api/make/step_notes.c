@@ -132,6 +132,15 @@ Status recipe_from_notes(qcc_step *s, const StepNotes *notes)
     return OK;
 }
 
+const char *recipe_recorded(qcc_step *s, Option o)
+{
+    CommandLine was;
+    return options_read_text(&s->cx->diag, &s->arena, "metadata " NOTE_OPTIONS, s->facts.options, TEXT_RECORDED,
+                             &was) == OK
+               ? option_text(&was, o)
+               : NULL;
+}
+
 const char *recipe_compile_line(qcc_step *s, const CommandLine *line)
 {
     CommandLine was, all = { 0 };

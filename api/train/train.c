@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/fits/fits.h"
+#include "api/make/recipe.h"
 #include "api/session/export_form.h"
 #include "api/session/weights.h"
 #include "api/told/memory_told.h"
@@ -395,7 +396,7 @@ static Status look_at_target(Trainer *t)
 {
     if (t->step->recipe.quantization.spec)
         return OK;
-    t->made_for = option_text(&t->c->line, OPT_for_);
+    t->made_for = recipe_recorded(t->step, OPT_for_);
     return export_for(t->step->model, &(ExportForm){ .target = t->made_for });
 }
 

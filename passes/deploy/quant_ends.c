@@ -74,12 +74,21 @@ static Node *as_numbers(Build *b, Node *codes, const Tensor *c, const Tensor *sc
     return n;
 }
 
+/* Whether all numbers of a value lie along one dimension: however they are moved, their order stays. */
+static bool is_line(const Type *t)
+{
+    int64_t longest = 1;
+    for (int i = 0; i < t->rank; i++)
+        longest = t->dims[i] > longest ? t->dims[i] : longest;
+    return longest == type_elements(t);
+}
+
 /* A stored scale that is moved into a vector, as a reader of such files does, is that vector. */
 static Node *laid(Build *b, Node *scale, Arena *scratch)
 {
-    Node *from = scale->op == OP_reshape ? in(scale, 0) : NULL;
+    Node *from = op_moves(op_of(scale)) ? in(scale, 0) : NULL;
     const Tensor *values = from && type_known(scale->type) ? stored(from, scratch) : NULL;
-    if (!values)
+    if (!values || !is_line(from->type) || type_elements(from->type) != type_elements(scale->type))
         return scale;
     Tensor *t = tensor_new(b->graph->arena, scale->type);
     for (int64_t i = 0; i < tensor_elements(t); i++)

@@ -29,12 +29,12 @@ typedef struct Writer {
     Map parts;          /* tuple -> const char **, names of its results that nodes of their own read */
     uint32_t n_nameless;
     int opset;
-    bool bare;                               /* nothing of ours is noted: others read the file */
-    const char *datapath;                    /* the text of a machine of somebody's own; null: it is none */
-    const char *made_for;                    /* of such a file: whom it is computed for; null: nobody in particular */
-    bool state_all;                          /* the types of all values are stated */
-    bool quants;     /* quantizers and their numbers are QONNX's (write_quants.c) */
-    Map quant_words; /* numbers that those say, each written once: what is asked for -> its ONNX name */
+    bool bare;            /* nothing of ours is noted: others read the file */
+    const char *datapath; /* the text of a machine of somebody's own; null: it is none */
+    const char *made_for; /* of such a file: whom it is computed for; null: nobody in particular */
+    bool state_all;       /* the types of all values are stated */
+    bool quants;          /* quantizers and their numbers are QONNX's (write_quants.c) */
+    Map quant_words;      /* numbers that those say, each written once: what is asked for -> its ONNX name */
     bool needs_qcc, needs_preview, needs_qonnx;
     uint32_t dtypes; /* element types that occur, a bit each */
     SignatureNames signature;
