@@ -10,6 +10,7 @@ typedef struct CudaKernel {
     const char *name;
     int64_t blocks;
     int threads; /* of a block */
+    bool tensor; /* tensor cores compute its products, where a device has some */
 } CudaKernel;
 
 /* How the kernels of a tape or a call are launched: all of them with the same arguments, pointers to the data of what is

@@ -8,4 +8,7 @@ extern const char ops_scalar_text[];
 /* The part of ops/reduce.h that kernels use; it follows ops_scalar_text. */
 extern const char ops_reduce_text[];
 
+/* ops/warp.h, which follows both. */
+extern const char ops_warp_text[];
+
 #endif

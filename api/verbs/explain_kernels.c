@@ -83,6 +83,22 @@ static Status find_kernels(Command *c, const Module *module, const Graph *model,
     return OK;
 }
 
+/* Those of tensor cores, which every architecture that NVRTC knows has for codes. */
+static void tell_tensor(const Kernels *k, Text *t)
+{
+    int n = 0, launches = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        n += k->list[i].kernel->tensor;
+        launches += k->list[i].kernel->tensor ? k->list[i].launches : 0;
+    }
+    text_label(t, "tensor cores");
+    text_printf(t, "%d launches of %d kernels%s", launches, n, n ? ":" : "");
+    for (size_t i = 0; i < k->n; i++)
+        if (k->list[i].kernel->tensor)
+            text_printf(t, " %s", k->list[i].kernel->name);
+    text_char(t, '\n');
+}
+
 static void tell(const Kernels *k, Text *t)
 {
     text_label(t, "kernels");
@@ -98,6 +114,7 @@ static void tell(const Kernels *k, Text *t)
                     o->kernel->blocks, o->kernel->threads, use->registers, use->spills, use->shared, o->kernel->name,
                     o->first);
     }
+    tell_tensor(k, t);
     for (size_t i = 0; i < k->made.n; i++) {
         const CudaPart *part = &k->made.parts[i];
         if (!part->why)
@@ -119,7 +136,8 @@ static void records(const Kernels *k, Text *t)
         log_record(t, "kernel", { "name", logged_text(o->kernel->name) }, { "launches", logged_int(o->launches) },
                    { "blocks", logged_int(o->kernel->blocks) }, { "threads", logged_int(o->kernel->threads) },
                    { "registers", logged_int(use->registers) }, { "spill_bytes", logged_int(use->spills) },
-                   { "shared_bytes", logged_int(use->shared) }, { "first", logged_text(o->first) });
+                   { "shared_bytes", logged_int(use->shared) }, { "tensor_cores", logged_flag(o->kernel->tensor) },
+                   { "first", logged_text(o->first) });
     }
 }
 

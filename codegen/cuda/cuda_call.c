@@ -30,8 +30,10 @@ void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads)
 {
     CudaKernel *k = &m->launch->kernels[m->launch->n++];
     Text *out = m->w.out;
-    *k = (CudaKernel){ arena_printf(out->arena, "%s_%s", m->name, part), blocks, threads };
-    text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%d)\n%s(", threads, k->name);
+    *k = (CudaKernel){ arena_printf(out->arena, "%s_%s", m->name, part), blocks, threads, m->tensor };
+    /* sums of a warp want registers more than a processor wants blocks */
+    text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%d%s)\n%s(", threads, m->tensor ? ", 1" : "",
+                k->name);
     for (int i = 0, at = 0; i < m->call->n_in; i++)
         if (in(m->call, i))
             text_printf(out, "const %s *in%d, ", cuda_storage(in(m->call, i)->type->dtype), at++);

@@ -13,6 +13,7 @@ typedef struct CallMaker {
     const char *name;
     CudaLaunch *launch;
     DType arithmetic; /* of sums */
+    bool tensor;      /* what comes next multiplies by tensor cores */
 } CallMaker;
 
 /* The type of a result of the call, and the number of an operand among those that there are. */

@@ -46,6 +46,7 @@ static void names(const CallMaker *m, bool begin)
 
 static void print_kernel(CallMaker *m, const OwnKernel *k)
 {
+    m->tensor = k->tensor;
     if (k->block) {
         cuda_call_head(m, k->part, k->n, k->block);
         text_printf(m->w.out, "    const i64 block = blockIdx.x;\n    const u32 thread = threadIdx.x;\n");

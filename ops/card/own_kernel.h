@@ -24,6 +24,7 @@ typedef struct OwnKernel {
     int64_t n;        /* threads, or blocks where these have a size of their own */
     int block;        /* threads of a block; 0: whatever there are */
     const char *body; /* statements, indented by four */
+    bool tensor;      /* it multiplies by the functions of ops/warp.h */
 } OwnKernel;
 
 struct OwnKernels {

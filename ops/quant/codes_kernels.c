@@ -93,6 +93,104 @@ static void print_matrices(Writer *w, const Stack *s)
     }
 }
 
+static void print_zeros(Writer *w, const Stack *s)
+{
+    const CodesOperands *p = w->p;
+    print_zero(w, "za", p->a_zero, has(w, p->a_zero) ? lane(w, p->a_zero, "ma", "row", s->m) : "");
+    print_zero(w, "zb", p->b_zero, has(w, p->b_zero) ? lane(w, p->b_zero, "mb", "column", s->n) : "");
+}
+
+static void print_product_result(Writer *w, const Stack *s)
+{
+    const CodesOperands *p = w->p;
+    print_result(w, p->codes ? lane(w, p->a_scale, "ma", "row", s->m) : "",
+                 p->codes ? lane(w, p->b_scale, "mb", "column", s->n) : "", "column");
+}
+
+/* ---- products by tensor cores (ops/warp.h) ---- */
+
+enum {
+    TILE_THREADS = 256,
+    TILE_UNIT = 32,    /* rows and columns of a block for each square of a thread's */
+    TILE_LEAST = 8,    /* rows or columns that are worth one */
+    TILE_ENOUGH = 128, /* blocks of the larger tiles, each of which wants a processor */
+};
+
+static bool is_byte(const Writer *w, int operand)
+{
+    const DType d = in(w->n, operand)->type->dtype;
+    return d == U8 || d == I8;
+}
+
+static int64_t parts(int64_t n, int64_t each)
+{
+    return (n + each - 1) / each;
+}
+
+static int64_t blocks_of(const Stack *s, int squares)
+{
+    return parts(s->m, TILE_UNIT * squares) * parts(s->n, TILE_UNIT * squares) * s->batches;
+}
+
+/* Whether a zero point is any but 0: then what the other operand's codes sum to is taken away. */
+static const char *is_wanted(const Writer *w, int zero)
+{
+    if (!has(w, zero))
+        return "false";
+    return type_elements(in(w->n, zero)->type) == 1 ? arena_printf(w->to->arena, "RAW%d[0] != 0", zero) : "true";
+}
+
+static void print_tile_sums(Writer *w, const Stack *s, int squares)
+{
+    const CodesOperands *p = w->p;
+    const int64_t side = TILE_UNIT * squares, across = parts(s->n, side), down = parts(s->m, side);
+    text_printf(&w->t, "    __shared__ u32 xs[%" PRId64 "][CODES_LINE], ys[%" PRId64 "][CODES_LINE];\n", side, side);
+    text_printf(&w->t, "    const i64 batch = block / %" PRId64 ";\n", across * down);
+    print_matrices(w, s);
+    text_printf(&w->t,
+                "    const CodesTile tile = { %" PRId64 ", %" PRId64 ", %" PRId64 ", block / %" PRId64 " %% %" PRId64
+                " * %" PRId64 ", block %% %" PRId64 " * %" PRId64 ", %s, %s };\n",
+                s->m, s->n, s->k, across, down, side, across, side, is_wanted(w, p->b_zero), is_wanted(w, p->a_zero));
+    text_printf(&w->t, "    CodesSums<%d> sums = { { { { 0 } } }, { { 0 } }, { { 0 } } };\n", squares);
+    text_printf(&w->t,
+                "    codes_tile<%d, %s, %s>(&sums, &tile, RAW%d + ma * %" PRId64 ", RAW%d + mb * %" PRId64
+                ", xs, ys);\n",
+                squares, s->a_col == 1 ? "true" : "false", s->b_row == 1 ? "true" : "false", p->a, s->m * s->k, p->b,
+                s->k * s->n);
+}
+
+static void print_tile_results(Writer *w, const Stack *s, int squares)
+{
+    const char *const sides[] = { "i", "j" };
+    for (int i = 0; i < 2; i++)
+        text_printf(&w->t, "#pragma unroll\n    for (u32 %s = 0; %s < %d; %s++) {\n", sides[i], sides[i], 2 * squares,
+                    sides[i]);
+    text_printf(&w->t,
+                "    const i64 row = tile.row + codes_row<%d>(i), column = tile.column + codes_column<%d>(j);\n"
+                "    if (row >= tile.m || column >= tile.n)\n        continue;\n"
+                "    const i64 o = (batch * tile.m + row) * tile.n + column;\n",
+                squares, squares);
+    print_zeros(w, s);
+    text_add(&w->t, "    u32 sum = sums.of_products[i / 2][j / 2][i % 2 * 2 + j % 2] + za * zb * (u32)tile.depth;\n"
+                    "    sum -= zb * sums.of_x[i / 2][i % 2 * 2] + za * sums.of_y[j / 2][j % 2];\n");
+    print_product_result(w, s);
+    text_add(&w->t, "    }\n    }\n");
+}
+
+/* False where a thread for each element does as well. */
+static bool by_tiles(Writer *w, const Stack *s)
+{
+    if (!is_byte(w, w->p->a) || !is_byte(w, w->p->b) || s->m < TILE_LEAST || s->n < TILE_LEAST)
+        return false;
+    const bool large = s->m > 2 * TILE_UNIT && s->n > 2 * TILE_UNIT && blocks_of(s, 4) >= TILE_ENOUGH;
+    const int squares = large ? 4 : 2;
+    print_tile_sums(w, s, squares);
+    print_tile_results(w, s, squares);
+    own_kernel_close(w->to, "mma", blocks_of(s, squares), TILE_THREADS, &w->t);
+    w->to->list[w->to->n - 1].tensor = true;
+    return true;
+}
+
 bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p, bool ta, bool tb)
 {
     Writer w = { .n = n, .to = to, .p = p };
@@ -100,13 +198,14 @@ bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p
         return false;
     const Stack s = stack_of_products(in(n, p->a)->type, in(n, p->b)->type, access_result(n, 0), ta, tb);
     own_kernel_open(to, &w.t);
+    if (by_tiles(&w, &s))
+        return true;
     text_printf(&w.t,
                 "    const i64 column = o %% %" PRId64 ", row = o / %" PRId64 " %% %" PRId64 ", batch = o / %" PRId64
                 ";\n",
                 s.n, s.n, s.m, s.m * s.n);
     print_matrices(&w, &s);
-    print_zero(&w, "za", p->a_zero, has(&w, p->a_zero) ? lane(&w, p->a_zero, "ma", "row", s.m) : "");
-    print_zero(&w, "zb", p->b_zero, has(&w, p->b_zero) ? lane(&w, p->b_zero, "mb", "column", s.n) : "");
+    print_zeros(&w, &s);
     text_printf(&w.t,
                 "    const i64 from_a = ma * %" PRId64 " + row * %" PRId64 ", from_b = mb * %" PRId64
                 " + column * %" PRId64 ";\n",
@@ -116,8 +215,7 @@ bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p
                 "        sum += ((u32)RAW%d[from_a + k * %" PRId64 "] - za) * ((u32)RAW%d[from_b + k * %" PRId64
                 "] - zb);\n",
                 p->a, s.a_col, p->b, s.b_row);
-    print_result(&w, p->codes ? lane(&w, p->a_scale, "ma", "row", s.m) : "",
-                 p->codes ? lane(&w, p->b_scale, "mb", "column", s.n) : "", "column");
+    print_product_result(&w, &s);
     own_kernel_close(to, "product", type_elements(access_result(n, 0)), 0, &w.t);
     return true;
 }

@@ -19,7 +19,7 @@
 #define __global__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __shared__      static
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 
 struct SimIndex {
     unsigned x;

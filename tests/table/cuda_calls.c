@@ -4,6 +4,7 @@
 #include "codegen/cuda/cuda_call.h"
 #include "ops/attend/attention.h"
 #include "ops/card/access.h"
+#include "ops/quant/words.h"
 #include "ops/window/window.h"
 #include "support/calls.h"
 #include "support/cuda_host.h"
@@ -197,6 +198,78 @@ static void tiles(void **state)
     with_context(run_windows);
 }
 
+/* What belongs to a factor of codes: one number, one a lane, or one a lane of every matrix. */
+static Node *draw_lanes(Build *b, Rng *rng, DType type, int64_t matrices, int64_t lanes, bool down, int kind)
+{
+    const int64_t dims[] = { matrices, down ? lanes : 1, down ? 1 : lanes };
+    const bool scale = type == F32;
+    return sample_tensor(b, rng, type,
+                         kind == 0   ? 0
+                         : kind == 1 ? 1
+                                     : 3,
+                         kind == 1 ? &lanes : dims,
+                         scale        ? 0.5
+                         : type == U8 ? 0
+                                      : -9,
+                         scale ? 2 : 9);
+}
+
+/* A product of a stack of matrices of codes, the right one of which all share where `shared`. */
+static Node *draw_product_of_codes(Build *b, Rng *rng, const int64_t *n, const DType *types, const QmatmulAttr *at,
+                                   int kind)
+{
+    const bool shared = kind % 2;
+    const int64_t left[] = { n[0], at->transpose_a ? n[3] : n[1], at->transpose_a ? n[1] : n[3] };
+    const int64_t right[] = { n[0], at->transpose_b ? n[2] : n[3], at->transpose_b ? n[3] : n[2] };
+    const int64_t lanes_b = shared ? 1 : n[0];
+    Node *ins[9] = { sample_tensor(b, rng, types[0], 3, left, types[0] == U8 ? 0 : -128, types[0] == U8 ? 255 : 127),
+                     draw_lanes(b, rng, F32, n[0], n[1], !at->transpose_a, kind),
+                     draw_lanes(b, rng, types[0], n[0], n[1], !at->transpose_a, kind),
+                     sample_tensor(b, rng, types[1], shared ? 2 : 3, shared ? right + 1 : right,
+                                   types[1] == U8 ? 0 : -128, types[1] == U8 ? 255 : 127),
+                     draw_lanes(b, rng, F32, lanes_b, n[2], at->transpose_b, shared ? 1 : kind),
+                     draw_lanes(b, rng, types[1], lanes_b, n[2], at->transpose_b, shared ? 1 : kind) };
+    if (kind > 1) {
+        ins[6] = sample_tensor(b, rng, F32, 0, NULL, 900, 1100);
+        ins[7] = sample_tensor(b, rng, U8, 0, NULL, 90, 160);
+    }
+    ins[8] = sample_tensor(b, rng, I32, 1, n + 2, -50, 50);
+    return build_node_n(b, OP_qmatmul, at, 9, ins, kind > 1 ? 1 + shared : 1);
+}
+
+/* Products of codes by tensor cores: bits of the evaluator, for both sizes of tiles, which end within one, for stacks,
+ * operands read either way, each pair of types, zero points of each kind, and depths of less than a word and of several pieces. */
+static Status run_codes(void *context)
+{
+    static const int64_t sizes[][4] = {
+        { 1, 70, 65, 64 }, { 2, 9, 72, 133 }, { 3, 64, 8, 3 }, { 2, 16, 16, 260 }, { 65, 66, 129, 33 }
+    };
+    static const DType types[][2] = { { U8, U8 }, { U8, I8 }, { I8, U8 }, { I8, I8 } };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "codes");
+    for (size_t i = 0; i < 2 * COUNT(types) * (COUNT(sizes) - 1) + 1; i++) {
+        Rng rng = { seed_of("codes", i) };
+        Build b = fresh(c);
+        const QmatmulAttr at = { .transpose_a = i % 2, .transpose_b = i / 2 % 2, .codes.relu = i % 16 > 12 };
+        Node *call = draw_product_of_codes(&b, &rng, sizes[i / (2 * COUNT(types))], types[i / 2 % COUNT(types)], &at,
+                                           (int)(i % 3 + i / 8 % 2));
+        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), values_of(c, call)));
+        assert_non_null(strstr(h.jobs[i].launch.kernels[0].name, "_mma"));
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    return OK;
+}
+
+static void codes(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_codes);
+}
+
 /* Attention whose sums are longer than a segment: over keys, and over the queries of heads that share one of keys. */
 static Status run_attention(void *context)
 {
@@ -266,8 +339,8 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(samples), cmocka_unit_test(segments),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(samples),   cmocka_unit_test(segments),
                                         cmocka_unit_test(attention), cmocka_unit_test(tiles),
-                                        cmocka_unit_test(refused) };
+                                        cmocka_unit_test(codes),     cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

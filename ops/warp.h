@@ -1,0 +1,229 @@
+/* Products of matrices of codes by tensor cores; kernels alone have them.
+ *
+ * A warp multiplies 16 x 32 codes by 32 x 8 and adds sums of 32 bits, modulo 2^32.  Four codes that follow each other along k
+ * are a word, the first one in its lowest byte.  Thread 4 g + t of a warp (g < 8, t < 4) holds
+ *
+ *     a[0], a[1]    codes 4 t, .. of rows g and g + 8 of the left matrix
+ *     a[2], a[3]    codes 16 + 4 t, .. of the same rows
+ *     b[0], b[1]    codes 4 t, .. and 16 + 4 t, .. of column g of the right one
+ *     c[0], c[1]    the sums of row g in columns 2 t and 2 t + 1
+ *     c[2], c[3]    those of row g + 8
+ *
+ *     warp_product(c, a, b, x, y)     c += a b, of codes of the types that x and y point to; all threads of a warp call it
+ *
+ * From sm_80 on that is one instruction, on sm_75 four smaller ones; elsewhere, and on a host that runs the threads of a warp
+ * in turn, threads show each other what they hold.  Sums are exact, so all of them give the same bits. */
+#ifndef QCC_OPS_WARP_H
+#define QCC_OPS_WARP_H
+
+#ifdef __CUDACC__
+
+#define WARP_ALL 0xffffffffu
+
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+#define WARP_PRODUCT(A, B, a_ptx, b_ptx)                                                                               \
+    Q_FN void warp_product(u32 *c, const u32 *a, const u32 *b, const A *, const B *)                                   \
+    {                                                                                                                  \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." a_ptx "." b_ptx ".s32 "                                  \
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                 \
+                     : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])                                                  \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
+    }
+#elif defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 750
+#define WARP_PRODUCT(A, B, a_ptx, b_ptx)                                                                               \
+    Q_FN void warp_quarter(u32 *c, u32 a, u32 b, const A *, const B *)                                                 \
+    {                                                                                                                  \
+        asm volatile("mma.sync.aligned.m8n8k16.row.col.s32." a_ptx "." b_ptx ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};"    \
+                     : "+r"(c[0]), "+r"(c[1])                                                                          \
+                     : "r"(a), "r"(b));                                                                                \
+    }                                                                                                                  \
+    Q_FN void warp_product(u32 *c, const u32 *a, const u32 *b, const A *x, const B *y)                                 \
+    {                                                                                                                  \
+        warp_quarter(c, a[0], b[0], x, y);                                                                             \
+        warp_quarter(c, a[2], b[1], x, y);                                                                             \
+        warp_quarter(c + 2, a[1], b[0], x, y);                                                                         \
+        warp_quarter(c + 2, a[3], b[1], x, y);                                                                         \
+    }
+#else
+#define WARP_PRODUCT(A, B, a_ptx, b_ptx)                                                                               \
+    Q_FN u32 warp_words(u32 a, u32 b, const A *, const B *)                                                            \
+    {                                                                                                                  \
+        u32 sum = 0;                                                                                                   \
+        for (u32 i = 0; i < 32; i += 8)                                                                                \
+            sum += (u32)(A)(a >> i) * (u32)(B)(b >> i);                                                                \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
+    Q_FN void warp_product(u32 *c, const u32 *a, const u32 *b, const A *x, const B *y)                                 \
+    {                                                                                                                  \
+        const u32 lane = threadIdx.x % 32, row = lane / 4 * 4, column = lane % 4 * 8;                                  \
+        for (u32 k = 0; k < 4; k++) {                                                                                  \
+            const u64 near = __shfl_sync(WARP_ALL, a[0] | (u64)a[1] << 32, row + k);                                   \
+            const u64 far = __shfl_sync(WARP_ALL, a[2] | (u64)a[3] << 32, row + k);                                    \
+            const u64 first = __shfl_sync(WARP_ALL, b[0] | (u64)b[1] << 32, column + k);                               \
+            const u64 second = __shfl_sync(WARP_ALL, b[0] | (u64)b[1] << 32, column + 4 + k);                          \
+            c[0] += warp_words((u32)near, (u32)first, x, y) + warp_words((u32)far, first >> 32, x, y);                 \
+            c[1] += warp_words((u32)near, (u32)second, x, y) + warp_words((u32)far, second >> 32, x, y);               \
+            c[2] += warp_words(near >> 32, (u32)first, x, y) + warp_words(far >> 32, first >> 32, x, y);               \
+            c[3] += warp_words(near >> 32, (u32)second, x, y) + warp_words(far >> 32, second >> 32, x, y);             \
+        }                                                                                                              \
+    }
+#endif
+WARP_PRODUCT(u8, u8, "u8", "u8")
+WARP_PRODUCT(u8, i8, "u8", "s8")
+WARP_PRODUCT(i8, u8, "s8", "u8")
+WARP_PRODUCT(i8, i8, "s8", "s8")
+#undef WARP_PRODUCT
+
+enum {
+    CODES_THREADS = 256,
+    CODES_WORDS = 16,             /* of a lane in the memory that a block shares */
+    CODES_LINE = CODES_WORDS + 4, /* so that the threads of a warp read from as many banks */
+};
+
+/* A square of a result that a block of 256 threads makes of a matrix of m rows and one of n columns, both `depth` deep. */
+typedef struct CodesTile {
+    i64 m, n, depth, row, column; /* where it begins */
+    bool sums_x, sums_y;          /* what codes alone sum to is wanted, too */
+} CodesTile;
+
+/* What each thread holds of it: eight warps, two by four, have as many squares of 16 x 8. */
+template <int SQUARES> struct CodesSums {
+    u32 of_products[SQUARES][SQUARES][4], of_x[SQUARES][4], of_y[SQUARES][4];
+};
+
+/* Where a thread's sum in line i (of two a square) and column j (of two) lies, from the corner of the tile. */
+template <int SQUARES> Q_FN u32 codes_row(u32 i)
+{
+    return threadIdx.x / 128 * (16 * SQUARES) + i * 8 + threadIdx.x % 32 / 4;
+}
+
+template <int SQUARES> Q_FN u32 codes_column(u32 j)
+{
+    return threadIdx.x / 32 % 4 * (8 * SQUARES) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
+}
+
+/* The four codes at `at`, of which `left` are there: zeros stand for the others. */
+Q_FN u32 codes_word(const u8 *at, i64 left)
+{
+    u32 word = 0;
+    for (u32 i = 0; i < 4; i++)
+        word |= (i < left ? (u32)at[i] : 0) << 8 * i;
+    return word;
+}
+
+/* Four words as the rows of a square of bytes become its columns. */
+Q_FN void turn_words(u32 *w)
+{
+    const u32 even = 0x00ff00ffu, low = 0xffffu;
+    const u32 a = (w[0] & even) | (w[1] << 8 & ~even), b = (w[0] >> 8 & even) | (w[1] & ~even);
+    const u32 c = (w[2] & even) | (w[3] << 8 & ~even), d = (w[2] >> 8 & even) | (w[3] & ~even);
+    w[0] = (a & low) | c << 16;
+    w[1] = (b & low) | d << 16;
+    w[2] = a >> 16 | (c & ~low);
+    w[3] = b >> 16 | (d & ~low);
+}
+
+/* A lane is a row of the left matrix or a column of the right one.  Where its codes lie beside each other (ALONG), words are
+ * read as they lie, and else as squares of four lanes, which are turned.  A thread's word i goes to lane and word `at`. */
+template <int SIDE, bool ALONG> Q_FN void codes_place(u32 i, u32 *lane, u32 *at)
+{
+    const u32 e = threadIdx.x + CODES_THREADS * (ALONG ? i : i / 4);
+    *lane = ALONG ? e / CODES_WORDS : e / 4 % (SIDE / 4) * 4 + i % 4;
+    *at = ALONG ? e % CODES_WORDS : e / SIDE * 4 + e % 4;
+}
+
+/* `whole`: all words lie at multiples of four bytes, and no lane ends in one. */
+template <int SIDE, bool ALONG>
+Q_FN void codes_fetch(u32 *words, const u8 *from, i64 first, i64 lanes, i64 k0, i64 depth, bool whole)
+{
+#pragma unroll
+    for (u32 i = 0; i < SIDE * CODES_WORDS / CODES_THREADS; i++) {
+        u32 lane, at;
+        codes_place<SIDE, ALONG>(ALONG ? i : i / 4 * 4, &lane, &at);
+        const i64 l = first + lane, k = k0 + 4 * at + (ALONG ? 0 : i % 4);
+        const i64 left = ALONG ? (l < lanes ? depth - k : 0) : (k < depth ? lanes - l : 0);
+        const u8 *const word = from + (ALONG ? l * depth + k : k * lanes + l);
+        if (whole)
+            words[i] = left > 0 ? *(const u32 *)word : 0;
+        else
+            words[i] = codes_word(word, left);
+    }
+#pragma unroll
+    for (u32 i = 0; !ALONG && i < SIDE * CODES_WORDS / CODES_THREADS; i += 4)
+        turn_words(words + i);
+}
+
+template <int SIDE, bool ALONG> Q_FN void codes_put(const u32 *words, u32 (*to)[CODES_LINE])
+{
+#pragma unroll
+    for (u32 i = 0; i < SIDE * CODES_WORDS / CODES_THREADS; i++) {
+        u32 lane, at;
+        codes_place<SIDE, ALONG>(i, &lane, &at);
+        to[lane][at] = words[i];
+    }
+}
+
+/* Adds what a block has in the memory that it shares. */
+template <int SQUARES, class A, class B>
+Q_FN void codes_multiply(CodesSums<SQUARES> *sums, const CodesTile *t, const u32 (*xs)[CODES_LINE],
+                         const u32 (*ys)[CODES_LINE], const A *x, const B *y)
+{
+    const u32 one = 0x01010101, ones[4] = { one, one, one, one };
+    const u32 place = threadIdx.x % 4, row = codes_row<SQUARES>(0);
+    const u32 column = threadIdx.x / 32 % 4 * (8 * SQUARES) + threadIdx.x % 32 / 4;
+#pragma unroll
+    for (u32 h = 0; h < CODES_WORDS; h += 8) {
+        u32 a[SQUARES][4], b[SQUARES][2];
+#pragma unroll
+        for (u32 i = 0; i < SQUARES; i++) {
+#pragma unroll
+            for (u32 p = 0; p < 4; p++)
+                a[i][p] = xs[row + 16 * i + p % 2 * 8][h + p / 2 * 4 + place];
+#pragma unroll
+            for (u32 p = 0; p < 2; p++)
+                b[i][p] = ys[column + 8 * i][h + p * 4 + place];
+        }
+#pragma unroll
+        for (u32 i = 0; i < SQUARES; i++)
+#pragma unroll
+            for (u32 j = 0; j < SQUARES; j++)
+                warp_product(sums->of_products[i][j], a[i], b[j], x, y);
+        if (t->sums_x)
+#pragma unroll
+            for (u32 i = 0; i < SQUARES; i++)
+                warp_product(sums->of_x[i], a[i], ones, x, y);
+        if (t->sums_y)
+#pragma unroll
+            for (u32 i = 0; i < SQUARES; i++)
+                warp_product(sums->of_y[i], ones, b[i], x, y);
+    }
+}
+
+/* The sums of a tile: while pieces of both matrices are multiplied, the next ones are on their way to registers. */
+template <int SQUARES, bool X_ALONG, bool Y_ALONG, class A, class B>
+Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const A *x, const B *y, u32 (*xs)[CODES_LINE],
+                     u32 (*ys)[CODES_LINE])
+{
+    const int side = 32 * SQUARES;
+    const bool x_whole = (((u64)x | (u64)(X_ALONG ? t->depth : t->m)) & 3) == 0;
+    const bool y_whole = (((u64)y | (u64)(Y_ALONG ? t->depth : t->n)) & 3) == 0;
+    for (i64 k0 = 0;; k0 += 4 * CODES_WORDS) {
+        u32 next_x[side * CODES_WORDS / CODES_THREADS], next_y[side * CODES_WORDS / CODES_THREADS];
+        if (k0 < t->depth) {
+            codes_fetch<side, X_ALONG>(next_x, (const u8 *)x, t->row, t->m, k0, t->depth, x_whole);
+            codes_fetch<side, Y_ALONG>(next_y, (const u8 *)y, t->column, t->n, k0, t->depth, y_whole);
+        }
+        if (k0)
+            codes_multiply(sums, t, xs, ys, x, y);
+        __syncthreads();
+        if (k0 >= t->depth)
+            return;
+        codes_put<side, X_ALONG>(next_x, xs);
+        codes_put<side, Y_ALONG>(next_y, ys);
+        __syncthreads();
+    }
+}
+
+#endif
+
+#endif

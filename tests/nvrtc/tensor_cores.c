@@ -1,0 +1,87 @@
+/* Products that tensor cores compute compile for every architecture: each kernel has the instruction, none spills registers. */
+#include "codegen/cuda/cuda_call.h"
+#include "nvrtc/nvrtc.h"
+#include "ops/quant/words.h"
+#include "support/calls.h"
+
+enum { SMALL = 60, LARGE = 2000, VARIANTS = 16, LARGE_ONES = 4 };
+
+/* Two matrices of codes, whose product has one tile or many. */
+static Node *product_of_codes(Context *c, int64_t side, int variant)
+{
+    static const DType types[] = { U8, I8 };
+    const QmatmulAttr at = { .transpose_a = variant & 1, .transpose_b = variant & 2 };
+    const DType a = types[variant / 4 % 2], b = types[variant / 8 % 2];
+    Build build = fresh(c);
+    Graph *g = build.graph;
+    const Type *x = type_tensor(&c->ir.types, a, 2, (int64_t[]){ side, side });
+    const Type *y = type_tensor(&c->ir.types, b, 2, (int64_t[]){ side, side });
+    const Type *one = type_tensor(&c->ir.types, F32, 0, NULL);
+    Node *in[9] = { graph_input(g, "x", x),
+                    graph_input(g, "xs", one),
+                    graph_input(g, "xz", type_tensor(&c->ir.types, a, 0, NULL)),
+                    graph_input(g, "y", y),
+                    graph_input(g, "ys", type_tensor(&c->ir.types, F32, 1, &side)),
+                    graph_input(g, "yz", type_tensor(&c->ir.types, b, 1, &side)),
+                    graph_input(g, "zs", one),
+                    graph_input(g, "zz", type_tensor(&c->ir.types, U8, 0, NULL)),
+                    graph_input(g, "bias", type_tensor(&c->ir.types, I32, 1, &side)) };
+    return build_node_n(&build, OP_qmatmul, &at, 9, in, 1);
+}
+
+typedef struct Checked {
+    Nvrtc nvrtc;
+    Text text;
+    int kernels;
+} Checked;
+
+/* All that were collected, once to be read and once as the assembler gets them. */
+static void compile(Context *c, Checked *all, const char *arch, const char *instruction)
+{
+    const char *log;
+    KernelUse *uses;
+    Str bytes;
+    char *ptx = nvrtc_ptx(&all->nvrtc, text_get(&all->text), arch);
+    assert_non_null(ptx);
+    require(nvrtc_count(ptx, instruction) >= (size_t)all->kernels, "%s: %d kernels, %d times %s\n", arch, all->kernels,
+            (int)nvrtc_count(ptx, instruction), instruction);
+    free(ptx);
+    assert_int_equal(
+        nvrtc_compile(&all->nvrtc, &c->diag, text_get(&all->text), arch, NVRTC_CUBIN, &c->arena, &bytes, &log), OK);
+    assert_int_equal(nvrtc_uses(log, &c->arena, &uses), all->kernels);
+    for (int i = 0; i < all->kernels; i++)
+        require(!uses[i].spills && !uses[i].stack, "%s for %s spills\n", uses[i].name, arch);
+}
+
+static Status run_codes(void *context)
+{
+    Context *c = context;
+    Checked all = { .kernels = 0 };
+    if (!nvrtc_open(&all.nvrtc))
+        return OK;
+    text_open(&all.text, &c->arena);
+    cuda_prelude(&all.text);
+    for (int variant = 0; variant < VARIANTS + LARGE_ONES; variant++) {
+        CudaLaunch launch;
+        Node *call = product_of_codes(c, variant < VARIANTS ? SMALL : LARGE, variant);
+        assert_null(cuda_print_call(&all.text, call, arena_printf(&c->arena, "k%d", variant), &launch));
+        assert_non_null(strstr(launch.kernels[0].name, "_mma"));
+        all.kernels += launch.n;
+    }
+    for (size_t i = 0; i < COUNT(nvrtc_archs); i++)
+        compile(c, &all, nvrtc_archs[i],
+                strcmp(nvrtc_archs[i], "sm_75") == 0 ? "mma.sync.aligned.m8n8k16" : "mma.sync.aligned.m16n8k32");
+    return OK;
+}
+
+static void codes(void **state)
+{
+    (void)state;
+    with_context(run_codes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(codes) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
