@@ -41,7 +41,16 @@ typedef struct ProgramKernels {
     int n_without;                 /* launches */
 } ProgramKernels;
 
+/* What kernels are made for. */
+typedef struct KernelTarget {
+    bool narrow; /* products of bf16 by tensor cores, near the bits of the reference, of a device that has some */
+} KernelTarget;
+
+/* The first architecture whose tensor cores multiply bf16, as __CUDA_ARCH__ counts them. */
+enum { CUDA_NARROW_ARCH = 80 };
+
 /* Makes them, in `arena`. */
-typedef const ProgramKernels *KernelMaker(const Program *p, const OpTable *ops, Arena *arena);
+typedef const ProgramKernels *KernelMaker(const Program *p, const KernelTarget *target, const OpTable *ops,
+                                          Arena *arena);
 
 #endif

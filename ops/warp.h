@@ -1,4 +1,4 @@
-/* Products of matrices of codes by tensor cores; kernels alone have them.
+/* Products of matrices by tensor cores; kernels alone have them.
  *
  * A warp multiplies 16 x 32 codes by 32 x 8 and adds sums of 32 bits, modulo 2^32.  Four codes that follow each other along k
  * are a word, the first one in its lowest byte.  Thread 4 g + t of a warp (g < 8, t < 4) holds
@@ -12,7 +12,11 @@
  *     warp_product(c, a, b, x, y)     c += a b, of codes of the types that x and y point to; all threads of a warp call it
  *
  * From sm_80 on that is one instruction, on sm_75 four smaller ones; elsewhere, and on a host that runs the threads of a warp
- * in turn, threads show each other what they hold.  Sums are exact, so all of them give the same bits. */
+ * in turn, threads show each other what they hold.  Sums are exact, so all of them give the same bits.
+ *
+ * Of bf16 it is 16 x 16 by 16 x 8, two numbers a word, with sums of f32: the same layout, with 2 t and 8 + 2 t for 4 t and
+ * 16 + 4 t.  The instruction, from sm_80 on, adds the 16 products of a sum in its own way, within the bound of
+ * docs/arithmetic.md; without it they are added as everywhere else. */
 #ifndef QCC_OPS_WARP_H
 #define QCC_OPS_WARP_H
 
@@ -74,10 +78,46 @@ WARP_PRODUCT(i8, u8, "s8", "u8")
 WARP_PRODUCT(i8, i8, "s8", "s8")
 #undef WARP_PRODUCT
 
+/* Two bf16, the first in the lower half of their word, are read by nobody but the function below. */
+typedef struct Bf16 {
+    u16 bits;
+} Bf16;
+
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const Bf16 *, const Bf16 *)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#else
+Q_FN f32 warp_pair(u32 a, u32 b, f32 sum)
+{
+    sum = fma_f32(float_of(a << 16), float_of(b << 16), sum);
+    return fma_f32(float_of(a & 0xffff0000u), float_of(b & 0xffff0000u), sum);
+}
+
+Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const Bf16 *, const Bf16 *)
+{
+    const u32 lane = threadIdx.x % 32, row = lane / 4 * 4, column = lane % 4 * 8;
+    for (u32 k = 0; k < 8; k++) {
+        const u32 half = k / 4, place = k % 4;
+        const u64 rows = __shfl_sync(WARP_ALL, a[2 * half] | (u64)a[2 * half + 1] << 32, row + place);
+        const u32 first = __shfl_sync(WARP_ALL, b[half], column + place);
+        const u32 second = __shfl_sync(WARP_ALL, b[half], column + 4 + place);
+        c[0] = warp_pair((u32)rows, first, c[0]);
+        c[1] = warp_pair((u32)rows, second, c[1]);
+        c[2] = warp_pair(rows >> 32, first, c[2]);
+        c[3] = warp_pair(rows >> 32, second, c[3]);
+    }
+}
+#endif
+
 enum {
-    CODES_THREADS = 256,
-    CODES_WORDS = 16,             /* of a lane in the memory that a block shares */
-    CODES_LINE = CODES_WORDS + 4, /* so that the threads of a warp read from as many banks */
+    WARP_THREADS = 256,
+    WARP_WORDS = 16,            /* of a lane in the memory that a block shares */
+    WARP_LINE = WARP_WORDS + 4, /* so that the threads of a warp read from as many banks */
 };
 
 /* A square of a result that a block of 256 threads makes of a matrix of m rows and one of n columns, both `depth` deep. */
@@ -92,12 +132,12 @@ template <int SQUARES> struct CodesSums {
 };
 
 /* Where a thread's sum in line i (of two a square) and column j (of two) lies, from the corner of the tile. */
-template <int SQUARES> Q_FN u32 codes_row(u32 i)
+template <int SQUARES> Q_FN u32 warp_row(u32 i)
 {
     return threadIdx.x / 128 * (16 * SQUARES) + i * 8 + threadIdx.x % 32 / 4;
 }
 
-template <int SQUARES> Q_FN u32 codes_column(u32 j)
+template <int SQUARES> Q_FN u32 warp_column(u32 j)
 {
     return threadIdx.x / 32 % 4 * (8 * SQUARES) + j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
 }
@@ -127,9 +167,9 @@ Q_FN void turn_words(u32 *w)
  * read as they lie, and else as squares of four lanes, which are turned.  A thread's word i goes to lane and word `at`. */
 template <int SIDE, bool ALONG> Q_FN void codes_place(u32 i, u32 *lane, u32 *at)
 {
-    const u32 e = threadIdx.x + CODES_THREADS * (ALONG ? i : i / 4);
-    *lane = ALONG ? e / CODES_WORDS : e / 4 % (SIDE / 4) * 4 + i % 4;
-    *at = ALONG ? e % CODES_WORDS : e / SIDE * 4 + e % 4;
+    const u32 e = threadIdx.x + WARP_THREADS * (ALONG ? i : i / 4);
+    *lane = ALONG ? e / WARP_WORDS : e / 4 % (SIDE / 4) * 4 + i % 4;
+    *at = ALONG ? e % WARP_WORDS : e / SIDE * 4 + e % 4;
 }
 
 /* `whole`: all words lie at multiples of four bytes, and no lane ends in one. */
@@ -137,7 +177,7 @@ template <int SIDE, bool ALONG>
 Q_FN void codes_fetch(u32 *words, const u8 *from, i64 first, i64 lanes, i64 k0, i64 depth, bool whole)
 {
 #pragma unroll
-    for (u32 i = 0; i < SIDE * CODES_WORDS / CODES_THREADS; i++) {
+    for (u32 i = 0; i < SIDE * WARP_WORDS / WARP_THREADS; i++) {
         u32 lane, at;
         codes_place<SIDE, ALONG>(ALONG ? i : i / 4 * 4, &lane, &at);
         const i64 l = first + lane, k = k0 + 4 * at + (ALONG ? 0 : i % 4);
@@ -149,45 +189,71 @@ Q_FN void codes_fetch(u32 *words, const u8 *from, i64 first, i64 lanes, i64 k0, 
             words[i] = codes_word(word, left);
     }
 #pragma unroll
-    for (u32 i = 0; !ALONG && i < SIDE * CODES_WORDS / CODES_THREADS; i += 4)
+    for (u32 i = 0; !ALONG && i < SIDE * WARP_WORDS / WARP_THREADS; i += 4)
         turn_words(words + i);
 }
 
-template <int SIDE, bool ALONG> Q_FN void codes_put(const u32 *words, u32 (*to)[CODES_LINE])
+template <int SIDE, bool ALONG> Q_FN void codes_put(const u32 *words, u32 (*to)[WARP_LINE])
 {
 #pragma unroll
-    for (u32 i = 0; i < SIDE * CODES_WORDS / CODES_THREADS; i++) {
+    for (u32 i = 0; i < SIDE * WARP_WORDS / WARP_THREADS; i++) {
         u32 lane, at;
         codes_place<SIDE, ALONG>(i, &lane, &at);
         to[lane][at] = words[i];
     }
 }
 
-/* Adds what a block has in the memory that it shares. */
-template <int SQUARES, class A, class B>
-Q_FN void codes_multiply(CodesSums<SQUARES> *sums, const CodesTile *t, const u32 (*xs)[CODES_LINE],
-                         const u32 (*ys)[CODES_LINE], const A *x, const B *y)
+/* What a thread holds of eight words from `h` on of the lanes that a block has in the memory that it shares. */
+template <int SQUARES>
+Q_FN void warp_read(u32 (*a)[4], u32 (*b)[2], const u32 (*xs)[WARP_LINE], const u32 (*ys)[WARP_LINE], u32 h)
 {
-    const u32 one = 0x01010101, ones[4] = { one, one, one, one };
-    const u32 place = threadIdx.x % 4, row = codes_row<SQUARES>(0);
+    const u32 place = threadIdx.x % 4, row = warp_row<SQUARES>(0);
     const u32 column = threadIdx.x / 32 % 4 * (8 * SQUARES) + threadIdx.x % 32 / 4;
 #pragma unroll
-    for (u32 h = 0; h < CODES_WORDS; h += 8) {
+    for (u32 i = 0; i < SQUARES; i++) {
+#pragma unroll
+        for (u32 p = 0; p < 4; p++)
+            a[i][p] = xs[row + 16 * i + p % 2 * 8][h + p / 2 * 4 + place];
+#pragma unroll
+        for (u32 p = 0; p < 2; p++)
+            b[i][p] = ys[column + 8 * i][h + p * 4 + place];
+    }
+}
+
+/* Adds the products of what it holds. */
+template <int SQUARES, class S, class A, class B>
+Q_FN void warp_add(S (*sums)[SQUARES][4], const u32 (*a)[4], const u32 (*b)[2], const A *x, const B *y)
+{
+#pragma unroll
+    for (u32 i = 0; i < SQUARES; i++)
+#pragma unroll
+        for (u32 j = 0; j < SQUARES; j++)
+            warp_product(sums[i][j], a[i], b[j], x, y);
+}
+
+/* Adds what a block has in the memory that it shares: of bf16, and of codes. */
+template <int SQUARES>
+Q_FN void halves_multiply(f32 (*sums)[SQUARES][4], const u32 (*xs)[WARP_LINE], const u32 (*ys)[WARP_LINE])
+{
+    const Bf16 *const halves = 0;
+#pragma unroll
+    for (u32 h = 0; h < WARP_WORDS; h += 8) {
         u32 a[SQUARES][4], b[SQUARES][2];
+        warp_read<SQUARES>(a, b, xs, ys, h);
+        warp_add<SQUARES>(sums, a, b, halves, halves);
+    }
+}
+
+template <int SQUARES, class A, class B>
+Q_FN void codes_multiply(CodesSums<SQUARES> *sums, const CodesTile *t, const u32 (*xs)[WARP_LINE],
+                         const u32 (*ys)[WARP_LINE], const A *x, const B *y)
+{
+    const u32 one = 0x01010101, ones[4] = { one, one, one, one };
 #pragma unroll
-        for (u32 i = 0; i < SQUARES; i++) {
-#pragma unroll
-            for (u32 p = 0; p < 4; p++)
-                a[i][p] = xs[row + 16 * i + p % 2 * 8][h + p / 2 * 4 + place];
-#pragma unroll
-            for (u32 p = 0; p < 2; p++)
-                b[i][p] = ys[column + 8 * i][h + p * 4 + place];
-        }
-#pragma unroll
-        for (u32 i = 0; i < SQUARES; i++)
-#pragma unroll
-            for (u32 j = 0; j < SQUARES; j++)
-                warp_product(sums->of_products[i][j], a[i], b[j], x, y);
+    for (u32 h = 0; h < WARP_WORDS; h += 8) {
+        u32 a[SQUARES][4], b[SQUARES][2];
+        warp_read<SQUARES>(a, b, xs, ys, h);
+        warp_add<SQUARES>(sums->of_products, a, b, x, y);
         if (t->sums_x)
 #pragma unroll
             for (u32 i = 0; i < SQUARES; i++)
@@ -201,14 +267,14 @@ Q_FN void codes_multiply(CodesSums<SQUARES> *sums, const CodesTile *t, const u32
 
 /* The sums of a tile: while pieces of both matrices are multiplied, the next ones are on their way to registers. */
 template <int SQUARES, bool X_ALONG, bool Y_ALONG, class A, class B>
-Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const A *x, const B *y, u32 (*xs)[CODES_LINE],
-                     u32 (*ys)[CODES_LINE])
+Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const A *x, const B *y, u32 (*xs)[WARP_LINE],
+                     u32 (*ys)[WARP_LINE])
 {
     const int side = 32 * SQUARES;
     const bool x_whole = (((u64)x | (u64)(X_ALONG ? t->depth : t->m)) & 3) == 0;
     const bool y_whole = (((u64)y | (u64)(Y_ALONG ? t->depth : t->n)) & 3) == 0;
-    for (i64 k0 = 0;; k0 += 4 * CODES_WORDS) {
-        u32 next_x[side * CODES_WORDS / CODES_THREADS], next_y[side * CODES_WORDS / CODES_THREADS];
+    for (i64 k0 = 0;; k0 += 4 * WARP_WORDS) {
+        u32 next_x[side * WARP_WORDS / WARP_THREADS], next_y[side * WARP_WORDS / WARP_THREADS];
         if (k0 < t->depth) {
             codes_fetch<side, X_ALONG>(next_x, (const u8 *)x, t->row, t->m, k0, t->depth, x_whole);
             codes_fetch<side, Y_ALONG>(next_y, (const u8 *)y, t->column, t->n, k0, t->depth, y_whole);

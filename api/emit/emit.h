@@ -25,8 +25,9 @@ Status emit_programs(const Module *module, const Graph *model, EmitPrograms how,
 /* Writes the kernels of the same graphs.  What has none is listed in the text, and a note says how many launches these are. */
 Status emit_kernels(const Module *module, const Graph *model, const CommandLine *line, EmitKernels form, Out *o);
 
-/* The kernels of these graphs, and those programs; as `made` of the module. */
-Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *model, struct CudaModule *made);
+/* The kernels of these graphs, and those programs, for an architecture; as `made` of the module. */
+Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *model, const char *arch,
+                         struct CudaModule *made);
 
 /* The architecture that --arch says, or the one that is meant where it is not given. */
 const char *kernels_arch(const CommandLine *line);

@@ -1,4 +1,5 @@
 /* The kernels of a model or a step for CUDA, as text, or compiled: nothing here wants a device. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/emit/emit.h"
@@ -21,10 +22,11 @@ static Status add_graph(qcc_context *cx, const Graph *g, CudaModule *made)
     return OK;
 }
 
-Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *model, CudaModule *made)
+Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *model, const char *arch, CudaModule *made)
 {
     static const char *const of_step[] = { "step", "eval" };
     cuda_module_open(made, module->graphs[0]->ir->ops, &cx->scratch);
+    made->target.narrow = strtol(arch + strcspn(arch, "0123456789"), NULL, 10) >= CUDA_NARROW_ARCH;
     if (model)
         return add_graph(cx, model, made);
     for (size_t i = 0; i < COUNT(of_step); i++) {
@@ -82,7 +84,7 @@ Status emit_kernels(const Module *module, const Graph *model, const CommandLine 
 {
     CudaModule made;
     Text text;
-    TRY(kernels_of_graphs(o->cx, module, model, &made));
+    TRY(kernels_of_graphs(o->cx, module, model, kernels_arch(line), &made));
     text_open(&text, &o->cx->scratch);
     cuda_prelude(&text);
     cuda_module_print(&made, form == EMIT_CUDA, &text);

@@ -97,7 +97,8 @@ Status train_shadow_end(Trainer *t)
     Message *m = message_new(t->d, SEVERITY_ERROR, MISMATCH, NOWHERE,
                              "step %" PRId64 " on %s is not what it is on reference: %s", t->done + 1,
                              t->cx->engine->name, differs);
-    if (t->cx->engine->narrows && kernels_packed_bf16(t->cx->kernels) && !t->cx->options.exact)
+    const Engine *engine = t->cx->engine;
+    if (engine->narrows && (engine->has_devices || kernels_packed_bf16(t->cx->kernels)) && !t->cx->options.exact)
         message_try(m, "--exact");
     return message_send(m);
 }

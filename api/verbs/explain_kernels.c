@@ -69,7 +69,7 @@ static Status find_kernels(Command *c, const Module *module, const Graph *model,
     place.where = "--arch";
     k->arch = kernels_arch(&c->line);
     TRY(nvrtc_check_arch(&k->nvrtc, &c->cx->diag, place, k->arch, arena));
-    TRY(kernels_of_graphs(c->cx, module, model, &k->made));
+    TRY(kernels_of_graphs(c->cx, module, model, k->arch, &k->made));
     k->list = NEWS(arena, Told, k->made.n_kernels + 1);
     map_open(&seen, arena);
     for (size_t i = 0; i < k->made.n; i++)

@@ -280,10 +280,11 @@ static const char *print_kernels(CallMaker *m, Text *text)
     return m->w.it.order == ORDER_PLACE ? cuda_scatter(m) : print_copy(m);
 }
 
-const char *cuda_print_call(Text *out, const Node *call, const char *name, CudaLaunch *launch)
+const char *cuda_print_call(Text *out, const KernelTarget *target, const Node *call, const char *name,
+                            CudaLaunch *launch)
 {
     Text text; /* nothing stands in `out` of what turns out to have no kernels */
-    CallMaker m = { .call = call, .name = name, .launch = launch };
+    CallMaker m = { .call = call, .name = name, .launch = launch, .target = *target };
     *launch = (CudaLaunch){ .refuses = op_of(call)->access.refuses };
     text_open(&text, out->arena);
     const char *why = print_kernels(&m, &text);

@@ -12,6 +12,7 @@
 
 /* Prints the kernels of a call, whose names begin with `name`; their arguments are pointers to the operands that it has, to
  * its results and to scratch.  Null, or why this call has none: then nothing is printed. */
-const char *cuda_print_call(Text *out, const Node *call, const char *name, CudaLaunch *launch);
+const char *cuda_print_call(Text *out, const KernelTarget *target, const Node *call, const char *name,
+                            CudaLaunch *launch);
 
 #endif

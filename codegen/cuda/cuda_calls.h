@@ -13,7 +13,8 @@ typedef struct CallMaker {
     const char *name;
     CudaLaunch *launch;
     DType arithmetic; /* of sums */
-    bool tensor;      /* what comes next multiplies by tensor cores */
+    KernelTarget target;
+    bool tensor; /* what comes next multiplies by tensor cores */
 } CallMaker;
 
 /* The type of a result of the call, and the number of an operand among those that there are. */

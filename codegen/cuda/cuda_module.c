@@ -31,7 +31,7 @@ static const char *print_contract(const CudaModule *m, const Launch *l, const ch
     Tape tape = *l->tape;
     Text text;
     text_open(&text, m->arena);
-    const char *why = cuda_print_call(&text, l->contraction, name, &product);
+    const char *why = cuda_print_call(&text, &m->target, l->contraction, name, &product);
     if (why)
         return why;
     tape.product = TAPE_NONE;
@@ -52,7 +52,7 @@ static const char *print_kernels(const CudaModule *m, const Launch *l, const cha
         return cuda_print(out, l->tape, m->ops, name, launch);
     if (l->kind == LAUNCH_CONTRACT)
         return print_contract(m, l, name, out, launch);
-    return cuda_print_call(out, l->node, name, launch);
+    return cuda_print_call(out, &m->target, l->node, name, launch);
 }
 
 /* Equal kernels are told by their text under one name for all, and printed once under their own. */
@@ -197,13 +197,14 @@ void cuda_module_print(const CudaModule *m, bool annotated, Text *out)
         print_without(m, out);
 }
 
-const ProgramKernels *cuda_kernels_of(const Program *p, const OpTable *ops, Arena *arena)
+const ProgramKernels *cuda_kernels_of(const Program *p, const KernelTarget *target, const OpTable *ops, Arena *arena)
 {
     CudaModule m;
     Text prelude;
     ProgramKernels *made = NEW(arena, ProgramKernels);
     LaunchKernels *launches = NEWS(arena, LaunchKernels, p->n_launches + 1);
     cuda_module_open(&m, ops, arena);
+    m.target = *target;
     cuda_module_add(&m, p, "program");
     for (size_t i = 0; i < m.n; i++)
         launches[i] = (LaunchKernels){ m.parts[i].kernels, m.parts[i].why, m.parts[i].n_product, m.parts[i].text };

@@ -32,8 +32,9 @@ enum { CUDA_NO_TEXT = -1 };
 typedef struct CudaModule {
     Arena *arena;
     const OpTable *ops;
-    Map known;       /* texts with one name for all, to the first part that has it */
-    CudaPart *parts; /* in the order of the programs and their launches */
+    KernelTarget target; /* set before launches are added */
+    Map known;           /* texts with one name for all, to the first part that has it */
+    CudaPart *parts;     /* in the order of the programs and their launches */
     size_t n, cap;
     const char **texts; /* each under the name of its number: k0, k1, .. */
     size_t n_texts, cap_texts;
@@ -50,6 +51,6 @@ void cuda_module_add(CudaModule *m, const Program *p, const char *name);
 void cuda_module_print(const CudaModule *m, bool annotated, Text *out);
 
 /* The kernels of one program, with their text whole, as engines want them. */
-const ProgramKernels *cuda_kernels_of(const Program *p, const OpTable *ops, Arena *arena);
+const ProgramKernels *cuda_kernels_of(const Program *p, const KernelTarget *target, const OpTable *ops, Arena *arena);
 
 #endif

@@ -2,6 +2,8 @@
  * square of sums in registers.
  *
  *     tile     a block for each tile of a result and each segment of 2048 of its sums: ascending fused multiply-adds
+ *     mma      the same by tensor cores, of bf16 where bits near those of the evaluator are enough (ops/warp.h): sums of a
+ *              segment are theirs, k ascending by sixteens
  *     join     a thread for each element: its segments in their order, where there are several
  *
  * Axes of the result are rows where the first operand alone moves along them, columns where the second does, and stacks where
@@ -26,12 +28,14 @@ typedef struct TileShape {
 } TileShape;
 
 static const TileShape shapes[] = { { 8, 8, 128 }, { 4, 16, 0 } };
+static const TileShape tensor_shapes[] = { { 8, 32, 128 }, { 4, 32, 0 } };
 
 typedef struct Tile {
     CallMaker *m;
     int axes[3][SPACE_RANK], n_axes[3]; /* of rows, columns and stacks */
     int64_t extent[3], k, segments;
     TileShape shape;
+    bool tensor;
     int64_t side, tiles[2];
 } Tile;
 
@@ -73,11 +77,12 @@ static int64_t parts(int64_t n, int64_t each)
 static void cut(Tile *t)
 {
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        t->shape = shapes[i];
+        t->shape = (t->tensor ? tensor_shapes : shapes)[i];
         t->side = SIDE * t->shape.each;
         t->tiles[ROWS] = parts(t->extent[ROWS], t->side);
         t->tiles[COLUMNS] = parts(t->extent[COLUMNS], t->side);
-        if (t->tiles[ROWS] * t->tiles[COLUMNS] * t->extent[STACKS] * t->segments >= t->shape.least_blocks)
+        const bool fills = !t->tensor || (t->extent[ROWS] > t->side / 2 && t->extent[COLUMNS] > t->side / 2);
+        if (fills && t->tiles[ROWS] * t->tiles[COLUMNS] * t->extent[STACKS] * t->segments >= t->shape.least_blocks)
             return;
     }
 }
@@ -115,16 +120,58 @@ static void print_piece(const Tile *t, int operand, int kind)
     text_printf(out, "                v = x;\n            }\n            %s[h][at] = v;\n        }\n", name);
 }
 
+/* The same as words of two numbers that follow each other along k, as they lie. */
+static void print_words(const Tile *t, int operand, int kind)
+{
+    const CudaWalk *w = &t->m->w;
+    const Access *a = &w->it.in[operand];
+    const Type *type = in(t->m->call, operand)->type;
+    const int64_t words = t->shape.depth / 2;
+    const bool along = runs_along_k(t, operand);
+    Text *out = w->out;
+    text_printf(out, "#pragma unroll 2\n        for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n",
+                words * t->side, SIDE * SIDE);
+    text_printf(out, "            const u32 h = e %s %" PRId64 ", at = e %s %" PRId64 ";\n", along ? "%" : "/",
+                along ? words : t->side, along ? "/" : "%", along ? words : t->side);
+    text_printf(out, "            const %s i = tile%d * %" PRId64 " + at;\n            u32 v = 0;\n", w->index, kind,
+                t->side);
+    text_printf(out, "#pragma unroll\n            for (u32 p = 0; p < 2; p++) {\n");
+    text_printf(out, "                const %s k = k0 + 2 * h + p;\n", w->index);
+    text_printf(out, "                if (k >= to || i >= %" PRId64 ")\n                    continue;\n",
+                t->extent[kind]);
+    cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 4);
+    cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 4);
+    const char *inside = cuda_walk_inside(w, a, type);
+    text_printf(out, "                if (%s)\n                    v |= (u32)in%d[%s] << 16 * p;\n            }\n",
+                inside ? inside : "true", cuda_call_argument(t->m, operand), cuda_walk_place(w, a, type));
+    text_printf(out, "            %s[at][h] = v;\n        }\n", operand ? "ys" : "xs");
+}
+
+static void print_shared(const Tile *t)
+{
+    Text *out = t->m->w.out;
+    const int64_t side = t->side;
+    if (t->tensor) {
+        text_printf(out, "    __shared__ u32 xs[%" PRId64 "][WARP_LINE], ys[%" PRId64 "][WARP_LINE];\n", side, side);
+        text_printf(out, "    T sums[%d][%d][4] = { { { 0 } } };\n", t->shape.each / 2, t->shape.each / 2);
+        return;
+    }
+    text_printf(out, "    __shared__ T xs[%d][%" PRId64 "], ys[%d][%" PRId64 "];\n", t->shape.depth, side + 1,
+                t->shape.depth, side + 1);
+    text_printf(out, "    const u32 column = threadIdx.x %% %d, row = threadIdx.x / %d;\n", SIDE, SIDE);
+    text_printf(out, "    T sums[%d][%d] = { { 0 } };\n", t->shape.each, t->shape.each);
+}
+
 static void print_head(const Tile *t, int64_t blocks)
 {
     const CudaWalk *w = &t->m->w;
     const char *i = w->index;
     Text *out = w->out;
-    cuda_call_head(t->m, "tile", blocks, SIDE * SIDE);
+    t->m->tensor = t->tensor;
+    cuda_call_head(t->m, t->tensor ? "mma" : "tile", blocks, SIDE * SIDE);
+    t->m->tensor = false;
     text_printf(out, "    typedef %s T;\n", dtype_name(t->m->arithmetic));
-    text_printf(out, "    __shared__ T xs[%d][%" PRId64 "], ys[%d][%" PRId64 "];\n", t->shape.depth, t->side + 1,
-                t->shape.depth, t->side + 1);
-    text_printf(out, "    const u32 column = threadIdx.x %% %d, row = threadIdx.x / %d;\n", SIDE, SIDE);
+    print_shared(t);
     text_printf(out,
                 "    const %s block = blockIdx.x, tile1 = block %% %" PRId64 ", tile0 = block / %" PRId64 " %% %" PRId64
                 ";\n",
@@ -134,7 +181,6 @@ static void print_head(const Tile *t, int64_t blocks)
     text_printf(out, "    const %s from = segment * %d, to = from + %d < %" PRId64 " ? from + %d : %" PRId64 ";\n", i,
                 PANEL_SEGMENT, PANEL_SEGMENT, t->k, PANEL_SEGMENT, t->k);
     cuda_walk_digits(w, t->axes[STACKS], t->n_axes[STACKS], "stack", 1);
-    text_printf(out, "    T sums[%d][%d] = { { 0 } };\n", t->shape.each, t->shape.each);
 }
 
 static const char *const multiply = "        __syncthreads();\n"
@@ -198,14 +244,18 @@ static void print_squares(const Tile *t)
     for (int side = 0; side < 2; side++) {
         const char *i = side ? "j" : "i";
         text_printf(out, "#pragma unroll\n    for (u32 %s = 0; %s < %d; %s++) {\n", i, i, t->shape.each, i);
-        text_printf(out, "    const %s at%d = tile%d * %" PRId64 " + %s + %d * %s;\n", w->index, side, side, t->side,
-                    side ? "column" : "row", SIDE, i);
+        text_printf(out, "    const %s at%d = tile%d * %" PRId64 " + ", w->index, side, side, t->side);
+        if (t->tensor)
+            text_printf(out, "warp_%s<%d>(%s);\n", side ? "column" : "row", t->shape.each / 2, i);
+        else
+            text_printf(out, "%s + %d * %s;\n", side ? "column" : "row", SIDE, i);
         text_printf(out, "    if (at%d >= %" PRId64 ")\n        continue;\n", side, t->extent[side]);
     }
     cuda_walk_digits(w, t->axes[ROWS], t->n_axes[ROWS], "at0", 1);
     cuda_walk_digits(w, t->axes[COLUMNS], t->n_axes[COLUMNS], "at1", 1);
-    text_printf(out, "    const %s o = %s;\n    T sum = sums[i][j];\n", w->index,
-                cuda_walk_place(w, &w->it.out[0], access_result(t->m->call, 0)));
+    text_printf(out, "    const %s o = %s;\n    T sum = sums%s;\n", w->index,
+                cuda_walk_place(w, &w->it.out[0], access_result(t->m->call, 0)),
+                t->tensor ? "[i / 2][j / 2][i % 2 * 2 + j % 2]" : "[i][j]");
     if (t->segments > 1) {
         text_printf(out, "    ((T *)scratch)[segment * (i64)%" PRId64 " + o] = sum;\n", cuda_walk_elements(w));
     } else {
@@ -214,6 +264,28 @@ static void print_squares(const Tile *t)
     }
     text_printf(out, "    }\n    }\n");
     cuda_call_close(t->m);
+}
+
+/* Whether tensor cores may make it: where an engine of a CPU would use its own instruction, too. */
+static bool is_narrow(const CallMaker *m)
+{
+    const OpDef *def = op_of(m->call);
+    return m->target.narrow && def->narrows && def->narrows(m->call) && in(m->call, 0)->type->dtype == BF16 &&
+           in(m->call, 1)->type->dtype == BF16;
+}
+
+static void print_pieces(const Tile *t)
+{
+    void (*const piece)(const Tile *, int, int) = t->tensor ? print_words : print_piece;
+    piece(t, 0, ROWS);
+    piece(t, 1, COLUMNS);
+    if (t->tensor)
+        text_printf(t->m->w.out,
+                    "        __syncthreads();\n        halves_multiply<%d>(sums, xs, ys);\n        __syncthreads();\n"
+                    "    }\n",
+                    t->shape.each / 2);
+    else
+        print_multiply(t);
 }
 
 static void print_join(const Tile *t)
@@ -236,6 +308,7 @@ bool cuda_tile(CallMaker *m)
         t.extent[ROWS] < LEAST || t.extent[COLUMNS] < LEAST)
         return false;
     t.segments = parts(t.k, PANEL_SEGMENT);
+    t.tensor = is_narrow(m);
     cut(&t);
     const int64_t blocks = t.tiles[ROWS] * t.tiles[COLUMNS] * t.extent[STACKS] * t.segments;
     if (blocks > MOST_BLOCKS)
@@ -245,9 +318,7 @@ bool cuda_tile(CallMaker *m)
             (size_t)(t.segments * cuda_walk_elements(w)) * (m->arithmetic == F64 ? sizeof(f64) : sizeof(f32));
     print_head(&t, blocks);
     text_printf(w->out, "    for (%s k0 = from; k0 < to; k0 += %d) {\n", w->index, t.shape.depth);
-    print_piece(&t, 0, ROWS);
-    print_piece(&t, 1, COLUMNS);
-    print_multiply(&t);
+    print_pieces(&t);
     print_squares(&t);
     if (t.segments > 1)
         print_join(&t);

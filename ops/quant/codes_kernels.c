@@ -144,7 +144,7 @@ static void print_tile_sums(Writer *w, const Stack *s, int squares)
 {
     const CodesOperands *p = w->p;
     const int64_t side = TILE_UNIT * squares, across = parts(s->n, side), down = parts(s->m, side);
-    text_printf(&w->t, "    __shared__ u32 xs[%" PRId64 "][CODES_LINE], ys[%" PRId64 "][CODES_LINE];\n", side, side);
+    text_printf(&w->t, "    __shared__ u32 xs[%" PRId64 "][WARP_LINE], ys[%" PRId64 "][WARP_LINE];\n", side, side);
     text_printf(&w->t, "    const i64 batch = block / %" PRId64 ";\n", across * down);
     print_matrices(w, s);
     text_printf(&w->t,
@@ -166,7 +166,7 @@ static void print_tile_results(Writer *w, const Stack *s, int squares)
         text_printf(&w->t, "#pragma unroll\n    for (u32 %s = 0; %s < %d; %s++) {\n", sides[i], sides[i], 2 * squares,
                     sides[i]);
     text_printf(&w->t,
-                "    const i64 row = tile.row + codes_row<%d>(i), column = tile.column + codes_column<%d>(j);\n"
+                "    const i64 row = tile.row + warp_row<%d>(i), column = tile.column + warp_column<%d>(j);\n"
                 "    if (row >= tile.m || column >= tile.n)\n        continue;\n"
                 "    const i64 o = (batch * tile.m + row) * tile.n + column;\n",
                 squares, squares);

@@ -132,6 +132,7 @@ const Engine engine_cuda = {
     .name = "cuda",
     .wants_programs = true,
     .has_devices = true,
+    .narrows = true,
     .open = open,
     .keep = keep,
     .load = load,

@@ -245,10 +245,12 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
     if (!p)
         return NULL;
     Device *device = (Device *)room->space;
-    const EvalOptions options = program_call_options(x, o);
+    EvalOptions options = program_call_options(x, o);
+    options.narrow = false; /* what the host does has the same bits on every host */
+    const KernelTarget target = { o->narrow && 10 * device->facts.major + device->facts.minor >= CUDA_NARROW_ARCH };
     DeviceLaunches *l = p->own = NEW(arena, DeviceLaunches);
     *l = (DeviceLaunches){ .device = device,
-                           .kernels = o->device.kernels(p->program, p->ir->ops, arena),
+                           .kernels = o->device.kernels(p->program, &target, p->ir->ops, arena),
                            .caller = caller_open(p->ir, &options, arena, heap, &room->calls),
                            .arena = arena,
                            .recorded = NEWS(arena, Recorded, p->program->n_launches + 1) };

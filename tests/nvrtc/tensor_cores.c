@@ -1,7 +1,9 @@
 /* Products that tensor cores compute compile for every architecture: each kernel has the instruction, none spills registers. */
 #include "codegen/cuda/cuda_call.h"
 #include "nvrtc/nvrtc.h"
+#include "ops/contract/contract.h"
 #include "ops/quant/words.h"
+#include "ops/window/window.h"
 #include "support/calls.h"
 
 enum { SMALL = 60, LARGE = 2000, VARIANTS = 16, LARGE_ONES = 4 };
@@ -64,7 +66,8 @@ static Status run_codes(void *context)
     for (int variant = 0; variant < VARIANTS + LARGE_ONES; variant++) {
         CudaLaunch launch;
         Node *call = product_of_codes(c, variant < VARIANTS ? SMALL : LARGE, variant);
-        assert_null(cuda_print_call(&all.text, call, arena_printf(&c->arena, "k%d", variant), &launch));
+        assert_null(cuda_print_call(&all.text, &(const KernelTarget){ 0 }, call,
+                                    arena_printf(&c->arena, "k%d", variant), &launch));
         assert_non_null(strstr(launch.kernels[0].name, "_mma"));
         all.kernels += launch.n;
     }
@@ -72,6 +75,50 @@ static Status run_codes(void *context)
         compile(c, &all, nvrtc_archs[i],
                 strcmp(nvrtc_archs[i], "sm_75") == 0 ? "mma.sync.aligned.m8n8k16" : "mma.sync.aligned.m16n8k32");
     return OK;
+}
+
+/* Products of bf16 of one segment and of several, read either way, and a convolution. */
+static Node *product_of_halves(Context *c, int64_t side, int variant)
+{
+    const MatmulAttr at = { .ta = variant & 1, .tb = variant & 2 };
+    Build build = fresh(c);
+    Graph *g = build.graph;
+    if (variant == VARIANTS) {
+        const ConvAttr window = { .group = 1 };
+        const Type *x = type_tensor(&c->ir.types, BF16, 4, (int64_t[]){ 2, 64, 30, 30 });
+        const Type *f = type_tensor(&c->ir.types, BF16, 4, (int64_t[]){ 64, 64, 3, 3 });
+        return build_node(&build, OP_conv, &window, 2, (Node *[]){ graph_input(g, "x", x), graph_input(g, "f", f) });
+    }
+    const Type *t = type_tensor(&c->ir.types, BF16, 2, (int64_t[]){ side, side });
+    return build_node(&build, OP_matmul, &at, 2, (Node *[]){ graph_input(g, "x", t), graph_input(g, "y", t) });
+}
+
+static Status run_halves(void *context)
+{
+    static const int64_t sides[] = { SMALL, LARGE, 2 * LARGE };
+    Context *c = context;
+    Checked all = { .kernels = 0 };
+    if (!nvrtc_open(&all.nvrtc))
+        return OK;
+    text_open(&all.text, &c->arena);
+    cuda_prelude(&all.text);
+    for (int variant = 0; variant <= VARIANTS; variant += variant < 11 ? 1 : VARIANTS - 11) {
+        CudaLaunch launch;
+        Node *call = product_of_halves(c, sides[variant / 4 % 3], variant);
+        assert_null(cuda_print_call(&all.text, &(const KernelTarget){ .narrow = true }, call,
+                                    arena_printf(&c->arena, "k%d", variant), &launch));
+        assert_non_null(strstr(launch.kernels[0].name, "_mma"));
+        all.kernels += launch.n;
+    }
+    for (size_t i = 1; i < COUNT(nvrtc_archs); i++)
+        compile(c, &all, nvrtc_archs[i], "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
+    return OK;
+}
+
+static void halves(void **state)
+{
+    (void)state;
+    with_context(run_halves);
 }
 
 static void codes(void **state)
@@ -82,6 +129,6 @@ static void codes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(codes) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(codes), cmocka_unit_test(halves) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ bool cuda_host_add_call(CudaHost *h, const Node *call, const Tensor **operands, 
 {
     CudaJob job = { .call = call, .want = want, .n_out = type_results(call->type) };
     const char *name = arena_printf(&h->c->arena, "k%zu", h->n);
-    if (cuda_print_call(&h->kernels, call, name, &job.launch))
+    if (cuda_print_call(&h->kernels, &h->target, call, name, &job.launch))
         return false;
     job.in = NEWS(&h->c->arena, const Tensor *, call->n_in + 1);
     for (int i = 0; i < call->n_in; i++)

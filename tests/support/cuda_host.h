@@ -20,7 +20,8 @@ typedef struct CudaJob {
 typedef struct CudaHost {
     Context *c;
     const char *name; /* of the files that it makes */
-    Map *known;       /* texts that ran: the same one does not run again; null: everything does */
+    KernelTarget target;
+    Map *known; /* texts that ran: the same one does not run again; null: everything does */
     Text kernels;
     CudaJob *jobs;
     size_t n, cap;

@@ -133,40 +133,41 @@ static void segments(void **state)
 }
 
 /* Products by tiles of both sizes, whose sides end within one and whose sums have a segment or several, in stacks, read either
- * way; of narrow types, too. */
-static Status run_tiles(void *context)
+ * way. */
+static void add_tiles(Context *c, CudaHost *h, const DType *types, size_t n_types, const char *kernel)
 {
     static const int64_t sizes[][4] = { { 1, 70, 65, 33 }, { 1, 9, 130, 2100 }, { 2, 64, 8, 17 }, { 130, 20, 129, 5 } };
-    static const DType types[] = { F32, F64, BF16 };
-    Context *c = context;
-    CudaHost h;
-    cuda_host_open(&h, c, "tiles");
-    for (size_t i = 0; i < COUNT(sizes) * COUNT(types); i++) {
+    for (size_t i = 0; i < COUNT(sizes) * n_types; i++) {
         Rng rng = { seed_of("tiles", i) };
         Build b = fresh(c);
-        const int64_t *n = sizes[i / COUNT(types)];
-        const DType type = types[i % COUNT(types)];
+        const int64_t *n = sizes[i / n_types];
+        const DType type = types[i % n_types];
         const MatmulAttr at = { .ta = i % 2, .tb = i / 2 % 2 };
         Node *x = draw(&b, &rng, type, 3, at.ta ? (int64_t[]){ n[0], n[3], n[1] } : (int64_t[]){ n[0], n[1], n[3] });
         Node *y = draw(&b, &rng, type, 3, at.tb ? (int64_t[]){ n[0], n[2], n[3] } : (int64_t[]){ n[0], n[3], n[2] });
         Node *call = build_node(&b, OP_matmul, &at, 2, (Node *[]){ x, y });
-        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), value_of(c, call, &plain)));
-        assert_non_null(strstr(h.jobs[i].launch.kernels[0].name, "_tile"));
+        assert_true(cuda_host_add_call(h, call, operands_of(c, call), value_of(c, call, &plain)));
+        assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
     }
+}
+
+static Status run_tiles(void *context)
+{
+    static const DType types[] = { F32, F64, BF16 };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "tiles");
+    add_tiles(c, &h, types, COUNT(types), "_tile");
     cuda_host_run(&h);
     assert_false(h.wrong);
     return OK;
 }
 
 /* Convolutions and the gradients of filters by tiles: of groups, of steps of two, behind padding, with a bias. */
-static Status run_windows(void *context)
+static void add_windows(Context *c, CudaHost *h, const DType *types, size_t n_types, const char *kernel)
 {
     static int64_t steps[] = { 2, 1 }, taps[] = { 3, 2 }, pads[] = { 1, 0, 2, 1 };
-    static const DType types[] = { F32, BF16 };
-    Context *c = context;
-    CudaHost h;
-    cuda_host_open(&h, c, "windows");
-    for (size_t i = 0; i < 2 * COUNT(types); i++) {
+    for (size_t i = 0; i < 2 * n_types; i++) {
         Rng rng = { seed_of("windows", i) };
         Build b = fresh(c);
         const DType type = types[i / 2];
@@ -179,11 +180,20 @@ static Status run_windows(void *context)
         Node *y = build_node(&b, OP_conv, &at, 3, (Node *[]){ x, w, bias });
         Node *dy = draw(&b, &rng, type, 4, y->type->dims);
         Node *back = build_node(&b, OP_conv_weight_grad, &at, 2, (Node *[]){ x, dy });
-        assert_true(cuda_host_add_call(&h, y, operands_of(c, y), value_of(c, y, &plain)));
-        assert_true(cuda_host_add_call(&h, back, operands_of(c, back), value_of(c, back, &plain)));
+        assert_true(cuda_host_add_call(h, y, operands_of(c, y), value_of(c, y, &plain)));
+        assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
+        assert_true(cuda_host_add_call(h, back, operands_of(c, back), value_of(c, back, &plain)));
+        assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
     }
-    for (size_t i = 0; i < h.n; i++)
-        assert_non_null(strstr(h.jobs[i].launch.kernels[0].name, "_tile"));
+}
+
+static Status run_windows(void *context)
+{
+    static const DType types[] = { F32, BF16 };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "windows");
+    add_windows(c, &h, types, COUNT(types), "_tile");
     cuda_host_run(&h);
     assert_false(h.wrong);
     return OK;
@@ -196,6 +206,30 @@ static void tiles(void **state)
         skip();
     with_context(run_tiles);
     with_context(run_windows);
+}
+
+/* The same of bf16 by tensor cores, which here add as the evaluator does: what is shown is that each product is in its sum, and
+ * where segments end. */
+static Status run_narrow(void *context)
+{
+    static const DType types[] = { BF16, BF16 };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "narrow");
+    h.target.narrow = true;
+    add_tiles(c, &h, types, COUNT(types), "_mma");
+    add_windows(c, &h, types, 1, "_mma");
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    return OK;
+}
+
+static void narrow(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_narrow);
 }
 
 /* What belongs to a factor of codes: one number, one a lane, or one a lane of every matrix. */
@@ -341,6 +375,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(samples),   cmocka_unit_test(segments),
                                         cmocka_unit_test(attention), cmocka_unit_test(tiles),
-                                        cmocka_unit_test(codes),     cmocka_unit_test(refused) };
+                                        cmocka_unit_test(codes),     cmocka_unit_test(narrow),
+                                        cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
