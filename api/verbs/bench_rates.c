@@ -85,7 +85,8 @@ MachineRates machine_rates(qcc_context *cx)
                           NEWS(&cx->scratch, f32, (size_t)parallel_threads(pool) * PRODUCT_ROOM) };
     memset(copies.from, 0, (size_t)CHUNKS * CHUNK);
     MachineRates rates = { .bytes = copy_rate(pool, &copies), .flops = product_rate(pool, &products) };
-    products.loops = cx->engine->narrows && !cx->options.exact ? kernels_packed_bf16(kernels) : NULL;
+    const bool narrows = cx->engine->narrows && !cx->engine->has_devices && !cx->options.exact;
+    products.loops = narrows ? kernels_packed_bf16(kernels) : NULL;
     rates.narrow_flops = products.loops ? product_rate(pool, &products) : 0;
     products.loops = NULL;
     rates.code_flops = product_rate(pool, &products);

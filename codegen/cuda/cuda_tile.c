@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "codegen/cuda/cuda_calls.h"
+#include "ops/contract/work.h"
 #include "ops/kernels/panel.h"
 
 enum {
@@ -269,8 +270,7 @@ static void print_squares(const Tile *t)
 /* Whether tensor cores may make it: where an engine of a CPU would use its own instruction, too. */
 static bool is_narrow(const CallMaker *m)
 {
-    const OpDef *def = op_of(m->call);
-    return m->target.narrow && def->narrows && def->narrows(m->call) && in(m->call, 0)->type->dtype == BF16 &&
+    return m->target.narrow && work_narrows(m->call) && in(m->call, 0)->type->dtype == BF16 &&
            in(m->call, 1)->type->dtype == BF16;
 }
 

@@ -55,22 +55,34 @@ static void compile(Context *c, Checked *all, const char *arch, const char *inst
         require(!uses[i].spills && !uses[i].stack, "%s for %s spills\n", uses[i].name, arch);
 }
 
+/* An empty program; false where nobody compiles it. */
+static bool begin(Context *c, Checked *all)
+{
+    *all = (Checked){ .kernels = 0 };
+    if (!nvrtc_open(&all->nvrtc))
+        return false;
+    text_open(&all->text, &c->arena);
+    cuda_prelude(&all->text);
+    return true;
+}
+
+static void add(Context *c, Checked *all, bool narrow, const Node *call, int variant)
+{
+    const KernelTarget target = { .narrow = narrow };
+    CudaLaunch launch;
+    assert_null(cuda_print_call(&all->text, &target, call, arena_printf(&c->arena, "k%d", variant), &launch));
+    assert_non_null(strstr(launch.kernels[0].name, "_mma"));
+    all->kernels += launch.n;
+}
+
 static Status run_codes(void *context)
 {
     Context *c = context;
-    Checked all = { .kernels = 0 };
-    if (!nvrtc_open(&all.nvrtc))
+    Checked all;
+    if (!begin(c, &all))
         return OK;
-    text_open(&all.text, &c->arena);
-    cuda_prelude(&all.text);
-    for (int variant = 0; variant < VARIANTS + LARGE_ONES; variant++) {
-        CudaLaunch launch;
-        Node *call = product_of_codes(c, variant < VARIANTS ? SMALL : LARGE, variant);
-        assert_null(cuda_print_call(&all.text, &(const KernelTarget){ 0 }, call,
-                                    arena_printf(&c->arena, "k%d", variant), &launch));
-        assert_non_null(strstr(launch.kernels[0].name, "_mma"));
-        all.kernels += launch.n;
-    }
+    for (int variant = 0; variant < VARIANTS + LARGE_ONES; variant++)
+        add(c, &all, false, product_of_codes(c, variant < VARIANTS ? SMALL : LARGE, variant), variant);
     for (size_t i = 0; i < COUNT(nvrtc_archs); i++)
         compile(c, &all, nvrtc_archs[i],
                 strcmp(nvrtc_archs[i], "sm_75") == 0 ? "mma.sync.aligned.m8n8k16" : "mma.sync.aligned.m16n8k32");
@@ -96,20 +108,14 @@ static Node *product_of_halves(Context *c, int64_t side, int variant)
 static Status run_halves(void *context)
 {
     static const int64_t sides[] = { SMALL, LARGE, 2 * LARGE };
+    enum { WAYS = 4 };
     Context *c = context;
-    Checked all = { .kernels = 0 };
-    if (!nvrtc_open(&all.nvrtc))
+    Checked all;
+    if (!begin(c, &all))
         return OK;
-    text_open(&all.text, &c->arena);
-    cuda_prelude(&all.text);
-    for (int variant = 0; variant <= VARIANTS; variant += variant < 11 ? 1 : VARIANTS - 11) {
-        CudaLaunch launch;
-        Node *call = product_of_halves(c, sides[variant / 4 % 3], variant);
-        assert_null(cuda_print_call(&all.text, &(const KernelTarget){ .narrow = true }, call,
-                                    arena_printf(&c->arena, "k%d", variant), &launch));
-        assert_non_null(strstr(launch.kernels[0].name, "_mma"));
-        all.kernels += launch.n;
-    }
+    for (int variant = 0; variant < WAYS * (int)COUNT(sides); variant++)
+        add(c, &all, true, product_of_halves(c, sides[variant / WAYS], variant), variant);
+    add(c, &all, true, product_of_halves(c, 0, VARIANTS), VARIANTS);
     for (size_t i = 1; i < COUNT(nvrtc_archs); i++)
         compile(c, &all, nvrtc_archs[i], "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
     return OK;
