@@ -158,7 +158,7 @@ static Graph *table_graph(Context *c, bool cut)
     const int64_t dims[] = { 512, 4 * CODES / 512 }, along = 1;
     Tensor *all = tensor_new(&c->arena, type_tensor(&c->ir.types, BF16, 2, dims));
     for (int i = 0; i < 4 * CODES; i++)
-        ((uint16_t *)all->data)[i] = (uint16_t)(i * 40503);
+        ((uint16_t *)all->data)[i] = (uint16_t)((unsigned)i * 40503);
     Node *x = build_const(&b, all), *dy = graph_input(g, "dy", type_tensor(&c->ir.types, F32, 2, dims));
     Node *wide = build_cast(&b, x, F32), *half = build_scalar(&b, F32, 0.5);
     Node *e = build_node(&b, OP_exp, NULL, 1, (Node *[]){ binary(&b, OP_mul, wide, half) });
