@@ -40,6 +40,18 @@ static Lowered refused(const char *why, const Node *where)
     return (Lowered){ .why = why, .where = where };
 }
 
+/* Sizes that nodes ask for while they run although all inputs state theirs, as an exporter's norms and heads do. */
+static bool asks_for_sizes(const Graph *g)
+{
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (!type_known(g->inputs[i]->type))
+            return false;
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->type->kind == TYPE_TENSOR && !type_known(n->type))
+            return true;
+    return false;
+}
+
 /* A graph that states no types that could not be: what runs by them checks nothing any more. */
 static const char *bind_types(Graph *g, const Type *const *types)
 {
@@ -51,6 +63,7 @@ static const char *bind_types(Graph *g, const Type *const *types)
             return "values that are not of the types of its inputs";
         g->inputs[i]->type = types[i] ? types[i] : g->inputs[i]->type;
     }
+    changed = changed || asks_for_sizes(g);
     if (changed && pipeline_run(shapes, g, NULL) != OK)
         return "types that do not follow from those of its inputs";
     return changed && verify(g, NULL) != OK ? "types that contradict those of its inputs" : NULL;
