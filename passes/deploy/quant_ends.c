@@ -114,24 +114,65 @@ static Status fail_at(const Node *n, const char *what)
     return fail_as(n->graph->ir->diag, UNSUPPORTED, node_place(n), "%s", what);
 }
 
+static bool is_same(const Node *a, const Node *b, Arena *scratch)
+{
+    const Tensor *x = a == b ? NULL : stored(a, scratch), *y = x ? stored(b, scratch) : NULL;
+    return a == b || (y && a->type == b->type && tensor_same(x, y));
+}
+
+/* A zero point that is there, and known, has to be 0. */
+static Status check_zero(const Node *number, const Node *zero, Arena *scratch)
+{
+    const Tensor *t = zero ? stored(zero, scratch) : NULL;
+    if (zero && !t)
+        return fail_at(number, "its zero point is computed");
+    for (int64_t i = 0; t && i < tensor_elements(t); i++)
+        if (tensor_get_f64(t, i) != 0)
+            return fail_at(number, "the code of 0 is not 0: QONNX adds a zero point before it rounds, so codes at ties "
+                                   "would be others");
+    return OK;
+}
+
+/* The ends of a Clip that a model arrived with behind a quantizer; those that were put there are noted. */
+static Status take_clip(QuantizeAttr *at, const Node *number, const Node *clip, Arena *scratch)
+{
+    const Tensor *least = in(clip, 1) ? stored(in(clip, 1), scratch) : NULL,
+                 *largest = in(clip, 2) ? stored(in(clip, 2), scratch) : NULL;
+    if ((in(clip, 1) && !least) || (in(clip, 2) && !largest))
+        return fail_at(number, "what its codes are cut to is computed");
+    double ends[2];
+    code_limits(clip->type->dtype, at->least, at->largest, &ends[0], &ends[1]);
+    if (least && tensor_get_f64(least, 0) > ends[0])
+        ends[0] = tensor_get_f64(least, 0);
+    if (largest && tensor_get_f64(largest, 0) < ends[1])
+        ends[1] = tensor_get_f64(largest, 0);
+    at->least = (int64_t)ends[0];
+    at->largest = (int64_t)ends[1];
+    return OK;
+}
+
 static Status restore(QuantEnds *e, Node *number, Arena *scratch)
 {
     Node *codes = uncut(in(number, 0)), *scale = in(number, 1), *x;
-    if (op_of(codes)->quant.quantizes && in(codes, 1) != scale)
+    const bool quantizes = op_of(codes)->quant.quantizes;
+    if (quantizes && !is_same(in(codes, 1), scale, scratch))
         return OK; /* codes and numbers of two scales: no quantizer, but a shift (a Trunc) */
-    Build b = build_before(op_of(codes)->quant.quantizes ? codes : number);
+    Build b = build_before(quantizes ? codes : number);
     scale = laid(&b, scale, scratch);
     TRY(b.status);
     b = build_before(number);
     QuantizeAttr at = attr_of(e, number);
-    const Tensor *zero = in(number, 2) ? stored(in(number, 2), scratch) : NULL;
     b.src = number->src;
     b.label = number->label;
-    for (int64_t i = 0; zero && i < tensor_elements(zero); i++)
-        if (tensor_get_i64(zero, i))
-            return fail_at(number, "the code of 0 is not 0: QONNX adds a zero point before it rounds, so codes at ties "
-                                   "would be others");
-    if (op_of(codes)->quant.quantizes) {
+    TRY(check_zero(number, in(number, 2), scratch));
+    if (quantizes)
+        TRY(check_zero(number, in(codes, 2), scratch));
+    if (codes != in(number, 0) && !map_find_u64(&e->of, (uintptr_t)number)) {
+        at = *(const QuantizeAttr *)codes->attr;
+        TRY(take_clip(&at, number, in(number, 0), scratch));
+        at.output_dtype = (int)codes->type->dtype + 1;
+    }
+    if (quantizes) {
         x = in(codes, 0);
     } else {
         const Tensor *c = stored(codes, scratch), *s = stored(scale, scratch);

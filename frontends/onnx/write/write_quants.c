@@ -53,7 +53,10 @@ static bool begins_trunc(const Node *q, const Node **end)
 {
     const Node *parts, *cut;
     double scale, part, one, behind;
-    if (!is_quantizer(q) || q->type->dtype != I32 || ((const QuantizeAttr *)q->attr)->rounding != ROUND_RNE)
+    if (!is_quantizer(q) || q->type->dtype != I32)
+        return false;
+    const QuantizeAttr *at = q->attr;
+    if (at->rounding != ROUND_RNE || at->least || at->largest) /* a Trunc cuts nothing before it shifts */
         return false;
     if (!is_stage(parts = reader(q), OP_dequantize_linear) || !is_stage(cut = reader(parts), OP_quantize_linear) ||
         !is_stage(*end = reader(cut), OP_dequantize_linear))
@@ -190,20 +193,31 @@ static Status scale_name(Writer *w, Level *l, const Node *q, const char **name)
     return OK;
 }
 
-/* Whether weights have but the codes -1 and 1. */
+/* The numbers of a stored value; null: it is none. */
+static const Tensor *numbers_of(Writer *w, const Node *n)
+{
+    Payload *p = n->op == OP_const || n->op == OP_param ? node_payload(n) : NULL;
+    Tensor *t = p && type_known(n->type) ? tensor_new(w->arena, n->type) : NULL;
+    return t && payload_read(p, t, w->diag) == OK ? t : NULL;
+}
+
+/* Whether weights have but the codes -1 and 1: none of them is nearer to 0. */
 static bool has_signs(Writer *w, const Node *q)
 {
     const QuantizeAttr *at = q->attr;
-    const Node *x = in(q, 0);
-    Payload *p =
-        at->least == -1 && at->largest == 1 && (x->op == OP_const || x->op == OP_param) ? node_payload(x) : NULL;
-    Tensor *t = p ? tensor_new(w->arena, x->type) : NULL;
-    if (!t || payload_read(p, t, w->diag) != OK)
+    if (at->least != -1 || at->largest != 1 || at->rounding != ROUND_RNE)
         return false;
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        if (tensor_get_f64(t, i) == 0)
+    const Tensor *x = numbers_of(w, in(q, 0)), *scale = x ? numbers_of(w, in(q, 1)) : NULL;
+    if (!x || !scale || !tensor_elements(x))
+        return false;
+    const ScaleLayout layout = scale_layout_of(in(q, 0)->type, in(q, 1)->type, at->axis, at->block_size);
+    for (int64_t i = 0; i < tensor_elements(x); i++) {
+        int64_t index;
+        scale_layout_indices(&layout, i, 1, &index);
+        if (quantize_f32((f32)tensor_get_f64(x, i), (f32)tensor_get_f64(scale, index), 0, -1, 1) == 0)
             return false;
-    return tensor_elements(t) > 0;
+    }
+    return true;
 }
 
 static void add_attribute(Writer *w, Onnx__NodeProto *o, Onnx__AttributeProto *a)
@@ -240,12 +254,27 @@ static Onnx__NodeProto *begin_call(Writer *w, const char *op, const Node *x, con
     return o;
 }
 
+/* What QONNX cannot say of a quantizer that a model arrived with; null: it can. */
+static const char *unsaid(const Node *q, const Node *number)
+{
+    const QuantizeAttr *at = q->attr;
+    Width width;
+    if (in(q, 0)->type->dtype != F32 || in(q, 1)->type->dtype != F32 || number->type->dtype != F32)
+        return "QONNX's quantizers are of f32";
+    if (float_format_of(q->type->dtype))
+        return at->saturate && at->rounding == ROUND_RNE ? NULL
+                                                         : "QONNX's floats are rounded to the nearest, and saturate";
+    if (!rounding_word(at->rounding))
+        return "QONNX has no word for how its quotients are rounded";
+    return width_of_codes(q, &width) ? NULL : "its codes are not all of so many bits, nor all but the least";
+}
+
 /* Integers of so many bits, all of them or without the least. */
 static Onnx__NodeProto *integers(Writer *w, Level *l, const Node *q, const char *scale)
 {
     const char *rounding = rounding_word(((const QuantizeAttr *)q->attr)->rounding);
     Width width;
-    BUG_IF(w->arena->memory, !rounding || !width_of_codes(q, &width));
+    BUG_IF(w->arena->memory, !width_of_codes(q, &width));
     Onnx__NodeProto *o = begin_call(w, "Quant", in(q, 0), scale);
     add_number(w, l, o, "zero_point", 0);
     add_number(w, l, o, "bits", width.bits);
@@ -297,7 +326,9 @@ Status write_quant(Writer *w, Level *l, const Node *n)
         return OK;
     const Node *q = in(n, 0);
     const FloatFormat *f = float_format_of(q->type->dtype);
-    const char *scale;
+    const char *scale, *why = unsaid(q, n);
+    if (why)
+        return fail_as(w->diag, UNSUPPORTED, node_place(q), "%s", why);
     TRY(scale_name(w, l, q, &scale));
     Onnx__NodeProto *o = f                 ? floats(w, l, q, f, scale)
                          : has_signs(w, q) ? begin_call(w, "BipolarQuant", in(q, 0), scale)
