@@ -1,5 +1,4 @@
 /* The kernels of a model or a step for CUDA, as text, or compiled: nothing here wants a device. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/emit/emit.h"
@@ -26,7 +25,7 @@ Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *mod
 {
     static const char *const of_step[] = { "step", "eval" };
     cuda_module_open(made, module->graphs[0]->ir->ops, &cx->scratch);
-    made->target.narrow = strtol(arch + strcspn(arch, "0123456789"), NULL, 10) >= CUDA_NARROW_ARCH;
+    made->target.narrow = nvrtc_arch_number(arch) >= CUDA_NARROW_ARCH;
     if (model)
         return add_graph(cx, model, made);
     for (size_t i = 0; i < COUNT(of_step); i++) {

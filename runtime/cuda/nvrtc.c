@@ -64,8 +64,8 @@ Status nvrtc_load(Nvrtc *n, Diag *d, Place place, Arena *arena)
 
 /* ---- architectures ---- */
 
-/* The number of "sm_90a", 90; -1: it is no such word.  Letters are for what only one architecture has, from 90 on. */
-static int arch_number(const char *arch)
+/* Letters are for what only one architecture has, from 90 on. */
+int nvrtc_arch_number(const char *arch)
 {
     enum { LETTERS_FROM = 90 };
     char *end;
@@ -84,7 +84,7 @@ Status nvrtc_check_arch(const Nvrtc *n, Diag *d, Place place, const char *arch, 
     if (n->count_archs(&count) != 0 || count < 0 || count > MOST_ARCHS || n->list_archs(archs) != 0)
         count = 0;
     for (int i = 0; i < count; i++) {
-        if (archs[i] == arch_number(arch))
+        if (archs[i] == nvrtc_arch_number(arch))
             return OK;
         text_printf(&known, i ? ", sm_%d" : "sm_%d", archs[i]);
     }

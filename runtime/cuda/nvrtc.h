@@ -31,6 +31,9 @@ typedef struct Nvrtc {
 /* Loads the library; DEVICE, with what was looked for and what brings it, where it is not there or too old. */
 Status nvrtc_load(Nvrtc *n, Diag *d, Place place, Arena *arena);
 
+/* The number of "sm_90a", 90; -1: it is no such word. */
+int nvrtc_arch_number(const char *arch);
+
 /* Checks that an architecture, "sm_90a", is one that the library compiles for; USAGE, with those that it knows, where it
  * is not. */
 Status nvrtc_check_arch(const Nvrtc *n, Diag *d, Place place, const char *arch, Arena *arena);
