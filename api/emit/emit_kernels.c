@@ -79,11 +79,24 @@ static Status compile(qcc_context *cx, const CommandLine *line, const char *text
     return (form == EMIT_PTX ? compile_ptx : compile_cubin)(cx, &nvrtc, text, arch, o);
 }
 
+/* What a text is for, without asking NVRTC whether it knows that. */
+static Status check_arch(qcc_context *cx, const char *arch)
+{
+    Place place = ON_COMMAND_LINE;
+    place.where = "--arch";
+    return nvrtc_arch_number(arch) < 0
+               ? fail_as(&cx->diag, USAGE, place, "%s is no architecture: wanted is one like sm_90a", arch)
+               : OK;
+}
+
 Status emit_kernels(const Module *module, const Graph *model, const CommandLine *line, EmitKernels form, Out *o)
 {
     CudaModule made;
     Text text;
-    TRY(kernels_of_graphs(o->cx, module, model, kernels_arch(line), &made));
+    const char *arch = kernels_arch(line);
+    if (form == EMIT_CUDA)
+        TRY(check_arch(o->cx, arch));
+    TRY(kernels_of_graphs(o->cx, module, model, arch, &made));
     text_open(&text, &o->cx->scratch);
     cuda_prelude(&text);
     cuda_module_print(&made, form == EMIT_CUDA, &text);

@@ -208,15 +208,17 @@ static Status no_form(qcc_context *cx, const char *kind)
     return message_send(m);
 }
 
-/* An architecture means something where kernels are compiled. */
+/* An architecture means something where there are kernels. */
 static Status check_arch(qcc_context *cx, const CommandLine *line, const Form *form)
 {
     Place place = ON_COMMAND_LINE;
     place.where = "--arch";
-    if (!option_given(line, OPT_arch) || form->write == write_ptx || form->write == write_cubin)
+    if (!option_given(line, OPT_arch) || form->write == write_cuda || form->write == write_ptx ||
+        form->write == write_cubin)
         return OK;
     Message *m = message_new(&cx->diag, SEVERITY_ERROR, USAGE, place, "nothing is compiled for %s here",
                              option_text(line, OPT_arch));
+    message_try(m, "--emit cuda --arch SM");
     message_try(m, "--emit ptx --arch SM");
     message_try(m, "--emit cubin --arch SM -o FILE.cubin");
     message_try(m, "qcc explain MODEL --kernels --arch SM");
